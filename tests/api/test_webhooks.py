@@ -47,7 +47,6 @@ def _public_key(settings: Any, db: None) -> None:
 
 
 def call(events: Any, *, key: Any = KEY) -> Any:
-    """Send signed events."""
     raw = events if isinstance(events, bytes) else json.dumps(events).encode()
     timestamp = str(int(time.time()))
     signature = base64.b64encode(

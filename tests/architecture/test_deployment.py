@@ -38,7 +38,6 @@ class Pattern:
     regex: re.Pattern[str]
 
     def matches(self, path: PurePosixPath) -> bool:
-        """Return whether the pattern matches the path or one of its folders."""
         folders = [str(folder) for folder in path.parents if folder != PurePosixPath(".")]
         return any(self.regex.fullmatch(one) for one in (str(path), *folders))
 
@@ -325,7 +324,6 @@ SECRET_PATTERNS = {
 
 
 def production_environment() -> dict[str, str]:
-    """Return the environment that `make lint` checks settings with."""
     assert PRODUCTION is not None
     words = PRODUCTION[1].replace("\\\n", " ").split()
     return dict(word.split("=", 1) for word in words)

@@ -30,7 +30,6 @@ def event(number: int = 1, *, client_id: ObjectId = CLIENT, **fields: Any) -> Ev
 
 
 def recorded(count: int = 1) -> list[str]:
-    """Create a callback and messages to it; return their ids."""
     called_back(ELSEWHERE)
     events = [event(number) for number in range(count)]
     outbox.store_messages(events, now=NOON)

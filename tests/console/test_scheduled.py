@@ -29,7 +29,6 @@ S = DeliveryStatus
 
 
 def post(client: Client, url: str, form: dict[str, Any]) -> str:
-    """Send a form; return the page that follows."""
     return client.post(url, form, follow=True).content.decode()
 
 
@@ -40,7 +39,6 @@ def scheduled(now: datetime, *, after: timedelta = HOUR, **fields: Any) -> Any:
 
 
 def deferred(now: datetime, code: FailureCode, *, reason: str = "Later.") -> Any:
-    """Return a notification that was deferred for this reason."""
     one = factories.claimed(at=now, created_at=now)
     later = store.Deferred(
         claimed=one, status=S.PENDING, code=code, reason=reason, next_attempt_at=now + HOUR
@@ -50,7 +48,6 @@ def deferred(now: datetime, code: FailureCode, *, reason: str = "Later.") -> Any
 
 
 def each_kind(now: datetime) -> dict[WaitReason, Any]:
-    """Return one notification for each wait reason."""
     unavailable = FailureCode.CHANNEL_UNAVAILABLE
     fallback = NewDelivery(channel=Channel.PUSH, fallback_for=Channel.EMAIL, delay=HOUR)
     both = (NewDelivery(channel=Channel.EMAIL), fallback)

@@ -289,7 +289,6 @@ def seven_in(zone: str, *, after: datetime) -> datetime:
 def dispatch_at(
     notification_id: ObjectId, *, at: datetime
 ) -> tuple[str, str | None, datetime | None]:
-    """Dispatch and return status, failure code, and next attempt time."""
     dispatcher.dispatch([notification_id], channel=EMAIL, clock=lambda: at)
     one = factories.delivery(factories.read(notification_id))
     return one["status"], one.get("failure_code"), one.get("next_attempt_at")

@@ -303,7 +303,6 @@ def ambiguous_push(
 
 
 def recipients_at(fcm: ScriptedProvider, one: ObjectId, at: datetime) -> list[str]:
-    """Dispatch at a time and return the tokens sent to."""
     deliver(one, at=at)
     return tokens(fcm)
 

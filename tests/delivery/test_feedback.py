@@ -252,7 +252,6 @@ def permission(account: str, now: datetime = NOON) -> Permission:
 
 
 def open_and_probe(account: str) -> dict[str, Probe]:
-    """Return the probe of a circuit that opened at noon."""
     circuit_breaker.trip(account, now=NOON, retry_after=None)
     probe = permission(account, AFTER)
     assert isinstance(probe, Probe)

@@ -24,7 +24,6 @@ def at(minutes: float) -> datetime:
 
 
 def register(token: str = TOKEN, *, minute: float = 0) -> str:
-    """Register Ada's device. Return its id."""
     new = Registration(user_id="ada", token=token, platform=Platform.IOS)
     return str(registration.register(new, now=at(minute))["_id"])
 
@@ -36,7 +35,6 @@ def suspect(*, began: float) -> int:
 
 
 def accept(*, answered: float) -> int:
-    """Record an accepted push."""
     return status.record_success(accepted={ID: at(answered)})
 
 

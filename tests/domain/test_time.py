@@ -45,7 +45,6 @@ locals_ = st.datetimes(datetime(1975, 1, 1), datetime(2037, 12, 31)).map(
 
 
 def code_of(call: Callable[..., Any], *arguments: Any, **keywords: Any) -> str:
-    """Return the code of the error that a call raises."""
     with pytest.raises(InvalidTimeError) as problem:
         call(*arguments, **keywords)
     return problem.value.code

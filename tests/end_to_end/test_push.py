@@ -18,7 +18,6 @@ USER = "ada"
 
 
 def register(app: App, token: str, *, platform: str = "android") -> str:
-    """Register a device for Ada. Return its id."""
     answer = app.put("/devices", {"user_id": USER, "device_token": token, "platform": platform})
     assert answer.status_code == 200
     return str(answer.json()["id"])
@@ -36,7 +35,6 @@ def notify(app: App, **fields: Any) -> Any:
 
 
 def report_receipt(app: App, device_id: str, message: dict[str, Any], event: str) -> None:
-    """Send a device's receipt, as its app does."""
     body = {"notification_id": message["data"]["notification_id"], "event": event}
     assert app.post(f"/devices/{device_id}/receipts", body).status_code == 204
 
@@ -47,7 +45,6 @@ def device(app: App, device_id: str) -> dict[str, Any]:
 
 
 def attempts(app: App, answer: Any) -> list[dict[str, Any]]:
-    """Return the attempts by number and device."""
     found = app.get(f"/notifications/{answer.json()['id']}/attempts").json()["results"]
     return sorted(found, key=lambda one: (one["attempt_number"], one["device_id"]))
 

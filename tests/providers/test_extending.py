@@ -35,7 +35,6 @@ TAKEN = socket_server.response(201, b"", "X-Letter-Id: letter-1")
 
 @pytest.fixture
 def paperboy(monkeypatch: pytest.MonkeyPatch) -> type[Any]:
-    """Return the class of the page's module."""
     module = ModuleType(NAME)
     module.__package__ = NAME.rpartition(".")[0]
     monkeypatch.setitem(sys.modules, NAME, module)

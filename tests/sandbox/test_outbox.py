@@ -427,7 +427,6 @@ def link(address: str) -> str:
 
 
 def campaign(address: str) -> SendRequest:
-    """Return a marketing mail to one of many."""
     url = link(address)
     return SendRequest(
         reference=f"ref-{address}",

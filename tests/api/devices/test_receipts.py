@@ -34,7 +34,6 @@ def send_receipt(app: App, one: str, notification_id: Any, event: Any = "deliver
 
 
 def start_push(app: App, *devices: str, **fields: Any) -> ClaimedDelivery:
-    """Return a started push to these devices."""
     one = factories.claimed(channel=Channel.PUSH, client_id=app.id, **fields)
     return factories.start(replace(one, device_ids=devices), provider="fcm")
 

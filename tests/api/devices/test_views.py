@@ -34,7 +34,6 @@ PRESENCE = {"online": True, "app_foreground": False, "notification_enabled": Tru
 
 
 def call(app: App, method: str, path: str, body: Any = None) -> Answer:
-    """Call the API with a JSON body, or with none."""
     raw = json.dumps(body).encode() if body is not None else b""
     return app.send(path, raw, method=method)
 

@@ -195,7 +195,6 @@ def send(app: App, raw: bytes, **options: Any) -> Any:
 
 
 def padded(size: int) -> bytes:
-    """Return a valid body of so many bytes."""
     raw = json.dumps({"notifications": [item(0)]}).encode()
     return raw + b" " * (size - len(raw))
 

@@ -28,7 +28,6 @@ def ada(app: App) -> App:
 
 
 def everything() -> str:
-    """Return every stored document as text."""
     names = set(database().list_collection_names()) - {"notification_types"}
     return " ".join(str(list(database()[name].find())) for name in sorted(names))
 

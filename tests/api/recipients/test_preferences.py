@@ -16,7 +16,6 @@ NOTHING = {"muted": None, "channels": None, "muted_channels": None, "notify_befo
 
 @pytest.fixture
 def ada(app: App) -> App:
-    """Register Ada with the app."""
     app.put("/recipients/ada", {"email": "ada@example.com", "phone": "+351912345678"})
     return app
 
@@ -26,7 +25,6 @@ def set_preferences(app: App, **preferences: Any) -> Answer:
 
 
 def sent(app: App, **fields: Any) -> dict[str, tuple[str, str | None]]:
-    """Return the status and failure code of a new notification, by channel."""
     answer = app.notify(user_id="ada", recipient=..., **fields)
     assert answer.status_code == 202
     return {d["channel"]: (d["status"], d["failure_code"]) for d in answer.json()["delivery"]}

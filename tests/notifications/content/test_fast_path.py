@@ -28,7 +28,6 @@ def filled(
 def rendered(
     source: str, variables: dict[str, Any], environment: Environment = TEXT_ENVIRONMENT
 ) -> str | None:
-    """Return the text by Liquid; None on an error."""
     try:
         return environment.from_string(source).render(variables)
     except LiquidError:

@@ -235,13 +235,11 @@ def _allowed(settings: Any) -> None:
 
 
 def problems_with(**fields: Any) -> list[tuple[str, str]]:
-    """Return the problems of an email with one attachment."""
     one = AttachmentRequest(**({"url": URL, "filename": "7.pdf"} | fields))
     return composed(attachments=[one])[1]
 
 
 def accepted(**fields: Any) -> Attachment:
-    """Return an attachment as it is stored."""
     one = AttachmentRequest(**({"url": URL, "filename": "7.pdf"} | fields))
     content, problems = composed(attachments=[one])
     assert problems == []

@@ -38,7 +38,6 @@ def ada(app: App) -> App:
 
 
 def schedule(app: App, at: str = NINE, **fields: Any) -> str:
-    """Schedule a notification at a local time and return its id."""
     local = {"at": at, **fields.pop("local", {})}
     answer = app.notify(**{"user_id": "ada", "recipient": ..., "scheduled_local": local, **fields})
     assert answer.status_code == 202

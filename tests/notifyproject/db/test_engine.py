@@ -84,7 +84,6 @@ def _store() -> None:
 
 
 def read_with_plan(name: str, read: Callable[[], Any]) -> tuple[Any, Plan]:
-    """Return the result of one read, and its plan."""
     with plans(name) as found:
         result = read()
     (plan,) = found

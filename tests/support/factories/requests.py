@@ -35,7 +35,6 @@ def prepared(
     now: datetime = FIXED_NOON,
     **fields: Any,
 ) -> Prepared:
-    """Prepare a request with these fields."""
     return prepare(
         request(**({"content": HELLO} | fields)),
         notification_id=ID,
@@ -48,7 +47,6 @@ def prepared(
 
 
 def problems(**fields: Any) -> list[tuple[str, str]]:
-    """Return the pointers and codes of an invalid request."""
     with pytest.raises(InvalidRequestError) as invalid:
         prepared(**fields)
     return [(p.pointer, p.code) for p in invalid.value.problems]
