@@ -119,12 +119,6 @@ def test_provider_result_determines_the_settlement(
     assert settlement.uncounted is isinstance(result, ProviderUnavailableError)
 
 
-def test_failure_of_the_last_attempt_is_final() -> None:
-    settlement = settle_one(busy_provider(), attempt_count=4, max_attempts=4)
-    assert (settlement.status, settlement.next_attempt_at) == (S.FAILED, None)
-    assert settlement.code is FailureCode.PROVIDER_ERROR
-
-
 def test_outage_does_not_use_up_the_last_attempt() -> None:
     settlement = settle_one(ProviderUnavailableError("down"), attempt_count=4, max_attempts=4)
     assert (settlement.status, settlement.uncounted) == (S.PENDING, True)
@@ -136,11 +130,6 @@ def test_outage_beyond_the_limit_is_a_counted_failure() -> None:
     )
     assert (settlement.status, settlement.uncounted) == (S.FAILED, False)
     assert settlement.code is FailureCode.CHANNEL_UNAVAILABLE
-
-
-def test_critical_delivery_is_retried_sooner() -> None:
-    settlement = settle_one(busy_provider(), priority=Priority.CRITICAL)
-    assert settlement.next_attempt_at == NOON + 15 * SECOND
 
 
 @pytest.mark.parametrize(
@@ -206,10 +195,6 @@ def test_ambiguous_device_does_not_matter_if_another_accepted() -> None:
     assert delivery_status(settlement) == (S.SENT, None, None)
     ambiguous, _ = settlement.target_attempts
     assert (ambiguous.status, ambiguous.code) == (AttemptStatus.UNKNOWN, FailureCode.TIMEOUT)
-
-
-def test_critical_unknown_outcome_is_resolved_sooner() -> None:
-    assert combined(timeout(), priority=Priority.CRITICAL).next_attempt_at == NOON + 30 * SECOND
 
 
 @pytest.mark.parametrize("not_taken", [channel_unavailable(), unreachable()])

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from devices import queries, registration, status
-from devices.models import DeactivationReason, Device, Platform
+from devices.models import DeactivationReason, Platform
 from devices.preferences import NO_PREFERENCES, Preferences
 from devices.queries import MAX_TARGETS, Position, PushTarget, PushTargets
 from devices.registration import Registration
@@ -243,27 +243,6 @@ def test_device_is_read_by_id() -> None:
     found, plan = query(lambda: queries.get(ids_of(3)[0]))
     assert found is not None
     assert plan.is_by_id
-
-
-@pytest.mark.parametrize(
-    "filters",
-    [
-        {},
-        {"platform": "ios"},
-        {"is_active": True},
-        {"deactivation_reason": "suspect"},
-        {"deactivation_reason__in": [reason.value for reason in DeactivationReason]},
-    ],
-    ids=lambda filters: "+".join(filters) or "all",
-)
-def test_console_list_uses_an_index(filters: dict[str, Any]) -> None:
-    queryset = Device.objects.filter(**filters).order_by("-last_seen", "-id")[:50]
-    found, plan = query(lambda: list(queryset))
-    assert len(found) == 50
-    assert plan.is_indexed
-    assert not plan.sorts
-    # One device in three is active.
-    assert plan.examined <= 4 * 50
 
 
 def target(device_id: str, user_id: str) -> PushTarget:
