@@ -16,7 +16,6 @@ from domain.states import Channel
 from notifyproject.db.collections import collection
 from providers.contract import SendRequest
 from tests.support.factories import notifications as factories
-from tests.support.factories.mail import mails
 from tests.support.factories.notifications import NOON, accepted, device, stored_device, tries
 from tests.support.fakes.provider import (
     Outcome,
@@ -33,6 +32,10 @@ pytestmark = pytest.mark.usefixtures("db", "broker")
 EMAIL, PUSH = Channel.EMAIL, Channel.PUSH
 CODE = "channel_unavailable"
 SECOND, MINUTE, HOUR = timedelta(seconds=1), timedelta(minutes=1), timedelta(hours=1)
+
+
+def mails(count: int) -> list[ObjectId]:
+    return [accepted()["_id"] for _ in range(count)]
 
 
 class WorkerSimulation:

@@ -1,14 +1,13 @@
 """Validation of texts, keys, and times of a request."""
 
 from datetime import datetime, timedelta
-from itertools import pairwise
 from typing import Any
-from zoneinfo import ZoneInfo
 
 import pytest
 
 from domain.time import utc_now
 from tests.support.clients.api import App, pointers, request
+from tests.support.factories.requests import next_clock_change
 
 CONTROL, URL = "control_characters", "invalid_url"
 
@@ -105,11 +104,7 @@ def test_scheduled_notification_is_due_at_its_time(app: App, stored: Any) -> Non
 
 
 def test_skipped_local_time_is_the_next_instant(app: App) -> None:
-    london = ZoneInfo("Europe/London")
-    days = [utc_now().replace(hour=0) + timedelta(days=n) for n in range(1, 366)]
-    offsets = [(day, f"{day.astimezone(london):%z}") for day in days]
-    day = next(d for (d, before), (_, after) in pairwise(offsets) if before < after)
-    local = {"at": f"{day:%Y-%m-%d}T01:30", "timezone": "Europe/London"}
-    body = app.notify(scheduled_local=local).json()
-    assert body["scheduled_at"] == f"{day:%Y-%m-%d}T01:00:00Z"
+    day = next_clock_change("Europe/London")
+    body = app.notify(scheduled_local={"at": f"{day}T01:30", "timezone": "Europe/London"}).json()
+    assert body["scheduled_at"] == f"{day}T01:00:00Z"
     assert body["adjusted"] is True
