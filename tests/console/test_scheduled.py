@@ -17,7 +17,7 @@ from domain.time import utc_now
 from notifications import store
 from notifications.store import NewDelivery
 from notifyproject.db.collections import collection
-from tests.support.clients.console import listed, make_staff, signed_in
+from tests.support.clients.console import listed
 from tests.support.factories import notifications as factories
 
 pytestmark = pytest.mark.usefixtures("db", "broker")
@@ -203,12 +203,3 @@ def test_selected_notifications_are_cancelled(console: Client) -> None:
     action = {"action": "cancel_selected", "_selected_action": ids, "confirmed": "yes"}
     assert "2 notifications cancelled." in post(console, LIST, action)
     assert listed(console, LIST) == []
-
-
-def test_viewer_cannot_send_now() -> None:
-    document = scheduled(utc_now())
-    client = signed_in(make_staff("rui", "notifications.view_notification"))
-    assert listed(client, LIST) == [document["_id"]]
-    action = {"action": "run_selected", "_selected_action": [str(document["_id"])]}
-    client.post(LIST, action | {"confirmed": "yes"})
-    assert factories.read(document["_id"]) == document

@@ -89,19 +89,6 @@ def test_temporary_failure_is_retried(app: App, received: Received) -> None:
 
 
 @pytest.mark.usefixtures("quick_retries")
-@pytest.mark.parametrize(
-    ("outcome", "code"), [("too-large", "too_large"), ("invalid", "invalid_recipient")]
-)
-def test_permanent_error_is_not_retried(
-    app: App, received: Received, script: Script, outcome: str, code: str
-) -> None:
-    script("ada@example.com", outcome)
-    notification = when(app, app.notify(), "failed")
-    assert notification["delivery"][0]["failure_code"] == code
-    assert len(received("ada@example.com")) == 1
-
-
-@pytest.mark.usefixtures("quick_retries")
 def test_wrong_credentials_count_no_attempt(app: App, settings: Any) -> None:
     settings.SENDGRID_API_KEY = "SG.revoked"
     notification = when(app, app.notify(max_retries=0), "retrying")

@@ -122,14 +122,6 @@ def test_inactive_devices_are_listed(app: App) -> None:
     assert shown["is_active"] is False
 
 
-def test_user_without_devices_has_an_empty_list(app: App) -> None:
-    assert app.get("/devices", user_id="nobody").json() == {
-        "results": [],
-        "next": None,
-        "previous": None,
-    }
-
-
 def test_patch_keeps_other_fields_and_null_clears(app: App) -> None:
     register(app, **DESCRIPTION)
     answer = call(app, "PATCH", ONE, {"app_version": "4.0", "language": None})

@@ -123,14 +123,6 @@ def test_pages_are_complete_in_both_directions(app: App, limit: int) -> None:
     assert found == [5, 4, 3, 2, 1, 0]
 
 
-def test_type_without_versions_has_an_empty_list(app: App) -> None:
-    assert app.get("/types/alert/templates").json() == {
-        "results": [],
-        "next": None,
-        "previous": None,
-    }
-
-
 @pytest.mark.parametrize(
     ("parts", "pointer", "code", "detail"),
     [
