@@ -38,7 +38,6 @@ class Pattern:
     regex: re.Pattern[str]
 
     def matches(self, path: PurePosixPath) -> bool:
-        """Return whether the pattern matches the path or one of its folders."""
         folders = [str(folder) for folder in path.parents if folder != PurePosixPath(".")]
         return any(self.regex.fullmatch(one) for one in (str(path), *folders))
 
@@ -217,7 +216,6 @@ def test_web_runs_the_command_of_the_image() -> None:
 
 PATTERNS = patterns((ROOT / ".dockerignore").read_text())
 NAMED = {"manage.py", "requirements.txt", "requirements-tracing.txt"}
-FOLDERS = (*SERVICE, "static", "templates")
 SECRET_FILES = (
     *(".env", ".env.local", ".env.production", "notifyproject/.env", "docs/.env"),
     *(".data/local-credentials.json", ".data/memory.json", ".data/sandbox/sendgrid.pem"),
@@ -269,7 +267,7 @@ def git(*words: str) -> subprocess.CompletedProcess[str]:
 
 def wanted() -> set[str]:
     """Return the tracked files that the image is built from."""
-    listed = git("ls-files", *FOLDERS)
+    listed = git("ls-files", *(*SERVICE, "static", "templates"))
     assert listed.returncode == 0, listed.stderr
     return {path for path in listed.stdout.splitlines() if (ROOT / path).exists()} | NAMED
 
@@ -326,7 +324,6 @@ SECRET_PATTERNS = {
 
 
 def production_environment() -> dict[str, str]:
-    """Return the environment that `make lint` checks settings with."""
     assert PRODUCTION is not None
     words = PRODUCTION[1].replace("\\\n", " ").split()
     return dict(word.split("=", 1) for word in words)

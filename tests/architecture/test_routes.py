@@ -35,7 +35,6 @@ METHODS = ("get", "post", "put", "patch", "delete")
 
 
 def routes(patterns: list[Any] | None = None, prefix: str = "") -> Iterator[tuple[str, URLPattern]]:
-    """Yield every address with its URL pattern."""
     for pattern in patterns if patterns is not None else get_resolver().url_patterns:
         here = prefix + str(pattern.pattern)
         if isinstance(pattern, URLResolver):

@@ -152,7 +152,6 @@ def go_to(screen: Screen, stop: Stop) -> None:
 
 
 def missing(page: Page, stop: Stop) -> list[str]:
-    """Return what a page lacks."""
     body = page.locator("#main")
     text = " ".join((body.text_content() or "").split())
     shown = [words for words in stop.shows if words not in text]

@@ -120,7 +120,6 @@ def test_policy_is_neither_added_nor_deleted(console: Client) -> None:
 
 
 def page_of(client: Client, **fields: Any) -> str:
-    """Return the page of a notification whose content was removed."""
     at = utc_now() - 31 * DAY
     one = factories.settled(S.FAILED, at=at, created_at=at, **fields)
     content_removal.remove_expired_content(now=utc_now())

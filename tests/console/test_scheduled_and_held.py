@@ -17,7 +17,7 @@ from domain.time import utc_now
 from notifications import store
 from notifications.store import NewDelivery
 from notifyproject.db.collections import collection
-from tests.support.clients.console import listed, make_staff, signed_in
+from tests.support.clients.console import listed
 from tests.support.factories import notifications as factories
 
 pytestmark = pytest.mark.usefixtures("db", "broker")
@@ -29,7 +29,6 @@ S = DeliveryStatus
 
 
 def post(client: Client, url: str, form: dict[str, Any]) -> str:
-    """Send a form; return the page that follows."""
     return client.post(url, form, follow=True).content.decode()
 
 
@@ -40,7 +39,6 @@ def scheduled(now: datetime, *, after: timedelta = HOUR, **fields: Any) -> Any:
 
 
 def deferred(now: datetime, code: FailureCode, *, reason: str = "Later.") -> Any:
-    """Return a notification that was deferred for this reason."""
     one = factories.claimed(at=now, created_at=now)
     later = store.Deferred(
         claimed=one, status=S.PENDING, code=code, reason=reason, next_attempt_at=now + HOUR
@@ -50,7 +48,6 @@ def deferred(now: datetime, code: FailureCode, *, reason: str = "Later.") -> Any
 
 
 def each_kind(now: datetime) -> dict[WaitReason, Any]:
-    """Return one notification for each wait reason."""
     unavailable = FailureCode.CHANNEL_UNAVAILABLE
     fallback = NewDelivery(channel=Channel.PUSH, fallback_for=Channel.EMAIL, delay=HOUR)
     both = (NewDelivery(channel=Channel.EMAIL), fallback)
@@ -207,12 +204,3 @@ def test_selected_notifications_are_cancelled(console: Client) -> None:
     action = {"action": "cancel_selected", "_selected_action": ids, "confirmed": "yes"}
     assert "2 notifications cancelled." in post(console, LIST, action)
     assert listed(console, LIST) == []
-
-
-def test_viewer_cannot_send_now() -> None:
-    document = scheduled(utc_now())
-    client = signed_in(make_staff("rui", "notifications.view_notification"))
-    assert listed(client, LIST) == [document["_id"]]
-    action = {"action": "run_selected", "_selected_action": [str(document["_id"])]}
-    client.post(LIST, action | {"confirmed": "yes"})
-    assert factories.read(document["_id"]) == document

@@ -45,7 +45,6 @@ def required(settings: Any) -> None:
 
 @pytest.fixture
 def phone(ana: StaffUser) -> pyotp.TOTP:
-    """Enroll Ana's phone."""
     enrollment = second_factor.begin_enrollment(ana.pk, name="ana", now=NOW)
     app = pyotp.TOTP(enrollment.key)
     assert second_factor.confirm(ana.pk, app.at(NOW), now=NOW) is not None

@@ -36,7 +36,6 @@ def check(
 
 
 def ended(**fields: Any) -> Deferred:
-    """Return why a delivery isn't sent."""
     deferred = check(**fields)
     assert deferred is not None
     return deferred

@@ -24,7 +24,6 @@ def at(minutes: float) -> datetime:
 
 
 def register(token: str = TOKEN, *, minute: float = 0) -> str:
-    """Register Ada's device. Return its id."""
     new = Registration(user_id="ada", token=token, platform=Platform.IOS)
     return str(registration.register(new, now=at(minute))["_id"])
 
@@ -36,7 +35,6 @@ def suspect(*, began: float) -> int:
 
 
 def accept(*, answered: float) -> int:
-    """Record an accepted push."""
     return status.record_success(accepted={ID: at(answered)})
 
 
@@ -313,12 +311,4 @@ def test_accepted_token_ignores_sender_mismatches() -> None:
     register()
     accept(answered=0.5)
     assert [mismatch(began=minute) for minute in range(1, 9)] == [0] * 8
-    assert (device()["is_active"], device()["suspicions"]) == (True, 0)
-
-
-def test_acceptance_reactivates_after_sender_mismatches() -> None:
-    register()
-    for minute in (1, 2, 3):
-        mismatch(began=minute)
-    accept(answered=4)
     assert (device()["is_active"], device()["suspicions"]) == (True, 0)

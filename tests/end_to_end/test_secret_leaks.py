@@ -26,7 +26,6 @@ from tests.support.waiting import until
 
 
 def documents_containing(text: str) -> list[str]:
-    """Return the collections with a document that contains a text."""
     return sorted(
         name
         for name in database().list_collection_names()
@@ -36,7 +35,6 @@ def documents_containing(text: str) -> list[str]:
 
 
 def keys_with(client: redis.Redis, text: str) -> list[bytes]:
-    """Return Valkey's keys whose name or value contains a text."""
     found = []
     for key in client.scan_iter():
         value = b" ".join(_values(client, key))
@@ -100,7 +98,6 @@ def logged(caplog: pytest.LogCaptureFixture) -> Callable[[], str]:
 
 
 def code(**fields: Any) -> dict[str, Any]:
-    """Return a request for a login code."""
     default = {"type": "mfa_code", "recipient": {"email": OK}, "data": CODE}
     return default | fields
 
@@ -163,7 +160,6 @@ def finished() -> bool:
 
 
 def answers(app: App, ids: list[str]) -> Iterator[str]:
-    """Yield the API's answers to all reads."""
     paths = [f"/notifications/{one}{part}" for one in ids for part in ("", "/attempts")]
     paths += ["/notifications", "/notifications/stats", "/recipients/ada/notifications"]
     paths += ["/recipients/ada/export", "/types/mfa_code", "/types/mfa_code/templates"]

@@ -59,7 +59,6 @@ def dump(db: None, broker: Any, settings: Any) -> Iterator[Mapping[str, Any]]:
 
 @pytest.fixture
 def now(dump: Mapping[str, datetime]) -> datetime:
-    """Return the time of the dump."""
     return dump["at"]
 
 

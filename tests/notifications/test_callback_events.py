@@ -45,7 +45,6 @@ def _callback(db: None) -> None:
 
 
 def event_types(notification_id: ObjectId | None = None) -> list[str]:
-    """Return the event types of the recorded messages, ordered by id."""
     wanted = {} if notification_id is None else {"notification_id": notification_id}
     return [d["type"] for d in collection("callback_messages").find(wanted).sort("_id", 1)]
 

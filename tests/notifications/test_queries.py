@@ -52,12 +52,6 @@ def test_get_returns_a_notification_by_id() -> None:
     assert queries.get(notification_id=ObjectId()) is None
 
 
-def test_get_returns_only_notifications_of_the_client() -> None:
-    document = accepted()
-    assert queries.get(notification_id=document["_id"], client_id=CLIENT) is not None
-    assert queries.get(notification_id=document["_id"], client_id=OTHER_CLIENT) is None
-
-
 def test_get_many_returns_notifications_by_id() -> None:
     documents = [accepted() for _ in range(3)]
     found = queries.get_many([d["_id"] for d in documents] + [ObjectId()])

@@ -28,11 +28,8 @@ def test_test_settings_pass() -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "ada@example.com",
-        "Ada <ada@example.com>",
-        "<ada@example.com>",
-        "L\u00f3ja da Ada <ada@example.com>",
-        '"Shop, Inc." <ada@example.com>',
+        *("ada@example.com", "Ada <ada@example.com>", "<ada@example.com>"),
+        *("L\u00f3ja da Ada <ada@example.com>", '"Shop, Inc." <ada@example.com>'),
         "The (big) shop <ada@example.com>",
     ],
 )
@@ -156,7 +153,6 @@ def test_push_needs_a_project(settings: Any, account: Path) -> None:
 
 @pytest.fixture
 def number(settings: Any) -> Any:
-    """Configure WhatsApp."""
     settings.WHATSAPP_TOKEN, settings.WHATSAPP_PHONE_NUMBER_ID = "EAAsecret", "100000000000001"
     settings.WHATSAPP_APP_SECRET, settings.WHATSAPP_VERIFY_TOKEN = "a" * 32, "a-verify-token"
     return settings

@@ -57,7 +57,6 @@ NOTHING = "\N{EN DASH}"
 
 
 def tables() -> Mapping[str, str]:
-    """Return every table of the page by its heading."""
     return {
         "All providers": _table(
             ("event", "the message left", "class"),

@@ -14,7 +14,6 @@ from tests.support.clients.api import Answer, App, request
 from tests.support.clients.inbox import InboxUser
 
 pytestmark = pytest.mark.usefixtures("broker", "valkey_anew")
-KEYS = "rate_limit:*"
 
 
 @pytest.fixture
@@ -31,7 +30,7 @@ def limit_headers(answer: Answer) -> tuple[str, str]:
 
 
 def keys(broker: redis.Redis) -> set[str]:
-    return {key.decode() for key in broker.scan_iter(KEYS)}
+    return {key.decode() for key in broker.scan_iter("rate_limit:*")}
 
 
 def test_every_response_has_the_remaining_limit(app: App, limits: Any) -> None:

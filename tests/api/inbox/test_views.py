@@ -228,9 +228,6 @@ def test_unregistered_recipient_has_an_inbox(app: App) -> None:
     assert len(InboxUser(app=app, user_id=name).ids()) == 1
 
 
-ACTIONS = ["read", "unread", "archive", "unarchive"]
-
-
 @pytest.fixture
 def strangers(app: App, other_app: App) -> list[InboxUser]:
     """Return the same user ID at another client, and similar user IDs."""
@@ -258,7 +255,7 @@ def test_other_recipients_change_nothing(app: App, strangers: list[InboxUser]) -
     before = everything()
     for stranger in strangers:
         assert stranger.post("/read-all").json() == {"updated": 0}
-        for action in ACTIONS:
+        for action in ["read", "unread", "archive", "unarchive"]:
             for document in (read, other):
                 answer = stranger.post(f"/{document['_id']}/{action}")
                 assert (answer.status_code, answer.json()["code"]) == (404, "not_found")

@@ -36,7 +36,6 @@ def delivery(channel: str = "email", status: str = "pending", **fields: Any) -> 
 
 
 def document(*deliveries: dict[str, Any], **fields: Any) -> dict[str, Any]:
-    """Return a minimal stored notification."""
     return {
         "_id": ID,
         "client_id": ObjectId("c" * 24),
@@ -188,7 +187,6 @@ LONG_AGO = utc_now() - timedelta(days=31)
 
 
 def removed(app: App, status: DeliveryStatus = DeliveryStatus.FAILED, **fields: Any) -> str:
-    """Return the id of a notification whose content was removed."""
     document = factories.settled(
         status, client_id=app.id, at=LONG_AGO, created_at=LONG_AGO, **fields
     )

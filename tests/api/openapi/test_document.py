@@ -47,7 +47,6 @@ def contents(operation: Mapping[str, Any]) -> Iterator[tuple[str, str, Any]]:
 
 
 def values(described: Any, content: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the examples of a content by name."""
     found = {}
     for name, example in content.get("examples", {}).items():
         kept = example.get("$ref", "").removeprefix("#/components/examples/")

@@ -27,7 +27,6 @@ VIEW_PERMISSIONS = ("callbacks.view_callback", "callbacks.view_callbackmessage")
 
 @pytest.fixture(autouse=True)
 def shop(db: None) -> None:
-    """Store a client with a callback."""
     called_back("http://127.0.0.1:9000/secret-path", now=utc_now())
     collection("api_clients").insert_one(
         {"_id": CLIENT, "name": "Shop", "scopes": [], "is_active": True, "keys": []}
@@ -40,7 +39,6 @@ def viewer(db: None) -> Client:
 
 
 def failed() -> str:
-    """Return the id of a failed test event."""
     document = outbox.send_test(CLIENT, now=utc_now())
     outbox.fail_pending(client_id=CLIENT, reason="HTTP 500.")
     return str(document["_id"])

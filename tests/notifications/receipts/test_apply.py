@@ -103,14 +103,6 @@ def test_repeated_receipts_change_nothing(initial: str) -> None:
         assert read(notification_id) == document
 
 
-def test_apply_returns_whether_the_receipt_changed_anything() -> None:
-    notification_id = started().notification_id
-    changed = [
-        apply_status(notification_id, s) for s in (S.SENT, S.SENT, S.DELIVERED, S.SENT, S.READ)
-    ]
-    assert changed == [True, False, True, False, True]
-
-
 def test_receipts_follow_the_table_of_transitions() -> None:
     for initial in INITIAL_STATES.values():
         for status in RECEIPT_STATUSES:
@@ -207,13 +199,6 @@ def test_receipt_resolves_an_unknown_outcome() -> None:
     assert apply_status(notification_id, S.DELIVERED)
     assert store.unknown_outcomes(now=NOON + timedelta(days=1)) == []
     assert status_of(notification_id) == "delivered"
-
-
-def test_receipt_stops_a_pending_retry() -> None:
-    notification_id = ObjectId(factories.settled(S.PENDING)["_id"])
-    assert apply_status(notification_id, S.DELIVERED)
-    later = store.claim(ids=[notification_id], channel=EMAIL, worker="w", now=NOON + 9 * MINUTE)
-    assert later == []
 
 
 def second_attempt() -> ObjectId:

@@ -33,7 +33,6 @@ def kind(document: Any, channel: Channel = Channel.EMAIL) -> RiskKind:
 
 
 def failed(code: FailureCode, *, channel: Channel = Channel.EMAIL, **fields: Any) -> Any:
-    """Return a notification that failed with a code."""
     one = factories.started(channel=channel, **fields)
     store.settle([factories.settlement(one, S.FAILED, code=code)], now=NOON)
     return factories.read(one.notification_id)

@@ -183,15 +183,6 @@ def test_archiving_and_unarchiving_happen_once() -> None:
     assert not mark(store.unarchive, document).changed
 
 
-def test_other_users_and_clients_change_nothing() -> None:
-    document = read(in_app()["_id"])
-    strangers = [Inbox(CLIENT, user_id) for user_id in ("eve", "", "$ne", "ADA", "ada ")]
-    for stranger in [*strangers, Inbox(ObjectId("d" * 24), "ada")]:
-        for change in MARKS:
-            assert change(inbox=stranger, notification_id=document["_id"], now=LATER) is None
-    assert read(document["_id"]) == document
-
-
 def test_notification_not_in_the_inbox_is_unchanged() -> None:
     cancelled = in_app(send_at=LATER)["_id"]
     store.cancel(notification_id=cancelled, channels=[IN_APP], reason="no", now=NOON)

@@ -79,7 +79,6 @@ class State:
 
 
 def status_by_python(deliveries: list[dict[str, Any]], now: datetime) -> NotificationStatus:
-    """Return the overall status by the pure function."""
     return overall_status(
         [
             State(
@@ -105,7 +104,6 @@ def extreme(deliveries: list[dict[str, Any]], name: str, choose: Any) -> datetim
 
 
 def inbox_at_by_python(deliveries: list[dict[str, Any]]) -> datetime | None:
-    """Return the time it entered the inbox."""
     for d in deliveries:
         if d["channel"] == Channel.IN_APP and d["status"] in (S.DELIVERED, S.READ):
             return d.get("delivered_at")

@@ -8,7 +8,7 @@ from bson import ObjectId
 
 from domain.states import Channel, DeliveryStatus
 from notifications import store
-from notifications.store import LEASE, ClaimedDelivery, ProviderAnswer
+from notifications.store import ClaimedDelivery, ProviderAnswer
 from notifications.store.pipelines import ERROR_HISTORY_LENGTH, ERROR_LENGTH
 from tests.support.factories import notifications as factories
 from tests.support.factories.notifications import (
@@ -30,7 +30,6 @@ pytestmark = pytest.mark.usefixtures("db")
 EMAIL, PUSH, WHATSAPP, IN_APP = Channel
 S = DeliveryStatus
 MINUTE = timedelta(minutes=1)
-TAKEN_OVER = NOON + LEASE
 
 
 @pytest.mark.parametrize(
@@ -105,16 +104,6 @@ def test_uncounted_attempt_is_counted_separately() -> None:
     store.settle([settlement(one, S.PENDING, uncounted=True)], now=NOON)
     waiting = delivery(read(one.notification_id))
     assert (waiting["attempt_count"], waiting["excused_count"]) == (1, 1)
-
-
-def test_accepted_targets_are_kept() -> None:
-    one = started()
-    store.settle([settlement(one, S.PENDING, accepted_targets=("d1", "d2"))], now=NOON)
-    assert delivery(read(one.notification_id))["accepted_targets"] == ["d1", "d2"]
-    again = start(claim(one.notification_id, at=NOON + 5 * MINUTE), at=NOON + 5 * MINUTE)
-    assert again.accepted_targets == ("d1", "d2")
-    store.settle([settlement(again, S.SENT)], now=NOON + 5 * MINUTE)
-    assert delivery(read(one.notification_id))["accepted_targets"] == ["d1", "d2"]
 
 
 def lose_claim(one: ClaimedDelivery, cause: str) -> None:

@@ -111,7 +111,6 @@ def test_notification_is_cancelled_or_started() -> None:
 
 
 def race(threads: ThreadPoolExecutor) -> tuple[ObjectId, bool, bool]:
-    """Cancel and start one notification concurrently; return which succeeded."""
     notification_id = accepted()["_id"]
     together = threading.Barrier(2)
 

@@ -182,7 +182,6 @@ def is_log_call(node: ast.AST) -> TypeGuard[ast.Call]:
 
 
 def log_calls() -> list[tuple[str, ast.Call]]:
-    """Return every logging call with its place."""
     root = Path(settings.BASE_DIR)
     return [
         (f"{path.relative_to(root)}:{node.lineno}", node)

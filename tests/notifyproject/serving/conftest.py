@@ -25,7 +25,6 @@ def _written_by_the_programs(db: None) -> None:
 
 @pytest.fixture(scope="package")
 def serve(_database: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serve]:
-    """Start a program of the stack with environment variables."""
     with ExitStack() as stack:
 
         def start(name: str = "web", **variables: str) -> Served:

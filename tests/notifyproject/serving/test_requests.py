@@ -30,7 +30,6 @@ def _chunked(body: bytes, *, size: int = 100, extension: str = "", trailer: str 
 
 
 def _headers(app: App) -> tuple[str, str]:
-    """Return the headers of a request with that body."""
     return f"Authorization: Bearer {app.key}", f"Content-Length: {len(_body())}"
 
 

@@ -22,7 +22,6 @@ RETRY = NOON + timedelta(minutes=6, seconds=1)
 
 
 def push(**fields: Any) -> ObjectId:
-    """Return the id of a newly accepted push."""
     notification_id: ObjectId = factories.accepted(channels=[Channel.PUSH], **fields)["_id"]
     return notification_id
 
@@ -38,7 +37,6 @@ def state(notification_id: ObjectId) -> dict[str, Any]:
 
 
 def delivery_status(notification_id: ObjectId) -> tuple[str, str | None]:
-    """Return a push's status and failure code."""
     delivery = state(notification_id)
     return delivery["status"], delivery.get("failure_code")
 

@@ -46,7 +46,6 @@ def choose(
 
 
 def chosen_providers(routes: Sequence[Route]) -> dict[str, list[ClaimedDelivery]]:
-    """Return the claims by provider name."""
     found: dict[str, list[ClaimedDelivery]] = {}
     for route in routes:
         found.setdefault(route.provider.name, []).extend(route.claims)

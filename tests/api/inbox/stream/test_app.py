@@ -53,7 +53,6 @@ def own(app: App) -> Inbox:
 
 
 def cut_off(broker: redis.Redis) -> None:
-    """Cut the subscriber connection of the test's process."""
     database = broker.get_connection_kwargs()["db"]
     for client in broker.client_list():
         if client["name"] == CLIENT_NAME and int(client["db"]) == database:
