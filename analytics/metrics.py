@@ -139,10 +139,7 @@ def read_summed(
     metrics: Sequence[str],
     by: Sequence[str],
 ) -> list[MetricValue]:
-    """Return values as :func:`read` does, summed over all dimensions but ``by``.
-
-    MongoDB sums them: a day of many types has thousands of values, and a page needs hundreds.
-    """
+    """Return values as :func:`read` does, summed by MongoDB over all dimensions but ``by``."""
     wanted = _match(interval, since, until) | {"metric_name": {"$in": list(metrics)}}
     key = {"at": "$timestamp", "metric": "$metric_name"}
     values = []

@@ -17,7 +17,6 @@ class AnalyticsEvent(models.Model):
     event_type = models.CharField(max_length=64)
     """delivery.sent, delivery.delivered, delivery.read, delivery.failed."""
     entity_id = optional_text(128)
-    """The notification's id."""
     user_id = optional_text(128)
     data = models.JSONField(default=dict, blank=True)
     """Channel, type, provider, and failure code. No address and no content."""
@@ -53,9 +52,7 @@ class MetricsAggregate(models.Model):
     """The dimensions as text: ``channel=email,type=alert``."""
     dimensions = models.JSONField(default=dict, blank=True)
     value = models.FloatField()
-    """A number of deliveries or attempts."""
     seconds = models.FloatField(null=True, blank=True)
-    """Of a latency: the sum."""
     histogram = ArrayField(models.IntegerField(), null=True, blank=True)
     """Of a latency: the count per bucket of :data:`analytics.metrics.BOUNDS`."""
     timestamp = models.DateTimeField()
@@ -78,7 +75,6 @@ class DueMinute(models.Model):
     """A minute whose metrics must be recounted after a change."""
 
     id = models.CharField(primary_key=True, db_column="_id", max_length=24)
-    """The minute, as text."""
     minute = models.DateTimeField()
     touched_at = models.DateTimeField()
     """The last change. A recount removes the minute only if no change came since."""

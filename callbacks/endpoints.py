@@ -49,7 +49,6 @@ class Endpoint:
     path: str
     """Including the query."""
     is_plain: bool = False
-    """Plain HTTP, allowed for this machine only."""
 
     @property
     def authority(self) -> str:
@@ -60,10 +59,7 @@ class Endpoint:
 
 
 def parse_url(url: str, *, allow_loopback: bool) -> Endpoint:
-    """Parse and validate a callback URL. Raises InvalidUrlError.
-
-    ``allow_loopback`` permits plain HTTP to this machine.
-    """
+    """Parse a callback URL, plain HTTP only with ``allow_loopback``. Raises InvalidUrlError."""
     try:
         parts = urlsplit(url)
         port, host = parts.port, parts.hostname
@@ -113,7 +109,6 @@ def _is_loopback(host: str) -> bool:
 CONNECT_TIMEOUT = 5.0
 TOTAL_TIMEOUT = 15.0
 MAX_RESPONSE_BYTES = 64 * 1024
-"""How much of a response is read."""
 CHUNK = 8 * 1024
 USER_AGENT = "notifyproject-callbacks"
 SUCCESS = range(200, 300)

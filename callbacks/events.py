@@ -31,7 +31,6 @@ class CallbackStatus(StrEnum):
 
     PENDING = "pending"
     DELIVERED = "delivered"
-    """The endpoint responded 2xx."""
     FAILED = "failed"
     """Not retried unless it's replayed on request."""
 

@@ -99,11 +99,7 @@ class Decision:
 def decide_retry(
     *, status: int | None, tries: int, pause: timedelta | None, now: datetime, jitter: float
 ) -> Decision:
-    """Return the decision after attempt number ``tries``.
-
-    ``status`` is None without a response; ``pause`` is the endpoint's Retry-After; ``jitter`` is in
-    [0, 1].
-    """
+    """Return the decision after attempt number ``tries``; ``jitter`` is in [0, 1]."""
     if status is not None and HTTPStatus.OK <= status < HTTPStatus.MULTIPLE_CHOICES:
         return Decision(AttemptOutcome.DELIVERED)
     if status == GONE:

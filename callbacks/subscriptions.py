@@ -95,7 +95,7 @@ def put(
     allow_loopback: bool,
     now: datetime,
 ) -> SavedCallback:
-    """Create or change a client's endpoint; this enables it unless an operator disabled it.
+    """Create or change an endpoint, and enable it unless an operator disabled it.
 
     Raises InvalidUrlError.
     """
@@ -153,10 +153,7 @@ def remove(client_id: ObjectId) -> None:
 
 
 def rotate(client_id: ObjectId, *, now: datetime) -> str:
-    """Replace an endpoint's secret and return the new one; the old one signs along for a day.
-
-    Raises NoCallbackError or TooManySecretsError.
-    """
+    """Replace an endpoint's secret. Raises NoCallbackError or TooManySecretsError."""
     secret = signing.new_secret()
     expires_at = {"$ifNull": ["$$one.until", now + SECRET_OVERLAP]}
     valid = {"$filter": {"input": "$secrets", "as": "one", "cond": {"$gt": [expires_at, now]}}}
@@ -210,7 +207,6 @@ def mark_backfilled(client_id: ObjectId, *, since: datetime) -> None:
 
 
 def _update(client_id: ObjectId, url: str, fields: Document) -> Document | None:
-    """Change an existing endpoint; None if there is none."""
     by_operator_value = DisabledReason.BY_OPERATOR.value
     disabled_by_operator = {"_id": client_id, "disabled_reason": by_operator_value}
     unchanged_and_active = {"_id": client_id, "state": CallbackState.ACTIVE.value, "url": url}

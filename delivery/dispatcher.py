@@ -1,9 +1,8 @@
 """Dispatcher: sends one batch of due deliveries, from the claim to the settlement.
 
-The steps in order: claim, eligibility, targets, rendering, routing, start, send, settle. Each step
-is one module of this package or one function of ``notifications.store``. A delivery that fails at
-a step leaves the batch with its reason stored. Poison candidates, whose earlier claims ended
-without a send, are isolated: each is a batch of its own.
+The steps: claim, eligibility, targets, rendering, routing, start, send, settle. A delivery that
+fails at a step leaves the batch with its reason stored. Poison candidates are a batch of their own
+each.
 """
 
 import random
@@ -57,8 +56,7 @@ class BatchReport:
 
     def add_wakeup(self, claimed: ClaimedDelivery, *, at: datetime) -> None:
         """Add a wake-up for a delivery."""
-        wakeup = Wakeup(claimed.notification_id, claimed.channel, claimed.priority, at)
-        self.wakeups.append(wakeup)
+        self.wakeups.append(Wakeup(claimed.notification_id, claimed.channel, claimed.priority, at))
 
 
 def dispatch(ids: Sequence[ObjectId], *, channel: Channel, clock: Clock = utc_now) -> BatchReport:
@@ -106,7 +104,6 @@ def _dispatch_isolated(
 def _deliver(
     claims: Sequence[ClaimedDelivery], channel: Channel, clock: Clock, report: BatchReport
 ) -> None:
-    """Take claimed deliveries through all steps; test deliveries use the sandbox providers."""
     report.claimed += len(claims)
     if claims:
         crash_points.reach(Boundary.CLAIMED)
@@ -229,7 +226,6 @@ class _SentBatch:
 def _start_and_send(
     route: Route, by_reference: Mapping[str, PreparedDelivery], clock: Clock
 ) -> _SentBatch:
-    """Record the start of each attempt by compare-and-set, then hand the batch to the provider."""
     provider, now = route.provider, clock()
     deliveries = [_for_route(route, by_reference[one.reference]) for one in route.claims]
     claims = [delivery.claimed for delivery in deliveries]
@@ -286,7 +282,6 @@ def _settle(settlements: Sequence[Settlement], now: datetime, report: BatchRepor
 
 
 def _return_unsent(sent: _SentBatch, now: datetime, report: BatchReport) -> None:
-    """Return started deliveries that were not attempted: their lease or lifetime ended first."""
     attempted = {delivery.claimed.reference for delivery, _ in sent.results}
     unsent = [claimed for claimed in sent.started if claimed.reference not in attempted]
     store.return_unsent(unsent, now=now)
@@ -308,7 +303,6 @@ def _requeue(claims: Sequence[ClaimedDelivery], now: datetime, report: BatchRepo
 
 
 def _defer(deferred: Sequence[Deferred], now: datetime, report: BatchReport) -> None:
-    """Store deliveries that are deferred, or that end without an attempt."""
     # A delivery that ends here counts as sent if an earlier attempt reached one of its devices.
     deferred = [
         replace(one, status=S.SENT)
@@ -347,10 +341,9 @@ _bulkheads: dict[str, threading.Lock] = {}
 
 @contextmanager
 def bulkhead(provider: str, claims: Sequence[ClaimedDelivery], *, now: datetime) -> Iterator[bool]:
-    """Wait for the process's one batch of a provider, so that no provider takes all threads.
+    """Wait for a provider's one batch in this process; yield False if the leases run short first.
 
-    Yields False if the leases run short first. A single delivery does not wait, so that it never
-    queues behind a batch.
+    A single delivery does not wait, so that it never queues behind a batch.
     """
     if len(claims) == 1:
         yield True

@@ -60,11 +60,7 @@ S = DeliveryStatus
 def apply_reputation(
     sent: Sequence[tuple[PreparedDelivery, TargetResult]], *, provider: str, now: datetime
 ) -> None:
-    """Deactivate dead devices, suppress dead addresses, and record successful devices.
-
-    Ignores test deliveries. Repeating it changes nothing for devices; each soft bounce of an
-    address counts. Raises PyMongoError.
-    """
+    """Deactivate dead devices, suppress dead addresses, record successful devices; not of tests."""
     last_success: dict[str, datetime] = {}
     sent = [(delivery, result) for delivery, result in sent if not delivery.claimed.is_test]
     if _is_wrong_sender(sent):
@@ -81,7 +77,6 @@ def apply_reputation(
 
 
 def _is_wrong_sender(sent: Sequence[tuple[PreparedDelivery, TargetResult]]) -> bool:
-    """Return whether all devices of a batch are another sender's: the credentials are wrong."""
     codes = [
         result.outcome.response.code
         for _, result in sent
@@ -180,7 +175,6 @@ def has_recent_success(provider: Provider, *, now: datetime) -> bool:
 def _record_outcomes(
     name: str, results: Sequence[TargetResult], probes: Mapping[str, Probe], now: datetime
 ) -> None:
-    """Record results on a circuit; a rejected message counts as a success of the provider."""
     errors = [r.outcome for r in results if isinstance(r.outcome, ProviderError)]
     failures = [e for e in errors if isinstance(e, TransientError) and e.code in HEALTH_FAILURES]
     neutral = [e for e in errors if e.code in NEUTRAL_CODES]

@@ -1,7 +1,4 @@
-"""Assigns each delivery to a provider: by order, circuit, and rate.
-
-A delivery that no provider accepts now is deferred until the first of them may accept it again.
-"""
+"""Assigns each delivery to a provider, or defers it: by order, circuit, and rate."""
 
 import itertools
 from bisect import bisect
@@ -30,10 +27,7 @@ Platforms = Collection[str]
 
 
 class ProviderShare:
-    """Circuits of one provider for a batch, and the deliveries that are assigned to it.
-
-    The first delivery that matches a probe becomes it.
-    """
+    """Circuits of one provider for a batch, and its deliveries, of which the first are probes."""
 
     def __init__(
         self, provider: Provider, permissions: Mapping[str, Permission], *, now: datetime
@@ -121,8 +115,7 @@ def choose_routes(
 ) -> tuple[list[Route], list[Deferred]]:
     """Return the routes of a batch, and the deferred deliveries, which use no attempt.
 
-    ``providers`` are the channel's, at least one, in order of preference; ``targets`` are by the
-    claim's reference. ``paused`` names the providers paused by staff, and until when to defer.
+    ``providers`` are in order of preference; ``targets`` by the claim's reference.
     """
     platforms = {c.reference: {t.platform for t in targets[c.reference]} for c in claims}
     scopes = {platform for some in platforms.values() for platform in some if platform}
@@ -163,10 +156,7 @@ def choose_routes(
 def _providers_in_order(
     claimed: ClaimedDelivery, shares: Sequence[ProviderShare]
 ) -> Sequence[ProviderShare]:
-    """Return the providers in order, starting after the one that the delivery failed over from.
-
-    Only one if its outcome there is unknown. Providers that are no longer configured are ignored.
-    """
+    """Return the providers in order, after the one it failed over from; one if ambiguous there."""
     names = [share.provider.name for share in shares]
     if claimed.ambiguous_provider in names:
         return [shares[names.index(claimed.ambiguous_provider)]]
@@ -230,7 +220,6 @@ def _apply_rate_limit(
 def _defer_until_available(
     claimed: ClaimedDelivery, until: datetime, now: datetime, reason: str
 ) -> Deferred:
-    """Return the deferral until a provider is available, or the failure after the maximum wait."""
     decision = retry.defer_or_give_up(until=until, state=claimed.retry_state, now=now)
     status, at = (S.FAILED, None) if isinstance(decision, retry.GiveUp) else (S.PENDING, until)
     return Deferred(claimed, status, FailureCode.CHANNEL_UNAVAILABLE, reason, at)

@@ -1,8 +1,4 @@
-"""Turns deliveries into requests, sends them, and returns one result for each.
-
-Requests that a provider accepts together form one send batch. A provider without a recent success
-gets a few requests first, as probes.
-"""
+"""Turns deliveries into requests, sends them, and returns one result for each."""
 
 import os
 import time
@@ -57,13 +53,10 @@ class PreparedDelivery:
     claimed: ClaimedDelivery
     message: Message
     targets: tuple[SendTarget, ...]
-    """At least one; several for a recipient with several devices."""
     secret: SensitiveContent | None = None
     """Sensitive values to mask if the provider repeats them in its response."""
     blocked_until: datetime | None = None
-    """Devices of a blocked platform are left out until then."""
     quiet_hours_end: datetime | None = None
-    """Devices in quiet hours are left out until then."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,12 +89,10 @@ class TargetedRequest:
 def split_rounds(
     provider: Provider, deliveries: Sequence[PreparedDelivery], *, has_recent_success: bool
 ) -> list[list[PreparedDelivery]]:
-    """Return deliveries in rounds of requests that this process sends concurrently.
+    """Return deliveries in rounds of as many requests as this process has threads.
 
-    A round has as many requests as the process has threads. Without a recent success, the first
-    round has :data:`PROBE_BATCH`: if the provider accepts none, its circuit opens before the
-    second round. A delivery counts one request per device; recipients of one send batch count as
-    one request together.
+    Without a recent success, the first round has :data:`PROBE_BATCH`: if the provider accepts none,
+    its circuit opens before the second.
     """
     rounds: list[list[PreparedDelivery]] = []
     capacity = 0
@@ -132,11 +123,7 @@ def _group_by_batch_key(
 def send_batch(
     provider: Provider, deliveries: Sequence[PreparedDelivery], clock: Clock
 ) -> list[tuple[PreparedDelivery, tuple[TargetResult, ...]]]:
-    """Send concurrently; return the results of each attempted delivery.
-
-    A single request is sent in this thread, so that it never queues behind a batch. Deliveries
-    without a result were too late: their requests were not sent.
-    """
+    """Send concurrently; return the results of each delivery that was not too late."""
     targeted_requests = [
         TargetedRequest.of(delivery, target)
         for delivery in deliveries
@@ -163,8 +150,8 @@ def _send_groups(
 ) -> list[list[TargetResult | None]]:
     """Return the results of each group, None for requests that were not attempted.
 
-    Non-blocking exchanges are multiplexed in this thread; other groups use a thread pool, except
-    for a single group, which is sent in this thread.
+    Non-blocking exchanges share this thread, as does a single group; other groups use a thread
+    pool.
     """
     non_blocking = as_non_blocking(provider)
     non_blocking_flags = [
@@ -269,7 +256,6 @@ def _target_result(
     started_at: datetime,
     monotonic_start: float,
 ) -> TargetResult:
-    """Return the result of one attempt; ``monotonic_start`` is its start on the steady clock."""
     return TargetResult(
         device_id=targeted.target.device_id,
         platform=targeted.target.platform,
@@ -295,11 +281,7 @@ def _log(claimed: ClaimedDelivery, result: TargetResult) -> None:
 
 
 def _is_too_late(targeted: TargetedRequest, now: datetime) -> bool:
-    """Return whether the lease is too short for a send, or the notification has expired.
-
-    A process that was frozen ends up here: nothing was sent yet, and another worker may hold the
-    delivery now. The last of a batch may have waited a minute behind a slow provider.
-    """
+    """Return whether the lease is too short, as after a freeze, or the notification has expired."""
     claimed = targeted.delivery.claimed
     if now + timedelta(seconds=TOTAL_TIMEOUT) + LEASE_MARGIN >= claimed.lease_until:
         log.warning("send_aborted_lease_over", delivery_id=claimed.reference)

@@ -1,7 +1,6 @@
-"""Sweeper: recovers expired leases, resolves unknown outcomes, and enqueues due work again.
+"""Sweeper: recovers expired leases, resolves unknown outcomes, and enqueues lost work again.
 
-Picks up deliveries whose wake-up was lost, and those of a lost worker. Any number of concurrent
-sweepers is safe: they enqueue wake-ups, and change state by compare-and-set.
+Any number of concurrent sweepers is safe: they change state by compare-and-set.
 """
 
 import itertools
@@ -36,7 +35,6 @@ MAX_QUEUE_DEPTH = 1_000
 MAX_DUE_PER_QUEUE = 500
 """Due deliveries of a fair queue that a sweep reads: more than a lost worker holds of one."""
 MIN_SWEEP_INTERVAL = timedelta(seconds=SWEEP_SECONDS / 3)
-"""A sweep this soon after another is skipped."""
 
 
 @dataclass(slots=True)
@@ -44,7 +42,6 @@ class SweepReport:
     """Counts of one sweep."""
 
     woken: int = 0
-    """Deliveries with an enqueued wake-up."""
     pulled: int = 0
     """Bursts, of a client in a queue, with an enqueued pull."""
     unpublished: int = 0
@@ -134,7 +131,6 @@ def _enqueue_due(priority: Priority, report: SweepReport, now: datetime) -> None
 def _enqueue_client(
     queue: FairQueue, due: Sequence[fair_queue.Due], report: SweepReport, now: datetime
 ) -> None:
-    """Enqueue poison candidates by ID, few per message; the rest by ID or, for a burst, by pull."""
     candidates = [one for one in due if one.is_poison_candidate]
     _enqueue_by_id(queue, candidates, report, now, size=ISOLATED_PER_WAKEUP)
     if len(due) > BURST:
@@ -146,7 +142,6 @@ def _enqueue_client(
 def _enqueue_burst(
     queue: FairQueue, due: Sequence[fair_queue.Due], report: SweepReport, now: datetime
 ) -> None:
-    """Enqueue pulls for a burst when its first delivery is due; pulls continue by themselves."""
     first = min(one.at for one in due)
     if first <= now:
         is_enqueued = fair_queue.enqueue_pulls(queue, now=now)
@@ -164,7 +159,6 @@ def _enqueue_by_id(
     now: datetime,
     size: int = wakeups.WAKEUP_SIZE,
 ) -> None:
-    """Enqueue wake-ups by ID; deliveries due in the same second share messages."""
 
     def second(one: fair_queue.Due) -> datetime:
         return wakeups.wakeup_time(one.at, now=now)

@@ -27,7 +27,6 @@ class SendTarget:
     address: str = field(repr=False)
     device_id: str | None = None
     platform: str = ""
-    """Push: android, ios or web."""
     window_open: bool = True
     """WhatsApp: the service window is open, so free text is allowed."""
 
@@ -108,7 +107,6 @@ def _awaited(
 ) -> Mapping[str, datetime]:
     """Return the devices with an unknown outcome that get no duplicate now, with their deadlines.
 
-    The deadline is the time by which a receipt is expected. Other devices are sent to meanwhile.
     If only such devices are left, the whole push is unknown, and the type's policy decides.
     """
     if not claimed.ambiguous_targets:
@@ -133,7 +131,6 @@ def _defer_ambiguous(
     quiet_hours_end: datetime | None,
     now: datetime,
 ) -> Deferred:
-    """Return the deferral of a push with an unknown outcome on one device and no other target."""
     if receipt_deadline > now:
         at = min(receipt_deadline, quiet_hours_end or receipt_deadline)
         return Deferred(claimed, S.PENDING, FailureCode.OUTCOME_UNKNOWN, AWAITING_DEVICE, at)

@@ -1,7 +1,4 @@
-"""Handles a wake-up or a pull within the concurrency limits of this process.
-
-Work beyond the limits goes back to the queue.
-"""
+"""Handles a wake-up or a pull; work beyond this process's limits goes back to the queue."""
 
 import math
 import time
@@ -59,11 +56,10 @@ def handle_wakeup(
 
 
 def pull(queue: FairQueue, token: PullToken | None, *, clock: Clock = utc_now) -> int:
-    """Send one batch of the due deliveries of a fair queue; continue the pull while there is more.
+    """Send one batch of a fair queue, and continue the pull while there is more; return the claims.
 
-    Returns the number of claimed deliveries. If this process already runs its maximum of batches
-    of this queue, each of them checks for more work when it ends. One pull still returns after a
-    second: if those batches hang, another process may have capacity.
+    At this process's maximum of batches, each of them checks for more work when it ends. One pull
+    still returns after a second: if those batches hang, another process may have capacity.
     """
     fair_queue.release_token(queue, token)
     crash_points.reach(Boundary.PULL_STARTED)
@@ -98,11 +94,7 @@ def pull(queue: FairQueue, token: PullToken | None, *, clock: Clock = utc_now) -
 
 
 def run_inline(*, seconds: float = math.inf, clock: Clock = utc_now) -> int:
-    """Send due deliveries in this process without a broker; return how many were claimed.
-
-    Stops when nothing is due or after ``seconds``. Higher priorities go first; the clients of a
-    priority take turns, one batch each.
-    """
+    """Send due deliveries without a broker, within ``seconds``; return how many were claimed."""
     total, ends_at = 0, time.monotonic() + seconds
     while not process.is_shutting_down() and time.monotonic() < ends_at:
         pages = runner.run_inline(clock=clock)
@@ -114,7 +106,6 @@ def run_inline(*, seconds: float = math.inf, clock: Clock = utc_now) -> int:
 
 
 def _dispatch_most_urgent(clock: Clock) -> int:
-    """Send one batch per client of the highest priority with due deliveries."""
     for priority in Priority:
         claimed = 0
         for client_id in fair_queue.waiting_clients(priority=priority):
@@ -132,11 +123,7 @@ def _dispatch_most_urgent(clock: Clock) -> int:
 def _next_batch(
     queue: FairQueue, token: PullToken | None, *, now: datetime
 ) -> tuple[list[ObjectId], bool]:
-    """Return the batch of due deliveries for this pull, and whether there is more.
-
-    Concurrent pulls take consecutive batches, by the slot of their token. If less is due, the
-    first one takes it.
-    """
+    """Return this pull's batch, and whether there is more; concurrent pulls take their own."""
     size = batch_size()
     offset = size * (token.slot % fair_queue.MAX_PULLS if token else 0)
     found = _due(queue, now=now, limit=size + 1, skip=offset)
@@ -160,7 +147,6 @@ def _due(
     skip: int = 0,
     include_poison_candidates: bool = False,
 ) -> list[ObjectId]:
-    """Return due deliveries; pulls leave poison candidates to the wake-ups of the sweeper."""
     found = fair_queue.due(
         queue,
         until=now,
@@ -173,11 +159,7 @@ def _due(
 
 
 def _next_pull_at(report: BatchReport, queue: FairQueue) -> datetime | None:
-    """Return when to pull again: None for at once, or when the provider is available again.
-
-    While at least half of a batch is deferred by a rate limit or an open circuit, another pull
-    would only defer more.
-    """
+    """Return when to pull again: None for at once, or later if half of the batch was deferred."""
     deferred_until = [w.at for w in report.wakeups if w.channel is queue.channel]
     if len(deferred_until) * 2 < report.claimed or not deferred_until:
         return None

@@ -9,7 +9,6 @@ from .states import Channel
 
 MAX_ATTACHMENTS = 10
 MAX_ATTACHMENT_BYTES = 10 * 1024 * 1024
-"""Total size of an email's attachments, before MIME encoding."""
 HTTPS_PORT = 443
 
 
@@ -24,10 +23,7 @@ class Attachment:
 
 
 def attachment_host(url: str) -> str | None:
-    """Return the lower-case host of a permitted attachment URL; None for any other URL.
-
-    Only HTTPS on port 443 without user information is permitted.
-    """
+    """Return the lower-case host of an HTTPS URL on port 443 without a user; None for any other."""
     try:
         parts = urlsplit(url)
         port = parts.port or HTTPS_PORT

@@ -1,8 +1,4 @@
-"""Provider errors and the failure codes of deliveries. Pure.
-
-A provider raises one of the four errors; :func:`domain.retry.decide_retry` alone decides what
-follows.
-"""
+"""Provider errors and the failure codes of deliveries. Pure."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -87,9 +83,7 @@ class ProviderResponse:
     """A provider's response as stored with the attempt."""
 
     status: int
-    """HTTP status or SMTP reply code."""
     code: str | None = None
-    """The provider's own error code."""
     excerpt: str = ""
     """The first 1,000 characters of the body, with addresses removed."""
 
@@ -107,10 +101,7 @@ class ProviderError(Exception):
 
 
 class TransientError(ProviderError):
-    """A failure that a retry may overcome. ``retry_after`` is the provider's, in seconds.
-
-    ``is_ambiguous``: bytes were sent without an answer; the provider may have sent the message.
-    """
+    """A failure that a retry may overcome. ``is_ambiguous``: bytes were sent without an answer."""
 
     def __init__(
         self,

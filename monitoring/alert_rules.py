@@ -94,7 +94,6 @@ def _detect_failures(rule: Rule, now: datetime) -> Iterator[Finding]:
 
 
 def _count_failed_by_channel(rule: Rule, *, since: datetime) -> Mapping[str, int]:
-    """Return the number of final failures since then, by channel, without tests."""
     counted_type = rule.type if rule.type is not None else {"$ne": ALERT_TYPE}
     match = {"failed_at": {"$gte": since}, "is_test": {"$ne": True}, "type": counted_type}
     failed: dict[str, Any] = {
@@ -119,7 +118,6 @@ def _count_failed_by_channel(rule: Rule, *, since: datetime) -> Mapping[str, int
 
 
 def _dominant_channel(counts: Mapping[str, int]) -> str | None:
-    """Return the channel with at least 80 % of the failures, if there is one."""
     channel = max(counts, key=lambda name: counts[name])
     return channel if counts[channel] * 5 >= sum(counts.values()) * 4 else None
 

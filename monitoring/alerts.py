@@ -1,7 +1,4 @@
-"""Evaluates alert rules, keeps incidents, and notifies operators.
-
-An incident is opened once and its operators are notified once. It resolves with its cause.
-"""
+"""Evaluates alert rules, keeps incidents, and notifies operators once of each."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -76,16 +73,12 @@ class Operator:
 
     @property
     def name(self) -> str:
-        """Key that identifies the operator."""
+        """The operator's key."""
         return self.user_id or self.email or ""
 
 
 def notify_operators(incident: Document, *, now: datetime) -> None:
-    """Notify every operator that an incident opened or resolved.
-
-    Each is notified once, by idempotency key. An incident that resolves before its first
-    notification is notified of once, as resolved.
-    """
+    """Notify every operator once that an incident opened, and once that it resolved."""
     is_resolved = not incident["is_open"]
     all_operators = operators()
     if not all_operators:

@@ -1,7 +1,6 @@
-"""Metrics of the home page: traffic and pending work.
+"""Metrics of the home page: traffic by the hour, and pending work.
 
-Traffic comes from the hourly metrics. Pending work is counted live: each count uses an index and
-has a cap, so that pages stay fast on a busy day. A test explains each query.
+Pending work is counted live: each count uses an index and has a cap, so that pages stay fast.
 """
 
 from collections import Counter
@@ -107,11 +106,8 @@ class WorkSummary:
     """Due and unclaimed, or claimed by a worker."""
     oldest_due_at: datetime | None
     scheduled: int
-    """Notifications before their send time."""
     retrying: int
-    """Notifications with a channel that awaits a retry."""
     unknown: int
-    """Notifications with a channel whose outcome is unknown."""
     last_sweep: datetime | None
 
 

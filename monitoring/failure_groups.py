@@ -62,10 +62,9 @@ class FailureGroups:
 def group_failures(
     *, since: datetime, until: datetime, match: Sequence[Mapping[str, Any]] = ()
 ) -> FailureGroups:
-    """Return the failures of a period by cause; ``match`` are conditions on the notifications.
+    """Return the failures of a period by cause, and their number in the previous period.
 
-    A notification counts once for each channel that failed in the period. The previous period of
-    equal length is counted for the trend. Raises PyMongoError.
+    A notification counts once for each channel that failed. Raises PyMongoError.
     """
     length = until - since
     oldest = _counted_since(since - length, until)
@@ -90,11 +89,7 @@ def group_failures(
 
 
 def _counted_since(since: datetime, until: datetime) -> datetime | None:
-    """Return the time of the oldest failure within the cap; None if all are within.
-
-    Found in the index alone. The conditions apply within the cap: otherwise a rare type would
-    read all failures of a month.
-    """
+    """Return the time of the oldest failure within the cap, by the index alone; None if all are."""
     found = (
         collection("notifications")
         .find({"failed_at": {"$gte": since, "$lt": until}}, {"failed_at": 1, "_id": 0})
@@ -107,7 +102,6 @@ def _counted_since(since: datetime, until: datetime) -> datetime | None:
 
 
 def _group(cause: FailureCause, rows: Sequence[Mapping[str, Any]]) -> FailureGroup:
-    """Return the group of these rows; rows of the previous period have a negative interval."""
     within = [row for row in rows if row["_id"]["place"] >= 0]
     trend = [0] * TREND_BUCKETS
     for row in within:

@@ -174,7 +174,6 @@ def _sum(values: Iterable[MetricValue]) -> int:
 def _last_minute(
     hours: Sequence[MetricValue], provider: str, statuses: Sequence[AttemptStatus], now: datetime
 ) -> datetime | None:
-    """Return the last minute with an attempt of this provider in one of these statuses."""
     hour = max((metric_value.timestamp for metric_value in hours), default=None)
     if hour is None:
         return None

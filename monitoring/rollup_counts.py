@@ -1,9 +1,7 @@
-"""Counts deliveries and attempts of given minutes.
+"""Counts deliveries and attempts of given minutes, without tests.
 
-An attempted delivery belongs to the minute of the attempt; a delivery without an attempt, such as
-in-app, to the minute of its acceptance. Neither ever changes, so nothing moves between minutes: a
-result that comes days later changes the metrics of its attempt's minute. Test notifications are
-not counted.
+An attempted delivery belongs to the minute of the attempt; one without, such as in-app, to the
+minute of its acceptance. Neither ever changes, so nothing moves between minutes.
 """
 
 from bisect import bisect_left
@@ -136,8 +134,7 @@ def _accepted(since: datetime, until: datetime) -> Iterable[Row]:
 def _attempted(since: datetime, until: datetime) -> Iterable[Row]:
     """Return the attempts, one for all devices, with the results of their deliveries.
 
-    The two collections are joined here, a thousand at a time: ``$lookup`` reads each notification
-    on its own, which takes ten times as long.
+    Joined here, a thousand at a time: ``$lookup`` takes ten times as long.
     """
     counts: Counter[tuple[Any, ...]] = Counter()
     seconds: dict[tuple[Any, ...], float] = defaultdict(float)

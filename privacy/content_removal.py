@@ -1,9 +1,7 @@
-"""Removes the content of old notifications, by the retention policy of each category.
+"""Removes the content of old notifications: docs/decisions/0023-retention.md.
 
-The scan uses the existing index on the last change (``ntf_updated``): a notification that is open
-when the scan passes changes once more when it ends, and so lies ahead of the scan again. The
-progress of each category is stored, so that nothing is read twice. Reasons:
-docs/decisions/0023-retention.md.
+The scan uses the index on the last change: an open notification changes once more when it ends, and
+so lies ahead of the scan again. The progress of each category is stored.
 """
 
 import time
@@ -35,7 +33,6 @@ class ContentRemoval:
     """Counts of one call."""
 
     notifications: int
-    """Notifications whose content was removed."""
     attempts: int
     is_complete: bool
     """False if the time budget ended first; another call continues."""
@@ -60,7 +57,6 @@ class _Batch:
 
     @property
     def is_last(self) -> bool:
-        """Whether the scan has reached its target."""
         return self.until >= self.source.until
 
 
@@ -73,8 +69,7 @@ def remove_expired_content(
 ) -> ContentRemoval:
     """Remove expired content within ``seconds``; None for no limit.
 
-    ``is_from_beginning`` ignores the stored progress. Idempotent, and safe to interrupt and to run
-    concurrently. Raises PyMongoError.
+    Idempotent, and safe to interrupt and to run concurrently. Raises PyMongoError.
     """
     until = None if seconds is None else timer() + seconds
     notifications = attempts = 0
@@ -108,7 +103,6 @@ def count_expired_content(*, now: datetime, is_from_beginning: bool = False) -> 
 
 
 def _pending_ranges(now: datetime, *, is_from_beginning: bool) -> list[_Range]:
-    """Return the ranges left to scan; categories with the same range share a scan."""
     oldest = _oldest()
     if oldest is None:
         return []

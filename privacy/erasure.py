@@ -1,7 +1,4 @@
-"""Erases a recipient: identity, addresses, and the content of notifications.
-
-What stays, and why: docs/decisions/0010-recipient-registry.md.
-"""
+"""Erases a recipient. What stays, and why: docs/decisions/0010-recipient-registry.md."""
 
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -51,9 +48,7 @@ def erase(
 ) -> Erasure:
     """Erase a recipient within ``seconds``; another call continues, or changes nothing.
 
-    First, the registered address accepts nothing more, pushes to the devices stop, and all inbox
-    tokens are revoked. Then the notifications are erased, newest first, and pending deliveries
-    cancelled. The registration goes last, so that an interrupted call can continue from it. Raises
+    The registration goes last, so that an interrupted call can continue from it. Raises
     PyMongoError.
     """
     until = timer() + (MAX_SECONDS if seconds is None else seconds)

@@ -40,11 +40,7 @@ class Export:
 def export(
     user_id: str, *, client_id: ObjectId | None, limit: int, cursor: Cursor | None = None
 ) -> Export:
-    """Return the data about a recipient, with the notifications of one client or of all.
-
-    The page of notifications starts after ``cursor``, newest first, and includes deleted ones.
-    Raises PyMongoError.
-    """
+    """Return all data and a page of notifications, of one client or all. Raises PyMongoError."""
     recipient = registration.get(user_id)
     email = recipient.get("email") if recipient else None
     phone = recipient.get("phone") if recipient else None

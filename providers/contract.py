@@ -44,7 +44,6 @@ class Message:
     whatsapp_template: WhatsAppTemplateMessage | None = None
     """WhatsApp: sent outside the 24-hour service window."""
     unsubscribe_url: str | None = None
-    """Email: the one-click unsubscribe URL."""
     reply_to: str | None = None
     attachments: tuple[Attachment, ...] = ()
 
@@ -156,10 +155,7 @@ class NotAttemptedError(TransientError):
 
 
 def is_expired(request: SendRequest, *, now: datetime) -> bool:
-    """Return whether a message has expired.
-
-    To be checked right before the request, because a download or a token may have delayed it.
-    """
+    """Return whether a message has expired; to be checked right before its request."""
     return request.expires_at is not None and now >= request.expires_at
 
 
@@ -194,7 +190,4 @@ class BatchProvider(Provider, Protocol):
     def send_many(
         self, requests: Sequence[SendRequest], *, timeout: float
     ) -> list[SendResult | ProviderError]:
-        """Send messages of one :meth:`batch_key`; return the outcome of each.
-
-        :class:`NotAttemptedError` marks the rest when time runs out. Raises nothing.
-        """
+        """Send messages of one :meth:`batch_key`; return the outcome of each. Raises nothing."""

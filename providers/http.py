@@ -1,7 +1,4 @@
-"""HTTP requests and responses as values, and the cleaning of response texts.
-
-:mod:`.http_client` sends the requests.
-"""
+"""HTTP requests and responses as values, and the cleaning of response texts."""
 
 import re
 from collections.abc import Generator, Mapping
@@ -58,7 +55,6 @@ class Response:
 
     status: int
     headers: Mapping[str, str]
-    """With names in lower case."""
     body: bytes
 
     @property
@@ -78,11 +74,7 @@ without a response, and returns the result."""
 
 
 def redact(text: str) -> str:
-    """Replace everything in ``text`` that looks like an address or phone number.
-
-    A phone number has at least eight digits, or seven after a plus; reply codes and dates don't
-    count.
-    """
+    """Replace addresses and phone numbers in ``text``: eight digits, or seven after a plus."""
     return _ADDRESS.sub(lambda match: match["harmless"] or "[address]", text)
 
 

@@ -1,8 +1,7 @@
-"""Configured providers of each channel, and their sandbox counterparts.
+"""Configured providers of each channel, and their sandbox counterparts, for test mode.
 
-The sandbox takes the messages of API clients in test mode. Each sandbox provider has its own name
-and account, so it shares no circuit, rate limit, or bulkhead with a real provider. Its webhooks
-arrive at the endpoints of the real provider.
+Each sandbox provider has its own name and account, so it shares no circuit, rate limit, or bulkhead
+with a real provider. Its webhooks arrive at the endpoints of the real provider.
 """
 
 from collections.abc import Callable

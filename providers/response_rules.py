@@ -54,10 +54,7 @@ def classify(
     fields: Sequence[str],
     retry_after: float | None,
 ) -> ProviderError:
-    """Return the error of a response by the first matching rule.
-
-    By default a 4xx is permanent, a 5xx transient, and any other response ambiguous.
-    """
+    """Return the error of a response by the first matching rule, or else by its status."""
     for rule in (*table, *FALLBACK_RULES):
         if rule.matches(status=response.status, fields=fields):
             return build_error(

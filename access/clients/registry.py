@@ -1,8 +1,4 @@
-"""API clients and their keys, ``ntf_<prefix>_<secret>``, and the system client.
-
-The prefix finds the client, and the hash of the secret proves the key. Keys of a client in test
-mode start with ``ntf_test_``.
-"""
+"""API clients, the system client, and keys: ``ntf_<prefix>_<secret>``, or ``ntf_test_…``."""
 
 import hashlib
 import hmac
@@ -39,7 +35,6 @@ class Client:
     name: str
     scopes: frozenset[Scope]
     is_test: bool = False
-    """Its messages go to the sandbox."""
 
     def has_scope(self, scope: Scope) -> bool:
         """Return whether the client has a scope; ``admin`` includes all."""

@@ -1,9 +1,7 @@
 """Brute-force lockout for console logins: a handler for django-axes.
 
-Failures are counted in MongoDB with atomic updates, so that concurrent guesses in several
-processes all count. There are three counters, each for 15 minutes from its first failure: an
-account from one address, an address, and an account from any address. Names and addresses are
-hashed.
+Three counters in MongoDB, each for 15 minutes from its first failure: an account from one address,
+an address, and an account from any address. Names and addresses are hashed.
 """
 
 import hashlib

@@ -1,8 +1,7 @@
 """Second factor of staff: TOTP codes (RFC 6238) and recovery codes.
 
-Each member of staff has one document. One-time values (a code, a recovery code, one of five
-attempts) are consumed by compare-and-set: of two requests with the same code, one succeeds. Keys
-are encrypted, recovery codes hashed.
+One-time values are consumed by compare-and-set: of two requests with the same code, one succeeds.
+Keys are encrypted, recovery codes hashed.
 """
 
 import base64
@@ -47,7 +46,6 @@ class Enrollment:
     enrolled_at: datetime
     """When it was confirmed; identifies the enrollment."""
     recovery_codes: int
-    """Number of unused recovery codes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,7 +1,6 @@
 """A client's connection to the web: received bytes, the response, and the deadline.
 
-The connection decides when a request is complete. Only gunicorn's parser interprets the request: it
-gets the received bytes unchanged, and cannot wait for more.
+It decides when a request is complete; only gunicorn's parser interprets the received bytes.
 """
 
 import io
@@ -73,7 +72,6 @@ class Limits:
     rate: float
     """Minimum bytes per second of a body or a response."""
     idle: float
-    """Seconds between two requests."""
 
 
 class Connection:
@@ -92,9 +90,7 @@ class Connection:
         self.server = server
         self.request: Any = None
         self.events = 0
-        """Events that the poller watches."""
         self.is_keepalive = False
-        """Whether another request may follow the current response."""
         self.hard_deadline = float("inf")
         """Monotonic time at which the connection closes in any state."""
         self._limits = limits
@@ -225,6 +221,5 @@ class ChunkedBody:
 
 
 def _chunk_size(line: bytes) -> int | None:
-    """Return the size in a chunk's first line, or None if it has none."""
     digits = line.partition(b";")[0].strip(b" \t")
     return int(digits, 16) if re.fullmatch(rb"[0-9A-Fa-f]{1,16}", digits) else None

@@ -20,7 +20,6 @@ class ResponseBuffer:
         self._seconds = seconds
         self._parts: deque[memoryview] = deque()
         self.buffered = 0
-        """Bytes in the memory of this process."""
         self.sent = 0
 
     def sendall(self, data: bytes) -> None:

@@ -272,10 +272,10 @@ def _email(environment: Environment) -> dict[str, Any]:
 
 
 def _provider_rates(environment: Environment) -> dict[str, tuple[float, int]]:
-    """Return rate per second and burst of the token bucket, for each provider with a limit.
+    """Return rate per second and burst for each provider with a limit.
 
-    The burst is the rate of a tenth of a second: batches stay whole, and a provider that counts by
-    the second hardly sees more than the rate.
+    The burst is the rate of a tenth of a second: a provider that counts by the second hardly sees
+    more than the rate.
     """
     rates = {
         "sendgrid": environment.SENDGRID_MAX_PER_SECOND,

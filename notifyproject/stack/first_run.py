@@ -72,7 +72,6 @@ def _load_credentials(web: str, sandbox: str) -> Credentials:
 
 
 def _create_admin() -> dict[str, str]:
-    """Create the admin, or set a new password."""
     from django.contrib.auth import get_user_model
 
     password = secrets.token_urlsafe(12)
@@ -126,7 +125,6 @@ def _print_greeting(credentials: Credentials, *, is_new: bool) -> None:
 
 
 def _run_examples(api: examples.API) -> None:
-    """Send the examples, and print a table now and when all have ended."""
     _print("Sending some examples through the API …", "")
     started = time.monotonic()
     outcomes = examples.send_all(api, examples.load(datetime.now(UTC)))
@@ -157,7 +155,6 @@ def _wait_for(pool: urllib3.PoolManager, url: str) -> None:
 
 
 def _write(path: Path, text: str) -> None:
-    """Write a private file atomically."""
     temporary = path.with_suffix(".new")
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with os.fdopen(descriptor, "w") as file:

@@ -1,7 +1,6 @@
-"""Prerequisites of the machine, which ``make`` checks before it installs or starts anything.
+"""Prerequisites of the machine, which ``make`` checks, or as root installs by apt.
 
-It imports only the standard library, because it runs before a virtual environment exists. As root
-it installs missing packages by apt; otherwise it prints the command.
+It imports only the standard library, because it runs before a virtual environment exists.
 """
 
 import argparse
@@ -45,7 +44,6 @@ class Prerequisite:
     kind: Kind
     name: str
     package: str
-    """Debian's package."""
     needed_by: str
 
     @property
@@ -100,7 +98,6 @@ BROWSER = Prerequisite(
     needed_by="the browser tests",
 )
 PACKAGES = {one.name: one.package for one in (*MONGOD, *NODE)}
-"""Debian's package of each library."""
 
 
 class Purpose(StrEnum):
@@ -172,11 +169,7 @@ class MissingLibraryError(RuntimeError):
 
 
 def check_libraries(*, program: str, binary: Path) -> None:
-    """Check the shared libraries of a binary. Raises MissingLibraryError.
-
-    Without ``ldd``, or for a binary that it cannot read, there is no check: the program reports an
-    error at its start.
-    """
+    """Check the shared libraries of a binary, if ``ldd`` can. Raises MissingLibraryError."""
     ldd = shutil.which("ldd")
     if ldd is None:
         return
@@ -251,7 +244,6 @@ def _format_all(missing: Sequence[Prerequisite]) -> str:
 
 
 def _can_load(library: str) -> bool:
-    """Return whether the loader finds a library and its dependencies."""
     try:
         ctypes.CDLL(library)
     except OSError:

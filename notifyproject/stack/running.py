@@ -20,7 +20,6 @@ from . import bytecode, servers
 from .supervisor import Program, Supervisor
 
 MEMORY_FILE = DATA_DIR / "memory.json"
-"""The ports and secret keys of earlier starts."""
 STOP_SECONDS = 12
 URGENT_THREADS = 8
 """Threads of the worker for critical deliveries and the service queue."""
@@ -41,11 +40,7 @@ class Addresses:
 
 
 def up(*, port: int, with_examples: bool) -> None:
-    """Run the stack until SIGINT or SIGTERM.
-
-    Raises StackError, MissingServerError, MissingLibraryError, ServerFailedError, and
-    ProgramFailedError.
-    """
+    """Run the stack until SIGINT or SIGTERM. Raises StackError, or an error of a program."""
     bytecode.enable_cache()
     DATA_DIR.mkdir(exist_ok=True)
     lock = _lock()
@@ -211,7 +206,6 @@ def _supervise(supervisor: Supervisor, server: servers.Server) -> None:
 
 
 def _prepare(supervisor: Supervisor, environment: Mapping[str, str]) -> None:
-    """Migrate and collect static files in parallel. Raises StackError."""
     tasks = {
         name: subprocess.Popen(
             [sys.executable, "manage.py", *arguments],
@@ -236,7 +230,6 @@ def _prepare(supervisor: Supervisor, environment: Mapping[str, str]) -> None:
 def _start_first_run(
     addresses: Addresses, environment: Mapping[str, str], *, with_examples: bool
 ) -> subprocess.Popen[str]:
-    """Start the program that prints credentials and sends the examples."""
     return subprocess.Popen(
         [
             *(sys.executable, "-m", "notifyproject.stack.first_run"),
@@ -257,7 +250,6 @@ def _report_first_run(supervisor: Supervisor, first_run: subprocess.Popen[str]) 
 
 
 def _lock() -> IO[str]:
-    """Lock the data folder, so that one stack runs at a time."""
     lock = (DATA_DIR / "lock").open("w")
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -58,11 +58,7 @@ class Client(FCMNotification):
     def send_request(
         self, payload: bytes | None = None, timeout: float = http.TOTAL_TIMEOUT
     ) -> http.Response:
-        """Send a body and return FCM's response, within ``timeout`` seconds in total.
-
-        Raises ProviderUnavailableError without an access token, and the errors of
-        :func:`providers.http_client.post`.
-        """
+        """Send a body and return FCM's response, within ``timeout`` seconds in total."""
         return http_client.run_exchange(self.exchange(payload or b"", timeout=timeout))
 
     def exchange(
@@ -126,7 +122,6 @@ class FCM:
     """A Firebase project."""
 
     credentials: str = field(repr=False)
-    """The path of a service account's JSON file, or the JSON itself."""
     base_url: str
     clock: Callable[[], datetime]
     project_id: str = ""

@@ -1,15 +1,8 @@
 """Email by SendGrid's v3 API: bodies, batches, and bisection of rejected batches.
 
-The ``sendgrid`` library verifies webhooks only. Its transport has no timeout, follows redirects
-with the key, and opens a connection per request. Its mail builder took 40 µs per email, a twelfth
-of a worker's time for one; a test compares this module's bodies with it.
-
-Emails of one request differ only in the recipient's unsubscribe URL. A substitution tag stands for
-it, and each personalization has its value.
-
-SendGrid accepts or rejects a request as a whole. If one recipient causes a rejection, each half is
-sent on its own, down to that recipient. Nothing is sent twice: a request is repeated only after a
-clear rejection.
+The ``sendgrid`` library verifies webhooks only: its transport has no timeout, follows redirects
+with the key, and opens a connection per request; its mail builder took 40 µs per email. A test
+compares the bodies. Nothing is sent twice: a request is repeated only after a clear rejection.
 """
 
 import base64
@@ -64,7 +57,6 @@ class RequestResult:
 
     outcome: Outcome
     can_bisect: bool = False
-    """It was rejected, possibly because of one of its recipients."""
 
 
 def send_bisecting(
@@ -107,10 +99,9 @@ def send_bisecting(
 
 @dataclass(frozen=True, slots=True)
 class SubstitutionTag:
-    """Placeholder for the recipient's own part of the unsubscribe URL.
+    """Placeholder for the last segment of the recipient's unsubscribe URL.
 
-    It stands for the last path segment, so that SendGrid recognizes a link whether it substitutes
-    or rewrites for click tracking first.
+    SendGrid then recognizes a link whether it substitutes or rewrites for click tracking first.
     """
 
     text: str
@@ -192,7 +183,6 @@ class SendGrid:
     webhook_public_key: str
     clock: Callable[[], datetime]
     reply_to: str | None = None
-    """The default Reply-To, ``Name <address>``."""
     attachment_hosts: AbstractSet[str] = frozenset()
     name: str = "sendgrid"
 
@@ -243,10 +233,9 @@ class SendGrid:
     ) -> list[SendResult | ProviderError]:
         """Send one email to several recipients; return the outcome of each.
 
-        Up to MAX_RECIPIENTS go in one request and share an unknown outcome. If one is rejected for
-        its own fields, the others are sent without it, as far as ``timeout`` allows;
-        :class:`providers.contract.NotAttemptedError` marks the rest. Raises ValueError, and nothing
-        else, if they differ by :meth:`batch_key`.
+        Up to MAX_RECIPIENTS share a request and an unknown outcome; one that is rejected for its
+        own fields is left out. Raises ValueError, and nothing else, if they differ by
+        :meth:`batch_key`.
         """
         if len({self.batch_key(request.message) for request in requests}) > 1:
             raise ValueError("the emails differ")
@@ -313,7 +302,6 @@ class SendGrid:
     def _request_mail(
         self, body: bytes, requests: Sequence[SendRequest], deadline: Deadline
     ) -> Exchange[RequestResult]:
-        """Send a body to these recipients, unless one of them or the time has expired."""
         timeout, now = _time_left(deadline), self.clock()
         if timeout <= 0 or any(is_expired(one, now=now) for one in requests):
             return RequestResult(outcome=NotAttemptedError())
@@ -353,10 +341,7 @@ class SendGrid:
     def shared_body(
         self, message: Message, files: Sequence[AttachmentFile], tag: SubstitutionTag | None
     ) -> dict[str, Any]:
-        """Return the part of a body that all recipients share. Raises ValueError.
-
-        Without ``tag``, the body has the message's own unsubscribe URL.
-        """
+        """Return what all recipients share; without ``tag``, with the URL. Raises ValueError."""
         body: dict[str, Any] = {"from": _address(*self._sender)}
         if message.subject is not None:
             body["subject"] = message.subject
@@ -390,7 +375,6 @@ class SendGrid:
 
 
 def _time_left(deadline: Deadline) -> float:
-    """Return the seconds left; zero or negative once the deadline is over."""
     return deadline.at - time.monotonic()
 
 

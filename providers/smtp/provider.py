@@ -85,7 +85,6 @@ class _UnfoldedHeader(Header):
     """A header on one line: some mail clients misread a folded long URL."""
 
     def encode(self, *_args: Any, **_options: Any) -> str:
-        """Return the header unfolded."""
         return str(self)
 
 
@@ -152,9 +151,7 @@ class SMTP:
     sender: str
     """``Name <address>``."""
     options: Mapping[str, Any] = field(repr=False)
-    """Host, port, username, password, use_tls, and use_ssl of Django's backend."""
     reply_to: str | None = None
-    """The default Reply-To, ``Name <address>``."""
     attachment_hosts: AbstractSet[str] = frozenset()
     clock: Callable[[], datetime]
     name: str = "smtp"
@@ -205,7 +202,6 @@ class SMTP:
                 connection.drop()
 
     def _connection(self) -> Connection:
-        """Return this thread's connection; a forked child gets its own."""
         process_id = os.getpid()
         if getattr(self._local, "process_id", None) != process_id:
             self._local.process_id = process_id
@@ -214,7 +210,6 @@ class SMTP:
 
 
 def _send_with_reconnect(connection: Connection, mail: Mail, deadline: Deadline) -> None:
-    """Send an email, and reconnect if the server closed the kept connection."""
 
     def send() -> None:
         connection.send_mail(

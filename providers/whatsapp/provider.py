@@ -1,8 +1,4 @@
-"""WhatsApp by Meta's Cloud API.
-
-Within 24 hours of a recipient's message, free-form text is permitted. Otherwise only an approved
-template is.
-"""
+"""WhatsApp by Meta's Cloud API: free-form text within 24 hours of a recipient's message."""
 
 import re
 import time
@@ -42,11 +38,7 @@ _GAPS = re.compile(r"\s*[\n\r\t\v\f\u0085\u2028\u2029]\s*| {5,}")
 
 
 def text_message(request: SendRequest) -> Body:
-    """Return a free-form message, for an open service window.
-
-    An image has the text as its caption; a text too long for a caption is sent without the image.
-    Raises PermanentError for a text that is too long.
-    """
+    """Return a free-form message, with an image if it fits. Raises PermanentError if too long."""
     message = request.message
     text = _text_with_link(message)
     if len(text) > MAX_TEXT_LENGTH:
@@ -125,11 +117,7 @@ class WhatsApp:
         return True
 
     def exchange(self, request: SendRequest, *, timeout: float) -> Exchange[SendResult]:
-        """Send one message; see :class:`providers.contract.NonBlockingProvider`.
-
-        If WhatsApp rejects free-form text because the service window is closed, the template is
-        sent at once.
-        """
+        """Send one message: as the template if the window is closed, also by WhatsApp's answer."""
         started, template = time.monotonic(), request.message.whatsapp_template
         if request.is_service_window_open:
             try:
@@ -203,7 +191,6 @@ def _encode(body: Body) -> bytes:
 
 
 def _parse_acceptance(response: http.Response) -> SendResult | None:
-    """Return the documented acceptance; None for any other response."""
     if response.status != HTTPStatus.OK:
         return None
     messages = http.decode_object(response.body).get("messages")

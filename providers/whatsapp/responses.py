@@ -1,7 +1,4 @@
-"""Classification of the Cloud API's error codes in responses and receipts.
-
-The code decides, not the HTTP status, because the same error comes with status 400 or 429.
-"""
+"""Classification of the Cloud API's error codes: the same code comes with status 400 or 429."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
@@ -29,10 +26,8 @@ class CodeRule:
     kind: Kind
     reason: str
     code: FailureCode = FailureCode.REJECTED
-    """The failure code, where ``kind`` doesn't imply it."""
     _: KW_ONLY
     subcode: int | None = None
-    """If set, only this subcode matches."""
     action: RecipientAction = RecipientAction.SUSPECT
     receipt_kind: ReceiptKind = ReceiptKind.FAILED
 
@@ -115,7 +110,6 @@ CODE_RULES: Sequence[CodeRule] = (
     ),
     *(CodeRule(codes, Kind.PERMANENT, reason) for codes, reason in _PERMANENT.items()),
 )
-"""The first match applies."""
 STATUS_RULES: Sequence[ResponseRule] = (
     ResponseRule((429,), Kind.TRANSIENT, "Rate limited by WhatsApp.", FailureCode.RATE_LIMITED),
     ResponseRule(

@@ -22,7 +22,6 @@ from .responses import MAX_CODE, MAX_ID_LENGTH, append_code, rule_for
 SIGNATURE_HEADER = "x-hub-signature-256"
 OBJECT = "whatsapp_business_account"
 MESSAGES_FIELD = "messages"
-"""The field of webhooks with receipts and inbound messages."""
 PREFERENCES_FIELD = "user_preferences"
 """The field of webhooks with marketing preferences; further fields are ignored."""
 PREFERENCE_VALUES = {"stop": False, "resume": True}
@@ -83,7 +82,6 @@ class _Status(msgspec.Struct):
 class _InboundMessage(msgspec.Struct):
     timestamp: Epoch
     sender: str | None = msgspec.field(name="from", default=None)
-    """Missing if the sender hides the number."""
     type: str = ""
 
 
