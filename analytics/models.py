@@ -15,7 +15,6 @@ class AnalyticsEvent(models.Model):
     id = models.CharField(primary_key=True, db_column="_id", max_length=80)
     """``<notification>.<channel>.<event>``: makes writes idempotent."""
     event_type = models.CharField(max_length=64)
-    """delivery.sent, delivery.delivered, delivery.read, delivery.failed."""
     entity_id = optional_text(128)
     user_id = optional_text(128)
     data = models.JSONField(default=dict, blank=True)
@@ -56,7 +55,6 @@ class MetricsAggregate(models.Model):
     histogram = ArrayField(models.IntegerField(), null=True, blank=True)
     """Of a latency: the count per bucket of :data:`analytics.metrics.BOUNDS`."""
     timestamp = models.DateTimeField()
-    """The start of the interval, UTC."""
     interval = choice_field(Interval)
     purge_at = optional_datetime()
 
@@ -91,7 +89,6 @@ class RollupState(models.Model):
 
     id = models.CharField(primary_key=True, db_column="_id", max_length=40)
     changes_until = optional_datetime()
-    """Changes up to this time are marked."""
     counted_at = optional_datetime()
     lease_until = optional_datetime()
 
@@ -145,15 +142,12 @@ class Incident(models.Model):
     kind = choice_field(AlertKind)
     title = models.CharField(max_length=200)
     detail = models.CharField(max_length=500)
-    """The state at the last check."""
     is_open = models.BooleanField(default=True)
     broken_channel = optional_text(16)
-    """The channel that isn't used to notify operators of this incident."""
     opened_at = models.DateTimeField()
     last_seen_at = models.DateTimeField()
     resolved_at = optional_datetime()
     told_open_at = optional_datetime()
-    """When operators were notified of the opening."""
     told_over_at = optional_datetime()
     acknowledged_at = optional_datetime()
     acknowledged_by = optional_text(150)

@@ -54,7 +54,6 @@ class EventType(StrEnum):
 
 
 SUBSCRIBABLE = tuple(kind for kind in EventType if kind is not EventType.TEST)
-"""Event types that an endpoint may subscribe to."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -101,7 +101,6 @@ class CircuitState:
     opened_at: datetime | None = None
     open_until: datetime | None = None
     openings: int = 0
-    """Times it has opened since it was last closed."""
     reason: str | None = None
 
 

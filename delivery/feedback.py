@@ -53,7 +53,6 @@ NEUTRAL_CODES = frozenset(
 RECENT_SUCCESS = timedelta(minutes=1)
 """After a success, a provider gets full rounds for this long."""
 _accepted_at: dict[str, datetime] = {}
-"""Time of the last success of each account in this process."""
 S = DeliveryStatus
 
 

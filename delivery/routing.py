@@ -102,7 +102,6 @@ class Route:
     has_failover: bool = False
     """Another provider accepts what this one refuses."""
     blocked_platforms: Mapping[str, datetime] = field(default_factory=dict)
-    """Platforms with an open circuit, and until when."""
 
 
 def choose_routes(

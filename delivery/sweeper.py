@@ -47,9 +47,7 @@ class SweepReport:
     unpublished: int = 0
     """Due deliveries and broadcasts that the broker did not accept; of a burst, some."""
     recovered: int = 0
-    """Sends of lost workers, now with an unknown outcome."""
     resolved: int = 0
-    """Unknown outcomes that the type's policy decided."""
 
 
 def sweep(*, now: datetime) -> SweepReport:

@@ -40,7 +40,6 @@ class ResolvedTargets:
     in_quiet_hours: Mapping[str, datetime] = field(default_factory=dict)
     """By reference of the claim: when the first of its devices in quiet hours may be sent to."""
     deferred: Sequence[Deferred] = ()
-    """Deliveries without a target, for now or for good."""
 
 
 def resolve_targets(

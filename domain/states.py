@@ -41,6 +41,7 @@ class DeliveryStatus(StrEnum):
     UNKNOWN = "unknown"
     """Ambiguous: bytes were sent without an answer; the provider may have accepted it."""
     SENT = "sent"
+    """The provider accepted it."""
     DELIVERED = "delivered"
     """The provider reported delivery, or the message is in the recipient's inbox."""
     READ = "read"
@@ -105,9 +106,7 @@ class BroadcastStatus(StrEnum):
     CANCELLING = "cancelling"
     """No more of its audience is read; unsent notifications are being cancelled."""
     CANCELLED = "cancelled"
-    """All its unsent notifications are cancelled."""
     COMPLETED = "completed"
-    """Its whole audience was read."""
     FAILED = "failed"
     """It ended before its audience was read; its failure has the reason."""
 
@@ -222,7 +221,5 @@ BULK_TRANSITIONS: dict[BulkStage, frozenset[BulkStage]] = {
     BulkStage.CANCELLED: frozenset(),
     BulkStage.COMPLETED: frozenset(),
 }
-"""Every transition of a bulk operation."""
 ACTIVE_BULK_STAGES = frozenset({BulkStage.PREVIEWING, BulkStage.RUNNING})
-"""Stages with work for a worker."""
 FINAL_BULK_OUTCOMES = frozenset({BulkOutcome.DONE, BulkOutcome.SKIPPED, BulkOutcome.FAILED})

@@ -25,12 +25,10 @@ log = structlog.get_logger(__name__)
 STALL_KINDS = frozenset({AlertKind.SWEEP_OVERDUE, AlertKind.WORK_OVERDUE})
 """Alerts that beat and workers can't raise, because they are what has stopped."""
 NOTIFY_WITHIN = timedelta(days=1)
-"""Operators aren't notified of older incidents."""
 MAX_OPERATORS = 50
 NOTIFIED_ROLES = ("operator", "admin")
 """Roles whose members are notified if ALERT_RECIPIENTS is empty."""
 STAFF_PREFIX = "staff:"
-"""Prefix of the user IDs of staff: ``staff:maria``."""
 
 
 def evaluate(*, now: datetime) -> int:

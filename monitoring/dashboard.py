@@ -21,7 +21,6 @@ from notifyproject.db.collections import collection
 M = Metric
 HOURS = 24
 NOT_TEST: Mapping[str, Any] = {"is_test": {"$ne": True}}
-"""Filter that excludes test notifications."""
 S = DeliveryStatus
 COUNTED_METRICS = (M.ACCEPTED, M.SENT, M.DELIVERED, M.READ, M.FAILED, M.LATENCY)
 

@@ -134,7 +134,6 @@ class FailureCounts:
 
     groups: Sequence[FailureCount]
     counted_since: datetime | None
-    """Only failures since then are counted, because of the cap; None if all are."""
 
     @property
     def total(self) -> int:

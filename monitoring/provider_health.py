@@ -32,7 +32,6 @@ class Health(StrEnum):
     PARTLY_OPEN = "partly_open"
     """The circuit of a platform is open."""
     RATE_LIMITED = "slowed"
-    """Throttled after a rate-limit response."""
     UNKNOWN = "unknown"
     """Valkey, which holds the circuits, is unavailable."""
     HEALTHY = "well"

@@ -32,7 +32,6 @@ primary is retried for half a minute."""
 FIRST_LOOKBACK = timedelta(days=1)
 CHANGES_PER_READ = timedelta(minutes=10)
 MINUTES_PER_READ = 10
-"""Consecutive minutes that one read counts."""
 BUDGET_SECONDS = 40.0
 """Time budget; the rest is left to the next roll-up, a minute later."""
 MINUTE = metrics.INTERVAL_LENGTH[Interval.MINUTE]

@@ -21,7 +21,6 @@ from notifyproject.db.collections import collection
 
 A, M, S = AttemptStatus, Metric, DeliveryStatus
 NONE = "none"
-"""Provider label of deliveries without a provider."""
 WITHHELD = (S.EXPIRED, S.CANCELLED, S.SUPPRESSED)
 ARRIVED = (S.DELIVERED, S.READ)
 PRECEDENCE = (A.UNKNOWN, A.SENT, A.FAILED, A.STARTED, A.EXPIRED)
@@ -169,7 +168,6 @@ def _attempts(since: datetime, until: datetime) -> Iterable[Row]:
 
 
 def _deliveries(ids: set[ObjectId]) -> dict[tuple[ObjectId, str], tuple[str, Row]]:
-    """Return type and delivery by notification and channel, without tests."""
     names = ("channel", "status", "attempt_count", "failure_code", "sent_at", "first_due_at")
     found = collection("notifications").find(
         {"_id": {"$in": list(ids)}},

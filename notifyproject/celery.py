@@ -33,7 +33,6 @@ def _skip_celery_logging(**_: Any) -> None:
 @beat_init.connect
 @worker_init.connect
 def _refuse_unsafe_settings(**_: Any) -> None:
-    """Exit if a setting would lose or misdirect notifications."""
     from django.core.management.base import SystemCheckError
 
     from .platform.process import refuse_unsafe_settings
@@ -77,7 +76,6 @@ def _freeze_gc(**_: Any) -> None:
 
 @worker_ready.connect
 def _start_watchdog(sender: Any, **_: Any) -> None:
-    """Start the watchdog, which recycles this worker."""
     from .platform import watchdog
 
     on_message = watchdog.start(

@@ -117,7 +117,6 @@ def _pending_ranges(now: datetime, *, is_from_beginning: bool) -> list[_Range]:
 
 
 def _oldest() -> datetime | None:
-    """Return the oldest last change, before which there is nothing to scan; None without any."""
     found = collection("notifications").find({}, {"updated_at": 1}).sort("updated_at", 1)
     return next((document["updated_at"] for document in found.hint(INDEX).limit(1)), None)
 

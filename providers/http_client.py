@@ -28,9 +28,7 @@ MAX_HEADERS = 100
 """Header lines; providers send about twenty."""
 MAX_HEADER_BYTES = 64 * 1024
 MIN_REFUSAL_STATUS = 300
-"""The lowest status of a rejection."""
 ABORT_TRANSFER = 0
-"""The return value of a libcurl callback that aborts a transfer."""
 _STATUS_LINE = b"HTTP/"
 _CONTROL_CHARACTERS = re.compile(r"[\x00-\x1f\x7f]")
 _TLS_ERRORS = frozenset(

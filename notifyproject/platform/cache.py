@@ -125,8 +125,6 @@ class _Thread(threading.local):
 
 
 class _Versions:
-    """The versions that this process last read."""
-
     def __init__(self) -> None:
         self._found: Mapping[str, Any] = {}
         self._read_at = float("-inf")

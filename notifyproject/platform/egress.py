@@ -174,7 +174,6 @@ class Connection(http.client.HTTPConnection):
         super().send(data)
 
     def _connect_first(self, addresses: list[tuple[str, int]]) -> socket.socket:
-        """Connect to the first address that accepts. Raises OSError."""
         failure = OSError("the host has no address")
         for address in addresses:
             timeout = min(self._connect_timeout, self._deadline.remaining())

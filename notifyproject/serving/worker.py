@@ -164,7 +164,6 @@ class WebWorker(ThreadWorker):
             self._proceed(connection)
 
     def _proceed(self, connection: Connection) -> None:
-        """Pass a complete request to a thread, or wait for the rest."""
         phase = connection.phase
         try:
             is_complete = connection.has_request(now=time.monotonic())

@@ -59,7 +59,6 @@ def main() -> None:
 
 
 def _load_credentials(web: str, sandbox: str) -> Credentials:
-    """Return the stored or new credentials, with the URLs of this start."""
     if CREDENTIALS_FILE.exists():
         stored = json.loads(CREDENTIALS_FILE.read_text())
         credentials = Credentials(**{**stored, "web": web, "sandbox": sandbox})
@@ -93,7 +92,6 @@ def create_roles() -> None:
 
 
 def _create_api_key() -> str:
-    """Return a new API key of the local client, which replaces earlier ones."""
     from django.core.management import call_command
 
     key = io.StringIO()

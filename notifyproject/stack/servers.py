@@ -25,9 +25,7 @@ PR_SET_PDEATHSIG = 1
 LOG_LINES = 10
 MAX_LOG_LINE = 500
 MAX_LOG_TAIL = 64_000
-"""Bytes at the end of a log that are read."""
 SEVERE = frozenset({"E", "F"})
-"""Severities of errors and fatal errors in mongod's log."""
 
 
 class MissingServerError(RuntimeError):

@@ -141,7 +141,6 @@ def _address(name: str | None, address: str) -> dict[str, str]:
 ACCEPTED = 202
 BAD_REQUEST = 400
 MAX_RECIPIENTS = 1_000
-"""Per request."""
 MIN_REQUEST_SECONDS = 2.0
 """Seconds that must be left for another request of a batch."""
 MAX_ID_LENGTH = 200

@@ -100,7 +100,6 @@ class WhatsApp:
     """Presented by Meta in the webhook handshake. Empty: every handshake is rejected."""
     clock: Callable[[], datetime]
     version: str
-    """Version of the Cloud API: ``v26.0``."""
     name: str = "whatsapp"
 
     @cached_property

@@ -44,7 +44,6 @@ _UNAVAILABLE: Mapping[Sequence[int], str] = {
     (131045, 133010): "The sending phone number isn't registered with WhatsApp.",
     (131048,): "WhatsApp limits the sending number after too many blocks or reports.",
 }
-"""Errors of the account or its configuration."""
 _PERMANENT: Mapping[Sequence[int], str] = {
     (100, 131008, 131009): "A parameter of the message is missing or invalid.",
     (131051, 131052, 131053): "Unsupported message type, or the image can't be downloaded.",
@@ -52,7 +51,6 @@ _PERMANENT: Mapping[Sequence[int], str] = {
     (132015, 132016): "WhatsApp paused or disabled the template for low quality.",
     TEMPLATE_CODES: "The parameters don't match the template.",
 }
-"""Errors of the message."""
 CODE_RULES: Sequence[CodeRule] = (
     CodeRule(
         (4, 80007, 130429), Kind.TRANSIENT, "Rate limited by WhatsApp.", FailureCode.RATE_LIMITED

@@ -55,5 +55,4 @@ def _annotate(request: HttpRequest, status: int) -> None:
 
 @lru_cache(maxsize=200)
 def _readable_route(route: str) -> str:
-    """Return a route in a readable form; a route is a regular expression."""
     return simplify_regex(route.removesuffix("/?$"))
