@@ -84,7 +84,6 @@ def parse_url(url: str, *, allow_loopback: bool) -> Endpoint:
 
 
 def _check_host(host: str) -> None:
-    """Raise InvalidUrlError for a host that is invalid or evidently internal."""
     try:
         address = ipaddress.ip_address(host)
     except ValueError:
@@ -174,7 +173,6 @@ def post(
 
 
 def _read_excerpt(response: http.client.HTTPResponse) -> str | None:
-    """Return the start of a response body as text, even if the body is incomplete."""
     content = bytearray()
     with contextlib.suppress(OSError, http.client.HTTPException, ValueError):
         while len(content) < MAX_RESPONSE_BYTES and (chunk := response.read1(CHUNK)):

@@ -162,7 +162,6 @@ def sweep(*, now: datetime) -> SweepReport:
 
 
 def _send_round(lease: EndpointLease, clock: Clock, is_shutting_down: ShutdownCheck) -> int | None:
-    """Send a round and return the number of requests; None if the endpoint is misconfigured."""
     health, request_count = lease.health, 0
     try:
         route = _build_route(lease, clock())
@@ -264,7 +263,6 @@ def _build_route(lease: EndpointLease, now: datetime) -> _Route | None:
 
 
 def _next_wakeup_at(callback: Document, now: datetime) -> datetime | None:
-    """Return when to wake a worker for a client, within a minute; None if later or never."""
     due, claim = outbox.next_due_at(callback["_id"]), callback.get("claim")
     is_leased = claim is not None and claim["lease_until"] > now
     if due is None or callback["state"] != CallbackState.ACTIVE or is_leased:

@@ -125,7 +125,6 @@ def _prepare(
     *,
     has_provider: bool,
 ) -> list[PreparedDelivery]:
-    """Return the deliveries that can be sent now, with targets and messages; defer the others."""
     ready, ineligible = eligibility.filter_eligible(claims, now=clock(), has_provider=has_provider)
     resolved = targets.resolve_targets(ready, channel=channel, now=clock())
     with_targets = [claimed for claimed in ready if claimed.reference in resolved.targets]
@@ -151,14 +150,17 @@ def _send(
     clock: Clock,
     report: BatchReport,
 ) -> None:
-    """Send deliveries round by round; release what a shutdown or a short lease leaves."""
     has_recent_success = feedback.has_recent_success(providers[0], now=clock())
     rounds = split_rounds(providers[0], deliveries, has_recent_success=has_recent_success)
     while rounds and not process.is_shutting_down():
         if not _send_round(rounds[0], providers, clock, report):
             break
         rounds.pop(0)
-    _release([delivery.claimed for some in rounds for delivery in some], clock(), report)
+    if left := [delivery.claimed for some in rounds for delivery in some]:
+        now = clock()
+        store.release(left, now=now)
+        crash_points.reach(Boundary.RELEASED)
+        _requeue(left, now, report)
 
 
 def _send_round(
@@ -167,7 +169,6 @@ def _send_round(
     clock: Clock,
     report: BatchReport,
 ) -> bool:
-    """Route, send, and settle one round; return False if its turn did not come in time."""
     claims = [delivery.claimed for delivery in deliveries]
     by_reference = {delivery.claimed.reference: delivery for delivery in deliveries}
     with bulkhead(providers[0].name, claims, now=clock()) as is_acquired:
@@ -215,7 +216,6 @@ def _for_route(route: Route, delivery: PreparedDelivery) -> PreparedDelivery:
 
 @dataclass(frozen=True, slots=True)
 class _SentBatch:
-    """Started deliveries of one route, with the results of those that were attempted."""
 
     route: Route
     started: Sequence[ClaimedDelivery]
@@ -256,7 +256,11 @@ def _finish(sent: _SentBatch, now: datetime, report: BatchReport) -> None:
         for delivery, results in sent.results
     ]
     _settle(settlements, now, report)
-    _return_unsent(sent, now, report)
+    # Their lease or lifetime ended before their request.
+    attempted = {delivery.claimed.reference for delivery, _ in sent.results}
+    unsent = [claimed for claimed in sent.started if claimed.reference not in attempted]
+    store.return_unsent(unsent, now=now)
+    _requeue(unsent, now, report)
     flat = [(delivery, result) for delivery, results in sent.results for result in results]
     feedback.report_provider_health(
         provider, [result for _, result in flat], probes=route.probes, now=now
@@ -279,21 +283,6 @@ def _settle(settlements: Sequence[Settlement], now: datetime, report: BatchRepor
         if settlement.status is S.PENDING and settlement.next_attempt_at is not None:
             report.add_wakeup(settlement.claimed, at=settlement.next_attempt_at)
     _activate_fallbacks([s.claimed for s in settlements if s.status is S.FAILED], now, report)
-
-
-def _return_unsent(sent: _SentBatch, now: datetime, report: BatchReport) -> None:
-    attempted = {delivery.claimed.reference for delivery, _ in sent.results}
-    unsent = [claimed for claimed in sent.started if claimed.reference not in attempted]
-    store.return_unsent(unsent, now=now)
-    _requeue(unsent, now, report)
-
-
-def _release(claims: Sequence[ClaimedDelivery], now: datetime, report: BatchReport) -> None:
-    if not claims:
-        return
-    store.release(claims, now=now)
-    crash_points.reach(Boundary.RELEASED)
-    _requeue(claims, now, report)
 
 
 def _requeue(claims: Sequence[ClaimedDelivery], now: datetime, report: BatchReport) -> None:

@@ -153,13 +153,9 @@ def _waits_for_skipped_devices(
     return [
         _NextState(status=S.PENDING, at=max(at, now), uncounted=True, code=code, reason=reason)
         for at, code, reason in waits
-        if at is not None and _can_wait(claimed, at, now)
+        if at is not None
+        and retry.may_defer(until=max(at, now), state=claimed.retry_state, now=now)
     ]
-
-
-def _can_wait(claimed: ClaimedDelivery, until: datetime, now: datetime) -> bool:
-    decision = retry.defer_or_give_up(until=max(until, now), state=claimed.retry_state, now=now)
-    return isinstance(decision, retry.RetryAt)
 
 
 def _ambiguous_devices(

@@ -138,9 +138,11 @@ def choose_routes(
             until, share = min(
                 ((at, share) for at, share in openings if at is not None), key=itemgetter(0)
             )
-            is_paused = share.provider.name in paused
-            reason = PROVIDER_PAUSED if is_paused else CIRCUIT_OPEN
-            deferred.append(_defer_until_available(claimed, until, now, reason))
+            reason = PROVIDER_PAUSED if share.provider.name in paused else CIRCUIT_OPEN
+            may_defer = retry.may_defer(until=until, state=claimed.retry_state, now=now)
+            status, at = (S.PENDING, until) if may_defer else (S.FAILED, None)
+            code = FailureCode.CHANNEL_UNAVAILABLE
+            deferred.append(Deferred(claimed, status, code, reason, at))
     routes: list[Route] = []
     for index, share in enumerate(shares):
         later = shares[index + 1 :]
@@ -172,7 +174,6 @@ def _build_routes(
     targets: Mapping[str, Sequence[SendTarget]],
     now: datetime,
 ) -> tuple[list[Route], list[Deferred]]:
-    """Return a provider's routes, probes first, and the deliveries beyond its rate limit."""
 
     def route(
         claims: Sequence[ClaimedDelivery],
@@ -214,11 +215,3 @@ def _apply_rate_limit(
         for index, one in enumerate(claims[count:])
     ]
     return list(claims[:count]), rate_limited
-
-
-def _defer_until_available(
-    claimed: ClaimedDelivery, until: datetime, now: datetime, reason: str
-) -> Deferred:
-    decision = retry.defer_or_give_up(until=until, state=claimed.retry_state, now=now)
-    status, at = (S.FAILED, None) if isinstance(decision, retry.GiveUp) else (S.PENDING, until)
-    return Deferred(claimed, status, FailureCode.CHANNEL_UNAVAILABLE, reason, at)

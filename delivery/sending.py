@@ -111,7 +111,6 @@ def split_rounds(
 def _group_by_batch_key(
     provider: Provider, items: Sequence[T], message_of: Callable[[T], Message]
 ) -> list[list[T]]:
-    """Return items grouped by send batch; one per group for providers that don't batch."""
     if len(items) == 1 or not isinstance(provider, BatchProvider):
         return [[item] for item in items]
     groups: dict[Hashable, list[T]] = {}
@@ -178,16 +177,13 @@ def _send_groups(
             if is_non_blocking
         )
     )
-    return [
-        [_unwrap(next(multiplexed_results))] if is_non_blocking else next(threaded_results)
-        for is_non_blocking in non_blocking_flags
-    ]
-
-
-def _unwrap(result: TargetResult | Exception | None) -> TargetResult | None:
-    if isinstance(result, Exception):
-        raise result
-    return result
+    results: list[list[TargetResult | None]] = []
+    for is_non_blocking in non_blocking_flags:
+        result = next(multiplexed_results) if is_non_blocking else None
+        if isinstance(result, Exception):
+            raise result
+        results.append([result] if is_non_blocking else next(threaded_results))
+    return results
 
 
 def _send_group(

@@ -92,24 +92,19 @@ def resolve_unknown(*, now: datetime) -> int:
     """Apply the type's policy to each unknown outcome without a receipt by its deadline."""
     resolved = 0
     while waiting := store.unknown_outcomes(now=now):
-        decisions = [
-            (one, retry.decide_unknown(policy=_policy(one.type), state=one.retry_state, now=now))
-            for one in waiting
-        ]
+        decisions = []
+        for one in waiting:
+            kind = types.find_type(one.type)
+            # Of a type that was disabled meanwhile: a duplicate is worse than a loss.
+            policy = kind.on_unknown if kind else retry.UnknownPolicy.FAIL
+            decision = retry.decide_unknown(policy=policy, state=one.retry_state, now=now)
+            decisions.append((one, decision))
         done = store.resolve_unknown(decisions, now=now)
         resolved += done
         if not done:
             # Concurrent sweepers resolve the rest.
             break
     return resolved
-
-
-def _policy(type_name: str) -> retry.UnknownPolicy:
-    try:
-        return types.get_type(type_name).on_unknown
-    except types.UnknownTypeError:
-        # The type was disabled meanwhile: a duplicate is worse than a loss.
-        return retry.UnknownPolicy.FAIL
 
 
 def _enqueue_due(priority: Priority, report: SweepReport, now: datetime) -> None:

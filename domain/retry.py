@@ -147,11 +147,9 @@ def _decide_after_outage(
     return RetryUncounted(at)
 
 
-def defer_or_give_up(*, until: datetime, state: RetryState, now: datetime) -> RetryAt | GiveUp:
-    """Hold an unattempted delivery until ``until``; give up if it expires or after MAX_OUTAGE."""
-    if now - state.first_due_at >= MAX_OUTAGE or _is_expired_at(until, state):
-        return GiveUp(FailureCode.CHANNEL_UNAVAILABLE)
-    return RetryAt(until)
+def may_defer(*, until: datetime, state: RetryState, now: datetime) -> bool:
+    """Return whether to hold a delivery: it must not expire before, nor wait over MAX_OUTAGE."""
+    return now - state.first_due_at < MAX_OUTAGE and not _is_expired_at(until, state)
 
 
 def _is_expired_at(at: datetime, state: RetryState) -> bool:

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, time, timedelta, tzinfo
+from datetime import UTC, datetime, time, timedelta, tzinfo
 from functools import cache
 from zoneinfo import ZoneInfo, available_timezones
 
@@ -135,7 +135,6 @@ def resolve_local(local: datetime, zone: tzinfo) -> ResolvedTime:
 
 
 def _end_of_gap(local: datetime, zone: tzinfo) -> datetime:
-    """Return the instant of the clock change that skips ``local``, to the second."""
     # In a gap, fold=1 applies the new offset and gives an earlier instant than fold=0: the
     # change lies between them.
     before = local.replace(tzinfo=zone, fold=1).astimezone(UTC)
@@ -176,15 +175,10 @@ class QuietHours:
             is_quiet, days = clock >= self.start or clock < self.end, int(clock >= self.start)
         if not is_quiet:
             return None
-        return self._end_instant(local.date() + timedelta(days=days), now)
-
-    def _end_instant(self, day: date, now: datetime) -> datetime:
-        end = datetime.combine(day, self.end)
+        end = datetime.combine(local.date() + timedelta(days=days), self.end)
         first = resolve_local(end, self.zone).at
-        if first > now:
-            return first
-        # The clock was set back after its first occurrence: return the second.
-        return end.replace(tzinfo=self.zone, fold=1).astimezone(UTC)
+        # The second occurrence, if the clock was set back after the first.
+        return first if first > now else end.replace(tzinfo=self.zone, fold=1).astimezone(UTC)
 
 
 @cache

@@ -1,6 +1,5 @@
 """Evaluates alert rules, keeps incidents, and notifies operators once of each."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -92,7 +91,13 @@ def operators() -> list[Operator]:
     """Return the operators of ALERT_RECIPIENTS or, if it is empty, of the notified roles."""
     named = settings.ALERT_RECIPIENTS[:MAX_OPERATORS]
     if not named:
-        return list(_staff())
+        active = StaffUser.objects.filter(is_active=True)
+        found = {user.pk: user for user in active.filter(groups__name__in=NOTIFIED_ROLES)}
+        found |= {user.pk: user for user in active.filter(is_superuser=True)}
+        return [
+            Operator(user_id=f"{STAFF_PREFIX}{user.get_username()}", email=user.email or None)
+            for user in list(found.values())[:MAX_OPERATORS]
+        ]
     registered = recipients.find_registered(one for one in named if "@" not in one)
     return [
         Operator(email=one)
@@ -100,14 +105,6 @@ def operators() -> list[Operator]:
         else Operator(user_id=one, email=registered[one].email if one in registered else None)
         for one in named
     ]
-
-
-def _staff() -> Iterator[Operator]:
-    active = StaffUser.objects.filter(is_active=True)
-    found = {user.pk: user for user in active.filter(groups__name__in=NOTIFIED_ROLES)}
-    found |= {user.pk: user for user in active.filter(is_superuser=True)}
-    for user in list(found.values())[:MAX_OPERATORS]:
-        yield Operator(user_id=f"{STAFF_PREFIX}{user.get_username()}", email=user.email or None)
 
 
 def _notify_operator(

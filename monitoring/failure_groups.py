@@ -173,7 +173,6 @@ def _aggregate(
     key: Mapping[str, Any] | None = None,
     select: Sequence[Mapping[str, Any]] = (),
 ) -> list[Mapping[str, Any]]:
-    """Return the failed deliveries within ``span``, grouped by channel, code, and ``key``."""
     code = {"$ifNull": ["$delivery.failure_code", ""]}
     failed = {"delivery.status": DeliveryStatus.FAILED.value, "delivery.failed_at": span}
     stages: list[Mapping[str, Any]] = [

@@ -208,7 +208,6 @@ def _sum_up(minutes: Iterable[datetime], now: datetime) -> None:
 
 
 def _split_consecutive(minutes: Sequence[datetime]) -> Iterator[list[datetime]]:
-    """Yield runs of consecutive minutes, up to MINUTES_PER_READ each."""
     consecutive: list[datetime] = []
     for minute in minutes:
         if consecutive and (

@@ -183,7 +183,6 @@ def _deliveries(ids: set[ObjectId]) -> dict[tuple[ObjectId, str], tuple[str, Row
 
 
 def _classify_attempt(attempt: Row, kind: str, delivery: Row) -> tuple[tuple[Any, ...], float]:
-    """Return the group key of an attempt, and its delivery's latency in seconds if it was sent."""
     statuses = attempt["statuses"]
     outcome = next(status.value for status in PRECEDENCE if status in statuses)
     is_last = attempt["_id"]["attempt"] == delivery["attempt_count"]

@@ -122,7 +122,6 @@ def _oldest() -> datetime | None:
 
 
 def _batches(ranges: Sequence[_Range]) -> Iterator[_Batch]:
-    """Yield expired notifications, oldest change first; an empty batch for an empty range."""
     for pending in ranges:
         for since, until in _spans(pending):
             documents: list[store.Document] = []

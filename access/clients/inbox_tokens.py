@@ -154,11 +154,6 @@ def _decode(text: str, now: datetime) -> InboxUser | None:
         )
     except jwt.PyJWTError:
         return None
-    return _user(claims, now)
-
-
-def _user(claims: Mapping[str, Any], now: datetime) -> InboxUser | None:
-    """Return the holder from genuine claims; None if they're expired or malformed."""
     numbers = [claims[name] for name in ("iat", "exp", "epoch")]
     if not all(type(number) is int and 0 <= number < 2**40 for number in numbers):
         return None

@@ -123,7 +123,11 @@ def authenticate(text: str, *, now: datetime) -> Client | None:
     genuine = hmac.compare_digest(key["secret_hash"], hash_secret(secret))
     if not genuine or not is_active(key, now):
         return None
-    _record_use(key, now)
+    last_used_at = key.get("last_used_at")
+    if last_used_at is None or now - last_used_at > USE_RECORD_INTERVAL:
+        collection("api_clients").update_one(
+            {"keys.prefix": prefix}, {"$set": {"keys.$.last_used_at": now}}
+        )
     return Client(
         id=document["_id"],
         name=document["name"],
@@ -145,14 +149,6 @@ def hash_secret(secret: str) -> str:
 
 def _public_part(prefix: str, is_test: bool) -> str:
     return f"ntf_test_{prefix}" if is_test else f"ntf_{prefix}"
-
-
-def _record_use(key: Mapping[str, Any], now: datetime) -> None:
-    last = key.get("last_used_at")
-    if last is None or now - last > USE_RECORD_INTERVAL:
-        collection("api_clients").update_one(
-            {"keys.prefix": key["prefix"]}, {"$set": {"keys.$.last_used_at": now}}
-        )
 
 
 SYSTEM_CLIENT = "this service"

@@ -72,7 +72,6 @@ def locked_out(
 
 
 def _count(key: str, now: datetime) -> int:
-    """Count a failure and return the count; an expired window restarts."""
     is_expired = {"$lte": [{"$ifNull": ["$expires_at", now]}, now]}
     fields = {
         "count": {"$cond": [is_expired, 1, {"$add": ["$count", 1]}]},
@@ -85,7 +84,6 @@ def _count(key: str, now: datetime) -> int:
 
 
 def _keys(request: HttpRequest, credentials: Credentials) -> dict[str, str]:
-    """Return the counter keys of a login by the names of their limits."""
     account = str((credentials or {}).get("username") or "").strip().casefold()
     address = client_ip(request.META, proxies=settings.TRUSTED_PROXIES)
     return {

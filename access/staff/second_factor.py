@@ -125,7 +125,6 @@ _NO_TRIES = {"tries": "", "tries_until": ""}
 
 
 def _consume_try(user_id: ObjectId, now: datetime) -> bool:
-    """Consume one attempt before the code is checked; return False if none is left."""
     is_expired = {"$lte": [{"$ifNull": ["$tries_until", now]}, now]}
     has_try = [{"tries": {"$not": {"$gte": MAX_TRIES}}}, {"tries_until": {"$lte": now}}]
     fields = {
@@ -165,7 +164,6 @@ def _consume_recovery_code(user_id: ObjectId, text: str) -> bool:
 
 
 def _step_of(key: str, text: str, now: datetime) -> int | None:
-    """Return the time step of a code: the current, previous, or next one; None if none fits."""
     given = "".join(text.split())
     totp, present = pyotp.TOTP(key), int(now.timestamp()) // STEP
     for step in (present, present - 1, present + 1):

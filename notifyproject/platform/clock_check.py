@@ -60,7 +60,6 @@ class ClockCheck:
             self._lock.release()
 
     def _compare(self) -> bool:
-        """Compare once; return False if MongoDB did not respond in time."""
         started, sent = time.monotonic(), datetime.now(UTC)
         try:
             with pymongo.timeout(TIMEOUT):

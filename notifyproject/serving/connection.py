@@ -142,9 +142,11 @@ class Connection:
         """Return whether a request is complete. Raises the errors of gunicorn's parser."""
         if self.phase is Phase.IDLE and self._received:
             self.enter(Phase.HEAD, now=now)
-        if self.phase is Phase.HEAD and self._has_head():
-            self._parse()
-            self.enter(Phase.BODY, now=now)
+        if self.phase is Phase.HEAD:
+            start, self._searched = max(0, self._searched - 2), len(self._received)
+            if HEAD_END.search(self._received, start) or self._searched > MAX_HEAD:
+                self._parse()
+                self.enter(Phase.BODY, now=now)
         return self.phase is Phase.BODY and self._has_body()
 
     def read_body(self) -> None:
@@ -156,11 +158,6 @@ class Connection:
         self._received[:0] = self._parser.unreader.take_buffered()
         self._searched = 0
         self.enter(Phase.IDLE, now=now)
-
-    def _has_head(self) -> bool:
-        start = max(0, self._searched - 2)
-        self._searched = len(self._received)
-        return bool(HEAD_END.search(self._received, start)) or self._searched > MAX_HEAD
 
     def _parse(self) -> None:
         size = len(self._received)

@@ -62,7 +62,6 @@ class ResponseBuffer:
                 self._parts.appendleft(rest)
 
     def _wait_for_client(self) -> None:
-        """Wait until the client reads. Raises TimeoutError and other OSErrors."""
         poll = select.poll()
         poll.register(self._socket, select.POLLOUT)
         while not self.flush() and self.buffered > MAX_UNSENT:

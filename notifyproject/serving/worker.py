@@ -219,7 +219,6 @@ class WebWorker(ThreadWorker):
         self._poll_for(connection, events)
 
     def _poll_for(self, connection: Connection, events: int) -> None:
-        """Watch a connection, at the end of the waiting list."""
         self._waiting.pop(connection, None)
         self._waiting[connection] = None
         if connection.events == events:
@@ -247,7 +246,6 @@ class WebWorker(ThreadWorker):
             self._close(next(iter(self._waiting)))
 
     def _free_memory(self) -> None:
-        """Close the connections with the most buffered bytes, until the total is allowed."""
         buffered = {one: one.buffered for one in self._waiting if one.buffered}
         total = sum(buffered.values())
         for connection in sorted(buffered, key=buffered.__getitem__, reverse=True):

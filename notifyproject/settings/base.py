@@ -218,7 +218,6 @@ def _databases(environment: Environment) -> dict[str, Any]:
 
 
 def _field_encryption_keys(text: str) -> dict[str, bytes]:
-    """Return the keys by id, in order. The error message does not contain a key."""
     keys: dict[str, bytes] = {}
     for number, item in enumerate(split_list(text), start=1):
         key_id, _, encoded = item.partition(":")

@@ -134,7 +134,6 @@ def programs(addresses: Addresses, environment: Mapping[str, str]) -> list[Progr
 
 
 def _start_servers(supervisor: Supervisor, addresses: Addresses) -> dict[str, str]:
-    """Start the servers that the environment lacks; return the environment of all programs."""
     state: dict[str, int | str] = {}
     if MEMORY_FILE.exists():
         state = json.loads(MEMORY_FILE.read_text())
@@ -176,7 +175,6 @@ def _start_servers(supervisor: Supervisor, addresses: Addresses) -> dict[str, st
 
 
 def _providers(addresses: Addresses) -> dict[str, str]:
-    """Return variables that make the sandbox each provider that the environment lacks."""
     sandbox_secrets = assembly.create_secrets(DATA_DIR / "sandbox", url=addresses.sandbox)
     account, whatsapp = str(sandbox_secrets.service_account), sandbox_secrets.whatsapp
     sandboxes = {

@@ -140,7 +140,15 @@ class TokenCache:
             fetch = self._join_fetch(now)
         if token is not None and now < token.usable_until:
             return token
-        return _await_fetch(fetch, deadline)
+        try:
+            return fetch.result(deadline.remaining())
+        except TimeoutError as error:
+            raise ProviderUnavailableError(GOOGLE_TIMEOUT_REASON) from error
+        except ProviderUnavailableError as error:
+            # A new exception for each waiting thread.
+            raise ProviderUnavailableError(
+                error.reason, response=error.response, retry_after=error.retry_after
+            ) from error
 
     def replace(self, rejected: AccessToken, *, deadline: Deadline) -> AccessToken:
         """Return another token than a rejected one; concurrent callers share the new one."""
@@ -194,18 +202,6 @@ def shared_token_cache(source: str, *, clock: Callable[[], datetime]) -> TokenCa
     """Return this process's token cache of a service account; not shared with forks."""
     key = (os.getpid(), source)
     return _shared.get(key) or _shared.setdefault(key, TokenCache(source, clock=clock))
-
-
-def _await_fetch(fetch: Future[AccessToken], deadline: Deadline) -> AccessToken:
-    try:
-        return fetch.result(deadline.remaining())
-    except TimeoutError as error:
-        raise ProviderUnavailableError(GOOGLE_TIMEOUT_REASON) from error
-    except ProviderUnavailableError as error:
-        # A new exception for each waiting thread.
-        raise ProviderUnavailableError(
-            error.reason, response=error.response, retry_after=error.retry_after
-        ) from error
 
 
 def _fetch_token(source: str, *, clock: Callable[[], datetime]) -> AccessToken:

@@ -228,7 +228,6 @@ def _send_with_reconnect(connection: Connection, mail: Mail, deadline: Deadline)
 
 
 def _is_connection_closed(error: OSError) -> bool:
-    """Return whether the server closed the connection, with or without a reply."""
     reply = _parse_reply(error)
     if reply is not None:
         return reply[0] == SERVICE_CLOSING

@@ -74,7 +74,6 @@ def _build_message(kind: str, content: Body, request: SendRequest) -> Body:
 
 
 def _text_with_link(message: Message) -> str:
-    """Return the text, followed by the deep link if that's HTTPS and not in the text."""
     link = message.deep_link
     if not link or not link.startswith("https://") or link in message.text:
         return message.text

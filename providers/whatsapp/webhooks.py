@@ -239,7 +239,6 @@ def _parse_value(change: _Change) -> _Value:
 
 
 def _build_receipts(status: _Status) -> Iterator[Receipt]:
-    """Yield the receipts of a status: its own, and an opt-out if its error is one."""
     kind, event_id, reason = STATUS_KINDS[status.status], f"{status.id}:{status.status}", None
     error = status.errors[0] if status.errors else None
     rule = rule_for(error.code) if error else None
