@@ -216,7 +216,6 @@ def _for_route(route: Route, delivery: PreparedDelivery) -> PreparedDelivery:
 
 @dataclass(frozen=True, slots=True)
 class _SentBatch:
-
     route: Route
     started: Sequence[ClaimedDelivery]
     results: Sequence[tuple[PreparedDelivery, tuple[TargetResult, ...]]]

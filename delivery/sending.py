@@ -153,37 +153,26 @@ def _send_groups(
     pool.
     """
     non_blocking = as_non_blocking(provider)
-    non_blocking_flags = [
-        non_blocking is not None
-        and len(group) == 1
-        and non_blocking.is_non_blocking(group[0].request)
-        for group in groups
-    ]
-    blocking_groups = [
-        group
-        for group, is_non_blocking in zip(groups, non_blocking_flags, strict=True)
-        if not is_non_blocking
-    ]
-    send = partial(_send_group, provider, clock)
-    threaded_results = iter(
+    multiplexed: list[int] = []
+    threaded: list[int] = []
+    for number, group in enumerate(groups):
+        is_single = non_blocking is not None and len(group) == 1
+        is_non_blocking = is_single and non_blocking.is_non_blocking(group[0].request)
+        (multiplexed if is_non_blocking else threaded).append(number)
+    send, blocking_groups = partial(_send_group, provider, clock), [groups[n] for n in threaded]
+    threaded_results = (
         map(send, blocking_groups)
-        if len(groups) == 1 or not blocking_groups
+        if len(groups) == 1 or not threaded
         else _thread_pool(os.getpid(), provider.name).map(send, blocking_groups)
     )
-    multiplexed_results = iter(
-        http_client.run_exchanges(
-            _send_one(provider, group[0], clock)
-            for group, is_non_blocking in zip(groups, non_blocking_flags, strict=True)
-            if is_non_blocking
-        )
-    )
-    results: list[list[TargetResult | None]] = []
-    for is_non_blocking in non_blocking_flags:
-        result = next(multiplexed_results) if is_non_blocking else None
+    exchanges = (_send_one(provider, groups[number][0], clock) for number in multiplexed)
+    results: dict[int, list[TargetResult | None]] = {}
+    for number, result in zip(multiplexed, http_client.run_exchanges(exchanges), strict=True):
         if isinstance(result, Exception):
             raise result
-        results.append([result] if is_non_blocking else next(threaded_results))
-    return results
+        results[number] = [result]
+    results |= zip(threaded, threaded_results, strict=True)
+    return [results[number] for number in range(len(groups))]
 
 
 def _send_group(

@@ -55,10 +55,6 @@ class _Batch:
     ids: Sequence[ObjectId]
     until: datetime
 
-    @property
-    def is_last(self) -> bool:
-        return self.until >= self.source.until
-
 
 def remove_expired_content(
     *,
@@ -80,7 +76,8 @@ def remove_expired_content(
             notifications += removed.notifications
             attempts += removed.attempts
         is_complete = until is None or timer() < until
-        if batch.ids or batch.is_last or not is_complete:
+        is_last = batch.until >= batch.source.until
+        if batch.ids or is_last or not is_complete:
             for policy in batch.source.policies:
                 retention.record_progress(policy.category, until=batch.until)
         if not is_complete:

@@ -48,6 +48,8 @@ def export(
     if client_id is not None:
         match["client_id"] = client_id
     page = paging.page("notifications", match, order=NEWEST_FIRST, limit=limit, cursor=cursor)
+    ids = [document["_id"] for document in page.documents]
+    attempts = collection("delivery_attempts").find({"notification_id": {"$in": ids}})
     return Export(
         recipient=recipient,
         devices=devices.page(user_id=user_id, limit=devices.MAX_PAGE).documents,
@@ -60,13 +62,8 @@ def export(
         ],
         last_inbound_at=service_windows.last_inbound(phone) if phone else None,
         notifications=page.documents,
-        attempts=_attempts([document["_id"] for document in page.documents]),
+        attempts=sorted(
+            attempts, key=lambda a: (ids.index(a["notification_id"]), a["attempted_at"], a["_id"])
+        ),
         has_more=page.has_next,
-    )
-
-
-def _attempts(ids: Sequence[ObjectId]) -> list[Document]:
-    found = collection("delivery_attempts").find({"notification_id": {"$in": list(ids)}})
-    return sorted(
-        found, key=lambda a: (ids.index(a["notification_id"]), a["attempted_at"], a["_id"])
     )

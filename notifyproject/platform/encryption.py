@@ -2,8 +2,8 @@
 
 A value is ``v1.{key id}.{base64url of nonce and ciphertext}``. The first of
 ``FIELD_ENCRYPTION_KEYS`` encrypts, and each decrypts. The associated data is authenticated, so a
-ciphertext copied to another document does not decrypt there: docs/decisions/0016-sensitive-
-variables.md.
+ciphertext copied to another document does not decrypt there. See
+docs/decisions/0016-sensitive-variables.md.
 """
 
 import base64

@@ -142,20 +142,10 @@ def how_to_install(packages: Sequence[str]) -> str:
 
 def install(packages: Sequence[str]) -> None:
     """Install packages by apt, as root; print the output of a failure."""
-    environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
     install_arguments = ("install", "-y", "--no-install-recommends", *sorted(set(packages)))
     for arguments in (("update",), install_arguments):
         try:
-            finished = subprocess.run(
-                [*APT, *arguments],
-                env=environment,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                text=True,
-                check=False,
-                timeout=APT_SECONDS,
-            )
+            finished = _run(*APT, *arguments, timeout=APT_SECONDS)
         except subprocess.TimeoutExpired:
             print(f"apt-get {arguments[0]} took longer than {APT_SECONDS} s", file=sys.stderr)
             return
@@ -174,15 +164,7 @@ def check_libraries(*, program: str, binary: Path) -> None:
     if ldd is None:
         return
     try:
-        traced = subprocess.run(
-            [ldd, str(binary)],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            check=False,
-            timeout=LDD_SECONDS,
-        ).stdout
+        traced = _run(ldd, str(binary), timeout=LDD_SECONDS).stdout
     except subprocess.TimeoutExpired:
         return
     if missing := sorted(set(_MISSING.findall(traced))):
@@ -206,6 +188,19 @@ def check_playwright() -> None:
     """Check the libraries of Playwright's Node.js. Raises MissingLibraryError."""
     if (binary := playwright_binary()) is not None:
         check_libraries(program="Playwright", binary=binary)
+
+
+def _run(*command: str, timeout: float) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        command,
+        env={**os.environ, "DEBIAN_FRONTEND": "noninteractive"},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+        timeout=timeout,
+    )
 
 
 def _library_advice(program: str, missing: list[str]) -> str:

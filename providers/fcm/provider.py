@@ -20,13 +20,7 @@ from .. import http, http_client
 from ..contract import NotAttemptedError, Receipt, SendRequest, SendResult, account_name, is_expired
 from ..http import Exchange, Request
 from . import credentials as fcm_credentials
-from .credentials import (
-    AccessToken,
-    InvalidCredentialsError,
-    ServiceAccount,
-    TokenCache,
-    read_service_account,
-)
+from .credentials import AccessToken, InvalidCredentialsError, ServiceAccount, TokenCache
 from .messages import build_payload
 from .responses import SenderHistory, classify_response, read_refusal, rule_for
 
@@ -173,7 +167,7 @@ class FCM:
 
     @cached_property
     def _service_account(self) -> ServiceAccount:
-        return read_service_account(self.credentials)
+        return fcm_credentials.read_service_account(self.credentials)
 
     @property
     def _project(self) -> str:
