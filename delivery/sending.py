@@ -156,9 +156,10 @@ def _send_groups(
     multiplexed: list[int] = []
     threaded: list[int] = []
     for number, group in enumerate(groups):
-        is_single = non_blocking is not None and len(group) == 1
-        is_non_blocking = is_single and non_blocking.is_non_blocking(group[0].request)
-        (multiplexed if is_non_blocking else threaded).append(number)
+        if len(group) == 1 and non_blocking and non_blocking.is_non_blocking(group[0].request):
+            multiplexed.append(number)
+        else:
+            threaded.append(number)
     send, blocking_groups = partial(_send_group, provider, clock), [groups[n] for n in threaded]
     threaded_results = (
         map(send, blocking_groups)
