@@ -121,7 +121,6 @@ class AlertRule(models.Model):
     threshold = models.IntegerField(default=0)
     """Failures: more than this many. Others: for more than this many minutes."""
     window_minutes = models.IntegerField(default=60)
-    """Failures: the length of the counting window."""
     is_enabled = models.BooleanField(default=True)
 
     class Meta:

@@ -122,7 +122,6 @@ class EndpointResponse:
     error: str | None
     excerpt: str | None = None
     headers: Mapping[str, str] = field(default_factory=dict)
-    """With names in lower case."""
     duration_ms: int
 
 

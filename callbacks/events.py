@@ -22,7 +22,6 @@ class DisabledReason(StrEnum):
 
     GONE = "gone"
     FAILING = "failing"
-    """No request succeeded for five days."""
     BY_OPERATOR = "by_operator"
 
 
@@ -43,7 +42,6 @@ class EventType(StrEnum):
     DELIVERY_READ = "delivery.read"
     DELIVERY_FAILED = "delivery.failed"
     DELIVERY_UNKNOWN = "delivery.unknown"
-    """The outcome is unknown: a receipt or the type's policy will decide."""
     DELIVERY_SUPPRESSED = "delivery.suppressed"
     DELIVERY_EXPIRED = "delivery.expired"
     DELIVERY_CANCELLED = "delivery.cancelled"

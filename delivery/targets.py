@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import partial
 
 from devices import preferences as device_preferences
 from devices import queries as devices
@@ -81,7 +82,13 @@ def _resolve_devices(claims: Sequence[ClaimedDelivery], now: datetime) -> Resolv
         history = histories.get(claimed.notification_id, DeviceHistory())
         awaited = _awaited(claimed, history, now)
         closed = history.excluded | awaited.keys()
-        accepting = [d for d in found if d.device_id not in closed and _accepts(d, claimed)]
+        accepts = partial(
+            device_preferences.allows,
+            category=claimed.category.value,
+            type_slug=claimed.type,
+            priority=claimed.priority.value,
+        )
+        accepting = [d for d in found if d.device_id not in closed and accepts(d.preferences)]
         quiet = {d.device_id: at for d in accepting if (at := _quiet_until(d, claimed, now))}
         available = [device for device in accepting if device.device_id not in quiet]
         if available:
@@ -156,15 +163,6 @@ def _defer_without_target(
     if refusals:
         return Deferred(claimed, S.FAILED, refusals[0].code, refusals[0].reason)
     return Deferred(claimed, S.FAILED, FailureCode.NO_ADDRESS, "No active device.")
-
-
-def _accepts(device: devices.PushTarget, claimed: ClaimedDelivery) -> bool:
-    return device_preferences.allows(
-        device.preferences,
-        category=claimed.category.value,
-        type_slug=claimed.type,
-        priority=claimed.priority.value,
-    )
 
 
 def _quiet_until(

@@ -4,6 +4,7 @@ import math
 import time
 from collections.abc import Sequence
 from datetime import datetime, timedelta
+from functools import partial
 
 from bson import ObjectId
 from django.conf import settings
@@ -112,9 +113,9 @@ def _dispatch_most_urgent(clock: Clock) -> int:
             for channel in Channel:
                 now = clock()
                 queue = FairQueue(client_id, channel, priority)
-                limit = wakeups.WAKEUP_SIZE
-                found = _due(queue, now=now, limit=limit, include_poison_candidates=True)
-                claimed += dispatcher.dispatch(found, channel=channel, clock=clock).claimed
+                found = fair_queue.due(queue, until=now, now=now, limit=wakeups.WAKEUP_SIZE)
+                ids = [one.notification_id for one in found]
+                claimed += dispatcher.dispatch(ids, channel=channel, clock=clock).claimed
         if claimed:
             return claimed
     return 0
@@ -126,36 +127,20 @@ def _next_batch(
     """Return this pull's batch, and whether there is more; concurrent pulls take their own."""
     size = batch_size()
     offset = size * (token.slot % fair_queue.MAX_PULLS if token else 0)
-    found = _due(queue, now=now, limit=size + 1, skip=offset)
+    # The sweeper wakes poison candidates by ID.
+    due = partial(
+        fair_queue.due, queue, until=now, now=now, limit=size + 1, include_poison_candidates=False
+    )
+    found = due(skip=offset)
     if offset and not found:
-        found = _due(queue, now=now, limit=size + 1)
-        offset = 0
-    return found[:size], len(found) > size or bool(offset)
+        found, offset = due(), 0
+    return [one.notification_id for one in found[:size]], len(found) > size or bool(offset)
 
 
 def batch_size() -> int:
     """Return the size of a pulled batch: the largest multiple of the threads within a wake-up."""
     threads = settings.WORKER_THREADS
     return wakeups.WAKEUP_SIZE // threads * threads or wakeups.WAKEUP_SIZE
-
-
-def _due(
-    queue: FairQueue,
-    *,
-    now: datetime,
-    limit: int,
-    skip: int = 0,
-    include_poison_candidates: bool = False,
-) -> list[ObjectId]:
-    found = fair_queue.due(
-        queue,
-        until=now,
-        now=now,
-        limit=limit,
-        skip=skip,
-        include_poison_candidates=include_poison_candidates,
-    )
-    return [one.notification_id for one in found]
 
 
 def _next_pull_at(report: BatchReport, queue: FairQueue) -> datetime | None:

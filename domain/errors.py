@@ -10,7 +10,6 @@ class FailureCode(StrEnum):
     # Retryable: not accepted, but might be later.
     RATE_LIMITED = "rate_limited"
     RECIPIENT_RATE_LIMITED = "recipient_rate_limited"
-    """The provider limits messages to this recipient only."""
     PROVIDER_ERROR = "provider_error"
     CONNECTION_FAILED = "connection_failed"
     """No byte of the request was sent: refused, DNS, TLS, or connect timeout."""
@@ -21,7 +20,6 @@ class FailureCode(StrEnum):
     INTERNAL_ERROR = "internal_error"
     """A defect of this service."""
     WORKER_LOST = "worker_lost"
-    """The worker stopped while sending."""
     OUTCOME_UNKNOWN = "outcome_unknown"
     """No receipt arrived in time, and the type's policy forbids a retry."""
 
@@ -67,12 +65,10 @@ class RecipientAction(StrEnum):
     """The consequence of an invalid recipient for the address or device."""
 
     DEACTIVATE = "deactivate"
-    """Deactivate the device: its token is invalid."""
     SUSPECT = "suspect"
     """Count a soft bounce; three in a row deactivate the device or suppress the address."""
     SUPPRESS = "suppress"
     SUPPRESS_MARKETING = "suppress_marketing"
-    """Suppress the address for marketing: the recipient opted out."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -86,7 +86,6 @@ class WorkSummary:
     """Pending work. A count that reaches its cap means at least that many."""
 
     due: int
-    """Due and unclaimed, or claimed by a worker."""
     oldest_due_at: datetime | None
     scheduled: int
     retrying: int

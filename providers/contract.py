@@ -57,13 +57,11 @@ class SendRequest:
     notification_id: str = ""
     """On a device, a message replaces an earlier one with the same notification id."""
     recipient: str
-    """The address in the channel's format."""
     recipient_name: str | None = None
     message: Message
     category: str
     priority: Priority = Priority.NORMAL
     platform: str | None = None
-    """Push: android, ios, or web."""
     is_service_window_open: bool = True
     """WhatsApp: free-form text is permitted."""
     expires_at: datetime | None = None

@@ -120,7 +120,9 @@ class Transfer:
         if code == pycurl.E_OK or is_refusal:
             # The body of a rejection may be incomplete, because its status suffices.
             body = b"".join(self._body_parts)[:MAX_BODY]
-            return Response(status=status, headers=_parse_headers(self._header_lines), body=body)
+            lines = (one.decode("latin-1").partition(":") for one in self._header_lines)
+            headers = {name.strip().lower(): text.strip() for name, colon, text in lines if colon}
+            return Response(status=status, headers=headers, body=body)
         if not self._may_have_sent and not self._handle.getinfo(pycurl.REQUEST_SIZE):
             return _unsent_error(code)
         if code == pycurl.E_OPERATION_TIMEDOUT:
@@ -163,11 +165,6 @@ def _reject_control_characters(text: str) -> str:
     if _CONTROL_CHARACTERS.search(text):
         raise ValueError("a control character")
     return text
-
-
-def _parse_headers(lines: list[bytes]) -> dict[str, str]:
-    pairs = (line.decode("latin-1").partition(":") for line in lines if b":" in line)
-    return {name.strip().lower(): value.strip() for name, _, value in pairs}
 
 
 def _unsent_error(code: int) -> ProviderError:

@@ -132,8 +132,7 @@ class FcmRule:
     statuses: Sequence[int]
     kind: Kind
     reason: str
-    failure_code: FailureCode = FailureCode.REJECTED
-    """Of transient, ambiguous, and permanent errors; the other classes have their own."""
+    failure_code: FailureCode | None = None
     _: KW_ONLY
     name: str | None = None
     code: str | None = None
@@ -219,17 +218,9 @@ RULES: tuple[FcmRule, ...] = (
         ANY_ERROR,
         Kind.TRANSIENT,
         "Firebase is overloaded.",
-        FailureCode.PROVIDER_ERROR,
         code="UNAVAILABLE",
     ),
-    FcmRule(
-        "INTERNAL, with a 500",
-        ANY_ERROR,
-        Kind.TRANSIENT,
-        "Firebase error.",
-        FailureCode.PROVIDER_ERROR,
-        code="INTERNAL",
-    ),
+    FcmRule("INTERNAL, with a 500", ANY_ERROR, Kind.TRANSIENT, "Firebase error.", code="INTERNAL"),
     FcmRule(
         "400 INVALID_ARGUMENT for the field message.token",
         (400,),
@@ -297,19 +288,12 @@ RULES: tuple[FcmRule, ...] = (
         pause=QUOTA_PAUSE,
     ),
     FcmRule("any other 4xx", CLIENT_ERROR, Kind.PERMANENT, "Firebase rejected the message."),
-    FcmRule(
-        "any other 5xx",
-        range(500, 600),
-        Kind.TRANSIENT,
-        "Firebase error.",
-        FailureCode.PROVIDER_ERROR,
-    ),
+    FcmRule("any other 5xx", range(500, 600), Kind.TRANSIENT, "Firebase error."),
     FcmRule(
         "200 without a message's name, or another status",
         range(1000),
         Kind.AMBIGUOUS,
         "Firebase sent an undocumented response.",
-        FailureCode.PROVIDER_ERROR,
     ),
 )
 """The first match applies."""

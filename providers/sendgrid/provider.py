@@ -147,12 +147,7 @@ MAX_ID_LENGTH = 200
 """Longer ids and field names are cut; genuine ones are shorter."""
 RESPONSE_RULES: Sequence[ResponseRule] = (
     ResponseRule((429,), Kind.TRANSIENT, "Rate limited by SendGrid.", FailureCode.RATE_LIMITED),
-    ResponseRule(
-        (408,),
-        Kind.TRANSIENT,
-        "SendGrid did not receive the whole request in time.",
-        FailureCode.PROVIDER_ERROR,
-    ),
+    ResponseRule((408,), Kind.TRANSIENT, "SendGrid did not receive the whole request in time."),
     ResponseRule(
         (*range(300, 400), 401, 403, 404, 405, 415),
         Kind.UNAVAILABLE,

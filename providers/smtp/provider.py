@@ -109,12 +109,7 @@ SMTP_STEPS: Mapping[type[Exception], str] = {
 }
 """The rejected step by smtplib's error; any other error concerns the connection."""
 RESPONSE_RULES: Sequence[ResponseRule] = (
-    ResponseRule(
-        range(400, 500),
-        Kind.TRANSIENT,
-        "Temporary error of the SMTP server.",
-        FailureCode.PROVIDER_ERROR,
-    ),
+    ResponseRule(range(400, 500), Kind.TRANSIENT, "Temporary error of the SMTP server."),
     ResponseRule(
         (530, 534, 535, 538),
         Kind.UNAVAILABLE,
@@ -221,17 +216,13 @@ def _send_with_reconnect(connection: Connection, mail: Mail, deadline: Deadline)
     try:
         send()
     except OSError as error:
-        if not (was_open and _is_connection_closed(error)) or connection.has_sent_data:
+        reply = _parse_reply(error)
+        is_dropped = isinstance(error, smtplib.SMTPServerDisconnected | ConnectionError)
+        is_closed = reply[0] == SERVICE_CLOSING if reply is not None else is_dropped
+        if not (was_open and is_closed) or connection.has_sent_data:
             raise
         connection.drop()
         send()
-
-
-def _is_connection_closed(error: OSError) -> bool:
-    reply = _parse_reply(error)
-    if reply is not None:
-        return reply[0] == SERVICE_CLOSING
-    return isinstance(error, smtplib.SMTPServerDisconnected | ConnectionError)
 
 
 def _classify_error(error: Exception, *, has_sent_data: bool, deadline: Deadline) -> ProviderError:

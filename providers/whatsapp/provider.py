@@ -124,7 +124,13 @@ class WhatsApp:
             except PermanentError as error:
                 if error.code is not FailureCode.WINDOW_CLOSED or template is None:
                     raise
-                timeout = _time_left(timeout - (time.monotonic() - started), error)
+                timeout -= time.monotonic() - started
+                if timeout < MIN_SECOND_REQUEST_SECONDS:
+                    raise TransientError(
+                        "WhatsApp requires the template, but no time was left to send it.",
+                        code=FailureCode.PROVIDER_ERROR,
+                        response=error.response,
+                    ) from error
         if template is None:
             raise PermanentError(
                 "Outside the 24-hour window, and the type has no WhatsApp template.",
@@ -157,9 +163,15 @@ class WhatsApp:
     ) -> Exchange[SendResult]:
         if is_expired(request, now=self.clock()):
             raise NotAttemptedError
+        try:
+            encoded = msgspec.json.encode(body)
+        except ValueError as error:
+            raise PermanentError(
+                "Can't build the WhatsApp message.", code=FailureCode.RENDER_FAILED
+            ) from error
         response = yield Request(
             url=f"{self.base_url}/{self.version}/{self.phone_number_id}/messages",
-            body=_encode(body),
+            body=encoded,
             headers={"Authorization": f"Bearer {self.token}", "Content-Type": "application/json"},
             timeout=timeout,
         )
@@ -167,25 +179,6 @@ class WhatsApp:
         if result is None:
             raise classify_response(response, now=self.clock())
         return result
-
-
-def _time_left(seconds: float, refusal: PermanentError) -> float:
-    if seconds < MIN_SECOND_REQUEST_SECONDS:
-        raise TransientError(
-            "WhatsApp requires the template, but no time was left to send it.",
-            code=FailureCode.PROVIDER_ERROR,
-            response=refusal.response,
-        ) from refusal
-    return seconds
-
-
-def _encode(body: Body) -> bytes:
-    try:
-        return msgspec.json.encode(body)
-    except ValueError as error:
-        raise PermanentError(
-            "Can't build the WhatsApp message.", code=FailureCode.RENDER_FAILED
-        ) from error
 
 
 def _parse_acceptance(response: http.Response) -> SendResult | None:

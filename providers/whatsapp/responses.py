@@ -25,7 +25,7 @@ class CodeRule:
     codes: Sequence[int]
     kind: Kind
     reason: str
-    code: FailureCode = FailureCode.REJECTED
+    code: FailureCode | None = None
     _: KW_ONLY
     subcode: int | None = None
     action: RecipientAction = RecipientAction.SUSPECT
@@ -61,10 +61,8 @@ CODE_RULES: Sequence[CodeRule] = (
         "WhatsApp's limit for this recipient is reached.",
         FailureCode.RECIPIENT_RATE_LIMITED,
     ),
-    CodeRule((1, 2, 131000, 131016), Kind.TRANSIENT, "WhatsApp error.", FailureCode.PROVIDER_ERROR),
-    CodeRule(
-        (131057,), Kind.TRANSIENT, "WhatsApp account under maintenance.", FailureCode.PROVIDER_ERROR
-    ),
+    CodeRule((1, 2, 131000, 131016), Kind.TRANSIENT, "WhatsApp error."),
+    CodeRule((131057,), Kind.TRANSIENT, "WhatsApp account under maintenance."),
     CodeRule(
         (100,),
         Kind.UNAVAILABLE,
@@ -110,12 +108,7 @@ CODE_RULES: Sequence[CodeRule] = (
 )
 STATUS_RULES: Sequence[ResponseRule] = (
     ResponseRule((429,), Kind.TRANSIENT, "Rate limited by WhatsApp.", FailureCode.RATE_LIMITED),
-    ResponseRule(
-        (408,),
-        Kind.TRANSIENT,
-        "WhatsApp did not receive the whole request in time.",
-        FailureCode.PROVIDER_ERROR,
-    ),
+    ResponseRule((408,), Kind.TRANSIENT, "WhatsApp did not receive the whole request in time."),
     ResponseRule(
         (*range(300, 400), 401, 403),
         Kind.UNAVAILABLE,
