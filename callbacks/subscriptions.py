@@ -153,7 +153,10 @@ def remove(client_id: ObjectId) -> None:
 
 
 def rotate(client_id: ObjectId, *, now: datetime) -> str:
-    """Replace an endpoint's secret. Raises NoCallbackError or TooManySecretsError."""
+    """Replace an endpoint's secret and return the new one; the old one signs along for a day.
+
+    Raises NoCallbackError or TooManySecretsError.
+    """
     secret = signing.new_secret()
     expires_at = {"$ifNull": ["$$one.until", now + SECRET_OVERLAP]}
     valid = {"$filter": {"input": "$secrets", "as": "one", "cond": {"$gt": [expires_at, now]}}}

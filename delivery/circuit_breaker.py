@@ -126,13 +126,20 @@ def record(
     probe: Probe | None = None,
     reason: str = "",
 ) -> None:
-    """Count results, and open or close the circuit; once open, only ``probe`` counts."""
+    """Count results, and open or close the circuit accordingly.
+
+    While it is not closed, only the result of ``probe`` counts: the other requests began before it
+    opened. ``reason`` contains no address.
+    """
     token = probe.token if probe else ""
     _change(account, now, reason, ["record", successes, failures, token])
 
 
 def trip(account: str, *, now: datetime, retry_after: float | None, reason: str = "") -> None:
-    """Open the circuit at once, also after a probe, for at least ``retry_after`` seconds."""
+    """Open the circuit at once, for invalid credentials, quota, or configuration.
+
+    It stays open for at least ``retry_after`` seconds, at most a day; so it does after a probe.
+    """
     pause = math.ceil(1000 * min(max(0.0, retry_after or 0.0), MAX_RETRY_AFTER))
     _change(account, now, reason, ["trip", pause])
 

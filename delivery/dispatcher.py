@@ -169,6 +169,7 @@ def _send_round(
     clock: Clock,
     report: BatchReport,
 ) -> bool:
+    """Route, send, and settle one round; return False if its turn did not come in time."""
     claims = [delivery.claimed for delivery in deliveries]
     by_reference = {delivery.claimed.reference: delivery for delivery in deliveries}
     with bulkhead(providers[0].name, claims, now=clock()) as is_acquired:
@@ -225,6 +226,7 @@ class _SentBatch:
 def _start_and_send(
     route: Route, by_reference: Mapping[str, PreparedDelivery], clock: Clock
 ) -> _SentBatch:
+    """Record the start of each attempt by compare-and-set, then hand the batch to the provider."""
     provider, now = route.provider, clock()
     deliveries = [_for_route(route, by_reference[one.reference]) for one in route.claims]
     claims = [delivery.claimed for delivery in deliveries]

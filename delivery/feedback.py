@@ -59,7 +59,10 @@ S = DeliveryStatus
 def apply_reputation(
     sent: Sequence[tuple[PreparedDelivery, TargetResult]], *, provider: str, now: datetime
 ) -> None:
-    """Deactivate dead devices, suppress dead addresses, record successful devices; not of tests."""
+    """Deactivate dead devices, suppress dead addresses, and record successful devices.
+
+    Not of tests. Repeating it changes nothing for devices; each soft bounce of an address counts.
+    """
     last_success: dict[str, datetime] = {}
     sent = [(delivery, result) for delivery, result in sent if not delivery.claimed.is_test]
     outcomes = [result.outcome for _, result in sent]
@@ -172,6 +175,7 @@ def has_recent_success(provider: Provider, *, now: datetime) -> bool:
 def _record_outcomes(
     name: str, results: Sequence[TargetResult], probes: Mapping[str, Probe], now: datetime
 ) -> None:
+    """Record results on a circuit; a rejected message counts as a success of the provider."""
     errors = [r.outcome for r in results if isinstance(r.outcome, ProviderError)]
     failures = [e for e in errors if isinstance(e, TransientError) and e.code in HEALTH_FAILURES]
     neutral = [e for e in errors if e.code in NEUTRAL_CODES]

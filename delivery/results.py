@@ -69,8 +69,9 @@ def combine_results(
 ) -> Settlement:
     """Combine at least one result of an attempt into the settlement of its delivery.
 
-    ``blocked_until`` and ``quiet_hours_end``: some devices were left out until then. A device
-    without a result was not tried, because time ran out.
+    ``has_failover``: another provider can take it now. ``blocked_until`` and ``quiet_hours_end``:
+    some devices were left out until then. A device without a result was not tried, for lack of
+    time.
     """
     accepted = [r for r in results if isinstance(r.outcome, SendResult)]
     # A message that a provider may have accepted is never given to another one.
@@ -145,6 +146,7 @@ def _waits_for_skipped_devices(
     quiet_hours_end: datetime | None,
     now: datetime,
 ) -> list[_NextState]:
+    """Return the waits for devices left out, by urgency, within the maximum deferral."""
     waits = (
         (now if not_attempted else None, FailureCode.PROVIDER_ERROR, NO_TIME),
         (blocked_until, FailureCode.CHANNEL_UNAVAILABLE, PLATFORM_BLOCKED),

@@ -27,7 +27,7 @@ Platforms = Collection[str]
 
 
 class ProviderShare:
-    """Circuits of one provider for a batch, and its deliveries, of which the first are probes."""
+    """One provider's circuits for a batch, and its deliveries; the first for a probe becomes it."""
 
     def __init__(
         self, provider: Provider, permissions: Mapping[str, Permission], *, now: datetime
@@ -114,7 +114,8 @@ def choose_routes(
 ) -> tuple[list[Route], list[Deferred]]:
     """Return the routes of a batch, and the deferred deliveries, which use no attempt.
 
-    ``providers`` are in order of preference; ``targets`` by the claim's reference.
+    ``providers`` are in order of preference; ``targets`` by the claim's reference; ``paused`` says
+    until when to defer, by provider.
     """
     platforms = {c.reference: {t.platform for t in targets[c.reference]} for c in claims}
     scopes = {platform for some in platforms.values() for platform in some if platform}

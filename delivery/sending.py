@@ -20,17 +20,8 @@ from notifications.content.redaction import mask_response
 from notifications.store import ClaimedDelivery
 from notifyproject.platform import crash_points
 from notifyproject.platform.crash_points import Boundary
-from providers import http_client
-from providers.contract import (
-    BatchProvider,
-    Message,
-    NotAttemptedError,
-    Provider,
-    SendRequest,
-    SendResult,
-    as_non_blocking,
-    is_expired,
-)
+from providers import contract, http_client
+from providers.contract import Message, NotAttemptedError, Provider, SendRequest, SendResult
 from providers.http import TOTAL_TIMEOUT, Exchange
 
 from .results import TargetResult
@@ -92,7 +83,7 @@ def split_rounds(
     """Return deliveries in rounds of as many requests as this process has threads.
 
     Without a recent success, the first round has :data:`PROBE_BATCH`: if the provider accepts none,
-    its circuit opens before the second.
+    its circuit opens before the second. Each device counts one request, a send batch one together.
     """
     rounds: list[list[PreparedDelivery]] = []
     capacity = 0
@@ -111,7 +102,7 @@ def split_rounds(
 def _group_by_batch_key(
     provider: Provider, items: Sequence[T], message_of: Callable[[T], Message]
 ) -> list[list[T]]:
-    if len(items) == 1 or not isinstance(provider, BatchProvider):
+    if len(items) == 1 or not isinstance(provider, contract.BatchProvider):
         return [[item] for item in items]
     groups: dict[Hashable, list[T]] = {}
     for item in items:
@@ -152,7 +143,7 @@ def _send_groups(
     Non-blocking exchanges share this thread, as does a single group; other groups use a thread
     pool.
     """
-    non_blocking = as_non_blocking(provider)
+    non_blocking = contract.as_non_blocking(provider)
     multiplexed: list[int] = []
     threaded: list[int] = []
     for number, group in enumerate(groups):
@@ -179,13 +170,13 @@ def _send_groups(
 def _send_group(
     provider: Provider, clock: Clock, group: Sequence[TargetedRequest]
 ) -> list[TargetResult | None]:
-    if len(group) > 1 and isinstance(provider, BatchProvider):
+    if len(group) > 1 and isinstance(provider, contract.BatchProvider):
         return _send_many(provider, group, clock)
     return [http_client.run_exchange(_send_one(provider, targeted, clock)) for targeted in group]
 
 
 def _send_many(
-    provider: BatchProvider, group: Sequence[TargetedRequest], clock: Clock
+    provider: contract.BatchProvider, group: Sequence[TargetedRequest], clock: Clock
 ) -> list[TargetResult | None]:
     started_at, monotonic_start = clock(), time.monotonic()
     in_time = [targeted for targeted in group if not _is_too_late(targeted, started_at)]
@@ -217,7 +208,7 @@ def _send_one(
     crash_points.reach(Boundary.SEND_BEGINS)
     outcome: SendResult | ProviderError
     try:
-        if non_blocking := as_non_blocking(provider):
+        if non_blocking := contract.as_non_blocking(provider):
             outcome = yield from non_blocking.exchange(targeted.request, timeout=TOTAL_TIMEOUT)
         else:
             outcome = provider.send(targeted.request, timeout=TOTAL_TIMEOUT)
@@ -272,7 +263,7 @@ def _is_too_late(targeted: TargetedRequest, now: datetime) -> bool:
     if now + timedelta(seconds=TOTAL_TIMEOUT) + LEASE_MARGIN >= claimed.lease_until:
         log.warning("send_aborted_lease_over", delivery_id=claimed.reference)
         return True
-    if is_expired(targeted.request, now=now):
+    if contract.is_expired(targeted.request, now=now):
         log.info("send_aborted_expired", delivery_id=claimed.reference)
         return True
     return False

@@ -135,6 +135,7 @@ def _enqueue_client(
 def _enqueue_burst(
     queue: FairQueue, due: Sequence[fair_queue.Due], report: SweepReport, now: datetime
 ) -> None:
+    """Enqueue pulls for a burst when its first delivery is due; pulls continue by themselves."""
     first = min(one.at for one in due)
     if first <= now:
         is_enqueued = fair_queue.enqueue_pulls(queue, now=now)

@@ -107,6 +107,7 @@ def run_inline(*, seconds: float = math.inf, clock: Clock = utc_now) -> int:
 
 
 def _dispatch_most_urgent(clock: Clock) -> int:
+    """Send one batch per client of the highest priority with due deliveries."""
     for priority in Priority:
         claimed = 0
         for client_id in fair_queue.waiting_clients(priority=priority):
@@ -133,6 +134,7 @@ def _next_batch(
     )
     found = due(skip=offset)
     if offset and not found:
+        # If less is due, the first pull takes it.
         found, offset = due(), 0
     return [one.notification_id for one in found[:size]], len(found) > size or bool(offset)
 

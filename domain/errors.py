@@ -94,7 +94,10 @@ class ProviderError(Exception):
 
 
 class TransientError(ProviderError):
-    """A failure that a retry may overcome. ``is_ambiguous``: bytes were sent without an answer."""
+    """A failure that a retry may overcome. ``retry_after`` is the provider's, in seconds.
+
+    ``is_ambiguous``: bytes were sent without an answer; the provider may have sent the message.
+    """
 
     def __init__(
         self,

@@ -75,7 +75,7 @@ class Operator:
 
 
 def notify_operators(incident: Document, *, now: datetime) -> None:
-    """Notify every operator once that an incident opened, and once that it resolved."""
+    """Notify every operator once that an incident opened and resolved, or only of the latter."""
     is_resolved = not incident["is_open"]
     all_operators = operators()
     if not all_operators:

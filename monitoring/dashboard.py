@@ -101,12 +101,9 @@ def traffic(*, now: datetime) -> Traffic:
         first_hour + timedelta(hours=n): {channel: ChannelTotals() for channel in Channel}
         for n in range(HOURS)
     }
+    wanted = (*COUNTED_METRICS, M.LATENCY)
     found = metrics.read_summed(
-        Interval.HOUR,
-        since=first_hour,
-        until=now,
-        metrics=(*COUNTED_METRICS, M.LATENCY),
-        by=("channel",),
+        Interval.HOUR, since=first_hour, until=now, metrics=wanted, by=("channel",)
     )
     for metric_value in found:
         totals = hours[metric_value.timestamp][Channel(metric_value.dimensions["channel"])]

@@ -89,7 +89,10 @@ def group_failures(
 
 
 def _counted_since(since: datetime, until: datetime) -> datetime | None:
-    """Return the time of the oldest failure within the cap, by the index alone; None if all are."""
+    """Return the time of the oldest failure within the cap, by the index alone; None if all are.
+
+    The conditions apply within the cap: a rare type would read all failures of a month.
+    """
     found = (
         collection("notifications")
         .find({"failed_at": {"$gte": since, "$lt": until}}, {"failed_at": 1, "_id": 0})

@@ -12,7 +12,10 @@ MAX_NAME = 200
 def record(
     *, by: Any, model: type[Model], object_id: str, name: str, message: str, flag: int = CHANGE
 ) -> None:
-    """Record that ``by``, a staff user's or client's key, acted on an object; hold no address."""
+    """Record that ``by``, a staff user's or client's key, acted on an object. Raises DatabaseError.
+
+    Neither ``name`` nor ``message`` holds an address.
+    """
     LogEntry.objects.create(
         user_id=by,
         content_type=ContentType.objects.get_for_model(model),

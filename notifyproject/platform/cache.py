@@ -2,7 +2,8 @@
 
 A change of configuration is visible in all processes once its writer has a response. A writer
 stores its change, then a new version of its cache, then responds. A reader compares versions at the
-first read of each request, task, and batch, for all caches in one round trip.
+first read of each request, task, and batch, for all caches in one round trip. They are not in
+Valkey: a process that could not reach it would miss a change.
 """
 
 import threading

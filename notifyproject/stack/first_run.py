@@ -48,14 +48,8 @@ def main() -> None:
     create_roles()
     _print_greeting(credentials, is_new=is_new)
     if is_new and not arguments.no_examples:
-        _run_examples(
-            examples.API(
-                base_url=credentials.web,
-                key=credentials.api_key,
-                pool=pool,
-                sandbox=credentials.sandbox,
-            )
-        )
+        web, key, sandbox = credentials.web, credentials.api_key, credentials.sandbox
+        _run_examples(examples.API(base_url=web, key=key, pool=pool, sandbox=sandbox))
 
 
 def _load_credentials(web: str, sandbox: str) -> Credentials:

@@ -30,16 +30,8 @@ from domain.errors import (
 )
 from notifyproject.platform.egress import Deadline
 
-from .. import http, http_client
-from ..contract import (
-    Message,
-    NotAttemptedError,
-    Receipt,
-    SendRequest,
-    SendResult,
-    account_name,
-    is_expired,
-)
+from .. import contract, http, http_client
+from ..contract import Message, NotAttemptedError, Receipt, SendRequest, SendResult, is_expired
 from ..http import Exchange, Request
 from ..mail import AttachmentFile, ascii_email, fetch_attachments, reply_to, unsubscribe_headers
 from ..response_rules import ResponseKind as Kind
@@ -183,7 +175,7 @@ class SendGrid:
     @cached_property
     def account(self) -> str:
         """The scope of circuit breaker and rate limit."""
-        return account_name(self.name, self.base_url, self.api_key)
+        return contract.account_name(self.name, self.base_url, self.api_key)
 
     @cached_property
     def _sender(self) -> tuple[str, str]:

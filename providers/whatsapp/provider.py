@@ -13,17 +13,8 @@ import msgspec
 
 from domain.errors import FailureCode, PermanentError, ProviderResponse, TransientError
 
-from .. import http, http_client
-from ..contract import (
-    Message,
-    NotAttemptedError,
-    Receipt,
-    SendRequest,
-    SendResult,
-    WhatsAppTemplateMessage,
-    account_name,
-    is_expired,
-)
+from .. import contract, http, http_client
+from ..contract import Message, NotAttemptedError, Receipt, SendRequest, SendResult, is_expired
 from ..http import Exchange, Request
 from . import webhooks
 from .responses import MAX_ID_LENGTH, classify_response
@@ -53,7 +44,7 @@ def text_message(request: SendRequest) -> Body:
     return _build_message("text", {"body": text, "preview_url": has_link}, request)
 
 
-def template_message(template: WhatsAppTemplateMessage, request: SendRequest) -> Body:
+def template_message(template: contract.WhatsAppTemplateMessage, request: SendRequest) -> Body:
     """Return a message by an approved template."""
     content: dict[str, Any] = {"name": template.name, "language": {"code": template.language}}
     if template.parameters:
@@ -104,7 +95,7 @@ class WhatsApp:
     @cached_property
     def account(self) -> str:
         """The scope of circuit breaker and rate limit."""
-        return account_name(self.name, self.phone_number_id, self.token)
+        return contract.account_name(self.name, self.phone_number_id, self.token)
 
     def send(self, request: SendRequest, *, timeout: float) -> SendResult:
         """Send one message; see :class:`providers.contract.Provider`."""
