@@ -5,7 +5,7 @@ Any number of concurrent sweepers is safe: they change state by compare-and-set.
 
 import itertools
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 import structlog
@@ -67,7 +67,14 @@ def sweep(*, now: datetime) -> SweepReport:
     wakeups.request_heartbeat(now=now)
     record(SWEEP, now)
     log.info(
-        "swept", **asdict(report), purged_secrets=purged_secrets, bulk_operations=bulk_operations
+        "swept",
+        woken=report.woken,
+        pulled=report.pulled,
+        unpublished=report.unpublished,
+        recovered=report.recovered,
+        resolved=report.resolved,
+        purged_secrets=purged_secrets,
+        bulk_operations=bulk_operations,
     )
     return report
 

@@ -8,7 +8,6 @@ from typing import Any
 from celery import Celery, signals
 
 M_ARENA_MAX = -8
-
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "notifyproject.settings.local")
 
 app = Celery("notifyproject", task_cls="notifyproject.platform.clock_check:ClockCheckedTask")

@@ -19,8 +19,6 @@ INVALID_CONFIGURATION = "The provider's configured address or key is invalid."
 T = TypeVar("T")
 # Linear time on any text: every part is bounded or starts at a word boundary.
 _GAP = r"[\s().-]{0,3}"
-
-
 _ADDRESS = re.compile(
     rf"""
     (?P<harmless>
