@@ -9,6 +9,7 @@ from .states import Channel
 
 MAX_ATTACHMENTS = 10
 MAX_ATTACHMENT_BYTES = 10 * 1024 * 1024
+"""Total size of an email's attachments, before MIME encoding."""
 HTTPS_PORT = 443
 
 

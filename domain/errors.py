@@ -76,6 +76,7 @@ class ProviderResponse:
     """A provider's response as stored with the attempt."""
 
     status: int
+    """HTTP status or SMTP reply code."""
     code: str | None = None
     excerpt: str = ""
     """The first 1,000 characters of the body, with addresses removed."""

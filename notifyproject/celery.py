@@ -8,6 +8,7 @@ from typing import Any
 from celery import Celery, signals
 
 M_ARENA_MAX = -8
+"""From glibc's malloc.h."""
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "notifyproject.settings.local")
 
 app = Celery("notifyproject", task_cls="notifyproject.platform.clock_check:ClockCheckedTask")
@@ -37,7 +38,7 @@ def _refuse_unsafe_settings(**_: Any) -> None:
 @signals.beat_init.connect
 @signals.worker_init.connect
 def _wait_for_right_clock(**_: Any) -> None:
-    """Wait: beat would otherwise wait for the times that a fast clock has stored."""
+    """Take and schedule nothing before the clock is right: beat would keep a fast one's times."""
     from .platform import clock_check
 
     clock_check.wait_until_right()

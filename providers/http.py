@@ -53,6 +53,7 @@ class Response:
 
     status: int
     headers: Mapping[str, str]
+    """With names in lower case."""
     body: bytes
 
     @property

@@ -208,15 +208,11 @@ class ChunkedBody:
             end = data.find(b"\r\n", self._next_chunk)
             if end < 0:
                 return len(data) - self._next_chunk > MAX_CHUNK_LINE
-            size = _chunk_size(bytes(data[self._next_chunk : end]))
-            if size is None:
+            digits = bytes(data[self._next_chunk : end]).partition(b";")[0].strip(b" \t")
+            if not re.fullmatch(rb"[0-9A-Fa-f]{1,16}", digits):
                 return True
+            size = int(digits, 16)
             if size == 0:
                 return data.find(b"\r\n\r\n", end) >= 0 or len(data) - end > MAX_HEAD
             self._next_chunk = end + 2 + size + 2
         return False
-
-
-def _chunk_size(line: bytes) -> int | None:
-    digits = line.partition(b";")[0].strip(b" \t")
-    return int(digits, 16) if re.fullmatch(rb"[0-9A-Fa-f]{1,16}", digits) else None

@@ -27,6 +27,7 @@ URGENCY: Mapping[Priority, str] = {
 }
 """Web Push urgency: whether the message wakes a device in battery saver."""
 _WEB_PUSH_TOPIC = re.compile(r"[A-Za-z0-9_-]{1,32}", re.ASCII)
+"""The Web Push limits of a topic, the strictest of the platforms."""
 
 
 def build_payload(request: SendRequest, *, now: datetime) -> dict[str, Any]:

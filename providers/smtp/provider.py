@@ -73,7 +73,12 @@ def build_mail(
     if message.html:
         mail.attach_alternative(message.html, "text/html")
     for file in files:
-        mail.attach(_build_part(file))
+        # As base64: as text, its line endings would change.
+        part = MIMEBase(*file.content_type.split("/", 1))
+        part.set_payload(file.content)
+        encoders.encode_base64(part)
+        part.add_header("Content-Disposition", "attachment", filename=file.filename)
+        mail.attach(part)
     mime_message = mail.message()
     for header, value in unsubscribe_headers(message).items():
         EmailPart.__setitem__(mime_message, header, _UnfoldedHeader(value))
@@ -86,15 +91,6 @@ class _UnfoldedHeader(Header):
 
     def encode(self, *_args: Any, **_options: Any) -> str:
         return str(self)
-
-
-def _build_part(file: AttachmentFile) -> MIMEBase:
-    """Return a file as base64: as text, its line endings would change."""
-    part = MIMEBase(*file.content_type.split("/", 1))
-    part.set_payload(file.content)
-    encoders.encode_base64(part)
-    part.add_header("Content-Disposition", "attachment", filename=file.filename)
-    return part
 
 
 SERVICE_CLOSING = 421
