@@ -111,7 +111,8 @@ def unsubscribe(subscriber: Subscriber, *, now: datetime) -> None:
         marketing_only=True,
         now=now,
     )
-    _log("unsubscribed", subscriber)
+    notification_id = str(subscriber.notification_id)
+    log.info("unsubscribed", channel=subscriber.channel.value, notification_id=notification_id)
 
 
 def resubscribe(subscriber: Subscriber) -> None:
@@ -124,15 +125,11 @@ def resubscribe(subscriber: Subscriber) -> None:
         reasons=[SuppressionReason.UNSUBSCRIBED],
         marketing_only=True,
     )
-    _log("resubscribed", subscriber)
+    notification_id = str(subscriber.notification_id)
+    log.info("resubscribed", channel=subscriber.channel.value, notification_id=notification_id)
 
 
 def _is_test_link(subscriber: Subscriber) -> bool:
     if subscriber.is_test:
         log.info("test_link_used", notification_id=str(subscriber.notification_id))
     return subscriber.is_test
-
-
-def _log(event: str, subscriber: Subscriber) -> None:
-    notification_id = str(subscriber.notification_id)
-    log.info(event, channel=subscriber.channel.value, notification_id=notification_id)
