@@ -79,7 +79,6 @@ class LoginFailures(models.Model):
     """A keyed hash of the account or address."""
     count = models.IntegerField()
     expires_at = models.DateTimeField()
-    """The end of the counting window; MongoDB then deletes the document."""
 
     class Meta:
         db_table = "login_failures"
@@ -101,7 +100,6 @@ class SecondFactor(models.Model):
     """SHA-256 hashes of the unused codes."""
     tries = models.IntegerField(null=True, blank=True)
     tries_until = optional_datetime()
-    """The end of the window in which ``tries`` counts."""
 
     class Meta:
         db_table = "second_factors"

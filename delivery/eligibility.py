@@ -80,8 +80,7 @@ def parse_quiet_hours(
 ) -> QuietHours | None:
     """Return a recipient's or device's quiet hours, or None if disabled or invalid.
 
-    The time zone is the first valid one of: the zone stored with the hours, the owner's zone, the
-    notification's zone, UTC. Invalid data is logged once per ``user_id`` and process.
+    In the first valid zone of: stored with the hours, the owner's, the notification's, UTC.
     """
     if not stored or not stored.get("enabled"):
         return None

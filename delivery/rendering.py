@@ -10,7 +10,6 @@ from bson import ObjectId
 from domain import retry
 from domain.content import SecretExpiredError, SensitiveContent
 from domain.errors import FailureCode
-from domain.retry import RetryAt
 from domain.states import Channel, DeliveryStatus
 from notifications.catalog import types
 from notifications.content import engine, redaction, rendering
@@ -83,9 +82,7 @@ def _defer_undecryptable(
 ) -> Deferred:
     log.error("decryption_failed", delivery_id=claimed.reference, reason=str(problem))
     reason = f"Sensitive data can't be decrypted: {problem}."
-    decision = retry.defer_or_give_up(
-        until=now + KEY_RETRY_DELAY, state=claimed.retry_state, now=now
-    )
-    if not isinstance(decision, RetryAt):
-        return Deferred(claimed, S.FAILED, FailureCode.DECRYPTION_FAILED, reason)
-    return Deferred(claimed, S.PENDING, FailureCode.DECRYPTION_FAILED, reason, decision.at)
+    until = now + KEY_RETRY_DELAY
+    may_defer = retry.may_defer(until=until, state=claimed.retry_state, now=now)
+    status, at = (S.PENDING, until) if may_defer else (S.FAILED, None)
+    return Deferred(claimed, status, FailureCode.DECRYPTION_FAILED, reason, at)

@@ -1,7 +1,4 @@
-"""Assigns each delivery to a provider: by order, circuit, and rate.
-
-A delivery that no provider accepts now is deferred until the first of them may accept it again.
-"""
+"""Assigns each delivery to a provider, or defers it: by order, circuit, and rate."""
 
 import itertools
 from bisect import bisect
@@ -31,10 +28,7 @@ Platforms = Collection[str]
 
 
 class ProviderShare:
-    """Circuits of one provider for a batch, and the deliveries that are assigned to it.
-
-    The first delivery that matches a probe becomes it.
-    """
+    """One provider's circuits for a batch, and its deliveries; the first for a probe becomes it."""
 
     def __init__(
         self, provider: Provider, permissions: Mapping[str, Permission], *, now: datetime
@@ -109,7 +103,6 @@ class Route:
     has_failover: bool = False
     """Another provider accepts what this one refuses."""
     blocked_platforms: Mapping[str, datetime] = field(default_factory=dict)
-    """Platforms with an open circuit, and until when."""
 
 
 def choose_routes(
@@ -122,8 +115,8 @@ def choose_routes(
 ) -> tuple[list[Route], list[Deferred]]:
     """Return the routes of a batch, and the deferred deliveries, which use no attempt.
 
-    ``providers`` are the channel's, at least one, in order of preference; ``targets`` are by the
-    claim's reference. ``paused`` names the providers paused by staff, and until when to defer.
+    ``providers`` are in order of preference; ``targets`` by the claim's reference; ``paused`` says
+    until when to defer, by provider.
     """
     platforms = {c.reference: {t.platform for t in targets[c.reference]} for c in claims}
     scopes = {platform for some in platforms.values() for platform in some if platform}
@@ -147,9 +140,11 @@ def choose_routes(
             until, share = min(
                 ((at, share) for at, share in openings if at is not None), key=itemgetter(0)
             )
-            is_paused = share.provider.name in paused
-            reason = PROVIDER_PAUSED if is_paused else CIRCUIT_OPEN
-            deferred.append(_defer_until_available(claimed, until, now, reason))
+            reason = PROVIDER_PAUSED if share.provider.name in paused else CIRCUIT_OPEN
+            may_defer = retry.may_defer(until=until, state=claimed.retry_state, now=now)
+            status, at = (S.PENDING, until) if may_defer else (S.FAILED, None)
+            code = FailureCode.CHANNEL_UNAVAILABLE
+            deferred.append(Deferred(claimed, status, code, reason, at))
     routes: list[Route] = []
     for index, share in enumerate(shares):
         later = shares[index + 1 :]
@@ -164,10 +159,7 @@ def choose_routes(
 def _providers_in_order(
     claimed: ClaimedDelivery, shares: Sequence[ProviderShare]
 ) -> Sequence[ProviderShare]:
-    """Return the providers in order, starting after the one that the delivery failed over from.
-
-    Only one if its outcome there is unknown. Providers that are no longer configured are ignored.
-    """
+    """Return the providers in order, after the one it failed over from; one if ambiguous there."""
     names = [share.provider.name for share in shares]
     if claimed.ambiguous_provider in names:
         return [shares[names.index(claimed.ambiguous_provider)]]
@@ -184,7 +176,6 @@ def _build_routes(
     targets: Mapping[str, Sequence[SendTarget]],
     now: datetime,
 ) -> tuple[list[Route], list[Deferred]]:
-    """Return a provider's routes, probes first, and the deliveries beyond its rate limit."""
 
     def route(
         claims: Sequence[ClaimedDelivery],
@@ -226,12 +217,3 @@ def _apply_rate_limit(
         for index, one in enumerate(claims[count:])
     ]
     return list(claims[:count]), rate_limited
-
-
-def _defer_until_available(
-    claimed: ClaimedDelivery, until: datetime, now: datetime, reason: str
-) -> Deferred:
-    """Return the deferral until a provider is available, or the failure after the maximum wait."""
-    decision = retry.defer_or_give_up(until=until, state=claimed.retry_state, now=now)
-    status, at = (S.FAILED, None) if isinstance(decision, retry.GiveUp) else (S.PENDING, until)
-    return Deferred(claimed, status, FailureCode.CHANNEL_UNAVAILABLE, reason, at)

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import partial
 
 from devices import preferences as device_preferences
 from devices import queries as devices
@@ -27,7 +28,6 @@ class SendTarget:
     address: str = field(repr=False)
     device_id: str | None = None
     platform: str = ""
-    """Push: android, ios or web."""
     window_open: bool = True
     """WhatsApp: the service window is open, so free text is allowed."""
 
@@ -41,7 +41,6 @@ class ResolvedTargets:
     in_quiet_hours: Mapping[str, datetime] = field(default_factory=dict)
     """By reference of the claim: when the first of its devices in quiet hours may be sent to."""
     deferred: Sequence[Deferred] = ()
-    """Deliveries without a target, for now or for good."""
 
 
 def resolve_targets(
@@ -83,7 +82,13 @@ def _resolve_devices(claims: Sequence[ClaimedDelivery], now: datetime) -> Resolv
         history = histories.get(claimed.notification_id, DeviceHistory())
         awaited = _awaited(claimed, history, now)
         closed = history.excluded | awaited.keys()
-        accepting = [d for d in found if d.device_id not in closed and _accepts(d, claimed)]
+        accepts = partial(
+            device_preferences.allows,
+            category=claimed.category.value,
+            type_slug=claimed.type,
+            priority=claimed.priority.value,
+        )
+        accepting = [d for d in found if d.device_id not in closed and accepts(d.preferences)]
         quiet = {d.device_id: at for d in accepting if (at := _quiet_until(d, claimed, now))}
         available = [device for device in accepting if device.device_id not in quiet]
         if available:
@@ -108,7 +113,6 @@ def _awaited(
 ) -> Mapping[str, datetime]:
     """Return the devices with an unknown outcome that get no duplicate now, with their deadlines.
 
-    The deadline is the time by which a receipt is expected. Other devices are sent to meanwhile.
     If only such devices are left, the whole push is unknown, and the type's policy decides.
     """
     if not claimed.ambiguous_targets:
@@ -133,7 +137,6 @@ def _defer_ambiguous(
     quiet_hours_end: datetime | None,
     now: datetime,
 ) -> Deferred:
-    """Return the deferral of a push with an unknown outcome on one device and no other target."""
     if receipt_deadline > now:
         at = min(receipt_deadline, quiet_hours_end or receipt_deadline)
         return Deferred(claimed, S.PENDING, FailureCode.OUTCOME_UNKNOWN, AWAITING_DEVICE, at)
@@ -160,15 +163,6 @@ def _defer_without_target(
     if refusals:
         return Deferred(claimed, S.FAILED, refusals[0].code, refusals[0].reason)
     return Deferred(claimed, S.FAILED, FailureCode.NO_ADDRESS, "No active device.")
-
-
-def _accepts(device: devices.PushTarget, claimed: ClaimedDelivery) -> bool:
-    return device_preferences.allows(
-        device.preferences,
-        category=claimed.category.value,
-        type_slug=claimed.type,
-        priority=claimed.priority.value,
-    )
 
 
 def _quiet_until(

@@ -24,10 +24,7 @@ class Attachment:
 
 
 def attachment_host(url: str) -> str | None:
-    """Return the lower-case host of a permitted attachment URL; None for any other URL.
-
-    Only HTTPS on port 443 without user information is permitted.
-    """
+    """Return the lower-case host of an HTTPS URL on port 443 without a user; None for any other."""
     try:
         parts = urlsplit(url)
         port = parts.port or HTTPS_PORT

@@ -12,7 +12,6 @@ from .states import Priority
 DEFAULT_MAX_RETRIES = 3
 """Retries after the first attempt, unless the type or the request sets another number."""
 MAX_RETRIES = 10
-"""Upper limit of retries that a request may set."""
 BASE_DELAY = {
     Priority.CRITICAL: timedelta(seconds=15),
     Priority.HIGH: timedelta(minutes=1),
@@ -54,7 +53,6 @@ class RetryState:
 
     priority: Priority
     attempt_count: int
-    """Attempts so far, including the latest."""
     uncounted_attempts: int
     """Attempts that failed by an outage; they don't count against the limit."""
     max_attempts: int
@@ -101,10 +99,7 @@ Decision = RetryAt | RetryUncounted | AwaitReceipt | GiveUp
 def decide_retry(
     *, error: ProviderError, state: RetryState, now: datetime, jitter: float
 ) -> Decision:
-    """Return the decision that follows ``error``.
-
-    ``jitter`` in [-1, 1] varies the delay. A retry at or after ``expires_at`` becomes GiveUp.
-    """
+    """Return the decision that follows ``error``; ``jitter`` is in [-1, 1]."""
     if isinstance(error, ProviderUnavailableError):
         return _decide_after_outage(error=error, state=state, now=now, jitter=jitter)
     if not isinstance(error, TransientError):
@@ -152,14 +147,9 @@ def _decide_after_outage(
     return RetryUncounted(at)
 
 
-def defer_or_give_up(*, until: datetime, state: RetryState, now: datetime) -> RetryAt | GiveUp:
-    """Hold an unattempted delivery until ``until``, or give it up.
-
-    It fails after an outage of MAX_OUTAGE, or if it would expire while held.
-    """
-    if now - state.first_due_at >= MAX_OUTAGE or _is_expired_at(until, state):
-        return GiveUp(FailureCode.CHANNEL_UNAVAILABLE)
-    return RetryAt(until)
+def may_defer(*, until: datetime, state: RetryState, now: datetime) -> bool:
+    """Return whether to hold a delivery: it must not expire before, nor wait over MAX_OUTAGE."""
+    return now - state.first_due_at < MAX_OUTAGE and not _is_expired_at(until, state)
 
 
 def _is_expired_at(at: datetime, state: RetryState) -> bool:
@@ -169,10 +159,7 @@ def _is_expired_at(at: datetime, state: RetryState) -> bool:
 def parse_retry_after(
     headers: Mapping[str, str], *, now: datetime, limit: timedelta
 ) -> timedelta | None:
-    """Return the Retry-After pause, given in seconds or as a date, at most ``limit``.
-
-    None if it's absent, invalid, or a date in the past. The names of ``headers`` are in lower case.
-    """
+    """Return a pause in seconds or to a date, at most ``limit``; None if absent or invalid."""
     text = headers.get("retry-after", "").strip()
     if not text:
         return None

@@ -1,8 +1,4 @@
-"""Authentication and permissions of the API.
-
-Each view names a scope per method, or belongs to an inbox. Test mode denies by default: a test
-key may read, and may use the writes that an operation declares safe.
-"""
+"""Authentication and permissions of the API; test mode denies undeclared writes."""
 
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -66,10 +62,7 @@ def inbox_user_of(header: str, *, now: datetime) -> InboxUser | None:
 
 
 class SafeWrite(StrEnum):
-    """Why a write with a test key changes no live data.
-
-    An operation declares it: ``@operation(..., test_mode=SafeWrite.OWN)``.
-    """
+    """Why a write with a test key changes no live data, as declared by an operation."""
 
     MARKED = "the stored document has is_test, and goes to the sandbox"
     OWN = "it changes data of the calling client only, and a client never changes its mode"

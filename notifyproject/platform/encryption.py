@@ -1,11 +1,9 @@
-"""Encryption of stored values (AES-256-GCM) and of tokens in links (AES-SIV).
+"""Encryption of stored values (AES-256-GCM) and of tokens in links (AES-SIV, deterministic).
 
-An encrypted value is ``v1.{key id}.{base64url of nonce and ciphertext}``. Its key is derived from
-one of ``FIELD_ENCRYPTION_KEYS``: the first encrypts, and each listed key decrypts. The associated
-data is authenticated, so a ciphertext copied to another document does not decrypt there. See
+A value is ``v1.{key id}.{base64url of nonce and ciphertext}``. The first of
+``FIELD_ENCRYPTION_KEYS`` encrypts, and each decrypts. The associated data is authenticated, so a
+ciphertext copied to another document does not decrypt there. See
 docs/decisions/0016-sensitive-variables.md.
-
-A token is deterministic: the same text for the same bytes. Its key is derived from ``SECRET_KEY``.
 """
 
 import base64
@@ -34,10 +32,7 @@ _ENCRYPTED = re.compile(r"v1\.([a-z0-9_-]{1,32})\.([A-Za-z0-9_-]+)", re.ASCII)
 
 
 class DecryptionError(Exception):
-    """A ciphertext was changed, has other associated data, or its key is not listed.
-
-    The message says which, and never contains the plaintext.
-    """
+    """A ciphertext was changed, has other associated data, or its key is not listed."""
 
 
 class NoEncryptionKeyError(Exception):

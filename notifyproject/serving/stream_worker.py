@@ -15,11 +15,7 @@ ProtocolFactory = Callable[[], asyncio.Protocol]
 
 
 class StreamWorker(ASGIWorker):
-    """Closes its streams at SIGTERM, instead of waiting for them and then cutting them.
-
-    gunicorn gets a connection when the head of a request is complete. Its own worker waits for the
-    head without a limit.
-    """
+    """Closes its streams at SIGTERM, and gets a connection when a request's head is complete."""
 
     def init_process(self) -> None:
         """Raise the limit of open files, and run."""

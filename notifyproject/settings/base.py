@@ -159,7 +159,6 @@ SPECTACULAR_SETTINGS = {
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
 }
 
-
 UNCHANGED = (
     *("SECRET_KEY", "REDIS_URL", "WORKER_THREADS", "WORKER_MAX_MEMORY_MB", "WORKER_MAX_TASKS"),
     *("BULK_PENDING_LIMIT", "RATE_LIMIT_READ", "RATE_LIMIT_WRITE", "RATE_LIMIT_INBOX"),
@@ -218,7 +217,6 @@ def _databases(environment: Environment) -> dict[str, Any]:
 
 
 def _field_encryption_keys(text: str) -> dict[str, bytes]:
-    """Return the keys by id, in order. The error message does not contain a key."""
     keys: dict[str, bytes] = {}
     for number, item in enumerate(split_list(text), start=1):
         key_id, _, encoded = item.partition(":")
@@ -272,10 +270,10 @@ def _email(environment: Environment) -> dict[str, Any]:
 
 
 def _provider_rates(environment: Environment) -> dict[str, tuple[float, int]]:
-    """Return rate per second and burst of the token bucket, for each provider with a limit.
+    """Return rate per second and burst for each provider with a limit.
 
-    The burst is the rate of a tenth of a second: batches stay whole, and a provider that counts by
-    the second hardly sees more than the rate.
+    The burst is the rate of a tenth of a second: a provider that counts by the second hardly sees
+    more than the rate.
     """
     rates = {
         "sendgrid": environment.SENDGRID_MAX_PER_SECOND,
