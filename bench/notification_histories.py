@@ -160,5 +160,5 @@ def _end_without_attempt(owner: ObjectId, delivery: DeliveryHistory, at: datetim
     elif delivery.final_status is not S.PENDING:
         (claimed,) = store.claim(ids=[owner], channel=delivery.channel, worker=WORKER, now=at)
         status, code = delivery.final_status, delivery.code or F.EXPIRED
-        deferred = store.Deferred(claimed=claimed, status=status, code=code, reason="Not sent.")
-        store.defer([deferred], now=at)
+        not_sent = store.NotSent(claimed=claimed, status=status, code=code, reason="Not sent.")
+        store.settle_not_sent([not_sent], now=at)

@@ -22,7 +22,7 @@ from domain.time import Clock, utc_now
 from notifications import callback_events, store
 from notifications.inbox import wakeups as inbox_wakeups
 from notifications.queueing.wakeups import ISOLATED_PER_WAKEUP, Wakeup
-from notifications.store import ClaimedDelivery, Deferred, Settlement
+from notifications.store import ClaimedDelivery, NotSent, Settlement
 from notifyproject.platform import cache, crash_points, process
 from notifyproject.platform.concurrency import ConcurrencyLimiter
 from notifyproject.platform.crash_points import Boundary
@@ -129,7 +129,7 @@ def _prepare(
     resolved = targets.resolve_targets(ready, channel=channel, now=clock())
     with_targets = [claimed for claimed in ready if claimed.reference in resolved.targets]
     messages, unrenderable = rendering.render_batch(with_targets, now=clock())
-    _defer([*ineligible, *resolved.deferred, *unrenderable], clock(), report)
+    _defer([*ineligible, *resolved.not_sent, *unrenderable], clock(), report)
     crash_points.reach(Boundary.RENDERED)
     return [
         PreparedDelivery(
@@ -176,7 +176,7 @@ def _send_round(
         if not is_acquired or process.is_shutting_down():
             return False
         names = [provider.name for provider in providers]
-        routes, deferred = routing.choose_routes(
+        routes, not_sent = routing.choose_routes(
             claims,
             providers=providers,
             targets={reference: one.targets for reference, one in by_reference.items()},
@@ -185,7 +185,7 @@ def _send_round(
         )
         sent = [_start_and_send(route, by_reference, clock) for route in routes]
     crash_points.reach(Boundary.BATCH_SENT)
-    _defer(deferred, clock(), report)
+    _defer(not_sent, clock(), report)
     for batch in sent:
         _finish(batch, clock(), report)
     return True
@@ -292,25 +292,25 @@ def _requeue(claims: Sequence[ClaimedDelivery], now: datetime, report: BatchRepo
         report.add_wakeup(claimed, at=now)
 
 
-def _defer(deferred: Sequence[Deferred], now: datetime, report: BatchReport) -> None:
+def _defer(not_sent: Sequence[NotSent], now: datetime, report: BatchReport) -> None:
     # A delivery that ends here counts as sent if an earlier attempt reached one of its devices.
-    deferred = [
+    not_sent = [
         replace(one, status=S.SENT)
         if one.status is not S.PENDING and one.claimed.accepted_targets
         else one
-        for one in deferred
+        for one in not_sent
     ]
-    store.defer(deferred, now=now)
+    store.settle_not_sent(not_sent, now=now)
     callback_events.enqueue_publisher(now=now)
     crash_points.reach(Boundary.DEFERRED)
-    for one in deferred:
+    for one in not_sent:
         report.counts[one.status.value] += 1
         if one.next_attempt_at is not None:
             report.add_wakeup(one.claimed, at=one.next_attempt_at)
     _activate_fallbacks(
-        [one.claimed for one in deferred if one.status in (S.FAILED, S.SUPPRESSED)], now, report
+        [one.claimed for one in not_sent if one.status in (S.FAILED, S.SUPPRESSED)], now, report
     )
-    feedback.record_deferrals(deferred, now=now)
+    feedback.record_not_sent(not_sent, now=now)
 
 
 def _activate_fallbacks(

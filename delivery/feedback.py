@@ -17,7 +17,7 @@ from domain.errors import (
     TransientError,
 )
 from domain.states import DeliveryStatus
-from notifications.store import ClaimedDelivery, Deferred, Settlement
+from notifications.store import ClaimedDelivery, NotSent, Settlement
 from notifyproject.platform import tracing
 from notifyproject.platform.tracing import Kind, Span
 from providers.contract import Provider, SendResult
@@ -214,11 +214,11 @@ def record_attempts(
             )
 
 
-def record_deferrals(deferred: Sequence[Deferred], *, now: datetime) -> None:
+def record_not_sent(not_sent: Sequence[NotSent], *, now: datetime) -> None:
     """Record a span for each delivery that ended without an attempt."""
     if not tracing.is_on():
         return
-    for one in deferred:
+    for one in not_sent:
         if (parent := one.claimed.traceparent) is not None and one.status is not S.PENDING:
             _record_span(
                 one.claimed,

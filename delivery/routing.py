@@ -12,7 +12,7 @@ from django.conf import settings
 from domain import retry
 from domain.errors import FailureCode
 from domain.states import DeliveryStatus
-from notifications.store import ClaimedDelivery, Deferred
+from notifications.store import ClaimedDelivery, NotSent
 from providers.contract import Provider
 
 from . import circuit_breaker, rate_limiter
@@ -112,7 +112,7 @@ def choose_routes(
     targets: Mapping[str, Sequence[SendTarget]],
     paused: Mapping[str, datetime],
     now: datetime,
-) -> tuple[list[Route], list[Deferred]]:
+) -> tuple[list[Route], list[NotSent]]:
     """Return the routes of a batch, and the deferred deliveries, which use no attempt.
 
     ``providers`` are in order of preference; ``targets`` by the claim's reference; ``paused`` says
@@ -128,7 +128,7 @@ def choose_routes(
         **{p.account: Blocked(paused[p.name]) for p in providers if p.name in paused},
     }
     shares = [ProviderShare(provider, permissions, now=now) for provider in providers]
-    deferred: list[Deferred] = []
+    not_sent: list[NotSent] = []
     for claimed in claims:
         own = platforms[claimed.reference]
         candidates = _providers_in_order(claimed, shares)
@@ -144,16 +144,16 @@ def choose_routes(
             may_defer = retry.may_defer(until=until, state=claimed.retry_state, now=now)
             status, at = (S.PENDING, until) if may_defer else (S.FAILED, None)
             code = FailureCode.CHANNEL_UNAVAILABLE
-            deferred.append(Deferred(claimed, status, code, reason, at))
+            not_sent.append(NotSent(claimed, status, code, reason, at))
     routes: list[Route] = []
     for index, share in enumerate(shares):
         later = shares[index + 1 :]
         provider_routes, rate_limited = _build_routes(share, later, platforms, targets, now)
         routes += provider_routes
-        deferred += rate_limited
+        not_sent += rate_limited
     for share in shares:
         share.return_probes()
-    return routes, deferred
+    return routes, not_sent
 
 
 def _providers_in_order(
@@ -175,7 +175,7 @@ def _build_routes(
     platforms: Mapping[str, Platforms],
     targets: Mapping[str, Sequence[SendTarget]],
     now: datetime,
-) -> tuple[list[Route], list[Deferred]]:
+) -> tuple[list[Route], list[NotSent]]:
 
     def route(
         claims: Sequence[ClaimedDelivery],
@@ -203,7 +203,7 @@ def _apply_rate_limit(
     claims: Sequence[ClaimedDelivery],
     targets: Mapping[str, Sequence[SendTarget]],
     now: datetime,
-) -> tuple[list[ClaimedDelivery], list[Deferred]]:
+) -> tuple[list[ClaimedDelivery], list[NotSent]]:
     """Split deliveries by the rate; one with more devices than the rate allows is sent anyway."""
     if not claims:
         return [], []
@@ -213,7 +213,7 @@ def _apply_rate_limit(
     count = max(bisect(totals, grant.granted), min(grant.granted, 1))
     first, step = now + grant.wait, timedelta(seconds=1 / rate if rate else 0)
     rate_limited = [
-        Deferred(one, S.PENDING, FailureCode.RATE_LIMITED, RATE_LIMITED, first + index * step)
+        NotSent(one, S.PENDING, FailureCode.RATE_LIMITED, RATE_LIMITED, first + index * step)
         for index, one in enumerate(claims[count:])
     ]
     return list(claims[:count]), rate_limited

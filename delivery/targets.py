@@ -11,7 +11,7 @@ from domain import retry
 from domain.errors import FailureCode
 from domain.states import Channel, DeliveryStatus, Priority
 from notifications.catalog import types
-from notifications.store import ClaimedDelivery, Deferred, DeviceHistory, device_histories
+from notifications.store import ClaimedDelivery, DeviceHistory, NotSent, device_histories
 from recipients import service_windows
 
 from . import eligibility
@@ -40,7 +40,7 @@ class ResolvedTargets:
     """At least one for each claim, by its reference."""
     in_quiet_hours: Mapping[str, datetime] = field(default_factory=dict)
     """By reference of the claim: when the first of its devices in quiet hours may be sent to."""
-    deferred: Sequence[Deferred] = ()
+    not_sent: Sequence[NotSent] = ()
 
 
 def resolve_targets(
@@ -74,7 +74,7 @@ def _resolve_devices(claims: Sequence[ClaimedDelivery], now: datetime) -> Resolv
     histories = device_histories(claims)
     resolved: dict[str, tuple[SendTarget, ...]] = {}
     in_quiet_hours: dict[str, datetime] = {}
-    deferred: list[Deferred] = []
+    not_sent: list[NotSent] = []
     for claimed in claims:
         found = known.for_notification(
             user_id=claimed.user_id, device_ids=claimed.recipient.device_ids
@@ -100,12 +100,12 @@ def _resolve_devices(claims: Sequence[ClaimedDelivery], now: datetime) -> Resolv
                 in_quiet_hours[claimed.reference] = min(quiet.values())
         else:
             quiet_hours_end = min(quiet.values(), default=None)
-            deferred.append(
+            not_sent.append(
                 _defer_ambiguous(claimed, max(awaited.values()), quiet_hours_end, now)
                 if awaited and not history.delivered
                 else _defer_without_target(claimed, found, history, quiet_hours_end)
             )
-    return ResolvedTargets(targets=resolved, in_quiet_hours=in_quiet_hours, deferred=deferred)
+    return ResolvedTargets(targets=resolved, in_quiet_hours=in_quiet_hours, not_sent=not_sent)
 
 
 def _awaited(
@@ -136,13 +136,13 @@ def _defer_ambiguous(
     receipt_deadline: datetime,
     quiet_hours_end: datetime | None,
     now: datetime,
-) -> Deferred:
+) -> NotSent:
     if receipt_deadline > now:
         at = min(receipt_deadline, quiet_hours_end or receipt_deadline)
-        return Deferred(claimed, S.PENDING, FailureCode.OUTCOME_UNKNOWN, AWAITING_DEVICE, at)
+        return NotSent(claimed, S.PENDING, FailureCode.OUTCOME_UNKNOWN, AWAITING_DEVICE, at)
     if quiet_hours_end is not None:
         return eligibility.defer_until_quiet_hours_end(claimed, until=quiet_hours_end)
-    return Deferred(claimed, S.FAILED, FailureCode.OUTCOME_UNKNOWN, UNREPORTED)
+    return NotSent(claimed, S.FAILED, FailureCode.OUTCOME_UNKNOWN, UNREPORTED)
 
 
 def _defer_without_target(
@@ -150,19 +150,19 @@ def _defer_without_target(
     found: Sequence[devices.PushTarget],
     history: DeviceHistory,
     quiet_hours_end: datetime | None,
-) -> Deferred:
+) -> NotSent:
     if history.delivered:
         reason = "The remaining devices already have it or can't receive it."
-        return Deferred(claimed, S.SENT, FailureCode.NO_ADDRESS, reason)
+        return NotSent(claimed, S.SENT, FailureCode.NO_ADDRESS, reason)
     if quiet_hours_end is not None:
         return eligibility.defer_until_quiet_hours_end(claimed, until=quiet_hours_end)
     if any(device.device_id not in history.excluded for device in found):
         reason = "Muted by device preferences."
-        return Deferred(claimed, S.SUPPRESSED, FailureCode.OPTED_OUT, reason)
+        return NotSent(claimed, S.SUPPRESSED, FailureCode.OPTED_OUT, reason)
     refusals = [history.refused[d.device_id] for d in found if d.device_id in history.refused]
     if refusals:
-        return Deferred(claimed, S.FAILED, refusals[0].code, refusals[0].reason)
-    return Deferred(claimed, S.FAILED, FailureCode.NO_ADDRESS, "No active device.")
+        return NotSent(claimed, S.FAILED, refusals[0].code, refusals[0].reason)
+    return NotSent(claimed, S.FAILED, FailureCode.NO_ADDRESS, "No active device.")
 
 
 def _quiet_until(

@@ -15,10 +15,10 @@ from .device_attempts import DeviceHistory, device_histories
 from .documents import (
     AttemptReference,
     ClaimedDelivery,
-    Deferred,
     Document,
     NewDelivery,
     NewNotification,
+    NotSent,
     ProviderAnswer,
     Settlement,
     TargetAttempt,
@@ -46,11 +46,11 @@ from .leases import (
     LEASE,
     NOT_ATTEMPTED,
     claim,
-    defer,
     poison_candidates,
     release,
     return_unsent,
     settle,
+    settle_not_sent,
     start,
 )
 from .receipts import DeliveryReceipt, apply_receipt
@@ -74,13 +74,13 @@ __all__ += ["activate_fallback", "cancel", "cancel_pending", "link_resend", "mak
 __all__ += ["reopen", "reschedule"]
 __all__ += ["backfill_marks", "clear_marks", "pending_callbacks"]
 __all__ += ["DeviceHistory", "device_histories"]
-__all__ += ["AttemptReference", "ClaimedDelivery", "Deferred", "Document", "NewDelivery"]
+__all__ += ["AttemptReference", "ClaimedDelivery", "Document", "NewDelivery", "NotSent"]
 __all__ += ["NewNotification", "ProviderAnswer", "Settlement", "TargetAttempt", "content_of"]
 __all__ += ["recipient_of"]
 __all__ += ["decrypt", "is_secret_expired", "is_shown_in_inbox", "purge_secrets", "secret_in"]
 __all__ += ["Inbox", "Marked", "archive", "mark_all_read", "mark_read", "mark_seen", "mark_unread"]
 __all__ += ["unarchive"]
-__all__ += ["LEASE", "NOT_ATTEMPTED", "claim", "defer", "poison_candidates", "release"]
+__all__ += ["LEASE", "NOT_ATTEMPTED", "claim", "poison_candidates", "release", "settle_not_sent"]
 __all__ += ["return_unsent", "settle", "start"]
 __all__ += ["DeliveryReceipt", "apply_receipt"]
 __all__ += ["UnknownOutcome", "expire_leases", "resolve_unknown", "unknown_outcomes"]

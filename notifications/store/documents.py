@@ -207,7 +207,7 @@ class Settlement:
 
 
 @dataclass(frozen=True, slots=True)
-class Deferred:
+class NotSent:
     """A claimed delivery that is not sent now, and why. It uses no attempt.
 
     ``status``: pending until ``next_attempt_at``, failed, expired, cancelled, or suppressed; sent

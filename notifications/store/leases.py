@@ -16,7 +16,7 @@ from notifyproject.platform import crash_points
 from notifyproject.platform.crash_points import Boundary
 
 from .collections import attempts, notifications, retry_transient
-from .documents import ClaimedDelivery, Deferred, Settlement, TargetAttempt, claimed_from
+from .documents import ClaimedDelivery, NotSent, Settlement, TargetAttempt, claimed_from
 from .pipelines import (
     ERROR_LENGTH,
     Computed,
@@ -222,15 +222,15 @@ def return_unsent(started: Sequence[ClaimedDelivery], *, now: datetime) -> int:
     return _write(started, S.SENDING, changes, {}, now)
 
 
-def defer(deferred: Sequence[Deferred], *, now: datetime) -> int:
+def settle_not_sent(not_sent: Sequence[NotSent], *, now: datetime) -> int:
     """Defer or end claimed deliveries without an attempt; return how many leases were held."""
-    changes = {one.claimed.reference: _deferral(one, now) for one in deferred}
+    changes = {one.claimed.reference: _not_sent_fields(one, now) for one in not_sent}
     errors = {
         one.claimed.reference: error_entry(one.claimed.channel, one.code, one.reason, now)
-        for one in deferred
+        for one in not_sent
         if one.status is S.FAILED
     }
-    return _write([one.claimed for one in deferred], S.PENDING, changes, errors, now)
+    return _write([one.claimed for one in not_sent], S.PENDING, changes, errors, now)
 
 
 def release(claims: Sequence[ClaimedDelivery], *, now: datetime) -> int:
@@ -279,7 +279,7 @@ def _outcome(s: Settlement, now: datetime) -> dict[str, Any]:
     return changes | _failure(s.status, s.code, s.reason, now)
 
 
-def _deferral(one: Deferred, now: datetime) -> dict[str, Any]:
+def _not_sent_fields(one: NotSent, now: datetime) -> dict[str, Any]:
     fields = (
         {"sent_at": now, "failure_code": None, "failure_reason": None}
         if one.status is S.SENT

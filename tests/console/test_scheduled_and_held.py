@@ -38,12 +38,12 @@ def scheduled(now: datetime, *, after: timedelta = HOUR, **fields: Any) -> Any:
     return factories.read(document["_id"])
 
 
-def deferred(now: datetime, code: FailureCode, *, reason: str = "Later.") -> Any:
+def not_sent(now: datetime, code: FailureCode, *, reason: str = "Later.") -> Any:
     one = factories.claimed(at=now, created_at=now)
-    later = store.Deferred(
+    later = store.NotSent(
         claimed=one, status=S.PENDING, code=code, reason=reason, next_attempt_at=now + HOUR
     )
-    store.defer([later], now=now)
+    store.settle_not_sent([later], now=now)
     return factories.read(one.notification_id)
 
 
@@ -56,12 +56,12 @@ def each_kind(now: datetime) -> dict[WaitReason, Any]:
     store.settle([factories.settlement(sent, S.SENT, at=now)], now=now)
     return {
         WaitReason.SCHEDULE: scheduled(now),
-        WaitReason.QUIET_HOURS: deferred(now, FailureCode.QUIET_HOURS),
-        WaitReason.PROVIDER_PAUSED: deferred(now, unavailable, reason=PROVIDER_PAUSED),
-        WaitReason.CIRCUIT_OPEN: deferred(now, unavailable, reason=CIRCUIT_OPEN),
-        WaitReason.PROVIDER_UNAVAILABLE: deferred(now, unavailable),
-        WaitReason.RATE_LIMITED: deferred(now, FailureCode.RATE_LIMITED, reason=RATE_LIMITED),
-        WaitReason.DECRYPTION_FAILED: deferred(now, FailureCode.DECRYPTION_FAILED),
+        WaitReason.QUIET_HOURS: not_sent(now, FailureCode.QUIET_HOURS),
+        WaitReason.PROVIDER_PAUSED: not_sent(now, unavailable, reason=PROVIDER_PAUSED),
+        WaitReason.CIRCUIT_OPEN: not_sent(now, unavailable, reason=CIRCUIT_OPEN),
+        WaitReason.PROVIDER_UNAVAILABLE: not_sent(now, unavailable),
+        WaitReason.RATE_LIMITED: not_sent(now, FailureCode.RATE_LIMITED, reason=RATE_LIMITED),
+        WaitReason.DECRYPTION_FAILED: not_sent(now, FailureCode.DECRYPTION_FAILED),
         WaitReason.RETRY: factories.settled(S.PENDING, at=now, created_at=now),
         WaitReason.FALLBACK: factories.read(with_fallback["_id"]),
         WaitReason.RECEIPT: factories.settled(S.UNKNOWN, at=now, created_at=now),
@@ -109,7 +109,7 @@ def test_rare_reason_is_searched_window_by_window(
     monkeypatch.setattr(window_list, "WINDOW", 3)
     now = utc_now()
     before = [scheduled(now, after=timedelta(minutes=n)) for n in range(1, 5)]
-    rare = deferred(now, FailureCode.RATE_LIMITED, reason=RATE_LIMITED)
+    rare = not_sent(now, FailureCode.RATE_LIMITED, reason=RATE_LIMITED)
     for n in range(2, 6):
         scheduled(now, after=n * HOUR)
     first = console.get(f"{LIST}?reason=rate_limited")
@@ -156,7 +156,7 @@ def test_scheduled_notification_is_sent_now(console: Client) -> None:
 
 def test_selected_notifications_are_sent_now(console: Client) -> None:
     now = utc_now()
-    documents = [scheduled(now), deferred(now, FailureCode.QUIET_HOURS)]
+    documents = [scheduled(now), not_sent(now, FailureCode.QUIET_HOURS)]
     ids = [str(one["_id"]) for one in documents]
     action = {"action": "run_selected", "_selected_action": ids, "confirmed": "yes"}
     assert "2 notifications due now." in post(console, LIST, action)

@@ -35,9 +35,9 @@ def test_scheduled_cancelled_and_expired_are_not_shown(app: App, ada: InboxUser)
     cancelled = delivered(app, send_at=later)["_id"]
     store.cancel(notification_id=cancelled, channels=[IN_APP], reason="no", now=utc_now())
     late = factories.claimed(client_id=app.id, channel=IN_APP, send_at=at(1), at=at(2))
-    store.defer(
+    store.settle_not_sent(
         [
-            store.Deferred(
+            store.NotSent(
                 claimed=late, status=S.EXPIRED, code=FailureCode.EXPIRED, reason="Its time is over."
             )
         ],

@@ -152,10 +152,10 @@ def test_reopening_keeps_attempt_counts() -> None:
 
 def test_unattempted_failure_is_reopened_as_new() -> None:
     one = claimed()
-    deferred = store.Deferred(
+    not_sent = store.NotSent(
         claimed=one, status=S.FAILED, code=FailureCode.CHANNEL_UNAVAILABLE, reason="No provider."
     )
-    store.defer([deferred], now=NOON)
+    store.settle_not_sent([not_sent], now=NOON)
     document = reopen(one.notification_id)
     assert document is not None
     assert document["status"] == "queued"
