@@ -16,7 +16,7 @@ from unfold.widgets import UnfoldAdminTextInputWidget
 from access.models import StaffUser
 from access.staff import second_factor
 from access.staff.second_factor import TRY_WINDOW, CodeResult
-from access.staff.second_factor_gate import CHECK, RENEW, SET_UP, is_verified, mark_verified
+from access.staff.second_factor_middleware import CHECK, RENEW, SET_UP, is_verified, mark_verified
 from domain.time import utc_now
 
 from .widgets.actions import record_change

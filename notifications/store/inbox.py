@@ -85,14 +85,14 @@ def mark_all_read(*, inbox: Inbox, now: datetime) -> int:
 
 def archive(*, inbox: Inbox, notification_id: ObjectId, now: datetime) -> Marked | None:
     """Archive a notification, read or not; None if it is not in the inbox."""
-    put_away = {"is_archived": True, "archived_at": now, "updated_at": now}
-    return _mark(inbox, notification_id, {"is_archived": False}, [{"$set": put_away}])
+    archived = {"is_archived": True, "archived_at": now, "updated_at": now}
+    return _mark(inbox, notification_id, {"is_archived": False}, [{"$set": archived}])
 
 
 def unarchive(*, inbox: Inbox, notification_id: ObjectId, now: datetime) -> Marked | None:
     """Move a notification back from the archive; None if it is not in the inbox."""
-    put_back = {"is_archived": False, "archived_at": "$$REMOVE", "updated_at": now}
-    return _mark(inbox, notification_id, {"is_archived": True}, [{"$set": put_back}])
+    unarchived = {"is_archived": False, "archived_at": "$$REMOVE", "updated_at": now}
+    return _mark(inbox, notification_id, {"is_archived": True}, [{"$set": unarchived}])
 
 
 def mark_seen(*, inbox: Inbox, until: datetime) -> None:
