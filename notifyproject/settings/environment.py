@@ -101,8 +101,9 @@ class Environment(msgspec.Struct, frozen=True, kw_only=True):
     """For each inbox token's recipient and endpoint."""
     RATE_LIMIT_FAILED: PerMinute = 300
     """Without a valid key or token, for each IP address. Beyond it, 429 until the minute ends."""
-    TRUSTED_PROXIES: Annotated[int, msgspec.Meta(ge=0, le=10)] = 1
-    """Proxies in front of the web that add to X-Forwarded-For. 0: clients connect directly."""
+    TRUSTED_PROXIES: Annotated[int, msgspec.Meta(ge=0, le=10)] = 0
+    """Proxies in front of the web that add to X-Forwarded-For. 0: the header is ignored. If there
+    are fewer, a client can forge its address."""
 
     WEB_CONNECTIONS: Annotated[int, msgspec.Meta(ge=100, le=100_000)] = 4_000
     """Open connections of a web process, within the limit of open files. At the limit, the one that

@@ -104,6 +104,8 @@ SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
 OURS = {name: service for name, service in SERVICES.items() if "build" in service}
 WORDS = {"type": "array", "items": {"type": "string"}, "minItems": 1}
 COMMAND = {"anyOf": [{"type": "string"}, WORDS]}
+PORTS = r"^127\.0\.0\.1:\d+:\d+$"
+"""Open to this machine's proxy only: others would forge X-Forwarded-For."""
 
 SCHEMA = {
     "type": "object",
@@ -125,7 +127,7 @@ SCHEMA = {
                 "env_file": {"type": "string"},
                 "environment": {"type": "object", "additionalProperties": {"type": "string"}},
                 "command": COMMAND,
-                "ports": {"type": "array", "items": {"type": "string", "pattern": r"^\d+:\d+$"}},
+                "ports": {"type": "array", "items": {"type": "string", "pattern": PORTS}},
                 "volumes": {"type": "array", "items": {"type": "string", "pattern": "^[^:]+:/"}},
                 "restart": {"enum": ["no", "always", "on-failure", "unless-stopped"]},
                 "stop_grace_period": {"type": "string", "pattern": r"^\d+s$"},
@@ -212,7 +214,7 @@ def test_web_runs_the_command_of_the_image() -> None:
     assert words[0] == "gunicorn"
     assert any(word.startswith("notifyproject.wsgi") for word in words)
     assert import_string(words[words.index("--worker-class") + 1]) is WebWorker
-    assert SERVICES["web"]["ports"] == ["8000:8000"]
+    assert SERVICES["web"]["ports"] == ["127.0.0.1:8000:8000"]
 
 
 PATTERNS = patterns((ROOT / ".dockerignore").read_text())
@@ -323,6 +325,24 @@ SECRET_PATTERNS = {
     "a token of Meta": r"\bEAA[A-Za-z0-9]{60,}\b",
     "a key of this service": r"\bntf_(?:test_)?[a-z0-9]{10}_[A-Za-z0-9_-]{32,}",
 }
+
+
+@pytest.mark.parametrize("name", OURS)
+def test_service_trusts_one_proxy_unless_told_otherwise(name: str) -> None:
+    assert OURS[name]["environment"]["TRUSTED_PROXIES"] == "${TRUSTED_PROXIES:-1}"
+
+
+@pytest.mark.parametrize(("proxies", "is_believed"), [("", False), ("0", False), ("1", True)])
+def test_forwarded_protocol_is_believed_only_behind_a_proxy(
+    proxies: str, is_believed: bool
+) -> None:
+    code = (
+        "from notifyproject.settings import production\n"
+        "print(hasattr(production, 'SECURE_PROXY_SSL_HEADER'))"
+    )
+    environment = {**production_environment(), "PATH": "", "TRUSTED_PROXIES": proxies}
+    done = run(sys.executable, "-c", code, env=environment)
+    assert (done.stdout, done.stderr) == (f"{is_believed}\n", "")
 
 
 def production_environment() -> dict[str, str]:
