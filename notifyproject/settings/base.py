@@ -125,6 +125,9 @@ AUTH_PASSWORD_VALIDATORS = [
     )
 ]
 
+DEPLOY_CHECKS_AT_START = False
+"""Whether a process also refuses settings that are unsafe on a server."""
+
 # The API limits bodies by route: api/http/body.py.
 DATA_UPLOAD_MAX_MEMORY_SIZE = 4 * 1024 * 1024
 

@@ -43,7 +43,7 @@ class Environment(msgspec.Struct, frozen=True, kw_only=True):
     """Encrypt sensitive values, such as codes: ``2026:{base64},2025:{base64}``, 32 bytes or more
     each. The first key encrypts, and all decrypt."""
     ADMIN_REQUIRE_OTP: bool = True
-    """Require a second factor (TOTP) for the console."""
+    """Require a second factor (TOTP) for the console. Production refuses False."""
     INBOX_ORIGINS: str = ""
     """CORS origins of inboxes, separated by commas: ``https://app.example.com``."""
     INBOX_STREAM_URL: str = ""
@@ -115,7 +115,7 @@ class Environment(msgspec.Struct, frozen=True, kw_only=True):
     """Minimum bytes per second at which a client sends a body and reads a response."""
 
     CALLBACK_LOOPBACK: bool = False
-    """Allow callbacks to this machine, by http. Never on a server."""
+    """Allow callbacks to this machine, by http. Production refuses True."""
 
     SANDBOX_URL: str = ""
     """Destination of all test-mode messages. Empty: they fail."""

@@ -9,6 +9,7 @@ from .base import *  # noqa: F403
 from .base import configure
 
 DEBUG = False
+DEPLOY_CHECKS_AT_START = True
 
 _required = (
     *("SECRET_KEY", "INBOX_SIGNING_KEY", "FIELD_ENCRYPTION_KEYS", "ALLOWED_HOSTS", "PUBLIC_URL"),

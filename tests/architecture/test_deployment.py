@@ -1,5 +1,6 @@
 """Deployment files, the image, production settings, and secrets."""
 
+import json
 import os
 import posixpath
 import re
@@ -234,18 +235,6 @@ LOCAL = (
     *("templates/old.html.orig", "static/console/.DS_Store", "sandbox/__main__.py"),
 )
 
-BUILD_ENVIRONMENT = {
-    "DJANGO_SETTINGS_MODULE": "notifyproject.settings.production",
-    "SECRET_KEY": "build",
-    "ALLOWED_HOSTS": "build",
-    "MONGODB_URI": "mongodb://build/build",
-    "REDIS_URL": "redis://build",
-    "PUBLIC_URL": "https://build",
-    "INBOX_SIGNING_KEY": "only-for-starting-the-programs-once",
-    "FIELD_ENCRYPTION_KEYS": "build:b25seS1mb3ItY29sbGVjdGluZy1zdGF0aWMtZmlsZXM=",
-}
-"""Required to start. Nothing is connected to."""
-
 STARTS = """
 import manage, django
 django.setup()
@@ -305,7 +294,7 @@ def test_image_files_are_enough_to_start(tmp_path: Path) -> None:
         (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / path, tmp_path / path)
     kept = {n: os.environ[n] for n in ("PATH", "PYTHONPYCACHEPREFIX") if n in os.environ}
-    environment = {**kept, "PYTHONDONTWRITEBYTECODE": "1", **BUILD_ENVIRONMENT}
+    environment = {**kept, "PYTHONDONTWRITEBYTECODE": "1", **production_environment()}
     result = run(sys.executable, "-c", STARTS, cwd=tmp_path, env=environment)
     assert result.returncode == 0, result.stdout + result.stderr
     assert (tmp_path / ".data" / "static").is_dir()
@@ -370,7 +359,6 @@ def test_production_settings_pass_the_deploy_check() -> None:
     [
         ("FIELD_ENCRYPTION_KEYS", "", "Set FIELD_ENCRYPTION_KEYS in the environment"),
         ("FIELD_ENCRYPTION_KEYS", "a:c2hvcnQ=", "has fewer than 32 bytes"),
-        ("ADMIN_REQUIRE_OTP", "false", "staff sign in with a password alone"),
     ],
 )
 def test_unsafe_production_setting_fails_the_deploy_check(
@@ -379,6 +367,47 @@ def test_unsafe_production_setting_fails_the_deploy_check(
     done = check(**{name: value})
     assert done.returncode != 0
     assert message in done.stderr
+
+
+UNSAFE = {
+    "SECRET_KEY": "short",
+    "ALLOWED_HOSTS": "*",
+    "ADMIN_REQUIRE_OTP": "false",
+    "CALLBACK_LOOPBACK": "true",
+}
+REFUSALS = """
+import importlib, json, django
+django.setup()
+from celery.signals import beat_init, worker_init
+from django.core.management import call_command
+import notifyproject.celery
+starts = {
+    "web": lambda: importlib.import_module("notifyproject.wsgi"),
+    "stream": lambda: importlib.import_module("notifyproject.asgi"),
+    "worker": lambda: worker_init.send(sender=None),
+    "beat": lambda: beat_init.send(sender=None),
+    "sweeper": lambda: call_command("sweeper", once=True, skip_checks=True),
+}
+refusals = {}
+for name, start in starts.items():
+    try:
+        start()
+    except BaseException as error:
+        refusals[name] = f"{type(error).__name__}: {error}"
+print(json.dumps(refusals))
+"""
+"""Starts each program in one process, which takes seconds to load."""
+
+
+def test_programs_refuse_unsafe_production_settings_and_name_each() -> None:
+    environment = {**production_environment(), **UNSAFE, "PATH": os.environ["PATH"]}
+    done = run(sys.executable, "-c", REFUSALS, env=environment)
+    assert done.returncode == 0, done.stderr
+    refusals = json.loads(done.stdout)
+    assert set(refusals) == {"web", "stream", "worker", "beat", "sweeper"}
+    for program, refusal in refusals.items():
+        assert refusal.startswith(("SystemCheckError", "SystemExit")), program
+        assert [name for name in UNSAFE if name not in refusal] == [], program
 
 
 @pytest.mark.parametrize("what", SECRET_PATTERNS)
