@@ -31,7 +31,7 @@ def refuse_unsafe_settings() -> None:
         lines = ["The process does not start with these settings:", *map(str, serious)]
         raise SystemCheckError("\n".join(lines))
     for one in heeded:
-        log.warning("setting_warning", check=one.id, message=one.msg)
+        log.warning("setting_warning", check=one.id, problem=one.msg)
 
 
 def preload() -> None:

@@ -79,3 +79,8 @@ REFUSED = tuple(kind for kind, _ in _REFUSALS)
 def refusal_of(error: BaseException) -> Refusal:
     """Return the response to an error."""
     return next((refusal for kind, refusal in _REFUSALS if isinstance(error, kind)), _FAILED)
+
+
+def refusal_with(status: int) -> Refusal:
+    """Return the response with a status that gunicorn chose."""
+    return next((refusal for _, refusal in _REFUSALS if refusal.status == status), _FAILED)
