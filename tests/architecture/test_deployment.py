@@ -9,21 +9,31 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 import pytest
+import redis
 import yaml
 from django.core.management import get_commands
 from django.utils.module_loading import import_string
 from gunicorn.workers.gasgi import ASGIWorker
 from jsonschema import Draft202012Validator
+from pymongo import MongoClient
+from pymongo.errors import OperationFailure
 
 from notifyproject.celery import app
 from notifyproject.serving.worker import WebWorker
+from notifyproject.stack.servers import (
+    die_with_parent,
+    free_port,
+    mongod_binary,
+    valkey_binary,
+)
 from tests.support.source import ROOT, SERVICE
-from tests.support.waiting import LIMIT
+from tests.support.waiting import LIMIT, until
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,6 +138,7 @@ SCHEMA = {
                 "env_file": {"type": "string"},
                 "environment": {"type": "object", "additionalProperties": {"type": "string"}},
                 "command": COMMAND,
+                "entrypoint": WORDS,
                 "ports": {"type": "array", "items": {"type": "string", "pattern": PORTS}},
                 "volumes": {"type": "array", "items": {"type": "string", "pattern": "^[^:]+:/"}},
                 "restart": {"enum": ["no", "always", "on-failure", "unless-stopped"]},
@@ -187,9 +198,87 @@ def test_every_mounted_volume_is_declared(name: str) -> None:
 @pytest.mark.parametrize("name", OURS)
 def test_service_connects_to_mongodb_and_valkey(name: str) -> None:
     environment = OURS[name]["environment"]
-    assert re.fullmatch(r"mongodb://mongo:27017/\w+\?replicaSet=rs0", environment["MONGODB_URI"])
-    assert re.fullmatch(r"redis://valkey:6379/\d", environment["REDIS_URL"])
-    assert "--replSet rs0" in " ".join(SERVICES["mongo"]["command"])
+    uri = r"mongodb://notify:\$\{MONGODB_PASSWORD\}@mongo:27017/\w+\?"
+    options = "replicaSet=rs0&authSource=admin"
+    assert re.fullmatch(uri + options, environment["MONGODB_URI"])
+    assert re.fullmatch(r"redis://:\$\{VALKEY_PASSWORD\}@valkey:6379/\d", environment["REDIS_URL"])
+
+
+def test_stores_require_passwords_and_publish_no_ports() -> None:
+    """Compose doesn't start without a variable of ``:?``."""
+    mongo, valkey = SERVICES["mongo"], SERVICES["valkey"]
+    assert mongo["environment"]["MONGO_INITDB_ROOT_USERNAME"] == "notify"
+    password = mongo["environment"]["MONGO_INITDB_ROOT_PASSWORD"]
+    assert password.startswith("${MONGODB_PASSWORD:?")
+    assert "--replSet rs0 --keyFile /tmp/keyfile" in mongo["entrypoint"][-1]
+    assert valkey["environment"]["VALKEY_PASSWORD"].startswith("${VALKEY_PASSWORD:?")
+    assert '--requirepass "$$VALKEY_PASSWORD"' in valkey["command"][-1]
+    for store in (mongo, valkey):
+        assert "ports" not in store
+        assert "PASSWORD" in store["healthcheck"]["test"]
+
+
+def test_stores_accept_only_the_password_of_the_compose_file(tmp_path: Path) -> None:
+    key_file, port, valkey_port = tmp_path / "keyfile", free_port(), free_port()
+    _, _, script = SERVICES["mongo"]["entrypoint"]
+    replaced = {
+        "$$": "$",
+        "-o mongodb -g mongodb ": "",
+        "/tmp/keyfile": str(key_file),
+        "docker-entrypoint.sh mongod": f"{mongod_binary()} --dbpath {tmp_path} --port {port}",
+        "--bind_ip_all": "--bind_ip 127.0.0.1",
+    }
+    for old, new in replaced.items():
+        assert old in script
+        script = script.replace(old, new)
+    valkey = SERVICES["valkey"]["command"][-1].replace("$$", "$")
+    valkey = valkey.replace("valkey-server", f"{valkey_binary()} --port {valkey_port} --save ''")
+    environment = {
+        "PATH": os.environ["PATH"],
+        "MONGO_INITDB_ROOT_PASSWORD": "s3cret",
+        "VALKEY_PASSWORD": "s3cret",
+    }
+    with ExitStack() as stack:
+        for command in (["bash", "-c", script], ["sh", "-c", valkey]):
+            process = subprocess.Popen(
+                command,
+                env=environment,
+                cwd=tmp_path,
+                stdout=subprocess.DEVNULL,
+                preexec_fn=die_with_parent,
+            )
+            stack.callback(process.wait)
+            stack.callback(process.kill)
+        address = f"127.0.0.1:{port}"
+        _create_user(address)
+        with (
+            MongoClient(address, directConnection=True) as stranger,
+            pytest.raises(OperationFailure, match="requires authentication"),
+        ):
+            stranger.admin.command("listDatabases")
+        with MongoClient(f"mongodb://notify:s3cret@{address}", directConnection=True) as known:
+            assert known.admin.command("listDatabases")["ok"]
+        with redis.Redis(port=valkey_port, password="s3cret") as valkey_client:
+            until(lambda: _answers(valkey_client))
+        with redis.Redis(port=valkey_port) as valkey_stranger:
+            assert not _answers(valkey_stranger)
+    assert key_file.stat().st_mode & 0o777 == 0o400
+
+
+def _create_user(address: str) -> None:
+    """Create the user as the image does: MongoDB lets a local client create the first one."""
+    with MongoClient(address, directConnection=True) as client:
+        members = [{"_id": 0, "host": address}]
+        client.admin.command("replSetInitiate", {"_id": "rs0", "members": members})
+        until(lambda: client.admin.command("hello")["isWritablePrimary"])
+        client.admin.command("createUser", "notify", pwd="s3cret", roles=["root"])
+
+
+def _answers(client: redis.Redis) -> bool:
+    try:
+        return bool(client.ping())
+    except redis.RedisError:
+        return False
 
 
 @pytest.mark.parametrize("name", sorted(set(OURS) - {"web"}))
