@@ -10,6 +10,7 @@ from typing import Any
 import pyotp
 import pytest
 from django.contrib.admin.models import LogEntry
+from django.contrib.sessions.models import Session
 from django.core.management import CommandError, call_command
 from django.db import connection
 from django.test import Client, override_settings
@@ -216,6 +217,44 @@ def test_recovery_code_works_without_the_encryption_key(ana: StaffUser) -> None:
     with override_settings(FIELD_ENCRYPTION_KEYS={"other": b"x" * 32}):
         assert second_factor.check(ana.pk, "123456", now=NOW) is CodeResult.WRONG
         assert second_factor.check(ana.pk, code, now=NOW) is CodeResult.RIGHT
+
+
+def session_end() -> datetime:
+    end: datetime = Session.objects.get().expire_date
+    return end
+
+
+def let_pass(time: timedelta) -> None:
+    """Make the session older, as if the time had passed."""
+    Session.objects.update(expire_date=session_end() - time)
+
+
+IDLE_LIMIT = timedelta(hours=8)
+
+
+def test_session_ends_8_hours_after_the_last_page(ana: StaffUser) -> None:
+    console = signed_in(ana)
+    for _ in range(3):
+        let_pass(IDLE_LIMIT - timedelta(minutes=1))
+        assert console.get(HOME).status_code == 200
+    assert session_end() - datetime.now(UTC) > IDLE_LIMIT - timedelta(minutes=1)
+    let_pass(IDLE_LIMIT)
+    for _ in range(2):
+        assert console.get(HOME).status_code == 302
+    assert session_end() < datetime.now(UTC), "an ended session doesn't begin again"
+
+
+def test_refreshing_part_of_a_page_does_not_extend_the_session(ana: StaffUser) -> None:
+    console = signed_in(ana)
+    let_pass(timedelta(hours=1))
+    end = session_end()
+    assert console.get(HOME, headers={"HX-Request": "true"}).status_code == 200
+    assert session_end() == end
+
+
+def test_session_cookie_ends_with_the_browser(ana: StaffUser) -> None:
+    answer = Client().post(LOGIN, {"username": "ana", "password": "s3cret-enough"})
+    assert answer.cookies["sessionid"]["max-age"] == ""
 
 
 @pytest.fixture
