@@ -127,14 +127,10 @@ class StreamProtocol(ASGIProtocol):
 
 def _refuse(refusal: refusals.Refusal) -> bytes:
     """Log a refusal and return the response."""
-    request_id = uuid.uuid4().hex
-    # gunicorn logs the traceback of a 500, just before or after.
-    is_failure = refusal.status == HTTPStatus.INTERNAL_SERVER_ERROR
-    write = log.error if is_failure else log.info
-    write(
-        "web_request_failed" if is_failure else "web_request_refused",
-        request_id=request_id,
-        status=refusal.status,
-        reason=refusal.code,
-    )
+    request_id, status, reason = uuid.uuid4().hex, refusal.status, refusal.code
+    if status == HTTPStatus.INTERNAL_SERVER_ERROR:
+        # gunicorn logs the traceback, just before or after.
+        log.error("web_request_failed", request_id=request_id, status=status, reason=reason)
+    else:
+        log.info("web_request_refused", request_id=request_id, status=status, reason=reason)
     return refusal.as_bytes(request_id=request_id)
