@@ -36,6 +36,8 @@ def route(pattern: str, name: str, **handlers: Callable[..., Any]) -> URLPattern
         method.upper(): operations[operation_id(handler)] for method, handler in handlers.items()
     }
     scopes = {method: one.scope for method, one in described.items()}
+    if "GET" in scopes:
+        scopes["HEAD"] = scopes["GET"]
     attributes = {
         "scopes": scopes,
         "test_mode": {method: one.test_mode for method, one in described.items() if one.test_mode},

@@ -69,7 +69,10 @@ REFUSED = tuple(kind for kind, *_ in _REFUSALS)
 
 def refusal_of(error: BaseException) -> Refusal:
     """Return the response to an error."""
-    for kind, status, code, detail in _REFUSALS:
-        if isinstance(error, kind):
-            return Refusal(status, code, detail)
-    return Refusal(*_FAILED)
+    found = (refusal for kind, *refusal in _REFUSALS if isinstance(error, kind))
+    return Refusal(*next(found, _FAILED))
+
+
+def refusal_with(status: int) -> Refusal:
+    """Return the response with a status that gunicorn chose."""
+    return Refusal(*next((row[1:] for row in _REFUSALS if row[1] == status), _FAILED))

@@ -59,6 +59,7 @@ MIDDLEWARE = [
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "access.staff.idle_limit.IdleLimitMiddleware",
     "access.staff.second_factor_middleware.SecondFactorMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
@@ -115,6 +116,10 @@ STATICFILES_DIRS = [BASE_DIR / "static"]
 UNFOLD = console.UNFOLD
 LOGIN_REDIRECT_URL = "admin:index"
 
+# Idle limit of a session. The cookie has no end of its own, because the server extends the session.
+SESSION_COOKIE_AGE = 8 * 60 * 60
+SESSION_EXPIRE_AT_BROWSER_CLOSE = True
+
 AUTH_PASSWORD_VALIDATORS = [
     {"NAME": f"django.contrib.auth.password_validation.{name}"}
     for name in (
@@ -124,6 +129,9 @@ AUTH_PASSWORD_VALIDATORS = [
         "NumericPasswordValidator",
     )
 ]
+
+DEPLOY_CHECKS_AT_START = False
+"""Whether a process also refuses settings that are unsafe on a server."""
 
 # The API limits bodies by route: api/http/body.py.
 DATA_UPLOAD_MAX_MEMORY_SIZE = 4 * 1024 * 1024
@@ -138,7 +146,7 @@ REST_FRAMEWORK = {
     "DEFAULT_CONTENT_NEGOTIATION_CLASS": "api.http.rendering.JSONOnlyNegotiation",
     "EXCEPTION_HANDLER": "api.http.problems.exception_handler",
     "UNAUTHENTICATED_USER": None,
-    "DEFAULT_METADATA_CLASS": None,
+    "DEFAULT_METADATA_CLASS": "api.http.rendering.AllowOnly",
 }
 
 SPECTACULAR_SETTINGS = {

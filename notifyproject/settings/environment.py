@@ -69,7 +69,7 @@ class Environment(msgspec.Struct, frozen=True, kw_only=True):
     RATE_LIMIT_WRITE: PerMinute = 60_000
     RATE_LIMIT_INBOX: PerMinute = 600
     RATE_LIMIT_FAILED: PerMinute = 300
-    TRUSTED_PROXIES: Annotated[int, msgspec.Meta(ge=0, le=10)] = 1
+    TRUSTED_PROXIES: Annotated[int, msgspec.Meta(ge=0, le=10)] = 0
 
     WEB_CONNECTIONS: Annotated[int, msgspec.Meta(ge=100, le=100_000)] = 4_000
     WEB_CLIENT_SECONDS: Annotated[float, msgspec.Meta(ge=1, le=600)] = 10

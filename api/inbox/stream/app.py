@@ -34,6 +34,7 @@ from ...http.problems import (
     ApiError,
     to_api_error,
 )
+from ...http.rate_limits import AuthenticationFailures
 from .. import cors
 from ..views import STREAM_PATH
 from .connection import Receive, Scope, Send, StreamConnection
@@ -128,11 +129,7 @@ class InboxStreamApp:
         if connection.query:
             detail = "No parameters allowed; send the token in the header `Authorization`."
             raise UNKNOWN_PARAMETER.error(detail)
-        header = connection.headers.get("Authorization", "")
-        user = await self._run_blocking(partial(authenticate, header, now=self._clock()))
-        if user is None:
-            raise UNAUTHENTICATED.error(headers={"WWW-Authenticate": INBOX_CHALLENGE})
-        return user
+        return await self._run_blocking(partial(_token_user, connection, now=self._clock()))
 
     async def _follow(self, connection: StreamConnection, follower: Follower) -> None:
         """Send events until the client leaves, its token ends, or the process shuts down."""
@@ -224,6 +221,17 @@ STREAM_HEADERS = {
     # Keeps nginx from buffering events.
     "X-Accel-Buffering": "no",
 }
+
+
+def _token_user(connection: StreamConnection, *, now: datetime) -> InboxUser:
+    """Return the token's user, or count a failure; raises ApiError and PyMongoError."""
+    failures = AuthenticationFailures.of(connection.meta)
+    failures.raise_if_blocked()
+    user = authenticate(connection.headers.get("Authorization", ""), now=now)
+    if user is None:
+        failures.count()
+        raise UNAUTHENTICATED.error(headers={"WWW-Authenticate": INBOX_CHALLENGE})
+    return user
 
 
 async def _serve_other_path(connection: StreamConnection) -> None:

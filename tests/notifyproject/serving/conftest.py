@@ -65,6 +65,19 @@ def impatient(serve: Serve) -> Served:
     return serve(WEB_CLIENT_SECONDS="3", WEB_CLIENT_RATE="1000", LOG_LEVEL="INFO")
 
 
+@pytest.fixture(scope="package")
+def stream(serve: Serve) -> Served:
+    """Run a stream process with few connections and a short client time limit."""
+    return serve("stream", WEB_CONNECTIONS="500", WEB_CLIENT_SECONDS="3", LOG_LEVEL="INFO")
+
+
+@pytest.fixture
+def served(request: pytest.FixtureRequest) -> Served:
+    """Return the process of the fixture that a test is parametrized with."""
+    found: Served = request.getfixturevalue(request.param)
+    return found
+
+
 def _with_one_worker(command: list[str]) -> list[str]:
     """Return gunicorn's command with one worker, because each takes seconds to start."""
     at = command.index("--workers") + 1

@@ -118,6 +118,7 @@ class Process:
             "method": method,
             "path": path,
             "query_string": query,
+            "client": ("203.0.113.7", 50_000),
             "headers": [
                 (n.replace("_", "-").encode(), v.encode("latin-1")) for n, v in given.items()
             ],
