@@ -24,6 +24,8 @@ KEY = re.compile(r"ntf_(test_)?([a-z0-9]{10})_([A-Za-z0-9_-]{43})", re.ASCII)
 MAX_ACTIVE_KEYS = 2
 """Two, so that a client can rotate its key without downtime."""
 USE_RECORD_INTERVAL = timedelta(minutes=1)
+INCLUDED_IN = {Scope.RECIPIENTS_READ: (Scope.RECIPIENTS_WRITE,)}
+"""The scopes, besides admin, that include a scope."""
 _PREFIX_ALPHABET = "abcdefghijklmnopqrstuvwxyz0123456789"
 
 
@@ -42,8 +44,8 @@ class Client:
     """Its messages go to the sandbox."""
 
     def has_scope(self, scope: Scope) -> bool:
-        """Return whether the client has a scope; ``admin`` includes all."""
-        return scope in self.scopes or Scope.ADMIN in self.scopes
+        """Return whether the client has a scope, or one that includes it; ``admin`` has all."""
+        return not self.scopes.isdisjoint({scope, Scope.ADMIN, *INCLUDED_IN.get(scope, ())})
 
 
 @dataclass(frozen=True, slots=True)

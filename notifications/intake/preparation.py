@@ -86,13 +86,12 @@ def resolve_recipient(
         reason = "Must be one line without control characters."
         problems.add("/recipient/name", "control_characters", reason)
         name = None
+    zone = check("timezone", lambda zone: time.parse_zone(zone).key)
+    own = {"email": email, "phone": phone, "name": name, "locale": given.locale, "timezone": zone}
     return Recipient(
         device_ids=tuple(dict.fromkeys(given.device_ids)),
-        email=email or known.email,
-        phone=phone or known.phone,
-        name=name or known.name,
-        locale=given.locale or known.locale,
-        timezone=check("timezone", lambda zone: time.parse_zone(zone).key) or known.timezone,
+        given=tuple(field for field, value in own.items() if value),
+        **{field: value or getattr(known, field) for field, value in own.items()},
     )
 
 

@@ -1,7 +1,7 @@
 """Renders a request without storing it, and sends test messages for staff."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -42,16 +42,26 @@ class Preview:
     is_time_adjusted: bool
 
 
-def preview(request: NotificationRequest, *, caller: Caller, now: datetime) -> Preview:
+def preview(
+    request: NotificationRequest, *, caller: Caller, shows_registry: bool, now: datetime
+) -> Preview:
     """Validate and render a request without storing it; raises InvalidRequestError.
 
-    Sensitive values are shown: the caller has just sent them.
+    Sensitive values are shown: the caller has just sent them. ``shows_registry``: the texts have
+    the recipient's registered name, not a mask for it.
     """
     snapshot = load_recipients([request], now=now)
     prepared = prepare(
         request, notification_id=ObjectId(), caller=caller, snapshot=snapshot, now=now
     )
     notification = prepared.notification
+    if not shows_registry:
+        recipient = notification.recipient
+        content = rendering.mask_registered_name(
+            notification.content, data=notification.data, recipient=recipient
+        )
+        masked = rendering.mask_name(recipient)
+        notification = replace(notification, recipient=masked, content=content)
     chosen = {delivery.channel: delivery for delivery in notification.deliveries}
     return Preview(
         notification=notification,

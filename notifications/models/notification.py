@@ -30,6 +30,8 @@ class RecipientCopy(EmbeddedModel):
     name = optional_text(200)
     locale = optional_text(35)
     timezone = optional_text(64)
+    given = ArrayField(models.CharField(max_length=16), null=True, blank=True)
+    """Names of the fields that the request contained. Missing in older documents."""
 
 
 class Attachment(EmbeddedModel):

@@ -7,8 +7,8 @@ docs/decisions/0016-sensitive-variables.md.
 
 A token is deterministic: the same text for the same bytes. Its key is derived from ``SECRET_KEY``.
 
-A keyed digest (HMAC-SHA256) tells whether two values are equal. Unlike a plain digest, it can't be
-searched by trying values, such as all codes of six digits, without one of ``FIELD_ENCRYPTION_KEYS``.
+A keyed digest (HMAC-SHA256) tells whether two values are equal. Without its key, derived from one
+of ``FIELD_ENCRYPTION_KEYS``, the value isn't found by trying all, such as all codes of six digits.
 """
 
 import base64
