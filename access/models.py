@@ -24,6 +24,7 @@ class Scope(StrEnum):
     NOTIFICATIONS_READ = "notifications:read"
     NOTIFICATIONS_WRITE = "notifications:write"
     NOTIFICATIONS_RESEND = "notifications:resend"
+    NOTIFICATIONS_CRITICAL = "notifications:critical"
     RECIPIENTS_READ = "recipients:read"
     RECIPIENTS_WRITE = "recipients:write"
     DEVICES_WRITE = "devices:write"

@@ -134,7 +134,8 @@ def authenticate(text: str, *, now: datetime) -> Client | None:
     return Client(
         id=document["_id"],
         name=document["name"],
-        scopes=frozenset(Scope(scope) for scope in document["scopes"]),
+        # A newer release may have stored a scope that this one doesn't know.
+        scopes=frozenset(scope for scope in Scope if scope in document["scopes"]),
         is_test=is_test,
     )
 

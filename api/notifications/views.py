@@ -90,6 +90,7 @@ def create_notification(request: Any) -> Response:
         traceparent=tracing.traceparent(),
         idempotency_key=idempotency.optional_key(request),
         is_test=request.user.is_test,
+        may_send_critical=request.user.has_scope(Scope.NOTIFICATIONS_CRITICAL),
     )
     acceptance = intake_acceptance.accept(body, caller=caller, now=utc_now())
     tracing.annotate({"notify.notification.id": str(acceptance.document["_id"])})
@@ -226,7 +227,11 @@ def _requested_channels(request: Any) -> list[Channel] | None:
 def preview_notification(request: Any) -> Response:
     """Validate a notification and render it for every channel; nothing is stored or sent."""
     body = read_request(request, NotificationRequest)
-    caller = Caller(client_id=request.user.id, request_id=request.request_id)
+    caller = Caller(
+        client_id=request.user.id,
+        request_id=request.request_id,
+        may_send_critical=request.user.has_scope(Scope.NOTIFICATIONS_CRITICAL),
+    )
     shows_registry = request.user.has_scope(Scope.RECIPIENTS_READ)
     rendered = preview.preview(body, caller=caller, shows_registry=shows_registry, now=utc_now())
     return Response(preview_view(rendered, shows_registry=shows_registry))

@@ -36,8 +36,8 @@ def accept(request: NotificationRequest, *, caller: Caller, now: datetime) -> Ac
 
     Two calls with one idempotency key, at once or after a lost response, create one notification.
 
-    Raises InvalidRequestError, AlreadyNotifiedError, KeyReusedError, and PyMongoError if the
-    request was not accepted.
+    Raises InvalidRequestError, ScopeRequiredError, AlreadyNotifiedError, KeyReusedError, and
+    PyMongoError if the request was not accepted.
     """
     snapshot = load_recipients([request], now=now)
     try:

@@ -30,6 +30,7 @@ from .requests import (
     NotificationRequest,
     OverloadedError,
     RepeatedItemError,
+    ScopeRequiredError,
 )
 
 log = structlog.get_logger(__name__)
@@ -40,7 +41,13 @@ MAX_POINTER_CHARACTERS = 4_000
 1,000 items share one document."""
 BulkItem = NotificationRequest | InvalidRequestError
 """A parsed item, or the problems found while parsing it."""
-Refusal = InvalidRequestError | AlreadyNotifiedError | RepeatedItemError | OverloadedError
+Refusal = (
+    InvalidRequestError
+    | ScopeRequiredError
+    | AlreadyNotifiedError
+    | RepeatedItemError
+    | OverloadedError
+)
 """Why an item was not accepted."""
 ItemOutcome = ObjectId | Refusal
 
@@ -162,6 +169,8 @@ def _prepare(
             ).notification
         except InvalidRequestError as problem:
             invalid[index] = _truncate_problems(problem)
+        except ScopeRequiredError as refusal:
+            invalid[index] = refusal
     return prepared, invalid
 
 
@@ -268,6 +277,8 @@ def _dump_refusal(refusal: Refusal) -> dict[str, Any]:
             return {"why": "already_notified", "notification_id": refusal.notification_id}
         case RepeatedItemError():
             return {"why": "repeated", "first": refusal.first_index}
+        case ScopeRequiredError():
+            return {"why": "scope_required"}
         case OverloadedError():
             return {"why": "overloaded"}
 
@@ -280,4 +291,6 @@ def _load_refusal(stored: Mapping[str, Any]) -> Refusal:
             return AlreadyNotifiedError(stored["notification_id"])
         case "repeated":
             return RepeatedItemError(stored["first"])
+        case "scope_required":
+            return ScopeRequiredError()
     return OverloadedError(backlog.RETRY_AFTER)

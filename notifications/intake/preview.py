@@ -45,10 +45,11 @@ class Preview:
 def preview(
     request: NotificationRequest, *, caller: Caller, shows_registry: bool, now: datetime
 ) -> Preview:
-    """Validate and render a request without storing it; raises InvalidRequestError.
+    """Validate and render a request without storing it.
 
     Sensitive values are shown: the caller has just sent them. ``shows_registry``: the texts have
-    the recipient's registered name, not a mask for it.
+    the recipient's registered name, not a mask for it. Raises InvalidRequestError and
+    ScopeRequiredError.
     """
     snapshot = load_recipients([request], now=now)
     prepared = prepare(
@@ -149,7 +150,7 @@ def _send(
     request: NotificationRequest, *, now: datetime, template_version: int | None = None
 ) -> ObjectId:
     client_id = registry.system_client_id(now=now)
-    caller = Caller(client_id=client_id, template_version=template_version)
+    caller = Caller(client_id=client_id, may_send_critical=True, template_version=template_version)
     return ObjectId(intake_acceptance.accept(request, caller=caller, now=now).document["_id"])
 
 
