@@ -70,8 +70,7 @@ def accept(request: NotificationRequest, *, caller: Caller, now: datetime) -> Ac
     (result,) = store.accept(callback_events.mark_for_callbacks([prepared.notification]), now=now)
     crash_points.reach(Boundary.ACCEPT_STORED)
     if isinstance(result, store.DuplicateEntity):
-        is_own = result.client_id == caller.client_id
-        raise AlreadyNotifiedError(result.notification_id if is_own else None)
+        raise AlreadyNotifiedError(result.notification_id)
     enqueue_accepted([result.document], now=now)
     crash_points.reach(Boundary.ACCEPT_ENQUEUED)
     return Acceptance(

@@ -214,8 +214,7 @@ def _store_accepted(
     refusals = dict(invalid)
     for index, result in zip(prepared, results, strict=True):
         if isinstance(result, store.DuplicateEntity):
-            is_own = result.client_id == caller.client_id
-            refusals[index] = AlreadyNotifiedError(result.notification_id if is_own else None)
+            refusals[index] = AlreadyNotifiedError(result.notification_id)
     enqueue_accepted((r.document for r in results if isinstance(r, store.Accepted)), now=now)
     crash_points.reach(Boundary.BULK_ENQUEUED)
     completed = replace(

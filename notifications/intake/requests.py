@@ -129,7 +129,10 @@ class NotificationRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unkn
     entity_id: (
         Annotated[
             Id128,
-            Meta(description="Subject of the notification; one per recipient, type, and entity."),
+            Meta(
+                description="Subject of the notification; one per recipient, type, and entity of "
+                "each client."
+            ),
         ]
         | None
     ) = None
@@ -187,9 +190,9 @@ class Caller:
 
 
 class AlreadyNotifiedError(Exception):
-    """A notification for this recipient, type, and entity exists.
+    """The client has a notification for this recipient, type, and entity.
 
-    ``notification_id`` is None if it belongs to another client.
+    ``notification_id`` is None if it was deleted meanwhile.
     """
 
     def __init__(self, notification_id: ObjectId | None) -> None:

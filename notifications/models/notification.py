@@ -240,8 +240,8 @@ class Notification(models.Model):
             ),
             MongoIndex("-failed_at", "-_id", name="ntf_failed", partial=HAS_FAILED),
             MongoIndex(
-                *("user_id", "type", "entity_id", "is_test"),
-                name="ntf_once_per_entity",
+                *("user_id", "type", "entity_id", "client_id", "is_test"),
+                name="ntf_once_per_entity_client",
                 unique=True,
                 partial={**ENTITY, "user_id": {"$exists": True}, "resent_from": None},
             ),

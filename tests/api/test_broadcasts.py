@@ -222,7 +222,8 @@ def test_audience_has_exactly_one_kind(app: App, audience: Any, problems: dict[s
     [
         ({"type": "nope"}, {"/type": "unknown_type"}),
         ({"type": "mfa_code", "data": {"code": "1", "expires_in": 5}}, {"/type": "critical_type"}),
-        ({"priority": "critical"}, {"/priority": "critical_broadcast"}),
+        ({"priority": "critical"}, {"/priority": "priority_too_high"}),
+        ({"type": "alert", "priority": "critical"}, {"/priority": "critical_broadcast"}),
         ({"priority": "urgent"}, {"/priority": "unknown_priority"}),
         ({"channels": []}, {"/channels": "no_channel"}),
         ({"channels": ["fax"]}, {"/channels/0": "unknown_channel"}),
