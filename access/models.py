@@ -24,6 +24,8 @@ class Scope(StrEnum):
     NOTIFICATIONS_READ = "notifications:read"
     NOTIFICATIONS_WRITE = "notifications:write"
     NOTIFICATIONS_RESEND = "notifications:resend"
+    NOTIFICATIONS_CRITICAL = "notifications:critical"
+    RECIPIENTS_READ = "recipients:read"
     RECIPIENTS_WRITE = "recipients:write"
     DEVICES_WRITE = "devices:write"
     INBOX_ISSUE = "inbox:issue"

@@ -31,6 +31,8 @@ _SCOPE_LABELS = {
     Scope.NOTIFICATIONS_READ: "Read its notifications",
     Scope.NOTIFICATIONS_WRITE: "Send, schedule, and cancel notifications",
     Scope.NOTIFICATIONS_RESEND: "Resend and retry notifications",
+    Scope.NOTIFICATIONS_CRITICAL: "Send critical notifications, such as login codes",
+    Scope.RECIPIENTS_READ: "Read recipients and their addresses",
     Scope.RECIPIENTS_WRITE: "Manage recipients and their preferences",
     Scope.DEVICES_WRITE: "Manage devices",
     Scope.INBOX_ISSUE: "Issue inbox tokens",

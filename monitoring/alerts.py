@@ -125,6 +125,7 @@ def _notify_operator(
     )
     caller = requests.Caller(
         client_id=registry.system_client_id(now=now),
+        may_send_critical=True,
         idempotency_key=f"alert:{incident['_id']}:"
         f"{'over' if is_resolved else 'open'}:{operator.name}",
     )

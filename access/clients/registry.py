@@ -20,6 +20,8 @@ KEY = re.compile(r"ntf_(test_)?([a-z0-9]{10})_([A-Za-z0-9_-]{43})", re.ASCII)
 MAX_ACTIVE_KEYS = 2
 """Two, so that a client can rotate its key without downtime."""
 USE_RECORD_INTERVAL = timedelta(minutes=1)
+INCLUDED_IN = {Scope.RECIPIENTS_READ: (Scope.RECIPIENTS_WRITE,)}
+"""The scopes, besides admin, that include a scope."""
 _PREFIX_ALPHABET = "abcdefghijklmnopqrstuvwxyz0123456789"
 
 
@@ -37,8 +39,8 @@ class Client:
     is_test: bool = False
 
     def has_scope(self, scope: Scope) -> bool:
-        """Return whether the client has a scope; ``admin`` includes all."""
-        return scope in self.scopes or Scope.ADMIN in self.scopes
+        """Return whether the client has a scope, or one that includes it; ``admin`` has all."""
+        return not self.scopes.isdisjoint({scope, Scope.ADMIN, *INCLUDED_IN.get(scope, ())})
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +133,8 @@ def authenticate(text: str, *, now: datetime) -> Client | None:
     return Client(
         id=document["_id"],
         name=document["name"],
-        scopes=frozenset(Scope(scope) for scope in document["scopes"]),
+        # A newer release may have stored a scope that this one doesn't know.
+        scopes=frozenset(scope for scope in Scope if scope in document["scopes"]),
         is_test=is_test,
     )
 

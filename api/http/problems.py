@@ -26,6 +26,7 @@ from notifications.intake.requests import (
     KeyReusedError,
     OverloadedError,
     RepeatedItemError,
+    ScopeRequiredError,
 )
 from notifications.receipts.device_receipts import NotPushedError
 from notifications.resend.actions import InvalidStateError
@@ -407,7 +408,7 @@ def to_api_error(error: Exception, *, view: Any = None) -> ApiError:
             problem = _STATE_TYPES[error.code].error(str(error))
         case OverloadedError():
             problem = OVERLOADED.error(retry_after=int(error.retry_after.total_seconds()))
-        case exceptions.APIException() | PermissionDenied():
+        case exceptions.APIException() | PermissionDenied() | ScopeRequiredError():
             problem = _from_rest_framework(error, view)
     return problem
 
@@ -424,7 +425,8 @@ def _from_rest_framework(error: Exception, view: Any) -> ApiError:
         methods = [name for name in getattr(view, "allowed_methods", ()) if name != "OPTIONS"]
         detail = f"Use {' or '.join(methods)}." if methods else "Use another method."
     elif problem_type is INSUFFICIENT_SCOPE:
-        scope = getattr(view, "scopes", {}).get(request.method) if request else None
+        of_view = getattr(view, "scopes", {}).get(request.method) if request else None
+        scope = getattr(error, "scope", of_view)
         detail = INSUFFICIENT_SCOPE.detail.format(scope=scope) if scope else "Permission denied."
     else:
         detail = problem_type.detail

@@ -19,10 +19,10 @@ from domain.states import (
 )
 from notifications.catalog import types
 from notifications.catalog.types import MASK
-from notifications.content import redaction
+from notifications.content import redaction, rendering
 from notifications.intake.preview import ChannelPreview, Preview
 from notifications.intake.requests import Timestamp
-from notifications.store import Document, is_content_removed
+from notifications.store import Document, content_of, is_content_removed, recipient_of
 
 from ..http.fields import EXAMPLE_DATA, EXAMPLE_TIME, NotificationId, TypeSlug, UserId, view_of
 from ..http.paging import PageView
@@ -52,7 +52,10 @@ class DeliveryView(msgspec.Struct, kw_only=True, frozen=True):
 
 
 class NotificationRecipientView(msgspec.Struct, kw_only=True, frozen=True):
-    """The recipient, as known when the notification was accepted."""
+    """The recipient, as known when the notification was accepted.
+
+    Without the scope recipients:read, only what the request contained.
+    """
 
     device_ids: list[str] = []
     email: Annotated[str | None, Meta(examples=["ada@example.com"])] = None
@@ -160,8 +163,20 @@ class AttemptList(msgspec.Struct, kw_only=True, frozen=True):
     previous: str | None = None
 
 
-def notification_view(document: Document, *, adjusted: bool = False) -> NotificationView:
-    """Return a stored notification as the API shows it."""
+def notification_view(
+    document: Document, *, adjusted: bool = False, shows_registry: bool = False
+) -> NotificationView:
+    """Return a stored notification as the API shows it.
+
+    ``shows_registry``: also what the registry supplied, such as the address of a user ID. Without
+    it, the recipient has what the request contained, and the texts mask the registered name.
+    """
+    recipient, content = recipient_of(document), content_of(document)
+    if not shows_registry:
+        content = rendering.mask_registered_name(
+            content, data=document["data"], recipient=recipient
+        )
+        recipient = recipient.as_given()
     deliveries = [view_of(DeliveryView, delivery) for delivery in document["delivery"]]
     succeeded = [d.channel for d in deliveries if d.status in SUCCEEDED]
     failed = [d.channel for d in deliveries if d.status is DeliveryStatus.FAILED]
@@ -169,8 +184,10 @@ def notification_view(document: Document, *, adjusted: bool = False) -> Notifica
         NotificationView,
         document,
         id=str(document["_id"]),
-        recipient=view_of(NotificationRecipientView, document["recipient"]),
-        content=view_of(ContentView, document["content"]),
+        recipient=msgspec.convert(recipient, NotificationRecipientView, from_attributes=True),
+        content=view_of(
+            ContentView, document["content"], subject=content.subject, body=content.body
+        ),
         data=redacted(document["data"], document["type"], document["content"].get("template_id")),
         delivery=deliveries,
         error_history=[view_of(ErrorHistoryView, line) for line in document["error_history"]],
@@ -239,16 +256,19 @@ class PreviewView(msgspec.Struct, kw_only=True, frozen=True):
     channels: list[ChannelPreviewView]  # All channels, in a fixed order
 
 
-def preview_view(preview: Preview) -> PreviewView:
+def preview_view(preview: Preview, *, shows_registry: bool) -> PreviewView:
     """Return a preview as the API shows it."""
     notification = preview.notification
+    recipient = notification.recipient
+    if not shows_registry:
+        recipient = recipient.as_given()
     return PreviewView(
         type=notification.type,
         category=notification.category,
         priority=notification.priority,
         template_id=notification.content.template_id,
         template_version=notification.content.template_version,
-        locale=notification.recipient.locale,
+        locale=recipient.locale,
         scheduled_at=notification.scheduled_at,
         adjusted=preview.is_time_adjusted,
         expires_at=notification.expires_at,

@@ -65,6 +65,12 @@ def notification_or_404(request: Any, notification_id: str) -> Document:
     )
 
 
+def view_for(request: Any, document: Document, *, adjusted: bool = False) -> NotificationView:
+    """Return a notification with what the client may read of its recipient."""
+    shows_registry = request.user.has_scope(Scope.RECIPIENTS_READ)
+    return notification_view(document, adjusted=adjusted, shows_registry=shows_registry)
+
+
 @operation(
     scope=WRITE,
     request=NotificationRequest,
@@ -84,10 +90,11 @@ def create_notification(request: Any) -> Response:
         traceparent=tracing.traceparent(),
         idempotency_key=idempotency.optional_key(request),
         is_test=request.user.is_test,
+        may_send_critical=request.user.has_scope(Scope.NOTIFICATIONS_CRITICAL),
     )
     acceptance = intake_acceptance.accept(body, caller=caller, now=utc_now())
     tracing.annotate({"notify.notification.id": str(acceptance.document["_id"])})
-    view = notification_view(acceptance.document, adjusted=acceptance.is_time_adjusted)
+    view = view_for(request, acceptance.document, adjusted=acceptance.is_time_adjusted)
     return idempotency.created(request, view, new_id=view.id, is_replayed=acceptance.is_replayed)
 
 
@@ -100,7 +107,7 @@ def list_notifications(request: Any) -> Response:
 @operation(scope=READ, response=NotificationView, parameters=(NOTIFICATION_ID,))
 def get_notification(request: Any, notification_id: str) -> Response:
     """Get a notification."""
-    return Response(notification_view(notification_or_404(request, notification_id)))
+    return Response(view_for(request, notification_or_404(request, notification_id)))
 
 
 @operation(
@@ -124,7 +131,7 @@ def list_page(request: Any, fixed: dict[str, Any]) -> Response:
         after=list_request.after,
         before=list_request.before,
     )
-    results = [notification_view(document) for document in page.documents]
+    results = [view_for(request, document) for document in page.documents]
     return Response(NotificationList(results=results, **filters.cursors(page)))
 
 
@@ -138,7 +145,7 @@ def cancel_notification(request: Any, notification_id: str) -> Response:
         reason="Cancelled by the client.",
         now=utc_now(),
     )
-    return Response(notification_view(cancelled))
+    return Response(view_for(request, cancelled))
 
 
 @_channels_operation(scope=WRITE, status=202, problems=REPEAT_PROBLEMS, test_mode=SafeWrite.OWN)
@@ -189,7 +196,7 @@ def reschedule_notification(request: Any, notification_id: str) -> Response:
         )
     except time.InvalidTimeError as error:
         raise validation_failed([FieldProblem("/scheduled_at", error.code, str(error))]) from None
-    return Response(notification_view(rescheduled))
+    return Response(view_for(request, rescheduled))
 
 
 def _send_again(action: Callable[..., Document], request: Any, notification_id: str) -> Response:
@@ -197,7 +204,7 @@ def _send_again(action: Callable[..., Document], request: Any, notification_id: 
     again = action(
         notification_id=document["_id"], channels=_requested_channels(request), now=utc_now()
     )
-    return Response(notification_view(again), status=202)
+    return Response(view_for(request, again), status=202)
 
 
 def _requested_channels(request: Any) -> list[Channel] | None:
@@ -219,5 +226,11 @@ def _requested_channels(request: Any) -> list[Channel] | None:
 def preview_notification(request: Any) -> Response:
     """Validate a notification and render it for every channel; nothing is stored or sent."""
     body = read_request(request, NotificationRequest)
-    caller = Caller(client_id=request.user.id, request_id=request.request_id)
-    return Response(preview_view(preview.preview(body, caller=caller, now=utc_now())))
+    caller = Caller(
+        client_id=request.user.id,
+        request_id=request.request_id,
+        may_send_critical=request.user.has_scope(Scope.NOTIFICATIONS_CRITICAL),
+    )
+    shows_registry = request.user.has_scope(Scope.RECIPIENTS_READ)
+    rendered = preview.preview(body, caller=caller, shows_registry=shows_registry, now=utc_now())
+    return Response(preview_view(rendered, shows_registry=shows_registry))

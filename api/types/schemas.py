@@ -9,7 +9,7 @@ from msgspec import Meta
 from domain.retry import UnknownPolicy
 from domain.states import Category, Channel, Priority
 from notifications.catalog.definitions import WhatsAppTemplateRequest
-from notifications.catalog.types import DEFAULT_FALLBACK_AFTER_SECONDS
+from notifications.catalog.types import DEFAULT_FALLBACK_AFTER_SECONDS, max_priority
 from notifications.content.linting import TemplateFault
 from notifications.content.templates import Parts, Version
 from notifications.models.catalog import NOTE_LENGTH
@@ -34,6 +34,8 @@ class TypeView(msgspec.Struct, kw_only=True, frozen=True):
     description: Annotated[str, Meta(examples=[""])]
     category: Annotated[Category, Meta(examples=["transactional"])]
     priority: Annotated[Priority, Meta(examples=["normal"])]
+    max_priority: Annotated[Priority, Meta(examples=["high"])]
+    """Highest priority of a request."""
     channels: list[Channel]
     max_retries: Annotated[int, Meta(examples=[3])]
     ttl_seconds: int | None = None
@@ -76,6 +78,7 @@ def type_view(document: Document) -> TypeView:
         document,
         slug=document["_id"],
         description=document.get("description") or "",
+        max_priority=max_priority(document),
         template_version=document.get("template_version") or 0,
         fallback_after_seconds=document.get("fallback_after_seconds")
         or DEFAULT_FALLBACK_AFTER_SECONDS,

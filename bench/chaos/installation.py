@@ -34,6 +34,7 @@ from .replicas import ReplicaSet
 DATABASE = "chaos"
 SCOPES = (
     *("notifications:write", "notifications:read", "notifications:resend"),
+    "notifications:critical",
     *("recipients:write", "devices:write"),
 )
 PYTHON = sys.executable

@@ -40,7 +40,9 @@ class NotificationTypeAdmin(ConsoleAdmin):
     search_help_text = "Beginning of the slug"
     fieldsets = (
         section(None, "slug", "name", "description", "is_active"),
-        section("Sending", "category", "priority", "channels", "notify_before_seconds"),
+        section(
+            "Sending", "category", "priority", "max_priority", "channels", "notify_before_seconds"
+        ),
         section("Retries", "max_retries", "ttl_seconds", "on_unknown"),
         section("Fallback", "fallback_channel", "fallback_after_seconds"),
         section("WhatsApp", "approved_templates"),

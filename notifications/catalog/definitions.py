@@ -55,6 +55,16 @@ class TypeRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         str, Meta(description=", ".join(Category), examples=[Category.TRANSACTIONAL.value])
     ]
     priority: Annotated[str, Meta(description=", ".join(Priority))] = Priority.NORMAL.value
+    max_priority: (
+        Annotated[
+            str,
+            Meta(
+                description="Highest priority of a request; null: high for marketing, "
+                "otherwise critical."
+            ),
+        ]
+        | None
+    ) = None
     channels: Annotated[
         list[str],
         Meta(
@@ -145,10 +155,20 @@ def _check_scalar_fields(slug: str, request: TypeRequest, problems: ProblemColle
     if not request.name.strip():
         problems.add("/name", "blank", "Must not be blank.")
     vocabularies = {"category": Category, "priority": Priority, "on_unknown": UnknownPolicy}
+    if request.max_priority is not None:
+        vocabularies["max_priority"] = Priority
     for field, vocabulary in vocabularies.items():
         if getattr(request, field) not in [member.value for member in vocabulary]:
             expected = f"Expected one of {', '.join(vocabulary)}."
             problems.add(f"/{field}", "unknown_value", expected)
+    if not problems.problems and _is_below(request.max_priority, request.priority):
+        problems.add("/max_priority", "below_priority", "Must not be lower than `priority`.")
+
+
+def _is_below(limit: str | None, priority: str) -> bool:
+    if limit is None:
+        return False
+    return types.URGENCY.index(Priority(limit)) > types.URGENCY.index(Priority(priority))
 
 
 def _check_fallback(

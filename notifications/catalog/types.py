@@ -18,6 +18,8 @@ from .default_types import DEFAULT_TYPES
 DEFAULT_FALLBACK_AFTER_SECONDS = 600
 MASK = "••••••"  # Replaces a sensitive value in everything that is stored or shown
 SLUG = re.compile(r"[a-z][a-z0-9_]{0,63}", re.ASCII)
+URGENCY = tuple(Priority)
+"""The priorities, most urgent first."""
 VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 _CAMEL_CASE_BOUNDARY = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
@@ -47,6 +49,7 @@ class TypeConfig:
     slug: str
     category: Category
     priority: Priority
+    max_priority: Priority = Priority.CRITICAL
     channels: tuple[Channel, ...]
     max_retries: int
     ttl_seconds: int | None
@@ -172,12 +175,24 @@ def _read_snapshot() -> _Snapshot:
     )
 
 
+def max_priority(document: Mapping[str, Any]) -> Priority:
+    """Return the highest priority that a request of a stored type may have.
+
+    By default high for marketing and critical otherwise; never lower than the type's own.
+    """
+    is_marketing = document["category"] == Category.MARKETING
+    default = Priority.HIGH if is_marketing else Priority.CRITICAL
+    limit = Priority(document.get("max_priority") or default)
+    return min(limit, Priority(document["priority"]), key=URGENCY.index)
+
+
 def _parse_type(document: Mapping[str, Any]) -> TypeConfig:
     lead_time, fallback = document.get("notify_before_seconds"), document.get("fallback_channel")
     return TypeConfig(
         slug=document["_id"],
         category=Category(document["category"]),
         priority=Priority(document["priority"]),
+        max_priority=max_priority(document),
         channels=tuple(Channel(c) for c in document["channels"]),
         max_retries=document["max_retries"],
         ttl_seconds=document.get("ttl_seconds"),

@@ -1,9 +1,9 @@
 """Renders messages for each channel, and chooses the WhatsApp template."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from email.utils import parseaddr
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 import structlog
@@ -86,6 +86,38 @@ def render_text(
     if subject is None or body is None:
         raise TemplateError("unknown_template", "Unknown template.")
     return clean_line(subject), body.strip()
+
+
+def mask_registered_name(
+    content: Content, *, data: Mapping[str, Any], recipient: Recipient
+) -> Content:
+    """Return stored content whose template renders a mask for a name from the registry.
+
+    Searching the texts for the name would let a client guess it: it writes a part of them itself.
+    """
+    if content.template_id is None or content.body is None:
+        return content
+    masked = mask_name(recipient)
+    if masked is recipient:
+        return content
+    render = partial(
+        render_text, name=content.template_id, version=content.template_version or 0, data=data
+    )
+    try:
+        template_subject, _ = render(recipient=recipient)
+        subject, body = render(recipient=masked)
+    except TemplateError:
+        return replace(content, subject=MASK, body=MASK)
+    # Another subject is the request's own.
+    own_subject = content.subject if content.subject != template_subject else subject
+    return replace(content, subject=own_subject, body=body)
+
+
+def mask_name(recipient: Recipient) -> Recipient:
+    """Return the recipient with a mask for a name that the registry supplied."""
+    if recipient.name is None or "name" in recipient.given:
+        return recipient
+    return replace(recipient, name=MASK)
 
 
 def check_channels(

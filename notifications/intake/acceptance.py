@@ -32,8 +32,8 @@ class Acceptance:
 def accept(request: NotificationRequest, *, caller: Caller, now: datetime) -> Acceptance:
     """Validate, store, and enqueue one notification; once per idempotency key.
 
-    Raises InvalidRequestError, AlreadyNotifiedError, KeyReusedError, and PyMongoError if the
-    request was not accepted.
+    Raises InvalidRequestError, ScopeRequiredError, AlreadyNotifiedError, KeyReusedError, and
+    PyMongoError if the request was not accepted.
     """
     snapshot = load_recipients([request], now=now)
     try:
@@ -64,8 +64,7 @@ def accept(request: NotificationRequest, *, caller: Caller, now: datetime) -> Ac
     (result,) = store.accept(callback_events.mark_for_callbacks([prepared.notification]), now=now)
     crash_points.reach(Boundary.ACCEPT_STORED)
     if isinstance(result, store.DuplicateEntity):
-        is_own = result.client_id == caller.client_id
-        raise AlreadyNotifiedError(result.notification_id if is_own else None)
+        raise AlreadyNotifiedError(result.notification_id)
     enqueue_accepted([result.document], now=now)
     crash_points.reach(Boundary.ACCEPT_ENQUEUED)
     return Acceptance(

@@ -30,6 +30,7 @@ from .requests import (
     NotificationRequest,
     OverloadedError,
     RepeatedItemError,
+    ScopeRequiredError,
 )
 
 log = structlog.get_logger(__name__)
@@ -40,7 +41,14 @@ MAX_POINTER_CHARACTERS = 4_000
 1,000 items share one document."""
 BulkItem = NotificationRequest | InvalidRequestError
 """A parsed item, or the problems found while parsing it."""
-Refusal = InvalidRequestError | AlreadyNotifiedError | RepeatedItemError | OverloadedError
+Refusal = (
+    InvalidRequestError
+    | ScopeRequiredError
+    | AlreadyNotifiedError
+    | RepeatedItemError
+    | OverloadedError
+)
+"""Why an item was not accepted."""
 ItemOutcome = ObjectId | Refusal
 
 
@@ -159,6 +167,8 @@ def _prepare(
             ).notification
         except InvalidRequestError as problem:
             invalid[index] = _truncate_problems(problem)
+        except ScopeRequiredError as refusal:
+            invalid[index] = refusal
     return prepared, invalid
 
 
@@ -199,8 +209,7 @@ def _store_accepted(
     refusals = dict(invalid)
     for index, result in zip(prepared, results, strict=True):
         if isinstance(result, store.DuplicateEntity):
-            is_own = result.client_id == caller.client_id
-            refusals[index] = AlreadyNotifiedError(result.notification_id if is_own else None)
+            refusals[index] = AlreadyNotifiedError(result.notification_id)
     enqueue_accepted((r.document for r in results if isinstance(r, store.Accepted)), now=now)
     crash_points.reach(Boundary.BULK_ENQUEUED)
     completed = replace(
@@ -260,6 +269,8 @@ def _dump_refusal(refusal: Refusal) -> dict[str, Any]:
             return {"why": "already_notified", "notification_id": refusal.notification_id}
         case RepeatedItemError():
             return {"why": "repeated", "first": refusal.first_index}
+        case ScopeRequiredError():
+            return {"why": "scope_required"}
         case OverloadedError():
             return {"why": "overloaded"}
 
@@ -272,4 +283,6 @@ def _load_refusal(stored: Mapping[str, Any]) -> Refusal:
             return AlreadyNotifiedError(stored["notification_id"])
         case "repeated":
             return RepeatedItemError(stored["first"])
+        case "scope_required":
+            return ScopeRequiredError()
     return OverloadedError(backlog.RETRY_AFTER)

@@ -31,7 +31,12 @@ from ..validation import (
 )
 from . import times as intake_times
 from .content import check_push_size, compose_content
-from .requests import Caller, NotificationRecipientRequest, NotificationRequest
+from .requests import (
+    Caller,
+    NotificationRecipientRequest,
+    NotificationRequest,
+    ScopeRequiredError,
+)
 from .times import resolve_times
 
 PRIORITY_ALIASES = {"medium": Priority.NORMAL}
@@ -49,17 +54,18 @@ _UNREGISTERED = RegisteredRecipient(user_id="", preferences={})
 def resolve_priority(
     request: NotificationRequest, type_config: TypeConfig | None, problems: ProblemCollector
 ) -> Priority:
-    """Return the request's priority, or its type's; add a problem for an unknown one."""
+    """Return the request's priority, or its type's; add a problem if unknown or too high."""
     if request.priority is None:
         return type_config.priority if type_config else Priority.NORMAL
-    alias = PRIORITY_ALIASES.get(request.priority)
-    if alias is not None:
-        return alias
     try:
-        return Priority(request.priority)
+        priority = PRIORITY_ALIASES.get(request.priority) or Priority(request.priority)
     except ValueError:
         problems.add("/priority", "unknown_priority", f"Expected one of {', '.join(Priority)}.")
         return Priority.NORMAL
+    limit = type_config.max_priority if type_config else Priority.CRITICAL
+    if types.URGENCY.index(priority) < types.URGENCY.index(limit):
+        problems.add("/priority", "priority_too_high", f"At most {limit} for this type.")
+    return priority
 
 
 def resolve_recipient(
@@ -86,13 +92,12 @@ def resolve_recipient(
         reason = "Must be one line without control characters."
         problems.add("/recipient/name", "control_characters", reason)
         name = None
+    zone = check("timezone", lambda zone: time.parse_zone(zone).key)
+    own = {"email": email, "phone": phone, "name": name, "locale": given.locale, "timezone": zone}
     return Recipient(
         device_ids=tuple(dict.fromkeys(given.device_ids)),
-        email=email or known.email,
-        phone=phone or known.phone,
-        name=name or known.name,
-        locale=given.locale or known.locale,
-        timezone=check("timezone", lambda zone: time.parse_zone(zone).key) or known.timezone,
+        given=tuple(field for field, value in own.items() if value),
+        **{field: value or getattr(known, field) for field, value in own.items()},
     )
 
 
@@ -113,7 +118,10 @@ def prepare(
     now: datetime,
     render_cache: RenderCache | None = None,
 ) -> Prepared:
-    """Return the notification to store; raises InvalidRequestError with every problem."""
+    """Return the notification to store.
+
+    Raises InvalidRequestError with every problem, and ScopeRequiredError.
+    """
     problems = ProblemCollector()
     type_config = _find_type(request, problems)
     registered = snapshot.registered.get(request.user_id or "")
@@ -155,6 +163,8 @@ def prepare(
         now=now,
     )
     problems.raise_if_any()
+    if priority is Priority.CRITICAL and not caller.may_send_critical:
+        raise ScopeRequiredError
     redacted = redact(
         content,
         has_own_subject=request.content.subject is not None,

@@ -1,7 +1,7 @@
 """Renders a request without storing it, and sends test messages for staff."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -40,13 +40,27 @@ class Preview:
     is_time_adjusted: bool
 
 
-def preview(request: NotificationRequest, *, caller: Caller, now: datetime) -> Preview:
-    """Validate and render a request, with sensitive values; raises InvalidRequestError."""
+def preview(
+    request: NotificationRequest, *, caller: Caller, shows_registry: bool, now: datetime
+) -> Preview:
+    """Validate and render a request without storing it.
+
+    Sensitive values are shown: the caller has just sent them. ``shows_registry``: the texts have
+    the recipient's registered name, not a mask for it. Raises InvalidRequestError and
+    ScopeRequiredError.
+    """
     snapshot = load_recipients([request], now=now)
     prepared = prepare(
         request, notification_id=ObjectId(), caller=caller, snapshot=snapshot, now=now
     )
     notification = prepared.notification
+    if not shows_registry:
+        recipient = notification.recipient
+        content = rendering.mask_registered_name(
+            notification.content, data=notification.data, recipient=recipient
+        )
+        masked = rendering.mask_name(recipient)
+        notification = replace(notification, recipient=masked, content=content)
     chosen = {delivery.channel: delivery for delivery in notification.deliveries}
     return Preview(
         notification=notification,
@@ -129,7 +143,8 @@ def send_template_test(
 def _send(
     request: NotificationRequest, *, now: datetime, template_version: int | None = None
 ) -> ObjectId:
-    caller = Caller(client_id=registry.system_client_id(now=now), template_version=template_version)
+    client_id = registry.system_client_id(now=now)
+    caller = Caller(client_id=client_id, may_send_critical=True, template_version=template_version)
     return ObjectId(intake_acceptance.accept(request, caller=caller, now=now).document["_id"])
 
 

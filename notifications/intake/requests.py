@@ -8,6 +8,7 @@ import msgspec
 from bson import ObjectId
 from msgspec import Meta
 
+from access.models import Scope
 from domain.content import MAX_ATTACHMENTS
 from domain.retry import MAX_RETRIES
 from domain.time import MAX_TTL
@@ -116,13 +117,22 @@ class NotificationRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unkn
         | None
     ) = None
     priority: (
-        Annotated[str, Meta(description="critical, high, normal, or low. Default: the type's.")]
+        Annotated[
+            str,
+            Meta(
+                description="critical, high, normal, or low; at most the type's max_priority. "
+                "Default: the type's. Critical needs the scope notifications:critical."
+            ),
+        ]
         | None
     ) = None
     entity_id: (
         Annotated[
             Id128,
-            Meta(description="Subject of the notification; one per recipient, type, and entity."),
+            Meta(
+                description="Subject of the notification; one per recipient, type, and entity of "
+                "each client."
+            ),
         ]
         | None
     ) = None
@@ -171,15 +181,25 @@ class Caller:
     traceparent: str | None = None
     idempotency_key: str | None = None
     is_test: bool = False  # Test mode: the notification goes to the sandbox
+    may_send_critical: bool = False  # A client needs the scope notifications:critical
     template_version: int | None = None  # Also an unpublished one. Only for test sends by staff.
 
 
 class AlreadyNotifiedError(Exception):
-    """The recipient, type, and entity have one: ``notification_id``, None if another client's."""
+    """The client has a notification for this recipient, type, and entity.
+
+    ``notification_id`` is None if it was deleted meanwhile.
+    """
 
     def __init__(self, notification_id: ObjectId | None) -> None:
         super().__init__("already notified")
         self.notification_id = notification_id
+
+
+class ScopeRequiredError(Exception):
+    """The notification is critical, and its client doesn't have the scope for that."""
+
+    scope = Scope.NOTIFICATIONS_CRITICAL
 
 
 class KeyReusedError(Exception):

@@ -22,6 +22,8 @@ class NotificationType(models.Model):
     description = models.TextField(blank=True)
     category = choice_field(Category)
     priority = choice_field(Priority, default=Priority.NORMAL)
+    max_priority = choice_field(Priority, null=True, blank=True)
+    """Highest priority of a request; empty: high for marketing, otherwise critical."""
     channels = choices_field(Channel)
     """Default when neither the request nor the recipient's preferences name channels."""
     max_retries = models.IntegerField(default=DEFAULT_MAX_RETRIES)

@@ -29,6 +29,8 @@ class RecipientCopy(EmbeddedModel):
     name = optional_text(200)
     locale = optional_text(35)
     timezone = optional_text(64)
+    given = ArrayField(models.CharField(max_length=16), null=True, blank=True)
+    """Names of the fields that the request contained. Missing in older documents."""
 
 
 class Attachment(EmbeddedModel):
@@ -234,8 +236,8 @@ class Notification(models.Model):
             ),
             MongoIndex("-failed_at", "-_id", name="ntf_failed", partial=HAS_FAILED),
             MongoIndex(
-                *("user_id", "type", "entity_id", "is_test"),
-                name="ntf_once_per_entity",
+                *("user_id", "type", "entity_id", "client_id", "is_test"),
+                name="ntf_once_per_entity_client",
                 unique=True,
                 partial={**ENTITY, "user_id": {"$exists": True}, "resent_from": None},
             ),

@@ -54,7 +54,7 @@ class IdempotencyKey(models.Model):
     id = models.CharField(primary_key=True, db_column="_id", max_length=64)
     """SHA-256 of client and key: unique on any shard."""
     fingerprint = models.CharField(max_length=64)
-    """SHA-256 of the request: another body under the same key is rejected."""
+    """Keyed digest of the request: another body under the same key is rejected."""
     notification_ids = ArrayField(ObjectIdField(), default=list)
     """IDs created before the notifications were stored, so that storing is idempotent."""
     refusals = models.JSONField(null=True)

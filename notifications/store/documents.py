@@ -8,7 +8,7 @@ from typing import Any
 
 from bson import ObjectId
 
-from domain.content import Attachment, Content, Recipient, SensitiveContent
+from domain.content import PROFILE_FIELDS, Attachment, Content, Recipient, SensitiveContent
 from domain.errors import FailureCode
 from domain.retry import RetryState
 from domain.states import OPEN, AttemptStatus, Category, Channel, DeliveryStatus, Priority
@@ -271,7 +271,15 @@ def _channel_status(delivery: Document) -> DeliveryStatus:
 def recipient_of(document: Mapping[str, Any]) -> Recipient:
     """Return the recipient stored in a notification's document."""
     stored = document["recipient"]
-    return Recipient(**{**stored, "device_ids": tuple(stored.get("device_ids", ()))})
+    # An older document doesn't tell. Without a user ID, nothing comes from the registry.
+    given = () if document.get("user_id") else PROFILE_FIELDS
+    return Recipient(
+        **{
+            **stored,
+            "device_ids": tuple(stored.get("device_ids", ())),
+            "given": tuple(stored.get("given", given)),
+        }
+    )
 
 
 def content_of(document: Mapping[str, Any]) -> Content:

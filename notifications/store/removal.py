@@ -28,7 +28,7 @@ INBOX_CONTENT_FIELDS = (
     *("subject", "body", "is_masked", "image_url", "deep_link", "payload"),
 )
 """Content fields that stay while the inbox still shows the notification."""
-ANONYMOUS_FIELDS = ("locale", "timezone")
+ANONYMOUS_FIELDS = ("locale", "timezone", "given")
 """Recipient fields that stay, beside the devices: they explain the language and the time."""
 SAFE_RESPONSE_FIELDS = ("status", "code")
 """Fields of a provider response that stay: they contain no text."""

@@ -214,7 +214,8 @@ def test_audience_has_exactly_one_kind(app: App, audience: Any, problems: dict[s
     [
         ({"type": "nope"}, {"/type": "unknown_type"}),
         ({"type": "mfa_code", "data": {"code": "1", "expires_in": 5}}, {"/type": "critical_type"}),
-        ({"priority": "critical"}, {"/priority": "critical_broadcast"}),
+        ({"priority": "critical"}, {"/priority": "priority_too_high"}),
+        ({"type": "alert", "priority": "critical"}, {"/priority": "critical_broadcast"}),
         ({"channels": ["fax"]}, {"/channels/0": "unknown_channel"}),
         ({"ttl": 0}, {"/ttl": "invalid_ttl"}),
         ({"scheduled_at": "2020-01-01T00:00:00Z"}, {"/scheduled_at": "in_the_past"}),

@@ -12,6 +12,7 @@ from django.test import Client as DjangoClient
 from django.urls import resolve
 
 from access.clients import inbox_tokens, registry
+from access.clients.registry import INCLUDED_IN
 from access.models import Scope
 from devices.tokens import device_id
 from domain.content import Content
@@ -51,7 +52,7 @@ class World:
     guest: App
     """Creates notifications, so that the other clients have none."""
     without: dict[Scope, str]
-    """Keys of apps that have every scope but this one, and admin."""
+    """Keys of apps that have every scope but this one, and those that include it."""
     only: dict[Scope, str]
     """Keys of apps that have only this scope."""
     revoked: str
@@ -127,7 +128,9 @@ def _world() -> World:
         guest=new_app("guest"),
         plain=new_app("plain", *(scope for scope in Scope if scope is not Scope.ADMIN)),
         without={
-            scope: new_app(f"without {scope}", *set(Scope) - {scope, Scope.ADMIN}).key
+            scope: new_app(
+                f"without {scope}", *set(Scope) - {scope, Scope.ADMIN, *INCLUDED_IN.get(scope, ())}
+            ).key
             for scope in Scope
         },
         only={scope: new_app(f"only {scope}", scope).key for scope in Scope},

@@ -51,7 +51,7 @@ def test_content_and_addresses_are_removed() -> None:
     assert after["content"] == {"template_id": "payment_confirmed", "template_version": 3}
     assert after["data"] == {}
     locale = {"locale": "pt", "timezone": "Europe/Lisbon"}
-    assert after["recipient"] == {"device_ids": ["d" * 64], **locale}
+    assert after["recipient"] == {"device_ids": ["d" * 64], "given": [], **locale}
     assert after["content_removed_at"] == DUE
     for text in ("Ada", "ada@", "+351", "49.90", "payment has", "app://", "files.example", "503)"):
         assert text not in str(after)

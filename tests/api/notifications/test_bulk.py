@@ -138,12 +138,17 @@ def test_recipient_is_notified_once_per_entity(app: App) -> None:
     assert body["results"][3]["error"]["notification_id"] == body["results"][1]["id"]
 
 
-def test_already_notified_hides_other_clients(app: App, other_app: App) -> None:
+def test_client_is_not_blocked_by_another_client(app: App, other_app: App) -> None:
     same = item(0, user_id="ada", entity_id="order-1")
-    theirs = post_bulk(other_app, same).json()["results"][0]["id"]
-    error = post_bulk(app, same).json()["results"][0]["error"]
-    assert error["code"] == "already_notified"
-    assert theirs not in str(error)
+    for one in (other_app, app):
+        assert post_bulk(one, same).json()["accepted"] == 1
+    post_bulk(app, item(1, user_id="bob", entity_id="order-1"))
+    mine, bobs = (
+        post_bulk(app, item(n, user_id=user_id, entity_id="order-1")).json()["results"][0]["error"]
+        for n, user_id in ((2, "ada"), (3, "bob"))
+    )
+    ids_ = [d["_id"] for d in stored() if d["client_id"] == app.id]
+    assert [mine["notification_id"], bobs["notification_id"]] == [str(one) for one in ids_]
 
 
 def test_recipients_are_loaded_for_all_items(app: App) -> None:

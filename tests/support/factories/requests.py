@@ -20,7 +20,12 @@ from recipients.queries import ActiveSuppression, RecipientSnapshot, RegisteredR
 from tests.support.factories.notifications import FIXED_NOON, SHIPPED, request
 
 ID = ObjectId("b" * 24)
-CALLER = Caller(client_id=ObjectId("c" * 24), request_id="request-1", idempotency_key="key-1")
+CALLER = Caller(
+    client_id=ObjectId("c" * 24),
+    request_id="request-1",
+    idempotency_key="key-1",
+    may_send_critical=True,
+)
 ADA = RegisteredRecipient(
     user_id="ada",
     email="ada@example.com",

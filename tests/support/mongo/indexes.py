@@ -47,13 +47,13 @@ REQUIRED = (
         NTF,
         "one notification per user, entity, and type",
         "user_id entity_id",
-        "ntf_once_per_entity",
+        "ntf_once_per_entity_client",
         unique=True,
         why=(
             "A compound sparse index also holds documents that lack one of its fields, so this "
             "one is partial on `entity_id` and `user_id`. It includes `type`, because a "
-            "reminder and a result are two notifications, and `is_test`. It doesn't hold "
-            "resends."
+            "reminder and a result are two notifications, `client_id`, because clients don't "
+            "know each other's notifications, and `is_test`. It doesn't hold resends."
         ),
     ),
     RequiredIndex(NTF, "one entity's", "entity_id", "ntf_entity"),
