@@ -183,8 +183,11 @@ class QuietHours:
 
 @cache
 def zone_names() -> frozenset[str]:
-    """Return the names of all IANA time zones."""
-    return frozenset(available_timezones())
+    """Return the names of all IANA time zones.
+
+    Without names that don't tell the time of a place: a machine's own zone, and placeholders.
+    """
+    return frozenset(available_timezones()) - {"localtime", "Factory", "posixrules"}
 
 
 def _parse_wall_clock(text: str) -> time:

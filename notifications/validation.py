@@ -30,6 +30,7 @@ MAX_PROBLEMS = 100
 MAX_KEY_LENGTH = 128
 FREE_FORM = frozenset({"attributes", "data", "payload", "example_data"})
 """Fields whose keys the client chooses: they become field names in MongoDB."""
+_LANGUAGE = re.compile(r"[A-Za-z]{2,8}([-_][A-Za-z0-9]{1,8})*", re.ASCII)
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _MAX_INT, _MIN_INT = 2**63 - 1, -(2**63)
 ALIASES = {"in-app": Channel.IN_APP}
@@ -88,6 +89,11 @@ def _is_possible(number: str) -> bool:
 def has_control_characters(text: str) -> bool:
     """Return whether ``text`` contains a line break or another control character."""
     return _CONTROL.search(text) is not None
+
+
+def is_language(text: str) -> bool:
+    """Return whether ``text`` has the form of a language tag."""
+    return _LANGUAGE.fullmatch(text) is not None
 
 
 class InvalidLinkError(ValueError):
@@ -178,6 +184,12 @@ class ProblemCollector:
         """Add a problem, up to MAX_PROBLEMS."""
         if len(self.problems) < MAX_PROBLEMS:
             self.problems.append(FieldProblem(pointer, code, detail))
+
+    def check_one_line(self, text: str | None, pointer: str) -> None:
+        """Add a problem for a text with a line break or another control character."""
+        if text is not None and has_control_characters(text):
+            reason = "Must be one line without control characters."
+            self.add(pointer, "control_characters", reason)
 
     def raise_if_any(self) -> None:
         """Raise InvalidRequestError if there are problems."""

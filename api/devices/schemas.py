@@ -13,10 +13,10 @@ from devices.models import DeactivationReason, Platform
 from devices.preferences import Preferences
 from devices.presence import Presence
 from devices.registration import Registration
-from devices.tokens import MAX_LENGTH, is_token, mask_token
+from devices.tokens import MAX_LENGTH, MIN_LENGTH, is_token, mask_token
 from notifications.models.notification import USER_ID_LENGTH
 from notifications.receipts.device_receipts import DeviceEvent
-from notifications.validation import ProblemCollector, has_control_characters
+from notifications.validation import ProblemCollector
 
 from ..http.fields import (
     DeviceId,
@@ -107,10 +107,11 @@ _ONE_LINE_FIELDS = ("app_version", "device_model", "os_version")
 _SLUG = re.compile(r"[a-z0-9_]{1,64}", re.ASCII)
 Text40 = Annotated[str, Meta(max_length=40)]
 Text120 = Annotated[str, Meta(max_length=120)]
+TOKEN_FORM = f"{MIN_LENGTH} to {MAX_LENGTH:,} letters, digits, and _ : -"
 Token = Annotated[
     str,
     Meta(
-        description=f"1 to {MAX_LENGTH} visible ASCII characters.",
+        description=f"Firebase's registration token: {TOKEN_FORM}.",
         examples=["cXk3-a-token-of-firebase"],
     ),
 ]
@@ -191,6 +192,7 @@ def parse_registration(body: DeviceRequest) -> Registration:
     problems = ProblemCollector()
     if body.platform not in PLATFORMS:
         problems.add("/platform", "unknown_platform", one_of(list(Platform)))
+    problems.check_one_line(body.user_id, "/user_id")
     _check_token(body.device_token, problems)
     fields = _device_fields(body)
     _check_device_fields(fields, problems)
@@ -243,7 +245,7 @@ def parse_receipt(body: DeviceReceiptRequest) -> tuple[ObjectId, DeviceEvent]:
 
 def _check_token(token: str, problems: ProblemCollector) -> None:
     if not is_token(token):
-        expected = f"Expected 1 to {MAX_LENGTH} visible ASCII characters."
+        expected = f"Expected {TOKEN_FORM}."
         problems.add("/device_token", "invalid_token", expected)
 
 
@@ -254,9 +256,6 @@ def _device_fields(body: DeviceRequest | DeviceChanges) -> dict[str, str | None]
 
 def _check_device_fields(fields: dict[str, str | None], problems: ProblemCollector) -> None:
     for name in _ONE_LINE_FIELDS:
-        if has_control_characters(fields.get(name) or ""):
-            problems.add(
-                f"/{name}", "control_characters", "Must be one line without control characters."
-            )
+        problems.check_one_line(fields.get(name), f"/{name}")
     check_language(fields.get("language"), "/language", problems)
     check_time_zone(fields.get("timezone"), "/timezone", problems)

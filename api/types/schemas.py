@@ -14,7 +14,12 @@ from notifications.content.linting import TemplateFault
 from notifications.content.templates import Parts, Version
 from notifications.models.catalog import NOTE_LENGTH
 from notifications.store import Document
-from notifications.validation import FieldProblem, InvalidRequestError, pointer_token
+from notifications.validation import (
+    FieldProblem,
+    InvalidRequestError,
+    ProblemCollector,
+    pointer_token,
+)
 
 from ..http.body import convert
 from ..http.fields import EXAMPLE_DATA, EXAMPLE_TIME, TypeSlug, view_of
@@ -146,6 +151,9 @@ def template_parts(raw: Document) -> tuple[Parts, str]:
     if errors:
         raise InvalidRequestError(errors)
     request = convert(raw, TemplateRequest)
+    problems = ProblemCollector()
+    problems.check_one_line(request.note, "/note")
+    problems.raise_if_any()
     given = {
         language: {k: v for k, v in msgspec.structs.asdict(texts).items() if v is not None}
         for language, texts in request.parts.items()

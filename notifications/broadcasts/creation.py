@@ -135,5 +135,7 @@ def _parse_audience(request: AudienceRequest, problems: ProblemCollector) -> Aud
             problems.add("/audience/topic", "invalid_topic", "Must be a-z, 0-9, _ and -.")
         return Audience(kind=AudienceKind.TOPIC, topic=request.topic)
     if request.user_ids is not None:
+        for index, user_id in enumerate(request.user_ids):
+            problems.check_one_line(user_id, f"/audience/user_ids/{index}")
         return Audience(kind=AudienceKind.USER_IDS, user_ids=sorted(set(request.user_ids)))
     return Audience(kind=AudienceKind.ALL)

@@ -154,6 +154,7 @@ def _check_scalar_fields(slug: str, request: TypeRequest, problems: ProblemColle
         problems.add("", "invalid_slug", f"Must be 1 to 64 {expected}.")
     if not request.name.strip():
         problems.add("/name", "blank", "Must not be blank.")
+    problems.check_one_line(request.name, "/name")
     vocabularies = {"category": Category, "priority": Priority, "on_unknown": UnknownPolicy}
     if request.max_priority is not None:
         vocabularies["max_priority"] = Priority

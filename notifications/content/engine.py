@@ -5,7 +5,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Self
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from liquid import BoundTemplate, Environment, FalsyStrictUndefined
 from liquid.ast import BlockNode, Node
@@ -15,6 +14,8 @@ from liquid.builtin.output import OutputNode
 from liquid.builtin.tags.if_tag import IfNode
 from liquid.exceptions import FilterArgumentError, LiquidError, UndefinedError
 from markupsafe import escape
+
+from domain.time import parse_zone
 
 from . import limits
 from .limits import (
@@ -49,8 +50,8 @@ def in_zone(value: Any, zone: str = "UTC") -> datetime:
             given = datetime.fromisoformat(str(value))
             instant = given if given.tzinfo else given.replace(tzinfo=UTC)
         # Naive: Liquid caches dates by equality, and aware datetimes of one instant are equal.
-        return instant.astimezone(ZoneInfo(zone)).replace(tzinfo=None)
-    except (ValueError, OverflowError, OSError, ZoneInfoNotFoundError):
+        return instant.astimezone(parse_zone(zone)).replace(tzinfo=None)
+    except (ValueError, OverflowError, OSError, TypeError):
         raise FilterArgumentError("in_zone takes a time and a time zone", token=None) from None
 
 

@@ -12,6 +12,7 @@ from markupsafe import escape
 
 from domain.content import Content, Recipient
 from domain.states import Channel
+from domain.time import zone_names
 from providers.contract import Message, WhatsAppTemplateMessage
 
 from ..catalog.types import MASK, WhatsAppTemplate
@@ -293,7 +294,9 @@ def _to_html(text: str) -> str:
 def _template_variables(data: Mapping[str, Any], recipient: Recipient) -> dict[str, Any]:
     known = {"name": recipient.name, "locale": recipient.locale}
     known_fields = {name: value for name, value in known.items() if value is not None}
-    return {**data, "recipient": {**known_fields, "timezone": recipient.timezone or "UTC"}}
+    # An older release accepted more names.
+    zone = recipient.timezone if recipient.timezone in zone_names() else "UTC"
+    return {**data, "recipient": {**known_fields, "timezone": zone}}
 
 
 def _render_part(

@@ -171,6 +171,8 @@ def compose_content(
     given = request.content
     subject = _check_subject(given.subject, problems)
     if given.body is not None:
+        # The template isn't used, so nothing else checks its name.
+        problems.check_one_line(given.template_id, "/content/template_id")
         if not _first_line(given.body):
             problems.add("/content/body", "blank", "Must not be blank.")
         elif len(given.body.encode(errors="surrogatepass")) > MAX_BODY_BYTES:

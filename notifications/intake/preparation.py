@@ -24,6 +24,7 @@ from ..validation import (
     InvalidAddressError,
     ProblemCollector,
     has_control_characters,
+    is_language,
     normalize_email,
     normalize_phone,
     parse_channel,
@@ -92,8 +93,13 @@ def resolve_recipient(
         reason = "Must be one line without control characters."
         problems.add("/recipient/name", "control_characters", reason)
         name = None
+    locale = given.locale
+    if locale is not None and not is_language(locale):
+        expected = "Expected a language such as pt or pt-BR."
+        problems.add("/recipient/locale", "invalid_language", expected)
+        locale = None
     zone = check("timezone", lambda zone: time.parse_zone(zone).key)
-    own = {"email": email, "phone": phone, "name": name, "locale": given.locale, "timezone": zone}
+    own = {"email": email, "phone": phone, "name": name, "locale": locale, "timezone": zone}
     return Recipient(
         device_ids=tuple(dict.fromkeys(given.device_ids)),
         given=tuple(field for field, value in own.items() if value),
@@ -128,6 +134,10 @@ def prepare(
     recipient = resolve_recipient(request.recipient, registered, problems)
     if request.user_id is not None and ("\x00" in request.user_id or not request.user_id.strip()):
         problems.add("/user_id", "invalid", "Must not be blank.")
+    for field in ("user_id", "entity_id", "external_id"):
+        problems.check_one_line(getattr(request, field), f"/{field}")
+    for index, device_id in enumerate(request.recipient.device_ids):
+        problems.check_one_line(device_id, f"/recipient/device_ids/{index}")
     request = intake_times.apply_reminder(
         request, type_config=type_config, registered=registered, now=now, problems=problems
     )

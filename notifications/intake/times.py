@@ -152,7 +152,11 @@ def is_adjusted(request: NotificationRequest, *, default_zone: str | None) -> bo
     if request.scheduled_local is None:
         return False
     local = time.parse_local(request.scheduled_local.at)
-    zone = time.parse_zone(request.scheduled_local.timezone or default_zone or "")
+    name = request.scheduled_local.timezone or default_zone
+    if name not in time.zone_names():
+        # An older release accepted more names.
+        return False
+    zone = time.parse_zone(name)
     return time.resolve_local(local, zone).is_adjusted
 
 

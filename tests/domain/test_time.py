@@ -156,7 +156,7 @@ def test_zone_is_parsed(name: str) -> None:
         *("", " ", "Mars/Olympus", "Europe", "europe/london", "CEST", "+01:00", "UTC+1", "Local"),
         *("../../etc/passwd", "/etc/passwd", "Europe/../Europe/London", "Europe/London/"),
         *("Europe/London\x00", " Europe/London", "C:\\zones", "zone.tab", "posixrules", "a" * 5000),
-        "tzdata.zi",
+        *("tzdata.zi", "localtime", "Factory"),
     ],
 )
 def test_unknown_or_path_like_zone_is_refused(name: str) -> None:

@@ -180,7 +180,10 @@ BAD_FIELDS: list[tuple[dict[str, Any], str, str]] = [
     ({"user_id": ""}, "/user_id", "out_of_range"),
     ({"user_id": "u" * 129}, "/user_id", "out_of_range"),
     ({"device_token": ""}, "/device_token", "invalid_token"),
-    ({"device_token": "a b"}, "/device_token", "invalid_token"),
+    ({"device_token": "abc"}, "/device_token", "invalid_token"),
+    ({"device_token": "<script>"}, "/device_token", "invalid_token"),
+    ({"device_token": "a token"}, "/device_token", "invalid_token"),
+    ({"timezone": "localtime"}, "/timezone", "unknown_timezone"),
     ({"device_token": "x" * 4097}, "/device_token", "invalid_token"),
     ({"platform": "fax"}, "/platform", "unknown_platform"),
     ({"platform": "Ios"}, "/platform", "unknown_platform"),
@@ -230,7 +233,10 @@ def test_all_invalid_fields_are_reported_without_values(app: App) -> None:
 @pytest.mark.parametrize(
     ("fields", "pointer", "code"),
     [
-        ({"device_token": "a b"}, "/device_token", "invalid_token"),
+        ({"device_token": "abc"}, "/device_token", "invalid_token"),
+        ({"device_token": "<script>"}, "/device_token", "invalid_token"),
+        ({"device_token": "a token"}, "/device_token", "invalid_token"),
+        ({"timezone": "localtime"}, "/timezone", "unknown_timezone"),
         ({"app_version": "v" * 41}, "/app_version", "out_of_range"),
         ({"language": "?"}, "/language", "invalid_language"),
         ({"timezone": "utc+1"}, "/timezone", "unknown_timezone"),
@@ -305,7 +311,7 @@ def test_invalid_list_query_is_refused(
 def test_unknown_device_is_not_found(app: App, one: str) -> None:
     calls = [
         *(("GET", "", None), ("PATCH", "", {"language": "pt"})),
-        *(("PATCH", "", {"device_token": "new"}), ("PATCH", "", {"is_active": True})),
+        *(("PATCH", "", {"device_token": "new-token"}), ("PATCH", "", {"is_active": True})),
         *(("DELETE", "", None), ("POST", "/heartbeat", PRESENCE), ("PUT", "/preferences", {})),
     ]
     for method, below, body in calls:
