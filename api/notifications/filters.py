@@ -62,7 +62,6 @@ def parse_list_request(
     }
     values |= {name: parse_time(name, query, problems) for name in TIME_FILTERS if name in query}
     values["unread"] = parse_bool("unread", query, problems)
-    _check_unread(values, problems)
     limit = paging.parse_limit(query, problems)
     if problems.problems:
         raise validation_failed(problems.problems)
@@ -74,15 +73,6 @@ def parse_list_request(
 def cursors(page: Page) -> dict[str, str | None]:
     """Return the cursors ``next`` and ``previous`` of a page."""
     return paging.page_links(page, list_name=LIST, order=NEWEST_FIRST)
-
-
-def _check_unread(values: Mapping[str, Any], problems: ProblemCollector) -> None:
-    """Report filters that contradict ``unread``, which means delivered in-app and not read."""
-    implied = {"channel": Channel.IN_APP.value, "delivery_status": DeliveryStatus.DELIVERED.value}
-    if values["unread"] and any(values.get(name) not in (None, v) for name, v in implied.items()):
-        problems.add(
-            "/unread", "conflict", "Unread means delivered in-app; remove the other filters."
-        )
 
 
 def list_parameters(*, without: Sequence[str] = ()) -> list[OpenApiParameter]:
@@ -97,7 +87,7 @@ def list_parameters(*, without: Sequence[str] = ()) -> list[OpenApiParameter]:
         OpenApiParameter(
             "unread",
             bool,
-            description="Delivered in-app and not read; no other channel or delivery_status.",
+            description="true: only those sent on at least one channel and not read.",
         ),
         *paging.PARAMETERS,
     ]

@@ -1,4 +1,4 @@
-"""Notifications: create, list, read, preview, attempts, cancel, retry, resend, reschedule."""
+"""Notifications: create, list, get, preview, attempts, read, cancel, retry, resend, reschedule."""
 
 from collections.abc import Callable
 from functools import partial
@@ -12,6 +12,7 @@ from domain import time
 from domain.states import Channel
 from domain.time import utc_now
 from notifications import queries
+from notifications.inbox import actions as inbox_actions
 from notifications.intake import acceptance as intake_acceptance
 from notifications.intake import preview
 from notifications.intake.requests import Caller, NotificationRequest
@@ -127,6 +128,40 @@ def list_page(request: Any, fixed: dict[str, Any]) -> Response:
     )
     results = [notification_view(document) for document in page.documents]
     return Response(NotificationList(results=results, **filters.cursors(page)))
+
+
+_mark_operation = operation(
+    scope=WRITE,
+    response=NotificationView,
+    problems=(UNKNOWN_PARAMETER,),
+    parameters=(NOTIFICATION_ID,),
+    test_mode=SafeWrite.OWN,
+)
+
+
+@_mark_operation
+def read_notification(request: Any, notification_id: str) -> Response:
+    """Mark a notification as read, whatever its channels; idempotent.
+
+    Its in-app delivery becomes `read` as well.
+    """
+    return _mark(inbox_actions.mark_read_by_client, request, notification_id)
+
+
+@_mark_operation
+def unread_notification(request: Any, notification_id: str) -> Response:
+    """Mark a notification as unread; deliveries keep their status. Idempotent."""
+    return _mark(inbox_actions.mark_unread_by_client, request, notification_id)
+
+
+def _mark(action: inbox_actions.MarkAction, request: Any, notification_id: str) -> Response:
+    reject_unknown(request.query_params, allowed=())
+    marked = action(
+        client_id=request.user.id,
+        notification_id=object_id_or_404(notification_id),
+        now=utc_now(),
+    )
+    return Response(notification_view(marked))
 
 
 @_channels_operation(scope=WRITE, problems=(INVALID_STATE,), test_mode=SafeWrite.OWN)

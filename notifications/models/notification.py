@@ -170,10 +170,12 @@ class Notification(models.Model):
     inbox_at = optional_datetime()
     """Since when it is in the inbox: delivered in-app."""
     is_read = models.BooleanField(default=False)
-    """Read on any channel, and not marked as unread since."""
+    """Read on any channel or marked as read, and not marked as unread since."""
     read_at = optional_datetime()
+    marked_read_at = optional_datetime()
+    """When its client or its recipient first marked it as read; missing if they never did."""
     unread_at = optional_datetime()
-    """When its owner marked it as unread; missing otherwise, and after the next read."""
+    """When it was marked as unread; missing otherwise, and after the next read."""
     is_archived = models.BooleanField(default=False)
     """Archived by its owner. Independent of is_active, which is False once deleted."""
     archived_at = optional_datetime()

@@ -121,7 +121,7 @@ def resend(
         raise InvalidStateError("A notification for this entity already exists.")
     store.link_resend(original_id=notification_id, resend_id=new.id, now=now)
     fair_queue.enqueue_wakeups([result.document], now=now)
-    inbox_wakeups.wake_accepted([result.document])
+    inbox_wakeups.wake_inboxes_of([result.document])
     callback_events.enqueue_publisher(now=now)
     return result.document
 

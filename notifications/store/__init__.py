@@ -37,13 +37,16 @@ from .encrypted_content import (
     secret_in,
 )
 from .inbox import (
+    MATCH_SENT,
     Inbox,
     Marked,
     archive,
     mark_all_read,
     mark_read,
+    mark_read_by_client,
     mark_seen,
     mark_unread,
+    mark_unread_by_client,
     unarchive,
 )
 from .leases import (
@@ -82,7 +85,8 @@ __all__ += ["AttemptReference", "ClaimedDelivery", "Deferred", "Document", "NewD
 __all__ += ["NewNotification", "ProviderAnswer", "Settlement", "TargetAttempt", "content_of"]
 __all__ += ["recipient_of"]
 __all__ += ["decrypt", "is_secret_expired", "is_shown_in_inbox", "purge_secrets", "secret_in"]
-__all__ += ["Inbox", "Marked", "archive", "mark_all_read", "mark_read", "mark_seen", "mark_unread"]
+__all__ += ["MATCH_SENT", "Inbox", "Marked", "archive", "mark_all_read", "mark_read"]
+__all__ += ["mark_read_by_client", "mark_seen", "mark_unread", "mark_unread_by_client"]
 __all__ += ["unarchive"]
 __all__ += ["LEASE", "NOT_ATTEMPTED", "claim", "defer", "poison_candidates", "release"]
 __all__ += ["return_unsent", "settle", "start"]

@@ -113,6 +113,7 @@ FILTERS: list[dict[str, Any]] = [
     {"created_before": NOON + timedelta(hours=1)},
     {"created_after": NOON + timedelta(hours=1)},
     {"user_id": "user-7", "unread": True},
+    {"user_id": "user-7", "unread": True, "channel": "in_app"},
     {"user_id": "user-7", "created_before": NOON + timedelta(hours=1)},
     {"user_id": "user-7", "type": "order_shipped"},
 ]
@@ -152,6 +153,13 @@ def test_page_of_rare_values_is_read_by_an_index(fields: dict[str, Any]) -> None
 def test_deep_page_costs_the_same_as_the_first(fields: dict[str, Any], direction: str) -> None:
     found, read = page(**fields, **{direction: position(COUNT // 2)})
     assert len(found.documents) == PAGE
+    assert_efficient(read)
+
+
+def test_read_all_reads_the_recipients_history_alone() -> None:
+    nobody = store.Inbox(CLIENT, "nobody")
+    count, read = explain(lambda: store.mark_all_read(inbox=nobody, now=NOW))
+    assert count == 0
     assert_efficient(read)
 
 

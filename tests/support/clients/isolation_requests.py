@@ -79,6 +79,8 @@ SAMPLES: dict[tuple[str, str], IsolationRequest] = {
     ("preview", "POST"): _nothing("/notifications/preview", request()),
     ("notification", "GET"): _own(ONE),
     ("attempts", "GET"): _own(f"{ONE}/attempts"),
+    ("read", "POST"): _own(f"{ONE}/read"),
+    ("unread", "POST"): _own(f"{ONE}/unread"),
     ("cancel", "POST"): _own(f"{ONE}/cancel"),
     ("retry", "POST"): _own(f"{ONE}/retry"),
     ("resend", "POST"): _own(f"{ONE}/resend"),
