@@ -64,7 +64,12 @@ version_1 = [
     route("notifications/cleanup", "cleanup", post=cleanup.clean_up_notifications),
     route("notifications/stats", "stats", get=statistics.get_notification_stats),
     route("notifications/preview", "preview", post=notifications.preview_notification),
-    route(f"notifications/{ID}", "notification", get=notifications.get_notification),
+    route(
+        f"notifications/{ID}",
+        "notification",
+        get=notifications.get_notification,
+        delete=notifications.delete_notification,
+    ),
     route(f"notifications/{ID}/attempts", "attempts", get=notifications.list_attempts),
     route(f"notifications/{ID}/read", "read", post=notifications.read_notification),
     route(f"notifications/{ID}/unread", "unread", post=notifications.unread_notification),

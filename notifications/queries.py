@@ -46,11 +46,13 @@ class Filter:
     created_after: datetime | None = None
     created_before: datetime | None = None
     unread: bool = False
+    is_active: bool = True
+    """False: those that were deleted or erased, and only those."""
 
     def match(self) -> dict[str, Any]:
         """Return the filter as a MongoDB query."""
         fields = ("user_id", "type", "category", "status", "entity_id", "external_id")
-        match: dict[str, Any] = {"client_id": self.client_id, "is_active": True}
+        match: dict[str, Any] = {"client_id": self.client_id, "is_active": self.is_active}
         match |= {name: value for name in fields if (value := getattr(self, name)) is not None}
         channel, status = self.channel, self.delivery_status
         if self.unread:

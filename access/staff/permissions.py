@@ -19,6 +19,7 @@ OPERATOR_PERMISSIONS = frozenset(
         "notifications.retry_notification",
         "notifications.cancel_notification",
         "notifications.reschedule_notification",
+        "notifications.restore_notification",
         "notifications.reveal_addresses",
         "notifications.replay_webhooklog",
         "notifications.pause_provider",

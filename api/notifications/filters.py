@@ -50,7 +50,7 @@ def parse_list_request(
     Raises ApiError: 400 for an unknown or repeated parameter, or an invalid cursor; 422 for an
     invalid value.
     """
-    known = {*TEXT_FILTERS, *CHOICES, *TIME_FILTERS, *paging.PARAMETER_NAMES, "unread"}
+    known = {*TEXT_FILTERS, *CHOICES, *TIME_FILTERS, *paging.PARAMETER_NAMES, "unread", "is_active"}
     reject_unknown(query, allowed=known - fixed.keys())
     problems = ProblemCollector()
     values: dict[str, Any] = {name: query[name] for name in TEXT_FILTERS if name in query}
@@ -62,6 +62,7 @@ def parse_list_request(
     }
     values |= {name: parse_time(name, query, problems) for name in TIME_FILTERS if name in query}
     values["unread"] = parse_bool("unread", query, problems)
+    values["is_active"] = "is_active" not in query or parse_bool("is_active", query, problems)
     limit = paging.parse_limit(query, problems)
     if problems.problems:
         raise validation_failed(problems.problems)
@@ -88,6 +89,11 @@ def list_parameters(*, without: Sequence[str] = ()) -> list[OpenApiParameter]:
             "unread",
             bool,
             description="true: only those sent on at least one channel and not read.",
+        ),
+        OpenApiParameter(
+            "is_active",
+            bool,
+            description="false: only deleted ones; otherwise only the others.",
         ),
         *paging.PARAMETERS,
     ]

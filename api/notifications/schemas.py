@@ -110,9 +110,10 @@ class NotificationView(msgspec.Struct, kw_only=True, frozen=True):
     is_read: bool
     read_at: datetime | None = None
     is_archived: bool = False
-    """Archived by the recipient; ``is_active`` is false only if it was deleted."""
+    """Archived by the recipient; ``is_active`` is false only if it was deleted or erased."""
     archived_at: datetime | None = None
     is_active: bool = True
+    deleted_at: datetime | None = None
     content_removed_at: datetime | None = None
     """When retention removed its content and addresses."""
     broadcast_id: str | None = None
@@ -185,7 +186,7 @@ def notification_view(document: Document, *, adjusted: bool = False) -> Notifica
         is_delivered=document["status"] == NotificationStatus.DELIVERED,
         is_failed=document["status"] == NotificationStatus.FAILED,
         is_pending=any(d.status is DeliveryStatus.PENDING for d in deliveries),
-        can_retry=bool(failed) and not is_content_removed(document),
+        can_retry=bool(failed) and document["is_active"] and not is_content_removed(document),
         successful_channels=succeeded,
         failed_channels=failed,
     )

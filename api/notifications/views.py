@@ -1,4 +1,4 @@
-"""Notifications: create, list, get, preview, attempts, read, cancel, retry, resend, reschedule."""
+"""Notifications: create, list, get, delete, preview, attempts, read, cancel, retry, resend."""
 
 from collections.abc import Callable
 from functools import partial
@@ -28,6 +28,7 @@ from ..http.problems import (
     ALREADY_NOTIFIED,
     CONTENT_REMOVED,
     INVALID_STATE,
+    NOT_FOUND,
     SENSITIVE_DATA_DESTROYED,
     UNKNOWN_PARAMETER,
     validation_failed,
@@ -102,6 +103,32 @@ def list_notifications(request: Any) -> Response:
 def get_notification(request: Any, notification_id: str) -> Response:
     """Get a notification."""
     return Response(notification_view(notification_or_404(request, notification_id)))
+
+
+@operation(
+    scope=WRITE,
+    response=None,
+    status=204,
+    problems=(UNKNOWN_PARAMETER,),
+    parameters=(NOTIFICATION_ID,),
+    test_mode=SafeWrite.OWN,
+)
+def delete_notification(request: Any, notification_id: str) -> Response:
+    """Delete a notification and cancel its pending deliveries; idempotent.
+
+    It leaves lists and the inbox; `GET` shows it with `is_active` false. Its record stays until its
+    retention ends, and still prevents a second notification for the same entity.
+    """
+    reject_unknown(request.query_params, allowed=())
+    try:
+        actions.delete(
+            notification_id=object_id_or_404(notification_id),
+            client_id=request.user.id,
+            now=utc_now(),
+        )
+    except LookupError:
+        raise NOT_FOUND.error() from None
+    return Response(status=204)
 
 
 @operation(

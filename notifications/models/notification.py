@@ -177,9 +177,12 @@ class Notification(models.Model):
     unread_at = optional_datetime()
     """When it was marked as unread; missing otherwise, and after the next read."""
     is_archived = models.BooleanField(default=False)
-    """Archived by its owner. Independent of is_active, which is False once deleted."""
+    """Archived by its owner. Independent of is_active."""
     archived_at = optional_datetime()
     is_active = models.BooleanField(default=True)
+    """False once deleted or erased: only the console still shows it."""
+    deleted_at = optional_datetime()
+    """When its client deleted it; missing otherwise, and after it was restored."""
     erased_at = optional_datetime()
     """When content and recipient were erased with the recipient."""
     content_removed_at = optional_datetime()
@@ -204,6 +207,7 @@ class Notification(models.Model):
             ("resend_several", "Can send several again at once"),
             ("cancel_notification", "Can cancel what is pending"),
             ("reschedule_notification", "Can send at another time, or now"),
+            ("restore_notification", "Can restore what a client deleted"),
             ("view_addresses", "Can see unmasked addresses"),
             ("reveal_addresses", "Can have one masked address shown, on record"),
         )
@@ -231,7 +235,11 @@ class Notification(models.Model):
             ),
             MongoIndex("idempotency_key", name="ntf_idempotency_key", sparse=True),
             MongoIndex("delivery.provider_message_id", name="ntf_provider_message", sparse=True),
-            MongoIndex("is_active", name="ntf_inactive", partial={"is_active": False}),
+            MongoIndex(
+                *("is_active", "-created_at", "-_id"),
+                name="ntf_inactive",
+                partial={"is_active": False},
+            ),
             MongoIndex("priority", "due_at", "_id", name="ntf_due", partial=OPEN_WORK),
             MongoIndex(
                 *("priority", "client_id", "delivery.channel", "delivery.next_attempt_at"),

@@ -63,8 +63,10 @@ from .leases import (
 from .receipts import DeliveryReceipt, apply_receipt
 from .recovery import UnknownOutcome, expire_leases, resolve_unknown, unknown_outcomes
 from .removal import (
+    DELETION_REASON,
     Erasable,
     Removed,
+    delete,
     erasable,
     erasable_at,
     erase,
@@ -73,6 +75,7 @@ from .removal import (
     purge,
     purged_at,
     remove_content,
+    restore,
     set_purge_dates,
 )
 
@@ -94,3 +97,4 @@ __all__ += ["DeliveryReceipt", "apply_receipt"]
 __all__ += ["UnknownOutcome", "expire_leases", "resolve_unknown", "unknown_outcomes"]
 __all__ += ["Erasable", "Removed", "erasable", "erasable_at", "erase", "is_content_removed"]
 __all__ += ["match_ended_before", "purge", "purged_at", "remove_content", "set_purge_dates"]
+__all__ += ["DELETION_REASON", "delete", "restore"]

@@ -70,3 +70,15 @@ def test_reading_flows_work_without_an_in_app_channel(
     assert app.post(f"{HISTORY}/read-all").json() == {"updated": 2}
     assert listed(unread="true") == []
     assert len(listed()) == 3
+
+
+def test_soft_delete_works_without_an_in_app_channel(
+    app: App, channel: str, listed: Callable[..., list[str]]
+) -> None:
+    first, second = (send(app, channel, number) for number in range(2))
+    assert app.delete(f"/notifications/{first}").status_code == 204
+    assert listed() == listed(unread="true") == [second]
+    assert listed(is_active="false") == [first]
+    assert app.get(f"/notifications/{first}").json()["is_active"] is False
+    assert app.post(f"{HISTORY}/read-all").json() == {"updated": 1}
+    assert app.get(f"/notifications/{first}").json()["is_read"] is False

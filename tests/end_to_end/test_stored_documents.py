@@ -95,6 +95,14 @@ def test_every_notification_is_marked_read_and_unread(app: App) -> None:
             assert (marked["is_read"], marked["read_at"] is not None) == (is_read, is_read)
 
 
+def test_every_notification_is_deleted(app: App) -> None:
+    for document in collection("notifications").find():
+        assert app.delete(f"/notifications/{document['_id']}").status_code == 204
+    assert app.get("/notifications").json()["results"] == []
+    assert app.get("/notifications", is_active="false").json()["results"]
+    assert S.PENDING not in statuses()
+
+
 def test_api_answers_every_notification_and_its_attempts(app: App) -> None:
     ids = [str(document["_id"]) for document in collection("notifications").find()]
     listed = app.get("/notifications", limit=100).json()["results"]

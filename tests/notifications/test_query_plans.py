@@ -116,6 +116,8 @@ FILTERS: list[dict[str, Any]] = [
     {"user_id": "user-7", "unread": True, "channel": "in_app"},
     {"user_id": "user-7", "created_before": NOON + timedelta(hours=1)},
     {"user_id": "user-7", "type": "order_shipped"},
+    {"is_active": False},
+    {"is_active": False, "user_id": "user-7"},
 ]
 
 

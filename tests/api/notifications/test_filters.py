@@ -61,6 +61,8 @@ def test_default_list_has_twenty_of_the_client() -> None:
         ("entity_id=order-1&external_id=x", {"entity_id": "order-1", "external_id": "x"}),
         ("unread=true", {"unread": True}),
         ("unread=false", {"unread": False}),
+        ("is_active=true", {"is_active": True}),
+        ("is_active=false", {"is_active": False}),
         (
             "created_after=2026-11-21T12:00:00.123Z&created_before=2026-11-21T14:00:00.123%2B01:00",
             {"created_after": NOON, "created_before": NOON.replace(hour=13)},
@@ -109,6 +111,7 @@ def test_filter_fixed_by_the_path_is_no_parameter() -> None:
         ("unread=1", ("/unread", "wrong_type")),
         ("unread=TRUE", ("/unread", "wrong_type")),
         ("unread=", ("/unread", "wrong_type")),
+        ("is_active=0", ("/is_active", "wrong_type")),
         ("user_id=a%00b", ("/user_id", "invalid")),
         (f"user_id={'x' * 513}", ("/user_id", "invalid")),
     ],

@@ -78,6 +78,7 @@ SAMPLES: dict[tuple[str, str], IsolationRequest] = {
     ("stats", "GET"): _nothing("/notifications/stats", results=[]),
     ("preview", "POST"): _nothing("/notifications/preview", request()),
     ("notification", "GET"): _own(ONE),
+    ("notification", "DELETE"): _own("/notifications/{deleted}"),
     ("attempts", "GET"): _own(f"{ONE}/attempts"),
     ("read", "POST"): _own(f"{ONE}/read"),
     ("unread", "POST"): _own(f"{ONE}/unread"),

@@ -102,7 +102,8 @@ REQUIRED = (
         "is_active",
         "ntf_inactive",
         why=(
-            "Nearly all are active, which no index helps to find: this one holds only deleted ones."
+            "Nearly all are active, which no index helps to find: this one holds only deleted "
+            "ones, newest first."
         ),
     ),
     RequiredIndex(NTF, "expiry", "expires_at", "ntf_expires"),
