@@ -9,6 +9,7 @@ from bson import ObjectId
 from msgspec import Meta
 
 from domain.states import (
+    DELIVERED_STATUSES,
     SUCCEEDED,
     AttemptStatus,
     Category,
@@ -106,6 +107,7 @@ class NotificationView(msgspec.Struct, kw_only=True, frozen=True):
     """The requested local time doesn't exist: scheduled_at is the first instant after it."""
     expires_at: datetime | None = None
     error: str | None = None
+    """The latest error of a channel that hasn't succeeded since."""
     error_history: list[ErrorHistoryView] = []
     is_read: bool
     read_at: datetime | None = None
@@ -127,6 +129,9 @@ class NotificationView(msgspec.Struct, kw_only=True, frozen=True):
     is_test: bool = False
     """Created with a test key: sent to the sandbox."""
     is_delivered: Annotated[bool, Meta(examples=[True])]
+    """Sent on at least one channel, and no channel is open."""
+    is_confirmed: Annotated[bool, Meta(examples=[True])]
+    """Every channel confirmed delivery: `status` is `delivered`."""
     is_failed: bool
     is_pending: bool
     can_retry: bool
@@ -183,7 +188,8 @@ def notification_view(document: Document, *, adjusted: bool = False) -> Notifica
         resent_from=_hex(document.get("resent_from")),
         resent_as=[str(one) for one in document["resent_as"]],
         adjusted=adjusted,
-        is_delivered=document["status"] == NotificationStatus.DELIVERED,
+        is_delivered=document["status"] in DELIVERED_STATUSES,
+        is_confirmed=document["status"] == NotificationStatus.DELIVERED,
         is_failed=document["status"] == NotificationStatus.FAILED,
         is_pending=any(d.status is DeliveryStatus.PENDING for d in deliveries),
         can_retry=bool(failed) and document["is_active"] and not is_content_removed(document),

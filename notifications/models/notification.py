@@ -166,6 +166,7 @@ class Notification(models.Model):
     """When MongoDB deletes the document."""
 
     error = optional_text(500)
+    """The latest error of a channel that has not succeeded since; missing without one."""
     error_history = EmbeddedModelArrayField(ErrorRecord, default=list, blank=True)
     inbox_at = optional_datetime()
     """Since when it is in the inbox: delivered in-app."""

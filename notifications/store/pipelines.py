@@ -146,9 +146,24 @@ def derived_fields(now: datetime) -> dict[str, Expression]:
         "inbox_at": {"$ifNull": [_inbox_since(), "$$REMOVE"]},
         "read_at": {"$ifNull": [first_read, "$$REMOVE"]},
         "is_read": {"$and": [was_read, stays_read]},
-        "error": {"$ifNull": [{"$last": "$error_history.error"}, "$$REMOVE"]},
+        "error": {"$ifNull": [_unresolved_error(), "$$REMOVE"]},
         **_secret_fields(now),
     }
+
+
+def _unresolved_error() -> Expression:
+    """Return the latest error of a channel that has not succeeded since; null without one."""
+    succeeded = {
+        "$filter": {
+            "input": "$delivery",
+            "as": "d",
+            "cond": {"$in": ["$$d.status", sorted(s.value for s in SUCCEEDED)]},
+        }
+    }
+    is_unresolved = {"$not": [{"$in": ["$$e.channel", "$$done.channel"]}]}
+    unresolved = {"$filter": {"input": "$error_history", "as": "e", "cond": is_unresolved}}
+    latest = {"$let": {"vars": {"last": {"$last": unresolved}}, "in": "$$last.error"}}
+    return {"$let": {"vars": {"done": succeeded}, "in": latest}}
 
 
 def _callback_marks(now: datetime) -> dict[str, Expression]:

@@ -9,7 +9,14 @@ from typing import Any
 import pytest
 from bson import ObjectId
 
-from domain.states import OPEN, Channel, DeliveryStatus, NotificationStatus, overall_status
+from domain.states import (
+    OPEN,
+    SUCCEEDED,
+    Channel,
+    DeliveryStatus,
+    NotificationStatus,
+    overall_status,
+)
 from notifications.store.pipelines import (
     Computed,
     claimed_with,
@@ -138,6 +145,11 @@ def test_derived_fields_equal_the_python_functions(round_: int) -> None:
     batch = random_batch(Random(round_))
     for before in batch[::3]:
         before["unread_at"] = NOON
+    for number, before in enumerate(batch):
+        before["error_history"] = [
+            {"channel": channel.value, "error": f"{channel}"}
+            for channel in list(Channel)[number % 5 :]
+        ]
     for before in batch[::2]:
         before["marked_read_at"] = NOON
     for before, document in zip(batch, after(batch, [{"$set": derived_fields(NOON)}]), strict=True):
@@ -152,6 +164,9 @@ def test_derived_fields_equal_the_python_functions(round_: int) -> None:
         was_read = "marked_read_at" in before or any(d["status"] == S.READ for d in deliveries)
         assert document["is_read"] is (was_read and stays_read)
         assert document.get("inbox_at") == inbox_at_by_python(deliveries)
+        done = {d["channel"] for d in deliveries if d["status"] in SUCCEEDED}
+        errors = [e["error"] for e in before["error_history"] if e["channel"] not in done]
+        assert document.get("error") == (errors[-1] if errors else None)
         assert ("due_at" in document) is any(d["status"] in OPEN for d in deliveries)
         assert None not in document.values(), "partial indexes rely on a missing field"
 
