@@ -43,6 +43,7 @@ class Filter:
     delivery_status: str | None = None
     entity_id: str | None = None
     external_id: str | None = None
+    source: str | None = None
     created_after: datetime | None = None
     created_before: datetime | None = None
     unread: bool = False
@@ -51,7 +52,7 @@ class Filter:
 
     def match(self) -> dict[str, Any]:
         """Return the filter as a MongoDB query."""
-        fields = ("user_id", "type", "category", "status", "entity_id", "external_id")
+        fields = ("user_id", "type", "category", "status", "entity_id", "external_id", "source")
         match: dict[str, Any] = {"client_id": self.client_id, "is_active": self.is_active}
         match |= {name: value for name in fields if (value := getattr(self, name)) is not None}
         channel, status = self.channel, self.delivery_status

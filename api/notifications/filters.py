@@ -25,7 +25,7 @@ CHOICES: Mapping[str, type[StrEnum]] = {
     "status": NotificationStatus,
     "delivery_status": DeliveryStatus,
 }
-TEXT_FILTERS = ("user_id", "type", "entity_id", "external_id")
+TEXT_FILTERS = ("user_id", "type", "entity_id", "external_id", "source")
 TIME_FILTERS = ("created_after", "created_before")
 TIME_PARAMETERS = [
     OpenApiParameter(name, {"type": "string", "format": "date-time"}) for name in TIME_FILTERS

@@ -99,6 +99,7 @@ class NotificationView(msgspec.Struct, kw_only=True, frozen=True):
     channels: list[Channel]
     entity_id: str | None = None
     external_id: Annotated[str | None, Meta(examples=["o-1001"])] = None
+    source: Annotated[str | None, Meta(examples=["shop"])] = None
     content: ContentView
     data: Annotated[dict[str, Any], Meta(examples=[EXAMPLE_DATA])]
     delivery: list[DeliveryView]

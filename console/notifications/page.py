@@ -127,6 +127,7 @@ def _facts(document: Document) -> list[tuple[str, str]]:
         ("Priority", document["priority"]),
         ("Entity ID", document.get("entity_id")),
         ("External ID", document.get("external_id")),
+        ("Source", document.get("source")),
         ("Idempotency key", document.get("idempotency_key")),
         ("Request ID", document.get("request_id")),
         ("Trace ID", tracing.trace_id(document.get("traceparent"))),

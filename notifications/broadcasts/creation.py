@@ -78,6 +78,7 @@ def _validate(request: BroadcastRequest, caller: Caller, now: datetime) -> dict[
         type=request.type,
         channels=request.channels,
         priority=Priority.LOW.value if request.priority is None else request.priority,
+        source=request.source,
         content=request.content,
         data=request.data,
         ttl=request.ttl,

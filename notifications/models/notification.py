@@ -15,6 +15,7 @@ from notifyproject.db.fields import choice_field, choices_field, optional_dateti
 from notifyproject.db.indexes import MongoIndex
 
 USER_ID_LENGTH = 128
+SOURCE_LENGTH = 64
 SUBJECT_LENGTH = 255
 FILENAME_LENGTH = 120
 CONTENT_TYPE_LENGTH = 127
@@ -115,6 +116,7 @@ HAS_FAILED = {"failed_at": {"$exists": True}}
 SCHEDULED = {"scheduled_at": {"$exists": True}}
 ENTITY = {"entity_id": {"$exists": True}}
 EXTERNAL = {"external_id": {"$exists": True}}
+SOURCE = {"source": {"$exists": True}}
 EMAIL = {"recipient.email": {"$exists": True}}
 PHONE = {"recipient.phone": {"$exists": True}}
 CALLBACK_DUE = {"callback_due_at": {"$exists": True}}
@@ -129,6 +131,8 @@ class Notification(models.Model):
 
     client_id = ObjectIdField()
     external_id = optional_text(128)
+    source = optional_text(SOURCE_LENGTH)
+    """The part of the client's system that sent it, by the client's own name."""
     idempotency_key = optional_text(255)
     request_id = optional_text(64)
     traceparent = optional_text(55)
@@ -233,6 +237,9 @@ class Notification(models.Model):
             MongoIndex("expires_at", name="ntf_expires", sparse=True),
             MongoIndex(
                 *("external_id", "-created_at", "-_id"), name="ntf_external", partial=EXTERNAL
+            ),
+            MongoIndex(
+                *("client_id", "source", "-created_at", "-_id"), name="ntf_source", partial=SOURCE
             ),
             MongoIndex("idempotency_key", name="ntf_idempotency_key", sparse=True),
             MongoIndex("delivery.provider_message_id", name="ntf_provider_message", sparse=True),

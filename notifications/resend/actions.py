@@ -245,6 +245,7 @@ def _copy(
         purge_at=retention.purge_at(Category(document["category"]), send_at=now),
         entity_id=document.get("entity_id"),
         external_id=document.get("external_id"),
+        source=document.get("source"),
         traceparent=tracing.traceparent(),
         is_test=document.get("is_test", False),
         resent_from=document["_id"],

@@ -82,6 +82,7 @@ class NewNotification:
     purge_at: datetime | None = None
     entity_id: str | None = None
     external_id: str | None = None
+    source: str | None = None
     idempotency_key: str | None = None
     request_id: str | None = None
     traceparent: str | None = None

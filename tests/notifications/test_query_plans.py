@@ -53,6 +53,7 @@ def _new(number: int) -> store.NewNotification:
         priority=list(Priority)[number % 4],
         entity_id=f"entity-{number % 400}" if number % 5 == 0 else None,
         external_id=f"external-{number}",
+        source="rare" if number % 500 == 0 else None,
         send_at=created_at + timedelta(days=number % 6 == 0),
         created_at=created_at,
         resent_from=ObjectId(),
@@ -133,6 +134,7 @@ def test_page_is_read_by_an_index(fields: dict[str, Any]) -> None:
     [
         {"entity_id": "entity-5"},
         {"external_id": "external-777"},
+        {"client_id": SMALL_CLIENT, "source": "rare"},
         {"status": "partially_delivered"},
         {"status": "processing"},
         {"type": "marketing"},

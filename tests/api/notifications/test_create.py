@@ -24,6 +24,21 @@ def statuses(answer: Any) -> dict[str, str]:
     return {d["channel"]: d["status"] for d in answer.json()["delivery"]}
 
 
+def test_source_is_returned_and_kept_by_a_resend(app: App) -> None:
+    accepted = app.notify(source="shop / checkout").json()
+    assert accepted["source"] == "shop / checkout"
+    again = app.post(f"/notifications/{accepted['id']}/resend").json()
+    assert again["source"] == "shop / checkout"
+    assert app.notify().json()["source"] is None
+
+
+@pytest.mark.parametrize("source", ["", "x" * 65, "a\x00b", 5, ["shop"]])
+def test_invalid_source_is_refused(app: App, source: Any) -> None:
+    answer = app.notify(source=source)
+    assert (answer.status_code, list(pointers(answer))) == (422, ["/source"])
+    assert app.notify(source="x" * 64).status_code == 202
+
+
 @pytest.mark.parametrize("email", ["a@b.c\r\nBcc: x@example.com", "Ada <ada@example.com>", ""])
 def test_invalid_email_is_refused(app: App, email: str) -> None:
     answer = app.notify(recipient={"email": email})

@@ -83,6 +83,8 @@ def test_new_notifications_do_not_shift_pages(app: App) -> None:
         ({"channel": "email", "delivery_status": "delivered"}, 0),
         ({"entity_id": "order-1"}, 1),
         ({"external_id": "e-1"}, 1),
+        ({"source": "shop"}, 1),
+        ({"source": "sho"}, 0),
         ({"user_id": "ada", "unread": "true"}, 1),
         ({"created_after": "2020-01-01T00:00:00Z"}, 3),
         ({"created_before": "2020-01-01T00:00:00Z"}, 0),
@@ -91,7 +93,9 @@ def test_new_notifications_do_not_shift_pages(app: App) -> None:
 )
 def test_filters_narrow_the_list(app: App, filters: dict[str, str], count: int) -> None:
     factories.settled(DeliveryStatus.FAILED, client_id=app.id, entity_id="order-1")
-    factories.accepted(client_id=app.id, channels=(Channel.IN_APP,), external_id="e-1")
+    factories.accepted(
+        client_id=app.id, channels=(Channel.IN_APP,), external_id="e-1", source="shop"
+    )
     factories.accepted(client_id=app.id, user_id="eve", type="mfa_code")
     assert len(ids(app.get("/notifications", **filters))) == count
 

@@ -184,6 +184,7 @@ OTHER_INDEXES: Mapping[str, str] = {
     "ntf_email": "search by email address",
     "ntf_phone": "search by phone number",
     "ntf_external": "external ID",
+    "ntf_source": "a client's notifications of one source, newest first",
     "ntf_provider_message": "provider message ID",
     "ntf_failed": "failures, newest first",
     "ntf_lane": "due deliveries of a client, channel, and priority, oldest first",
