@@ -218,7 +218,10 @@ class Notification(models.Model):
         )
         # What each is for: docs/reference/indexes.md. Every write pays for each.
         indexes = (
-            MongoIndex("user_id", "-created_at", "-_id", name="ntf_user_feed"),
+            MongoIndex(
+                *("user_id", "-created_at", "-_id", "client_id", "is_active", "is_read"),
+                name="ntf_user_feed",
+            ),
             MongoIndex("type", "-created_at", "-_id", name="ntf_type_created"),
             MongoIndex("category", "-created_at", "-_id", name="ntf_category_created"),
             MongoIndex("status", "-created_at", "-_id", name="ntf_status_created"),

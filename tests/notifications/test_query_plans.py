@@ -167,6 +167,20 @@ def test_read_all_reads_the_recipients_history_alone() -> None:
     assert_efficient(read)
 
 
+def test_unread_of_a_recipient_who_read_nearly_all_reads_no_others() -> None:
+    user = {"user_id": "user-8"}
+    ids = [one["_id"] for one in collection("notifications").find(user, {"_id": 1})]
+    mark = {"$set": {"is_read": True}}
+    collection("notifications").update_many({"_id": {"$in": ids[:-3]}}, mark)
+    try:
+        found, read = page(**user, unread=True)
+    finally:
+        collection("notifications").update_many({"_id": {"$in": ids}}, {"$set": {"is_read": False}})
+    assert len(ids) > 100
+    assert sum(plan.examined for plan in read) <= 3
+    assert len(found.documents) <= 3
+
+
 def test_list_of_a_small_client_reads_no_others() -> None:
     found, read = page(client_id=SMALL_CLIENT)
     assert len(found.documents) == PAGE

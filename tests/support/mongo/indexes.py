@@ -41,7 +41,10 @@ REQUIRED = (
         "one user's by status",
         "user_id status",
         "ntf_user_feed",
-        why="A user has few notifications: the status is compared in the feed's index.",
+        why=(
+            "A user has few notifications: the status is compared in the feed's result, and the "
+            "client, `is_active`, and `is_read` in its index."
+        ),
     ),
     RequiredIndex(
         NTF,
