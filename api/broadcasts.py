@@ -62,6 +62,7 @@ class BroadcastView(msgspec.Struct, kw_only=True, frozen=True):
         ContentRequest, Meta(examples=[{"subject": "Spring", "body": "It is spring."}])
     ]
     data: Annotated[dict[str, Any], Meta(examples=[{}])]
+    source: Annotated[str | None, Meta(examples=["newsletter"])] = None
     ttl: int | None = None
     accepted: Annotated[int, Meta(description="Notifications created.", examples=[12_000])]
     skipped: Annotated[
@@ -120,6 +121,7 @@ def broadcast_view(
         channels=request.channels,
         content=request.content,
         data=request.data,
+        source=request.source,
         ttl=request.ttl,
         audience_size=document.get("audience_size"),
         skipped=_reason_views(document["skipped"]),

@@ -11,7 +11,7 @@ from domain.errors import FailureCode
 from domain.states import Channel, DeliveryStatus, Priority
 from domain.time import InvalidTimeError, QuietHours, zone_names
 from notifications.catalog import types
-from notifications.store import ClaimedDelivery, NotSent
+from notifications.store import DELETION_REASON, ClaimedDelivery, NotSent
 from recipients import queries as recipients
 from recipients.queries import RecipientSnapshot
 
@@ -45,6 +45,8 @@ def check_eligibility(
 
 
 def _check_obsolete(claimed: ClaimedDelivery, now: datetime) -> NotSent | None:
+    if claimed.is_deleted:
+        return NotSent(claimed, S.CANCELLED, FailureCode.CANCELLED, DELETION_REASON)
     if claimed.expires_at is not None and now >= claimed.expires_at:
         return NotSent(claimed, S.EXPIRED, FailureCode.EXPIRED, "Expired before sending.")
     if (first := claimed.fallback_for) and claimed.channel_statuses.get(first) in REACHED:

@@ -111,6 +111,14 @@ class BroadcastStatus(StrEnum):
     """It ended before its audience was read; its failure has the reason."""
 
 
+DELIVERED_STATUSES = frozenset(
+    {
+        NotificationStatus.SENT,
+        NotificationStatus.DELIVERED,
+        NotificationStatus.PARTIALLY_DELIVERED,
+    }
+)
+"""Overall statuses of a notification that was sent on at least one channel, with none open."""
 S = DeliveryStatus
 OPEN = frozenset({S.PENDING, S.SENDING, S.UNKNOWN})
 SUCCEEDED = frozenset({S.SENT, S.DELIVERED, S.READ})

@@ -21,6 +21,7 @@ OPERATOR_PERMISSIONS = frozenset(
         "notifications.retry_notification",
         "notifications.cancel_notification",
         "notifications.reschedule_notification",
+        "notifications.restore_notification",
         "notifications.reveal_addresses",
         "notifications.replay_webhooklog",
         "notifications.pause_provider",

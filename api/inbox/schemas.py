@@ -18,7 +18,7 @@ from ..http.paging import PageView
 
 
 class InboxItem(msgspec.Struct, kw_only=True, frozen=True):
-    """A notification in the inbox. Texts are plain text: escape them in HTML."""
+    """A notification of the recipient. Texts are plain text: escape them in HTML."""
 
     id: NotificationId
     type: TypeSlug
@@ -29,6 +29,7 @@ class InboxItem(msgspec.Struct, kw_only=True, frozen=True):
     deep_link: str | None = None
     payload: dict[str, Any] | None = None
     delivered_at: datetime
+    """When it arrived in the inbox or, without the in-app channel, was sent."""
     is_read: bool
     read_at: datetime | None = None
     is_archived: bool
@@ -65,7 +66,7 @@ def inbox_item(document: Document, *, now: datetime) -> InboxItem:
         image_url=content.image_url,
         deep_link=content.deep_link,
         payload=None if content.payload is None else dict(content.payload),
-        delivered_at=document["inbox_at"],
+        delivered_at=document.get("inbox_at") or document["sent_at"],
         is_read=document["is_read"],
         read_at=document.get("read_at"),
         is_archived=document["is_archived"],

@@ -25,7 +25,7 @@ CHOICES: Mapping[str, type[StrEnum]] = {
     "status": NotificationStatus,
     "delivery_status": DeliveryStatus,
 }
-TEXT_FILTERS = ("user_id", "type", "entity_id", "external_id")
+TEXT_FILTERS = ("user_id", "type", "entity_id", "external_id", "source")
 TIME_FILTERS = ("created_after", "created_before")
 TIME_PARAMETERS = [
     OpenApiParameter(name, {"type": "string", "format": "date-time"}) for name in TIME_FILTERS
@@ -46,7 +46,7 @@ def parse_list_request(
     query: QueryDict, *, client_id: ObjectId, fixed: Mapping[str, Any]
 ) -> ListRequest:
     """Return the checked list request with the ``fixed`` filters of the path; ApiError 400, 422."""
-    known = {*TEXT_FILTERS, *CHOICES, *TIME_FILTERS, *paging.PARAMETER_NAMES, "unread"}
+    known = {*TEXT_FILTERS, *CHOICES, *TIME_FILTERS, *paging.PARAMETER_NAMES, "unread", "is_active"}
     reject_unknown(query, allowed=known - fixed.keys())
     problems = ProblemCollector()
     values: dict[str, Any] = {name: query[name] for name in TEXT_FILTERS if name in query}
@@ -58,11 +58,7 @@ def parse_list_request(
     }
     values |= {name: parse_time(name, query, problems) for name in TIME_FILTERS if name in query}
     values["unread"] = parse_bool("unread", query, problems)
-    # Unread means delivered in-app and not read, which these filters may contradict.
-    implied = {"channel": Channel.IN_APP.value, "delivery_status": DeliveryStatus.DELIVERED.value}
-    if values["unread"] and any(values.get(name) not in (None, v) for name, v in implied.items()):
-        reason = "Unread means delivered in-app; remove the other filters."
-        problems.add("/unread", "conflict", reason)
+    values["is_active"] = "is_active" not in query or parse_bool("is_active", query, problems)
     limit = paging.parse_limit(query, problems)
     if problems.problems:
         raise validation_failed(problems.problems)
@@ -88,7 +84,12 @@ def list_parameters(*, without: Sequence[str] = ()) -> list[OpenApiParameter]:
         OpenApiParameter(
             "unread",
             bool,
-            description="Delivered in-app and not read; no other channel or delivery_status.",
+            description="true: only those sent on at least one channel and not read.",
+        ),
+        OpenApiParameter(
+            "is_active",
+            bool,
+            description="false: only deleted ones; otherwise only the others.",
         ),
         *paging.PARAMETERS,
     ]

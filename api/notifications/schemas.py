@@ -9,6 +9,7 @@ from bson import ObjectId
 from msgspec import Meta
 
 from domain.states import (
+    DELIVERED_STATUSES,
     SUCCEEDED,
     AttemptStatus,
     Category,
@@ -101,6 +102,7 @@ class NotificationView(msgspec.Struct, kw_only=True, frozen=True):
     channels: list[Channel]
     entity_id: str | None = None
     external_id: Annotated[str | None, Meta(examples=["o-1001"])] = None
+    source: Annotated[str | None, Meta(examples=["shop"])] = None
     content: ContentView
     data: Annotated[dict[str, Any], Meta(examples=[EXAMPLE_DATA])]
     delivery: list[DeliveryView]
@@ -108,12 +110,14 @@ class NotificationView(msgspec.Struct, kw_only=True, frozen=True):
     adjusted: bool = False  # The local time doesn't exist: the first instant after it is used
     expires_at: datetime | None = None
     error: str | None = None
+    """The latest error of a channel that hasn't succeeded since."""
     error_history: list[ErrorHistoryView] = []
     is_read: bool
     read_at: datetime | None = None
-    is_archived: bool = False  # By the recipient; ``is_active`` is false only if it was deleted
+    is_archived: bool = False  # By the recipient; ``is_active`` is false only if deleted or erased
     archived_at: datetime | None = None
     is_active: bool = True
+    deleted_at: datetime | None = None
     content_removed_at: datetime | None = None
     broadcast_id: str | None = None
     resent_from: str | None = None
@@ -125,6 +129,9 @@ class NotificationView(msgspec.Struct, kw_only=True, frozen=True):
     request_id: str | None = None
     is_test: bool = False  # Created with a test key: sent to the sandbox
     is_delivered: Annotated[bool, Meta(examples=[True])]
+    """Sent on at least one channel, and no channel is open."""
+    is_confirmed: Annotated[bool, Meta(examples=[True])]
+    """Every channel confirmed delivery: `status` is `delivered`."""
     is_failed: bool
     is_pending: bool
     can_retry: bool
@@ -195,10 +202,11 @@ def notification_view(
         resent_from=_hex(document.get("resent_from")),
         resent_as=[str(one) for one in document["resent_as"]],
         adjusted=adjusted,
-        is_delivered=document["status"] == NotificationStatus.DELIVERED,
+        is_delivered=document["status"] in DELIVERED_STATUSES,
+        is_confirmed=document["status"] == NotificationStatus.DELIVERED,
         is_failed=document["status"] == NotificationStatus.FAILED,
         is_pending=any(d.status is DeliveryStatus.PENDING for d in deliveries),
-        can_retry=bool(failed) and not is_content_removed(document),
+        can_retry=bool(failed) and document["is_active"] and not is_content_removed(document),
         successful_channels=succeeded,
         failed_channels=failed,
     )

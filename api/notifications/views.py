@@ -1,4 +1,4 @@
-"""Notifications: create, list, read, preview, attempts, cancel, retry, resend, reschedule."""
+"""Notifications: create, list, get, delete, preview, attempts, read, cancel, retry, resend."""
 
 from collections.abc import Callable
 from functools import partial
@@ -12,6 +12,7 @@ from domain import time
 from domain.states import Channel
 from domain.time import utc_now
 from notifications import queries
+from notifications.inbox import actions as inbox_actions
 from notifications.intake import acceptance as intake_acceptance
 from notifications.intake import preview
 from notifications.intake.requests import Caller, NotificationRequest
@@ -27,6 +28,7 @@ from ..http.problems import (
     ALREADY_NOTIFIED,
     CONTENT_REMOVED,
     INVALID_STATE,
+    NOT_FOUND,
     SENSITIVE_DATA_DESTROYED,
     UNKNOWN_PARAMETER,
     validation_failed,
@@ -111,6 +113,32 @@ def get_notification(request: Any, notification_id: str) -> Response:
 
 
 @operation(
+    scope=WRITE,
+    response=None,
+    status=204,
+    problems=(UNKNOWN_PARAMETER,),
+    parameters=(NOTIFICATION_ID,),
+    test_mode=SafeWrite.OWN,
+)
+def delete_notification(request: Any, notification_id: str) -> Response:
+    """Delete a notification and cancel its pending deliveries; idempotent.
+
+    It leaves lists and the inbox; `GET` shows it with `is_active` false. Its record stays until its
+    retention ends, and still prevents a second notification for the same entity.
+    """
+    reject_unknown(request.query_params, allowed=())
+    try:
+        actions.delete(
+            notification_id=object_id_or_404(notification_id),
+            client_id=request.user.id,
+            now=utc_now(),
+        )
+    except LookupError:
+        raise NOT_FOUND.error() from None
+    return Response(status=204)
+
+
+@operation(
     scope=READ, response=AttemptList, problems=(UNKNOWN_PARAMETER,), parameters=(NOTIFICATION_ID,)
 )
 def list_attempts(request: Any, notification_id: str) -> Response:
@@ -133,6 +161,40 @@ def list_page(request: Any, fixed: dict[str, Any]) -> Response:
     )
     results = [view_for(request, document) for document in page.documents]
     return Response(NotificationList(results=results, **filters.cursors(page)))
+
+
+_mark_operation = operation(
+    scope=WRITE,
+    response=NotificationView,
+    problems=(UNKNOWN_PARAMETER,),
+    parameters=(NOTIFICATION_ID,),
+    test_mode=SafeWrite.OWN,
+)
+
+
+@_mark_operation
+def read_notification(request: Any, notification_id: str) -> Response:
+    """Mark a notification as read, whatever its channels; idempotent.
+
+    Its in-app delivery becomes `read` as well.
+    """
+    return _mark(inbox_actions.mark_read_by_client, request, notification_id)
+
+
+@_mark_operation
+def unread_notification(request: Any, notification_id: str) -> Response:
+    """Mark a notification as unread; deliveries keep their status. Idempotent."""
+    return _mark(inbox_actions.mark_unread_by_client, request, notification_id)
+
+
+def _mark(action: inbox_actions.MarkAction, request: Any, notification_id: str) -> Response:
+    reject_unknown(request.query_params, allowed=())
+    marked = action(
+        client_id=request.user.id,
+        notification_id=object_id_or_404(notification_id),
+        now=utc_now(),
+    )
+    return Response(notification_view(marked))
 
 
 @_channels_operation(scope=WRITE, problems=(INVALID_STATE,), test_mode=SafeWrite.OWN)

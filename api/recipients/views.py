@@ -176,6 +176,6 @@ def list_recipient_notifications(request: Any, user_id: str) -> Response:
 
 @operation(scope=WRITE, response=UpdatedView, parameters=(USER_ID,), test_mode=SafeWrite.OWN)
 def read_all_recipient_notifications(request: Any, user_id: str) -> Response:
-    """Mark all in-app notifications of a recipient as read."""
+    """Mark all notifications that were sent to a recipient, on any channel, as read."""
     count = inbox_actions.mark_all_read(inbox=Inbox(request.user.id, user_id), now=utc_now())
     return Response(UpdatedView(updated=count))

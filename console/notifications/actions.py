@@ -119,6 +119,8 @@ RESCHEDULE = StaffAction(
     is_for_unattempted=True,
 )
 STAFF_ACTIONS = (RETRY, RESEND, SEND_NOW, RESCHEDULE, CANCEL)
+RESTORE = "notifications.restore_notification"
+"""The permission to undo a client's deletion."""
 
 
 def selected_action(action: StaffAction, permission: str) -> Callable[..., Any]:

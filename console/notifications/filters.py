@@ -77,6 +77,11 @@ AttemptsFilter = choice_filter(
         status=S.FAILED.value, attempt_count={"$gt": 3} if value == "more" else int(value)
     ),
 )
+DeletedFilter = choice_filter(
+    "deleted",
+    (("no", "Not deleted"), ("yes", "Deleted or erased")),
+    condition=lambda value: {"is_active": value == "no"},
+)
 CreatedFilter = time_filter("created", "created_at")
 FailedFilter = time_filter("failed", "failed_at")
 

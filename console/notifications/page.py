@@ -22,7 +22,7 @@ from ..widgets import columns, names, panels
 from ..widgets.actions import not_found, parse_id, record_change, render_page
 from ..widgets.links import NOTIFICATION, NOTIFICATIONS, RECIPIENT
 from . import presentation
-from .actions import RESEND, STAFF_ACTIONS, StaffAction
+from .actions import RESEND, RESTORE, STAFF_ACTIONS, StaffAction
 from .summary import summarize
 
 TIMES = (
@@ -32,8 +32,9 @@ TIMES = (
     ("Sent", "sent_at"),
     ("Read", "read_at"),
     ("Failed", "failed_at"),
+    ("Deleted by its client", "deleted_at"),
     ("Content removed", "content_removed_at"),
-    ("Deleted on", "purge_at"),
+    ("Purged on", "purge_at"),
 )
 
 
@@ -70,6 +71,8 @@ def _context(request: HttpRequest, document: Document, *, unmasked: bool) -> dic
         "type_name": type_name,
         "status": status,
         "color": color,
+        "deleted_chip": columns.deleted_chip() if document.get("deleted_at") else "",
+        "may_restore": _is_restorable(document) and request.user.has_perm(RESTORE),
         "test_chip": columns.test_chip() if document.get("is_test") else "",
         "headline": summarize(document, now=now),
         "actions": _available_actions(request, document, now),
@@ -94,6 +97,8 @@ def _context(request: HttpRequest, document: Document, *, unmasked: bool) -> dic
 def _available_actions(
     request: HttpRequest, document: Document, now: datetime
 ) -> list[StaffAction]:
+    if not document["is_active"]:
+        return []
     is_removed = is_content_removed(document)
     return [
         action
@@ -102,6 +107,10 @@ def _available_actions(
         and not (is_removed and action.shows_resend_risk)
         and (action is RESEND or any(action.applies_to(d, now=now) for d in document["delivery"]))
     ]
+
+
+def _is_restorable(document: Document) -> bool:
+    return document.get("deleted_at") is not None and document.get("erased_at") is None
 
 
 def _facts(document: Document) -> list[tuple[str, str]]:
@@ -114,6 +123,7 @@ def _facts(document: Document) -> list[tuple[str, str]]:
         ("Priority", document["priority"]),
         ("Entity ID", document.get("entity_id")),
         ("External ID", document.get("external_id")),
+        ("Source", document.get("source")),
         ("Idempotency key", document.get("idempotency_key")),
         ("Request ID", document.get("request_id")),
         ("Trace ID", tracing.trace_id(document.get("traceparent"))),

@@ -91,6 +91,11 @@ def test_chip() -> SafeString:
     return chip("Test", "warning", title="Test mode: sent to the sandbox only.")
 
 
+def deleted_chip() -> SafeString:
+    """Return the chip of what a client deleted."""
+    return chip("Deleted", "calm", title="Deleted by its client: in no list or inbox.")
+
+
 def channel_icons(deliveries: Iterable[Any], *, now: datetime) -> SafeString:
     """Return an icon for each delivery: the channel, in the color of its state."""
     icons = []

@@ -75,6 +75,7 @@ def _validated_document(request: BroadcastRequest, caller: Caller, now: datetime
         type=request.type,
         channels=request.channels,
         priority=Priority.LOW.value if request.priority is None else request.priority,
+        source=request.source,
         content=request.content,
         data=request.data,
         ttl=request.ttl,

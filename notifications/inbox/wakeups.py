@@ -21,8 +21,8 @@ VALKEY_CHANNEL = "inbox"
 MAX_INBOXES_PER_MESSAGE = 1_000  # Inboxes in one message: 64 KB
 
 
-def wake_accepted(documents: Iterable[Document]) -> None:
-    """Wake streams for accepted notifications that are already in their inbox."""
+def wake_inboxes_of(documents: Iterable[Document]) -> None:
+    """Wake streams for new or changed notifications, those that are in an inbox."""
     _publish_inboxes([_inbox(document) for document in documents if "inbox_at" in document])
 
 

@@ -78,7 +78,7 @@ def enqueue_accepted(documents: Iterable[Document], *, now: datetime) -> None:
     """Wake workers, open inboxes, and the callback publisher for stored notifications."""
     accepted = list(documents)
     fair_queue.enqueue_wakeups(accepted, now=now)
-    inbox_wakeups.wake_accepted(accepted)
+    inbox_wakeups.wake_inboxes_of(accepted)
     callback_events.enqueue_publisher(now=now)
 
 

@@ -204,6 +204,7 @@ def prepare(
         purge_at=retention.purge_at(type_config.category, send_at=times.send_at),
         entity_id=request.entity_id,
         external_id=request.external_id,
+        source=request.source,
         idempotency_key=caller.idempotency_key,
         request_id=caller.request_id,
         traceparent=caller.traceparent,

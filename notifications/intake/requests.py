@@ -16,11 +16,13 @@ from domain.time import MAX_TTL
 from ..models.notification import (
     CONTENT_TYPE_LENGTH,
     FILENAME_LENGTH,
+    SOURCE_LENGTH,
     SUBJECT_LENGTH,
     USER_ID_LENGTH,
 )
 
 Id128 = Annotated[str, Meta(min_length=1, max_length=128)]
+Source = Annotated[str, Meta(min_length=1, max_length=SOURCE_LENGTH)]
 Timestamp = Annotated[
     str,
     Meta(
@@ -138,6 +140,10 @@ class NotificationRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unkn
     ) = None
     external_id: Annotated[
         Id128 | None, Meta(description="Your own id, for lookups.", examples=["o-1001"])
+    ] = None
+    source: Annotated[
+        Source | None,
+        Meta(description="The part of your system that sends it, for lists.", examples=["shop"]),
     ] = None
     content: ContentRequest = ContentRequest()
     data: Annotated[

@@ -107,6 +107,7 @@ def _collect_facts(
         or (document["_id"], channel.value) in context.ambiguous,
         is_expired=expires_at is not None and expires_at <= now,
         is_erased=document.get("erased_at") is not None,
+        is_deleted=document.get("deleted_at") is not None,
         is_sensitive_data_destroyed=is_secret_expired(document),
         is_content_removed=is_content_removed(document),
         suppression_reason=_suppression_reason(document, channel, recipient, context),

@@ -30,6 +30,8 @@ class DeliveryFacts:
     may_be_delivered: bool = False  # An attempt's outcome is unknown, or a device has it
     is_expired: bool = False
     is_erased: bool = False
+    is_deleted: bool = False
+    """Its client deleted it, and staff didn't restore it."""
     is_sensitive_data_destroyed: bool = False
     is_content_removed: bool = False
     suppression_reason: str | None = None  # What blocks its category, as a sentence
@@ -98,12 +100,20 @@ def assess_risk(facts: DeliveryFacts) -> ResendRisk:
 
 
 def _find_obstacles(facts: DeliveryFacts) -> Iterator[tuple[RiskKind, str]]:
-    if facts.is_erased:
-        yield R.WILL_FAIL_AGAIN, "The recipient was erased, with the content."
-    if facts.is_content_removed:
-        yield R.WILL_FAIL_AGAIN, "Content was removed by retention. Send a new notification."
-    if facts.is_sensitive_data_destroyed:
-        yield R.WILL_FAIL_AGAIN, "Its sensitive data was destroyed. Send a new notification."
+    for is_gone, reason in (
+        (facts.is_erased, "The recipient was erased, with the content."),
+        (facts.is_deleted, "Its client deleted it. Restore it first."),
+        (
+            facts.is_content_removed,
+            "Content was removed by retention. Send a new notification.",
+        ),
+        (
+            facts.is_sensitive_data_destroyed,
+            "Its sensitive data was destroyed. Send a new notification.",
+        ),
+    ):
+        if is_gone:
+            yield R.WILL_FAIL_AGAIN, reason
     if facts.suppression_reason is not None:
         yield R.SUPPRESSED, facts.suppression_reason
     if facts.status in SUCCEEDED:

@@ -33,13 +33,16 @@ from .encrypted_content import (
     secret_in,
 )
 from .inbox import (
+    MATCH_SENT,
     Inbox,
     Marked,
     archive,
     mark_all_read,
     mark_read,
+    mark_read_by_client,
     mark_seen,
     mark_unread,
+    mark_unread_by_client,
     unarchive,
 )
 from .leases import (
@@ -56,8 +59,10 @@ from .leases import (
 from .receipts import DeliveryReceipt, apply_receipt
 from .recovery import UnknownOutcome, expire_leases, resolve_unknown, unknown_outcomes
 from .removal import (
+    DELETION_REASON,
     Erasable,
     Removed,
+    delete,
     erasable,
     erasable_at,
     erase,
@@ -66,6 +71,7 @@ from .removal import (
     purge,
     purged_at,
     remove_content,
+    restore,
     set_purge_dates,
 )
 
@@ -78,7 +84,8 @@ __all__ += ["AttemptReference", "ClaimedDelivery", "Document", "NewDelivery", "N
 __all__ += ["NewNotification", "ProviderAnswer", "Settlement", "TargetAttempt", "content_of"]
 __all__ += ["recipient_of"]
 __all__ += ["decrypt", "is_secret_expired", "is_shown_in_inbox", "purge_secrets", "secret_in"]
-__all__ += ["Inbox", "Marked", "archive", "mark_all_read", "mark_read", "mark_seen", "mark_unread"]
+__all__ += ["MATCH_SENT", "Inbox", "Marked", "archive", "mark_all_read", "mark_read"]
+__all__ += ["mark_read_by_client", "mark_seen", "mark_unread", "mark_unread_by_client"]
 __all__ += ["unarchive"]
 __all__ += ["LEASE", "NOT_ATTEMPTED", "claim", "poison_candidates", "release", "settle_not_sent"]
 __all__ += ["return_unsent", "settle", "start"]
@@ -86,3 +93,4 @@ __all__ += ["DeliveryReceipt", "apply_receipt"]
 __all__ += ["UnknownOutcome", "expire_leases", "resolve_unknown", "unknown_outcomes"]
 __all__ += ["Erasable", "Removed", "erasable", "erasable_at", "erase", "is_content_removed"]
 __all__ += ["match_ended_before", "purge", "purged_at", "remove_content", "set_purge_dates"]
+__all__ += ["DELETION_REASON", "delete", "restore"]

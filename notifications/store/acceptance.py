@@ -124,6 +124,7 @@ def _document(new: NewNotification, now: datetime) -> dict[str, Any]:
         "_id": new.id,
         "client_id": new.client_id,
         "external_id": new.external_id,
+        "source": new.source,
         "idempotency_key": new.idempotency_key,
         "request_id": new.request_id,
         "traceparent": new.traceparent,

@@ -81,6 +81,7 @@ class NewNotification:
     purge_at: datetime | None = None
     entity_id: str | None = None
     external_id: str | None = None
+    source: str | None = None
     idempotency_key: str | None = None
     request_id: str | None = None
     traceparent: str | None = None
@@ -118,6 +119,8 @@ class ClaimedDelivery:
     purge_at: datetime | None
     request_id: str | None
     traceparent: str | None = None
+    is_deleted: bool = False
+    """Deleted by its client while an attempt was in progress."""
     is_test: bool = False
     """Sent to the sandbox; its result says nothing about an address, device, or provider."""
     ambiguous_targets: tuple[str, ...] = ()
@@ -247,6 +250,7 @@ def claimed_from(document: Document, token: str) -> ClaimedDelivery:
         purge_at=document.get("purge_at"),
         request_id=document.get("request_id"),
         traceparent=document.get("traceparent"),
+        is_deleted="deleted_at" in document,
         is_test=document.get("is_test", False),
         ambiguous_targets=tuple(delivery.get("doubtful_targets") or ()),
         ambiguous_provider=delivery.get("doubtful_provider"),

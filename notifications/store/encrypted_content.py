@@ -74,7 +74,8 @@ def encrypted_fields(
 
 def is_shown_in_inbox(document: Document, *, now: datetime) -> bool:
     """Return whether the inbox still shows the sensitive content of a notification."""
-    return now < _inbox_end(document["inbox_at"], document.get("expires_at"))
+    inbox_at = document.get("inbox_at")
+    return inbox_at is not None and now < _inbox_end(inbox_at, document.get("expires_at"))
 
 
 def purge_secrets(*, now: datetime) -> int:

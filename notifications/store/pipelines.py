@@ -123,9 +123,13 @@ def _each_delivery(condition: Expression, changes: Expression) -> Expression:
 
 
 def derived_fields(now: datetime) -> dict[str, Expression]:
-    """Return the top-level fields that derive from the deliveries and from ``unread_at``."""
+    """Return the top-level fields that derive from the deliveries and from the marks of readers."""
     stays_read = {"$eq": [{"$ifNull": ["$unread_at", None]}, None]}
-    first_read = {"$cond": [stays_read, {"$min": "$delivery.read_at"}, None]}
+    was_read = {
+        "$or": [{"$in": [S.READ.value, "$delivery.status"]}, {"$gt": ["$marked_read_at", None]}]
+    }
+    read_times = {"$concatArrays": ["$delivery.read_at", ["$marked_read_at"]]}
+    first_read = {"$cond": [stays_read, {"$min": read_times}, None]}
     return {
         **_callback_marks(now),
         "status": overall_status(now),
@@ -134,10 +138,25 @@ def derived_fields(now: datetime) -> dict[str, Expression]:
         "failed_at": {"$ifNull": [{"$max": "$delivery.failed_at"}, "$$REMOVE"]},
         "inbox_at": {"$ifNull": [_inbox_since(), "$$REMOVE"]},
         "read_at": {"$ifNull": [first_read, "$$REMOVE"]},
-        "is_read": {"$and": [{"$in": [S.READ.value, "$delivery.status"]}, stays_read]},
-        "error": {"$ifNull": [{"$last": "$error_history.error"}, "$$REMOVE"]},
+        "is_read": {"$and": [was_read, stays_read]},
+        "error": {"$ifNull": [_unresolved_error(), "$$REMOVE"]},
         **_secret_fields(now),
     }
+
+
+def _unresolved_error() -> Expression:
+    """Return the latest error of a channel that has not succeeded since; null without one."""
+    succeeded = {
+        "$filter": {
+            "input": "$delivery",
+            "as": "d",
+            "cond": {"$in": ["$$d.status", sorted(s.value for s in SUCCEEDED)]},
+        }
+    }
+    is_unresolved = {"$not": [{"$in": ["$$e.channel", "$$done.channel"]}]}
+    unresolved = {"$filter": {"input": "$error_history", "as": "e", "cond": is_unresolved}}
+    latest = {"$let": {"vars": {"last": {"$last": unresolved}}, "in": "$$last.error"}}
+    return {"$let": {"vars": {"done": succeeded}, "in": latest}}
 
 
 def _callback_marks(now: datetime) -> dict[str, Expression]:

@@ -64,6 +64,13 @@ class TestCreate:
         run_all(answer)
         assert read(app, answer)["started_at"] is None
 
+    def test_source_is_passed_on_to_the_notifications(self, app: App) -> None:
+        recipients(2)
+        answer = create(app, source="newsletter")
+        assert answer.json()["source"] == "newsletter"
+        run_all(answer)
+        assert len(app.get("/notifications", source="newsletter").json()["results"]) == 2
+
     def test_repeated_user_ids_count_once(self, app: App) -> None:
         answer = create(app, audience={"user_ids": ["ada", "grace", "ada"]})
         assert answer.json()["audience"] == {"user_ids": True}

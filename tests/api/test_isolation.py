@@ -113,6 +113,7 @@ def _world() -> World:
         "purge_at": factories.NOON + timedelta(days=100),
     }
     in_inbox = factories.accepted(**own)
+    deleted = factories.accepted(**own | {"idempotency_key": "key-of-deleted"})
     push = factories.settled(
         DeliveryStatus.SENT,
         channel=Channel.PUSH,
@@ -138,6 +139,7 @@ def _world() -> World:
         token=adas_token,
         named={
             "notification": str(in_inbox["_id"]),
+            "deleted": str(deleted["_id"]),
             "push": str(push["_id"]),
             "device": device_id("a-token-of-adas"),
             "discarded": device_id("another-token-of-adas"),

@@ -55,6 +55,10 @@ def test_delivery_is_expired_at_and_after_its_expiry(after: timedelta) -> None:
     assert check(now=NOON - MILLISECOND, expires_at=NOON) is None
 
 
+def test_deleted_delivery_is_cancelled() -> None:
+    assert outcome(ended(is_deleted=True)) == (S.CANCELLED, FailureCode.CANCELLED)
+
+
 def test_fourth_claim_is_quarantined() -> None:
     assert [check(claim_count=claims) for claims in (1, 2, 3)] == [None] * 3
     for claims in (4, 5, 100):

@@ -4,13 +4,20 @@ from importlib import import_module
 
 import pytest
 from django.db import connection
+from django.db.migrations.executor import MigrationExecutor
 
 from access.clients import registry
 from access.models import Scope
+from domain.states import DeliveryStatus as S
 from domain.time import utc_now
 from notifyproject.db.collections import collection
+from tests.support.factories import notifications as factories
 
 pytestmark = pytest.mark.usefixtures("db")
+
+
+def migrate(name: str) -> None:
+    MigrationExecutor(connection).migrate([("notifications", name)])
 
 
 def test_clients_that_send_may_go_on_sending_critical_notifications() -> None:
@@ -24,3 +31,13 @@ def test_clients_that_send_may_go_on_sending_critical_notifications() -> None:
     scopes = {one["_id"]: one["scopes"] for one in collection("api_clients").find()}
     assert scopes[sender] == ["notifications:write", "notifications:critical"]
     assert scopes[reader] == ["notifications:read"]
+
+
+def test_resolved_errors_are_removed() -> None:
+    sent, failed = (factories.settled(status) for status in (S.SENT, S.FAILED))
+    notifications = collection("notifications")
+    notifications.update_one({"_id": sent["_id"]}, {"$set": {"error": "It was late."}})
+    migrate("0009_deletion")
+    migrate("0010_resolved_errors")
+    assert "error" not in factories.read(sent["_id"])
+    assert factories.read(failed["_id"])["error"] == failed["error"]

@@ -4,6 +4,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from bson import ObjectId
 
 from domain.content import Content, Recipient
 from domain.errors import FailureCode
@@ -157,6 +158,42 @@ def test_read_and_unread_are_idempotent(app: App, ada: InboxUser) -> None:
     assert ada.counts()[0] == 2
     shown = app.get(f"/notifications{one}").json()
     assert (shown["is_read"], shown["delivery"][0]["status"]) == (False, "read")
+
+
+@pytest.mark.parametrize("channel", [Channel.EMAIL, Channel.PUSH, Channel.WHATSAPP])
+def test_recipient_reads_what_was_sent_on_another_channel(
+    app: App, ada: InboxUser, channel: Channel
+) -> None:
+    document = factories.settled(S.SENT, client_id=app.id, channel=channel)
+    path = f"/{document['_id']}"
+    item = ada.post(f"{path}/read").json()
+    assert (item["is_read"], bool(item["read_at"])) == (True, True)
+    assert item["delivered_at"] == document["sent_at"].isoformat().replace("+00:00", "Z")
+    assert app.get(f"/notifications{path}").json()["is_read"] is True
+    assert ada.post(f"{path}/unread").json()["is_read"] is False
+    assert ada.post("/read-all").json() == {"updated": 1}
+    assert app.get("/notifications", unread="true").json()["results"] == []
+    assert (ada.ids(), ada.counts()) == ([], (0, 0)), "it is not in the inbox"
+    assert ada.post(f"{path}/archive").status_code == 404
+
+
+def test_code_sent_on_another_channel_is_masked(app: App, ada: InboxUser) -> None:
+    both = {"email": "ada@example.com", "phone": "+351912345678"}
+    answer = app.notify(
+        type="mfa_code",
+        user_id="ada",
+        data={"code": "271828"},
+        channels=["email", "whatsapp"],
+        recipient=both,
+    )
+    path = f"/{answer.json()['id']}/read"
+    assert ada.post(path).status_code == 404, "it was not sent yet"
+    now = utc_now()
+    begun = factories.start(factories.claim(ObjectId(answer.json()["id"]), at=now), at=now)
+    store.settle([factories.settlement(begun, S.SENT, at=now)], now=now)
+    item = ada.post(path)
+    assert item.status_code == 200
+    assert "271828" not in item.content.decode()
 
 
 def test_read_all_counts_each_item_once(app: App, ada: InboxUser) -> None:

@@ -23,6 +23,21 @@ def statuses(answer: Any) -> dict[str, str]:
     return {d["channel"]: d["status"] for d in answer.json()["delivery"]}
 
 
+def test_source_is_returned_and_kept_by_a_resend(app: App) -> None:
+    accepted = app.notify(source="shop / checkout").json()
+    assert accepted["source"] == "shop / checkout"
+    again = app.post(f"/notifications/{accepted['id']}/resend").json()
+    assert again["source"] == "shop / checkout"
+    assert app.notify().json()["source"] is None
+
+
+@pytest.mark.parametrize("source", ["", "x" * 65, "a\x00b", 5, ["shop"]])
+def test_invalid_source_is_refused(app: App, source: Any) -> None:
+    answer = app.notify(source=source)
+    assert (answer.status_code, list(pointers(answer))) == (422, ["/source"])
+    assert app.notify(source="x" * 64).status_code == 202
+
+
 def test_all_invalid_recipient_fields_are_reported(app: App) -> None:
     answer = app.notify(recipient={"email": "x", "phone": "y", "timezone": "z"})
     assert set(pointers(answer)) >= {"/recipient/email", "/recipient/phone", "/recipient/timezone"}

@@ -103,9 +103,11 @@ def test_derived_fields_follow_the_deliveries(
 
 
 @pytest.mark.parametrize("status", list(NotificationStatus))
-def test_is_delivered_and_is_failed_follow_the_status(status: NotificationStatus) -> None:
+def test_derived_flags_follow_the_status(status: NotificationStatus) -> None:
     view = shown(status=status.value)
-    assert view["is_delivered"] is (status is NotificationStatus.DELIVERED)
+    was_sent = status in ("sent", "delivered", "partially_delivered")
+    assert view["is_delivered"] is was_sent
+    assert view["is_confirmed"] is (status is NotificationStatus.DELIVERED)
     assert view["is_failed"] is (status is NotificationStatus.FAILED)
 
 

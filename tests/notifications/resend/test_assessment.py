@@ -78,6 +78,12 @@ def test_expired_notification_is_expired() -> None:
     assert kind(document) is RiskKind.EXPIRED
 
 
+def test_deleted_notification_will_fail_again() -> None:
+    document = failed(F.PROVIDER_ERROR)
+    store.delete(notification_id=document["_id"], client_id=document["client_id"], now=NOON)
+    assert kind(document) is RiskKind.WILL_FAIL_AGAIN
+
+
 def test_erased_recipient_will_fail_again() -> None:
     document = failed(F.PROVIDER_ERROR)
     collection("notifications").update_one({"_id": document["_id"]}, {"$set": {"erased_at": NOON}})

@@ -27,6 +27,7 @@ pytestmark = pytest.mark.usefixtures("db")
 EMAIL, PUSH, WHATSAPP, IN_APP = Channel
 S = DeliveryStatus
 LATER = NOON + timedelta(hours=1)
+OTHER_CLIENT = ObjectId("d" * 24)
 
 
 def count() -> int:

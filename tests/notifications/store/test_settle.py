@@ -172,6 +172,23 @@ def test_long_reason_is_truncated() -> None:
     assert [len(text) for text in texts] == [ERROR_LENGTH] * 4
 
 
+@pytest.mark.parametrize("status", [S.SENT, S.DELIVERED], ids=str)
+def test_error_ends_when_its_channel_succeeds(status: DeliveryStatus) -> None:
+    document = accepted(channels=[Channel.EMAIL, Channel.WHATSAPP])
+    later = NOON + timedelta(hours=1)
+    first = start(claim(document["_id"]))
+    store.settle([settlement(first, S.PENDING, next_attempt_at=later)], now=NOON)
+    text = read(document["_id"])["error"]
+    other = start(claim(document["_id"], channel=Channel.WHATSAPP), provider="whatsapp")
+    store.settle([settlement(other, status)], now=NOON)
+    assert read(document["_id"])["error"] == text
+    again = start(claim(document["_id"], at=later), at=later)
+    store.settle([settlement(again, status, at=later)], now=later)
+    after = read(document["_id"])
+    assert "error" not in after
+    assert len(after["error_history"]) == 1
+
+
 def test_error_history_keeps_the_last_errors() -> None:
     document = accepted(max_attempts=100)
     at = NOON

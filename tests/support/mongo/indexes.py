@@ -41,7 +41,10 @@ REQUIRED = (
         "one user's by status",
         "user_id status",
         "ntf_user_feed",
-        why="A user has few notifications: the status is compared in the feed's index.",
+        why=(
+            "A user has few notifications: the status is compared in the feed's result, and the "
+            "client, `is_active`, and `is_read` in its index."
+        ),
     ),
     RequiredIndex(
         NTF,
@@ -102,7 +105,8 @@ REQUIRED = (
         "is_active",
         "ntf_inactive",
         why=(
-            "Nearly all are active, which no index helps to find: this one holds only deleted ones."
+            "Nearly all are active, which no index helps to find: this one holds only deleted "
+            "ones, newest first."
         ),
     ),
     RequiredIndex(NTF, "expiry", "expires_at", "ntf_expires"),
@@ -183,6 +187,7 @@ OTHER_INDEXES: Mapping[str, str] = {
     "ntf_email": "search by email address",
     "ntf_phone": "search by phone number",
     "ntf_external": "external ID",
+    "ntf_source": "a client's notifications of one source, newest first",
     "ntf_provider_message": "provider message ID",
     "ntf_failed": "failures, newest first",
     "ntf_lane": "due deliveries of a client, channel, and priority, oldest first",

@@ -40,7 +40,7 @@ from tests.support.waiting import until
 def arrives(app: App, **fields: Any) -> str:
     """Store a notification and publish its wake-up, as the API does."""
     document = delivered(app, **{"created_at": utc_now(), **fields})
-    inbox_wakeups.wake_accepted([document])
+    inbox_wakeups.wake_inboxes_of([document])
     return str(document["_id"])
 
 
