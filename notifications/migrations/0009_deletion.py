@@ -11,7 +11,7 @@ class Migration(migrations.Migration):
     operations = [
         migrations.AlterModelOptions(
             name='notification',
-            options={'ordering': ('-created_at', '-id'), 'permissions': (('retry_notification', 'Can retry what failed'), ('resend_notification', 'Can send again'), ('resend_several', 'Can send several again at once'), ('cancel_notification', 'Can cancel what is pending'), ('reschedule_notification', 'Can send at another time, or now'), ('restore_notification', 'Can restore what a client deleted'), ('view_addresses', 'Can see unmasked addresses'), ('reveal_addresses', 'Can have one masked address shown, on record'))},
+            options={'ordering': ('-created_at', '-id'), 'permissions': (('retry_notification', 'Can retry failed deliveries'), ('resend_notification', 'Can resend'), ('resend_several', 'Can resend several at once'), ('cancel_notification', 'Can cancel pending deliveries'), ('reschedule_notification', 'Can reschedule, and send now'), ('restore_notification', 'Can restore deleted notifications'), ('view_addresses', 'Can see unmasked addresses'), ('reveal_addresses', 'Can reveal one masked address, with an audit entry'))},
         ),
         # Missing in documents that were written before: nothing is to be rewritten.
         migrations.SeparateDatabaseAndState(

@@ -210,7 +210,7 @@ class Notification(models.Model):
             ("resend_several", "Can resend several at once"),
             ("cancel_notification", "Can cancel pending deliveries"),
             ("reschedule_notification", "Can reschedule, and send now"),
-            ("restore_notification", "Can restore what a client deleted"),
+            ("restore_notification", "Can restore deleted notifications"),
             ("view_addresses", "Can see unmasked addresses"),
             ("reveal_addresses", "Can reveal one masked address, with an audit entry"),
         )

@@ -63,7 +63,7 @@ def test_forbidden_page_says_whom_to_ask(db: None) -> None:
         assert answer.status_code == 403
         text = page(answer)
         assert "Permission denied" in text
-        assert "ask an administrator" in text
+        assert "ask an admin" in text
 
 
 def test_outdated_form_asks_for_a_reload(console: Client) -> None:

@@ -56,7 +56,7 @@ def test_password_is_changed(console: Client) -> None:
 
 def test_role_form_offers_console_permissions_only(console: Client) -> None:
     page = console.get(f"{ROLES}add/").content.decode()
-    assert "Can retry what failed" in page
+    assert "Can retry failed deliveries" in page
     assert "Can add notification type" in page
     for useless in ("Can change notification\n", "Can add heartbeat", "Can delete session"):
         assert useless not in page
