@@ -194,7 +194,7 @@ def _mark(action: inbox_actions.MarkAction, request: Any, notification_id: str) 
         notification_id=object_id_or_404(notification_id),
         now=utc_now(),
     )
-    return Response(notification_view(marked))
+    return Response(view_for(request, marked))
 
 
 @_channels_operation(scope=WRITE, problems=(INVALID_STATE,), test_mode=SafeWrite.OWN)

@@ -134,7 +134,7 @@ def prepare(
     recipient = resolve_recipient(request.recipient, registered, problems)
     if request.user_id is not None and ("\x00" in request.user_id or not request.user_id.strip()):
         problems.add("/user_id", "invalid", "Must not be blank.")
-    for field in ("user_id", "entity_id", "external_id"):
+    for field in ("user_id", "entity_id", "external_id", "source"):
         problems.check_one_line(getattr(request, field), f"/{field}")
     for index, device_id in enumerate(request.recipient.device_ids):
         problems.check_one_line(device_id, f"/recipient/device_ids/{index}")
