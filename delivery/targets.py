@@ -7,7 +7,7 @@ from datetime import datetime
 from devices import preferences as device_preferences
 from devices import queries as devices
 from domain import retry
-from domain.errors import FailureCode
+from domain.errors import NO_DEVICE, FailureCode
 from domain.states import Channel, DeliveryStatus, Priority
 from notifications.catalog import types
 from notifications.store import ClaimedDelivery, Deferred, DeviceHistory, device_histories
@@ -156,10 +156,10 @@ def _defer_without_target(
     if any(device.device_id not in history.excluded for device in found):
         reason = "Muted by device preferences."
         return Deferred(claimed, S.SUPPRESSED, FailureCode.OPTED_OUT, reason)
-    refusals = [history.refused[d.device_id] for d in found if d.device_id in history.refused]
-    if refusals:
-        return Deferred(claimed, S.FAILED, refusals[0].code, refusals[0].reason)
-    return Deferred(claimed, S.FAILED, FailureCode.NO_ADDRESS, "No active device.")
+    # Of refused devices only: a rejected token deactivates its device, which is not found again.
+    if refusal := next(iter(history.refused.values()), None):
+        return Deferred(claimed, S.FAILED, refusal.code, refusal.reason)
+    return Deferred(claimed, S.SUPPRESSED, FailureCode.NO_ADDRESS, NO_DEVICE)
 
 
 def _accepts(device: devices.PushTarget, claimed: ClaimedDelivery) -> bool:

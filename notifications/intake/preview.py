@@ -8,6 +8,7 @@ from typing import Any
 from bson import ObjectId
 
 from access.clients import registry
+from devices import queries as devices
 from domain.states import Channel, DeliveryStatus
 from providers.contract import Message
 
@@ -49,7 +50,12 @@ def preview(request: NotificationRequest, *, caller: Caller, now: datetime) -> P
     """
     snapshot = load_recipients([request], now=now)
     prepared = prepare(
-        request, notification_id=ObjectId(), caller=caller, snapshot=snapshot, now=now
+        request,
+        notification_id=ObjectId(),
+        caller=caller,
+        snapshot=snapshot,
+        now=now,
+        has_device=_has_device(request),
     )
     notification = prepared.notification
     chosen = {delivery.channel: delivery for delivery in notification.deliveries}
@@ -60,6 +66,14 @@ def preview(request: NotificationRequest, *, caller: Caller, now: datetime) -> P
         ),
         is_time_adjusted=prepared.is_time_adjusted,
     )
+
+
+def _has_device(request: NotificationRequest) -> bool:
+    named = request.recipient.device_ids
+    found = devices.find_push_targets(
+        user_ids=[request.user_id] if request.user_id and not named else (), device_ids=named
+    )
+    return bool(found.for_notification(user_id=request.user_id, device_ids=named))
 
 
 def _preview_channel(
