@@ -87,5 +87,6 @@ def _defer_undecryptable(
         until=now + KEY_RETRY_DELAY, state=claimed.retry_state, now=now
     )
     if not isinstance(decision, RetryAt):
-        return Deferred(claimed, S.FAILED, decision.code, reason)
+        # Also if it expires meanwhile: only an operator can restore the key.
+        return Deferred(claimed, S.FAILED, FailureCode.CHANNEL_UNAVAILABLE, reason)
     return Deferred(claimed, S.PENDING, FailureCode.CHANNEL_UNAVAILABLE, reason, decision.at)

@@ -25,6 +25,7 @@ from .targets import SendTarget
 S = DeliveryStatus
 PROVIDER_PAUSED = "Provider paused."
 CIRCUIT_OPEN = "Circuit open."
+EXPIRES_WHILE_HELD = "It expires before the provider is tried again."
 Platforms = Collection[str]
 """Of a push: android, ios, web; of a channel without devices: the empty string."""
 
@@ -230,7 +231,15 @@ def _apply_rate_limit(
 def _defer_until_available(
     claimed: ClaimedDelivery, until: datetime, now: datetime, reason: str
 ) -> Deferred:
-    """Return the deferral until a provider is available, or the failure after the maximum wait."""
+    """Return the deferral until a provider is available, or the failure after the maximum wait.
+
+    A delivery that expires before is held until its expiry: staff may end the wait earlier. With
+    a fallback channel it expires at once, so that the fallback channel has the remaining time.
+    """
     decision = retry.defer_or_give_up(until=until, state=claimed.retry_state, now=now)
-    status, at = (S.FAILED, None) if isinstance(decision, retry.GiveUp) else (S.PENDING, until)
-    return Deferred(claimed, status, FailureCode.CHANNEL_UNAVAILABLE, reason, at)
+    if isinstance(decision, retry.GiveUp) and decision.code is not FailureCode.EXPIRED:
+        return Deferred(claimed, S.FAILED, decision.code, reason)
+    if isinstance(decision, retry.GiveUp) and claimed.fallback_channels:
+        return Deferred(claimed, S.EXPIRED, decision.code, f"{reason} {EXPIRES_WHILE_HELD}")
+    at = until if claimed.expires_at is None else min(until, claimed.expires_at)
+    return Deferred(claimed, S.PENDING, FailureCode.CHANNEL_UNAVAILABLE, reason, at)

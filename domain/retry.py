@@ -155,11 +155,12 @@ def _decide_after_outage(
 def defer_or_give_up(*, until: datetime, state: RetryState, now: datetime) -> RetryAt | GiveUp:
     """Hold an unattempted delivery until ``until``, or give it up.
 
-    It fails after an outage of MAX_OUTAGE, or if it would expire while held.
+    It fails after an outage of MAX_OUTAGE, so that an operator sees it. If it would expire while
+    held, the code is EXPIRED: nothing failed.
     """
-    if now - state.first_due_at >= MAX_OUTAGE or _is_expired_at(until, state):
+    if now - state.first_due_at >= MAX_OUTAGE:
         return GiveUp(FailureCode.CHANNEL_UNAVAILABLE)
-    return RetryAt(until)
+    return GiveUp(FailureCode.EXPIRED) if _is_expired_at(until, state) else RetryAt(until)
 
 
 def _is_expired_at(at: datetime, state: RetryState) -> bool:
