@@ -1,6 +1,6 @@
 """Notifications in the API: structures, and the functions that build them."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Annotated, Any
 
@@ -22,7 +22,8 @@ from notifications.catalog.types import MASK
 from notifications.content import redaction
 from notifications.intake.preview import ChannelPreview, Preview
 from notifications.intake.requests import Timestamp
-from notifications.store import Document, is_content_removed
+from notifications.resend.retries import retry_choices
+from notifications.store import Document
 
 from ..http.fields import EXAMPLE_DATA, EXAMPLE_TIME, NotificationId, TypeSlug, UserId, view_of
 from ..http.paging import PageView
@@ -129,6 +130,8 @@ class NotificationView(msgspec.Struct, kw_only=True, frozen=True):
     is_failed: bool
     is_pending: bool
     can_retry: bool
+    """`POST …/retry` would send on at least one channel: one that failed, or waits for another
+    try, before the expiry, and whose address isn't suppressed."""
     successful_channels: list[Channel]
     failed_channels: Annotated[list[Channel], Meta(examples=[[]])]
 
@@ -164,7 +167,24 @@ class AttemptList(msgspec.Struct, kw_only=True, frozen=True):
     previous: str | None = None
 
 
-def notification_view(document: Document, *, adjusted: bool = False) -> NotificationView:
+def notification_views(
+    documents: Sequence[Document], *, adjusted: bool = False, now: datetime
+) -> list[NotificationView]:
+    """Return stored notifications as the API shows them.
+
+    ``can_retry`` takes two reads for all of them if a channel has failed or waits for another try,
+    and none otherwise. Raises PyMongoError.
+    """
+    choices = retry_choices(documents, now=now)
+    return [
+        notification_view(one, can_retry=bool(choices[one["_id"]].channels), adjusted=adjusted)
+        for one in documents
+    ]
+
+
+def notification_view(
+    document: Document, *, can_retry: bool = False, adjusted: bool = False
+) -> NotificationView:
     """Return a stored notification as the API shows it."""
     deliveries = [view_of(DeliveryView, delivery) for delivery in document["delivery"]]
     succeeded = [d.channel for d in deliveries if d.status in SUCCEEDED]
@@ -185,7 +205,7 @@ def notification_view(document: Document, *, adjusted: bool = False) -> Notifica
         is_delivered=document["status"] == NotificationStatus.DELIVERED,
         is_failed=document["status"] == NotificationStatus.FAILED,
         is_pending=any(d.status is DeliveryStatus.PENDING for d in deliveries),
-        can_retry=bool(failed) and not is_content_removed(document),
+        can_retry=can_retry,
         successful_channels=succeeded,
         failed_channels=failed,
     )

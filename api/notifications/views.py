@@ -27,6 +27,7 @@ from ..http.problems import (
     ALREADY_NOTIFIED,
     CONTENT_REMOVED,
     INVALID_STATE,
+    RECIPIENT_SUPPRESSED,
     SENSITIVE_DATA_DESTROYED,
     UNKNOWN_PARAMETER,
     validation_failed,
@@ -43,7 +44,7 @@ from .schemas import (
     PreviewView,
     RescheduleRequest,
     attempt_view,
-    notification_view,
+    notification_views,
     preview_view,
 )
 
@@ -87,7 +88,9 @@ def create_notification(request: Any) -> Response:
     )
     acceptance = intake_acceptance.accept(body, caller=caller, now=utc_now())
     tracing.annotate({"notify.notification.id": str(acceptance.document["_id"])})
-    view = notification_view(acceptance.document, adjusted=acceptance.is_time_adjusted)
+    (view,) = notification_views(
+        [acceptance.document], adjusted=acceptance.is_time_adjusted, now=utc_now()
+    )
     return idempotency.created(request, view, new_id=view.id, is_replayed=acceptance.is_replayed)
 
 
@@ -100,7 +103,7 @@ def list_notifications(request: Any) -> Response:
 @operation(scope=READ, response=NotificationView, parameters=(NOTIFICATION_ID,))
 def get_notification(request: Any, notification_id: str) -> Response:
     """Get a notification."""
-    return Response(notification_view(notification_or_404(request, notification_id)))
+    return _shown(notification_or_404(request, notification_id))
 
 
 @operation(
@@ -125,7 +128,7 @@ def list_page(request: Any, fixed: dict[str, Any]) -> Response:
         after=list_request.after,
         before=list_request.before,
     )
-    results = [notification_view(document) for document in page.documents]
+    results = notification_views(page.documents, now=utc_now())
     return Response(NotificationList(results=results, **filters.cursors(page)))
 
 
@@ -139,13 +142,22 @@ def cancel_notification(request: Any, notification_id: str) -> Response:
         reason="Cancelled by the client.",
         now=utc_now(),
     )
-    return Response(notification_view(cancelled))
+    return _shown(cancelled)
 
 
-@_channels_operation(scope=WRITE, status=202, problems=REPEAT_PROBLEMS, test_mode=SafeWrite.OWN)
+@_channels_operation(
+    scope=WRITE,
+    status=202,
+    problems=(*REPEAT_PROBLEMS, RECIPIENT_SUPPRESSED),
+    test_mode=SafeWrite.OWN,
+)
 def retry_notification(request: Any, notification_id: str) -> Response:
     """Retry the failed deliveries of a notification.
 
+    Their retries are granted anew. A delivery that waits for another try is sent now.
+    `can_retry` of the notification says in advance whether a retry is possible.
+
+    409 `recipient_suppressed`: the address bounced or is suppressed, or the recipient opted out.
     409 `sensitive_data_destroyed`: its sensitive data, such as a code, is destroyed when all
     deliveries have ended. 409 `content_removed`: retention removed its content.
     """
@@ -190,7 +202,7 @@ def reschedule_notification(request: Any, notification_id: str) -> Response:
         )
     except time.InvalidTimeError as error:
         raise validation_failed([FieldProblem("/scheduled_at", error.code, str(error))]) from None
-    return Response(notification_view(rescheduled))
+    return _shown(rescheduled)
 
 
 def _send_again(action: Callable[..., Document], request: Any, notification_id: str) -> Response:
@@ -198,7 +210,12 @@ def _send_again(action: Callable[..., Document], request: Any, notification_id: 
     again = action(
         notification_id=document["_id"], channels=_requested_channels(request), now=utc_now()
     )
-    return Response(notification_view(again), status=202)
+    return _shown(again, status=202)
+
+
+def _shown(document: Document, *, status: int = 200) -> Response:
+    (view,) = notification_views([document], now=utc_now())
+    return Response(view, status=status)
 
 
 def _requested_channels(request: Any) -> list[Channel] | None:

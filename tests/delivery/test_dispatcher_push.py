@@ -386,7 +386,7 @@ def test_reopened_push_goes_to_the_ambiguous_device_too(fcm: ScriptedProvider) -
     registration.remove(device_id=tablet)
     deliver(one, at=RETRY)
     later = RETRY + HOUR
-    store.reopen(notification_id=one, channels=[Channel.PUSH], extra_attempts=1, now=later)
+    store.reopen(notification_id=one, channels=[Channel.PUSH], now=later)
     assert recipients_at(fcm, one, later) == ["phone"]
     assert delivery_status(one) == ("sent", None)
 

@@ -306,7 +306,7 @@ def test_reopened_delivery_goes_to_any_provider(mail: Mail) -> None:
     second.always(refused)
     deliver(one, at=LATER)
     assert delivery_status(one) == ("failed", "rejected")
-    store.reopen(notification_id=one, channels=[Channel.EMAIL], extra_attempts=1, now=LATER)
+    store.reopen(notification_id=one, channels=[Channel.EMAIL], now=LATER)
     deliver(one, at=LATER)
     assert (history(one)[-1], len(first.seen)) == (("sendgrid", "sent"), 1)
 

@@ -254,7 +254,7 @@ def test_reopened_push_goes_to_failed_devices_too() -> None:
     one = push()
     attempt(one, S.FAILED, NOON, {phone: "refused"})
     later, ids = NOON + HOUR, one.notification_id
-    store.reopen(notification_id=ids, channels=[PUSH], extra_attempts=1, now=later)
+    store.reopen(notification_id=ids, channels=[PUSH], now=later)
     assert target_ids(factories.claim(ids, at=later, channel=PUSH), now=later) == [phone]
 
 
