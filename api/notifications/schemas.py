@@ -20,8 +20,10 @@ from domain.states import (
 from notifications.catalog import types
 from notifications.catalog.types import MASK
 from notifications.content import redaction
+from notifications.intake.acceptance import Acceptance
 from notifications.intake.preview import ChannelPreview, Preview
 from notifications.intake.requests import Timestamp
+from notifications.intake.warnings import WINDOW_CLOSED, AcceptanceWarning
 from notifications.resend.retries import retry_choices
 from notifications.store import Document
 
@@ -136,6 +138,22 @@ class NotificationView(msgspec.Struct, kw_only=True, frozen=True):
     failed_channels: Annotated[list[Channel], Meta(examples=[[]])]
 
 
+class WarningView(msgspec.Struct, kw_only=True, frozen=True):
+    """A channel that is about to fail, although the request is valid."""
+
+    channel: Annotated[Channel, Meta(examples=["whatsapp"])]
+    code: Annotated[str, Meta(examples=["window_closed"])]
+    """The failure code that the delivery would end with."""
+    detail: Annotated[str, Meta(examples=[WINDOW_CLOSED])]
+
+
+class AcceptedNotificationView(NotificationView, kw_only=True, frozen=True):
+    """A notification as it was accepted."""
+
+    warnings: Annotated[list[WarningView], Meta(examples=[[]])] = []
+    """What can already be seen to fail."""
+
+
 class AttemptView(msgspec.Struct, kw_only=True, frozen=True):
     """One attempt to send a message by a provider."""
 
@@ -211,6 +229,23 @@ def notification_view(
     )
 
 
+def accepted_view(acceptance: Acceptance, *, now: datetime) -> AcceptedNotificationView:
+    """Return an accepted notification as the API shows it. Raises PyMongoError."""
+    (view,) = notification_views(
+        [acceptance.document], adjusted=acceptance.is_time_adjusted, now=now
+    )
+    return AcceptedNotificationView(
+        **msgspec.structs.asdict(view),
+        warnings=_warning_views(acceptance.warnings),
+    )
+
+
+def _warning_views(found: Sequence[AcceptanceWarning]) -> list[WarningView]:
+    return [
+        WarningView(channel=one.channel, code=one.code.value, detail=one.detail) for one in found
+    ]
+
+
 def attempt_view(document: Document) -> AttemptView:
     """Return a stored attempt as the API shows it."""
     return view_of(
@@ -268,6 +303,8 @@ class PreviewView(msgspec.Struct, kw_only=True, frozen=True):
     expires_at: datetime | None = None
     channels: list[ChannelPreviewView]
     """All channels, in a fixed order."""
+    warnings: Annotated[list[WarningView], Meta(examples=[[]])] = []
+    """What can already be seen to fail."""
 
 
 def preview_view(preview: Preview) -> PreviewView:
@@ -284,6 +321,7 @@ def preview_view(preview: Preview) -> PreviewView:
         adjusted=preview.is_time_adjusted,
         expires_at=notification.expires_at,
         channels=[_channel_view(one) for one in preview.channels],
+        warnings=_warning_views(preview.warnings),
     )
 
 

@@ -37,12 +37,14 @@ from ..openapi.operations import operation
 from . import filters
 from .filters import list_parameters
 from .schemas import (
+    AcceptedNotificationView,
     AttemptList,
     ChannelsRequest,
     NotificationList,
     NotificationView,
     PreviewView,
     RescheduleRequest,
+    accepted_view,
     attempt_view,
     notification_views,
     preview_view,
@@ -69,7 +71,7 @@ def notification_or_404(request: Any, notification_id: str) -> Document:
 @operation(
     scope=WRITE,
     request=NotificationRequest,
-    response=NotificationView,
+    response=AcceptedNotificationView,
     status=202,
     problems=(ALREADY_NOTIFIED,),
     parameters=(idempotency.parameter(required=False),),
@@ -88,9 +90,7 @@ def create_notification(request: Any) -> Response:
     )
     acceptance = intake_acceptance.accept(body, caller=caller, now=utc_now())
     tracing.annotate({"notify.notification.id": str(acceptance.document["_id"])})
-    (view,) = notification_views(
-        [acceptance.document], adjusted=acceptance.is_time_adjusted, now=utc_now()
-    )
+    view = accepted_view(acceptance, now=utc_now())
     return idempotency.created(request, view, new_id=view.id, is_replayed=acceptance.is_replayed)
 
 

@@ -18,6 +18,7 @@ from . import idempotency
 from .preparation import load_recipients, prepare
 from .requests import AlreadyNotifiedError, Caller, KeyReusedError, NotificationRequest
 from .times import is_adjusted
+from .warnings import AcceptanceWarning, find_warnings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,6 +30,8 @@ class Acceptance:
     """The idempotency key was already used for this notification."""
     is_time_adjusted: bool
     """The local time does not exist; the first instant after it is used."""
+    warnings: tuple[AcceptanceWarning, ...] = ()
+    """What can already be seen to fail."""
 
 
 def accept(request: NotificationRequest, *, caller: Caller, now: datetime) -> Acceptance:
@@ -50,6 +53,7 @@ def accept(request: NotificationRequest, *, caller: Caller, now: datetime) -> Ac
         if previous is None:
             raise
         return previous
+    warnings = find_warnings(prepared.notification, now=now)
     if caller.idempotency_key is not None:
         existing = idempotency.reserve(
             {"notification_ids": [prepared.notification.id]},
@@ -64,6 +68,7 @@ def accept(request: NotificationRequest, *, caller: Caller, now: datetime) -> Ac
                     document=document,
                     is_replayed=True,
                     is_time_adjusted=prepared.is_time_adjusted,
+                    warnings=warnings,
                 )
             prepared = replace(prepared, notification=replace(prepared.notification, id=first_id))
     crash_points.reach(Boundary.KEY_RESERVED)
@@ -78,6 +83,7 @@ def accept(request: NotificationRequest, *, caller: Caller, now: datetime) -> Ac
         document=result.document,
         is_replayed=result.repeated,
         is_time_adjusted=prepared.is_time_adjusted,
+        warnings=warnings,
     )
 
 

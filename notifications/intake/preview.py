@@ -18,6 +18,7 @@ from ..store import NewDelivery, NewNotification
 from . import acceptance as intake_acceptance
 from .preparation import load_recipients, prepare
 from .requests import Caller, ContentRequest, NotificationRecipientRequest, NotificationRequest
+from .warnings import AcceptanceWarning, find_warnings
 
 CHANNEL_NOT_CHOSEN = "Not one of this notification's channels."
 
@@ -41,6 +42,7 @@ class Preview:
     notification: NewNotification
     channels: tuple[ChannelPreview, ...]
     is_time_adjusted: bool
+    warnings: tuple[AcceptanceWarning, ...]
 
 
 def preview(request: NotificationRequest, *, caller: Caller, now: datetime) -> Preview:
@@ -65,6 +67,7 @@ def preview(request: NotificationRequest, *, caller: Caller, now: datetime) -> P
             _preview_channel(channel, notification, chosen.get(channel)) for channel in Channel
         ),
         is_time_adjusted=prepared.is_time_adjusted,
+        warnings=find_warnings(notification, now=now),
     )
 
 
