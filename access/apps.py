@@ -2,6 +2,7 @@
 
 from django.apps import AppConfig
 from django.core import checks
+from django.db.models.signals import post_migrate
 
 
 class AccessConfig(AppConfig):
@@ -12,8 +13,10 @@ class AccessConfig(AppConfig):
     default_auto_field = "django_mongodb_backend.fields.ObjectIdAutoField"
 
     def ready(self) -> None:
-        """Register the system checks."""
+        """Register the system checks, and the renaming of stored permissions."""
         from .checks import check_inbox_signing_key, check_second_factor
+        from .staff.permissions import rename_stored_permissions
 
         checks.register(check_inbox_signing_key, checks.Tags.security)
         checks.register(check_second_factor, checks.Tags.security, deploy=True)
+        post_migrate.connect(rename_stored_permissions)

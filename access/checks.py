@@ -22,9 +22,9 @@ def check_inbox_signing_key(**_: Any) -> list[checks.CheckMessage]:
 
 
 def check_second_factor(**_: Any) -> list[checks.CheckMessage]:
-    """Warn if a stolen password alone opens the console."""
+    """Report an error if a stolen password alone opens the console."""
     if settings.ADMIN_REQUIRE_OTP:
         return []
     text = "ADMIN_REQUIRE_OTP is off: staff sign in with a password alone."
     hint = "Turn it on. Staff then set up an authenticator app at their next sign-in."
-    return [checks.Warning(text, hint=hint, id="access.W001")]
+    return [checks.Error(text, hint=hint, id="access.E003")]

@@ -24,6 +24,8 @@ class Scope(StrEnum):
     NOTIFICATIONS_READ = "notifications:read"
     NOTIFICATIONS_WRITE = "notifications:write"
     NOTIFICATIONS_RESEND = "notifications:resend"
+    NOTIFICATIONS_CRITICAL = "notifications:critical"
+    RECIPIENTS_READ = "recipients:read"
     RECIPIENTS_WRITE = "recipients:write"
     DEVICES_WRITE = "devices:write"
     INBOX_ISSUE = "inbox:issue"
@@ -79,7 +81,6 @@ class LoginFailures(models.Model):
     """A keyed hash of the account or address."""
     count = models.IntegerField()
     expires_at = models.DateTimeField()
-    """The end of the counting window; MongoDB then deletes the document."""
 
     class Meta:
         db_table = "login_failures"
@@ -101,7 +102,6 @@ class SecondFactor(models.Model):
     """SHA-256 hashes of the unused codes."""
     tries = models.IntegerField(null=True, blank=True)
     tries_until = optional_datetime()
-    """The end of the window in which ``tries`` counts."""
 
     class Meta:
         db_table = "second_factors"

@@ -139,10 +139,7 @@ def read_summed(
     metrics: Sequence[str],
     by: Sequence[str],
 ) -> list[MetricValue]:
-    """Return values as :func:`read` does, summed over all dimensions but ``by``.
-
-    MongoDB sums them: a day of many types has thousands of values, and a page needs hundreds.
-    """
+    """Return values as :func:`read` does, summed by MongoDB over all dimensions but ``by``."""
     wanted = _match(interval, since, until) | {"metric_name": {"$in": list(metrics)}}
     key = {"at": "$timestamp", "metric": "$metric_name"}
     values = []
@@ -222,24 +219,15 @@ def _document(interval: Interval, metric_value: MetricValue, now: datetime) -> d
 
 
 class Metric(StrEnum):
-    """Metrics of deliveries. An interval counts each delivery by its last attempt."""
+    """Metrics of deliveries, each counted by its last attempt: docs/reference/metrics.md."""
 
     ACCEPTED = "accepted"
-    """Accepted deliveries. By channel, type."""
     TRIED = "tried"
-    """Attempts. By channel, type, provider, status."""
     SENT = "sent"
-    """Accepted by the provider in the last attempt. By channel, type, provider."""
     DELIVERED = "delivered"
-    """Those of SENT with a delivery receipt."""
     READ = "read"
-    """Those of SENT with a read receipt."""
     FAILED = "failed"
-    """Final failures. By channel, type, provider, code."""
     RETRIED = "retried"
     UNKNOWN = "unknown"
     WITHHELD = "withheld"
-    """Expired, cancelled, or suppressed deliveries. By channel, type, status."""
     LATENCY = "latency"
-    """Seconds from due (accepted, unless scheduled) to accepted by the provider. By channel,
-    type, provider; with a histogram."""

@@ -15,9 +15,7 @@ class AnalyticsEvent(models.Model):
     id = models.CharField(primary_key=True, db_column="_id", max_length=80)
     """``<notification>.<channel>.<event>``: makes writes idempotent."""
     event_type = models.CharField(max_length=64)
-    """delivery.sent, delivery.delivered, delivery.read, delivery.failed."""
     entity_id = optional_text(128)
-    """The notification's id."""
     user_id = optional_text(128)
     data = models.JSONField(default=dict, blank=True)
     """Channel, type, provider, and failure code. No address and no content."""
@@ -53,13 +51,10 @@ class MetricsAggregate(models.Model):
     """The dimensions as text: ``channel=email,type=alert``."""
     dimensions = models.JSONField(default=dict, blank=True)
     value = models.FloatField()
-    """A number of deliveries or attempts."""
     seconds = models.FloatField(null=True, blank=True)
-    """Of a latency: the sum."""
     histogram = ArrayField(models.IntegerField(), null=True, blank=True)
     """Of a latency: the count per bucket of :data:`analytics.metrics.BOUNDS`."""
     timestamp = models.DateTimeField()
-    """The start of the interval, UTC."""
     interval = choice_field(Interval)
     purge_at = optional_datetime()
 
@@ -78,7 +73,6 @@ class DueMinute(models.Model):
     """A minute whose metrics must be recounted after a change."""
 
     id = models.CharField(primary_key=True, db_column="_id", max_length=24)
-    """The minute, as text."""
     minute = models.DateTimeField()
     touched_at = models.DateTimeField()
     """The last change. A recount removes the minute only if no change came since."""
@@ -95,7 +89,6 @@ class RollupState(models.Model):
 
     id = models.CharField(primary_key=True, db_column="_id", max_length=40)
     changes_until = optional_datetime()
-    """Changes up to this time are marked."""
     counted_at = optional_datetime()
     lease_until = optional_datetime()
 
@@ -128,7 +121,6 @@ class AlertRule(models.Model):
     threshold = models.IntegerField(default=0)
     """Failures: more than this many. Others: for more than this many minutes."""
     window_minutes = models.IntegerField(default=60)
-    """Failures: the length of the counting window."""
     is_enabled = models.BooleanField(default=True)
 
     class Meta:
@@ -149,15 +141,12 @@ class Incident(models.Model):
     kind = choice_field(AlertKind)
     title = models.CharField(max_length=200)
     detail = models.CharField(max_length=500)
-    """The state at the last check."""
     is_open = models.BooleanField(default=True)
     broken_channel = optional_text(16)
-    """The channel that isn't used to notify operators of this incident."""
     opened_at = models.DateTimeField()
     last_seen_at = models.DateTimeField()
     resolved_at = optional_datetime()
     told_open_at = optional_datetime()
-    """When operators were notified of the opening."""
     told_over_at = optional_datetime()
     acknowledged_at = optional_datetime()
     acknowledged_by = optional_text(150)

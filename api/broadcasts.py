@@ -62,6 +62,7 @@ class BroadcastView(msgspec.Struct, kw_only=True, frozen=True):
         ContentRequest, Meta(examples=[{"subject": "Spring", "body": "It is spring."}])
     ]
     data: Annotated[dict[str, Any], Meta(examples=[{}])]
+    source: Annotated[str | None, Meta(examples=["newsletter"])] = None
     ttl: int | None = None
     accepted: Annotated[int, Meta(description="Notifications created.", examples=[12_000])]
     skipped: Annotated[
@@ -96,8 +97,7 @@ class BroadcastView(msgspec.Struct, kw_only=True, frozen=True):
     finished_at: datetime | None = None
     updated_at: datetime
     request_id: str | None = None
-    is_test: bool = False
-    """Created with a test key: sent to the sandbox."""
+    is_test: bool = False  # Created with a test key: sent to the sandbox
 
 
 class BroadcastList(paging.PageView[BroadcastView], kw_only=True, frozen=True):
@@ -121,6 +121,7 @@ def broadcast_view(
         channels=request.channels,
         content=request.content,
         data=request.data,
+        source=request.source,
         ttl=request.ttl,
         audience_size=document.get("audience_size"),
         skipped=_reason_views(document["skipped"]),
@@ -130,7 +131,6 @@ def broadcast_view(
 
 
 def _reason_views(stored: Mapping[str, Mapping[str, Any]]) -> list[SkipReasonView]:
-    """Return the reasons, the most frequent first."""
     by_count = sorted(stored.items(), key=lambda one: (-one[1]["count"], one[0]))
     return [
         SkipReasonView(code=code, count=one["count"], examples=one["examples"])
@@ -229,7 +229,6 @@ def cancel_broadcast(request: Any, broadcast_id: str) -> Response:
 
 
 def _broadcast_or_404(request: Any, broadcast_id: str) -> Document:
-    """Return one of the client's broadcasts; raises ApiError 404."""
     return found_or_404(repository.get(object_id_or_404(broadcast_id), client_id=request.user.id))
 
 

@@ -18,10 +18,8 @@ from notifyproject.db.collections import database
 from notifyproject.platform import clock_check
 
 log = structlog.get_logger(__name__)
-PROBE_TIMEOUT = 2.0
-"""Seconds that MongoDB or the broker may take to respond."""
-OVERDUE_AFTER = timedelta(seconds=150)
-"""Age from which a sweep or a worker heartbeat is missing."""
+PROBE_TIMEOUT = 2.0  # Seconds that MongoDB or the broker may take to respond
+OVERDUE_AFTER = timedelta(seconds=150)  # Age from which a sweep or a worker heartbeat is missing
 
 
 def healthz(_request: HttpRequest) -> JsonResponse:
@@ -30,12 +28,10 @@ def healthz(_request: HttpRequest) -> JsonResponse:
 
 
 def readyz(_request: HttpRequest) -> JsonResponse:
-    """Return 200 if requests can be accepted, 503 if not, with the state of each dependency.
-
-    Without the broker, a worker or a sweep the status is ``degraded``, with 200: requests are
-    accepted and delivered later, and a load balancer that rejected them would turn a delay into an
-    outage.
-    """
+    """Return 200 if requests can be accepted, 503 if not, with the state of each dependency."""
+    # Without the broker, a worker or a sweep the status is ``degraded``, with 200: requests are
+    # accepted and delivered later, and a load balancer that rejected them would turn a delay into
+    # an outage.
     parts = {"mongodb": _mongodb_check(), "broker": _broker_check()}
     if not parts["mongodb"]["ok"]:
         parts |= dict.fromkeys(("clock", "sweep", "worker"), _not_ok("not known"))
@@ -91,10 +87,7 @@ def _not_ok(reason: str) -> dict[str, Any]:
 
 
 class _StandstillAlert:
-    """Evaluates the standstill alert rules here, because beat, which evaluates them, may be down.
-
-    At most every 30 s in each process.
-    """
+    """Evaluates the standstill rules here, every 30 s at most: beat, which does, may be down."""
 
     INTERVAL = 30.0
 

@@ -21,10 +21,8 @@ def metrics(request: HttpRequest) -> HttpResponse:
 
 
 def _is_allowed(request: HttpRequest) -> bool:
-    """Return whether the token is valid or, if none is set, the request comes from this machine.
-
-    A proxied request counts as remote.
-    """
+    """Return whether the token is valid or, if none is set, the request comes from this machine."""
+    # A proxied request counts as remote.
     if settings.METRICS_TOKEN:
         token = request.headers.get("Authorization", "").removeprefix("Bearer ")
         return hmac.compare_digest(token.encode(), settings.METRICS_TOKEN.encode())

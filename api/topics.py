@@ -31,7 +31,7 @@ class MemberList(paging.PageView[MemberView], kw_only=True, frozen=True):
     """A page of members. ``next`` and ``previous`` are values for the parameter ``cursor``."""
 
 
-WRITE = Scope.RECIPIENTS_WRITE
+READ, WRITE = Scope.RECIPIENTS_READ, Scope.RECIPIENTS_WRITE
 LIST = "topic-members"
 NAME = path_parameter(
     "topic", "a-z, 0-9, _ and -, at most 64", example="news", pattern="[a-z0-9][a-z0-9_-]*"
@@ -41,7 +41,7 @@ INVALID_TOPIC = FieldProblem(
 )
 
 
-@operation(scope=WRITE, response=MemberList, parameters=(NAME, *paging.PARAMETERS))
+@operation(scope=READ, response=MemberList, parameters=(NAME, *paging.PARAMETERS))
 def list_topic_members(request: Any, topic: str) -> Response:
     """List the members of a topic by user id; a topic exists while it has members."""
     page_request = paging.parse_page_request(request.query_params, list_name=LIST)

@@ -1,8 +1,6 @@
-"""The pages behind an unsubscribe link in marketing email (RFC 8058).
+"""The pages behind an unsubscribe link in marketing email (RFC 8058)."""
 
-Opening the link changes nothing, because link scanners open it, too. The page's button
-unsubscribes, and so does the one-click POST of an email client.
-"""
+# Opening the link changes nothing, because link scanners open it, too.
 
 import secrets
 from email.utils import parseaddr
@@ -28,8 +26,7 @@ from recipients.masking import mask_address
 from .http.problems import RETRY_SECONDS
 
 log = structlog.get_logger(__name__)
-FOLDER = "unsubscribe"
-"""Of the templates; every language other than English has a subfolder."""
+FOLDER = "unsubscribe"  # Of the templates; every language other than English has a subfolder
 
 
 # The one-click POST comes without a cookie or a form. The link's token authorizes the change of one
@@ -57,8 +54,7 @@ class Unsubscribe(View):
 
     def get(self, request: HttpRequest, subscriber: Subscriber, token: str) -> HttpResponse:
         """Show the button, or that the address is unsubscribed."""
-        is_subscribed = unsubscribe.is_subscribed(subscriber, now=utc_now())
-        state = "ask" if is_subscribed else "done"
+        state = "ask" if unsubscribe.is_subscribed(subscriber, now=utc_now()) else "done"
         return _page(request, state, subscriber=subscriber, token=token)
 
     def post(self, request: HttpRequest, subscriber: Subscriber, token: str) -> HttpResponse:
@@ -80,8 +76,7 @@ class Resubscribe(Unsubscribe):
         unsubscribe.resubscribe(subscriber)
         if subscriber.is_test:
             return _page(request, "test", subscriber=subscriber, token=token)
-        is_subscribed = unsubscribe.is_subscribed(subscriber, now=utc_now())
-        state = "undone" if is_subscribed else "done"
+        state = "undone" if unsubscribe.is_subscribed(subscriber, now=utc_now()) else "done"
         return _page(request, state, subscriber=subscriber, token=token)
 
 

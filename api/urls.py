@@ -1,7 +1,4 @@
-"""URLs of the API, provider webhooks, unsubscribe links, probes, and metrics.
-
-A trailing slash is optional in version 1 of the API.
-"""
+"""URLs of the API, provider webhooks, unsubscribe links, probes, and metrics."""
 
 from collections.abc import Callable
 from typing import Any
@@ -34,14 +31,13 @@ VERSION = rf"{TYPE}/templates/versions/(?P<number>[0-9]{{1,6}})"
 
 
 def route(pattern: str, name: str, **handlers: Callable[..., Any]) -> URLPattern:
-    """Return the URL of a resource; ``handlers`` are its operations by HTTP method.
-
-    Operations without a scope take an inbox token.
-    """
+    """Return the URL of a resource; ``handlers`` are its operations by HTTP method."""
     described: dict[str, Operation] = {
         method.upper(): operations[operation_id(handler)] for method, handler in handlers.items()
     }
     scopes = {method: one.scope for method, one in described.items()}
+    if "GET" in scopes:
+        scopes["HEAD"] = scopes["GET"]
     attributes = {
         "scopes": scopes,
         "test_mode": {method: one.test_mode for method, one in described.items() if one.test_mode},
@@ -64,8 +60,15 @@ version_1 = [
     route("notifications/cleanup", "cleanup", post=cleanup.clean_up_notifications),
     route("notifications/stats", "stats", get=statistics.get_notification_stats),
     route("notifications/preview", "preview", post=notifications.preview_notification),
-    route(f"notifications/{ID}", "notification", get=notifications.get_notification),
+    route(
+        f"notifications/{ID}",
+        "notification",
+        get=notifications.get_notification,
+        delete=notifications.delete_notification,
+    ),
     route(f"notifications/{ID}/attempts", "attempts", get=notifications.list_attempts),
+    route(f"notifications/{ID}/read", "read", post=notifications.read_notification),
+    route(f"notifications/{ID}/unread", "unread", post=notifications.unread_notification),
     route(f"notifications/{ID}/cancel", "cancel", post=notifications.cancel_notification),
     route(f"notifications/{ID}/retry", "retry", post=notifications.retry_notification),
     route(f"notifications/{ID}/resend", "resend", post=notifications.resend_notification),

@@ -16,7 +16,13 @@ from providers.whatsapp.webhooks import redact_webhook
 from recipients import service_windows
 
 from .http.body import MAX_BYTES_BULK, read_raw
-from .http.problems import BAD_REQUEST, INVALID_SIGNATURE, INVALID_TOKEN, ApiError, ProblemType
+from .http.problems import (
+    BAD_REQUEST,
+    INVALID_SIGNATURE,
+    INVALID_VERIFY_TOKEN,
+    ApiError,
+    ProblemType,
+)
 
 log = structlog.get_logger(__name__)
 
@@ -46,10 +52,9 @@ class SendGridWebhook(APIView):
 
 
 class WhatsAppWebhook(APIView):
-    """WhatsApp's webhook. The signature authenticates it; without an app secret all are rejected.
+    """The webhook, authenticated by its signature; without an app secret none is accepted."""
 
-    Meta repeats a webhook that fails halfway. Applying one twice is idempotent.
-    """
+    # Meta repeats a webhook that fails halfway. Applying one twice is idempotent.
 
     authentication_classes = ()
     permission_classes = ()
@@ -60,7 +65,7 @@ class WhatsAppWebhook(APIView):
         try:
             challenge = whatsapp().challenge(request.query_params)
         except InvalidSignatureError as error:
-            raise _rejected(error, INVALID_TOKEN, provider="whatsapp") from None
+            raise _rejected(error, INVALID_VERIFY_TOKEN, provider="whatsapp") from None
         return HttpResponse(challenge, content_type="text/plain; charset=utf-8")
 
     @extend_schema(exclude=True)

@@ -74,7 +74,7 @@ def record_worker_heartbeat() -> None:
 
 @shared_task(name=wakeups.BULK_OPERATION)
 def run_bulk_operation(operation_id: str) -> None:
-    """Run the next share of a bulk operation."""
+    """Run a bulk operation for a limited time; another task continues it."""
     bulk_runner.run(ObjectId(operation_id))
 
 

@@ -7,6 +7,7 @@ import argparse
 import json
 import os
 import platform
+import re
 import signal
 import sys
 import time
@@ -22,14 +23,8 @@ from .environment import Bench
 from .figures import HEADING, Figure
 
 GOALS = ("S1", "S2", "S3", "S4", "S5", "S7", "S8")
-EXCLUDED_FROM_ALL = {
-    "S6": "S6",
-    "admin": "S6",
-    "claims": "claims",
-    "slow_connections": "slow_connections",
-    "path": "path",
-}
-"""Benchmarks that `all` excludes: they take long, or measure no speed."""
+EXCLUDED_FROM_ALL = ("S6", "admin", "claims", "slow_connections", "path")
+"""Benchmarks that `all` excludes: they take long, or measure no speed. "admin" is S6."""
 
 
 def main() -> None:
@@ -55,31 +50,27 @@ def main() -> None:
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
-    parser.add_argument(
-        "goals", nargs="+", choices=["all", *GOALS, *EXCLUDED_FROM_ALL], metavar="GOAL"
-    )
+    goals = ["all", *GOALS, *EXCLUDED_FROM_ALL]
+    parser.add_argument("goals", nargs="+", choices=goals, metavar="GOAL")
     parser.add_argument("--json", type=Path, metavar="FILE")
-    parser.add_argument("--rounds", type=int, default=3, help="of S1, S2 and S3")
-    parser.add_argument("--count", type=int, default=15_000, help="emails of S1, items of S3")
-    parser.add_argument("--due", type=int, default=1_000_000, help="due in S4")
-    parser.add_argument(
-        "--stored",
-        type=int,
-        default=1_000_000,
-        help="stored in S4 and S5; the goal is 5,000,000, which take minutes to create",
-    )
-    parser.add_argument(
-        "--notifications", type=int, default=1_000_000, help="in S6, with three attempts each"
-    )
-    parser.add_argument("--mails", type=int, default=200_000, help="of claims: four workers")
-    parser.add_argument("--seconds", type=int, default=60, help="of S7 and slow_connections")
-    parser.add_argument("--slow", type=int, default=500, help="clients of slow_connections")
+    numbers = {
+        "rounds": (3, "of S1, S2 and S3"),
+        "count": (15_000, "emails of S1, items of S3"),
+        "due": (1_000_000, "due in S4"),
+        "stored": (1_000_000, "in S4 and S5; the goal is 5,000,000, which take minutes to create"),
+        "notifications": (1_000_000, "in S6, with three attempts each"),
+        "mails": (200_000, "of claims: four workers"),
+        "seconds": (60, "of S7 and slow_connections"),
+        "slow": (500, "clients of slow_connections"),
+    }
+    for name, (default, text) in numbers.items():
+        parser.add_argument(f"--{name}", type=int, default=default, help=text)
     parser.add_argument("--minutes", type=float, default=2, help="of load in S8; the goal is 60")
     return parser.parse_args()
 
 
 def _measure(arguments: argparse.Namespace) -> list[Figure]:
-    wanted = {EXCLUDED_FROM_ALL.get(goal, goal) for goal in arguments.goals}
+    wanted = {"S6" if goal == "admin" else goal for goal in arguments.goals}
     wanted |= set(GOALS) if "all" in wanted else set()
     found: list[Figure] = []
     with environment.run_environment() as bench:
@@ -95,19 +86,16 @@ def _measure(arguments: argparse.Namespace) -> list[Figure]:
 
 
 def _measure_goal(goal: str, bench: Bench, arguments: argparse.Namespace) -> Iterator[Figure]:
-    count, rounds, seconds = arguments.count, arguments.rounds, arguments.seconds
+    count, rounds, timed = arguments.count, arguments.rounds, {"seconds": arguments.seconds}
     measures: Mapping[str, tuple[Callable[..., Iterator[Figure]], dict[str, Any]]] = {
         "S1": (draining.measure_rates, {"count": count, "rounds": rounds}),
         "S2": (posting.measure_single, {"rounds": rounds, "seconds": 5}),
         "S3": (posting.measure_bulk, {"rounds": rounds, "count": count}),
         "S6": (console_pages.measure_pages, {"stored": arguments.notifications}),
-        "S7": (posting.measure_latency, {"seconds": seconds}),
+        "S7": (posting.measure_latency, timed),
         "S8": (draining.measure_memory, {"count": count, "minutes": arguments.minutes}),
         "claims": (draining.measure_claims, {"count": arguments.mails}),
-        "slow_connections": (
-            slow_connections.measure_slow_connections,
-            {"count": arguments.slow, "seconds": seconds},
-        ),
+        "slow_connections": (slow_connections.measure, {"count": arguments.slow, **timed}),
         "path": (path.measure_paths, {}),
     }
     measure, options = measures[goal]
@@ -120,14 +108,8 @@ def _measure_at_volume(
     log_progress = partial(print, "at volume:", flush=True)
     with bench.database(volume.STORED_NAME):
         began = time.monotonic()
-        final = arguments.stored - volume.SMALL_COUNT - volume.INBOX_SIZE
-        volume.fill(
-            [
-                volume.sent_mails(final),
-                volume.due_mails(volume.SMALL_COUNT),
-                volume.inbox_items(volume.INBOX_SIZE),
-            ]
-        )
+        due, inbox = volume.due_mails(volume.SMALL_COUNT), volume.inbox_items(volume.INBOX_SIZE)
+        volume.fill([volume.sent_mails(arguments.stored - due.count - inbox.count), due, inbox])
         log_progress(f"{arguments.stored:,} stored: filled in {time.monotonic() - began:.0f} s")
         if "S5" in wanted:
             yield from volume.measure_inbox(rounds=10)
@@ -139,15 +121,13 @@ def _measure_at_volume(
 
 def describe_machine() -> str:
     """Return the machine, its versions, and its load, for committed results."""
-    lines = Path("/proc/cpuinfo").read_text().splitlines()
-    models = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
-    cpu = next(models, "unknown processor")
+    model = re.search(r"^model name\s*:\s*(.*)$", Path("/proc/cpuinfo").read_text(), re.M)
     memory_gb = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
-    load = os.getloadavg()[2]
     return (
-        f"{os.cpu_count()} cores of {cpu}, {memory_gb:.0f} GB, {platform.system()} "
-        f"{platform.release()}, Python {platform.python_version()}, load {load:.1f} over 15 min; "
-        f"everything, the providers too, on these cores"
+        f"{os.cpu_count()} cores of {model[1] if model else 'unknown processor'}, "
+        f"{memory_gb:.0f} GB, {platform.system()} {platform.release()}, Python "
+        f"{platform.python_version()}, load {os.getloadavg()[2]:.1f} over 15 min; "
+        "everything, the providers too, on these cores"
     )
 
 

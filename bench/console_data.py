@@ -1,12 +1,12 @@
-"""A month of notifications in every state, with attempts, recipients, and logs.
+"""A month of notifications in every state: copies of one of each that the store brought into it.
 
-Each is a copy, with its own IDs and times, of a notification that the store brought into its
-state. Needs Django: import it where Django is set up.
+Needs Django: import it where Django is set up.
 """
 
 import random
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
+from functools import partial
 from itertools import islice
 from typing import Any
 
@@ -18,53 +18,45 @@ from access.models import Scope
 from monitoring import rollup
 from notifyproject.db.collections import collection
 
-from . import notification_histories
-from .notification_histories import Document
+from .notification_histories import HISTORIES, Document, seed
 from .volume import rebuild_indexes_after
 
 MONTH = timedelta(days=30)
-NOTIFICATIONS_PER_RECIPIENT, CLIENT_COUNT = 5, 10
+NOTIFICATIONS_PER_RECIPIENT = 5
 BUSY_USER_ID, NOTIFICATIONS_PER_BUSY_ONE = "user-busy", 500
 """A recipient with one in 500 of all notifications."""
 BATCH = 2_000
 NOTIFICATIONS_PER_LOG_ENTRY = 10
-"""Notifications per webhook call, and per audit log entry."""
 DAY = timedelta(hours=25)
 
 
 def fill(count: int, *, now: datetime) -> int:
     """Store notifications in the empty database; return the number of their attempts."""
-    templates = [
-        (history, *notification_histories.seed(history, now=now))
-        for history in notification_histories.HISTORIES
-    ]
+    templates = [(history, *seed(history, now=now)) for history in HISTORIES]
     collection("notifications").delete_many({})
     collection("delivery_attempts").delete_many({})
     rng = random.Random(6)
-    chosen = rng.choices(
-        templates, [shape.share for shape in notification_histories.HISTORIES], k=count
-    )
-    clients = _clients(now)
+    chosen = rng.choices(templates, [history.share for history in HISTORIES], k=count)
+    scopes = [Scope.NOTIFICATIONS_WRITE]
+    clients = [
+        registry.create_client(name=f"app {number}", scopes=scopes, now=now) for number in range(10)
+    ]
     registered = collection("notification_types").find({}, {"category": 1, "priority": 1})
     types = [{"type": one.pop("_id"), **one} for one in registered]
     attempted = 0
     with rebuild_indexes_after("notifications", "delivery_attempts"):
         for start in range(0, count, BATCH):
-            documents, attempts = [], []
+            documents, attempts = list[Document](), list[Document]()
             for number in range(start, min(start + BATCH, count)):
-                shape, document, attempt_templates = chosen[number]
-                age = (
-                    MONTH * (1 - number / count)
-                    if shape.max_age is None
-                    else shape.max_age * rng.random()
-                )
+                history, document, attempt_templates = chosen[number]
+                age = MONTH * (1 - number / count)
+                if history.max_age is not None:
+                    age = history.max_age * rng.random()
                 unique = _unique_fields(number, count, document["created_at"] - age)
                 unique |= rng.choice(types) | {"client_id": rng.choice(clients)}
                 documents.append(_copy(document, unique, age=age, number=number))
-                attempts += [
-                    _attempt(one, unique["_id"], age=age, number=number)
-                    for one in attempt_templates
-                ]
+                copy = partial(_attempt, owner=unique["_id"], age=age, number=number)
+                attempts += map(copy, attempt_templates)
             _insert("notifications", documents)
             _insert("delivery_attempts", attempts)
             attempted += len(attempts)
@@ -115,7 +107,7 @@ def _copy(document: Document, unique: Document, *, age: timedelta, number: int) 
     return copied | unique | {"recipient": copied["recipient"] | unique["recipient"]}
 
 
-def _attempt(attempt: Document, owner: ObjectId, *, age: timedelta, number: int) -> Document:
+def _attempt(attempt: Document, *, owner: ObjectId, age: timedelta, number: int) -> Document:
     copied = _shift_times(attempt, age, number)
     rest = str(attempt["_id"]).partition(".")[2]
     return copied | {"_id": f"{owner}.{rest}", "notification_id": owner}
@@ -138,12 +130,6 @@ def _shift_times(document: Document, age: timedelta, number: int) -> Document:
         else:
             copied[name] = value
     return copied
-
-
-def _clients(now: datetime) -> list[ObjectId]:
-    scopes = [Scope.NOTIFICATIONS_WRITE]
-    names = [f"app {number}" for number in range(CLIENT_COUNT)]
-    return [registry.create_client(name=name, scopes=scopes, now=now) for name in names]
 
 
 def _fill_other_collections(count: int, now: datetime) -> None:

@@ -35,37 +35,17 @@ REQUESTS = 10
 SMALL = 2_000
 NAME, SMALL_NAME = "bench_console", "bench_console_small"
 TIMEOUT = 60
-URL_FIELDS = ("user_id", "type", "entity_id", "external_id", "idempotency_key")
 LISTS = "/admin/notifications"
-ALL, FAILED = f"{LISTS}/notification/", f"{LISTS}/failednotification/"
-WAITING = f"{LISTS}/waitingnotification/"
+ALL, FAILED, WAITING = (f"{LISTS}/{kind}notification/" for kind in ("", "failed", "waiting"))
 
 
 @dataclass(frozen=True, kw_only=True)
 class Read:
-    """A profiled command's query plan."""
+    """A profiled command: its plan in one line, and whether it scans or sorts without bound."""
 
-    collection: str
-    plan: str
-    examined: int
-    keys: int
-    has_sort: bool
+    summary: str
+    is_unbounded: bool
     milliseconds: int
-
-    @property
-    def is_unbounded(self) -> bool:
-        """Whether it scanned more than a small collection, or sorted without bound."""
-        is_scan = "COLLSCAN" in self.plan and self.examined > SMALL_COLLECTION
-        return is_scan or (self.has_sort and max(self.examined, self.keys) > MAX_SORTED)
-
-    @property
-    def summary(self) -> str:
-        """The command as one line."""
-        sort = ", sorted" if self.has_sort else ""
-        return (
-            f"{self.collection} {self.plan}{sort}: {self.keys:,} keys, "
-            f"{self.examined:,} documents, {self.milliseconds} ms"
-        )
 
 
 PAGES = {
@@ -154,22 +134,21 @@ class FilledDatabase:
 def measure_pages(bench: Bench, *, stored: int, log_progress: Progress) -> Iterator[Figure]:
     """Measure S6."""
     with bench.database(SMALL_NAME), bench.database(NAME):
-        small = fill_database(bench, SMALL_NAME, SMALL, log_progress)
-        big = fill_database(bench, NAME, stored, log_progress)
-        yield from compare_pages(bench, big=big, small=small, log_progress=log_progress)
+        small = _fill_database(bench, SMALL_NAME, SMALL, log_progress)
+        big = _fill_database(bench, NAME, stored, log_progress)
+        yield from _compare_pages(bench, big=big, small=small, log_progress=log_progress)
 
 
-def compare_pages(
+def _compare_pages(
     bench: Bench, *, big: FilledDatabase, small: FilledDatabase, log_progress: Progress
 ) -> Iterator[Figure]:
-    """Measure the pages of two databases."""
     unindexed: list[str] = []
     scale = f"{big.stored:,} notifications, {big.attempts:,} attempts"
     with _run_browser(bench, small) as small_browser, _run_browser(bench, big) as big_browser:
         for page, path in PAGES.items():
             found, processor = big_browser.measure_page(path)
             floor, _ = small_browser.measure_page(path)
-            with profile_reads() as reads:
+            with _profile_reads() as reads:
                 big_browser.time_first_byte(path, 0)
             unindexed += [f"{page}: {read.summary}" for read in reads if read.is_unbounded]
             slowest = max(reads, key=lambda read: read.milliseconds)
@@ -199,8 +178,7 @@ def compare_pages(
     )
 
 
-def fill_database(bench: Bench, name: str, count: int, log_progress: Progress) -> FilledDatabase:
-    """Fill an empty database."""
+def _fill_database(bench: Bench, name: str, count: int, log_progress: Progress) -> FilledDatabase:
     from . import console_data
 
     bench.use_database(name)
@@ -230,12 +208,13 @@ def _run_browser(bench: Bench, stored: FilledDatabase) -> Iterator[Browser]:
 
 def _url_fields(document: Mapping[str, Any]) -> dict[str, str]:
     sent = (one.get("provider_message_id") for one in document["delivery"])
+    names = ("user_id", "type", "entity_id", "external_id", "idempotency_key")
     fields = {
         "id": document["_id"],
         "client": document["client_id"],
         "message_id": next((one for one in sent if one), "none"),
         **{name: document["recipient"][name] for name in ("email", "phone")},
-        **{name: document[name] for name in URL_FIELDS},
+        **{name: document[name] for name in names},
     }
     return {name: quote(str(value), safe="") for name, value in fields.items()}
 
@@ -245,10 +224,8 @@ def _preview_bulk_retry(log_progress: Progress) -> str:
     from notifications.bulk import decisions, repository, runner, selection
     from notifications.bulk.operation import UNKNOWN_STAFF
 
-    now = utc_now()
-    failures = selection.select_failures(
-        channel=Channel.EMAIL, code=None, since=now - timedelta(days=7)
-    )
+    week_ago = utc_now() - timedelta(days=7)
+    failures = selection.select_failures(channel=Channel.EMAIL, code=None, since=week_ago)
     began = time.monotonic()
     operation: Any = decisions.preview(
         action=BulkAction.RETRY, selection=failures, send_at=None, by=UNKNOWN_STAFF, now=utc_now()
@@ -272,14 +249,13 @@ def _session_cookie() -> str:
     user.is_staff = True
     user.save()
     user.groups.add(Group.objects.get(name="operator"))
-    client = Client()
+    client, name = Client(), settings.SESSION_COOKIE_NAME
     client.force_login(user)
-    name = settings.SESSION_COOKIE_NAME
     return f"{name}={client.cookies[name].value}"
 
 
 @contextmanager
-def profile_reads() -> Iterator[list[Read]]:
+def _profile_reads() -> Iterator[list[Read]]:
     """Collect all commands to the database in the block, of all processes, with its profiler."""
     db = database()
     db.command("profile", 0)
@@ -291,20 +267,19 @@ def profile_reads() -> Iterator[list[Read]]:
         yield found
     finally:
         db.command("profile", 0)
-    found += [
-        _read(entry)
-        for entry in db[PROFILE].find({"ns": {"$ne": f"{db.name}.{PROFILE}"}}).sort("ts", 1)
-        if "planSummary" in entry
-    ]
+    entries = db[PROFILE].find({"ns": {"$ne": f"{db.name}.{PROFILE}"}}).sort("ts", 1)
+    found += [_read(entry) for entry in entries if "planSummary" in entry]
     db.drop_collection(PROFILE)
 
 
 def _read(entry: Mapping[str, Any]) -> Read:
+    plan, has_sort = entry["planSummary"], bool(entry.get("hasSortStage"))
+    documents, keys = entry.get("docsExamined", 0), entry.get("keysExamined", 0)
+    milliseconds = entry.get("millis", 0)
+    is_scan = "COLLSCAN" in plan and documents > SMALL_COLLECTION
+    name = f"{entry['ns'].partition('.')[2]} {plan}{', sorted' if has_sort else ''}"
     return Read(
-        collection=entry["ns"].partition(".")[2],
-        plan=entry["planSummary"],
-        examined=entry.get("docsExamined", 0),
-        keys=entry.get("keysExamined", 0),
-        has_sort=bool(entry.get("hasSortStage")),
-        milliseconds=entry.get("millis", 0),
+        summary=f"{name}: {keys:,} keys, {documents:,} documents, {milliseconds} ms",
+        is_unbounded=is_scan or (has_sort and max(documents, keys) > MAX_SORTED),
+        milliseconds=milliseconds,
     )

@@ -59,18 +59,15 @@ def measure_rates(
     service = partial(drain_with_service, bench, count=count)
     sendgrid = partial(service, provider="sendgrid")
     peer = partial(drain_with_post_office, bench, count=count)
-    results = run_rounds(
-        {
-            "ours": partial(check_with_nginx, sendgrid),
-            "ours, one process": partial(check_with_nginx, partial(sendgrid, processes=1)),
-            "floor": partial(check_with_nginx, partial(drain_with_floor, bench, count=count)),
-            "peer": partial(check_with_nginx, partial(peer, backend=post_office.SENDGRID)),
-            "ours, SMTP": partial(service, provider="smtp"),
-            "peer, SMTP": partial(peer, backend=post_office.SMTP),
-        },
-        rounds=rounds,
-        log_progress=log_progress,
-    )
+    runs = {
+        "ours": partial(check_with_nginx, sendgrid),
+        "ours, one process": partial(check_with_nginx, partial(sendgrid, processes=1)),
+        "floor": partial(check_with_nginx, partial(drain_with_floor, bench, count=count)),
+        "peer": partial(check_with_nginx, partial(peer, backend=post_office.SENDGRID)),
+        "ours, SMTP": partial(service, provider="smtp"),
+        "peer, SMTP": partial(peer, backend=post_office.SMTP),
+    }
+    results = run_rounds(runs, rounds=rounds, log_progress=log_progress)
     rate = {name: [one.rate for one in drained] for name, drained in results.items()}
     cpu = {name: [one.cpu for one in drained] for name, drained in results.items()}
     yield compare(
@@ -81,10 +78,8 @@ def measure_rates(
         label=f"drain {count:,} emails by SendGrid's API",
         unit="/s",
         goals=(at_least(0.7, Measure.FLOOR), at_least(1.0, Measure.PEER)),
-        note=(
-            f"{PROCESSES} worker processes, one for each core; floor and peer are one each, beside "
-            "mongod and nginx; peer: post_office with the lightest HTTP backend there is"
-        ),
+        note=f"{PROCESSES} worker processes, one for each core; floor and peer are one each, "
+        "beside mongod and nginx; peer: post_office with the lightest HTTP backend there is",
     )
     yield compare(
         ours=rate["ours, one process"],

@@ -5,9 +5,10 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -87,15 +88,13 @@ def run_environment() -> Iterator[Bench]:
             server.start()
         servers.make_primary(mongod.port)
         os.environ.update(
-            {
-                "DJANGO_SETTINGS_MODULE": "notifyproject.settings.local",
-                "MONGODB_URI": servers.mongodb_uri(mongod.port, "unused"),
-                "REDIS_URL": servers.valkey_url(valkey.port),
-                "SENDGRID_URL": http.url,
-                "SMTP_HOST": servers.HOST,
-                "SMTP_PORT": str(smtp.port),
-                "LOG_LEVEL": "WARNING",
-            }
+            DJANGO_SETTINGS_MODULE="notifyproject.settings.local",
+            MONGODB_URI=servers.mongodb_uri(mongod.port, "unused"),
+            REDIS_URL=servers.valkey_url(valkey.port),
+            SENDGRID_URL=http.url,
+            SMTP_HOST=servers.HOST,
+            SMTP_PORT=str(smtp.port),
+            LOG_LEVEL="WARNING",
         )
         import django
 
@@ -107,12 +106,7 @@ def run_environment() -> Iterator[Bench]:
 
 
 def program(
-    bench: Bench,
-    name: str,
-    command: Sequence[str],
-    *,
-    environment: Mapping[str, str] | None = None,
-    is_usable: Callable[[], bool] = lambda: True,
+    bench: Bench, name: str, command: Sequence[str], environment: Mapping[str, str] | None = None
 ) -> Program:
     """Return a program of the benchmark, not started, with production logging."""
     return Program(
@@ -120,7 +114,6 @@ def program(
         command=command,
         environment={**PRODUCTION_LOGGING, **(environment or {})},
         log=bench.folder / f"{name}.log",
-        is_usable=is_usable,
     )
 
 
@@ -133,15 +126,12 @@ def run_workers(
 
     with ExitStack() as stack:
         workers = []
-        for number in range(processes):
-            name = f"bench-{number}"
+        for name in (f"bench-{number}" for number in range(processes)):
             command = worker_command(name, "-l", "WARNING")
-            worker = program(bench, name, command, environment=environment)
-            workers.append(worker)
-            stack.enter_context(worker.running())
-        workers[0].is_usable = lambda: (
-            len(app.control.ping(timeout=0.5, limit=processes)) == processes
-        )
+            workers.append(program(bench, name, command, environment=environment))
+            stack.enter_context(workers[-1].running())
+        ping = partial(app.control.ping, timeout=0.5, limit=processes)
+        workers[0].is_usable = lambda: len(ping()) == processes
         workers[0].wait_ready(timeout=READY_SECONDS)
         yield workers
 
@@ -156,16 +146,12 @@ def run_web(
 ) -> Iterator[tuple[list[int], str]]:
     """Run gunicorn; yield the IDs of its worker processes and its URL."""
     port = servers.free_port()
-    command = web_command(
-        application,
-        f"{servers.HOST}:{port}",
-        processes=processes,
-        options=("--log-level", "warning", "--keep-alive", "60"),
-    )
+    address, options = f"{servers.HOST}:{port}", ("--log-level", "warning", "--keep-alive", "60")
+    command = web_command(application, address, processes=processes, options=options)
     web = program(bench, "web", command, environment=environment)
     web.is_usable = lambda: len(web.children()) == processes and not servers.is_free(port)
     with web.running(timeout=READY_SECONDS):
-        yield web.children(), f"http://{servers.HOST}:{port}"
+        yield web.children(), f"http://{address}"
 
 
 def run_program(bench: Bench, module: str, *arguments: object) -> dict[str, Any]:

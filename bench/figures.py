@@ -7,12 +7,9 @@ from enum import StrEnum
 from statistics import median
 from typing import Any, TypeVar
 
-Run = Callable[[], float]
 Progress = Callable[[str], None]
-"""Prints a line of progress."""
 T = TypeVar("T")
 KEY_WIDTH, LABEL_WIDTH = 18, 52
-"""Widths of the table's columns."""
 
 
 class Measure(StrEnum):
@@ -69,14 +66,10 @@ class Figure:
     @property
     def is_met(self) -> bool | None:
         """Whether every goal is met; None without goals."""
-        found = {
-            Measure.OURS: self.ours,
-            Measure.FLOOR: self.ratio_floor,
-            Measure.PEER: self.ratio_peer,
-        }
-        return (
-            all(goal.is_met_by(found[goal.measure]) for goal in self.goals) if self.goals else None
-        )
+        if not self.goals:
+            return None
+        found = dict(zip(Measure, (self.ours, self.ratio_floor, self.ratio_peer), strict=True))
+        return all(goal.is_met_by(found[goal.measure]) for goal in self.goals)
 
     @property
     def goal(self) -> str:

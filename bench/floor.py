@@ -100,30 +100,17 @@ class Floor:
         self, claimed: list[Document], results: list[tuple[ObjectId, int, str | None]]
     ) -> None:
         now, token = datetime.now(UTC), claimed[0]["token"]
-        self.attempts.insert_many(
-            [
+        attempts, updates = [], []
+        for mail_id, status, message_id in results:
+            attempts.append(
                 {"mail_id": mail_id, "status": status, "message_id": message_id, "at": now}
-                for mail_id, status, message_id in results
-            ],
-            ordered=False,
-        )
-        self.mails.bulk_write(
-            [
-                UpdateOne(
-                    {"_id": mail_id, "token": token, "status": "sending"},
-                    {
-                        "$set": {
-                            "status": "sent" if status == 202 else "failed",
-                            "message_id": message_id,
-                            "sent_at": now,
-                        },
-                        "$unset": {"due_at": "", "token": ""},
-                    },
-                )
-                for mail_id, status, message_id in results
-            ],
-            ordered=False,
-        )
+            )
+            found = {"status": "sent" if status == 202 else "failed", "message_id": message_id}
+            changes = {"$set": found | {"sent_at": now}, "$unset": {"due_at": "", "token": ""}}
+            mine = {"_id": mail_id, "token": token, "status": "sending"}
+            updates.append(UpdateOne(mine, changes))
+        self.attempts.insert_many(attempts, ordered=False)
+        self.mails.bulk_write(updates, ordered=False)
 
 
 def _body(document: Mapping[str, Any]) -> dict[str, Any]:

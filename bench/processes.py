@@ -33,7 +33,6 @@ class Program:
     ready_text: str = ""
     """Log text that shows that it is ready; empty if it logs none."""
     is_usable: Callable[[], bool] = lambda: True
-    """An additional readiness check."""
     process: subprocess.Popen[bytes] | None = field(default=None, init=False)
     _log_offset: int = field(default=0, init=False)
 

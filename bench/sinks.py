@@ -61,21 +61,15 @@ class HTTPSink:
 
     @property
     def url(self) -> str:
-        """The URL for mail."""
+        """The URL for mail; below ``/timed``, its arrival time is logged."""
         return f"http://{HOST}:{self.port}"
-
-    @property
-    def timed_url(self) -> str:
-        """The URL for mail whose arrival time is logged."""
-        return f"{self.url}/timed"
 
     def server(self) -> Server:
         """Return the server, not started."""
         self.folder.mkdir(parents=True, exist_ok=True)
         configuration = self.folder / "nginx.conf"
-        configuration.write_text(
-            NGINX.format(folder=self.folder, host=HOST, port=self.port, backlog=BACKLOG)
-        )
+        text = NGINX.format(folder=self.folder, host=HOST, port=self.port, backlog=BACKLOG)
+        configuration.write_text(text)
         return Server(
             name="nginx",
             command=[*_command("nginx"), "-p", str(self.folder), "-c", str(configuration)],
@@ -87,11 +81,10 @@ class HTTPSink:
     def request_count(self) -> int:
         """Return the number of requests before this one."""
         with urllib.request.urlopen(f"{self.url}/count", timeout=5) as answer:
-            numbers = answer.read().decode().splitlines()[2].split()
-        return int(numbers[2])
+            return int(answer.read().decode().splitlines()[2].split()[2])
 
     def arrivals(self) -> dict[str, float]:
-        """Return the arrival times of messages at ``timed_url``, by ID: seconds since the epoch."""
+        """Return the arrival times of messages at ``/timed``, by ID: seconds since the epoch."""
         lines = (self.folder / "arrivals.log").read_text().splitlines()
         return {message_id: float(at) for message_id, at in (line.split() for line in lines)}
 
@@ -109,7 +102,6 @@ def smtp_sink(*, folder: Path, port: int) -> Server:
 
 
 def _command(name: str) -> list[str]:
-    """Return the command of a program; raises MissingServerError."""
     installed = shutil.which(name) or shutil.which(name, path="/usr/sbin:/usr/local/sbin")
     if installed:
         return [installed]

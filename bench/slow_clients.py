@@ -87,8 +87,7 @@ class SlowClients:
         with select.epoll() as poll:
 
             def add(kind: Kind) -> None:
-                client = self._connect(kind)
-                if client is not None:
+                if client := self._connect(kind):
                     clients[client.fileno()] = (client, kind)
                     # A slow reader polls only for the end: it leaves the data unread.
                     only_end = kind is Kind.READER
@@ -113,7 +112,6 @@ class SlowClients:
             client.close()
 
     def _connect(self, kind: Kind) -> socket.socket | None:
-        """Return a new connection with its first bytes sent; None if it failed."""
         client = socket.socket()
         if kind is Kind.READER:
             client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVE_BUFFER_BYTES)

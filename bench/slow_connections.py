@@ -29,9 +29,7 @@ PAUSE = 0.05
 """Seconds between requests."""
 
 
-def measure_slow_connections(
-    bench: Bench, *, count: int, seconds: int, log_progress: Progress
-) -> Iterator[Figure]:
+def measure(bench: Bench, *, count: int, seconds: int, log_progress: Progress) -> Iterator[Figure]:
     """Measure health checks and POSTs, each on a new connection."""
     call_command("collectstatic", interactive=False, verbosity=0)
     key = posting.create_key()
@@ -59,9 +57,8 @@ def _run_web(bench: Bench) -> Iterator[int]:
     """Run the web as the local stack does; yield its port."""
     port = servers.free_port()
     (web,) = [one for one in programs(Addresses(port=port), {}) if one.name == "web"]
-    program = environment.program(
-        bench, "slow", web.command, is_usable=lambda: not servers.is_free(port)
-    )
+    program = environment.program(bench, "slow", web.command)
+    program.is_usable = lambda: not servers.is_free(port)
     with program.running():
         # gunicorn listens before its processes are ready.
         urllib3.request("GET", f"http://{servers.HOST}:{port}/healthz", timeout=60)

@@ -1,13 +1,11 @@
-"""S4 and S5: sweeps, claims, and an inbox, with collections of millions of documents.
-
-The documents are copies of real ones, made by MongoDB.
-"""
+"""S4 and S5: sweeps, claims, and an inbox, with millions of documents, copied by MongoDB."""
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import partial
 from statistics import median
 from typing import Any
 
@@ -19,10 +17,9 @@ from notifyproject.db.collections import collection, database
 
 from . import mail
 from .environment import Bench
-from .figures import Figure, Measure, Progress, Run, at_most, compare, run_rounds
+from .figures import Figure, Measure, Progress, at_most, compare, run_rounds
 
 CLIENTS = tuple(ObjectId(f"{number:024x}") for number in range(1, 11))
-"""The clients of the copies."""
 READER = "reader"
 """A recipient with a full inbox, at the first client."""
 FIRST_CLIENT = CLIENTS[0]
@@ -95,6 +92,9 @@ def _copies(parts: Sequence[CopySpec]) -> list[dict[str, Any]]:
         for part in parts
     ]
     thousands = {"$range": [0, {"$ceil": {"$divide": ["$_count", 1_000]}}]}
+    other_user = {"$concat": ["user-", {"$toString": _random("$_people")}]}
+    times = ("first_due_at", "next_attempt_at")
+    delivery = {name: _earlier(f"$$this.{name}") for name in times}
     return [
         {"$documents": seeds},
         {"$unset": "_id"},
@@ -106,27 +106,10 @@ def _copies(parts: Sequence[CopySpec]) -> list[dict[str, Any]]:
         {
             "$set": {
                 "client_id": {"$arrayElemAt": ["$_clients", _random({"$size": "$_clients"})]},
-                "user_id": {
-                    "$cond": [
-                        {"$eq": ["$_people", None]},
-                        "$user_id",
-                        {"$concat": ["user-", {"$toString": _random("$_people")}]},
-                    ]
-                },
+                "user_id": {"$cond": [{"$eq": ["$_people", None]}, "$user_id", other_user]},
                 **{name: _earlier(f"${name}") for name in ("created_at", "due_at", "inbox_at")},
                 "delivery": {
-                    "$map": {
-                        "input": "$delivery",
-                        "in": {
-                            "$mergeObjects": [
-                                "$$this",
-                                {
-                                    name: _earlier(f"$$this.{name}")
-                                    for name in ("first_due_at", "next_attempt_at")
-                                },
-                            ]
-                        },
-                    }
+                    "$map": {"input": "$delivery", "in": {"$mergeObjects": ["$$this", delivery]}}
                 },
             }
         },
@@ -177,25 +160,26 @@ def measure_inbox(*, rounds: int) -> Iterator[Figure]:
     beyond = inbox.match(is_archived=False, since={"$lt": position.inbox_at})
     unread = inbox.match(is_archived=False, is_read=False)
     notifications = collection("notifications")
-    reads: dict[str, tuple[str, Run, Run]] = {
+    reads: dict[str, tuple[str, Callable[[], Any], Callable[[], Any]]] = {
         "S5 page": (
             "the feed's first page, as JSON",
-            _timed_run(lambda: _render_page(feed.page(inbox, limit=PAGE))),
-            _timed_run(lambda: list(_find_with_pymongo(visible))),
+            lambda: _render_page(feed.page(inbox, limit=PAGE)),
+            lambda: list(_find_with_pymongo(visible)),
         ),
         "S5 deep": (
             f"its page {DEEP_PAGE}, as JSON",
-            _timed_run(lambda: _render_page(feed.page(inbox, limit=PAGE, after=position))),
-            _timed_run(lambda: list(_find_with_pymongo(beyond))),
+            lambda: _render_page(feed.page(inbox, limit=PAGE, after=position)),
+            lambda: list(_find_with_pymongo(beyond)),
         ),
         "S5 counts": (
             f"how many of {INBOX_SIZE:,} are unread, and unseen",
-            _timed_run(lambda: feed.counts(inbox)),
-            _timed_run(lambda: notifications.count_documents(unread, hint=feed.INDEX)),
+            lambda: feed.counts(inbox),
+            lambda: notifications.count_documents(unread, hint=feed.INDEX),
         ),
     }
-    for key, (label, run_service, run_floor) in reads.items():
-        found = run_rounds({"ours": run_service, "floor": run_floor}, rounds=rounds)
+    for key, (label, ours, floor) in reads.items():
+        runs = {"ours": partial(_milliseconds, ours), "floor": partial(_milliseconds, floor)}
+        found = run_rounds(runs, rounds=rounds)
         yield compare(
             **found,
             key=key,
@@ -219,14 +203,11 @@ def _render_page(part: Any) -> bytes:
     return JSONRenderer().render(InboxList(results=results, **links))
 
 
-def _timed_run(run: Callable[[], Any]) -> Run:
-    def measure() -> float:
-        started = time.perf_counter()
-        for _ in range(REPEATS):
-            run()
-        return 1000 * (time.perf_counter() - started) / REPEATS
-
-    return measure
+def _milliseconds(run: Callable[[], Any]) -> float:
+    started = time.perf_counter()
+    for _ in range(REPEATS):
+        run()
+    return 1000 * (time.perf_counter() - started) / REPEATS
 
 
 def _find_with_pymongo(query: dict[str, Any]) -> Any:
@@ -248,9 +229,8 @@ def measure_sweeps_and_claims(
     """Measure S4; the database of stored notifications is already filled."""
     bench.use_database(STORED_NAME)
     stored = int(collection("notifications").estimated_document_count())
-    sizes = {SMALL_NAME: SMALL_COUNT, DUE_NAME: due}
     with ExitStack() as stack:
-        for name, count in sizes.items():
+        for name, count in ((SMALL_NAME, SMALL_COUNT), (DUE_NAME, due)):
             stack.enter_context(bench.database(name))
             began = time.monotonic()
             fill([due_mails(count)])

@@ -11,14 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
-from notifyproject.platform.egress import (
-    Connection,
-    Deadline,
-    NotPublicError,
-    PlainConnection,
-    is_public,
-    request_target,
-)
+from notifyproject.platform import egress
 
 from .models import EXCERPT_LENGTH
 
@@ -49,7 +42,6 @@ class Endpoint:
     path: str
     """Including the query."""
     is_plain: bool = False
-    """Plain HTTP, allowed for this machine only."""
 
     @property
     def authority(self) -> str:
@@ -60,10 +52,7 @@ class Endpoint:
 
 
 def parse_url(url: str, *, allow_loopback: bool) -> Endpoint:
-    """Parse and validate a callback URL. Raises InvalidUrlError.
-
-    ``allow_loopback`` permits plain HTTP to this machine.
-    """
+    """Parse a callback URL, plain HTTP only with ``allow_loopback``. Raises InvalidUrlError."""
     try:
         parts = urlsplit(url)
         port, host = parts.port, parts.hostname
@@ -83,12 +72,11 @@ def parse_url(url: str, *, allow_loopback: bool) -> Endpoint:
     if not is_plain and port != HTTPS_PORT and port <= LAST_PRIVILEGED_PORT:
         raise InvalidUrlError("port_not_allowed", "Expected port 443, or one above 1024.")
     return Endpoint(
-        host=host, port=port, path=request_target(parts.path, parts.query), is_plain=is_plain
+        host=host, port=port, path=egress.request_target(parts.path, parts.query), is_plain=is_plain
     )
 
 
 def _check_host(host: str) -> None:
-    """Raise InvalidUrlError for a host that is invalid or evidently internal."""
     try:
         address = ipaddress.ip_address(host)
     except ValueError:
@@ -99,7 +87,7 @@ def _check_host(host: str) -> None:
         if "." not in host or last in ("localhost", "internal", "local"):
             raise InvalidUrlError("not_public", "Expected a host on the public Internet.") from None
         return
-    if not is_public(address):
+    if not egress.is_public(address):
         raise InvalidUrlError("not_public", "Expected a host on the public Internet.")
 
 
@@ -113,7 +101,6 @@ def _is_loopback(host: str) -> bool:
 CONNECT_TIMEOUT = 5.0
 TOTAL_TIMEOUT = 15.0
 MAX_RESPONSE_BYTES = 64 * 1024
-"""How much of a response is read."""
 CHUNK = 8 * 1024
 USER_AGENT = "notifyproject-callbacks"
 SUCCESS = range(200, 300)
@@ -128,7 +115,6 @@ class EndpointResponse:
     error: str | None
     excerpt: str | None = None
     headers: Mapping[str, str] = field(default_factory=dict)
-    """With names in lower case."""
     duration_ms: int
 
 
@@ -137,9 +123,9 @@ def post(
 ) -> EndpointResponse:
     """Send a POST and return the response; nothing that an endpoint does raises."""
     started = time.monotonic()
-    deadline = Deadline.after(timeout)
+    deadline = egress.Deadline.after(timeout)
     status, error, excerpt, response_headers = None, None, None, dict[str, str]()
-    connection_class = PlainConnection if endpoint.is_plain else Connection
+    connection_class = egress.PlainConnection if endpoint.is_plain else egress.Connection
     connection = connection_class(
         endpoint.host,
         endpoint.port,
@@ -160,7 +146,7 @@ def post(
             status = response.status
             response_headers = {name.lower(): value for name, value in response.getheaders()}
             excerpt = _read_excerpt(response)
-    except (NotPublicError, OSError, http.client.HTTPException, ValueError) as problem:
+    except (egress.NotPublicError, OSError, http.client.HTTPException, ValueError) as problem:
         error = _failure_reason(problem, deadline)
     finally:
         connection.close()
@@ -179,7 +165,6 @@ def post(
 
 
 def _read_excerpt(response: http.client.HTTPResponse) -> str | None:
-    """Return the start of a response body as text, even if the body is incomplete."""
     content = bytearray()
     with contextlib.suppress(OSError, http.client.HTTPException, ValueError):
         while len(content) < MAX_RESPONSE_BYTES and (chunk := response.read1(CHUNK)):
@@ -190,7 +175,7 @@ def _read_excerpt(response: http.client.HTTPResponse) -> str | None:
 
 
 _REASONS: Sequence[tuple[type[Exception], str]] = (
-    (NotPublicError, "The host is not on the public Internet."),
+    (egress.NotPublicError, "The host is not on the public Internet."),
     (TimeoutError, "Timed out."),
     (socket.gaierror, "DNS lookup failed."),
     (ssl.SSLCertVerificationError, "Invalid TLS certificate."),
@@ -200,8 +185,8 @@ _REASONS: Sequence[tuple[type[Exception], str]] = (
 """Reasons by exception class; the first match applies."""
 
 
-def _failure_reason(error: Exception, deadline: Deadline) -> str:
-    if deadline.is_expired and not isinstance(error, NotPublicError):
+def _failure_reason(error: Exception, deadline: egress.Deadline) -> str:
+    if deadline.is_expired and not isinstance(error, egress.NotPublicError):
         return "Timed out."
     reasons = (reason for kind, reason in _REASONS if isinstance(error, kind))
     return next(reasons, "Connection closed, or invalid response.")

@@ -22,7 +22,6 @@ class DisabledReason(StrEnum):
 
     GONE = "gone"
     FAILING = "failing"
-    """No request succeeded for five days."""
     BY_OPERATOR = "by_operator"
 
 
@@ -31,7 +30,6 @@ class CallbackStatus(StrEnum):
 
     PENDING = "pending"
     DELIVERED = "delivered"
-    """The endpoint responded 2xx."""
     FAILED = "failed"
     """Not retried unless it's replayed on request."""
 
@@ -44,7 +42,6 @@ class EventType(StrEnum):
     DELIVERY_READ = "delivery.read"
     DELIVERY_FAILED = "delivery.failed"
     DELIVERY_UNKNOWN = "delivery.unknown"
-    """The outcome is unknown: a receipt or the type's policy will decide."""
     DELIVERY_SUPPRESSED = "delivery.suppressed"
     DELIVERY_EXPIRED = "delivery.expired"
     DELIVERY_CANCELLED = "delivery.cancelled"
@@ -55,7 +52,6 @@ class EventType(StrEnum):
 
 
 SUBSCRIBABLE = tuple(kind for kind in EventType if kind is not EventType.TEST)
-"""Event types that an endpoint may subscribe to."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

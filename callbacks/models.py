@@ -11,7 +11,6 @@ from .events import CallbackState, CallbackStatus, DisabledReason, EventType
 
 URL_LENGTH = 2048
 EXCERPT_LENGTH = 500
-"""How much of a response is stored."""
 MAX_HISTORY = 10
 
 
@@ -50,7 +49,6 @@ class Callback(models.Model):
     failures = models.IntegerField(default=0)
     failing_since = optional_datetime()
     open_until = optional_datetime()
-    """The circuit is open until then."""
     last_success_at = optional_datetime()
     last_failure_at = optional_datetime()
     last_error = optional_text(200)
@@ -60,7 +58,7 @@ class Callback(models.Model):
     class Meta:
         db_table = "callbacks"
         ordering = ("client_id",)
-        permissions = (("switch_callback", "Can switch callbacks off and on"),)
+        permissions = (("switch_callback", "Can disable and enable callback endpoints"),)
 
     def __str__(self) -> str:
         return self.host
@@ -89,7 +87,6 @@ class CallbackMessage(models.Model):
     tries = models.IntegerField(default=0)
     """Attempts since it was stored or replayed."""
     next_try_at = optional_datetime()
-    """Missing once it has ended."""
     claim = EmbeddedModelField(WorkLease, null=True, blank=True)
     history = EmbeddedModelArrayField(CallbackTry, default=list, blank=True)
     error = optional_text(200)
@@ -102,7 +99,7 @@ class CallbackMessage(models.Model):
         db_table = "callback_messages"
         ordering = ("-created_at", "-id")
         verbose_name = "callback message"
-        permissions = (("replay_callbackmessage", "Can send callback messages again"),)
+        permissions = (("replay_callbackmessage", "Can replay callback messages"),)
         indexes = (
             MongoIndex("client_id", "-created_at", "-_id", name="cbm_client"),
             MongoIndex("client_id", "status", "-created_at", "-_id", name="cbm_client_status"),

@@ -57,8 +57,7 @@ class ClaimedMessage:
 def store_messages(events: Sequence[Event], *, now: datetime) -> list[ObjectId]:
     """Store messages for subscribed clients; return the clients with a new pending message.
 
-    Idempotent by event id. For a disabled endpoint, a message fails at once; it can be replayed
-    later. Raises PyMongoError.
+    Idempotent by event id. For a disabled endpoint, a message fails at once. Raises PyMongoError.
     """
     callbacks = subscriptions.get_many(sorted({event.client_id for event in events}))
     documents = [
@@ -223,10 +222,7 @@ def _without_none(fields: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def record_events(events: Sequence[Event], *, now: datetime) -> None:
-    """Store and send events to subscribed clients; idempotent by event id.
-
-    On return, every message is stored. Raises PyMongoError.
-    """
+    """Store and send events to subscribed clients; idempotent by event id. Raises PyMongoError."""
     for client_id in store_messages(events, now=now):
         send_wakeup(client_id, now=now)
 

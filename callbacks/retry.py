@@ -66,7 +66,6 @@ MAX_ATTEMPTS = len(DELAYS) + 1
 JITTER = 0.2
 """Largest share by which jitter changes a delay, so that retries of one outage spread out."""
 MAX_RETRY_AFTER = timedelta(hours=12)
-"""Upper limit of an endpoint's Retry-After."""
 GONE = HTTPStatus.GONE
 FAILURES_TO_OPEN = 5
 """Failures in a row, of any messages, that open the circuit."""
@@ -85,7 +84,6 @@ class AttemptOutcome(StrEnum):
     RETRY = "retry"
     GIVE_UP = "give_up"
     GONE = "gone"
-    """The endpoint responded 410 and is disabled at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,11 +97,7 @@ class Decision:
 def decide_retry(
     *, status: int | None, tries: int, pause: timedelta | None, now: datetime, jitter: float
 ) -> Decision:
-    """Return the decision after attempt number ``tries``.
-
-    ``status`` is None without a response; ``pause`` is the endpoint's Retry-After; ``jitter`` is in
-    [0, 1].
-    """
+    """Return the decision after attempt number ``tries``; ``jitter`` is in [0, 1]."""
     if status is not None and HTTPStatus.OK <= status < HTTPStatus.MULTIPLE_CHOICES:
         return Decision(AttemptOutcome.DELIVERED)
     if status == GONE:

@@ -1,8 +1,4 @@
-"""Signatures by Standard Webhooks, version 1. Pure.
-
-The signed content is ``{id}.{timestamp}.{body}``, with HMAC-SHA256. An id must have no full stop,
-because that separates the parts.
-"""
+"""Signatures by Standard Webhooks, version 1: HMAC-SHA256 of ``{id}.{timestamp}.{body}``. Pure."""
 
 import base64
 import binascii
@@ -34,10 +30,7 @@ def decode_secret(secret: str) -> bytes:
 def sign_headers(
     *, message_id: str, timestamp: int, body: bytes, secrets: Sequence[str]
 ) -> dict[str, str]:
-    """Return the headers of a message, signed with every valid secret.
-
-    ``timestamp`` is the send time in seconds since 1970. Raises ValueError for an ambiguous id.
-    """
+    """Return the headers of a message, signed with each secret. Raises ValueError for a bad id."""
     if "." in message_id:
         raise ValueError("a message id must not have a full stop")
     signatures = [sign(message_id, timestamp, body, secret=secret) for secret in secrets]

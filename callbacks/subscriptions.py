@@ -95,7 +95,7 @@ def put(
     allow_loopback: bool,
     now: datetime,
 ) -> SavedCallback:
-    """Create or change a client's endpoint; this enables it unless an operator disabled it.
+    """Create or change an endpoint, and enable it unless an operator disabled it.
 
     Raises InvalidUrlError.
     """
@@ -210,7 +210,6 @@ def mark_backfilled(client_id: ObjectId, *, since: datetime) -> None:
 
 
 def _update(client_id: ObjectId, url: str, fields: Document) -> Document | None:
-    """Change an existing endpoint; None if there is none."""
     by_operator_value = DisabledReason.BY_OPERATOR.value
     disabled_by_operator = {"_id": client_id, "disabled_reason": by_operator_value}
     unchanged_and_active = {"_id": client_id, "state": CallbackState.ACTIVE.value, "url": url}

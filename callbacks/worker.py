@@ -39,15 +39,11 @@ class EndpointLease:
     token: str
     url: str
     secrets: tuple[Document, ...]
-    """Encrypted."""
     health: EndpointHealth
 
 
 def acquire_lease(client_id: ObjectId, *, now: datetime) -> EndpointLease | None:
-    """Acquire the lease of an endpoint.
-
-    None if it's disabled, removed, or leased by another worker, or if its circuit is open.
-    """
+    """Acquire an active endpoint's lease; None if another worker has it or its circuit is open."""
     token = secrets.token_hex(16)
     before = collection("callbacks").find_one_and_update(
         {
@@ -73,10 +69,7 @@ def acquire_lease(client_id: ObjectId, *, now: datetime) -> EndpointLease | None
 
 
 def release_lease(lease: EndpointLease, health: EndpointHealth, *, now: datetime) -> bool:
-    """Release a lease and store the endpoint's health; return False if the lease was lost.
-
-    The health isn't stored if the client changed the URL meanwhile.
-    """
+    """Release a lease and store the health, unless the URL changed; return False if it was lost."""
     changes = {name: getattr(health, name) for name in _STORED_FIELDS}
     if health.failures != lease.health.failures or not health.is_failing:
         changes["open_until"] = retry.circuit_open_until(failures=health.failures, now=now)
@@ -104,9 +97,7 @@ REQUEUE_DELAY = timedelta(seconds=1)
 _random = random.SystemRandom()
 Clock = Callable[[], datetime]
 ShutdownCheck = Callable[[], bool]
-"""Returns whether this process is shutting down."""
 _Route = tuple[Endpoint, Sequence[str]]
-"""An endpoint and its signing secrets."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,18 +105,13 @@ class SweepReport:
     """The result of one sweep."""
 
     woken: int
-    """Clients with a published wake-up."""
     unpublished: int
-    """Clients whose wake-up the broker did not accept."""
 
 
 def run_round(
     client_id: ObjectId, *, clock: Clock, is_shutting_down: ShutdownCheck = lambda: False
 ) -> int:
-    """Send a round of a client's due messages, and schedule a wake-up for the rest.
-
-    Returns the number of requests. A process that is shutting down starts none.
-    """
+    """Send a round of a client's messages, and wake for the rest; return the number of requests."""
     slots = _round_slots(os.getpid())
     if not slots.acquire(blocking=False):
         now = clock()
@@ -176,7 +162,6 @@ def sweep(*, now: datetime) -> SweepReport:
 
 
 def _send_round(lease: EndpointLease, clock: Clock, is_shutting_down: ShutdownCheck) -> int | None:
-    """Send a round and return the number of requests; None if the endpoint is misconfigured."""
     health, request_count = lease.health, 0
     try:
         route = _build_route(lease, clock())
@@ -208,10 +193,7 @@ def _send_round(lease: EndpointLease, clock: Clock, is_shutting_down: ShutdownCh
 def _send_messages(
     route: _Route, messages: Sequence[ClaimedMessage], clock: Clock, is_shutting_down: ShutdownCheck
 ) -> Iterator[tuple[ClaimedMessage, datetime, EndpointResponse]]:
-    """Send messages in small concurrent batches, and yield each with its response.
-
-    Ends early when the round's time is over, this process shuts down, or the circuit opens.
-    """
+    """Send messages in small concurrent batches until a limit is met; yield their responses."""
     deadline, failures = Deadline.after(MAX_ROUND_SECONDS), 0
     with ThreadPoolExecutor(MAX_CONCURRENT_REQUESTS) as pool:
         for start in range(0, len(messages), MAX_CONCURRENT_REQUESTS):
@@ -271,7 +253,6 @@ def _settle(
 
 
 def _build_route(lease: EndpointLease, now: datetime) -> _Route | None:
-    """Return where to send; None if its URL or secret can't be used."""
     try:
         endpoint = endpoints.parse_url(lease.url, allow_loopback=settings.CALLBACK_LOOPBACK)
         secrets = subscriptions.signing_secrets(lease.secrets, client_id=lease.client_id, now=now)
@@ -282,7 +263,6 @@ def _build_route(lease: EndpointLease, now: datetime) -> _Route | None:
 
 
 def _next_wakeup_at(callback: Document, now: datetime) -> datetime | None:
-    """Return when to wake a worker for a client, within a minute; None if later or never."""
     due, claim = outbox.next_due_at(callback["_id"]), callback.get("claim")
     is_leased = claim is not None and claim["lease_until"] > now
     if due is None or callback["state"] != CallbackState.ACTIVE or is_leased:

@@ -1,4 +1,1 @@
-"""The operations console: the pages of operators and support.
-
-Pages read through the ORM and the packages' queries; every change goes through their actions.
-"""
+"""The operations console. It reads through the ORM and queries, and changes through actions."""

@@ -3,52 +3,18 @@
 The admin imports this module after those of other apps, so that the console replaces their pages.
 """
 
+from importlib import import_module
+
 from django.contrib import admin
 
-from . import (
-    alerts,
-    api_clients,
-    audit_log,
-    devices,
-    failures,
-    providers,
-    retention,
-    schedule,
-    scheduled,
-    staff,
-    suppressions,
-    webhook_log,
-    workers,
+PAGES = (
+    *("alerts", "api_clients", "audit_log", "broadcasts.list", "bulk.list", "callbacks.endpoints"),
+    *("callbacks.messages", "devices", "failures", "notifications.attempts", "notifications.list"),
+    *("periodic_tasks", "providers", "recipients.list", "retention", "scheduled_and_held", "staff"),
+    *("suppressions", "types.page", "webhook_log", "workers"),
 )
-from .broadcasts import list as broadcast_list
-from .bulk import list as bulk_list
-from .callbacks import endpoints, messages
-from .notifications import attempts
-from .notifications import list as notification_list
-from .recipients import list as recipient_list
-from .types import page as types_page
+"""Modules that register a page."""
 
-__all__ = [
-    "alerts",
-    "api_clients",
-    "attempts",
-    "audit_log",
-    "broadcast_list",
-    "bulk_list",
-    "devices",
-    "endpoints",
-    "failures",
-    "messages",
-    "notification_list",
-    "providers",
-    "recipient_list",
-    "retention",
-    "schedule",
-    "scheduled",
-    "staff",
-    "suppressions",
-    "types_page",
-    "webhook_log",
-    "workers",
-]
+for page in PAGES:
+    import_module(f"{__package__}.{page}")
 admin.site.index_template = "console/home.html"

@@ -17,10 +17,10 @@ from domain.states import Channel
 from domain.time import utc_now
 from notifications.models import NotificationType
 
+from .texts.labels import CHANNELS
 from .widgets.actions import parse_id, permission_check, record_change, require_post
 from .widgets.columns import chip, label_column, text_column, time_column, two_lines
 from .widgets.filters import choice_filter, time_filter
-from .widgets.labels import CHANNELS
 from .widgets.links import HOME, INCIDENTS
 from .widgets.lists import ConsoleAdmin, ListOnlyAdmin
 
@@ -34,8 +34,7 @@ KIND_LABELS = {
     AlertKind.CALLBACK_DISABLED: "Callback disabled",
 }
 MAX_WINDOW_MINUTES = 24 * 60
-MAX_FAILURES = 900
-"""Maximum threshold: failures are counted up to 1,000."""
+MAX_FAILURES = 900  # Maximum threshold: failures are counted up to 1,000
 
 
 StateFilter = choice_filter(

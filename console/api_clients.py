@@ -31,6 +31,8 @@ _SCOPE_LABELS = {
     Scope.NOTIFICATIONS_READ: "Read its notifications",
     Scope.NOTIFICATIONS_WRITE: "Send, schedule, and cancel notifications",
     Scope.NOTIFICATIONS_RESEND: "Resend and retry notifications",
+    Scope.NOTIFICATIONS_CRITICAL: "Send critical notifications, such as login codes",
+    Scope.RECIPIENTS_READ: "Read recipients and their addresses",
     Scope.RECIPIENTS_WRITE: "Manage recipients and their preferences",
     Scope.DEVICES_WRITE: "Manage devices",
     Scope.INBOX_ISSUE: "Issue inbox tokens",
@@ -89,7 +91,7 @@ class APIClientAdmin(ConsoleAdmin):
         return self.fields if obj else ("name", "is_test", "scopes")
 
     def own_urls(self) -> list[URLPattern]:
-        """Return the URLs of keys."""
+        """Return the URL patterns of issuing and revoking a key."""
         return [
             self.url("<path:object_id>/issue-key/", self.issue_key_view, "issue_key"),
             self.url("<path:object_id>/revoke-key/", self.revoke_key_view, "revoke_key"),
@@ -200,7 +202,6 @@ class APIClientAdmin(ConsoleAdmin):
         return _to_client(client)
 
     def _require_key_permission(self, request: HttpRequest, object_id: str) -> HttpResponse | None:
-        """Return the refusal of a change of keys; None if the user may change them."""
         client = self.get_object(request, object_id)
         if refused := require_post(request, allowed=self.has_change_permission(request, client)):
             return refused

@@ -77,10 +77,7 @@ class LogEntryAdmin(ListOnlyAdmin):
     object_name = text_column("Object", "object_repr")
 
     def prepare_rows(self, request: HttpRequest, rows: Sequence[Any]) -> None:
-        """Add the names of the actors and of the objects' types.
-
-        Entries of API clients have the client's ID in place of a user's.
-        """
+        """Add the names of the actors, users or API clients, and of the objects' types."""
         actors = {row.user_id for row in rows}
         users = staff_names(actors)
         clients = APIClient.objects.only("name").in_bulk(actors - users.keys())

@@ -111,10 +111,9 @@ def _set_device_active(device_id: str, *, active: bool, by: Any) -> bool:
 
 @admin.register(Device)
 class DeviceAdmin(EnableDisableAdmin):
-    """The registered devices, the most recently seen first.
+    """The registered devices, the most recently seen first; clients manage them."""
 
-    Clients manage them. A token would suffice to push to the recipient, so tokens are masked.
-    """
+    # A token would suffice to push to the recipient, so tokens are masked.
 
     list_display = (
         "device",
@@ -169,10 +168,7 @@ class DeviceAdmin(EnableDisableAdmin):
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet, search_term: str
     ) -> tuple[QuerySet, bool]:
-        """Return a user's devices, or the device with this ID.
-
-        A token isn't searched for: the search text is part of the URL, and URLs are logged.
-        """
+        """Return a user's devices, or the device with this ID; never by token: URLs are logged."""
         text = search_term.strip()
         if not text:
             return queryset, False

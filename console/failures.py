@@ -24,22 +24,20 @@ from notifyproject.db.match import Match
 
 from .notifications import filters
 from .notifications.list import SecondaryListAdmin
+from .texts.failure_codes import Explanation, explain
+from .texts.labels import CHANNEL_ICONS, CHANNELS, RESEND_RISKS, code_label, provider_label
 from .widgets.columns import chip, time_column
-from .widgets.failure_codes import Explanation, explain
 from .widgets.filters import ChoiceFilter
 from .widgets.formats import EMPTY
 from .widgets.keyset_list import KeysetChangeList
-from .widgets.labels import CHANNEL_ICONS, CHANNELS, RESEND_RISKS, code_label, provider_label
 from .widgets.links import NOTIFICATION
 from .widgets.lists import PAGE_SECONDS, TOO_SLOW, is_timeout
 
-DEFAULT_PERIOD = timedelta(hours=24)
-"""Time range of the groups when no time is chosen."""
+DEFAULT_PERIOD = timedelta(hours=24)  # Time range of the groups when no time is chosen
 MIN_PERIOD = timedelta(minutes=1)
 GROUP_FILTERS = (filters.FailedChannelFilter, filters.CauseFilter, filters.ProviderFilter)
 """Filters that select a group; they don't narrow the groups themselves."""
-CHART_SIZE = (96, 24)
-"""Width and height of a group's trend in pixels."""
+CHART_SIZE = (96, 24)  # Width and height of a group's trend in pixels
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,12 +51,9 @@ class GroupRow:
     provider: str
     explanation: Explanation
     count: str
-    trend: str
-    """Comparison with the previous period of the same length; empty if unknown."""
-    bars: Sequence[tuple[int, int, int]]
-    """Bars of the trend: left edge, top, height."""
-    url: str
-    """The list of this group; of all groups, if this one is chosen."""
+    trend: str  # Comparison with the previous period of the same length; empty if unknown
+    bars: Sequence[tuple[int, int, int]]  # Bars of the trend: left edge, top, height
+    url: str  # The list of this group; of all groups, if this one is chosen
     is_chosen: bool
 
 

@@ -19,17 +19,15 @@ from monitoring.failure_groups import FailureCounts
 
 from .alerts import MAY_ACKNOWLEDGE
 from .providers import rows
-from .widgets.failure_codes import explain
+from .texts.failure_codes import explain
+from .texts.labels import CHANNEL_ICONS, CHANNELS, code_label
 from .widgets.formats import count_of, duration, latency, percent
-from .widgets.labels import CHANNEL_ICONS, CHANNELS, code_label
 from .widgets.links import FAILURES, NOTIFICATIONS
 
-SWEEP_OVERDUE = timedelta(minutes=3)
-"""Maximum age of the last sweep, which runs every 15 s."""
+SWEEP_OVERDUE = timedelta(minutes=3)  # Maximum age of the last sweep, which runs every 15 s
 WORK_OVERDUE = timedelta(minutes=5)
 """Maximum age of a due delivery, which a worker normally claims within seconds."""
-MANY_FAILURES = 10
-"""Failures of one cause in a day that are an issue."""
+MANY_FAILURES = 10  # Failures of one cause in a day that are an issue
 RECENT = timedelta(hours=1)
 METRICS_STALE_AFTER = timedelta(minutes=5)
 """Maximum age of the metrics, which are rolled up every minute."""
@@ -44,12 +42,10 @@ _GREY = "#8891a0"
 class Issue:
     """A problem that needs an operator."""
 
-    color: str
-    """``danger`` for an outage, ``warning`` for all else."""
+    color: str  # ``danger`` for an outage, ``warning`` for all else
     text: str
     advice: str
-    list_query: str | None = None
-    """The query of the list of failures that shows the problem."""
+    list_query: str | None = None  # The query of the list of failures that shows the problem
 
 
 def issues(*, backlog: WorkSummary, failures: FailureCounts, now: datetime) -> list[Issue]:
@@ -175,7 +171,6 @@ def _charts(traffic: Traffic) -> list[dict[str, Any]]:
 
 
 def _bars(traffic: Traffic, channels: Sequence[Channel], options: str) -> dict[str, str]:
-    """Return the data of a bar chart of the last 24 hours, as the chart component expects it."""
     totals = []
     for by_channel in traffic.hours.values():
         total = ChannelTotals()
@@ -225,7 +220,7 @@ def _backlog_tiles(backlog: WorkSummary, now: datetime) -> list[dict[str, str]]:
         ("Queued", _count(backlog.due), f"oldest {_ago(oldest, now)}" if oldest else "", "queued"),
         ("Retrying", _count(backlog.retrying), "", "retrying"),
         ("Unknown", _count(backlog.unknown), "may have been sent" if backlog.unknown else "", ""),
-        ("Scheduled", _count(backlog.scheduled), "", "created"),
+        ("Scheduled and held", _count(backlog.scheduled), "", "created"),
     )
     found = [
         {

@@ -74,7 +74,7 @@ NAVIGATION = [
         "Activity",
         menu_item("Attempts", "send", "notifications_deliveryattempt"),
         menu_item("Provider webhooks", "webhook", "notifications_webhooklog"),
-        menu_item("Callback deliveries", "call_made", "callbacks_callbackmessage"),
+        menu_item("Callback messages", "call_made", "callbacks_callbackmessage"),
         menu_item("Audit log", "history", "admin_logentry"),
     ),
     menu_group(

@@ -19,10 +19,10 @@ from notifications import validation
 from notifications.intake import preview
 from notifications.models import ProviderState
 
+from .texts.labels import CHANNEL_ICONS, CHANNELS, PROVIDERS
 from .widgets.actions import record_change, render_page, require_post
 from .widgets.columns import chip
 from .widgets.formats import clock, duration, latency
-from .widgets.labels import CHANNEL_ICONS, CHANNELS, PROVIDERS
 from .widgets.links import NOTIFICATION
 from .widgets.lists import ListOnlyAdmin
 
@@ -204,7 +204,6 @@ def _label(name: str) -> str:
 
 
 def _require_provider(request: HttpRequest, name: str, permission: str) -> HttpResponse | None:
-    """Return the refusal of an action on a provider; None if it may run."""
     if refused := require_post(request, allowed=request.user.has_perm(permission)):
         return refused
     if name not in provider_health.provider_names():

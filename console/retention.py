@@ -23,7 +23,7 @@ CONTENT_HELP = (
 )
 RECORD_HELP = (
     "The notification and its attempts. Counted from the send time. A change applies to new "
-    "notifications; for existing ones, run manage.py retain --existing."
+    "notifications; for existing ones, run manage.py remove_content --existing."
 )
 
 

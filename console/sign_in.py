@@ -15,8 +15,8 @@ from unfold.widgets import UnfoldAdminTextInputWidget
 
 from access.models import StaffUser
 from access.staff import second_factor
-from access.staff.second_factor import TRY_WINDOW, CodeResult, Enrollment
-from access.staff.second_factor_gate import CHECK, RENEW, SET_UP, is_verified, mark_verified
+from access.staff.second_factor import TRY_WINDOW, CodeResult
+from access.staff.second_factor_middleware import CHECK, RENEW, SET_UP, is_verified, mark_verified
 from domain.time import utc_now
 
 from .widgets.actions import record_change
@@ -53,7 +53,10 @@ def check(request: HttpRequest) -> HttpResponse:
         result = second_factor.check(request.user.pk, code, now=utc_now())
         if result is CodeResult.RIGHT:
             mark_verified(request, enrollment)
-            _warn_of_used_code(request, enrollment)
+            now = second_factor.enrollment_of(request.user.pk)
+            if now is not None and now.recovery_codes < enrollment.recovery_codes:
+                text = f"Recovery code used; {now.recovery_codes} left."
+                messages.warning(request, f"{text} Regenerate them in the account menu.")
             return HttpResponseRedirect(_next(request))
         form.add_error("code", ERRORS[result])
     # The theme's script hides the page at first, and the browser focuses nothing hidden.
@@ -103,20 +106,11 @@ def renew(request: HttpRequest) -> HttpResponse:
 
 
 def _recovery_codes_page(request: HttpRequest, codes: list[str], message: str) -> HttpResponse:
-    """Show recovery codes once, and mark the session as verified."""
     enrollment = second_factor.enrollment_of(request.user.pk)
     if enrollment is not None:
         mark_verified(request, enrollment)
-    name = request.user.get_username()
-    record_change(request, StaffUser, request.user.pk, message, name=name)
+    record_change(request, StaffUser, request.user.pk, message, name=request.user.get_username())
     return _page(request, "recovery_codes.html", "Your recovery codes", codes=codes)
-
-
-def _warn_of_used_code(request: HttpRequest, before: Enrollment) -> None:
-    now = second_factor.enrollment_of(request.user.pk)
-    if now is not None and now.recovery_codes < before.recovery_codes:
-        text = f"Recovery code used; {now.recovery_codes} left."
-        messages.warning(request, f"{text} Regenerate them in the account menu.")
 
 
 def _page(request: HttpRequest, template: str, title: str, **context: Any) -> HttpResponse:

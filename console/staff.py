@@ -24,8 +24,6 @@ _WRITING = ("add_", "change_", "delete_")
 
 
 class _ByKind(ModelChoiceIterator):
-    """Permissions as choices, grouped by their model."""
-
     def __iter__(self) -> Iterator[Any]:
         permissions = sorted(self.queryset, key=lambda p: (_kind(p), p.codename))
         for kind, group in groupby(permissions, key=_kind):

@@ -25,8 +25,7 @@ from .widgets.columns import label_column, text_column, time_column
 from .widgets.filters import choice_filter
 from .widgets.lists import ConsoleAdmin, never
 
-CHANNELS = (("email", "Email"), ("whatsapp", "WhatsApp"))
-"""Channels that have an address."""
+CHANNELS = (("email", "Email"), ("whatsapp", "WhatsApp"))  # Channels that have an address
 SOURCE_LABELS = {
     "sendgrid": "SendGrid",
     "whatsapp": "WhatsApp",
@@ -94,10 +93,9 @@ SuppressionReasonFilter = choice_filter(
 
 @admin.register(Suppression)
 class SuppressionAdmin(ConsoleAdmin):
-    """Suppressions, one for each address and reason: added, or deleted to lift them, never changed.
+    """Suppressions by address and reason: added, or deleted to lift them, never changed."""
 
-    Users without permission for addresses see them masked, but can search for a whole address.
-    """
+    # Users without permission for addresses see them masked, but can search for a whole address.
 
     form = SuppressionForm
     list_display = (
@@ -141,7 +139,7 @@ class SuppressionAdmin(ConsoleAdmin):
 
     @admin.display(description="Blocks")
     def scope(self, row: Any) -> str:
-        """Return what is blocked."""
+        """Return whether marketing or everything is suppressed."""
         return "Marketing" if row.marketing_only else "Everything"
 
     def get_fields(self, request: HttpRequest, obj: Any = None) -> Sequence[str]:

@@ -17,12 +17,12 @@ from notifications.models import WebhookLog
 from notifications.receipts import webhook_log
 from recipients.masking import can_see_addresses, mask_text
 
+from .texts.labels import PROVIDERS
 from .widgets.actions import not_found, parse_id, permission_check, record_change, require_post
 from .widgets.columns import label_column, text_column, time_column
 from .widgets.filters import choice_filter, time_filter
 from .widgets.formats import count_of
 from .widgets.keyset_list import KeysetChangeList
-from .widgets.labels import PROVIDERS
 from .widgets.lists import ReadOnlyAdmin
 
 LIST = "admin:notifications_webhooklog_changelist"

@@ -14,9 +14,9 @@ from notifications.models import Heartbeat
 from notifications.queries import COUNT_CAP
 
 from .home import SWEEP_OVERDUE, WORK_OVERDUE
+from .texts.labels import CHANNELS
 from .widgets.actions import render_page
 from .widgets.formats import duration
-from .widgets.labels import CHANNELS
 from .widgets.lists import ListOnlyAdmin
 
 

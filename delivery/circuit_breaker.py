@@ -1,8 +1,7 @@
 """Circuit breaker of each provider account; a pause by staff is a circuit forced open.
 
-A circuit opens when its account keeps failing, and blocks requests for a while. Then one request
-at a time across all processes is a probe; its success closes the circuit. The state lives in
-Valkey. Without Valkey, all requests are allowed and nothing is counted.
+After a wait, one request at a time across all processes is a probe, whose success closes the
+circuit. The state lives in Valkey; without it, all requests are allowed and nothing is counted.
 """
 
 import json
@@ -100,18 +99,13 @@ class CircuitState:
     """Failures in the window: until now, or until it opened."""
     successes: int
     opened_at: datetime | None = None
-    """Since when only probes are allowed."""
     open_until: datetime | None = None
     openings: int = 0
-    """Times it has opened since it was last closed."""
     reason: str | None = None
 
 
 def request_permissions(accounts: Sequence[str], *, now: datetime) -> Mapping[str, Permission]:
-    """Return the permission of each account, in one call to Valkey.
-
-    A Probe is granted to this caller alone; return an unused one with :func:`return_probe`.
-    """
+    """Return the permission of each account, in one call to Valkey; return an unused Probe."""
     names, token = list(dict.fromkeys(accounts)), uuid.uuid4().hex
     if not names:
         return {}
@@ -134,8 +128,8 @@ def record(
 ) -> None:
     """Count results, and open or close the circuit accordingly.
 
-    While the circuit is not closed, only the result of ``probe`` counts: the other requests began
-    before it opened. ``reason`` is why it would open; it contains no address.
+    While it is not closed, only the result of ``probe`` counts: the other requests began before it
+    opened. ``reason`` contains no address.
     """
     token = probe.token if probe else ""
     _change(account, now, reason, ["record", successes, failures, token])
@@ -144,8 +138,7 @@ def record(
 def trip(account: str, *, now: datetime, retry_after: float | None, reason: str = "") -> None:
     """Open the circuit at once, for invalid credentials, quota, or configuration.
 
-    It stays open for at least ``retry_after`` seconds, at most a day. A probe that meets the same
-    error again is reported by this function, too.
+    It stays open for at least ``retry_after`` seconds, at most a day; so it does after a probe.
     """
     pause = math.ceil(1000 * min(max(0.0, retry_after or 0.0), MAX_RETRY_AFTER))
     _change(account, now, reason, ["trip", pause])
@@ -293,7 +286,6 @@ def paused_until(providers: Iterable[str], *, now: datetime) -> Mapping[str, dat
 
 
 def _keep_if_paused(field: str, value: str) -> dict[str, list[object]]:
-    """Return an expression: the field while the provider is paused, ``value`` otherwise."""
     is_paused = {"$gt": ["$paused_at", None]}
     return {"$cond": [is_paused, f"${field}", {"$literal": value}]}
 

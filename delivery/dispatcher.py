@@ -1,9 +1,8 @@
 """Dispatcher: sends one batch of due deliveries, from the claim to the settlement.
 
-The steps in order: claim, eligibility, targets, rendering, routing, start, send, settle. Each step
-is one module of this package or one function of ``notifications.store``. A delivery that fails at
-a step leaves the batch with its reason stored. Poison candidates, whose earlier claims ended
-without a send, are isolated: each is a batch of its own.
+The steps: claim, eligibility, targets, rendering, routing, start, send, settle. A delivery that
+fails at a step leaves the batch with its reason stored. Poison candidates are a batch of their own
+each.
 """
 
 import random
@@ -23,7 +22,7 @@ from domain.time import Clock, utc_now
 from notifications import callback_events, store
 from notifications.inbox import wakeups as inbox_wakeups
 from notifications.queueing.wakeups import ISOLATED_PER_WAKEUP, Wakeup
-from notifications.store import ClaimedDelivery, Deferred, Settlement
+from notifications.store import ClaimedDelivery, NotSent, Settlement
 from notifyproject.platform import cache, crash_points, process
 from notifyproject.platform.concurrency import ConcurrencyLimiter
 from notifyproject.platform.crash_points import Boundary
@@ -57,8 +56,7 @@ class BatchReport:
 
     def add_wakeup(self, claimed: ClaimedDelivery, *, at: datetime) -> None:
         """Add a wake-up for a delivery."""
-        wakeup = Wakeup(claimed.notification_id, claimed.channel, claimed.priority, at)
-        self.wakeups.append(wakeup)
+        self.wakeups.append(Wakeup(claimed.notification_id, claimed.channel, claimed.priority, at))
 
 
 def dispatch(ids: Sequence[ObjectId], *, channel: Channel, clock: Clock = utc_now) -> BatchReport:
@@ -106,7 +104,6 @@ def _dispatch_isolated(
 def _deliver(
     claims: Sequence[ClaimedDelivery], channel: Channel, clock: Clock, report: BatchReport
 ) -> None:
-    """Take claimed deliveries through all steps; test deliveries use the sandbox providers."""
     report.claimed += len(claims)
     if claims:
         crash_points.reach(Boundary.CLAIMED)
@@ -128,12 +125,11 @@ def _prepare(
     *,
     has_provider: bool,
 ) -> list[PreparedDelivery]:
-    """Return the deliveries that can be sent now, with targets and messages; defer the others."""
     ready, ineligible = eligibility.filter_eligible(claims, now=clock(), has_provider=has_provider)
     resolved = targets.resolve_targets(ready, channel=channel, now=clock())
     with_targets = [claimed for claimed in ready if claimed.reference in resolved.targets]
     messages, unrenderable = rendering.render_batch(with_targets, now=clock())
-    _defer([*ineligible, *resolved.deferred, *unrenderable], clock(), report)
+    _defer([*ineligible, *resolved.not_sent, *unrenderable], clock(), report)
     crash_points.reach(Boundary.RENDERED)
     return [
         PreparedDelivery(
@@ -154,14 +150,17 @@ def _send(
     clock: Clock,
     report: BatchReport,
 ) -> None:
-    """Send deliveries round by round; release what a shutdown or a short lease leaves."""
     has_recent_success = feedback.has_recent_success(providers[0], now=clock())
     rounds = split_rounds(providers[0], deliveries, has_recent_success=has_recent_success)
     while rounds and not process.is_shutting_down():
         if not _send_round(rounds[0], providers, clock, report):
             break
         rounds.pop(0)
-    _release([delivery.claimed for some in rounds for delivery in some], clock(), report)
+    if left := [delivery.claimed for some in rounds for delivery in some]:
+        now = clock()
+        store.release(left, now=now)
+        crash_points.reach(Boundary.RELEASED)
+        _requeue(left, now, report)
 
 
 def _send_round(
@@ -177,7 +176,7 @@ def _send_round(
         if not is_acquired or process.is_shutting_down():
             return False
         names = [provider.name for provider in providers]
-        routes, deferred = routing.choose_routes(
+        routes, not_sent = routing.choose_routes(
             claims,
             providers=providers,
             targets={reference: one.targets for reference, one in by_reference.items()},
@@ -186,7 +185,7 @@ def _send_round(
         )
         sent = [_start_and_send(route, by_reference, clock) for route in routes]
     crash_points.reach(Boundary.BATCH_SENT)
-    _defer(deferred, clock(), report)
+    _defer(not_sent, clock(), report)
     for batch in sent:
         _finish(batch, clock(), report)
     return True
@@ -218,8 +217,6 @@ def _for_route(route: Route, delivery: PreparedDelivery) -> PreparedDelivery:
 
 @dataclass(frozen=True, slots=True)
 class _SentBatch:
-    """Started deliveries of one route, with the results of those that were attempted."""
-
     route: Route
     started: Sequence[ClaimedDelivery]
     results: Sequence[tuple[PreparedDelivery, tuple[TargetResult, ...]]]
@@ -260,7 +257,11 @@ def _finish(sent: _SentBatch, now: datetime, report: BatchReport) -> None:
         for delivery, results in sent.results
     ]
     _settle(settlements, now, report)
-    _return_unsent(sent, now, report)
+    # Their lease or lifetime ended before their request.
+    attempted = {delivery.claimed.reference for delivery, _ in sent.results}
+    unsent = [claimed for claimed in sent.started if claimed.reference not in attempted]
+    store.return_unsent(unsent, now=now)
+    _requeue(unsent, now, report)
     flat = [(delivery, result) for delivery, results in sent.results for result in results]
     feedback.report_provider_health(
         provider, [result for _, result in flat], probes=route.probes, now=now
@@ -285,48 +286,31 @@ def _settle(settlements: Sequence[Settlement], now: datetime, report: BatchRepor
     _activate_fallbacks([s.claimed for s in settlements if s.status is S.FAILED], now, report)
 
 
-def _return_unsent(sent: _SentBatch, now: datetime, report: BatchReport) -> None:
-    """Return started deliveries that were not attempted: their lease or lifetime ended first."""
-    attempted = {delivery.claimed.reference for delivery, _ in sent.results}
-    unsent = [claimed for claimed in sent.started if claimed.reference not in attempted]
-    store.return_unsent(unsent, now=now)
-    _requeue(unsent, now, report)
-
-
-def _release(claims: Sequence[ClaimedDelivery], now: datetime, report: BatchReport) -> None:
-    if not claims:
-        return
-    store.release(claims, now=now)
-    crash_points.reach(Boundary.RELEASED)
-    _requeue(claims, now, report)
-
-
 def _requeue(claims: Sequence[ClaimedDelivery], now: datetime, report: BatchReport) -> None:
     for claimed in claims:
         report.counts[S.PENDING.value] += 1
         report.add_wakeup(claimed, at=now)
 
 
-def _defer(deferred: Sequence[Deferred], now: datetime, report: BatchReport) -> None:
-    """Store deliveries that are deferred, or that end without an attempt."""
+def _defer(not_sent: Sequence[NotSent], now: datetime, report: BatchReport) -> None:
     # A delivery that ends here counts as sent if an earlier attempt reached one of its devices.
-    deferred = [
+    not_sent = [
         replace(one, status=S.SENT)
         if one.status is not S.PENDING and one.claimed.accepted_targets
         else one
-        for one in deferred
+        for one in not_sent
     ]
-    store.defer(deferred, now=now)
+    store.settle_not_sent(not_sent, now=now)
     callback_events.enqueue_publisher(now=now)
     crash_points.reach(Boundary.DEFERRED)
-    for one in deferred:
+    for one in not_sent:
         report.counts[one.status.value] += 1
         if one.next_attempt_at is not None:
             report.add_wakeup(one.claimed, at=one.next_attempt_at)
     # A delivery may end as expired before its expiry: a fallback channel still has that time.
     ended = (S.FAILED, S.SUPPRESSED, S.EXPIRED)
-    _activate_fallbacks([one.claimed for one in deferred if one.status in ended], now, report)
-    feedback.record_deferrals(deferred, now=now)
+    _activate_fallbacks([one.claimed for one in not_sent if one.status in ended], now, report)
+    feedback.record_not_sent(not_sent, now=now)
 
 
 def _activate_fallbacks(
@@ -347,10 +331,9 @@ _bulkheads: dict[str, threading.Lock] = {}
 
 @contextmanager
 def bulkhead(provider: str, claims: Sequence[ClaimedDelivery], *, now: datetime) -> Iterator[bool]:
-    """Wait for the process's one batch of a provider, so that no provider takes all threads.
+    """Wait for a provider's one batch in this process; yield False if the leases run short first.
 
-    Yields False if the leases run short first. A single delivery does not wait, so that it never
-    queues behind a batch.
+    A single delivery does not wait, so that it never queues behind a batch.
     """
     if len(claims) == 1:
         yield True

@@ -11,7 +11,7 @@ from domain.errors import FailureCode
 from domain.states import Channel, DeliveryStatus, Priority
 from domain.time import InvalidTimeError, QuietHours, zone_names
 from notifications.catalog import types
-from notifications.store import ClaimedDelivery, Deferred
+from notifications.store import DELETION_REASON, ClaimedDelivery, NotSent
 from recipients import queries as recipients
 from recipients.queries import RecipientSnapshot
 
@@ -32,7 +32,7 @@ def check_eligibility(
     quiet: QuietHours | None,
     suppression: str | None,
     has_provider: bool,
-) -> Deferred | None:
+) -> NotSent | None:
     """Return why a delivery can't be sent; ``suppression`` is the reason of its address."""
     if reason := (
         _check_obsolete(claimed, now)
@@ -44,30 +44,32 @@ def check_eligibility(
     return defer_until_quiet_hours_end(claimed, until=until) if until is not None else None
 
 
-def _check_obsolete(claimed: ClaimedDelivery, now: datetime) -> Deferred | None:
+def _check_obsolete(claimed: ClaimedDelivery, now: datetime) -> NotSent | None:
+    if claimed.is_deleted:
+        return NotSent(claimed, S.CANCELLED, FailureCode.CANCELLED, DELETION_REASON)
     if claimed.expires_at is not None and now >= claimed.expires_at:
-        return Deferred(claimed, S.EXPIRED, FailureCode.EXPIRED, "Expired before sending.")
+        return NotSent(claimed, S.EXPIRED, FailureCode.EXPIRED, "Expired before sending.")
     if (first := claimed.fallback_for) and claimed.channel_statuses.get(first) in REACHED:
         reason = f"Not needed: delivered by {first}."
-        return Deferred(claimed, S.CANCELLED, FailureCode.NOT_NEEDED, reason)
+        return NotSent(claimed, S.CANCELLED, FailureCode.NOT_NEEDED, reason)
     if claimed.claim_count > MAX_CLAIMS:
-        reason = "Isolated after three worker crashes."
-        return Deferred(claimed, S.FAILED, FailureCode.QUARANTINED, reason)
+        reason = "Quarantined: three workers claimed it and none of them sent it."
+        return NotSent(claimed, S.FAILED, FailureCode.QUARANTINED, reason)
     return None
 
 
 def _check_reachable(
     claimed: ClaimedDelivery, *, suppression: str | None, has_provider: bool
-) -> Deferred | None:
+) -> NotSent | None:
     if not has_provider:
         reason = _NO_SANDBOX if claimed.is_test else "No provider is configured for {}."
         reason = reason.format(claimed.channel)
-        return Deferred(claimed, S.FAILED, FailureCode.CHANNEL_UNAVAILABLE, reason)
+        return NotSent(claimed, S.FAILED, FailureCode.CHANNEL_UNAVAILABLE, reason)
     if claimed.channel in ADDRESSED and not claimed.recipient.address(claimed.channel):
-        return Deferred(claimed, S.SUPPRESSED, FailureCode.NO_ADDRESS, "No address.")
+        return NotSent(claimed, S.SUPPRESSED, FailureCode.NO_ADDRESS, "No address.")
     if suppression is not None:
         reason = f"The address is suppressed: {suppression}."
-        return Deferred(claimed, S.SUPPRESSED, FailureCode.SUPPRESSED, reason)
+        return NotSent(claimed, S.SUPPRESSED, FailureCode.SUPPRESSED, reason)
     return None
 
 
@@ -80,8 +82,7 @@ def parse_quiet_hours(
 ) -> QuietHours | None:
     """Return a recipient's or device's quiet hours, or None if disabled or invalid.
 
-    The time zone is the first valid one of: the zone stored with the hours, the owner's zone, the
-    notification's zone, UTC. Invalid data is logged once per ``user_id`` and process.
+    In the first valid zone of: stored with the hours, the owner's, the notification's, UTC.
     """
     if not stored or not stored.get("enabled"):
         return None
@@ -104,17 +105,17 @@ def _warn_once(user_id: str | None, problem: str, instead: str) -> None:
     log.warning("quiet_hours_rejected", user_id=user_id, problem=problem, used=instead)
 
 
-def defer_until_quiet_hours_end(claimed: ClaimedDelivery, *, until: datetime) -> Deferred:
+def defer_until_quiet_hours_end(claimed: ClaimedDelivery, *, until: datetime) -> NotSent:
     """Return a deferral until quiet hours end, or an expiry if the delivery expires before."""
     if claimed.expires_at is not None and until >= claimed.expires_at:
         reason = "Expires before quiet hours end."
-        return Deferred(claimed, S.EXPIRED, FailureCode.QUIET_HOURS, reason)
-    return Deferred(claimed, S.PENDING, FailureCode.QUIET_HOURS, "Quiet hours.", until)
+        return NotSent(claimed, S.EXPIRED, FailureCode.QUIET_HOURS, reason)
+    return NotSent(claimed, S.PENDING, FailureCode.QUIET_HOURS, "Quiet hours.", until)
 
 
 def filter_eligible(
     claims: Sequence[ClaimedDelivery], *, now: datetime, has_provider: bool
-) -> tuple[list[ClaimedDelivery], list[Deferred]]:
+) -> tuple[list[ClaimedDelivery], list[NotSent]]:
     """Return the deliveries that can be sent now, and the others with their reason."""
     addresses = {
         (c.channel.value, address) for c in claims if (address := c.recipient.address(c.channel))
@@ -122,7 +123,7 @@ def filter_eligible(
     user_ids = [c.user_id for c in claims if c.user_id]
     snapshot = recipients.load_snapshot(user_ids, addresses, now=now)
     ready: list[ClaimedDelivery] = []
-    deferred: list[Deferred] = []
+    not_sent: list[NotSent] = []
     for claimed in claims:
         recipient = snapshot.registered.get(claimed.user_id or "")
         reason = check_eligibility(
@@ -140,8 +141,8 @@ def filter_eligible(
         if reason is None:
             ready.append(claimed)
         else:
-            deferred.append(reason)
-    return ready, deferred
+            not_sent.append(reason)
+    return ready, not_sent
 
 
 def _suppression_reason(claimed: ClaimedDelivery, snapshot: RecipientSnapshot) -> str | None:

@@ -17,7 +17,7 @@ from domain.errors import (
     TransientError,
 )
 from domain.states import DeliveryStatus
-from notifications.store import ClaimedDelivery, Deferred, Settlement
+from notifications.store import ClaimedDelivery, NotSent, Settlement
 from notifyproject.platform import tracing
 from notifyproject.platform.tracing import Kind, Span
 from providers.contract import Provider, SendResult
@@ -53,7 +53,6 @@ NEUTRAL_CODES = frozenset(
 RECENT_SUCCESS = timedelta(minutes=1)
 """After a success, a provider gets full rounds for this long."""
 _accepted_at: dict[str, datetime] = {}
-"""Time of the last success of each account in this process."""
 S = DeliveryStatus
 
 
@@ -62,12 +61,18 @@ def apply_reputation(
 ) -> None:
     """Deactivate dead devices, suppress dead addresses, and record successful devices.
 
-    Ignores test deliveries. Repeating it changes nothing for devices; each soft bounce of an
-    address counts. Raises PyMongoError.
+    Not of tests. Repeating it changes nothing for devices; each soft bounce of an address counts.
     """
     last_success: dict[str, datetime] = {}
     sent = [(delivery, result) for delivery, result in sent if not delivery.claimed.is_test]
-    if _is_wrong_sender(sent):
+    outcomes = [result.outcome for _, result in sent]
+    codes = [
+        one.response.code
+        for one in outcomes
+        if isinstance(one, InvalidRecipientError) and one.response
+    ]
+    # All devices of the batch are another sender's: the service's own credentials are wrong.
+    if len(sent) >= MIN_MISMATCHES and codes == [SENDER_ID_MISMATCH] * len(sent):
         log.error("sender_mismatch_ignored", provider=provider, count=len(sent))
         return
     for delivery, result in sent:
@@ -78,16 +83,6 @@ def apply_reputation(
             last_success[result.device_id] = max(known, result.finished_at)
     if last_success:
         status.record_success(accepted=last_success)
-
-
-def _is_wrong_sender(sent: Sequence[tuple[PreparedDelivery, TargetResult]]) -> bool:
-    """Return whether all devices of a batch are another sender's: the credentials are wrong."""
-    codes = [
-        result.outcome.response.code
-        for _, result in sent
-        if isinstance(result.outcome, InvalidRecipientError) and result.outcome.response
-    ]
-    return len(sent) >= MIN_MISMATCHES and codes == [SENDER_ID_MISMATCH] * len(sent)
 
 
 def _apply_invalid_recipient(
@@ -219,11 +214,11 @@ def record_attempts(
             )
 
 
-def record_deferrals(deferred: Sequence[Deferred], *, now: datetime) -> None:
+def record_not_sent(not_sent: Sequence[NotSent], *, now: datetime) -> None:
     """Record a span for each delivery that ended without an attempt."""
     if not tracing.is_on():
         return
-    for one in deferred:
+    for one in not_sent:
         if (parent := one.claimed.traceparent) is not None and one.status is not S.PENDING:
             _record_span(
                 one.claimed,

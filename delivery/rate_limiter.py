@@ -1,8 +1,7 @@
-"""Token bucket of each provider account, shared by all processes.
+"""Token bucket of each provider account, in Valkey; without Valkey, of each process.
 
-The bucket lives in Valkey: it gains ``rate`` tokens a second and holds at most ``burst``. A
-message costs one token. A rate-limit response of the provider halves the rate, which then recovers
-step by step. Without Valkey each process applies the rate on its own.
+It gains ``rate`` tokens a second and holds at most ``burst``. A rate-limit response of the provider
+halves the rate, which then recovers step by step.
 """
 
 import json
@@ -60,10 +59,7 @@ class Grant:
 
 
 def take(account: str, count: int, *, rate: float | None, burst: int, now: datetime) -> Grant:
-    """Take up to ``count`` tokens; they can't be returned.
-
-    ``rate`` is in messages a second, above 0; with None only :func:`throttle` limits.
-    """
+    """Take up to ``count`` tokens of ``rate`` a second; with None only :func:`throttle` limits."""
     at, count = valkey.to_milliseconds(now), max(count, 0)
     args: list[str | int | float] = [at, _RULES, count, "" if rate is None else rate, burst]
     try:
@@ -74,10 +70,7 @@ def take(account: str, count: int, *, rate: float | None, burst: int, now: datet
 
 
 def throttle(account: str, *, retry_after: float | None, now: datetime) -> None:
-    """Apply a rate-limit response: pause, then continue at half the rate.
-
-    Nothing is granted for ``retry_after`` seconds, at most a day; then the rate recovers.
-    """
+    """Apply a rate-limit response: pause for up to a day, then continue at half the rate."""
     at = valkey.to_milliseconds(now)
     pause = math.ceil(1000 * min(max(0.0, retry_after or 0.0), MAX_RETRY_AFTER))
     _local_bucket(account).throttle(pause=pause, now=at)
@@ -96,7 +89,6 @@ class RateStatus:
     share: float
     """Share of the configured rate; 1 unless throttled."""
     blocked_until: datetime | None
-    """Nothing is granted before."""
 
 
 def rate_statuses(accounts: Sequence[str], *, now: datetime) -> Mapping[str, RateStatus] | None:
@@ -124,10 +116,7 @@ def _status(share: bytes | None, until: bytes | None, now: datetime) -> RateStat
 
 
 class TokenBucket:
-    """Token bucket of an account in this process; times and waits are in milliseconds.
-
-    The scripts rate_take.lua and rate_throttle.lua compute the same.
-    """
+    """Token bucket of this process, in milliseconds; the Lua scripts compute the same."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

@@ -10,11 +10,10 @@ from bson import ObjectId
 from domain import retry
 from domain.content import SecretExpiredError, SensitiveContent
 from domain.errors import FailureCode
-from domain.retry import RetryAt
 from domain.states import Channel, DeliveryStatus
 from notifications.catalog import types
 from notifications.content import engine, redaction, rendering
-from notifications.store import ClaimedDelivery, Deferred, decrypt
+from notifications.store import ClaimedDelivery, NotSent, decrypt
 from notifyproject.platform.encryption import DecryptionError
 from privacy import unsubscribe
 from providers.contract import Message
@@ -35,10 +34,10 @@ class RenderedMessage:
 
 def render_batch(
     claims: Sequence[ClaimedDelivery], *, now: datetime
-) -> tuple[Mapping[ObjectId, RenderedMessage], list[Deferred]]:
+) -> tuple[Mapping[ObjectId, RenderedMessage], list[NotSent]]:
     """Return the messages by notification, and the deliveries that can't be rendered now."""
     messages: dict[ObjectId, RenderedMessage] = {}
-    deferred: list[Deferred] = []
+    not_sent: list[NotSent] = []
     for claimed in claims:
         secret = None
         try:
@@ -50,10 +49,10 @@ def render_batch(
             messages[claimed.notification_id] = RenderedMessage(_message(claimed, secret), secret)
         except (engine.TemplateError, SecretExpiredError) as problem:
             reason = redaction.remove_secrets(str(problem), secret.secrets if secret else ())
-            deferred.append(Deferred(claimed, S.FAILED, FailureCode.RENDER_FAILED, reason))
+            not_sent.append(NotSent(claimed, S.FAILED, FailureCode.RENDER_FAILED, reason))
         except DecryptionError as problem:
-            deferred.append(_defer_undecryptable(claimed, problem, now))
-    return messages, deferred
+            not_sent.append(_defer_undecryptable(claimed, problem, now))
+    return messages, not_sent
 
 
 def _message(claimed: ClaimedDelivery, secret: SensitiveContent | None) -> Message:
@@ -80,13 +79,11 @@ def _message(claimed: ClaimedDelivery, secret: SensitiveContent | None) -> Messa
 
 def _defer_undecryptable(
     claimed: ClaimedDelivery, problem: DecryptionError, now: datetime
-) -> Deferred:
+) -> NotSent:
     log.error("decryption_failed", delivery_id=claimed.reference, reason=str(problem))
     reason = f"Sensitive data can't be decrypted: {problem}."
-    decision = retry.defer_or_give_up(
-        until=now + KEY_RETRY_DELAY, state=claimed.retry_state, now=now
-    )
-    if not isinstance(decision, RetryAt):
-        # Also if it expires meanwhile: only an operator can restore the key.
-        return Deferred(claimed, S.FAILED, FailureCode.CHANNEL_UNAVAILABLE, reason)
-    return Deferred(claimed, S.PENDING, FailureCode.CHANNEL_UNAVAILABLE, reason, decision.at)
+    until = now + KEY_RETRY_DELAY
+    may_defer = retry.may_defer(until=until, state=claimed.retry_state, now=now)
+    # Failed also if it expires meanwhile: only an operator can restore the key.
+    status, at = (S.PENDING, until) if may_defer else (S.FAILED, None)
+    return NotSent(claimed, status, FailureCode.DECRYPTION_FAILED, reason, at)

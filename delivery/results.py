@@ -1,8 +1,4 @@
-"""Combines the results of an attempt into one settlement. Pure.
-
-A push to several devices has one result each; together they decide whether the delivery is sent,
-retried, failed, or unknown.
-"""
+"""Combines the results of an attempt, one for each device, into one settlement. Pure."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -35,13 +31,11 @@ class TargetResult:
     """Result of one request to the provider, for one target."""
 
     device_id: str | None
-    """None on a channel without devices."""
     outcome: SendResult | ProviderError
     started_at: datetime
     finished_at: datetime
     duration_ms: int
     platform: str = ""
-    """Push: android, ios or web."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +47,7 @@ class _Failure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _NextState:
-    """Next state of a delivery; ``code`` is None if the main failure gives code and reason."""
+    """``code`` is None if the main failure gives code and reason."""
 
     status: DeliveryStatus
     at: datetime | None = None
@@ -75,9 +69,9 @@ def combine_results(
 ) -> Settlement:
     """Combine at least one result of an attempt into the settlement of its delivery.
 
-    ``has_failover``: another provider can take the delivery now. ``blocked_until`` and
-    ``quiet_hours_end``: some devices were left out until then, because their platform is blocked
-    or they are in quiet hours. A device without a result was not tried, because time ran out.
+    ``has_failover``: another provider can take it now. ``blocked_until`` and ``quiet_hours_end``:
+    some devices were left out until then. A device without a result was not tried, for lack of
+    time.
     """
     accepted = [r for r in results if isinstance(r.outcome, SendResult)]
     # A message that a provider may have accepted is never given to another one.
@@ -161,19 +155,14 @@ def _waits_for_skipped_devices(
     return [
         _NextState(status=S.PENDING, at=max(at, now), uncounted=True, code=code, reason=reason)
         for at, code, reason in waits
-        if at is not None and _can_wait(claimed, at, now)
+        if at is not None
+        and retry.may_defer(until=max(at, now), state=claimed.retry_state, now=now)
     ]
-
-
-def _can_wait(claimed: ClaimedDelivery, until: datetime, now: datetime) -> bool:
-    decision = retry.defer_or_give_up(until=max(until, now), state=claimed.retry_state, now=now)
-    return isinstance(decision, retry.RetryAt)
 
 
 def _ambiguous_devices(
     claimed: ClaimedDelivery, results: Sequence[TargetResult]
 ) -> tuple[str, ...]:
-    """Return the devices with an unknown outcome; the last result of each device counts."""
     answered = {r.device_id for r in results}
     before = [device for device in claimed.ambiguous_targets if device not in answered]
     now = [r.device_id for r in results if _is_ambiguous(r) and r.device_id is not None]

@@ -1,7 +1,4 @@
-"""Assigns each delivery to a provider: by order, circuit, and rate.
-
-A delivery that no provider accepts now is deferred until the first of them may accept it again.
-"""
+"""Assigns each delivery to a provider, or defers it: by order, circuit, and rate."""
 
 import itertools
 from bisect import bisect
@@ -15,7 +12,7 @@ from django.conf import settings
 from domain import retry
 from domain.errors import FailureCode
 from domain.states import DeliveryStatus
-from notifications.store import ClaimedDelivery, Deferred
+from notifications.store import ClaimedDelivery, NotSent
 from providers.contract import Provider
 
 from . import circuit_breaker, rate_limiter
@@ -26,15 +23,13 @@ S = DeliveryStatus
 PROVIDER_PAUSED = "Provider paused."
 CIRCUIT_OPEN = "Circuit open."
 EXPIRES_WHILE_HELD = "It expires before the provider is tried again."
+RATE_LIMITED = "Rate limited."
 Platforms = Collection[str]
 """Of a push: android, ios, web; of a channel without devices: the empty string."""
 
 
 class ProviderShare:
-    """Circuits of one provider for a batch, and the deliveries that are assigned to it.
-
-    The first delivery that matches a probe becomes it.
-    """
+    """One provider's circuits for a batch, and its deliveries; the first for a probe becomes it."""
 
     def __init__(
         self, provider: Provider, permissions: Mapping[str, Permission], *, now: datetime
@@ -69,7 +64,7 @@ class ProviderShare:
         return {name: one.until for name, one in found if isinstance(one, Blocked)}
 
     def opens_at(self, platforms: Collection[str]) -> datetime | None:
-        """Return when the provider accepts any of these platforms; None for now."""
+        """Return when the provider next accepts one of these platforms; None if it does now."""
         if isinstance(self._account_permission, Blocked):
             return self._account_permission.until
         blocked = self.blocked_platforms
@@ -109,7 +104,6 @@ class Route:
     has_failover: bool = False
     """Another provider accepts what this one refuses."""
     blocked_platforms: Mapping[str, datetime] = field(default_factory=dict)
-    """Platforms with an open circuit, and until when."""
 
 
 def choose_routes(
@@ -119,11 +113,11 @@ def choose_routes(
     targets: Mapping[str, Sequence[SendTarget]],
     paused: Mapping[str, datetime],
     now: datetime,
-) -> tuple[list[Route], list[Deferred]]:
+) -> tuple[list[Route], list[NotSent]]:
     """Return the routes of a batch, and the deferred deliveries, which use no attempt.
 
-    ``providers`` are the channel's, at least one, in order of preference; ``targets`` are by the
-    claim's reference. ``paused`` names the providers paused by staff, and until when to defer.
+    ``providers`` are in order of preference; ``targets`` by the claim's reference; ``paused`` says
+    until when to defer, by provider.
     """
     platforms = {c.reference: {t.platform for t in targets[c.reference]} for c in claims}
     scopes = {platform for some in platforms.values() for platform in some if platform}
@@ -135,7 +129,7 @@ def choose_routes(
         **{p.account: Blocked(paused[p.name]) for p in providers if p.name in paused},
     }
     shares = [ProviderShare(provider, permissions, now=now) for provider in providers]
-    deferred: list[Deferred] = []
+    not_sent: list[NotSent] = []
     for claimed in claims:
         own = platforms[claimed.reference]
         candidates = _providers_in_order(claimed, shares)
@@ -147,27 +141,23 @@ def choose_routes(
             until, share = min(
                 ((at, share) for at, share in openings if at is not None), key=itemgetter(0)
             )
-            is_paused = share.provider.name in paused
-            reason = PROVIDER_PAUSED if is_paused else CIRCUIT_OPEN
-            deferred.append(_defer_until_available(claimed, until, now, reason))
+            reason = PROVIDER_PAUSED if share.provider.name in paused else CIRCUIT_OPEN
+            not_sent.append(_hold(claimed, until, now, reason))
     routes: list[Route] = []
     for index, share in enumerate(shares):
         later = shares[index + 1 :]
         provider_routes, rate_limited = _build_routes(share, later, platforms, targets, now)
         routes += provider_routes
-        deferred += rate_limited
+        not_sent += rate_limited
     for share in shares:
         share.return_probes()
-    return routes, deferred
+    return routes, not_sent
 
 
 def _providers_in_order(
     claimed: ClaimedDelivery, shares: Sequence[ProviderShare]
 ) -> Sequence[ProviderShare]:
-    """Return the providers in order, starting after the one that the delivery failed over from.
-
-    Only one if its outcome there is unknown. Providers that are no longer configured are ignored.
-    """
+    """Return the providers in order, after the one it failed over from; one if ambiguous there."""
     names = [share.provider.name for share in shares]
     if claimed.ambiguous_provider in names:
         return [shares[names.index(claimed.ambiguous_provider)]]
@@ -183,8 +173,7 @@ def _build_routes(
     platforms: Mapping[str, Platforms],
     targets: Mapping[str, Sequence[SendTarget]],
     now: datetime,
-) -> tuple[list[Route], list[Deferred]]:
-    """Return a provider's routes, probes first, and the deliveries beyond its rate limit."""
+) -> tuple[list[Route], list[NotSent]]:
 
     def route(
         claims: Sequence[ClaimedDelivery],
@@ -212,7 +201,7 @@ def _apply_rate_limit(
     claims: Sequence[ClaimedDelivery],
     targets: Mapping[str, Sequence[SendTarget]],
     now: datetime,
-) -> tuple[list[ClaimedDelivery], list[Deferred]]:
+) -> tuple[list[ClaimedDelivery], list[NotSent]]:
     """Split deliveries by the rate; one with more devices than the rate allows is sent anyway."""
     if not claims:
         return [], []
@@ -222,24 +211,22 @@ def _apply_rate_limit(
     count = max(bisect(totals, grant.granted), min(grant.granted, 1))
     first, step = now + grant.wait, timedelta(seconds=1 / rate if rate else 0)
     rate_limited = [
-        Deferred(one, S.PENDING, FailureCode.RATE_LIMITED, "Rate limited.", first + index * step)
+        NotSent(one, S.PENDING, FailureCode.RATE_LIMITED, RATE_LIMITED, first + index * step)
         for index, one in enumerate(claims[count:])
     ]
     return list(claims[:count]), rate_limited
 
 
-def _defer_until_available(
-    claimed: ClaimedDelivery, until: datetime, now: datetime, reason: str
-) -> Deferred:
-    """Return the deferral until a provider is available, or the failure after the maximum wait.
-
-    A delivery that expires before is held until its expiry: staff may end the wait earlier. With
-    a fallback channel it expires at once, so that the fallback channel has the remaining time.
-    """
-    decision = retry.defer_or_give_up(until=until, state=claimed.retry_state, now=now)
-    if isinstance(decision, retry.GiveUp) and decision.code is not FailureCode.EXPIRED:
-        return Deferred(claimed, S.FAILED, decision.code, reason)
-    if isinstance(decision, retry.GiveUp) and claimed.fallback_channels:
-        return Deferred(claimed, S.EXPIRED, decision.code, f"{reason} {EXPIRES_WHILE_HELD}")
-    at = until if claimed.expires_at is None else min(until, claimed.expires_at)
-    return Deferred(claimed, S.PENDING, FailureCode.CHANNEL_UNAVAILABLE, reason, at)
+def _hold(claimed: ClaimedDelivery, until: datetime, now: datetime, reason: str) -> NotSent:
+    """Return the wait until a provider is available, or the failure after the maximum wait."""
+    # A delivery that expires before is held until its expiry: staff may end the wait earlier. With
+    # a fallback channel it expires at once, so that the fallback channel has the remaining time.
+    code, state = FailureCode.CHANNEL_UNAVAILABLE, claimed.retry_state
+    if retry.is_outage_too_long(state=state, now=now):
+        return NotSent(claimed, S.FAILED, code, reason)
+    if retry.may_defer(until=until, state=state, now=now):
+        return NotSent(claimed, S.PENDING, code, reason, until)
+    if claimed.fallback_channels:
+        reason = f"{reason} {EXPIRES_WHILE_HELD}"
+        return NotSent(claimed, S.EXPIRED, FailureCode.EXPIRED, reason)
+    return NotSent(claimed, S.PENDING, code, reason, claimed.expires_at)

@@ -1,8 +1,4 @@
-"""Turns deliveries into requests, sends them, and returns one result for each.
-
-Requests that a provider accepts together form one send batch. A provider without a recent success
-gets a few requests first, as probes.
-"""
+"""Turns deliveries into requests, sends them, and returns one result for each."""
 
 import os
 import time
@@ -24,17 +20,8 @@ from notifications.content.redaction import mask_response
 from notifications.store import ClaimedDelivery
 from notifyproject.platform import crash_points
 from notifyproject.platform.crash_points import Boundary
-from providers import http_client
-from providers.contract import (
-    BatchProvider,
-    Message,
-    NotAttemptedError,
-    Provider,
-    SendRequest,
-    SendResult,
-    as_non_blocking,
-    is_expired,
-)
+from providers import contract, http_client
+from providers.contract import Message, NotAttemptedError, Provider, SendRequest, SendResult
 from providers.http import TOTAL_TIMEOUT, Exchange
 
 from .results import TargetResult
@@ -57,13 +44,10 @@ class PreparedDelivery:
     claimed: ClaimedDelivery
     message: Message
     targets: tuple[SendTarget, ...]
-    """At least one; several for a recipient with several devices."""
     secret: SensitiveContent | None = None
     """Sensitive values to mask if the provider repeats them in its response."""
     blocked_until: datetime | None = None
-    """Devices of a blocked platform are left out until then."""
     quiet_hours_end: datetime | None = None
-    """Devices in quiet hours are left out until then."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,12 +80,10 @@ class TargetedRequest:
 def split_rounds(
     provider: Provider, deliveries: Sequence[PreparedDelivery], *, has_recent_success: bool
 ) -> list[list[PreparedDelivery]]:
-    """Return deliveries in rounds of requests that this process sends concurrently.
+    """Return deliveries in rounds of as many requests as this process has threads.
 
-    A round has as many requests as the process has threads. Without a recent success, the first
-    round has :data:`PROBE_BATCH`: if the provider accepts none, its circuit opens before the
-    second round. A delivery counts one request per device; recipients of one send batch count as
-    one request together.
+    Without a recent success, the first round has :data:`PROBE_BATCH`: if the provider accepts none,
+    its circuit opens before the second. Each device counts one request, a send batch one together.
     """
     rounds: list[list[PreparedDelivery]] = []
     capacity = 0
@@ -120,8 +102,7 @@ def split_rounds(
 def _group_by_batch_key(
     provider: Provider, items: Sequence[T], message_of: Callable[[T], Message]
 ) -> list[list[T]]:
-    """Return items grouped by send batch; one per group for providers that don't batch."""
-    if len(items) == 1 or not isinstance(provider, BatchProvider):
+    if len(items) == 1 or not isinstance(provider, contract.BatchProvider):
         return [[item] for item in items]
     groups: dict[Hashable, list[T]] = {}
     for item in items:
@@ -132,11 +113,7 @@ def _group_by_batch_key(
 def send_batch(
     provider: Provider, deliveries: Sequence[PreparedDelivery], clock: Clock
 ) -> list[tuple[PreparedDelivery, tuple[TargetResult, ...]]]:
-    """Send concurrently; return the results of each attempted delivery.
-
-    A single request is sent in this thread, so that it never queues behind a batch. Deliveries
-    without a result were too late: their requests were not sent.
-    """
+    """Send concurrently; return the results of each delivery that was not too late."""
     targeted_requests = [
         TargetedRequest.of(delivery, target)
         for delivery in deliveries
@@ -163,56 +140,43 @@ def _send_groups(
 ) -> list[list[TargetResult | None]]:
     """Return the results of each group, None for requests that were not attempted.
 
-    Non-blocking exchanges are multiplexed in this thread; other groups use a thread pool, except
-    for a single group, which is sent in this thread.
+    Non-blocking exchanges share this thread, as does a single group; other groups use a thread
+    pool.
     """
-    non_blocking = as_non_blocking(provider)
-    non_blocking_flags = [
-        non_blocking is not None
-        and len(group) == 1
-        and non_blocking.is_non_blocking(group[0].request)
-        for group in groups
-    ]
-    blocking_groups = [
-        group
-        for group, is_non_blocking in zip(groups, non_blocking_flags, strict=True)
-        if not is_non_blocking
-    ]
-    send = partial(_send_group, provider, clock)
-    threaded_results = iter(
+    non_blocking = contract.as_non_blocking(provider)
+    multiplexed: list[int] = []
+    threaded: list[int] = []
+    for number, group in enumerate(groups):
+        if len(group) == 1 and non_blocking and non_blocking.is_non_blocking(group[0].request):
+            multiplexed.append(number)
+        else:
+            threaded.append(number)
+    send, blocking_groups = partial(_send_group, provider, clock), [groups[n] for n in threaded]
+    threaded_results = (
         map(send, blocking_groups)
-        if len(groups) == 1 or not blocking_groups
+        if len(groups) == 1 or not threaded
         else _thread_pool(os.getpid(), provider.name).map(send, blocking_groups)
     )
-    multiplexed_results = iter(
-        http_client.run_exchanges(
-            _send_one(provider, group[0], clock)
-            for group, is_non_blocking in zip(groups, non_blocking_flags, strict=True)
-            if is_non_blocking
-        )
-    )
-    return [
-        [_unwrap(next(multiplexed_results))] if is_non_blocking else next(threaded_results)
-        for is_non_blocking in non_blocking_flags
-    ]
-
-
-def _unwrap(result: TargetResult | Exception | None) -> TargetResult | None:
-    if isinstance(result, Exception):
-        raise result
-    return result
+    exchanges = (_send_one(provider, groups[number][0], clock) for number in multiplexed)
+    results: dict[int, list[TargetResult | None]] = {}
+    for number, result in zip(multiplexed, http_client.run_exchanges(exchanges), strict=True):
+        if isinstance(result, Exception):
+            raise result
+        results[number] = [result]
+    results |= zip(threaded, threaded_results, strict=True)
+    return [results[number] for number in range(len(groups))]
 
 
 def _send_group(
     provider: Provider, clock: Clock, group: Sequence[TargetedRequest]
 ) -> list[TargetResult | None]:
-    if len(group) > 1 and isinstance(provider, BatchProvider):
+    if len(group) > 1 and isinstance(provider, contract.BatchProvider):
         return _send_many(provider, group, clock)
     return [http_client.run_exchange(_send_one(provider, targeted, clock)) for targeted in group]
 
 
 def _send_many(
-    provider: BatchProvider, group: Sequence[TargetedRequest], clock: Clock
+    provider: contract.BatchProvider, group: Sequence[TargetedRequest], clock: Clock
 ) -> list[TargetResult | None]:
     started_at, monotonic_start = clock(), time.monotonic()
     in_time = [targeted for targeted in group if not _is_too_late(targeted, started_at)]
@@ -244,7 +208,7 @@ def _send_one(
     crash_points.reach(Boundary.SEND_BEGINS)
     outcome: SendResult | ProviderError
     try:
-        if non_blocking := as_non_blocking(provider):
+        if non_blocking := contract.as_non_blocking(provider):
             outcome = yield from non_blocking.exchange(targeted.request, timeout=TOTAL_TIMEOUT)
         else:
             outcome = provider.send(targeted.request, timeout=TOTAL_TIMEOUT)
@@ -269,7 +233,6 @@ def _target_result(
     started_at: datetime,
     monotonic_start: float,
 ) -> TargetResult:
-    """Return the result of one attempt; ``monotonic_start`` is its start on the steady clock."""
     return TargetResult(
         device_id=targeted.target.device_id,
         platform=targeted.target.platform,
@@ -295,16 +258,12 @@ def _log(claimed: ClaimedDelivery, result: TargetResult) -> None:
 
 
 def _is_too_late(targeted: TargetedRequest, now: datetime) -> bool:
-    """Return whether the lease is too short for a send, or the notification has expired.
-
-    A process that was frozen ends up here: nothing was sent yet, and another worker may hold the
-    delivery now. The last of a batch may have waited a minute behind a slow provider.
-    """
+    """Return whether the lease is too short, as after a freeze, or the notification has expired."""
     claimed = targeted.delivery.claimed
     if now + timedelta(seconds=TOTAL_TIMEOUT) + LEASE_MARGIN >= claimed.lease_until:
         log.warning("send_aborted_lease_over", delivery_id=claimed.reference)
         return True
-    if is_expired(targeted.request, now=now):
+    if contract.is_expired(targeted.request, now=now):
         log.info("send_aborted_expired", delivery_id=claimed.reference)
         return True
     return False

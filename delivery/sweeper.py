@@ -1,7 +1,6 @@
-"""Sweeper: recovers expired leases, resolves unknown outcomes, and enqueues due work again.
+"""Sweeper: recovers expired leases, resolves unknown outcomes, and enqueues lost work again.
 
-Picks up deliveries whose wake-up was lost, and those of a lost worker. Any number of concurrent
-sweepers is safe: they enqueue wake-ups, and change state by compare-and-set.
+Any number of concurrent sweepers is safe: they change state by compare-and-set.
 """
 
 import itertools
@@ -36,7 +35,6 @@ MAX_QUEUE_DEPTH = 1_000
 MAX_DUE_PER_QUEUE = 500
 """Due deliveries of a fair queue that a sweep reads: more than a lost worker holds of one."""
 MIN_SWEEP_INTERVAL = timedelta(seconds=SWEEP_SECONDS / 3)
-"""A sweep this soon after another is skipped."""
 
 
 @dataclass(slots=True)
@@ -44,15 +42,12 @@ class SweepReport:
     """Counts of one sweep."""
 
     woken: int = 0
-    """Deliveries with an enqueued wake-up."""
     pulled: int = 0
     """Bursts, of a client in a queue, with an enqueued pull."""
     unpublished: int = 0
     """Due deliveries and broadcasts that the broker did not accept; of a burst, some."""
     recovered: int = 0
-    """Sends of lost workers, now with an unknown outcome."""
     resolved: int = 0
-    """Unknown outcomes that the type's policy decided."""
 
 
 def sweep(*, now: datetime) -> SweepReport:
@@ -104,24 +99,19 @@ def resolve_unknown(*, now: datetime) -> int:
     """Apply the type's policy to each unknown outcome without a receipt by its deadline."""
     resolved = 0
     while waiting := store.unknown_outcomes(now=now):
-        decisions = [
-            (one, retry.decide_unknown(policy=_policy(one.type), state=one.retry_state, now=now))
-            for one in waiting
-        ]
+        decisions = []
+        for one in waiting:
+            kind = types.find_type(one.type)
+            # Of a type that was disabled meanwhile: a duplicate is worse than a loss.
+            policy = kind.on_unknown if kind else retry.UnknownPolicy.FAIL
+            decision = retry.decide_unknown(policy=policy, state=one.retry_state, now=now)
+            decisions.append((one, decision))
         done = store.resolve_unknown(decisions, now=now)
         resolved += done
         if not done:
             # Concurrent sweepers resolve the rest.
             break
     return resolved
-
-
-def _policy(type_name: str) -> retry.UnknownPolicy:
-    try:
-        return types.get_type(type_name).on_unknown
-    except types.UnknownTypeError:
-        # The type was disabled meanwhile: a duplicate is worse than a loss.
-        return retry.UnknownPolicy.FAIL
 
 
 def _enqueue_due(priority: Priority, report: SweepReport, now: datetime) -> None:
@@ -141,7 +131,6 @@ def _enqueue_due(priority: Priority, report: SweepReport, now: datetime) -> None
 def _enqueue_client(
     queue: FairQueue, due: Sequence[fair_queue.Due], report: SweepReport, now: datetime
 ) -> None:
-    """Enqueue poison candidates by ID, few per message; the rest by ID or, for a burst, by pull."""
     candidates = [one for one in due if one.is_poison_candidate]
     _enqueue_by_id(queue, candidates, report, now, size=ISOLATED_PER_WAKEUP)
     if len(due) > BURST:
@@ -171,7 +160,6 @@ def _enqueue_by_id(
     now: datetime,
     size: int = wakeups.WAKEUP_SIZE,
 ) -> None:
-    """Enqueue wake-ups by ID; deliveries due in the same second share messages."""
 
     def second(one: fair_queue.Due) -> datetime:
         return wakeups.wakeup_time(one.at, now=now)

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import partial
 
 from devices import preferences as device_preferences
 from devices import queries as devices
@@ -10,7 +11,7 @@ from domain import retry
 from domain.errors import NO_DEVICE, FailureCode
 from domain.states import Channel, DeliveryStatus, Priority
 from notifications.catalog import types
-from notifications.store import ClaimedDelivery, Deferred, DeviceHistory, device_histories
+from notifications.store import ClaimedDelivery, DeviceHistory, NotSent, device_histories
 from recipients import service_windows
 
 from . import eligibility
@@ -27,7 +28,6 @@ class SendTarget:
     address: str = field(repr=False)
     device_id: str | None = None
     platform: str = ""
-    """Push: android, ios or web."""
     window_open: bool = True
     """WhatsApp: the service window is open, so free text is allowed."""
 
@@ -40,8 +40,7 @@ class ResolvedTargets:
     """At least one for each claim, by its reference."""
     in_quiet_hours: Mapping[str, datetime] = field(default_factory=dict)
     """By reference of the claim: when the first of its devices in quiet hours may be sent to."""
-    deferred: Sequence[Deferred] = ()
-    """Deliveries without a target, for now or for good."""
+    not_sent: Sequence[NotSent] = ()
 
 
 def resolve_targets(
@@ -75,7 +74,7 @@ def _resolve_devices(claims: Sequence[ClaimedDelivery], now: datetime) -> Resolv
     histories = device_histories(claims)
     resolved: dict[str, tuple[SendTarget, ...]] = {}
     in_quiet_hours: dict[str, datetime] = {}
-    deferred: list[Deferred] = []
+    not_sent: list[NotSent] = []
     for claimed in claims:
         found = known.for_notification(
             user_id=claimed.user_id, device_ids=claimed.recipient.device_ids
@@ -83,7 +82,13 @@ def _resolve_devices(claims: Sequence[ClaimedDelivery], now: datetime) -> Resolv
         history = histories.get(claimed.notification_id, DeviceHistory())
         awaited = _awaited(claimed, history, now)
         closed = history.excluded | awaited.keys()
-        accepting = [d for d in found if d.device_id not in closed and _accepts(d, claimed)]
+        accepts = partial(
+            device_preferences.allows,
+            category=claimed.category.value,
+            type_slug=claimed.type,
+            priority=claimed.priority.value,
+        )
+        accepting = [d for d in found if d.device_id not in closed and accepts(d.preferences)]
         quiet = {d.device_id: at for d in accepting if (at := _quiet_until(d, claimed, now))}
         available = [device for device in accepting if device.device_id not in quiet]
         if available:
@@ -95,12 +100,12 @@ def _resolve_devices(claims: Sequence[ClaimedDelivery], now: datetime) -> Resolv
                 in_quiet_hours[claimed.reference] = min(quiet.values())
         else:
             quiet_hours_end = min(quiet.values(), default=None)
-            deferred.append(
+            not_sent.append(
                 _defer_ambiguous(claimed, max(awaited.values()), quiet_hours_end, now)
                 if awaited and not history.delivered
                 else _defer_without_target(claimed, found, history, quiet_hours_end)
             )
-    return ResolvedTargets(targets=resolved, in_quiet_hours=in_quiet_hours, deferred=deferred)
+    return ResolvedTargets(targets=resolved, in_quiet_hours=in_quiet_hours, not_sent=not_sent)
 
 
 def _awaited(
@@ -108,7 +113,6 @@ def _awaited(
 ) -> Mapping[str, datetime]:
     """Return the devices with an unknown outcome that get no duplicate now, with their deadlines.
 
-    The deadline is the time by which a receipt is expected. Other devices are sent to meanwhile.
     If only such devices are left, the whole push is unknown, and the type's policy decides.
     """
     if not claimed.ambiguous_targets:
@@ -132,14 +136,13 @@ def _defer_ambiguous(
     receipt_deadline: datetime,
     quiet_hours_end: datetime | None,
     now: datetime,
-) -> Deferred:
-    """Return the deferral of a push with an unknown outcome on one device and no other target."""
+) -> NotSent:
     if receipt_deadline > now:
         at = min(receipt_deadline, quiet_hours_end or receipt_deadline)
-        return Deferred(claimed, S.PENDING, FailureCode.OUTCOME_UNKNOWN, AWAITING_DEVICE, at)
+        return NotSent(claimed, S.PENDING, FailureCode.OUTCOME_UNKNOWN, AWAITING_DEVICE, at)
     if quiet_hours_end is not None:
         return eligibility.defer_until_quiet_hours_end(claimed, until=quiet_hours_end)
-    return Deferred(claimed, S.FAILED, FailureCode.OUTCOME_UNKNOWN, UNREPORTED)
+    return NotSent(claimed, S.FAILED, FailureCode.OUTCOME_UNKNOWN, UNREPORTED)
 
 
 def _defer_without_target(
@@ -147,28 +150,19 @@ def _defer_without_target(
     found: Sequence[devices.PushTarget],
     history: DeviceHistory,
     quiet_hours_end: datetime | None,
-) -> Deferred:
+) -> NotSent:
     if history.delivered:
         reason = "The remaining devices already have it or can't receive it."
-        return Deferred(claimed, S.SENT, FailureCode.NO_ADDRESS, reason)
+        return NotSent(claimed, S.SENT, FailureCode.NO_ADDRESS, reason)
     if quiet_hours_end is not None:
         return eligibility.defer_until_quiet_hours_end(claimed, until=quiet_hours_end)
     if any(device.device_id not in history.excluded for device in found):
         reason = "Muted by device preferences."
-        return Deferred(claimed, S.SUPPRESSED, FailureCode.OPTED_OUT, reason)
+        return NotSent(claimed, S.SUPPRESSED, FailureCode.OPTED_OUT, reason)
     # Of refused devices only: a rejected token deactivates its device, which is not found again.
     if refusal := next(iter(history.refused.values()), None):
-        return Deferred(claimed, S.FAILED, refusal.code, refusal.reason)
-    return Deferred(claimed, S.SUPPRESSED, FailureCode.NO_ADDRESS, NO_DEVICE)
-
-
-def _accepts(device: devices.PushTarget, claimed: ClaimedDelivery) -> bool:
-    return device_preferences.allows(
-        device.preferences,
-        category=claimed.category.value,
-        type_slug=claimed.type,
-        priority=claimed.priority.value,
-    )
+        return NotSent(claimed, S.FAILED, refusal.code, refusal.reason)
+    return NotSent(claimed, S.SUPPRESSED, FailureCode.NO_ADDRESS, NO_DEVICE)
 
 
 def _quiet_until(

@@ -1,12 +1,10 @@
-"""Handles a wake-up or a pull within the concurrency limits of this process.
-
-Work beyond the limits goes back to the queue.
-"""
+"""Handles a wake-up or a pull; work beyond this process's limits goes back to the queue."""
 
 import math
 import time
 from collections.abc import Sequence
 from datetime import datetime, timedelta
+from functools import partial
 
 from bson import ObjectId
 from django.conf import settings
@@ -59,11 +57,10 @@ def handle_wakeup(
 
 
 def pull(queue: FairQueue, token: PullToken | None, *, clock: Clock = utc_now) -> int:
-    """Send one batch of the due deliveries of a fair queue; continue the pull while there is more.
+    """Send one batch of a fair queue, and continue the pull while there is more; return the claims.
 
-    Returns the number of claimed deliveries. If this process already runs its maximum of batches
-    of this queue, each of them checks for more work when it ends. One pull still returns after a
-    second: if those batches hang, another process may have capacity.
+    At this process's maximum of batches, each of them checks for more work when it ends. One pull
+    still returns after a second: if those batches hang, another process may have capacity.
     """
     fair_queue.release_token(queue, token)
     crash_points.reach(Boundary.PULL_STARTED)
@@ -98,11 +95,7 @@ def pull(queue: FairQueue, token: PullToken | None, *, clock: Clock = utc_now) -
 
 
 def run_inline(*, seconds: float = math.inf, clock: Clock = utc_now) -> int:
-    """Send due deliveries in this process without a broker; return how many were claimed.
-
-    Stops when nothing is due or after ``seconds``. Higher priorities go first; the clients of a
-    priority take turns, one batch each.
-    """
+    """Send due deliveries without a broker, within ``seconds``; return how many were claimed."""
     total, ends_at = 0, time.monotonic() + seconds
     while not process.is_shutting_down() and time.monotonic() < ends_at:
         pages = runner.run_inline(clock=clock)
@@ -121,9 +114,9 @@ def _dispatch_most_urgent(clock: Clock) -> int:
             for channel in Channel:
                 now = clock()
                 queue = FairQueue(client_id, channel, priority)
-                limit = wakeups.WAKEUP_SIZE
-                found = _due(queue, now=now, limit=limit, include_poison_candidates=True)
-                claimed += dispatcher.dispatch(found, channel=channel, clock=clock).claimed
+                found = fair_queue.due(queue, until=now, now=now, limit=wakeups.WAKEUP_SIZE)
+                ids = [one.notification_id for one in found]
+                claimed += dispatcher.dispatch(ids, channel=channel, clock=clock).claimed
         if claimed:
             return claimed
     return 0
@@ -132,18 +125,18 @@ def _dispatch_most_urgent(clock: Clock) -> int:
 def _next_batch(
     queue: FairQueue, token: PullToken | None, *, now: datetime
 ) -> tuple[list[ObjectId], bool]:
-    """Return the batch of due deliveries for this pull, and whether there is more.
-
-    Concurrent pulls take consecutive batches, by the slot of their token. If less is due, the
-    first one takes it.
-    """
+    """Return this pull's batch, and whether there is more; concurrent pulls take their own."""
     size = batch_size()
     offset = size * (token.slot % fair_queue.MAX_PULLS if token else 0)
-    found = _due(queue, now=now, limit=size + 1, skip=offset)
+    # The sweeper wakes poison candidates by ID.
+    due = partial(
+        fair_queue.due, queue, until=now, now=now, limit=size + 1, include_poison_candidates=False
+    )
+    found = due(skip=offset)
     if offset and not found:
-        found = _due(queue, now=now, limit=size + 1)
-        offset = 0
-    return found[:size], len(found) > size or bool(offset)
+        # If less is due, the first pull takes it.
+        found, offset = due(), 0
+    return [one.notification_id for one in found[:size]], len(found) > size or bool(offset)
 
 
 def batch_size() -> int:
@@ -152,32 +145,8 @@ def batch_size() -> int:
     return wakeups.WAKEUP_SIZE // threads * threads or wakeups.WAKEUP_SIZE
 
 
-def _due(
-    queue: FairQueue,
-    *,
-    now: datetime,
-    limit: int,
-    skip: int = 0,
-    include_poison_candidates: bool = False,
-) -> list[ObjectId]:
-    """Return due deliveries; pulls leave poison candidates to the wake-ups of the sweeper."""
-    found = fair_queue.due(
-        queue,
-        until=now,
-        now=now,
-        limit=limit,
-        skip=skip,
-        include_poison_candidates=include_poison_candidates,
-    )
-    return [one.notification_id for one in found]
-
-
 def _next_pull_at(report: BatchReport, queue: FairQueue) -> datetime | None:
-    """Return when to pull again: None for at once, or when the provider is available again.
-
-    While at least half of a batch is deferred by a rate limit or an open circuit, another pull
-    would only defer more.
-    """
+    """Return when to pull again: None for at once, or later if half of the batch was deferred."""
     deferred_until = [w.at for w in report.wakeups if w.channel is queue.channel]
     if len(deferred_until) * 2 < report.claimed or not deferred_until:
         return None

@@ -11,8 +11,7 @@ from django_mongodb_backend.models import EmbeddedModel
 from notifyproject.db.fields import choice_field, optional_datetime, optional_text
 from notifyproject.db.indexes import MongoIndex
 
-Document = Mapping[str, Any]
-"""A device as it is stored."""
+Document = Mapping[str, Any]  # A device as it is stored
 
 
 class Platform(StrEnum):
@@ -37,7 +36,6 @@ class DeactivationReason(StrEnum):
     BY_USER = "by_user"
     """The client deactivated it, for example at sign-out."""
     BY_OPERATOR = "by_operator"
-    """Staff deactivated it in the console."""
 
 
 BY_PROVIDER = (
@@ -70,14 +68,10 @@ class DevicePreferences(EmbeddedModel):
 class DeactivationEvidence(EmbeddedModel):
     """The evidence for a deactivation."""
 
-    at = models.DateTimeField()
-    """When the rejected send began, or when a person decided."""
-    source = models.CharField(max_length=150)
-    """A provider's name, ``api``, or a member of staff."""
+    at = models.DateTimeField()  # When the rejected send began, or when a person decided
+    source = models.CharField(max_length=150)  # A provider's name, ``api``, or a member of staff
     code = optional_text(100)
-    """The provider's own error code."""
     notification_id = optional_text(24)
-    """The notification that was sent."""
 
 
 class Device(models.Model):
@@ -103,9 +97,7 @@ class Device(models.Model):
     suspected_at = optional_datetime()
     """When the last such send began."""
     last_accepted_at = optional_datetime()
-    """When the provider last accepted a message for it."""
     last_receipt_at = optional_datetime()
-    """When the device last sent a receipt."""
     proven_at = optional_datetime()
     """The last registration, reactivation, or success: older evidence doesn't deactivate it."""
     created_at = models.DateTimeField()
@@ -118,8 +110,8 @@ class Device(models.Model):
         db_table = "devices"
         ordering = ("-last_seen", "-id")
         permissions = (
-            ("deactivate_device", "Can switch devices off"),
-            ("reactivate_device", "Can switch devices on again"),
+            ("deactivate_device", "Can disable devices"),
+            ("reactivate_device", "Can enable devices"),
         )
         indexes = (
             MongoIndex("user_id", "is_active", "-created_at", "-_id", name="dev_user"),

@@ -4,8 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-CRITICAL = "critical"
-"""The priority that a preference for a category doesn't apply to."""
+CRITICAL = "critical"  # The priority that a preference for a category doesn't apply to
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,12 +23,10 @@ NO_PREFERENCES = Preferences()
 
 
 def allows(preferences: Preferences, *, category: str, type_slug: str, priority: str) -> bool:
-    """Return whether a device accepts a notification, quiet hours aside.
-
-    A preference for the type comes first and applies to every priority. One for the category
-    doesn't apply to critical notifications: a device that mutes transactional messages still gets
-    login codes.
-    """
+    """Return whether a device accepts a notification, quiet hours aside."""
+    # A preference for the type comes first and applies to every priority. One for the category
+    # doesn't apply to critical notifications: a device that mutes transactional messages still gets
+    # login codes.
     if not preferences.enabled:
         return False
     preference = preferences.categories.get(type_slug)

@@ -1,7 +1,4 @@
-"""The last reported presence of devices: a Valkey hash ``device:<id>:state``, kept for an hour.
-
-It may be lost; without Valkey there is no presence.
-"""
+"""The last reported presence of devices: ``device:<id>:state`` in Valkey, which may lose it."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -10,8 +7,7 @@ from typing import Any
 
 from notifyproject.platform import valkey
 
-LIFETIME = 3600
-"""Seconds after the last heartbeat until the presence expires."""
+LIFETIME = 3600  # Seconds after the last heartbeat until the presence expires
 _FLAGS = ("online", "app_foreground", "notification_enabled")
 
 
@@ -21,8 +17,7 @@ class Presence:
 
     online: bool
     app_foreground: bool
-    notification_enabled: bool
-    """False: notifications are disabled in the system settings."""
+    notification_enabled: bool  # False: notifications are disabled in the system settings
     last_active: datetime
 
 

@@ -12,11 +12,9 @@ from notifyproject.db.paging import Page
 from .models import Document, Platform
 from .preferences import Preferences, from_document
 
-MAX_TARGETS = 20
-"""Devices per recipient that a notification goes to, the most recently seen first."""
+MAX_TARGETS = 20  # Devices per recipient that a notification goes to, the most recently seen first
 MAX_PAGE = paging.MAX_PAGE
-READ_BATCH_SIZE = 5_000
-"""MongoDB batch size: all devices that a hundred recipients can have."""
+READ_BATCH_SIZE = 5_000  # MongoDB batch size: all devices that a hundred recipients can have
 NEWEST_FIRST = (("created_at", -1), ("_id", -1))
 ACTIVE_OR_INACTIVE = {"$in": [True, False]}
 """Matches active and inactive; naming both lets one index serve the order of creation."""
@@ -51,10 +49,8 @@ class PushTargets:
     def for_notification(
         self, *, user_id: str | None, device_ids: Sequence[str]
     ) -> tuple[PushTarget, ...]:
-        """Return the targets of one notification: the devices it names, or all of its recipient's.
-
-        A named device that another recipient owns by now is left out.
-        """
+        """Return the targets of one notification: its named devices, or all of its recipient's."""
+        # A named device that another recipient owns by now is left out.
         if not device_ids:
             return self.by_user.get(user_id, ()) if user_id is not None else ()
         selected = (self.by_device.get(one) for one in dict.fromkeys(device_ids))
@@ -71,11 +67,7 @@ class Position(NamedTuple):
 def find_push_targets(
     *, user_ids: Iterable[str] = (), device_ids: Iterable[str] = ()
 ) -> PushTargets:
-    """Return the active devices of these users and with these ids, in one read.
-
-    For a batch of up to a hundred notifications: ids from those that name devices, users from the
-    others. Raises PyMongoError.
-    """
+    """Return the active devices of these users and those with these ids; raises PyMongoError."""
     wanted = {"user_id": set(user_ids), "_id": set(device_ids)}
     conditions: list[dict[str, Any]] = [
         {name: {"$in": sorted(ids)}, "is_active": True} for name, ids in wanted.items() if ids
@@ -120,10 +112,7 @@ def get(device_id: str) -> Document | None:
 def page(
     *, user_id: str, limit: int, after: Position | None = None, before: Position | None = None
 ) -> Page:
-    """Return up to ``limit`` of a user's devices, active or not, newest first.
-
-    After ``after``, or else before ``before``. Raises PyMongoError.
-    """
+    """Return up to ``limit`` of a user's devices, newest first, beyond ``after`` or ``before``."""
     return paging.page(
         "devices",
         {"user_id": user_id, "is_active": ACTIVE_OR_INACTIVE},

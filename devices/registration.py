@@ -1,4 +1,4 @@
-"""Registration, changes, heartbeats, and removal of devices by clients."""
+"""Registration, changes, and removal of devices; all idempotent, and raise PyMongoError."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
@@ -17,10 +17,8 @@ from .status import DEACTIVATION_FIELDS, Evidence, deactivate
 from .tokens import device_id as id_of
 
 log = structlog.get_logger(__name__)
-MAX_DEVICES = 50
-"""Devices per recipient; a further registration evicts one."""
-HEARTBEAT_INTERVAL = timedelta(minutes=5)
-"""Heartbeats within this time are stored once."""
+MAX_DEVICES = 50  # Devices per recipient; a further registration evicts one
+HEARTBEAT_INTERVAL = timedelta(minutes=5)  # Heartbeats within this time are stored once
 DESCRIPTIVE_FIELDS = ("app_version", "device_model", "os_version", "language", "timezone")
 """Fields that may change without a new registration."""
 _MAX_TRIES = 3
@@ -76,10 +74,8 @@ def register(
 
 
 def replace_token(*, device_id: str, token: str, now: datetime) -> Document | None:
-    """Register a device's new token with the device's data; None for an unknown device.
-
-    Returns the new device. The old one stays, deactivated. Idempotent. Raises PyMongoError.
-    """
+    """Register a device's new token with the device's data; None for an unknown device."""
+    # The old device stays, deactivated. Idempotent. Raises PyMongoError.
     old = collection("devices").find_one({"_id": device_id})
     if old is None or token == old["device_token"]:
         return old
@@ -97,10 +93,7 @@ def replace_token(*, device_id: str, token: str, now: datetime) -> Document | No
 
 
 def update(*, device_id: str, changes: Mapping[str, str | None], now: datetime) -> Document | None:
-    """Change descriptive fields of a device and return it; None for an unknown device.
-
-    ``changes`` are of DESCRIPTIVE_FIELDS; None removes a value. Idempotent. Raises PyMongoError.
-    """
+    """Change DESCRIPTIVE_FIELDS of a device and return it, None for an unknown one. Idempotent."""
     if not changes.keys() <= set(DESCRIPTIVE_FIELDS):
         raise ValueError(f"read-only: {sorted(changes.keys() - set(DESCRIPTIVE_FIELDS))}")
     set_fields = {name: value for name, value in changes.items() if value is not None}
@@ -111,20 +104,15 @@ def update(*, device_id: str, changes: Mapping[str, str | None], now: datetime) 
 
 
 def set_preferences(*, device_id: str, preferences: Preferences, now: datetime) -> Document | None:
-    """Replace a device's preferences and return the device; None for an unknown device.
-
-    Idempotent. Raises PyMongoError.
-    """
+    """Replace a device's preferences and return the device, None for an unknown one. Idempotent."""
     stored = {"notification_preferences": to_document(preferences), "updated_at": now}
     return _update(device_id, {"$set": stored})
 
 
 def heartbeat(*, device_id: str, now: datetime) -> Document | None:
-    """Record a heartbeat and return the device; None for an unknown device.
-
-    Stored once per HEARTBEAT_INTERVAL. It doesn't reactivate a device: a running app proves nothing
-    about its token. Idempotent. Raises PyMongoError.
-    """
+    """Record a heartbeat and return the device, None for an unknown one. Idempotent."""
+    # Stored once per HEARTBEAT_INTERVAL. It doesn't reactivate a device: a running app proves
+    # nothing about its token.
     document = collection("devices").find_one({"_id": device_id})
     if document is None or (document.get("last_seen") or _LONG_AGO) > now - HEARTBEAT_INTERVAL:
         return document

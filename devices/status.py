@@ -18,10 +18,9 @@ from .models import BY_PROVIDER, DeactivationReason
 
 log = structlog.get_logger(__name__)
 Expression = Any
-MAX_SUSPICIONS = 3
+MAX_SOFT_BOUNCES = 3
 """Rejections in a row as malformed or another sender's token that deactivate a device."""
 DEACTIVATION_FIELDS = ("deactivated_at", "deactivation_reason", "deactivation_evidence")
-"""Fields of a deactivation, removed by a reactivation."""
 _BY_PROVIDER = [reason.value for reason in BY_PROVIDER]
 
 
@@ -87,7 +86,7 @@ def record_suspicion(
     if reason is DeactivationReason.SENDER_MISMATCH:
         match["last_accepted_at"] = None
     match["suspected_at"] = {"$not": {"$gte": evidence.at}}
-    is_over_limit = {"$gte": ["$suspicions", MAX_SUSPICIONS]}
+    is_over_limit = {"$gte": ["$suspicions", MAX_SOFT_BOUNCES]}
     deactivation: dict[str, Expression] = {
         "deactivated_at": now,
         "deactivation_reason": reason.value,
@@ -128,11 +127,8 @@ def record_success(
 
 
 def reactivate(*, device_id: str, now: datetime) -> bool:
-    """Reactivate a device and clear its suspicions; return False if it's active or unknown.
-
-    Results of sends that began before ``now`` don't deactivate it again. Idempotent. Raises
-    PyMongoError.
-    """
+    """Reactivate a device and clear its suspicions; return False if it's active or unknown."""
+    # Results of sends that began before ``now`` don't deactivate it again.
     change = {
         "$set": {"is_active": True, "suspicions": 0, "updated_at": now},
         "$max": {"proven_at": now},
@@ -146,14 +142,12 @@ def reactivate(*, device_id: str, now: datetime) -> bool:
 
 
 def _match_unproven(ids: list[str], at: datetime) -> dict[str, Any]:
-    """Return the filter for devices without a success since ``at``."""
     return {"_id": {"$in": ids}, "proven_at": {"$not": {"$gte": at}}}
 
 
 def _success_pipeline(
     ids: list[str], rows: list[dict[str, datetime | None]]
 ) -> list[dict[str, Any]]:
-    """Return the pipeline that applies each device's own row of successes."""
     position = {"$indexOfArray": [{"$literal": ids}, "$_id"]}
     refuted = {
         "$and": [

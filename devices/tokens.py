@@ -3,15 +3,16 @@
 import hashlib
 import re
 
-MAX_LENGTH = 4096
-_TOKEN = re.compile(rf"[\x21-\x7e]{{1,{MAX_LENGTH}}}", re.ASCII)
+MIN_LENGTH, MAX_LENGTH = 6, 4096
+"""Firebase's tokens have 100 characters and more; the sandbox's are words."""
+_TOKEN = re.compile(rf"[A-Za-z0-9_:-]{{{MIN_LENGTH},{MAX_LENGTH}}}", re.ASCII)
 _DEVICE_ID = re.compile(r"[0-9a-f]{64}", re.ASCII)
 _SHOWN_HEAD, _SHOWN_TAIL = 6, 4
 _MIN_MASKABLE_LENGTH = 24
 
 
 def is_token(text: str) -> bool:
-    """Return whether a text is a possible token: 1 to 4,096 visible ASCII characters."""
+    """Return whether a text is a possible registration token of Firebase."""
     return _TOKEN.fullmatch(text) is not None
 
 

@@ -11,6 +11,8 @@ MAX_ATTACHMENTS = 10
 MAX_ATTACHMENT_BYTES = 10 * 1024 * 1024
 """Total size of an email's attachments, before MIME encoding."""
 HTTPS_PORT = 443
+PROFILE_FIELDS = ("email", "phone", "name", "locale", "timezone")
+"""Fields of a recipient that the request or the registry supplies."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,10 +26,7 @@ class Attachment:
 
 
 def attachment_host(url: str) -> str | None:
-    """Return the lower-case host of a permitted attachment URL; None for any other URL.
-
-    Only HTTPS on port 443 without user information is permitted.
-    """
+    """Return the lower-case host of an HTTPS URL on port 443 without a user; None for any other."""
     try:
         parts = urlsplit(url)
         port = parts.port or HTTPS_PORT
@@ -50,6 +49,13 @@ class Recipient:
     name: str | None = None
     locale: str | None = None
     timezone: str | None = None
+    given: tuple[str, ...] = field(default=(), compare=False)
+    """Names of the fields that the request contained; the others come from the registry."""
+
+    def as_given(self) -> "Recipient":
+        """Return the recipient without what the registry supplied."""
+        hidden: Any = {name: None for name in PROFILE_FIELDS if name not in self.given}
+        return replace(self, **hidden)
 
     def address(self, channel: Channel) -> str | None:
         """Return the address on an email or WhatsApp channel; None on the others."""

@@ -1,8 +1,4 @@
-"""Provider errors and the failure codes of deliveries. Pure.
-
-A provider raises one of the four errors; :func:`domain.retry.decide_retry` alone decides what
-follows.
-"""
+"""Provider errors and the failure codes of deliveries. Pure."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -14,7 +10,6 @@ class FailureCode(StrEnum):
     # Retryable: not accepted, but might be later.
     RATE_LIMITED = "rate_limited"
     RECIPIENT_RATE_LIMITED = "recipient_rate_limited"
-    """The provider limits messages to this recipient only."""
     PROVIDER_ERROR = "provider_error"
     CONNECTION_FAILED = "connection_failed"
     """No byte of the request was sent: refused, DNS, TLS, or connect timeout."""
@@ -25,7 +20,6 @@ class FailureCode(StrEnum):
     INTERNAL_ERROR = "internal_error"
     """A defect of this service."""
     WORKER_LOST = "worker_lost"
-    """The worker stopped while sending."""
     OUTCOME_UNKNOWN = "outcome_unknown"
     """No receipt arrived in time, and the type's policy forbids a retry."""
 
@@ -35,15 +29,15 @@ class FailureCode(StrEnum):
     INVALID_RECIPIENT = "invalid_recipient"
     NO_ADDRESS = "no_address"
     REJECTED = "rejected"
-    """The provider rejected this message."""
     TOO_LARGE = "too_large"
     RENDER_FAILED = "render_failed"
+    DECRYPTION_FAILED = "decryption_failed"
+    """``FIELD_ENCRYPTION_KEYS`` lacks the key of the sensitive data."""
     ATTACHMENT_UNAVAILABLE = "attachment_unavailable"
-    """An attachment could not be downloaded."""
     WINDOW_CLOSED = "window_closed"
     """Outside the 24-hour WhatsApp window, and the type has no WhatsApp template."""
     QUARANTINED = "quarantined"
-    """Isolated as a poison message after three worker crashes."""
+    """Claimed by three workers without an attempt: a poison message."""
 
     # Reported by a later receipt.
     BOUNCED = "bounced"
@@ -75,13 +69,10 @@ class RecipientAction(StrEnum):
     """The consequence of an invalid recipient for the address or device."""
 
     DEACTIVATE = "deactivate"
-    """Deactivate the device: its token is invalid."""
     SUSPECT = "suspect"
     """Count a soft bounce; three in a row deactivate the device or suppress the address."""
     SUPPRESS = "suppress"
-    """Suppress the address on this channel."""
     SUPPRESS_MARKETING = "suppress_marketing"
-    """Suppress the address for marketing: the recipient opted out."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,7 +82,6 @@ class ProviderResponse:
     status: int
     """HTTP status or SMTP reply code."""
     code: str | None = None
-    """The provider's own error code."""
     excerpt: str = ""
     """The first 1,000 characters of the body, with addresses removed."""
 

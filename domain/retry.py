@@ -12,7 +12,6 @@ from .states import Priority
 DEFAULT_MAX_RETRIES = 3
 """Retries after the first attempt, unless the type or the request sets another number."""
 MAX_RETRIES = 10
-"""Upper limit of retries that a request may set."""
 BASE_DELAY = {
     Priority.CRITICAL: timedelta(seconds=15),
     Priority.HIGH: timedelta(minutes=1),
@@ -54,7 +53,6 @@ class RetryState:
 
     priority: Priority
     attempt_count: int
-    """Attempts so far, including the latest."""
     uncounted_attempts: int
     """Attempts that failed by an outage; they don't count against the limit."""
     max_attempts: int
@@ -101,10 +99,7 @@ Decision = RetryAt | RetryUncounted | AwaitReceipt | GiveUp
 def decide_retry(
     *, error: ProviderError, state: RetryState, now: datetime, jitter: float
 ) -> Decision:
-    """Return the decision that follows ``error``.
-
-    ``jitter`` in [-1, 1] varies the delay. A retry at or after ``expires_at`` becomes GiveUp.
-    """
+    """Return the decision that follows ``error``; ``jitter`` is in [-1, 1]."""
     if isinstance(error, ProviderUnavailableError):
         return _decide_after_outage(error=error, state=state, now=now, jitter=jitter)
     if not isinstance(error, TransientError):
@@ -152,15 +147,14 @@ def _decide_after_outage(
     return RetryUncounted(at)
 
 
-def defer_or_give_up(*, until: datetime, state: RetryState, now: datetime) -> RetryAt | GiveUp:
-    """Hold an unattempted delivery until ``until``, or give it up.
+def may_defer(*, until: datetime, state: RetryState, now: datetime) -> bool:
+    """Return whether to hold a delivery: it must not expire before, nor wait over MAX_OUTAGE."""
+    return not is_outage_too_long(state=state, now=now) and not _is_expired_at(until, state)
 
-    It fails after an outage of MAX_OUTAGE, so that an operator sees it. If it would expire while
-    held, the code is EXPIRED: nothing failed.
-    """
-    if now - state.first_due_at >= MAX_OUTAGE:
-        return GiveUp(FailureCode.CHANNEL_UNAVAILABLE)
-    return GiveUp(FailureCode.EXPIRED) if _is_expired_at(until, state) else RetryAt(until)
+
+def is_outage_too_long(*, state: RetryState, now: datetime) -> bool:
+    """Return whether a delivery has waited for MAX_OUTAGE: it fails, so that staff see it."""
+    return now - state.first_due_at >= MAX_OUTAGE
 
 
 def _is_expired_at(at: datetime, state: RetryState) -> bool:
@@ -170,10 +164,7 @@ def _is_expired_at(at: datetime, state: RetryState) -> bool:
 def parse_retry_after(
     headers: Mapping[str, str], *, now: datetime, limit: timedelta
 ) -> timedelta | None:
-    """Return the Retry-After pause, given in seconds or as a date, at most ``limit``.
-
-    None if it's absent, invalid, or a date in the past. The names of ``headers`` are in lower case.
-    """
+    """Return a pause in seconds or to a date, at most ``limit``; None if absent or invalid."""
     text = headers.get("retry-after", "").strip()
     if not text:
         return None

@@ -1,7 +1,4 @@
-"""States and transitions of notifications, deliveries, attempts, broadcasts, and bulk operations.
-
-A test compares docs/reference/states.md with this module.
-"""
+"""States and transitions: of deliveries as in docs/reference/states.md, which a test compares."""
 
 from collections.abc import Sequence
 from enum import StrEnum
@@ -48,11 +45,9 @@ class DeliveryStatus(StrEnum):
     DELIVERED = "delivered"
     """The provider reported delivery, or the message is in the recipient's inbox."""
     READ = "read"
-    """The recipient opened it."""
     FAILED = "failed"
     """Not retried unless an operator or client requests it."""
     EXPIRED = "expired"
-    """It expired before it could be sent."""
     CANCELLED = "cancelled"
     """The client or an operator cancelled it before it was sent."""
     SUPPRESSED = "suppressed"
@@ -111,16 +106,21 @@ class BroadcastStatus(StrEnum):
     CANCELLING = "cancelling"
     """No more of its audience is read; unsent notifications are being cancelled."""
     CANCELLED = "cancelled"
-    """All its unsent notifications are cancelled."""
     COMPLETED = "completed"
-    """Its whole audience was read."""
     FAILED = "failed"
     """It ended before its audience was read; its failure has the reason."""
 
 
+DELIVERED_STATUSES = frozenset(
+    {
+        NotificationStatus.SENT,
+        NotificationStatus.DELIVERED,
+        NotificationStatus.PARTIALLY_DELIVERED,
+    }
+)
+"""Overall statuses of a notification that was sent on at least one channel, with none open."""
 S = DeliveryStatus
 OPEN = frozenset({S.PENDING, S.SENDING, S.UNKNOWN})
-"""Statuses with work left; only these have a due time."""
 SUCCEEDED = frozenset({S.SENT, S.DELIVERED, S.READ})
 TRANSITIONS: dict[DeliveryStatus, frozenset[DeliveryStatus]] = {
     # To itself: claimed or deferred. To failed: no provider, render error, or quarantined.
@@ -159,11 +159,7 @@ class HasDeliveryState(Protocol):
 
 
 def overall_status(deliveries: Sequence[HasDeliveryState]) -> NotificationStatus:
-    """Return the overall status of a notification with these deliveries, at least one.
-
-    :mod:`notifications.store.pipelines` writes the status by the same rule as an aggregation
-    expression; a test compares the two.
-    """
+    """Return the status of a notification; :mod:`notifications.store.pipelines` writes the same."""
     statuses = {d.status for d in deliveries}
     if any(d.status is S.PENDING and d.attempt_count > 0 for d in deliveries):
         return NotificationStatus.RETRYING
@@ -223,7 +219,6 @@ class BulkOutcome(StrEnum):
     SKIPPED = "skipped"
     """Skipped for its resend risk, or because it changed since the preview."""
     FAILED = "failed"
-    """The action failed."""
 
 
 BULK_TRANSITIONS: dict[BulkStage, frozenset[BulkStage]] = {
@@ -234,7 +229,5 @@ BULK_TRANSITIONS: dict[BulkStage, frozenset[BulkStage]] = {
     BulkStage.CANCELLED: frozenset(),
     BulkStage.COMPLETED: frozenset(),
 }
-"""Every transition of a bulk operation."""
 ACTIVE_BULK_STAGES = frozenset({BulkStage.PREVIEWING, BulkStage.RUNNING})
-"""Stages with work for a worker."""
 FINAL_BULK_OUTCOMES = frozenset({BulkOutcome.DONE, BulkOutcome.SKIPPED, BulkOutcome.FAILED})

@@ -1,12 +1,9 @@
-"""Timestamps, time zones, schedules, expiry, and quiet hours. Pure.
-
-All instants are aware UTC with whole milliseconds, the resolution of MongoDB.
-"""
+"""Timestamps, time zones, schedules, expiry, and quiet hours: aware UTC in milliseconds. Pure."""
 
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, time, timedelta, tzinfo
+from datetime import UTC, datetime, time, timedelta, tzinfo
 from functools import cache
 from zoneinfo import ZoneInfo, available_timezones
 
@@ -47,10 +44,7 @@ def truncate_to_milliseconds(instant: datetime) -> datetime:
 
 
 def parse_timestamp(text: str) -> datetime:
-    """Parse an RFC 3339 timestamp into UTC, truncated to milliseconds.
-
-    Raises InvalidTimeError for any other text, including a timestamp without an offset.
-    """
+    """Parse an RFC 3339 timestamp with an offset into UTC milliseconds. Raises InvalidTimeError."""
     match = _TIMESTAMP.fullmatch(text)
     if match is None:
         if _WITHOUT_OFFSET.fullmatch(text):
@@ -76,10 +70,7 @@ def parse_zone(name: str) -> ZoneInfo:
 
 
 def resolve_send_at(*, requested: datetime | None, now: datetime) -> datetime:
-    """Return the send time: ``requested``, or now if that is None or up to 5 minutes past.
-
-    Raises InvalidTimeError if it's further in the past or over 365 days ahead.
-    """
+    """Return ``requested``, or now if that is None or just past. Raises InvalidTimeError."""
     if requested is None or now - PAST_TOLERANCE <= requested <= now:
         return now
     if requested < now:
@@ -90,10 +81,7 @@ def resolve_send_at(*, requested: datetime | None, now: datetime) -> datetime:
 
 
 def resolve_reminder(*, event_at: datetime, lead_time: timedelta, now: datetime) -> datetime:
-    """Return the time of a reminder: ``lead_time`` before the event, but not before now.
-
-    Raises InvalidTimeError if the event has begun or the reminder is over 365 days ahead.
-    """
+    """Return ``lead_time`` before the event, but not before now. Raises InvalidTimeError."""
     if event_at <= now:
         raise InvalidTimeError("in_the_past", "The event has already begun.")
     return resolve_send_at(requested=max(event_at - lead_time, now), now=now)
@@ -102,10 +90,7 @@ def resolve_reminder(*, event_at: datetime, lead_time: timedelta, now: datetime)
 def resolve_expiry(
     *, send_at: datetime, ttl_seconds: int | None, expires_at: datetime | None
 ) -> datetime | None:
-    """Return the instant at which a notification expires; None if it never does.
-
-    Raises InvalidTimeError unless it's after ``send_at`` and the TTL is from 1 s to 30 days.
-    """
+    """Return when a notification expires; None if it never does. Raises InvalidTimeError."""
     if ttl_seconds is not None:
         if not 0 < ttl_seconds <= MAX_TTL.total_seconds():
             raise InvalidTimeError("invalid_ttl", "ttl is in seconds: from 1 to 2592000 (30 days).")
@@ -136,10 +121,9 @@ def parse_local(text: str) -> datetime:
 
 
 def resolve_local(local: datetime, zone: tzinfo) -> ResolvedTime:
-    """Return the instant of a naive local time.
+    """Return the instant of a naive local time. Raises InvalidTimeError.
 
     An ambiguous time is its first occurrence; a skipped time is the first instant after the gap.
-    Raises InvalidTimeError if the instant is outside the calendar.
     """
     try:
         instant = local.replace(tzinfo=zone, fold=0).astimezone(UTC)
@@ -151,7 +135,6 @@ def resolve_local(local: datetime, zone: tzinfo) -> ResolvedTime:
 
 
 def _end_of_gap(local: datetime, zone: tzinfo) -> datetime:
-    """Return the instant of the clock change that skips ``local``, to the second."""
     # In a gap, fold=1 applies the new offset and gives an earlier instant than fold=0: the
     # change lies between them.
     before = local.replace(tzinfo=zone, fold=1).astimezone(UTC)
@@ -192,21 +175,19 @@ class QuietHours:
             is_quiet, days = clock >= self.start or clock < self.end, int(clock >= self.start)
         if not is_quiet:
             return None
-        return self._end_instant(local.date() + timedelta(days=days), now)
-
-    def _end_instant(self, day: date, now: datetime) -> datetime:
-        end = datetime.combine(day, self.end)
+        end = datetime.combine(local.date() + timedelta(days=days), self.end)
         first = resolve_local(end, self.zone).at
-        if first > now:
-            return first
-        # The clock was set back after its first occurrence: return the second.
-        return end.replace(tzinfo=self.zone, fold=1).astimezone(UTC)
+        # The second occurrence, if the clock was set back after the first.
+        return first if first > now else end.replace(tzinfo=self.zone, fold=1).astimezone(UTC)
 
 
 @cache
 def zone_names() -> frozenset[str]:
-    """Return the names of all IANA time zones."""
-    return frozenset(available_timezones())
+    """Return the names of all IANA time zones.
+
+    Without names that don't tell the time of a place: a machine's own zone, and placeholders.
+    """
+    return frozenset(available_timezones()) - {"localtime", "Factory", "posixrules"}
 
 
 def _parse_wall_clock(text: str) -> time:

@@ -82,6 +82,8 @@ def _detect_failures(rule: Rule, now: datetime) -> Iterator[Finding]:
     found = sum(counts.values())
     if found <= rule.threshold:
         return
+    dominant = max(counts, key=lambda name: counts[name])
+    is_dominant = counts[dominant] * 5 >= found * 4
     scope = " ".join(part for part in (rule.channel, rule.type) if part)
     count = f"{found:,}" if found < COUNT_CAP else f"{COUNT_CAP:,} or more"
     yield _finding(
@@ -89,12 +91,11 @@ def _detect_failures(rule: Rule, now: datetime) -> Iterator[Finding]:
         "all",
         title=f"{count} final failures{f' of {scope}' if scope else ''}",
         detail=f"{count} final failures in {rule.window_minutes} min (threshold {rule.threshold}).",
-        broken_channel=rule.channel or _dominant_channel(counts),
+        broken_channel=rule.channel or (dominant if is_dominant else None),
     )
 
 
 def _count_failed_by_channel(rule: Rule, *, since: datetime) -> Mapping[str, int]:
-    """Return the number of final failures since then, by channel, without tests."""
     counted_type = rule.type if rule.type is not None else {"$ne": ALERT_TYPE}
     match = {"failed_at": {"$gte": since}, "is_test": {"$ne": True}, "type": counted_type}
     failed: dict[str, Any] = {
@@ -116,12 +117,6 @@ def _count_failed_by_channel(rule: Rule, *, since: datetime) -> Mapping[str, int
         hint="ntf_failed",
     )
     return {row["_id"]: row["count"] for row in found}
-
-
-def _dominant_channel(counts: Mapping[str, int]) -> str | None:
-    """Return the channel with at least 80 % of the failures, if there is one."""
-    channel = max(counts, key=lambda name: counts[name])
-    return channel if counts[channel] * 5 >= sum(counts.values()) * 4 else None
 
 
 def _detect_open_circuits(rule: Rule, now: datetime) -> Iterator[Finding]:

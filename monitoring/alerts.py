@@ -1,9 +1,5 @@
-"""Evaluates alert rules, keeps incidents, and notifies operators.
+"""Evaluates alert rules, keeps incidents, and notifies operators once of each."""
 
-An incident is opened once and its operators are notified once. It resolves with its cause.
-"""
-
-from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -28,12 +24,10 @@ log = structlog.get_logger(__name__)
 STALL_KINDS = frozenset({AlertKind.SWEEP_OVERDUE, AlertKind.WORK_OVERDUE})
 """Alerts that beat and workers can't raise, because they are what has stopped."""
 NOTIFY_WITHIN = timedelta(days=1)
-"""Operators aren't notified of older incidents."""
 MAX_OPERATORS = 50
 NOTIFIED_ROLES = ("operator", "admin")
 """Roles whose members are notified if ALERT_RECIPIENTS is empty."""
 STAFF_PREFIX = "staff:"
-"""Prefix of the user IDs of staff: ``staff:maria``."""
 
 
 def evaluate(*, now: datetime) -> int:
@@ -76,16 +70,12 @@ class Operator:
 
     @property
     def name(self) -> str:
-        """Key that identifies the operator."""
+        """The operator's key."""
         return self.user_id or self.email or ""
 
 
 def notify_operators(incident: Document, *, now: datetime) -> None:
-    """Notify every operator that an incident opened or resolved.
-
-    Each is notified once, by idempotency key. An incident that resolves before its first
-    notification is notified of once, as resolved.
-    """
+    """Notify every operator once that an incident opened and resolved, or only of the latter."""
     is_resolved = not incident["is_open"]
     all_operators = operators()
     if not all_operators:
@@ -101,7 +91,13 @@ def operators() -> list[Operator]:
     """Return the operators of ALERT_RECIPIENTS or, if it is empty, of the notified roles."""
     named = settings.ALERT_RECIPIENTS[:MAX_OPERATORS]
     if not named:
-        return list(_staff())
+        active = StaffUser.objects.filter(is_active=True)
+        found = {user.pk: user for user in active.filter(groups__name__in=NOTIFIED_ROLES)}
+        found |= {user.pk: user for user in active.filter(is_superuser=True)}
+        return [
+            Operator(user_id=f"{STAFF_PREFIX}{user.get_username()}", email=user.email or None)
+            for user in list(found.values())[:MAX_OPERATORS]
+        ]
     registered = recipients.find_registered(one for one in named if "@" not in one)
     return [
         Operator(email=one)
@@ -109,14 +105,6 @@ def operators() -> list[Operator]:
         else Operator(user_id=one, email=registered[one].email if one in registered else None)
         for one in named
     ]
-
-
-def _staff() -> Iterator[Operator]:
-    active = StaffUser.objects.filter(is_active=True)
-    found = {user.pk: user for user in active.filter(groups__name__in=NOTIFIED_ROLES)}
-    found |= {user.pk: user for user in active.filter(is_superuser=True)}
-    for user in list(found.values())[:MAX_OPERATORS]:
-        yield Operator(user_id=f"{STAFF_PREFIX}{user.get_username()}", email=user.email or None)
 
 
 def _notify_operator(
@@ -137,6 +125,7 @@ def _notify_operator(
     )
     caller = requests.Caller(
         client_id=registry.system_client_id(now=now),
+        may_send_critical=True,
         idempotency_key=f"alert:{incident['_id']}:"
         f"{'over' if is_resolved else 'open'}:{operator.name}",
     )

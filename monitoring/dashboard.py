@@ -1,10 +1,8 @@
-"""Metrics of the home page: traffic and pending work.
+"""Metrics of the home page: traffic by the hour, and pending work.
 
-Traffic comes from the hourly metrics. Pending work is counted live: each count uses an index and
-has a cap, so that pages stay fast on a busy day. A test explains each query.
+Pending work is counted live: each count uses an index and has a cap, so that pages stay fast.
 """
 
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -22,42 +20,21 @@ from notifyproject.db.collections import collection
 M = Metric
 HOURS = 24
 NOT_TEST: Mapping[str, Any] = {"is_test": {"$ne": True}}
-"""Filter that excludes test notifications."""
 S = DeliveryStatus
-COUNTED_METRICS = (M.ACCEPTED, M.SENT, M.DELIVERED, M.READ, M.FAILED, M.LATENCY)
+COUNTED_METRICS = (M.ACCEPTED, M.SENT, M.DELIVERED, M.READ, M.FAILED)
 
 
 @dataclass(slots=True)
 class ChannelTotals:
     """Deliveries of a channel by result, and their latencies."""
 
-    counts: Counter[Metric] = field(default_factory=Counter)
+    accepted: int = 0
+    sent: int = 0
+    """Accepted by a provider and not failed since."""
+    delivered: int = 0
+    read: int = 0
+    failed: int = 0
     latencies: list[int] = field(default_factory=metrics.empty_histogram)
-
-    @property
-    def accepted(self) -> int:
-        """Deliveries of accepted notifications."""
-        return self.counts[M.ACCEPTED]
-
-    @property
-    def sent(self) -> int:
-        """Accepted by a provider and not failed since."""
-        return self.counts[M.SENT]
-
-    @property
-    def delivered(self) -> int:
-        """Confirmed by a receipt."""
-        return self.counts[M.DELIVERED]
-
-    @property
-    def read(self) -> int:
-        """Opened, by a receipt."""
-        return self.counts[M.READ]
-
-    @property
-    def failed(self) -> int:
-        """Failed for good, or bounced."""
-        return self.counts[M.FAILED]
 
     @property
     def total(self) -> int:
@@ -74,9 +51,14 @@ class ChannelTotals:
         """Return the latency from due to sent, in seconds, that ``share`` of deliveries met."""
         return metrics.quantile(self.latencies, share)
 
+    def count(self, name: str, number: int) -> None:
+        """Add a number of deliveries to one of the counts."""
+        setattr(self, name, getattr(self, name) + number)
+
     def add(self, other: "ChannelTotals") -> None:
         """Add other totals to these."""
-        self.counts.update(other.counts)
+        for metric in COUNTED_METRICS:
+            self.count(metric.value, getattr(other, metric.value))
         self.latencies = metrics.add_histograms(self.latencies, other.latencies)
 
 
@@ -104,14 +86,10 @@ class WorkSummary:
     """Pending work. A count that reaches its cap means at least that many."""
 
     due: int
-    """Due and unclaimed, or claimed by a worker."""
     oldest_due_at: datetime | None
     scheduled: int
-    """Notifications before their send time."""
     retrying: int
-    """Notifications with a channel that awaits a retry."""
     unknown: int
-    """Notifications with a channel whose outcome is unknown."""
     last_sweep: datetime | None
 
 
@@ -123,12 +101,14 @@ def traffic(*, now: datetime) -> Traffic:
         first_hour + timedelta(hours=n): {channel: ChannelTotals() for channel in Channel}
         for n in range(HOURS)
     }
+    wanted = (*COUNTED_METRICS, M.LATENCY)
     found = metrics.read_summed(
-        Interval.HOUR, since=first_hour, until=now, metrics=COUNTED_METRICS, by=("channel",)
+        Interval.HOUR, since=first_hour, until=now, metrics=wanted, by=("channel",)
     )
     for metric_value in found:
         totals = hours[metric_value.timestamp][Channel(metric_value.dimensions["channel"])]
-        totals.counts[Metric(metric_value.metric)] += int(metric_value.value)
+        if metric_value.metric in COUNTED_METRICS:
+            totals.count(metric_value.metric, int(metric_value.value))
         if metric_value.histogram is not None:
             totals.latencies = metrics.add_histograms(totals.latencies, metric_value.histogram)
     return Traffic(hours=hours, counted_at=rollup_state.counted_at())

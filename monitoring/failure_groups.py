@@ -62,10 +62,9 @@ class FailureGroups:
 def group_failures(
     *, since: datetime, until: datetime, match: Sequence[Mapping[str, Any]] = ()
 ) -> FailureGroups:
-    """Return the failures of a period by cause; ``match`` are conditions on the notifications.
+    """Return the failures of a period by cause, and their number in the previous period.
 
-    A notification counts once for each channel that failed in the period. The previous period of
-    equal length is counted for the trend. Raises PyMongoError.
+    A notification counts once for each channel that failed. Raises PyMongoError.
     """
     length = until - since
     oldest = _counted_since(since - length, until)
@@ -90,10 +89,9 @@ def group_failures(
 
 
 def _counted_since(since: datetime, until: datetime) -> datetime | None:
-    """Return the time of the oldest failure within the cap; None if all are within.
+    """Return the time of the CAP-th newest failure; None if there are fewer.
 
-    Found in the index alone. The conditions apply within the cap: otherwise a rare type would
-    read all failures of a month.
+    Failures are counted from then on. Without the cap, a rare type would read those of a month.
     """
     found = (
         collection("notifications")
@@ -107,7 +105,6 @@ def _counted_since(since: datetime, until: datetime) -> datetime | None:
 
 
 def _group(cause: FailureCause, rows: Sequence[Mapping[str, Any]]) -> FailureGroup:
-    """Return the group of these rows; rows of the previous period have a negative interval."""
     within = [row for row in rows if row["_id"]["place"] >= 0]
     trend = [0] * TREND_BUCKETS
     for row in within:
@@ -140,7 +137,6 @@ class FailureCounts:
 
     groups: Sequence[FailureCount]
     counted_since: datetime | None
-    """Only failures since then are counted, because of the cap; None if all are."""
 
     @property
     def total(self) -> int:
@@ -180,7 +176,6 @@ def _aggregate(
     key: Mapping[str, Any] | None = None,
     select: Sequence[Mapping[str, Any]] = (),
 ) -> list[Mapping[str, Any]]:
-    """Return the failed deliveries within ``span``, grouped by channel, code, and ``key``."""
     code = {"$ifNull": ["$delivery.failure_code", ""]}
     failed = {"delivery.status": DeliveryStatus.FAILED.value, "delivery.failed_at": span}
     stages: list[Mapping[str, Any]] = [

@@ -1,8 +1,4 @@
-"""Prometheus metrics, read from the state that all processes share: MongoDB and Valkey.
-
-No process keeps counters of its own, so any process may be scraped, and restarts lose nothing.
-Results are cached for a few seconds.
-"""
+"""Prometheus metrics, read from the state that all processes share, so any may be scraped."""
 
 from collections import defaultdict
 from collections.abc import Iterator

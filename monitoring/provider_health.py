@@ -32,7 +32,6 @@ class Health(StrEnum):
     PARTLY_OPEN = "partly_open"
     """The circuit of a platform is open."""
     RATE_LIMITED = "slowed"
-    """Throttled after a rate-limit response."""
     UNKNOWN = "unknown"
     """Valkey, which holds the circuits, is unavailable."""
     HEALTHY = "well"
@@ -74,7 +73,8 @@ def provider_health(*, now: datetime) -> list[ProviderHealth]:
     """Return the configured providers by channel, without the sandbox."""
     known = _configured()
     circuits, pauses = circuit_breaker.circuit_states(now=now), circuit_breaker.pauses()
-    rate_statuses = rate_limiter.rate_statuses([provider.account for _, provider in known], now=now)
+    accounts = [provider.account for _, provider in known]
+    rate_statuses = rate_limiter.rate_statuses(accounts, now=now) or {}
     values = metrics.read_summed(
         Interval.HOUR,
         since=now - DAY,
@@ -82,18 +82,36 @@ def provider_health(*, now: datetime) -> list[ProviderHealth]:
         metrics=(Metric.TRIED.value, Metric.LATENCY.value),
         by=("provider", "status"),
     )
-    return [
-        _health(
-            channel,
-            provider,
-            circuits=circuits,
-            pause=pauses.get(provider.name),
-            rate_status=rate_statuses[provider.account] if rate_statuses is not None else None,
-            values=[f for f in values if f.dimensions.get("provider") == provider.name],
-            now=now,
+    healths = []
+    for channel, provider in known:
+        name, account = provider.name, provider.account
+        pause, rate_status = pauses.get(name), rate_statuses.get(account)
+        own_circuits = [
+            c for c in circuits or () if c.account == account or c.account.startswith(f"{account}:")
+        ]
+        own = [f for f in values if f.dimensions.get("provider") == name]
+        attempts = [f for f in own if f.metric == Metric.TRIED]
+        failures = [f for f in attempts if f.dimensions["status"] in (A.FAILED, A.UNKNOWN)]
+        successes = [f for f in attempts if f.dimensions["status"] == A.SENT]
+        latencies = (f.histogram for f in own if f.metric == Metric.LATENCY)
+        healths.append(
+            ProviderHealth(
+                name=name,
+                account=account,
+                channel=channel,
+                health=_classify(account, circuits is None, own_circuits, pause, rate_status),
+                pause=pause,
+                circuits=own_circuits,
+                rate=settings.PROVIDER_RATES.get(name, (None, 1))[0],
+                rate_status=rate_status,
+                attempts=_sum(attempts),
+                failures=_sum(failures),
+                last_success=_last_minute(successes, name, (A.SENT,), now),
+                last_failure=_last_minute(failures, name, (A.FAILED, A.UNKNOWN), now),
+                p95=metrics.quantile(metrics.merge_histograms(latencies), 0.95),
+            )
         )
-        for channel, provider in known
-    ]
+    return healths
 
 
 def provider_names() -> frozenset[str]:
@@ -108,41 +126,6 @@ def _configured() -> list[tuple[Channel, Provider]]:
         if channel is not Channel.IN_APP
         for provider in providers_for(channel)
     ]
-
-
-def _health(
-    channel: Channel,
-    provider: Provider,
-    *,
-    circuits: Sequence[CircuitState] | None,
-    pause: Pause | None,
-    rate_status: RateStatus | None,
-    values: Sequence[MetricValue],
-    now: datetime,
-) -> ProviderHealth:
-    name, account = provider.name, provider.account
-    own_circuits = [
-        c for c in circuits or () if c.account == account or c.account.startswith(f"{account}:")
-    ]
-    attempts = [f for f in values if f.metric == Metric.TRIED]
-    failures = [f for f in attempts if f.dimensions["status"] in (A.FAILED, A.UNKNOWN)]
-    successes = [f for f in attempts if f.dimensions["status"] == A.SENT]
-    latencies = (f.histogram for f in values if f.metric == Metric.LATENCY)
-    return ProviderHealth(
-        name=name,
-        account=account,
-        channel=channel,
-        health=_classify(account, circuits is None, own_circuits, pause, rate_status),
-        pause=pause,
-        circuits=own_circuits,
-        rate=settings.PROVIDER_RATES.get(name, (None, 1))[0],
-        rate_status=rate_status,
-        attempts=_sum(attempts),
-        failures=_sum(failures),
-        last_success=_last_minute(successes, name, (A.SENT,), now),
-        last_failure=_last_minute(failures, name, (A.FAILED, A.UNKNOWN), now),
-        p95=metrics.quantile(metrics.merge_histograms(latencies), 0.95),
-    )
 
 
 def _classify(
@@ -174,7 +157,6 @@ def _sum(values: Iterable[MetricValue]) -> int:
 def _last_minute(
     hours: Sequence[MetricValue], provider: str, statuses: Sequence[AttemptStatus], now: datetime
 ) -> datetime | None:
-    """Return the last minute with an attempt of this provider in one of these statuses."""
     hour = max((metric_value.timestamp for metric_value in hours), default=None)
     if hour is None:
         return None

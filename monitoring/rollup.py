@@ -1,8 +1,7 @@
-"""Rolls changed minutes up into minutes, hours, and days.
+"""Rolls changed minutes up into minutes, hours, and days: docs/reference/metrics.md.
 
 Nothing is counted while notifications are accepted or sent. A task each minute finds the minutes
-that have changed, by the index on the time of the last change, counts each of them again, and sums
-them up. docs/reference/metrics.md describes each metric.
+that have changed, by the index on the time of the last change, and counts each of them again.
 """
 
 import time
@@ -31,11 +30,8 @@ OVERLAP = timedelta(seconds=45)
 """Changes are read again this far back: clocks differ by a second at most, and a write without a
 primary is retried for half a minute."""
 FIRST_LOOKBACK = timedelta(days=1)
-"""Lookback of the first roll-up."""
 CHANGES_PER_READ = timedelta(minutes=10)
-"""Period of changes per read."""
 MINUTES_PER_READ = 10
-"""Consecutive minutes that one read counts."""
 BUDGET_SECONDS = 40.0
 """Time budget; the rest is left to the next roll-up, a minute later."""
 MINUTE = metrics.INTERVAL_LENGTH[Interval.MINUTE]
@@ -136,9 +132,7 @@ class RollupReport:
     """Counts of one roll-up."""
 
     counted: int
-    """Minutes that were counted."""
     remaining: int
-    """Minutes left to the next roll-up."""
 
 
 def run(*, now: datetime, budget: float = BUDGET_SECONDS) -> RollupReport | None:
@@ -214,7 +208,6 @@ def _sum_up(minutes: Iterable[datetime], now: datetime) -> None:
 
 
 def _split_consecutive(minutes: Sequence[datetime]) -> Iterator[list[datetime]]:
-    """Yield runs of consecutive minutes, up to MINUTES_PER_READ each."""
     consecutive: list[datetime] = []
     for minute in minutes:
         if consecutive and (

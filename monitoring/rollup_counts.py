@@ -1,9 +1,7 @@
-"""Counts deliveries and attempts of given minutes.
+"""Counts deliveries and attempts of given minutes, without tests.
 
-An attempted delivery belongs to the minute of the attempt; a delivery without an attempt, such as
-in-app, to the minute of its acceptance. Neither ever changes, so nothing moves between minutes: a
-result that comes days later changes the metrics of its attempt's minute. Test notifications are
-not counted.
+An attempted delivery belongs to the minute of the attempt; one without, such as in-app, to the
+minute of its acceptance. Neither ever changes, so nothing moves between minutes.
 """
 
 from bisect import bisect_left
@@ -23,7 +21,6 @@ from notifyproject.db.collections import collection
 
 A, M, S = AttemptStatus, Metric, DeliveryStatus
 NONE = "none"
-"""Provider label of deliveries without a provider."""
 WITHHELD = (S.EXPIRED, S.CANCELLED, S.SUPPRESSED)
 ARRIVED = (S.DELIVERED, S.READ)
 PRECEDENCE = (A.UNKNOWN, A.SENT, A.FAILED, A.STARTED, A.EXPIRED)
@@ -136,8 +133,7 @@ def _accepted(since: datetime, until: datetime) -> Iterable[Row]:
 def _attempted(since: datetime, until: datetime) -> Iterable[Row]:
     """Return the attempts, one for all devices, with the results of their deliveries.
 
-    The two collections are joined here, a thousand at a time: ``$lookup`` reads each notification
-    on its own, which takes ten times as long.
+    Joined here, a thousand at a time: ``$lookup`` takes ten times as long.
     """
     counts: Counter[tuple[Any, ...]] = Counter()
     seconds: dict[tuple[Any, ...], float] = defaultdict(float)
@@ -172,7 +168,6 @@ def _attempts(since: datetime, until: datetime) -> Iterable[Row]:
 
 
 def _deliveries(ids: set[ObjectId]) -> dict[tuple[ObjectId, str], tuple[str, Row]]:
-    """Return type and delivery by notification and channel, without tests."""
     names = ("channel", "status", "attempt_count", "failure_code", "sent_at", "first_due_at")
     found = collection("notifications").find(
         {"_id": {"$in": list(ids)}},
@@ -188,7 +183,6 @@ def _deliveries(ids: set[ObjectId]) -> dict[tuple[ObjectId, str], tuple[str, Row
 
 
 def _classify_attempt(attempt: Row, kind: str, delivery: Row) -> tuple[tuple[Any, ...], float]:
-    """Return the group key of an attempt, and its delivery's latency in seconds if it was sent."""
     statuses = attempt["statuses"]
     outcome = next(status.value for status in PRECEDENCE if status in statuses)
     is_last = attempt["_id"]["attempt"] == delivery["attempt_count"]

@@ -1,7 +1,4 @@
-"""Counts of one client's notifications for the API: totals, successes, and attempts.
-
-Counted live from the documents, newest first, up to a cap that limits the response time.
-"""
+"""Counts of one client's notifications for the API, live, newest first, up to a cap."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -37,7 +34,6 @@ class Group:
     """Sent or in the inbox, on at least one channel."""
     failed: int
     average_attempts: float
-    """Attempts per notification, over all its channels."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +42,6 @@ class Statistics:
 
     groups: Sequence[Group]
     counted: int
-    """Notifications that were counted."""
 
     @property
     def is_complete(self) -> bool:

@@ -19,11 +19,9 @@ from notifyproject.db.collections import collection
 from notifyproject.platform import valkey
 
 ACTIVE_WITHIN = timedelta(minutes=5)
-"""A worker with an attempt within this time is listed."""
 ATTEMPTS_READ = 5_000
 """Attempts from which workers are listed, the newest."""
 PING_SECONDS = 0.5
-"""Time that workers have to answer a ping."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -23,9 +23,7 @@ PUBLISH = "notifications.tell"
 PUBLISH_DELAY = timedelta(seconds=0.5)
 """Delay of the publisher's wake-up, so that one covers all changes meanwhile."""
 BATCH = 200
-"""Notifications per read."""
-MAX_BATCHES = 50
-"""Batches per run, so that other tasks get their turn."""
+MAX_BATCHES = 50  # Batches per run, so that other tasks get their turn
 BACKFILL_WINDOW = timedelta(seconds=30)
 """Time after which every process knows a new subscription and has stored earlier requests."""
 S, E = DeliveryStatus, EventType
@@ -39,7 +37,6 @@ EVENT_TYPES: Mapping[DeliveryStatus, EventType] = {
     S.EXPIRED: E.DELIVERY_EXPIRED,
     S.CANCELLED: E.DELIVERY_CANCELLED,
 }
-"""Statuses that produce an event."""
 IMPLIED_STATUSES: Mapping[DeliveryStatus, tuple[DeliveryStatus, ...]] = {
     S.DELIVERED: (S.SENT, S.DELIVERED),
     S.READ: (S.SENT, S.DELIVERED, S.READ),
@@ -129,7 +126,6 @@ def _delivery_events(document: Document, delivery: Document) -> Iterator[Event]:
 
 
 def _statuses_passed(delivery: Document) -> list[DeliveryStatus]:
-    """Return the reportable statuses that a delivery has passed through."""
     status = DeliveryStatus(delivery["status"])
     if status not in EVENT_TYPES:
         return []

@@ -13,13 +13,12 @@ from notifyproject.db import paging
 from notifyproject.db.collections import collection
 from notifyproject.db.paging import Page
 
-from .store import AttemptReference, Document
+from .store import MATCH_SENT, AttemptReference, Document
 
 S = DeliveryStatus
 MAX_SCHEDULED_LOCAL = 1_000
 _notifications = partial(collection, "notifications")
-COUNT_CAP = 10_000
-"""Upper limit of displayed counts."""
+COUNT_CAP = 10_000  # Upper limit of displayed counts
 NEWEST_FIRST = (("created_at", -1), ("_id", -1))
 
 
@@ -43,26 +42,24 @@ class Filter:
     delivery_status: str | None = None
     entity_id: str | None = None
     external_id: str | None = None
+    source: str | None = None
     created_after: datetime | None = None
     created_before: datetime | None = None
     unread: bool = False
+    is_active: bool = True
+    """False: those that were deleted or erased, and only those."""
 
     def match(self) -> dict[str, Any]:
         """Return the filter as a MongoDB query."""
-        fields = ("user_id", "type", "category", "status", "entity_id", "external_id")
-        match: dict[str, Any] = {"client_id": self.client_id, "is_active": True}
+        fields = ("user_id", "type", "category", "status", "entity_id", "external_id", "source")
+        match: dict[str, Any] = {"client_id": self.client_id, "is_active": self.is_active}
         match |= {name: value for name in fields if (value := getattr(self, name)) is not None}
         channel, status = self.channel, self.delivery_status
-        wanted: dict[str, Any]
         if self.unread:
-            # One marked as unread again still has a read delivery.
-            delivered = [S.DELIVERED.value, S.READ.value]
-            match["is_read"] = False
-            wanted = {"channel": Channel.IN_APP.value, "status": {"$in": delivered}}
-            match["delivery"] = {"$elemMatch": wanted}
-        elif channel is not None or status is not None:
+            match |= {"is_read": False, **MATCH_SENT}
+        if channel is not None or status is not None:
             # Always both fields, so that one index serves every combination in order of creation.
-            wanted = {
+            wanted: dict[str, Any] = {
                 "channel": {"$in": [one.value for one in Channel]} if channel is None else channel,
                 "status": {"$in": [one.value for one in S]} if status is None else status,
             }

@@ -27,15 +27,14 @@ MAX_PORT = 65_535
 _SCHEME = re.compile(r"[a-z][a-z0-9+.-]{0,30}", re.ASCII)
 _NUMBER = re.compile(r"0x[0-9a-f]*|\d+", re.ASCII)
 MAX_PROBLEMS = 100
-"""Maximum number of problems that are reported for one request."""
 MAX_KEY_LENGTH = 128
 FREE_FORM = frozenset({"attributes", "data", "payload", "example_data"})
 """Fields whose keys the client chooses: they become field names in MongoDB."""
+_LANGUAGE = re.compile(r"[A-Za-z]{2,8}([-_][A-Za-z0-9]{1,8})*", re.ASCII)
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _MAX_INT, _MIN_INT = 2**63 - 1, -(2**63)
 ALIASES = {"in-app": Channel.IN_APP}
-ALL = "all"
-"""Every channel that can reach the recipient."""
+ALL = "all"  # Every channel that can reach the recipient
 
 
 class InvalidAddressError(ValueError):
@@ -43,11 +42,9 @@ class InvalidAddressError(ValueError):
 
 
 def normalize_email(text: str) -> str:
-    """Return the normalized address; raises InvalidAddressError.
-
-    Invalid are: a display name, a list, a domain without a dot, an IP address as the domain, and
-    a local part of over 64 characters.
-    """
+    """Return the normalized address; raises InvalidAddressError."""
+    # Invalid are: a display name, a list, a domain without a dot, an IP address as the domain, and
+    # a local part of over 64 characters.
     try:
         return _normal_email(text)
     except EmailNotValidError:
@@ -94,6 +91,11 @@ def has_control_characters(text: str) -> bool:
     return _CONTROL.search(text) is not None
 
 
+def is_language(text: str) -> bool:
+    """Return whether ``text`` has the form of a language tag."""
+    return _LANGUAGE.fullmatch(text) is not None
+
+
 class InvalidLinkError(ValueError):
     """A link that is not allowed in a message."""
 
@@ -115,10 +117,8 @@ def check_deep_link(link: str) -> str:
 
 
 def check_public_url(url: str, *, schemes: tuple[str, ...]) -> None:
-    """Raise InvalidLinkError unless ``url`` has a public host name.
-
-    IP addresses are rejected in every notation, public or not: a name has an accountable owner.
-    """
+    """Raise InvalidLinkError unless ``url`` has a public host name."""
+    # IP addresses are rejected in every notation, public or not: a name has an accountable owner.
     scheme, host = _split(url)
     if scheme not in schemes:
         raise InvalidLinkError(f"Expected a URL that begins with {schemes[0]}://.")
@@ -146,10 +146,8 @@ def _split(url: str) -> tuple[str, str | None]:
 
 
 def _ascii_host(host: str) -> str:
-    """Return a host as a browser reads it: plain ASCII, without the final dot.
-
-    Full-width letters, other full stops, and zero-width characters map to plain ones.
-    """
+    """Return a host as a browser reads it: plain ASCII, without the final dot."""
+    # Full-width letters, other full stops, and zero-width characters map to plain ones.
     if "%" in host:
         raise InvalidLinkError("The URL's host must be a public name.")
     try:
@@ -163,8 +161,7 @@ def _ascii_host(host: str) -> str:
 class FieldProblem:
     """A problem of one field."""
 
-    pointer: str
-    """JSON Pointer to the field: ``/recipient/email``."""
+    pointer: str  # JSON Pointer to the field: ``/recipient/email``
     code: str
     detail: str
 
@@ -187,6 +184,12 @@ class ProblemCollector:
         """Add a problem, up to MAX_PROBLEMS."""
         if len(self.problems) < MAX_PROBLEMS:
             self.problems.append(FieldProblem(pointer, code, detail))
+
+    def check_one_line(self, text: str | None, pointer: str) -> None:
+        """Add a problem for a text with a line break or another control character."""
+        if text is not None and has_control_characters(text):
+            reason = "Must be one line without control characters."
+            self.add(pointer, "control_characters", reason)
 
     def raise_if_any(self) -> None:
         """Raise InvalidRequestError if there are problems."""

@@ -9,7 +9,6 @@ from .platform.process import refuse_unsafe_settings
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "notifyproject.settings.production")
 
-
 django.setup(set_prefix=False)
 refuse_unsafe_settings()
 application = import_string("api.inbox.stream.app.InboxStreamApp")()

@@ -5,20 +5,10 @@ import os
 import sys
 from typing import Any
 
-from celery import Celery
-from celery.signals import (
-    beat_init,
-    setup_logging,
-    task_received,
-    worker_init,
-    worker_process_init,
-    worker_ready,
-    worker_shutting_down,
-)
+from celery import Celery, signals
 
 M_ARENA_MAX = -8
 """From glibc's malloc.h."""
-
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "notifyproject.settings.local")
 
 app = Celery("notifyproject", task_cls="notifyproject.platform.clock_check:ClockCheckedTask")
@@ -26,15 +16,14 @@ app.config_from_object("django.conf:settings", namespace="CELERY")
 app.autodiscover_tasks()
 
 
-@setup_logging.connect
+@signals.setup_logging.connect
 def _skip_celery_logging(**_: Any) -> None:
     """Keep the logging configuration of the settings."""
 
 
-@beat_init.connect
-@worker_init.connect
+@signals.beat_init.connect
+@signals.worker_init.connect
 def _refuse_unsafe_settings(**_: Any) -> None:
-    """Exit if a setting would lose or misdirect notifications."""
     from django.core.management.base import SystemCheckError
 
     from .platform.process import refuse_unsafe_settings
@@ -46,59 +35,39 @@ def _refuse_unsafe_settings(**_: Any) -> None:
         raise SystemExit(str(error)) from error
 
 
-@beat_init.connect
-@worker_init.connect
+@signals.beat_init.connect
+@signals.worker_init.connect
 def _wait_for_right_clock(**_: Any) -> None:
-    """Take and schedule nothing before the clock is right.
-
-    After a fast clock is corrected, beat would wait for the times that it has stored.
-    """
+    """Take and schedule nothing before the clock is right: beat would keep a fast one's times."""
     from .platform import clock_check
 
     clock_check.wait_until_right()
 
 
-@worker_init.connect
-def _lengthen_switch_interval(**_: Any) -> None:
-    """Reduce switches between threads, which cost a tenth of the throughput.
-
-    A worker's threads wait for providers and release the GIL by themselves every fraction of a
-    millisecond, so dozens of threads need not request it 200 times a second each.
-    """
+@signals.worker_init.connect
+def _tune_process(**_: Any) -> None:
+    # Fewer switches between threads, which cost a tenth of the throughput: a thread that waits for
+    # a provider releases the GIL by itself.
     sys.setswitchinterval(0.05)
-
-
-@worker_init.connect
-def _limit_malloc_arenas(**_: Any) -> None:
-    """Limit glibc to two heaps, because memory freed in one is not reused in another.
-
-    A worker with 32 threads has 190 MB after 10,000 emails instead of 206 MB.
-    """
     libc = ctypes.CDLL(None)
     if hasattr(libc, "mallopt"):
+        # Two heaps of glibc, because memory freed in one is not reused in another: a worker with 32
+        # threads has 190 MB after 10,000 emails instead of 206 MB.
         libc.mallopt(M_ARENA_MAX, 2)
 
 
-@worker_ready.connect
-def _freeze_gc(**_: Any) -> None:
-    """Exempt loaded objects from garbage collection."""
-    from .platform.process import freeze_gc
+@signals.worker_ready.connect
+def _finish_start(sender: Any, **_: Any) -> None:
+    from .platform import process, watchdog
 
-    freeze_gc()
-
-
-@worker_ready.connect
-def _start_watchdog(sender: Any, **_: Any) -> None:
-    """Start the watchdog, which recycles this worker."""
-    from .platform import watchdog
-
+    process.freeze_gc()
     on_message = watchdog.start(
         queues=tuple(sender.app.amqp.queues.consume_from), threads=sender.controller.concurrency
     )
-    task_received.connect(on_message, weak=False)
+    signals.task_received.connect(on_message, weak=False)
 
 
-@worker_process_init.connect
+@signals.worker_process_init.connect
 def _close_inherited_connections(**_: Any) -> None:
     """Drop the MongoDB connections of the parent process: sockets cannot be shared."""
     from django.db import connections
@@ -106,7 +75,7 @@ def _close_inherited_connections(**_: Any) -> None:
     connections["default"].close_pool()
 
 
-@worker_shutting_down.connect
+@signals.worker_shutting_down.connect
 def _request_shutdown(**_: Any) -> None:
     """End running batches after their current round; the rest is released."""
     from .platform import process

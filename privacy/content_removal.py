@@ -1,9 +1,7 @@
-"""Removes the content of old notifications, by the retention policy of each category.
+"""Removes the content of old notifications: docs/decisions/0023-retention.md.
 
-The scan uses the existing index on the last change (``ntf_updated``): a notification that is open
-when the scan passes changes once more when it ends, and so lies ahead of the scan again. The
-progress of each category is stored, so that nothing is read twice. Reasons:
-docs/decisions/0023-retention.md.
+The scan uses the index on the last change: an open notification changes once more when it ends, and
+so lies ahead of the scan again. The progress of each category is stored.
 """
 
 import time
@@ -35,7 +33,6 @@ class ContentRemoval:
     """Counts of one call."""
 
     notifications: int
-    """Notifications whose content was removed."""
     attempts: int
     is_complete: bool
     """False if the time budget ended first; another call continues."""
@@ -58,11 +55,6 @@ class _Batch:
     ids: Sequence[ObjectId]
     until: datetime
 
-    @property
-    def is_last(self) -> bool:
-        """Whether the scan has reached its target."""
-        return self.until >= self.source.until
-
 
 def remove_expired_content(
     *,
@@ -73,8 +65,7 @@ def remove_expired_content(
 ) -> ContentRemoval:
     """Remove expired content within ``seconds``; None for no limit.
 
-    ``is_from_beginning`` ignores the stored progress. Idempotent, and safe to interrupt and to run
-    concurrently. Raises PyMongoError.
+    Idempotent, and safe to interrupt and to run concurrently. Raises PyMongoError.
     """
     until = None if seconds is None else timer() + seconds
     notifications = attempts = 0
@@ -85,7 +76,8 @@ def remove_expired_content(
             notifications += removed.notifications
             attempts += removed.attempts
         is_complete = until is None or timer() < until
-        if batch.ids or batch.is_last or not is_complete:
+        is_last = batch.until >= batch.source.until
+        if batch.ids or is_last or not is_complete:
             for policy in batch.source.policies:
                 retention.record_progress(policy.category, until=batch.until)
         if not is_complete:
@@ -108,7 +100,6 @@ def count_expired_content(*, now: datetime, is_from_beginning: bool = False) -> 
 
 
 def _pending_ranges(now: datetime, *, is_from_beginning: bool) -> list[_Range]:
-    """Return the ranges left to scan; categories with the same range share a scan."""
     oldest = _oldest()
     if oldest is None:
         return []
@@ -123,13 +114,11 @@ def _pending_ranges(now: datetime, *, is_from_beginning: bool) -> list[_Range]:
 
 
 def _oldest() -> datetime | None:
-    """Return the oldest last change, before which there is nothing to scan; None without any."""
     found = collection("notifications").find({}, {"updated_at": 1}).sort("updated_at", 1)
     return next((document["updated_at"] for document in found.hint(INDEX).limit(1)), None)
 
 
 def _batches(ranges: Sequence[_Range]) -> Iterator[_Batch]:
-    """Yield expired notifications, oldest change first; an empty batch for an empty range."""
     for pending in ranges:
         for since, until in _spans(pending):
             documents: list[store.Document] = []

@@ -1,7 +1,4 @@
-"""Erases a recipient: identity, addresses, and the content of notifications.
-
-What stays, and why: docs/decisions/0010-recipient-registry.md.
-"""
+"""Erases a recipient. What stays, and why: docs/decisions/0010-recipient-registry.md."""
 
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -51,9 +48,7 @@ def erase(
 ) -> Erasure:
     """Erase a recipient within ``seconds``; another call continues, or changes nothing.
 
-    First, the registered address accepts nothing more, pushes to the devices stop, and all inbox
-    tokens are revoked. Then the notifications are erased, newest first, and pending deliveries
-    cancelled. The registration goes last, so that an interrupted call can continue from it. Raises
+    The registration goes last, so that an interrupted call can continue from it. Raises
     PyMongoError.
     """
     until = timer() + (MAX_SECONDS if seconds is None else seconds)
@@ -61,8 +56,10 @@ def erase(
     if registered is not None or store.erasable(user_id=user_id, limit=1):
         inbox_tokens.revoke_everywhere(user_id=user_id)
     addresses = _addresses((registered or {}).get("email"), (registered or {}).get("phone"))
-    device_count, topic_count = _delete_devices(user_id), topics.leave_all(user_id)
-    count, is_complete = 0, False
+    device_count, count, is_complete = 0, 0, False
+    while found := devices.page(user_id=user_id, limit=devices.MAX_PAGE).documents:
+        device_count += sum(devices_registration.remove(device_id=one["_id"]) for one in found)
+    topic_count = topics.leave_all(user_id)
     for batch in _batches(user_id, addresses):
         # First the addresses: after the notifications, nothing refers to them.
         _erase_addresses({pair for one in batch for pair in _addresses(one.email, one.phone)})
@@ -84,7 +81,6 @@ def erase(
 
 
 def _batches(user_id: str, addresses: Iterable[tuple[Channel, str]]) -> Iterator[list[Erasable]]:
-    """Yield the user's notifications, then those that name only one of the addresses."""
     last: Erasable | None = None
     while batch := store.erasable(user_id=user_id, limit=BATCH, after=last):
         last = batch[-1]
@@ -92,13 +88,6 @@ def _batches(user_id: str, addresses: Iterable[tuple[Channel, str]]) -> Iterator
     for channel, address in addresses:
         while batch := store.erasable_at(channel, address, limit=BATCH):
             yield batch
-
-
-def _delete_devices(user_id: str) -> int:
-    count = 0
-    while found := devices.page(user_id=user_id, limit=devices.MAX_PAGE).documents:
-        count += sum(devices_registration.remove(device_id=device["_id"]) for device in found)
-    return count
 
 
 def _erase_addresses(pairs: Iterable[tuple[Channel, str]]) -> None:

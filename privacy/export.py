@@ -40,11 +40,7 @@ class Export:
 def export(
     user_id: str, *, client_id: ObjectId | None, limit: int, cursor: Cursor | None = None
 ) -> Export:
-    """Return the data about a recipient, with the notifications of one client or of all.
-
-    The page of notifications starts after ``cursor``, newest first, and includes deleted ones.
-    Raises PyMongoError.
-    """
+    """Return all data and a page of notifications, of one client or all. Raises PyMongoError."""
     recipient = registration.get(user_id)
     email = recipient.get("email") if recipient else None
     phone = recipient.get("phone") if recipient else None
@@ -52,6 +48,8 @@ def export(
     if client_id is not None:
         match["client_id"] = client_id
     page = paging.page("notifications", match, order=NEWEST_FIRST, limit=limit, cursor=cursor)
+    ids = [document["_id"] for document in page.documents]
+    attempts = collection("delivery_attempts").find({"notification_id": {"$in": ids}})
     return Export(
         recipient=recipient,
         devices=devices.page(user_id=user_id, limit=devices.MAX_PAGE).documents,
@@ -64,13 +62,8 @@ def export(
         ],
         last_inbound_at=service_windows.last_inbound(phone) if phone else None,
         notifications=page.documents,
-        attempts=_attempts([document["_id"] for document in page.documents]),
+        attempts=sorted(
+            attempts, key=lambda a: (ids.index(a["notification_id"]), a["attempted_at"], a["_id"])
+        ),
         has_more=page.has_next,
-    )
-
-
-def _attempts(ids: Sequence[ObjectId]) -> list[Document]:
-    found = collection("delivery_attempts").find({"notification_id": {"$in": list(ids)}})
-    return sorted(
-        found, key=lambda a: (ids.index(a["notification_id"]), a["attempted_at"], a["_id"])
     )

@@ -36,10 +36,9 @@ class PurgeReport:
 def purge_notifications(
     *, client_id: ObjectId | None, older_than: timedelta, at_most: int | None, now: datetime
 ) -> PurgeReport:
-    """Delete notifications that ended, and have not changed for ``older_than``.
+    """Delete notifications that ended, and have not changed for ``older_than``, oldest first.
 
-    Of one client, or of all if None; oldest first, ``at_most`` so many. Idempotent, and safe to
-    interrupt. Nothing is deleted while this process's clock is wrong.
+    Idempotent, and safe to interrupt. Nothing is deleted while this process's clock is wrong.
     """
     if clock_check.is_wrong():
         return PurgeReport(notifications=0, attempts=0, is_complete=False)
@@ -109,16 +108,12 @@ class PurgeDateChanges:
     """Counts of what :func:`backfill_purge_dates` would change."""
 
     notifications: int
-    """Notifications whose purge date would change."""
     deleted: int
     """Those of them that MongoDB would delete at once."""
 
 
 def backfill_purge_dates() -> int:
-    """Set the purge dates of all ended notifications by today's retention; return how many changed.
-
-    Open notifications keep theirs. Idempotent, and safe to interrupt.
-    """
+    """Set all purge dates by today's retention; return how many changed. Idempotent."""
     changed = 0
     for policy in retention.read_all():
         for ids in _backfill_batches(policy.category):

@@ -1,8 +1,4 @@
-"""One-click unsubscribe links in marketing emails (RFC 8058).
-
-A link holds all that is needed, encrypted. Reasons:
-docs/decisions/0009-unsubscribe-attachments-batches.md.
-"""
+"""One-click unsubscribe links in marketing emails (RFC 8058): docs/decisions/0009."""
 
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -38,7 +34,6 @@ class Subscriber:
     channel: Channel
     address: str = field(repr=False)
     notification_id: ObjectId
-    """The notification with the link. It may be deleted by now."""
     locale: str | None
     is_test: bool = False
     """The notification was a test: the link changes no subscription."""
@@ -75,10 +70,7 @@ def url_for(
     locale: str | None = None,
     is_test: bool = False,
 ) -> str:
-    """Return the unsubscribe link of an address: the same each time for one notification.
-
-    It never expires, and only the service's secret key reveals the address in it.
-    """
+    """Return an address's encrypted unsubscribe link: the same each time, and valid for good."""
     token = _Token(channel.value, address, notification_id.binary, locale, is_test)
     text = encrypt_token(msgspec.msgpack.encode(token), purpose=PURPOSE)
     return f"{settings.PUBLIC_URL}/u/{text}"

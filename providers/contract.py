@@ -44,7 +44,6 @@ class Message:
     whatsapp_template: WhatsAppTemplateMessage | None = None
     """WhatsApp: sent outside the 24-hour service window."""
     unsubscribe_url: str | None = None
-    """Email: the one-click unsubscribe URL."""
     reply_to: str | None = None
     attachments: tuple[Attachment, ...] = ()
 
@@ -58,13 +57,11 @@ class SendRequest:
     notification_id: str = ""
     """On a device, a message replaces an earlier one with the same notification id."""
     recipient: str
-    """The address in the channel's format."""
     recipient_name: str | None = None
     message: Message
     category: str
     priority: Priority = Priority.NORMAL
     platform: str | None = None
-    """Push: android, ios, or web."""
     is_service_window_open: bool = True
     """WhatsApp: free-form text is permitted."""
     expires_at: datetime | None = None
@@ -156,10 +153,7 @@ class NotAttemptedError(TransientError):
 
 
 def is_expired(request: SendRequest, *, now: datetime) -> bool:
-    """Return whether a message has expired.
-
-    To be checked right before the request, because a download or a token may have delayed it.
-    """
+    """Return whether a message has expired; to be checked right before its request."""
     return request.expires_at is not None and now >= request.expires_at
 
 
@@ -194,7 +188,4 @@ class BatchProvider(Provider, Protocol):
     def send_many(
         self, requests: Sequence[SendRequest], *, timeout: float
     ) -> list[SendResult | ProviderError]:
-        """Send messages of one :meth:`batch_key`; return the outcome of each.
-
-        :class:`NotAttemptedError` marks the rest when time runs out. Raises nothing.
-        """
+        """Send messages of one :meth:`batch_key`; return the outcome of each. Raises nothing."""

@@ -1,7 +1,4 @@
-"""HTTP requests and responses as values, and the cleaning of response texts.
-
-:mod:`.http_client` sends the requests.
-"""
+"""HTTP requests and responses as values, and the cleaning of response texts."""
 
 import re
 from collections.abc import Generator, Mapping
@@ -22,8 +19,6 @@ INVALID_CONFIGURATION = "The provider's configured address or key is invalid."
 T = TypeVar("T")
 # Linear time on any text: every part is bounded or starts at a word boundary.
 _GAP = r"[\s().-]{0,3}"
-
-
 _ADDRESS = re.compile(
     rf"""
     (?P<harmless>
@@ -78,11 +73,7 @@ without a response, and returns the result."""
 
 
 def redact(text: str) -> str:
-    """Replace everything in ``text`` that looks like an address or phone number.
-
-    A phone number has at least eight digits, or seven after a plus; reply codes and dates don't
-    count.
-    """
+    """Replace addresses and phone numbers in ``text``: eight digits, or seven after a plus."""
     return _ADDRESS.sub(lambda match: match["harmless"] or "[address]", text)
 
 

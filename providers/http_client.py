@@ -1,11 +1,8 @@
 """HTTP requests to providers by libcurl: one, or many concurrently in one thread.
 
 libcurl follows no redirect, reads no proxy and no netrc from the environment, and sends nothing
-twice. A request has a deadline, and a response has a size limit. A failure before the first byte
-was sent is distinct from a failure after it: only the latter is ambiguous.
-
-One thread drives all requests of a round. A thread per request would spend more CPU time on the
-interpreter lock than libcurl needs: 560 µs against 50 µs for each of 32 concurrent requests.
+twice. One thread drives all requests of a round: a thread each would spend more CPU time on the
+interpreter lock, 560 µs against 50 µs for each of 32 concurrent requests.
 """
 
 import io
@@ -31,9 +28,7 @@ MAX_HEADERS = 100
 """Header lines; providers send about twenty."""
 MAX_HEADER_BYTES = 64 * 1024
 MIN_REFUSAL_STATUS = 300
-"""The lowest status of a rejection."""
 ABORT_TRANSFER = 0
-"""The return value of a libcurl callback that aborts a transfer."""
 _STATUS_LINE = b"HTTP/"
 _CONTROL_CHARACTERS = re.compile(r"[\x00-\x1f\x7f]")
 _TLS_ERRORS = frozenset(
@@ -89,7 +84,6 @@ class Transfer:
         self._handle = handle
         self._body = io.BytesIO(request.body)
         self._may_have_sent = False
-        """Whether bytes may have been sent."""
         self._has_headers = False
         """Whether all headers were received, so that the status is final."""
         self._header_lines: list[bytes] = []
@@ -126,7 +120,9 @@ class Transfer:
         if code == pycurl.E_OK or is_refusal:
             # The body of a rejection may be incomplete, because its status suffices.
             body = b"".join(self._body_parts)[:MAX_BODY]
-            return Response(status=status, headers=_parse_headers(self._header_lines), body=body)
+            lines = (one.decode("latin-1").partition(":") for one in self._header_lines)
+            headers = {name.strip().lower(): text.strip() for name, colon, text in lines if colon}
+            return Response(status=status, headers=headers, body=body)
         if not self._may_have_sent and not self._handle.getinfo(pycurl.REQUEST_SIZE):
             return _unsent_error(code)
         if code == pycurl.E_OPERATION_TIMEDOUT:
@@ -171,11 +167,6 @@ def _reject_control_characters(text: str) -> str:
     return text
 
 
-def _parse_headers(lines: list[bytes]) -> dict[str, str]:
-    pairs = (line.decode("latin-1").partition(":") for line in lines if b":" in line)
-    return {name.strip().lower(): value.strip() for name, _, value in pairs}
-
-
 def _unsent_error(code: int) -> ProviderError:
     if code in _URL_ERRORS:
         return ProviderUnavailableError(INVALID_CONFIGURATION)
@@ -208,9 +199,8 @@ def post(
 ) -> Response:
     """Send a POST and return the response, whatever its status.
 
-    Raises TransientError: unambiguous if no byte was sent (DNS, refused, TLS, connect timeout),
-    ambiguous after that (no response in ``timeout`` seconds, a truncated one, or a success of over
-    64 KB). Raises ProviderUnavailableError for an invalid URL or header.
+    Raises TransientError, unambiguous if no byte was sent, or ProviderUnavailableError for an
+    invalid URL or header.
     """
 
     def exchange() -> Exchange[Response]:
@@ -228,10 +218,7 @@ def run_exchange(exchange: Exchange[T]) -> T:
 
 
 def run_exchanges(exchanges: Iterable[Exchange[T]]) -> list[T | Exception]:
-    """Run exchanges concurrently in this thread; return the result or exception of each.
-
-    They start in order, so that work before a first request delays the following ones.
-    """
+    """Run exchanges concurrently in this thread; return the result or exception of each."""
     return _Exchanges(exchanges).run()
 
 
@@ -259,7 +246,6 @@ class _Exchanges(Generic[T]):
         return partial(exchange.send, response)
 
     def _advance(self, lease: "_PoolLease", number: int, step: Callable[[], Request]) -> None:
-        """Resume an exchange up to its next request or its end."""
         while True:
             try:
                 request = step()
@@ -285,7 +271,6 @@ class _ConnectionPool:
         self._idle: list[pycurl.Curl] = []
         self._active: dict[pycurl.Curl, tuple[int, Transfer]] = {}
         self._sockets: set[int] = set()
-        """File descriptors of recently used connections."""
         self._last_used_at = time.monotonic()
 
     def has_dropped_connection(self) -> bool:

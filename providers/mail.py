@@ -1,8 +1,6 @@
 """Parts shared by email providers: ASCII addresses, unsubscribe headers, and attachments.
 
-Attachments are downloaded by HTTPS right before the send and not stored. A failed download is
-unambiguous, because nothing of the email has been sent. Nothing is decompressed. The rules for
-hosts are in :mod:`notifyproject.platform.egress`.
+Attachments are downloaded by HTTPS right before the send and not stored. Nothing is decompressed.
 """
 
 import http.client
@@ -53,10 +51,7 @@ def unsubscribe_headers(message: Message) -> Mapping[str, str]:
 
 
 def reply_to(message: Message, *, default: str | None) -> tuple[str, str] | None:
-    """Return the name and address of Reply-To; None for the sender's.
-
-    ``default`` is ``Name <address>``. Raises ValueError for an invalid address.
-    """
+    """Return Reply-To, also from a ``Name <address>``; None for the sender's. Raises ValueError."""
     if message.reply_to is not None:
         return "", ascii_email(message.reply_to)
     name, address = parseaddr(default or "")
@@ -139,7 +134,6 @@ def _attachment_slots(_process_id: int) -> threading.BoundedSemaphore:
 
 CHUNK = 64 * 1024
 RETRYABLE_STATUSES = frozenset({408, 425, 429})
-"""Retryable statuses from 400 to 499."""
 FIRST_SERVER_ERROR = 500
 REQUEST_HEADERS = {"User-Agent": "notifyproject", "Accept": "*/*", "Connection": "close"}
 

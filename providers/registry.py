@@ -1,8 +1,7 @@
-"""Configured providers of each channel, and their sandbox counterparts.
+"""Configured providers of each channel, and their sandbox counterparts, for test mode.
 
-The sandbox takes the messages of API clients in test mode. Each sandbox provider has its own name
-and account, so it shares no circuit, rate limit, or bulkhead with a real provider. Its webhooks
-arrive at the endpoints of the real provider.
+Each sandbox provider has its own name and account, so it shares no circuit, rate limit, or bulkhead
+with a real provider. Its webhooks arrive at the endpoints of the real provider.
 """
 
 from collections.abc import Callable
@@ -41,22 +40,11 @@ def is_configured(channel: Channel, *, test: bool = False) -> bool:
 @cache
 def sendgrid(*, sandbox: bool = False) -> SendGrid:
     """Return the SendGrid account; its webhooks also arrive while email goes by SMTP."""
-    account = (
-        {
-            "name": "sandbox-sendgrid",
-            "api_key": SANDBOX_SENDGRID_KEY,
-            "base_url": settings.SANDBOX_URL,
-            "webhook_public_key": "",
-        }
-        if sandbox
-        else {
-            "api_key": settings.SENDGRID_API_KEY,
-            "base_url": settings.SENDGRID_URL,
-            "webhook_public_key": settings.SENDGRID_WEBHOOK_PUBLIC_KEY,
-        }
-    )
     return SendGrid(
-        **account,
+        name="sandbox-sendgrid" if sandbox else "sendgrid",
+        api_key=SANDBOX_SENDGRID_KEY if sandbox else settings.SENDGRID_API_KEY,
+        base_url=settings.SANDBOX_URL if sandbox else settings.SENDGRID_URL,
+        webhook_public_key="" if sandbox else settings.SENDGRID_WEBHOOK_PUBLIC_KEY,
         sender=settings.EMAIL_FROM,
         reply_to=settings.EMAIL_REPLY_TO,
         attachment_hosts=settings.ATTACHMENT_HOSTS,
@@ -89,17 +77,11 @@ def fcm(*, sandbox: bool = False) -> Provider:
     # Imported here, because Google's libraries take half a second that few processes need.
     from .fcm.provider import FCM
 
-    if sandbox:
-        return FCM(
-            name="sandbox-fcm",
-            credentials=settings.SANDBOX_FCM_CREDENTIALS,
-            base_url=settings.SANDBOX_URL,
-            clock=utc_now,
-        )
     return FCM(
-        credentials=settings.FCM_CREDENTIALS,
-        project_id=settings.FCM_PROJECT_ID,
-        base_url=settings.FCM_URL,
+        name="sandbox-fcm" if sandbox else "fcm",
+        credentials=settings.SANDBOX_FCM_CREDENTIALS if sandbox else settings.FCM_CREDENTIALS,
+        project_id="" if sandbox else settings.FCM_PROJECT_ID,
+        base_url=settings.SANDBOX_URL if sandbox else settings.FCM_URL,
         clock=utc_now,
     )
 
@@ -107,25 +89,16 @@ def fcm(*, sandbox: bool = False) -> Provider:
 @cache
 def whatsapp(*, sandbox: bool = False) -> WhatsApp:
     """Return the phone number at the WhatsApp Cloud API; its webhooks need no access token."""
-    account = (
-        {
-            "name": "sandbox-whatsapp",
-            "token": SANDBOX_WHATSAPP_KEY,
-            "phone_number_id": SANDBOX_WHATSAPP_NUMBER,
-            "base_url": settings.SANDBOX_URL,
-            "app_secret": "",
-            "verify_token": "",
-        }
-        if sandbox
-        else {
-            "token": settings.WHATSAPP_TOKEN,
-            "phone_number_id": settings.WHATSAPP_PHONE_NUMBER_ID,
-            "base_url": settings.WHATSAPP_URL,
-            "app_secret": settings.WHATSAPP_APP_SECRET,
-            "verify_token": settings.WHATSAPP_VERIFY_TOKEN,
-        }
+    return WhatsApp(
+        name="sandbox-whatsapp" if sandbox else "whatsapp",
+        token=SANDBOX_WHATSAPP_KEY if sandbox else settings.WHATSAPP_TOKEN,
+        phone_number_id=SANDBOX_WHATSAPP_NUMBER if sandbox else settings.WHATSAPP_PHONE_NUMBER_ID,
+        base_url=settings.SANDBOX_URL if sandbox else settings.WHATSAPP_URL,
+        app_secret="" if sandbox else settings.WHATSAPP_APP_SECRET,
+        verify_token="" if sandbox else settings.WHATSAPP_VERIFY_TOKEN,
+        version=settings.WHATSAPP_API_VERSION,
+        clock=utc_now,
     )
-    return WhatsApp(**account, version=settings.WHATSAPP_API_VERSION, clock=utc_now)
 
 
 def _factories(channel: Channel, *, test: bool) -> list[Callable[[], Provider]]:

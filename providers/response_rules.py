@@ -26,6 +26,12 @@ class ResponseKind(StrEnum):
     INVALID_RECIPIENT = "invalid recipient"
     PERMANENT = "permanent"
 
+    @property
+    def failure_code(self) -> FailureCode:
+        """The failure code, unless a rule has another."""
+        has_failed = self in (ResponseKind.TRANSIENT, ResponseKind.AMBIGUOUS)
+        return FailureCode.PROVIDER_ERROR if has_failed else FailureCode.REJECTED
+
 
 @dataclass(frozen=True, slots=True)
 class ResponseRule:
@@ -34,7 +40,7 @@ class ResponseRule:
     statuses: Sequence[int]
     kind: ResponseKind
     reason: str
-    code: FailureCode = FailureCode.REJECTED
+    code: FailureCode | None = None
     _: KW_ONLY
     field: str | None = None
     """Pattern of the request field that the provider rejects."""
@@ -54,10 +60,7 @@ def classify(
     fields: Sequence[str],
     retry_after: float | None,
 ) -> ProviderError:
-    """Return the error of a response by the first matching rule.
-
-    By default a 4xx is permanent, a 5xx transient, and any other response ambiguous.
-    """
+    """Return the error of a response by the first matching rule, or else by its status."""
     for rule in (*table, *FALLBACK_RULES):
         if rule.matches(status=response.status, fields=fields):
             return build_error(
@@ -73,14 +76,9 @@ def classify(
 
 FALLBACK_RULES = (
     ResponseRule(range(400, 500), ResponseKind.PERMANENT, "The provider rejected the message."),
+    ResponseRule(range(500, 600), ResponseKind.TRANSIENT, "Provider error."),
     ResponseRule(
-        range(500, 600), ResponseKind.TRANSIENT, "Provider error.", FailureCode.PROVIDER_ERROR
-    ),
-    ResponseRule(
-        range(1000),
-        ResponseKind.AMBIGUOUS,
-        "The provider sent an undocumented response.",
-        FailureCode.PROVIDER_ERROR,
+        range(1000), ResponseKind.AMBIGUOUS, "The provider sent an undocumented response."
     ),
 )
 
@@ -89,7 +87,7 @@ def build_error(
     kind: ResponseKind,
     reason: str,
     *,
-    code: FailureCode,
+    code: FailureCode | None,
     action: RecipientAction,
     response: ProviderResponse,
     retry_after: float | None,
@@ -99,6 +97,7 @@ def build_error(
 
     ``scope`` limits an unavailable provider, see :class:`domain.errors.ProviderUnavailableError`.
     """
+    code = code or kind.failure_code
     match kind:
         case ResponseKind.UNAVAILABLE:
             return ProviderUnavailableError(

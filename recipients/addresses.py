@@ -27,20 +27,16 @@ def address_digest(channel: str, address: str) -> str:
 
 
 def normalize_phone(phone: str) -> str:
-    """Return the normal form of a phone number.
-
-    WhatsApp reports mobile numbers of Brazil and Mexico in an older form than the dialled one:
-    without the ninth digit, or with a 1 after the country code.
-    """
+    """Return the normal form of a phone number."""
+    # WhatsApp reports mobile numbers of Brazil and Mexico in an older form than the dialled one:
+    # without the ninth digit, or with a 1 after the country code.
     found = _BRAZILIAN_MOBILE.fullmatch(phone) or _MEXICAN_MOBILE.fullmatch(phone)
     return found[1] + found[2] if found else phone
 
 
 def _normalize_email(address: str) -> str:
-    """Return an email address in lower case, with an ASCII domain.
-
-    Providers report ``bücher.example`` as ``xn--bcher-kva.example``.
-    """
+    """Return an email address in lower case, with an ASCII domain."""
+    # Providers report ``bücher.example`` as ``xn--bcher-kva.example``.
     plain = address.lower()
     if plain.isascii():
         return plain

@@ -3,8 +3,7 @@
 import re
 from typing import Any
 
-SEE_ADDRESSES = "notifications.view_addresses"
-"""The permission to see unmasked addresses."""
+SEE_ADDRESSES = "notifications.view_addresses"  # The permission to see unmasked addresses
 REVEAL_ADDRESSES = "notifications.reveal_addresses"
 """The permission to reveal the addresses of one notification or recipient, with an audit entry."""
 

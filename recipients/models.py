@@ -43,9 +43,9 @@ class Recipient(models.Model):
         db_table = "recipients"
         ordering = ("user_id",)
         permissions = (
-            ("erase_recipient", "Can erase a person"),
-            ("export_recipient", "Can export all that is held about a person"),
-            ("sign_out_recipient", "Can end a person's inbox tokens"),
+            ("erase_recipient", "Can erase recipients"),
+            ("export_recipient", "Can export the data of recipients"),
+            ("sign_out_recipient", "Can revoke the inbox tokens of recipients"),
         )
         indexes = (
             MongoIndex("email", name="rcp_email", sparse=True),

@@ -14,23 +14,17 @@ class Preference:
     """A recipient's preference for one type."""
 
     muted: bool = False
-    """Muted on every channel."""
-    channels: tuple[str, ...] = ()
-    """Replace the type's channels if the request names none; empty: the type's."""
-    muted_channels: frozenset[str] = frozenset()
-    """Muted even if the request names them."""
-    notify_before: timedelta | None = None
-    """Reminder lead time; None: the type's."""
+    channels: tuple[str, ...] = ()  # Replace the type's channels if the request names none
+    muted_channels: frozenset[str] = frozenset()  # Muted even if the request names them
+    notify_before: timedelta | None = None  # Reminder lead time; None: the type's
 
 
 NO_PREFERENCE = Preference()
 
 
 def preference_for(preferences: Mapping[str, Any], *, type_slug: str, category: str) -> Preference:
-    """Return the preference for a type: its own, or else its category's.
-
-    An older release may have stored any value: invalid ones are ignored.
-    """
+    """Return the preference for a type: its own, or else its category's."""
+    # An older release may have stored any value: invalid ones are ignored.
     of_type, of_category = (as_mapping(preferences.get(name)) for name in (type_slug, category))
     chosen = of_type if any(name in of_type for name in CHANNEL_FIELDS) else of_category
     before = of_type.get("notify_before", of_category.get("notify_before"))

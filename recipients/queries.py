@@ -37,11 +37,9 @@ class RegisteredRecipient:
     quiet_hours: Mapping[str, Any] | None = None
 
     def preference(self, *, type_slug: str, category: str, is_critical: bool = False) -> Preference:
-        """Return the preference for a type: its own, or else its category's.
-
-        A critical type, such as a login code, can't be muted: not by its category, and not by a
-        preference from before it became critical.
-        """
+        """Return the preference for a type: its own, or else its category's."""
+        # A critical type, such as a login code, can't be muted: not by its category, and not by a
+        # preference from before it became critical.
         preference = preference_for(self.preferences, type_slug=type_slug, category=category)
         if is_critical:
             return replace(preference, muted=False, muted_channels=frozenset())
@@ -60,10 +58,8 @@ class ActiveSuppression:
 class RecipientSnapshot:
     """The registered recipients and suppressed addresses of a batch."""
 
-    registered: Mapping[str, RegisteredRecipient]
-    """By user id."""
-    suppressed: Mapping[tuple[str, str], ActiveSuppression]
-    """By channel and address."""
+    registered: Mapping[str, RegisteredRecipient]  # By user id
+    suppressed: Mapping[tuple[str, str], ActiveSuppression]  # By channel and address
 
     def suppression_of(
         self,
@@ -75,10 +71,7 @@ class RecipientSnapshot:
         category: str,
         is_critical: bool,
     ) -> str | None:
-        """Return why a message is suppressed; None if it may be sent.
-
-        The reason of the address comes first, then MUTED for the recipient's preference.
-        """
+        """Return why a message is suppressed: by its address, else MUTED; None if it is not."""
         found = self.suppressed.get((channel, address or ""))
         if found is not None and (not found.marketing_only or category == Category.MARKETING):
             return found.reason
@@ -111,10 +104,8 @@ def find_registered(user_ids: Iterable[str]) -> dict[str, RegisteredRecipient]:
 
 
 def next_user_ids(*, after: str | None = None, limit: int) -> list[str]:
-    """Return the next user ids of all active recipients, in order, after the user id ``after``.
-
-    A recipient registered meanwhile before that position is omitted; none is returned twice.
-    """
+    """Return the next user ids of all active recipients, in order, after the user id ``after``."""
+    # A recipient registered meanwhile before that position is omitted; none is returned twice.
     match: dict[str, Any] = {"is_active": True}
     if after is not None:
         match["_id"] = {"$gt": after}
@@ -125,10 +116,8 @@ def next_user_ids(*, after: str | None = None, limit: int) -> list[str]:
 def find_suppressed(
     addresses: Iterable[tuple[str, str]], *, now: datetime
 ) -> dict[tuple[str, str], ActiveSuppression]:
-    """Return the suppressed ones among these (channel, address) pairs, keyed as given.
-
-    Of several suppressions the strictest applies: one that isn't for marketing only.
-    """
+    """Return the suppressed ones among these (channel, address) pairs, keyed as given."""
+    # Of several suppressions the strictest applies: one that isn't for marketing only.
     keys = {pair: suppression_key(*pair) for pair in addresses}
     if not keys:
         return {}

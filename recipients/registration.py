@@ -1,4 +1,4 @@
-"""Registration of recipients: the only writer of profiles and preferences."""
+"""The only writer of profiles and preferences; writes are idempotent and raise PyMongoError."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -45,10 +45,7 @@ class Registration:
 
 
 def register(profile: RecipientProfile, *, now: datetime) -> Registration:
-    """Store a recipient; contact details that aren't given are removed.
-
-    Preferences stay, and so do quiet hours that aren't given. Idempotent. Raises PyMongoError.
-    """
+    """Store a recipient, but keep preferences, and quiet hours unless given. Idempotent."""
     fields = {name: getattr(profile, name) for name in PROFILE_FIELDS}
     if not isinstance(profile.quiet_hours, _Unchanged):
         fields["quiet_hours"] = profile.quiet_hours
@@ -83,10 +80,7 @@ def set_preferences(
     quiet_hours: Mapping[str, Any] | None,
     now: datetime,
 ) -> Document | None:
-    """Replace preferences and quiet hours, and return the recipient; None if there is none.
-
-    Idempotent. Raises PyMongoError.
-    """
+    """Replace preferences and quiet hours; return the recipient, None if unknown. Idempotent."""
     change: dict[str, Any] = {"$set": {"preferences": dict(preferences), "updated_at": now}}
     if quiet_hours is None:
         change["$unset"] = {"quiet_hours": ""}
@@ -98,21 +92,15 @@ def set_preferences(
 
 
 def begin_erasure(user_id: str, *, now: datetime) -> Document | None:
-    """Deactivate a recipient and return the stored document; None if there is none.
-
-    The addresses stay until :func:`finish_erasure`, so that an interrupted erasure can continue.
-    Idempotent. Raises PyMongoError.
-    """
+    """Deactivate a recipient and return the stored document, None if unknown. Idempotent."""
+    # The addresses stay until :func:`finish_erasure`, so that an interrupted erasure can continue.
     return collection("recipients").find_one_and_update(
         {"_id": user_id}, {"$set": {"is_active": False, "updated_at": now}}
     )
 
 
 def finish_erasure(user_id: str) -> bool:
-    """Delete a recipient under erasure, unless it was registered again meanwhile.
-
-    Idempotent. Raises PyMongoError.
-    """
+    """Delete a recipient under erasure, unless it was registered again meanwhile. Idempotent."""
     erased = {"_id": user_id, "is_active": False}
     return collection("recipients").delete_one(erased).deleted_count > 0
 

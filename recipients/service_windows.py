@@ -13,15 +13,12 @@ WINDOW = timedelta(hours=24)
 """Length of a window after the recipient's last message; a rule of Meta."""
 MARGIN = timedelta(minutes=1)
 """A window that closes within this time counts as closed, because sending takes time."""
-RETENTION = timedelta(days=30)
-"""How long the time of the last message is kept."""
+RETENTION = timedelta(days=30)  # How long the time of the last message is kept
 
 
 def record_inbound(messages: Iterable[tuple[str, datetime]], *, now: datetime) -> None:
-    """Record inbound messages as (E.164 number, time); an older one never moves the time back.
-
-    One write for any number of recipients, three if some are new. Idempotent. Raises PyMongoError.
-    """
+    """Record inbound messages as (E.164 number, time); an older one never moves the time back."""
+    # One write for any number of recipients, three if some are new.
     latest: dict[str, datetime] = {}
     for phone, written_at in messages:
         key = normalize_phone(phone)
@@ -55,13 +52,12 @@ def delete(phones: Iterable[str]) -> None:
 
 
 def last_inbound(phone: str) -> datetime | None:
-    """Return when the owner of a number last wrote; None if unknown or no longer kept."""
+    """Return when a phone number last wrote on WhatsApp; None if unknown or no longer kept."""
     found = collection("conversations").find_one({"_id": normalize_phone(phone)})
     return found["last_inbound_at"] if found else None
 
 
 def _advance(latest: Mapping[str, datetime]) -> int:
-    """Move the times of known conversations on; return how many are known."""
     phones = sorted(latest)
     times = [latest[phone] for phone in phones]
     index = {"$indexOfArray": [{"$literal": phones}, "$_id"]}
@@ -72,8 +68,7 @@ def _advance(latest: Mapping[str, datetime]) -> int:
         {"$set": {"last_inbound_at": later}},
         {"$set": {"expires_at": {"$add": ["$last_inbound_at", retention]}}},
     ]
-    result = collection("conversations").update_many({"_id": {"$in": phones}}, pipeline)
-    return result.matched_count
+    return collection("conversations").update_many({"_id": {"$in": phones}}, pipeline).matched_count
 
 
 def _add_missing(latest: Mapping[str, datetime]) -> None:

@@ -1,7 +1,4 @@
-"""Suppressions, one document per reason, and the bounces that lead to one.
-
-Lifting one reason leaves the others; of several, the strictest applies.
-"""
+"""Suppressions, one per reason: the strictest applies. Idempotent; raises PyMongoError."""
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
@@ -18,9 +15,7 @@ from .addresses import ADDRESS_CHANNELS, address_digest, address_key
 from .models import SuppressionReason
 
 MAX_SOFT_BOUNCES = 3
-"""Soft bounces in a row that suppress an address."""
-SOFT_BOUNCE_TTL = timedelta(days=30)
-"""How long a soft bounce counts if no other follows."""
+SOFT_BOUNCE_TTL = timedelta(days=30)  # How long a soft bounce counts if no other follows
 Document = Mapping[str, Any]
 Expression = Any
 NEWEST_FIRST = (("created_at", -1), ("_id", -1))
@@ -29,10 +24,7 @@ RECIPIENT_REASONS = frozenset({SuppressionReason.UNSUBSCRIBED, SuppressionReason
 
 
 def record_soft_bounce(*, channel: str, address: str, event: str, now: datetime) -> int:
-    """Count a soft bounce of an address and return the number in a row. Raises PyMongoError.
-
-    ``event`` identifies the bounce: repeated, even concurrently, it counts once.
-    """
+    """Count a soft bounce, once per ``event``; return the number in a row. Raises PyMongoError."""
     stored = collection("suspicions").find_one_and_update(
         {"_id": address_key(channel, address)},
         {"$addToSet": {"events": event}, "$set": {"expires_at": now + SOFT_BOUNCE_TTL}},
@@ -57,11 +49,9 @@ def record_bounce(
     source: str,
     now: datetime,
 ) -> None:
-    """Suppress an address for a hard bounce, or for MAX_SOFT_BOUNCES soft bounces in a row.
-
-    An opt-out (UNSUBSCRIBED) suppresses marketing only. ``event`` identifies a soft bounce, see
-    :func:`record_soft_bounce`. Raises PyMongoError.
-    """
+    """Suppress an address for a hard bounce, or for MAX_SOFT_BOUNCES soft bounces in a row."""
+    # An opt-out (UNSUBSCRIBED) suppresses marketing only. ``event`` identifies a soft bounce, see
+    # :func:`record_soft_bounce`.
     if is_soft:
         count = record_soft_bounce(channel=channel, address=address, event=event, now=now)
         if count < MAX_SOFT_BOUNCES:
@@ -96,11 +86,8 @@ def suppress(
     now: datetime,
     expires_at: datetime | None = None,
 ) -> Document:
-    """Suppress an address, for marketing only or for everything, and return the suppression.
-
-    Of two for the same reason the stricter stays: first by scope, then by later expiry. Idempotent.
-    Raises PyMongoError.
-    """
+    """Suppress an address, for marketing only or for everything, and return the suppression."""
+    # Of two for the same reason the stricter stays: first by scope, then by later expiry.
     values: dict[str, Any] = {
         "source": source,
         "marketing_only": marketing_only,
@@ -180,17 +167,13 @@ def page(
 
 
 def anonymise(addresses: Iterable[tuple[str, str]]) -> int:
-    """Remove these (channel, address) pairs but keep them suppressed; return their number.
-
-    The digest of an address remains, so that it's recognized again. Idempotent. Raises
-    PyMongoError.
-    """
+    """Remove these (channel, address) pairs but keep them suppressed; return their number."""
+    # The digest of an address remains, so that it's recognized again. Idempotent.
     keys = sorted({suppression_key(*pair) for pair in addresses})
     if not keys:
         return 0
     known = {"key": {"$in": keys}, "address": {"$exists": True}}
-    result = collection("suppressions").update_many(known, {"$unset": {"address": ""}})
-    return result.modified_count
+    return collection("suppressions").update_many(known, {"$unset": {"address": ""}}).modified_count
 
 
 def _upsert(match: Mapping[str, Any], change: list[dict[str, Any]]) -> Document:
@@ -201,10 +184,8 @@ def _upsert(match: Mapping[str, Any], change: list[dict[str, Any]]) -> Document:
 
 
 def _keep_stricter(values: Mapping[str, Any], now: datetime) -> list[dict[str, Any]]:
-    """Return the pipeline that replaces a less strict or expired suppression.
-
-    MongoDB may not have removed an expired one yet.
-    """
+    """Return the pipeline that replaces a less strict or expired suppression."""
+    # MongoDB may not have removed an expired one yet.
     later = now + timedelta(milliseconds=1)
     is_expired = {"$lte": [{"$ifNull": ["$expires_at", later]}, now]}
     is_new = {"$or": [{"$eq": [{"$type": "$created_at"}, "missing"]}, is_expired]}

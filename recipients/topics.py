@@ -1,4 +1,4 @@
-"""Topics and their members."""
+"""Topics and their members; writes are idempotent and raise PyMongoError."""
 
 import re
 from datetime import datetime
@@ -11,8 +11,7 @@ from notifyproject.db.paging import Cursor, Document, Page
 
 TOPIC = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}", re.ASCII)
 BATCH = 1_000
-MAX_TOPICS = 10_000
-"""Most memberships of one recipient that are returned."""
+MAX_TOPICS = 10_000  # Most memberships of one recipient that are returned
 KEY_ORDER = (("_id", 1),)
 
 
@@ -22,10 +21,7 @@ def member_id(topic: str, user_id: str) -> str:
 
 
 def join(*, topic: str, user_id: str, now: datetime) -> Document:
-    """Add a member to a topic, registered or not, and return the membership.
-
-    Idempotent. Raises PyMongoError.
-    """
+    """Add a member to a topic, registered or not; return the membership. Idempotent."""
     member: Document = {
         "_id": member_id(topic, user_id),
         "topic": topic,
@@ -58,11 +54,8 @@ def members(*, topic: str, limit: int, cursor: Cursor | None = None) -> Page:
 
 
 def next_members(topic: str, *, after: str | None = None, limit: int = BATCH) -> list[str]:
-    """Return the next user ids of a topic's members, in order, after the user id ``after``.
-
-    A member who joins meanwhile before that position is omitted; none is returned twice. Raises
-    PyMongoError.
-    """
+    """Return the next user ids of a topic's members, in order, after the user id ``after``."""
+    # A member who joins meanwhile before that position is omitted; none is returned twice.
     cursor = Cursor((member_id(topic, after),)) if after is not None else None
     return [one["user_id"] for one in members(topic=topic, limit=limit, cursor=cursor).documents]
 

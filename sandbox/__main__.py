@@ -54,23 +54,20 @@ def _parse_config(arguments: Sequence[str] | None) -> Config:
     parser = argparse.ArgumentParser(
         prog="python -m sandbox", description="A scriptable stand-in for the providers."
     )
-    parser.add_argument("--port", type=_port, required=True, help="0: any free port")
-    parser.add_argument("--data", type=Path, required=True, help="folder for the log and the keys")
-    parser.add_argument(
-        "--webhook-url", type=_url, default="", help="the receiver of SendGrid's events"
-    )
-    parser.add_argument(
-        "--whatsapp-webhook-url", type=_url, default="", help="the receiver of WhatsApp's statuses"
-    )
-    parser.add_argument("--whatsapp-templates", type=Path, help="a file of approved templates")
-    parser.add_argument(
+    add = parser.add_argument
+    add("--port", type=_port, required=True, help="0: any free port")
+    add("--data", type=Path, required=True, help="folder for the log and the keys")
+    add("--webhook-url", type=_url, default="", help="the receiver of SendGrid's events")
+    add("--whatsapp-webhook-url", type=_url, default="", help="the receiver of WhatsApp's statuses")
+    add("--whatsapp-templates", type=Path, help="a file of approved templates")
+    add(
         "--whatsapp-api-version",
         type=_version,
         default=WHATSAPP_API_VERSION,
         metavar="VERSION",
         help=f"the newest of the Cloud API; {WHATSAPP_API_VERSION} if not given",
     )
-    parser.add_argument(
+    add(
         "--disordered",
         dest="out_of_order_share",
         type=partial(_number, maximum=1, description="a share from 0 to 1"),
@@ -78,21 +75,17 @@ def _parse_config(arguments: Sequence[str] | None) -> Config:
         metavar="SHARE",
         help="share of WhatsApp messages whose reports come twice and in no order; 0 if not given",
     )
-    parser.add_argument("--host", default="127.0.0.1")
-    for name, default, description in (
-        ("processed", defaults.processed, "to the event “processed”"),
-        ("delivered", defaults.delivered, "to the event “delivered”"),
-        ("late", defaults.late, "to the events of a message that was not answered"),
-    ):
-        parser.add_argument(
-            f"--{name}-after",
-            type=seconds,
-            default=default,
-            metavar="SECONDS",
-            help=f"{description}; {default:g} if not given",
-        )
+    add("--host", default="127.0.0.1")
+    delays = {
+        "processed": (defaults.processed, "to the event “processed”"),
+        "delivered": (defaults.delivered, "to the event “delivered”"),
+        "late": (defaults.late, "to the events of a message that was not answered"),
+    }
+    for name, (default, what) in delays.items():
+        text = f"{what}; {default:g} if not given"
+        add(f"--{name}-after", type=seconds, default=default, metavar="SECONDS", help=text)
     options = vars(parser.parse_args(arguments))
-    timings = {name: options.pop(f"{name}_after") for name in ("processed", "delivered", "late")}
+    timings = {name: options.pop(f"{name}_after") for name in delays}
     return Config(**options, timings=Timings(**timings))
 
 

@@ -29,15 +29,6 @@ class Sandbox:
     whatsapp: MetaAccount
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Assembly:
-    """The providers, and the webhooks of those that have any."""
-
-    providers: dict[str, Provider]
-    webhooks: dict[str, tuple[WebhookFormat, str]]
-    """The format, and the URL of the receiver."""
-
-
 def create_secrets(data: Path, *, url: str) -> Sandbox:
     """Return the secrets of a sandbox at this URL; raises UnreadableKeyError."""
     return Sandbox(
@@ -49,8 +40,13 @@ def create_secrets(data: Path, *, url: str) -> Sandbox:
     )
 
 
-def assemble(config: Config, *, behaviours: Behaviours) -> Assembly:
-    """Return the providers; raises UnreadableKeyError, UnreadableTemplatesError, or OSError."""
+def assemble(
+    config: Config, *, behaviours: Behaviours
+) -> tuple[dict[str, Provider], dict[str, tuple[WebhookFormat, str]]]:
+    """Return the providers, and each format of webhooks with the receiver's URL.
+
+    Raises UnreadableKeyError, UnreadableTemplatesError, or OSError.
+    """
     account = credentials.load_service_account(config.data)
     tokens = AccessTokens.from_account(account)
     business = credentials.ensure_whatsapp_account(config.data)
@@ -67,13 +63,8 @@ def assemble(config: Config, *, behaviours: Behaviours) -> Assembly:
         ),
         GoogleOAuth(behaviours=behaviours, timings=config.timings, account=account, tokens=tokens),
     ]
-    return Assembly(
-        providers={provider.name: provider for provider in providers},
-        webhooks={
-            "sendgrid": (
-                SignedWebhooks(private_key=credentials.load_webhook_key(config.data)),
-                config.webhook_url,
-            ),
-            "whatsapp": (whatsapp_events.SignedWebhooks(business), config.whatsapp_webhook_url),
-        },
-    )
+    sendgrid_webhooks = SignedWebhooks(private_key=credentials.load_webhook_key(config.data))
+    return {provider.name: provider for provider in providers}, {
+        "sendgrid": (sendgrid_webhooks, config.webhook_url),
+        "whatsapp": (whatsapp_events.SignedWebhooks(business), config.whatsapp_webhook_url),
+    }

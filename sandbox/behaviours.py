@@ -68,10 +68,15 @@ class Behaviours:
             or outcomes.find(magic(recipient))
             or outcomes.default
         )
-        if outcome.initial_failures and not self._should_fail(
-            f"{provider} {outcome.name} {recipient}", outcome.initial_failures
-        ):
+        if not outcome.initial_failures:
+            return outcome
+        key = f"{provider} {outcome.name} {recipient}"
+        failures = self._failures.pop(key, 0)
+        if failures >= outcome.initial_failures:
             return outcomes.default
+        self._failures[key] = failures + 1
+        if len(self._failures) > MAX_REMEMBERED:
+            self._failures.popitem(last=False)
         return outcome
 
     def _scripted(self, match: str, outcomes: Outcomes) -> Outcome | None:
@@ -85,13 +90,3 @@ class Behaviours:
             else:
                 self.scripts[match] = replace(script, times=script.times - 1)
         return outcome
-
-    def _should_fail(self, key: str, limit: int) -> bool:
-        """Count a failure; after enough of them, reset the count and return False."""
-        failures = self._failures.pop(key, 0)
-        if failures >= limit:
-            return False
-        self._failures[key] = failures + 1
-        if len(self._failures) > MAX_REMEMBERED:
-            self._failures.popitem(last=False)
-        return True

@@ -12,7 +12,6 @@ from aiohttp import web
 from .behaviours import EVERYBODY, Behaviour, Behaviours, canonical, everybody_match
 from .control_requests import (
     DEFAULT_LIMIT,
-    MAX_LIMIT,
     BehaviourBody,
     ControlError,
     check_event,
@@ -23,7 +22,6 @@ from .control_requests import (
     read_query,
     refuse_other_sites,
 )
-from .duplicates import accepted_messages
 from .log import Record
 from .providers.base import EventRequest, InboundMessage, PlannedEvent, Provider
 from .recent_requests import Exchange, RecentRequests
@@ -65,12 +63,9 @@ class Control:
     async def list_requests(self, request: web.Request) -> web.Response:
         """List requests, newest first, with their original bodies."""
         parameters = read_query(request, *FILTERS, "limit", "accepted")
-        return _list_response(
-            [
-                {name: getattr(one.record, name) for name in Record.__dataclass_fields__}
-                for one in self._find(parameters)
-            ]
-        )
+        records = [one.record for one in self._find(parameters)]
+        names = Record.__dataclass_fields__
+        return _list_response([{name: getattr(one, name) for name in names} for one in records])
 
     async def list_messages(self, request: web.Request) -> web.Response:
         """List accepted messages, newest first, with their events."""
@@ -84,8 +79,8 @@ class Control:
         matches = read_filter(parameters, self.providers)
         found = self.recent_requests.acceptances.find(
             lambda message: matches(message.provider, [message.reference], [message.recipient]),
-            at_least=parse_number(parameters, "at_least", default=1, maximum=MAX_LIMIT),
-            limit=_limit(parameters),
+            at_least=parse_number(parameters, "at_least", default=1),
+            limit=parse_number(parameters, "limit", default=DEFAULT_LIMIT),
         )
         return _list_response(
             [{**asdict(message), "copies": len(ids), "requests": ids} for message, ids in found]
@@ -118,15 +113,12 @@ class Control:
             if not match.endswith(f":{EVERYBODY}") or match == everybody_match(provider.name)
         ]
         if not known:
-            raise ControlError(
-                f"There is no such provider. There are: {', '.join(self.providers)}."
-            )
+            names = ", ".join(self.providers)
+            raise ControlError(f"There is no such provider. There are: {names}.")
         outcome = next((row for table in known if (row := table.find(body.outcome))), None)
         if outcome is None:
-            names = dict.fromkeys(row.name for table in known for row in table.table)
-            raise ControlError(
-                f"There is no outcome “{body.outcome}”. There are: {', '.join(names)}."
-            )
+            names = ", ".join(dict.fromkeys(row.name for table in known for row in table.table))
+            raise ControlError(f"There is no outcome “{body.outcome}”. There are: {names}.")
         if body.times is not None and body.times < 1:
             raise ControlError("times must be 1 or more, or null for always.")
         behaviour = Behaviour(match=match, outcome=outcome.name, times=body.times)
@@ -144,10 +136,8 @@ class Control:
         check_event(body)
         found = self._find({"reference": body.reference, "accepted": "true", "limit": "1"})
         if not found:
-            raise ControlError(
-                f"No accepted message has the reference “{body.reference}”.",
-                status=HTTPStatus.NOT_FOUND,
-            )
+            text = f"No accepted message has the reference “{body.reference}”."
+            raise ControlError(text, status=HTTPStatus.NOT_FOUND)
         record = found[0].record
         provider = self.providers[record.provider]
         if body.kind not in provider.event_kinds:
@@ -183,11 +173,9 @@ class Control:
             planned = make_event()
         except ValueError as error:
             raise ControlError(str(error)) from None
-        copies = body.duplicates + 1
+        copies, sender = body.duplicates + 1, self.webhook_senders[provider]
         for _ in range(copies):
-            self.webhook_senders[provider].schedule(
-                planned, request_id=request, now=datetime.now(UTC)
-            )
+            sender.schedule(planned, request_id=request, now=datetime.now(UTC))
         answer = {"request": request, "kind": planned.kind, "copies": copies}
         return _json_response(answer, status=HTTPStatus.ACCEPTED)
 
@@ -201,7 +189,7 @@ class Control:
                 (accepted is None or record.accepted == (accepted == "true"))
                 and matches(record.provider, record.references, record.recipients)
             ),
-            limit=_limit(parameters),
+            limit=parse_number(parameters, "limit", default=DEFAULT_LIMIT),
         )
 
     def _script(self, request: web.Request) -> Behaviour:
@@ -234,11 +222,7 @@ class Control:
             "references": list(record.references),
             "message_id": record.message_id,
             "outcome": record.outcome,
-            "copies": len(
-                self.recent_requests.acceptances.accepted_requests(
-                    accepted_messages(provider, record)
-                )
-            ),
+            "copies": len(self.recent_requests.copies(record, provider)),
             "events": [
                 {name: value for name, value in asdict(event).items() if name != "request_id"}
                 for event in exchange.events
@@ -261,14 +245,8 @@ def _with_errors(handler: Handler) -> Handler:
 
 
 async def _unknown_path(request: web.Request) -> web.Response:
-    raise ControlError(
-        f"There is no {request.method} {request.path} in the control API.",
-        status=HTTPStatus.NOT_FOUND,
-    )
-
-
-def _limit(parameters: Mapping[str, str]) -> int:
-    return parse_number(parameters, "limit", default=DEFAULT_LIMIT, maximum=MAX_LIMIT)
+    text = f"There is no {request.method} {request.path} in the control API."
+    raise ControlError(text, status=HTTPStatus.NOT_FOUND)
 
 
 def _list_response(results: Sequence[Mapping[str, Any]]) -> web.Response:

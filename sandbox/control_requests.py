@@ -91,12 +91,12 @@ def read_filter(
     return matches
 
 
-def parse_number(parameters: Mapping[str, str], name: str, *, default: int, maximum: int) -> int:
+def parse_number(parameters: Mapping[str, str], name: str, *, default: int) -> int:
     """Return a number of the query; raises ControlError."""
     text = parameters.get(name, str(default))
     found = int(text) if _NUMBER.fullmatch(text) else 0
-    if not 1 <= found <= maximum:
-        raise ControlError(f"{name} must be between 1 and {maximum}.")
+    if not 1 <= found <= MAX_LIMIT:
+        raise ControlError(f"{name} must be between 1 and {MAX_LIMIT}.")
     return found
 
 

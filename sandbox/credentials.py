@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TypeVar
 
 import msgspec
-from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
 WEBHOOK_PRIVATE_KEY_FILE = "webhook_private_key.pem"
@@ -20,11 +20,9 @@ SERVICE_ACCOUNT_FILE = "fcm_service_account.json"
 FCM_PROJECT_ID = "notify-sandbox"
 SERVICE_ACCOUNT_EMAIL = f"sandbox@{FCM_PROJECT_ID}.iam.gserviceaccount.com"
 TOKEN_PATH = "/token"
-RSA_KEY_BITS = 2048
 WHATSAPP_ACCOUNT_FILE = "whatsapp_account.json"
 PHONE_NUMBER_ID = "100000000000001"
 BUSINESS_ACCOUNT_ID = "200000000000002"
-PHONE_NUMBER = "15550100000"
 WHATSAPP_ACCESS_TOKEN = "EAAsandbox"
 T = TypeVar("T")
 
@@ -59,9 +57,6 @@ def _json(value: msgspec.Struct) -> bytes:
     return msgspec.json.format(msgspec.json.encode(value), indent=2) + b"\n"
 
 
-# SendGrid: the key pair that signs its webhooks.
-
-
 def ensure_webhook_key(data: Path) -> str:
     """Return the public key as SendGrid shows it; creates the key pair if it is missing."""
     public = public_key_text(load_webhook_key(data))
@@ -72,7 +67,7 @@ def ensure_webhook_key(data: Path) -> str:
 
 
 def load_webhook_key(data: Path) -> ec.EllipticCurvePrivateKey:
-    """Return the private key, created if it is missing; raises UnreadableKeyError."""
+    """Return the key of SendGrid's webhooks, created if missing; raises UnreadableKeyError."""
     return _load_or_create(
         data / WEBHOOK_PRIVATE_KEY_FILE,
         lambda: _pem(ec.generate_private_key(ec.SECP256R1())),
@@ -96,17 +91,8 @@ def public_key_text(private: ec.EllipticCurvePrivateKey) -> str:
     return base64.b64encode(der).decode()
 
 
-def sign_webhook(private: ec.EllipticCurvePrivateKey, *, timestamp: str, body: bytes) -> str:
-    """Return the base64 DER signature over a timestamp and a body."""
-    signature = private.sign(timestamp.encode() + body, ec.ECDSA(hashes.SHA256()))
-    return base64.b64encode(signature).decode()
-
-
-# Google: the service account that may send pushes.
-
-
 class ServiceAccountFile(msgspec.Struct, kw_only=True):
-    """The JSON key file of a service account."""
+    """The JSON key file of Google's service account that may send pushes."""
 
     type: str = "service_account"
     project_id: str
@@ -157,7 +143,7 @@ def _parse_service_account(content: bytes) -> ServiceAccount:
 
 
 def _new_service_account() -> bytes:
-    key = rsa.generate_private_key(public_exponent=65537, key_size=RSA_KEY_BITS)
+    key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
     account = ServiceAccountFile(
         project_id=FCM_PROJECT_ID,
         private_key_id=secrets.token_hex(20),
@@ -169,20 +155,16 @@ def _new_service_account() -> bytes:
     return _json(account)
 
 
-# Meta: the WhatsApp business account.
-
-
 class MetaAccount(msgspec.Struct, frozen=True, kw_only=True):
-    """The IDs and secrets of a client of the Cloud API."""
+    """The IDs and secrets of a client of WhatsApp's Cloud API."""
 
     phone_number_id: str = PHONE_NUMBER_ID
     business_account_id: str = BUSINESS_ACCOUNT_ID
-    display_phone_number: str = PHONE_NUMBER
+    display_phone_number: str = "15550100000"
     """The sender's number, which belongs to nobody."""
     access_token: str = WHATSAPP_ACCESS_TOKEN
     app_secret: str
     verify_token: str
-    """Verifies the receiver of the webhooks."""
 
     def sign(self, body: bytes, *, algorithm: str) -> str:
         """Return the signature of a body, as its header has it."""
@@ -201,11 +183,8 @@ def ensure_whatsapp_account(data: Path) -> MetaAccount:
     )
 
 
-# Files that only their owner may read.
-
-
 def replace_secret_file(path: Path, content: bytes) -> None:
-    """Replace a file atomically."""
+    """Replace a file that only its owner may read, atomically."""
     _write_draft(path, content).replace(path)
 
 

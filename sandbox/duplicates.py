@@ -53,10 +53,6 @@ class AcceptanceCounts:
         )
         return list(islice(newest, limit))
 
-    def clear(self) -> None:
-        """Delete all counts."""
-        self._requests.clear()
-
 
 def accepted_messages(provider: Provider, record: Record) -> list[Message]:
     """Return the messages of an accepted request; none if it was refused."""

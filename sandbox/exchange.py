@@ -12,7 +12,6 @@ import structlog
 from aiohttp import web
 
 from .config import Timings
-from .duplicates import accepted_messages
 from .log import Journal, Record
 from .providers.base import IncomingRequest, Provider, RequestResult
 from .recent_requests import RecentRequests
@@ -70,7 +69,7 @@ class ProviderRoute:
             log.warning("request_not_logged", request=record.id, reason=str(error))
             text = f"The sandbox cannot write its log: {error}"
             return web.Response(status=HTTPStatus.INSUFFICIENT_STORAGE, text=text)
-        self.recent_requests.add(record, accepted_messages(self.provider, record))
+        self.recent_requests.add(record, self.provider)
         if self.webhook_sender is not None:
             for event in result.events:
                 self.webhook_sender.schedule(event, request_id=record.id, now=now)
@@ -86,15 +85,12 @@ class ProviderRoute:
         if transport is None:
             return
         counts = self.recent_requests.counts
-        if transport not in self.connections:
-            self.connections.add(transport)
-            counts.connections += 1
-        if transport not in self._own_connections:
-            self._own_connections.add(transport)
-            counts.of_provider(self.provider.name).connections += 1
+        own_counts = counts.of_provider(self.provider.name)
+        for known, one in ((self.connections, counts), (self._own_connections, own_counts)):
+            one.connections += transport not in known
+            known.add(transport)
 
     async def _read_body(self, request: web.Request) -> bytes | None:
-        """Return the body; None if it is larger than the provider accepts."""
         if (request.content_length or 0) > self.provider.max_body:
             return None
         try:
@@ -104,10 +100,10 @@ class ProviderRoute:
         return body if len(body) <= self.provider.max_body else None
 
     def _record(self, incoming: IncomingRequest, result: RequestResult, *, now: datetime) -> Record:
-        raw = incoming.body or b""
-        is_json = result.is_json
+        raw, is_json = incoming.body or b"", result.is_json
         if result.logged_body is not None:
             raw, is_json = result.logged_body, True
+        text = None if is_json else raw[: MAX_TEXT_LENGTH * 4].decode(errors="replace")
         return Record(
             id=next(self.ids),
             time=now,
@@ -129,8 +125,6 @@ class ProviderRoute:
             },
             # In JSON, line breaks occur only between tokens, where a space is equivalent.
             body=msgspec.Raw(raw.translate(_NO_LINE_BREAKS)) if is_json else _NO_BODY,
-            text=None
-            if is_json or not raw
-            else raw[: MAX_TEXT_LENGTH * 4].decode(errors="replace")[:MAX_TEXT_LENGTH],
+            text=text[:MAX_TEXT_LENGTH] if text else None,
             is_message=result.is_message,
         )

@@ -1,7 +1,4 @@
-"""The durable log: a request is on disk before its answer.
-
-One JSON object per line. Concurrent requests share one fsync.
-"""
+"""The durable log, one JSON object per line: a request is on disk before its answer."""
 
 import asyncio
 import fcntl
@@ -46,7 +43,6 @@ class Record:
     """The JSON body as sent; ``null`` for other bodies."""
     text: str | None
     is_message: bool = True
-    """False for requests such as authentication."""
 
     def json(self) -> Any:
         """Return the decoded JSON body."""
@@ -152,7 +148,6 @@ def _complete_lines(path: Path) -> Iterator[bytes]:
 
 
 def _truncate_partial_line(fd: int) -> int:
-    """Remove an incomplete last line; return the remaining size."""
     size = end = os.fstat(fd).st_size
     while end > 0:
         start = max(0, end - CHUNK)

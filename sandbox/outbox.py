@@ -18,7 +18,6 @@ from liquid import CachingFileSystemLoader, Environment
 from . import pages
 from .behaviours import Behaviour, Behaviours, canonical
 from .control_requests import ControlError, refuse_other_sites
-from .duplicates import accepted_messages
 from .log import Record
 from .pages import EVERYTHING, View
 from .providers.base import Channel, Provider
@@ -90,8 +89,7 @@ class Outbox:
             "list",
             etag=etag,
             rows=[
-                pages.row(one, self._provider(one), copies=len(self._accepted_requests(one)))
-                for one in listed
+                pages.row(one, self._provider(one), copies=len(self._copies(one))) for one in listed
             ],
             words=view.search,
             shown=view.shown,
@@ -107,7 +105,7 @@ class Outbox:
         exchange = self._exchange(request)
         if exchange is None:
             return self._not_found_page("This message is not in memory any more, or never was.")
-        copies, through = self._accepted_requests(exchange), self._is_let_through(exchange)
+        copies, through = self._copies(exchange), self._is_let_through(exchange)
         to = _recipient(request, exchange)
         etag = f'"{self.run_id}-{exchange.record.id}-{exchange.version}-{len(copies)}-{through}"'
         if request.headers.get("If-None-Match") == etag:
@@ -152,9 +150,8 @@ class Outbox:
             if through:
                 self.behaviours.scripts.pop(match, None)
             else:
-                self.behaviours.scripts[match] = Behaviour(
-                    match=match, outcome=ordinary, times=None
-                )
+                script = Behaviour(match=match, outcome=ordinary, times=None)
+                self.behaviours.scripts[match] = script
         back = {"Location": f"/messages/{exchange.record.id}"}
         return web.Response(status=HTTPStatus.SEE_OTHER, headers=back)
 
@@ -163,14 +160,10 @@ class Outbox:
         exchange = self._exchange(request)
         if exchange is None or not exchange.record.accepted:
             return self._not_found_page("There is no such mail.")
+        to = _recipient(request, exchange)
+        mail = self._provider(exchange).display(exchange.record, to=to)
         images = "data: http: https:" if "images" in request.query else "data:"
-        return _response(
-            self._provider(exchange)
-            .display(exchange.record, to=_recipient(request, exchange))
-            .html,
-            kind="text/html",
-            policy=MAIL_POLICY.format(images=images),
-        )
+        return _response(mail.html, kind="text/html", policy=MAIL_POLICY.format(images=images))
 
     async def recipients(self, _request: web.Request) -> web.Response:
         """List the magic recipients of all providers."""
@@ -222,22 +215,16 @@ class Outbox:
     def _not_found_page(self, reason: str) -> web.Response:
         return self._page("missing", status=HTTPStatus.NOT_FOUND, what=reason)
 
-    def _accepted_requests(self, exchange: Exchange) -> Sequence[int]:
-        return self.recent_requests.acceptances.accepted_requests(
-            accepted_messages(self._provider(exchange), exchange.record)
-        )
+    def _copies(self, exchange: Exchange) -> Sequence[int]:
+        return self.recent_requests.copies(exchange.record, self._provider(exchange))
 
     def _has_chosen_outcome(self, exchange: Exchange) -> bool:
-        record = exchange.record
-        return record.is_message and (
-            self._provider(exchange).outcomes.find(record.outcome) is not None
-        )
+        record, outcomes = exchange.record, self._provider(exchange).outcomes
+        return record.is_message and outcomes.find(record.outcome) is not None
 
     def _is_let_through(self, exchange: Exchange) -> bool:
         ordinary = self._provider(exchange).outcomes.default.name
-        scripts = [
-            self.behaviours.scripts.get(canonical(one)) for one in exchange.record.recipients
-        ]
+        scripts = [*map(self.behaviours.scripts.get, map(canonical, exchange.record.recipients))]
         return bool(scripts) and all(one and one.outcome == ordinary for one in scripts)
 
     def _exchange(self, request: web.Request) -> Exchange | None:

@@ -36,9 +36,13 @@ class Outcome:
     """Whether the provider accepts the message, whatever the client receives."""
     steps: tuple[Step, ...] = ()
     has_late_events: bool = False
-    """Whether its events come much later."""
     initial_failures: int = 0
     """How often a recipient has this outcome before the default one."""
+
+    def result_fields(self) -> dict[str, Any]:
+        """Return the fields of a request's result that its outcome determines."""
+        reason = None if self.accepted else self.description
+        return {"outcome": self.name, "accepted": self.accepted, "reason": reason, "is_json": True}
 
 
 def accepted(

@@ -18,18 +18,10 @@ KILO = 1024
 MAX_RAW_LENGTH = 200_000
 GOOD, BAD, WAIT, WARN, PLAIN = "good", "bad", "wait", "warn", "plain"
 TONES: Mapping[str, str] = {
-    "delivered": GOOD,
-    "read": GOOD,
-    "failed": BAD,
-    "open": GOOD,
-    "click": GOOD,
+    **dict.fromkeys(("delivered", "read", "open", "click"), GOOD),
+    **dict.fromkeys(("failed", "bounce", "blocked", "dropped"), BAD),
+    **dict.fromkeys(("spamreport", "unsubscribe", "group_unsubscribe"), WARN),
     "deferred": WAIT,
-    "bounce": BAD,
-    "blocked": BAD,
-    "dropped": BAD,
-    "spamreport": WARN,
-    "unsubscribe": WARN,
-    "group_unsubscribe": WARN,
 }
 SUCCESS_STATUSES = range(200, 300)
 UNANSWERED: Mapping[int | str, str] = {"stalled": "no answer", "reset": "reset"}
@@ -98,9 +90,8 @@ def row(exchange: Exchange, provider: Provider, *, copies: int) -> dict[str, Any
     """Return one row of the list."""
     record = exchange.record
     title = record.title or ""
-    snippet = (
-        " ".join(provider.display(record).text[: 2 * SNIPPET].split()) if record.accepted else ""
-    )
+    text = provider.display(record).text if record.accepted else ""
+    snippet = " ".join(text[: 2 * SNIPPET].split())
     return {
         "id": record.id,
         "version": f"{exchange.version}-{copies}",
@@ -130,15 +121,10 @@ def chips(exchange: Exchange, *, copies: int) -> list[dict[str, str]]:
         found.append(_chip(record.outcome, PLAIN, "Nothing was sent."))
     elif record.outcome in ("truncated", "dripping", "slow"):
         found.append(_chip(record.outcome, WARN, "The answer was spoiled on purpose."))
-    latest = {
-        event.kind: event for event in exchange.events if event.state is not EventState.PLANNED
-    }
-    found += [
-        _chip(
-            kind, TONES.get(kind, PLAIN), _state_text(event), pending=event.state != EventState.SENT
-        )
-        for kind, event in latest.items()
-    ]
+    latest = {one.kind: one for one in exchange.events if one.state is not EventState.PLANNED}
+    for kind, event in latest.items():
+        tone, is_pending = TONES.get(kind, PLAIN), event.state != EventState.SENT
+        found.append(_chip(kind, tone, _state_text(event), pending=is_pending))
     if record.accepted and not found:
         found.append(_chip("accepted", PLAIN, "Nothing was reported yet."))
     if copies > 1:

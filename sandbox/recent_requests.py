@@ -1,15 +1,16 @@
 """The latest requests and their events, for the control API and the outbox."""
 
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from itertools import islice
 from typing import Any
 
-from .duplicates import AcceptanceCounts, Message
+from .duplicates import AcceptanceCounts, accepted_messages
 from .log import Record
+from .providers.base import Provider
 
 MAX_REQUESTS = 5_000
 MAX_BYTES = 256 * 1024 * 1024
@@ -98,19 +99,18 @@ class RecentRequests:
         self._exchanges: OrderedDict[int, Exchange] = OrderedDict()
         self._bytes = 0
 
-    def add(self, record: Record, messages: Sequence[Message]) -> None:
+    def add(self, record: Record, provider: Provider) -> None:
         """Add and count a request with its accepted messages; evict the oldest."""
         counts = self.counts
         for one in (counts, counts.of_provider(record.provider)):
             one.requests += 1
             one.accepted += record.accepted
         counts.outcomes[record.outcome] = counts.outcomes.get(record.outcome, 0) + 1
-        counts.duplicates += self.restore(record, messages)
+        counts.duplicates += self.restore(record, provider)
 
-    def restore(self, record: Record, messages: Sequence[Message]) -> bool:
+    def restore(self, record: Record, provider: Provider) -> bool:
         """Add a request of an earlier run; return whether it is a duplicate."""
-        exchange = Exchange(record=record)
-        self._exchanges[record.id] = exchange
+        self._exchanges[record.id] = Exchange(record=record)
         self._bytes += memoryview(record.body).nbytes
         self.revision += 1
         while len(self._exchanges) > MAX_REQUESTS or (
@@ -118,7 +118,11 @@ class RecentRequests:
         ):
             _, oldest = self._exchanges.popitem(last=False)
             self._bytes -= memoryview(oldest.record.body).nbytes
-        return self.acceptances.add(record.id, messages)
+        return self.acceptances.add(record.id, accepted_messages(provider, record))
+
+    def copies(self, record: Record, provider: Provider) -> list[int]:
+        """Return the accepted requests with the most frequent message of a request."""
+        return self.acceptances.accepted_requests(accepted_messages(provider, record))
 
     def add_event(self, event: Event) -> None:
         """Add an event of a request, unless the request was evicted."""
@@ -167,9 +171,8 @@ class RecentRequests:
     def clear(self) -> None:
         """Delete everything and reset the counters."""
         self._exchanges.clear()
-        self.acceptances.clear()
         self._bytes = 0
-        self.counts = Counts()
+        self.counts, self.acceptances = Counts(), AcceptanceCounts()
         self._webhook_errors.clear()
         self.revision += 1
         self.generation += 1

@@ -40,7 +40,7 @@ class ProviderResponse:
 
     @property
     def recorded_status(self) -> int | Literal["stalled", "reset"]:
-        """The status in the log."""
+        """The status as the request log records it."""
         if self.mode is ResponseMode.STALLED:
             return "stalled"
         return "reset" if self.mode is ResponseMode.RESET else self.status

@@ -3,7 +3,7 @@
 import asyncio
 import itertools
 import threading
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from pathlib import Path
@@ -12,14 +12,14 @@ from weakref import WeakSet
 import msgspec
 from aiohttp import web
 
-from .assembly import Assembly, Sandbox, assemble, create_secrets
+from .assembly import Sandbox, assemble, create_secrets
 from .behaviours import Behaviours
 from .config import Config
 from .control import Control
-from .duplicates import accepted_messages
 from .exchange import ProviderRoute
 from .log import EVENTS_FILE, REQUESTS_FILE, CorruptLogError, Journal, Record, read_last_lines
 from .outbox import Outbox
+from .providers.base import Provider
 from .recent_requests import MAX_REQUESTS, Event, RecentRequests
 from .webhooks import WebhookSender
 
@@ -39,9 +39,9 @@ async def serve(config: Config) -> AsyncIterator[Sandbox]:
         requests = Journal(config.data / REQUESTS_FILE, durable=True)
         stack.push_async_callback(requests.close)
         behaviours = Behaviours()
-        assembly = assemble(config, behaviours=behaviours)
+        providers, webhooks = assemble(config, behaviours=behaviours)
         recent_requests = RecentRequests()
-        last_id = _load_history(config.data, recent_requests, assembly)
+        last_id = _load_history(config.data, recent_requests, providers)
         events = Journal(config.data / EVENTS_FILE, durable=False)
         stack.push_async_callback(events.close)
         webhook_senders = {
@@ -52,16 +52,14 @@ async def serve(config: Config) -> AsyncIterator[Sandbox]:
                 journal=events,
                 timings=config.timings,
             )
-            for name, (webhook_format, url) in assembly.webhooks.items()
+            for name, (webhook_format, url) in webhooks.items()
         }
         for one in webhook_senders.values():
             stack.push_async_callback(one.close)
         shutdown = asyncio.Event()
-        app = web.Application(
-            client_max_size=max(one.max_body for one in assembly.providers.values())
-        )
+        app = web.Application(client_max_size=max(one.max_body for one in providers.values()))
         ids, connections = itertools.count(last_id + 1), WeakSet[asyncio.Transport]()
-        for name, provider in assembly.providers.items():
+        for name, provider in providers.items():
             route = ProviderRoute(
                 provider=provider,
                 webhook_sender=webhook_senders.get(name),
@@ -73,14 +71,12 @@ async def serve(config: Config) -> AsyncIterator[Sandbox]:
                 connections=connections,
             )
             app.router.add_route("*", provider.route, route.handle)
+        outbox = Outbox(recent_requests=recent_requests, behaviours=behaviours, providers=providers)
         control = Control(
             recent_requests=recent_requests,
             behaviours=behaviours,
-            providers=assembly.providers,
+            providers=providers,
             webhook_senders=webhook_senders,
-        )
-        outbox = Outbox(
-            recent_requests=recent_requests, behaviours=behaviours, providers=assembly.providers
         )
         app.add_routes([*control.routes(), *outbox.routes()])
         runner = web.AppRunner(
@@ -123,23 +119,22 @@ def run_in_thread(config: Config) -> Iterator[Sandbox]:
         thread.join()
 
 
-def _load_history(data: Path, recent_requests: RecentRequests, assembly: Assembly) -> int:
+def _load_history(
+    data: Path, recent_requests: RecentRequests, providers: Mapping[str, Provider]
+) -> int:
     """Load the end of the log; return the ID of the last request."""
     decoder, last_id = msgspec.json.Decoder(Record), 0
     lines = read_last_lines(data / REQUESTS_FILE, MAX_REQUESTS)
     try:
         for line in lines:
             record = decoder.decode(line)
-            recent_requests.restore(
-                record, accepted_messages(assembly.providers[record.provider], record)
-            )
+            recent_requests.restore(record, providers[record.provider])
             last_id = record.id
         for line in read_last_lines(data / EVENTS_FILE, MAX_EVENTS_LOADED) if lines else ():
             recent_requests.add_event(msgspec.json.decode(line, type=Event))
     except (msgspec.DecodeError, RecursionError) as error:
-        raise CorruptLogError(
-            f"The log in {data} cannot be read ({error}): move the folder away."
-        ) from error
+        text = f"The log in {data} cannot be read ({error}): move the folder away."
+        raise CorruptLogError(text) from error
     if not lines:
         # Without the log of requests, old events would belong to new requests with the same IDs.
         (data / EVENTS_FILE).unlink(missing_ok=True)

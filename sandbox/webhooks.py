@@ -93,11 +93,9 @@ class WebhookSender:
             due, self._due_events = self._due_events, []
             size = self.webhook_format.batch
             for start in range(0, len(due), size):
-                post = asyncio.create_task(
-                    self._post(
-                        due[start : start + size], generation=self.recent_requests.generation
-                    )
-                )
+                generation = self.recent_requests.generation
+                sending = self._post(due[start : start + size], generation=generation)
+                post = asyncio.create_task(sending)
                 self._posts.add(post)
                 post.add_done_callback(self._posts.discard)
 
@@ -142,11 +140,13 @@ class WebhookSender:
             event.tries += 1
             event.answer = answer
             self.recent_requests.mark_changed(event.request_id)
-        if self.recent_requests.record_webhook_error(self.url, None if is_accepted else answer):
-            if is_accepted:
-                log.info("webhook_taken_again", answer=answer)
-            else:
-                log.warning("webhook_refused", answer=answer)
+        is_news = self.recent_requests.record_webhook_error(
+            self.url, None if is_accepted else answer
+        )
+        if is_news and is_accepted:
+            log.info("webhook_taken_again", answer=answer)
+        elif is_news:
+            log.warning("webhook_refused", answer=answer)
 
     def _finish(self, events: list[Event], state: EventState) -> None:
         counts = self.recent_requests.counts.webhooks

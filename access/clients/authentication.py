@@ -1,8 +1,4 @@
-"""Authentication and permissions of the API.
-
-Each view names a scope per method, or belongs to an inbox. Test mode denies by default: a test
-key may read, and may use the writes that an operation declares safe.
-"""
+"""Authentication and permissions of the API; test mode denies undeclared writes."""
 
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -66,10 +62,7 @@ def inbox_user_of(header: str, *, now: datetime) -> InboxUser | None:
 
 
 class SafeWrite(StrEnum):
-    """Why a write with a test key changes no live data.
-
-    An operation declares it: ``@operation(..., test_mode=SafeWrite.OWN)``.
-    """
+    """Why a write with a test key changes no live data, as declared by an operation."""
 
     MARKED = "the stored document has is_test, and goes to the sandbox"
     OWN = "it changes data of the calling client only, and a client never changes its mode"
@@ -90,8 +83,8 @@ class HasScope(BasePermission):
         """Return whether the client has the scope. Raises NotAuthenticated or TestKeyError."""
         if not isinstance(request.user, Client):
             raise NotAuthenticated
-        if not hasattr(view, request.method.lower()):
-            return True  # The view then responds 405.
+        if request.method == "OPTIONS" or not hasattr(view, request.method.lower()):
+            return True  # The view then responds with its methods, or 405.
         scope = getattr(view, "scopes", {}).get(request.method)
         is_allowed = scope is not None and request.user.has_scope(scope)
         if is_allowed and request.user.is_test and refuses_test_keys(view, request.method):

@@ -1,7 +1,6 @@
 """Inbox tokens: 15-minute JWTs (HS256) with which a recipient reads their own inbox.
 
-A client requests a token for a recipient and hands it over. Tokens are not stored; only
-revocations are: of one token, or of all tokens of a recipient by the *epoch* in each token.
+Only revocations are stored: of a token, or of all of a recipient by the *epoch* in each token.
 """
 
 import hashlib
@@ -45,7 +44,6 @@ class InboxUser:
     epoch: int
     expires_at: datetime
     is_test: bool = False
-    """A client in test mode issued the token."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +116,6 @@ def revoke_everywhere(*, user_id: str) -> None:
 
 
 def _valid_issuer(user: InboxUser, now: datetime) -> Mapping[str, Any] | None:
-    """Return the client that issued a token, if the token is valid."""
     if user.expires_at <= now:
         return None
     client: Mapping[str, Any] | None = collection("api_clients").find_one(
@@ -157,11 +154,6 @@ def _decode(text: str, now: datetime) -> InboxUser | None:
         )
     except jwt.PyJWTError:
         return None
-    return _user(claims, now)
-
-
-def _user(claims: Mapping[str, Any], now: datetime) -> InboxUser | None:
-    """Return the holder from genuine claims; None if they're expired or malformed."""
     numbers = [claims[name] for name in ("iat", "exp", "epoch")]
     if not all(type(number) is int and 0 <= number < 2**40 for number in numbers):
         return None

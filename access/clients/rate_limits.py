@@ -1,9 +1,4 @@
-"""Request rate limits: counters in Valkey, shared by all web processes.
-
-A window starts with the first request and lasts a minute. The key of a counter is
-``rate_limit:{scope}:{identifier}:{endpoint}``. Without Valkey there is no limit: an outage of a
-cache must not become an outage of the API.
-"""
+"""Request rate limits: counters in Valkey, shared by all web processes; no limit without it."""
 
 import math
 from collections.abc import Mapping
@@ -59,8 +54,7 @@ def peek(counter: Counter, *, limit: int) -> RateLimitStatus | None:
 def client_ip(meta: Mapping[str, str], *, proxies: int) -> str:
     """Return the IP address of a request behind ``proxies`` trusted proxies; the /64 of IPv6.
 
-    Each proxy appends its caller to X-Forwarded-For. Earlier entries come from the request and
-    aren't trusted.
+    Each proxy appends its caller to X-Forwarded-For; earlier entries aren't trusted.
     """
     forwarded = meta.get("HTTP_X_FORWARDED_FOR", "")
     chain = [*(forwarded.split(",") if forwarded else ()), meta.get("REMOTE_ADDR", "")]

@@ -1,8 +1,4 @@
-"""API clients and their keys, ``ntf_<prefix>_<secret>``, and the system client.
-
-The prefix finds the client, and the hash of the secret proves the key. Keys of a client in test
-mode start with ``ntf_test_``.
-"""
+"""API clients, the system client, and keys: ``ntf_<prefix>_<secret>``, or ``ntf_test_…``."""
 
 import hashlib
 import hmac
@@ -24,6 +20,8 @@ KEY = re.compile(r"ntf_(test_)?([a-z0-9]{10})_([A-Za-z0-9_-]{43})", re.ASCII)
 MAX_ACTIVE_KEYS = 2
 """Two, so that a client can rotate its key without downtime."""
 USE_RECORD_INTERVAL = timedelta(minutes=1)
+INCLUDED_IN = {Scope.RECIPIENTS_READ: (Scope.RECIPIENTS_WRITE,)}
+"""The scopes, besides admin, that include a scope."""
 _PREFIX_ALPHABET = "abcdefghijklmnopqrstuvwxyz0123456789"
 
 
@@ -39,11 +37,10 @@ class Client:
     name: str
     scopes: frozenset[Scope]
     is_test: bool = False
-    """Its messages go to the sandbox."""
 
     def has_scope(self, scope: Scope) -> bool:
-        """Return whether the client has a scope; ``admin`` includes all."""
-        return scope in self.scopes or Scope.ADMIN in self.scopes
+        """Return whether the client has a scope, or one that includes it; ``admin`` has all."""
+        return not self.scopes.isdisjoint({scope, Scope.ADMIN, *INCLUDED_IN.get(scope, ())})
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,11 +125,16 @@ def authenticate(text: str, *, now: datetime) -> Client | None:
     genuine = hmac.compare_digest(key["secret_hash"], hash_secret(secret))
     if not genuine or not is_active(key, now):
         return None
-    _record_use(key, now)
+    last_used_at = key.get("last_used_at")
+    if last_used_at is None or now - last_used_at > USE_RECORD_INTERVAL:
+        collection("api_clients").update_one(
+            {"keys.prefix": prefix}, {"$set": {"keys.$.last_used_at": now}}
+        )
     return Client(
         id=document["_id"],
         name=document["name"],
-        scopes=frozenset(Scope(scope) for scope in document["scopes"]),
+        # A newer release may have stored a scope that this one doesn't know.
+        scopes=frozenset(scope for scope in Scope if scope in document["scopes"]),
         is_test=is_test,
     )
 
@@ -150,14 +152,6 @@ def hash_secret(secret: str) -> str:
 
 def _public_part(prefix: str, is_test: bool) -> str:
     return f"ntf_test_{prefix}" if is_test else f"ntf_{prefix}"
-
-
-def _record_use(key: Mapping[str, Any], now: datetime) -> None:
-    last = key.get("last_used_at")
-    if last is None or now - last > USE_RECORD_INTERVAL:
-        collection("api_clients").update_one(
-            {"keys.prefix": key["prefix"]}, {"$set": {"keys.$.last_used_at": now}}
-        )
 
 
 SYSTEM_CLIENT = "this service"

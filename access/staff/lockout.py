@@ -1,9 +1,7 @@
 """Brute-force lockout for console logins: a handler for django-axes.
 
-Failures are counted in MongoDB with atomic updates, so that concurrent guesses in several
-processes all count. There are three counters, each for 15 minutes from its first failure: an
-account from one address, an address, and an account from any address. Names and addresses are
-hashed.
+Three counters in MongoDB, each for 15 minutes from its first failure: an account from one address,
+an address, and an account from any address. Names and addresses are hashed.
 """
 
 import hashlib
@@ -74,7 +72,6 @@ def locked_out(
 
 
 def _count(key: str, now: datetime) -> int:
-    """Count a failure and return the count; an expired window restarts."""
     is_expired = {"$lte": [{"$ifNull": ["$expires_at", now]}, now]}
     fields = {
         "count": {"$cond": [is_expired, 1, {"$add": ["$count", 1]}]},
@@ -87,7 +84,6 @@ def _count(key: str, now: datetime) -> int:
 
 
 def _keys(request: HttpRequest, credentials: Credentials) -> dict[str, str]:
-    """Return the counter keys of a login by the names of their limits."""
     account = str((credentials or {}).get("username") or "").strip().casefold()
     address = client_ip(request.META, proxies=settings.TRUSTED_PROXIES)
     return {

@@ -4,8 +4,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from django.apps import AppConfig
 from django.contrib.auth.backends import ModelBackend
 from django.contrib.auth.models import Group, Permission
+from django.contrib.contenttypes.models import ContentType
 from django.db.models import QuerySet
 
 from ..models import StaffUser
@@ -19,6 +21,7 @@ OPERATOR_PERMISSIONS = frozenset(
         "notifications.retry_notification",
         "notifications.cancel_notification",
         "notifications.reschedule_notification",
+        "notifications.restore_notification",
         "notifications.reveal_addresses",
         "notifications.replay_webhooklog",
         "notifications.pause_provider",
@@ -99,3 +102,18 @@ class StaffBackend(ModelBackend):
 
 def _permissions(keys: Iterable[Any]) -> QuerySet:
     return Permission.objects.filter(pk__in=set(keys))
+
+
+def rename_stored_permissions(app_config: AppConfig, plan: object = None, **_: Any) -> None:
+    """Give stored permissions the names of the models, as ``migrate`` only adds missing ones.
+
+    A receiver of ``post_migrate``; ``plan`` lists the migrations that were applied.
+    """
+    if not plan:
+        return
+    for model in app_config.get_models():
+        content_type = ContentType.objects.get_for_model(model, for_concrete_model=False)
+        for codename, name in model._meta.permissions:
+            # Without the model's order, which joins collections.
+            stored = Permission.objects.filter(content_type=content_type, codename=codename)
+            stored.exclude(name=name).order_by().update(name=name)

@@ -1,8 +1,7 @@
 """Second factor of staff: TOTP codes (RFC 6238) and recovery codes.
 
-Each member of staff has one document. One-time values (a code, a recovery code, one of five
-attempts) are consumed by compare-and-set: of two requests with the same code, one succeeds. Keys
-are encrypted, recovery codes hashed.
+One-time values are consumed by compare-and-set: of two requests with the same code, one succeeds.
+Keys are encrypted, recovery codes hashed.
 """
 
 import base64
@@ -47,7 +46,6 @@ class Enrollment:
     enrolled_at: datetime
     """When it was confirmed; identifies the enrollment."""
     recovery_codes: int
-    """Number of unused recovery codes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,7 +125,6 @@ _NO_TRIES = {"tries": "", "tries_until": ""}
 
 
 def _consume_try(user_id: ObjectId, now: datetime) -> bool:
-    """Consume one attempt before the code is checked; return False if none is left."""
     is_expired = {"$lte": [{"$ifNull": ["$tries_until", now]}, now]}
     has_try = [{"tries": {"$not": {"$gte": MAX_TRIES}}}, {"tries_until": {"$lte": now}}]
     fields = {
@@ -167,7 +164,6 @@ def _consume_recovery_code(user_id: ObjectId, text: str) -> bool:
 
 
 def _step_of(key: str, text: str, now: datetime) -> int | None:
-    """Return the time step of a code: the current, previous, or next one; None if none fits."""
     given = "".join(text.split())
     totp, present = pyotp.TOTP(key), int(now.timestamp()) // STEP
     for step in (present, present - 1, present + 1):

@@ -58,8 +58,7 @@ class CallbackSecretView(msgspec.Struct, kw_only=True, frozen=True):
     """A new signing secret, which is shown once."""
 
     secret: Annotated[str, Meta(examples=[_EXAMPLE_KEY])]
-    previous_until: datetime
-    """Until then, previous secrets sign, too."""
+    previous_until: datetime  # Until then, previous secrets sign, too
 
 
 class CallbackAttemptView(msgspec.Struct, kw_only=True, frozen=True):
@@ -67,18 +66,16 @@ class CallbackAttemptView(msgspec.Struct, kw_only=True, frozen=True):
 
     at: datetime
     duration_ms: Annotated[int, Meta(examples=[84])]
-    status_code: Annotated[int | None, Meta(examples=[204])] = None
-    """null: no response."""
+    status_code: Annotated[int | None, Meta(examples=[204])] = None  # null: no response
     error: str | None = None
     excerpt: str | None = None
-    """The beginning of the response's body."""
 
 
 class CallbackDeliveryView(msgspec.Struct, kw_only=True, frozen=True):
     """The delivery of one event to the callback endpoint."""
 
     id: Annotated[str, Meta(examples=[EXAMPLE_DELIVERY_ID])]
-    """The header webhook-id of every attempt."""
+    """The header webhook-id of each attempt."""
     type: Annotated[EventType, Meta(examples=["delivery.delivered"])]
     notification_id: Annotated[str | None, Meta(examples=[EXAMPLE_ID])] = None
     status: Annotated[CallbackStatus, Meta(examples=["delivered"])]
@@ -141,10 +138,7 @@ class CallbackRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
 
 
 def validated_events(body: CallbackRequest) -> list[EventType]:
-    """Return the requested events without duplicates; raises InvalidRequestError.
-
-    Also reports an invalid URL.
-    """
+    """Return the requested events, each once; raises InvalidRequestError, also for the URL."""
     problems = ProblemCollector()
     try:
         endpoints.parse_url(body.url, allow_loopback=settings.CALLBACK_LOOPBACK)

@@ -20,7 +20,7 @@ from notifyproject.platform import audit
 from ..http import paging
 from ..http.body import read_request
 from ..http.paths import path_parameter
-from ..http.problems import CALLBACK_DISABLED, DELIVERY_PENDING, NOT_FOUND, TOO_MANY_SECRETS
+from ..http.problems import CALLBACK_DISABLED, CALLBACK_PENDING, NOT_FOUND, TOO_MANY_SECRETS
 from ..http.query import parse_choice
 from ..openapi.operations import operation
 from . import schemas
@@ -121,7 +121,7 @@ def list_callback_deliveries(request: Any) -> Response:
     scope=WRITE,
     response=CallbackDeliveryView,
     status=202,
-    problems=(CALLBACK_DISABLED, DELIVERY_PENDING),
+    problems=(CALLBACK_DISABLED, CALLBACK_PENDING),
     parameters=(DELIVERY_ID,),
     test_mode=SafeWrite.OWN,
 )

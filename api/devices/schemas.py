@@ -13,10 +13,10 @@ from devices.models import DeactivationReason, Platform
 from devices.preferences import Preferences
 from devices.presence import Presence
 from devices.registration import Registration
-from devices.tokens import MAX_LENGTH, is_token, mask_token
+from devices.tokens import MAX_LENGTH, MIN_LENGTH, is_token, mask_token
 from notifications.models.notification import USER_ID_LENGTH
 from notifications.receipts.device_receipts import DeviceEvent
-from notifications.validation import ProblemCollector, has_control_characters
+from notifications.validation import ProblemCollector
 
 from ..http.fields import (
     DeviceId,
@@ -65,8 +65,7 @@ class DeviceView(msgspec.Struct, kw_only=True, frozen=True):
 
     id: DeviceId
     user_id: UserId
-    device_token: Annotated[str, Meta(examples=["cXk3…base"])]
-    """Masked: its beginning and end."""
+    device_token: Annotated[str, Meta(examples=["cXk3…base"])]  # Masked: its beginning and end
     platform: Platform
     app_version: Annotated[str | None, Meta(examples=["2.4.0"])] = None
     device_model: str | None = None
@@ -74,17 +73,13 @@ class DeviceView(msgspec.Struct, kw_only=True, frozen=True):
     language: str | None = None
     timezone: str | None = None
     notification_preferences: DevicePreferencesView = DevicePreferencesView()
-    is_active: Annotated[bool, Meta(examples=[True])]
-    """False: no push to it until it registers again."""
+    is_active: Annotated[bool, Meta(examples=[True])]  # False: no push until it registers again
     deactivated_at: datetime | None = None
     deactivation_reason: DeactivationReason | None = None
     last_accepted_at: datetime | None = None
-    """When the push provider last accepted a message for it."""
     last_receipt_at: datetime | None = None
-    """The device's last receipt."""
     last_seen: datetime | None = None
-    state: DeviceStateView | None = None
-    """null: no heartbeat within the last hour, or unknown."""
+    state: DeviceStateView | None = None  # null: no heartbeat within the last hour, or unknown
     created_at: datetime
     updated_at: datetime
 
@@ -108,15 +103,15 @@ def device_view(document: Mapping[str, Any], state: Presence | None) -> DeviceVi
 MAX_CATEGORIES = 100
 IS_ACTIVE_DESCRIPTION = "False, such as when its user signs out: no more push. True: push again."
 PLATFORMS = {name: one for one in Platform for name in (one.value, one.value.upper())}
-"""Platforms by accepted spelling."""
 _ONE_LINE_FIELDS = ("app_version", "device_model", "os_version")
 _SLUG = re.compile(r"[a-z0-9_]{1,64}", re.ASCII)
 Text40 = Annotated[str, Meta(max_length=40)]
 Text120 = Annotated[str, Meta(max_length=120)]
+TOKEN_FORM = f"{MIN_LENGTH} to {MAX_LENGTH:,} letters, digits, and _ : -"
 Token = Annotated[
     str,
     Meta(
-        description=f"1 to {MAX_LENGTH} visible ASCII characters.",
+        description=f"Firebase's registration token: {TOKEN_FORM}.",
         examples=["cXk3-a-token-of-firebase"],
     ),
 ]
@@ -179,8 +174,7 @@ class DevicePreferencesRequest(
 ):
     """A device's preferences. Omitted fields are cleared."""
 
-    enabled: Annotated[bool, Meta(examples=[True])] = True
-    """False: no push at all."""
+    enabled: Annotated[bool, Meta(examples=[True])] = True  # False: no push at all
     categories: Annotated[
         dict[str, Any],
         Meta(
@@ -198,6 +192,7 @@ def parse_registration(body: DeviceRequest) -> Registration:
     problems = ProblemCollector()
     if body.platform not in PLATFORMS:
         problems.add("/platform", "unknown_platform", one_of(list(Platform)))
+    problems.check_one_line(body.user_id, "/user_id")
     _check_token(body.device_token, problems)
     fields = _device_fields(body)
     _check_device_fields(fields, problems)
@@ -250,21 +245,17 @@ def parse_receipt(body: DeviceReceiptRequest) -> tuple[ObjectId, DeviceEvent]:
 
 def _check_token(token: str, problems: ProblemCollector) -> None:
     if not is_token(token):
-        expected = f"Expected 1 to {MAX_LENGTH} visible ASCII characters."
+        expected = f"Expected {TOKEN_FORM}."
         problems.add("/device_token", "invalid_token", expected)
 
 
 def _device_fields(body: DeviceRequest | DeviceChanges) -> dict[str, str | None]:
-    """Return the device's fields in a body, without unset ones."""
     given = {name: getattr(body, name) for name in (*_ONE_LINE_FIELDS, "language", "timezone")}
     return {name: value for name, value in given.items() if not isinstance(value, UnsetType)}
 
 
 def _check_device_fields(fields: dict[str, str | None], problems: ProblemCollector) -> None:
     for name in _ONE_LINE_FIELDS:
-        if has_control_characters(fields.get(name) or ""):
-            problems.add(
-                f"/{name}", "control_characters", "Must be one line without control characters."
-            )
+        problems.check_one_line(fields.get(name), f"/{name}")
     check_language(fields.get("language"), "/language", problems)
     check_time_zone(fields.get("timezone"), "/timezone", problems)

@@ -126,7 +126,6 @@ def set_device_preferences(request: Any, device_id: str) -> Response:
 
 
 def _device_id_or_404(text: str) -> str:
-    """Return a device id; raises ApiError 404 if the text isn't one."""
     if not is_device_id(text):
         raise NOT_FOUND.error()
     return text

@@ -33,8 +33,7 @@ from .problems import (
 MAX_BYTES = 256 * 1024
 MAX_BYTES_BULK = 4 * 1024 * 1024
 MAX_DEPTH = 20
-MAX_PROPERTIES = 500
-"""Of one notification, over all levels."""
+MAX_PROPERTIES = 500  # Of one notification, over all levels
 MAX_DIGITS = 400
 """Numbers this long attack the parser; a double has at most 309 digits before the point."""
 BOM = b"\xef\xbb\xbf"
@@ -60,10 +59,9 @@ class StrictJSONParser(BaseParser):
 
 
 def read_request(request: Any, structure: type[T], *, limit: int = MAX_BYTES) -> T:
-    """Return the JSON body of a view's request as a strict structure; raises ApiError.
+    """Return the JSON body of a view's request as a structure; ApiError, UnsupportedMediaType.
 
-    400 if it isn't an acceptable JSON object, 413 over ``limit`` bytes, 422 if it's invalid;
-    UnsupportedMediaType for any other media type.
+    400 if it isn't an acceptable JSON object, 413 over ``limit`` bytes, 422 if it's invalid.
     """
     return convert(read_json(request, limit=limit), structure)
 
@@ -92,11 +90,9 @@ def has_body(request: HttpRequest) -> bool:
 
 
 def read_raw(request: HttpRequest, *, limit: int) -> bytes:
-    """Return a body of any media type; raises ApiError 400 or 413.
-
-    A chunked body has no length: it's read up to the limit. Servers raise an OSError if the
-    connection breaks or the chunks are malformed.
-    """
+    """Return a body of any media type; raises ApiError 400 or 413."""
+    # A chunked body has no length: it's read up to the limit. Servers raise an OSError if the
+    # connection breaks or the chunks are malformed.
     length = request.META.get("CONTENT_LENGTH") or ""
     if length and (not length.isascii() or not length.isdigit()):
         raise BAD_REQUEST.error("Content-Length isn't a number.")
@@ -113,11 +109,9 @@ def read_raw(request: HttpRequest, *, limit: int) -> bytes:
 
 
 def decode(raw: bytes, *, max_depth: int = MAX_DEPTH) -> dict[str, Any]:
-    """Return the JSON object in a body; raises ApiError.
-
-    400 unless it's one JSON text in UTF-8 with unique keys and bounded depth and numbers; 422 if it
-    isn't an object.
-    """
+    """Return the JSON object in a body; raises ApiError."""
+    # 400 unless it's one JSON text in UTF-8 with unique keys and bounded depth and numbers; 422 if
+    # it isn't an object.
     text = _decode_utf8(raw)
     without_strings = _STRING.sub(b"", raw)
     if _measure_depth(without_strings) > max_depth:
@@ -146,8 +140,7 @@ def measure_depth(raw: bytes) -> int:
 def check_values(value: Mapping[str, Any], *, pointer: str = "") -> None:
     """Raise ApiError 422 for texts, numbers and keys that can't be stored."""
     problems = ProblemCollector()
-    count = validation.check_storable(value, pointer, problems, in_data=False)
-    if count > MAX_PROPERTIES:
+    if validation.check_storable(value, pointer, problems, in_data=False) > MAX_PROPERTIES:
         problems.add(pointer, "too_many_properties", f"Over {MAX_PROPERTIES} properties in total.")
     if problems.problems:
         raise validation_failed(problems.problems)
@@ -209,7 +202,6 @@ def _reject_constant(_name: str) -> NoReturn:
 
 
 def _field_problem(message: str, prefix: str, structure: Any) -> FieldProblem:
-    """Return msgspec's error message as a problem of one field."""
     match = _PATH.fullmatch(message)
     text, path = (match[1], match[2] or "") if match else (message, "")
     pointer = prefix + re.sub(r"\[(\d+)\]", r"/\1", path.replace(".", "/"))

@@ -8,9 +8,8 @@ import msgspec
 from msgspec import Meta
 
 from domain import time
-from notifications.validation import ProblemCollector
+from notifications.validation import ProblemCollector, is_language
 
-_LANGUAGE = re.compile(r"[A-Za-z]{2,8}([-_][A-Za-z0-9]{1,8})*", re.ASCII)
 _LOCAL_TIME = re.compile(r"([01]\d|2[0-3]):[0-5]\d", re.ASCII)
 EXAMPLE_TIME = "2026-12-01T09:00:00Z"
 EXAMPLE_ID = "6745e3f09b1d4c2a7f3e8b51"
@@ -39,8 +38,7 @@ class QuietHours(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     enabled: bool
     start: LocalTime = "22:00"
     end: LocalTime = "07:00"
-    timezone: TimeZoneName | None = None
-    """IANA name; omitted: the zone of the recipient or device."""
+    timezone: TimeZoneName | None = None  # IANA name; omitted: the zone of the recipient or device
 
 
 class UpdatedView(msgspec.Struct, kw_only=True, frozen=True):
@@ -51,7 +49,7 @@ class UpdatedView(msgspec.Struct, kw_only=True, frozen=True):
 
 def check_language(language: str | None, pointer: str, problems: ProblemCollector) -> None:
     """Report an invalid language tag."""
-    if language is not None and not _LANGUAGE.fullmatch(language):
+    if language is not None and not is_language(language):
         problems.add(pointer, "invalid_language", "Expected a language such as pt or pt-BR.")
 
 

@@ -1,8 +1,4 @@
-"""Errors as RFC 9457 problems: the catalogue of problem types, the exception, the error handlers.
-
-Every response from 400 on has the code, the status and the title of one entry of the catalogue. The
-OpenAPI document takes its examples from the same entries.
-"""
+"""Errors as RFC 9457 problems: the catalogue, the exception, and the error handlers."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -30,6 +26,7 @@ from notifications.intake.requests import (
     KeyReusedError,
     OverloadedError,
     RepeatedItemError,
+    ScopeRequiredError,
 )
 from notifications.receipts.device_receipts import NotPushedError
 from notifications.resend.actions import InvalidStateError
@@ -37,8 +34,7 @@ from notifications.validation import FieldProblem, InvalidRequestError
 
 log = structlog.get_logger(__name__)
 MEDIA_TYPE = "application/problem+json"
-RETRY_SECONDS = 5
-"""``Retry-After`` while the database is unavailable."""
+RETRY_SECONDS = 5  # ``Retry-After`` while the database is unavailable
 PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,63}", re.ASCII)
 """A name from a request that a problem may repeat."""
 _STATUS_TITLES = {
@@ -57,8 +53,7 @@ def status_title(status: int) -> str:
 class FieldErrorView(msgspec.Struct, kw_only=True, frozen=True):
     """One invalid field. The value isn't repeated."""
 
-    pointer: str
-    """JSON Pointer to the field."""
+    pointer: str  # JSON Pointer to the field
     code: str
     detail: str
 
@@ -71,13 +66,10 @@ class ProblemView(msgspec.Struct, kw_only=True, frozen=True, omit_defaults=True)
     status: int
     detail: str
     instance: str
-    code: str
-    """For programs; stable."""
-    request_id: str | None
-    """Finds the request in the logs."""
+    code: str  # For programs; stable
+    request_id: str | None  # Finds the request in the logs
     errors: list[FieldErrorView]
-    notification_id: str | None = None
-    """The existing notification; with ``already_notified`` only."""
+    notification_id: str | None = None  # The existing notification; with ``already_notified`` only
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -232,8 +224,11 @@ _INVALID_SIGNATURE = "Invalid webhook signature"
 INVALID_SIGNATURE = ProblemType(
     "invalid_signature", 403, _INVALID_SIGNATURE, "The webhook signature is invalid."
 )
-INVALID_TOKEN = ProblemType(
-    "invalid_token", 403, _INVALID_SIGNATURE, "The webhook verification token is invalid."
+INVALID_VERIFY_TOKEN = ProblemType(
+    "invalid_verify_token",
+    403,
+    "Webhook verification failed",
+    "The webhook verification token is invalid.",
 )
 NOT_FOUND = ProblemType(
     "not_found", 404, "Not found", "The resource doesn't exist or belongs to another client."
@@ -286,8 +281,8 @@ _CALLBACK_CONFLICT = "Callback conflict"
 CALLBACK_DISABLED = ProblemType(
     "callback_disabled", 409, _CALLBACK_CONFLICT, "The callback endpoint is disabled."
 )
-DELIVERY_PENDING = ProblemType(
-    "delivery_pending", 409, _CALLBACK_CONFLICT, "The delivery is still being retried."
+CALLBACK_PENDING = ProblemType(
+    "callback_pending", 409, _CALLBACK_CONFLICT, "The callback is still being retried."
 )
 TOO_MANY_SECRETS = ProblemType(
     "too_many_secrets", 409, _CALLBACK_CONFLICT, "Too many secret rotations in 24 hours."
@@ -296,7 +291,8 @@ RECIPIENT_OPTED_OUT = ProblemType(
     "recipient_opted_out",
     409,
     "Recipient opted out",
-    "The recipient opted out. To lift this, pass `reason=unsubscribed` or `reason=complaint`.",
+    "The recipient opted out. "
+    "To lift the suppression, pass `reason=unsubscribed` or `reason=complaint`.",
 )
 VERSION_CONFLICT = ProblemType(
     "version_conflict",
@@ -367,12 +363,11 @@ _TYPES_BY_STATUS = {
         RATE_LIMITED,
     )
 }
-"""Problem types of Django REST framework's exceptions."""
 _TYPES_BY_EXCEPTION: Sequence[tuple[tuple[type[Exception], ...], ProblemType, int | None]] = (
     ((KeyReusedError,), IDEMPOTENCY_KEY_REUSED, None),
     ((PyMongoError,), STORE_UNAVAILABLE, RETRY_SECONDS),
     ((TestKeyError,), TEST_KEY, None),
-    ((StillPendingError,), DELIVERY_PENDING, None),
+    ((StillPendingError,), CALLBACK_PENDING, None),
     ((TooManySecretsError,), TOO_MANY_SECRETS, None),
     ((VersionConflictError,), VERSION_CONFLICT, None),
     ((NoCallbackError, NotInInboxError, NotPushedError, UnknownVersionError), NOT_FOUND, None),
@@ -422,7 +417,7 @@ def to_api_error(error: Exception, *, view: Any = None) -> ApiError:
             problem = _STATE_TYPES[error.code].error(str(error))
         case OverloadedError():
             problem = OVERLOADED.error(retry_after=int(error.retry_after.total_seconds()))
-        case exceptions.APIException() | PermissionDenied():
+        case exceptions.APIException() | PermissionDenied() | ScopeRequiredError():
             problem = _from_rest_framework(error, view)
     return problem
 
@@ -439,7 +434,8 @@ def _from_rest_framework(error: Exception, view: Any) -> ApiError:
         methods = [name for name in getattr(view, "allowed_methods", ()) if name != "OPTIONS"]
         detail = f"Use {' or '.join(methods)}." if methods else "Use another method."
     elif problem_type is INSUFFICIENT_SCOPE:
-        scope = getattr(view, "scopes", {}).get(request.method) if request else None
+        of_view = getattr(view, "scopes", {}).get(request.method) if request else None
+        scope = getattr(error, "scope", of_view)
         detail = INSUFFICIENT_SCOPE.detail.format(scope=scope) if scope else "Permission denied."
     else:
         detail = problem_type.detail

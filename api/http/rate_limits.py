@@ -1,11 +1,8 @@
-"""Per-client and per-IP rate limits; the ``RateLimit-*`` headers.
-
-A limit applies to one client or inbox and one endpoint, separately for reads and writes. Every
-counted response carries ``RateLimit-Limit``, ``RateLimit-Remaining`` and ``RateLimit-Reset``.
-"""
+"""Rate limits per client, inbox or IP, for reads and writes of an endpoint; their headers."""
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any
 
@@ -19,7 +16,7 @@ from access.clients.inbox_tokens import InboxUser
 from access.clients.rate_limits import Counter, RateLimitStatus
 from access.clients.registry import Client
 
-from .problems import RATE_LIMITED, problem_response
+from .problems import RATE_LIMITED, ApiError, problem_response
 
 log = structlog.get_logger(__name__)
 API_PREFIX = "/api/v1/"
@@ -54,25 +51,53 @@ class RateLimitMiddleware:
         if not request.path.startswith(API_PREFIX):
             return self.get_response(request)
         request.rate_status = None
-        failures = Counter(
-            scope="address",
-            identifier=rate_limits.client_ip(request.META, proxies=settings.TRUSTED_PROXIES),
-            endpoint="authentication",
-        )
-        limit = settings.RATE_LIMIT_FAILED
-        rate_status = rate_limits.peek(failures, limit=limit)
-        if rate_status is not None and not rate_status.is_allowed:
-            response = _reject_ip(request, rate_status)
-        else:
-            response = self.get_response(request)
-            rate_status = request.rate_status
-            if response.status_code == HTTPStatus.UNAUTHORIZED:
-                rate_limits.consume(failures, limit=limit)
-        if rate_status is not None:
-            response.headers["RateLimit-Limit"] = str(rate_status.limit)
-            response.headers["RateLimit-Remaining"] = str(rate_status.remaining)
-            response.headers["RateLimit-Reset"] = str(rate_status.reset)
+        failures = AuthenticationFailures.of(request.META)
+        try:
+            failures.raise_if_blocked()
+        except ApiError as problem:
+            return problem_response(problem, request)
+        response = self.get_response(request)
+        if response.status_code == HTTPStatus.UNAUTHORIZED:
+            failures.count()
+        if request.rate_status is not None:
+            for name, value in _headers(request.rate_status).items():
+                response.headers[name] = value
         return response
+
+
+@dataclass(frozen=True, slots=True)
+class AuthenticationFailures:
+    """Requests of an IP address without a valid key or token: web and streams count together."""
+
+    counter: Counter
+
+    @classmethod
+    def of(cls, meta: Mapping[str, str]) -> "AuthenticationFailures":
+        """Return the failures of the address that sent a request; ``meta`` as in WSGI."""
+        address = rate_limits.client_ip(meta, proxies=settings.TRUSTED_PROXIES)
+        return cls(Counter(scope="address", identifier=address, endpoint="authentication"))
+
+    def raise_if_blocked(self) -> None:
+        """Raise ApiError 429 for an address over its limit."""
+        rate_status = rate_limits.peek(self.counter, limit=settings.RATE_LIMIT_FAILED)
+        if rate_status is None or rate_status.is_allowed:
+            return
+        log.warning("ip_rejected", reset_seconds=rate_status.reset)
+        detail = "Too many failed authentications from this IP address."
+        headers = _headers(rate_status)
+        raise RATE_LIMITED.error(detail, headers=headers, retry_after=rate_status.reset)
+
+    def count(self) -> None:
+        """Count a failure."""
+        rate_limits.consume(self.counter, limit=settings.RATE_LIMIT_FAILED)
+
+
+def _headers(rate_status: RateLimitStatus) -> dict[str, str]:
+    return {
+        "RateLimit-Limit": str(rate_status.limit),
+        "RateLimit-Remaining": str(rate_status.remaining),
+        "RateLimit-Reset": str(rate_status.reset),
+    }
 
 
 def _find_counter(request: Any) -> tuple[Counter, int] | None:
@@ -89,9 +114,3 @@ def _find_counter(request: Any) -> tuple[Counter, int] | None:
         counter = Counter(scope="inbox", identifier=digest, endpoint=endpoint)
         return counter, settings.RATE_LIMIT_INBOX
     return None
-
-
-def _reject_ip(request: HttpRequest, rate_status: RateLimitStatus) -> HttpResponse:
-    log.warning("ip_rejected", reset_seconds=rate_status.reset)
-    detail = "Too many failed authentications from this IP address."
-    return problem_response(RATE_LIMITED.error(detail, retry_after=rate_status.reset), request)

@@ -4,6 +4,7 @@ from typing import Any
 
 import msgspec
 from bson import Int64, ObjectId
+from rest_framework.metadata import BaseMetadata
 from rest_framework.negotiation import DefaultContentNegotiation
 from rest_framework.renderers import BaseRenderer
 
@@ -30,6 +31,13 @@ class JSONOnlyNegotiation(DefaultContentNegotiation):
     ) -> tuple[Any, str]:
         """Return the only renderer."""
         return renderers[0], renderers[0].media_type
+
+
+class AllowOnly(BaseMetadata):
+    """Answers OPTIONS with an empty body: the header Allow lists the methods."""
+
+    def determine_metadata(self, request: Any, view: Any) -> None:
+        """Return nothing: the OpenAPI document describes the resource."""
 
 
 def _encode_value(value: Any) -> str | int:

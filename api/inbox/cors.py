@@ -1,9 +1,4 @@
-"""CORS for web pages that read an inbox.
-
-Only pages of ``INBOX_ORIGINS`` may read inboxes. They can't issue tokens: that takes an API key,
-which no page may hold. Cookies play no part. The stream, which isn't a Django view, uses the same
-functions.
-"""
+"""CORS for pages of ``INBOX_ORIGINS`` that read an inbox; issuing tokens takes an API key."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -15,8 +10,7 @@ BROWSER_PATHS = re.compile(r"/api/v1/inbox(?!/tokens(?:/|$))(?:/.*)?", re.DOTALL
 ALLOWED_METHODS = "GET, POST"
 ALLOWED_HEADERS = "authorization, content-type, last-event-id, x-request-id"
 EXPOSED_HEADERS = "Retry-After, X-Request-Id, RateLimit-Limit, RateLimit-Remaining, RateLimit-Reset"
-PREFLIGHT_MAX_AGE = 3600
-"""Seconds for which a browser caches a preflight."""
+PREFLIGHT_MAX_AGE = 3600  # Seconds for which a browser caches a preflight
 
 
 class InboxCorsMiddleware:
@@ -44,10 +38,7 @@ def is_preflight(method: str | None, request_headers: Mapping[str, str]) -> bool
 
 
 def response_headers(method: str | None, request_headers: Mapping[str, str]) -> dict[str, str]:
-    """Return the CORS headers of a response; only ``Vary`` for an origin that isn't allowed.
-
-    ``request_headers``: a mapping that ignores case.
-    """
+    """Return the CORS headers of a response; only ``Vary`` for an origin that isn't allowed."""
     origin = request_headers.get("Origin", "")
     if origin not in settings.INBOX_ORIGINS:
         return {"Vary": "Origin"}

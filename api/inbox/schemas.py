@@ -18,7 +18,7 @@ from ..http.paging import PageView
 
 
 class InboxItem(msgspec.Struct, kw_only=True, frozen=True):
-    """A notification in the inbox. Texts are plain text: escape them in HTML."""
+    """A notification of the recipient. Texts are plain text: escape them in HTML."""
 
     id: NotificationId
     type: TypeSlug
@@ -29,6 +29,7 @@ class InboxItem(msgspec.Struct, kw_only=True, frozen=True):
     deep_link: str | None = None
     payload: dict[str, Any] | None = None
     delivered_at: datetime
+    """When it arrived in the inbox or, without the in-app channel, was sent."""
     is_read: bool
     read_at: datetime | None = None
     is_archived: bool
@@ -65,7 +66,7 @@ def inbox_item(document: Document, *, now: datetime) -> InboxItem:
         image_url=content.image_url,
         deep_link=content.deep_link,
         payload=None if content.payload is None else dict(content.payload),
-        delivered_at=document["inbox_at"],
+        delivered_at=document.get("inbox_at") or document["sent_at"],
         is_read=document["is_read"],
         read_at=document.get("read_at"),
         is_archived=document["is_archived"],
@@ -74,11 +75,8 @@ def inbox_item(document: Document, *, now: datetime) -> InboxItem:
 
 
 def _visible_content(document: Document, now: datetime) -> tuple[Content, Mapping[str, Any] | None]:
-    """Return the content, and the template's variables if they include sensitive ones.
-
-    The recipient sees sensitive values while they're useful. Later, or once they're destroyed, they
-    see the redacted content.
-    """
+    """Return the content, and the template's variables if they include sensitive ones."""
+    # The recipient sees sensitive values while they're useful, later the redacted content.
     content = content_of(document)
     if not is_shown_in_inbox(document, now=now):
         return content, None

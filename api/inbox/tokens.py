@@ -30,7 +30,7 @@ EXAMPLE_JTI = "q0Vd2pT7wYbJ4mXs"
 
 
 class InboxTokenRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The recipient of the inbox."""
+    """A request for an inbox token: whose inbox it opens."""
 
     user_id: Annotated[UserId, Meta(min_length=1, max_length=USER_ID_LENGTH)]
 
@@ -104,5 +104,7 @@ def _check_user_id(user_id: str) -> str:
         problems.add("/user_id", "required", "`user_id` is required.")
     elif "\x00" in user_id or len(user_id) > USER_ID_LENGTH:
         problems.add("/user_id", "invalid", INVALID_VALUE)
+    else:
+        problems.check_one_line(user_id, "/user_id")
     problems.raise_if_any()
     return user_id

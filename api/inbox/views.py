@@ -92,7 +92,7 @@ def count_inbox(request: Any) -> Response:
 
 @operation(scope=None, response=UpdatedView, problems=(UNKNOWN_PARAMETER,), test_mode=SafeWrite.OWN)
 def read_all_inbox(request: Any) -> Response:
-    """Mark all notifications as read, archived ones too; idempotent."""
+    """Mark all notifications as read, archived ones and other channels' too; idempotent."""
     count = actions.mark_all_read(inbox=inbox_of(request.user), now=utc_now())
     return Response(UpdatedView(updated=count))
 
@@ -108,13 +108,13 @@ _item_operation = operation(
 
 @_item_operation
 def read_inbox_item(request: Any, notification_id: str) -> Response:
-    """Mark a notification as read; idempotent."""
+    """Mark a notification as read, whatever channel it was sent on; idempotent."""
     return _mark(actions.mark_read, request, notification_id)
 
 
 @_item_operation
 def unread_inbox_item(request: Any, notification_id: str) -> Response:
-    """Mark a notification as unread; idempotent."""
+    """Mark a notification as unread, whatever channel it was sent on; idempotent."""
     return _mark(actions.mark_unread, request, notification_id)
 
 

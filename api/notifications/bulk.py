@@ -79,6 +79,7 @@ def create_notifications(request: Any) -> Response:
         traceparent=tracing.traceparent(),
         idempotency_key=key,
         is_test=request.user.is_test,
+        may_send_critical=request.user.has_scope(Scope.NOTIFICATIONS_CRITICAL),
     )
     acceptance = bulk.accept_bulk(
         items.requests, contents=items.canonical, caller=caller, now=utc_now()

@@ -1,9 +1,4 @@
-"""Reads the body of a bulk create: its items, each valid or not.
-
-A body that isn't acceptable JSON is rejected as a whole. An invalid item gets the error that
-``POST /notifications`` would return. Cheap checks find the items, nearly all, that need none of the
-strict ones.
-"""
+"""Reads the body of a bulk create: its items, each valid or with its errors."""
 
 import json
 import re
@@ -28,8 +23,7 @@ from ..http.body import BOM, MAX_DEPTH, MAX_PROPERTIES, check_values, convert, d
 from ..http.problems import ApiError, validation_failed
 
 FIELD = "notifications"
-OUTER_LEVELS = 2
-"""An item is in a list in an object, and may be as deep as a single notification."""
+OUTER_LEVELS = 2  # An item is in a list in an object, and may be as deep as a single notification
 _MIN_INT, _MAX_INT = -(2**63), 2**63 - 1
 _PLAIN_KEY = re.compile(r"(?!__proto__$)[A-Za-z_][A-Za-z0-9_-]{0,127}", re.ASCII)
 _encoder = msgspec.json.Encoder(order="sorted")
@@ -46,8 +40,7 @@ class Items:
     """The items of a body: each a request, or its errors."""
 
     requests: Sequence[NotificationRequest | InvalidRequestError]
-    canonical: Sequence[bytes]
-    """Each item as canonical JSON: equal for equal items."""
+    canonical: Sequence[bytes]  # Each item as canonical JSON: equal for equal items
 
 
 def read_items(raw: bytes) -> Items:
@@ -65,11 +58,9 @@ def read_items(raw: bytes) -> Items:
 
 
 def _read_fast(raw: bytes) -> tuple[Sequence[Any], Sequence[bytes]] | None:
-    """Return the items of a body and their canonical JSON; None if it needs the strict reader.
-
-    Duplicate keys are found by counting colons: each property has one, and decoding drops the
-    duplicate with its own. An escaped colon would break the count.
-    """
+    """Return the items of a body and their canonical JSON; None if it needs the strict reader."""
+    # Duplicate keys are found by counting colons: each property has one, and decoding drops the
+    # duplicate with its own. An escaped colon would break the count.
     if raw.startswith(BOM) or b"\\u003" in raw:
         return None
     try:
@@ -114,7 +105,6 @@ def _canonical_json(value: Any) -> bytes:
 
 
 def _parse_item(value: Any, canonical: bytes) -> NotificationRequest | InvalidRequestError:
-    """Return an item as a request, or its errors, as for a single notification."""
     if _needs_no_checks(value, canonical):
         with suppress(msgspec.ValidationError):
             return msgspec.convert(value, NotificationRequest, strict=True)

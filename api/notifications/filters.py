@@ -25,7 +25,7 @@ CHOICES: Mapping[str, type[StrEnum]] = {
     "status": NotificationStatus,
     "delivery_status": DeliveryStatus,
 }
-TEXT_FILTERS = ("user_id", "type", "entity_id", "external_id")
+TEXT_FILTERS = ("user_id", "type", "entity_id", "external_id", "source")
 TIME_FILTERS = ("created_after", "created_before")
 TIME_PARAMETERS = [
     OpenApiParameter(name, {"type": "string", "format": "date-time"}) for name in TIME_FILTERS
@@ -45,12 +45,8 @@ class ListRequest:
 def parse_list_request(
     query: QueryDict, *, client_id: ObjectId, fixed: Mapping[str, Any]
 ) -> ListRequest:
-    """Return the checked list request; ``fixed`` are filters that the path sets.
-
-    Raises ApiError: 400 for an unknown or repeated parameter, or an invalid cursor; 422 for an
-    invalid value.
-    """
-    known = {*TEXT_FILTERS, *CHOICES, *TIME_FILTERS, *paging.PARAMETER_NAMES, "unread"}
+    """Return the checked list request with the ``fixed`` filters of the path; ApiError 400, 422."""
+    known = {*TEXT_FILTERS, *CHOICES, *TIME_FILTERS, *paging.PARAMETER_NAMES, "unread", "is_active"}
     reject_unknown(query, allowed=known - fixed.keys())
     problems = ProblemCollector()
     values: dict[str, Any] = {name: query[name] for name in TEXT_FILTERS if name in query}
@@ -62,7 +58,7 @@ def parse_list_request(
     }
     values |= {name: parse_time(name, query, problems) for name in TIME_FILTERS if name in query}
     values["unread"] = parse_bool("unread", query, problems)
-    _check_unread(values, problems)
+    values["is_active"] = "is_active" not in query or parse_bool("is_active", query, problems)
     limit = paging.parse_limit(query, problems)
     if problems.problems:
         raise validation_failed(problems.problems)
@@ -74,15 +70,6 @@ def parse_list_request(
 def cursors(page: Page) -> dict[str, str | None]:
     """Return the cursors ``next`` and ``previous`` of a page."""
     return paging.page_links(page, list_name=LIST, order=NEWEST_FIRST)
-
-
-def _check_unread(values: Mapping[str, Any], problems: ProblemCollector) -> None:
-    """Report filters that contradict ``unread``, which means delivered in-app and not read."""
-    implied = {"channel": Channel.IN_APP.value, "delivery_status": DeliveryStatus.DELIVERED.value}
-    if values["unread"] and any(values.get(name) not in (None, v) for name, v in implied.items()):
-        problems.add(
-            "/unread", "conflict", "Unread means delivered in-app; remove the other filters."
-        )
 
 
 def list_parameters(*, without: Sequence[str] = ()) -> list[OpenApiParameter]:
@@ -97,7 +84,12 @@ def list_parameters(*, without: Sequence[str] = ()) -> list[OpenApiParameter]:
         OpenApiParameter(
             "unread",
             bool,
-            description="Delivered in-app and not read; no other channel or delivery_status.",
+            description="true: only those sent on at least one channel and not read.",
+        ),
+        OpenApiParameter(
+            "is_active",
+            bool,
+            description="false: only deleted ones; otherwise only the others.",
         ),
         *paging.PARAMETERS,
     ]

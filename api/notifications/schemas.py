@@ -9,6 +9,7 @@ from bson import ObjectId
 from msgspec import Meta
 
 from domain.states import (
+    DELIVERED_STATUSES,
     SUCCEEDED,
     AttemptStatus,
     Category,
@@ -19,13 +20,13 @@ from domain.states import (
 )
 from notifications.catalog import types
 from notifications.catalog.types import MASK
-from notifications.content import redaction
+from notifications.content import redaction, rendering
 from notifications.intake.acceptance import Acceptance
 from notifications.intake.preview import ChannelPreview, Preview
 from notifications.intake.requests import Timestamp
 from notifications.intake.warnings import WINDOW_CLOSED, AcceptanceWarning
 from notifications.resend.retries import retry_choices
-from notifications.store import Document
+from notifications.store import Document, content_of, recipient_of
 
 from ..http.fields import EXAMPLE_DATA, EXAMPLE_TIME, NotificationId, TypeSlug, UserId, view_of
 from ..http.paging import PageView
@@ -55,7 +56,10 @@ class DeliveryView(msgspec.Struct, kw_only=True, frozen=True):
 
 
 class NotificationRecipientView(msgspec.Struct, kw_only=True, frozen=True):
-    """The recipient, as known when the notification was accepted."""
+    """The recipient, as known when the notification was accepted.
+
+    Without the scope recipients:read, only what the request contained.
+    """
 
     device_ids: list[str] = []
     email: Annotated[str | None, Meta(examples=["ada@example.com"])] = None
@@ -101,23 +105,23 @@ class NotificationView(msgspec.Struct, kw_only=True, frozen=True):
     channels: list[Channel]
     entity_id: str | None = None
     external_id: Annotated[str | None, Meta(examples=["o-1001"])] = None
+    source: Annotated[str | None, Meta(examples=["shop"])] = None
     content: ContentView
     data: Annotated[dict[str, Any], Meta(examples=[EXAMPLE_DATA])]
     delivery: list[DeliveryView]
     scheduled_at: datetime | None = None
-    adjusted: bool = False
-    """The requested local time doesn't exist: scheduled_at is the first instant after it."""
+    adjusted: bool = False  # The local time doesn't exist: the first instant after it is used
     expires_at: datetime | None = None
     error: str | None = None
+    """The latest error of a channel that hasn't succeeded since."""
     error_history: list[ErrorHistoryView] = []
     is_read: bool
     read_at: datetime | None = None
-    is_archived: bool = False
-    """Archived by the recipient; ``is_active`` is false only if it was deleted."""
+    is_archived: bool = False  # By the recipient; ``is_active`` is false only if deleted or erased
     archived_at: datetime | None = None
     is_active: bool = True
+    deleted_at: datetime | None = None
     content_removed_at: datetime | None = None
-    """When retention removed its content and addresses."""
     broadcast_id: str | None = None
     resent_from: str | None = None
     resent_as: list[str] = []
@@ -126,9 +130,11 @@ class NotificationView(msgspec.Struct, kw_only=True, frozen=True):
     created_at: datetime
     updated_at: datetime
     request_id: str | None = None
-    is_test: bool = False
-    """Created with a test key: sent to the sandbox."""
+    is_test: bool = False  # Created with a test key: sent to the sandbox
     is_delivered: Annotated[bool, Meta(examples=[True])]
+    """Sent on at least one channel, and no channel is open."""
+    is_confirmed: Annotated[bool, Meta(examples=[True])]
+    """Every channel confirmed delivery: `status` is `delivered`."""
     is_failed: bool
     is_pending: bool
     can_retry: bool
@@ -186,24 +192,47 @@ class AttemptList(msgspec.Struct, kw_only=True, frozen=True):
 
 
 def notification_views(
-    documents: Sequence[Document], *, adjusted: bool = False, now: datetime
+    documents: Sequence[Document],
+    *,
+    adjusted: bool = False,
+    shows_registry: bool = False,
+    now: datetime,
 ) -> list[NotificationView]:
-    """Return stored notifications as the API shows them.
+    """Return stored notifications as the API shows them. Raises PyMongoError.
 
     ``can_retry`` takes two reads for all of them if a channel has failed or waits for another try,
-    and none otherwise. Raises PyMongoError.
+    and none otherwise. ``shows_registry``: as :func:`notification_view`.
     """
     choices = retry_choices(documents, now=now)
     return [
-        notification_view(one, can_retry=bool(choices[one["_id"]].channels), adjusted=adjusted)
+        notification_view(
+            one,
+            can_retry=bool(choices[one["_id"]].channels),
+            adjusted=adjusted,
+            shows_registry=shows_registry,
+        )
         for one in documents
     ]
 
 
 def notification_view(
-    document: Document, *, can_retry: bool = False, adjusted: bool = False
+    document: Document,
+    *,
+    can_retry: bool = False,
+    adjusted: bool = False,
+    shows_registry: bool = False,
 ) -> NotificationView:
-    """Return a stored notification as the API shows it."""
+    """Return a stored notification as the API shows it.
+
+    ``shows_registry``: also what the registry supplied, such as the address of a user ID. Without
+    it, the recipient has what the request contained, and the texts mask the registered name.
+    """
+    recipient, content = recipient_of(document), content_of(document)
+    if not shows_registry:
+        content = rendering.mask_registered_name(
+            content, data=document["data"], recipient=recipient
+        )
+        recipient = recipient.as_given()
     deliveries = [view_of(DeliveryView, delivery) for delivery in document["delivery"]]
     succeeded = [d.channel for d in deliveries if d.status in SUCCEEDED]
     failed = [d.channel for d in deliveries if d.status is DeliveryStatus.FAILED]
@@ -211,8 +240,10 @@ def notification_view(
         NotificationView,
         document,
         id=str(document["_id"]),
-        recipient=view_of(NotificationRecipientView, document["recipient"]),
-        content=view_of(ContentView, document["content"]),
+        recipient=msgspec.convert(recipient, NotificationRecipientView, from_attributes=True),
+        content=view_of(
+            ContentView, document["content"], subject=content.subject, body=content.body
+        ),
         data=redacted(document["data"], document["type"], document["content"].get("template_id")),
         delivery=deliveries,
         error_history=[view_of(ErrorHistoryView, line) for line in document["error_history"]],
@@ -220,7 +251,8 @@ def notification_view(
         resent_from=_hex(document.get("resent_from")),
         resent_as=[str(one) for one in document["resent_as"]],
         adjusted=adjusted,
-        is_delivered=document["status"] == NotificationStatus.DELIVERED,
+        is_delivered=document["status"] in DELIVERED_STATUSES,
+        is_confirmed=document["status"] == NotificationStatus.DELIVERED,
         is_failed=document["status"] == NotificationStatus.FAILED,
         is_pending=any(d.status is DeliveryStatus.PENDING for d in deliveries),
         can_retry=can_retry,
@@ -229,10 +261,15 @@ def notification_view(
     )
 
 
-def accepted_view(acceptance: Acceptance, *, now: datetime) -> AcceptedNotificationView:
+def accepted_view(
+    acceptance: Acceptance, *, shows_registry: bool, now: datetime
+) -> AcceptedNotificationView:
     """Return an accepted notification as the API shows it. Raises PyMongoError."""
     (view,) = notification_views(
-        [acceptance.document], adjusted=acceptance.is_time_adjusted, now=now
+        [acceptance.document],
+        adjusted=acceptance.is_time_adjusted,
+        shows_registry=shows_registry,
+        now=now,
     )
     return AcceptedNotificationView(
         **msgspec.structs.asdict(view),
@@ -256,11 +293,9 @@ def attempt_view(document: Document) -> AttemptView:
 def redacted(
     data: Mapping[str, Any], type_name: str, template_id: str | None = None
 ) -> dict[str, Any]:
-    """Return the template's variables with sensitive ones redacted.
-
-    They are stored redacted. Variables that became sensitive later are redacted here, and all
-    variables of a type that no longer exists.
-    """
+    """Return the template's variables with sensitive ones redacted."""
+    # They are stored redacted. Variables that became sensitive later are redacted here, and all
+    # variables of a type that no longer exists.
     if types.find_type(type_name) is None:
         return dict.fromkeys(data, MASK)
     return redaction.mask(data, types.sensitive_variables(type_name, template_id))
@@ -275,9 +310,7 @@ class ChannelPreviewView(msgspec.Struct, kw_only=True, frozen=True):
 
     channel: Channel
     would_send: Annotated[bool, Meta(examples=[True])]
-    """Whether the notification would be sent on this channel."""
     reason: str | None = None
-    """Why it wouldn't be sent."""
     subject: Annotated[str | None, Meta(examples=["Paid"])] = None
     text: Annotated[str | None, Meta(examples=["We have your 49.90 for Sunrise."])] = None
     html: str | None = None
@@ -285,7 +318,6 @@ class ChannelPreviewView(msgspec.Struct, kw_only=True, frozen=True):
     deep_link: str | None = None
     payload: dict[str, Any] | None = None
     problem: str | None = None
-    """Why there is no preview."""
 
 
 class PreviewView(msgspec.Struct, kw_only=True, frozen=True):
@@ -298,25 +330,26 @@ class PreviewView(msgspec.Struct, kw_only=True, frozen=True):
     template_version: Annotated[int | None, Meta(examples=[0])] = None
     locale: str | None = None
     scheduled_at: datetime | None = None
-    adjusted: bool = False
-    """The requested local time doesn't exist: scheduled_at is the first instant after it."""
+    adjusted: bool = False  # The local time doesn't exist: the first instant after it is used
     expires_at: datetime | None = None
-    channels: list[ChannelPreviewView]
-    """All channels, in a fixed order."""
+    channels: list[ChannelPreviewView]  # All channels, in a fixed order
     warnings: Annotated[list[WarningView], Meta(examples=[[]])] = []
     """What can already be seen to fail."""
 
 
-def preview_view(preview: Preview) -> PreviewView:
+def preview_view(preview: Preview, *, shows_registry: bool) -> PreviewView:
     """Return a preview as the API shows it."""
     notification = preview.notification
+    recipient = notification.recipient
+    if not shows_registry:
+        recipient = recipient.as_given()
     return PreviewView(
         type=notification.type,
         category=notification.category,
         priority=notification.priority,
         template_id=notification.content.template_id,
         template_version=notification.content.template_version,
-        locale=notification.recipient.locale,
+        locale=recipient.locale,
         scheduled_at=notification.scheduled_at,
         adjusted=preview.is_time_adjusted,
         expires_at=notification.expires_at,

@@ -1,6 +1,6 @@
-"""Notifications: create, list, read, preview, attempts, cancel, retry, resend, reschedule."""
+"""Notifications: create, list, get, delete, preview, attempts, read, cancel, retry, resend."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -12,6 +12,7 @@ from domain import time
 from domain.states import Channel
 from domain.time import utc_now
 from notifications import queries
+from notifications.inbox import actions as inbox_actions
 from notifications.intake import acceptance as intake_acceptance
 from notifications.intake import preview
 from notifications.intake.requests import Caller, NotificationRequest
@@ -27,6 +28,7 @@ from ..http.problems import (
     ALREADY_NOTIFIED,
     CONTENT_REMOVED,
     INVALID_STATE,
+    NOT_FOUND,
     RECIPIENT_SUPPRESSED,
     SENSITIVE_DATA_DESTROYED,
     UNKNOWN_PARAMETER,
@@ -68,6 +70,21 @@ def notification_or_404(request: Any, notification_id: str) -> Document:
     )
 
 
+def view_for(request: Any, document: Document) -> NotificationView:
+    """Return a notification with what the client may read of its recipient."""
+    (view,) = views_for(request, [document])
+    return view
+
+
+def views_for(request: Any, documents: Sequence[Document]) -> list[NotificationView]:
+    """Return notifications with what the client may read of their recipients."""
+    return notification_views(documents, shows_registry=_shows_registry(request), now=utc_now())
+
+
+def _shows_registry(request: Any) -> bool:
+    return bool(request.user.has_scope(Scope.RECIPIENTS_READ))
+
+
 @operation(
     scope=WRITE,
     request=NotificationRequest,
@@ -87,10 +104,12 @@ def create_notification(request: Any) -> Response:
         traceparent=tracing.traceparent(),
         idempotency_key=idempotency.optional_key(request),
         is_test=request.user.is_test,
+        may_send_critical=request.user.has_scope(Scope.NOTIFICATIONS_CRITICAL),
     )
     acceptance = intake_acceptance.accept(body, caller=caller, now=utc_now())
     tracing.annotate({"notify.notification.id": str(acceptance.document["_id"])})
-    view = accepted_view(acceptance, now=utc_now())
+    shows_registry = _shows_registry(request)
+    view = accepted_view(acceptance, shows_registry=shows_registry, now=utc_now())
     return idempotency.created(request, view, new_id=view.id, is_replayed=acceptance.is_replayed)
 
 
@@ -103,7 +122,33 @@ def list_notifications(request: Any) -> Response:
 @operation(scope=READ, response=NotificationView, parameters=(NOTIFICATION_ID,))
 def get_notification(request: Any, notification_id: str) -> Response:
     """Get a notification."""
-    return _shown(notification_or_404(request, notification_id))
+    return Response(view_for(request, notification_or_404(request, notification_id)))
+
+
+@operation(
+    scope=WRITE,
+    response=None,
+    status=204,
+    problems=(UNKNOWN_PARAMETER,),
+    parameters=(NOTIFICATION_ID,),
+    test_mode=SafeWrite.OWN,
+)
+def delete_notification(request: Any, notification_id: str) -> Response:
+    """Delete a notification and cancel its pending deliveries; idempotent.
+
+    It leaves lists and the inbox; `GET` shows it with `is_active` false. Its record stays until its
+    retention ends, and still prevents a second notification for the same entity.
+    """
+    reject_unknown(request.query_params, allowed=())
+    try:
+        actions.delete(
+            notification_id=object_id_or_404(notification_id),
+            client_id=request.user.id,
+            now=utc_now(),
+        )
+    except LookupError:
+        raise NOT_FOUND.error() from None
+    return Response(status=204)
 
 
 @operation(
@@ -112,8 +157,7 @@ def get_notification(request: Any, notification_id: str) -> Response:
 def list_attempts(request: Any, notification_id: str) -> Response:
     """List the attempts of a notification, oldest first."""
     reject_unknown(request.query_params, allowed=())
-    document = notification_or_404(request, notification_id)
-    attempts = queries.attempts_of(document["_id"])
+    attempts = queries.attempts_of(notification_or_404(request, notification_id)["_id"])
     return Response(AttemptList(results=[attempt_view(one) for one in attempts]))
 
 
@@ -128,8 +172,42 @@ def list_page(request: Any, fixed: dict[str, Any]) -> Response:
         after=list_request.after,
         before=list_request.before,
     )
-    results = notification_views(page.documents, now=utc_now())
+    results = views_for(request, page.documents)
     return Response(NotificationList(results=results, **filters.cursors(page)))
+
+
+_mark_operation = operation(
+    scope=WRITE,
+    response=NotificationView,
+    problems=(UNKNOWN_PARAMETER,),
+    parameters=(NOTIFICATION_ID,),
+    test_mode=SafeWrite.OWN,
+)
+
+
+@_mark_operation
+def read_notification(request: Any, notification_id: str) -> Response:
+    """Mark a notification as read, whatever its channels; idempotent.
+
+    Its in-app delivery becomes `read` as well.
+    """
+    return _mark(inbox_actions.mark_read_by_client, request, notification_id)
+
+
+@_mark_operation
+def unread_notification(request: Any, notification_id: str) -> Response:
+    """Mark a notification as unread; deliveries keep their status. Idempotent."""
+    return _mark(inbox_actions.mark_unread_by_client, request, notification_id)
+
+
+def _mark(action: inbox_actions.MarkAction, request: Any, notification_id: str) -> Response:
+    reject_unknown(request.query_params, allowed=())
+    marked = action(
+        client_id=request.user.id,
+        notification_id=object_id_or_404(notification_id),
+        now=utc_now(),
+    )
+    return Response(view_for(request, marked))
 
 
 @_channels_operation(scope=WRITE, problems=(INVALID_STATE,), test_mode=SafeWrite.OWN)
@@ -142,7 +220,7 @@ def cancel_notification(request: Any, notification_id: str) -> Response:
         reason="Cancelled by the client.",
         now=utc_now(),
     )
-    return _shown(cancelled)
+    return Response(view_for(request, cancelled))
 
 
 @_channels_operation(
@@ -202,7 +280,7 @@ def reschedule_notification(request: Any, notification_id: str) -> Response:
         )
     except time.InvalidTimeError as error:
         raise validation_failed([FieldProblem("/scheduled_at", error.code, str(error))]) from None
-    return _shown(rescheduled)
+    return Response(view_for(request, rescheduled))
 
 
 def _send_again(action: Callable[..., Document], request: Any, notification_id: str) -> Response:
@@ -210,12 +288,7 @@ def _send_again(action: Callable[..., Document], request: Any, notification_id: 
     again = action(
         notification_id=document["_id"], channels=_requested_channels(request), now=utc_now()
     )
-    return _shown(again, status=202)
-
-
-def _shown(document: Document, *, status: int = 200) -> Response:
-    (view,) = notification_views([document], now=utc_now())
-    return Response(view, status=status)
+    return Response(view_for(request, again), status=202)
 
 
 def _requested_channels(request: Any) -> list[Channel] | None:
@@ -237,5 +310,11 @@ def _requested_channels(request: Any) -> list[Channel] | None:
 def preview_notification(request: Any) -> Response:
     """Validate a notification and render it for every channel; nothing is stored or sent."""
     body = read_request(request, NotificationRequest)
-    caller = Caller(client_id=request.user.id, request_id=request.request_id)
-    return Response(preview_view(preview.preview(body, caller=caller, now=utc_now())))
+    caller = Caller(
+        client_id=request.user.id,
+        request_id=request.request_id,
+        may_send_critical=request.user.has_scope(Scope.NOTIFICATIONS_CRITICAL),
+    )
+    shows_registry = _shows_registry(request)
+    rendered = preview.preview(body, caller=caller, shows_registry=shows_registry, now=utc_now())
+    return Response(preview_view(rendered, shows_registry=shows_registry))

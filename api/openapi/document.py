@@ -55,8 +55,7 @@ STREAM_EXAMPLE = (
     f"id: {EXAMPLE_ID}\nevent: notification\n"
     f'data: {{"id":"{EXAMPLE_ID}","type":"payment_confirmed"}}\n\n'
 )
-EXAMPLE_PATH = "/api/v1/notifications"
-"""The ``instance`` of the example problems."""
+EXAMPLE_PATH = "/api/v1/notifications"  # The ``instance`` of the example problems
 EXAMPLE_REQUEST_ID = "5b0c7f6e2a914d38"
 RATE_LIMIT_HEADERS = ("RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset")
 UNCOUNTED_STATUSES = frozenset({401, 403})
@@ -72,7 +71,6 @@ HEADERS: Mapping[str, tuple[str, Any]] = {
     "Location": ("URL of the new resource.", f"/api/v1/notifications/{EXAMPLE_ID}"),
     REPLAYED_HEADER: ("true: the response to the first request with this key.", "true"),
 }
-"""Descriptions and examples of the response headers."""
 
 
 def add_components(result: dict[str, Any], **_context: Any) -> dict[str, Any]:
@@ -167,7 +165,6 @@ def _problem_example(problem: ApiError, shared: dict[str, Any]) -> dict[str, str
 
 
 def _field_error(description: Mapping[str, Any]) -> FieldProblem:
-    """Return a typical invalid field of an operation."""
     names = [p["name"] for p in description.get("parameters", ()) if p["in"] == "query"]
     if "415" in description["responses"]:
         return FieldProblem("/colour", "unknown_field", "Unknown field.")
@@ -228,7 +225,6 @@ def _set_time_formats(schemas: dict[str, Any]) -> None:
 
 
 def _structures(info: Any) -> Iterator[msgspec.inspect.StructType]:
-    """Yield a structure and all those inside it."""
     seen: set[type] = set()
     pending: list[Any] = [info]
     while pending:
@@ -266,7 +262,6 @@ def _is_time(info: Any) -> bool:
 
 
 _rendered: dict[str | None, bytes] = {}
-"""The rendered document by media type."""
 
 
 class OpenAPIDocument(SpectacularAPIView):

@@ -10,10 +10,7 @@ REFERENCE = "#/components/schemas/"
 
 
 def example_of(schema: Schema, components: Mapping[str, Schema], *, name: str = "") -> Any:
-    """Return an example of a schema: its own, its default, or one composed of its parts.
-
-    A string without an example becomes the field's ``name``; a test rejects that.
-    """
+    """Return an example of a schema: its own, its default, or one of its parts; else ``name``."""
     if values := schema.get("examples") or schema.get("enum"):
         return values[0]
     if "default" in schema:
@@ -45,7 +42,6 @@ def _type_example(schema: Schema, components: Mapping[str, Schema], *, name: str
 
 
 def _object_example(schema: Schema, components: Mapping[str, Schema]) -> dict[str, Any]:
-    """Return all fields of a response; the required ones and those with an example of a request."""
     is_request = schema.get("additionalProperties") is False
     required = schema.get("required", ())
     return {

@@ -1,7 +1,4 @@
-"""``@operation``: the scope and the OpenAPI description of one operation, and their registry.
-
-Resources register their operations, structures and webhooks here; the document is built from them.
-"""
+"""``@operation``: the scope and the OpenAPI description of one operation, and their registry."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -83,9 +80,7 @@ class Operation:
 operations: dict[str, Operation] = {}
 """The operations by their id; complete once all views are loaded."""
 structures: dict[str, type[msgspec.Struct]] = {}
-"""The structures of the document by their name."""
-webhooks: dict[str, Any] = {}
-"""The requests that the service sends to clients, by name."""
+webhooks: dict[str, Any] = {}  # The requests that the service sends to clients, by name
 
 
 def register(structure: S) -> S:
@@ -159,12 +154,18 @@ def event_stream(handler: Callable[..., Any]) -> Any:
 def _describe(
     described: Operation, responses: Mapping[Any, Any], *, request: Mapping[str, Any] | None
 ) -> Callable[[Any], Any]:
+    body = _reference(ProblemView)
+    problem_responses = {
+        (status, MEDIA_TYPE): OpenApiResponse(body, status_title(status))
+        for status in sorted({problem.status for problem in described.problems})
+    }
+
     def decorate(handler: Callable[..., Any]) -> Any:
         operations[operation_id(handler)] = described
         return extend_schema(
             operation_id=operation_id(handler),
             request=request,
-            responses={**responses, **_problem_responses(described.problems)},
+            responses={**responses, **problem_responses},
             parameters=list(described.parameters),
             extensions={"x-scope": described.scope.value} if described.scope else {},
         )(handler)
@@ -179,7 +180,6 @@ def _standard_problems(
     *,
     is_body_required: bool,
 ) -> Iterator[ProblemType]:
-    """Yield the problems that follow from an operation's authentication, body and parameters."""
     yield from (UNAUTHENTICATED, RATE_LIMITED, STORE_UNAVAILABLE)
     if scope is not None:
         yield INSUFFICIENT_SCOPE
@@ -198,14 +198,6 @@ def _standard_problems(
             yield from (INVALID_IDEMPOTENCY_KEY, IDEMPOTENCY_KEY_REUSED)
             if one.required:
                 yield MISSING_IDEMPOTENCY_KEY
-
-
-def _problem_responses(problems: Sequence[ProblemType]) -> dict[Any, Any]:
-    body = _reference(ProblemView)
-    return {
-        (status, MEDIA_TYPE): OpenApiResponse(body, status_title(status))
-        for status in sorted({problem.status for problem in problems})
-    }
 
 
 def _reference(structure: type[msgspec.Struct]) -> Mapping[str, str]:

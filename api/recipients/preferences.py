@@ -69,13 +69,8 @@ class PreferencesRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unkno
     quiet_hours: QuietHours | None = None
 
 
-def parse_preferences(
-    raw: Mapping[str, Any],
-) -> tuple[Mapping[str, Any], Mapping[str, Any] | None]:
-    """Return preferences and quiet hours as stored; raises ApiError or InvalidRequestError.
-
-    The errors of each preference have their own pointers.
-    """
+def parse_preferences(raw: Mapping[str, Any]) -> tuple[Mapping[str, Any], Mapping[str, Any] | None]:
+    """Return preferences and quiet hours as stored; raises ApiError or InvalidRequestError."""
     body = convert(raw, PreferencesRequest)
     problems = ProblemCollector()
     parsed = {
@@ -90,7 +85,6 @@ def parse_preferences(
 
 
 def _parse_preference(name: str, raw: Any, problems: ProblemCollector) -> dict[str, Any]:
-    """Return a preference in its stored form; reports its errors."""
     pointer = f"{POINTER}/{pointer_token(name)}"
     try:
         preference = convert(raw, PreferenceRequest, pointer=pointer)
@@ -116,7 +110,6 @@ def _parse_preference(name: str, raw: Any, problems: ProblemCollector) -> dict[s
 def _check_name(
     name: str, preference: PreferenceRequest, pointer: str, problems: ProblemCollector
 ) -> None:
-    """Report an unknown type or category, and fields that its type doesn't allow."""
     try:
         type_config = _find_type(name)
     except types.UnknownTypeError as error:

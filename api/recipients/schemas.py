@@ -134,15 +134,13 @@ class PreferenceView(msgspec.Struct, kw_only=True, frozen=True):
     muted: bool | None = None
     channels: list[Channel] | None = None
     muted_channels: list[Channel] | None = None
-    notify_before: int | None = None
-    """Seconds before the event."""
+    notify_before: int | None = None  # Seconds before the event
 
 
 class PreferencesView(msgspec.Struct, kw_only=True, frozen=True):
     """A recipient's preferences."""
 
-    preferences: dict[str, PreferenceView]
-    """By category or type; a type's overrides its category's."""
+    preferences: dict[str, PreferenceView]  # By category or type; a type's overrides its category's
     quiet_hours: QuietHours | None = None
 
 
@@ -174,9 +172,7 @@ class ExportView(msgspec.Struct, kw_only=True, frozen=True):
     notifications: list[NotificationView]
     """Newest first, up to ``limit``."""
     attempts: list[AttemptView]
-    """The attempts of these notifications."""
     next: NextCursor = None
-    """Value of the parameter ``cursor`` for the next notifications."""
 
 
 def recipient_view(document: Document) -> RecipientView:

@@ -41,11 +41,11 @@ from .schemas import (
     recipient_view,
 )
 
-WRITE = Scope.RECIPIENTS_WRITE
+READ, WRITE = Scope.RECIPIENTS_READ, Scope.RECIPIENTS_WRITE
 LIST = "export"
 
 
-@operation(scope=WRITE, response=RecipientView, parameters=(USER_ID,))
+@operation(scope=READ, response=RecipientView, parameters=(USER_ID,))
 def get_recipient(_request: Any, user_id: str) -> Response:
     """Get a recipient."""
     return Response(recipient_view(_recipient_or_404(user_id)))
@@ -124,7 +124,7 @@ def export_recipient(request: Any, user_id: str) -> Response:
         topics=list(data.topics),
         suppressions=[suppression_view(one) for one in data.suppressions],
         last_inbound_at=data.last_inbound_at,
-        notifications=notification_views(data.notifications, now=utc_now()),
+        notifications=notification_views(data.notifications, shows_registry=True, now=utc_now()),
         attempts=[attempt_view(one) for one in data.attempts],
         next=paging.document_cursor(data.notifications[-1], list_name=LIST, order=NEWEST_FIRST)
         if data.has_more
@@ -133,7 +133,7 @@ def export_recipient(request: Any, user_id: str) -> Response:
     return Response(view)
 
 
-@operation(scope=WRITE, response=PreferencesView, parameters=(USER_ID,))
+@operation(scope=READ, response=PreferencesView, parameters=(USER_ID,))
 def get_preferences(_request: Any, user_id: str) -> Response:
     """Get a recipient's preferences."""
     return Response(preferences_view(_recipient_or_404(user_id)))
@@ -163,7 +163,7 @@ def _record(request: Any, user_id: str, message: str, *, flag: int = CHANGE) -> 
 
 
 @operation(
-    scope=WRITE,
+    scope=READ,
     response=NotificationList,
     parameters=(USER_ID, *list_parameters(without=["user_id"])),
 )
@@ -174,6 +174,6 @@ def list_recipient_notifications(request: Any, user_id: str) -> Response:
 
 @operation(scope=WRITE, response=UpdatedView, parameters=(USER_ID,), test_mode=SafeWrite.OWN)
 def read_all_recipient_notifications(request: Any, user_id: str) -> Response:
-    """Mark all in-app notifications of a recipient as read."""
+    """Mark all notifications that were sent to a recipient, on any channel, as read."""
     count = inbox_actions.mark_all_read(inbox=Inbox(request.user.id, user_id), now=utc_now())
     return Response(UpdatedView(updated=count))

@@ -9,12 +9,17 @@ from msgspec import Meta
 from domain.retry import UnknownPolicy
 from domain.states import Category, Channel, Priority
 from notifications.catalog.definitions import WhatsAppTemplateRequest
-from notifications.catalog.types import DEFAULT_FALLBACK_AFTER_SECONDS
+from notifications.catalog.types import DEFAULT_FALLBACK_AFTER_SECONDS, max_priority
 from notifications.content.linting import TemplateFault
 from notifications.content.templates import Parts, Version
 from notifications.models.catalog import NOTE_LENGTH
 from notifications.store import Document
-from notifications.validation import FieldProblem, InvalidRequestError, pointer_token
+from notifications.validation import (
+    FieldProblem,
+    InvalidRequestError,
+    ProblemCollector,
+    pointer_token,
+)
 
 from ..http.body import convert
 from ..http.fields import EXAMPLE_DATA, EXAMPLE_TIME, TypeSlug, view_of
@@ -34,6 +39,8 @@ class TypeView(msgspec.Struct, kw_only=True, frozen=True):
     description: Annotated[str, Meta(examples=[""])]
     category: Annotated[Category, Meta(examples=["transactional"])]
     priority: Annotated[Priority, Meta(examples=["normal"])]
+    max_priority: Annotated[Priority, Meta(examples=["high"])]
+    """Highest priority of a request."""
     channels: list[Channel]
     max_retries: Annotated[int, Meta(examples=[3])]
     ttl_seconds: int | None = None
@@ -63,7 +70,6 @@ class TemplateVersionView(msgspec.Struct, kw_only=True, frozen=True):
     created_at: datetime | None = None
     created_by: str | None = None
     published_at: Annotated[datetime | None, Meta(examples=[EXAMPLE_TIME])] = None
-    """When it was last published."""
 
 
 class TemplateVersionList(PageView[TemplateVersionView], kw_only=True, frozen=True):
@@ -77,6 +83,7 @@ def type_view(document: Document) -> TypeView:
         document,
         slug=document["_id"],
         description=document.get("description") or "",
+        max_priority=max_priority(document),
         template_version=document.get("template_version") or 0,
         fallback_after_seconds=document.get("fallback_after_seconds")
         or DEFAULT_FALLBACK_AFTER_SECONDS,
@@ -144,6 +151,9 @@ def template_parts(raw: Document) -> tuple[Parts, str]:
     if errors:
         raise InvalidRequestError(errors)
     request = convert(raw, TemplateRequest)
+    problems = ProblemCollector()
+    problems.check_one_line(request.note, "/note")
+    problems.raise_if_any()
     given = {
         language: {k: v for k, v in msgspec.structs.asdict(texts).items() if v is not None}
         for language, texts in request.parts.items()

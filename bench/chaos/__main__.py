@@ -21,9 +21,8 @@ from .scenarios import SCENARIOS
 def main() -> int:
     """Run the selected scenarios; return 1 if a guarantee was broken."""
     parser = argparse.ArgumentParser(prog="python -m bench.chaos", description=__doc__)
-    parser.add_argument(
-        "--scenario", type=int, choices=SCENARIOS, help="one scenario; all by default"
-    )
+    one = "one scenario; all by default"
+    parser.add_argument("--scenario", type=int, choices=SCENARIOS, help=one)
     parser.add_argument("--short", action="store_true", help="small sizes")
     parser.add_argument("--at-once", type=int, default=1, metavar="N", help="scenarios in parallel")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures to a file")
@@ -66,11 +65,8 @@ def _run(scenario: Scenario, *, short: bool) -> dict[str, Any]:
     started = time.monotonic()
     findings = scenario.run(**sizes)
     _print_findings(findings)
-    return {
-        "sizes": dict(sizes),
-        **findings.as_json(),
-        "seconds": round(time.monotonic() - started),
-    }
+    seconds = round(time.monotonic() - started)
+    return {"sizes": dict(sizes), **findings.as_json(), "seconds": seconds}
 
 
 def _run_in_subprocess(number: int, *, short: bool) -> dict[str, Any]:
@@ -79,13 +75,8 @@ def _run_in_subprocess(number: int, *, short: bool) -> dict[str, Any]:
     target.parent.mkdir(exist_ok=True)
     target.unlink(missing_ok=True)
     command = [sys.executable, "-m", "bench.chaos", "--scenario", str(number)]
-    ended = subprocess.run(
-        [*command, "--json", str(target), *(["--short"] if short else [])],
-        cwd=BASE_DIR,
-        check=False,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
+    command += ["--json", str(target), *(["--short"] if short else [])]
+    ended = subprocess.run(command, cwd=BASE_DIR, check=False, stdout=subprocess.PIPE, text=True)
     # Print the output as a whole: other scenarios may run at the same time.
     print(ended.stdout, end="", flush=True)
     if not target.exists():

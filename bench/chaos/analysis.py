@@ -54,7 +54,7 @@ def analyze(evidence: Evidence) -> Analysis:
     steps: dict[Key, list[Step]] = defaultdict(list)
     for step in evidence.steps:
         steps[step.notification_id, step.channel].append(step)
-    copies = list(_copies(evidence, steps))
+    copies = list(_copies(evidence))
     leased = [one for kill in evidence.kills for one in _leased_by(kill.worker, kill.at, steps)]
     takeovers = [seconds for _, seconds in leased if seconds is not None]
     return Analysis(
@@ -81,12 +81,8 @@ def waits(evidence: Evidence, since: Mapping[str, datetime]) -> list[float]:
 def waits_since_accepted(evidence: Evidence, name: str) -> list[float]:
     """Return the seconds from acceptance to the first request, for one load."""
     accepted_at = acceptances(evidence)
-    ids = {
-        one.notification_id
-        for one in evidence.answers
-        if one.notification_id is not None and one.key.startswith(f"{name}-")
-    }
-    return waits(evidence, {one: accepted_at[one] for one in ids})
+    ids = {one.notification_id for one in evidence.answers if one.key.startswith(f"{name}-")}
+    return waits(evidence, {one: at for one, at in accepted_at.items() if one in ids})
 
 
 def acceptances(evidence: Evidence) -> dict[str, datetime]:
@@ -130,19 +126,17 @@ def _split(evidence: Evidence) -> Iterator[str]:
             yield f"{key}: {', '.join(sorted(ids))}"
 
 
-def _copies(evidence: Evidence, steps: dict[Key, list[Step]]) -> Iterator[tuple[str, bool]]:
+def _copies(evidence: Evidence) -> Iterator[tuple[str, bool]]:
     """Yield each copy after a delivery's first, and whether the previous outcome was unknown."""
+    attempts = (one for one in evidence.attempts if one.status == S.UNKNOWN)
     unknown_attempts: set[tuple[str, str, int, str | None]] = {
-        (a.notification_id, a.channel, a.number, a.device_id)
-        for a in evidence.attempts
-        if a.status == S.UNKNOWN
+        (one.notification_id, one.channel, one.number, one.device_id) for one in attempts
     }
     # A late worker updates its attempt with the outcome, so the steps count, too.
     unknown_attempts |= {
-        (step.notification_id, step.channel, step.attempt, None)
-        for some in steps.values()
-        for step in some
-        if step.status == S.UNKNOWN
+        (one.notification_id, one.channel, one.attempt, None)
+        for one in evidence.steps
+        if one.status == S.UNKNOWN
     }
     accepted: dict[tuple[str, str, str | None], list[Request]] = defaultdict(list)
     for request in evidence.requests:
@@ -184,20 +178,15 @@ def _unrecorded(evidence: Evidence, steps: dict[Key, list[Step]]) -> Iterator[st
 
 
 def _unbalanced(evidence: Evidence) -> Iterator[str]:
-    """Compare the accepted deliveries of each channel with the open and final ones.
-
-    A stored notification without an acknowledgement counts as accepted.
-    """
-    acknowledged = {
-        a.notification_id: a.channels
-        for a in evidence.answers
-        if a.is_accepted and a.notification_id
-    }
+    """Compare the accepted deliveries of each channel with the open and final ones."""
+    answers = [one for one in evidence.answers if one.is_accepted and one.notification_id]
+    acknowledged = {one.notification_id: one.channels for one in answers}
     accepted = Counter(channel for channels in acknowledged.values() for channel in channels)
     known = {status.value for status in DeliveryStatus}
     stored: Counter[str] = Counter()
     for one in evidence.stored:
         stored.update(channel for channel, status in one.deliveries.items() if status in known)
+        # A stored notification without an acknowledgement counts as accepted.
         if one.notification_id not in acknowledged:
             accepted.update(one.deliveries.keys())
     for channel in Channel:

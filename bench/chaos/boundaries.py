@@ -46,13 +46,8 @@ _CASES = (
         (B.BROADCAST_LEASED, B.BROADCAST_STORED, B.BROADCAST_ADVANCED),
     ),
     (BoundaryCase(Trigger.BURST, (EMAIL,)), (B.PULL_STARTED,)),
-    (
-        BoundaryCase(Trigger.SENDING),
-        (
-            *(B.WAKEUP_RECEIVED, B.CLAIM_WRITTEN, B.CLAIMED, B.RENDERED, B.START_WRITTEN),
-            *(B.STARTED, B.SEND_BEGINS),
-        ),
-    ),
+    (BoundaryCase(Trigger.SENDING), (B.WAKEUP_RECEIVED, B.CLAIM_WRITTEN, B.CLAIMED, B.RENDERED)),
+    (BoundaryCase(Trigger.SENDING), (B.START_WRITTEN, B.STARTED, B.SEND_BEGINS)),
     (BoundaryCase(Trigger.EXPIRED, (EMAIL,)), (B.DEFERRED,)),
     (BoundaryCase(Trigger.SHUTDOWN, (EMAIL,)), (B.RELEASED,)),
     (BoundaryCase(Trigger.SENDING, duplicated=(PUSH,)), (B.SEND_ANSWERED, B.BATCH_SENT)),

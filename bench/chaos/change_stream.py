@@ -5,7 +5,6 @@ from collections.abc import Iterator, Mapping
 from datetime import UTC
 from typing import Any
 
-from bson.codec_options import CodecOptions
 from pymongo import MongoClient
 from pymongo.errors import PyMongoError
 
@@ -16,20 +15,14 @@ MARKER_COLLECTION = "chaos_marks"
 """A write to this collection ends the recording."""
 WATCHED = "notifications"
 END_SECONDS = 120.0
+FIELDS = (
+    *("operationType", "ns", "wallTime", "documentKey"),
+    *("fullDocument.delivery.channel", "fullDocument.delivery.status"),
+    *("fullDocument.delivery.attempt_count", "fullDocument.delivery.claim.worker"),
+)
 PIPELINE: list[Mapping[str, Any]] = [
     {"$match": {"ns.coll": {"$in": [WATCHED, MARKER_COLLECTION]}}},
-    {
-        "$project": {
-            "operationType": 1,
-            "ns": 1,
-            "wallTime": 1,
-            "documentKey": 1,
-            "fullDocument.delivery.channel": 1,
-            "fullDocument.delivery.status": 1,
-            "fullDocument.delivery.attempt_count": 1,
-            "fullDocument.delivery.claim.worker": 1,
-        }
-    },
+    {"$project": dict.fromkeys(FIELDS, 1)},
 ]
 
 
@@ -38,9 +31,7 @@ class StepRecorder:
 
     def __init__(self, uri: str) -> None:
         self._client: MongoClient[dict[str, Any]] = MongoClient(uri, tz_aware=True, tzinfo=UTC)
-        self._database = self._client.get_default_database(
-            codec_options=CodecOptions(tz_aware=True, tzinfo=UTC)
-        )
+        self._database = self._client.get_default_database()
         self._steps: list[Step] = []
         self._channels: dict[str, tuple[str, ...]] = {}
         self._thread = threading.Thread(target=self._follow, daemon=True)
@@ -49,9 +40,8 @@ class StepRecorder:
 
     def start(self) -> None:
         """Enable post-images and start to record."""
-        self._database.command(
-            {"collMod": WATCHED, "changeStreamPreAndPostImages": {"enabled": True}}
-        )
+        images = {"enabled": True}
+        self._database.command("collMod", WATCHED, changeStreamPreAndPostImages=images)
         self._thread.start()
         self._is_open.wait(END_SECONDS)
 

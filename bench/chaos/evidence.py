@@ -7,6 +7,10 @@ from datetime import datetime
 ACCEPTED = 202
 
 
+class NotAcceptedError(RuntimeError):
+    """The service refused a request that a scenario needs. The message has the status."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
     """An answer to the client."""
@@ -23,6 +27,12 @@ class Answer:
     def is_accepted(self) -> bool:
         """Whether the service accepted the notification."""
         return self.status == ACCEPTED
+
+    def accepted_id(self) -> str:
+        """Return the ID of the accepted notification; raises NotAcceptedError."""
+        if self.notification_id is None:
+            raise NotAcceptedError(f"{self.key}: {self.status}")
+        return self.notification_id
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,7 +10,6 @@ from .evidence import Answer, Evidence
 
 F = TypeVar("F", bound=Callable[..., "Findings"])
 MAX_SHOWN = 5
-"""The number of findings of each kind that are printed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,11 +24,11 @@ class Bound:
     @property
     def is_met(self) -> bool:
         """Whether the figure is within its limits."""
-        if self.value is None:
-            return False
-        is_above = self.maximum is not None and self.value > self.maximum
-        is_below = self.minimum is not None and self.value < self.minimum
-        return not (is_above or is_below)
+        return (
+            self.value is not None
+            and (self.maximum is None or self.value <= self.maximum)
+            and (self.minimum is None or self.value >= self.minimum)
+        )
 
     def __str__(self) -> str:
         value = "nothing" if self.value is None else f"{self.value:,.6g}"
@@ -104,7 +103,6 @@ class Scenario:
 
 
 SCENARIOS: dict[int, Scenario] = {}
-"""All imported scenarios, by number."""
 
 
 def scenario(number: int, **data: Any) -> Callable[[F], F]:
@@ -117,17 +115,6 @@ def scenario(number: int, **data: Any) -> Callable[[F], F]:
     return register
 
 
-class NotAcceptedError(RuntimeError):
-    """The service refused a request that a scenario needs. The message has the status."""
-
-
-def accepted_id(answer: Answer) -> str:
-    """Return the ID of an accepted notification; raises NotAcceptedError."""
-    if answer.notification_id is None:
-        raise NotAcceptedError(f"{answer.key}: {answer.status}")
-    return answer.notification_id
-
-
 @dataclass
 class Expected:
     """How often the provider should accept each notification."""
@@ -136,9 +123,8 @@ class Expected:
 
     def add(self, answer: Answer, *, copies: int) -> str:
         """Record the expected number of copies of a notification; return its ID."""
-        notification_id = accepted_id(answer)
-        self.copies[notification_id] = copies
-        return notification_id
+        self.copies[answer.accepted_id()] = copies
+        return answer.accepted_id()
 
     def bound(self, evidence: Evidence) -> Bound:
         """Count the notifications with another number of copies than expected."""

@@ -34,9 +34,9 @@ from .replicas import ReplicaSet
 DATABASE = "chaos"
 SCOPES = (
     *("notifications:write", "notifications:read", "notifications:resend"),
+    "notifications:critical",
     *("recipients:write", "devices:write"),
 )
-SECRET_KEY = "only-for-fault-injection-" + "0" * 40
 PYTHON = sys.executable
 SWEEP_TEXT = ", unpublished "
 """Part of the line that `manage.py sweeper` prints for each sweep."""
@@ -62,13 +62,8 @@ class Installation:
 
     def program(self, name: str, command: Sequence[str], *, ready_text: str = "") -> Program:
         """Return a program, not started, that is killed with the installation."""
-        program = Program(
-            name=name,
-            command=command,
-            environment=self.environment,
-            log=self.folder / f"{name}.log",
-            ready_text=ready_text,
-        )
+        program = _program(self.folder, name, command, self.environment)
+        program.ready_text = ready_text
         self.programs.append(program)
         return program
 
@@ -127,9 +122,7 @@ class Installation:
 
     def start_load(self, **options: Any) -> Load:
         """Start sending notifications in the background; see :class:`Load` for the options."""
-        load = Load(client=self.client, **options)
-        load.start()
-        return load
+        return Load(client=self.client, **options)
 
     def clear_broker(self) -> None:
         """Delete all wake-ups, but not the broker's queue names."""
@@ -172,7 +165,7 @@ class Installation:
         )
 
     def script_outcome(self, recipient: str, outcome: str) -> None:
-        """Script the provider's outcome for a recipient."""
+        """Tell the sandbox how to answer messages to a recipient."""
         answer = urllib3.request(
             "PUT",
             f"{self.environment['SANDBOX_URL']}/_sandbox/behaviours/{recipient}",
@@ -298,7 +291,7 @@ def _variables(folder: Path, *, web_url: str, sandbox_url: str) -> dict[str, str
     return {
         "DJANGO_SETTINGS_MODULE": "notifyproject.settings.local",
         "PYTHONUNBUFFERED": "1",
-        "SECRET_KEY": SECRET_KEY,
+        "SECRET_KEY": "only-for-fault-injection-" + "0" * 40,
         "PUBLIC_URL": web_url,
         **dict.fromkeys(("SANDBOX_URL", "SENDGRID_URL", "FCM_URL", "WHATSAPP_URL"), sandbox_url),
         "SENDGRID_WEBHOOK_PUBLIC_KEY": secrets.public_key,
@@ -316,20 +309,17 @@ def _variables(folder: Path, *, web_url: str, sandbox_url: str) -> dict[str, str
 
 def _sandbox(folder: Path, variables: Variables, *, webhooks: bool) -> Program:
     port = variables["SANDBOX_URL"].rpartition(":")[2]
-    webhook_options = [
-        *("--webhook-url", f"{variables['PUBLIC_URL']}/webhooks/sendgrid"),
-        *("--whatsapp-webhook-url", f"{variables['PUBLIC_URL']}/webhooks/whatsapp"),
-    ]
-    return Program(
-        name="sandbox",
-        command=[
-            *(PYTHON, "-m", "sandbox", "--port", port, "--data", str(folder / "sandbox")),
-            *(webhook_options if webhooks else ()),
-        ],
-        environment=variables,
-        log=folder / "sandbox.log",
-        ready_text="sandbox: http",
-    )
+    command = [PYTHON, "-m", "sandbox", "--port", port, "--data", str(folder / "sandbox")]
+    if webhooks:
+        url = f"{variables['PUBLIC_URL']}/webhooks"
+        command += ["--webhook-url", f"{url}/sendgrid", "--whatsapp-webhook-url", f"{url}/whatsapp"]
+    sandbox = _program(folder, "sandbox", command, variables)
+    sandbox.ready_text = "sandbox: http"
+    return sandbox
+
+
+def _program(folder: Path, name: str, command: Sequence[str], variables: Variables) -> Program:
+    return Program(name=name, command=command, environment=variables, log=folder / f"{name}.log")
 
 
 def _is_healthy(url: str) -> bool:
@@ -345,12 +335,7 @@ def _migrate_and_create_key(folder: Path, variables: Variables) -> str:
         "migrate": ("migrate", "--no-input", "--verbosity", "0"),
         "client": ("create_api_client", "chaos", "--scopes", *SCOPES),
     }.items():
-        program = Program(
-            name=name,
-            command=[PYTHON, "manage.py", *arguments],
-            environment=variables,
-            log=folder / f"{name}.log",
-        )
+        program = _program(folder, name, [PYTHON, "manage.py", *arguments], variables)
         program.start()
         program.wait_ended(timeout=120)
         if program.process is None or program.process.returncode:

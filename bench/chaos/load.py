@@ -16,11 +16,9 @@ THREADS = 8
 TIMEOUT = urllib3.Timeout(connect=3, read=30)
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 2.0
 BULK_SIZE = 1_000
-"""Notifications in one bulk request."""
 RETRY_TIMEOUT = 120.0
 """Seconds for which a client retries."""
-CLIENT_ERRORS = range(400, 500)
-OK, TOO_MANY = 200, 429
+OK, RETRIED = 200, (None, 429, *range(500, 600))
 Body = Mapping[str, Any]
 NEWS = {"subject": "News", "body": "The same for everybody."}
 
@@ -43,10 +41,7 @@ class Client:
         deadline, pause = time.monotonic() + retry_timeout, FIRST_PAUSE
         while True:
             answer = self.send_once(body, key=key)
-            is_settled = answer.is_accepted or (
-                answer.status in CLIENT_ERRORS and answer.status != TOO_MANY
-            )
-            if is_settled or time.monotonic() + pause > deadline:
+            if answer.status not in RETRIED or time.monotonic() + pause > deadline:
                 return answer
             time.sleep(pause)
             pause = min(pause * 2, LONGEST_PAUSE)
@@ -57,16 +52,14 @@ class Client:
 
     def send_once(self, body: Body, *, key: str) -> Answer:
         """Send a notification once and record the answer."""
-        status, response = self.call("POST", "/notifications", body, {"Idempotency-Key": key})
-        accepted: Mapping[str, Any] = (
-            response if status == ACCEPTED else {"id": None, "delivery": ()}
-        )
+        status, response = self.call("POST", "/notifications", body, **{"Idempotency-Key": key})
+        accepted: Mapping[str, Any] = response if status == ACCEPTED else {}
         answer = Answer(
             key=key,
             at=datetime.now(UTC),
             status=status,
-            notification_id=accepted["id"],
-            channels=tuple(one["channel"] for one in accepted["delivery"]),
+            notification_id=accepted.get("id"),
+            channels=tuple(one["channel"] for one in accepted.get("delivery", ())),
         )
         with self._lock:
             self.answers.append(answer)
@@ -76,10 +69,8 @@ class Client:
 
     def send_many(self, bodies: Sequence[Body], *, key: str) -> list[Answer]:
         """Send notifications in one bulk request, once; record and return the answers."""
-        headers = {"Idempotency-Key": key}
-        status, response = self.call(
-            "POST", "/notifications/bulk", {"notifications": bodies}, headers
-        )
+        body, headers = {"notifications": bodies}, {"Idempotency-Key": key}
+        status, response = self.call("POST", "/notifications/bulk", body, **headers)
         results = response["results"] if status == OK else [{}] * len(bodies)
         answers = [
             Answer(
@@ -105,19 +96,11 @@ class Client:
             accepted += sum(one.is_accepted for one in answers)
         return accepted
 
-    def call(
-        self,
-        method: str,
-        path: str,
-        body: Body | None = None,
-        headers: Mapping[str, str] | None = None,
-    ) -> tuple[int | None, Any]:
+    def call(self, method: str, path: str, body: Body, **headers: str) -> tuple[int | None, Any]:
         """Call the API; return the status and the JSON, or two Nones without an answer."""
-        fields = {} if body is None else {"json": body}
+        merged = {**self._headers, **headers}
         try:
-            response = self._http.request(
-                method, f"{self._url}{path}", headers={**self._headers, **(headers or {})}, **fields
-            )
+            response = self._http.request(method, f"{self._url}{path}", headers=merged, json=body)
             return response.status, response.json() if response.data else None
         except (urllib3.exceptions.HTTPError, ValueError):
             return None, None
@@ -137,18 +120,14 @@ class Load:
     """The number of answered or abandoned notifications."""
 
     def __post_init__(self) -> None:
-        self._stopped = threading.Event()
+        self._stopped, self._lock = threading.Event(), threading.Lock()
         self._thread = threading.Thread(target=self._run, daemon=True)
-        self._lock = threading.Lock()
+        self._thread.start()
 
     @property
     def is_over(self) -> bool:
         """Whether all notifications were sent."""
         return not self._thread.is_alive()
-
-    def start(self) -> None:
-        """Start sending."""
-        self._thread.start()
 
     def finish(self) -> None:
         """Wait until all notifications are sent."""

@@ -33,29 +33,23 @@ def numbers(text: str) -> list[int]:
 
 def _row(number: int, result: Mapping[str, Any]) -> str:
     scenario = SCENARIOS[number]
+    given = result.get("sizes", {}).items()
+    sizes = [(name, size) for name, size in given if isinstance(size, int | float)]
     figures = result.get("figures", {})
     measured = [f"{name}: {_figure(value)}" for name, value in figures.items()]
     day = datetime.now(UTC).date().isoformat()
     machine = f"{day}, {os.cpu_count()} cores, Python {platform.python_version()}"
+    counted = ("acknowledged", "lost", "double", "double_unknown", "illegal")
     cells = [
         str(number),
         scenario.injects,
-        _sizes(result.get("sizes", {})),
+        ", ".join(f"{name.replace('_', ' ')} {_figure(size)}" for name, size in sizes),
         scenario.shows,
-        *(_figure(result.get(name)) for name in ("acknowledged", "lost", "double")),
-        *(_figure(result.get(name)) for name in ("double_unknown", "illegal")),
+        *(_figure(result.get(name)) for name in counted),
         "; ".join([*measured, machine]),
         "yes" if result["met"] else "**no**",
     ]
     return f"| {' | '.join(cells)} |"
-
-
-def _sizes(sizes: Mapping[str, Any]) -> str:
-    return ", ".join(
-        f"{name.replace('_', ' ')} {_figure(size)}"
-        for name, size in sizes.items()
-        if isinstance(size, int | float)
-    )
 
 
 def _figure(value: float | None) -> str:

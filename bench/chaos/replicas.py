@@ -21,13 +21,10 @@ class ReplicaSet:
     """Members that can be killed and restarted."""
 
     def __init__(self, *, folder: Path, members: int, parameters: tuple[str, ...] = ()) -> None:
+        folders = (folder / f"mongod-{number}" for number in range(members))
         self.members: Sequence[Server] = [
-            servers.mongod(
-                data_dir=folder / f"mongod-{number}",
-                port=servers.free_port(),
-                parameters=parameters,
-            )
-            for number in range(members)
+            servers.mongod(data_dir=one, port=servers.free_port(), parameters=parameters)
+            for one in folders
         ]
 
     def uri(self, database: str) -> str:
@@ -39,24 +36,18 @@ class ReplicaSet:
         """Start every member and wait for a primary."""
         for one in self.members:
             one.start()
-        members = [
-            {"_id": number, "host": f"{HOST}:{one.port}"} for number, one in enumerate(self.members)
-        ]
-        settings = {"electionTimeoutMillis": 1000}
+        hosts = enumerate(f"{HOST}:{one.port}" for one in self.members)
+        members = [{"_id": number, "host": host} for number, host in hosts]
+        configuration: dict[str, Any] = {"_id": REPLICA_SET, "members": members}
+        configuration["settings"] = {"electionTimeoutMillis": 1000}
         with _direct(self.members[0]) as client:
-            client.admin.command(
-                "replSetInitiate", {"_id": REPLICA_SET, "members": members, "settings": settings}
-            )
-        wait_until(
-            lambda: self.primary() is not None, timeout=ELECTION_SECONDS, what="there is no primary"
-        )
+            client.admin.command("replSetInitiate", configuration)
+        wait_until(self.primary, timeout=ELECTION_SECONDS, what="there is no primary")
 
     def primary(self) -> Server | None:
         """Return the current primary; None during an election."""
-        for one in self.members:
-            if one.process is not None and _is_primary(one):
-                return one
-        return None
+        running = (one for one in self.members if one.process is not None)
+        return next(filter(_is_primary, running), None)
 
     def kill_primary(self) -> Server:
         """Kill the primary and return it; restart it with ``start()``."""
@@ -82,10 +73,8 @@ class ReplicaSet:
             return False
         with _direct(primary) as client:
             members = client.admin.command("replSetGetStatus")["members"]
-        return sorted(one["stateStr"] for one in members) == [
-            "PRIMARY",
-            *("SECONDARY" for _ in self.members[1:]),
-        ]
+        states = sorted(one["stateStr"] for one in members)
+        return states == ["PRIMARY"] + ["SECONDARY"] * (len(self.members) - 1)
 
     def stop(self) -> None:
         """Kill every member."""

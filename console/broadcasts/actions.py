@@ -35,15 +35,13 @@ B = BroadcastStatus
 class BroadcastAction:
     """An action of staff on a broadcast."""
 
-    name: str
-    """Its segment in URLs, and the beginning of its permission."""
+    name: str  # Its segment in URLs, and the beginning of its permission
     button: str
     run: Callable[..., Document]
     statuses: frozenset[BroadcastStatus]
     success_message: str
     audit_message: str
-    consequence: str = ""
-    """Text of the confirmation; without it, the action runs without a confirmation."""
+    consequence: str = ""  # Text of the confirmation; without it, the action runs at once
 
     @property
     def permission(self) -> str:

@@ -15,9 +15,9 @@ from domain.states import BroadcastStatus
 from notifications.models import Broadcast
 
 from ..notifications.filters import ClientFilter, CreatedFilter
+from ..texts.labels import BROADCAST_LABELS, broadcast_state
 from ..widgets import columns, names
 from ..widgets.filters import choice_filter
-from ..widgets.labels import BROADCAST_LABELS, broadcast_state
 from ..widgets.lists import ReadOnlyAdmin
 from . import actions, page
 from .actions import BroadcastAction

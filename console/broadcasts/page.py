@@ -11,9 +11,9 @@ from notifications.broadcasts import repository
 from notifications.broadcasts.documents import Document, request_of
 from notifications.models import Broadcast
 
+from ..texts.labels import STATUS_LABELS, broadcast_state, code_label
 from ..widgets import columns, names, panels
 from ..widgets.actions import not_found, render_page
-from ..widgets.labels import STATUS_LABELS, broadcast_state, code_label
 from .actions import BROADCAST_ACTIONS, LIST, find_broadcast
 from .labels import audience_label, summarize
 
@@ -75,7 +75,6 @@ def _context(request: HttpRequest, document: Document) -> dict[str, Any]:
 
 
 def _progress(document: Document) -> dict[str, Any]:
-    """Return the processed part of the audience, and its percentage if the size is known."""
     count = document["accepted"] + sum(
         reason["count"] for name in ("skipped", "rejected") for reason in document[name].values()
     )
@@ -88,14 +87,9 @@ def _progress(document: Document) -> dict[str, Any]:
 
 
 def _skip_reasons(document: Document, kind: str) -> list[dict[str, Any]]:
-    """Return the reasons for recipients without a notification, the most frequent first."""
     reasons = sorted(document[kind].items(), key=lambda item: (-item[1]["count"], item[0]))
     return [
-        {
-            "label": code_label(code),
-            "count": f"{reason['count']:,}",
-            "examples": reason["examples"],
-        }
+        {"label": code_label(code), "count": f"{reason['count']:,}", "examples": reason["examples"]}
         for code, reason in reasons
     ]
 

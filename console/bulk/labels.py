@@ -14,8 +14,8 @@ from notifications.bulk.operation import Operation
 from notifications.bulk.runner import NO_DELIVERY, PREVIEW_CAP
 from notifications.resend.risk import RiskKind
 
+from ..texts.labels import code_label
 from ..widgets.formats import count_of, duration, timestamp
-from ..widgets.labels import code_label
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,8 +26,7 @@ class ActionLabels:
     done: str
     consequence: str
     permission: str
-    is_for_failures: bool = False
-    """Offered for the list of failures."""
+    is_for_failures: bool = False  # Offered for the list of failures
 
 
 ACTIONS: Mapping[BulkAction, ActionLabels] = {
@@ -102,7 +101,6 @@ def progress(operation: Operation, *, now: datetime) -> dict[str, Any]:
 
 
 def _preview_summary(operation: Operation) -> str:
-    """Return the counts of a preview, and which part of the selection it covers."""
     if operation.stage is BulkStage.PREVIEWING:
         return f"{count_of(operation.found_count, 'notification')} checked so far."
     if operation.is_capped:

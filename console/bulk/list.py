@@ -136,20 +136,13 @@ class BulkOperationAdmin(ReadOnlyAdmin):
         )
 
     def _find_operation(self, request: HttpRequest, object_id: str) -> Operation | None:
-        """Return an operation, or None for an unknown ID.
-
-        Raises PermissionDenied if the user can't view operations.
-        """
+        """Return an operation, None for an unknown ID; raises PermissionDenied."""
         if not self.has_view_permission(request):
             raise PermissionDenied
         operation_id = parse_id(object_id)
         return repository.get(operation_id) if operation_id else None
 
     def _find_for_change(self, request: HttpRequest, object_id: str) -> Operation | HttpResponse:
-        """Return the operation of a POST, or the response without it.
-
-        Raises PermissionDenied unless the user may run this action in bulk.
-        """
         if refused := require_post(request, allowed=request.user.has_perm(RUN_PERMISSION)):
             return refused
         operation = self._find_operation(request, object_id)

@@ -22,17 +22,16 @@ from notifications.bulk.operation import Operation, Selection
 from notifications.resend.actions import InvalidStateError
 from notifications.resend.risk import RiskKind
 
+from ..texts.labels import CHANNELS, RESEND_RISKS
 from ..widgets.actions import render_page, staff_of
 from ..widgets.columns import chip
-from ..widgets.labels import CHANNELS, RESEND_RISKS
 from ..widgets.links import HOME, NOTIFICATION
 from . import labels, selection
 from .labels import ACTIONS, STAGES
 from .selection import UnknownListError
 
 PAGE = "admin:notifications_bulkoperation_change"
-MAX_SAMPLES = 3
-"""Example deliveries of each resend risk."""
+MAX_SAMPLES = 3  # Example deliveries of each resend risk
 RISK_ACTIONS = frozenset({BulkAction.RETRY, BulkAction.RESEND})
 _INTEGER = re.compile(r"\d{1,6}", re.ASCII)
 _CANCEL = ("cancel", "Cancel", "button-danger")
@@ -150,8 +149,7 @@ def csv_lines(operation: Operation) -> Iterator[str]:
     for row in results.iter_rows(operation.id):
         is_resent = operation.action is BulkAction.RESEND and row["outcome"] == BulkOutcome.DONE
         new_id = bulk_operation.resend_id(operation, row["notification_id"]) if is_resent else ""
-        at = f"{row['at']:%Y-%m-%dT%H:%M:%SZ}"
-        values = {**row, "at": at, "new_notification_id": new_id}
+        values = {**row, "at": f"{row['at']:%Y-%m-%dT%H:%M:%SZ}", "new_notification_id": new_id}
         yield _csv_line(str(values.get(name, "")) for name in names)
 
 
@@ -218,7 +216,6 @@ def _progress(operation: Operation) -> dict[str, Any]:
 
 
 def _resend_risks(request: HttpRequest, operation: Operation) -> list[dict[str, Any]]:
-    """Return the resend risks of the preview, each with its count and example deliveries."""
     selected = (
         request.POST.getlist("include") if request.method == "POST" else [RiskKind.SAFE.value]
     )

@@ -20,7 +20,6 @@ from ..widgets.filters import TimeFilter
 from ..widgets.lists import filters_only_request
 
 PAGING_PARAMETERS = ("p", "all", "o", "e", "cursor", "list")
-"""Parameters of a list that don't narrow it."""
 
 
 class UnknownListError(Exception):
@@ -28,10 +27,7 @@ class UnknownListError(Exception):
 
 
 def selection_of_list(request: HttpRequest, *, name: str, query: str) -> tuple[Any, Selection]:
-    """Return a list's admin, and the selection of all its matches for a query.
-
-    ``name`` is the list's model. Raises UnknownListError.
-    """
+    """Return a list's admin, and the selection of a query's matches; raises UnknownListError."""
     list_admin = next(
         (
             model_admin
@@ -83,7 +79,6 @@ def _delivery_filters(params: Mapping[str, Any]) -> dict[str, str | None]:
 
 
 def _filter_descriptions(changelist: Any) -> list[str]:
-    """Return a list's filters as text, relative times as absolute ones."""
     lines = []
     for spec in changelist.filter_specs:
         if isinstance(spec, TimeFilter):

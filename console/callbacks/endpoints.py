@@ -49,10 +49,7 @@ class ClientOwnedAdmin(ReadOnlyAdmin):
 
 @admin.register(Callback)
 class CallbackAdmin(ClientOwnedAdmin, EnableDisableAdmin):
-    """The callback endpoints, one for each client that registered one.
-
-    Of the URL only the host is shown, because the path may contain a secret.
-    """
+    """The clients' callback endpoints: their hosts only, because a path may contain a secret."""
 
     list_display = ("client", "host", "status", "last_success", "failing_since_display", "error")
     fieldsets = (
@@ -70,11 +67,11 @@ class CallbackAdmin(ClientOwnedAdmin, EnableDisableAdmin):
     ordering = ("client_id",)
     object_label = "Callback endpoint"
     enable_consequence = (
-        "Resumes callback deliveries for new events. Missed ones can be redelivered individually."
+        "Resumes callbacks for new events. Missed ones can be replayed individually."
     )
     disable_consequence = (
-        "Stops callback deliveries until staff enable the endpoint. Pending ones fail; new ones "
-        "are kept for 30 days and can be redelivered."
+        "Stops callbacks until staff enable the endpoint. Pending ones fail; new ones "
+        "are kept for 30 days and can be replayed."
     )
     last_success = time_column("Last success", "last_success_at")
     last_failure = time_column("Last failure", "last_failure_at")
@@ -123,7 +120,7 @@ class CallbackAdmin(ClientOwnedAdmin, EnableDisableAdmin):
             meaning = MEANINGS[DisabledReason(row.disabled_reason)]
             return format_html("Disabled since {}. {}", timestamp(row.disabled_at), meaning)
         if row.failing_since:
-            return "Failed deliveries are retried for a day, and can then be redelivered."
+            return "Failed deliveries are retried for a day, and can then be replayed."
         return "Events are delivered immediately."
 
     @admin.display(description="Events")
@@ -131,7 +128,7 @@ class CallbackAdmin(ClientOwnedAdmin, EnableDisableAdmin):
         """Return the subscribed events."""
         return ", ".join(row.events)
 
-    @admin.display(description="Callback deliveries")
+    @admin.display(description="Callback messages")
     def messages_link(self, row: Any) -> SafeString:
         """Return a link to the endpoint's deliveries."""
         url = reverse("admin:callbacks_callbackmessage_changelist")

@@ -1,4 +1,4 @@
-"""Callback deliveries, and their redelivery."""
+"""Callback messages, and their replay."""
 
 import json
 from collections import Counter
@@ -56,7 +56,7 @@ ClientFilter = choice_filter(
 
 @admin.register(CallbackMessage)
 class CallbackMessageAdmin(ClientOwnedAdmin):
-    """The callback deliveries of the last 30 days, newest first. They contain no addresses."""
+    """The callback messages of the last 30 days, newest first. They contain no addresses."""
 
     list_display = ("created", "client", "event", "result", "attempts", "next_try", "notification")
     list_filter = (StatusFilter, ClientFilter)
@@ -76,10 +76,10 @@ class CallbackMessageAdmin(ClientOwnedAdmin):
     )
     changelist_class = KeysetChangeList
     search_fields = ("id",)
-    search_help_text = "Notification or callback delivery ID"
+    search_help_text = "Notification or callback message ID"
     ordering = ("-created_at", "-id")
     actions = ("replay_selected",)
-    change_form_outer_after_template = "console/callbacks/redeliver.html"
+    change_form_outer_after_template = "console/callbacks/replay.html"
     has_replay_permission = permission_check("callbacks.replay_callbackmessage")
     created = time_column("Created", "created_at")
     event = text_column("Event", "type")
@@ -87,37 +87,37 @@ class CallbackMessageAdmin(ClientOwnedAdmin):
     error_display = text_column("Last error", "error")
     notification = notification_column()
     key = id_column()
-    replayed = time_column("Last redelivered", "replayed_at")
+    replayed = time_column("Last replayed", "replayed_at")
 
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet, search_term: str
     ) -> tuple[QuerySet, bool]:
-        """Return the deliveries on one notification, or one delivery."""
+        """Return the messages about one notification, or one message."""
         return find_by_notification(queryset, search_term.strip(), cap=SEARCH_CAP), False
 
     def own_urls(self) -> list[URLPattern]:
-        """Return the URL of the redelivery."""
+        """Return the URL of the replay."""
         return [self.url("<path:object_id>/replay/", self.replay_view, "replay")]
 
-    @admin.action(description="Redeliver", permissions=["replay"])
+    @admin.action(description="Replay", permissions=["replay"])
     def replay_selected(self, request: HttpRequest, queryset: QuerySet) -> None:
-        """Redeliver the selected messages, each with its own ID."""
-        _redeliver(request, list(queryset))
+        """Replay the selected messages, each with its own ID."""
+        _replay(request, list(queryset))
 
     def replay_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
-        """Redeliver one message; POST only."""
+        """Replay one message; POST only."""
         if refused := require_post(request, allowed=self.has_replay_permission(request)):
             return refused
         message = self.get_object(request, object_id)
         if message is None:
-            return not_found(request, "Callback delivery", LIST)
-        _redeliver(request, [message])
+            return not_found(request, "Callback message", LIST)
+        _replay(request, [message])
         return HttpResponseRedirect(
             reverse("admin:callbacks_callbackmessage_change", args=[message.pk])
         )
 
     def page_context(self, request: HttpRequest, object_id: str) -> dict[str, Any]:
-        """Return the button that redelivers."""
+        """Return the button that replays."""
         message = self.get_object(request, object_id)
         if message is None:
             return {}
@@ -163,7 +163,7 @@ class CallbackMessageAdmin(ClientOwnedAdmin):
         return format_html('<pre class="json">{}</pre>', text)
 
 
-def _redeliver(request: HttpRequest, selected: Sequence[CallbackMessage]) -> None:
+def _replay(request: HttpRequest, selected: Sequence[CallbackMessage]) -> None:
     done, refused = 0, Counter[str]()
     for message in selected:
         try:
@@ -180,6 +180,6 @@ def _redeliver(request: HttpRequest, selected: Sequence[CallbackMessage]) -> Non
             continue
         refused[reason] += 1
     if done:
-        messages.success(request, f"{count_of(done, 'delivery')} queued again.")
+        messages.success(request, f"{count_of(done, 'message')} queued again.")
     for reason, count in refused.items():
         messages.warning(request, f"{count} skipped: {reason}.")

@@ -26,6 +26,7 @@ from recipients import suppressions
 from recipients.masking import mask_address
 from recipients.models import Suppression, SuppressionReason
 
+from ..texts.labels import CHANNELS, RESEND_RISKS, delivery_state
 from ..widgets import names
 from ..widgets.actions import (
     is_confirmed,
@@ -38,7 +39,6 @@ from ..widgets.actions import (
 )
 from ..widgets.columns import chip
 from ..widgets.formats import count_of
-from ..widgets.labels import CHANNELS, RESEND_RISKS, delivery_state
 from ..widgets.links import NOTIFICATION, NOTIFICATIONS
 from .summary import summarize
 
@@ -49,26 +49,20 @@ S = DeliveryStatus
 class StaffAction:
     """An action of staff on notifications."""
 
-    name: str
-    """Its segment in URLs; the admin's action is ``{name}_selected``."""
+    name: str  # Its segment in URLs; the admin's action is ``{name}_selected``
     button: str
-    question: str
-    """Heading of the confirmation, with a placeholder for the notifications."""
+    question: str  # Heading of the confirmation, with a placeholder for the notifications
     action: BulkAction
     statuses: frozenset[DeliveryStatus]
-    """Statuses of the deliveries that it applies to."""
     consequence: str
     done_phrase: str
     permission: str
     has_channel_choice: bool = False
     has_time_input: bool = False
     shows_resend_risk: bool = False
-    is_for_scheduled: bool = False
-    """It applies only to deliveries with a due time in the future."""
+    is_for_scheduled: bool = False  # It applies only to deliveries with a due time in the future
     is_for_unattempted: bool = False
-    """It applies only to deliveries without attempts."""
-    lifts_suppressions: bool = False
-    """It lifts the suppressions of the addresses that it sends to."""
+    lifts_suppressions: bool = False  # It lifts those of the addresses that it sends to
 
     def is_permitted(self, user: Any) -> bool:
         """Return whether the user may run the action."""
@@ -157,13 +151,12 @@ RESCHEDULE = StaffAction(
     is_for_unattempted=True,
 )
 STAFF_ACTIONS = (RETRY, RESEND, LIFT_AND_RESEND, SEND_NOW, RESCHEDULE, CANCEL)
+RESTORE = "notifications.restore_notification"
+"""The permission to undo a client's deletion."""
 
 
 def selected_action(action: StaffAction, permission: str) -> Callable[..., Any]:
-    """Return the admin action on the selected rows, guarded by ``has_{permission}_permission``.
-
-    It shows the confirmation. Once confirmed it runs, and the admin redirects to the list.
-    """
+    """Return the admin action that runs on the selected rows, after a confirmation."""
 
     @admin.action(description=action.button, permissions=[permission])
     def run(model_admin: Any, request: HttpRequest, queryset: QuerySet) -> HttpResponse | None:
@@ -195,7 +188,6 @@ def run_on_one(
 
 
 def _confirmation_items(documents: Sequence[Document], action: StaffAction) -> list[dict[str, Any]]:
-    """Return the notifications, each with the deliveries that change."""
     types = names.type_names({document["type"] for document in documents})
     now = utc_now()
     risks = assess_risks(documents, now=now)
@@ -258,7 +250,6 @@ def _confirmation_page(
 
 
 def _choices(documents: Sequence[Document]) -> list[dict[str, Any]]:
-    """Return the channels to choose from; those without success are chosen by default."""
     deliveries = [d for document in documents for d in document["delivery"]]
     missing = {d["channel"] for d in deliveries if d["status"] not in SUCCEEDED}
     had = {d["channel"] for d in deliveries}
@@ -298,8 +289,11 @@ def _run(action: StaffAction, request: HttpRequest, ids: Sequence[ObjectId]) -> 
 def liftable_channels(document: Document, *, now: datetime) -> list[Channel]:
     """Return the failed or suppressed channels whose suppression staff can lift with a resend.
 
-    Not those whose recipient opted out. One read for each address. Raises PyMongoError.
+    Not those whose recipient opted out; none of a deleted notification. One read for each address.
+    Raises PyMongoError.
     """
+    if not document["is_active"]:
+        return []
     recipient = store.recipient_of(document)
     found = []
     for delivery in document["delivery"]:
@@ -341,7 +335,6 @@ def _lift(request: HttpRequest, document: Document) -> list[Channel]:
 def _resend_selection(
     ids: Sequence[ObjectId], chosen: Sequence[Channel], *, include_succeeded: bool
 ) -> ChannelSelection:
-    """Return each notification with those of the chosen channels that it has."""
     done = (
         frozenset[str]() if include_succeeded else frozenset(status.value for status in SUCCEEDED)
     )

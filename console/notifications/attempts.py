@@ -12,16 +12,15 @@ from domain.states import AttemptStatus
 from notifications.models import DeliveryAttempt
 from recipients.masking import can_see_addresses, mask_text
 
+from ..texts.labels import ATTEMPT_LABELS, CHANNELS, PROVIDERS, code_label
 from ..widgets.columns import chip, label_column, notification_column, time_column, two_lines
 from ..widgets.filters import choice_filter, time_filter
 from ..widgets.formats import EMPTY, latency
 from ..widgets.keyset_list import KeysetChangeList
-from ..widgets.labels import ATTEMPT_LABELS, CHANNELS, PROVIDERS, code_label
 from ..widgets.lists import ListOnlyAdmin, find_by_notification, search_text
 from .filters import CAUSE_OPTIONS, CHANNEL_OPTIONS
 
-ATTEMPTS_CAP = 500
-"""Maximum attempts of one notification in a search."""
+ATTEMPTS_CAP = 500  # Maximum attempts of one notification in a search
 
 
 AttemptStatusFilter = choice_filter(

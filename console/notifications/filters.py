@@ -12,12 +12,11 @@ from domain.states import Category, DeliveryStatus, NotificationStatus, Priority
 from notifications.models import NotificationType
 from notifyproject.db.fields import choices
 
+from ..texts.labels import CHANNELS, DELIVERY_LABELS, PROVIDERS, STATUS_LABELS, code_label
 from ..widgets.filters import ChoiceFilter, choice_filter, time_filter
-from ..widgets.labels import CHANNELS, DELIVERY_LABELS, PROVIDERS, STATUS_LABELS, code_label
 
 N, S = NotificationStatus, DeliveryStatus
-NO_PROVIDER = "none"
-"""Choice for deliveries without a provider."""
+NO_PROVIDER = "none"  # Choice for deliveries without a provider
 _UNFINISHED = frozenset({N.CREATED, N.QUEUED, N.PROCESSING, N.RETRYING})
 OVERALL_STATUSES: Mapping[DeliveryStatus, frozenset[NotificationStatus]] = {
     S.PENDING: _UNFINISHED,
@@ -77,6 +76,11 @@ AttemptsFilter = choice_filter(
     condition=lambda value: any_delivery(
         status=S.FAILED.value, attempt_count={"$gt": 3} if value == "more" else int(value)
     ),
+)
+DeletedFilter = choice_filter(
+    "deleted",
+    (("no", "Not deleted"), ("yes", "Deleted or erased")),
+    condition=lambda value: {"is_active": value == "no"},
 )
 CreatedFilter = time_filter("created", "created_at")
 FailedFilter = time_filter("failed", "failed_at")
@@ -140,7 +144,6 @@ class ProviderFilter(ChoiceFilter):
 
 
 def _failed_delivery(request: HttpRequest, *parameters: str) -> dict[str, Any]:
-    """Return the condition on a failed delivery, narrowed by these parameters."""
     paths = {"channel": "channel", "code": "failure_code"}
     chosen = {paths[name]: value for name in parameters if (value := request.GET.get(name))}
     return {"status": S.FAILED.value, **chosen}

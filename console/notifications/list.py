@@ -12,26 +12,36 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from domain.time import utc_now
+from notifications import queries
 from notifications.models import Notification
+from notifications.resend.actions import InvalidStateError, restore
 from recipients.masking import can_reveal_addresses, can_see_addresses
 
+from ..texts.failure_codes import explain
+from ..texts.labels import code_label, notification_state
 from ..widgets import columns, names
-from ..widgets.actions import permission_check, require_post
-from ..widgets.failure_codes import explain
+from ..widgets.actions import not_found, parse_id, permission_check, require_post, staff_of
 from ..widgets.formats import EMPTY
 from ..widgets.keyset_list import KeysetChangeList
-from ..widgets.labels import code_label, notification_state
-from ..widgets.links import NOTIFICATION
+from ..widgets.links import NOTIFICATION, NOTIFICATIONS
 from ..widgets.lists import ReadOnlyAdmin, search_text
 from . import filters, page, search
-from .actions import CANCEL, RESEND, RETRY, STAFF_ACTIONS, StaffAction, run_on_one, selected_action
+from .actions import (
+    CANCEL,
+    RESEND,
+    RESTORE,
+    RETRY,
+    STAFF_ACTIONS,
+    StaffAction,
+    run_on_one,
+    selected_action,
+)
 
 
 class NotificationListAdmin(ReadOnlyAdmin):
     """A list of notifications, which actions change, never a form."""
 
     has_bulk_operations = True
-    """The list offers bulk operations on all matches."""
     search_fields = ("id",)
     search_help_text = "ID, recipient, email, phone, entity, or key"
     actions = ("retry_selected", "resend_selected", "cancel_selected")
@@ -82,6 +92,8 @@ class NotificationListAdmin(ReadOnlyAdmin):
         name = row.type_name
         if row.is_test:
             name = format_html("{} {}", name, columns.test_chip())
+        if row.deleted_at is not None:
+            name = format_html("{} {}", name, columns.deleted_chip())
         return columns.two_lines(name, row.entity_id or row.external_id)
 
     @admin.display(description="Recipient")
@@ -145,6 +157,7 @@ class NotificationAdmin(NotificationListAdmin):
         filters.PriorityFilter,
         filters.ClientFilter,
         filters.AttemptsFilter,
+        filters.DeletedFilter,
         filters.CreatedFilter,
     )
     ordering = ("-created_at", "-id")
@@ -158,6 +171,7 @@ class NotificationAdmin(NotificationListAdmin):
                 for a in STAFF_ACTIONS
             ),
             self.url("<path:object_id>/reveal/", self.reveal_view, "reveal"),
+            self.url("<path:object_id>/restore/", self.restore_view, "restore"),
         ]
 
     def change_view(
@@ -174,6 +188,22 @@ class NotificationAdmin(NotificationListAdmin):
         if refused := require_post(request, allowed=allowed):
             return refused
         return page.show(self, request, object_id, is_revealed=True)
+
+    def restore_view(self, request: HttpRequest, object_id: str) -> HttpResponseBase:
+        """Undo a client's deletion of one notification; POST only."""
+        allowed = self.has_view_permission(request) and request.user.has_perm(RESTORE)
+        if refused := require_post(request, allowed=allowed):
+            return refused
+        notification_id = parse_id(object_id)
+        if notification_id is None or queries.get(notification_id=notification_id) is None:
+            return not_found(request, "Notification", NOTIFICATIONS)
+        try:
+            restore(notification_id=notification_id, by=staff_of(request), now=utc_now())
+        except InvalidStateError as problem:
+            messages.error(request, f"No change: {problem}")
+        else:
+            messages.success(request, "Restored. Cancelled deliveries stay cancelled.")
+        return HttpResponseRedirect(reverse(NOTIFICATION, args=[notification_id]))
 
     def action_view(
         self, request: HttpRequest, object_id: str, action: StaffAction

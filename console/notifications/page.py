@@ -19,15 +19,16 @@ from notifications.store import Document, is_content_removed
 from notifyproject.platform import tracing
 from recipients.masking import can_reveal_addresses, can_see_addresses
 
+from ..texts.labels import CHANNELS, notification_state
 from ..widgets import columns, names, panels
 from ..widgets.actions import not_found, parse_id, record_change, render_page
-from ..widgets.labels import CHANNELS, notification_state
 from ..widgets.links import NOTIFICATION, NOTIFICATIONS, RECIPIENT
 from . import presentation
 from .actions import (
     LIFT_AND_RESEND,
     RESCHEDULE,
     RESEND,
+    RESTORE,
     RETRY,
     STAFF_ACTIONS,
     StaffAction,
@@ -42,18 +43,16 @@ TIMES = (
     ("Sent", "sent_at"),
     ("Read", "read_at"),
     ("Failed", "failed_at"),
+    ("Deleted by its client", "deleted_at"),
     ("Content removed", "content_removed_at"),
-    ("Deleted on", "purge_at"),
+    ("Purged on", "purge_at"),
 )
 
 
 def show(
     admin: Any, request: HttpRequest, object_id: str, *, is_revealed: bool = False
 ) -> HttpResponse:
-    """Show one notification; redirect to the list if it doesn't exist.
-
-    ``is_revealed``: show and record unmasked addresses.
-    """
+    """Show one notification, with recorded unmasked addresses if ``is_revealed``."""
     if not admin.has_view_permission(request):
         raise PermissionDenied
     notification_id = parse_id(object_id)
@@ -63,8 +62,7 @@ def show(
     if is_revealed:
         name = f"{document['type']} {document['_id']}"
         record_change(request, Notification, document["_id"], "Revealed addresses.", name=name)
-    unmasked = is_revealed or can_see_addresses(request.user)
-    context = _context(request, document, unmasked=unmasked)
+    context = _context(request, document, unmasked=is_revealed or can_see_addresses(request.user))
     return render_page(
         admin, request, "console/notifications/page.html", **context, is_revealed=is_revealed
     )
@@ -85,6 +83,8 @@ def _context(request: HttpRequest, document: Document, *, unmasked: bool) -> dic
         "type_name": type_name,
         "status": status,
         "color": color,
+        "deleted_chip": columns.deleted_chip() if document.get("deleted_at") else "",
+        "may_restore": _is_restorable(document) and request.user.has_perm(RESTORE),
         "test_chip": columns.test_chip() if document.get("is_test") else "",
         "headline": summarize(document, now=now),
         "actions": _available_actions(request, document, now, can_retry=retry_refusal is None),
@@ -117,6 +117,8 @@ def _available_actions(
     request: HttpRequest, document: Document, now: datetime, *, can_retry: bool
 ) -> list[StaffAction]:
     """Return the actions, the most useful first: what waits needs no resend."""
+    if not document["is_active"]:
+        return []
     is_removed = is_content_removed(document)
     is_waiting = any(d["status"] == DeliveryStatus.PENDING for d in document["delivery"])
     available = [
@@ -133,6 +135,10 @@ def _available_actions(
     return sorted(available, key=lambda one: later.index(one) + 1 if one in later else 0)
 
 
+def _is_restorable(document: Document) -> bool:
+    return document.get("deleted_at") is not None and document.get("erased_at") is None
+
+
 def _facts(document: Document) -> list[tuple[str, str]]:
     client_id, content = document["client_id"], document["content"]
     template, version = content.get("template_id"), content.get("template_version")
@@ -143,6 +149,7 @@ def _facts(document: Document) -> list[tuple[str, str]]:
         ("Priority", document["priority"]),
         ("Entity ID", document.get("entity_id")),
         ("External ID", document.get("external_id")),
+        ("Source", document.get("source")),
         ("Idempotency key", document.get("idempotency_key")),
         ("Request ID", document.get("request_id")),
         ("Trace ID", tracing.trace_id(document.get("traceparent"))),

@@ -19,10 +19,8 @@ from notifications.store import Document
 from providers.contract import Message
 from recipients.masking import mask_text
 
-from ..widgets import columns, panels
-from ..widgets.failure_codes import explain
-from ..widgets.formats import latency, timestamp
-from ..widgets.labels import (
+from ..texts.failure_codes import explain
+from ..texts.labels import (
     ATTEMPT_LABELS,
     CHANNEL_ICONS,
     CHANNELS,
@@ -31,7 +29,9 @@ from ..widgets.labels import (
     delivery_state,
     provider_label,
 )
-from ..widgets.wait_reasons import WaitReason, wait_reason
+from ..texts.wait_reasons import WaitReason, wait_reason
+from ..widgets import columns, panels
+from ..widgets.formats import latency, timestamp
 from .summary import summarize_delivery
 
 S = DeliveryStatus
@@ -54,6 +54,7 @@ _HEAD = "<head>"
 HELD_ADVICE = {
     WaitReason.PROVIDER_PAUSED: "Wait, or resume the provider in Providers. No attempt is used.",
     WaitReason.CIRCUIT_OPEN: "Wait, or see the circuit in Providers. No attempt is used.",
+    WaitReason.DECRYPTION_FAILED: "Restore the key in FIELD_ENCRYPTION_KEYS. No attempt is used.",
     WaitReason.PROVIDER_UNAVAILABLE: "Wait, or see the cause in Providers. No attempt is used.",
 }
 
@@ -75,9 +76,7 @@ class RenderedContent:
 
     messages: Sequence[RenderedMessage]
     problem: str | None = None
-    """The reason why the message can't be rendered."""
     removed: str | None = None
-    """The notice that the content was removed."""
 
 
 def cards(
@@ -216,10 +215,8 @@ def _card(
 
 
 def _advice(delivery: Mapping[str, Any], *, now: datetime) -> str | None:
-    """Return the next step for a failed delivery, or for one that is held for its provider.
-
-    Any other pending delivery needs none: the service sends it, and a resend would duplicate it.
-    """
+    """Return the next step for a failed delivery, or for one that is held for its provider."""
+    # Any other pending delivery needs none: the service sends it, and a resend would duplicate it.
     if delivery["status"] == S.PENDING:
         return HELD_ADVICE.get(wait_reason(delivery, now=now))
     return explain(delivery["failure_code"]).advice

@@ -1,7 +1,4 @@
-"""Search of notifications by any key: ID, recipient, address, entity, or provider's message ID.
-
-Each kind of key has its own index; one query for all of them would scan the collection.
-"""
+"""Search of notifications by any key: each kind has an index, one query for all would have none."""
 
 import re
 from collections.abc import Iterator
@@ -12,8 +9,7 @@ from bson import ObjectId
 from notifications.store import AttemptReference
 from notifyproject.db.collections import collection
 
-MAX_RESULTS = 1_000
-"""Maximum results for each kind of key, newest first."""
+MAX_RESULTS = 1_000  # Maximum results for each kind of key, newest first
 _PHONE = re.compile(r"\+\d{6,15}", re.ASCII)
 _SEPARATORS = re.compile(r"[\s().-]+")
 _NEWEST_FIRST = frozenset({"ntf_user_feed", "ntf_entity", "ntf_email", "ntf_phone"})
@@ -21,11 +17,7 @@ _NEWEST_FIRST = frozenset({"ntf_user_feed", "ntf_entity", "ntf_email", "ntf_phon
 
 
 def find_ids(text: str, *, cap: int = MAX_RESULTS) -> list[ObjectId]:
-    """Return the IDs of the notifications that ``text`` may mean, the newest ``cap`` of each kind.
-
-    The text is a complete key: the ID of a notification, a broadcast, or an attempt, a user ID, an
-    address, an entity, external, or idempotency key, or a provider's message ID.
-    """
+    """Return the IDs of the notifications that a key may mean, the newest ``cap`` of each kind."""
     found: dict[ObjectId, None] = {}
     reference = AttemptReference.parse(text)
     if reference is not None:
@@ -41,7 +33,6 @@ def find_ids(text: str, *, cap: int = MAX_RESULTS) -> list[ObjectId]:
 
 
 def _look_ups(text: str) -> Iterator[tuple[str, Any, str]]:
-    """Yield the path, the value and the index of each kind of key."""
     yield "user_id", text, "ntf_user_feed"
     yield "entity_id", text, "ntf_entity"
     yield "external_id", text, "ntf_external"

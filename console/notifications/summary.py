@@ -10,10 +10,10 @@ from django.utils.safestring import SafeString
 from domain.errors import RECEIPT_FAILURES, FailureCode
 from domain.states import Channel, DeliveryStatus
 
-from ..widgets.failure_codes import explain
+from ..texts.failure_codes import explain
+from ..texts.labels import CHANNELS, WAIT_LABELS, provider_label
+from ..texts.wait_reasons import HELD, WaitReason, wait_reason
 from ..widgets.formats import clock, duration
-from ..widgets.labels import CHANNELS, WAIT_LABELS, provider_label
-from ..widgets.wait_reasons import HELD, WaitReason, wait_reason
 
 S = DeliveryStatus
 Delivery = Mapping[str, Any]

@@ -1,7 +1,6 @@
 """Actions on a recipient: reveal addresses, revoke inbox tokens, export, erase.
 
-Each is a POST with its own permission and an audit entry. For export and erasure, the user must
-also enter the recipient's user ID.
+Each has its own permission and audit entry; export and erasure ask for the user ID.
 """
 
 import json
@@ -63,8 +62,7 @@ def revoke_inbox_tokens(admin: Any, request: HttpRequest, user_id: str) -> HttpR
     """Revoke a recipient's inbox tokens of all clients."""
     if refused := _require_permission(admin, request, "recipients.sign_out_recipient"):
         return refused
-    clients = list(APIClient.objects.only("pk"))
-    for client in clients:
+    for client in list(APIClient.objects.only("pk")):
         inbox_tokens.revoke_all(client_id=client.pk, user_id=user_id)
     record_change(request, Recipient, user_id, "Revoked inbox tokens.")
     messages.success(request, "Inbox tokens revoked")
@@ -97,8 +95,7 @@ def erase(admin: Any, request: HttpRequest, user_id: str) -> HttpResponseBase:
         record_change(request, Recipient, user_id, f"Erased, with {counts}.", flag=DELETION)
         messages.success(request, f"{user_id} erased, with {counts}.")
         return HttpResponseRedirect(reverse(RECIPIENTS))
-    message = f"Started erasing: {counts} so far."
-    record_change(request, Recipient, user_id, message, flag=DELETION)
+    record_change(request, Recipient, user_id, f"Started erasing: {counts} so far.", flag=DELETION)
     messages.warning(request, f"{counts} erased so far. Erase again to continue.")
     return HttpResponseRedirect(recipient_url(user_id))
 
@@ -109,11 +106,9 @@ VIEWS: Mapping[str, Action] = {
     "export": export,
     "erase": erase,
 }
-"""Actions by their segment in URLs."""
 
 
 def _is_confirmed(request: HttpRequest, user_id: str) -> bool:
-    """Return whether the user entered the user ID; show an error if not."""
     if request.POST.get("typed", "").strip() == user_id:
         return True
     messages.error(request, "No change: enter the user ID to confirm.")

@@ -24,10 +24,7 @@ SEARCH_CAP = 200
 
 @admin.register(Recipient)
 class RecipientAdmin(ReadOnlyAdmin):
-    """The registered recipients, which clients manage.
-
-    Unregistered recipients with notifications or devices have a page too.
-    """
+    """The recipients, which clients register; unregistered ones have a page too."""
 
     list_display = ("user_id", "name", "email_display", "phone_display", "locale", "is_active")
     search_fields = ("user_id",)

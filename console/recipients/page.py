@@ -26,13 +26,12 @@ from recipients.models import Recipient, SuppressionReason
 
 from ..devices import PLATFORM_LABELS, REASON_LABELS
 from ..suppressions import SOURCE_LABELS
+from ..texts.labels import CHANNELS, code_label, notification_state
 from ..widgets import columns, names
 from ..widgets.actions import not_found, render_page
-from ..widgets.labels import CHANNELS, code_label, notification_state
 from ..widgets.links import DEVICE, NOTIFICATION, NOTIFICATIONS, RECIPIENT, RECIPIENTS
 
-RECENT = 25
-"""Number of notifications on the page."""
+RECENT = 25  # Number of notifications on the page
 _FIELDS = {"type": 1, "status": 1, "created_at": 1, "delivery": 1, "entity_id": 1, "is_test": 1}
 
 
@@ -172,7 +171,6 @@ def _sent(user_id: str) -> list[dict[str, Any]]:
 
 
 def _issuers() -> Sequence[str]:
-    """Return the names of the clients that can issue inbox tokens."""
     scopes = [Scope.INBOX_ISSUE.value, Scope.ADMIN.value]
     clients = APIClient.objects.filter(is_active=True).only("name", "scopes").order_by("name")
     return [client.name for client in clients if not set(scopes).isdisjoint(client.scopes)]

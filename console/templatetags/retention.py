@@ -27,7 +27,7 @@ def retention_table() -> list[tuple[str, str]]:
         ("Notifications and attempts", _by_category(policies, "metadata")),
         ("Broadcasts, after their end", _days(BROADCAST_RETENTION)),
         ("Provider webhooks", _days(WEBHOOK_RETENTION)),
-        ("Callback deliveries", _days(CALLBACK_RETENTION)),
+        ("Callback messages", _days(CALLBACK_RETENTION)),
         ("Metrics per minute", _days(METRICS_RETENTION[Interval.MINUTE])),
         ("Metrics per hour", _days(METRICS_RETENTION[Interval.HOUR])),
         ("Metrics per day", "no expiry"),
@@ -39,7 +39,6 @@ def retention_table() -> list[tuple[str, str]]:
 
 
 def _by_category(policies: Sequence[Retention], name: str) -> str:
-    """Return the retention of each category, or the common one."""
     spans = {policy.category: _days(getattr(policy, name)) for policy in policies}
     if len(set(spans.values())) == 1:
         return next(iter(spans.values()))

@@ -10,8 +10,7 @@ from notifications.content.templates import Part, Parts
 from .preview import language_name
 from .version_form import LABELS
 
-CONTEXT = 2
-"""Unchanged lines shown around a change."""
+CONTEXT = 2  # Unchanged lines shown around a change
 
 
 class LineChange(StrEnum):
@@ -20,8 +19,7 @@ class LineChange(StrEnum):
     KEPT = "kept"
     ADDED = "added"
     REMOVED = "removed"
-    OMITTED = "omitted"
-    """A placeholder for unchanged lines."""
+    OMITTED = "omitted"  # A placeholder for unchanged lines
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

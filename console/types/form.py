@@ -22,7 +22,7 @@ from notifications.models import NotificationType
 from notifications.models.catalog import SLUG_LENGTH
 from notifications.validation import FieldProblem, InvalidRequestError
 
-from ..widgets.labels import CHANNELS
+from ..texts.labels import CHANNELS
 
 
 class NotificationTypeForm(forms.ModelForm):

@@ -12,8 +12,8 @@ from domain.states import Channel
 from notifications.catalog import types
 from notifications.models import NotificationType
 
+from ..texts.labels import CHANNELS
 from ..widgets.formats import EMPTY
-from ..widgets.labels import CHANNELS
 from ..widgets.lists import ConsoleAdmin, never, section
 from . import versions
 from .form import NotificationTypeForm
@@ -40,7 +40,9 @@ class NotificationTypeAdmin(ConsoleAdmin):
     search_help_text = "Beginning of the slug"
     fieldsets = (
         section(None, "slug", "name", "description", "is_active"),
-        section("Sending", "category", "priority", "channels", "notify_before_seconds"),
+        section(
+            "Sending", "category", "priority", "max_priority", "channels", "notify_before_seconds"
+        ),
         section("Retries", "max_retries", "ttl_seconds", "on_unknown"),
         section("Fallback", "fallback_channel", "fallback_after_seconds"),
         section("WhatsApp", "approved_templates"),
@@ -76,10 +78,8 @@ class NotificationTypeAdmin(ConsoleAdmin):
         return ("slug",) if obj else ()
 
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
-        """Store the type, and clear its caches.
-
-        Of an existing type only the changed fields, because a version can be published meanwhile.
-        """
+        """Store the type, and clear its caches."""
+        # Of an existing type only the changed fields, because a version can be published meanwhile.
         if change:
             obj.save(update_fields=[*form.changed_data, "updated_at"])
         else:

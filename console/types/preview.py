@@ -20,7 +20,7 @@ from notifications.store import Document
 from providers.contract import Message
 
 from ..notifications.presentation import sandboxed_html
-from ..widgets.labels import CHANNEL_ICONS, CHANNELS
+from ..texts.labels import CHANNEL_ICONS, CHANNELS
 
 EXAMPLE_NAME = "Ada Lovelace"
 UNSUBSCRIBE = "https://example.com/unsubscribe"
@@ -39,7 +39,6 @@ class ChannelPreview:
     name: str
     icon: str
     is_default: bool
-    """Whether it is a default channel of the type."""
     subject: str | None = None
     text: str | SafeString = ""
     html: str | None = None
@@ -52,7 +51,6 @@ class Preview:
     channels: Sequence[ChannelPreview]
     sender: str
     problem: str | None = None
-    """The reason why the version can't be rendered."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,10 +76,7 @@ def preview(document: Document, *, version: int, language: str) -> Preview:
 
 
 def languages(document: Document, version: Version | None, *, requested: str) -> list[Language]:
-    """Return the languages of a version and of the built-in template, the default first.
-
-    The requested language is chosen, or the default if the version lacks it.
-    """
+    """Return the languages of a version and the built-in template, the default first."""
     shipped = templates.get_version(type_slug=document["_id"], number=templates.SHIPPED_VERSION)
     found = [known.parts for known in (version, shipped) if known is not None]
     codes = dict.fromkeys([DEFAULT_LANGUAGE, *(code for parts in found for code in parts)])

@@ -13,7 +13,6 @@ from notifications.models.catalog import NOTE_LENGTH
 from .preview import language_name
 
 LANGUAGES = "language"
-"""Name of the form's field with the languages."""
 NEW_LANGUAGE = "new_language"
 LABELS: Mapping[Part, tuple[str, str]] = {
     Part.SUBJECT: ("Subject", "For email and in-app, and the default push title."),

@@ -26,8 +26,8 @@ from notifications.models import NotificationType
 from notifications.store import Document
 
 from ..providers import ADDRESS_LENGTH, MAY_TEST, TEST_ADDRESSES, show_not_sent, show_test_sent
+from ..texts.labels import CHANNELS
 from ..widgets.actions import not_found, record_change, render_page, require_post
-from ..widgets.labels import CHANNELS
 from . import diff, version_form
 from . import preview as template_preview
 
@@ -85,8 +85,7 @@ TYPE = "admin:notifications_notificationtype_change"
 NEW = "admin:notifications_notificationtype_new_version"
 PUBLISH = "admin:notifications_notificationtype_publish"
 TEST = "admin:notifications_notificationtype_try"
-MAX_VERSIONS = 50
-"""Maximum versions on the type's page."""
+MAX_VERSIONS = 50  # Maximum versions on the type's page
 
 
 def urls(admin: Any) -> list[URLPattern]:
@@ -210,7 +209,6 @@ def _store(
 
 
 def _initial_texts(document: Document) -> Mapping[str, Mapping[str, str]]:
-    """Return the current texts, which a new version starts from."""
     try:
         return templates.effective_texts(
             document["_id"], document.get("template_version") or SHIPPED_VERSION

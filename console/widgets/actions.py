@@ -19,10 +19,7 @@ from .lists import ReadOnlyAdmin
 
 
 def require_post(request: HttpRequest, *, allowed: bool) -> HttpResponse | None:
-    """Return 405 unless the request is a POST; None for a POST that may continue.
-
-    Raises PermissionDenied for a POST that isn't ``allowed``.
-    """
+    """Return 405 unless the request is a POST; raises PermissionDenied unless it's ``allowed``."""
     if request.method != "POST":
         return HttpResponseNotAllowed(["POST"])
     if not allowed:
@@ -48,7 +45,7 @@ def record_change(
     name: str = "",
     flag: int = CHANGE,
 ) -> None:
-    """Record the user's action on an object in the audit log; its ``name`` is the key if empty."""
+    """Record the user's action on an object in the audit log, under its key if it has no name."""
     audit.record(
         by=request.user.pk,
         model=model,
@@ -123,8 +120,7 @@ class EnableDisableAdmin(ReadOnlyAdmin):
         self, request: HttpRequest, object_id: str, *, enabled: bool
     ) -> HttpResponse:
         """Enable or disable one object; POST only."""
-        allowed = self.can_set_enabled(request, enabled=enabled)
-        if refused := require_post(request, allowed=allowed):
+        if refused := require_post(request, allowed=self.can_set_enabled(request, enabled=enabled)):
             return refused
         obj = self.get_object(request, object_id)
         if obj is None:

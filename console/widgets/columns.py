@@ -12,10 +12,10 @@ from django.utils.safestring import SafeString
 from domain.states import Channel
 from recipients.masking import mask_address
 
+from ..texts.labels import CHANNEL_ICONS, CHANNELS, delivery_state
+from ..texts.wait_reasons import field
 from .formats import EMPTY, timestamp
-from .labels import CHANNEL_ICONS, CHANNELS, delivery_state
 from .links import NOTIFICATION
-from .wait_reasons import field
 
 Column = Callable[[Any, Any], Any]
 
@@ -89,6 +89,11 @@ def chip(text: object, color: str, *, title: str = "") -> SafeString:
 def test_chip() -> SafeString:
     """Return the chip of what is sent in test mode."""
     return chip("Test", "warning", title="Test mode: sent to the sandbox only.")
+
+
+def deleted_chip() -> SafeString:
+    """Return the chip of what a client deleted."""
+    return chip("Deleted", "calm", title="Deleted by its client: in no list or inbox.")
 
 
 def channel_icons(deliveries: Iterable[Any], *, now: datetime) -> SafeString:

@@ -15,16 +15,14 @@ from unfold.widgets import INPUT_CLASSES, UnfoldAdminSelectWidget
 
 from notifyproject.db.match import Match
 
-RECENT = "7d"
-"""Time range of a list with an unindexed filter and no chosen time."""
+RECENT = "7d"  # Time range of a list with an unindexed filter and no chosen time
 SPANS = {
     "1h": ("Last hour", timedelta(hours=1)),
     "24h": ("Last 24 hours", timedelta(hours=24)),
     "7d": ("Last 7 days", timedelta(days=7)),
     "30d": ("Last 30 days", timedelta(days=30)),
 }
-Options = Iterable[tuple[str, str]]
-"""Values and labels."""
+Options = Iterable[tuple[str, str]]  # Values and labels
 _INPUT = "%Y-%m-%dT%H:%M"
 
 
@@ -50,10 +48,7 @@ class TimeForm(forms.Form):
 
 
 class TimeFilter(admin.SimpleListFilter):
-    """A time range over one ``path``: back from now, or explicit limits.
-
-    The parameters are ``<parameter_name>_within``, ``_from`` and ``_until``.
-    """
+    """A time range over one ``path``: back from now, or explicit limits."""
 
     path: str
     template = "unfold/filters/filters_field.html"
@@ -127,11 +122,7 @@ class TimeFilter(admin.SimpleListFilter):
 
 
 class ChoiceFilter(DropdownFilter):
-    """A choice of one value.
-
-    ``is_unindexed``: no index serves the filter together with the list's order, so that the list
-    needs a time range.
-    """
+    """A choice of one value; ``is_unindexed``: with the list's order, it needs a time range."""
 
     is_unindexed = False
     options: Sequence[tuple[str, str]] = ()
@@ -168,10 +159,7 @@ def choice_filter(
     is_unindexed: bool = False,
     condition: Callable[[str], dict[str, Any]] | None = None,
 ) -> type[ChoiceFilter]:
-    """Return a choice filter; options that can change are read by a function.
-
-    Without a ``condition``, a field of the parameter's name is equal to the choice.
-    """
+    """Return a choice filter; without a ``condition``, on the field of the parameter's name."""
     fields: dict[str, Any] = {
         "title": title,
         "parameter_name": parameter or title,

@@ -11,10 +11,7 @@ _UNITS = (("d", 86_400), ("h", 3_600), ("min", _MINUTE))
 
 
 def timestamp(at: datetime | None, *, empty: str = EMPTY) -> SafeString | str:
-    """Return an instant as a time element.
-
-    The text is UTC; ``times.js`` changes it to the browser's time zone. The title stays in UTC.
-    """
+    """Return an instant as a time element, in UTC: ``times.js`` shows the browser's time zone."""
     return empty if at is None else _time_element(at, f"{at:%Y-%m-%d %H:%M}", "")
 
 

@@ -1,7 +1,4 @@
-"""Keyset pagination for lists: no page is slower than the first.
-
-For collections that grow without limit. The rows aren't counted: a count reads all of them.
-"""
+"""Keyset pagination for lists: no page is slower than the first, and no rows are counted."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -15,8 +12,7 @@ from notifyproject.db.paging import Cursor, InvalidCursorError, cursor_of_row
 
 from .lists import BoundedChangeList, CappedPaginator
 
-CURSOR = "cursor"
-"""The query parameter; the cursor holds the direction."""
+CURSOR = "cursor"  # The query parameter; the cursor holds the direction
 
 
 class KeysetPage(CappedPaginator):
@@ -63,7 +59,6 @@ class KeysetChangeList(BoundedChangeList):
         self.paginator = KeysetPage(self.result_list, self.list_per_page)
 
     def _parse_cursor(self, request: HttpRequest) -> Cursor | None:
-        """Return the cursor of the request; None for the first page."""
         text = request.GET.get(CURSOR)
         if not text:
             return None
@@ -83,10 +78,7 @@ class KeysetChangeList(BoundedChangeList):
         return self.get_query_string({CURSOR: text})
 
     def read(self, cursor: Cursor | None, order: Sequence[str]) -> list[Any]:
-        """Return the rows after or before a cursor, nearest first, and one more than a page.
-
-        Raises InvalidCursorError for a cursor of another list.
-        """
+        """Rows beyond a cursor and one more, nearest first; raises InvalidCursorError."""
         rows = self.queryset
         if self.model_admin.list_index and not self.query:
             rows = rows.filter(Match({}, index=self.model_admin.list_index))

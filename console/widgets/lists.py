@@ -1,7 +1,4 @@
-"""Base classes of the lists: bounded counts, reads within a time limit, declared filters only.
-
-An index serves the order of every list, so that lists stay fast over large collections.
-"""
+"""Base classes of the lists: bounded counts, reads within a time limit, declared filters only."""
 
 import copy
 from collections.abc import Sequence
@@ -31,21 +28,17 @@ from notifyproject.db.collections import collection
 from .filters import RECENT, TimeFilter
 
 COUNT_CAP = 10_000
-"""Limit of rows that a list counts and pages through."""
-COUNT_SECONDS = 0.5
-"""Time limit of a count; without a count, the page is shown all the same."""
+COUNT_SECONDS = 0.5  # Time limit of a count; without a count, the page is shown all the same
 PAGE_SECONDS = 5.0
-"""Time limit of the read of a page."""
 _KEY_PLACEHOLDER = "place-of-the-key"
 _FILTERS_ONLY = "is_for_filters_only"
 TOO_SLOW = "Query too large. Select a shorter time range or search for one notification."
 
 
 class CappedPaginator(Paginator):
-    """A paginator that counts at most COUNT_CAP rows and estimates the size of whole collections.
+    """A paginator that counts at most COUNT_CAP rows and estimates the size of collections."""
 
-    Pages end where the count ends: a skip beyond it reads all the rows before.
-    """
+    # Pages end where the count ends: a skip beyond it reads all the rows before.
 
     template_name = "console/widgets/pagination.html"
 
@@ -92,10 +85,8 @@ class BoundedChangeList(ChangeList):
     """A list that rejects undeclared lookups and reads within a time window and a time limit."""
 
     result_list: Sequence[Any]
-    is_limited_to_recent = False
-    """An unindexed filter is set without a time range: older rows are omitted."""
-    skips_rows = False
-    """No row is shown: see :func:`filters_only_request` and :meth:`_runs_action`."""
+    is_limited_to_recent = False  # An unindexed filter without a time range: older rows are omitted
+    skips_rows = False  # No row is shown: see :func:`filters_only_request` and :meth:`_runs_action`
 
     def get_filters(self, request: HttpRequest) -> tuple[Any, ...]:
         """Return the filters. Raises IncorrectLookupParameters for any other condition."""
@@ -140,10 +131,8 @@ class BoundedChangeList(ChangeList):
         self.model_admin.prepare_rows(request, self.result_list)
 
     def _runs_action(self, request: HttpRequest) -> bool:
-        """Return whether the admin answers with the action's own page or a redirect.
-
-        A user without any action gets the list, also in answer to a POST.
-        """
+        """Return whether the admin answers with the action's own page or a redirect."""
+        # A user without any action gets the list, also in answer to a POST.
         has_selection = ACTION_CHECKBOX_NAME in request.POST or "index" in request.POST
         is_action = request.method == "POST" and has_selection and "_save" not in request.POST
         return is_action and bool(self.model_admin.get_actions(request))
@@ -179,12 +168,10 @@ class ConsoleAdmin(ModelAdmin):
     sortable_by = ()
     list_before_template = "console/widgets/list_notices.html"
     changelist_class: type[BoundedChangeList] = BoundedChangeList
-    list_index: str | None = None
-    """The index hint for pages of the list without a search; None: MongoDB chooses."""
+    list_index: str | None = None  # Hint for pages without a search; None: MongoDB chooses
     empty_title = "No items"
     empty_text = ""
-    empty_link: tuple[str, str] | None = None
-    """URL name and text of a link on the empty list."""
+    empty_link: tuple[str, str] | None = None  # URL name and text of a link on the empty list
 
     @property
     def url_name(self) -> str:

@@ -6,7 +6,7 @@ from typing import Any
 from access.models import APIClient, StaffUser
 from notifications.models import NotificationType
 
-from .labels import code_label
+from ..texts.labels import code_label
 
 
 def type_names(slugs: Collection[str]) -> Mapping[str, str]:

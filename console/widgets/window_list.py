@@ -1,7 +1,6 @@
-"""Lists that scan a bounded window of rows for filters that no index serves.
+"""Lists that scan one window of rows per page, for filters that no index serves.
 
-Such a filter may match nothing, and only a scan of all rows can prove it. A page scans one window
-in the order of the list, shows how far it got, and links to the next window.
+Such a filter may match nothing, and only a scan of all rows can prove it.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,27 +15,21 @@ from notifyproject.db.paging import Cursor, InvalidCursorError, Order
 from .filters import TimeFilter
 from .keyset_list import KeysetChangeList, reversed_field
 
-WINDOW = 10_000
-"""Rows that a page scans. To read and reject all of them takes about 150 ms."""
+WINDOW = 10_000  # Rows that a page scans. To read and reject all of them takes about 150 ms.
 _LAST_AND_NEXT = 2
 
 
 class WindowChangeList(KeysetChangeList):
-    """A list whose admin names its unindexed ``scanned_filters`` and its ``list_index``.
+    """A list whose admin names its unindexed ``scanned_filters`` and its ``list_index``."""
 
-    That index must serve the other filters, because it alone finds the end of a window. The order
-    is a field and the key, both in one direction.
-    """
+    # That index must serve the other filters, because it alone finds the end of a window. The order
+    # is a field and the key, both in one direction.
 
-    next_window_url = ""
-    """URL of the next window; empty if the page is full or the list ends."""
+    next_window_url = ""  # URL of the next window; empty if the page is full or the list ends
     window_label = f"{WINDOW:,}"
 
     def read(self, cursor: Cursor | None, order: Sequence[str]) -> list[Any]:
-        """Return the matching rows, within a window for scanned filters, and one more than a page.
-
-        Raises InvalidCursorError for a cursor of another list.
-        """
+        """Return a page's rows and one more, from a window if scanned; InvalidCursorError."""
         if self.query:
             return super().read(cursor, order)
         backwards = cursor is not None and cursor.backwards
@@ -49,8 +42,7 @@ class WindowChangeList(KeysetChangeList):
         found: list[Any] = []
         for part in _parts(cursor, end, sort_order):
             rows = self.queryset.filter(Match(part.match, index=self.model_admin.list_index))
-            ordered = rows.order_by(*names[part.fixed :])
-            found += ordered[: self.list_per_page + 1 - len(found)]
+            found += rows.order_by(*names[part.fixed :])[: self.list_per_page + 1 - len(found)]
             if len(found) > self.list_per_page:
                 return found
         if end is not None:
@@ -68,7 +60,6 @@ class WindowChangeList(KeysetChangeList):
             self.next_url = self.next_window_url
 
     def _indexed_conditions(self) -> list[dict[str, Any]]:
-        """Return the conditions that the list's index serves."""
         served = [match_of(self.root_queryset)]
         for spec in self.filter_specs:
             if isinstance(spec, TimeFilter):
@@ -107,11 +98,9 @@ class _Part:
 
 
 def _parts(start: Cursor | None, end: Cursor | None, sort_order: Order) -> list[_Part]:
-    """Return the rows after ``start`` up to ``end`` as parts, each one range of the index.
-
-    The order is a field and the key. Given one condition with several ranges, MongoDB reads the
-    rows to compare them, or sorts them. Raises InvalidCursorError.
-    """
+    """Return the rows after ``start`` up to ``end`` as parts; raises InvalidCursorError."""
+    # Each part is one range of the index. Given one condition with several ranges, MongoDB reads
+    # the rows to compare them, or sorts them.
     if start is not None and len(start.values) != len(sort_order):
         raise InvalidCursorError("a cursor of another list")
     (field, direction), (key, _) = sort_order

@@ -20,20 +20,15 @@ MAX_DUE_BROADCASTS = 100
 
 
 def enqueue(broadcast_id: ObjectId, *, at: datetime, now: datetime) -> bool:
-    """Enqueue a run of a broadcast at an instant; return whether it was enqueued.
-
-    A run further ahead than the horizon is left to the sweep.
-    """
+    """Enqueue a run of a broadcast, unless the sweeper will; return whether it was enqueued."""
     if at - now > ENQUEUE_HORIZON:
         return False
     return wakeups.publish_broadcast(broadcast_id, at=at if at > now else None, now=now)
 
 
 def enqueue_due(*, now: datetime) -> int:
-    """Enqueue a run of each broadcast that is due, now or within the horizon.
-
-    Recovers lost messages and expired leases. Returns how many due runs couldn't be enqueued.
-    """
+    """Enqueue a run of each broadcast due within the horizon; return how many due ones failed."""
+    # This recovers lost messages and expired leases.
     due_broadcasts = find_due(until=now + ENQUEUE_HORIZON, now=now)
     queued = wakeups.depth(queues.BROADCASTS) if due_broadcasts else 0
     if queued is not None and queued >= MAX_DUE_BROADCASTS:
@@ -53,10 +48,7 @@ B = BroadcastStatus
 
 
 def pause(broadcast_id: ObjectId, *, now: datetime) -> Document:
-    """Pause a broadcast; a page in progress completes.
-
-    Idempotent. Raises LookupError if it doesn't exist, InvalidStateError once it has ended.
-    """
+    """Pause a broadcast after the page in progress; raises LookupError, InvalidStateError."""
     paused = repository.change_status(
         broadcast_id,
         from_statuses=(B.SCHEDULED, B.RUNNING),
@@ -67,10 +59,7 @@ def pause(broadcast_id: ObjectId, *, now: datetime) -> Document:
 
 
 def resume(broadcast_id: ObjectId, *, now: datetime) -> Document:
-    """Resume a broadcast; one whose send time is ahead is scheduled again.
-
-    Idempotent. Raises LookupError if it doesn't exist, InvalidStateError once it has ended.
-    """
+    """Resume a broadcast, or schedule it again; raises LookupError, InvalidStateError."""
     begins_at = {"$ifNull": ["$scheduled_at", now]}
     is_later = {"$gt": [begins_at, now]}
     resumed = repository.change_status(
@@ -90,11 +79,8 @@ def resume(broadcast_id: ObjectId, *, now: datetime) -> Document:
 
 
 def cancel(broadcast_id: ObjectId, *, now: datetime) -> Document:
-    """Cancel a broadcast and its pending notifications.
-
-    Also cancels the pending notifications of a broadcast that has ended. Idempotent. Raises
-    LookupError if it doesn't exist, InvalidStateError if nothing is pending.
-    """
+    """Cancel a broadcast and its pending notifications; raises LookupError, InvalidStateError."""
+    # Idempotent. An ended broadcast may still have pending notifications.
     ended = (B.COMPLETED, B.FAILED)
     document = repository.get(broadcast_id)
     if document is None:

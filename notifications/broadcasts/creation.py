@@ -1,6 +1,6 @@
 """Validates and stores a broadcast. An error that concerns every recipient is reported at once."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -27,25 +27,22 @@ class CreatedBroadcast:
     """A broadcast that is stored and will run."""
 
     document: Document
-    is_replayed: bool
-    """The idempotency key was already used for this broadcast."""
+    is_replayed: bool  # The idempotency key was already used for this broadcast
 
 
 def create(request: BroadcastRequest, *, caller: Caller, now: datetime) -> CreatedBroadcast:
-    """Validate, store, and enqueue a broadcast.
-
-    Two calls with one idempotency key, at once or after a lost response, create one broadcast.
+    """Validate, store, and enqueue a broadcast; once per idempotency key.
 
     Raises InvalidRequestError, KeyReusedError, and PyMongoError if nothing was accepted.
     """
     if caller.idempotency_key is None:
-        return _store(_validate(request, caller, now), now)
+        return _store(_validated_document(request, caller, now), now)
     fingerprint = idempotency.fingerprint_of(request, kind=b"broadcast")
     existing = idempotency.find(caller=caller, fingerprint=fingerprint)
     document = repository.get(existing["broadcast_id"]) if existing is not None else None
     if document is not None:
         return CreatedBroadcast(document=document, is_replayed=True)
-    new = _validate(request, caller, now)
+    new = _validated_document(request, caller, now)
     existing = idempotency.reserve(
         {"broadcast_id": new["_id"], "notification_ids": []},
         caller=caller,
@@ -68,7 +65,7 @@ def _store(document: dict[str, Any], now: datetime) -> CreatedBroadcast:
     return CreatedBroadcast(document=document, is_replayed=False)
 
 
-def _validate(request: BroadcastRequest, caller: Caller, now: datetime) -> dict[str, Any]:
+def _validated_document(request: BroadcastRequest, caller: Caller, now: datetime) -> dict[str, Any]:
     """Return the document to store; raises InvalidRequestError with every problem."""
     problems = ProblemCollector()
     audience = _parse_audience(request.audience, problems)
@@ -78,6 +75,7 @@ def _validate(request: BroadcastRequest, caller: Caller, now: datetime) -> dict[
         type=request.type,
         channels=request.channels,
         priority=Priority.LOW.value if request.priority is None else request.priority,
+        source=request.source,
         content=request.content,
         data=request.data,
         ttl=request.ttl,
@@ -87,7 +85,8 @@ def _validate(request: BroadcastRequest, caller: Caller, now: datetime) -> dict[
     try:
         sample = fan_out.validate_for_everyone(
             msgspec.structs.replace(notification_request, scheduled_at=request.scheduled_at),
-            caller=caller,
+            # Refused below, whatever the client's scopes.
+            caller=replace(caller, may_send_critical=True),
             now=now,
         )
     except InvalidRequestError as wrong:
@@ -137,5 +136,7 @@ def _parse_audience(request: AudienceRequest, problems: ProblemCollector) -> Aud
             problems.add("/audience/topic", "invalid_topic", "Must be a-z, 0-9, _ and -.")
         return Audience(kind=AudienceKind.TOPIC, topic=request.topic)
     if request.user_ids is not None:
+        for index, user_id in enumerate(request.user_ids):
+            problems.check_one_line(user_id, f"/audience/user_ids/{index}")
         return Audience(kind=AudienceKind.USER_IDS, user_ids=sorted(set(request.user_ids)))
     return Audience(kind=AudienceKind.ALL)

@@ -23,8 +23,7 @@ class Audience:
 
     kind: AudienceKind
     topic: str | None = None
-    user_ids: Sequence[str] | None = None
-    """Sorted, without duplicates."""
+    user_ids: Sequence[str] | None = None  # Sorted, without duplicates
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,8 +1,4 @@
-"""Fan-out of one broadcast page: accepts a notification for each recipient, exactly once.
-
-A notification's id is derived from the broadcast's and the user's, so a page that is repeated,
-after a crash or by a concurrent worker, stores nothing twice.
-"""
+"""Fan-out of one broadcast page: accepts a notification for each recipient, exactly once."""
 
 import hashlib
 from collections.abc import Mapping, Sequence
@@ -32,12 +28,10 @@ _TIME_BYTES, _DIGEST_BYTES = 4, 8
 
 
 def notification_id(broadcast_id: ObjectId, user_id: str) -> ObjectId:
-    """Return the id of a recipient's notification of a broadcast.
-
-    It begins with the broadcast's time, so that a broadcast's ids are adjacent in their index. The
-    rest is 64 bits of a digest: with a million recipients, a collision occurs in one of 37 million
-    broadcasts.
-    """
+    """Return the id of a recipient's notification of a broadcast: always the same."""
+    # It begins with the broadcast's time, so that a broadcast's ids are adjacent in their index.
+    # The rest is 64 bits of a digest: with a million recipients, a collision occurs in one of 37
+    # million broadcasts.
     digest = hashlib.sha256(f"broadcast:{broadcast_id}:{user_id}".encode()).digest()
     return ObjectId(broadcast_id.binary[:_TIME_BYTES] + digest[:_DIGEST_BYTES])
 
@@ -50,11 +44,9 @@ def fan_out(
     caller: Caller,
     now: datetime,
 ) -> PageResult:
-    """Validate, store, and enqueue the notifications of these recipients; idempotent.
-
-    ``request`` sets neither a user nor an entity. Of the channels that it names, each recipient
-    gets those that reach them. Raises PyMongoError if the page must be repeated.
-    """
+    """Validate, store, and enqueue these recipients' notifications; idempotent."""
+    # ``request`` sets neither a user nor an entity. Of the channels that it names, each recipient
+    # gets those that reach them.
     ids = {user_id: notification_id(broadcast_id, user_id) for user_id in user_ids}
     stored = queries.existing_ids(list(ids.values()))
     missing = {user_id: one for user_id, one in ids.items() if one not in stored}
@@ -74,10 +66,7 @@ def fan_out(
 def validate_for_everyone(
     request: NotificationRequest, *, caller: Caller, now: datetime
 ) -> NewNotification:
-    """Return the notification of an example recipient who is reachable on every channel.
-
-    Raises InvalidRequestError with every problem that concerns all recipients.
-    """
+    """Return the notification of an example recipient; raises InvalidRequestError."""
     reachable = msgspec.structs.replace(
         request,
         user_id="example",
@@ -147,7 +136,6 @@ def _reachable_channels(
     *,
     has_device: bool,
 ) -> list[str]:
-    """Return the named channels that reach a recipient, by their addresses and devices."""
     missing = set()
     if registered is None or registered.email is None:
         missing.add(Channel.EMAIL)

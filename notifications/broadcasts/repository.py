@@ -20,15 +20,11 @@ from recipients import topics
 
 from .documents import Audience, BroadcastLease, Document, PageResult, lease_from
 
-COUNT_CAP = 100_000
-"""Larger topics aren't counted: it takes too long."""
+COUNT_CAP = 100_000  # Larger topics aren't counted: it takes too long
 
 
 def next_user_ids(audience: Audience, *, after: str | None, limit: int) -> list[str]:
-    """Return the next user ids after ``after``; fewer than ``limit`` are the last.
-
-    Raises PyMongoError.
-    """
+    """Return the next user ids after ``after``; fewer than ``limit`` are the last."""
     if audience.topic is not None:
         return topics.next_members(audience.topic, after=after, limit=limit)
     if audience.user_ids is None:
@@ -38,11 +34,8 @@ def next_user_ids(audience: Audience, *, after: str | None, limit: int) -> list[
 
 
 def count_audience(audience: Audience) -> int | None:
-    """Return the approximate audience size; None if it is too large to count.
-
-    For all recipients it is the collection's estimate, which includes those being erased. Raises
-    PyMongoError.
-    """
+    """Return the approximate audience size, None if too large to count; raises PyMongoError."""
+    # For all recipients it is the collection's estimate, which includes those being erased.
     if audience.user_ids is not None:
         return len(audience.user_ids)
     if audience.topic is None:
@@ -60,10 +53,8 @@ LEASE = timedelta(seconds=60)
 """A page takes about 1 s; a worker that needs a minute is lost, or loses the lease."""
 CLOCK_TOLERANCE = timedelta(seconds=1)
 """Clock skew between machines: a slightly early message isn't lost."""
-RETENTION = timedelta(days=90)
-"""A broadcast is deleted this long after it ended."""
-MAX_EXAMPLES = 20
-"""User ids stored as examples of each reason."""
+RETENTION = timedelta(days=90)  # A broadcast is deleted this long after it ended
+MAX_EXAMPLES = 20  # User ids stored as examples of each reason
 
 
 def acquire_lease(broadcast_id: ObjectId, *, worker: str, now: datetime) -> BroadcastLease | None:
@@ -96,11 +87,8 @@ def acquire_lease(broadcast_id: ObjectId, *, worker: str, now: datetime) -> Broa
 def advance(
     lease: BroadcastLease, page: PageResult, *, cursor: str | None, is_last: bool, now: datetime
 ) -> bool:
-    """Record a page and release the lease; return False, and record nothing, if the lease was lost.
-
-    The next page begins after ``cursor``. After the last the broadcast is completed, unless it was
-    paused or cancelled meanwhile.
-    """
+    """Record a page up to ``cursor`` and release the lease; return False if it was lost."""
+    # After the last the broadcast is completed, unless it was paused or cancelled meanwhile.
     change = _page_change(page, cursor, now)
     if is_last and _update_leased(
         lease, {"status": B.RUNNING.value}, _with_end(B.COMPLETED, change, now)
@@ -110,10 +98,7 @@ def advance(
 
 
 def defer(lease: BroadcastLease, *, until: datetime, now: datetime) -> bool:
-    """Release the lease without a page because of backpressure.
-
-    Returns False if the broadcast was paused or cancelled meanwhile, or the lease was lost.
-    """
+    """Release the lease because of backpressure; return False if it was lost, or not running."""
     change = {"$set": {"is_waiting": True, "updated_at": now}}
     return _update_leased(lease, {"status": B.RUNNING.value}, _with_release(change, at=until))
 
@@ -140,10 +125,8 @@ def record_cancelled(
 
 
 def restart_cancellation(broadcast_id: ObjectId, *, now: datetime) -> bool:
-    """Cancel the pending notifications of a cancelled broadcast once more.
-
-    For a worker that stored a page after its lease expired, when cancellation may have finished.
-    """
+    """Cancel the pending notifications of a cancelled broadcast once more."""
+    # For a worker that stored a page after its lease expired, when cancellation may have finished.
     change = {
         "$set": {"status": B.CANCELLING.value, "due_at": now, "updated_at": now},
         "$unset": {"finished_at": "", "purge_at": ""},
@@ -172,7 +155,6 @@ def change_status(
 
 
 def _page_change(page: PageResult, cursor: str | None, now: datetime) -> dict[str, Any]:
-    """Return the update that counts a page, with the first few user ids of each reason."""
     counts = {"accepted": page.accepted}
     examples: dict[str, Any] = {}
     for kind, reasons in (("skipped", page.skipped), ("rejected", page.rejected)):
@@ -204,17 +186,14 @@ def _update_leased(
 
 
 NEWEST_FIRST = (("created_at", -1), ("_id", -1))
-COUNT_SECONDS = 2.0
-"""Time limit for counting a broadcast's notifications: about a million of them."""
-WITHOUT_USER_IDS = {"user_ids": 0}
-"""Omits up to 10,000 user ids."""
+COUNT_SECONDS = 2.0  # Time limit for counting a broadcast's notifications: about a million of them
+WITHOUT_USER_IDS = {"user_ids": 0}  # Omits up to 10,000 user ids
 UNFINISHED = (
     NotificationStatus.CREATED,
     NotificationStatus.QUEUED,
     NotificationStatus.PROCESSING,
     NotificationStatus.RETRYING,
 )
-"""Statuses of a notification with an open delivery."""
 
 
 def get(broadcast_id: ObjectId, *, client_id: ObjectId | None = None) -> Document | None:
@@ -238,10 +217,7 @@ def page(*, client_id: ObjectId, limit: int, cursor: Cursor | None = None) -> Pa
 
 
 def count_by_status(broadcast_id: ObjectId) -> Mapping[NotificationStatus, int] | None:
-    """Count a broadcast's notifications by status; return None if it takes too long.
-
-    Reads an index alone. Raises PyMongoError for other failures.
-    """
+    """Count a broadcast's notifications by status, None if too slow; raises PyMongoError."""
     pipeline: list[Mapping[str, Any]] = [
         {"$match": {"broadcast_id": broadcast_id}},
         {"$group": {"_id": "$status", "count": {"$sum": 1}}},

@@ -7,11 +7,10 @@ from msgspec import Meta
 
 from domain.time import MAX_TTL
 
-from ..intake.requests import ContentRequest, Timestamp
+from ..intake.requests import ContentRequest, Source, Timestamp
 from ..models.notification import USER_ID_LENGTH
 
-MAX_USER_IDS = 10_000
-"""Larger audiences use a topic, or several broadcasts."""
+MAX_USER_IDS = 10_000  # Larger audiences use a topic, or several broadcasts
 
 
 class AudienceRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -19,10 +18,7 @@ class AudienceRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
 
     topic: Annotated[
         Annotated[str, Meta(min_length=1, max_length=64)] | None,
-        Meta(
-            description="The members of a topic when each page is read.",
-            examples=["news"],
-        ),
+        Meta(description="The members of a topic when each page is read.", examples=["news"]),
     ] = None
     user_ids: (
         Annotated[
@@ -67,6 +63,10 @@ class BroadcastRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     content: Annotated[
         ContentRequest, Meta(examples=[{"subject": "Spring", "body": "It is spring."}])
     ] = ContentRequest()
+    source: Annotated[
+        Source | None,
+        Meta(description="The part of your system that sends it.", examples=["newsletter"]),
+    ] = None
     priority: Annotated[str, Meta(description="high, normal, or low. Default: low.")] | None = None
     scheduled_at: Annotated[Timestamp, Meta(description="Start time. Default: now.")] | None = None
     ttl: (

@@ -20,10 +20,8 @@ from . import control, fan_out, repository
 from .documents import BroadcastLease
 
 log = structlog.get_logger(__name__)
-PAGE_SIZE = 1_000
-"""Recipients in a page: one insert."""
-MAX_CLAIMS = 5
-"""Consecutive runs without a completed page before the broadcast fails."""
+PAGE_SIZE = 1_000  # Recipients in a page: one insert
+MAX_CLAIMS = 5  # Consecutive runs without a completed page before the broadcast fails
 MAX_PAGE_SECONDS = 40.0
 """Database time limit of a page: well below the lease, so that a frozen worker stores nothing after
 its lease."""
@@ -35,11 +33,9 @@ CANCELLED_REASON = "The broadcast was cancelled."
 
 
 def run_page(broadcast_id: ObjectId, *, clock: Clock = utc_now) -> bool:
-    """Run the next page of a broadcast and enqueue the one after; safe to call concurrently.
-
-    Returns whether this worker had the lease. Raises PyMongoError: the page is repeated after the
-    lease expires, and stores nothing twice.
-    """
+    """Run the next page and enqueue the one after; return whether this worker had the lease."""
+    # Safe to call concurrently. After a PyMongoError, the page is repeated once the lease expires,
+    # and stores nothing twice.
     now = clock()
     if process.is_shutting_down():
         control.enqueue(broadcast_id, at=now + SHUTDOWN_DELAY, now=now)
@@ -100,7 +96,6 @@ def _send_page(lease: BroadcastLease, clock: Clock) -> datetime | None:
 
 
 def _end_reason(lease: BroadcastLease, now: datetime) -> tuple[str, str] | None:
-    """Return the code and the message if the broadcast must end early."""
     if lease.expires_at is not None and now >= lease.expires_at:
         return "expired", "Expired before all recipients were reached."
     if lease.claim_count > MAX_CLAIMS:

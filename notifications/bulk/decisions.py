@@ -18,20 +18,17 @@ from . import repository
 from .executor import ASSESSED_ACTIONS
 from .operation import Operation, Selection
 
-ALWAYS_SKIPPED = frozenset({RiskKind.SUPPRESSED})
-"""Suppressed deliveries are never sent."""
+ALWAYS_SKIPPED = frozenset({RiskKind.SUPPRESSED})  # Suppressed deliveries are never sent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StartOptions:
     """The decisions of staff when they start a previewed operation."""
 
-    included_risks: frozenset[RiskKind]
-    """The resend risks to act on; all others are skipped."""
+    included_risks: frozenset[RiskKind]  # The resend risks to act on; all others are skipped
     per_second: int
     reason: str
     duplicate_reason: str | None = None
-    """Why possible duplicates are acceptable, if they are included."""
 
 
 def preview(
@@ -42,10 +39,7 @@ def preview(
     by: Staff,
     now: datetime,
 ) -> Operation:
-    """Create an operation and enqueue its preview; nothing is changed.
-
-    Raises InvalidStateError if no channel is selected, or the send time is missing or past.
-    """
+    """Create an operation and enqueue its preview; raises InvalidStateError for invalid choices."""
     if not selection.channels:
         raise InvalidStateError("Select at least one channel.")
     if action is BulkAction.RESCHEDULE and (send_at is None or send_at <= now):
@@ -58,12 +52,8 @@ def preview(
 
 
 def start(operation_id: ObjectId, *, options: StartOptions, by: Staff, now: datetime) -> Operation:
-    """Start a previewed operation.
-
-    Raises InvalidStateError if a decision is missing or the preview isn't ready.
-    """
-    found = repository.get(operation_id)
-    _check_options(options, found)
+    """Start a previewed operation; raises InvalidStateError if it isn't ready or undecided."""
+    _check_options(options, repository.get(operation_id))
     fields = {
         "includes": sorted(kind.value for kind in options.included_risks),
         "per_second": options.per_second,

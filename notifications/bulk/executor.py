@@ -26,10 +26,7 @@ _OPEN_OR_SUCCEEDED = frozenset(status.value for status in OPEN | SUCCEEDED)
 
 
 def find_duplicates(operation: Operation, documents: Sequence[Document]) -> set[DeliveryKey]:
-    """Return the deliveries with a pending or successful resend by anything but this operation.
-
-    Reads all resends by id in one query.
-    """
+    """Return the deliveries with a pending or successful resend by anything but this operation."""
     originals = {
         resend: document["_id"]
         for document in documents
@@ -124,10 +121,8 @@ def execute(
 def skip_outcome(
     document: Document | None, key: DeliveryKey, row: DeliveryOutcome
 ) -> DeliveryOutcome:
-    """Return the outcome of a previewed delivery that can't be acted on any more.
-
-    If a lost worker had begun with it, its current state is that worker's doing.
-    """
+    """Return the outcome of a previewed delivery that can't be acted on any more."""
+    # If a lost worker had begun with it, its current state is that worker's doing.
     if row.outcome is BulkOutcome.BEGUN:
         return DeliveryOutcome(
             outcome=BulkOutcome.DONE,
@@ -149,10 +144,8 @@ def _execute_batch(
     clock: Clock,
     until: datetime,
 ) -> dict[DeliveryKey, DeliveryOutcome]:
-    """Act on each notification in turn; outcomes are stored even if one raises.
-
-    ``interrupted`` are deliveries that a lost worker may have acted on.
-    """
+    """Act on each notification in turn; outcomes are stored even if one raises."""
+    # ``interrupted`` are deliveries that a lost worker may have acted on.
     by_notification: dict[ObjectId, list[DeliveryKey]] = {}
     for key in to_do:
         by_notification.setdefault(key.notification_id, []).append(key)
@@ -181,7 +174,6 @@ def _execute_batch(
 def _execute_one(
     operation: Operation, notification_id: ObjectId, channels: Sequence[Channel], *, now: datetime
 ) -> tuple[str, str] | None:
-    """Act on one notification; return why that is impossible, as a code and a sentence."""
     try:
         actions.act_as_staff(
             operation.action,

@@ -28,11 +28,9 @@ class Selection:
     """A selection of notifications and of their deliveries."""
 
     match: Mapping[str, Any]
-    """The MongoDB query."""
     order: str
     """The time by which pages are ordered: FAILED_AT for failures, else CREATED_AT."""
     description: tuple[str, ...]
-    """The filter in words, one line each."""
     channels: tuple[Channel, ...] = tuple(Channel)
     delivery_filter: Mapping[str, str | None] = field(default_factory=dict)
     """Required values of ``failure_code``, ``provider``, and ``status``."""
@@ -131,9 +129,7 @@ def dump_filter(match: Mapping[str, Any]) -> str:
 
 MIN_PER_SECOND, MAX_PER_SECOND = 1, 500
 DEFAULT_PER_SECOND = 20
-"""Default throttle, in notifications per second."""
-MAX_BATCH = 200
-"""Most notifications before the next pause, at any throttle."""
+MAX_BATCH = 200  # Most notifications before the next pause, at any throttle
 
 
 def batch_limit(per_second: int) -> int:
@@ -142,18 +138,13 @@ def batch_limit(per_second: int) -> int:
 
 
 def next_run_at(*, started_at: datetime, acted_count: int, per_second: int) -> datetime:
-    """Return when to continue after ``acted_count`` notifications.
-
-    Without any, there is no need to wait.
-    """
+    """Return when to continue after ``acted_count`` notifications: without any, now."""
     return started_at + timedelta(seconds=acted_count / per_second)
 
 
 def resend_id(operation: Operation, notification_id: ObjectId) -> ObjectId:
-    """Return the id of an operation's resend of a notification: always the same.
-
-    It begins with a time, like any id: lists and searches are ordered by it.
-    """
+    """Return the id of an operation's resend of a notification: always the same."""
+    # It begins with a time, like any id: lists and searches are ordered by it.
     digest = hashlib.sha256(f"{operation.id}:{notification_id}".encode()).digest()
     seconds = ObjectId.from_datetime(operation.frozen_at).binary[:4]
     return ObjectId(seconds + digest[:8])

@@ -1,8 +1,4 @@
-"""Stores bulk operations and their leases.
-
-Every change is compare-and-set on the stage and, for a worker, on the lease token: any number of
-workers may try, and a worker that lost its lease writes nothing.
-"""
+"""Stores bulk operations by compare-and-set on the stage and, for a worker, on its lease token."""
 
 import secrets
 from collections import Counter
@@ -26,14 +22,12 @@ from .operation import Operation, Position, Selection, dump_filter, operation_of
 from .results import DeliveryOutcome
 
 LEASE = timedelta(seconds=60)
-MAX_CLAIMS = 3
-"""Consecutive workers without progress before an operation is stopped."""
+MAX_CLAIMS = 3  # Consecutive workers without progress before an operation is stopped
 PREVIEW_LIFETIME = timedelta(days=1)
 """An older preview must be created again: too much may have changed."""
 PREVIEW_RETENTION = timedelta(days=30)
 RETENTION = timedelta(days=400)
 MAX_DUE_OPERATIONS = 100
-"""Due operations that one sweep enqueues."""
 STUCK_MESSAGE = f"{MAX_CLAIMS} consecutive workers made no progress. See their logs."
 
 
@@ -44,8 +38,7 @@ class OperationLease:
     operation: Operation
     token: str
     lease_until: datetime
-    is_recovered: bool
-    """The previous worker didn't release it: its last actions may not be counted."""
+    is_recovered: bool  # The previous worker didn't release it: its last actions may not be counted
 
 
 def create(
@@ -100,10 +93,7 @@ def get(operation_id: ObjectId) -> Operation | None:
 def start(
     operation_id: ObjectId, *, fields: Mapping[str, Any], by: Staff, now: datetime
 ) -> Operation:
-    """Start a previewed operation with the options in ``fields``.
-
-    Raises InvalidStateError if it isn't ready or its preview expired.
-    """
+    """Start a previewed operation; raises InvalidStateError if it isn't ready or expired."""
     found = get(operation_id)
     frozen_at = found.frozen_at if found and found.stage is BulkStage.READY else now
     if now - frozen_at > PREVIEW_LIFETIME:
@@ -114,10 +104,7 @@ def start(
 
 
 def pause(operation_id: ObjectId, *, now: datetime) -> Operation:
-    """Pause a running operation; raises InvalidStateError if it isn't running.
-
-    A worker finishes the few notifications that it has begun.
-    """
+    """Pause a running operation, after the notifications in progress; raises InvalidStateError."""
     return _transition(operation_id, BulkStage.RUNNING, BulkStage.PAUSED, {}, now)
 
 
@@ -142,10 +129,8 @@ def cancel(operation_id: ObjectId, *, now: datetime) -> Operation:
 
 
 def claim(operation_id: ObjectId, *, worker: str, now: datetime) -> OperationLease | None:
-    """Lease a due operation; return None if it isn't due or another worker has it.
-
-    An operation that three consecutive workers made no progress with is stopped instead.
-    """
+    """Lease a due operation; return None if it isn't due or another worker has it."""
+    # An operation that three consecutive workers made no progress with is stopped instead.
     token = secrets.token_hex(16)
     claim_fields = {"token": token, "lease_until": now + LEASE, "worker": worker}
     before = collection("operations").find_one_and_update(
@@ -180,10 +165,7 @@ def save_progress(
     outcomes: Collection[DeliveryOutcome] = (),
     now: datetime,
 ) -> OperationLease | None:
-    """Add a worker's progress and renew its lease; return None if the lease was lost.
-
-    ``position`` is the last notification processed; None if none was.
-    """
+    """Add a worker's progress and renew its lease; return None if the lease was lost."""
     lease_until = now + LEASE
     changes = {"claim.lease_until": lease_until, "claim_count": 0, "updated_at": now}
     if position is not None:

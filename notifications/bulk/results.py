@@ -1,7 +1,6 @@
-"""Outcome of each delivery of a bulk operation: one row each, kept for 30 days.
+"""The outcome of each delivery of a bulk operation: one row each, kept for 30 days.
 
-A row's id contains operation, notification, and channel. It is written before the action, so a
-worker that repeats a lost worker's actions recognizes them, and nothing settled is begun again.
+Written before the action, so a worker that repeats a lost worker's actions recognizes them.
 """
 
 from collections import Counter
@@ -127,8 +126,7 @@ def get_results(
 def unsettled(operation_id: ObjectId, *, limit: int) -> dict[DeliveryKey, DeliveryOutcome]:
     """Return rows of deliveries without a final outcome."""
     query = {"operation_id": operation_id, "outcome": {"$in": OPEN_OUTCOMES}}
-    found = collection("operation_results").find(query).hint("opr_outcome").limit(limit)
-    return _parse_rows(found)
+    return _parse_rows(collection("operation_results").find(query).hint("opr_outcome").limit(limit))
 
 
 def samples(

@@ -1,8 +1,7 @@
 """Runs a bulk operation under a lease, page by page.
 
-Any number of workers may be woken; one gets the lease. After a worker is lost, its lease expires
-and the sweep enqueues another run, which repeats at most a few notifications: each is still acted
-on once.
+After a worker is lost, another run repeats at most a few notifications: each is still acted on
+once.
 """
 
 from collections import Counter
@@ -24,23 +23,16 @@ from .operation import Position
 from .repository import OperationLease
 
 log = structlog.get_logger(__name__)
-MAX_RUN_TIME = timedelta(seconds=10)
-"""Longest run before other tasks get the thread."""
-SLICE_SIZE = 50
-"""Notifications between two checks of the lease and of shutdown."""
-PREVIEW_CAP = 10_000
-"""Notifications that a preview assesses."""
-NO_DELIVERY = "nothing"
-"""Counts the notifications of a preview without a delivery to act on."""
+MAX_RUN_TIME = timedelta(seconds=10)  # Longest run before other tasks get the thread
+SLICE_SIZE = 50  # Notifications between two checks of the lease and of shutdown
+PREVIEW_CAP = 10_000  # Notifications that a preview assesses
+NO_DELIVERY = "nothing"  # Counts the notifications of a preview without a delivery to act on
 TOO_SLOW_MESSAGE = "Finding the next notifications took too long. Use a narrower filter."
 UNMATCHED_DETAIL = "No longer matches the filter."
 
 
 def run(operation_id: ObjectId, *, clock: Clock = utc_now) -> bool:
-    """Run an operation; return False if nothing is due or another worker has the lease.
-
-    Raises PyMongoError; the lease then expires.
-    """
+    """Run an operation; return False if it isn't due or is leased. Raises PyMongoError."""
     now = clock()
     lease = repository.claim(operation_id, worker=process.worker_name(), now=now)
     if lease is None:

@@ -1,7 +1,6 @@
 """Finds the notifications of an operation, page by page in the order of a key.
 
-The filter is frozen when the preview is created, and so is its end in time: later notifications or
-failures aren't included, and one that fails again isn't met twice.
+The filter and its end in time are frozen with the preview: one that fails later isn't included.
 """
 
 from collections.abc import Mapping
@@ -19,8 +18,7 @@ from ..store import Document
 from .operation import CREATED_AT, FAILED_AT, Operation, Position, Selection
 
 PAGE_SIZE = 200
-MAX_READ_MILLISECONDS = 20_000
-"""Time limit for finding a page: well below a lease."""
+MAX_READ_MILLISECONDS = 20_000  # Time limit for finding a page: well below a lease
 S = DeliveryStatus
 UNSENT_STATUSES = frozenset({S.PENDING, S.SUPPRESSED, S.CANCELLED})
 """Statuses of a delivery of which nothing was sent."""
@@ -56,10 +54,7 @@ def select_failures(
 
 
 def next_page(operation: Operation) -> list[Position]:
-    """Return an operation's next positions, oldest first.
-
-    Raises SelectionTimeoutError, PyMongoError.
-    """
+    """Return the next positions, oldest first; raises SelectionTimeoutError, PyMongoError."""
     order = operation.selection.order
     oldest_first = ((order, 1), ("_id", 1))
     conditions = [dict(operation.selection.match), {order: {"$lte": operation.frozen_at}}]

@@ -7,8 +7,7 @@ from typing import Any
 from domain.retry import DEFAULT_MAX_RETRIES, UnknownPolicy
 from domain.states import Category, Channel, Priority
 
-REDUCED_MAX_RETRIES = 2
-"""Retries of types with three attempts."""
+REDUCED_MAX_RETRIES = 2  # Retries of types with three attempts
 EMAIL, PUSH, WHATSAPP, IN_APP = Channel.EMAIL, Channel.PUSH, Channel.WHATSAPP, Channel.IN_APP
 
 

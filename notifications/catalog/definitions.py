@@ -22,11 +22,9 @@ MIN_REMINDER_SECONDS = int(MIN_REMINDER.total_seconds())
 MAX_REMINDER_SECONDS = int(MAX_REMINDER.total_seconds())
 MAX_SENSITIVE_VARIABLES = 100
 MAX_WHATSAPP_TEMPLATES = 100
-MAX_VARIABLES = 500
-"""Variables in the example data, at all levels together."""
+MAX_VARIABLES = 500  # Variables in the example data, at all levels together
 MAX_DEPTH = 20
-RESERVED_VARIABLE = "recipient"
-"""The name under which templates access the recipient."""
+RESERVED_VARIABLE = "recipient"  # The name under which templates access the recipient
 _LOCALE = re.compile(r"[A-Za-z]{2,3}(?:-[A-Za-z0-9]{2,8})*", re.ASCII)
 _META_NAME = re.compile(r"[a-z0-9_]{1,512}", re.ASCII)
 _META_LANGUAGE = re.compile(r"[a-z]{2,3}(?:_[A-Za-z0-9]{2,4})?", re.ASCII)
@@ -57,6 +55,16 @@ class TypeRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         str, Meta(description=", ".join(Category), examples=[Category.TRANSACTIONAL.value])
     ]
     priority: Annotated[str, Meta(description=", ".join(Priority))] = Priority.NORMAL.value
+    max_priority: (
+        Annotated[
+            str,
+            Meta(
+                description="Highest priority of a request; null: high for marketing, "
+                "otherwise critical."
+            ),
+        ]
+        | None
+    ) = None
     channels: Annotated[
         list[str],
         Meta(
@@ -146,11 +154,22 @@ def _check_scalar_fields(slug: str, request: TypeRequest, problems: ProblemColle
         problems.add("", "invalid_slug", f"Must be 1 to 64 {expected}.")
     if not request.name.strip():
         problems.add("/name", "blank", "Must not be blank.")
+    problems.check_one_line(request.name, "/name")
     vocabularies = {"category": Category, "priority": Priority, "on_unknown": UnknownPolicy}
+    if request.max_priority is not None:
+        vocabularies["max_priority"] = Priority
     for field, vocabulary in vocabularies.items():
         if getattr(request, field) not in [member.value for member in vocabulary]:
             expected = f"Expected one of {', '.join(vocabulary)}."
             problems.add(f"/{field}", "unknown_value", expected)
+    if not problems.problems and _is_below(request.max_priority, request.priority):
+        problems.add("/max_priority", "below_priority", "Must not be lower than `priority`.")
+
+
+def _is_below(limit: str | None, priority: str) -> bool:
+    if limit is None:
+        return False
+    return types.URGENCY.index(Priority(limit)) > types.URGENCY.index(Priority(priority))
 
 
 def _check_fallback(

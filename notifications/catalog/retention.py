@@ -1,7 +1,6 @@
-"""Retention of content and of notifications, by category.
+"""Retention of content and of notifications by category: the operator's, else the settings'.
 
-Settings hold the default days; a category that an operator changed has its own. MongoDB deletes a
-notification at its ``purge_at``; :mod:`privacy.content_removal` removes its content before that.
+MongoDB deletes a notification at ``purge_at``, :mod:`privacy.content_removal` its content before.
 """
 
 from collections.abc import Mapping
@@ -26,12 +25,9 @@ class Retention:
     """The retention policy of one category."""
 
     category: Category
-    content: timedelta
-    """Content is removed this long after the last change; never more than ``metadata``."""
-    metadata: timedelta
-    """A notification is deleted this long after its send time."""
-    removed_until: datetime | None = None
-    """Content removal is complete for notifications last changed before this time."""
+    content: timedelta  # Removed this long after the last change; never more than ``metadata``
+    metadata: timedelta  # A notification is deleted this long after its send time
+    removed_until: datetime | None = None  # Content last changed before this is removed
 
 
 def retention_of(category: Category) -> Retention:

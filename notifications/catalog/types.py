@@ -16,10 +16,10 @@ from notifyproject.platform.cache import SharedCache
 from .default_types import DEFAULT_TYPES
 
 DEFAULT_FALLBACK_AFTER_SECONDS = 600
-"""Default delay before a fallback channel is used."""
-MASK = "••••••"
-"""Replaces a sensitive value in everything that is stored or shown."""
+MASK = "••••••"  # Replaces a sensitive value in everything that is stored or shown
 SLUG = re.compile(r"[a-z][a-z0-9_]{0,63}", re.ASCII)
+URGENCY = tuple(Priority)
+"""The priorities, most urgent first."""
 VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 _CAMEL_CASE_BOUNDARY = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
@@ -38,10 +38,8 @@ class WhatsAppTemplate:
 
     locale: str
     name: str
-    language: str
-    """Meta's language code: ``pt_PT``."""
-    parameters: tuple[str, ...]
-    """Variables, in the order of the template's parameters."""
+    language: str  # Meta's language code: ``pt_PT``
+    parameters: tuple[str, ...]  # Variables, in the order of the template's parameters
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,17 +49,16 @@ class TypeConfig:
     slug: str
     category: Category
     priority: Priority
+    max_priority: Priority = Priority.CRITICAL
     channels: tuple[Channel, ...]
     max_retries: int
     ttl_seconds: int | None
-    notify_before: timedelta | None = None
-    """Reminder lead time; None if the type isn't a reminder."""
+    notify_before: timedelta | None = None  # Reminder lead time; None if the type isn't a reminder
     on_unknown: UnknownPolicy
     sensitive_variables: frozenset[str]
     fallback: Fallback | None = None
     whatsapp_templates: tuple[WhatsAppTemplate, ...] = ()
-    template_version: int = 0
-    """Template version for new notifications; 0 is the shipped files."""
+    template_version: int = 0  # Template version for new notifications; 0 is the shipped files
 
 
 class UnknownTypeError(LookupError):
@@ -74,7 +71,7 @@ class UnknownTypeError(LookupError):
 
 @dataclass(frozen=True, slots=True)
 class _Snapshot:
-    """The registered types; ``active`` has only those that are enabled."""
+    """The types as last read from the database; ``active`` has those that can be used."""
 
     active: Mapping[str, TypeConfig]
     versions: Mapping[str, int]
@@ -82,10 +79,7 @@ class _Snapshot:
 
 
 def get_type(name: str) -> TypeConfig:
-    """Return the type of this name; raises UnknownTypeError.
-
-    Accepts ``MfaCode`` and ``CONTEST_REMINDER`` for ``mfa_code`` and ``contest_reminder``.
-    """
+    """Return the type of a name, or of its form ``MfaCode``; raises UnknownTypeError."""
     active = _snapshot_cache.get().active
     type_config = active.get(name) or active.get(_CAMEL_CASE_BOUNDARY.sub("_", name).lower())
     if type_config is None:
@@ -99,19 +93,14 @@ def get_template_version(slug: str) -> int:
 
 
 def sensitive_variables(*slugs: str | None) -> frozenset[str]:
-    """Return the sensitive variables of these types, including disabled types.
-
-    A template has the name of its type, whose sensitive variables apply wherever it is used.
-    """
+    """Return the sensitive variables of these types, including disabled types."""
+    # A template has the name of its type, whose sensitive variables apply wherever it is used.
     known = _snapshot_cache.get().sensitive_variables
     return frozenset[str]().union(*(known.get(slug, ()) for slug in slugs if slug is not None))
 
 
 def define_type(slug: str, fields: Mapping[str, Any], *, now: datetime) -> bool:
-    """Store a type with these stored fields; return whether the type is new.
-
-    Keeps the template version: see :func:`set_template_version`.
-    """
+    """Store a type, except its template version, with these fields; return whether it is new."""
     result = collection("notification_types").update_one(
         {"_id": slug},
         {
@@ -186,12 +175,24 @@ def _read_snapshot() -> _Snapshot:
     )
 
 
+def max_priority(document: Mapping[str, Any]) -> Priority:
+    """Return the highest priority that a request of a stored type may have.
+
+    By default high for marketing and critical otherwise; never lower than the type's own.
+    """
+    is_marketing = document["category"] == Category.MARKETING
+    default = Priority.HIGH if is_marketing else Priority.CRITICAL
+    limit = Priority(document.get("max_priority") or default)
+    return min(limit, Priority(document["priority"]), key=URGENCY.index)
+
+
 def _parse_type(document: Mapping[str, Any]) -> TypeConfig:
     lead_time, fallback = document.get("notify_before_seconds"), document.get("fallback_channel")
     return TypeConfig(
         slug=document["_id"],
         category=Category(document["category"]),
         priority=Priority(document["priority"]),
+        max_priority=max_priority(document),
         channels=tuple(Channel(c) for c in document["channels"]),
         max_retries=document["max_retries"],
         ttl_seconds=document.get("ttl_seconds"),

@@ -5,7 +5,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Self
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from liquid import BoundTemplate, Environment, FalsyStrictUndefined
 from liquid.ast import BlockNode, Node
@@ -15,6 +14,8 @@ from liquid.builtin.output import OutputNode
 from liquid.builtin.tags.if_tag import IfNode
 from liquid.exceptions import FilterArgumentError, LiquidError, UndefinedError
 from markupsafe import escape
+
+from domain.time import parse_zone
 
 from . import limits
 from .limits import (
@@ -29,10 +30,7 @@ from .limits import (
 
 
 def pluralize(value: Any, one: str, many: str) -> str:
-    """Return the singular or plural word: ``{{ hours | pluralize: 'hour', 'hours' }}``.
-
-    A number given as text counts as that number.
-    """
+    """Return the word for a number or its text: ``{{ hours | pluralize: 'hour', 'hours' }}``."""
     try:
         is_one = not isinstance(value, bool) and float(value) == 1
     except (TypeError, ValueError, OverflowError):
@@ -41,10 +39,9 @@ def pluralize(value: Any, one: str, many: str) -> str:
 
 
 def in_zone(value: Any, zone: str = "UTC") -> datetime:
-    """Convert an instant to the local time of a zone, for the filter ``date``.
+    """Convert RFC 3339 text (UTC without an offset) or a timestamp to the local time of a zone.
 
-    ``{{ start_time | in_zone: recipient.timezone | date: '%H:%M' }}``.
-    An instant is RFC 3339 text or seconds since 1970; without an offset it is UTC.
+    ``{{ start_time | in_zone: recipient.timezone | date: '%H:%M' }}``
     """
     try:
         if isinstance(value, int | float) and not isinstance(value, bool):
@@ -53,16 +50,14 @@ def in_zone(value: Any, zone: str = "UTC") -> datetime:
             given = datetime.fromisoformat(str(value))
             instant = given if given.tzinfo else given.replace(tzinfo=UTC)
         # Naive: Liquid caches dates by equality, and aware datetimes of one instant are equal.
-        return instant.astimezone(ZoneInfo(zone)).replace(tzinfo=None)
-    except (ValueError, OverflowError, OSError, ZoneInfoNotFoundError):
+        return instant.astimezone(parse_zone(zone)).replace(tzinfo=None)
+    except (ValueError, OverflowError, OSError, TypeError):
         raise FilterArgumentError("in_zone takes a time and a time zone", token=None) from None
 
 
 CUSTOM_FILTERS: dict[str, Callable[..., Any]] = {"pluralize": pluralize, "in_zone": in_zone}
-MAX_OUTPUT = MAX_VALUE
-"""Maximum size of a rendered part, in bytes."""
-FORBIDDEN_TAGS = ("include", "render")
-"""Tags that load other templates; there are none to load."""
+MAX_OUTPUT = MAX_VALUE  # Maximum size of a rendered part, in bytes
+FORBIDDEN_TAGS = ("include", "render")  # Tags that load other templates; there are none to load
 _FILTER_ERRORS = (ArithmeticError, AttributeError, LookupError, OSError, TypeError, ValueError)
 """What a Liquid filter may raise for an unsupported value, such as a date in the year 0."""
 _VARIABLE = re.compile(r"'?([^' ]+)'? is undefined")
@@ -80,14 +75,11 @@ RAW_HTML_FILTER = "safe"
 @dataclass(frozen=True, slots=True)
 class _Value:
     path: tuple[str, ...]
-    is_safe: bool = False
-    """The value is already escaped."""
+    is_safe: bool = False  # The value is already escaped
 
 
 @dataclass(frozen=True, slots=True)
 class _Conditional:
-    """The text between ``if`` and ``endif``."""
-
     path: tuple[str, ...]
     then: "Pieces"
     otherwise: "Pieces"
@@ -255,7 +247,6 @@ class Template:
     __slots__ = ("_fast_path", "bound")
 
     def __init__(self, source: str, *, environment: Environment = TEXT_ENVIRONMENT) -> None:
-        """Parse a source; raises TemplateError."""
         check_source(source)
         try:
             self._bind(environment.from_string(source))
@@ -283,13 +274,9 @@ class Template:
         return self._fast_path is not None
 
     def render(self, variables: Mapping[str, Any], *, budget: Budget | None = None) -> str:
-        """Return the text with its variables inserted; raises TemplateError.
-
-        Costs at most MAX_WORK units, or what is left of ``budget``.
-        """
+        """Return the text with its variables; raises TemplateError, also over ``budget``."""
         if self._fast_path is not None:
-            autoescape = self.bound.env.autoescape
-            text = fill_fast_path(self._fast_path, variables, autoescape=autoescape)
+            text = fill_fast_path(self._fast_path, variables, autoescape=self.bound.env.autoescape)
             if text is not None:
                 return text
         try:
@@ -324,13 +311,10 @@ def _to_template_error(error: Exception) -> TemplateError:
 
 
 MAX_CACHED_TEXTS = 512
-"""Texts cached per call."""
 MAX_CACHED_CHARACTERS = 4 * 1024 * 1024
-"""Total characters of the cached texts."""
 _CLOCK_VARIABLES = frozenset({"now", "today"})
 _LIQUID_PROPERTIES = frozenset({"first", "last", "size"})
-_MISSING = ""
-"""Cache key of a missing variable; no value has this representation."""
+_MISSING = ""  # Cache key of a missing variable; no value has this representation
 Paths = Sequence[tuple[str, ...]]
 
 

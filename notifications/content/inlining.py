@@ -1,7 +1,6 @@
-"""Inlines CSS into email templates, after a dry run in a child process.
+"""Inlines CSS into email templates, after a dry run in a child process."""
 
-The library is native code: a crash in the child rejects the template and never ends a worker.
-"""
+# The library is native code: a crash in the child rejects the template and never ends a worker.
 
 import json
 import re
@@ -28,10 +27,8 @@ _PLACEHOLDER_PATTERN = re.compile(r"<!--\ue000(\d+)\ue001-->|\ue000(\d+)\ue001")
 
 
 def inline_layout(source: str) -> str:
-    """Return an email layout with its first style sheet inlined.
-
-    Rules that can't be inlined, such as dark mode, are in a second style sheet, which is kept.
-    """
+    """Return an email layout with its first style sheet inlined."""
+    # Rules that can't be inlined, such as dark mode, are in a second style sheet, which is kept.
     return _inline_around_liquid(source, inliner.INLINER.inline)
 
 
@@ -41,10 +38,8 @@ def inline_fragment(source: str, *, css: str) -> str:
 
 
 def extract_liquid(source: str) -> tuple[str, list[str]]:
-    """Return a source's HTML with placeholders for its Liquid, and the Liquid.
-
-    Raises TemplateError for what could exceed the library's stack or memory.
-    """
+    """Return a source's HTML with placeholders for its Liquid, and the Liquid."""
+    # Raises TemplateError for what could exceed the library's stack or memory.
     check_source(source)
     # Replacing Liquid by spaces keeps the line numbers of the source.
     blanked = _LIQUID.sub(lambda match: _NOT_LINE_END.sub(" ", match[0]), source)
@@ -72,10 +67,8 @@ def restore_liquid(html: str, liquid: Sequence[str]) -> str:
 
 
 def find_misplaced_liquid(source: str) -> int | None:
-    """Return the index of Liquid inside a tag but outside a value: HTML parsers lose it.
-
-    ``<a href="{{ url }}">`` is valid; ``<a {% if url %}href=…{% endif %}>`` isn't.
-    """
+    """Return the index of Liquid inside a tag but outside a value: HTML parsers lose it."""
+    # ``<a href="{{ url }}">`` is valid; ``<a {% if url %}href=…{% endif %}>`` isn't.
     positions = [match.start() for match in _LIQUID.finditer(source)]
     count = iter(range(len(positions)))
     html = _LIQUID.sub(lambda _match: _PLACEHOLDER.format(next(count)), source)
@@ -87,7 +80,7 @@ def find_misplaced_liquid(source: str) -> int | None:
 
 
 def extract_style_sheet(layout: str) -> str:
-    """Return the style sheet of a layout that is inlined."""
+    """Return the style sheet of a layout, which the caller inlines."""
     match = _STYLE.search(layout)
     return match[1] if match else ""
 
@@ -99,10 +92,8 @@ def opening_tag(element: str, *, css: str) -> str:
 
 
 def _inline_around_liquid(source: str, inline: Callable[[str], str]) -> str:
-    """Inline HTML whose Liquid is hidden from the HTML parser.
-
-    The parser would move a condition between two rows out of the table, and escape its operators.
-    """
+    """Inline HTML whose Liquid is hidden from the HTML parser."""
+    # The parser would move a condition between two rows out of the table, and escape its operators.
     html, liquid = extract_liquid(source)
     return restore_liquid(inline(html), liquid)
 
@@ -125,16 +116,12 @@ def _wrap_tags_in_comments(html: str, liquid: Sequence[str]) -> str:
 
 
 log = structlog.get_logger(__name__)
-TIMEOUT_SECONDS = 20.0
-"""Time limit of the process on a busy machine; its CPU limit is far lower."""
+TIMEOUT_SECONDS = 20.0  # Time limit of the process on a busy machine; its CPU limit is far lower
 _PROGRAM = Path(__file__).with_name("inliner.py")
 
 
 def dry_run(fragments: Sequence[str], *, css: str) -> tuple[Sequence[str], str | None]:
-    """Inline fragments in a child process; never raises because of their content.
-
-    Returns those up to the first failure, in order, and its reason; None if there is none.
-    """
+    """Inline fragments in a child process; return those up to the first failure, and its reason."""
     request = json.dumps({"css": css, "fragments": [*fragments]})
     try:
         completed = subprocess.run(

@@ -1,8 +1,4 @@
-"""Limits on a template's source and on its rendering: work, value sizes, items, and output.
-
-A rendering pays for its work from a budget. Filters and expressions whose results can grow are
-replaced by ones that check before they work.
-"""
+"""Limits on a template's source and its rendering, which pays for its work from a budget."""
 
 import re
 import sys
@@ -43,14 +39,10 @@ from . import markup
 # Limits on the source. Liquid's lexer, and expressions that search for the end of a tag, restart at
 # every opening: thousands of unclosed ones take minutes. Whitespace that may belong to either side
 # of an expression takes quadratic time. find_fault takes one pass.
-MAX_SOURCE = 64 * 1024
-"""Characters of a part."""
-MAX_MARKUP = 500
-"""Outputs and tags of a part, and lines of its ``liquid`` tags."""
-MAX_MARKUP_LENGTH = 1_000
-"""Characters of one output or tag, or of one line of a ``liquid`` tag."""
-MAX_BLANKS = 500_000
-"""Sum of the squared lengths of whitespace runs inside outputs and tags."""
+MAX_SOURCE = 64 * 1024  # Characters of a part
+MAX_MARKUP = 500  # Outputs and tags of a part, and lines of its ``liquid`` tags
+MAX_MARKUP_LENGTH = 1_000  # Characters of one output or tag, or of one line of a ``liquid`` tag
+MAX_BLANKS = 500_000  # Sum of the squared lengths of whitespace runs inside outputs and tags
 _OPENING = re.compile(r"\{[{%]")
 _TAG_NAME = re.compile(r"-?\s{0,100}(\w{0,20})\s{0,100}")
 _BLOCKS = {
@@ -71,10 +63,7 @@ class SourceFault:
 
 
 def find_fault(source: str) -> SourceFault | None:
-    """Return the first part of a source that Liquid must not parse; None if there is none.
-
-    It exceeds a limit or is never closed.
-    """
+    """The first part of a source that is over a limit or unclosed: Liquid must not see it."""
     if len(source) > MAX_SOURCE:
         return SourceFault("too_long", f"A part has at most {MAX_SOURCE:,} characters.")
     count = blanks = 0
@@ -114,16 +103,11 @@ def _exceeded_limit(lines: Sequence[str], count: int, blanks: int) -> str | None
 
 
 # Limits on a rendering.
-MAX_WORK = 30_000
-"""Units of work for one rendering: about 50 ms."""
-MAX_VALUE = 256 * 1024
-"""Characters of a filter's result, in all its items."""
-MAX_ITEMS = 10_000
-"""Items of a range, or of a list that a filter returns."""
-MAX_BITS = 1_024
-"""Bits of a number that a filter returns."""
-CHARACTERS_PER_UNIT = 32
-"""Characters read or written for one unit."""
+MAX_WORK = 30_000  # Units of work for one rendering: about 50 ms
+MAX_VALUE = 256 * 1024  # Characters of a filter's result, in all its items
+MAX_ITEMS = 10_000  # Items of a range, or of a list that a filter returns
+MAX_BITS = 1_024  # Bits of a number that a filter returns
+CHARACTERS_PER_UNIT = 32  # Characters read or written for one unit
 
 
 class WorkLimitError(ResourceLimitError):
@@ -194,7 +178,7 @@ class ChargedIO(LimitedStringIO):
 
 
 class Context(RenderContext):
-    """The state of one rendering, with its budget."""
+    """The state of one rendering, with the work that it may still do."""
 
     __slots__ = ("_sizes", "_total", "budget")
 
@@ -205,7 +189,7 @@ class Context(RenderContext):
         self._total = 0
 
     def assign(self, key: str, val: Any) -> None:
-        """Set a template variable. Liquid's own sums all variables each time."""
+        """Set a template variable, and keep the total size, which Liquid sums on each call."""
         size = sys.getsizeof(val, 1)
         self._total += size - self._sizes.get(key, 0)
         self._sizes[key] = size
@@ -230,17 +214,13 @@ def render(bound: BoundTemplate, variables: Mapping[str, Any], budget: Budget) -
 
 
 UNITS_PER_CALL = 2
-MAX_DATE_LENGTH = 100
-"""Characters of a text parsed as a date, and of a date format."""
-ITEMS_PER_UNIT = 4
-"""List items read for one unit."""
+MAX_DATE_LENGTH = 100  # Characters of a text parsed as a date, and of a date format
+ITEMS_PER_UNIT = 4  # List items read for one unit
 
 
 def within_budget(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a filter that is charged to the budget and rejects missing variables.
-
-    Liquid's own filters turn a missing variable into 0 or an empty text.
-    """
+    """Return a filter that is charged to the budget and rejects missing variables."""
+    # Liquid's own filters turn a missing variable into 0 or an empty text.
     needs_context = getattr(function, "with_context", False)
 
     @wraps(function)
@@ -260,10 +240,7 @@ def within_budget(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _cost_of(value: Any) -> int:
-    """Return the cost of reading a value once; raises WorkLimitError if it is too large.
-
-    Raises UndefinedError for a missing variable.
-    """
+    """Return the cost of reading a value once; raises WorkLimitError, UndefinedError."""
     kind = type(value)
     if issubclass(kind, str):
         check_length(len(value))
@@ -353,7 +330,6 @@ _MISSING = object()
 
 
 def _hashable(value: Any) -> Hashable:
-    """Return a hashable value that is equal where the given values are."""
     if isinstance(value, dict):
         return ("dict", frozenset((k, _hashable(v)) for k, v in value.items()))
     if isinstance(value, list | tuple):
@@ -438,8 +414,6 @@ class _NotEqual(NeExpression):
 
 
 class _When(MultiExpressionBlockNode):
-    """One ``when`` of a ``case``."""
-
     __slots__ = ()
 
     def render_to_output(self, context: RenderContext, buffer: TextIO) -> int:

@@ -26,20 +26,16 @@ from .templates import DEFAULT_LANGUAGE, STORED_LANGUAGE, Part, Parts
 from .text import clean_line
 
 MAX_LANGUAGES = 20
-MAX_TEMPLATE_CHARACTERS = 512 * 1024
-"""Characters of all parts in all languages."""
-MAX_TEMPLATE_MARKUP = 2_000
-"""Outputs and tags of all parts in all languages."""
-MAX_TEMPLATE_WORK = 2 * MAX_WORK
-"""Units for rendering all parts with the example data, twice each."""
+MAX_TEMPLATE_CHARACTERS = 512 * 1024  # Characters of all parts in all languages
+MAX_TEMPLATE_MARKUP = 2_000  # Outputs and tags of all parts in all languages
+MAX_TEMPLATE_WORK = 2 * MAX_WORK  # Units for rendering all parts with the example data, twice each
 ONE_LINE_PARTS = (Part.SUBJECT, Part.PUSH_TITLE)
 REQUIRED_PARTS = (Part.SUBJECT, Part.BODY)
 EXAMPLE_RECIPIENT = {"name": "Ada Lovelace", "locale": "en", "timezone": "UTC"}
 """The recipient's fields that templates may use; documented in docs/guides/templates.md."""
 _MARKUP = re.compile(r"\{\{.*?\}\}|\{%-?\s*(\w*).*?%\}", re.DOTALL)
 _UNCLOSED = "expected tag end"
-_Fragment = tuple[str, list[str]]
-"""HTML with placeholders for its Liquid, and the Liquid."""
+_Fragment = tuple[str, list[str]]  # HTML with placeholders for its Liquid, and the Liquid
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,11 +57,9 @@ class TemplateFault:
 def lint_template(
     *, name: str, parts: Parts, example_data: Mapping[str, Any], sensitive: frozenset[str]
 ) -> list[TemplateFault]:
-    """Return the faults of a template's parts; empty if they can be stored.
-
-    Every part must parse, use only known filters and variables, and render with the type's example
-    data, once as given and once with its sensitive values masked.
-    """
+    """Return the faults of a template's parts; empty if they can be stored."""
+    # Every part must parse, use only known filters and variables, and render with the type's
+    # example data, once as given and once with its sensitive values masked.
     if faults := _check_languages(parts):
         return faults
     variables = {**example_data, "recipient": EXAMPLE_RECIPIENT}
@@ -133,7 +127,6 @@ def _check_completeness(name: str, parts: Parts) -> Iterator[TemplateFault]:
 
 
 def _parse(part: Part, source: str) -> BoundTemplate:
-    """Return a parsed part; raises TemplateError."""
     if not source.strip():
         raise TemplateError("blank", "Must not be blank.")
     check_source(source)
@@ -147,7 +140,6 @@ def _parse(part: Part, source: str) -> BoundTemplate:
 def _check_names(
     bound: BoundTemplate, source: str, variables: Mapping[str, Any]
 ) -> list[TemplateFault]:
-    """Return a fault for each unknown filter and variable; raises RecursionError."""
     analysis = bound.analyze(include_partials=False)
     faults = [
         TemplateFault(
@@ -182,7 +174,6 @@ def _extract_liquid(source: str) -> _Fragment:
 def _check_inlined(
     fragments: Mapping[str, _Fragment], examples: tuple[Mapping[str, Any], ...], budget: Budget
 ) -> Iterator[TemplateFault]:
-    """Yield the faults of HTML after CSS inlining, as it is sent."""
     layout = templates.read_shipped(templates.LAYOUT, Part.EMAIL_HTML, DEFAULT_LANGUAGE) or ""
     inlined, failure = inlining.dry_run(
         [html for html, _ in fragments.values()], css=inlining.extract_style_sheet(layout)

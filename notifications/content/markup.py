@@ -10,8 +10,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-MAX_NESTING = 200
-"""Levels of elements."""
+MAX_NESTING = 200  # Levels of elements
 MAX_TAGS = 5_000
 MAX_REOPENED = 50_000
 """Elements that a parser may add, because unclosed formatting continues in the next paragraph."""
@@ -64,11 +63,9 @@ class Token:
 
     start: int
     end: int
-    name: str = ""
-    """Element name in lower case; empty for a comment."""
+    name: str = ""  # Element name in lower case; empty for a comment
     is_end: bool = False
-    tag_end: int = 0
-    """End of the tag itself."""
+    tag_end: int = 0  # End of the tag itself
 
 
 @dataclass(frozen=True, slots=True)

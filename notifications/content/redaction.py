@@ -14,10 +14,8 @@ from providers.contract import SendResult
 from ..catalog import types
 from ..catalog.types import MASK, TypeConfig
 
-MIN_SECRET_LENGTH = 4
-"""Shorter values are masked by name only: they occur in other texts by chance."""
-MIN_PARTIAL_LENGTH = 3
-"""Characters of a value at the end of a truncated text that are masked too."""
+MIN_SECRET_LENGTH = 4  # Shorter values are masked by name only: they occur in other texts by chance
+MIN_PARTIAL_LENGTH = 3  # Characters of a value at the end of a truncated text that are masked too
 WITHHELD = "[not kept: it may repeat a secret]"
 """Stored instead of a provider's response that may repeat sensitive content."""
 SendOutcome = SendResult | ProviderError
@@ -40,10 +38,7 @@ def redact(
     data: Mapping[str, Any],
     type_config: TypeConfig,
 ) -> Redacted:
-    """Mask the sensitive values of composed content and its data.
-
-    ``has_own_subject`` and ``has_own_body``: the request contained the subject or body itself.
-    """
+    """Mask the sensitive values of composed content, unless the request's own, and its data."""
     names = type_config.sensitive_variables | types.sensitive_variables(content.template_id)
     if not names:
         return Redacted(content=content, data=data)
@@ -91,7 +86,6 @@ def _mask_fields(
 
 
 def _mask_own_words(content: Content, has_own_subject: bool, has_own_body: bool) -> dict[str, Any]:
-    """Return the fields that contain the client's own texts, masked completely."""
     fields: dict[str, Any] = {}
     if has_own_subject or (has_own_body and content.subject is not None):
         # A derived subject is the first line of the body.

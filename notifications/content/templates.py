@@ -19,8 +19,7 @@ from ..store import Document
 from . import inlining
 from .engine import HTML_ENVIRONMENT, LAYOUT_ENVIRONMENT, Template, TemplateError
 
-DEFAULT_LANGUAGE = "default"
-"""Names a template's own language."""
+DEFAULT_LANGUAGE = "default"  # Names a template's own language
 TEMPLATE_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}", re.ASCII)
 STORED_LANGUAGE = re.compile(r"[a-z]{2,3}(-[A-Z][a-z]{3})?(-([A-Z]{2}|[0-9]{3}))?", re.ASCII)
 """A language code of a stored text: ``pt``, ``pt-BR``, ``zh-Hant-TW``."""
@@ -57,7 +56,6 @@ def language_chain(locale: str | None) -> tuple[str, ...]:
 
 
 LAYOUT = "_layout"
-"""The folder of the email layout."""
 LAYOUT_WORDS_FILE = "words.json"
 
 
@@ -104,13 +102,10 @@ def _folder(name: str, language: str) -> Path:
 
 
 SHIPPED_VERSION = 0
-"""The version number of the shipped files."""
 MAX_INSERT_ATTEMPTS = 100
 """Attempts to insert under the next number; each conflict means another version exists."""
-MAX_CACHED_VERSIONS = 512
-"""Versions cached in a process; a stored version never changes."""
-Parts = Mapping[str, Mapping[str, str]]
-"""Texts by language and part."""
+MAX_CACHED_VERSIONS = 512  # Versions cached in a process; a stored version never changes
+Parts = Mapping[str, Mapping[str, str]]  # Texts by language and part
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,7 +119,6 @@ class Version:
     created_at: datetime | None = None
     created_by: str | None = None
     published_at: datetime | None = None
-    """Time of the last publication; None if never published."""
 
 
 class UnknownVersionError(LookupError):
@@ -138,10 +132,7 @@ class VersionConflictError(Exception):
 def create_version(
     *, type_slug: str, parts: Parts, note: str, created_by: str, now: datetime
 ) -> Version:
-    """Store a version under the next number and return it; raises VersionConflictError.
-
-    It isn't used before it is published. :mod:`.linting` has checked the parts.
-    """
+    """Store linted parts as the next version, for publishing later; raises VersionConflictError."""
     for _ in range(MAX_INSERT_ATTEMPTS):
         newest = list_versions(type_slug=type_slug, limit=1)
         number = newest[0].number + 1 if newest else 1
@@ -163,11 +154,7 @@ def create_version(
 
 
 def publish_version(*, type_slug: str, number: int, now: datetime) -> None:
-    """Use a version for new notifications of its type.
-
-    Accepted notifications keep their version. Raises UnknownVersionError, and UnknownTypeError if
-    the type doesn't exist.
-    """
+    """Use a version from now on; raises UnknownVersionError, UnknownTypeError."""
     if get_version(type_slug=type_slug, number=number) is None:
         raise UnknownVersionError
     types.set_template_version(type_slug, version=number, now=now)
@@ -189,10 +176,7 @@ def get_version(*, type_slug: str, number: int) -> Version | None:
 def list_versions(
     *, type_slug: str, limit: int, below: int | None = None, above: int | None = None
 ) -> list[Version]:
-    """Return a type's stored versions, newest first: the first ``limit`` below ``below``.
-
-    With ``above``, the last ones above it.
-    """
+    """Up to ``limit`` versions of a type below ``below`` or above ``above``, newest first."""
     id_range = {
         "$gt": _version_id(type_slug, above or SHIPPED_VERSION),
         "$lt": f"{type_slug};" if below is None else _version_id(type_slug, below),
@@ -235,13 +219,9 @@ MAX_CACHED_TEMPLATES = 2_048
 
 
 def find_template(name: str, version: int, part: Part, locale: str | None) -> Template | None:
-    """Return a part's parsed template; None if there is none.
-
-    A derived part belongs to its source part: HTML written for one body isn't used with another
-    body of a newer version or a nearer language.
-
-    Raises TemplateError if it can't be parsed or the version isn't stored.
-    """
+    """Return a part's parsed template, None if there is none; raises TemplateError."""
+    # A derived part belongs to its source part: HTML written for one body isn't used with another
+    # body of a newer version or a nearer language.
     located = _locate(name, version, part, locale)
     return None if located is None else _parse_part(located[0], part)
 
@@ -256,10 +236,7 @@ def language_of(name: str, version: int, locale: str | None) -> str | None:
 
 
 def effective_texts(name: str, version: int) -> dict[str, dict[str, str]]:
-    """Return every text that a version uses, its own or shipped, by language.
-
-    Raises TemplateError if the version isn't stored.
-    """
+    """Return every text of a version, its own or shipped, by language; raises TemplateError."""
     texts: dict[str, dict[str, str]] = {}
     stored = get_version(type_slug=name, number=version)
     languages = [DEFAULT_LANGUAGE, *(stored.parts if stored else ()), *shipped_texts(name)]

@@ -40,10 +40,7 @@ def without_blank_lines(text: str) -> str:
 
 
 def truncate_words(text: str, *, limit: int) -> str:
-    """Truncate a text to ``limit`` characters, with an ellipsis after a whole word.
-
-    A word longer than the limit is truncated between grapheme clusters.
-    """
+    """Truncate a text to ``limit`` characters, with an ellipsis after a whole word if possible."""
     if len(text) <= limit:
         return text
     end = limit - len(ELLIPSIS)

@@ -1,4 +1,4 @@
-"""Actions of an inbox's owner: writes through the store and wakes open streams."""
+"""Actions of readers: writes through the store and wakes open streams of the inbox."""
 
 from collections.abc import Callable
 from datetime import datetime
@@ -15,18 +15,22 @@ from . import wakeups as inbox_wakeups
 
 
 class NotInInboxError(LookupError):
-    """The inbox has no such notification."""
+    """The recipient, or the client, has no such notification."""
 
 
 def _mark(
-    write: Callable[..., Marked | None], *, inbox: Inbox, notification_id: ObjectId, now: datetime
+    write: Callable[..., Marked | None],
+    *,
+    notification_id: ObjectId,
+    now: datetime,
+    **owner: Inbox | ObjectId,
 ) -> Document:
-    """Change a notification of an inbox and return it; raises NotInInboxError."""
-    result = write(inbox=inbox, notification_id=notification_id, now=now)
+    """Change a notification of an owner and return it; raises NotInInboxError."""
+    result = write(notification_id=notification_id, now=now, **owner)
     if result is None:
         raise NotInInboxError
     if result.changed:
-        inbox_wakeups.wake_inbox(inbox)
+        inbox_wakeups.wake_inboxes_of([result.document])
         callback_events.enqueue_publisher(now=now)
     return result.document
 
@@ -34,12 +38,14 @@ def _mark(
 MarkAction = partial[Document]
 mark_read = partial(_mark, store.mark_read)
 mark_unread = partial(_mark, store.mark_unread)
+mark_read_by_client = partial(_mark, store.mark_read_by_client)
+mark_unread_by_client = partial(_mark, store.mark_unread_by_client)
 archive = partial(_mark, store.archive)
 unarchive = partial(_mark, store.unarchive)
 
 
 def mark_all_read(*, inbox: Inbox, now: datetime) -> int:
-    """Mark every notification of an inbox as read; return how many were unread."""
+    """Mark all that was sent to a recipient as read; return how many notifications were unread."""
     count = store.mark_all_read(inbox=inbox, now=now)
     if count:
         inbox_wakeups.wake_inbox(inbox)
@@ -48,10 +54,8 @@ def mark_all_read(*, inbox: Inbox, now: datetime) -> int:
 
 
 def open_feed(*, inbox: Inbox, limit: int, unread: bool) -> Page:
-    """Return the first page of a feed and mark it as seen.
-
-    Seen is everything delivered up to the newest of the page, so that later arrivals stay unseen.
-    """
+    """Return the first page of a feed and mark it as seen."""
+    # Seen is everything delivered up to the newest of the page, so that later arrivals stay unseen.
     page = feed.page(inbox, limit=limit, unread=unread)
     newest = page.documents[0]["inbox_at"] if page.documents else None
     until = feed.seen_until(inbox) if newest else None

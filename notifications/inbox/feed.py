@@ -1,8 +1,4 @@
-"""Reads an inbox: pages, single notifications, counts, and arrivals since a time.
-
-Every read uses the index ``ntf_inbox`` in its order: newest in-app delivery first. Counts read the
-index alone.
-"""
+"""Reads an inbox in the order of the index ``ntf_inbox``: newest in-app delivery first."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -40,8 +36,7 @@ class FeedCounts:
     """Counts of an inbox, up to 10,000."""
 
     unread: int
-    unseen: int
-    """Unread notifications delivered after the owner's last look at the feed."""
+    unseen: int  # Unread notifications delivered after the owner's last look at the feed
 
 
 def page(

@@ -1,8 +1,7 @@
-"""Wake-ups of open inbox streams.
+"""Wake-ups of open inbox streams, which may be lost, repeated, or late: each is only a read.
 
-A wake-up only triggers a read. A stream also reads from MongoDB once a minute without one, so a
-wake-up may be lost, repeated, or late, and a failed publish never fails a write. Valkey holds no
-content: a wake-up is the hash of an inbox, or the id of a revoked token.
+A stream also reads once a minute without one. Valkey holds only hashes of inboxes and ids of
+tokens.
 """
 
 from collections.abc import Iterable, Sequence
@@ -19,12 +18,11 @@ log = structlog.get_logger(__name__)
 VALKEY_CHANNEL = "inbox"
 """One channel for all inboxes: every stream process receives every wake-up. One message covers
 1,000 accepted notifications, and streams need no subscription per recipient."""
-MAX_INBOXES_PER_MESSAGE = 1_000
-"""Inboxes in one message: 64 KB."""
+MAX_INBOXES_PER_MESSAGE = 1_000  # Inboxes in one message: 64 KB
 
 
-def wake_accepted(documents: Iterable[Document]) -> None:
-    """Wake streams for accepted notifications that are already in their inbox."""
+def wake_inboxes_of(documents: Iterable[Document]) -> None:
+    """Wake streams for new or changed notifications, those that are in an inbox."""
     _publish_inboxes([_inbox(document) for document in documents if "inbox_at" in document])
 
 

@@ -26,21 +26,16 @@ class Acceptance:
     """A notification that is stored and will be delivered."""
 
     document: Document
-    is_replayed: bool
-    """The idempotency key was already used for this notification."""
-    is_time_adjusted: bool
-    """The local time does not exist; the first instant after it is used."""
-    warnings: tuple[AcceptanceWarning, ...] = ()
-    """What can already be seen to fail."""
+    is_replayed: bool  # The idempotency key was already used for this notification
+    is_time_adjusted: bool  # The local time does not exist; the first instant after it is used
+    warnings: tuple[AcceptanceWarning, ...] = ()  # What can already be seen to fail
 
 
 def accept(request: NotificationRequest, *, caller: Caller, now: datetime) -> Acceptance:
-    """Validate, store, and enqueue one notification.
+    """Validate, store, and enqueue one notification; once per idempotency key.
 
-    Two calls with one idempotency key, at once or after a lost response, create one notification.
-
-    Raises InvalidRequestError, AlreadyNotifiedError, KeyReusedError, and PyMongoError if the
-    request was not accepted.
+    Raises InvalidRequestError, ScopeRequiredError, AlreadyNotifiedError, KeyReusedError, and
+    PyMongoError if the request was not accepted.
     """
     snapshot = load_recipients([request], now=now)
     try:
@@ -75,8 +70,7 @@ def accept(request: NotificationRequest, *, caller: Caller, now: datetime) -> Ac
     (result,) = store.accept(callback_events.mark_for_callbacks([prepared.notification]), now=now)
     crash_points.reach(Boundary.ACCEPT_STORED)
     if isinstance(result, store.DuplicateEntity):
-        is_own = result.client_id == caller.client_id
-        raise AlreadyNotifiedError(result.notification_id if is_own else None)
+        raise AlreadyNotifiedError(result.notification_id)
     enqueue_accepted([result.document], now=now)
     crash_points.reach(Boundary.ACCEPT_ENQUEUED)
     return Acceptance(
@@ -91,12 +85,11 @@ def enqueue_accepted(documents: Iterable[Document], *, now: datetime) -> None:
     """Wake workers, open inboxes, and the callback publisher for stored notifications."""
     accepted = list(documents)
     fair_queue.enqueue_wakeups(accepted, now=now)
-    inbox_wakeups.wake_accepted(accepted)
+    inbox_wakeups.wake_inboxes_of(accepted)
     callback_events.enqueue_publisher(now=now)
 
 
 def _find_previous(request: NotificationRequest, caller: Caller) -> Acceptance | None:
-    """Return the acceptance of the same request, if its key was used for it."""
     if caller.idempotency_key is None:
         return None
     try:

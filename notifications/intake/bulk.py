@@ -30,6 +30,7 @@ from .requests import (
     NotificationRequest,
     OverloadedError,
     RepeatedItemError,
+    ScopeRequiredError,
 )
 
 log = structlog.get_logger(__name__)
@@ -40,7 +41,13 @@ MAX_POINTER_CHARACTERS = 4_000
 1,000 items share one document."""
 BulkItem = NotificationRequest | InvalidRequestError
 """A parsed item, or the problems found while parsing it."""
-Refusal = InvalidRequestError | AlreadyNotifiedError | RepeatedItemError | OverloadedError
+Refusal = (
+    InvalidRequestError
+    | ScopeRequiredError
+    | AlreadyNotifiedError
+    | RepeatedItemError
+    | OverloadedError
+)
 """Why an item was not accepted."""
 ItemOutcome = ObjectId | Refusal
 
@@ -52,8 +59,7 @@ class _Record:
     ids: Mapping[int, ObjectId]
     refusals: Mapping[int, Refusal]
     created_at: datetime
-    is_complete: bool = False
-    """Every accepted item is stored."""
+    is_complete: bool = False  # Every accepted item is stored
 
     def outcomes(self) -> list[ItemOutcome]:
         """Return the outcome of each item, in the order of the items."""
@@ -66,8 +72,7 @@ class BulkAcceptance:
     """The outcome of each item of a call, in order: an id or a refusal."""
 
     outcomes: Sequence[ItemOutcome]
-    is_replayed: bool
-    """The call repeats an earlier one, whose outcomes these are."""
+    is_replayed: bool  # The call repeats an earlier one, whose outcomes these are
 
 
 def accept_bulk(
@@ -162,17 +167,17 @@ def _prepare(
             ).notification
         except InvalidRequestError as problem:
             invalid[index] = _truncate_problems(problem)
+        except ScopeRequiredError as refusal:
+            invalid[index] = refusal
     return prepared, invalid
 
 
 def _prepare_missing(
     record: _Record, requests: Sequence[BulkItem], *, caller: Caller
 ) -> tuple[dict[int, NewNotification], dict[int, Refusal]]:
-    """Prepare the reserved notifications that aren't stored yet, with their reserved ids.
-
-    The first call may be about to store them: both store the same. An item that became invalid,
-    such as one whose type was deleted, was never acknowledged.
-    """
+    """Prepare the reserved notifications that aren't stored yet, with their reserved ids."""
+    # The first call may be about to store them: both store the same. An item that became invalid,
+    # such as one whose type was deleted, was never acknowledged.
     stored = queries.existing_ids(list(record.ids.values()))
     missing = {index: one for index, one in record.ids.items() if one not in stored}
     items = {index: requests[index] for index in missing}
@@ -199,14 +204,12 @@ def _store_accepted(
     caller: Caller,
     now: datetime,
 ) -> _Record:
-    """Store the notifications that are missing; return the completed record."""
     results = store.accept(callback_events.mark_for_callbacks(list(prepared.values())), now=now)
     crash_points.reach(Boundary.BULK_STORED)
     refusals = dict(invalid)
     for index, result in zip(prepared, results, strict=True):
         if isinstance(result, store.DuplicateEntity):
-            is_own = result.client_id == caller.client_id
-            refusals[index] = AlreadyNotifiedError(result.notification_id if is_own else None)
+            refusals[index] = AlreadyNotifiedError(result.notification_id)
     enqueue_accepted((r.document for r in results if isinstance(r, store.Accepted)), now=now)
     crash_points.reach(Boundary.BULK_ENQUEUED)
     completed = replace(
@@ -218,11 +221,9 @@ def _store_accepted(
 
 
 def _complete(record: _Record, *, caller: Caller, now: datetime) -> _Record:
-    """Mark a record as complete: a repeated call is then answered from it alone.
-
-    Return the record that was completed first, by this call or a concurrent one. If the write
-    fails, a repeated call completes the record.
-    """
+    """Mark a record as complete, or return the one that a concurrent call completed."""
+    # A repeated call is then answered from it alone. If the write fails, a repeated call completes
+    # it.
     completed = replace(record, is_complete=True)
     try:
         result = collection("idempotency_keys").update_one(
@@ -268,6 +269,8 @@ def _dump_refusal(refusal: Refusal) -> dict[str, Any]:
             return {"why": "already_notified", "notification_id": refusal.notification_id}
         case RepeatedItemError():
             return {"why": "repeated", "first": refusal.first_index}
+        case ScopeRequiredError():
+            return {"why": "scope_required"}
         case OverloadedError():
             return {"why": "overloaded"}
 
@@ -280,4 +283,6 @@ def _load_refusal(stored: Mapping[str, Any]) -> Refusal:
             return AlreadyNotifiedError(stored["notification_id"])
         case "repeated":
             return RepeatedItemError(stored["first"])
+        case "scope_required":
+            return ScopeRequiredError()
     return OverloadedError(backlog.RETRY_AFTER)

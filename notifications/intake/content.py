@@ -38,7 +38,6 @@ from .requests import AttachmentRequest, NotificationRequest
 
 ATTACHMENTS_POINTER = "/content/attachments"
 DEFAULT_CONTENT_TYPE = "application/octet-stream"
-"""Content type of a file whose name doesn't imply one."""
 _MEDIA_TYPE = re.compile(r"[a-z0-9][a-z0-9!#$&^_.+-]*/[a-z0-9][a-z0-9!#$&^_.+-]*", re.ASCII)
 _COMPOSITE_TYPES = ("multipart/", "message/")
 _INVALID_FILENAME = re.compile(r'[/\\:*?"<>|;]|^\.|\.$')
@@ -49,10 +48,7 @@ _MIME_TYPES = mimetypes.MimeTypes(filenames=())
 def check_attachments(
     requests: Sequence[AttachmentRequest], problems: ProblemCollector
 ) -> tuple[Attachment, ...]:
-    """Return an email's attachments; add a problem for each invalid one.
-
-    Hosts must be public names listed in ATTACHMENT_HOSTS, compared exactly.
-    """
+    """Return the attachments; their hosts must equal one of ATTACHMENT_HOSTS. Adds problems."""
     if not requests:
         return ()
     if not settings.ATTACHMENT_HOSTS:
@@ -104,10 +100,8 @@ def _guess_content_type(filename: str) -> str:
 
 
 S = DeliveryStatus
-EXAMPLE_DEVICE_ID = "f" * 64
-"""A device id of the usual length; every push contains one."""
-MAX_FRAME_BYTES = 512
-"""Upper bound of a push's fixed part: field names and ids."""
+EXAMPLE_DEVICE_ID = "f" * 64  # A device id of the usual length; every push contains one
+MAX_FRAME_BYTES = 512  # Upper bound of a push's fixed part: field names and ids
 MAX_TEXT_BYTES = 4 * (rendering.PUSH_TITLE_LENGTH + rendering.PUSH_BODY_LENGTH)
 """Upper bound of a push's title and text, which are truncated."""
 
@@ -122,12 +116,10 @@ def check_push_size(
     problems: ProblemCollector,
     now: datetime,
 ) -> None:
-    """Add a problem if a push would exceed Firebase's limit and could never arrive.
-
-    Renders a push only if it may be too large: with over about 1 KB of payload or links. Skipped if
-    there are problems already. A push without a device is checked too: a preview, which reads the
-    devices, refuses what an acceptance refuses.
-    """
+    """Add a problem if a push would exceed Firebase's limit and could never arrive."""
+    # Renders a push only if it may be too large: with over about 1 KB of payload or links. Skipped
+    # if there are problems already. A push without a device is checked too: a preview, which reads
+    # the devices, refuses what an acceptance refuses.
     has_push = any(
         one.channel is Channel.PUSH and (one.status is S.PENDING or one.failure_reason == NO_DEVICE)
         for one in deliveries
@@ -164,8 +156,7 @@ def check_push_size(
 
 
 MAX_BODY_BYTES = 100 * 1024
-MAX_DERIVED_SUBJECT_LENGTH = 78
-"""A subject derived from the body is truncated to one email line."""
+MAX_DERIVED_SUBJECT_LENGTH = 78  # A subject derived from the body is truncated to one email line
 
 
 def compose_content(
@@ -177,15 +168,15 @@ def compose_content(
     problems: ProblemCollector,
     render_cache: RenderCache | None = None,
 ) -> Content:
-    """Return the content; add a problem for each invalid part.
-
-    A body from the request is used unchanged. Without one, the template supplies subject and body,
-    and a subject from the request replaces the template's. The channels' own parts are rendered at
-    send time, with the template version that is published now.
-    """
+    """Return the content; add a problem for each invalid part."""
+    # A body from the request is used unchanged. Without one, the template supplies subject and
+    # body, and a subject from the request replaces the template's. The channels' own parts are
+    # rendered at send time, with the template version that is published now.
     given = request.content
     subject = _check_subject(given.subject, problems)
     if given.body is not None:
+        # The template isn't used, so nothing else checks its name.
+        problems.check_one_line(given.template_id, "/content/template_id")
         if not _first_line(given.body):
             problems.add("/content/body", "blank", "Must not be blank.")
         elif len(given.body.encode(errors="surrogatepass")) > MAX_BODY_BYTES:
@@ -272,12 +263,7 @@ def _render(
             name=name, version=version, data=data, recipient=recipient, render_cache=cache
         )
         rendering.check_channels(
-            channels,
-            name=name,
-            version=version,
-            data=data,
-            recipient=recipient,
-            render_cache=cache,
+            channels, name=name, version=version, data=data, recipient=recipient, render_cache=cache
         )
     except TemplateError as problem:
         problems.add(_variable_pointer(problem.variable), problem.code, str(problem))

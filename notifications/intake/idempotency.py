@@ -9,12 +9,12 @@ import msgspec
 from pymongo.errors import DuplicateKeyError
 
 from notifyproject.db.collections import collection
+from notifyproject.platform import encryption
 
 from ..store import Document
 from .requests import Caller, KeyReusedError
 
 KEY_LIFETIME = timedelta(hours=24)
-"""How long a repeated request is recognized."""
 
 
 def record_id(caller: Caller) -> str:
@@ -23,19 +23,29 @@ def record_id(caller: Caller) -> str:
 
 
 def fingerprint_of(request: msgspec.Struct, *, kind: bytes = b"") -> str:
-    """Return a digest that is equal for equal requests of the same kind."""
+    """Return a digest that is equal for equal requests of the same kind.
+
+    It is never stored: whoever has the stored notification could find its sensitive variables by
+    trying values. What is stored is a keyed digest of it.
+    """
     return hashlib.sha256(kind + msgspec.json.encode(request, order="sorted")).hexdigest()
 
 
 def find(*, caller: Caller, fingerprint: str) -> Document | None:
-    """Return the record of a key; None if the key is new.
-
-    Raises KeyReusedError if the key was used with another request, and PyMongoError.
-    """
+    """Return the record of a key, None if it is new. Raises KeyReusedError, PyMongoError."""
     record = collection("idempotency_keys").find_one({"_id": record_id(caller)})
-    if record is not None and record["fingerprint"] != fingerprint:
+    if record is not None and not _is_of(record, fingerprint):
         raise KeyReusedError
     return record
+
+
+def _is_of(record: Document, fingerprint: str) -> bool:
+    """Return whether a record is of the request with this fingerprint."""
+    stored: str = record["fingerprint"]
+    # An older release stored the fingerprint itself.
+    return stored == fingerprint or encryption.is_digest_of(
+        stored, fingerprint.encode(), associated_data=record["_id"]
+    )
 
 
 def reserve(
@@ -48,9 +58,10 @@ def reserve(
 
     Raises KeyReusedError if the key was used with another request, and PyMongoError.
     """
+    key = record_id(caller)
     record = {
-        "_id": record_id(caller),
-        "fingerprint": fingerprint,
+        "_id": key,
+        "fingerprint": encryption.keyed_digest(fingerprint.encode(), associated_data=key),
         **fields,
         "created_at": now,
         "expires_at": now + KEY_LIFETIME,

@@ -24,6 +24,7 @@ from ..validation import (
     InvalidAddressError,
     ProblemCollector,
     has_control_characters,
+    is_language,
     normalize_email,
     normalize_phone,
     parse_channel,
@@ -31,7 +32,12 @@ from ..validation import (
 )
 from . import times as intake_times
 from .content import check_push_size, compose_content
-from .requests import Caller, NotificationRecipientRequest, NotificationRequest
+from .requests import (
+    Caller,
+    NotificationRecipientRequest,
+    NotificationRequest,
+    ScopeRequiredError,
+)
 from .times import resolve_times
 
 PRIORITY_ALIASES = {"medium": Priority.NORMAL}
@@ -49,17 +55,18 @@ _UNREGISTERED = RegisteredRecipient(user_id="", preferences={})
 def resolve_priority(
     request: NotificationRequest, type_config: TypeConfig | None, problems: ProblemCollector
 ) -> Priority:
-    """Return the request's priority, or its type's; add a problem for an unknown one."""
+    """Return the request's priority, or its type's; add a problem if unknown or too high."""
     if request.priority is None:
         return type_config.priority if type_config else Priority.NORMAL
-    alias = PRIORITY_ALIASES.get(request.priority)
-    if alias is not None:
-        return alias
     try:
-        return Priority(request.priority)
+        priority = PRIORITY_ALIASES.get(request.priority) or Priority(request.priority)
     except ValueError:
         problems.add("/priority", "unknown_priority", f"Expected one of {', '.join(Priority)}.")
         return Priority.NORMAL
+    limit = type_config.max_priority if type_config else Priority.CRITICAL
+    if types.URGENCY.index(priority) < types.URGENCY.index(limit):
+        problems.add("/priority", "priority_too_high", f"At most {limit} for this type.")
+    return priority
 
 
 def resolve_recipient(
@@ -86,13 +93,17 @@ def resolve_recipient(
         reason = "Must be one line without control characters."
         problems.add("/recipient/name", "control_characters", reason)
         name = None
+    locale = given.locale
+    if locale is not None and not is_language(locale):
+        expected = "Expected a language such as pt or pt-BR."
+        problems.add("/recipient/locale", "invalid_language", expected)
+        locale = None
+    zone = check("timezone", lambda zone: time.parse_zone(zone).key)
+    own = {"email": email, "phone": phone, "name": name, "locale": locale, "timezone": zone}
     return Recipient(
         device_ids=tuple(dict.fromkeys(given.device_ids)),
-        email=email or known.email,
-        phone=phone or known.phone,
-        name=name or known.name,
-        locale=given.locale or known.locale,
-        timezone=check("timezone", lambda zone: time.parse_zone(zone).key) or known.timezone,
+        given=tuple(field for field, value in own.items() if value),
+        **{field: value or getattr(known, field) for field, value in own.items()},
     )
 
 
@@ -114,10 +125,11 @@ def prepare(
     render_cache: RenderCache | None = None,
     has_device: bool | None = None,
 ) -> Prepared:
-    """Return the notification to store; raises InvalidRequestError with every problem.
+    """Return the notification to store.
 
     ``render_cache`` holds texts rendered for other recipients of the batch. ``has_device`` is None
-    if the devices aren't read yet: they are read when the push is sent.
+    if the devices aren't read yet: they are read when the push is sent. Raises InvalidRequestError
+    with every problem, and ScopeRequiredError.
     """
     problems = ProblemCollector()
     type_config = _find_type(request, problems)
@@ -125,6 +137,10 @@ def prepare(
     recipient = resolve_recipient(request.recipient, registered, problems)
     if request.user_id is not None and ("\x00" in request.user_id or not request.user_id.strip()):
         problems.add("/user_id", "invalid", "Must not be blank.")
+    for field in ("user_id", "entity_id", "external_id"):
+        problems.check_one_line(getattr(request, field), f"/{field}")
+    for index, device_id in enumerate(request.recipient.device_ids):
+        problems.check_one_line(device_id, f"/recipient/device_ids/{index}")
     request = intake_times.apply_reminder(
         request, type_config=type_config, registered=registered, now=now, problems=problems
     )
@@ -161,6 +177,8 @@ def prepare(
         now=now,
     )
     problems.raise_if_any()
+    if priority is Priority.CRITICAL and not caller.may_send_critical:
+        raise ScopeRequiredError
     redacted = redact(
         content,
         has_own_subject=request.content.subject is not None,
@@ -190,6 +208,7 @@ def prepare(
         purge_at=retention.purge_at(type_config.category, send_at=times.send_at),
         entity_id=request.entity_id,
         external_id=request.external_id,
+        source=request.source,
         idempotency_key=caller.idempotency_key,
         request_id=caller.request_id,
         traceparent=caller.traceparent,
@@ -217,11 +236,9 @@ def choose_channels(
     problems: ProblemCollector,
     has_device: bool | None = None,
 ) -> list[NewDelivery]:
-    """Return a delivery for each channel; an unreachable channel is skipped unless explicit.
-
-    The channels are the request's, the recipient's, or the type's, in this order. A push without
-    a device is never an error: a device may be registered until the push is sent.
-    """
+    """Return a delivery for each channel; an unreachable channel is skipped unless explicit."""
+    # The channels are the request's, the recipient's, or the type's, in this order. A push without
+    # a device is never an error: a device may be registered until the push is sent.
     preference = NO_PREFERENCE
     if registered is not None:
         preference = registered.preference(
@@ -263,7 +280,6 @@ def _requested_channels(
     preference: Preference,
     problems: ProblemCollector,
 ) -> tuple[bool, Sequence[Channel]]:
-    """Return whether the request names the channels, and the channels."""
     if request.channels is None:
         preferred = (parse_channel(name) for name in preference.channels)
         channels = list(dict.fromkeys(one for one in preferred if one is not None))
@@ -295,10 +311,8 @@ def _suppressed(channel: Channel, code: FailureCode, reason: str) -> NewDelivery
 
 
 def _apply_fallback(deliveries: list[NewDelivery], fallback: Fallback) -> list[NewDelivery]:
-    """Return the deliveries, with the fallback channel waiting for the first other open channel.
-
-    In-app is never the primary channel: it always delivers.
-    """
+    """Return the deliveries, with the fallback channel waiting for the first other open channel."""
+    # In-app is never the primary channel: it always delivers.
     primary = next(
         (
             one.channel

@@ -1,7 +1,7 @@
 """Renders a request without storing it, and sends test messages for staff."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -28,11 +28,9 @@ class ChannelPreview:
     """The message of one channel."""
 
     channel: Channel
-    message: Message | None
-    """None if it can't be rendered; ``problem`` holds the reason."""
+    message: Message | None  # None if it can't be rendered; ``problem`` holds the reason
     problem: str | None = None
-    not_sent_reason: str | None = None
-    """None if the notification would be sent on this channel."""
+    not_sent_reason: str | None = None  # None if the notification would be sent on this channel
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,10 +43,14 @@ class Preview:
     warnings: tuple[AcceptanceWarning, ...]
 
 
-def preview(request: NotificationRequest, *, caller: Caller, now: datetime) -> Preview:
-    """Validate and render a request without storing it; raises InvalidRequestError.
+def preview(
+    request: NotificationRequest, *, caller: Caller, shows_registry: bool, now: datetime
+) -> Preview:
+    """Validate and render a request without storing it.
 
-    Sensitive values are shown: the caller has just sent them.
+    Sensitive values are shown: the caller has just sent them. ``shows_registry``: the texts have
+    the recipient's registered name, not a mask for it. Raises InvalidRequestError and
+    ScopeRequiredError.
     """
     snapshot = load_recipients([request], now=now)
     prepared = prepare(
@@ -60,6 +62,13 @@ def preview(request: NotificationRequest, *, caller: Caller, now: datetime) -> P
         has_device=_has_device(request),
     )
     notification = prepared.notification
+    if not shows_registry:
+        recipient = notification.recipient
+        content = rendering.mask_registered_name(
+            notification.content, data=notification.data, recipient=recipient
+        )
+        masked = rendering.mask_name(recipient)
+        notification = replace(notification, recipient=masked, content=content)
     chosen = {delivery.channel: delivery for delivery in notification.deliveries}
     return Preview(
         notification=notification,
@@ -67,7 +76,7 @@ def preview(request: NotificationRequest, *, caller: Caller, now: datetime) -> P
             _preview_channel(channel, notification, chosen.get(channel)) for channel in Channel
         ),
         is_time_adjusted=prepared.is_time_adjusted,
-        warnings=find_warnings(notification, now=now),
+        warnings=find_warnings(prepared.notification, now=now),
     )
 
 
@@ -118,11 +127,7 @@ TEST_BODY = "This is a test of our notification service. You don't need to do an
 
 
 def send_test(*, channel: Channel, address: str, now: datetime) -> ObjectId:
-    """Send a test message to an address, phone number, or device; return the notification's id.
-
-    It takes the regular path, to the first available provider of the channel. Raises
-    InvalidRequestError if the address is invalid.
-    """
+    """Send a test message on the regular path; return its id. Raises InvalidRequestError."""
     request = NotificationRequest(
         type=TEST_TYPE,
         recipient=_recipient(channel, address),
@@ -156,7 +161,7 @@ def _send(
     request: NotificationRequest, *, now: datetime, template_version: int | None = None
 ) -> ObjectId:
     client_id = registry.system_client_id(now=now)
-    caller = Caller(client_id=client_id, template_version=template_version)
+    caller = Caller(client_id=client_id, may_send_critical=True, template_version=template_version)
     return ObjectId(intake_acceptance.accept(request, caller=caller, now=now).document["_id"])
 
 

@@ -8,6 +8,7 @@ import msgspec
 from bson import ObjectId
 from msgspec import Meta
 
+from access.models import Scope
 from domain.content import MAX_ATTACHMENTS
 from domain.retry import MAX_RETRIES
 from domain.time import MAX_TTL
@@ -15,11 +16,13 @@ from domain.time import MAX_TTL
 from ..models.notification import (
     CONTENT_TYPE_LENGTH,
     FILENAME_LENGTH,
+    SOURCE_LENGTH,
     SUBJECT_LENGTH,
     USER_ID_LENGTH,
 )
 
 Id128 = Annotated[str, Meta(min_length=1, max_length=128)]
+Source = Annotated[str, Meta(min_length=1, max_length=SOURCE_LENGTH)]
 Timestamp = Annotated[
     str,
     Meta(
@@ -116,18 +119,31 @@ class NotificationRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unkn
         | None
     ) = None
     priority: (
-        Annotated[str, Meta(description="critical, high, normal, or low. Default: the type's.")]
+        Annotated[
+            str,
+            Meta(
+                description="critical, high, normal, or low; at most the type's max_priority. "
+                "Default: the type's. Critical needs the scope notifications:critical."
+            ),
+        ]
         | None
     ) = None
     entity_id: (
         Annotated[
             Id128,
-            Meta(description="Subject of the notification; one per recipient, type, and entity."),
+            Meta(
+                description="Subject of the notification; one per recipient, type, and entity of "
+                "each client."
+            ),
         ]
         | None
     ) = None
     external_id: Annotated[
         Id128 | None, Meta(description="Your own id, for lookups.", examples=["o-1001"])
+    ] = None
+    source: Annotated[
+        Source | None,
+        Meta(description="The part of your system that sends it, for lists.", examples=["shop"]),
     ] = None
     content: ContentRequest = ContentRequest()
     data: Annotated[
@@ -169,23 +185,27 @@ class Caller:
     client_id: ObjectId
     request_id: str | None = None
     traceparent: str | None = None
-    """The request's span, if traced."""
     idempotency_key: str | None = None
-    is_test: bool = False
-    """Test mode: the notification goes to the sandbox."""
-    template_version: int | None = None
-    """Template version to use, published or not. Only for test sends by staff."""
+    is_test: bool = False  # Test mode: the notification goes to the sandbox
+    may_send_critical: bool = False  # A client needs the scope notifications:critical
+    template_version: int | None = None  # Also an unpublished one. Only for test sends by staff.
 
 
 class AlreadyNotifiedError(Exception):
-    """A notification for this recipient, type, and entity exists.
+    """The client has a notification for this recipient, type, and entity.
 
-    ``notification_id`` is None if it belongs to another client.
+    ``notification_id`` is None if it was deleted meanwhile.
     """
 
     def __init__(self, notification_id: ObjectId | None) -> None:
         super().__init__("already notified")
         self.notification_id = notification_id
+
+
+class ScopeRequiredError(Exception):
+    """The notification is critical, and its client doesn't have the scope for that."""
+
+    scope = Scope.NOTIFICATIONS_CRITICAL
 
 
 class KeyReusedError(Exception):

@@ -31,11 +31,8 @@ def apply_reminder(
     now: datetime,
     problems: ProblemCollector,
 ) -> NotificationRequest:
-    """Return the request with the send time and expiry of its reminder.
-
-    Expires when the event begins, unless the request sets an expiry. Adds a problem and returns the
-    request unchanged if the event is invalid.
-    """
+    """Return the request with the send time and expiry of its reminder, or a problem."""
+    # Expires when the event begins, unless the request sets an expiry.
     if request.event_at is None or type_config is None:
         return request
     try:
@@ -81,10 +78,7 @@ def _resolve_event(
 
 
 def _event_variables(event_at: datetime, send_at: datetime) -> Mapping[str, Any]:
-    """Return the event variables for templates; the request's own data overrides them.
-
-    The lead time may be the recipient's preference, which the client doesn't know.
-    """
+    # The lead time may be the recipient's preference, which the client doesn't know.
     hours = round((event_at - send_at) / HOUR)
     return {"start_time": _format_timestamp(event_at), "hours_until_start": max(hours, 1)}
 
@@ -99,12 +93,10 @@ class SendTimes:
 
     send_at: datetime
     scheduled_at: datetime | None
-    scheduled_local: str | None
-    """The send time on the registered recipient's own clock."""
+    scheduled_local: str | None  # The send time on the registered recipient's own clock
     expires_at: datetime | None
     ttl_seconds: int | None
     is_time_adjusted: bool
-    """The requested local time doesn't exist."""
 
 
 def resolve_times(
@@ -160,7 +152,11 @@ def is_adjusted(request: NotificationRequest, *, default_zone: str | None) -> bo
     if request.scheduled_local is None:
         return False
     local = time.parse_local(request.scheduled_local.at)
-    zone = time.parse_zone(request.scheduled_local.timezone or default_zone or "")
+    name = request.scheduled_local.timezone or default_zone
+    if name not in time.zone_names():
+        # An older release accepted more names.
+        return False
+    zone = time.parse_zone(name)
     return time.resolve_local(local, zone).is_adjusted
 
 
@@ -211,7 +207,7 @@ def _check(
     *args: P.args,
     **options: P.kwargs,
 ) -> R | None:
-    """Return what ``resolve`` returns; None and a problem if it raises InvalidTimeError."""
+    """Return the result of ``resolve``; None, with a problem, if it raises InvalidTimeError."""
     try:
         return resolve(*args, **options)
     except time.InvalidTimeError as problem:

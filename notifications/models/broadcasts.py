@@ -67,7 +67,7 @@ class Broadcast(models.Model):
         permissions = (
             ("pause_broadcast", "Can pause"),
             ("resume_broadcast", "Can resume"),
-            ("cancel_broadcast", "Can cancel, and withdraw what is pending"),
+            ("cancel_broadcast", "Can cancel, with its pending deliveries"),
         )
         indexes = (
             MongoIndex("-created_at", "-_id", name="brc_created"),

@@ -1,7 +1,4 @@
-"""Bulk operations: one action on all notifications of a selection, and the result of each.
-
-:mod:`notifications.bulk` writes them; the ORM reads them for the console.
-"""
+"""Bulk operations as :mod:`notifications.bulk` writes them, and the result of each delivery."""
 
 from django.db import models
 from django_mongodb_backend.fields import ArrayField, EmbeddedModelField, ObjectIdField
@@ -54,10 +51,8 @@ class BulkOperation(models.Model):
     includes = ArrayField(models.CharField(max_length=40), default=list)
     """Resend risks that are acted on; others are skipped."""
     per_second = models.IntegerField()
-    """Maximum rate, in notifications a second."""
     reason = optional_text(REASON_LENGTH)
     duplicate_reason = optional_text(REASON_LENGTH)
-    """Reason for accepting duplicates."""
 
     counts = models.JSONField(default=dict)
     """Deliveries by outcome."""

@@ -15,17 +15,15 @@ AUTHOR_LENGTH = 160
 
 
 class NotificationType(models.Model):
-    """A kind of notification, with the defaults of its notifications.
-
-    The shipped ones are in :mod:`notifications.catalog.default_types`. Operators change and add
-    to them.
-    """
+    """A kind of notification, with its defaults: shipped, or added or changed by operators."""
 
     slug = models.SlugField(primary_key=True, db_column="_id", max_length=SLUG_LENGTH)
     name = models.CharField(max_length=NAME_LENGTH)
     description = models.TextField(blank=True)
     category = choice_field(Category)
     priority = choice_field(Priority, default=Priority.NORMAL)
+    max_priority = choice_field(Priority, null=True, blank=True)
+    """Highest priority of a request; empty: high for marketing, otherwise critical."""
     channels = choices_field(Channel)
     """Default when neither the request nor the recipient's preferences name channels."""
     max_retries = models.IntegerField(default=DEFAULT_MAX_RETRIES)
@@ -35,19 +33,16 @@ class NotificationType(models.Model):
     """Lead time of a reminder before its event, unless the recipient chose another; empty: not a
     reminder."""
     on_unknown = choice_field(UnknownPolicy, default=UnknownPolicy.RETRY)
-    """Policy after an unknown outcome."""
     example_data = models.JSONField(default=dict, blank=True)
     """Variables for previews; their names document what the templates need."""
     sensitive_variables = ArrayField(
         models.CharField(max_length=VARIABLE_LENGTH), default=list, blank=True
     )
-    """Variables with sensitive values, such as a code."""
     template_version = models.IntegerField(default=0, editable=False)
     """The published template version; 0 is the files of the release."""
     fallback_channel = choice_field(Channel, null=True, blank=True)
     """Used only if the type's first other channel has not delivered in time; empty: none."""
     fallback_after_seconds = models.IntegerField(default=600)
-    """Time that the first channel has for delivery."""
     approved_templates = models.JSONField(default=list, blank=True)
     """WhatsApp templates: ``[{"locale": "pt", "name": "order_shipped", "language": "pt_PT",
     "parameters": ["order"]}]``; the parameters are variables, in the order of the placeholders."""

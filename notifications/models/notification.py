@@ -15,10 +15,10 @@ from notifyproject.db.fields import choice_field, choices_field, optional_dateti
 from notifyproject.db.indexes import MongoIndex
 
 USER_ID_LENGTH = 128
+SOURCE_LENGTH = 64
 SUBJECT_LENGTH = 255
 FILENAME_LENGTH = 120
-CONTENT_TYPE_LENGTH = 127
-"""RFC 6838 allows this for each half; in practice it is enough for both."""
+CONTENT_TYPE_LENGTH = 127  # RFC 6838 allows this for each half; in practice it is enough for both
 
 
 class RecipientCopy(EmbeddedModel):
@@ -30,6 +30,8 @@ class RecipientCopy(EmbeddedModel):
     name = optional_text(200)
     locale = optional_text(35)
     timezone = optional_text(64)
+    given = ArrayField(models.CharField(max_length=16), null=True, blank=True)
+    """Names of the fields that the request contained. Missing in older documents."""
 
 
 class Attachment(EmbeddedModel):
@@ -117,6 +119,7 @@ HAS_FAILED = {"failed_at": {"$exists": True}}
 SCHEDULED = {"scheduled_at": {"$exists": True}}
 ENTITY = {"entity_id": {"$exists": True}}
 EXTERNAL = {"external_id": {"$exists": True}}
+SOURCE = {"source": {"$exists": True}}
 EMAIL = {"recipient.email": {"$exists": True}}
 PHONE = {"recipient.phone": {"$exists": True}}
 CALLBACK_DUE = {"callback_due_at": {"$exists": True}}
@@ -131,6 +134,8 @@ class Notification(models.Model):
 
     client_id = ObjectIdField()
     external_id = optional_text(128)
+    source = optional_text(SOURCE_LENGTH)
+    """The part of the client's system that sent it, by the client's own name."""
     idempotency_key = optional_text(255)
     request_id = optional_text(64)
     traceparent = optional_text(55)
@@ -165,25 +170,28 @@ class Notification(models.Model):
     ttl_seconds = models.IntegerField(null=True, blank=True)
     """Lifetime that expires_at derives from, if it is relative to the send time."""
     purge_at = optional_datetime()
-    """When MongoDB deletes the document."""
 
     error = optional_text(500)
+    """The latest error of a channel that has not succeeded since; missing without one."""
     error_history = EmbeddedModelArrayField(ErrorRecord, default=list, blank=True)
     inbox_at = optional_datetime()
     """Since when it is in the inbox: delivered in-app."""
     is_read = models.BooleanField(default=False)
-    """Read on any channel, and not marked as unread since."""
+    """Read on any channel or marked as read, and not marked as unread since."""
     read_at = optional_datetime()
+    marked_read_at = optional_datetime()
+    """When its client or its recipient first marked it as read; missing if they never did."""
     unread_at = optional_datetime()
-    """When its owner marked it as unread; missing otherwise, and after the next read."""
+    """When it was marked as unread; missing otherwise, and after the next read."""
     is_archived = models.BooleanField(default=False)
-    """Archived by its owner. Independent of is_active, which is False once deleted."""
+    """Archived by its owner. Independent of is_active."""
     archived_at = optional_datetime()
     is_active = models.BooleanField(default=True)
+    """False once deleted or erased: only the console still shows it."""
+    deleted_at = optional_datetime()
+    """When its client deleted it; missing otherwise, and after it was restored."""
     erased_at = optional_datetime()
-    """When content and recipient were erased with the recipient."""
     content_removed_at = optional_datetime()
-    """When retention removed the content; missing before that."""
     callback_revision = models.IntegerField(null=True, blank=True)
     """Counts writes that callbacks report; missing if the client has no callback."""
     callback_due_at = optional_datetime()
@@ -199,17 +207,21 @@ class Notification(models.Model):
         db_table = "notifications"
         ordering = ("-created_at", "-id")
         permissions = (
-            ("retry_notification", "Can retry what failed"),
-            ("resend_notification", "Can send again"),
-            ("resend_several", "Can send several again at once"),
-            ("cancel_notification", "Can cancel what is pending"),
-            ("reschedule_notification", "Can send at another time, or now"),
+            ("retry_notification", "Can retry failed deliveries"),
+            ("resend_notification", "Can resend"),
+            ("resend_several", "Can resend several at once"),
+            ("cancel_notification", "Can cancel pending deliveries"),
+            ("reschedule_notification", "Can reschedule, and send now"),
+            ("restore_notification", "Can restore what a client deleted"),
             ("view_addresses", "Can see unmasked addresses"),
-            ("reveal_addresses", "Can have one masked address shown, on record"),
+            ("reveal_addresses", "Can reveal one masked address, with an audit entry"),
         )
         # What each is for: docs/reference/indexes.md. Every write pays for each.
         indexes = (
-            MongoIndex("user_id", "-created_at", "-_id", name="ntf_user_feed"),
+            MongoIndex(
+                *("user_id", "-created_at", "-_id", "client_id", "is_active", "is_read"),
+                name="ntf_user_feed",
+            ),
             MongoIndex("type", "-created_at", "-_id", name="ntf_type_created"),
             MongoIndex("category", "-created_at", "-_id", name="ntf_category_created"),
             MongoIndex("status", "-created_at", "-_id", name="ntf_status_created"),
@@ -229,9 +241,16 @@ class Notification(models.Model):
             MongoIndex(
                 *("external_id", "-created_at", "-_id"), name="ntf_external", partial=EXTERNAL
             ),
+            MongoIndex(
+                *("client_id", "source", "-created_at", "-_id"), name="ntf_source", partial=SOURCE
+            ),
             MongoIndex("idempotency_key", name="ntf_idempotency_key", sparse=True),
             MongoIndex("delivery.provider_message_id", name="ntf_provider_message", sparse=True),
-            MongoIndex("is_active", name="ntf_inactive", partial={"is_active": False}),
+            MongoIndex(
+                *("is_active", "-created_at", "-_id"),
+                name="ntf_inactive",
+                partial={"is_active": False},
+            ),
             MongoIndex("priority", "due_at", "_id", name="ntf_due", partial=OPEN_WORK),
             MongoIndex(
                 *("priority", "client_id", "delivery.channel", "delivery.next_attempt_at"),
@@ -240,8 +259,8 @@ class Notification(models.Model):
             ),
             MongoIndex("-failed_at", "-_id", name="ntf_failed", partial=HAS_FAILED),
             MongoIndex(
-                *("user_id", "type", "entity_id", "is_test"),
-                name="ntf_once_per_entity",
+                *("user_id", "type", "entity_id", "client_id", "is_test"),
+                name="ntf_once_per_entity_client",
                 unique=True,
                 partial={**ENTITY, "user_id": {"$exists": True}, "resent_from": None},
             ),
@@ -265,10 +284,7 @@ class Notification(models.Model):
 
 
 class FailedNotification(Notification):
-    """A notification with a failed channel: a list in the console, without a page of its own.
-
-    The permission to view notifications covers it.
-    """
+    """A notification with a failed channel: a list in the console, under the permission to view."""
 
     class Meta:
         proxy = True
@@ -284,4 +300,4 @@ class WaitingNotification(Notification):
         proxy = True
         default_permissions = ()
         verbose_name = "waiting notification"
-        verbose_name_plural = "scheduled and waiting"
+        verbose_name_plural = "scheduled and held"

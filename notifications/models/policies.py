@@ -9,10 +9,8 @@ from notifyproject.db.fields import choice_field, optional_datetime, optional_te
 class ProviderState(models.Model):
     """Pause state of a provider."""
 
-    id = models.CharField(primary_key=True, db_column="_id", max_length=40)
-    """The provider's name."""
-    paused_at = optional_datetime()
-    """Missing while the provider is in use."""
+    id = models.CharField(primary_key=True, db_column="_id", max_length=40)  # The provider's name
+    paused_at = optional_datetime()  # Missing while the provider is in use
     paused_by = optional_text(150)
     reason = optional_text(200)
 

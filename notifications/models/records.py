@@ -54,7 +54,7 @@ class IdempotencyKey(models.Model):
     id = models.CharField(primary_key=True, db_column="_id", max_length=64)
     """SHA-256 of client and key: unique on any shard."""
     fingerprint = models.CharField(max_length=64)
-    """SHA-256 of the request: another body under the same key is rejected."""
+    """Keyed digest of the request: another body under the same key is rejected."""
     notification_ids = ArrayField(ObjectIdField(), default=list)
     """IDs created before the notifications were stored, so that storing is idempotent."""
     refusals = models.JSONField(null=True)
@@ -129,17 +129,15 @@ class WebhookLog(models.Model):
     received_at = models.DateTimeField()
     body = models.TextField()
     event_count = models.IntegerField(default=0)
-    applied_count = models.IntegerField(default=0)
-    """Events that changed a delivery."""
-    unmatched_count = models.IntegerField(default=0)
-    """Events without a known delivery."""
+    applied_count = models.IntegerField(default=0)  # Events that changed a delivery
+    unmatched_count = models.IntegerField(default=0)  # Events without a known delivery
     processed_at = optional_datetime()
     purge_at = optional_datetime()
 
     class Meta:
         db_table = "webhook_log"
         ordering = ("-received_at", "-id")
-        permissions = (("replay_webhooklog", "Can apply what a provider sent again"),)
+        permissions = (("replay_webhooklog", "Can replay provider webhooks"),)
         indexes = (
             MongoIndex("-received_at", "-_id", name="whk_received"),
             MongoIndex("purge_at", name="whk_purge", expire_after_seconds=0),

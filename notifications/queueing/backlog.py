@@ -1,8 +1,4 @@
-"""Backpressure: measures due work, and decides whether bulk requests must wait.
-
-Each process measures at most every few seconds, from the index of open work alone, and counts no
-further than the limit.
-"""
+"""Backpressure: measures due work, every few seconds and up to a limit; bulk requests may wait."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -27,10 +23,9 @@ clear = _cache.clear
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Backlog:
-    """Notifications that are due and not settled."""
+    """The number of notifications that are due, and since when the oldest is."""
 
-    due: int
-    """Counted up to a cap."""
+    due: int  # Counted up to a cap
     oldest_due_at: datetime | None
 
     def is_overloaded(self, *, now: datetime) -> bool:

@@ -30,10 +30,8 @@ from .wakeups import HORIZON, PULL, WAKEUP_SIZE, send_wakeups
 
 BURST = 200
 """Deliveries of a client within BURST_WINDOW that get wake-ups by ID; the rest is pulled."""
-BURST_WINDOW = 10
-"""Seconds. With BURST: 20 a second by ID, in a queue that sends hundreds."""
-MAX_PULLS = 4
-"""Concurrent pulls of a client in a queue: the limit of its lead over other clients."""
+BURST_WINDOW = 10  # Seconds. With BURST: 20 a second by ID, in a queue that sends hundreds.
+MAX_PULLS = 4  # Concurrent pulls of a client in a queue: the limit of its lead over other clients
 AHEAD_SLOT, RETRY_SLOT = MAX_PULLS, 2 * MAX_PULLS
 """Slots of the pull scheduled for the next due time, and of a pull that found no capacity."""
 TOKEN_LIFETIME = 30
@@ -97,12 +95,10 @@ def enqueue_pulls(
     at: datetime | None = None,
     now: datetime,
 ) -> bool:
-    """Enqueue a pull in each free slot; return whether all were published.
-
-    If all slots are taken, workers are already pulling. For ``count`` new deliveries, one pull per
-    hundred is enough: with a pull in every slot for fifty emails a second, three of four pulls
-    found nothing.
-    """
+    """Enqueue a pull in each free slot; return whether all were published."""
+    # If all slots are taken, workers are already pulling. For ``count`` new deliveries, one pull
+    # per hundred is enough: with a pull in every slot for fifty emails a second, three of four
+    # pulls found nothing.
     slots = range(min(math.ceil(count / WAKEUP_SIZE), MAX_PULLS))
     return _acquire_and_send(queue, slots, at=at or now, now=now)
 
@@ -115,11 +111,9 @@ def continue_pull(
     at: datetime | None = None,
     now: datetime,
 ) -> bool:
-    """Enqueue the next pull after a finished one; return whether it was published.
-
-    It takes the slot of the finished pull: if each pull filled all slots, their number would grow.
-    With ``has_capacity``, the process takes one more slot.
-    """
+    """Enqueue the next pull after a finished one; return whether it was published."""
+    # It takes the slot of the finished pull: if each pull filled all slots, their number would
+    # grow. With ``has_capacity``, the process takes one more slot.
     slots: Sequence[int] = range(MAX_PULLS)
     if token and token.slot < MAX_PULLS:
         slots = [(token.slot + step) % MAX_PULLS for step in range(1 + has_capacity)]
@@ -130,10 +124,8 @@ def continue_pull(
 
 
 def retry_pull(queue: FairQueue, *, at: datetime, now: datetime) -> bool:
-    """Enqueue one pull at ``at`` in place of one that failed or found no capacity.
-
-    It has a slot of its own, so that newly accepted deliveries do not wait for it.
-    """
+    """Enqueue one pull at ``at`` in place of one that failed or found no capacity."""
+    # It has a slot of its own, so that newly accepted deliveries do not wait for it.
     return _acquire_and_send(queue, [RETRY_SLOT], at=at, now=now)
 
 
@@ -194,8 +186,7 @@ class Due:
     notification_id: ObjectId
     channel: Channel
     at: datetime
-    is_poison_candidate: bool = False
-    """Claimed before and never sent; isolated."""
+    is_poison_candidate: bool = False  # Claimed before and never sent; isolated
 
 
 def due(
@@ -207,11 +198,9 @@ def due(
     skip: int = 0,
     include_poison_candidates: bool = True,
 ) -> list[Due]:
-    """Return a queue's unclaimed deliveries due by ``until``, oldest first.
-
-    The index is read in its order; ``skip`` skips entries of it. Poison candidates are deliveries
-    that were claimed before and never sent.
-    """
+    """Return a queue's unclaimed deliveries due by ``until``, oldest first."""
+    # In the order of the index. ``skip`` skips entries of the index. Poison candidates were claimed
+    # before and never sent.
     pending = {
         "channel": queue.channel.value,
         "status": DeliveryStatus.PENDING.value,
@@ -243,11 +232,9 @@ def due(
 
 
 def waiting_clients(*, priority: Priority) -> list[ObjectId]:
-    """Return the clients with open deliveries of a priority.
-
-    One index lookup per client, each after the previous client: a distinct query would make
-    MongoDB read the whole index.
-    """
+    """Return the clients with open deliveries of a priority."""
+    # One index lookup per client, each after the previous client: a distinct query would make
+    # MongoDB read the whole index.
     clients: list[ObjectId] = []
     wanted: dict[str, Any] = {"priority": priority.value, "due_at": {"$exists": True}}
     while found := collection("notifications").find_one(

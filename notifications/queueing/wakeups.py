@@ -1,7 +1,6 @@
 """Wake-ups: Celery messages that make a worker process deliveries now.
 
-A wake-up may be lost, repeated, or late: MongoDB decides what is due, and the sweeper picks up
-missed work. So sending one never fails a request and never delays it.
+They may be lost, repeated, or late: MongoDB decides what is due, and the sweeper finds it.
 """
 
 from collections.abc import Iterable, Sequence
@@ -22,8 +21,7 @@ MAX_DELAY_SECONDS = broker.MAX_COUNTDOWN
 ISOLATED_PER_WAKEUP = 4
 """Poison candidates in one wake-up, sent one by one: a minute at 15 s each. The broker redelivers
 a message after two minutes."""
-WAKEUP_SIZE = 100
-"""Deliveries in one wake-up, and in one claim."""
+WAKEUP_SIZE = 100  # Deliveries in one wake-up, and in one claim
 HORIZON = timedelta(seconds=MAX_DELAY_SECONDS)
 
 
@@ -39,8 +37,7 @@ def send_wakeup(
     if not ids:
         return False
     args = [[str(one) for one in ids], channel.value, priority.value]
-    queue = queue_name(channel, priority)
-    return broker.publish(DELIVER, args=args, queue=queue, at=at, now=now)
+    return broker.publish(DELIVER, args=args, queue=queue_name(channel, priority), at=at, now=now)
 
 
 def publish_broadcast(broadcast_id: ObjectId, *, at: datetime | None = None, now: datetime) -> bool:

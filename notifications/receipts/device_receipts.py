@@ -1,8 +1,4 @@
-"""Applies receipts that devices send: a push was delivered, or the recipient opened it.
-
-FCM does not report either. The first device with a receipt makes the push delivered; if the
-recipient's other devices still wait for it, they are sent to first.
-"""
+"""Applies receipts that devices send, and FCM does not: a push was delivered, or opened."""
 
 from datetime import datetime
 from enum import StrEnum
@@ -24,7 +20,6 @@ class DeviceEvent(StrEnum):
 
     DELIVERED = "delivered"
     OPENED = "opened"
-    """Opened by the recipient."""
 
 
 EVENT_STATUSES = {
@@ -46,11 +41,9 @@ def apply_device_receipt(
     event: DeviceEvent,
     now: datetime,
 ) -> bool:
-    """Apply a device's receipt; return whether it changed the delivery.
-
-    Receipts may come in any order, repeatedly, before the send is recorded, and from a device that
-    was replaced or deleted since. Raises NotPushedError, PyMongoError.
-    """
+    """Apply a device's receipt; return whether it changed the delivery. Raises NotPushedError."""
+    # Receipts may come in any order, repeatedly, before the send is recorded, and from a device
+    # that was replaced or deleted since.
     document = queries.get(notification_id=notification_id, client_id=client_id)
     if document is None:
         raise NotPushedError

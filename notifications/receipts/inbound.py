@@ -30,12 +30,10 @@ def apply_inbound(raw: bytes, *, provider: str, now: datetime) -> None:
 def apply_opt_outs(
     preferences: Sequence[MarketingPreference], *, provider: str, now: datetime
 ) -> int:
-    """Apply marketing preferences set in WhatsApp; return how many were new.
-
-    Each is applied once: a repeated event does not bring back a preference that was changed since.
-    An opt-in lifts only the recipient's own opt-out. An opt-out that arrives after a newer opt-in
-    still applies, which errs on the safe side. Raises PyMongoError; idempotent.
-    """
+    """Apply marketing preferences set in WhatsApp; return how many were new. Idempotent."""
+    # Each is applied once: a repeated event does not bring back a preference that was changed
+    # since. An opt-in lifts only the recipient's own opt-out. An opt-out that arrives after a newer
+    # opt-in still applies, which errs on the safe side.
     events = {_event_key(preference, provider): preference for preference in preferences}
     seen = collection("provider_events").find({"_id": {"$in": sorted(events)}}, {"_id": 1})
     for document in seen:

@@ -48,9 +48,7 @@ SUPPRESSIONS: Mapping[ReceiptKind, SuppressionReason] = {
     K.COMPLAINED: SuppressionReason.COMPLAINT,
     K.UNSUBSCRIBED: SuppressionReason.UNSUBSCRIBED,
 }
-"""Reason of the suppression, by the kind of receipt."""
-SUCCESS_KINDS = frozenset({K.DELIVERED, K.READ})
-"""Kinds that clear the soft bounces of an address."""
+SUCCESS_KINDS = frozenset({K.DELIVERED, K.READ})  # Kinds that clear the soft bounces of an address
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +98,6 @@ def apply_early_receipts(*, now: datetime, limit: int = 500) -> int:
 
 
 def _references(receipts: Sequence[Receipt]) -> dict[str, AttemptReference]:
-    """Return the attempt of each known event, by reference or by the provider's message ID."""
     known = {r.event_id: AttemptReference.parse(r.reference or "") for r in receipts}
     provider_ids = {r.provider_id for r in receipts if known[r.event_id] is None and r.provider_id}
     by_message = queries.by_provider_message(sorted(provider_ids))
@@ -153,7 +150,6 @@ def _apply_one(receipt: Receipt, reference: AttemptReference, provider: str, now
 def _apply_reputation(
     receipt: Receipt, reference: AttemptReference, provider: str, now: datetime
 ) -> None:
-    """Suppress the address, count a soft bounce, or clear the soft bounces of the address."""
     is_negative = receipt.kind in SUPPRESSIONS or receipt.is_undeliverable
     is_success = reference.channel is Channel.WHATSAPP and receipt.kind in SUCCESS_KINDS
     if not is_negative and not is_success:

@@ -22,7 +22,6 @@ PARSERS: Mapping[str, Callable[[bytes], Sequence[Receipt]]] = {
     "whatsapp": whatsapp_webhooks.parse_receipts,
     "sandbox-whatsapp": whatsapp_webhooks.parse_receipts,
 }
-"""Parser of stored bodies, by provider."""
 
 
 def process_webhook(
@@ -62,12 +61,8 @@ class UnreadableWebhookError(ValueError):
 
 
 def replay(log_id: ObjectId, *, now: datetime) -> Applied:
-    """Apply the receipts of a logged webhook again; those already applied are skipped.
-
-    For webhooks that were logged and not finished, or that preceded their message. The signature
-    was verified on arrival. Raises LookupError without such an entry, UnreadableWebhookError,
-    PyMongoError; idempotent.
-    """
+    """Apply a logged webhook again, each event once; raises LookupError, UnreadableWebhookError."""
+    # Its signature was verified on arrival.
     entry = collection("webhook_log").find_one({"_id": log_id})
     if entry is None:
         raise LookupError("no such webhook")

@@ -1,4 +1,4 @@
-"""Retry, resend, cancel, reschedule, and run now; for staff, with an audit log."""
+"""Retry, resend, cancel, reschedule, run now, delete, restore; for staff, with an audit log."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -136,7 +136,7 @@ def resend(
         raise InvalidStateError("A notification for this entity already exists.")
     store.link_resend(original_id=notification_id, resend_id=new.id, now=now)
     fair_queue.enqueue_wakeups([result.document], now=now)
-    inbox_wakeups.wake_accepted([result.document])
+    inbox_wakeups.wake_inboxes_of([result.document])
     callback_events.enqueue_publisher(now=now)
     return result.document
 
@@ -144,10 +144,7 @@ def resend(
 def cancel(
     *, notification_id: ObjectId, channels: Sequence[Channel] | None, reason: str, now: datetime
 ) -> Document:
-    """Cancel the pending deliveries of these channels or of all.
-
-    Raises LookupError if it doesn't exist, InvalidStateError if nothing is pending.
-    """
+    """Cancel pending deliveries of these or all channels; raises LookupError, InvalidStateError."""
     document = _load_document(notification_id)
     chosen = channels or [Channel(d["channel"]) for d in document["delivery"]]
     cancelled = store.cancel(
@@ -177,12 +174,9 @@ def reschedule(*, notification_id: ObjectId, requested_time: datetime, now: date
 
 
 def follow_time_zone(*, user_id: str, zone: str, now: datetime) -> int:
-    """Move notifications scheduled on a recipient's own clock to a new time zone.
-
-    Those with an explicit zone stay, and so do those already attempted. A time that has passed in
-    the new zone becomes now. Idempotent; returns how many were moved. Raises InvalidTimeError for
-    an unknown zone.
-    """
+    """Move notifications on the recipient's own clock to a new zone; return how many."""
+    # Those with an explicit zone stay, and so do those already attempted. A time that has passed in
+    # the new zone becomes now. Idempotent. Raises InvalidTimeError for an unknown zone.
     current_zone = time.parse_zone(zone)
     rescheduled = []
     for document in queries.scheduled_local_of(user_id):
@@ -205,6 +199,8 @@ def _load_document(notification_id: ObjectId) -> Document:
         raise LookupError("no such notification")
     if document.get("erased_at") is not None:
         raise InvalidStateError("The recipient was erased, with the content.")
+    if document.get("deleted_at") is not None:
+        raise InvalidStateError("Its client deleted it. Staff can restore it.")
     return document
 
 
@@ -258,6 +254,7 @@ def _copy(
         purge_at=retention.purge_at(Category(document["category"]), send_at=now),
         entity_id=document.get("entity_id"),
         external_id=document.get("external_id"),
+        source=document.get("source"),
         traceparent=tracing.traceparent(),
         is_test=document.get("is_test", False),
         resent_from=document["_id"],
@@ -266,11 +263,8 @@ def _copy(
 
 
 def run_now(*, notification_id: ObjectId, now: datetime) -> Document:
-    """Make scheduled or held deliveries due now.
-
-    Quiet hours, suppressions, and the expiry still apply. Raises LookupError if it doesn't exist,
-    InvalidStateError if nothing is scheduled or held, and PyMongoError.
-    """
+    """Make scheduled or held deliveries due now; raises LookupError, InvalidStateError."""
+    # Quiet hours, suppressions, and the expiry still apply.
     document = queries.get(notification_id=notification_id)
     if document is None:
         raise LookupError("no such notification")
@@ -284,6 +278,19 @@ def run_now(*, notification_id: ObjectId, now: datetime) -> Document:
         raise InvalidStateError("Nothing is scheduled or held.")
     fair_queue.enqueue_wakeups([changed], now=now)
     return changed
+
+
+def delete(*, notification_id: ObjectId, client_id: ObjectId, now: datetime) -> None:
+    """Delete a client's notification and cancel what is pending; idempotent.
+
+    Raises LookupError if the client has none such, and PyMongoError.
+    """
+    deleted = store.delete(notification_id=notification_id, client_id=client_id, now=now)
+    if deleted is not None:
+        inbox_wakeups.wake_inboxes_of([deleted])
+        callback_events.enqueue_publisher(now=now)
+    elif queries.get(notification_id=notification_id, client_id=client_id) is None:
+        raise LookupError("no such notification")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -306,7 +313,6 @@ class ActionResult:
     done: list[ObjectId] = field(default_factory=list)
     """The notifications acted on; for a resend, the new notifications."""
     refused: dict[ObjectId, str] = field(default_factory=dict)
-    """The reason for each notification that was left as it was."""
 
     @property
     def reasons(self) -> list[str]:
@@ -402,6 +408,18 @@ def act_as_staff(
             done = "Made due now"
     _audit(document, f"{done}{source}.", by)
     return sent_id
+
+
+def restore(*, notification_id: ObjectId, by: Staff, now: datetime) -> None:
+    """Undo the deletion of a notification and record it; what it cancelled stays cancelled.
+
+    Raises InvalidStateError if it isn't deleted or was erased, and PyMongoError.
+    """
+    restored = store.restore(notification_id=notification_id, now=now)
+    if restored is None:
+        raise InvalidStateError("It isn't deleted, or its recipient was erased.")
+    inbox_wakeups.wake_inboxes_of([restored])
+    _audit(restored, "Restored what its client had deleted.", by)
 
 
 def _audit(document: Document, message: str, by: Staff) -> None:

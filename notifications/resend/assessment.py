@@ -23,32 +23,25 @@ from ..content import rendering
 from ..store import Document, is_content_removed, is_secret_expired, recipient_of
 from .risk import DeliveryFacts, ResendRisk, assess_risk
 
-BATCH = 100
-"""Notifications whose facts are read at once."""
+BATCH = 100  # Notifications whose facts are read at once
 F = FailureCode
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Context:
-    """The current recipients, suppressions, and devices of a batch."""
-
     snapshot: RecipientSnapshot
     targets: devices.PushTargets
     open_windows: frozenset[str]
     ambiguous: frozenset[tuple[ObjectId, str]]
     """Notifications and channels with an attempt whose outcome is unknown."""
     refused_devices: Mapping[ObjectId, set[str]]
-    """Devices whose tokens the provider rejected."""
 
 
 def assess_risks(
     documents: Sequence[Document], *, now: datetime
 ) -> dict[tuple[ObjectId, Channel], ResendRisk]:
-    """Return the resend risk of every delivery of these notifications, by id and channel.
-
-    ``documents`` are complete. Takes at most five indexed reads per 100 notifications. Raises
-    PyMongoError.
-    """
+    """Return the resend risk of every delivery of these complete documents, by id and channel."""
+    # Takes at most five indexed reads per 100 notifications.
     found: dict[tuple[ObjectId, Channel], ResendRisk] = {}
     for start in range(0, len(documents), BATCH):
         batch = documents[start : start + BATCH]
@@ -85,7 +78,6 @@ def _read_context(documents: Sequence[Document], *, now: datetime) -> _Context:
 def _read_attempts(
     ids: Sequence[ObjectId],
 ) -> tuple[frozenset[tuple[ObjectId, str]], Mapping[ObjectId, set[str]]]:
-    """Return the channels with an unknown outcome, and the rejected devices."""
     statuses = [AttemptStatus.UNKNOWN.value, AttemptStatus.FAILED.value]
     found = collection("delivery_attempts").find(
         {"notification_id": {"$in": list(ids)}, "status": {"$in": statuses}},
@@ -115,6 +107,7 @@ def _collect_facts(
         or (document["_id"], channel.value) in context.ambiguous,
         is_expired=expires_at is not None and expires_at <= now,
         is_erased=document.get("erased_at") is not None,
+        is_deleted=document.get("deleted_at") is not None,
         is_sensitive_data_destroyed=is_secret_expired(document),
         is_content_removed=is_content_removed(document),
         suppression_reason=suppression_reason(document, channel, context.snapshot),

@@ -84,7 +84,7 @@ def _candidates(document: Document, *, now: datetime) -> list[Mapping[str, Any]]
     expires_at = document.get("expires_at")
     if (
         (expires_at is not None and expires_at <= now)
-        or document.get("erased_at") is not None
+        or not document["is_active"]
         or is_content_removed(document)
         or is_secret_expired(document)
     ):

@@ -13,16 +13,11 @@ F = FailureCode
 class RiskKind(StrEnum):
     """The risk of sending again."""
 
-    SAFE = "safe"
-    """The recipient doesn't have it, and nothing known prevents delivery."""
-    WILL_FAIL_AGAIN = "pointless"
-    """The cause of the failure persists."""
-    MAY_DUPLICATE = "may_duplicate"
-    """The recipient may already have it."""
-    EXPIRED = "expired"
-    """It expired; it may no longer matter."""
-    SUPPRESSED = "suppressed"
-    """The recipient opted out, or the address is suppressed."""
+    SAFE = "safe"  # The recipient doesn't have it, and nothing known prevents delivery
+    WILL_FAIL_AGAIN = "pointless"  # The cause of the failure persists
+    MAY_DUPLICATE = "may_duplicate"  # The recipient may already have it
+    EXPIRED = "expired"  # It expired; it may no longer matter
+    SUPPRESSED = "suppressed"  # The recipient opted out, or the address is suppressed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,22 +26,18 @@ class DeliveryFacts:
 
     channel: Channel
     status: DeliveryStatus
-    code: str | None = None
-    """The stored failure code, or an obsolete one."""
-    may_be_delivered: bool = False
-    """An attempt has an unknown outcome, or one of the recipient's devices has it."""
+    code: str | None = None  # The stored failure code, or an obsolete one
+    may_be_delivered: bool = False  # An attempt's outcome is unknown, or a device has it
     is_expired: bool = False
     is_erased: bool = False
+    is_deleted: bool = False
+    """Its client deleted it, and staff didn't restore it."""
     is_sensitive_data_destroyed: bool = False
     is_content_removed: bool = False
-    suppression_reason: str | None = None
-    """The suppression or preference that blocks its category, as a sentence."""
-    can_reach: bool = True
-    """There is an address, or a device that hasn't rejected it."""
+    suppression_reason: str | None = None  # What blocks its category, as a sentence
+    can_reach: bool = True  # There is an address, or a device that hasn't rejected it
     has_provider: bool = True
-    """A provider is configured for the channel."""
-    is_whatsapp_allowed: bool = True
-    """WhatsApp: within the 24-hour service window, or the type has a WhatsApp template."""
+    is_whatsapp_allowed: bool = True  # Within the 24-hour window, or with a template
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,8 +74,12 @@ _RISK_BY_FAILURE: Mapping[FailureCode, tuple[RiskKind, str]] = {
     F.REJECTED: (R.WILL_FAIL_AGAIN, "The provider rejects this message for any recipient."),
     F.TOO_LARGE: (R.WILL_FAIL_AGAIN, "It is too large for the provider."),
     F.RENDER_FAILED: (R.WILL_FAIL_AGAIN, "The template can't be rendered with its data."),
+    F.DECRYPTION_FAILED: (R.WILL_FAIL_AGAIN, "Its sensitive data can't be decrypted."),
     F.ATTACHMENT_UNAVAILABLE: (R.WILL_FAIL_AGAIN, "An attachment couldn't be downloaded."),
-    F.QUARANTINED: (R.WILL_FAIL_AGAIN, "Isolated after three worker crashes. See their logs."),
+    F.QUARANTINED: (
+        R.WILL_FAIL_AGAIN,
+        "Quarantined: it might end its worker. See the workers' logs.",
+    ),
     F.DROPPED: (R.WILL_FAIL_AGAIN, "On the provider's suppression list. Remove it there first."),
     F.QUIET_HOURS: (R.EXPIRED, "It expired during quiet hours."),
     F.EXPIRED: (R.EXPIRED, "It expired before sending. A resend gets a new expiry."),
@@ -99,21 +94,26 @@ _UNREACHABLE_REASONS: Mapping[Channel, str] = {
 
 
 def assess_risk(facts: DeliveryFacts) -> ResendRisk:
-    """Return the risk of resending a delivery, and its strongest reason. Pure.
-
-    In order: nothing to send, suppressed, persistent cause, possible duplicate, expired.
-    """
+    """Return the risk of resending a delivery: its strongest reason, in the order below. Pure."""
     kind, reason = next(_find_obstacles(facts), None) or _assess_failure(facts)
     return ResendRisk(kind=kind, reason=reason)
 
 
 def _find_obstacles(facts: DeliveryFacts) -> Iterator[tuple[RiskKind, str]]:
-    if facts.is_erased:
-        yield R.WILL_FAIL_AGAIN, "The recipient was erased, with the content."
-    if facts.is_content_removed:
-        yield R.WILL_FAIL_AGAIN, "Content was removed by retention. Send a new notification."
-    if facts.is_sensitive_data_destroyed:
-        yield R.WILL_FAIL_AGAIN, "Its sensitive data was destroyed. Send a new notification."
+    for is_gone, reason in (
+        (facts.is_erased, "The recipient was erased, with the content."),
+        (facts.is_deleted, "Its client deleted it. Restore it first."),
+        (
+            facts.is_content_removed,
+            "Content was removed by retention. Send a new notification.",
+        ),
+        (
+            facts.is_sensitive_data_destroyed,
+            "Its sensitive data was destroyed. Send a new notification.",
+        ),
+    ):
+        if is_gone:
+            yield R.WILL_FAIL_AGAIN, reason
     if facts.suppression_reason is not None:
         yield R.SUPPRESSED, facts.suppression_reason
     if facts.status in SUCCEEDED:

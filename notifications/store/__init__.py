@@ -1,8 +1,4 @@
-"""The only writer of delivery state.
-
-Every change is a named transition: a compare-and-set on the delivery's status and, for a worker,
-on the token of its claim. States: :mod:`domain.states`; diagram: docs/reference/states.md.
-"""
+"""The only writer of delivery state, by compare-and-set transitions: docs/reference/states.md."""
 
 from .acceptance import Accepted, DuplicateEntity, accept
 from .actions import (
@@ -19,10 +15,10 @@ from .device_attempts import DeviceHistory, device_histories
 from .documents import (
     AttemptReference,
     ClaimedDelivery,
-    Deferred,
     Document,
     NewDelivery,
     NewNotification,
+    NotSent,
     ProviderAnswer,
     Settlement,
     TargetAttempt,
@@ -37,31 +33,36 @@ from .encrypted_content import (
     secret_in,
 )
 from .inbox import (
+    MATCH_SENT,
     Inbox,
     Marked,
     archive,
     mark_all_read,
     mark_read,
+    mark_read_by_client,
     mark_seen,
     mark_unread,
+    mark_unread_by_client,
     unarchive,
 )
 from .leases import (
     LEASE,
     NOT_ATTEMPTED,
     claim,
-    defer,
     poison_candidates,
     release,
     return_unsent,
     settle,
+    settle_not_sent,
     start,
 )
 from .receipts import DeliveryReceipt, apply_receipt
 from .recovery import UnknownOutcome, expire_leases, resolve_unknown, unknown_outcomes
 from .removal import (
+    DELETION_REASON,
     Erasable,
     Removed,
+    delete,
     erasable,
     erasable_at,
     erase,
@@ -70,6 +71,7 @@ from .removal import (
     purge,
     purged_at,
     remove_content,
+    restore,
     set_purge_dates,
 )
 
@@ -78,15 +80,17 @@ __all__ += ["activate_fallback", "cancel", "cancel_pending", "link_resend", "mak
 __all__ += ["reopen", "reschedule"]
 __all__ += ["backfill_marks", "clear_marks", "pending_callbacks"]
 __all__ += ["DeviceHistory", "device_histories"]
-__all__ += ["AttemptReference", "ClaimedDelivery", "Deferred", "Document", "NewDelivery"]
+__all__ += ["AttemptReference", "ClaimedDelivery", "Document", "NewDelivery", "NotSent"]
 __all__ += ["NewNotification", "ProviderAnswer", "Settlement", "TargetAttempt", "content_of"]
 __all__ += ["recipient_of"]
 __all__ += ["decrypt", "is_secret_expired", "is_shown_in_inbox", "purge_secrets", "secret_in"]
-__all__ += ["Inbox", "Marked", "archive", "mark_all_read", "mark_read", "mark_seen", "mark_unread"]
+__all__ += ["MATCH_SENT", "Inbox", "Marked", "archive", "mark_all_read", "mark_read"]
+__all__ += ["mark_read_by_client", "mark_seen", "mark_unread", "mark_unread_by_client"]
 __all__ += ["unarchive"]
-__all__ += ["LEASE", "NOT_ATTEMPTED", "claim", "defer", "poison_candidates", "release"]
+__all__ += ["LEASE", "NOT_ATTEMPTED", "claim", "poison_candidates", "release", "settle_not_sent"]
 __all__ += ["return_unsent", "settle", "start"]
 __all__ += ["DeliveryReceipt", "apply_receipt"]
 __all__ += ["UnknownOutcome", "expire_leases", "resolve_unknown", "unknown_outcomes"]
 __all__ += ["Erasable", "Removed", "erasable", "erasable_at", "erase", "is_content_removed"]
 __all__ += ["match_ended_before", "purge", "purged_at", "remove_content", "set_purge_dates"]
+__all__ += ["DELETION_REASON", "delete", "restore"]

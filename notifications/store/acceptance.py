@@ -18,7 +18,8 @@ from .collections import notifications
 from .documents import Document, NewDelivery, NewNotification
 
 ONCE_PER_ENTITY = "ntf_once_per_entity"
-_ENTITY_FIELDS = ("user_id", "type", "entity_id")
+"""Beginning of the index's name: an older release may still have the index over all clients."""
+_ENTITY_FIELDS = ("user_id", "type", "entity_id", "client_id")
 _RECIPIENT_FIELDS = [one.name for one in fields(Recipient)]
 _CONTENT_FIELDS = [one.name for one in fields(Content) if one.name != "attachments"]
 
@@ -33,27 +34,26 @@ class Accepted:
 
 @dataclass(frozen=True, slots=True)
 class DuplicateEntity:
-    """The recipient already has a notification of this type about this entity."""
+    """The client has already notified the recipient, with this type, about this entity."""
 
     notification_id: ObjectId | None
-    client_id: ObjectId | None
+    """None if it was deleted meanwhile."""
 
 
 class _Entity(NamedTuple):
-    """Key of a notification about an entity, live or in test mode."""
+    """Key of a client's notification about an entity, live or in test mode."""
 
     user_id: str
     type: str
     entity_id: str
+    client_id: ObjectId
     is_test: bool | None
 
 
 def accept(new: Sequence[NewNotification], *, now: datetime) -> list[Accepted | DuplicateEntity]:
-    """Store notifications and return the result of each, in order.
-
-    An ID that is already stored counts as accepted, so that a call may be repeated after a lost
-    response. Raises PyMongoError if the database does not confirm the write.
-    """
+    """Store notifications and return the result of each, in order; raises PyMongoError."""
+    # An ID that is already stored counts as accepted, so that a call may be repeated after a lost
+    # response.
     documents = [_document(one, now) for one in new]
     if not documents:
         return []
@@ -82,7 +82,7 @@ def _resolve_conflicts(
         if document["_id"] in stored:
             results[problem["index"]] = Accepted(stored[document["_id"]], repeated=True)
         elif ONCE_PER_ENTITY in problem["errmsg"]:
-            unknown = DuplicateEntity(notification_id=None, client_id=None)
+            unknown = DuplicateEntity(notification_id=None)
             results[problem["index"]] = existing.get(_entity_of(document), unknown)
         else:
             raise error
@@ -98,14 +98,14 @@ def _existing_by_entity(documents: Sequence[Document]) -> dict[_Entity, Duplicat
             "is_test": {"$in": list({one.get("is_test") for one in documents})},
             "resent_from": None,
         },
-        {**dict.fromkeys(_Entity._fields, 1), "client_id": 1},
+        dict.fromkeys(_Entity._fields, 1),
     )
-    return {_entity_of(one): DuplicateEntity(one["_id"], one["client_id"]) for one in found}
+    return {_entity_of(one): DuplicateEntity(one["_id"]) for one in found}
 
 
 def _entity_of(document: Document) -> _Entity:
-    user_id, type_, entity_id = (document[name] for name in _ENTITY_FIELDS)
-    return _Entity(user_id, type_, entity_id, document.get("is_test"))
+    user_id, type_, entity_id, client_id = (document[name] for name in _ENTITY_FIELDS)
+    return _Entity(user_id, type_, entity_id, client_id, document.get("is_test"))
 
 
 class _NewState(NamedTuple):
@@ -124,6 +124,7 @@ def _document(new: NewNotification, now: datetime) -> dict[str, Any]:
         "_id": new.id,
         "client_id": new.client_id,
         "external_id": new.external_id,
+        "source": new.source,
         "idempotency_key": new.idempotency_key,
         "request_id": new.request_id,
         "traceparent": new.traceparent,
@@ -210,7 +211,6 @@ def _content(content: Content) -> dict[str, Any]:
 
 @lru_cache(maxsize=1024)
 def _status(deliveries: tuple[tuple[str, bool], ...]) -> str:
-    """Return the overall status of new deliveries, cached: there are few combinations."""
     states = [_NewState(DeliveryStatus(s), 0, is_waiting=waits) for s, waits in deliveries]
     return overall_status(states).value
 

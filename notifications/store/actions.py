@@ -25,11 +25,9 @@ UNSENT_STATUSES = [S.PENDING.value, S.SUPPRESSED.value, S.CANCELLED.value]
 def cancel(
     *, notification_id: ObjectId, channels: Sequence[Channel], reason: str, now: datetime
 ) -> Document | None:
-    """Cancel what is pending on these channels; return the document, or None if nothing was.
-
-    A push that reached a device becomes sent instead. A worker that has claimed a delivery without
-    starting it loses the claim; one that has started wins.
-    """
+    """Cancel what is pending on these channels; return the document, or None if nothing was."""
+    # A push that reached a device becomes sent instead. A worker that has claimed a delivery
+    # without starting it loses the claim; one that has started wins.
     names = [channel.value for channel in channels]
     pending = {"channel": {"$in": names}, "status": S.PENDING.value}
     return _change(
@@ -76,12 +74,9 @@ def reopen(
     failed_until: datetime | None = None,
     now: datetime,
 ) -> Document | None:
-    """Reopen failed deliveries of these channels, due now; return the document, or None.
-
-    The notification's retries are granted anew, and their waits start from the beginning; earlier
-    attempts keep their numbers. Deliveries that failed after ``failed_until`` stay failed. Returns
-    None if nothing matched.
-    """
+    """Reopen failed deliveries of these channels, due now; return the document, or None."""
+    # The notification's retries are granted anew, and their waits start from the beginning; earlier
+    # attempts keep their numbers. Deliveries that failed after ``failed_until`` stay failed.
     names = [channel.value for channel in channels]
     failed: dict[str, Any] = {"channel": {"$in": names}, "status": S.FAILED.value}
     conditions: list[Expression] = [
@@ -149,16 +144,11 @@ def activate_fallback(*, ids: Sequence[ObjectId], fallback_for: Channel, now: da
 
 
 def make_due_now(
-    *,
-    notification_id: ObjectId,
-    retries_of: Sequence[Channel] | None = None,
-    now: datetime,
+    *, notification_id: ObjectId, retries_of: Sequence[Channel] | None = None, now: datetime
 ) -> Document | None:
-    """Make waiting deliveries due now; return the document, or None if none waits.
-
-    Claimed deliveries, and those that await a receipt, stay unchanged. A retry stays a retry:
-    earlier attempts stay counted. With ``retries_of``, only retries on these channels.
-    """
+    """Make waiting deliveries due now; return the document, or None if none waits."""
+    # Claimed deliveries, and those that await a receipt, stay unchanged. A retry stays a retry:
+    # earlier attempts stay counted. With ``retries_of``, only retries on these channels.
     conditions: list[Expression] = [
         {"$eq": ["$$d.status", S.PENDING.value]},
         {"$eq": [{"$ifNull": ["$$d.claim", None]}, None]},
@@ -197,7 +187,6 @@ def _change(
     now: datetime,
     extra_fields: Mapping[str, Expression] | None = None,
 ) -> Document | None:
-    """Change every delivery that meets all conditions; return the document, or None."""
     pipeline = update(
         condition={"$and": conditions}, changes=changes, now=now, extra_fields=extra_fields
     )

@@ -11,8 +11,7 @@ from pymongo.errors import PyMongoError
 from notifyproject.db.collections import collection, is_transient
 
 log = structlog.get_logger(__name__)
-MAX_RETRY_SECONDS = 30.0
-"""Time for which a worker repeats a write: well within its lease."""
+MAX_RETRY_SECONDS = 30.0  # Time for which a worker repeats a write: well within its lease
 PAUSE = 0.2
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -20,16 +19,13 @@ R = TypeVar("R")
 
 notifications = partial(collection, "notifications")
 attempts = partial(collection, "delivery_attempts")
-visits = partial(collection, "inbox_visits")
-"""Until when each inbox was seen."""
+visits = partial(collection, "inbox_visits")  # Until when each inbox was seen
 
 
 def retry_transient(write: Callable[P, R], *args: P.args, **options: P.kwargs) -> R:
-    """Call ``write`` and return its result; repeat it while there is no primary or no majority.
-
-    Only for idempotent writes, whose filter no longer matches what they have changed. The worker
-    alone knows the result of a send, so it must not give up early. Raises PyMongoError after 30 s.
-    """
+    """Call an idempotent ``write`` until it works; raises PyMongoError after 30 s."""
+    # Its filter no longer matches what it has changed. The worker alone knows the result of a send,
+    # so it must not give up early while there is no primary or no majority.
     deadline = time.monotonic() + MAX_RETRY_SECONDS
     while True:
         try:

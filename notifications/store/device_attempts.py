@@ -35,29 +35,23 @@ class Refusal:
 class DeviceHistory:
     """State of the devices that one push was sent to."""
 
-    delivered: frozenset[str] = frozenset()
-    """Accepted by the provider."""
-    ambiguous: Mapping[str, datetime] = field(default_factory=dict)
-    """Outcome unknown, since this time."""
+    delivered: frozenset[str] = frozenset()  # Accepted by the provider
+    ambiguous: Mapping[str, datetime] = field(default_factory=dict)  # Outcome unknown, since when
     refused: Mapping[str, Refusal] = field(default_factory=dict)
 
     @property
     def excluded(self) -> frozenset[str]:
-        """Devices that get nothing more.
-
-        A device with an unknown outcome is retried, if the type allows it, only while no device
-        is known to have it.
-        """
+        """Devices that get nothing more."""
+        # A device with an unknown outcome is retried, if the type allows it, only while no device
+        # is known to have it.
         ambiguous = self.ambiguous.keys() if self.delivered else set()
         return self.delivered | self.refused.keys() | ambiguous
 
 
 def device_histories(claims: Sequence[ClaimedDelivery]) -> Mapping[ObjectId, DeviceHistory]:
-    """Return the device histories of pushes with earlier attempts, by notification.
-
-    Failures before an operator reopened a delivery do not count. One read for all; none without
-    earlier attempts. Raises PyMongoError.
-    """
+    """Return the device histories of pushes with earlier attempts. Raises PyMongoError."""
+    # Failures before an operator reopened a delivery do not count. One read for all; none without
+    # earlier attempts.
     attempted = {c.notification_id: c for c in claims if c.attempt_count > 0}
     if not attempted:
         return {}

@@ -8,7 +8,7 @@ from typing import Any
 
 from bson import ObjectId
 
-from domain.content import Attachment, Content, Recipient, SensitiveContent
+from domain.content import PROFILE_FIELDS, Attachment, Content, Recipient, SensitiveContent
 from domain.errors import FailureCode
 from domain.retry import RetryState
 from domain.states import OPEN, AttemptStatus, Category, Channel, DeliveryStatus, Priority
@@ -25,8 +25,7 @@ class AttemptReference:
     notification_id: ObjectId
     channel: Channel
     attempt_number: int
-    device_id: str | None = None
-    """A push has one attempt for each device."""
+    device_id: str | None = None  # A push has one attempt for each device
 
     def __str__(self) -> str:
         attempt = f"{self.notification_id}.{self.channel}.{self.attempt_number}"
@@ -34,7 +33,7 @@ class AttemptReference:
 
     @classmethod
     def parse(cls, text: str) -> "AttemptReference | None":
-        """Return the reference that ``text`` encodes; None if it is not one of this service."""
+        """Return the attempt reference in ``text``; None if this service did not issue it."""
         match = _REFERENCE.fullmatch(text)
         if match is None or match[2] not in {channel.value for channel in Channel}:
             return None
@@ -43,7 +42,7 @@ class AttemptReference:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewDelivery:
-    """One channel of a notification to accept."""
+    """A delivery of a notification that is about to be stored."""
 
     channel: Channel
     status: DeliveryStatus = DeliveryStatus.PENDING
@@ -82,6 +81,7 @@ class NewNotification:
     purge_at: datetime | None = None
     entity_id: str | None = None
     external_id: str | None = None
+    source: str | None = None
     idempotency_key: str | None = None
     request_id: str | None = None
     traceparent: str | None = None
@@ -115,16 +115,16 @@ class ClaimedDelivery:
     content: Content
     data: Mapping[str, Any]
     encrypted_content: str | None = None
-    """Encrypted sensitive values that content and data mask."""
     accepted_targets: tuple[str, ...]
     expires_at: datetime | None
     purge_at: datetime | None
     request_id: str | None
     traceparent: str | None = None
+    is_deleted: bool = False
+    """Deleted by its client while an attempt was in progress."""
     is_test: bool = False
     """Sent to the sandbox; its result says nothing about an address, device, or provider."""
     ambiguous_targets: tuple[str, ...] = ()
-    """Devices with an unknown outcome of an earlier attempt."""
     ambiguous_provider: str | None = None
     """Provider with an unknown outcome of an earlier attempt: no other provider gets it."""
     failed_over_from: str | None = None
@@ -206,18 +206,14 @@ class Settlement:
     uncounted: bool = False
     code: FailureCode | None = None
     reason: str | None = None
-    accepted_targets: tuple[str, ...] = field(default=())
-    """Devices that have it, by this attempt or an earlier one."""
-    ambiguous_targets: tuple[str, ...] = field(default=())
-    """Devices with an unknown outcome, while others are retried."""
-    fails_over: bool = False
-    """The provider refused it, and the next one is used at once."""
-    target_attempts: tuple[TargetAttempt, ...] = field(default=())
-    """Results by device; empty on a channel without devices."""
+    accepted_targets: tuple[str, ...] = field(default=())  # Devices that have it by now
+    ambiguous_targets: tuple[str, ...] = field(default=())  # Devices that may have it
+    fails_over: bool = False  # The provider refused it, and the next one is used at once
+    target_attempts: tuple[TargetAttempt, ...] = field(default=())  # One for each device
 
 
 @dataclass(frozen=True, slots=True)
-class Deferred:
+class NotSent:
     """A claimed delivery that is not sent now, and why. It uses no attempt.
 
     ``status``: pending until ``next_attempt_at``, failed, expired, cancelled, or suppressed; sent
@@ -258,6 +254,7 @@ def claimed_from(document: Document, token: str) -> ClaimedDelivery:
         purge_at=document.get("purge_at"),
         request_id=document.get("request_id"),
         traceparent=document.get("traceparent"),
+        is_deleted="deleted_at" in document,
         is_test=document.get("is_test", False),
         ambiguous_targets=tuple(delivery.get("doubtful_targets") or ()),
         ambiguous_provider=delivery.get("doubtful_provider"),
@@ -282,7 +279,15 @@ def _channel_status(delivery: Document) -> DeliveryStatus:
 def recipient_of(document: Mapping[str, Any]) -> Recipient:
     """Return the recipient stored in a notification's document."""
     stored = document["recipient"]
-    return Recipient(**{**stored, "device_ids": tuple(stored.get("device_ids", ()))})
+    # An older document doesn't tell. Without a user ID, nothing comes from the registry.
+    given = () if document.get("user_id") else PROFILE_FIELDS
+    return Recipient(
+        **{
+            **stored,
+            "device_ids": tuple(stored.get("device_ids", ())),
+            "given": tuple(stored.get("given", given)),
+        }
+    )
 
 
 def content_of(document: Mapping[str, Any]) -> Content:

@@ -1,8 +1,6 @@
-"""Sensitive content of a notification, encrypted while it is needed.
+"""Sensitive content of a notification, encrypted in ``sealed`` while a channel is open.
 
-Stored in the field ``sealed`` of the notification while a channel is open, and for a while for the
-inbox; the write that ends the last of them removes it. :mod:`notifications.store.pipelines` holds
-the same rule as a pipeline.
+The inbox keeps it a while longer; :mod:`notifications.store.pipelines` has the same rule.
 """
 
 from collections.abc import Collection
@@ -32,10 +30,7 @@ def encrypt(secret: SensitiveContent, *, notification_id: ObjectId) -> str:
 def decrypt(
     *, notification_id: ObjectId, content: Content, encrypted: str | None
 ) -> SensitiveContent | None:
-    """Return the sensitive content of a notification, or None if it has none.
-
-    Raises SecretExpiredError, and DecryptionError if no key of this process decrypts it.
-    """
+    """Return the sensitive content, None if there is none; SecretExpiredError, DecryptionError."""
     if encrypted is None:
         if content.is_masked:
             raise SecretExpiredError("Its sensitive data was destroyed.")
@@ -79,7 +74,8 @@ def encrypted_fields(
 
 def is_shown_in_inbox(document: Document, *, now: datetime) -> bool:
     """Return whether the inbox still shows the sensitive content of a notification."""
-    return now < _inbox_end(document["inbox_at"], document.get("expires_at"))
+    inbox_at = document.get("inbox_at")
+    return inbox_at is not None and now < _inbox_end(inbox_at, document.get("expires_at"))
 
 
 def purge_secrets(*, now: datetime) -> int:

@@ -16,7 +16,7 @@ from notifyproject.platform import crash_points
 from notifyproject.platform.crash_points import Boundary
 
 from .collections import attempts, notifications, retry_transient
-from .documents import ClaimedDelivery, Deferred, Settlement, TargetAttempt, claimed_from
+from .documents import ClaimedDelivery, NotSent, Settlement, TargetAttempt, claimed_from
 from .pipelines import (
     ERROR_LENGTH,
     Computed,
@@ -29,8 +29,7 @@ from .pipelines import (
 from .receipts import with_device_receipts
 
 S = DeliveryStatus
-LEASE = timedelta(seconds=90)
-"""Longer than the slowest batch: four rounds of requests of 15 s each."""
+LEASE = timedelta(seconds=90)  # Longer than the slowest batch: four rounds of requests of 15 s each
 NOT_ATTEMPTED = "Not sent: the lease or lifetime ended first."
 A = AttemptStatus
 _ATTEMPT_STATUSES = {S.SENT: A.SENT, S.DELIVERED: A.SENT, S.UNKNOWN: A.UNKNOWN}
@@ -65,25 +64,7 @@ def _log_started(
             raise
 
 
-def _log_outcomes(settlements: Sequence[Settlement]) -> None:
-    outcomes = dict(outcome for s in settlements for outcome in _outcomes(s))
-    ids, rows = list(outcomes), list(outcomes.values())
-    retry_transient(
-        attempts().update_many,
-        {"_id": {"$in": ids}},
-        [{"$replaceWith": {"$mergeObjects": ["$$ROOT", row_of(ids, rows)]}}],
-    )
-
-
-def _log_unsent(started: Sequence[ClaimedDelivery], *, now: datetime) -> None:
-    status = AttemptStatus.EXPIRED.value
-    fields = {"status": status, "error_message": NOT_ATTEMPTED, "finished_at": now}
-    wanted = {"_id": {"$in": [c.reference_to(device) for c in started for device in c.targets]}}
-    retry_transient(attempts().update_many, wanted, {"$set": fields})
-
-
 def _outcomes(s: Settlement) -> list[tuple[str, dict[str, Any]]]:
-    """Return the records of an attempt, one for each request, with their IDs."""
     if s.target_attempts:
         return [
             (s.claimed.reference_to(one.device_id), _record(one, one.status))
@@ -114,11 +95,9 @@ def claim(
     now: datetime,
     include_poison_candidates: bool = False,
 ) -> list[ClaimedDelivery]:
-    """Claim the pending, due, and unclaimed deliveries; concurrent callers never share one.
-
-    Poison candidates are left out unless requested: their worker may have crashed on them, and
-    must not take others along. See :func:`poison_candidates`; each is claimed on its own.
-    """
+    """Claim the pending, due, and unclaimed deliveries; concurrent callers never share one."""
+    # Poison candidates are left out unless requested: their worker may have crashed on them, and
+    # must not take others along. See :func:`poison_candidates`; each is claimed on its own.
     token = secrets.token_hex(16)
     lease = {"token": token, "lease_until": now + LEASE, "worker": worker}
     claimable = _claimable(channel, now)
@@ -158,11 +137,9 @@ def poison_candidates(
 def start(
     claims: Sequence[ClaimedDelivery], *, provider: str, worker: str, now: datetime
 ) -> list[ClaimedDelivery]:
-    """Mark claims as sending and count an attempt each; return those whose lease is still held.
-
-    All claims come from one :func:`claim`. Called just before the request: if the worker is lost
-    from here on, the outcome is unknown.
-    """
+    """Mark claims of one :func:`claim` as sending; return those whose lease is still held."""
+    # Counts an attempt each. Called just before the request: if the worker is lost from here on,
+    # the outcome is unknown.
     if not claims:
         return []
     token, channel = claims[0].token, claims[0].channel
@@ -201,13 +178,17 @@ def start(
 
 
 def settle(settlements: Sequence[Settlement], *, now: datetime) -> int:
-    """Write the results of started deliveries; return how many leases were still held.
-
-    The attempts log is written in any case: it records what happened, not the current state.
-    """
+    """Write the results of started deliveries; return how many leases were still held."""
+    # The attempts log is written in any case: it records what happened, not the current state.
     if not settlements:
         return 0
-    _log_outcomes(settlements)
+    outcomes = dict(outcome for s in settlements for outcome in _outcomes(s))
+    ids, rows = list(outcomes), list(outcomes.values())
+    retry_transient(
+        attempts().update_many,
+        {"_id": {"$in": ids}},
+        [{"$replaceWith": {"$mergeObjects": ["$$ROOT", row_of(ids, rows)]}}],
+    )
     crash_points.reach(Boundary.SETTLE_LOGGED)
     changes = {s.claimed.reference: _outcome(s, now) for s in settlements}
     errors = {
@@ -224,7 +205,10 @@ def return_unsent(started: Sequence[ClaimedDelivery], *, now: datetime) -> int:
     """Return started deliveries, due at once and without an attempt; return how many were held."""
     if not started:
         return 0
-    _log_unsent(started, now=now)
+    status = AttemptStatus.EXPIRED.value
+    fields = {"status": status, "error_message": NOT_ATTEMPTED, "finished_at": now}
+    wanted = {"_id": {"$in": [c.reference_to(device) for c in started for device in c.targets]}}
+    retry_transient(attempts().update_many, wanted, {"$set": fields})
     crash_points.reach(Boundary.RETURN_LOGGED)
     changes = {
         one.reference: {
@@ -238,15 +222,15 @@ def return_unsent(started: Sequence[ClaimedDelivery], *, now: datetime) -> int:
     return _write(started, S.SENDING, changes, {}, now)
 
 
-def defer(deferred: Sequence[Deferred], *, now: datetime) -> int:
+def settle_not_sent(not_sent: Sequence[NotSent], *, now: datetime) -> int:
     """Defer or end claimed deliveries without an attempt; return how many leases were held."""
-    changes = {one.claimed.reference: _deferral(one, now) for one in deferred}
+    changes = {one.claimed.reference: _not_sent_fields(one, now) for one in not_sent}
     errors = {
         one.claimed.reference: error_entry(one.claimed.channel, one.code, one.reason, now)
-        for one in deferred
+        for one in not_sent
         if one.status is S.FAILED
     }
-    return _write([one.claimed for one in deferred], S.PENDING, changes, errors, now)
+    return _write([one.claimed for one in not_sent], S.PENDING, changes, errors, now)
 
 
 def release(claims: Sequence[ClaimedDelivery], *, now: datetime) -> int:
@@ -295,7 +279,7 @@ def _outcome(s: Settlement, now: datetime) -> dict[str, Any]:
     return changes | _failure(s.status, s.code, s.reason, now)
 
 
-def _deferral(one: Deferred, now: datetime) -> dict[str, Any]:
+def _not_sent_fields(one: NotSent, now: datetime) -> dict[str, Any]:
     fields = (
         {"sent_at": now, "failure_code": None, "failure_reason": None}
         if one.status is S.SENT

@@ -1,8 +1,4 @@
-"""MongoDB update pipelines that change one delivery and keep the document consistent.
-
-Every write of delivery state goes through :func:`update`: it changes the array element, and in the
-same write computes the overall ``status``, ``due_at``, and other derived fields from all elements.
-"""
+"""MongoDB update pipelines that change one delivery and what derives from all deliveries."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,8 +13,7 @@ from domain.states import OPEN, SUCCEEDED, Channel, DeliveryStatus, Notification
 Expression = Any
 Pipeline = list[dict[str, Any]]
 ERROR_HISTORY_LENGTH = 20
-ERROR_LENGTH = 500
-"""Longer error messages are truncated."""
+ERROR_LENGTH = 500  # Longer error messages are truncated
 INBOX_SECRET_LIFETIME = timedelta(days=1)
 """Time for which the inbox shows sensitive content, unless the notification expires before."""
 MILLISECOND = timedelta(milliseconds=1)
@@ -27,7 +22,7 @@ S = DeliveryStatus
 
 @dataclass(frozen=True, slots=True)
 class Computed:
-    """An expression for MongoDB to compute; other values are literals, a leading ``$`` included."""
+    """A value that MongoDB computes. Without it, a value is stored as is, even with a ``$``."""
 
     expression: Expression
 
@@ -52,11 +47,9 @@ def update(
 
 
 def transition(*, condition: Expression, changes: Mapping[str, Any], now: datetime) -> Pipeline:
-    """Return :func:`update` for a change that keeps a delivery open and reports nothing.
-
-    Computes only ``status`` and ``due_at``, and leaves ``updated_at``. Claim and start run for
-    everything that is sent, and cost MongoDB half of a full update this way.
-    """
+    """Return :func:`update` for a change that keeps a delivery open and reports nothing."""
+    # Computes only ``status`` and ``due_at``, and leaves ``updated_at``. Claim and start run for
+    # everything that is sent, and cost MongoDB half of a full update this way.
     merged = {name: _expression(value) for name, value in changes.items()}
     return [
         {"$set": {"delivery": _each_delivery(condition, merged)}},
@@ -130,9 +123,13 @@ def _each_delivery(condition: Expression, changes: Expression) -> Expression:
 
 
 def derived_fields(now: datetime) -> dict[str, Expression]:
-    """Return the top-level fields that derive from the deliveries and from ``unread_at``."""
+    """Return the top-level fields that derive from the deliveries and from the marks of readers."""
     stays_read = {"$eq": [{"$ifNull": ["$unread_at", None]}, None]}
-    first_read = {"$cond": [stays_read, {"$min": "$delivery.read_at"}, None]}
+    was_read = {
+        "$or": [{"$in": [S.READ.value, "$delivery.status"]}, {"$gt": ["$marked_read_at", None]}]
+    }
+    read_times = {"$concatArrays": ["$delivery.read_at", ["$marked_read_at"]]}
+    first_read = {"$cond": [stays_read, {"$min": read_times}, None]}
     return {
         **_callback_marks(now),
         "status": overall_status(now),
@@ -141,10 +138,25 @@ def derived_fields(now: datetime) -> dict[str, Expression]:
         "failed_at": {"$ifNull": [{"$max": "$delivery.failed_at"}, "$$REMOVE"]},
         "inbox_at": {"$ifNull": [_inbox_since(), "$$REMOVE"]},
         "read_at": {"$ifNull": [first_read, "$$REMOVE"]},
-        "is_read": {"$and": [{"$in": [S.READ.value, "$delivery.status"]}, stays_read]},
-        "error": {"$ifNull": [{"$last": "$error_history.error"}, "$$REMOVE"]},
+        "is_read": {"$and": [was_read, stays_read]},
+        "error": {"$ifNull": [_unresolved_error(), "$$REMOVE"]},
         **_secret_fields(now),
     }
+
+
+def _unresolved_error() -> Expression:
+    """Return the latest error of a channel that has not succeeded since; null without one."""
+    succeeded = {
+        "$filter": {
+            "input": "$delivery",
+            "as": "d",
+            "cond": {"$in": ["$$d.status", sorted(s.value for s in SUCCEEDED)]},
+        }
+    }
+    is_unresolved = {"$not": [{"$in": ["$$e.channel", "$$done.channel"]}]}
+    unresolved = {"$filter": {"input": "$error_history", "as": "e", "cond": is_unresolved}}
+    latest = {"$let": {"vars": {"last": {"$last": unresolved}}, "in": "$$last.error"}}
+    return {"$let": {"vars": {"done": succeeded}, "in": latest}}
 
 
 def _callback_marks(now: datetime) -> dict[str, Expression]:
@@ -165,8 +177,7 @@ def of_channel(channel: str) -> Expression:
 
 def claimed_with(channel: str, token: str, status: DeliveryStatus) -> Expression:
     """Return a condition for a delivery claimed with ``token`` and in ``status``."""
-    is_claimed = {"$eq": ["$$d.claim.token", token]}
-    return {"$and": [of_channel(channel), is_claimed, _is(status)]}
+    return {"$and": [of_channel(channel), {"$eq": ["$$d.claim.token", token]}, _is(status)]}
 
 
 def in_statuses(channel: str, statuses: Sequence[DeliveryStatus]) -> Expression:
@@ -204,11 +215,9 @@ def _expression(value: Any) -> Expression:
 
 
 def _due_at() -> Expression:
-    """Return the earliest time at which an open delivery needs processing; none removes the field.
-
-    That is its next attempt, or the end of the lease while it is being sent. A claim does not move
-    it: otherwise every index would be updated once more for each send.
-    """
+    """Return the earliest time at which an open delivery needs processing; none removes it."""
+    # That is its next attempt, or the end of the lease while it is being sent. A claim does not
+    # move it: otherwise every index would be updated once more for each send.
     moment = {"$ifNull": ["$$d.next_attempt_at", "$$d.claim.lease_until"]}
     is_open = {"$in": ["$$d.status", sorted(s.value for s in OPEN)]}
     open_deliveries = {"$filter": {"input": "$delivery", "as": "d", "cond": is_open}}
@@ -223,10 +232,8 @@ def _inbox_since() -> Expression:
 
 
 def _secret_fields(now: datetime) -> dict[str, Expression]:
-    """Return the encrypted content, kept while a channel is open or the inbox shows it.
-
-    Once only the inbox shows it, ``sealed_until`` is when to remove it.
-    """
+    """Return the encrypted content, kept while a channel is open or the inbox shows it."""
+    # Once only the inbox shows it, ``sealed_until`` is when to remove it.
     since, is_open = _inbox_since(), _has_status(*OPEN)
     last = {"$min": ["$expires_at", {"$add": [since, INBOX_SECRET_LIFETIME // MILLISECOND]}]}
     # Null sorts before all times.

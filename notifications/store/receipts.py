@@ -42,10 +42,8 @@ class DeliveryReceipt:
     """One receipt for one delivery, in the terms of the store."""
 
     reference: AttemptReference
-    status: DeliveryStatus
-    """Sent, delivered, read, or failed."""
-    at: datetime
-    """Time of the event according to the provider."""
+    status: DeliveryStatus  # Sent, delivered, read, or failed
+    at: datetime  # Time of the event according to the provider
     provider: str
     provider_message_id: str | None = None
     code: FailureCode | None = None
@@ -53,11 +51,9 @@ class DeliveryReceipt:
 
 
 def apply_receipt(receipt: DeliveryReceipt, *, now: datetime) -> bool:
-    """Apply a receipt if it is news; return whether it changed the delivery.
-
-    The receipt of one device of an open push is recorded first, because other devices may still
-    wait: it becomes the state of the push when no other device is left.
-    """
+    """Apply a receipt if it is news; return whether it changed the delivery."""
+    # The receipt of one device of an open push is recorded first, because other devices may still
+    # wait: it becomes the state of the push when no other device is left.
     channel, device_id = receipt.reference.channel, receipt.reference.device_id
     is_one_of_many = channel is Channel.PUSH and receipt.status in ARRIVED
     noted_device = device_id if is_one_of_many else None
@@ -98,11 +94,9 @@ def apply_receipt(receipt: DeliveryReceipt, *, now: datetime) -> bool:
 
 
 def with_device_receipts(changes: str) -> Expression:
-    """Return a push's ``changes``, a field's path, merged with device receipts received meanwhile.
-
-    A device with a receipt counts as accepted. If no device is to be retried, the receipts decide
-    the state of the push, whatever the outcome at the others.
-    """
+    """Return a push's ``changes``, a field's path, merged with the device receipts since then."""
+    # A device with a receipt counts as accepted. If no device is to be retried, the receipts decide
+    # the state of the push, whatever the outcome at the others.
     is_over = {"$ne": [f"{changes}.status", S.PENDING.value]}
     reported = {
         "status": _status_from_devices(f"{changes}.status"),
@@ -145,7 +139,6 @@ def _status_from_devices(otherwise: Expression) -> Expression:
 
 
 def _is_new_information(receipt: DeliveryReceipt, device_id: str) -> dict[str, Any]:
-    """Return a filter for an open push to which a device receipt adds something."""
     unknown: list[Expression] = [{"accepted_targets": {"$ne": device_id}}, {"delivered_at": None}]
     if receipt.status is S.READ:
         unknown.append({"read_at": None})
@@ -153,21 +146,24 @@ def _is_new_information(receipt: DeliveryReceipt, device_id: str) -> dict[str, A
 
 
 def _note_device_receipt(receipt: DeliveryReceipt, device_id: str, now: datetime) -> Pipeline:
+    at = _not_before_attempt(receipt)
     changes: dict[str, Any] = {
         "accepted_targets": Computed(list_union("accepted_targets", [device_id])),
-        "delivered_at": Computed(_earlier("delivered_at", receipt.at)),
+        "delivered_at": Computed(_earlier("delivered_at", at)),
     }
     if receipt.status is S.READ:
-        changes["read_at"] = Computed(_earlier("read_at", receipt.at))
+        changes["read_at"] = Computed(_earlier("read_at", at))
     condition = in_statuses(receipt.reference.channel, STILL_OPEN)
     return update(condition=condition, changes=changes, now=now)
 
 
 def _changes_with_notes(receipt: DeliveryReceipt) -> dict[str, Any]:
     """Return the changes by a device's receipt, given that others may be recorded already."""
+    sent_at = {"$min": [_sent_at(receipt), "$$d.delivered_at"]}
+    earliest = _earlier("delivered_at", receipt.at)
     changes: dict[str, Any] = {
-        "sent_at": Computed({"$min": ["$$d.sent_at", "$$d.delivered_at", receipt.at]}),
-        "delivered_at": Computed(_earlier("delivered_at", receipt.at)),
+        "sent_at": Computed(sent_at),
+        "delivered_at": Computed({"$max": [sent_at, earliest]}),
     }
     if receipt.status is S.DELIVERED:
         changes["status"] = Computed(_status_from_devices(receipt.status.value))
@@ -191,18 +187,38 @@ def _changes(receipt: DeliveryReceipt) -> dict[str, Any]:
             "failure_reason": (receipt.reason or "")[:ERROR_LENGTH],
         }
     changes |= {"failed_at": None, "failure_code": None, "failure_reason": None}
-    sent_at = _earlier("sent_at", receipt.at)
+    sent_at = _sent_at(receipt)
     changes["sent_at"] = Computed(sent_at)
     if receipt.status is S.DELIVERED:
-        changes["delivered_at"] = receipt.at
+        changes["delivered_at"] = Computed({"$max": [sent_at, receipt.at]})
     if receipt.status is S.READ:
-        changes["delivered_at"] = Computed(
-            {"$max": [sent_at, _earlier("delivered_at", receipt.at)]}
-        )
-        changes["read_at"] = receipt.at
+        earliest = _earlier("delivered_at", receipt.at)
+        changes["delivered_at"] = Computed({"$max": [sent_at, earliest]})
+        changes["read_at"] = Computed({"$max": [sent_at, receipt.at]})
     return changes
 
 
-def _earlier(name: str, at: datetime) -> Expression:
+def _sent_at(receipt: DeliveryReceipt) -> Expression:
+    """Return this service's own time of the provider's response, if it has recorded one.
+
+    A receipt that arrives before is the only evidence of the time. Providers report whole seconds,
+    so that it may seem to lie before the attempt.
+    """
+    is_recorded = {"$gte": ["$$d.sent_at", _attempted_at(receipt)]}
+    return {"$cond": [is_recorded, "$$d.sent_at", _not_before_attempt(receipt)]}
+
+
+def _not_before_attempt(receipt: DeliveryReceipt) -> Expression:
+    return {"$max": [receipt.at, _attempted_at(receipt)]}
+
+
+def _attempted_at(receipt: DeliveryReceipt) -> Expression:
+    """Return when the receipt's attempt began, or the acceptance for an earlier attempt."""
+    is_current = {"$eq": ["$$d.attempt_count", receipt.reference.attempt_number]}
+    began_at = {"$cond": [is_current, "$$d.last_attempt_at", None]}
+    return {"$max": [began_at, "$created_at"]}
+
+
+def _earlier(name: str, at: Expression) -> Expression:
     """Return the earlier time: a provider's clock may be a moment behind this service's."""
     return {"$min": [f"$$d.{name}", at]}

@@ -33,17 +33,12 @@ class UnknownOutcome:
     channel: Channel
     type: str
     retry_state: RetryState
-    is_reached: bool
-    """Another device of the recipient has it: no retry is needed."""
-    accepted_records: Sequence[Document] = ()
-    """Its attempt records, if the worker recorded acceptance but could not settle."""
+    is_reached: bool  # Another device of the recipient has it: no retry is needed
+    accepted_records: Sequence[Document] = ()  # Records of an unsettled acceptance
 
 
 def expire_leases(*, now: datetime, limit: int = 500) -> int:
-    """End sends whose lease has expired; return how many.
-
-    Their outcome is unknown, unless the worker had recorded that the provider accepted.
-    """
+    """End sends with an expired lease, as unknown or recorded as accepted; return how many."""
     found = _find_in_status(S.SENDING, {"claim.lease_until": {"$lte": now}}, limit)
     abandoned = [
         (document, delivery)
@@ -127,10 +122,8 @@ def _reference(document: Document, delivery: Document) -> str:
 def _end_lost_attempt(
     document: Document, delivery: Document, records: Sequence[Document], now: datetime
 ) -> UpdateOne:
-    """Return the write that ends a lost attempt: unknown, or sent if its records say so.
-
-    A worker writes the records first, so they tell which devices accepted in any case.
-    """
+    """Return the write that ends a lost attempt: unknown, or sent if its records say so."""
+    # A worker writes the records first, so they tell which devices accepted in any case.
     channel, token = delivery["channel"], delivery["claim"]["token"]
     error: dict[str, Any] | None = None
     if accepted := _accepted_records(records):
@@ -170,7 +163,6 @@ def _accepted_targets(records: Sequence[Document]) -> Computed:
 
 
 def _accepted_changes(channel: str, record: Document) -> dict[str, Any]:
-    """Return the changes of an accepted delivery; in-app counts as delivered."""
     at = record["finished_at"]
     changes = {
         **sent_changes(channel, at),
@@ -183,10 +175,8 @@ def _accepted_changes(channel: str, record: Document) -> dict[str, Any]:
 
 
 def _lost_attempt(key: str, document: Document, delivery: Document, now: datetime) -> UpdateOne:
-    """Return the write that closes the record of a lost attempt, or creates it.
-
-    A record beyond ``started`` stays: the worker had a response and could not settle.
-    """
+    """Return the write that closes the record of a lost attempt, or creates it."""
+    # A record beyond ``started`` stays: the worker had a response and could not settle.
     channel = Channel(delivery["channel"])
     lost = {
         "status": AttemptStatus.UNKNOWN.value,

@@ -1,4 +1,4 @@
-"""Erasure, content removal, and purge."""
+"""Deletion by the client, erasure, content removal, and purge."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from bson import ObjectId
-from pymongo import UpdateMany
+from pymongo import ReturnDocument, UpdateMany
 
 from domain.states import Channel, DeliveryStatus
 
@@ -19,6 +19,7 @@ from .pipelines import MILLISECOND, Expression, Pipeline, update
 S = DeliveryStatus
 NEWEST_FIRST = (("created_at", -1), ("_id", -1))
 ERASURE_REASON = "Recipient erased."
+DELETION_REASON = "Deleted by the client."
 TEMPLATE_FIELDS = ("template_id", "template_version")
 """Content fields that stay after an erasure: they contain no personal data."""
 ERASED_RECIPIENT: dict[str, Any] = {"device_ids": []}
@@ -28,10 +29,39 @@ INBOX_CONTENT_FIELDS = (
     *("subject", "body", "is_masked", "image_url", "deep_link", "payload"),
 )
 """Content fields that stay while the inbox still shows the notification."""
-ANONYMOUS_FIELDS = ("locale", "timezone")
+ANONYMOUS_FIELDS = ("locale", "timezone", "given")
 """Recipient fields that stay, beside the devices: they explain the language and the time."""
 SAFE_RESPONSE_FIELDS = ("status", "code")
 """Fields of a provider response that stay: they contain no text."""
+
+
+def delete(*, notification_id: ObjectId, client_id: ObjectId, now: datetime) -> Document | None:
+    """Delete a client's notification and return it; None if there is none, or no longer.
+
+    Everything stays for the console, and :func:`restore` undoes it. The same write cancels what is
+    pending. A send in progress completes; it is not retried.
+    """
+    pipeline = update(
+        condition={"$eq": ["$$d.status", S.PENDING.value]},
+        changes=cancelled_changes(DELETION_REASON, now=now),
+        now=now,
+        extra_fields={"is_active": False, "deleted_at": now},
+    )
+    return notifications().find_one_and_update(
+        {"_id": notification_id, "client_id": client_id, "is_active": True},
+        pipeline,
+        return_document=ReturnDocument.AFTER,
+    )
+
+
+def restore(*, notification_id: ObjectId, now: datetime) -> Document | None:
+    """Undo a deletion and return the notification; None if it is not deleted, or was erased.
+
+    What the deletion cancelled stays cancelled.
+    """
+    deleted = {"_id": notification_id, "deleted_at": {"$exists": True}, "erased_at": None}
+    undo = {"$set": {"is_active": True, "updated_at": now}, "$unset": {"deleted_at": ""}}
+    return notifications().find_one_and_update(deleted, undo, return_document=ReturnDocument.AFTER)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,11 +96,9 @@ def erasable_at(channel: Channel, address: str, *, limit: int) -> list[Erasable]
 
 
 def erase(erasables: Sequence[Erasable], *, user_id: str, now: datetime) -> int:
-    """Erase notifications and the content of their attempts; return how many.
-
-    The same write cancels what is pending. A send in progress completes; its retry would find no
-    address. Raises PyMongoError; idempotent.
-    """
+    """Erase notifications and the content of their attempts; return how many. Idempotent."""
+    # The same write cancels what is pending. A send in progress completes; its retry would find no
+    # address.
     ids = [one.id for one in erasables]
     if not ids:
         return 0
@@ -143,12 +171,9 @@ def is_content_removed(document: Document) -> bool:
 
 
 def remove_content(*, ids: Sequence[ObjectId], before: datetime, now: datetime) -> Removed:
-    """Remove the content of these notifications if they ended before ``before``.
-
-    Open and reopened ones stay unchanged. Idempotent: a call that was interrupted between the two
-    collections is completed by the next. ``updated_at`` stays: it is the time of the last change
-    of state. Raises PyMongoError.
-    """
+    """Remove the content of these notifications if they ended before ``before``. Idempotent."""
+    # Open and reopened ones stay unchanged. A call that was interrupted between the two collections
+    # is completed by the next. ``updated_at`` stays: it is the time of the last change of state.
     wanted = {"_id": {"$in": list(ids)}}
     over = {**wanted, **match_ended_before(before), "erased_at": None}
     changed = notifications().update_many(over, _removal_pipeline(now), hint="_id_").modified_count
@@ -194,11 +219,9 @@ def match_ended_before(before: datetime) -> Document:
 
 
 def purge(*, ids: Sequence[ObjectId], before: datetime) -> Removed:
-    """Delete these notifications if they ended before ``before``, and their attempts.
-
-    A notification that is reopened meanwhile stays, with its attempts. Attempts that a crash
-    leaves behind are deleted by MongoDB at their own purge date.
-    """
+    """Delete these notifications if they ended before ``before``, and their attempts."""
+    # A notification that is reopened meanwhile stays, with its attempts. Attempts that a crash
+    # leaves behind are deleted by MongoDB at their own purge date.
     wanted = {"_id": {"$in": list(ids)}}
     over = {**wanted, **match_ended_before(before)}
     # By ID, whatever selectivity the index on updated_at promises.

@@ -44,19 +44,12 @@ def unclaimed(*, now: datetime) -> dict[str, Any]:
 
 
 def is_duplicate(error: BulkWriteError) -> bool:
-    """Return whether the only errors are documents that were stored before.
-
-    False if a majority has not acknowledged the write, which may then be rolled back.
-    """
+    """Return whether the only errors are documents stored before, and a majority has the write."""
     return _has_only_duplicates(error) and not error.details["writeConcernErrors"]
 
 
 def is_transient(error: PyMongoError) -> bool:
-    """Return whether to retry an idempotent write after this error.
-
-    The response was lost, or a majority has not acknowledged the write: the time for that was over,
-    or the primary steps down.
-    """
+    """Return whether to retry an idempotent write: the response, or a majority's, did not come."""
     if isinstance(error, BulkWriteError):
         # The driver reports all errors of a bulk write as one; its details tell them apart.
         return _has_only_duplicates(error) and bool(error.details["writeConcernErrors"])

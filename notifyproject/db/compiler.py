@@ -1,7 +1,6 @@
 """Query compilers whose pipelines let MongoDB sort by an index.
 
-``IndexedQuery`` changes the pipeline that the backend builds, a private interface: the backend is
-pinned to 5.2.x and ``tests/notifyproject/db/test_engine.py`` asserts the pipelines and their plans.
+The pipeline is a private interface: the backend is pinned to 5.2.x, and a test asserts the plans.
 """
 
 from typing import Any

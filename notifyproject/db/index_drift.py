@@ -13,7 +13,6 @@ from .collections import database
 from .schema import DatabaseSchemaEditor
 
 OPTIONS = ("key", "unique", "sparse", "expireAfterSeconds", "partialFilterExpression")
-"""Options that are compared. Versions and background builds are not."""
 ID_INDEX = "_id_"
 
 
@@ -75,7 +74,6 @@ def create_missing() -> list[Drift]:
 
 
 def _by_collection() -> dict[str, dict[str, IndexModel]]:
-    """Return the declared indexes of each collection."""
     return {
         model._meta.db_table: declared_indexes(model)
         for model in apps.get_models()
@@ -96,7 +94,6 @@ def _compare(
 
 
 def _definition(index: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the compared properties of an index, with its keys in order."""
     definition = {name: index[name] for name in OPTIONS if index.get(name)}
     if "expireAfterSeconds" in index:
         definition["expireAfterSeconds"] = index["expireAfterSeconds"]

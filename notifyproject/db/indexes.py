@@ -17,10 +17,9 @@ MONGODB_NAMES = {
 class MongoIndex(Index):
     """An index on any path of a document.
 
-    ``keys`` are column names or dotted paths, prefixed with ``-`` for descending and ``#`` for
-    hashed: ``MongoIndex("user_id", "-created_at", name="user_feed")``. ``partial`` is a MongoDB
-    filter. ``expire_after_seconds`` makes a TTL index. Unlike Django's ``unique``, ``unique=True``
-    adds no filter: a missing field counts as null.
+    ``keys`` are column names or dotted paths, with ``-`` for descending and ``#`` for hashed;
+    ``expire_after_seconds`` makes a TTL index. Unlike Django's ``unique``, this one adds no filter:
+    a missing field counts as null.
     """
 
     def __init__(

@@ -1,8 +1,4 @@
-"""Raw MongoDB filters in querysets.
-
-The ORM compiles conditions on elements of an embedded array to ``$expr``, which no index serves,
-and cannot express ``$elemMatch``.
-"""
+"""Raw MongoDB filters in querysets: the ORM's own ``$expr`` uses no index."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -13,11 +9,7 @@ from django.db.models.lookups import Lookup
 
 
 class Match(Lookup):
-    """A raw MongoDB filter: ``queryset.filter(Match({"delivery": {…}}))``.
-
-    Paths are those of the documents. It can be negated and combined with other conditions.
-    ``index`` is the name of the index that MongoDB must use.
-    """
+    """A raw MongoDB filter, and its index: ``queryset.filter(Match({"delivery": {…}}))``."""
 
     contains_aggregate = False
     contains_over_clause = False
@@ -64,10 +56,7 @@ def index_of(where: Any) -> str | None:
 
 
 def match_of(queryset: QuerySet) -> dict[str, Any]:
-    """Return the MongoDB filter of a queryset, empty if it has all rows.
-
-    Raises EmptyResultSet if it can have none.
-    """
+    """Return the MongoDB filter of a queryset. Raises EmptyResultSet if it can have no rows."""
     compiler = queryset.order_by().query.get_compiler(queryset.db)
     compiler.pre_sql_setup()
     match: dict[str, Any] = compiler.build_query().match_mql

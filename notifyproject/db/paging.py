@@ -1,7 +1,4 @@
-"""Keyset paging: pages that begin at a cursor, and the encoding of cursors.
-
-Skipping reads all that is skipped; a cursor is found by the index that serves the order.
-"""
+"""Keyset paging: pages that begin at a cursor, which an index finds, and the cursors' encoding."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -15,7 +12,6 @@ from .collections import collection
 
 Document = Mapping[str, Any]
 Order = Sequence[tuple[str, int]]
-"""Fields and directions; the last is the key."""
 MAX_PAGE = 100
 _TIME, _ID = "t", "o"
 
@@ -92,10 +88,7 @@ def page(
     fields: Mapping[str, int] | None = None,
     index: str | None = None,
 ) -> Page:
-    """Return up to ``limit`` documents of a collection, beginning at a cursor.
-
-    ``fields``: projection. ``index``: the index to use. Raises PyMongoError.
-    """
+    """Return up to ``limit`` documents of a collection from a cursor on. Raises PyMongoError."""
     if cursor is not None:
         # Combined by $and: the filter may bound the order's first field, too.
         beyond = match_beyond(cursor, order)
@@ -113,11 +106,10 @@ def page(
 
 
 def match_beyond(cursor: Cursor, order: Order) -> dict[str, Any]:
-    """Return the filter for the documents behind a cursor, or before it.
+    """Return the filter for the documents behind a cursor, or before it; raises InvalidCursorError.
 
     Each branch of ``$or`` matches documents that equal the cursor up to a field and lie beyond it
-    in that field. The range before them is implied by them: it bounds the index scan. Raises
-    InvalidCursorError for a cursor of another order.
+    in that field. The range before them is implied: it bounds the index scan.
     """
     if len(cursor.values) != len(order):
         raise InvalidCursorError("a cursor of another list")

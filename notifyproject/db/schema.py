@@ -1,8 +1,7 @@
 """Schema editor: unique indexes that the query planner can also use for lookups.
 
-The backend makes a unique index partial on ``{"$type": "string"}`` so that several documents may
-lack the field. MongoDB does not derive that filter from ``{field: "ada"}``, so each lookup by a
-unique field scans. ``{"$gte": ""}`` admits the same documents, and any equality implies it.
+The backend makes them partial on ``{"$type": "string"}``, a filter that no equality implies for
+MongoDB. ``{"$gte": ""}`` admits the same documents.
 """
 
 from collections.abc import Mapping

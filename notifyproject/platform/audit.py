@@ -12,10 +12,9 @@ MAX_NAME = 200
 def record(
     *, by: Any, model: type[Model], object_id: str, name: str, message: str, flag: int = CHANGE
 ) -> None:
-    """Record that ``by`` (the key of a staff user or client) acted on an object.
+    """Record that ``by``, a staff user's or client's key, acted on an object. Raises DatabaseError.
 
-    ``name`` is the object's label, ``message`` a sentence; neither holds an address. ``flag``:
-    ADDITION, CHANGE or DELETION of ``django.contrib.admin.models``. Raises DatabaseError.
+    Neither ``name`` nor ``message`` holds an address.
     """
     LogEntry.objects.create(
         user_id=by,

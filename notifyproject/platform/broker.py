@@ -18,7 +18,6 @@ from . import valkey
 
 log = structlog.get_logger(__name__)
 PAUSE_AFTER_FAILURE = 5.0
-"""Seconds without a further attempt after a failure."""
 TIMEOUT = 0.3
 """Seconds for each command. The broker's client tries four times, and a request waits for it."""
 TRUSTED_SECONDS = 1.0

@@ -1,10 +1,9 @@
 """Caches of this process: stored configuration (SharedCache) and measurements (TimedCache).
 
-A change of configuration is visible in all processes once its writer has a response. Each shared
-cache has a version in MongoDB. A writer stores its change, then a new version, then responds. A
-reader compares versions at the first read of each request, task, and batch, for all caches in one
-round trip, and reloads a value whose version changed. Valkey is not involved: a process that could
-not reach it would miss a change that other processes know.
+A change of configuration is visible in all processes once its writer has a response. A writer
+stores its change, then a new version of its cache, then responds. A reader compares versions at the
+first read of each request, task, and batch, for all caches in one round trip. They are not in
+Valkey: a process that could not reach it would miss a change.
 """
 
 import threading
@@ -53,10 +52,7 @@ class SharedCache(Generic[T]):
         return loaded.value
 
     def invalidate(self) -> None:
-        """Make every process reload the value. Call it after each write. Raises PyMongoError.
-
-        On an error, repeat the write: other processes may not know of it.
-        """
+        """Make every process reload the value, after each write; repeat that on a PyMongoError."""
         self.clear()
         collection("cache_versions").update_one(
             {"_id": _VERSIONS_ID}, {"$set": {self._name: ObjectId()}}, upsert=True
@@ -71,8 +67,7 @@ class SharedCache(Generic[T]):
 class TimedCache(Generic[T]):
     """Per-process copy of a value that is expensive to compute and may be some seconds old.
 
-    One thread computes the value. The other threads wait for it; with ``serve_stale`` they get the
-    previous value if there is one.
+    One thread computes it; the others wait, or with ``serve_stale`` get the previous value.
     """
 
     def __init__(self, *, seconds: float, serve_stale: bool = False) -> None:
@@ -103,10 +98,7 @@ class TimedCache(Generic[T]):
 
 
 def compare_at_next_read(**_: Any) -> None:
-    """Compare versions before this thread's next read: a request, task, or batch begins.
-
-    A receiver of Django's and Celery's signals; it ignores their arguments.
-    """
+    """Compare versions before this thread's next read. A receiver of signals."""
     _thread.is_compared = False
 
 
@@ -121,7 +113,6 @@ def clear_all() -> None:
 class _Loaded(Generic[T]):
     value: T
     version: ObjectId | None
-    """Read before the value, so the value has all changes up to this version."""
     loaded_at: float
 
     def is_current(self, version: ObjectId | None) -> bool:
@@ -135,8 +126,6 @@ class _Thread(threading.local):
 
 
 class _Versions:
-    """The versions that this process last read."""
-
     def __init__(self) -> None:
         self._found: Mapping[str, Any] = {}
         self._read_at = float("-inf")

@@ -1,9 +1,7 @@
 """Compares this process's clock with MongoDB's; a process with a wrong clock does no work.
 
-Due times, expiry, and leases are decided by comparing stored instants with the present. A worker
-with a wrong clock would send early, send what has expired, or take over a lease that is held.
-NTP keeps clocks right; this check finds a machine on which NTP fails. Why nothing is corrected:
-docs/decisions/0020-clock-skew.md.
+It would send early, send what has expired, or take over a lease that is held. Why nothing is
+corrected: docs/decisions/0020-clock-skew.md.
 """
 
 import threading
@@ -36,7 +34,6 @@ class ClockCheck:
         self._lock = threading.Lock()
         self._next_check_at = float("-inf")
         self._is_right: bool | None = None
-        """None until MongoDB has responded once."""
 
     def is_right(self) -> bool:
         """Return whether the clock is known to be right. Compares it if that is due."""
@@ -63,7 +60,6 @@ class ClockCheck:
             self._lock.release()
 
     def _compare(self) -> bool:
-        """Compare once; return False if MongoDB did not respond in time."""
         started, sent = time.monotonic(), datetime.now(UTC)
         try:
             with pymongo.timeout(TIMEOUT):
@@ -88,11 +84,7 @@ class ClockCheck:
 
 
 def measure_offset(*, sent: datetime, server_time: datetime, round_trip: float) -> timedelta:
-    """Return by how much this process's clock is ahead of MongoDB's, at least.
-
-    MongoDB reads its clock at an unknown instant of the round trip, in seconds, that began at
-    ``sent``. The result is 0 if both clocks may be equal.
-    """
+    """Return by how much this process's clock is ahead of MongoDB's, at least; 0 if maybe equal."""
     half = timedelta(seconds=round_trip / 2)
     difference = sent + half - server_time
     if abs(difference) <= half:
@@ -112,10 +104,7 @@ def wait_until_right() -> None:
 
 
 class ClockCheckedTask(Task):
-    """A Celery task that does nothing while the clock of its process is wrong.
-
-    The message is dropped: MongoDB holds the state, and the sweeper enqueues the work again.
-    """
+    """A Celery task that is dropped while the clock is wrong; the sweeper enqueues it again."""
 
     def before_start(self, task_id: str, args: Any, kwargs: Any) -> None:
         """Raise Ignore if the clock is wrong."""

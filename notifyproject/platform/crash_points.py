@@ -1,8 +1,7 @@
 """Kills or freezes a process at a named boundary, for fault injection.
 
-``CRASH_AT=settle_logged`` kills the process when it first reaches that boundary, and
-``CRASH_AT=settle_logged:3`` the third time. ``FREEZE_AT`` suspends it there until SIGCONT. Without
-them, :func:`reach` does nothing.
+``CRASH_AT=settle_logged:3`` kills it when it reaches that boundary for the third time;
+``FREEZE_AT`` suspends it there until SIGCONT.
 """
 
 import functools
@@ -102,11 +101,7 @@ class Boundary(StrEnum):
 
 
 def make_reach(crash_at: str, freeze_at: str = "") -> Callable[[Boundary], None]:
-    """Return the function that stops this process at the given boundaries.
-
-    A killed process ends as in a power cut; a frozen one waits for SIGCONT. Raises
-    ImproperlyConfigured.
-    """
+    """Return the function that kills or freezes this process there. Raises ImproperlyConfigured."""
     targets = [
         (*_parse(text), number, itertools.count(1))
         for text, number in ((crash_at, signal.SIGKILL), (freeze_at, signal.SIGSTOP))
@@ -123,7 +118,6 @@ def make_reach(crash_at: str, freeze_at: str = "") -> Callable[[Boundary], None]
 
 
 def _parse(text: str) -> tuple[Boundary, int]:
-    """Return the boundary, and which occurrence of it."""
     name, _, times = text.partition(":")
     if name not in set(Boundary) or not (times or "1").isdecimal():
         raise ImproperlyConfigured(f"{text!r} is not a boundary, or a boundary:n.")
@@ -132,7 +126,6 @@ def _parse(text: str) -> tuple[Boundary, int]:
 
 @functools.cache
 def _configured() -> Callable[[Boundary], None] | None:
-    """Return the configured stop function, or None."""
     if not (settings.CRASH_AT or settings.FREEZE_AT):
         return None
     return make_reach(settings.CRASH_AT, settings.FREEZE_AT)

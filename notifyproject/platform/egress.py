@@ -1,6 +1,6 @@
 """SSRF-safe connections with a deadline.
 
-A host name resolves once, every address of it must be public, and the connection uses that address.
+Every address of a host must be public, and the connection uses one of them without a second lookup.
 A response is complete only when its framing says so.
 """
 
@@ -48,10 +48,7 @@ def request_target(path: str, query: str) -> str:
 
 
 def addresses_of(host: str, port: int) -> list[tuple[str, int]]:
-    """Resolve a host to its public addresses.
-
-    Raises NotPublicError if an address is not public, and OSError if there is none.
-    """
+    """Resolve a host to its public addresses. Raises NotPublicError or OSError."""
     return _resolve(host, port, is_public)
 
 
@@ -89,11 +86,7 @@ class Deadline:
 
 
 class DeadlineReader(io.RawIOBase):
-    """A socket's input with a deadline and a limit of bytes.
-
-    ``remaining`` returns the seconds left, or raises TimeoutError. ``allowance`` is the number of
-    bytes that it still reads; None is any number.
-    """
+    """A socket's input with a deadline and an ``allowance`` of bytes; None is any number."""
 
     def __init__(
         self, sock: socket.socket, remaining: Callable[[], float], *, allowance: int | None = None
@@ -134,11 +127,7 @@ class _DeadlineSocket:
 
 
 class _CompleteLineReader(io.BufferedReader):
-    """A response's input that rejects incomplete lines.
-
-    http.client accepts the end of the connection as the end of the head or of the last chunk, and
-    the first digits of a chunk's size as the whole size.
-    """
+    """Rejects incomplete lines, which http.client accepts at the connection's end."""
 
     def readline(self, size: int | None = -1, /) -> bytes:
         line = super().readline(size)
@@ -154,11 +143,7 @@ class _Response(http.client.HTTPResponse):
 
 
 class Connection(http.client.HTTPConnection):
-    """An HTTPS connection with a deadline, for one request.
-
-    ``connect_timeout`` is in seconds, for each address. Connecting raises NotPublicError and
-    OSError.
-    """
+    """An HTTPS connection with a deadline, for one request. Raises NotPublicError and OSError."""
 
     # The library's own class loads all certificates of the system for each connection.
     default_port = http.client.HTTPS_PORT
@@ -189,7 +174,6 @@ class Connection(http.client.HTTPConnection):
         super().send(data)
 
     def _connect_first(self, addresses: list[tuple[str, int]]) -> socket.socket:
-        """Connect to the first address that accepts. Raises OSError."""
         failure = OSError("the host has no address")
         for address in addresses:
             timeout = min(self._connect_timeout, self._deadline.remaining())

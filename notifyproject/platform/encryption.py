@@ -1,15 +1,19 @@
-"""Encryption of stored values (AES-256-GCM) and of tokens in links (AES-SIV).
+"""Encryption of stored values (AES-256-GCM) and of tokens in links (AES-SIV), and keyed digests.
 
-An encrypted value is ``v1.{key id}.{base64url of nonce and ciphertext}``. Its key is derived from
-one of ``FIELD_ENCRYPTION_KEYS``: the first encrypts, and each listed key decrypts. The associated
-data is authenticated, so a ciphertext copied to another document does not decrypt there. See
+A value is ``v1.{key id}.{base64url of nonce and ciphertext}``. The first of
+``FIELD_ENCRYPTION_KEYS`` encrypts, and each decrypts. The associated data is authenticated, so a
+ciphertext copied to another document does not decrypt there. See
 docs/decisions/0016-sensitive-variables.md.
 
 A token is deterministic: the same text for the same bytes. Its key is derived from ``SECRET_KEY``.
+
+A keyed digest (HMAC-SHA256) tells whether two values are equal. Without its key, derived from one
+of ``FIELD_ENCRYPTION_KEYS``, the value isn't found by trying all, such as all codes of six digits.
 """
 
 import base64
 import binascii
+import hmac
 import os
 import re
 from collections.abc import Mapping
@@ -27,6 +31,7 @@ from django.utils.crypto import salted_hmac
 MIN_KEY_BYTES = 32
 VERSION = "v1"
 _PURPOSE = b"notifyproject sealing v1"
+_DIGEST_PURPOSE = b"notifyproject digest v1"
 _NONCE_BYTES = 12
 """From NIST SP 800-38D. Nonces are random, so a key should encrypt at most 2**32 values."""
 _TAG_BYTES = 16
@@ -34,10 +39,7 @@ _ENCRYPTED = re.compile(r"v1\.([a-z0-9_-]{1,32})\.([A-Za-z0-9_-]+)", re.ASCII)
 
 
 class DecryptionError(Exception):
-    """A ciphertext was changed, has other associated data, or its key is not listed.
-
-    The message says which, and never contains the plaintext.
-    """
+    """A ciphertext was changed, has other associated data, or its key is not listed."""
 
 
 class NoEncryptionKeyError(Exception):
@@ -73,6 +75,21 @@ def decrypt(encrypted: str, *, associated_data: str) -> bytes:
         return _cipher(secret).decrypt(nonce, ciphertext, _bound_data(key_id, associated_data))
     except InvalidTag as error:
         raise DecryptionError("changed, or encrypted with other associated data") from error
+
+
+def keyed_digest(value: bytes, *, associated_data: str) -> str:
+    """Return a digest of a value under the first key. Raises NoEncryptionKeyError."""
+    for secret in settings.FIELD_ENCRYPTION_KEYS.values():
+        return _keyed_digest(secret, value, associated_data)
+    raise NoEncryptionKeyError("FIELD_ENCRYPTION_KEYS lists no key")
+
+
+def is_digest_of(digest: str, value: bytes, *, associated_data: str) -> bool:
+    """Return whether :func:`keyed_digest` returned this digest for the value, under any key."""
+    return any(
+        hmac.compare_digest(digest, _keyed_digest(secret, value, associated_data))
+        for secret in settings.FIELD_ENCRYPTION_KEYS.values()
+    )
 
 
 def encrypt_token(plain: bytes, *, purpose: str) -> str:
@@ -152,8 +169,17 @@ def _decode(text: str) -> bytes:
 @lru_cache(maxsize=16)
 def _cipher(secret: bytes) -> AESGCM:
     # Derived, because a configured key may be longer than an AES key.
-    derived = HKDF(algorithm=SHA256(), length=32, salt=None, info=_PURPOSE).derive(secret)
-    return AESGCM(derived)
+    return AESGCM(_derived_key(secret, _PURPOSE))
+
+
+@lru_cache(maxsize=32)
+def _derived_key(secret: bytes, purpose: bytes) -> bytes:
+    return HKDF(algorithm=SHA256(), length=32, salt=None, info=purpose).derive(secret)
+
+
+def _keyed_digest(secret: bytes, value: bytes, associated_data: str) -> str:
+    bound = associated_data.encode() + b"\0" + value
+    return hmac.digest(_derived_key(secret, _DIGEST_PURPOSE), bound, "sha256").hex()
 
 
 @lru_cache(maxsize=8)

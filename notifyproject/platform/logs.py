@@ -39,13 +39,9 @@ def redact_addresses(
 _ENCODER = json.JSONEncoder(default=repr)
 
 
-def _serialize(event: MutableMapping[str, Any], **_: Any) -> str:
-    return _ENCODER.encode(event)
-
-
 def logging_config(*, level: str, form: str) -> dict[str, Any]:
     """Return a logging configuration. ``form`` is ``console`` or ``json``."""
-    renderer: Any = structlog.processors.JSONRenderer(serializer=_serialize)
+    renderer: Any = structlog.processors.JSONRenderer(lambda event, **_: _ENCODER.encode(event))
     if form != "json":
         # Plain tracebacks: rich ones show local variables, such as addresses and bodies.
         plain = structlog.dev.plain_traceback

@@ -26,10 +26,7 @@ class _Middleware:
 
 
 class RequestIdMiddleware(_Middleware):
-    """Set a request id: the client's if it is valid, else a new one.
-
-    The response, its problem document, and each log line of the request contain it.
-    """
+    """Set a request id on the request, its response, and its log lines: the client's, if valid."""
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
         """Handle the request."""

@@ -1,7 +1,4 @@
-"""Valkey client for shared state that may be lost: rates, circuits, fair queues.
-
-Callers work without it when it is unavailable: MongoDB holds all state that must last.
-"""
+"""Valkey client for state that may be lost: rates, circuits, fair queues."""
 
 import os
 import time
@@ -22,7 +19,6 @@ log = structlog.get_logger(__name__)
 TIMEOUT = 0.3
 """Seconds for a connection or a response. A send waits for it."""
 PAUSE_AFTER_FAILURE = 5.0
-"""Seconds without a further attempt after a failure."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
 
@@ -38,11 +34,7 @@ def client() -> redis.Redis:
 
 @contextmanager
 def connection() -> Iterator[redis.Redis]:
-    """Provide the client. Raises Unavailable on an error.
-
-    For PAUSE_AFTER_FAILURE seconds after an error it raises at once, so that callers do not wait
-    for a timeout each.
-    """
+    """Provide the client. Raises Unavailable on an error, and then for a while at once."""
     if _pause.is_on():
         raise Unavailable
     try:
@@ -100,7 +92,6 @@ _pause = _Pause()
 
 @lru_cache(maxsize=100)
 def _script(redis_client: redis.Redis, script: str) -> Script:
-    """Return a script with its digest, computed once."""
     return redis_client.register_script(script)
 
 

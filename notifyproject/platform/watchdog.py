@@ -1,9 +1,7 @@
 """Worker watchdog: recycles a worker, whose supervisor then starts another.
 
-A worker ends when it is too large, has done its number of tasks, has a wrong clock, or receives
-nothing. After an outage of the broker, Celery may report a connection and never take a message
-again, without a log line (celery#8030, celery#8091); a restart is the only known remedy. Work in
-progress is finished or released, or recovered when its lease expires.
+After an outage of the broker, Celery may report a connection and never take a message again,
+without a log line (celery#8030, celery#8091); a restart is the only known remedy.
 """
 
 import os
@@ -26,7 +24,6 @@ log = structlog.get_logger(__name__)
 MAX_SILENCE = 45.0
 """Seconds in which messages wait, a thread is free, and none is received."""
 SAMPLE_SECONDS = 5.0
-"""Seconds between two samples."""
 SHUTDOWN_SECONDS = 60.0
 """Seconds for a graceful shutdown, after which the process exits at once."""
 JITTER = 0.1
@@ -39,10 +36,8 @@ class WorkerSample:
     """The current state of a worker."""
 
     waiting: int
-    """Messages in its queues."""
     has_free_thread: bool
     megabytes: float
-    """Resident memory."""
     is_clock_wrong: bool = False
 
 
@@ -81,10 +76,7 @@ class WorkerLimits:
 
 
 def start(*, queues: Collection[str], threads: int) -> Callable[..., None]:
-    """Start the watchdog thread; return a receiver for Celery's signal ``task_received``.
-
-    ``threads`` is the concurrency of the worker. A limit of 0 in the settings is no limit.
-    """
+    """Start the watchdog thread; return a receiver for Celery's signal ``task_received``."""
     jitter = 1 + JITTER * random.SystemRandom().random()
     limits = WorkerLimits(
         max_tasks=settings.WORKER_MAX_TASKS * jitter or float("inf"),

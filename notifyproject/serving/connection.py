@@ -1,7 +1,6 @@
 """A client's connection to the web: received bytes, the response, and the deadline.
 
-The connection decides when a request is complete. Only gunicorn's parser interprets the request: it
-gets the received bytes unchanged, and cannot wait for more.
+It decides when a request is complete; only gunicorn's parser interprets the received bytes.
 """
 
 import io
@@ -73,7 +72,6 @@ class Limits:
     rate: float
     """Minimum bytes per second of a body or a response."""
     idle: float
-    """Seconds between two requests."""
 
 
 class Connection:
@@ -92,9 +90,7 @@ class Connection:
         self.server = server
         self.request: Any = None
         self.events = 0
-        """Events that the poller watches."""
         self.is_keepalive = False
-        """Whether another request may follow the current response."""
         self.hard_deadline = float("inf")
         """Monotonic time at which the connection closes in any state."""
         self._limits = limits
@@ -146,9 +142,11 @@ class Connection:
         """Return whether a request is complete. Raises the errors of gunicorn's parser."""
         if self.phase is Phase.IDLE and self._received:
             self.enter(Phase.HEAD, now=now)
-        if self.phase is Phase.HEAD and self._has_head():
-            self._parse()
-            self.enter(Phase.BODY, now=now)
+        if self.phase is Phase.HEAD:
+            start, self._searched = max(0, self._searched - 2), len(self._received)
+            if HEAD_END.search(self._received, start) or self._searched > MAX_HEAD:
+                self._parse()
+                self.enter(Phase.BODY, now=now)
         return self.phase is Phase.BODY and self._has_body()
 
     def read_body(self) -> None:
@@ -160,11 +158,6 @@ class Connection:
         self._received[:0] = self._parser.unreader.take_buffered()
         self._searched = 0
         self.enter(Phase.IDLE, now=now)
-
-    def _has_head(self) -> bool:
-        start = max(0, self._searched - 2)
-        self._searched = len(self._received)
-        return bool(HEAD_END.search(self._received, start)) or self._searched > MAX_HEAD
 
     def _parse(self) -> None:
         size = len(self._received)
@@ -215,16 +208,11 @@ class ChunkedBody:
             end = data.find(b"\r\n", self._next_chunk)
             if end < 0:
                 return len(data) - self._next_chunk > MAX_CHUNK_LINE
-            size = _chunk_size(bytes(data[self._next_chunk : end]))
-            if size is None:
+            digits = bytes(data[self._next_chunk : end]).partition(b";")[0].strip(b" \t")
+            if not re.fullmatch(rb"[0-9A-Fa-f]{1,16}", digits):
                 return True
+            size = int(digits, 16)
             if size == 0:
                 return data.find(b"\r\n\r\n", end) >= 0 or len(data) - end > MAX_HEAD
             self._next_chunk = end + 2 + size + 2
         return False
-
-
-def _chunk_size(line: bytes) -> int | None:
-    """Return the size in a chunk's first line, or None if it has none."""
-    digits = line.partition(b";")[0].strip(b" \t")
-    return int(digits, 16) if re.fullmatch(rb"[0-9A-Fa-f]{1,16}", digits) else None

@@ -43,39 +43,36 @@ class Refusal:
         return head.encode() + body
 
 
-_FAILED = Refusal(500, "internal_error", "The service failed. The request id tells why.")
-_MALFORMED = Refusal(400, "malformed_request", "This is not a well-formed HTTP/1.1 request.")
+_FAILED = (500, "internal_error", "The service failed. The request id tells why.")
+_MALFORMED = (400, "malformed_request", "This is not a well-formed HTTP/1.1 request.")
 _TOO_SLOW = "The request did not come in time: send its head and its body faster."
 _TOO_MANY_HEADERS = "A header is too long, or there are too many."
 _TRANSFER_CODING = "Transfer-Encoding may only say chunked."
-_REFUSALS: tuple[tuple[type[BaseException], Refusal], ...] = (
+_REFUSALS: tuple[tuple[type[BaseException], int, str, str], ...] = (
     # Errors in the response. gunicorn derives them from the errors of a request.
-    (errors.InvalidResponseHeader, _FAILED),
-    (errors.InvalidResponseHeaderName, _FAILED),
-    (errors.ConfigurationProblem, _FAILED),
-    (ClientTooSlowError, Refusal(408, "request_timeout", _TOO_SLOW)),
-    (BodyTooLargeError, Refusal(413, "too_large", f"A body may have at most {MAX_BODY} bytes.")),
-    (
-        errors.LimitRequestLine,
-        Refusal(414, "uri_too_long", "The request's first line is too long."),
-    ),
-    (errors.LimitRequestHeaders, Refusal(431, "headers_too_large", _TOO_MANY_HEADERS)),
-    (
-        errors.ExpectationFailed,
-        Refusal(417, "expectation_failed", "Expect may only say 100-continue."),
-    ),
-    (
-        errors.UnsupportedTransferCoding,
-        Refusal(501, "unsupported_transfer_coding", _TRANSFER_CODING),
-    ),
-    (errors.ParseException, _MALFORMED),
-    (errors.NoMoreData, _MALFORMED),
+    (errors.InvalidResponseHeader, *_FAILED),
+    (errors.InvalidResponseHeaderName, *_FAILED),
+    (errors.ConfigurationProblem, *_FAILED),
+    (ClientTooSlowError, 408, "request_timeout", _TOO_SLOW),
+    (BodyTooLargeError, 413, "too_large", f"A body may have at most {MAX_BODY} bytes."),
+    (errors.LimitRequestLine, 414, "uri_too_long", "The request's first line is too long."),
+    (errors.LimitRequestHeaders, 431, "headers_too_large", _TOO_MANY_HEADERS),
+    (errors.ExpectationFailed, 417, "expectation_failed", "Expect may only say 100-continue."),
+    (errors.UnsupportedTransferCoding, 501, "unsupported_transfer_coding", _TRANSFER_CODING),
+    (errors.ParseException, *_MALFORMED),
+    (errors.NoMoreData, *_MALFORMED),
     # The parser raises it at the beginning of a request.
-    (StopIteration, _MALFORMED),
+    (StopIteration, *_MALFORMED),
 )
-REFUSED = tuple(kind for kind, _ in _REFUSALS)
+REFUSED = tuple(kind for kind, *_ in _REFUSALS)
 
 
 def refusal_of(error: BaseException) -> Refusal:
     """Return the response to an error."""
-    return next((refusal for kind, refusal in _REFUSALS if isinstance(error, kind)), _FAILED)
+    found = (refusal for kind, *refusal in _REFUSALS if isinstance(error, kind))
+    return Refusal(*next(found, _FAILED))
+
+
+def refusal_with(status: int) -> Refusal:
+    """Return the response with a status that gunicorn chose."""
+    return Refusal(*next((row[1:] for row in _REFUSALS if row[1] == status), _FAILED))

@@ -20,7 +20,6 @@ class ResponseBuffer:
         self._seconds = seconds
         self._parts: deque[memoryview] = deque()
         self.buffered = 0
-        """Bytes in the memory of this process."""
         self.sent = 0
 
     def sendall(self, data: bytes) -> None:
@@ -63,7 +62,6 @@ class ResponseBuffer:
                 self._parts.appendleft(rest)
 
     def _wait_for_client(self) -> None:
-        """Wait until the client reads. Raises TimeoutError and other OSErrors."""
         poll = select.poll()
         poll.register(self._socket, select.POLLOUT)
         while not self.flush() and self.buffered > MAX_UNSENT:

@@ -2,24 +2,22 @@
 
 import asyncio
 import uuid
-from collections.abc import Callable
+from http import HTTPStatus
 from typing import Any, cast
 
+import structlog
+from gunicorn.asgi.protocol import ASGIProtocol
 from gunicorn.workers.gasgi import ASGIWorker
 
 from ..settings import environment
 from . import refusals
 from .connection import HEAD_END, MAX_HEAD, raise_file_limit
 
-ProtocolFactory = Callable[[], asyncio.Protocol]
+log = structlog.get_logger(__name__)
 
 
 class StreamWorker(ASGIWorker):
-    """Closes its streams at SIGTERM, instead of waiting for them and then cutting them.
-
-    gunicorn gets a connection when the head of a request is complete. Its own worker waits for the
-    head without a limit.
-    """
+    """Closes its streams at SIGTERM, and gets a connection when a request's head is complete."""
 
     def init_process(self) -> None:
         """Raise the limit of open files, and run."""
@@ -34,7 +32,9 @@ class StreamWorker(ASGIWorker):
     def _setup_event_loop(self) -> None:
         env = environment.current()
         self.loop = HeadBufferingLoop(
-            seconds=env.WEB_CLIENT_SECONDS, max_waiting=min(env.WEB_CONNECTIONS, self._max_files)
+            worker=self,
+            seconds=env.WEB_CLIENT_SECONDS,
+            max_waiting=min(env.WEB_CONNECTIONS, self._max_files),
         )
         asyncio.set_event_loop(self.loop)
 
@@ -42,8 +42,9 @@ class StreamWorker(ASGIWorker):
 class HeadBufferingLoop(asyncio.SelectorEventLoop):
     """Event loop that passes a connection to its protocol when the head is complete."""
 
-    def __init__(self, *, seconds: float, max_waiting: int) -> None:
+    def __init__(self, *, worker: StreamWorker, seconds: float, max_waiting: int) -> None:
         super().__init__()
+        self.worker = worker
         self.seconds = seconds
         self._max_waiting = max_waiting
         self._waiting: dict[HeadBufferingProtocol, None] = {}
@@ -51,9 +52,7 @@ class HeadBufferingLoop(asyncio.SelectorEventLoop):
     async def create_server(self, protocol_factory: Any, *args: Any, **kwargs: Any) -> Any:
         """Start a server whose connections buffer the head first."""
         return await super().create_server(
-            lambda: HeadBufferingProtocol(loop=self, protocol_factory=protocol_factory),
-            *args,
-            **kwargs,
+            lambda: HeadBufferingProtocol(loop=self), *args, **kwargs
         )
 
     def add(self, connection: "HeadBufferingProtocol") -> None:
@@ -70,9 +69,8 @@ class HeadBufferingLoop(asyncio.SelectorEventLoop):
 class HeadBufferingProtocol(asyncio.Protocol):
     """Buffers the head of a connection's first request."""
 
-    def __init__(self, *, loop: HeadBufferingLoop, protocol_factory: ProtocolFactory) -> None:
+    def __init__(self, *, loop: HeadBufferingLoop) -> None:
         self._loop = loop
-        self._protocol_factory = protocol_factory
         self._head = bytearray()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -87,7 +85,7 @@ class HeadBufferingProtocol(asyncio.Protocol):
         self._head += data
         if HEAD_END.search(self._head, searched) or len(self._head) > MAX_HEAD:
             self._stop_waiting()
-            protocol = self._protocol_factory()
+            protocol = StreamProtocol(self._loop.worker)
             self._transport.set_protocol(protocol)
             protocol.connection_made(self._transport)
             protocol.data_received(bytes(self._head))
@@ -104,10 +102,31 @@ class HeadBufferingProtocol(asyncio.Protocol):
     def _refuse(self) -> None:
         self._stop_waiting()
         if self._head:
-            refusal = refusals.refusal_of(refusals.ClientTooSlowError())
-            self._transport.write(refusal.as_bytes(request_id=uuid.uuid4().hex))
+            self._transport.write(_refuse(refusals.refusal_of(refusals.ClientTooSlowError())))
         self._transport.close()
 
     def _stop_waiting(self) -> None:
         self._timer.cancel()
         self._loop.remove(self)
+
+
+class StreamProtocol(ASGIProtocol):
+    """Answers errors of a request as problem documents, and speaks no WebSocket."""
+
+    def _send_error_response(self, status: int, message: str, extra_headers: Any = ()) -> None:
+        self._safe_write(_refuse(refusals.refusal_with(status)))
+
+    def _is_websocket_upgrade(self, request: Any) -> bool:
+        # A server may ignore an upgrade: the app then answers an ordinary request.
+        return False
+
+
+def _refuse(refusal: refusals.Refusal) -> bytes:
+    """Log a refusal and return the response."""
+    request_id, status, reason = uuid.uuid4().hex, refusal.status, refusal.code
+    if status == HTTPStatus.INTERNAL_SERVER_ERROR:
+        # gunicorn logs the traceback, just before or after.
+        log.error("web_request_failed", request_id=request_id, status=status, reason=reason)
+    else:
+        log.info("web_request_refused", request_id=request_id, status=status, reason=reason)
+    return refusal.as_bytes(request_id=request_id)

@@ -1,8 +1,7 @@
-"""gunicorn worker for the web: a thread gets a request only when it is complete.
+"""gunicorn worker for the web: docs/decisions/0029-slow-clients.md.
 
-In gunicorn's own worker, a thread belongs to a client and waits while the client sends and reads.
-Here one poller receives requests and sends responses for all clients without waiting for any, and
-threads only run Django. See docs/decisions/0029-slow-clients.md.
+One poller receives requests and sends responses for all clients without waiting for any; a thread
+gets a request only when it is complete, and only runs Django.
 """
 
 import errno
@@ -24,7 +23,6 @@ from .connection import Connection, Limits, Phase, raise_file_limit
 
 log = structlog.get_logger(__name__)
 SWEEP_SECONDS = 0.5
-"""Seconds between two checks of deadlines."""
 MAX_BUFFERED = 256 * 1024 * 1024
 """Bytes of memory for incomplete requests and unread responses, in one process."""
 OUT_OF_FILES = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
@@ -139,7 +137,7 @@ class WebWorker(ThreadWorker):
         self._free_memory()
 
     def _cap_keepalive(self, deadline: float) -> None:
-        """Limit the time of connections without a response: the process stops."""
+        """While the process stops, give connections without a response until ``deadline``."""
         for connection in self._waiting:
             if connection.phase is not Phase.RESPONSE:
                 connection.hard_deadline = deadline
@@ -166,7 +164,6 @@ class WebWorker(ThreadWorker):
             self._proceed(connection)
 
     def _proceed(self, connection: Connection) -> None:
-        """Pass a complete request to a thread, or wait for the rest."""
         phase = connection.phase
         try:
             is_complete = connection.has_request(now=time.monotonic())
@@ -222,7 +219,6 @@ class WebWorker(ThreadWorker):
         self._poll_for(connection, events)
 
     def _poll_for(self, connection: Connection, events: int) -> None:
-        """Watch a connection, at the end of the waiting list."""
         self._waiting.pop(connection, None)
         self._waiting[connection] = None
         if connection.events == events:
@@ -250,7 +246,6 @@ class WebWorker(ThreadWorker):
             self._close(next(iter(self._waiting)))
 
     def _free_memory(self) -> None:
-        """Close the connections with the most buffered bytes, until the total is allowed."""
         buffered = {one: one.buffered for one in self._waiting if one.buffered}
         total = sum(buffered.values())
         for connection in sorted(buffered, key=buffered.__getitem__, reverse=True):

@@ -59,7 +59,8 @@ MIDDLEWARE = [
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
-    "access.staff.second_factor_gate.SecondFactorMiddleware",
+    "access.staff.idle_limit.IdleLimitMiddleware",
+    "access.staff.second_factor_middleware.SecondFactorMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     # Innermost: it renders the page of a login that axes refused.
@@ -115,6 +116,10 @@ STATICFILES_DIRS = [BASE_DIR / "static"]
 UNFOLD = console.UNFOLD
 LOGIN_REDIRECT_URL = "admin:index"
 
+# Idle limit of a session. The cookie has no end of its own, because the server extends the session.
+SESSION_COOKIE_AGE = 8 * 60 * 60
+SESSION_EXPIRE_AT_BROWSER_CLOSE = True
+
 AUTH_PASSWORD_VALIDATORS = [
     {"NAME": f"django.contrib.auth.password_validation.{name}"}
     for name in (
@@ -124,6 +129,9 @@ AUTH_PASSWORD_VALIDATORS = [
         "NumericPasswordValidator",
     )
 ]
+
+DEPLOY_CHECKS_AT_START = False
+"""Whether a process also refuses settings that are unsafe on a server."""
 
 # The API limits bodies by route: api/http/body.py.
 DATA_UPLOAD_MAX_MEMORY_SIZE = 4 * 1024 * 1024
@@ -138,7 +146,7 @@ REST_FRAMEWORK = {
     "DEFAULT_CONTENT_NEGOTIATION_CLASS": "api.http.rendering.JSONOnlyNegotiation",
     "EXCEPTION_HANDLER": "api.http.problems.exception_handler",
     "UNAUTHENTICATED_USER": None,
-    "DEFAULT_METADATA_CLASS": None,
+    "DEFAULT_METADATA_CLASS": "api.http.rendering.AllowOnly",
 }
 
 SPECTACULAR_SETTINGS = {
@@ -158,7 +166,6 @@ SPECTACULAR_SETTINGS = {
     "SWAGGER_UI_DIST": "SIDECAR",
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
 }
-
 
 UNCHANGED = (
     *("SECRET_KEY", "REDIS_URL", "WORKER_THREADS", "WORKER_MAX_MEMORY_MB", "WORKER_MAX_TASKS"),
@@ -218,7 +225,6 @@ def _databases(environment: Environment) -> dict[str, Any]:
 
 
 def _field_encryption_keys(text: str) -> dict[str, bytes]:
-    """Return the keys by id, in order. The error message does not contain a key."""
     keys: dict[str, bytes] = {}
     for number, item in enumerate(split_list(text), start=1):
         key_id, _, encoded = item.partition(":")
@@ -272,10 +278,10 @@ def _email(environment: Environment) -> dict[str, Any]:
 
 
 def _provider_rates(environment: Environment) -> dict[str, tuple[float, int]]:
-    """Return rate per second and burst of the token bucket, for each provider with a limit.
+    """Return rate per second and burst for each provider with a limit.
 
-    The burst is the rate of a tenth of a second: batches stay whole, and a provider that counts by
-    the second hardly sees more than the rate.
+    The burst is the rate of a tenth of a second: a provider that counts by the second hardly sees
+    more than the rate.
     """
     rates = {
         "sendgrid": environment.SENDGRID_MAX_PER_SECOND,

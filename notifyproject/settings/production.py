@@ -9,6 +9,7 @@ from .base import *  # noqa: F403
 from .base import configure
 
 DEBUG = False
+DEPLOY_CHECKS_AT_START = True
 
 _required = (
     *("SECRET_KEY", "INBOX_SIGNING_KEY", "FIELD_ENCRYPTION_KEYS", "ALLOWED_HOSTS", "PUBLIC_URL"),
@@ -20,11 +21,13 @@ if _missing := [name for name in _required if not os.environ.get(name)]:
 if os.environ.get("CRASH_AT") or os.environ.get("FREEZE_AT"):
     raise ImproperlyConfigured("CRASH_AT and FREEZE_AT are for fault injection: unset them.")
 
-globals().update(configure(_environment.current()))
+_current = _environment.current()
+globals().update(configure(_current))
 
 SECURE_SSL_REDIRECT = True
 SECURE_REDIRECT_EXEMPT = [r"^healthz$", r"^readyz$"]
-SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
+if _current.TRUSTED_PROXIES:
+    SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
 SECURE_HSTS_SECONDS = 31_536_000
 SECURE_HSTS_INCLUDE_SUBDOMAINS = True
 SECURE_HSTS_PRELOAD = True

@@ -10,9 +10,7 @@ BYTECODE = Path(sys.prefix) / "bytecode"
 def enable_cache() -> None:
     """Cache the bytecode of this process and its children in the virtual environment.
 
-    With ``PYTHONDONTWRITEBYTECODE``, as in most container images, each process compiles Django and
-    the service again: 5 s for a Celery worker, and 13 s for a pytest worker. Has no effect without
-    that variable or outside a virtual environment.
+    With ``PYTHONDONTWRITEBYTECODE``, as in most container images, a Celery worker compiles for 5 s.
     """
     is_private = sys.prefix != sys.base_prefix
     if sys.dont_write_bytecode and sys.pycache_prefix is None and is_private:

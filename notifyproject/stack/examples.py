@@ -32,13 +32,9 @@ class Example:
     request: Mapping[str, Any]
     expected: Mapping[str, Any]
     read_in_app: bool
-    """Whether the recipient reads it in the inbox."""
     devices: tuple[Mapping[str, Any], ...] = ()
-    """Devices to register first."""
     sandbox_behaviours: Mapping[str, Any] = field(default_factory=dict)
-    """Outcomes to script in the sandbox first, by address or token."""
     inbound_phones: tuple[str, ...] = ()
-    """Phone numbers that send a WhatsApp message first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,7 +75,6 @@ class API:
     key: str
     pool: urllib3.PoolManager
     sandbox: str
-    """Base URL of the sandbox."""
 
     def call(self, method: str, path: str, body: Any = None) -> dict[str, Any]:
         """Return the JSON of the response. Raises ExampleRefusedError for an error status."""

@@ -48,18 +48,11 @@ def main() -> None:
     create_roles()
     _print_greeting(credentials, is_new=is_new)
     if is_new and not arguments.no_examples:
-        _run_examples(
-            examples.API(
-                base_url=credentials.web,
-                key=credentials.api_key,
-                pool=pool,
-                sandbox=credentials.sandbox,
-            )
-        )
+        web, key, sandbox = credentials.web, credentials.api_key, credentials.sandbox
+        _run_examples(examples.API(base_url=web, key=key, pool=pool, sandbox=sandbox))
 
 
 def _load_credentials(web: str, sandbox: str) -> Credentials:
-    """Return the stored or new credentials, with the URLs of this start."""
     if CREDENTIALS_FILE.exists():
         stored = json.loads(CREDENTIALS_FILE.read_text())
         credentials = Credentials(**{**stored, "web": web, "sandbox": sandbox})
@@ -72,7 +65,6 @@ def _load_credentials(web: str, sandbox: str) -> Credentials:
 
 
 def _create_admin() -> dict[str, str]:
-    """Create the admin, or set a new password."""
     from django.contrib.auth import get_user_model
 
     password = secrets.token_urlsafe(12)
@@ -94,7 +86,6 @@ def create_roles() -> None:
 
 
 def _create_api_key() -> str:
-    """Return a new API key of the local client, which replaces earlier ones."""
     from django.core.management import call_command
 
     key = io.StringIO()
@@ -126,7 +117,6 @@ def _print_greeting(credentials: Credentials, *, is_new: bool) -> None:
 
 
 def _run_examples(api: examples.API) -> None:
-    """Send the examples, and print a table now and when all have ended."""
     _print("Sending some examples through the API …", "")
     started = time.monotonic()
     outcomes = examples.send_all(api, examples.load(datetime.now(UTC)))
@@ -157,7 +147,6 @@ def _wait_for(pool: urllib3.PoolManager, url: str) -> None:
 
 
 def _write(path: Path, text: str) -> None:
-    """Write a private file atomically."""
     temporary = path.with_suffix(".new")
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with os.fdopen(descriptor, "w") as file:

@@ -1,7 +1,6 @@
-"""Prerequisites of the machine, which ``make`` checks before it installs or starts anything.
+"""Prerequisites of the machine, which ``make`` checks, or as root installs by apt.
 
-It imports only the standard library, because it runs before a virtual environment exists. As root
-it installs missing packages by apt; otherwise it prints the command.
+It imports only the standard library, because it runs before a virtual environment exists.
 """
 
 import argparse
@@ -45,7 +44,6 @@ class Prerequisite:
     kind: Kind
     name: str
     package: str
-    """Debian's package."""
     needed_by: str
 
     @property
@@ -100,7 +98,6 @@ BROWSER = Prerequisite(
     needed_by="the browser tests",
 )
 PACKAGES = {one.name: one.package for one in (*MONGOD, *NODE)}
-"""Debian's package of each library."""
 
 
 class Purpose(StrEnum):
@@ -145,20 +142,10 @@ def how_to_install(packages: Sequence[str]) -> str:
 
 def install(packages: Sequence[str]) -> None:
     """Install packages by apt, as root; print the output of a failure."""
-    environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
     install_arguments = ("install", "-y", "--no-install-recommends", *sorted(set(packages)))
     for arguments in (("update",), install_arguments):
         try:
-            finished = subprocess.run(
-                [*APT, *arguments],
-                env=environment,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                text=True,
-                check=False,
-                timeout=APT_SECONDS,
-            )
+            finished = _run(*APT, *arguments, timeout=APT_SECONDS)
         except subprocess.TimeoutExpired:
             print(f"apt-get {arguments[0]} took longer than {APT_SECONDS} s", file=sys.stderr)
             return
@@ -172,24 +159,12 @@ class MissingLibraryError(RuntimeError):
 
 
 def check_libraries(*, program: str, binary: Path) -> None:
-    """Check the shared libraries of a binary. Raises MissingLibraryError.
-
-    Without ``ldd``, or for a binary that it cannot read, there is no check: the program reports an
-    error at its start.
-    """
+    """Check the shared libraries of a binary, if ``ldd`` can. Raises MissingLibraryError."""
     ldd = shutil.which("ldd")
     if ldd is None:
         return
     try:
-        traced = subprocess.run(
-            [ldd, str(binary)],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            check=False,
-            timeout=LDD_SECONDS,
-        ).stdout
+        traced = _run(ldd, str(binary), timeout=LDD_SECONDS).stdout
     except subprocess.TimeoutExpired:
         return
     if missing := sorted(set(_MISSING.findall(traced))):
@@ -210,9 +185,22 @@ def playwright_binary() -> Path | None:
 
 
 def check_playwright() -> None:
-    """Check the libraries of Playwright's Node.js. Raises MissingLibraryError."""
+    """Check that Playwright's Node.js has its shared libraries. Raises MissingLibraryError."""
     if (binary := playwright_binary()) is not None:
         check_libraries(program="Playwright", binary=binary)
+
+
+def _run(*command: str, timeout: float) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        command,
+        env={**os.environ, "DEBIAN_FRONTEND": "noninteractive"},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+        timeout=timeout,
+    )
 
 
 def _library_advice(program: str, missing: list[str]) -> str:
@@ -251,7 +239,6 @@ def _format_all(missing: Sequence[Prerequisite]) -> str:
 
 
 def _can_load(library: str) -> bool:
-    """Return whether the loader finds a library and its dependencies."""
     try:
         ctypes.CDLL(library)
     except OSError:

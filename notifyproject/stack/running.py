@@ -20,7 +20,6 @@ from . import bytecode, servers
 from .supervisor import Program, Supervisor
 
 MEMORY_FILE = DATA_DIR / "memory.json"
-"""The ports and secret keys of earlier starts."""
 STOP_SECONDS = 12
 URGENT_THREADS = 8
 """Threads of the worker for critical deliveries and the service queue."""
@@ -41,11 +40,7 @@ class Addresses:
 
 
 def up(*, port: int, with_examples: bool) -> None:
-    """Run the stack until SIGINT or SIGTERM.
-
-    Raises StackError, MissingServerError, MissingLibraryError, ServerFailedError, and
-    ProgramFailedError.
-    """
+    """Run the stack until SIGINT or SIGTERM. Raises StackError, or an error of a program."""
     bytecode.enable_cache()
     DATA_DIR.mkdir(exist_ok=True)
     lock = _lock()
@@ -139,7 +134,6 @@ def programs(addresses: Addresses, environment: Mapping[str, str]) -> list[Progr
 
 
 def _start_servers(supervisor: Supervisor, addresses: Addresses) -> dict[str, str]:
-    """Start the servers that the environment lacks; return the environment of all programs."""
     state: dict[str, int | str] = {}
     if MEMORY_FILE.exists():
         state = json.loads(MEMORY_FILE.read_text())
@@ -181,7 +175,6 @@ def _start_servers(supervisor: Supervisor, addresses: Addresses) -> dict[str, st
 
 
 def _providers(addresses: Addresses) -> dict[str, str]:
-    """Return variables that make the sandbox each provider that the environment lacks."""
     sandbox_secrets = assembly.create_secrets(DATA_DIR / "sandbox", url=addresses.sandbox)
     account, whatsapp = str(sandbox_secrets.service_account), sandbox_secrets.whatsapp
     sandboxes = {
@@ -211,7 +204,6 @@ def _supervise(supervisor: Supervisor, server: servers.Server) -> None:
 
 
 def _prepare(supervisor: Supervisor, environment: Mapping[str, str]) -> None:
-    """Migrate and collect static files in parallel. Raises StackError."""
     tasks = {
         name: subprocess.Popen(
             [sys.executable, "manage.py", *arguments],
@@ -236,7 +228,6 @@ def _prepare(supervisor: Supervisor, environment: Mapping[str, str]) -> None:
 def _start_first_run(
     addresses: Addresses, environment: Mapping[str, str], *, with_examples: bool
 ) -> subprocess.Popen[str]:
-    """Start the program that prints credentials and sends the examples."""
     return subprocess.Popen(
         [
             *(sys.executable, "-m", "notifyproject.stack.first_run"),
@@ -257,7 +248,6 @@ def _report_first_run(supervisor: Supervisor, first_run: subprocess.Popen[str]) 
 
 
 def _lock() -> IO[str]:
-    """Lock the data folder, so that one stack runs at a time."""
     lock = (DATA_DIR / "lock").open("w")
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -25,9 +25,7 @@ PR_SET_PDEATHSIG = 1
 LOG_LINES = 10
 MAX_LOG_LINE = 500
 MAX_LOG_TAIL = 64_000
-"""Bytes at the end of a log that are read."""
 SEVERE = frozenset({"E", "F"})
-"""Severities of errors and fatal errors in mongod's log."""
 
 
 class MissingServerError(RuntimeError):
@@ -104,10 +102,8 @@ class Server:
     port: int
     is_ready: Callable[[], bool]
     log: Path | None = None
-    """Its own log file, if any."""
     process: subprocess.Popen[bytes] | None = field(default=None, init=False)
     _log_size: int = field(default=0, init=False)
-    """Size of the log before this start."""
 
     def start(self, *, timeout: float = 60) -> None:
         """Start it and wait until it is ready. Raises ServerFailedError."""
@@ -137,10 +133,7 @@ class Server:
         process: subprocess.Popen[bytes],
         read_output: Callable[[], Sequence[str]],
     ) -> None:
-        """Wait until it is ready. Raises ServerFailedError if it ends or after ``timeout`` seconds.
-
-        A supervisor passes the process that it started, and a reader of its output.
-        """
+        """Wait until it is ready. Raises ServerFailedError if it ends, or after the timeout."""
         deadline = time.monotonic() + timeout
         while not self.is_ready():
             code = process.poll()
@@ -274,15 +267,11 @@ def _is_valkey_ready(port: int) -> bool:
 
 
 def _size(path: Path) -> int:
-    """Return the size of a log, or 0 if it does not exist."""
     return path.stat().st_size if path.exists() else 0
 
 
 def last_lines(path: Path, *, since: int) -> list[str]:
-    """Return the last lines of a log after an offset.
-
-    Of mongod's log only errors are returned, because it writes much after the fatal error.
-    """
+    """Return the last lines of a log after an offset; of mongod's, only errors."""
     if not path.exists():
         return []
     with path.open("rb") as file:
@@ -303,7 +292,6 @@ def indent(lines: list[str]) -> str:
 
 
 def _severe_message(line: str) -> str:
-    """Return the error in a line of mongod's log, which is a JSON object; else an empty text."""
     try:
         entry = json.loads(line)
     except ValueError:

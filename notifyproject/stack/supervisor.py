@@ -28,7 +28,6 @@ POLL_SECONDS = 0.1
 FAILED_STARTS = 2
 """Consecutive failed starts of a program that end the stack."""
 RELAY_SECONDS = 1.0
-"""Time to read the last lines of a program that ended."""
 
 
 class ProgramFailedError(RuntimeError):
@@ -43,7 +42,6 @@ class Program:
     command: Sequence[str]
     environment: Mapping[str, str] = field(default_factory=dict)
     stop_last: bool = False
-    """Stop it after the others, which need it."""
 
 
 @dataclass(kw_only=True)
@@ -97,10 +95,7 @@ class Supervisor:
         on_tick: Callable[[], None] = lambda: None,
         before_stop: Callable[[], None] = lambda: None,
     ) -> None:
-        """Restart programs until SIGINT, SIGTERM, or :meth:`request_stop`, then stop them.
-
-        Raises ProgramFailedError when one fails FAILED_STARTS times at its start.
-        """
+        """Restart programs until a signal or :meth:`request_stop`. Raises ProgramFailedError."""
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, lambda *_: self.request_stop())
         try:
@@ -158,7 +153,6 @@ class Supervisor:
             sys.stdout.flush()
 
     def _restart_if_ended(self, running: _RunningProgram) -> None:
-        """Restart a program that ended, with backoff if it ends at once."""
         code, now = running.process.poll(), time.monotonic()
         if code is None:
             return
@@ -203,7 +197,6 @@ class Supervisor:
 
 
 def _kill_group(process: subprocess.Popen[bytes]) -> None:
-    """Kill a program and its children, which are in its process group."""
     try:
         os.killpg(process.pid, signal.SIGKILL)
     except (ProcessLookupError, PermissionError):

@@ -18,7 +18,6 @@ MAX_PAYLOAD = 4096
 """Bytes of the keys and values that reach a device."""
 MAX_TTL = timedelta(days=28)
 RESERVED_KEYS = re.compile(r"from|message_type|(?:google|gcm)\..*", re.DOTALL)
-"""Data keys that FCM reserves."""
 URGENT = frozenset({Priority.CRITICAL, Priority.HIGH})
 URGENCY: Mapping[Priority, str] = {
     Priority.CRITICAL: "high",
@@ -32,11 +31,7 @@ _WEB_PUSH_TOPIC = re.compile(r"[A-Za-z0-9_-]{1,32}", re.ASCII)
 
 
 def build_payload(request: SendRequest, *, now: datetime) -> dict[str, Any]:
-    """Return the arguments of pyfcm's ``parse_payload``.
-
-    Raises PermanentError for what FCM rejects: a reserved key, or more than MAX_PAYLOAD bytes.
-    Raises ValueError for a text with a lone surrogate.
-    """
+    """Return the arguments of pyfcm's ``parse_payload``. Raises PermanentError or ValueError."""
     message = request.message
     notification = _non_empty(title=message.subject, body=message.text, image=message.image_url)
     data = _data(request)
@@ -79,7 +74,6 @@ def collapse_key(request: SendRequest) -> str:
 
 
 def _data(request: SendRequest) -> dict[str, str]:
-    """Return the data for the app: the request's payload as strings, and the service's own keys."""
     payload = request.message.payload or {}
     for key in payload:
         if RESERVED_KEYS.fullmatch(key):

@@ -20,13 +20,7 @@ from .. import http, http_client
 from ..contract import NotAttemptedError, Receipt, SendRequest, SendResult, account_name, is_expired
 from ..http import Exchange, Request
 from . import credentials as fcm_credentials
-from .credentials import (
-    AccessToken,
-    InvalidCredentialsError,
-    ServiceAccount,
-    TokenCache,
-    read_service_account,
-)
+from .credentials import AccessToken, InvalidCredentialsError, ServiceAccount, TokenCache
 from .messages import build_payload
 from .responses import SenderHistory, classify_response, read_refusal, rule_for
 
@@ -58,11 +52,7 @@ class Client(FCMNotification):
     def send_request(
         self, payload: bytes | None = None, timeout: float = http.TOTAL_TIMEOUT
     ) -> http.Response:
-        """Send a body and return FCM's response, within ``timeout`` seconds in total.
-
-        Raises ProviderUnavailableError without an access token, and the errors of
-        :func:`providers.http_client.post`.
-        """
+        """Send a body and return FCM's response, within ``timeout`` seconds in total."""
         return http_client.run_exchange(self.exchange(payload or b"", timeout=timeout))
 
     def exchange(
@@ -126,7 +116,6 @@ class FCM:
     """A Firebase project."""
 
     credentials: str = field(repr=False)
-    """The path of a service account's JSON file, or the JSON itself."""
     base_url: str
     clock: Callable[[], datetime]
     project_id: str = ""
@@ -178,7 +167,7 @@ class FCM:
 
     @cached_property
     def _service_account(self) -> ServiceAccount:
-        return read_service_account(self.credentials)
+        return fcm_credentials.read_service_account(self.credentials)
 
     @property
     def _project(self) -> str:

@@ -1,12 +1,8 @@
 """Classification of FCM's responses, including sender mismatches.
 
-The FCM error code in the body has precedence over the HTTP status, since a 404 may concern a device
-or the project. Only a code about the device deactivates it. A wrong project or a missing permission
-is a configuration error.
-
-``SENDER_ID_MISMATCH`` has two causes: a token of another project, or a wrong service account. The
-latest responses for the project decide. Each process keeps its own history; without one, the
-message waits, and no device is affected.
+The FCM error code decides, not the status: a 404 may concern a device or the project. A sender
+mismatch comes from a token of another project or a wrong service account: the latest responses for
+the project decide, in each process; without one, the message waits, and no device is affected.
 """
 
 import hashlib
@@ -90,7 +86,6 @@ class MismatchCause(StrEnum):
     DEVICE = "device"
     PROJECT = "project"
     UNKNOWN = "unknown"
-    """Not decided yet."""
 
 
 class SenderHistory:
@@ -100,7 +95,6 @@ class SenderHistory:
         self._lock = Lock()
         self._accepted_at: datetime | None = None
         self._mismatched_devices: set[bytes] = set()
-        """Devices with a mismatch since the last acceptance."""
 
     def record_accepted(self, *, now: datetime) -> None:
         """Record an accepted message."""
@@ -135,13 +129,10 @@ class FcmRule:
     """One row of the table: the class of responses that match every condition."""
 
     description: str
-    """The response in words."""
     statuses: Sequence[int]
     kind: Kind
     reason: str
-    """The reason stored with a delivery."""
-    failure_code: FailureCode = FailureCode.REJECTED
-    """Of transient, ambiguous, and permanent errors; the other classes have their own."""
+    failure_code: FailureCode | None = None
     _: KW_ONLY
     name: str | None = None
     code: str | None = None
@@ -227,17 +218,9 @@ RULES: tuple[FcmRule, ...] = (
         ANY_ERROR,
         Kind.TRANSIENT,
         "Firebase is overloaded.",
-        FailureCode.PROVIDER_ERROR,
         code="UNAVAILABLE",
     ),
-    FcmRule(
-        "INTERNAL, with a 500",
-        ANY_ERROR,
-        Kind.TRANSIENT,
-        "Firebase error.",
-        FailureCode.PROVIDER_ERROR,
-        code="INTERNAL",
-    ),
+    FcmRule("INTERNAL, with a 500", ANY_ERROR, Kind.TRANSIENT, "Firebase error.", code="INTERNAL"),
     FcmRule(
         "400 INVALID_ARGUMENT for the field message.token",
         (400,),
@@ -305,19 +288,12 @@ RULES: tuple[FcmRule, ...] = (
         pause=QUOTA_PAUSE,
     ),
     FcmRule("any other 4xx", CLIENT_ERROR, Kind.PERMANENT, "Firebase rejected the message."),
-    FcmRule(
-        "any other 5xx",
-        range(500, 600),
-        Kind.TRANSIENT,
-        "Firebase error.",
-        FailureCode.PROVIDER_ERROR,
-    ),
+    FcmRule("any other 5xx", range(500, 600), Kind.TRANSIENT, "Firebase error."),
     FcmRule(
         "200 without a message's name, or another status",
         range(1000),
         Kind.AMBIGUOUS,
         "Firebase sent an undocumented response.",
-        FailureCode.PROVIDER_ERROR,
     ),
 )
 """The first match applies."""

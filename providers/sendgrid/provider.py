@@ -1,15 +1,8 @@
 """Email by SendGrid's v3 API: bodies, batches, and bisection of rejected batches.
 
-The ``sendgrid`` library verifies webhooks only. Its transport has no timeout, follows redirects
-with the key, and opens a connection per request. Its mail builder took 40 µs per email, a twelfth
-of a worker's time for one; a test compares this module's bodies with it.
-
-Emails of one request differ only in the recipient's unsubscribe URL. A substitution tag stands for
-it, and each personalization has its value.
-
-SendGrid accepts or rejects a request as a whole. If one recipient causes a rejection, each half is
-sent on its own, down to that recipient. Nothing is sent twice: a request is repeated only after a
-clear rejection.
+The ``sendgrid`` library verifies webhooks only: its transport has no timeout, follows redirects
+with the key, and opens a connection per request; its mail builder took 40 µs per email. A test
+compares the bodies. Nothing is sent twice: a request is repeated only after a clear rejection.
 """
 
 import base64
@@ -37,16 +30,8 @@ from domain.errors import (
 )
 from notifyproject.platform.egress import Deadline
 
-from .. import http, http_client
-from ..contract import (
-    Message,
-    NotAttemptedError,
-    Receipt,
-    SendRequest,
-    SendResult,
-    account_name,
-    is_expired,
-)
+from .. import contract, http, http_client
+from ..contract import Message, NotAttemptedError, Receipt, SendRequest, SendResult, is_expired
 from ..http import Exchange, Request
 from ..mail import AttachmentFile, ascii_email, fetch_attachments, reply_to, unsubscribe_headers
 from ..response_rules import ResponseKind as Kind
@@ -64,7 +49,6 @@ class RequestResult:
 
     outcome: Outcome
     can_bisect: bool = False
-    """It was rejected, possibly because of one of its recipients."""
 
 
 def send_bisecting(
@@ -107,10 +91,9 @@ def send_bisecting(
 
 @dataclass(frozen=True, slots=True)
 class SubstitutionTag:
-    """Placeholder for the recipient's own part of the unsubscribe URL.
+    """Placeholder for the last segment of the recipient's unsubscribe URL.
 
-    It stands for the last path segment, so that SendGrid recognizes a link whether it substitutes
-    or rewrites for click tracking first.
+    SendGrid then recognizes a link whether it substitutes or rewrites for click tracking first.
     """
 
     text: str
@@ -150,19 +133,13 @@ def _address(name: str | None, address: str) -> dict[str, str]:
 ACCEPTED = 202
 BAD_REQUEST = 400
 MAX_RECIPIENTS = 1_000
-"""Per request."""
 MIN_REQUEST_SECONDS = 2.0
 """Seconds that must be left for another request of a batch."""
 MAX_ID_LENGTH = 200
 """Longer ids and field names are cut; genuine ones are shorter."""
 RESPONSE_RULES: Sequence[ResponseRule] = (
     ResponseRule((429,), Kind.TRANSIENT, "Rate limited by SendGrid.", FailureCode.RATE_LIMITED),
-    ResponseRule(
-        (408,),
-        Kind.TRANSIENT,
-        "SendGrid did not receive the whole request in time.",
-        FailureCode.PROVIDER_ERROR,
-    ),
+    ResponseRule((408,), Kind.TRANSIENT, "SendGrid did not receive the whole request in time."),
     ResponseRule(
         (*range(300, 400), 401, 403, 404, 405, 415),
         Kind.UNAVAILABLE,
@@ -183,7 +160,7 @@ RESPONSE_RULES: Sequence[ResponseRule] = (
 
 @dataclass(frozen=True, kw_only=True)
 class SendGrid:
-    """A SendGrid account."""
+    """Provider that sends email through one SendGrid account."""
 
     api_key: str = field(repr=False)
     base_url: str
@@ -192,14 +169,13 @@ class SendGrid:
     webhook_public_key: str
     clock: Callable[[], datetime]
     reply_to: str | None = None
-    """The default Reply-To, ``Name <address>``."""
     attachment_hosts: AbstractSet[str] = frozenset()
     name: str = "sendgrid"
 
     @cached_property
     def account(self) -> str:
         """The scope of circuit breaker and rate limit."""
-        return account_name(self.name, self.base_url, self.api_key)
+        return contract.account_name(self.name, self.base_url, self.api_key)
 
     @cached_property
     def _sender(self) -> tuple[str, str]:
@@ -243,10 +219,9 @@ class SendGrid:
     ) -> list[SendResult | ProviderError]:
         """Send one email to several recipients; return the outcome of each.
 
-        Up to MAX_RECIPIENTS go in one request and share an unknown outcome. If one is rejected for
-        its own fields, the others are sent without it, as far as ``timeout`` allows;
-        :class:`providers.contract.NotAttemptedError` marks the rest. Raises ValueError, and nothing
-        else, if they differ by :meth:`batch_key`.
+        Up to MAX_RECIPIENTS share a request and an unknown outcome; one that is rejected for its
+        own fields is left out. Raises ValueError, and nothing else, if they differ by
+        :meth:`batch_key`.
         """
         if len({self.batch_key(request.message) for request in requests}) > 1:
             raise ValueError("the emails differ")
@@ -313,7 +288,6 @@ class SendGrid:
     def _request_mail(
         self, body: bytes, requests: Sequence[SendRequest], deadline: Deadline
     ) -> Exchange[RequestResult]:
-        """Send a body to these recipients, unless one of them or the time has expired."""
         timeout, now = _time_left(deadline), self.clock()
         if timeout <= 0 or any(is_expired(one, now=now) for one in requests):
             return RequestResult(outcome=NotAttemptedError())
@@ -353,10 +327,7 @@ class SendGrid:
     def shared_body(
         self, message: Message, files: Sequence[AttachmentFile], tag: SubstitutionTag | None
     ) -> dict[str, Any]:
-        """Return the part of a body that all recipients share. Raises ValueError.
-
-        Without ``tag``, the body has the message's own unsubscribe URL.
-        """
+        """Return what all recipients share; without ``tag``, with the URL. Raises ValueError."""
         body: dict[str, Any] = {"from": _address(*self._sender)}
         if message.subject is not None:
             body["subject"] = message.subject
@@ -390,7 +361,6 @@ class SendGrid:
 
 
 def _time_left(deadline: Deadline) -> float:
-    """Return the seconds left; zero or negative once the deadline is over."""
     return deadline.at - time.monotonic()
 
 

@@ -19,7 +19,6 @@ REPLAY_WINDOW = timedelta(minutes=10)
 SIGNATURE_HEADER = "x-twilio-email-event-webhook-signature"
 TIMESTAMP_HEADER = "x-twilio-email-event-webhook-timestamp"
 EPOCH = re.compile(r"\d{10}", re.ASCII)
-"""Seconds since 1970 in a header."""
 EVENT_KINDS: Mapping[str, ReceiptKind] = {
     "processed": ReceiptKind.QUEUED,
     "deferred": ReceiptKind.DEFERRED,

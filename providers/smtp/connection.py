@@ -14,7 +14,6 @@ from notifyproject.platform.egress import Deadline, DeadlineReader
 from ..http import CONNECT_TIMEOUT
 
 MAX_REPLY = 64 * 1024
-"""Bytes read of one reply."""
 MAX_IDLE = 60.0
 """Seconds until an idle connection is dropped: firewalls forget it silently."""
 

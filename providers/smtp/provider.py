@@ -73,7 +73,12 @@ def build_mail(
     if message.html:
         mail.attach_alternative(message.html, "text/html")
     for file in files:
-        mail.attach(_build_part(file))
+        # As base64: as text, its line endings would change.
+        part = MIMEBase(*file.content_type.split("/", 1))
+        part.set_payload(file.content)
+        encoders.encode_base64(part)
+        part.add_header("Content-Disposition", "attachment", filename=file.filename)
+        mail.attach(part)
     mime_message = mail.message()
     for header, value in unsubscribe_headers(message).items():
         EmailPart.__setitem__(mime_message, header, _UnfoldedHeader(value))
@@ -85,17 +90,7 @@ class _UnfoldedHeader(Header):
     """A header on one line: some mail clients misread a folded long URL."""
 
     def encode(self, *_args: Any, **_options: Any) -> str:
-        """Return the header unfolded."""
         return str(self)
-
-
-def _build_part(file: AttachmentFile) -> MIMEBase:
-    """Return a file as base64: as text, its line endings would change."""
-    part = MIMEBase(*file.content_type.split("/", 1))
-    part.set_payload(file.content)
-    encoders.encode_base64(part)
-    part.add_header("Content-Disposition", "attachment", filename=file.filename)
-    return part
 
 
 SERVICE_CLOSING = 421
@@ -110,12 +105,7 @@ SMTP_STEPS: Mapping[type[Exception], str] = {
 }
 """The rejected step by smtplib's error; any other error concerns the connection."""
 RESPONSE_RULES: Sequence[ResponseRule] = (
-    ResponseRule(
-        range(400, 500),
-        Kind.TRANSIENT,
-        "Temporary error of the SMTP server.",
-        FailureCode.PROVIDER_ERROR,
-    ),
+    ResponseRule(range(400, 500), Kind.TRANSIENT, "Temporary error of the SMTP server."),
     ResponseRule(
         (530, 534, 535, 538),
         Kind.UNAVAILABLE,
@@ -152,9 +142,7 @@ class SMTP:
     sender: str
     """``Name <address>``."""
     options: Mapping[str, Any] = field(repr=False)
-    """Host, port, username, password, use_tls, and use_ssl of Django's backend."""
     reply_to: str | None = None
-    """The default Reply-To, ``Name <address>``."""
     attachment_hosts: AbstractSet[str] = frozenset()
     clock: Callable[[], datetime]
     name: str = "smtp"
@@ -205,7 +193,6 @@ class SMTP:
                 connection.drop()
 
     def _connection(self) -> Connection:
-        """Return this thread's connection; a forked child gets its own."""
         process_id = os.getpid()
         if getattr(self._local, "process_id", None) != process_id:
             self._local.process_id = process_id
@@ -214,7 +201,6 @@ class SMTP:
 
 
 def _send_with_reconnect(connection: Connection, mail: Mail, deadline: Deadline) -> None:
-    """Send an email, and reconnect if the server closed the kept connection."""
 
     def send() -> None:
         connection.send_mail(
@@ -226,18 +212,13 @@ def _send_with_reconnect(connection: Connection, mail: Mail, deadline: Deadline)
     try:
         send()
     except OSError as error:
-        if not (was_open and _is_connection_closed(error)) or connection.has_sent_data:
+        reply = _parse_reply(error)
+        is_dropped = isinstance(error, smtplib.SMTPServerDisconnected | ConnectionError)
+        is_closed = reply[0] == SERVICE_CLOSING if reply is not None else is_dropped
+        if not (was_open and is_closed) or connection.has_sent_data:
             raise
         connection.drop()
         send()
-
-
-def _is_connection_closed(error: OSError) -> bool:
-    """Return whether the server closed the connection, with or without a reply."""
-    reply = _parse_reply(error)
-    if reply is not None:
-        return reply[0] == SERVICE_CLOSING
-    return isinstance(error, smtplib.SMTPServerDisconnected | ConnectionError)
 
 
 def _classify_error(error: Exception, *, has_sent_data: bool, deadline: Deadline) -> ProviderError:

@@ -1,8 +1,4 @@
-"""WhatsApp by Meta's Cloud API.
-
-Within 24 hours of a recipient's message, free-form text is permitted. Otherwise only an approved
-template is.
-"""
+"""WhatsApp by Meta's Cloud API: free-form text within 24 hours of a recipient's message."""
 
 import re
 import time
@@ -17,17 +13,8 @@ import msgspec
 
 from domain.errors import FailureCode, PermanentError, ProviderResponse, TransientError
 
-from .. import http, http_client
-from ..contract import (
-    Message,
-    NotAttemptedError,
-    Receipt,
-    SendRequest,
-    SendResult,
-    WhatsAppTemplateMessage,
-    account_name,
-    is_expired,
-)
+from .. import contract, http, http_client
+from ..contract import Message, NotAttemptedError, Receipt, SendRequest, SendResult, is_expired
 from ..http import Exchange, Request
 from . import webhooks
 from .responses import MAX_ID_LENGTH, classify_response
@@ -42,11 +29,7 @@ _GAPS = re.compile(r"\s*[\n\r\t\v\f\u0085\u2028\u2029]\s*| {5,}")
 
 
 def text_message(request: SendRequest) -> Body:
-    """Return a free-form message, for an open service window.
-
-    An image has the text as its caption; a text too long for a caption is sent without the image.
-    Raises PermanentError for a text that is too long.
-    """
+    """Return a free-form message, with an image if it fits. Raises PermanentError if too long."""
     message = request.message
     text = _text_with_link(message)
     if len(text) > MAX_TEXT_LENGTH:
@@ -61,7 +44,7 @@ def text_message(request: SendRequest) -> Body:
     return _build_message("text", {"body": text, "preview_url": has_link}, request)
 
 
-def template_message(template: WhatsAppTemplateMessage, request: SendRequest) -> Body:
+def template_message(template: contract.WhatsAppTemplateMessage, request: SendRequest) -> Body:
     """Return a message by an approved template."""
     content: dict[str, Any] = {"name": template.name, "language": {"code": template.language}}
     if template.parameters:
@@ -82,7 +65,6 @@ def _build_message(kind: str, content: Body, request: SendRequest) -> Body:
 
 
 def _text_with_link(message: Message) -> str:
-    """Return the text, followed by the deep link if that's HTTPS and not in the text."""
     link = message.deep_link
     if not link or not link.startswith("https://") or link in message.text:
         return message.text
@@ -108,13 +90,12 @@ class WhatsApp:
     """Presented by Meta in the webhook handshake. Empty: every handshake is rejected."""
     clock: Callable[[], datetime]
     version: str
-    """Version of the Cloud API: ``v26.0``."""
     name: str = "whatsapp"
 
     @cached_property
     def account(self) -> str:
         """The scope of circuit breaker and rate limit."""
-        return account_name(self.name, self.phone_number_id, self.token)
+        return contract.account_name(self.name, self.phone_number_id, self.token)
 
     def send(self, request: SendRequest, *, timeout: float) -> SendResult:
         """Send one message; see :class:`providers.contract.Provider`."""
@@ -125,11 +106,7 @@ class WhatsApp:
         return True
 
     def exchange(self, request: SendRequest, *, timeout: float) -> Exchange[SendResult]:
-        """Send one message; see :class:`providers.contract.NonBlockingProvider`.
-
-        If WhatsApp rejects free-form text because the service window is closed, the template is
-        sent at once.
-        """
+        """Send one message: as the template if the window is closed, also by WhatsApp's answer."""
         started, template = time.monotonic(), request.message.whatsapp_template
         if request.is_service_window_open:
             try:
@@ -138,7 +115,13 @@ class WhatsApp:
             except PermanentError as error:
                 if error.code is not FailureCode.WINDOW_CLOSED or template is None:
                     raise
-                timeout = _time_left(timeout - (time.monotonic() - started), error)
+                timeout -= time.monotonic() - started
+                if timeout < MIN_SECOND_REQUEST_SECONDS:
+                    raise TransientError(
+                        "WhatsApp requires the template, but no time was left to send it.",
+                        code=FailureCode.PROVIDER_ERROR,
+                        response=error.response,
+                    ) from error
         if template is None:
             raise PermanentError(
                 "Outside the 24-hour window, and the type has no WhatsApp template.",
@@ -171,9 +154,15 @@ class WhatsApp:
     ) -> Exchange[SendResult]:
         if is_expired(request, now=self.clock()):
             raise NotAttemptedError
+        try:
+            encoded = msgspec.json.encode(body)
+        except ValueError as error:
+            raise PermanentError(
+                "Can't build the WhatsApp message.", code=FailureCode.RENDER_FAILED
+            ) from error
         response = yield Request(
             url=f"{self.base_url}/{self.version}/{self.phone_number_id}/messages",
-            body=_encode(body),
+            body=encoded,
             headers={"Authorization": f"Bearer {self.token}", "Content-Type": "application/json"},
             timeout=timeout,
         )
@@ -183,27 +172,7 @@ class WhatsApp:
         return result
 
 
-def _time_left(seconds: float, refusal: PermanentError) -> float:
-    if seconds < MIN_SECOND_REQUEST_SECONDS:
-        raise TransientError(
-            "WhatsApp requires the template, but no time was left to send it.",
-            code=FailureCode.PROVIDER_ERROR,
-            response=refusal.response,
-        ) from refusal
-    return seconds
-
-
-def _encode(body: Body) -> bytes:
-    try:
-        return msgspec.json.encode(body)
-    except ValueError as error:
-        raise PermanentError(
-            "Can't build the WhatsApp message.", code=FailureCode.RENDER_FAILED
-        ) from error
-
-
 def _parse_acceptance(response: http.Response) -> SendResult | None:
-    """Return the documented acceptance; None for any other response."""
     if response.status != HTTPStatus.OK:
         return None
     messages = http.decode_object(response.body).get("messages")

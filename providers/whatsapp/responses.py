@@ -1,7 +1,4 @@
-"""Classification of the Cloud API's error codes in responses and receipts.
-
-The code decides, not the HTTP status, because the same error comes with status 400 or 429.
-"""
+"""Classification of the Cloud API's error codes: the same code comes with status 400 or 429."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
@@ -28,11 +25,9 @@ class CodeRule:
     codes: Sequence[int]
     kind: Kind
     reason: str
-    code: FailureCode = FailureCode.REJECTED
-    """The failure code, where ``kind`` doesn't imply it."""
+    code: FailureCode | None = None
     _: KW_ONLY
     subcode: int | None = None
-    """If set, only this subcode matches."""
     action: RecipientAction = RecipientAction.SUSPECT
     receipt_kind: ReceiptKind = ReceiptKind.FAILED
 
@@ -49,7 +44,6 @@ _UNAVAILABLE: Mapping[Sequence[int], str] = {
     (131045, 133010): "The sending phone number isn't registered with WhatsApp.",
     (131048,): "WhatsApp limits the sending number after too many blocks or reports.",
 }
-"""Errors of the account or its configuration."""
 _PERMANENT: Mapping[Sequence[int], str] = {
     (100, 131008, 131009): "A parameter of the message is missing or invalid.",
     (131051, 131052, 131053): "Unsupported message type, or the image can't be downloaded.",
@@ -57,7 +51,6 @@ _PERMANENT: Mapping[Sequence[int], str] = {
     (132015, 132016): "WhatsApp paused or disabled the template for low quality.",
     TEMPLATE_CODES: "The parameters don't match the template.",
 }
-"""Errors of the message."""
 CODE_RULES: Sequence[CodeRule] = (
     CodeRule(
         (4, 80007, 130429), Kind.TRANSIENT, "Rate limited by WhatsApp.", FailureCode.RATE_LIMITED
@@ -68,10 +61,8 @@ CODE_RULES: Sequence[CodeRule] = (
         "WhatsApp's limit for this recipient is reached.",
         FailureCode.RECIPIENT_RATE_LIMITED,
     ),
-    CodeRule((1, 2, 131000, 131016), Kind.TRANSIENT, "WhatsApp error.", FailureCode.PROVIDER_ERROR),
-    CodeRule(
-        (131057,), Kind.TRANSIENT, "WhatsApp account under maintenance.", FailureCode.PROVIDER_ERROR
-    ),
+    CodeRule((1, 2, 131000, 131016), Kind.TRANSIENT, "WhatsApp error."),
+    CodeRule((131057,), Kind.TRANSIENT, "WhatsApp account under maintenance."),
     CodeRule(
         (100,),
         Kind.UNAVAILABLE,
@@ -115,15 +106,9 @@ CODE_RULES: Sequence[CodeRule] = (
     ),
     *(CodeRule(codes, Kind.PERMANENT, reason) for codes, reason in _PERMANENT.items()),
 )
-"""The first match applies."""
 STATUS_RULES: Sequence[ResponseRule] = (
     ResponseRule((429,), Kind.TRANSIENT, "Rate limited by WhatsApp.", FailureCode.RATE_LIMITED),
-    ResponseRule(
-        (408,),
-        Kind.TRANSIENT,
-        "WhatsApp did not receive the whole request in time.",
-        FailureCode.PROVIDER_ERROR,
-    ),
+    ResponseRule((408,), Kind.TRANSIENT, "WhatsApp did not receive the whole request in time."),
     ResponseRule(
         (*range(300, 400), 401, 403),
         Kind.UNAVAILABLE,

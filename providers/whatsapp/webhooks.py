@@ -22,7 +22,6 @@ from .responses import MAX_CODE, MAX_ID_LENGTH, append_code, rule_for
 SIGNATURE_HEADER = "x-hub-signature-256"
 OBJECT = "whatsapp_business_account"
 MESSAGES_FIELD = "messages"
-"""The field of webhooks with receipts and inbound messages."""
 PREFERENCES_FIELD = "user_preferences"
 """The field of webhooks with marketing preferences; further fields are ignored."""
 PREFERENCE_VALUES = {"stop": False, "resume": True}
@@ -83,7 +82,6 @@ class _Status(msgspec.Struct):
 class _InboundMessage(msgspec.Struct):
     timestamp: Epoch
     sender: str | None = msgspec.field(name="from", default=None)
-    """Missing if the sender hides the number."""
     type: str = ""
 
 
@@ -157,7 +155,7 @@ def parse_receipts(raw: bytes) -> list[Receipt]:
 
 
 def parse_inbound(raw: bytes, *, phone_number_id: str) -> list[InboundMessage]:
-    """Return the inbound messages to this number. Raises ValueError."""
+    """Return the messages to the phone number with this ID. Raises ValueError."""
     return [
         InboundMessage(
             phone=f"+{message.sender}", at=datetime.fromtimestamp(message.timestamp, UTC)
@@ -241,7 +239,6 @@ def _parse_value(change: _Change) -> _Value:
 
 
 def _build_receipts(status: _Status) -> Iterator[Receipt]:
-    """Yield the receipts of a status: its own, and an opt-out if its error is one."""
     kind, event_id, reason = STATUS_KINDS[status.status], f"{status.id}:{status.status}", None
     error = status.errors[0] if status.errors else None
     rule = rule_for(error.code) if error else None

@@ -214,13 +214,3 @@ class Provider(ABC):
             magic=magic,
             is_message=is_message,
         )
-
-
-def outcome_fields(outcome: Outcome) -> dict[str, Any]:
-    """Return the fields of a result that its outcome determines."""
-    return {
-        "outcome": outcome.name,
-        "accepted": outcome.accepted,
-        "reason": None if outcome.accepted else outcome.description,
-        "is_json": True,
-    }

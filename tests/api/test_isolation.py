@@ -12,6 +12,7 @@ from django.test import Client as DjangoClient
 from django.urls import resolve
 
 from access.clients import inbox_tokens, registry
+from access.clients.registry import INCLUDED_IN
 from access.models import Scope
 from devices.tokens import device_id
 from domain.content import Content
@@ -51,7 +52,7 @@ class World:
     guest: App
     """Creates notifications, so that the other clients have none."""
     without: dict[Scope, str]
-    """Keys of apps that have every scope but this one, and admin."""
+    """Keys of apps that have every scope but this one, and those that include it."""
     only: dict[Scope, str]
     """Keys of apps that have only this scope."""
     revoked: str
@@ -112,6 +113,7 @@ def _world() -> World:
         "purge_at": factories.NOON + timedelta(days=100),
     }
     in_inbox = factories.accepted(**own)
+    deleted = factories.accepted(**own | {"idempotency_key": "key-of-deleted"})
     push = factories.settled(
         DeliveryStatus.SENT,
         channel=Channel.PUSH,
@@ -127,7 +129,9 @@ def _world() -> World:
         guest=new_app("guest"),
         plain=new_app("plain", *(scope for scope in Scope if scope is not Scope.ADMIN)),
         without={
-            scope: new_app(f"without {scope}", *set(Scope) - {scope, Scope.ADMIN}).key
+            scope: new_app(
+                f"without {scope}", *set(Scope) - {scope, Scope.ADMIN, *INCLUDED_IN.get(scope, ())}
+            ).key
             for scope in Scope
         },
         only={scope: new_app(f"only {scope}", scope).key for scope in Scope},
@@ -135,6 +139,7 @@ def _world() -> World:
         token=adas_token,
         named={
             "notification": str(in_inbox["_id"]),
+            "deleted": str(deleted["_id"]),
             "push": str(push["_id"]),
             "device": device_id("a-token-of-adas"),
             "discarded": device_id("another-token-of-adas"),
@@ -212,14 +217,30 @@ def test_request_with_only_the_scope_is_allowed(world: World, route: Route) -> N
 
 
 @pytest.mark.parametrize("name", VIEWS)
-def test_unsupported_method_changes_nothing(world: World, name: str) -> None:
+def test_method_is_answered_if_and_only_if_allow_lists_it(world: World, name: str) -> None:
     route = next(route for route in ROUTES if route[0] == name)
     credential = world.token if route in INBOX else world.first.key
     before = world.belongings()
-    for method in ("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS", "TRACE"):
-        if (name, method) not in ROUTES and not (method == "HEAD" and (name, "GET") in INBOX):
-            assert world.ask(route, credential, method).status_code in (403, 405), method
+    options = world.ask(route, credential, "OPTIONS")
+    assert (options.status_code, options.content) == (200, b"")
+    allowed = set(options.headers["Allow"].split(", "))
+    handled = {method for other, method in ROUTES if other == name}
+    assert allowed == handled | {"OPTIONS"} | ({"HEAD"} if "GET" in handled else set())
+    for method in {"GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "TRACE"} - allowed:
+        answer = world.ask(route, credential, method)
+        assert answer.status_code == 405, method
+        assert set(answer.headers["Allow"].split(", ")) == allowed
     assert world.belongings() == before
+
+
+@pytest.mark.parametrize("route", [one for one in ROUTES if one[1] == "GET"], ids=name_of)
+def test_head_has_the_status_and_the_permission_of_get(world: World, route: Route) -> None:
+    credential = world.token if route in INBOX else world.first.key
+    statuses = [world.ask(route, credential, method).status_code for method in ("GET", "HEAD")]
+    assert statuses[0] == statuses[1]
+    if route in APPS:
+        answer = world.ask(route, world.without[VIEWS[route[0]].scopes["GET"]], "HEAD")
+        assert answer.status_code == 403
 
 
 @pytest.mark.parametrize("route", APPS, ids=name_of)

@@ -76,10 +76,7 @@ def test_manual_suppression_can_expire(app: App) -> None:
     ("path", "body", "pointer", "code"),
     [
         ("email/ada", {}, "", "invalid_email"),
-        ("email/a@b.c%0d%0aBcc:x", {}, "", "invalid_email"),
-        ("email/a@localhost", {}, "", "invalid_email"),
         ("whatsapp/912345678", {}, "", "invalid_phone"),
-        (f"whatsapp/{ADA}", {}, "", "invalid_phone"),
         (f"push/{ADA}", {}, "", "unknown_channel"),
         (f"pigeon/{ADA}", {}, "", "unknown_channel"),
         (f"email/{ADA}", {"reason": "because"}, "/reason", "unknown_reason"),

@@ -98,16 +98,6 @@ def test_repeated_unsubscription_changes_nothing(http: Client) -> None:
     assert stored() == [first]
 
 
-def test_other_address_is_not_suppressed(http: Client) -> None:
-    http.post(link("bob@example.com"))
-    assert not is_suppressed()
-
-
-def test_address_is_case_insensitive(http: Client) -> None:
-    http.post(link("Ada@Example.COM"))
-    assert is_suppressed()
-
-
 def test_link_works_without_its_notification(http: Client) -> None:
     """Mails are kept for years, and notifications for 90 days."""
     assert collection("notifications").count_documents({}) == 0

@@ -1,5 +1,6 @@
 """Deployment files, the image, production settings, and secrets."""
 
+import json
 import os
 import posixpath
 import re
@@ -8,21 +9,31 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 import pytest
+import redis
 import yaml
 from django.core.management import get_commands
 from django.utils.module_loading import import_string
 from gunicorn.workers.gasgi import ASGIWorker
 from jsonschema import Draft202012Validator
+from pymongo import MongoClient
+from pymongo.errors import OperationFailure
 
 from notifyproject.celery import app
 from notifyproject.serving.worker import WebWorker
+from notifyproject.stack.servers import (
+    die_with_parent,
+    free_port,
+    mongod_binary,
+    valkey_binary,
+)
 from tests.support.source import ROOT, SERVICE
-from tests.support.waiting import LIMIT
+from tests.support.waiting import LIMIT, until
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +49,6 @@ class Pattern:
     regex: re.Pattern[str]
 
     def matches(self, path: PurePosixPath) -> bool:
-        """Return whether the pattern matches the path or one of its folders."""
         folders = [str(folder) for folder in path.parents if folder != PurePosixPath(".")]
         return any(self.regex.fullmatch(one) for one in (str(path), *folders))
 
@@ -104,6 +114,8 @@ SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
 OURS = {name: service for name, service in SERVICES.items() if "build" in service}
 WORDS = {"type": "array", "items": {"type": "string"}, "minItems": 1}
 COMMAND = {"anyOf": [{"type": "string"}, WORDS]}
+PORTS = r"^127\.0\.0\.1:\d+:\d+$"
+"""Open to this machine's proxy only: others would forge X-Forwarded-For."""
 
 SCHEMA = {
     "type": "object",
@@ -125,7 +137,8 @@ SCHEMA = {
                 "env_file": {"type": "string"},
                 "environment": {"type": "object", "additionalProperties": {"type": "string"}},
                 "command": COMMAND,
-                "ports": {"type": "array", "items": {"type": "string", "pattern": r"^\d+:\d+$"}},
+                "entrypoint": WORDS,
+                "ports": {"type": "array", "items": {"type": "string", "pattern": PORTS}},
                 "volumes": {"type": "array", "items": {"type": "string", "pattern": "^[^:]+:/"}},
                 "restart": {"enum": ["no", "always", "on-failure", "unless-stopped"]},
                 "stop_grace_period": {"type": "string", "pattern": r"^\d+s$"},
@@ -184,9 +197,87 @@ def test_every_mounted_volume_is_declared(name: str) -> None:
 @pytest.mark.parametrize("name", OURS)
 def test_service_connects_to_mongodb_and_valkey(name: str) -> None:
     environment = OURS[name]["environment"]
-    assert re.fullmatch(r"mongodb://mongo:27017/\w+\?replicaSet=rs0", environment["MONGODB_URI"])
-    assert re.fullmatch(r"redis://valkey:6379/\d", environment["REDIS_URL"])
-    assert "--replSet rs0" in " ".join(SERVICES["mongo"]["command"])
+    uri = r"mongodb://notify:\$\{MONGODB_PASSWORD\}@mongo:27017/\w+\?"
+    options = "replicaSet=rs0&authSource=admin"
+    assert re.fullmatch(uri + options, environment["MONGODB_URI"])
+    assert re.fullmatch(r"redis://:\$\{VALKEY_PASSWORD\}@valkey:6379/\d", environment["REDIS_URL"])
+
+
+def test_stores_require_passwords_and_publish_no_ports() -> None:
+    """Compose doesn't start without a variable of ``:?``."""
+    mongo, valkey = SERVICES["mongo"], SERVICES["valkey"]
+    assert mongo["environment"]["MONGO_INITDB_ROOT_USERNAME"] == "notify"
+    password = mongo["environment"]["MONGO_INITDB_ROOT_PASSWORD"]
+    assert password.startswith("${MONGODB_PASSWORD:?")
+    assert "--replSet rs0 --keyFile /tmp/keyfile" in mongo["entrypoint"][-1]
+    assert valkey["environment"]["VALKEY_PASSWORD"].startswith("${VALKEY_PASSWORD:?")
+    assert '--requirepass "$$VALKEY_PASSWORD"' in valkey["command"][-1]
+    for store in (mongo, valkey):
+        assert "ports" not in store
+        assert "PASSWORD" in store["healthcheck"]["test"]
+
+
+def test_stores_accept_only_the_password_of_the_compose_file(tmp_path: Path) -> None:
+    key_file, port, valkey_port = tmp_path / "keyfile", free_port(), free_port()
+    _, _, script = SERVICES["mongo"]["entrypoint"]
+    replaced = {
+        "$$": "$",
+        "-o mongodb -g mongodb ": "",
+        "/tmp/keyfile": str(key_file),
+        "docker-entrypoint.sh mongod": f"{mongod_binary()} --dbpath {tmp_path} --port {port}",
+        "--bind_ip_all": "--bind_ip 127.0.0.1",
+    }
+    for old, new in replaced.items():
+        assert old in script
+        script = script.replace(old, new)
+    valkey = SERVICES["valkey"]["command"][-1].replace("$$", "$")
+    valkey = valkey.replace("valkey-server", f"{valkey_binary()} --port {valkey_port} --save ''")
+    environment = {
+        "PATH": os.environ["PATH"],
+        "MONGO_INITDB_ROOT_PASSWORD": "s3cret",
+        "VALKEY_PASSWORD": "s3cret",
+    }
+    with ExitStack() as stack:
+        for command in (["bash", "-c", script], ["sh", "-c", valkey]):
+            process = subprocess.Popen(
+                command,
+                env=environment,
+                cwd=tmp_path,
+                stdout=subprocess.DEVNULL,
+                preexec_fn=die_with_parent,
+            )
+            stack.callback(process.wait)
+            stack.callback(process.kill)
+        address = f"127.0.0.1:{port}"
+        _create_user(address)
+        with (
+            MongoClient(address, directConnection=True) as stranger,
+            pytest.raises(OperationFailure, match="requires authentication"),
+        ):
+            stranger.admin.command("listDatabases")
+        with MongoClient(f"mongodb://notify:s3cret@{address}", directConnection=True) as known:
+            assert known.admin.command("listDatabases")["ok"]
+        with redis.Redis(port=valkey_port, password="s3cret") as valkey_client:
+            until(lambda: _answers(valkey_client))
+        with redis.Redis(port=valkey_port) as valkey_stranger:
+            assert not _answers(valkey_stranger)
+    assert key_file.stat().st_mode & 0o777 == 0o400
+
+
+def _create_user(address: str) -> None:
+    """Create the user as the image does: MongoDB lets a local client create the first one."""
+    with MongoClient(address, directConnection=True) as client:
+        members = [{"_id": 0, "host": address}]
+        client.admin.command("replSetInitiate", {"_id": "rs0", "members": members})
+        until(lambda: client.admin.command("hello")["isWritablePrimary"])
+        client.admin.command("createUser", "notify", pwd="s3cret", roles=["root"])
+
+
+def _answers(client: redis.Redis) -> bool:
+    try:
+        return bool(client.ping())
+    except redis.RedisError:
+        return False
 
 
 @pytest.mark.parametrize("name", sorted(set(OURS) - {"web"}))
@@ -212,12 +303,11 @@ def test_web_runs_the_command_of_the_image() -> None:
     assert words[0] == "gunicorn"
     assert any(word.startswith("notifyproject.wsgi") for word in words)
     assert import_string(words[words.index("--worker-class") + 1]) is WebWorker
-    assert SERVICES["web"]["ports"] == ["8000:8000"]
+    assert SERVICES["web"]["ports"] == ["127.0.0.1:8000:8000"]
 
 
 PATTERNS = patterns((ROOT / ".dockerignore").read_text())
 NAMED = {"manage.py", "requirements.txt", "requirements-tracing.txt"}
-FOLDERS = (*SERVICE, "static", "templates")
 SECRET_FILES = (
     *(".env", ".env.local", ".env.production", "notifyproject/.env", "docs/.env"),
     *(".data/local-credentials.json", ".data/memory.json", ".data/sandbox/sendgrid.pem"),
@@ -231,18 +321,6 @@ LOCAL = (
     *("clients/python/README.md", "notes.txt", "dump.archive", "notifications/dump.json"),
     *("templates/old.html.orig", "static/console/.DS_Store", "sandbox/__main__.py"),
 )
-
-BUILD_ENVIRONMENT = {
-    "DJANGO_SETTINGS_MODULE": "notifyproject.settings.production",
-    "SECRET_KEY": "build",
-    "ALLOWED_HOSTS": "build",
-    "MONGODB_URI": "mongodb://build/build",
-    "REDIS_URL": "redis://build",
-    "PUBLIC_URL": "https://build",
-    "INBOX_SIGNING_KEY": "only-for-starting-the-programs-once",
-    "FIELD_ENCRYPTION_KEYS": "build:b25seS1mb3ItY29sbGVjdGluZy1zdGF0aWMtZmlsZXM=",
-}
-"""Required to start. Nothing is connected to."""
 
 STARTS = """
 import manage, django
@@ -269,7 +347,7 @@ def git(*words: str) -> subprocess.CompletedProcess[str]:
 
 def wanted() -> set[str]:
     """Return the tracked files that the image is built from."""
-    listed = git("ls-files", *FOLDERS)
+    listed = git("ls-files", *(*SERVICE, "static", "templates"))
     assert listed.returncode == 0, listed.stderr
     return {path for path in listed.stdout.splitlines() if (ROOT / path).exists()} | NAMED
 
@@ -303,7 +381,7 @@ def test_image_files_are_enough_to_start(tmp_path: Path) -> None:
         (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / path, tmp_path / path)
     kept = {n: os.environ[n] for n in ("PATH", "PYTHONPYCACHEPREFIX") if n in os.environ}
-    environment = {**kept, "PYTHONDONTWRITEBYTECODE": "1", **BUILD_ENVIRONMENT}
+    environment = {**kept, "PYTHONDONTWRITEBYTECODE": "1", **production_environment()}
     result = run(sys.executable, "-c", STARTS, cwd=tmp_path, env=environment)
     assert result.returncode == 0, result.stdout + result.stderr
     assert (tmp_path / ".data" / "static").is_dir()
@@ -325,8 +403,25 @@ SECRET_PATTERNS = {
 }
 
 
+@pytest.mark.parametrize("name", OURS)
+def test_service_trusts_one_proxy_unless_told_otherwise(name: str) -> None:
+    assert OURS[name]["environment"]["TRUSTED_PROXIES"] == "${TRUSTED_PROXIES:-1}"
+
+
+@pytest.mark.parametrize(("proxies", "is_believed"), [("", False), ("0", False), ("1", True)])
+def test_forwarded_protocol_is_believed_only_behind_a_proxy(
+    proxies: str, is_believed: bool
+) -> None:
+    code = (
+        "from notifyproject.settings import production\n"
+        "print(hasattr(production, 'SECURE_PROXY_SSL_HEADER'))"
+    )
+    environment = {**production_environment(), "PATH": "", "TRUSTED_PROXIES": proxies}
+    done = run(sys.executable, "-c", code, env=environment)
+    assert (done.stdout, done.stderr) == (f"{is_believed}\n", "")
+
+
 def production_environment() -> dict[str, str]:
-    """Return the environment that `make lint` checks settings with."""
     assert PRODUCTION is not None
     words = PRODUCTION[1].replace("\\\n", " ").split()
     return dict(word.split("=", 1) for word in words)
@@ -350,7 +445,6 @@ def test_production_settings_pass_the_deploy_check() -> None:
     [
         ("FIELD_ENCRYPTION_KEYS", "", "Set FIELD_ENCRYPTION_KEYS in the environment"),
         ("FIELD_ENCRYPTION_KEYS", "a:c2hvcnQ=", "has fewer than 32 bytes"),
-        ("ADMIN_REQUIRE_OTP", "false", "staff sign in with a password alone"),
     ],
 )
 def test_unsafe_production_setting_fails_the_deploy_check(
@@ -359,6 +453,47 @@ def test_unsafe_production_setting_fails_the_deploy_check(
     done = check(**{name: value})
     assert done.returncode != 0
     assert message in done.stderr
+
+
+UNSAFE = {
+    "SECRET_KEY": "short",
+    "ALLOWED_HOSTS": "*",
+    "ADMIN_REQUIRE_OTP": "false",
+    "CALLBACK_LOOPBACK": "true",
+}
+REFUSALS = """
+import importlib, json, django
+django.setup()
+from celery.signals import beat_init, worker_init
+from django.core.management import call_command
+import notifyproject.celery
+starts = {
+    "web": lambda: importlib.import_module("notifyproject.wsgi"),
+    "stream": lambda: importlib.import_module("notifyproject.asgi"),
+    "worker": lambda: worker_init.send(sender=None),
+    "beat": lambda: beat_init.send(sender=None),
+    "sweeper": lambda: call_command("sweeper", once=True, skip_checks=True),
+}
+refusals = {}
+for name, start in starts.items():
+    try:
+        start()
+    except BaseException as error:
+        refusals[name] = f"{type(error).__name__}: {error}"
+print(json.dumps(refusals))
+"""
+"""Starts each program in one process, which takes seconds to load."""
+
+
+def test_programs_refuse_unsafe_production_settings_and_name_each() -> None:
+    environment = {**production_environment(), **UNSAFE, "PATH": os.environ["PATH"]}
+    done = run(sys.executable, "-c", REFUSALS, env=environment)
+    assert done.returncode == 0, done.stderr
+    refusals = json.loads(done.stdout)
+    assert set(refusals) == {"web", "stream", "worker", "beat", "sweeper"}
+    for program, refusal in refusals.items():
+        assert refusal.startswith(("SystemCheckError", "SystemExit")), program
+        assert [name for name in UNSAFE if name not in refusal] == [], program
 
 
 @pytest.mark.parametrize("what", SECRET_PATTERNS)

@@ -25,7 +25,7 @@ from tests.support.source import ROOT, SERVICE, calls, files, text
 
 PUBLISHERS = {
     "notifyproject/platform/broker.py": "wake-ups, each to the queue that its publisher names",
-    "console/schedule.py": "an operator starts a periodic task now",
+    "console/periodic_tasks.py": "an operator starts a periodic task now",
 }
 """Files that publish Celery messages, and what they publish."""
 

@@ -64,7 +64,6 @@ def test_no_error_is_swallowed() -> None:
 
 
 def prints(path: Path) -> bool:
-    """Return whether a file prints without being a program."""
     is_program = path.stem == "__main__" or "stack" in path.parts
     calls = (node.func for node in ast.walk(tree(path)) if isinstance(node, ast.Call))
     called = {function.id for function in calls if isinstance(function, ast.Name)}

@@ -8,7 +8,6 @@ _axe = Axe()
 
 
 def violations(page: Page) -> list[str]:
-    """Return the serious violations of a page."""
     found = _axe.run(page).response["violations"]
     return [
         f"{one['id']}: {node['target']} {node['failureSummary']}"

@@ -34,7 +34,6 @@ class Screen:
         self.wait_for_scripts()
 
     def log_in(self, username: str = "maria") -> None:
-        """Sign in by the form."""
         self.open("/admin/login/")
         self.page.fill("#id_username", username)
         self.page.fill("#id_password", PASSWORD)
@@ -43,7 +42,6 @@ class Screen:
         self.wait_for_scripts()
 
     def sign_in(self, username: str = "maria") -> None:
-        """Sign in without the form."""
         client = Client()
         client.force_login(StaffUser.objects.get(username=username))
         session = client.cookies[settings.SESSION_COOKIE_NAME]

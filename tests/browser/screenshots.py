@@ -42,7 +42,6 @@ PER_SECOND = 10
 
 @pytest.fixture(autouse=True)
 def _providers(settings: Any, broker: Any, google_account_file: Path) -> Iterator[None]:
-    """Configure every provider, as on the local stack."""
     settings.FCM_CREDENTIALS = str(google_account_file)
     settings.WHATSAPP_TOKEN = "token"
     settings.WHATSAPP_PHONE_NUMBER_ID = "15550001111"

@@ -25,7 +25,6 @@ COUNT, BATCH = 500, 100
 
 
 def failures() -> None:
-    """Store 500 failed notifications."""
     now = utc_now()
     for _ in range(COUNT // BATCH):
         new = [factories.new(user_id=None, created_at=now) for _ in range(BATCH)]

@@ -19,7 +19,6 @@ FAILED = "/admin/notifications/failednotification/"
 
 
 def failed(**fields: Any) -> Any:
-    """Return a notification whose email failed a moment ago."""
     fields["channels"] = (Channel.EMAIL, Channel.IN_APP)
     now = utc_now()
     return factories.settled(DeliveryStatus.FAILED, at=now, created_at=now, **fields)

@@ -26,14 +26,12 @@ S = DeliveryStatus
 
 
 def make_member(username: str, role: str) -> None:
-    """Store a member of staff with one role."""
     call_command("create_roles", verbosity=0)
     user = StaffUser.objects.create_user(username, password=PASSWORD, is_staff=True)
     user.groups.add(Group.objects.get(name=role))
 
 
 def failed(user_id: str) -> Any:
-    """Return a notification whose email failed a moment ago."""
     now = utc_now()
     fields = {"user_id": user_id, "channels": (Channel.EMAIL, Channel.IN_APP)}
     return factories.settled(S.FAILED, at=now, created_at=now, entity_id="order-77", **fields)

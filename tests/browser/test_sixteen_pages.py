@@ -63,7 +63,7 @@ STOPS = (
         heading=BEATRIZ.user_id,
         shows=(
             *("Recent notifications", "Devices", "Suppressions", "22:00 to 07:30"),
-            "Last confirmed delivery",
+            "Last accepted or confirmed",
         ),
         offers=("Export", "Erase", "Revoke inbox tokens"),
     ),
@@ -152,7 +152,6 @@ def go_to(screen: Screen, stop: Stop) -> None:
 
 
 def missing(page: Page, stop: Stop) -> list[str]:
-    """Return what a page lacks."""
     body = page.locator("#main")
     text = " ".join((body.text_content() or "").split())
     shown = [words for words in stop.shows if words not in text]

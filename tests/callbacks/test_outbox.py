@@ -11,9 +11,9 @@ from bson import ObjectId
 from callbacks import outbox, subscriptions
 from callbacks.endpoints import EndpointResponse
 from callbacks.events import CallbackState, DisabledReason, Event, EventType
-from callbacks.outbox import MESSAGE_LEASE, ClaimedMessage, StillPendingError
+from callbacks.outbox import MESSAGE_LEASE, ClaimedMessage
 from callbacks.retry import AttemptOutcome, Decision
-from callbacks.subscriptions import NoCallbackError, TooManySecretsError
+from callbacks.subscriptions import TooManySecretsError
 from notifyproject.db.collections import collection
 from tests.support.factories.notifications import CLIENT, NOON
 from tests.support.fakes.callback_receiver import called_back
@@ -30,7 +30,6 @@ def event(number: int = 1, *, client_id: ObjectId = CLIENT, **fields: Any) -> Ev
 
 
 def recorded(count: int = 1) -> list[str]:
-    """Create a callback and messages to it; return their ids."""
     called_back(ELSEWHERE)
     events = [event(number) for number in range(count)]
     outbox.store_messages(events, now=NOON)
@@ -136,18 +135,6 @@ def test_failed_message_can_be_replayed(outcome: AttemptOutcome) -> None:
     assert [one.id for one in claim(at=NOON + DAY)] == [message_id]
 
 
-def test_pending_message_is_not_replayed() -> None:
-    (message_id,) = recorded()
-    with pytest.raises(StillPendingError):
-        outbox.replay(message_id=message_id, client_id=CLIENT, now=NOON)
-
-
-def test_another_clients_message_is_not_replayed() -> None:
-    (message_id,) = recorded()
-    with pytest.raises(LookupError):
-        outbox.replay(message_id=message_id, client_id=ObjectId(), now=NOON)
-
-
 def test_event_of_a_disabled_callback_is_stored_as_failed() -> None:
     called_back(ELSEWHERE)
     subscriptions.disable(client_id=CLIENT, reason=DisabledReason.FAILING, now=NOON)
@@ -212,10 +199,3 @@ def test_secret_rotations_are_limited() -> None:
         subscriptions.rotate(CLIENT, now=NOON)
     subscriptions.rotate(CLIENT, now=NOON + DAY)
     assert len(subscriptions.get(CLIENT)["secrets"]) == 2
-
-
-def test_client_without_callback_has_no_secret() -> None:
-    with pytest.raises(NoCallbackError):
-        subscriptions.rotate(CLIENT, now=NOON)
-    with pytest.raises(NoCallbackError):
-        subscriptions.remove(CLIENT)

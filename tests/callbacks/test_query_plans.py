@@ -18,7 +18,6 @@ from tests.support.fakes.callback_receiver import called_back
 from tests.support.mongo.query_plans import emptied, plans
 
 COUNT, WAITING = 2_000, 50
-OTHER = ObjectId("d" * 24)
 USED = ("notifications", "callback_messages", "callbacks")
 
 
@@ -43,7 +42,7 @@ def _message(number: int) -> dict[str, Any]:
     waits = {"next_try_at": at} if not number % 40 else {}
     return {
         "_id": f"evt_{number:05}",
-        "client_id": CLIENT if number % 3 else OTHER,
+        "client_id": CLIENT if number % 3 else ObjectId("d" * 24),
         "type": "delivery.sent",
         "status": "pending" if waits else ("delivered" if number % 2 else "failed"),
         "body": "{}",
@@ -54,7 +53,6 @@ def _message(number: int) -> dict[str, Any]:
     }
 
 
-LATER = NOON + timedelta(days=1)
 READS: dict[str, tuple[str, int, Callable[[], Any]]] = {
     "pending callbacks": ("notifications", 20, lambda: store.pending_callbacks(limit=20)),
     "due messages of a client": (

@@ -30,10 +30,6 @@ def test_other_status_is_retried(status: int | None) -> None:
     assert decided(status).outcome is AttemptOutcome.RETRY
 
 
-def test_status_410_is_gone() -> None:
-    assert decided(410) == Decision(AttemptOutcome.GONE)
-
-
 @pytest.mark.parametrize(
     ("tries", "wait"),
     [
@@ -89,8 +85,3 @@ def test_callback_is_disabled_after_five_days_of_failures() -> None:
     almost = timedelta(days=5) - SECOND
     assert health.disable_reason(now=NOW + almost) is None
     assert health.disable_reason(now=NOW + almost + SECOND) is DisabledReason.FAILING
-
-
-def test_callback_is_disabled_at_once_when_gone() -> None:
-    health = EndpointHealth().after_failure(at=NOW, error="HTTP 410.", is_gone=True)
-    assert health.disable_reason(now=NOW) is DisabledReason.GONE

@@ -50,7 +50,6 @@ def due_message(receiver: Receiver) -> None:
 
 
 def record(count: int = 1, *, client_id: ObjectId = CLIENT, now: datetime = NOON) -> list[str]:
-    """Store messages to a client; return their ids."""
     ids = [f"evt_{client_id}_{now.timestamp():.0f}_{number:03}" for number in range(count)]
     events = [
         Event(id=one, client_id=client_id, type=EventType.DELIVERY_SENT, at=now, data={"n": one})

@@ -13,14 +13,14 @@ from drf_spectacular.generators import SchemaGenerator
 from notifyproject_client import (
     ContentRequest,
     NotificationError,
-    NotificationRefused,
+    NotificationRejectedError,
     NotificationRequest,
     Notifier,
-    Pace,
     RecipientRequest,
-    ServiceUnavailable,
+    RetryPolicy,
+    ServiceUnavailableError,
 )
-from notifyproject_client.pace import asked_wait
+from notifyproject_client.retry import parse_retry_after
 
 KEY = "ntf_abc_secret"
 NOW = datetime(2026, 12, 1, 9, tzinfo=UTC)
@@ -51,7 +51,7 @@ class Service:
         return Notifier(
             "https://notify.example.com/",
             key=KEY,
-            pace=Pace(**options),
+            retry=RetryPolicy(**options),
             transport=httpx.MockTransport(self),
             sleep=self.sleep,
             clock=lambda: self.now,
@@ -158,15 +158,15 @@ def test_retry_after_is_respected(accepted: Any) -> None:
 
 def test_retry_after_beyond_the_time_limit_is_an_error() -> None:
     service = Service(problem(429, "rate_limited", **{"Retry-After": "3600"}))
-    with pytest.raises(ServiceUnavailable) as caught:
+    with pytest.raises(ServiceUnavailableError) as caught:
         service.notifier().notify("mfa_code", user_id="ada")
     assert (caught.value.code, caught.value.status, service.waits) == ("rate_limited", 429, [])
 
 
 def test_error_after_the_last_retry_has_the_idempotency_key() -> None:
     service = Service(*[httpx.ConnectError("refused")] * 3)
-    with pytest.raises(ServiceUnavailable, match="not reached: ConnectError") as caught:
-        service.notifier(tries=3).notify("mfa_code", user_id="ada", idempotency_key="mine")
+    with pytest.raises(ServiceUnavailableError, match="not reached: ConnectError") as caught:
+        service.notifier(max_attempts=3).notify("mfa_code", user_id="ada", idempotency_key="mine")
     assert caught.value.idempotency_key == "mine"
     assert isinstance(caught.value.__cause__, httpx.ConnectError)
     assert len(service.requests) == 3
@@ -175,7 +175,9 @@ def test_error_after_the_last_retry_has_the_idempotency_key() -> None:
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 409, 413, 422])
 def test_refusal_is_not_retried_and_has_a_reason(status: int) -> None:
     service = Service(problem(status, "validation_failed"))
-    with pytest.raises(NotificationRefused, match="validation_failed: It is not so") as caught:
+    with pytest.raises(
+        NotificationRejectedError, match="validation_failed: It is not so"
+    ) as caught:
         service.notifier().notify("mfa_code", email="nonsense")
     error = caught.value
     assert (error.status, error.code, len(service.requests)) == (status, "validation_failed", 1)
@@ -193,7 +195,7 @@ def test_refusal_is_not_retried_and_has_a_reason(status: int) -> None:
 )
 def test_foreign_answer_is_not_retried(answer: Any) -> None:
     service = Service(answer)
-    with pytest.raises(NotificationRefused) as caught:
+    with pytest.raises(NotificationRejectedError) as caught:
         service.notifier().notify("mfa_code", user_id="ada")
     assert (caught.value.problem, caught.value.code, len(service.requests)) == (None, None, 1)
 
@@ -201,13 +203,13 @@ def test_foreign_answer_is_not_retried(answer: Any) -> None:
 @pytest.mark.parametrize("answer", [{"text": "<html>"}, {"json": {"id": "1"}}, {"json": [1]}])
 def test_unreadable_acceptance_is_not_success(answer: Any) -> None:
     service = Service(httpx.Response(202, **answer))
-    with pytest.raises(ServiceUnavailable, match="none of the service's"):
+    with pytest.raises(ServiceUnavailableError, match="none of the service's"):
         service.notifier().notify("mfa_code", user_id="ada")
 
 
 def test_error_contains_neither_key_nor_content() -> None:
     service = Service(httpx.ConnectError("refused"), problem(422, "validation_failed"))
-    notifier = service.notifier(tries=1)
+    notifier = service.notifier(max_attempts=1)
     for _ in range(2):
         with pytest.raises(NotificationError) as caught:
             notifier.notify("mfa_code", email="ada@example.com", data={"code": "123456"})
@@ -232,4 +234,4 @@ def _waits() -> Iterator[tuple[str, float | None]]:
 
 @pytest.mark.parametrize(("text", "seconds"), list(_waits()))
 def test_retry_after_is_a_number_or_a_date(text: str, seconds: float | None) -> None:
-    assert asked_wait({"Retry-After": text}, now=NOW) == seconds
+    assert parse_retry_after({"Retry-After": text}, now=NOW) == seconds

@@ -54,10 +54,6 @@ def is_active(one: str = ID) -> bool:
     return bool(document["is_active"])
 
 
-def staff(*verbs: str) -> Client:
-    return signed_in(make_staff("rui", *(f"devices.{verb}_device" for verb in verbs)))
-
-
 def test_page_shows_status_presence_and_preferences(console: Client) -> None:
     register()
     now = utc_now()
@@ -191,7 +187,7 @@ def test_disabling_and_enabling_require_their_own_permissions(
     verbs: tuple[str, ...], may_off: bool, may_on: bool
 ) -> None:
     register()
-    client = staff(*verbs)
+    client = signed_in(make_staff("rui", *(f"devices.{verb}_device" for verb in verbs)))
     assert ('action="/admin/devices' in client.get(PAGE).content.decode()) is may_off
     assert client.post(OFF).status_code == (302 if may_off else 403)
     assert is_active() is not may_off

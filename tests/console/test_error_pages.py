@@ -8,11 +8,9 @@ from django.test import Client
 from api.http.problems import MEDIA_TYPE
 from console.recipients.list import RecipientAdmin
 from tests.support.clients.console import make_staff, signed_in
+from tests.support.console_urls import addresses_with
 
 pytestmark = pytest.mark.usefixtures("db")
-
-SEARCH = 'href="/admin/notifications/notification/"'
-HOME = 'href="/admin/"'
 
 
 def page(answer: Any) -> str:
@@ -21,7 +19,7 @@ def page(answer: Any) -> str:
     text = str(answer.content.decode())
     assert text.startswith("<!doctype html>")
     assert f"<code>{answer.headers['X-Request-Id']}</code>" in text
-    assert HOME in text
+    assert 'href="/admin/"' in text
     for reference in ("<script", "<link", "src=", "http://", "https://"):
         assert reference not in text
     return text
@@ -35,8 +33,21 @@ def test_unknown_page_links_home_and_search(console: Client, path: str) -> None:
     assert answer.status_code == 404
     text = page(answer)
     assert "Page not found" in text
-    assert SEARCH in text
+    assert 'href="/admin/notifications/notification/"' in text
     assert "<b>" not in text
+
+
+HOSTILE = ["1", "x", "0" * 24, "9" * 400, "a_20b\0$", "../x", "%2e%00", "😀"]
+
+
+@pytest.mark.parametrize("value", HOSTILE, ids=lambda value: ascii(value)[:12])
+def test_no_address_of_the_console_fails(console: Client, value: str) -> None:
+    console.raise_request_exception = False
+    statuses = {}
+    for address in addresses_with(value):
+        statuses[address] = console.get(address).status_code
+    assert len(statuses) > 80 or "/" in value
+    assert {one for one, status in statuses.items() if status >= 500} == set()
 
 
 def test_unknown_page_redirects_to_login_without_a_session(client: Client) -> None:

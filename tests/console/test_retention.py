@@ -97,7 +97,7 @@ def test_content_is_kept_no_longer_than_the_record(console: Client) -> None:
 def test_form_says_when_a_change_applies(console: Client) -> None:
     page = console.get(MARKETING).content.decode()
     assert "also existing ones" in page
-    assert "for existing ones, run manage.py retain --existing" in page
+    assert "for existing ones, run manage.py remove_content --existing" in page
 
 
 @pytest.mark.parametrize(
@@ -120,7 +120,6 @@ def test_policy_is_neither_added_nor_deleted(console: Client) -> None:
 
 
 def page_of(client: Client, **fields: Any) -> str:
-    """Return the page of a notification whose content was removed."""
     at = utc_now() - 31 * DAY
     one = factories.settled(S.FAILED, at=at, created_at=at, **fields)
     content_removal.remove_expired_content(now=utc_now())

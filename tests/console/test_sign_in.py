@@ -10,6 +10,7 @@ from typing import Any
 import pyotp
 import pytest
 from django.contrib.admin.models import LogEntry
+from django.contrib.sessions.models import Session
 from django.core.management import CommandError, call_command
 from django.db import connection
 from django.test import Client, override_settings
@@ -45,7 +46,6 @@ def required(settings: Any) -> None:
 
 @pytest.fixture
 def phone(ana: StaffUser) -> pyotp.TOTP:
-    """Enroll Ana's phone."""
     enrollment = second_factor.begin_enrollment(ana.pk, name="ana", now=NOW)
     app = pyotp.TOTP(enrollment.key)
     assert second_factor.confirm(ana.pk, app.at(NOW), now=NOW) is not None
@@ -218,9 +218,46 @@ def test_recovery_code_works_without_the_encryption_key(ana: StaffUser) -> None:
         assert second_factor.check(ana.pk, code, now=NOW) is CodeResult.RIGHT
 
 
+def session_end() -> datetime:
+    end: datetime = Session.objects.get().expire_date
+    return end
+
+
+def let_pass(time: timedelta) -> None:
+    """Make the session older, as if the time had passed."""
+    Session.objects.update(expire_date=session_end() - time)
+
+
+IDLE_LIMIT = timedelta(hours=8)
+
+
+def test_session_ends_8_hours_after_the_last_page(ana: StaffUser) -> None:
+    console = signed_in(ana)
+    for _ in range(3):
+        let_pass(IDLE_LIMIT - timedelta(minutes=1))
+        assert console.get(HOME).status_code == 200
+    assert session_end() - datetime.now(UTC) > IDLE_LIMIT - timedelta(minutes=1)
+    let_pass(IDLE_LIMIT)
+    for _ in range(2):
+        assert console.get(HOME).status_code == 302
+    assert session_end() < datetime.now(UTC), "an ended session doesn't begin again"
+
+
+def test_refreshing_part_of_a_page_does_not_extend_the_session(ana: StaffUser) -> None:
+    console = signed_in(ana)
+    let_pass(timedelta(hours=1))
+    end = session_end()
+    assert console.get(HOME, headers={"HX-Request": "true"}).status_code == 200
+    assert session_end() == end
+
+
+def test_session_cookie_ends_with_the_browser(ana: StaffUser) -> None:
+    answer = Client().post(LOGIN, {"username": "ana", "password": "s3cret-enough"})
+    assert answer.cookies["sessionid"]["max-age"] == ""
+
+
 @pytest.fixture
-def maria(db: None, settings: Any) -> StaffUser:
-    settings.TRUSTED_PROXIES = 0
+def maria(db: None) -> StaffUser:
     return make_staff("maria", superuser=True)
 
 
@@ -228,7 +265,10 @@ def sign_in(
     name: str = "maria", password: str = "s3cret-enough", *, address: str = USUAL_IP
 ) -> int:
     """Try to sign in; return the status: 302 is success."""
-    answer = Client(REMOTE_ADDR=address).post(LOGIN, {"username": name, "password": password})
+    forged = {"X-Forwarded-For": "192.0.2.33"}
+    answer = Client(REMOTE_ADDR=address, headers=forged).post(
+        LOGIN, {"username": name, "password": password}
+    )
     if answer.status_code == 429:
         assert int(answer["Retry-After"]) == WINDOW.total_seconds()
         assert b"Too many failed sign-ins" in answer.content

@@ -24,7 +24,6 @@ def url(name: str) -> str:
 
 
 def member(role: str) -> Client:
-    """Return a client of staff with one role."""
     call_command("create_roles", verbosity=0)
     user = make_staff(f"a-{role}")
     user.groups.add(Group.objects.get(name=role))

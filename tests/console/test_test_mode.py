@@ -3,7 +3,7 @@
 import pytest
 from django.test import Client
 
-from console.widgets.labels import provider_label
+from console.texts.labels import provider_label
 from domain.states import Channel
 from domain.time import utc_now
 from providers.registry import providers_for

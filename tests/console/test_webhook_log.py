@@ -23,14 +23,12 @@ S = DeliveryStatus
 
 
 def webhook(provider: str = "sendgrid", body: str = "[]", **fields: Any) -> Any:
-    """Return the ID of an unfinished webhook."""
     counts = {"event_count": 1, "applied_count": 0, "unmatched_count": 0}
     entry = {"provider": provider, "received_at": utc_now(), "body": body, **counts, **fields}
     return collection("webhook_log").insert_one(entry).inserted_id
 
 
 def bounce(document: Any) -> str:
-    """Return SendGrid's webhook of a bounce."""
     event = {
         "event": "bounce",
         "email": "ada@example.com",

@@ -98,10 +98,7 @@ def test_only_outcomes_of_the_last_minute_count() -> None:
 @pytest.mark.parametrize(
     ("retry_after", "wait"),
     [
-        (None, 30),
-        (0.0, 30),
-        (-5.0, 30),
-        (29.0, 30),
+        *((retry_after, 30) for retry_after in (None, 0.0, -5.0, 29.0)),
         (120.0, 120),
         (3600.0, 3600),
         (1e300, 86_400),

@@ -119,12 +119,6 @@ def test_provider_result_determines_the_settlement(
     assert settlement.uncounted is isinstance(result, ProviderUnavailableError)
 
 
-def test_failure_of_the_last_attempt_is_final() -> None:
-    settlement = settle_one(busy_provider(), attempt_count=4, max_attempts=4)
-    assert (settlement.status, settlement.next_attempt_at) == (S.FAILED, None)
-    assert settlement.code is FailureCode.PROVIDER_ERROR
-
-
 def test_outage_does_not_use_up_the_last_attempt() -> None:
     settlement = settle_one(ProviderUnavailableError("down"), attempt_count=4, max_attempts=4)
     assert (settlement.status, settlement.uncounted) == (S.PENDING, True)
@@ -136,11 +130,6 @@ def test_outage_beyond_the_limit_is_a_counted_failure() -> None:
     )
     assert (settlement.status, settlement.uncounted) == (S.FAILED, False)
     assert settlement.code is FailureCode.CHANNEL_UNAVAILABLE
-
-
-def test_critical_delivery_is_retried_sooner() -> None:
-    settlement = settle_one(busy_provider(), priority=Priority.CRITICAL)
-    assert settlement.next_attempt_at == NOON + 15 * SECOND
 
 
 @pytest.mark.parametrize(
@@ -167,26 +156,6 @@ def test_provider_message_id_is_recorded() -> None:
 
 
 HOUR = timedelta(hours=1)
-
-
-def test_one_accepted_device_makes_it_sent() -> None:
-    settlement = combined(accepted(), invalid_token(), invalid_token())
-    assert delivery_status(settlement) == (S.SENT, None, None)
-    assert settlement.accepted_targets == ("d0",)
-    assert settlement.reason is None
-
-
-def test_failed_device_is_retried_and_accepted_targets_are_kept() -> None:
-    settlement = combined(accepted(), provider_error(), accepted())
-    assert delivery_status(settlement) == (S.PENDING, NOON + 5 * MINUTE, FailureCode.PROVIDER_ERROR)
-    assert settlement.accepted_targets == ("d0", "d2")
-    assert not settlement.uncounted
-
-
-@pytest.mark.parametrize(("earlier", "targets"), [("old", ("old", "d0")), ("d0", ("d0",))])
-def test_accepted_targets_are_kept_and_listed_once(earlier: str, targets: tuple[str, ...]) -> None:
-    settlement = combined(accepted(), accepted_targets=(earlier,), attempt_count=2)
-    assert settlement.accepted_targets == targets
 
 
 @pytest.mark.parametrize("outcome", [provider_error(), invalid_token(), refused(), timeout()])
@@ -226,10 +195,6 @@ def test_ambiguous_device_does_not_matter_if_another_accepted() -> None:
     assert delivery_status(settlement) == (S.SENT, None, None)
     ambiguous, _ = settlement.target_attempts
     assert (ambiguous.status, ambiguous.code) == (AttemptStatus.UNKNOWN, FailureCode.TIMEOUT)
-
-
-def test_critical_unknown_outcome_is_resolved_sooner() -> None:
-    assert combined(timeout(), priority=Priority.CRITICAL).next_attempt_at == NOON + 30 * SECOND
 
 
 @pytest.mark.parametrize("not_taken", [channel_unavailable(), unreachable()])
@@ -301,25 +266,9 @@ def test_device_in_quiet_hours_is_skipped_if_another_accepted() -> None:
     assert combined(accepted(), quiet_hours_end=NOON + HOUR).status is S.SENT
 
 
-def test_device_in_quiet_hours_is_deferred_if_no_other_is_reachable() -> None:
-    settlement = combined(invalid_token(), refused(), quiet_hours_end=NOON + 8 * HOUR)
-    assert delivery_status(settlement) == (S.PENDING, NOON + 8 * HOUR, FailureCode.QUIET_HOURS)
-    assert settlement.uncounted
-
-
 def test_end_of_quiet_hours_beyond_the_expiry_is_a_failure() -> None:
     settlement = combined(invalid_token(), quiet_hours_end=NOON + 8 * HOUR, expires_at=NOON + HOUR)
     assert settlement.status is S.FAILED
-
-
-def test_unsent_devices_are_retried_at_once() -> None:
-    settlement = combined(accepted(), device_ids=("d0", "d1", "d2"))
-    assert delivery_status(settlement) == (S.PENDING, NOON, FailureCode.PROVIDER_ERROR)
-    assert settlement.uncounted
-    assert settlement.accepted_targets == ("d0",)
-    statuses = {one.device_id: one.status for one in settlement.target_attempts}
-    not_begun = AttemptStatus.EXPIRED
-    assert statuses == {"d0": AttemptStatus.SENT, "d1": not_begun, "d2": not_begun}
 
 
 def test_unsent_devices_wait_for_the_retry_of_the_others() -> None:
@@ -331,17 +280,6 @@ def test_unsent_devices_wait_for_the_retry_of_the_others() -> None:
 def test_unsent_devices_do_not_wait_for_a_platform() -> None:
     settlement = combined(accepted(), device_ids=("d0", "d1"), blocked_until=NOON + HOUR)
     assert settlement.next_attempt_at == NOON
-
-
-def test_each_device_has_its_own_record() -> None:
-    settlement = combined(accepted(provider_id="m-1"), invalid_token(), provider_error())
-    assert [(t.device_id, t.status, t.code, t.reason) for t in settlement.target_attempts] == [
-        ("d0", AttemptStatus.SENT, None, None),
-        ("d1", AttemptStatus.FAILED, FailureCode.INVALID_RECIPIENT, "Device token invalid"),
-        ("d2", AttemptStatus.FAILED, FailureCode.PROVIDER_ERROR, "The provider is busy."),
-    ]
-    assert settlement.target_attempts[0].answer.message_id == "m-1"
-    assert settlement.target_attempts[1].answer.message_id is None
 
 
 def test_reason_counts_devices_by_error() -> None:
@@ -387,22 +325,6 @@ def test_definite_failures_are_retried_without_ambiguous_devices(
     assert (ambiguous.status, ambiguous.code) == (AttemptStatus.UNKNOWN, FailureCode.TIMEOUT)
 
 
-@pytest.mark.parametrize("not_taken", [provider_error(), channel_unavailable()])
-def test_ambiguous_attempt_counts(not_taken: Outcome) -> None:
-    """Or a silent device is sent to again for as long as another's platform is blocked."""
-    assert not combined(timeout(), not_taken).uncounted
-
-
-@pytest.mark.parametrize("not_taken", [unreachable(), channel_unavailable()])
-def test_ambiguous_push_stays_with_its_provider(not_taken: Outcome) -> None:
-    beside = combined(timeout(), not_taken, has_failover=True)
-    before = combined(not_taken, **AMBIGUOUS, has_failover=True)
-    for settlement in (beside, before):
-        assert not settlement.fails_over
-        assert settlement.next_attempt_at is not None
-        assert settlement.next_attempt_at > NOON
-
-
 def test_ambiguous_outcome_determines_the_code() -> None:
     settlement = combined(timeout(), provider_error())
     assert settlement.code is FailureCode.TIMEOUT
@@ -433,11 +355,6 @@ def test_accepted_device_resolves_ambiguous_ones() -> None:
     assert (settlement.accepted_targets, settlement.ambiguous_targets) == (("d0",), ())
     settlement = combined(accepted(), timeout(), provider_error())
     assert (settlement.status, settlement.ambiguous_targets) == (S.PENDING, ())
-
-
-def test_ambiguous_devices_are_kept_while_others_are_retried() -> None:
-    settlement = combined(provider_error(), timeout(), **AMBIGUOUS)
-    assert (settlement.status, settlement.ambiguous_targets) == (S.PENDING, ("old", "d1"))
 
 
 @pytest.mark.parametrize("outcome", [invalid_token(), refused(), provider_error()])

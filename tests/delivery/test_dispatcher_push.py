@@ -10,7 +10,6 @@ from bson import ObjectId
 from delivery import circuit_breaker, sweeper
 from devices import registration
 from devices.models import Platform
-from devices.preferences import Preferences
 from domain.errors import ProviderResponse
 from domain.states import Channel, Priority
 from notifications import store
@@ -233,17 +232,6 @@ def test_push_whose_device_leaves_before_its_retry_is_suppressed(fcm: ScriptedPr
     assert delivery_status(one) == ("suppressed", "no_address")
 
 
-def test_device_preference_is_respected(fcm: ScriptedProvider) -> None:
-    device("phone", preferences=Preferences(categories={"transactional": False}))
-    device("tablet")
-    assert deliver(push()).counts == {"sent": 1}
-    assert tokens(fcm) == ["tablet"]
-    device("tablet", at=NOON, preferences=Preferences(enabled=False))
-    one = push()
-    assert deliver(one).counts == {"suppressed": 1}
-    assert delivery_status(one) == ("suppressed", "opted_out")
-
-
 def test_push_waits_for_the_first_device_to_leave_quiet_hours(fcm: ScriptedProvider) -> None:
     device("phone", preferences=in_quiet_hours("13:00"))
     device("tablet", preferences=in_quiet_hours("14:00"))
@@ -326,7 +314,6 @@ def ambiguous_push(
 
 
 def recipients_at(fcm: ScriptedProvider, one: ObjectId, at: datetime) -> list[str]:
-    """Dispatch at a time and return the tokens sent to."""
     deliver(one, at=at)
     return tokens(fcm)
 

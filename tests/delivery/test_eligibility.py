@@ -11,7 +11,7 @@ from domain.content import Recipient
 from domain.errors import FailureCode
 from domain.states import Channel, DeliveryStatus, Priority
 from domain.time import QuietHours
-from notifications.store import Deferred
+from notifications.store import NotSent
 from tests.support.factories.notifications import FIXED_NOON as NOON
 from tests.support.factories.notifications import claimed_delivery as claimed
 
@@ -29,21 +29,20 @@ def check(
     suppression: str | None = None,
     has_provider: bool = True,
     **fields: Any,
-) -> Deferred | None:
+) -> NotSent | None:
     return eligibility.check_eligibility(
         claimed(**fields), now=now, quiet=quiet, suppression=suppression, has_provider=has_provider
     )
 
 
-def ended(**fields: Any) -> Deferred:
-    """Return why a delivery isn't sent."""
-    deferred = check(**fields)
-    assert deferred is not None
-    return deferred
+def ended(**fields: Any) -> NotSent:
+    not_sent = check(**fields)
+    assert not_sent is not None
+    return not_sent
 
 
-def outcome(deferred: Deferred) -> tuple[DeliveryStatus, FailureCode]:
-    return deferred.status, deferred.code
+def outcome(not_sent: NotSent) -> tuple[DeliveryStatus, FailureCode]:
+    return not_sent.status, not_sent.code
 
 
 def test_eligible_delivery_is_sent() -> None:
@@ -54,6 +53,10 @@ def test_eligible_delivery_is_sent() -> None:
 def test_delivery_is_expired_at_and_after_its_expiry(after: timedelta) -> None:
     assert outcome(ended(now=NOON + after, expires_at=NOON)) == (S.EXPIRED, FailureCode.EXPIRED)
     assert check(now=NOON - MILLISECOND, expires_at=NOON) is None
+
+
+def test_deleted_delivery_is_cancelled() -> None:
+    assert outcome(ended(is_deleted=True)) == (S.CANCELLED, FailureCode.CANCELLED)
 
 
 def test_fourth_claim_is_quarantined() -> None:
@@ -70,9 +73,9 @@ def test_fourth_claim_is_quarantined() -> None:
     ],
 )
 def test_channel_without_a_provider_fails(fields: dict[str, Any], reason: str) -> None:
-    deferred = ended(has_provider=False, **fields)
-    assert outcome(deferred) == (S.FAILED, FailureCode.CHANNEL_UNAVAILABLE)
-    assert deferred.reason == reason
+    not_sent = ended(has_provider=False, **fields)
+    assert outcome(not_sent) == (S.FAILED, FailureCode.CHANNEL_UNAVAILABLE)
+    assert not_sent.reason == reason
     assert check(has_provider=True, **fields) is None
 
 
@@ -90,24 +93,24 @@ def test_channel_without_a_provider_fails(fields: dict[str, Any], reason: str) -
 def test_email_and_whatsapp_need_address(
     channel: Channel, recipient: Recipient, is_sent: bool
 ) -> None:
-    deferred = check(channel=channel, recipient=recipient)
-    assert (deferred is None) is is_sent
-    assert deferred is None or outcome(deferred) == (S.SUPPRESSED, FailureCode.NO_ADDRESS)
+    not_sent = check(channel=channel, recipient=recipient)
+    assert (not_sent is None) is is_sent
+    assert not_sent is None or outcome(not_sent) == (S.SUPPRESSED, FailureCode.NO_ADDRESS)
 
 
 def test_suppressed_address_is_reported_with_its_reason() -> None:
-    deferred = ended(suppression="hard_bounce")
-    assert outcome(deferred) == (S.SUPPRESSED, FailureCode.SUPPRESSED)
-    assert "hard_bounce" in deferred.reason
-    assert "@" not in deferred.reason
+    not_sent = ended(suppression="hard_bounce")
+    assert outcome(not_sent) == (S.SUPPRESSED, FailureCode.SUPPRESSED)
+    assert "hard_bounce" in not_sent.reason
+    assert "@" not in not_sent.reason
 
 
 @pytest.mark.parametrize("priority", [Priority.HIGH, Priority.NORMAL, Priority.LOW])
 @pytest.mark.parametrize("channel", [Channel.EMAIL, Channel.PUSH, Channel.WHATSAPP])
 def test_quiet_hours_defer_until_they_end(priority: Priority, channel: Channel) -> None:
-    deferred = ended(now=MIDNIGHT, quiet=NIGHT, priority=priority, channel=channel)
-    assert outcome(deferred) == (S.PENDING, FailureCode.QUIET_HOURS)
-    assert deferred.next_attempt_at == MORNING
+    not_sent = ended(now=MIDNIGHT, quiet=NIGHT, priority=priority, channel=channel)
+    assert outcome(not_sent) == (S.PENDING, FailureCode.QUIET_HOURS)
+    assert not_sent.next_attempt_at == MORNING
 
 
 @pytest.mark.parametrize(
@@ -134,9 +137,9 @@ def test_quiet_hours_do_not_defer(fields: dict[str, Any]) -> None:
 def test_expiry_before_the_end_of_quiet_hours_expires_at_once(
     expires_at: datetime, status: DeliveryStatus, next_attempt_at: datetime | None
 ) -> None:
-    deferred = ended(now=MIDNIGHT, quiet=NIGHT, expires_at=expires_at)
-    assert outcome(deferred) == (status, FailureCode.QUIET_HOURS)
-    assert deferred.next_attempt_at == next_attempt_at
+    not_sent = ended(now=MIDNIGHT, quiet=NIGHT, expires_at=expires_at)
+    assert outcome(not_sent) == (status, FailureCode.QUIET_HOURS)
+    assert not_sent.next_attempt_at == next_attempt_at
 
 
 def test_only_deferred_deliveries_have_a_next_attempt() -> None:

@@ -44,20 +44,17 @@ def state(notification_id: ObjectId) -> dict[str, Any]:
 
 
 def delivery_status(notification_id: ObjectId) -> tuple[str, str | None]:
-    """Return a mail's status and failure code."""
     delivery = state(notification_id)
     return delivery["status"], delivery.get("failure_code")
 
 
 def attempts_used(notification_id: ObjectId) -> int:
-    """Return the number of attempts that count."""
     delivery = state(notification_id)
     used: int = delivery["attempt_count"] - delivery["excused_count"]
     return used
 
 
 def history(notification_id: ObjectId) -> list[tuple[str, str]]:
-    """Return the provider and status of each attempt."""
     return [(a["provider"], a["status"]) for a in factories.attempts(notification_id)]
 
 

@@ -130,9 +130,7 @@ def test_internal_error_affects_only_its_delivery_and_has_its_own_code() -> None
     [
         (timedelta(seconds=90), True),
         (timedelta(seconds=17, milliseconds=1), True),
-        (timedelta(seconds=17), False),
-        (timedelta(0), False),
-        (timedelta(seconds=-600), False),
+        *((left, False) for left in (timedelta(seconds=17), timedelta(0), timedelta(seconds=-600))),
     ],
 )
 def test_send_starts_only_within_the_lease(left: timedelta, is_sent: bool) -> None:

@@ -44,7 +44,6 @@ def sweep(now: Any = NOON) -> SweepReport:
 
 
 def report(**counts: int) -> SweepReport:
-    """Return a sweep report with the given counts and zeros."""
     names = ("woken", "pulled", "unpublished", "recovered", "resolved")
     return SweepReport(**{name: counts.get(name, 0) for name in names})
 
@@ -182,7 +181,6 @@ def test_full_queue_does_not_block_others(broker: redis.Redis) -> None:
 
 
 def pulled_clients(broker: redis.Redis, queue: str = "email.normal") -> list[str]:
-    """Return the client ids of queued pulls."""
     return [m.args[0] for m in messages(broker, queue) if m.task == "notifications.draw"]
 
 

@@ -44,7 +44,7 @@ def test_channel_without_devices_has_one_address(channel: Channel, address: str)
     resolved = resolve_targets(one, channel=channel)
     (target,) = resolved.targets[one.reference]
     assert (target.address, target.device_id, target.platform) == (address, None, "")
-    assert (resolved.in_quiet_hours, resolved.deferred) == ({}, ())
+    assert (resolved.in_quiet_hours, resolved.not_sent) == ({}, ())
 
 
 @pytest.mark.parametrize(("ago", "is_open"), [(HOUR, True), (25 * HOUR, False), (None, False)])

@@ -64,7 +64,7 @@ def test_test_notification_does_not_block_the_real_one() -> None:
         assert isinstance(result, store.Accepted)
     for first, is_test in ((test, True), (real, False)):
         again = new(entity_id="order-1", is_test=is_test)
-        duplicate = DuplicateEntity(notification_id=first.id, client_id=first.client_id)
+        duplicate = DuplicateEntity(notification_id=first.id)
         assert store.accept([again], now=NOON) == [duplicate]
 
 

@@ -51,7 +51,6 @@ def accept_burst(count: int = BURST + 150, **fields: Any) -> None:
 
 
 def _token(broker: redis.Redis, *, slot: int) -> fair_queue.PullToken:
-    """Return the token of a pull that owns a slot."""
     broker.set(QUEUE.key(slot), "mine")
     return fair_queue.PullToken(slot, "mine")
 
@@ -397,7 +396,6 @@ def test_next_candidate_is_claimed_while_the_previous_is_sent(
 
 
 def _is_in(thread: threading.Thread, module: ModuleType) -> bool:
-    """Return whether a thread runs code of a module."""
     frame = sys._current_frames().get(thread.ident or 0)
     while frame is not None and frame.f_code.co_filename != module.__file__:
         frame = frame.f_back

@@ -84,11 +84,11 @@ def test_attempt_record_is_inserted_after_a_failover(error: Trouble) -> None:
 
 def test_deferral_is_written_after_a_failover(error: Trouble) -> None:
     one = claimed()
-    deferred = store.Deferred(
+    not_sent = store.NotSent(
         claimed=one, status=S.EXPIRED, code=FailureCode.EXPIRED, reason="Its time was over."
     )
     with fail_commands("update", "notifications", error):
-        store.defer([deferred], now=NOON)
+        store.settle_not_sent([not_sent], now=NOON)
     assert delivery(read(one.notification_id))["status"] == "expired"
 
 

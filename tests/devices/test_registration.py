@@ -179,35 +179,11 @@ def test_other_users_devices_are_never_replaced() -> None:
     assert owned("bob") == {others}
 
 
-def test_update_keeps_other_fields_and_none_clears() -> None:
-    register(**DESCRIPTION)
-    changes = {"app_version": "4.0", "language": None}
-    document = registration.update(device_id=ID, changes=changes, now=LATER)
-    assert document == stored()
-    assert (document["app_version"], document["device_model"]) == ("4.0", "Pixel 8")
-    assert "language" not in document
-    assert (document["updated_at"], document["last_seen"]) == (LATER, NOON)
-
-
 @pytest.mark.parametrize("name", ["user_id", "device_token", "is_active", "_id", "$set"])
 def test_read_only_field_is_not_updated(name: str) -> None:
     register()
     with pytest.raises(ValueError, match="read-only"):
         registration.update(device_id=ID, changes={name: "x"}, now=LATER)
-
-
-def test_preferences_are_replaced() -> None:
-    register()
-    registration.set_preferences(device_id=ID, preferences=MUTED, now=NOON)
-    registration.set_preferences(device_id=ID, preferences=Preferences(enabled=False), now=LATER)
-    assert stored()["notification_preferences"] == {"enabled": False, "categories": {}}
-
-
-def test_removed_device_is_deleted() -> None:
-    register()
-    assert registration.remove(device_id=ID)
-    assert collection("devices").count_documents({}) == 0
-    assert not registration.remove(device_id=ID)
 
 
 def test_unknown_device_is_not_created_by_a_change() -> None:
@@ -218,18 +194,6 @@ def test_unknown_device_is_not_created_by_a_change() -> None:
     assert status.record_success(accepted={ID: NOON}) == 0
     assert not status.reactivate(device_id=ID, now=NOON)
     assert collection("devices").count_documents({}) == 0
-
-
-def test_replaced_token_keeps_the_fields_and_deactivates_the_old_device() -> None:
-    register(**DESCRIPTION)
-    registration.set_preferences(device_id=ID, preferences=MUTED, now=NOON)
-    document = registration.replace_token(device_id=ID, token="new", now=LATER)
-    assert document is not None
-    assert document == stored(device_id("new"))
-    assert (document["user_id"], document["platform"]) == ("ada", "android")
-    assert {name: document[name] for name in DESCRIPTION} == DESCRIPTION
-    assert document["notification_preferences"]["categories"] == {"marketing": False}
-    assert (stored()["is_active"], stored()["deactivation_reason"]) == (False, "replaced")
 
 
 def test_token_replacement_is_idempotent() -> None:
@@ -251,14 +215,6 @@ def test_heartbeat_is_stored_once_in_five_minutes() -> None:
     assert stored()["last_seen"] == NOON
     assert registration.heartbeat(device_id=ID, now=late) == stored()
     assert stored()["last_seen"] == late
-
-
-def test_heartbeat_does_not_reactivate() -> None:
-    register()
-    deactivate()
-    document = registration.heartbeat(device_id=ID, now=LATER)
-    assert document["is_active"] is False
-    assert document["last_seen"] == LATER
 
 
 THREADS = 16

@@ -10,19 +10,22 @@ from devices.models import Platform
 from devices.preferences import NO_PREFERENCES
 from devices.queries import PushTarget
 from devices.registration import Registration
-from devices.tokens import MAX_LENGTH, device_id, is_device_id, is_token, mask_token
+from devices.tokens import MAX_LENGTH, MIN_LENGTH, device_id, is_device_id, is_token, mask_token
 
 TOKEN = "dGhpcyBpcyBh:APA91bHun4MxP5egoKMwt2KZFBaFUH-1RYqx"
 
 
-@pytest.mark.parametrize("token", ["x", TOKEN, "!" * MAX_LENGTH, "unregistered-1", "~"])
-def test_visible_ascii_is_a_token(token: str) -> None:
+@pytest.mark.parametrize("token", ["x" * MIN_LENGTH, TOKEN, "_" * MAX_LENGTH, "unregistered-1"])
+def test_token_of_firebase_is_a_token(token: str) -> None:
     assert is_token(token)
 
 
 @pytest.mark.parametrize(
     "token",
-    ["", " ", "a b", "a\n", "a\x00", "tok\u00e9n", "\u202etoken", "x" * (MAX_LENGTH + 1), "\x7f"],
+    [
+        *("", " ", "abc", "a token", "token1\n", "token1\x00", "tok\u00e9n1", "\u202etoken1"),
+        *("<script>", "../../etc/passwd", "token=1", "'token'", "$token1", "x" * (MAX_LENGTH + 1)),
+    ],
 )
 def test_other_text_is_not_a_token(token: str) -> None:
     assert not is_token(token)

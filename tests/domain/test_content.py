@@ -27,10 +27,7 @@ def test_host_is_parsed(url: str) -> None:
     "url",
     [
         *(
-            "",
-            "files.example.com/a",
-            "//files.example.com/a",
-            "https:files.example.com",
+            *("", "files.example.com/a", "//files.example.com/a", "https:files.example.com"),
             "https://",
         ),
         *("http://files.example.com/a", "ftp://files.example.com/a", "file:///etc/passwd"),

@@ -63,7 +63,6 @@ def provider(
 
 @pytest.fixture
 def worker(app: App, provider: Sandbox, broker: redis.Redis) -> Iterator[None]:
-    """Run a worker that takes wake-ups."""
     with start_worker(
         celery_app, pool="threads", concurrency=8, perform_ping_check=False, shutdown_timeout=LIMIT
     ):
@@ -82,7 +81,6 @@ def _interrupt_read(broker: redis.Redis) -> None:
 
 @pytest.fixture
 def quick_retries(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Shorten every retry delay."""
     for priority in Priority:
         monkeypatch.setitem(retry.BASE_DELAY, priority, timedelta(milliseconds=100))
         monkeypatch.setitem(retry.UNKNOWN_WAIT, priority, timedelta(milliseconds=300))
@@ -118,7 +116,6 @@ def post(live_server: Any) -> Callable[[Webhook], None]:
 
 @pytest.fixture
 def script(provider: Sandbox) -> Callable[..., None]:
-    """Script the sandbox's outcome for an address."""
     http = urllib3.PoolManager()
 
     def set_outcome(address: str, outcome: str | None, *, times: int | None = None) -> None:
@@ -134,7 +131,6 @@ def script(provider: Sandbox) -> Callable[..., None]:
 
 @pytest.fixture
 def received(provider: Sandbox) -> Callable[[str], list[dict[str, Any]]]:
-    """Return the requests for an address, oldest first."""
     http = urllib3.PoolManager()
 
     def requests(address: str) -> list[dict[str, Any]]:

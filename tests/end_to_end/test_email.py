@@ -89,30 +89,6 @@ def test_temporary_failure_is_retried(app: App, received: Received) -> None:
 
 
 @pytest.mark.usefixtures("quick_retries")
-@pytest.mark.parametrize(
-    ("outcome", "code"), [("too-large", "too_large"), ("invalid", "invalid_recipient")]
-)
-def test_permanent_error_is_not_retried(
-    app: App, received: Received, script: Script, outcome: str, code: str
-) -> None:
-    script("ada@example.com", outcome)
-    notification = when(app, app.notify(), "failed")
-    assert notification["delivery"][0]["failure_code"] == code
-    assert len(received("ada@example.com")) == 1
-
-
-@pytest.mark.usefixtures("quick_retries")
-def test_rate_limit_delays_the_retry(app: App, received: Received, script: Script) -> None:
-    script("ada@example.com", "ratelimit-long", times=1)
-    answer = app.notify()
-    notification = when(app, answer, "retrying")
-    next_at = datetime.fromisoformat(notification["delivery"][0]["next_attempt_at"])
-    (attempt,) = attempts(app, answer)
-    assert next_at - datetime.fromisoformat(attempt["attempted_at"]) >= timedelta(seconds=120)
-    assert notification["delivery"][0]["failure_code"] == "rate_limited"
-
-
-@pytest.mark.usefixtures("quick_retries")
 def test_wrong_credentials_count_no_attempt(app: App, settings: Any) -> None:
     settings.SENDGRID_API_KEY = "SG.revoked"
     notification = when(app, app.notify(max_retries=0), "retrying")
@@ -206,39 +182,3 @@ def test_cancelled_mail_is_not_sent(app: App, received: Received) -> None:
     assert (report.claimed, report.counts) == (1, {"sent": 1})
     assert received("ada@example.com") == []
     assert len(received("marker@example.com")) == 1
-
-
-def sleeping(user_id: str) -> None:
-    """Store a recipient whose quiet hours are now."""
-    now = utc_now()
-    quiet = {
-        "enabled": True,
-        "start": (now - timedelta(hours=1)).strftime("%H:%M"),
-        "end": (now + timedelta(hours=1)).strftime("%H:%M"),
-        "timezone": "UTC",
-    }
-    collection("recipients").insert_one(
-        {"_id": user_id, "email": f"{user_id}@example.com", "is_active": True, "quiet_hours": quiet}
-    )
-
-
-def test_quiet_hours_hold_a_mail_but_not_a_code(app: App, received: Received) -> None:
-    sleeping("ada")
-    mail = app.notify(user_id="ada", recipient=...)
-    code = app.notify(type="mfa_code", user_id="ada", recipient=..., data={"code": "1"})
-    when(app, code, "delivered")
-
-    def held_back() -> Any:
-        notification = app.get(f"/notifications/{mail.json()['id']}").json()
-        return notification if notification["delivery"][0]["failure_code"] else None
-
-    (delivery,) = until(held_back)["delivery"]
-    assert (delivery["status"], delivery["failure_code"]) == ("pending", "quiet_hours")
-    assert delivery["attempt_count"] == 0
-    assert len(received("ada@example.com")) == 1
-
-
-def test_mail_that_expires_in_quiet_hours_is_expired(app: App) -> None:
-    sleeping("ada")
-    notification = when(app, app.notify(user_id="ada", recipient=..., ttl=600), "expired")
-    assert notification["delivery"][0]["failure_code"] == "quiet_hours"

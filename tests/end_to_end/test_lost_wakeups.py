@@ -77,14 +77,6 @@ def test_post_is_accepted_without_a_broker(
     assert report.counts == {"sent": 5}
 
 
-def test_batch_is_sent_and_settled_together(provider: Sandbox, received: Received) -> None:
-    recipients = [Recipient(email=f"user-{n}@example.com") for n in range(70)]
-    report = dispatch(*(factories.accepted(recipient=recipient) for recipient in recipients))
-    assert (report.claimed, report.counts) == (70, {"sent": 70})
-    assert collection("delivery_attempts").count_documents({"status": "sent"}) == 70
-    assert collection("notifications").count_documents({"due_at": {"$exists": True}}) == 0
-
-
 def test_bad_delivery_does_not_fail_its_batch(
     provider: Sandbox, received: Received, monkeypatch: pytest.MonkeyPatch
 ) -> None:

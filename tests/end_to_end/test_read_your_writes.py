@@ -41,7 +41,6 @@ class Process:
     key: str
 
     def call(self, method: str, path: str, body: Any = None, *, key: str = "") -> tuple[int, Any]:
-        """Call the API. Return the status and the JSON."""
         answer = HTTP.request(
             method,
             f"{self.url}/api/v1{path}",
@@ -115,7 +114,6 @@ def service(processes: list[str], db: None, broker: Any) -> Service:
 
 
 def delivery(notification_id: str) -> dict[str, Any]:
-    """Return the stored email delivery."""
     (found,) = collection("notifications").find({"external_id": notification_id}, {"delivery": 1})
     (one,) = (d for d in found["delivery"] if d["channel"] == Channel.EMAIL)
     return dict(one)

@@ -21,7 +21,6 @@ from tests.support.waiting import LIMIT, until
 
 pytestmark = pytest.mark.usefixtures("worker")
 TIMES = 10
-Script = Callable[..., None]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,7 +114,7 @@ def test_repeated_receipts_in_any_order_end_the_same(
     provider: Sandbox,
     record: threading.Event,
     post: Callable[[Webhook], None],
-    script: Script,
+    script: Callable[..., None],
     received: Callable[[str], list[dict[str, Any]]],
     story: Story,
     early: float,

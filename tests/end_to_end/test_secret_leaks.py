@@ -1,11 +1,13 @@
 """A code exists only in the request to the provider and in the recipient's inbox."""
 
+import hashlib
 import logging
 from collections.abc import Callable, Iterator
 from datetime import timedelta
 from typing import Any
 
 import bson
+import msgspec
 import pytest
 import redis
 from django.contrib import admin
@@ -16,6 +18,8 @@ from delivery import sweeper
 from domain.states import OPEN
 from domain.time import utc_now
 from notifications import store
+from notifications.intake import idempotency
+from notifications.intake.requests import NotificationRequest
 from notifications.store import Document
 from notifyproject.db.collections import collection, database
 from recipients import service_windows
@@ -26,7 +30,6 @@ from tests.support.waiting import until
 
 
 def documents_containing(text: str) -> list[str]:
-    """Return the collections with a document that contains a text."""
     return sorted(
         name
         for name in database().list_collection_names()
@@ -36,7 +39,6 @@ def documents_containing(text: str) -> list[str]:
 
 
 def keys_with(client: redis.Redis, text: str) -> list[bytes]:
-    """Return Valkey's keys whose name or value contains a text."""
     found = []
     for key in client.scan_iter():
         value = b" ".join(_values(client, key))
@@ -89,6 +91,7 @@ Script = Callable[..., None]
 SECRET = "kn4rienvogel7"
 PHONE, TOKEN = "+447700900999", "adas-phone"
 OK, REFUSED, SILENT = "ada@example.com", "invalid@example.com", "timeout-lost@example.com"
+DIGESTS = ("md5", "sha1", "sha256", "sha512")
 CODE = {"code": SECRET, "expires_in": 5, "nested": [{"code": SECRET}], "text": f"<{SECRET}>"}
 
 
@@ -100,7 +103,6 @@ def logged(caplog: pytest.LogCaptureFixture) -> Callable[[], str]:
 
 
 def code(**fields: Any) -> dict[str, Any]:
-    """Return a request for a login code."""
     default = {"type": "mfa_code", "recipient": {"email": OK}, "data": CODE}
     return default | fields
 
@@ -163,7 +165,6 @@ def finished() -> bool:
 
 
 def answers(app: App, ids: list[str]) -> Iterator[str]:
-    """Yield the API's answers to all reads."""
     paths = [f"/notifications/{one}{part}" for one in ids for part in ("", "/attempts")]
     paths += ["/notifications", "/notifications/stats", "/recipients/ada/notifications"]
     paths += ["/recipients/ada/export", "/types/mfa_code", "/types/mfa_code/templates"]
@@ -206,3 +207,33 @@ def test_code_is_only_in_the_request_and_the_recipients_inbox(
         assert (again.status_code, again.json()["code"]) == (409, "sensitive_data_destroyed")
     assert documents_containing(SECRET) == []
     assert SECRET not in logged()
+
+
+def test_code_of_six_digits_is_not_found_by_trying_all(app: App, broker: redis.Redis) -> None:
+    single, in_bulk = ({"code": code, "expires_in": 5} for code in ("493021", "493022"))
+    for path, body in (
+        ("/notifications", code(data=single)),
+        ("/notifications/bulk", {"notifications": [code(data=in_bulk)]}),
+    ):
+        answer = app.post(path, body, headers={"Idempotency-Key": path})
+        assert answer.status_code in (200, 202), answer.content
+
+    # All but the code is in the stored notifications: whoever has them can make each request.
+    guesses: set[str] = set()
+    for number in range(493_000, 493_100):
+        request = code(data={"code": str(number), "expires_in": 5})
+        typed = msgspec.convert(request, NotificationRequest)
+        item = msgspec.json.encode(request, order="sorted")
+        guesses |= {
+            idempotency.fingerprint_of(typed),
+            hashlib.sha256(msgspec.json.encode(typed, order="sorted")).hexdigest(),
+            hashlib.sha256(b"bulk%d:" % len(item) + item).hexdigest(),
+            *(hashlib.new(name, str(number).encode()).hexdigest() for name in DIGESTS),
+        }
+    documents = b"".join(
+        bson.encode(document)
+        for name in database().list_collection_names()
+        for document in database()[name].find()
+    )
+    values = b"".join(b"".join(_values(broker, key)) for key in broker.scan_iter())
+    assert not [guess for guess in guesses if guess.encode() in documents + values]

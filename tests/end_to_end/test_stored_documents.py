@@ -59,7 +59,6 @@ def dump(db: None, broker: Any, settings: Any) -> Iterator[Mapping[str, Any]]:
 
 @pytest.fixture
 def now(dump: Mapping[str, datetime]) -> datetime:
-    """Return the time of the dump."""
     return dump["at"]
 
 
@@ -79,10 +78,31 @@ def statuses(channel: Channel | None = None) -> list[str]:
     ]
 
 
-def test_api_answers_every_notification_and_its_attempts(dump: Mapping[str, Any]) -> None:
+@pytest.fixture
+def app(dump: Mapping[str, Any]) -> App:
+    """Return the dumped client with a new key."""
     (client,) = collection("api_clients").find()
     key = registry.issue_key(client_id=client["_id"], now=utc_now())
-    app = App(id=client["_id"], key=key.text)
+    return App(id=client["_id"], key=key.text)
+
+
+def test_every_notification_is_marked_read_and_unread(app: App) -> None:
+    ids = [str(document["_id"]) for document in collection("notifications").find()]
+    for notification_id in ids:
+        for action, is_read in (("read", True), ("unread", False), ("read", True)):
+            marked = app.post(f"/notifications/{notification_id}/{action}").json()
+            assert (marked["is_read"], marked["read_at"] is not None) == (is_read, is_read)
+
+
+def test_every_notification_is_deleted(app: App) -> None:
+    for document in collection("notifications").find():
+        assert app.delete(f"/notifications/{document['_id']}").status_code == 204
+    assert app.get("/notifications").json()["results"] == []
+    assert app.get("/notifications", is_active="false").json()["results"]
+    assert S.PENDING not in statuses()
+
+
+def test_api_answers_every_notification_and_its_attempts(app: App) -> None:
     ids = [str(document["_id"]) for document in collection("notifications").find()]
     listed = app.get("/notifications", limit=100).json()["results"]
     assert sorted(item["id"] for item in listed) == sorted(ids)

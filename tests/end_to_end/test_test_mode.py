@@ -40,7 +40,6 @@ Received = Callable[[str], list[dict[str, Any]]]
 
 @pytest.fixture
 def client_in_test_mode(db: None, broker: Any) -> App:
-    """Return a client in test mode."""
     return new_app("client_in_test_mode", is_test=True)
 
 

@@ -13,12 +13,10 @@ from providers.whatsapp.provider import WhatsApp
 from recipients.service_windows import open_windows
 from sandbox.server import Sandbox
 from tests.support.clients.api import App, when
-from tests.support.providers.webhooks import Webhook
 from tests.support.waiting import until
 
 pytestmark = pytest.mark.usefixtures("worker")
 Received = Callable[[str], list[dict[str, Any]]]
-Script = Callable[..., None]
 Write = Callable[..., None]
 ADA = "+447700900999"
 READS = "+447700900002"
@@ -104,17 +102,6 @@ def test_approved_template_is_sent_after_the_service_window(app: App, received: 
     assert [value["text"] for value in body["parameters"]] == ["Ada", "1001"]
 
 
-@pytest.mark.usefixtures("approved")
-def test_closed_window_answer_is_followed_by_the_template(
-    app: App, received: Received, write: Write, script: Script
-) -> None:
-    write(ADA)
-    script(ADA, "window-closed")
-    (delivery,) = when(app, notify(app), "delivered")["delivery"]
-    assert delivery["attempt_count"] == 1
-    assert [request["body"]["type"] for request in received(ADA)] == ["text", "template"]
-
-
 def test_receipt_reveals_a_number_without_whatsapp(app: App, write: Write) -> None:
     phone = "+447700900006"
     write(phone)
@@ -134,30 +121,6 @@ def test_wrong_credentials_count_neither_attempt_nor_soft_bounce(
     (delivery,) = when(app, notify(app, max_retries=0), "retrying")["delivery"]
     assert delivery["failure_code"] == "channel_unavailable"
     assert collection("suspicions").count_documents({}) == 0
-
-
-@pytest.mark.usefixtures("quick_silence")
-def test_missing_answer_is_unknown_until_the_receipt(
-    *,
-    app: App,
-    provider: Sandbox,
-    received: Received,
-    write: Write,
-    script: Script,
-    post: Callable[[Webhook], None],
-) -> None:
-    phone = "+447700900408"
-    script(phone, "timeout-lost")
-    write(phone)
-    answer = notify(app, phone)
-    path = f"/notifications/{answer.json()['id']}/attempts"
-    until(lambda: [one["status"] for one in app.get(path).json()["results"]] == ["unknown"])
-    when(app, answer, "processing")
-    reference = f"{answer.json()['id']}.whatsapp.1"
-    post(Webhook.of("delivered", channel="whatsapp", reference=reference, provider=provider))
-    (delivery,) = when(app, answer, "delivered")["delivery"]
-    assert delivery["attempt_count"] == 1
-    assert len(received(phone)) == 1
 
 
 def test_inbound_text_is_not_stored(app: App, write: Write) -> None:

@@ -62,7 +62,6 @@ def taker(settings: Any, tmp_path: Path, google_account_file: Path) -> Iterator[
 
 @pytest.fixture
 def start_worker(db: None, broker: Any, provider: Sandbox) -> Iterator[Start]:
-    """Start worker processes, which end with the test."""
     workers: list[subprocess.Popen[bytes]] = []
 
     def start(**changes: str) -> subprocess.Popen[bytes]:

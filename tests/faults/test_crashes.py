@@ -80,7 +80,6 @@ def die(
 
 
 def accepted(name: str) -> Any:
-    """Return the id of a due mail with its own address."""
     document = factories.accepted(
         created_at=utc_now(), recipient=Recipient(email=f"{name}@example.com")
     )

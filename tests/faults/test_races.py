@@ -30,7 +30,6 @@ S = DeliveryStatus
 
 
 def due(count: int) -> list[ObjectId]:
-    """Return due mails to different recipients."""
     return [
         factories.accepted(
             created_at=utc_now(), recipient=Recipient(email=f"user-{number}@example.com")

@@ -88,7 +88,6 @@ def _outcome(counts: Counts, own: tuple[str, str], delivery: dict[str, Any], pro
 
 
 def stored(interval: Interval, since: datetime, until: datetime) -> Counts:
-    """Return the stored metrics."""
     counts: Counts = Counter()
     for figure in metrics.read(interval, since=since, until=until):
         names = ("provider", "code", "status")

@@ -15,7 +15,7 @@ from domain.errors import FailureCode
 from domain.states import Channel, DeliveryStatus
 from notifications import callback_events, store
 from notifications.resend import actions
-from notifications.store import AttemptReference, Deferred, DeliveryReceipt, Document, NewDelivery
+from notifications.store import AttemptReference, DeliveryReceipt, Document, NewDelivery, NotSent
 from notifyproject.db.collections import collection
 from tests.support.factories.notifications import (
     CLIENT,
@@ -45,7 +45,6 @@ def _callback(db: None) -> None:
 
 
 def event_types(notification_id: ObjectId | None = None) -> list[str]:
-    """Return the event types of the recorded messages, ordered by id."""
     wanted = {} if notification_id is None else {"notification_id": notification_id}
     return [d["type"] for d in collection("callback_messages").find(wanted).sort("_id", 1)]
 
@@ -103,8 +102,8 @@ def test_attempt_outcome_is_published(status: DeliveryStatus, events: list[Event
 @pytest.mark.parametrize("status", [S.EXPIRED, S.SUPPRESSED, S.CANCELLED])
 def test_unsent_delivery_is_published(status: DeliveryStatus) -> None:
     one = claimed(has_callback=True)
-    deferred = Deferred(claimed=one, status=status, code=FailureCode.SUPPRESSED, reason="No more.")
-    store.defer([deferred], now=NOON)
+    not_sent = NotSent(claimed=one, status=status, code=FailureCode.SUPPRESSED, reason="No more.")
+    store.settle_not_sent([not_sent], now=NOON)
     callback_events.publish_events(now=NOON)
     assert f"delivery.{status.value}" in event_types(one.notification_id)
 
@@ -154,8 +153,8 @@ def test_second_failure_after_a_retry_is_published() -> None:
     callback_events.publish_events(now=NOON)
     actions.retry(notification_id=document["_id"], channels=None, now=NOON + HOUR)
     one = claim(document["_id"], at=NOON + HOUR)
-    deferred = Deferred(claimed=one, status=S.FAILED, code=FailureCode.QUARANTINED, reason="Again.")
-    store.defer([deferred], now=NOON + HOUR)
+    not_sent = NotSent(claimed=one, status=S.FAILED, code=FailureCode.QUARANTINED, reason="Again.")
+    store.settle_not_sent([not_sent], now=NOON + HOUR)
     callback_events.publish_events(now=NOON + HOUR)
     assert sorted(event_types(document["_id"])) == [
         *(E.DELIVERY_FAILED, E.DELIVERY_FAILED),

@@ -52,12 +52,6 @@ def test_get_returns_a_notification_by_id() -> None:
     assert queries.get(notification_id=ObjectId()) is None
 
 
-def test_get_returns_only_notifications_of_the_client() -> None:
-    document = accepted()
-    assert queries.get(notification_id=document["_id"], client_id=CLIENT) is not None
-    assert queries.get(notification_id=document["_id"], client_id=OTHER_CLIENT) is None
-
-
 def test_get_many_returns_notifications_by_id() -> None:
     documents = [accepted() for _ in range(3)]
     found = queries.get_many([d["_id"] for d in documents] + [ObjectId()])
@@ -157,13 +151,18 @@ def test_channel_and_status_apply_to_one_delivery() -> None:
     assert listed(channel="whatsapp", delivery_status="failed") == []
 
 
-def test_read_notification_is_not_unread() -> None:
-    document = accepted(channels=[IN_APP])
-    inbox = store.Inbox(CLIENT, "ada")
-    store.mark_read(inbox=inbox, notification_id=document["_id"], now=NOON)
-    accepted(channels=[IN_APP], send_at=NOON + MINUTE)
+@pytest.mark.parametrize("channel", list(Channel))
+def test_unread_lists_what_was_sent_and_not_read(channel: Channel) -> None:
+    accepted(channels=[channel], send_at=NOON + MINUTE)
+    is_in_app = channel is IN_APP
+    document = (
+        accepted(channels=[IN_APP]) if is_in_app else factories.settled(S.SENT, channel=channel)
+    )
+    one = {"client_id": CLIENT, "notification_id": document["_id"], "now": NOON}
+    assert listed(unread=True) == [document["_id"]]
+    store.mark_read_by_client(**one)
     assert listed(unread=True) == []
-    store.mark_unread(inbox=inbox, notification_id=document["_id"], now=NOON)
+    store.mark_unread_by_client(**one)
     assert listed(unread=True) == [document["_id"]]
 
 

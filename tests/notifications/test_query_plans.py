@@ -53,6 +53,7 @@ def _new(number: int) -> store.NewNotification:
         priority=list(Priority)[number % 4],
         entity_id=f"entity-{number % 400}" if number % 5 == 0 else None,
         external_id=f"external-{number}",
+        source="rare" if number % 500 == 0 else None,
         send_at=created_at + timedelta(days=number % 6 == 0),
         created_at=created_at,
         resent_from=ObjectId(),
@@ -113,8 +114,11 @@ FILTERS: list[dict[str, Any]] = [
     {"created_before": NOON + timedelta(hours=1)},
     {"created_after": NOON + timedelta(hours=1)},
     {"user_id": "user-7", "unread": True},
+    {"user_id": "user-7", "unread": True, "channel": "in_app"},
     {"user_id": "user-7", "created_before": NOON + timedelta(hours=1)},
     {"user_id": "user-7", "type": "order_shipped"},
+    {"is_active": False},
+    {"is_active": False, "user_id": "user-7"},
 ]
 
 
@@ -130,6 +134,7 @@ def test_page_is_read_by_an_index(fields: dict[str, Any]) -> None:
     [
         {"entity_id": "entity-5"},
         {"external_id": "external-777"},
+        {"client_id": SMALL_CLIENT, "source": "rare"},
         {"status": "partially_delivered"},
         {"status": "processing"},
         {"type": "marketing"},
@@ -153,6 +158,27 @@ def test_deep_page_costs_the_same_as_the_first(fields: dict[str, Any], direction
     found, read = page(**fields, **{direction: position(COUNT // 2)})
     assert len(found.documents) == PAGE
     assert_efficient(read)
+
+
+def test_read_all_reads_the_recipients_history_alone() -> None:
+    nobody = store.Inbox(CLIENT, "nobody")
+    count, read = explain(lambda: store.mark_all_read(inbox=nobody, now=NOW))
+    assert count == 0
+    assert_efficient(read)
+
+
+def test_unread_of_a_recipient_who_read_nearly_all_reads_no_others() -> None:
+    user = {"user_id": "user-8"}
+    ids = [one["_id"] for one in collection("notifications").find(user, {"_id": 1})]
+    mark = {"$set": {"is_read": True}}
+    collection("notifications").update_many({"_id": {"$in": ids[:-3]}}, mark)
+    try:
+        found, read = page(**user, unread=True)
+    finally:
+        collection("notifications").update_many({"_id": {"$in": ids}}, {"$set": {"is_read": False}})
+    assert len(ids) > 100
+    assert sum(plan.examined for plan in read) <= 3
+    assert len(found.documents) <= 3
 
 
 def test_list_of_a_small_client_reads_no_others() -> None:
@@ -199,25 +225,6 @@ def test_claim_reads_only_its_batch() -> None:
         claims = store.claim(ids=ids, channel=PUSH, worker="w", now=NOW)
     assert claims == []
     assert all(plan.is_by_id and plan.examined <= len(ids) for plan in read)
-
-
-@pytest.mark.parametrize(
-    ("filters", "order"),
-    [
-        ({}, ("-created_at", "-id")),
-        ({"status": "queued"}, ("-created_at", "-id")),
-        ({"user_id": "user-7"}, ("-created_at", "-id")),
-        ({"type": "order_shipped"}, ("-created_at", "-id")),
-        ({"external_id": "external-7"}, ()),
-        ({"failed_at__isnull": False}, ("-failed_at", "-id")),
-    ],
-    ids=["all", "by status", "by user", "by type", "by external id", "failures"],
-)
-def test_console_lists_use_indexes(filters: dict[str, Any], order: tuple[str, ...]) -> None:
-    queryset = Notification.objects.filter(**filters).order_by(*order)[:PAGE]
-    found, read = explain(lambda: list(queryset))
-    assert found
-    assert_efficient(read)
 
 
 def test_user_id_prefix_uses_an_index() -> None:

@@ -28,11 +28,8 @@ def test_test_settings_pass() -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "ada@example.com",
-        "Ada <ada@example.com>",
-        "<ada@example.com>",
-        "L\u00f3ja da Ada <ada@example.com>",
-        '"Shop, Inc." <ada@example.com>',
+        *("ada@example.com", "Ada <ada@example.com>", "<ada@example.com>"),
+        *("L\u00f3ja da Ada <ada@example.com>", '"Shop, Inc." <ada@example.com>'),
         "The (big) shop <ada@example.com>",
     ],
 )
@@ -156,7 +153,6 @@ def test_push_needs_a_project(settings: Any, account: Path) -> None:
 
 @pytest.fixture
 def number(settings: Any) -> Any:
-    """Configure WhatsApp."""
     settings.WHATSAPP_TOKEN, settings.WHATSAPP_PHONE_NUMBER_ID = "EAAsecret", "100000000000001"
     settings.WHATSAPP_APP_SECRET, settings.WHATSAPP_VERIFY_TOKEN = "a" * 32, "a-verify-token"
     return settings
@@ -209,6 +205,82 @@ def test_worker_stops_with_the_reason(settings: Any) -> None:
     settings.EMAIL_FROM = "Ada"
     with pytest.raises(SystemExit, match="EMAIL_FROM is not an address"):
         _refuse_unsafe_settings()
+
+
+@pytest.fixture
+def server(settings: Any) -> Any:
+    """Return settings that a server starts with."""
+    settings.DEPLOY_CHECKS_AT_START = settings.ADMIN_REQUIRE_OTP = True
+    settings.SECRET_KEY = "k1-8rVbTnQ_wYxu0" * 4
+    settings.INBOX_SIGNING_KEY = "Zp3-hLmCs9_dGfEo" * 3
+    settings.FIELD_ENCRYPTION_KEYS = {"2026": bytes(range(40))}
+    refuse_unsafe_settings()
+    return settings
+
+
+GUESSABLE = [
+    ("SECRET_KEY", "short", "SECRET_KEY has fewer than 50 characters."),
+    ("SECRET_KEY", "ab" * 40, "SECRET_KEY is not random."),
+    ("SECRET_KEY", "only-for-one-machine-" + "0" * 40, "SECRET_KEY is not random."),
+    ("INBOX_SIGNING_KEY", "change-me" + "!" * 30, "INBOX_SIGNING_KEY is not random."),
+    (
+        "FIELD_ENCRYPTION_KEYS",
+        {"2026": bytes(range(40)), "2025": b"\xd3M4" * 16},
+        "The key 2025 of FIELD_ENCRYPTION_KEYS is not random.",
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        *GUESSABLE,
+        ("ADMIN_REQUIRE_OTP", False, "ADMIN_REQUIRE_OTP is off"),
+        ("CALLBACK_LOOPBACK", True, "CALLBACK_LOOPBACK is on"),
+    ],
+)
+def test_unsafe_setting_is_refused_on_a_server_only(
+    server: Any, name: str, value: Any, message: str
+) -> None:
+    setattr(server, name, value)
+    with pytest.raises(SystemCheckError) as error:
+        refuse_unsafe_settings()
+    assert message in str(error.value)
+    assert str(value) not in str(error.value) or isinstance(value, bool)
+    server.DEPLOY_CHECKS_AT_START = False
+    refuse_unsafe_settings()
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        *("notify.example.com", ".example.com", "web", "localhost", "127.0.0.1", "[::1]"),
+        *("NOTIFY.example.com.", "a-1.example.co.uk"),
+    ],
+)
+def test_host_name_is_allowed_on_a_server(server: Any, host: str) -> None:
+    server.ALLOWED_HOSTS = [host]
+    refuse_unsafe_settings()
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        *("*", "*.example.com", ".", ".com", "", "https://notify.example.com"),
+        *("notify.example.com:443", "notify.example.com/", "a b", "-a.example.com"),
+    ],
+)
+def test_host_pattern_that_admits_any_or_none_is_refused(server: Any, host: str) -> None:
+    server.ALLOWED_HOSTS = ["notify.example.com", host]
+    with pytest.raises(SystemCheckError, match="ALLOWED_HOSTS contains invalid host names"):
+        refuse_unsafe_settings()
+
+
+def test_warnings_are_logged_at_start(server: Any, caplog: pytest.LogCaptureFixture) -> None:
+    server.PUBLIC_URL = "http://notify.example.com"
+    caplog.clear()
+    refuse_unsafe_settings()
+    assert "PUBLIC_URL is not https" in caplog.text
 
 
 def warnings(settings: Any, **changes: Any) -> list[str]:

@@ -51,7 +51,7 @@ def test_content_and_addresses_are_removed() -> None:
     assert after["content"] == {"template_id": "payment_confirmed", "template_version": 3}
     assert after["data"] == {}
     locale = {"locale": "pt", "timezone": "Europe/Lisbon"}
-    assert after["recipient"] == {"device_ids": ["d" * 64], **locale}
+    assert after["recipient"] == {"device_ids": ["d" * 64], "given": [], **locale}
     assert after["content_removed_at"] == DUE
     for text in ("Ada", "ada@", "+351", "49.90", "payment has", "app://", "files.example", "503)"):
         assert text not in str(after)
@@ -394,21 +394,21 @@ def test_task_removes_content() -> None:
     assert removed_count() == 1
 
 
-def retain(*options: str) -> str:
+def remove_content(*options: str) -> str:
     output = io.StringIO()
-    call_command("retain", *options, stdout=output)
+    call_command("remove_content", *options, stdout=output)
     return output.getvalue()
 
 
 def test_command_counts_removes_and_repeats() -> None:
     long_ago = utc_now() - 31 * DAY
     document = factories.settled(S.FAILED, at=long_ago, created_at=long_ago)
-    assert retain("--dry-run") == "The content of 1 notifications would be removed.\n"
+    assert remove_content("--dry-run") == "The content of 1 notifications would be removed.\n"
     assert removed_count() == 0
-    assert retain().startswith("Removed the content of 1 notifications and of 1 ")
-    assert retain().startswith("Removed the content of 0 ")
+    assert remove_content().startswith("Removed the content of 1 notifications and of 1 ")
+    assert remove_content().startswith("Removed the content of 0 ")
     restored = {"$unset": {"content_removed_at": ""}}
     collection("notifications").update_one({"_id": document["_id"]}, restored)
-    assert retain("--dry-run").startswith("The content of 0 ")
-    assert retain("--dry-run", "--from-beginning").startswith("The content of 1 ")
-    assert retain("--from-beginning").startswith("Removed the content of 1 ")
+    assert remove_content("--dry-run").startswith("The content of 0 ")
+    assert remove_content("--dry-run", "--from-beginning").startswith("The content of 1 ")
+    assert remove_content("--from-beginning").startswith("Removed the content of 1 ")

@@ -107,13 +107,6 @@ def test_in_app_notification_leaves_the_inbox() -> None:
     assert (after["status"], after["is_active"]) == ("delivered", False)
 
 
-def test_notifications_of_others_are_kept() -> None:
-    factories.accepted()
-    bob = factories.read(factories.accepted(user_id="bob")["_id"])
-    erase()
-    assert factories.read(bob["_id"]) == bob
-
-
 def test_repeated_erasure_changes_nothing() -> None:
     document = factories.accepted()
     some = store.erasable(user_id="ada", limit=100)

@@ -130,9 +130,9 @@ def test_command_reports_changes_before_making_them() -> None:
     factories.settled(S.SENT, at=at, created_at=at)
     set_days(C.TRANSACTIONAL, metadata_days=8, content_days=8)
     output = io.StringIO()
-    call_command("retain", "--existing", "--dry-run", stdout=output)
+    call_command("remove_content", "--existing", "--dry-run", stdout=output)
     changes = "1 purge dates would change; 1 of these notifications would be deleted at once."
     assert changes in output.getvalue()
     set_days(C.TRANSACTIONAL, metadata_days=60, content_days=8)
-    call_command("retain", "--existing", stdout=output)
+    call_command("remove_content", "--existing", stdout=output)
     assert "1 purge dates changed." in output.getvalue()

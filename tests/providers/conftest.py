@@ -30,7 +30,6 @@ def _sandbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
 
 @pytest.fixture
 def project(_sandbox: Sandbox) -> Iterator[Project]:
-    """Return a Firebase project in a reset sandbox."""
     project = Project(sandbox=_sandbox)
     project.control("POST", "/reset")
     yield project

@@ -35,7 +35,6 @@ TAKEN = socket_server.response(201, b"", "X-Letter-Id: letter-1")
 
 @pytest.fixture
 def paperboy(monkeypatch: pytest.MonkeyPatch) -> type[Any]:
-    """Return the class of the page's module."""
     module = ModuleType(NAME)
     module.__package__ = NAME.rpartition(".")[0]
     monkeypatch.setitem(sys.modules, NAME, module)
@@ -135,15 +134,8 @@ def test_example_rules_decide_the_outcome(
 
 def test_page_lists_every_place_with_a_single_channel() -> None:
     folders = (
-        "domain",
-        "providers",
-        "delivery",
-        "privacy",
-        "monitoring",
-        "notifications",
-        "recipients",
-        "devices",
-        "access",
+        *("domain", "providers", "delivery", "privacy", "monitoring", "notifications"),
+        *("recipients", "devices", "access"),
     )
     paths = [path for folder in folders for path in (ROOT / folder).rglob("*.py")]
     knowing = {

@@ -28,7 +28,6 @@ def post(url: str, *, timeout: float = LIMIT, body: bytes = b"{}") -> http.Respo
 
 
 def failure(handler: socket_server.Handler, *, timeout: float = LIMIT) -> TransientError:
-    """Return the error of a request to this server."""
     with socket_server.serving(handler) as server, pytest.raises(TransientError) as error:
         post(server.url, timeout=timeout)
     return error.value
@@ -36,7 +35,6 @@ def failure(handler: socket_server.Handler, *, timeout: float = LIMIT) -> Transi
 
 @pytest.fixture
 def server() -> Iterator[socket_server.SocketServer]:
-    """Return a server that accepts every request."""
     with socket_server.serving(socket_server.KeepAlive(socket_server.response(202))) as running:
         yield running
 
@@ -127,16 +125,6 @@ def test_proxy_environment_is_ignored(monkeypatch: pytest.MonkeyPatch, name: str
         monkeypatch.setenv(name, proxy.url)
         assert post(server.url).status == 200
         assert proxy.connections == 0
-
-
-def test_request_is_never_repeated() -> None:
-    requests: list[bytes] = []
-
-    def handle(connection: socket.socket) -> None:
-        requests.append(socket_server.read_request(connection))
-
-    assert failure(handle).is_ambiguous
-    assert len(requests) == 1
 
 
 def test_failed_connection_is_not_reused() -> None:
@@ -366,7 +354,6 @@ PAUSE = 0.05
 
 
 def at_its_deadline() -> AbstractContextManager[None]:
-    """Expect a request to end at its deadline."""
     return ending(after=SHORT - 0.05)
 
 

@@ -61,7 +61,6 @@ def _own_places(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 def attached(
     *paths: str, filename: str = "orders.csv", content_type: str = "text/csv"
 ) -> SendRequest:
-    """Return a mail with attachments at these paths."""
     files = tuple(
         Attachment(url=f"https://{HOST}{path}", filename=filename, content_type=content_type)
         for path in paths or ["/orders.csv"]

@@ -57,7 +57,6 @@ NOTHING = "\N{EN DASH}"
 
 
 def tables() -> Mapping[str, str]:
-    """Return every table of the page by its heading."""
     return {
         "All providers": _table(
             ("event", "the message left", "class"),
@@ -156,13 +155,13 @@ def _class(kind: ResponseKind, action: RecipientAction | None) -> str:
     return kind.value + (DEVICES[action] if kind is ResponseKind.INVALID_RECIPIENT else "")
 
 
-def _code(kind: ResponseKind, code: FailureCode) -> str:
+def _code(kind: ResponseKind, code: FailureCode | None) -> str:
     """Return the failure code, which two classes override."""
     own = {
         ResponseKind.UNAVAILABLE: FailureCode.CHANNEL_UNAVAILABLE,
         ResponseKind.INVALID_RECIPIENT: FailureCode.INVALID_RECIPIENT,
     }
-    return f"`{own.get(kind, code).value}`"
+    return f"`{own.get(kind, code or kind.failure_code).value}`"
 
 
 def spans(numbers: Iterable[int]) -> str:

@@ -56,11 +56,8 @@ def error(status: int, *fields: str, retry_after: float | None = None) -> Provid
         (504, [], TransientError, FailureCode.TIMEOUT),
         (418, [], PermanentError, FailureCode.REJECTED),
         (499, ["to.email"], PermanentError, FailureCode.REJECTED),
-        (500, [], TransientError, FailureCode.PROVIDER_ERROR),
-        (599, [], TransientError, FailureCode.PROVIDER_ERROR),
-        (200, [], TransientError, FailureCode.PROVIDER_ERROR),
-        (100, [], TransientError, FailureCode.PROVIDER_ERROR),
-        (999, [], TransientError, FailureCode.PROVIDER_ERROR),
+        *((status, [], TransientError, FailureCode.PROVIDER_ERROR) for status in (500, 599, 200)),
+        *((status, [], TransientError, FailureCode.PROVIDER_ERROR) for status in (100, 999)),
     ],
 )
 def test_first_matching_rule_decides(

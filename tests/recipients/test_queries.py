@@ -86,7 +86,6 @@ def suppression(
     preferences: dict[str, Any] | None = None,
     is_critical: bool = False,
 ) -> str | None:
-    """Return the suppression of an email of type ``news`` to Ada."""
     ada = RegisteredRecipient(user_id="ada", preferences=preferences or {})
     snapshot = RecipientSnapshot(
         registered={"ada": ada}, suppressed={ADDRESS: active} if active is not None else {}

@@ -14,7 +14,6 @@ from tests.support.mongo.query_plans import plans
 
 pytestmark = pytest.mark.usefixtures("db")
 LATER = NOON + timedelta(hours=1)
-HOURS = {"enabled": True, "start": "22:00", "end": "07:00"}
 
 
 def register(at: Any = NOON, **fields: Any) -> Registration:
@@ -45,16 +44,6 @@ def test_concurrent_registrations_create_one_recipient() -> None:
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(lambda n: register(name=f"Ada {n}"), range(16)))
     assert collection("recipients").count_documents({}) == 1
-
-
-def test_registration_keeps_preferences_and_quiet_hours() -> None:
-    register(quiet_hours=HOURS)
-    registration.set_preferences(
-        user_id="ada", preferences={"alert": {"muted": True}}, quiet_hours=HOURS, now=NOON
-    )
-    kept = register(LATER, name="Ada").document
-    assert (kept["preferences"], kept["quiet_hours"]) == ({"alert": {"muted": True}}, HOURS)
-    assert "quiet_hours" not in register(LATER, quiet_hours=None).document
 
 
 def test_preferences_of_an_unknown_recipient_are_not_stored() -> None:

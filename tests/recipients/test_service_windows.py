@@ -41,9 +41,7 @@ def test_inbound_message_opens_the_window() -> None:
     [
         (timedelta(0), True),
         (WINDOW - MARGIN - MILLISECOND, True),
-        (WINDOW - MARGIN, False),
-        (WINDOW, False),
-        (RETENTION, False),
+        *((age, False) for age in (WINDOW - MARGIN, WINDOW, RETENTION)),
     ],
 )
 def test_window_is_open_for_a_day_less_a_minute(age: timedelta, is_open: bool) -> None:

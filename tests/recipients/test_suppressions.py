@@ -225,20 +225,6 @@ def test_lifted_suppression_does_not_apply(address: str) -> None:
     assert find(EMAIL) == {}
 
 
-def test_lifting_one_reason_keeps_the_others() -> None:
-    store()
-    store(reason=R.UNSUBSCRIBED, marketing_only=True)
-    assert lift_reasons(EMAIL, R.HARD_BOUNCE, R.MANUAL) == (R.HARD_BOUNCE,)
-    assert find(EMAIL)[EMAIL] == ActiveSuppression(reason="unsubscribed", marketing_only=True)
-
-
-def test_lifting_returns_the_lifted_reasons() -> None:
-    assert lift_reasons() == ()
-    store()
-    assert lift_reasons() == (R.HARD_BOUNCE,)
-    assert lift_reasons() == ()
-
-
 def test_lifting_affects_one_address_only() -> None:
     bob = ("email", "bob@example.com")
     for address in (EMAIL, PHONE, bob, ("whatsapp", "ada@example.com")):

@@ -1,7 +1,6 @@
 """Topic members: joins, pages, and batches."""
 
 from concurrent.futures import ThreadPoolExecutor
-from datetime import timedelta
 
 import pytest
 
@@ -25,12 +24,6 @@ def fill(topic: str, count: int, *, first: int = 0) -> None:
         }
         for n in range(first, first + count)
     )
-
-
-def test_second_join_keeps_the_first_time() -> None:
-    join(topic="news", user_id="ada", now=NOON)
-    again = join(topic="news", user_id="ada", now=NOON + timedelta(days=1))
-    assert again["created_at"] == NOON
 
 
 def test_concurrent_joins_create_one_member() -> None:

@@ -30,21 +30,18 @@ def _one_webhook_after_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def receiver() -> Iterator[Receiver]:
-    """Give a test a receiver of SendGrid's webhooks."""
     with receiving() as state:
         yield state
 
 
 @pytest.fixture
 def http() -> Iterator[urllib3.PoolManager]:
-    """Give a test a plain HTTP client."""
     with urllib3.PoolManager(retries=False, maxsize=40) as pool:
         yield pool
 
 
 @pytest.fixture
 def data(tmp_path: Path, google_account_file: Path) -> Path:
-    """Give a test a data folder with nothing in it but the service account."""
     folder = tmp_path / "sandbox"
     folder.mkdir(mode=0o700)
     shutil.copy(google_account_file, folder)
@@ -53,8 +50,6 @@ def data(tmp_path: Path, google_account_file: Path) -> Path:
 
 @pytest.fixture
 def run(data: Path, http: urllib3.PoolManager) -> RunSandbox:
-    """Give a test a function that runs a sandbox with the data folder and quick timings."""
-
     @contextmanager
     def run(**options: Any) -> Iterator[Box]:
         with run_in_thread(Config(**{"data": data, "timings": QUICK, **options})) as sandbox:
@@ -65,7 +60,6 @@ def run(data: Path, http: urllib3.PoolManager) -> RunSandbox:
 
 @pytest.fixture
 def box(run: RunSandbox, receiver: Receiver) -> Iterator[Box]:
-    """Give a test a sandbox that hurries."""
     with run(webhook_url=receiver.url) as box:
         yield box
 
@@ -87,7 +81,6 @@ def shared_box(shared_sandbox: Box) -> Box:
 
 @pytest.fixture
 def meta_receiver() -> Iterator[Receiver]:
-    """Give a test a receiver of WhatsApp's webhooks."""
     with receiving() as state:
         yield state
 

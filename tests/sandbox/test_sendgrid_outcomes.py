@@ -70,9 +70,7 @@ def test_mail_to_no_events_causes_none(box: Box, receiver: Receiver) -> None:
 @pytest.mark.parametrize(
     ("recipient", "status", "field"),
     [
-        ("server-error", 500, None),
-        ("servererror", 500, None),
-        ("server_error", 500, None),
+        *((recipient, 500, None) for recipient in ("server-error", "servererror", "server_error")),
         ("error", 500, None),
         ("unavailable", 503, None),
         ("invalid", 400, "personalizations.0.to.0.email"),

@@ -51,9 +51,7 @@ def test_number_that_resembles_a_magic_one_has_no_outcome() -> None:
         (number("006"), ["sent", "failed"]),
         (number("007"), ["failed"]),
         (number("149"), ["failed"]),
-        (number("413"), ["sent", "delivered"]),
-        (number("414"), ["sent", "delivered"]),
-        (number("415"), ["sent", "delivered"]),
+        *((to, ["sent", "delivered"]) for to in (number("413"), number("414"), number("415"))),
     ],
 )
 def test_accepted_message_causes_its_statuses(

@@ -23,7 +23,6 @@ class Message:
 
     @property
     def ids(self) -> list[ObjectId]:
-        """The deliveries of a wake-up."""
         return [ObjectId(one) for one in self.args[0]]
 
 

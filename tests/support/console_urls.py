@@ -1,9 +1,11 @@
 """Every address of the console and its effect. Add an entry for every new address."""
 
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
-from django.urls import URLPattern, URLResolver, get_resolver
+from django.urls import NoReverseMatch, URLPattern, URLResolver, get_resolver, reverse
+from django.urls.converters import IntConverter
 
 NOBODY = "0" * 24
 """An id that doesn't exist."""
@@ -42,6 +44,7 @@ CHANGES = {
     "notifications_notification_cancel": "notifications.cancel_notification",
     "notifications_notification_run": "notifications.reschedule_notification",
     "notifications_notification_reschedule": "notifications.reschedule_notification",
+    "notifications_notification_restore": "notifications.restore_notification",
     "notifications_notification_reveal": "notifications.reveal_addresses",
     "notifications_notificationtype_publish": "notifications.change_notificationtype",
     "notifications_notificationtype_try": "notifications.test_provider",
@@ -73,6 +76,22 @@ def _patterns(resolver: URLResolver, *, inside: bool = False) -> Iterator[URLPat
             yield from _patterns(one, inside=inside or one.namespace == "admin")
         elif inside:
             yield one
+
+
+def addresses_with(value: str) -> list[str]:
+    """Return each address of the console that has variables, with a value for each of them."""
+    addresses = set()
+    for pattern in _patterns(get_resolver()):
+        converters = pattern.pattern.converters
+        if not converters or pattern.name is None:
+            continue
+        values = {
+            name: 999 if isinstance(converter, IntConverter) else value
+            for name, converter in converters.items()
+        }
+        with suppress(NoReverseMatch):
+            addresses.add(reverse(f"admin:{pattern.name}", kwargs=values))
+    return sorted(addresses)
 
 
 def arguments(name: str) -> dict[str, Any]:

@@ -1,8 +1,7 @@
 """ASGI application for inbox streams (server-sent events), in a process of its own.
 
-A stream mostly waits. Here it costs an asyncio task; a Django view would hold one of the few
-threads of the web process. A small thread pool, shared by all streams, does the blocking reads of
-MongoDB.
+A stream costs an asyncio task; a Django view would hold one of the few threads of the web process.
+A small thread pool, shared by all streams, reads MongoDB.
 """
 
 import asyncio
@@ -35,6 +34,7 @@ from ...http.problems import (
     ApiError,
     to_api_error,
 )
+from ...http.rate_limits import AuthenticationFailures
 from .. import cors
 from ..views import STREAM_PATH
 from .connection import Receive, Scope, Send, StreamConnection
@@ -43,10 +43,8 @@ from .subscriptions import ConnectionLimiter, WakeupListener
 
 log = structlog.get_logger(__name__)
 T = TypeVar("T")
-SHUTDOWN_TIMEOUT = 1.0
-"""Seconds for streams to end at shutdown."""
-THREADS = 8
-"""Concurrent polls of MongoDB; each takes a few milliseconds."""
+SHUTDOWN_TIMEOUT = 1.0  # Seconds for streams to end at shutdown
+THREADS = 8  # Concurrent polls of MongoDB; each takes a few milliseconds
 PATH = re.compile(re.escape(STREAM_PATH) + "/?")
 _EVENT_ID = re.compile(r"[0-9a-f]{24}", re.ASCII)
 
@@ -55,15 +53,11 @@ _EVENT_ID = re.compile(r"[0-9a-f]{24}", re.ASCII)
 class StreamTiming:
     """Intervals of a stream, in seconds."""
 
-    heartbeat: float = 15.0
-    """Between heartbeats, and between checks of the token."""
-    poll: float = 60.0
-    """Between polls without a wake-up; without a connection to Valkey, each heartbeat polls."""
-    write_timeout: float = 20.0
-    """For which a client may stop reading."""
+    heartbeat: float = 15.0  # Between heartbeats, and between checks of the token
+    poll: float = 60.0  # Between polls without a wake-up; without Valkey, each heartbeat polls
+    write_timeout: float = 20.0  # For which a client may stop reading
     retry_from: float = 2.0
-    retry_to: float = 6.0
-    """Reconnection delay, random in this range so that clients don't all return at once."""
+    retry_to: float = 6.0  # Reconnection delay, random in this range: not all return at once
 
 
 class InboxStreamApp:
@@ -135,11 +129,7 @@ class InboxStreamApp:
         if connection.query:
             detail = "No parameters allowed; send the token in the header `Authorization`."
             raise UNKNOWN_PARAMETER.error(detail)
-        header = connection.headers.get("Authorization", "")
-        user = await self._run_blocking(partial(authenticate, header, now=self._clock()))
-        if user is None:
-            raise UNAUTHENTICATED.error(headers={"WWW-Authenticate": INBOX_CHALLENGE})
-        return user
+        return await self._run_blocking(partial(_token_user, connection, now=self._clock()))
 
     async def _follow(self, connection: StreamConnection, follower: Follower) -> None:
         """Send events until the client leaves, its token ends, or the process shuts down."""
@@ -215,7 +205,6 @@ class InboxStreamApp:
         return max((moment - self._clock()).total_seconds(), 0.0)
 
     async def _run_blocking(self, function: Callable[[], T]) -> T:
-        """Run a blocking function in the thread pool and return its result."""
         return await asyncio.get_running_loop().run_in_executor(self._threads, function)
 
     def _retry_event(self) -> bytes:
@@ -232,6 +221,17 @@ STREAM_HEADERS = {
     # Keeps nginx from buffering events.
     "X-Accel-Buffering": "no",
 }
+
+
+def _token_user(connection: StreamConnection, *, now: datetime) -> InboxUser:
+    """Return the token's user, or count a failure; raises ApiError and PyMongoError."""
+    failures = AuthenticationFailures.of(connection.meta)
+    failures.raise_if_blocked()
+    user = authenticate(connection.headers.get("Authorization", ""), now=now)
+    if user is None:
+        failures.count()
+        raise UNAUTHENTICATED.error(headers={"WWW-Authenticate": INBOX_CHALLENGE})
+    return user
 
 
 async def _serve_other_path(connection: StreamConnection) -> None:

@@ -21,12 +21,14 @@ Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 @dataclass(slots=True, kw_only=True)
 class StreamConnection:
-    """A request and its response."""
+    """One open inbox stream: the ASGI request, and the writer of its response."""
 
     method: str
     path: str
     query: bytes
     headers: Mapping[str, str]
+    peer: str
+    """IP address of the other end, which may be a proxy."""
     receive: Receive
     send: Send
     write_timeout: float
@@ -48,11 +50,18 @@ class StreamConnection:
             path=scope["path"],
             query=scope["query_string"],
             headers=headers,
+            peer=(scope.get("client") or ("",))[0],
             receive=receive,
             send=send,
             write_timeout=write_timeout,
             request_id=request_id(headers.get(HEADER, "")),
         )
+
+    @property
+    def meta(self) -> dict[str, str]:
+        """What tells the client's address, as in WSGI."""
+        forwarded = self.headers.get("X-Forwarded-For", "")
+        return {"REMOTE_ADDR": self.peer, "HTTP_X_FORWARDED_FOR": forwarded}
 
     async def wait_for_disconnect(self, wakeup: asyncio.Event) -> None:
         """Set ``is_disconnected`` and the wake-up when the client disconnects."""

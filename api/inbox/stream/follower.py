@@ -38,8 +38,7 @@ class Follower:
     """One stream's position in an inbox: what it has sent."""
 
     user: InboxUser
-    last_event_id: ObjectId | None
-    """The last event received, on an earlier connection."""
+    last_event_id: ObjectId | None  # The last event received, on an earlier connection
     _since: datetime | None = None
     _sent: dict[ObjectId, datetime] = field(default_factory=dict)
     _counts: FeedCounts | None = None
@@ -55,10 +54,7 @@ class Follower:
             return inbox_tokens.is_valid(self.user, now=now)
 
     def poll(self, now: datetime) -> list[bytes] | None:
-        """Return the events since the last poll; None if the token is no longer valid.
-
-        Raises PyMongoError; the next poll then returns the missed events.
-        """
+        """Return the events since the last successful poll; None if the token isn't valid."""
         with pymongo.timeout(DATABASE_TIMEOUT):
             if not inbox_tokens.is_valid(self.user, now=now):
                 return None
@@ -72,7 +68,8 @@ class Follower:
             if document["_id"] not in sent
         ]
         events = [encode_event("reload", {})] if has_gap or len(found) > MAX_EVENTS_PER_POLL else []
-        events += [_notification_event(document, now) for document in unsent]
+        items = (inbox_item(document, now=now) for document in unsent)
+        events += [f"id: {one.id}\n".encode() + encode_event("notification", one) for one in items]
         if counts != self._counts:
             shown = InboxCounts(unread=counts.unread, unseen=counts.unseen)
             events.append(encode_event("counts", shown))
@@ -104,11 +101,6 @@ class Follower:
         self._since = since
         self._sent = {one: at for one, at in all_sent.items() if at >= since}
         self._counts = counts
-
-
-def _notification_event(document: Document, now: datetime) -> bytes:
-    item = inbox_item(document, now=now)
-    return f"id: {item.id}\n".encode() + encode_event("notification", item)
 
 
 def encode_event(name: str, data: object) -> bytes:

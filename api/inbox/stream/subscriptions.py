@@ -18,18 +18,13 @@ from notifications.inbox.wakeups import VALKEY_CHANNEL
 from ...http.problems import RATE_LIMITED, TOO_MANY_STREAMS
 
 log = structlog.get_logger(__name__)
-CLIENT_NAME = "inbox-streams"
-"""Name of a stream process in Valkey's list of clients."""
+CLIENT_NAME = "inbox-streams"  # Name of a stream process in Valkey's list of clients
 MAX_PER_INBOX = 10
 """Streams per inbox in a process: tabs, devices, and dead connections not yet noticed."""
-VALKEY_TIMEOUT = 2.0
-"""Seconds for a connection to Valkey or a response."""
-PING_AFTER = 10.0
-"""Seconds without a message from Valkey before a ping."""
-RECONNECT_DELAY = 1.0
-"""Seconds between connection attempts."""
-CANCEL_INTERVAL = 0.2
-"""Seconds between attempts to cancel the listening task."""
+VALKEY_TIMEOUT = 2.0  # Seconds for a connection to Valkey or a response
+PING_AFTER = 10.0  # Seconds without a message from Valkey before a ping
+RECONNECT_DELAY = 1.0  # Seconds between connection attempts
+CANCEL_INTERVAL = 0.2  # Seconds between attempts to cancel the listening task
 
 
 class ConnectionLimiter:
@@ -59,11 +54,7 @@ class ConnectionLimiter:
 
 
 class WakeupListener:
-    """Receives the wake-ups of all inboxes and wakes their streams.
-
-    While Valkey is unavailable, streams poll. When it's back, all are woken, because wake-ups may
-    have been missed.
-    """
+    """Receives wake-ups of all inboxes and wakes their streams; all of them after an outage."""
 
     def __init__(self) -> None:
         self.is_connected = False
@@ -149,6 +140,5 @@ class WakeupListener:
 
 
 async def _ping(subscription: PubSub) -> None:
-    """Ping Valkey; the response arrives as a message."""
     async with asyncio.timeout(VALKEY_TIMEOUT):
         await subscription.ping()

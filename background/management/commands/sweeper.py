@@ -42,7 +42,8 @@ class Command(BaseCommand):
         parser.add_argument("--once", action="store_true", help="sweep once and end")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Sweep until a signal arrives."""
+        """Sweep until a signal arrives. Raises SystemCheckError."""
+        process.refuse_unsafe_settings()
         for name in (signal.SIGTERM, signal.SIGINT):
             signal.signal(name, lambda *_: process.request_shutdown())
         while not process.is_shutting_down():

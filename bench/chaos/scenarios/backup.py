@@ -9,10 +9,8 @@ from ..installation import Installation, run_installation
 from ..load import mail_body
 
 FINAL_SECONDS = 300.0
-AGE = timedelta(days=2)
 TTL = 3_600
 TIMES = ("created_at", "updated_at", "scheduled_at", "expires_at", "due_at")
-DELIVERY_TIMES = ("next_attempt_at", "first_due_at")
 
 
 @scenario(
@@ -36,9 +34,8 @@ def restored_backup(*, scheduled: int, claimed: int) -> Findings:
         installation.broker.flushall()
         _make_older(installation)
         installation.start(*installation.workers(2), installation.beat())
-        wait_until(
-            lambda: not installation.open_count(), timeout=FINAL_SECONDS, what="not all are final"
-        )
+        what = "not all are final"
+        wait_until(lambda: not installation.open_count(), timeout=FINAL_SECONDS, what=what)
         evidence = installation.collect_evidence()
         ends = [status for one in evidence.stored for status in one.deliveries.values()]
         return make_findings(
@@ -49,16 +46,14 @@ def restored_backup(*, scheduled: int, claimed: int) -> Findings:
 
 
 def _make_older(installation: Installation) -> None:
-    age_ms = AGE // timedelta(milliseconds=1)
+    age_ms = timedelta(days=2) // timedelta(milliseconds=1)
 
     def shifted(path: str) -> dict[str, Any]:
         earlier = {"$subtract": [f"${path}", age_ms]}
         return {"$cond": [{"$eq": [{"$type": f"${path}"}, "date"]}, earlier, f"${path}"]}
 
-    inside = {name: shifted(f"$d.{name}") for name in DELIVERY_TIMES}
-    deliveries = {
-        "$map": {"input": "$delivery", "as": "d", "in": {"$mergeObjects": ["$$d", inside]}}
-    }
-    installation.database["notifications"].update_many(
-        {}, [{"$set": {**{name: shifted(name) for name in TIMES}, "delivery": deliveries}}]
-    )
+    inside = {name: shifted(f"$this.{name}") for name in ("next_attempt_at", "first_due_at")}
+    changes: dict[str, Any] = {name: shifted(name) for name in TIMES}
+    older = {"$mergeObjects": ["$$this", inside]}
+    changes["delivery"] = {"$map": {"input": "$delivery", "in": older}}
+    installation.database["notifications"].update_many({}, [{"$set": changes}])

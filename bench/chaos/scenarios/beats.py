@@ -46,14 +46,12 @@ def beat_killed(*, red: float, away: float, every: float) -> Findings:
         readiness = _readiness(installation)
         evidence = installation.finish(timeout=FINAL_SECONDS)
         late = waits(evidence, due)
+        swept = max(waits(evidence, dict.fromkeys(overdue, swept_from)), default=None)
+        what = "seconds from the sweeper's start to what had fallen due"
         return make_findings(
             evidence,
             at_most("seconds until readiness reports missing sweeps", waited, red),
-            at_most(
-                "seconds from the sweeper's start to what had fallen due",
-                max(waits(evidence, dict.fromkeys(overdue, swept_from)), default=None),
-                MAX_DELAY_SECONDS,
-            ),
+            at_most(what, swept, MAX_DELAY_SECONDS),
             at_most("seconds late at most", max(late, default=None), MAX_DELAY_SECONDS),
             at_least("seconds late at least", min(late, default=None), 0),
             at_least("ready again by the sweeper", int(readiness == "ready"), 1),
@@ -70,12 +68,9 @@ def beat_killed(*, red: float, away: float, every: float) -> Findings:
 def many_sweepers(*, count: int, rate: float, beats: int, sweepers: int) -> Findings:
     """Run several beats and several sweepers over mail that meets all kinds of faults."""
     with run_installation() as installation:
-        installation.start(
-            installation.web(),
-            *installation.workers(2),
-            *(installation.beat(f"beat-{number}") for number in range(beats)),
-            *installation.sweepers(sweepers, every="2"),
-        )
+        several = [installation.beat(f"beat-{number}") for number in range(beats)]
+        several += installation.sweepers(sweepers, every="2")
+        installation.start(installation.web(), *installation.workers(2), *several)
         installation.start_load(
             count=count,
             rate=rate,

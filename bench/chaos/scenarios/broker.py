@@ -3,6 +3,7 @@
 import time
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
+from functools import partial
 
 from ...processes import Program
 from ..analysis import acceptances, waits
@@ -40,22 +41,16 @@ def lost_broker(*, queued: int, rate: float, killed: float, away: float) -> Find
         ]
         evidence = installation.collect_evidence()
         spans = [(emptied_at - timedelta(days=1), emptied_at), *outages]
-        names = ("being emptied", "being killed", "being away")
+        waited = [_longest(evidence, since, until) for since, until in spans]
+        what = "seconds until all was sent after the broker's being"
+        refused = sum(not answer.is_accepted for answer in evidence.answers)
         return make_findings(
             evidence,
             *(
-                at_most(
-                    f"seconds until all was sent after the broker's {name}",
-                    _longest(evidence, since, until),
-                    MAX_DELAY_SECONDS,
-                )
-                for name, (since, until) in zip(names, spans, strict=True)
+                at_most(f"{what} {name}", seconds, MAX_DELAY_SECONDS)
+                for name, seconds in zip(("emptied", "killed", "away"), waited, strict=True)
             ),
-            at_most(
-                "requests that were not accepted",
-                sum(not answer.is_accepted for answer in evidence.answers),
-                0,
-            ),
+            at_most("requests that were not accepted", refused, 0),
         )
 
 
@@ -108,9 +103,8 @@ def repeated_wakeups(
                 pool.submit(republish, answer)
 
         installation.client.on_accepted = repeat
-        installation.start_load(
-            count=count, rate=rate, body=lambda number: mail_body(number, priority=PRIORITY)
-        ).finish()
+        body = partial(mail_body, priority=PRIORITY)
+        installation.start_load(count=count, rate=rate, body=body).finish()
         pool.shutdown()
         evidence = installation.finish(timeout=FINAL_SECONDS)
         return make_findings(

@@ -3,13 +3,14 @@
 import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 from notifyproject.platform.clock_check import CHECK_SECONDS
 from notifyproject.settings.environment import BASE_DIR
 
 from ...processes import START_SECONDS, Program, ScenarioError, wait_until
 from ..analysis import waits
-from ..findings import Findings, accepted_id, at_least, at_most, make_findings, scenario
+from ..findings import Findings, at_least, at_most, make_findings, scenario
 from ..installation import Installation, run_installation
 from ..load import mail_body
 
@@ -26,7 +27,6 @@ BRIEF_TTL = 30
 MAX_DELAY_SECONDS = 2.0
 """P6: the largest delay of a scheduled notification (p99)."""
 SCHEDULE_STEP = timedelta(milliseconds=100)
-"""Between two scheduled notifications."""
 END_SECONDS = CHECK_SECONDS + 120
 """Seconds in which a running worker ends after its clock was moved."""
 
@@ -78,27 +78,21 @@ def wrong_clocks(*, scheduled: int, expiring: int) -> Findings:
         evidence = installation.collect_evidence()
         late = waits(evidence, later)
         requested = {one.notification_id for one in evidence.requests}
+        early = sum(one.at < corrected_at for one in evidence.requests)
+        ended = fast.count_logged('"reason": "clock_wrong"')
         return make_findings(
             evidence,
             at_most("workers ready with a wrong clock", len(ready_early), 0),
-            at_most(
-                "requests while the clocks were wrong",
-                sum(one.at < corrected_at for one in evidence.requests),
-                0,
-            ),
+            at_most("requests while the clocks were wrong", early, 0),
             at_least("seconds late at least", min(late, default=None), 0.0),
             at_most("seconds late at most", max(late, default=None), MAX_DELAY_SECONDS),
             at_most("sent after their time was over", len(requested & set(brief)), 0),
-            at_least(
-                "workers that ended when their clock was moved",
-                fast.count_logged('"reason": "clock_wrong"'),
-                1,
-            ),
+            at_least("workers that ended when their clock was moved", ended, 1),
         )
 
 
-def _send(installation: Installation, key: str, number: int, **fields: object) -> str:
-    return accepted_id(installation.client.send(mail_body(number, **fields), key=key))
+def _send(installation: Installation, key: str, number: int, **fields: Any) -> str:
+    return installation.client.send(mail_body(number, **fields), key=key).accepted_id()
 
 
 def _fake_clock(file: Path) -> dict[str, str]:

@@ -56,13 +56,10 @@ def lost_primaries(*, rate: float, kills: int, stepdowns: int, workers: int) -> 
             installation.mongo.wait_healthy()
         load.stop()
         evidence = installation.finish(timeout=FINAL_SECONDS)
+        gap = _longest_gap(evidence.answers)
         return make_findings(
             evidence,
-            at_most(
-                "longest time without an acceptance in seconds",
-                _longest_gap(evidence.answers),
-                OUTAGE_SECONDS,
-            ),
+            at_most("longest time without an acceptance in seconds", gap, OUTAGE_SECONDS),
             _given_up(evidence),
             copies="in flight",
         )
@@ -103,19 +100,16 @@ def failing_commands(*, count: int, rate: float) -> Findings:
         installation.start(installation.web(), installation.worker(), installation.beat())
         for number, failure in enumerate(FAILURES):
             _set_fail_point(installation, {"activationProbability": FAILING_SHARE}, failure)
-            installation.start_load(
-                count=count, rate=rate, body=_body, name=f"fault-{number}"
-            ).finish()
+            name = f"fault-{number}"
+            installation.start_load(count=count, rate=rate, body=_body, name=name).finish()
             time.sleep(STEPDOWN_SECONDS)
             _set_fail_point(installation, "off", {})
         evidence = installation.finish(timeout=FINAL_SECONDS)
+        failed = sum(not answer.is_accepted for answer in evidence.answers)
         return make_findings(
             evidence,
             at_least("ways in which writes failed", len(FAILURES), len(FAILURES)),
-            Bound(
-                "requests that met a failure",
-                sum(not answer.is_accepted for answer in evidence.answers),
-            ),
+            Bound("requests that met a failure", failed),
             _given_up(evidence),
             copies="any",
         )
@@ -125,12 +119,9 @@ def _set_fail_point(
     installation: Installation, mode: str | Mapping[str, float], failure: Mapping[str, Any]
 ) -> None:
     """Set how write commands fail; "off" stops it. Retried, as the command may fail itself."""
-    data = {"failCommands": COMMANDS, **failure} if failure else {}
-    command = {
-        "configureFailPoint": "failCommand",
-        "mode": mode,
-        **({"data": data} if data else {}),
-    }
+    command: dict[str, Any] = {"configureFailPoint": "failCommand", "mode": mode}
+    if failure:
+        command["data"] = {"failCommands": COMMANDS, **failure}
     for last in (False, False, True):
         try:
             installation.database.client.admin.command(command)

@@ -25,11 +25,8 @@ PRIORITY = "critical"
 def racing_people(*, reopened: int, cancelled: int, sweepers: int) -> Findings:
     """Retry each failed notification twice at once during sweeps; cancel claimed ones."""
     with run_installation() as installation:
-        installation.start(
-            installation.web(),
-            *installation.workers(2),
-            *installation.sweepers(sweepers, every="0.5"),
-        )
+        sweeping = installation.sweepers(sweepers, every="0.5")
+        installation.start(installation.web(), *installation.workers(2), *sweeping)
         expected = Expected()
         failed = _failed(installation, expected, count=reopened)
         client = installation.client

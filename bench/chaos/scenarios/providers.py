@@ -1,23 +1,16 @@
 """Faults of a provider: bad answers, no answers, and refused credentials."""
 
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Sequence
+from functools import partial
+from typing import Any
 
 from ...figures import percentile
 from ...processes import resident_megabytes
 from ..analysis import waits_since_accepted
 from ..evidence import Evidence
-from ..findings import (
-    Bound,
-    Expected,
-    Findings,
-    accepted_id,
-    at_least,
-    at_most,
-    make_findings,
-    scenario,
-)
+from ..findings import Bound, Expected, Findings, at_least, at_most, make_findings, scenario
 from ..installation import Installation, run_installation
 from ..load import device_body, mail_body, push_body
 
@@ -27,21 +20,14 @@ RETRIES = 2
 ACCEPTED_OUTCOMES = ("user",) * 14
 TRANSIENT_OUTCOMES = ("flaky", "ratelimit-once")
 LASTING_OUTCOMES = ("server-error", "unavailable")
-RATE_LIMIT_OUTCOMES = ("ratelimit-date", "ratelimit-odd", "ratelimit-long")
 REFUSED_OUTCOMES = ("invalid", "too-large")
 MIXED_OUTCOMES = (*ACCEPTED_OUTCOMES, *TRANSIENT_OUTCOMES, *LASTING_OUTCOMES, *REFUSED_OUTCOMES)
-
-SLOW_OUTCOMES = ("dripping",)
-MALFORMED_OUTCOMES = ("huge", "bad-gateway")
-REDIRECT_OUTCOME = "redirect"
-"""A wrong URL in the settings: deliveries are held until it is corrected."""
 NOTICED_SECONDS = 20.0
 SEND_LIMIT = 15_000 + 2_000
 """Milliseconds of a request at most, whatever a provider does, and a tolerance."""
 MEMORY_GROWTH = 64
 """MB by which a worker may grow; one body that is read completely has ten."""
 
-REVOKED = "SG.revoked"
 MAX_REFUSED = 20 + 4
 """Failures that open the circuit breaker, and probes: the first after 30 s, then at twice the
 interval each time."""
@@ -61,27 +47,21 @@ def mixed_errors(*, count: int) -> Findings:
     with run_installation() as installation:
         installation.start(installation.web(), installation.worker(), installation.beat())
         outcomes = (MIXED_OUTCOMES * (count // len(MIXED_OUTCOMES) + 1))[:count]
-        sent = _post(installation, [*outcomes, *RATE_LIMIT_OUTCOMES])
+        rate_limited = ("ratelimit-date", "ratelimit-odd", "ratelimit-long")
+        sent = _post(installation, [*outcomes, *rate_limited])
         evidence = installation.finish(timeout=2_400)
         requested = Counter(one.notification_id for one in evidence.requests)
         accepted = {one.notification_id for one in evidence.requests if one.accepted}
         acceptable = set(_sent_to(sent, (*ACCEPTED_OUTCOMES, *TRANSIENT_OUTCOMES)))
+        most = max(requested.values(), default=None)
+        retried = sum(requested[one] != 1 for one in _sent_to(sent, REFUSED_OUTCOMES))
+        shortest = _shortest_retry(evidence, _sent_to(sent, ("ratelimit-long",)))
         return make_findings(
             evidence,
-            at_most(
-                "most requests for one mail", max(requested.values(), default=None), 1 + RETRIES
-            ),
-            at_most(
-                "mails that were retried after a permanent error",
-                sum(requested[one] != 1 for one in _sent_to(sent, REFUSED_OUTCOMES)),
-                0,
-            ),
+            at_most("most requests for one mail", most, 1 + RETRIES),
+            at_most("mails that were retried after a permanent error", retried, 0),
             at_most("acceptable mails that were not sent", len(acceptable - accepted), 0),
-            at_least(
-                "seconds until the retry after Retry-After: 120",
-                _shortest_retry(evidence, _sent_to(sent, ("ratelimit-long",))),
-                120,
-            ),
+            at_least("seconds until the retry after Retry-After: 120", shortest, 120),
         )
 
 
@@ -104,17 +84,16 @@ def spoiled_answers(*, count: int) -> Findings:
         expected = Expected(Counter(before.keys()))
 
         def send(outcome: str, *, copies: int) -> None:
-            mails = (
-                mail_body(number, to=outcome, priority=PRIORITY, max_retries=0)
-                for number in range(count)
-            )
+            fields: dict[str, Any] = {"to": outcome, "priority": PRIORITY, "max_retries": 0}
+            mails = (mail_body(number, **fields) for number in range(count))
             for answer in installation.client.send_each(mails, name=outcome):
                 expected.add(answer, copies=copies)
 
-        for outcome in (*SLOW_OUTCOMES, *MALFORMED_OUTCOMES):
-            send(outcome, copies=1 if outcome in SLOW_OUTCOMES else 0)
+        for outcome, copies in {"dripping": 1, "huge": 0, "bad-gateway": 0}.items():
+            send(outcome, copies=copies)
         installation.wait_final(timeout=2_400)
-        send(REDIRECT_OUTCOME, copies=1)
+        # As a wrong URL in the settings: deliveries are held until it is corrected.
+        send("redirect", copies=1)
         time.sleep(NOTICED_SECONDS)
         installation.script_outcome("*", "delivered")
         installation.wait_final(timeout=2_400)
@@ -137,8 +116,8 @@ def _post(
         mail_body(number, to=outcome, priority=PRIORITY, max_retries=RETRIES)
         for number, outcome in enumerate(outcomes)
     )
-    ids = map(accepted_id, installation.client.send_each(bodies, name=name))
-    return dict(zip(ids, outcomes, strict=True))
+    answers = installation.client.send_each(bodies, name=name)
+    return {one.accepted_id(): outcome for one, outcome in zip(answers, outcomes, strict=True)}
 
 
 def _sent_to(sent: dict[str, str], outcomes: Sequence[str]) -> list[str]:
@@ -166,31 +145,25 @@ def silent_provider(*, count: int) -> Findings:
         phone = device_body(user_id=USER_ID, token="timeout-phone")
         installation.client.call("PUT", "/devices", phone)
         expected = Expected()
-        reported: set[str] = set()
-        repeated: set[str] = set()
-        given_up: set[str] = set()
+        groups: dict[str, set[str]] = defaultdict(set)
         for number in range(count):
             mail = mail_body(number, to="timeout", priority=PRIORITY)
             retried = push_body(number, user_id=USER_ID, priority=PRIORITY, max_retries=1)
             content = {"subject": "News", "body": "Once or never."}
             once = {**retried, "type": "marketing", "content": content, "data": {}}
-            for group, name, body, copies in (
-                (reported, "reported", mail, 1),
-                (repeated, "repeated", retried, 2),
-                (given_up, "once", once, 1),
-            ):
+            for name, body in {"reported": mail, "repeated": retried, "once": once}.items():
                 answer = installation.client.send(body, key=f"{name}-{number}")
-                group.add(expected.add(answer, copies=copies))
+                groups[name].add(expected.add(answer, copies=2 if name == "repeated" else 1))
         evidence = installation.finish(timeout=1_200)
         ends = {one.notification_id: set(one.deliveries.values()) for one in evidence.stored}
         return make_findings(
             evidence,
             *(
-                at_least(name, sum(ends[one] == {end} for one in group), count)
-                for name, end, group in (
-                    ("settled by a later receipt", "delivered", reported),
-                    ("sent again by policy, then given up", "failed", repeated),
-                    ("given up by policy", "failed", given_up),
+                at_least(text, sum(ends[one] == {end} for one in groups[name]), count)
+                for name, text, end in (
+                    ("reported", "settled by a later receipt", "delivered"),
+                    ("repeated", "sent again by policy, then given up", "failed"),
+                    ("once", "given up by policy", "failed"),
                 )
             ),
             expected.bound(evidence),
@@ -210,29 +183,22 @@ def bad_credentials(*, pending: int, pushes: int, rate: float, seconds: float) -
         worker = installation.worker()
         installation.start(installation.web(), worker, installation.beat())
         installation.client.call("PUT", "/devices", device_body(user_id=USER_ID))
-        load = {
-            "count": pushes,
-            "rate": rate,
-            "body": lambda number: push_body(number, user_id=USER_ID, priority=PRIORITY),
-        }
-        installation.start_load(name="before", **load).finish()
+        body = partial(push_body, user_id=USER_ID, priority=PRIORITY)
+        start_load = partial(installation.start_load, count=pushes, rate=rate, body=body)
+        start_load(name="before").finish()
         installation.wait_final(timeout=1_800)
         worker.terminate()
-        installation.start(worker, SENDGRID_API_KEY=REVOKED)
+        installation.start(worker, SENDGRID_API_KEY="SG.revoked")
         installation.client.send_in_bulk(pending, body=mail_body, name="mails")
-        installation.start_load(name="beside", **load).finish()
+        start_load(name="beside").finish()
         time.sleep(seconds)
-        documents = installation.database["notifications"].find(
-            {"delivery.channel": "email"}, {"delivery": 1}
-        )
+        mails = installation.database["notifications"].find({"delivery.channel": "email"})
+        deliveries = [one for mail in mails for one in mail["delivery"]]
         used_attempts = sum(
-            one["attempt_count"] - one.get("excused_count", 0)
-            for document in documents
-            for one in document["delivery"]
+            one["attempt_count"] - one.get("excused_count", 0) for one in deliveries
         )
-        refused = installation.database["delivery_attempts"].count_documents(
-            {"channel": "email", "status": "failed"}
-        )
+        failed = {"channel": "email", "status": "failed"}
+        refused = installation.database["delivery_attempts"].count_documents(failed)
         worker.terminate()
         installation.start(worker)
         drain_seconds = installation.wait_final(timeout=1_800)

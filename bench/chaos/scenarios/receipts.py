@@ -57,21 +57,16 @@ def disordered_receipts(*, count: int, early: int) -> Findings:
         statuses = _post(installation, repeated)
         evidence = installation.collect_evidence()
         stored = {one.notification_id: set(one.deliveries.values()) for one in evidence.stored}
+        wrong = sum(stored[one] != {end} for one, (end, _) in histories.items() if one)
+        ends = [found for one, found in stored.items() if one not in histories]
+        early_wrong = sum(found != {"delivered"} for found in ends)
         return make_findings(
             evidence,
             at_least("receipts that were posted", len(repeated), count * REPETITIONS * 3),
             at_most("posts that were refused", len(statuses) - statuses.count(200), 0),
             at_most("accepted posts without a signature", unsigned.count(200), 0),
-            at_most(
-                "mails whose final status contradicts their receipts",
-                sum(stored[one] != {end} for one, (end, _) in histories.items() if one),
-                0,
-            ),
-            at_most(
-                "mails with an early receipt that did not end as delivered",
-                sum(ends != {"delivered"} for one, ends in stored.items() if one not in histories),
-                0,
-            ),
+            at_most("mails whose final status contradicts their receipts", wrong, 0),
+            at_most("mails with an early receipt that did not end as delivered", early_wrong, 0),
             copies="none",
         )
 

@@ -13,7 +13,6 @@ from ..load import Body, Load, mail_body
 
 FINAL_SECONDS = 600.0
 GRACE = 30.0
-"""How long a graceful shutdown may take."""
 
 
 @scenario(
@@ -38,14 +37,11 @@ def rolling_restarts(*, count: int, rate: float, burst: int, rounds: int) -> Fin
                 installation.start(one)
         load.finish()
         evidence = installation.finish(timeout=FINAL_SECONDS)
+        slowest = max(GRACE * 2 if end is None else end for end in ends)
         return make_findings(
             evidence,
             at_least("processes restarted", len(ends), rounds * 4),
-            at_most(
-                "slowest shutdown in seconds",
-                max(GRACE * 2 if end is None else end for end in ends),
-                GRACE,
-            ),
+            at_most("slowest shutdown in seconds", slowest, GRACE),
             copies="none",
         )
 

@@ -58,15 +58,11 @@ def killed_workers(*, count: int, kills: int, workers: int) -> Findings:
             load.finish()
         # A lease, two sweeps, and the wait for a receipt, twice.
         evidence = installation.finish(timeout=900)
-        analysis = analyze(evidence)
-        failed = final_statuses(evidence).get("failed", 0)
-        takeover = analysis.slowest_takeover
+        what = "seconds until a dead worker's delivery was taken over"
         return make_findings(
             evidence,
-            at_most(
-                "seconds until a dead worker's delivery was taken over", takeover, TAKEOVER_SECONDS
-            ),
-            at_most("failed without a refusal", failed, 0),
+            at_most(what, analyze(evidence).slowest_takeover, TAKEOVER_SECONDS),
+            at_most("failed without a refusal", final_statuses(evidence).get("failed", 0), 0),
             copies="in flight",
         )
 

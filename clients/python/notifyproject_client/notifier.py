@@ -1,4 +1,4 @@
-"""Sending a notification once, whatever the network does."""
+"""The notifier: sends notifications, with retries that create no duplicate."""
 
 import secrets
 import time
@@ -10,8 +10,7 @@ from typing import Any, Self
 
 import httpx
 
-from .failures import NotificationRefused, ServiceUnavailable
-from .pace import AGAIN, Pace, asked_wait
+from .errors import NotificationRejectedError, ServiceUnavailableError
 from .rest.client import AuthenticatedClient
 from .rest.models.content_request import ContentRequest
 from .rest.models.local_time import LocalTime
@@ -20,17 +19,18 @@ from .rest.models.notification_request_data import NotificationRequestData
 from .rest.models.notification_view import NotificationView
 from .rest.models.problem_view import ProblemView
 from .rest.models.recipient_request import RecipientRequest
+from .retry import RETRYABLE_STATUSES, RetryPolicy, parse_retry_after
 
 ACCEPTED = 202
 TIMEOUT = httpx.Timeout(15.0, connect=3.0)
-"""Of one try. The service answers within 12 seconds, or says that it cannot."""
+"""Of one attempt. The service responds within 12 seconds, also with an error."""
 
 
 class Notifier:
-    """Sends notifications for an app. May be shared by threads; close it at the end.
+    """Sends notifications for a client. Threads can share it; close it at the end.
 
-    ``rest`` is for everything else: the functions in ``notifyproject_client.rest.api`` take it as
-    their ``client``. ``transport``, ``sleep`` and ``clock`` are for tests.
+    The functions in ``notifyproject_client.rest.api`` take ``rest`` as their ``client``.
+    ``transport``, ``sleep`` and ``clock`` are for tests.
     """
 
     def __init__(
@@ -39,12 +39,12 @@ class Notifier:
         *,
         key: str,
         timeout: httpx.Timeout = TIMEOUT,
-        pace: Pace | None = None,
+        retry: RetryPolicy | None = None,
         transport: httpx.BaseTransport | None = None,
         sleep: Callable[[float], None] = time.sleep,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._pace = pace or Pace()
+        self._retry = retry or RetryPolicy()
         self._sleep = sleep
         self._clock = clock
         self.rest = AuthenticatedClient(
@@ -91,10 +91,10 @@ class Notifier:
         max_retries: int | None = None,
         idempotency_key: str | None = None,
     ) -> NotificationView:
-        """Send a notification of a registered type to a person, and return it as accepted.
+        """Send a notification of a registered type, and return it as accepted.
 
-        ``user_id`` alone is enough for a registered person; ``email`` and ``phone`` are short for a
-        ``recipient``. The others are the fields of a request. Errors: see ``send``.
+        ``user_id`` is enough for a registered recipient; ``email`` and ``phone`` are short for a
+        ``recipient``. The others are the fields of a request. Raises the errors of ``send``.
         """
         given = {
             "user_id": user_id,
@@ -121,33 +121,32 @@ class Notifier:
     ) -> NotificationView:
         """Send a notification and return it as accepted.
 
-        Every try has the same Idempotency-Key, so that however many of them arrive, one
-        notification is made. With a key of your own, which you have stored, that holds even if
-        your program ends in between and sends it again.
+        Every attempt has the same idempotency key, so that all of them create one notification.
+        With a key that you have stored, this also holds if your program restarts in between.
 
-        Raises NotificationRefused if it is not valid or not allowed, ServiceUnavailable if no
-        try was answered for good in the time there is.
+        Raises NotificationRejectedError if the request is invalid or not allowed, and
+        ServiceUnavailableError if no attempt got a final response in time.
         """
         key = idempotency_key or uuid.uuid4().hex
-        began = self._clock()
-        tried = 0
+        started = self._clock()
+        attempts = 0
         while True:
-            tried += 1
-            answer = self._try(request, key)
-            if isinstance(answer, NotificationView):
-                return answer
-            failure, asked = answer
-            chance = secrets.randbelow(1000) / 1000
-            wait = self._pace.wait(tried=tried, asked=asked, chance=chance)
-            left = self._pace.within - (self._clock() - began)
-            if tried >= self._pace.tries or wait > left:
+            attempts += 1
+            result = self._send_once(request, key)
+            if isinstance(result, NotificationView):
+                return result
+            failure, retry_after = result
+            jitter = secrets.randbelow(1000) / 1000
+            delay = self._retry.delay(attempts=attempts, retry_after=retry_after, jitter=jitter)
+            left = self._retry.max_seconds - (self._clock() - started)
+            if attempts >= self._retry.max_attempts or delay > left:
                 raise failure
-            self._sleep(wait)
+            self._sleep(delay)
 
-    def _try(
+    def _send_once(
         self, request: NotificationRequest, key: str
-    ) -> NotificationView | tuple[ServiceUnavailable, float | None]:
-        """Send it once. Return what was accepted, or why it is uncertain and how long to wait."""
+    ) -> NotificationView | tuple[ServiceUnavailableError, float | None]:
+        """Return the accepted notification, or the error and the ``Retry-After``."""
         try:
             response = self.rest.get_httpx_client().post(
                 "/api/v1/notifications",
@@ -158,44 +157,46 @@ class Notifier:
         except (httpx.UnsupportedProtocol, httpx.InvalidURL):
             raise
         except httpx.TransportError as error:
-            reason = f"The service was not reached: {type(error).__name__}."
-            failure = ServiceUnavailable(reason, idempotency_key=key)
+            reason = f"Couldn't reach the service: {type(error).__name__}."
+            failure = ServiceUnavailableError(reason, idempotency_key=key)
             failure.__cause__ = error
             return failure, None
         return self._read(response, key)
 
     def _read(
         self, response: httpx.Response, key: str
-    ) -> NotificationView | tuple[ServiceUnavailable, float | None]:
-        """Return what an answer means; raises NotificationRefused."""
+    ) -> NotificationView | tuple[ServiceUnavailableError, float | None]:
+        """Return the result of a response. Raises NotificationRejectedError."""
         if response.status_code == ACCEPTED:
             try:
                 return NotificationView.from_dict(response.json())
             except (ValueError, KeyError, TypeError) as error:
-                reason = "The answer is none of the service's, or of a later version of it."
-                raise ServiceUnavailable(reason, idempotency_key=key, status=202) from error
+                reason = (
+                    "The response is from another program, or from a later version of the service."
+                )
+                raise ServiceUnavailableError(reason, idempotency_key=key, status=202) from error
         problem = _problem(response)
         cause = f"{problem.code}: {problem.detail}" if problem else "no problem document"
         reason = f"{response.status_code} {cause}"
-        if response.status_code not in AGAIN:
-            raise NotificationRefused(
+        if response.status_code not in RETRYABLE_STATUSES:
+            raise NotificationRejectedError(
                 reason, idempotency_key=key, status=response.status_code, problem=problem
             )
-        failure = ServiceUnavailable(
+        failure = ServiceUnavailableError(
             reason, idempotency_key=key, status=response.status_code, problem=problem
         )
-        return failure, asked_wait(response.headers, now=datetime.now(UTC))
+        return failure, parse_retry_after(response.headers, now=datetime.now(UTC))
 
 
 def _recipient(email: str | None, phone: str | None) -> RecipientRequest | None:
-    """Return whom to reach at these addresses; None without any."""
+    """Return the recipient with these addresses; None without any."""
     given: dict[str, Any] = {"email": email, "phone": phone}
     addresses = {name: address for name, address in given.items() if address is not None}
     return RecipientRequest(**addresses) if addresses else None
 
 
 def _problem(response: httpx.Response) -> ProblemView | None:
-    """Return the problem an answer is; None for a proxy's page."""
+    """Return the problem document of a response; None if it is no problem document."""
     try:
         return ProblemView.from_dict(response.json())
     except (ValueError, KeyError, TypeError):

@@ -17,7 +17,6 @@ PROBLEMS = (
     ServerFailedError,
     ProgramFailedError,
 )
-"""Errors of a start. Each message has the remedy or the output of the program."""
 
 
 class Command(BaseCommand):

@@ -1,8 +1,6 @@
 """Spans of requests, and of the work that follows minutes and processes later.
 
-Without tracing, no library is imported and nothing is stored. With it, :mod:`.otel` exports the
-spans by OpenTelemetry; only that module imports the library. A span contains ids and codes, never
-an address or a text.
+Without tracing, nothing is imported or stored. A span contains ids and codes, never an address.
 """
 
 import importlib.util
@@ -22,7 +20,6 @@ if TYPE_CHECKING:
 
 log = structlog.get_logger(__name__)
 LIBRARIES = ("opentelemetry.sdk", "opentelemetry.exporter.otlp.proto.http")
-"""Packages of requirements-tracing.txt."""
 Attributes = Mapping[str, str | int | bool]
 
 
@@ -45,7 +42,6 @@ class Span:
     ended_at: datetime
     attributes: Attributes = field(default_factory=dict)
     error: str | None = None
-    """The failure code, or None."""
     children: Sequence["Span"] = ()
 
 

@@ -16,10 +16,7 @@ SERVER_ERROR = 500
 
 
 class TracingMiddleware:
-    """Trace POST requests, in the trace of the client's traceparent if it sends one.
-
-    Without tracing, Django leaves the middleware out.
-    """
+    """Trace POST requests, in the trace of the client's traceparent if it sends one."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         if not tracing.is_on():
@@ -58,5 +55,4 @@ def _annotate(request: HttpRequest, status: int) -> None:
 
 @lru_cache(maxsize=200)
 def _readable_route(route: str) -> str:
-    """Return a route in a readable form; a route is a regular expression."""
     return simplify_regex(route.removesuffix("/?$"))

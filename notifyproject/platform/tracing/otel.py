@@ -1,8 +1,4 @@
-"""OpenTelemetry exporter: OTLP over HTTP to a collector.
-
-A thread sends spans from a bounded queue. If the collector is unavailable or slow, spans are
-dropped; requests do not wait, and memory does not grow.
-"""
+"""OpenTelemetry exporter: OTLP over HTTP to a collector, from a bounded queue that drops spans."""
 
 import atexit
 import os
@@ -34,7 +30,6 @@ MAX_QUEUE = 4_096
 """Spans of a process that wait for the collector. Beyond it, the oldest are dropped."""
 BATCH = 512
 SCHEDULE_DELAY_MS = 2_000
-"""Delay that collects spans into batches."""
 TIMEOUT = 3.0
 """Seconds for a request to the collector, with its retries."""
 SHUTDOWN_GRACE = 2.0
@@ -45,9 +40,9 @@ _propagator = TraceContextTextMapPropagator()
 
 
 class OpenTelemetry:
-    """Tracer with a queue, a thread, and a connection for each process, made at its first span.
+    """Tracer. Each process creates its own queue, thread, and connection at its first span.
 
-    A worker that gunicorn or Celery forks makes its own, so a fork needs no hook.
+    So a worker that gunicorn or Celery forks needs no hook.
     """
 
     def __init__(self, endpoint: str) -> None:

@@ -53,11 +53,6 @@ class Refusal:
 
 
 FORM = "application/x-www-form-urlencoded"
-_APNS = {
-    "@type": "type.googleapis.com/google.firebase.fcm.v1.ApnsError",
-    "statusCode": 403,
-    "reason": "InvalidProviderToken",
-}
 _SIMPLE: Mapping[str, tuple[int, str, str, str]] = {
     "unregistered": (404, "NOT_FOUND", "UNREGISTERED", "Requested entity was not found."),
     "wrong-sender": (403, "PERMISSION_DENIED", "SENDER_ID_MISMATCH", "SenderId mismatch"),
@@ -66,11 +61,7 @@ _SIMPLE: Mapping[str, tuple[int, str, str, str]] = {
     "unavailable": (503, "UNAVAILABLE", "UNAVAILABLE", "The service is currently unavailable."),
 }
 """Refusals with FCM's error detail alone: HTTP status, its name, FCM's code, message."""
-_FIELDS: Mapping[str, Violation] = {
-    "invalid": INVALID_TOKEN,
-    "bad-field": BAD_TTL,
-    "too-large": TOO_LARGE,
-}
+_FIELDS = {"invalid": INVALID_TOKEN, "bad-field": BAD_TTL, "too-large": TOO_LARGE}
 
 
 def fcm_error(code: str) -> dict[str, Any]:
@@ -107,13 +98,8 @@ def wrong_shape(violations: Sequence[Violation]) -> Refusal:
 
 def invalid(violation: Violation, *, outcome: str = "invalid-request") -> Refusal:
     """Return the refusal of an invalid message."""
-    return Refusal(
-        outcome,
-        400,
-        "INVALID_ARGUMENT",
-        violation.description,
-        [fcm_error("INVALID_ARGUMENT"), bad_request([violation])],
-    )
+    details = [fcm_error("INVALID_ARGUMENT"), bad_request([violation])]
+    return Refusal(outcome, 400, "INVALID_ARGUMENT", violation.description, details)
 
 
 def unauthenticated(
@@ -150,20 +136,10 @@ PROJECT_NOT_FOUND = Refusal("wrong-project", 404, "NOT_FOUND", "Requested entity
 def _permission_denied(project: str) -> Refusal:
     permission = "cloudmessaging.messages.create"
     resource = f"//cloudresourcemanager.googleapis.com/projects/{project}"
-    return Refusal(
-        "no-permission",
-        403,
-        "PERMISSION_DENIED",
-        f"Permission '{permission}' denied on resource '{resource}' (or it may not exist).",
-        [
-            error_info(
-                "IAM_PERMISSION_DENIED",
-                domain="iam.googleapis.com",
-                permission=permission,
-                resource=f"projects/{project}",
-            )
-        ],
-    )
+    text = f"Permission '{permission}' denied on resource '{resource}' (or it may not exist)."
+    metadata = {"permission": permission, "resource": f"projects/{project}"}
+    info = error_info("IAM_PERMISSION_DENIED", "iam.googleapis.com", **metadata)
+    return Refusal("no-permission", 403, "PERMISSION_DENIED", text, [info])
 
 
 def for_outcome(outcome: Outcome, *, project: str, pause: int, now: datetime) -> Refusal:
@@ -179,13 +155,11 @@ def for_outcome(outcome: Outcome, *, project: str, pause: int, now: datetime) ->
     if name in (EXPIRED_TOKEN, "unauthenticated"):
         return unauthenticated("ACCESS_TOKEN_EXPIRED", outcome=name)
     if name == "third-party-auth":
-        return Refusal(
-            name,
-            401,
-            "UNAUTHENTICATED",
-            "Auth error from APNS or Web Push Service",
-            [fcm_error("THIRD_PARTY_AUTH_ERROR"), _APNS],
-        )
+        apns = {"@type": f"{_GOOGLE}/google.firebase.fcm.v1.ApnsError", "statusCode": 403}
+        apns["reason"] = "InvalidProviderToken"
+        text = "Auth error from APNS or Web Push Service"
+        details = [fcm_error("THIRD_PARTY_AUTH_ERROR"), apns]
+        return Refusal(name, 401, "UNAUTHENTICATED", text, details)
     return _quota(name, project=project, pause=pause, now=now)
 
 
@@ -210,26 +184,16 @@ def not_json(incoming: IncomingRequest) -> Refusal:
 
 
 def _quota(name: str, *, project: str, pause: int, now: datetime) -> Refusal:
-    headers = {"ratelimit-date": retry_after(pause, at=now), "ratelimit-bare": {}}.get(
-        name, retry_after(pause)
-    )
-    return Refusal(
-        name,
-        429,
-        "RESOURCE_EXHAUSTED",
+    special = {"ratelimit-date": retry_after(pause, at=now), "ratelimit-bare": {}}
+    headers = special.get(name, retry_after(pause))
+    text = (
         "Quota exceeded for quota metric 'Send requests' and limit 'Send requests per "
-        f"minute' of service 'fcm.googleapis.com' for consumer 'projects/{project}'.",
-        [
-            fcm_error("QUOTA_EXCEEDED"),
-            {
-                "@type": "type.googleapis.com/google.rpc.QuotaFailure",
-                "violations": [
-                    {"subject": f"project:{project}", "description": "Send requests per minute"}
-                ],
-            },
-        ],
-        headers=headers,
+        f"minute' of service 'fcm.googleapis.com' for consumer 'projects/{project}'."
     )
+    violation = {"subject": f"project:{project}", "description": "Send requests per minute"}
+    failure = {"@type": f"{_GOOGLE}/google.rpc.QuotaFailure", "violations": [violation]}
+    details = [fcm_error("QUOTA_EXCEEDED"), failure]
+    return Refusal(name, 429, "RESOURCE_EXHAUSTED", text, details, headers)
 
 
 def success(outcome: Outcome, name: str) -> ProviderResponse:

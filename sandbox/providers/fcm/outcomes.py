@@ -5,8 +5,6 @@ from .. import network_faults
 
 EXPIRED_TOKEN = "expired-token"
 NOT_JSON, NO_NAME, RETRY_AFTER = "not-json", "no-name", "retry-after"
-
-
 OUTCOMES = Outcomes(
     (
         accepted("delivered", "Accepted. So is every token that is not in this table."),

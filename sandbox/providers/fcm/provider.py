@@ -12,14 +12,7 @@ from ...credentials import ServiceAccount
 from ...log import Record
 from ...outcomes import Outcome
 from .. import network_faults
-from ..base import (
-    Channel,
-    DisplayedMessage,
-    IncomingRequest,
-    Provider,
-    RequestResult,
-    outcome_fields,
-)
+from ..base import Channel, DisplayedMessage, IncomingRequest, Provider, RequestResult
 from ..google_oauth.tokens import AccessTokens, TokenStatus
 from . import answers
 from .answers import Refusal
@@ -31,8 +24,6 @@ from .validation import problem
 SCOPES = frozenset(
     f"https://www.googleapis.com/auth/{name}" for name in ("firebase.messaging", "cloud-platform")
 )
-FAKE_ID = "fake_message_id"
-"""The message ID of a validated message."""
 _SEND = re.compile(r"/v1/projects/([^/]+)/messages:send")
 
 
@@ -130,10 +121,10 @@ class Fcm(Provider):
             return RequestResult(
                 response=answers.success(outcome, name),
                 message_id=name,
-                **outcome_fields(outcome),
+                **outcome.result_fields(),
                 **log_fields(message),
             )
-        name = f"projects/{self._project}/messages/{FAKE_ID}"
+        name = f"projects/{self._project}/messages/fake_message_id"
         return RequestResult(
             outcome="only-checked",
             response=answers.success(OUTCOMES.default, name),
@@ -149,7 +140,7 @@ class Fcm(Provider):
             self.tokens.revoke(token)
         path = f"/v1/projects/{self._project}/messages:send"
         if reply := network_faults.proxy_response(outcome, path):
-            return RequestResult(response=reply, **outcome_fields(outcome), **log_fields(message))
+            return RequestResult(response=reply, **outcome.result_fields(), **log_fields(message))
         refused = answers.for_outcome(
             outcome, project=self._project, pause=self.timings.rate_limit, now=now
         )

@@ -77,14 +77,11 @@ _ANDROID_NOTIFICATION: dict[str, Type] = {
     "lightSettings": MessageType("LightSettings"),
 }
 _ANDROID: dict[str, Type] = {
-    "collapseKey": S,
+    **dict.fromkeys(("collapseKey", "restrictedPackageName"), S),
+    **dict.fromkeys(("directBootOk", "bandwidthConstrainedOk", "restrictedSatelliteOk"), B),
     "ttl": D,
-    "restrictedPackageName": S,
     "data": ScalarType.STRING_MAP,
     "fcmOptions": MessageType("AndroidFcmOptions"),
-    "directBootOk": B,
-    "bandwidthConstrainedOk": B,
-    "restrictedSatelliteOk": B,
 }
 
 TYPES: Mapping[str, Mapping[str, Type]] = {
@@ -151,7 +148,7 @@ def snake(name: str) -> str:
     return "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in name)
 
 
-BY_EITHER_NAME: Mapping[str, Mapping[str, tuple[str, Type]]] = {
+FIELDS: Mapping[str, Mapping[str, tuple[str, Type]]] = {
     owner: {
         spelling: (snake(name), kind)
         for name, kind in fields.items()

@@ -8,16 +8,7 @@ from typing import Any
 
 import msgspec
 
-from .schema import (
-    BY_EITHER_NAME,
-    PACKAGE,
-    EnumType,
-    ListType,
-    MessageType,
-    ScalarType,
-    Type,
-    Violation,
-)
+from .schema import FIELDS, PACKAGE, EnumType, ListType, MessageType, ScalarType, Type, Violation
 
 SMALLEST, LARGEST = -(2**31), 2**31 - 1
 _DURATION = re.compile(r"-?[0-9]{1,12}(\.[0-9]{1,9})?s", re.ASCII)
@@ -32,12 +23,9 @@ def parse(body: Any) -> tuple[dict[str, Any], list[Violation]]:
     found = reader.fields(body, "SendMessageRequest", path="")
     message = found.get("message", {})
     targets = [name for name in _TARGETS if message.get(name)]
+    is_set = "Invalid value at 'message' (oneof), oneof field 'target' is already set."
     for extra in targets[1:]:
-        text = (
-            "Invalid value at 'message' (oneof), oneof field 'target' is already set. "
-            f"Cannot set '{extra}'"
-        )
-        reader.violations.append(Violation("message", text))
+        reader.violations.append(Violation("message", f"{is_set} Cannot set '{extra}'"))
     return found, reader.violations
 
 
@@ -49,7 +37,7 @@ class _Reader:
 
     def fields(self, given: Mapping[str, Any], owner: str, *, path: str) -> dict[str, Any]:
         """Parse an object; a null field is missing."""
-        known = BY_EITHER_NAME[owner]
+        known = FIELDS[owner]
         found: dict[str, Any] = {}
         for name, value in given.items():
             if name not in known:
@@ -91,9 +79,8 @@ class _Reader:
         return {name: one for name, one in value.items() if isinstance(one, str)}
 
     def _add_violation(self, path: str, kind: str, value: Any, *, default: Any = None) -> Any:
-        text = msgspec.json.encode(value).decode()
-        description = f"Invalid value at '{path}' ({kind}), {text}"
-        self.violations.append(Violation(path, description))
+        text = f"Invalid value at '{path}' ({kind}), {msgspec.json.encode(value).decode()}"
+        self.violations.append(Violation(path, text))
         return default
 
 

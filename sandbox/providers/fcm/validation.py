@@ -94,25 +94,20 @@ def _android(android: Mapping[str, Any]) -> Iterator[Violation]:
         yield BAD_TTL
     colour = android.get("notification", {}).get("color")
     if colour is not None and not _COLOUR.fullmatch(colour):
-        yield Violation(
-            "message.android.notification.color",
-            "Invalid color format. It must be of the form #RRGGBB.",
-        )
+        text = "Invalid color format. It must be of the form #RRGGBB."
+        yield Violation("message.android.notification.color", text)
 
 
 def _apns(apns: Mapping[str, Any]) -> Iterator[Violation]:
     headers = {name.lower(): value for name, value in apns.get("headers", {}).items()}
     if headers.get("apns-priority", "10") not in ("1", "5", "10"):
         yield Violation("message.apns.headers", "Invalid value for header apns-priority.")
-    if (
-        not headers.get("apns-expiration", "0").isascii()
-        or not headers.get("apns-expiration", "0").isdigit()
-    ):
+    expiration = headers.get("apns-expiration", "0")
+    if not (expiration.isascii() and expiration.isdigit()):
         yield Violation("message.apns.headers", "Invalid value for header apns-expiration.")
     if len(headers.get("apns-collapse-id", "").encode()) > MAX_COLLAPSE_ID:
-        yield Violation(
-            "message.apns.headers", "Header apns-collapse-id must not be longer than 64 bytes."
-        )
+        text = "Header apns-collapse-id must not be longer than 64 bytes."
+        yield Violation("message.apns.headers", text)
     aps = apns.get("payload", {}).get("aps", {})
     if not isinstance(aps, dict):
         yield Violation("message.apns.payload.aps", "Invalid APNs payload: aps is no object.")
@@ -129,9 +124,8 @@ def _labels(message: Mapping[str, Any]) -> Iterator[Violation]:
         parent = message.get(place.rstrip("."), {}) if place else message
         label = parent.get("fcm_options", {}).get("analytics_label")
         if label is not None and not _LABEL.fullmatch(label):
-            yield Violation(
-                f"message.{place}fcm_options.analytics_label", "Invalid analytics label."
-            )
+            field = f"message.{place}fcm_options.analytics_label"
+            yield Violation(field, "Invalid analytics label.")
 
 
 def _size(message: Mapping[str, Any]) -> Iterator[Violation]:
@@ -153,11 +147,8 @@ def _payloads(message: Mapping[str, Any]) -> Iterator[int]:
 
 
 def _bytes(texts: Mapping[str, Any]) -> int:
-    return sum(
-        len(key.encode()) + len(value.encode())
-        for key, value in texts.items()
-        if isinstance(value, str)
-    )
+    pairs = [(key, value) for key, value in texts.items() if isinstance(value, str)]
+    return sum(len(key.encode()) + len(value.encode()) for key, value in pairs)
 
 
 def _json(payload: Mapping[str, Any]) -> int:

@@ -37,8 +37,7 @@ class TokenRequestError(Exception):
 def decode_unverified(assertion: str) -> dict[str, Any]:
     """Return the unverified claims without the signature; empty if unreadable."""
     parts = assertion.split(".")
-    claims = _object(parts[1]) if len(parts) == PARTS else None
-    return claims or {}
+    return (_object(parts[1]) if len(parts) == PARTS else None) or {}
 
 
 def verify(assertion: str, *, account: ServiceAccount, endpoint: str, now: datetime) -> list[str]:
@@ -47,17 +46,15 @@ def verify(assertion: str, *, account: ServiceAccount, endpoint: str, now: datet
     header = _object(parts[0]) if len(parts) == PARTS else None
     claims = _object(parts[1]) if header is not None else None
     if header is None or claims is None:
-        raise TokenRequestError(
-            "invalid_grant", "Invalid JWT: the assertion is not a JSON Web Token."
-        )
+        text = "Invalid JWT: the assertion is not a JSON Web Token."
+        raise TokenRequestError("invalid_grant", text)
     email = account.file.client_email
     if claims.get("iss") != email:
         raise TokenRequestError("invalid_grant", "Invalid grant: account not found")
     _check_signature(parts, header, account=account)
     if claims.get("aud") not in (AUDIENCE, endpoint):
-        raise TokenRequestError(
-            "invalid_grant", f"Invalid JWT: Failed audience check. The right audience is {endpoint}"
-        )
+        text = f"Invalid JWT: Failed audience check. The right audience is {endpoint}"
+        raise TokenRequestError("invalid_grant", text)
     _check_times(claims, now=now)
     if claims.get("sub", email) != email:
         raise TokenRequestError(
@@ -98,10 +95,9 @@ def _check_times(claims: dict[str, Any], *, now: datetime) -> None:
 def _scopes(claims: dict[str, Any]) -> list[str]:
     scope = claims.get("scope")
     scopes = scope.split() if isinstance(scope, str) else []
-    if not scopes or not all(_SCOPE.fullmatch(one) for one in scopes):
-        raise TokenRequestError(
-            "invalid_scope", "Invalid OAuth scope or ID token audience provided."
-        )
+    if not scopes or not all(map(_SCOPE.fullmatch, scopes)):
+        text = "Invalid OAuth scope or ID token audience provided."
+        raise TokenRequestError("invalid_scope", text)
     return scopes
 
 

@@ -9,7 +9,6 @@ DENIED = {
     "invalid-grant": ("invalid_grant", "Invalid JWT Signature."),
     "account-deleted": ("invalid_grant", "Invalid grant: account not found"),
 }
-"""Refusals for a deleted key or account: error, description."""
 
 OUTCOMES = Outcomes(
     (

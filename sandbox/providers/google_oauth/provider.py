@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from http import HTTPStatus
-from typing import Any
 from urllib.parse import parse_qsl
 
 import msgspec
@@ -44,36 +43,42 @@ class GoogleOAuth(Provider):
         """Return the answer to a token request."""
         parameters = _parameters(request) if request.method == "POST" else None
         if parameters is None:
-            reply = ProviderResponse(
-                status=404, body=b"Not Found", headers={"Content-Type": "text/plain"}
-            )
+            plain = {"Content-Type": "text/plain"}
+            reply = ProviderResponse(status=404, body=b"Not Found", headers=plain)
             return RequestResult(
                 outcome="not-found", response=reply, reason="not found", is_message=False
             )
-        claims = decode_unverified(parameters.get("assertion", ""))
+        reason: str | None
         try:
-            return self._grant(parameters, request, now=now, claims=claims)
+            outcome, scopes = self._grant(parameters, request, now=now)
         except TokenRequestError as refused:
-            return _result(
-                "not-granted",
-                _error(refused.status, refused.error, str(refused)),
-                parameters=parameters,
-                claims=claims,
-                reason=f"{refused.error}: {refused}",
-            )
+            name, reason = "not-granted", f"{refused.error}: {refused}"
+            reply = _error(refused.status, refused.error, str(refused))
+        else:
+            name, reason = outcome.name, None if outcome.accepted else outcome.description
+            reply = self._respond(outcome, scopes, now=now)
+        claims = decode_unverified(parameters.get("assertion", ""))
+        issuer = claims.get("iss")
+        # The assertion is a credential: the log has its claims only.
+        logged = {"grant_type": parameters.get("grant_type"), "claims": claims}
+        return RequestResult(
+            outcome=name,
+            response=reply,
+            is_message=False,
+            reason=reason,
+            title="Access token",
+            recipients=(issuer,) if isinstance(issuer, str) else (),
+            logged_body=msgspec.json.encode(logged),
+        )
 
     def display(self, record: Record, *, to: int = 0) -> DisplayedMessage:
         """Return an empty message: none is ever accepted here."""
         return DisplayedMessage(recipients=record.recipients, title=record.title or "")
 
     def _grant(
-        self,
-        parameters: Mapping[str, str],
-        request: IncomingRequest,
-        *,
-        now: datetime,
-        claims: Mapping[str, Any],
-    ) -> RequestResult:
+        self, parameters: Mapping[str, str], request: IncomingRequest, *, now: datetime
+    ) -> tuple[Outcome, list[str]]:
+        """Return the outcome and the scopes; raises TokenRequestError."""
         grant = parameters.get("grant_type")
         if not grant:
             raise TokenRequestError("invalid_request", "Required parameter is missing: grant_type")
@@ -87,13 +92,7 @@ class GoogleOAuth(Provider):
         outcome = self.choose_outcome(email, magic=lambda _: "", is_message=False)
         if outcome.name in DENIED:
             raise TokenRequestError(*DENIED[outcome.name])
-        return _result(
-            outcome.name,
-            self._respond(outcome, scopes, now=now),
-            parameters=parameters,
-            claims=claims,
-            reason=None if outcome.accepted else outcome.description,
-        )
+        return outcome, scopes
 
     def _respond(self, outcome: Outcome, scopes: list[str], *, now: datetime) -> ProviderResponse:
         if reply := network_faults.proxy_response(outcome, TOKEN_PATH):
@@ -131,25 +130,3 @@ def _parameters(request: IncomingRequest) -> dict[str, str] | None:
 def _error(status: int, error: str, description: str) -> ProviderResponse:
     body = msgspec.json.encode({"error": error, "error_description": description})
     return ProviderResponse(status=status, body=body, headers=JSON)
-
-
-def _result(
-    outcome: str,
-    response: ProviderResponse,
-    *,
-    parameters: Mapping[str, str],
-    claims: Mapping[str, Any],
-    reason: str | None,
-) -> RequestResult:
-    """Return a result whose log has the claims, but not the assertion: it is a credential."""
-    issuer = claims.get("iss")
-    logged = {"grant_type": parameters.get("grant_type"), "claims": claims}
-    return RequestResult(
-        outcome=outcome,
-        response=response,
-        is_message=False,
-        reason=reason,
-        title="Access token",
-        recipients=(issuer,) if isinstance(issuer, str) else (),
-        logged_body=msgspec.json.encode(logged),
-    )

@@ -1,7 +1,4 @@
-"""Access tokens of the token endpoint.
-
-A token contains its own expiry, so it stays valid over a restart of the sandbox.
-"""
+"""Access tokens: each contains its own expiry, so it stays valid over a restart of the sandbox."""
 
 import base64
 import hashlib
@@ -67,16 +64,14 @@ class AccessTokens:
         """Return the validity of a token for one of these scopes."""
         text, _, signature = token.removeprefix(TOKEN_PREFIX).partition(".")
         expected = self._signature(text)
-        if not token.startswith(TOKEN_PREFIX) or not hmac.compare_digest(
-            expected.encode(), signature.encode()
-        ):
+        is_signed = hmac.compare_digest(expected.encode(), signature.encode())
+        if not token.startswith(TOKEN_PREFIX) or not is_signed:
             return TokenStatus.UNKNOWN
         contents = msgspec.json.decode(base64.urlsafe_b64decode(text), type=_Contents)
         if token in self._revoked or datetime.fromtimestamp(contents.ends, UTC) <= now:
             return TokenStatus.EXPIRED
-        return (
-            TokenStatus.GOOD if scopes.intersection(contents.scopes) else TokenStatus.OUT_OF_SCOPE
-        )
+        is_in_scope = scopes.intersection(contents.scopes)
+        return TokenStatus.GOOD if is_in_scope else TokenStatus.OUT_OF_SCOPE
 
     def _signature(self, text: str) -> str:
         digest = hmac.digest(self.secret, text.encode(errors="replace"), "sha256")

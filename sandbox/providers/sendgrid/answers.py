@@ -56,7 +56,6 @@ def help_url(anchor: str) -> str:
 BAD_ADDRESS = "Does not contain a valid address."
 TOO_LARGE = Problem("The JSON payload you have included in your request is too large.")
 UNAUTHORISED = Problem("The provided authorization grant is invalid, expired, or revoked")
-
 HUGE_BODY_BYTES = 10_000_000
 """The size of a body that a client should not read completely."""
 RETRY_AFTER = {"ratelimit-long": "120", "ratelimit-odd": "soon"}

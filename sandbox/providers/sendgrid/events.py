@@ -1,5 +1,6 @@
 """SendGrid's events: their content, signature, and encoding."""
 
+import base64
 import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -8,23 +9,17 @@ from typing import Any
 
 import aiohttp
 import msgspec
+from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
-
-from ... import credentials
 
 SIGNATURE = "X-Twilio-Email-Event-Webhook-Signature"
 TIMESTAMP = "X-Twilio-Email-Event-Webhook-Timestamp"
-MAIL_SERVER_IP = "192.0.2.25"
 _BROWSER = {"useragent": "Mozilla/5.0 (sandbox)", "ip": "192.0.2.80"}
-_SMTP_FIELDS = {"ip": MAIL_SERVER_IP, "tls": 1}
+_SMTP_FIELDS = {"ip": "192.0.2.25", "tls": 1}
 
 DETAILS: Mapping[str, Mapping[str, Any]] = {
     "processed": {},
-    "deferred": {
-        "response": "450 4.2.1 The mailbox is busy; try again later",
-        "attempt": "1",
-        **_SMTP_FIELDS,
-    },
+    "deferred": {"response": "450 4.2.1 The mailbox is busy; try again later", **_SMTP_FIELDS},
     "delivered": {"response": "250 2.0.0 OK: queued", **_SMTP_FIELDS},
     "bounce": {
         "reason": "550 5.1.1 The email account that you tried to reach does not exist",
@@ -54,8 +49,6 @@ DETAILS: Mapping[str, Mapping[str, Any]] = {
 }
 """The extra fields of each kind of event. ``blocked`` is a bounce of that type."""
 
-_EVENT_NAMES = {"blocked": "bounce"}
-
 
 def payload(
     kind: str, *, address: str, message_id: str, args: Mapping[str, Any], attempt: int = 1
@@ -66,7 +59,7 @@ def payload(
         "email": address,
         "timestamp": 0,
         "smtp-id": f"<{message_id}@geopod-ismtpd-0>",
-        "event": _EVENT_NAMES.get(kind, kind),
+        "event": "bounce" if kind == "blocked" else kind,
         "sg_event_id": secrets.token_urlsafe(24),
         "sg_message_id": f"{message_id}.recvd-sandbox-1-{secrets.token_hex(4).upper()}-1.0",
         **DETAILS[kind],
@@ -97,9 +90,10 @@ class SignedWebhooks:
     def headers(self, body: bytes, *, now: datetime) -> dict[str, str]:
         """Return the headers of a POST that is signed now."""
         timestamp = str(int(now.timestamp()))
+        signature = self.private_key.sign(timestamp.encode() + body, ec.ECDSA(hashes.SHA256()))
         return {
             "Content-Type": "application/json; charset=utf-8",
             "User-Agent": "SendGrid Event API",
-            SIGNATURE: credentials.sign_webhook(self.private_key, timestamp=timestamp, body=body),
+            SIGNATURE: base64.b64encode(signature).decode(),
             TIMESTAMP: timestamp,
         }

@@ -8,9 +8,6 @@ from ...log import Record
 from ..base import Attachment, DisplayedMessage
 from .validation import HTML, PLAIN
 
-BASE64_IN, BASE64_OUT = 4, 3
-"""Four characters encode three bytes."""
-
 
 def addressees(body: Any) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """Yield every recipient's address and personalization, even of an invalid body."""
@@ -22,7 +19,7 @@ def addressees(body: Any) -> Iterator[tuple[str, Mapping[str, Any]]]:
 
 
 def recipients(body: Any) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Yield every recipient's address and custom arguments, with the shared ones."""
+    """Yield each recipient's address and custom arguments, with those of the whole request."""
     for address, personalization in addressees(body):
         arguments: dict[str, Any] = {}
         for given in (body.get("custom_args"), personalization.get("custom_args")):
@@ -37,7 +34,7 @@ def dicts(parent: Any, name: str) -> list[dict[str, Any]]:
 
 
 def display(record: Record, *, to: int) -> DisplayedMessage:
-    """Return a mail as the recipient of this index sees it, with their substitutions."""
+    """Return a mail as recipient number ``index`` sees it, with their substitutions."""
     body = record.json()
     everybody = [personalization for _, personalization in addressees(body)]
     own = everybody[to if to < len(everybody) else 0]
@@ -77,5 +74,6 @@ def _person(person: Mapping[str, Any]) -> str:
 
 def _attachment(one: Mapping[str, Any]) -> Attachment:
     content = str(one["content"])
-    size = len(content) // BASE64_IN * BASE64_OUT - content.count("=")
+    # In base64, four characters encode three bytes.
+    size = len(content) // 4 * 3 - content.count("=")
     return Attachment(name=one["filename"], kind=one.get("type") or "", size=size)

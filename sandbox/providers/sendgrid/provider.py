@@ -19,7 +19,6 @@ from ..base import (
     PlannedEvent,
     Provider,
     RequestResult,
-    outcome_fields,
 )
 from . import answers, events, presentation
 from .answers import Problem, Refusal
@@ -59,7 +58,7 @@ class SendGrid(Provider):
 
     def handle(self, request: IncomingRequest, *, now: datetime) -> RequestResult:
         """Return the answer to a request, and its events."""
-        refused = _check_route(request) or _check_headers(request)
+        refused = next(_refusals(request), None)
         if refused or request.body is None:
             return _refuse(refused or TOO_LARGE)
         try:
@@ -118,7 +117,7 @@ class SendGrid(Provider):
             reason = {"reason": str(problem)} if problem else {}
             return RequestResult(
                 response=answers.failure(decisive, now=now, pause=self.timings.rate_limit),
-                **{**outcome_fields(decisive), **reason},
+                **{**decisive.result_fields(), **reason},
                 **_log_fields(body),
             )
         message_id = secrets.token_urlsafe(16)
@@ -128,7 +127,7 @@ class SendGrid(Provider):
             response=answers.acceptance(shown_id, manner=decisive.mode),
             message_id=message_id,
             events=tuple(planned),
-            **outcome_fields(decisive),
+            **decisive.result_fields(),
             **_log_fields(body),
         )
 
@@ -156,28 +155,23 @@ class SendGrid(Provider):
                 )
 
 
-def _check_route(incoming: IncomingRequest) -> Refusal | None:
+def _refusals(incoming: IncomingRequest) -> Iterator[Refusal]:
+    """Yield the refusals by route, key, and content type, in SendGrid's order."""
     if incoming.path != SEND:
-        return Refusal("not-found", 404, [Problem("not found")])
+        yield Refusal("not-found", 404, [Problem("not found")])
     if incoming.method != "POST":
-        return Refusal("method-not-allowed", 405, [Problem("method not allowed")])
-    return None
-
-
-def _check_headers(incoming: IncomingRequest) -> Refusal | None:
-    """Check the key, then the content type, in SendGrid's order."""
+        yield Refusal("method-not-allowed", 405, [Problem("method not allowed")])
     if "authorization" not in incoming.headers:
-        return Refusal("key-missing", 401, [Problem("authorization required")])
+        yield Refusal("key-missing", 401, [Problem("authorization required")])
     key = incoming.bearer_token() or ""
     if not key.startswith(KEY_PREFIX):
-        return KEY_REFUSED
+        yield KEY_REFUSED
     if key in REFUSED_KEYS:
-        return REFUSED_KEYS[key]
+        yield REFUSED_KEYS[key]
     kind = incoming.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != answers.JSON:
         problem = Problem("Content-Type should be application/json.")
-        return Refusal("wrong-content-type", 415, [problem])
-    return None
+        yield Refusal("wrong-content-type", 415, [problem])
 
 
 def _refuse(refusal: Refusal, *, body: Any = None) -> RequestResult:

@@ -1,4 +1,4 @@
-"""Validation of a mail's body."""
+"""Validation of the JSON body of a send request."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -36,31 +36,24 @@ def problems(body: Any) -> list[Problem]:
 
 
 def _personalizations(body: Mapping[str, Any]) -> Iterator[Problem]:
-    field, anchor = "personalizations", help_url("-Personalizations-Errors")
-    listed = body.get(field)
+    field = "personalizations"
+    listed = body.get(field, [])
+    message = ""
     if listed is None or listed == []:
-        yield Problem(
-            "The personalizations field is required and must have at least one personalization.",
-            field,
-            anchor,
-        )
-        return
-    if not isinstance(listed, list):
+        message = f"The {field} field is required and must have at least one personalization."
+    elif not isinstance(listed, list):
         yield wrong_type(field, "array", listed)
         return
-    if len(listed) > MAX_PERSONALIZATIONS:
-        yield Problem(
+    elif len(listed) > MAX_PERSONALIZATIONS:
+        message = (
             "The personalization block is limited to 1000 personalizations per API "
             f"request. You have provided {len(listed)} personalizations. Please consider "
-            "splitting this into multiple requests and resending your request.",
-            field,
-            anchor,
+            "splitting this into multiple requests and resending your request."
         )
-        return
-    if sum(_count(one) for one in listed if isinstance(one, dict)) > MAX_RECIPIENTS:
-        yield Problem(
-            "There is a limit of 1000 total recipients (to + cc + bcc) per request.", field, anchor
-        )
+    elif sum(_count(one) for one in listed if isinstance(one, dict)) > MAX_RECIPIENTS:
+        message = "There is a limit of 1000 total recipients (to + cc + bcc) per request."
+    if message:
+        yield Problem(message, field, help_url("-Personalizations-Errors"))
         return
     shared = body.get("custom_args")
     for number, one in enumerate(listed):
@@ -194,19 +187,11 @@ def _content_part(part: Any, field: str) -> Iterator[Problem]:
     if not isinstance(part, dict):
         yield wrong_type(field, "object", part)
         return
-    kind, value = part.get("type"), part.get("value")
-    if not isinstance(kind, str) or "/" not in kind:
-        yield Problem(
-            "The content type must be a string at least one character in length.",
-            f"{field}.type",
-            help_url("message.content.type"),
-        )
-    if not isinstance(value, str) or not value:
-        yield Problem(
-            "The content value must be a string at least one character in length.",
-            f"{field}.value",
-            help_url("message.content.value"),
-        )
+    for name in ("type", "value"):
+        value = part.get(name)
+        if not isinstance(value, str) or not value or (name == "type" and "/" not in value):
+            text = f"The content {name} must be a string at least one character in length."
+            yield Problem(text, f"{field}.{name}", help_url(f"message.content.{name}"))
 
 
 def _is_address(value: Any) -> bool:

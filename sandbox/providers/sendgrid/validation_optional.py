@@ -36,8 +36,7 @@ def attachments(listed: Any) -> Iterator[Problem]:
         field = f"attachments.{number}"
         if isinstance(one, dict):
             for part, message in (*_file_problems(one), *_kind_problems(one)):
-                anchor = help_url(f"message.attachments.{part}")
-                yield Problem(message, f"{field}.{part}", anchor)
+                yield Problem(message, f"{field}.{part}", help_url(f"message.attachments.{part}"))
         else:
             yield wrong_type(field, "object", one)
 
@@ -109,15 +108,13 @@ def substitutions(given: Any, field: str) -> Iterator[Problem]:
         )
         yield Problem(message, field, anchor)
         return
+    text = "Substitutions are limited to"
     if len(given) > MAX_SUBSTITUTIONS:
-        message = (
-            f"Substitutions are limited to {MAX_SUBSTITUTIONS} items per personalization block."
-        )
-        yield Problem(message, field, anchor)
+        items = f"{MAX_SUBSTITUTIONS} items per personalization block."
+        yield Problem(f"{text} {items}", field, anchor)
     size = sum(len(name.encode()) + len(value.encode()) for name, value in given.items())
     if size > MAX_SUBSTITUTIONS_BYTES:
-        message = f"Substitutions are limited to {MAX_SUBSTITUTIONS_BYTES:,} bytes."
-        yield Problem(message, field, anchor)
+        yield Problem(f"{text} {MAX_SUBSTITUTIONS_BYTES:,} bytes.", field, anchor)
 
 
 def categories(listed: Any) -> Iterator[Problem]:
@@ -129,11 +126,8 @@ def categories(listed: Any) -> Iterator[Problem]:
         yield Problem("Categories must be an array of strings.", field, anchor)
         return
     if len(listed) > MAX_CATEGORIES:
-        message = (
-            f"There is a limit of {MAX_CATEGORIES} categories for each email that is sent. You "
-            f"provided {len(listed)} categories."
-        )
-        yield Problem(message, field, anchor)
+        text = f"There is a limit of {MAX_CATEGORIES} categories for each email that is sent."
+        yield Problem(f"{text} You provided {len(listed)} categories.", field, anchor)
     for number, one in enumerate(listed):
         if message := _category_problem(one, before=listed[:number]):
             yield Problem(message, f"{field}.{number}", anchor)
@@ -143,10 +137,8 @@ def _category_problem(one: str, *, before: list[str]) -> str:
     if not one.isascii():
         return "Categories can not contain non-ASCII characters."
     if len(one) > MAX_CATEGORY:
-        return (
-            f"Each category must not be longer than {MAX_CATEGORY} characters. {one} exceeds this "
-            "limit."
-        )
+        text = f"Each category must not be longer than {MAX_CATEGORY} characters."
+        return f"{text} {one} exceeds this limit."
     if one in before:
         return f"The categories must be a unique list, and you have included {one} more than once."
     return ""
@@ -164,11 +156,8 @@ def custom_args(args: Any, field: str, *, shared: Mapping[str, Any]) -> Iterator
         yield wrong_type(f"{field}.{name}", "string", args[name])
     texts = {name: value for name, value in shared.items() if isinstance(value, str)} | args
     if not wrong and len(msgspec.json.encode(texts)) > MAX_ARGS_BYTES:
-        yield Problem(
-            "The combined size of custom arguments cannot exceed 10,000 bytes.",
-            field,
-            help_url("message.custom_args"),
-        )
+        message = "The combined size of custom arguments cannot exceed 10,000 bytes."
+        yield Problem(message, field, help_url("message.custom_args"))
 
 
 def _is_base64(content: str) -> bool:

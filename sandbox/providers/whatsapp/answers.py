@@ -73,33 +73,24 @@ def unknown_object(name: str) -> GraphError:
 
 def fault_response(found: Fault, *, version: int) -> ProviderResponse:
     """Return the answer to a refused message."""
-    kind = found.kind
-    return error_response(
-        {
-            "message": f"(#{found.code}) {kind.title}",
-            "type": "OAuthException",
-            "code": found.code,
-            "error_data": {
-                "messaging_product": "whatsapp",
-                "details": found.details or kind.details,
-            },
-            **({"error_subcode": OLD_SUBCODE} if version <= LAST_WITH_SUBCODE else {}),
-        },
-        status=kind.status,
-    )
+    details = found.details or found.kind.details
+    error = {
+        "message": f"(#{found.code}) {found.kind.title}",
+        "type": "OAuthException",
+        "code": found.code,
+        "error_data": {"messaging_product": "whatsapp", "details": details},
+    }
+    if version <= LAST_WITH_SUBCODE:
+        error["error_subcode"] = OLD_SUBCODE
+    return error_response(error, status=found.kind.status)
 
 
 def graph_error_response(found: GraphError) -> ProviderResponse:
     """Return the answer to a refused request."""
-    return error_response(
-        {
-            "message": found.message,
-            "type": found.kind,
-            "code": found.code,
-            **({"error_subcode": found.subcode} if found.subcode is not None else {}),
-        },
-        status=found.status,
-    )
+    error = {"message": found.message, "type": found.kind, "code": found.code}
+    if found.subcode is not None:
+        error["error_subcode"] = found.subcode
+    return error_response(error, status=found.status)
 
 
 def acceptance(outcome: Outcome, body: Mapping[str, Any], message_id: str) -> ProviderResponse:

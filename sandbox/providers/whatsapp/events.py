@@ -13,10 +13,10 @@ from typing import Any
 import aiohttp
 
 from ...credentials import MetaAccount
+from ..base import InboundMessage
 from .errors import HELP, Fault
 
 KINDS = frozenset({"sent", "delivered", "read", "failed"})
-LISTS = ("statuses", "messages")
 SIGNATURE = "X-Hub-Signature-256"
 OLD_SIGNATURE = "X-Hub-Signature"
 
@@ -64,25 +64,24 @@ def status(
     return {"contacts": [{"wa_id": wa_id, "user_id": user_id(wa_id)}], "statuses": [found]}
 
 
-def inbound_message(
-    text: str, *, wa_id: str, name: str | None, button: str | None, at: int
-) -> dict[str, Any]:
+def inbound_message(message: InboundMessage, *, wa_id: str) -> dict[str, Any]:
     """Return an inbound text, or a tapped button."""
-    message: dict[str, Any] = {
+    found: dict[str, Any] = {
         "from": wa_id,
         "from_user_id": user_id(wa_id),
         "id": new_message_id(),
-        "timestamp": str(at),
+        "timestamp": str(message.timestamp or 0),
     }
-    if button is None:
-        message |= {"type": "text", "text": {"body": text}}
+    if message.button is None:
+        found |= {"type": "text", "text": {"body": message.text}}
     else:
-        reply = {"type": "button_reply", "button_reply": {"id": button, "title": text}}
-        message |= {"type": "interactive", "interactive": reply}
+        button = {"id": message.button, "title": message.text}
+        reply = {"type": "button_reply", "button_reply": button}
+        found |= {"type": "interactive", "interactive": reply}
     contact: dict[str, Any] = {"wa_id": wa_id, "user_id": user_id(wa_id)}
-    if name is not None:
-        contact["profile"] = {"name": name}
-    return {"contacts": [contact], "messages": [message]}
+    if message.name is not None:
+        contact["profile"] = {"name": message.name}
+    return {"contacts": [contact], "messages": [found]}
 
 
 class SignedWebhooks:
@@ -124,10 +123,9 @@ class SignedWebhooks:
 
     def stamp(self, payload: dict[str, Any], *, now: datetime) -> None:
         """Set the time, unless the event has its own."""
-        for name in LISTS:
-            for item in payload.get(name, ()):
-                if item["timestamp"] == "0":
-                    item["timestamp"] = str(int(now.timestamp()))
+        for item in (*payload.get("statuses", ()), *payload.get("messages", ())):
+            if item["timestamp"] == "0":
+                item["timestamp"] = str(int(now.timestamp()))
 
     def encode(self, payloads: Sequence[Mapping[str, Any]]) -> bytes:
         """Return a body as Meta does: ASCII, with escaped slashes."""

@@ -18,8 +18,6 @@ OUT_OF_ORDER_STEPS = tuple(
     Step(kind, multiple=1 + number / 2)
     for number, kind in enumerate(("read", "sent", "read", "delivered", "sent", "delivered"))
 )
-"""Duplicate statuses out of order."""
-
 WINDOW_CLOSED, HELD = "window-closed", "held"
 NO_CODE, UNKNOWN_CODE, EMPTY, NOT_JSON = "no-code", "unknown-code", "empty", "not-json"
 FAILED = Step("failed")

@@ -19,26 +19,15 @@ from ..base import (
     PlannedEvent,
     Provider,
     RequestResult,
-    outcome_fields,
 )
 from . import answers, events, template_api
 from .answers import GraphError
 from .errors import KINDS, Fault
-from .outcomes import (
-    DEFAULT_STEPS,
-    FAILURES,
-    OUT_OF_ORDER_STEPS,
-    OUTCOMES,
-    WINDOW_CLOSED,
-    magic,
-    magic_suffix,
-)
+from .outcomes import FAILURES, OUT_OF_ORDER_STEPS, OUTCOMES, WINDOW_CLOSED, magic, magic_suffix
 from .presentation import display, log_fields, recipient, references
 from .templates import Templates
 from .validation import number, problem
 
-SERVICE_CATEGORY = "service"
-"""The pricing category of messages without a template."""
 PER_MILLE = 1000
 _PATH = re.compile(r"/(v[0-9]{1,3}\.[0-9])/([^/]+)/(messages|message_templates)")
 
@@ -51,7 +40,6 @@ class WhatsApp(Provider):
     templates: Templates
     newest_version: str
     out_of_order_share: float
-    """The share of ordinary messages with duplicate statuses in random order."""
     name = "whatsapp"
     title = "WhatsApp Cloud API"
     channel = Channel.WHATSAPP
@@ -103,13 +91,7 @@ class WhatsApp(Provider):
         sender = number(message.sender)
         if sender is None:
             raise ValueError("from must be a phone number with its country code.")
-        payload = events.inbound_message(
-            message.text,
-            wa_id=sender,
-            name=message.name,
-            button=message.button,
-            at=message.timestamp or 0,
-        )
+        payload = events.inbound_message(message, wa_id=sender)
         return PlannedEvent(kind="written", delay=0.0, payload=payload)
 
     def display(self, record: Record, *, to: int = 0) -> DisplayedMessage:
@@ -142,7 +124,7 @@ class WhatsApp(Provider):
             pause = self.timings.rate_limit
             return RequestResult(
                 response=answers.for_outcome(outcome, version=version, pause=pause),
-                **outcome_fields(outcome),
+                **outcome.result_fields(),
                 **log_fields(body),
             )
         message_id = events.new_message_id()
@@ -150,7 +132,7 @@ class WhatsApp(Provider):
             response=answers.acceptance(outcome, body, message_id),
             message_id=message_id,
             events=tuple(self._events(outcome, body, message_id, now=now)),
-            **outcome_fields(outcome),
+            **outcome.result_fields(),
             **log_fields(body),
         )
 
@@ -161,19 +143,13 @@ class WhatsApp(Provider):
         if not outcome.accepted:
             return
         steps = outcome.steps
-        if (
-            steps == DEFAULT_STEPS
-            and secrets.randbelow(PER_MILLE) < self.out_of_order_share * PER_MILLE
-        ):
+        is_shuffled = secrets.randbelow(PER_MILLE) < self.out_of_order_share * PER_MILLE
+        if steps == OUTCOMES.default.steps and is_shuffled:
             steps = OUT_OF_ORDER_STEPS
         start = self.timings.late if outcome.has_late_events else 0.0
-        order = ("sent", "delivered", "read")
+        began, order = int(now.timestamp()), ("sent", "delivered", "read")
         for step in steps:
-            at = (
-                int(now.timestamp()) + order.index(step.kind)
-                if steps == OUT_OF_ORDER_STEPS
-                else None
-            )
+            at = began + order.index(step.kind) if steps == OUT_OF_ORDER_STEPS else None
             code = FAILURES.get(outcome.name) if step.kind == "failed" else None
             yield PlannedEvent(
                 kind=step.kind,
@@ -190,27 +166,26 @@ class WhatsApp(Provider):
         at: int | None,
         code: int | None,
     ) -> dict[str, Any]:
-        reference = next(iter(references(body)), None)
         return events.status(
             kind,
             message_id=message_id,
             wa_id=number(body["to"]) or "",
             at=at or 0,
-            reference=reference,
+            reference=next(iter(references(body)), None),
             category=self._category(body),
             fault=Fault(code) if code is not None else None,
         )
 
     def _category(self, body: Mapping[str, Any]) -> str:
+        """Return the pricing category."""
         if body.get("type") != "template":
-            return SERVICE_CATEGORY
+            return "service"
         content = body["template"]
         template = self.templates.get(content["name"], content["language"]["code"])
         return template.category.lower() if template else "utility"
 
 
 def _version_number(version: str) -> tuple[int, int]:
-    """Return the two numbers of a version, for comparison."""
     major, _, minor = version.removeprefix("v").partition(".")
     return int(major), int(minor)
 

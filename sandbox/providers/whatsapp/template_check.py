@@ -73,11 +73,7 @@ def _texts(
     names = component.variables if component else []
     where = component.type.lower() if component else "component"
     if len(found) != len(names):
-        yield Fault(
-            132000,
-            f"{where}: number of localizable_params ({len(found)}) does not match the expected "
-            f"number of params ({len(names)})",
-        )
+        yield _wrong_count(where, len(found), expected=len(names))
         return
     for parameter in found:
         yield from _parameter(parameter, where)
@@ -88,18 +84,15 @@ def _texts(
 def _parameter(parameter: Mapping[str, Any], where: str) -> Iterator[Fault]:
     kind = parameter.get("type")
     if kind not in _TEXTS:
-        yield Fault(
-            132012, f"{where}: Format mismatch, expected TEXT, received {kind or 'UNKNOWN'}"
-        )
+        received = kind or "UNKNOWN"
+        yield Fault(132012, f"{where}: Format mismatch, expected TEXT, received {received}")
     elif kind == "text":
         text = parameter.get("text")
         if not isinstance(text, str) or not text:
             yield Fault(131008, "Parameter of type text is missing text value")
         elif _BAD_TEXT.search(text):
-            yield Fault(
-                100,
-                "Param text cannot have new-line/tab characters or more than 4 consecutive spaces",
-            )
+            bad = "new-line/tab characters or more than 4 consecutive spaces"
+            yield Fault(100, f"Param text cannot have {bad}")
     elif not isinstance(parameter.get(kind), dict):
         yield Fault(131008, f"Parameter of type {kind} is missing {kind} value")
 
@@ -107,11 +100,7 @@ def _parameter(parameter: Mapping[str, Any], where: str) -> Iterator[Fault]:
 def _media(component: Component, found: Sequence[Mapping[str, Any]]) -> Iterator[Fault]:
     expected = component.format
     if len(found) != 1:
-        yield Fault(
-            132000,
-            f"header: number of localizable_params ({len(found)}) does not match the expected "
-            "number of params (1)",
-        )
+        yield _wrong_count("header", len(found), expected=1)
         return
     received = str(found[0].get("type", "UNKNOWN")).upper()
     media = found[0].get(expected.lower())
@@ -121,6 +110,11 @@ def _media(component: Component, found: Sequence[Mapping[str, Any]]) -> Iterator
         yield Fault(131008, f"header: {expected.lower()} needs a link or an id")
 
 
+def _wrong_count(where: str, found: int, *, expected: int) -> Fault:
+    text = f"number of localizable_params ({found}) does not match the expected number of params"
+    return Fault(132000, f"{where}: {text} ({expected})")
+
+
 def _buttons(
     template: Template, filled: Mapping[tuple[str, int], Sequence[Any]]
 ) -> Iterator[Fault]:
@@ -128,15 +122,9 @@ def _buttons(
         if kind != "BUTTON" or index >= len(template.buttons):
             yield Fault(132012, f"{kind.lower()}: the template has no such component")
     for index, button in enumerate(template.buttons):
-        found = filled.get(("BUTTON", index), ())
-        if _needs_parameter(button) and len(found) != 1:
-            yield Fault(
-                131008,
-                f"buttons: Button at index {index} of type {button.get('type', 'Url').title()} "
-                "requires a parameter",
-            )
-
-
-def _needs_parameter(button: Mapping[str, Any]) -> bool:
-    kind = str(button.get("type", "")).upper()
-    return kind in ("COPY_CODE", "OTP") or (kind == "URL" and "{{" in str(button.get("url", "")))
+        kind = str(button.get("type", "Url"))
+        has_variable = kind.upper() == "URL" and "{{" in str(button.get("url", ""))
+        is_needed = has_variable or kind.upper() in ("COPY_CODE", "OTP")
+        if is_needed and len(filled.get(("BUTTON", index), ())) != 1:
+            where = f"buttons: Button at index {index} of type {kind.title()}"
+            yield Fault(131008, f"{where} requires a parameter")

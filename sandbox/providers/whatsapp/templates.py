@@ -114,9 +114,8 @@ class Templates:
         return [one for one in self._known.values() if name in (None, one.name)]
 
     def _put(self, template: Template) -> Template:
-        found = msgspec.structs.replace(
-            template, id=template.id or str(10**14 + secrets.randbelow(9 * 10**14))
-        )
+        new_id = str(10**14 + secrets.randbelow(9 * 10**14))
+        found = msgspec.structs.replace(template, id=template.id or new_id)
         self._known[found.name, found.language] = found
         return found
 

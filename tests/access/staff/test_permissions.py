@@ -13,6 +13,7 @@ from access.models import StaffUser
 from access.staff import permissions
 from access.staff.permissions import OPERATOR_PERMISSIONS, SUPPORT_PERMISSIONS, StaffBackend
 from console.staff import console_permissions
+from devices.models import Device
 from notifyproject.stack import first_run
 from tests.support.clients.console import make_staff
 from tests.support.mongo.explained_reads import Plan
@@ -165,3 +166,18 @@ def test_permission_reads_use_indexes(user_with_roles: StaffUser, reading: Any) 
     assert {plan.collection for plan in plans} == JOIN_COLLECTIONS | {"auth_permission"}
     for plan in plans:
         assert "COLLSCAN" not in plan.stages, plan.explained
+
+
+def test_migrate_gives_stored_permissions_their_current_names() -> None:
+    names = dict(Device._meta.permissions)
+    stored = Permission.objects.filter(codename__in=names).order_by()
+    others = set(Permission.objects.exclude(codename__in=names).order_by().values_list("name"))
+    call_command("migrate", "devices", "0001_initial", verbosity=0)
+    try:
+        stored.update(name="Can switch devices")
+    finally:
+        call_command("migrate", "devices", verbosity=0)
+    assert dict(stored.values_list("codename", "name")) == names
+    assert others == set(
+        Permission.objects.exclude(codename__in=names).order_by().values_list("name")
+    )

@@ -34,7 +34,6 @@ def send_receipt(app: App, one: str, notification_id: Any, event: Any = "deliver
 
 
 def start_push(app: App, *devices: str, **fields: Any) -> ClaimedDelivery:
-    """Return a started push to these devices."""
     one = factories.claimed(channel=Channel.PUSH, client_id=app.id, **fields)
     return factories.start(replace(one, device_ids=devices), provider="fcm")
 
@@ -105,15 +104,6 @@ def test_old_receipt_does_not_reactivate_a_device(app: App, phone: str) -> None:
     assert status_of(notification_id) == "read"
 
 
-def test_first_receipt_counts_for_the_user(app: App, phone: str) -> None:
-    tablet = factories.device("tablet")
-    notification_id = sent(app, phone, tablet)
-    send_receipt(app, tablet, notification_id, "opened")
-    assert status_of(notification_id) == "read"
-    assert send_receipt(app, phone, notification_id).status_code == 204
-    assert status_of(notification_id) == "read"
-
-
 def test_receipt_of_a_removed_device_counts(app: App, phone: str) -> None:
     notification_id = sent(app, phone)
     registration.remove(device_id=phone)
@@ -133,16 +123,6 @@ def test_receipts_in_any_order_end_as_read(app: App, phone: str, events: Sequenc
     assert status_of(notification_id) == "read"
 
 
-@pytest.mark.parametrize("event", EVENTS)
-def test_repeated_receipt_changes_nothing(app: App, phone: str, event: str) -> None:
-    notification_id = sent(app, phone)
-    send_receipt(app, phone, notification_id, event)
-    before = factories.read(notification_id)
-    for _ in range(10):
-        assert send_receipt(app, phone, notification_id, event).status_code == 204
-    assert factories.read(notification_id) == before
-
-
 @pytest.mark.parametrize("outcome", [S.SENT, S.UNKNOWN, S.FAILED])
 @pytest.mark.parametrize("event", EVENTS)
 def test_receipt_before_settlement_is_kept(
@@ -154,26 +134,6 @@ def test_receipt_before_settlement_is_kept(
     settle(one, outcome)
     assert early == "sending"
     assert status_of(one.notification_id) == {"opened": "read"}.get(event, event)
-
-
-@pytest.mark.parametrize("outcome", [S.UNKNOWN, S.FAILED])
-def test_receipt_overrides_unknown_and_failed(
-    app: App, phone: str, outcome: DeliveryStatus
-) -> None:
-    one = start_push(app, phone)
-    settle(one, outcome)
-    send_receipt(app, phone, one.notification_id)
-    delivery = push(one.notification_id)
-    assert (delivery["status"], delivery["failure_code"]) == ("delivered", None)
-    assert delivery["next_attempt_at"] is None
-
-
-def test_receipt_does_not_change_a_cancelled_push(app: App, phone: str) -> None:
-    one = start_push(app, phone)
-    settle(one, S.PENDING)
-    assert app.post(f"/notifications/{one.notification_id}/cancel").status_code < 300
-    assert send_receipt(app, phone, one.notification_id).status_code == 204
-    assert status_of(one.notification_id) == "cancelled"
 
 
 def test_accepted_device_is_matched_without_reading_attempts(app: App, phone: str) -> None:

@@ -34,7 +34,6 @@ PRESENCE = {"online": True, "app_foreground": False, "notification_enabled": Tru
 
 
 def call(app: App, method: str, path: str, body: Any = None) -> Answer:
-    """Call the API with a JSON body, or with none."""
     raw = json.dumps(body).encode() if body is not None else b""
     return app.send(path, raw, method=method)
 
@@ -123,14 +122,6 @@ def test_inactive_devices_are_listed(app: App) -> None:
     assert shown["is_active"] is False
 
 
-def test_user_without_devices_has_an_empty_list(app: App) -> None:
-    assert app.get("/devices", user_id="nobody").json() == {
-        "results": [],
-        "next": None,
-        "previous": None,
-    }
-
-
 def test_patch_keeps_other_fields_and_null_clears(app: App) -> None:
     register(app, **DESCRIPTION)
     answer = call(app, "PATCH", ONE, {"app_version": "4.0", "language": None})
@@ -184,18 +175,17 @@ def test_devices_are_shared_by_all_clients(app: App, other_app: App) -> None:
 
 
 NO_DISK = {"errorCode": 14031}
-PREFERENCES = f"{ONE}/preferences"
 
 BAD_FIELDS: list[tuple[dict[str, Any], str, str]] = [
     ({"user_id": ""}, "/user_id", "out_of_range"),
     ({"user_id": "u" * 129}, "/user_id", "out_of_range"),
     ({"device_token": ""}, "/device_token", "invalid_token"),
-    ({"device_token": "a b"}, "/device_token", "invalid_token"),
-    ({"device_token": "token\n"}, "/device_token", "invalid_token"),
-    ({"device_token": "tok\u00e9n"}, "/device_token", "invalid_token"),
+    ({"device_token": "abc"}, "/device_token", "invalid_token"),
+    ({"device_token": "<script>"}, "/device_token", "invalid_token"),
+    ({"device_token": "a token"}, "/device_token", "invalid_token"),
+    ({"timezone": "localtime"}, "/timezone", "unknown_timezone"),
     ({"device_token": "x" * 4097}, "/device_token", "invalid_token"),
     ({"platform": "fax"}, "/platform", "unknown_platform"),
-    ({"platform": ""}, "/platform", "unknown_platform"),
     ({"platform": "Ios"}, "/platform", "unknown_platform"),
     ({"app_version": "v" * 41}, "/app_version", "out_of_range"),
     ({"app_version": "1\r\n2"}, "/app_version", "control_characters"),
@@ -206,7 +196,6 @@ BAD_FIELDS: list[tuple[dict[str, Any], str, str]] = [
     ({"language": ""}, "/language", "invalid_language"),
     ({"language": "p" * 36}, "/language", "out_of_range"),
     ({"timezone": "Mars/Olympus"}, "/timezone", "unknown_timezone"),
-    ({"timezone": "../etc/passwd"}, "/timezone", "unknown_timezone"),
     ({"is_active": True}, "/is_active", "unknown_field"),
     ({"suspicions": 0}, "/suspicions", "unknown_field"),
 ]
@@ -244,7 +233,10 @@ def test_all_invalid_fields_are_reported_without_values(app: App) -> None:
 @pytest.mark.parametrize(
     ("fields", "pointer", "code"),
     [
-        ({"device_token": "a b"}, "/device_token", "invalid_token"),
+        ({"device_token": "abc"}, "/device_token", "invalid_token"),
+        ({"device_token": "<script>"}, "/device_token", "invalid_token"),
+        ({"device_token": "a token"}, "/device_token", "invalid_token"),
+        ({"timezone": "localtime"}, "/timezone", "unknown_timezone"),
         ({"app_version": "v" * 41}, "/app_version", "out_of_range"),
         ({"language": "?"}, "/language", "invalid_language"),
         ({"timezone": "utc+1"}, "/timezone", "unknown_timezone"),
@@ -292,7 +284,7 @@ def test_invalid_preferences_are_refused(
     app: App, preferences: Any, pointer: str, code: str
 ) -> None:
     register(app)
-    answer = call(app, "PUT", PREFERENCES, preferences)
+    answer = call(app, "PUT", f"{ONE}/preferences", preferences)
     assert (answer.status_code, pointers(answer)) == (422, {pointer: code})
     document = queries.get(ID)
     assert document is not None
@@ -319,7 +311,7 @@ def test_invalid_list_query_is_refused(
 def test_unknown_device_is_not_found(app: App, one: str) -> None:
     calls = [
         *(("GET", "", None), ("PATCH", "", {"language": "pt"})),
-        *(("PATCH", "", {"device_token": "new"}), ("PATCH", "", {"is_active": True})),
+        *(("PATCH", "", {"device_token": "new-token"}), ("PATCH", "", {"is_active": True})),
         *(("DELETE", "", None), ("POST", "/heartbeat", PRESENCE), ("PUT", "/preferences", {})),
     ]
     for method, below, body in calls:

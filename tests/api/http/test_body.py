@@ -43,11 +43,8 @@ def refused(body: bytes) -> tuple[int, str]:
 @pytest.mark.parametrize(
     "content_type",
     [
-        JSON,
-        "application/json; charset=utf-8",
-        'application/json; charset="UTF-8"',
-        "application/json;charset=utf8",
-        "APPLICATION/JSON",
+        *(JSON, "application/json; charset=utf-8", 'application/json; charset="UTF-8"'),
+        *("application/json;charset=utf8", "APPLICATION/JSON"),
     ],
 )
 def test_json_in_utf8_is_read(content_type: str) -> None:

@@ -14,7 +14,6 @@ from tests.support.clients.api import Answer, App, request
 from tests.support.clients.inbox import InboxUser
 
 pytestmark = pytest.mark.usefixtures("broker", "valkey_anew")
-KEYS = "rate_limit:*"
 
 
 @pytest.fixture
@@ -31,7 +30,7 @@ def limit_headers(answer: Answer) -> tuple[str, str]:
 
 
 def keys(broker: redis.Redis) -> set[str]:
-    return {key.decode() for key in broker.scan_iter(KEYS)}
+    return {key.decode() for key in broker.scan_iter("rate_limit:*")}
 
 
 def test_every_response_has_the_remaining_limit(app: App, limits: Any) -> None:
@@ -126,7 +125,18 @@ def test_repeated_failures_block_the_address(app: App, limits: Any) -> None:
     assert (answer.status_code, answer.json()["code"]) == (429, "rate_limited")
     assert 0 < int(answer.headers["Retry-After"]) <= 60
     elsewhere = {"X-Forwarded-For": "198.51.100.7"}
+    limits.TRUSTED_PROXIES = 1
     assert app.send("/notifications", b"", method="GET", headers=elsewhere).status_code == 200
+
+
+def test_forged_address_does_not_avoid_the_block(app: App, limits: Any) -> None:
+    app.key = "ntf_" + "a" * 10 + "_" + "x" * 43
+
+    def answer(number: int) -> int:
+        forged = {"X-Forwarded-For": f"198.51.100.{number}"}
+        return app.send("/notifications", b"", method="GET", headers=forged).status_code
+
+    assert [answer(number) for number in range(5)] == [401] * 4 + [429]
 
 
 def test_authenticated_requests_are_not_failures(

@@ -4,6 +4,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from bson import ObjectId
 
 from domain.content import Content, Recipient
 from domain.errors import FailureCode
@@ -35,9 +36,9 @@ def test_scheduled_cancelled_and_expired_are_not_shown(app: App, ada: InboxUser)
     cancelled = delivered(app, send_at=later)["_id"]
     store.cancel(notification_id=cancelled, channels=[IN_APP], reason="no", now=utc_now())
     late = factories.claimed(client_id=app.id, channel=IN_APP, send_at=at(1), at=at(2))
-    store.defer(
+    store.settle_not_sent(
         [
-            store.Deferred(
+            store.NotSent(
                 claimed=late, status=S.EXPIRED, code=FailureCode.EXPIRED, reason="Its time is over."
             )
         ],
@@ -159,6 +160,42 @@ def test_read_and_unread_are_idempotent(app: App, ada: InboxUser) -> None:
     assert (shown["is_read"], shown["delivery"][0]["status"]) == (False, "read")
 
 
+@pytest.mark.parametrize("channel", [Channel.EMAIL, Channel.PUSH, Channel.WHATSAPP])
+def test_recipient_reads_what_was_sent_on_another_channel(
+    app: App, ada: InboxUser, channel: Channel
+) -> None:
+    document = factories.settled(S.SENT, client_id=app.id, channel=channel)
+    path = f"/{document['_id']}"
+    item = ada.post(f"{path}/read").json()
+    assert (item["is_read"], bool(item["read_at"])) == (True, True)
+    assert item["delivered_at"] == document["sent_at"].isoformat().replace("+00:00", "Z")
+    assert app.get(f"/notifications{path}").json()["is_read"] is True
+    assert ada.post(f"{path}/unread").json()["is_read"] is False
+    assert ada.post("/read-all").json() == {"updated": 1}
+    assert app.get("/notifications", unread="true").json()["results"] == []
+    assert (ada.ids(), ada.counts()) == ([], (0, 0)), "it is not in the inbox"
+    assert ada.post(f"{path}/archive").status_code == 404
+
+
+def test_code_sent_on_another_channel_is_masked(app: App, ada: InboxUser) -> None:
+    both = {"email": "ada@example.com", "phone": "+351912345678"}
+    answer = app.notify(
+        type="mfa_code",
+        user_id="ada",
+        data={"code": "271828"},
+        channels=["email", "whatsapp"],
+        recipient=both,
+    )
+    path = f"/{answer.json()['id']}/read"
+    assert ada.post(path).status_code == 404, "it was not sent yet"
+    now = utc_now()
+    begun = factories.start(factories.claim(ObjectId(answer.json()["id"]), at=now), at=now)
+    store.settle([factories.settlement(begun, S.SENT, at=now)], now=now)
+    item = ada.post(path)
+    assert item.status_code == 200
+    assert "271828" not in item.content.decode()
+
+
 def test_read_all_counts_each_item_once(app: App, ada: InboxUser) -> None:
     for n in range(3):
         delivered(app, created_at=at(n))
@@ -228,9 +265,6 @@ def test_unregistered_recipient_has_an_inbox(app: App) -> None:
     assert len(InboxUser(app=app, user_id=name).ids()) == 1
 
 
-ACTIONS = ["read", "unread", "archive", "unarchive"]
-
-
 @pytest.fixture
 def strangers(app: App, other_app: App) -> list[InboxUser]:
     """Return the same user ID at another client, and similar user IDs."""
@@ -258,7 +292,7 @@ def test_other_recipients_change_nothing(app: App, strangers: list[InboxUser]) -
     before = everything()
     for stranger in strangers:
         assert stranger.post("/read-all").json() == {"updated": 0}
-        for action in ACTIONS:
+        for action in ["read", "unread", "archive", "unarchive"]:
             for document in (read, other):
                 answer = stranger.post(f"/{document['_id']}/{action}")
                 assert (answer.status_code, answer.json()["code"]) == (404, "not_found")

@@ -44,14 +44,6 @@ class TestCancel:
         answer = act(app, document["_id"], "cancel")
         assert (answer.status_code, answer.json()["code"]) == (409, "invalid_state")
 
-    def test_sending_delivery_cannot_be_cancelled(self, app: App) -> None:
-        one = factories.started(client_id=app.id)
-        assert act(app, one.notification_id, "cancel").status_code == 409
-
-    def test_claimed_delivery_is_cancelled(self, app: App) -> None:
-        one = factories.claimed(client_id=app.id)
-        assert act(app, one.notification_id, "cancel").json()["status"] == "cancelled"
-
 
 class TestRetry:
     def test_failed_delivery_is_due_again(self, app: App) -> None:
@@ -61,6 +53,8 @@ class TestRetry:
         body = answer.json()
         assert body["status"] == "retrying"
         assert body["failed_at"] is None
+        delivery = body["delivery"][0]
+        assert (delivery["attempt_count"], delivery["max_attempts"]) == (1, 5)
         assert factories.read(document["_id"])["due_at"] <= utc_now()
 
     @pytest.mark.parametrize("max_retries", [0, 1, 10])
@@ -73,10 +67,6 @@ class TestRetry:
         document = failed(app, channels=(Channel.EMAIL, Channel.IN_APP))
         body = act(app, document["_id"], "retry").json()
         assert [d["status"] for d in body["delivery"]] == ["pending", "delivered"]
-
-    def test_sent_notification_cannot_be_retried(self, app: App) -> None:
-        document = factories.settled(DeliveryStatus.SENT, client_id=app.id)
-        assert act(app, document["_id"], "retry").status_code == 409
 
     def test_expired_notification_cannot_be_retried(self, app: App) -> None:
         document = failed(app, expires_at=factories.NOON + timedelta(minutes=1))
@@ -270,7 +260,6 @@ def test_destroyed_sensitive_data_blocks_retry_and_resend(app: App, action: str)
     assert app.get("/notifications").json()["results"][0]["resent_as"] == []
 
 
-HOUR = timedelta(hours=1)
 DAY = timedelta(days=1)
 
 
@@ -307,12 +296,6 @@ def test_only_reschedule_to_now_queues_the_notification(app: App, broker: Any) -
     assert broker.llen("email.high") == 1
 
 
-def test_ttl_counts_from_the_new_time(app: App) -> None:
-    accepted = app.notify(ttl=600).json()
-    body = reschedule(app, accepted["id"]).json()
-    assert moment(body["expires_at"]) - moment(body["scheduled_at"]) == timedelta(minutes=10)
-
-
 def test_type_ttl_counts_from_the_new_time(app: App) -> None:
     accepted = app.notify(type="mfa_code", data={"code": "123456", "expires_in": 5}).json()
     before = moment(accepted["expires_at"]) - moment(accepted["created_at"])
@@ -335,16 +318,11 @@ def test_attempted_notification_cannot_be_rescheduled(app: App, status: Delivery
     assert (answer.status_code, answer.json()["code"]) == (409, "invalid_state")
 
 
-def test_delivered_in_app_notification_cannot_be_rescheduled(app: App) -> None:
-    document = factories.accepted(client_id=app.id, channels=(Channel.EMAIL, Channel.IN_APP))
-    assert reschedule(app, document["_id"]).status_code == 409
-
-
 @pytest.mark.parametrize(
     ("scheduled_at", "code"),
     [
         *(("2026-12-01T09:00", "naive_datetime"), ("tomorrow", "invalid_datetime")),
-        *(("2026-02-30T09:00:00Z", "invalid_datetime"), (at(-HOUR), "in_the_past")),
+        *(("2026-02-30T09:00:00Z", "invalid_datetime"), (at(-timedelta(hours=1)), "in_the_past")),
         *((at(366 * DAY), "too_far_ahead"), ("9" * 41, "out_of_range")),
     ],
     ids=["no zone", "a word", "no such day", "past", "far", "digits"],

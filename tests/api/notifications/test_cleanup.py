@@ -27,7 +27,6 @@ def clean_up(app: App, **fields: Any) -> Any:
 
 
 def sent(app: App, *, days_ago: int = 60, **fields: Any) -> ObjectId:
-    """Return the id of a sent notification with one attempt."""
     at = utc_now() - days_ago * DAY
     later = utc_now() + 90 * DAY
     document = factories.settled(

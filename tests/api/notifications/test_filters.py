@@ -21,6 +21,7 @@ CLIENT = ObjectId("c" * 24)
 ID = ObjectId("a" * 24)
 ANY_CHANNEL = {"$in": [channel.value for channel in Channel]}
 ANY_STATUS = {"$in": [status.value for status in DeliveryStatus]}
+SENT = {"$in": ["delivered", "read", "sent"]}
 SALT = _salt(LIST)
 NOON = datetime(2026, 11, 21, 12, 0, 0, 123_000, tzinfo=UTC)
 
@@ -60,6 +61,8 @@ def test_default_list_has_twenty_of_the_client() -> None:
         ("entity_id=order-1&external_id=x", {"entity_id": "order-1", "external_id": "x"}),
         ("unread=true", {"unread": True}),
         ("unread=false", {"unread": False}),
+        ("is_active=true", {"is_active": True}),
+        ("is_active=false", {"is_active": False}),
         (
             "created_after=2026-11-21T12:00:00.123Z&created_before=2026-11-21T14:00:00.123%2B01:00",
             {"created_after": NOON, "created_before": NOON.replace(hour=13)},
@@ -105,9 +108,8 @@ def test_filter_fixed_by_the_path_is_no_parameter() -> None:
         ("created_after=yesterday", ("/created_after", "invalid_datetime")),
         ("created_before=2026-11-21T12:00:00", ("/created_before", "naive_datetime")),
         ("created_before=", ("/created_before", "invalid_datetime")),
-        ("unread=1", ("/unread", "wrong_type")),
-        ("unread=TRUE", ("/unread", "wrong_type")),
-        ("unread=", ("/unread", "wrong_type")),
+        *((query, ("/unread", "wrong_type")) for query in ("unread=1", "unread=TRUE", "unread=")),
+        ("is_active=0", ("/is_active", "wrong_type")),
         ("user_id=a%00b", ("/user_id", "invalid")),
         (f"user_id={'x' * 513}", ("/user_id", "invalid")),
     ],
@@ -187,13 +189,13 @@ def test_cursor_is_short_ascii() -> None:
             "channel=email&delivery_status=failed",
             {"delivery": {"$elemMatch": {"channel": "email", "status": "failed"}}},
         ),
+        ("unread=true", {"is_read": False, "delivery.status": SENT}),
         (
-            "unread=true",
+            "unread=true&channel=push&delivery_status=failed",
             {
                 "is_read": False,
-                "delivery": {
-                    "$elemMatch": {"channel": "in_app", "status": {"$in": ["delivered", "read"]}}
-                },
+                "delivery.status": SENT,
+                "delivery": {"$elemMatch": {"channel": "push", "status": "failed"}},
             },
         ),
         ("created_after=2026-11-21T12:00:00.123Z", {"created_at": {"$gte": NOON}}),
@@ -203,17 +205,3 @@ def test_cursor_is_short_ascii() -> None:
 def test_filter_is_translated_to_mongodb(query: str, match: dict[str, Any]) -> None:
     expected = {"client_id": CLIENT, "is_active": True} | match
     assert parse(query).filters.match() == expected
-
-
-@pytest.mark.parametrize(
-    "query", ["channel=email", "channel=push", "delivery_status=read", "delivery_status=failed"]
-)
-def test_unread_conflicts_with_other_channels(query: str) -> None:
-    assert problems(f"{query}&unread=true") == [("/unread", "conflict")]
-
-
-@pytest.mark.parametrize(
-    "query", ["channel=in_app", "delivery_status=delivered", "channel=in_app&status=delivered"]
-)
-def test_unread_combines_with_in_app(query: str) -> None:
-    assert parse(f"{query}&unread=true").filters.unread

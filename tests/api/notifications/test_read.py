@@ -4,6 +4,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from bson import ObjectId
 
 from domain.states import Channel, DeliveryStatus
 from domain.time import utc_now
@@ -82,6 +83,8 @@ def test_new_notifications_do_not_shift_pages(app: App) -> None:
         ({"channel": "email", "delivery_status": "delivered"}, 0),
         ({"entity_id": "order-1"}, 1),
         ({"external_id": "e-1"}, 1),
+        ({"source": "shop"}, 1),
+        ({"source": "sho"}, 0),
         ({"user_id": "ada", "unread": "true"}, 1),
         ({"created_after": "2020-01-01T00:00:00Z"}, 3),
         ({"created_before": "2020-01-01T00:00:00Z"}, 0),
@@ -90,7 +93,9 @@ def test_new_notifications_do_not_shift_pages(app: App) -> None:
 )
 def test_filters_narrow_the_list(app: App, filters: dict[str, str], count: int) -> None:
     factories.settled(DeliveryStatus.FAILED, client_id=app.id, entity_id="order-1")
-    factories.accepted(client_id=app.id, channels=(Channel.IN_APP,), external_id="e-1")
+    factories.accepted(
+        client_id=app.id, channels=(Channel.IN_APP,), external_id="e-1", source="shop"
+    )
     factories.accepted(client_id=app.id, user_id="eve", type="mfa_code")
     assert len(ids(app.get("/notifications", **filters))) == count
 
@@ -102,15 +107,71 @@ def test_recipient_history_has_only_theirs(app: App) -> None:
     assert app.get("/recipients/ada/notifications", user_id="eve").status_code == 400
 
 
-def test_read_all_marks_delivered_in_app_notifications(app: App, other_app: App) -> None:
-    factories.accepted(client_id=app.id, channels=(Channel.IN_APP, Channel.EMAIL))
-    factories.accepted(client_id=app.id, channels=(Channel.IN_APP,))
-    factories.accepted(client_id=other_app.id, channels=(Channel.IN_APP,))
-    assert app.post("/recipients/ada/notifications/read-all").json() == {"updated": 2}
+def sent(app: App, *channels: Channel, **fields: Any) -> str:
+    """Store a notification that was sent, and return its id."""
+    document = factories.accepted(client_id=app.id, channels=channels, **fields)
+    for channel in channels:
+        if channel is not Channel.IN_APP:
+            begun = factories.start(factories.claim(document["_id"], channel=channel))
+            factories.store.settle(
+                [factories.settlement(begun, DeliveryStatus.SENT)], now=utc_now()
+            )
+    return str(document["_id"])
+
+
+@pytest.mark.parametrize("channel", list(Channel))
+def test_client_marks_notifications_of_every_channel_read_and_unread(
+    app: App, channel: Channel
+) -> None:
+    one = sent(app, channel)
+    assert ids(app.get("/notifications", unread="true")) == [one]
+    marked = app.post(f"/notifications/{one}/read")
+    assert (marked.status_code, marked.json()["is_read"]) == (200, True)
+    assert marked.json()["read_at"] is not None
+    assert app.post(f"/notifications/{one}/read").json() == marked.json()
+    assert app.get(f"/notifications/{one}").json() == marked.json()
+    assert ids(app.get("/notifications", unread="true")) == []
+    unread = app.post(f"/notifications/{one}/unread").json()
+    assert (unread["is_read"], unread["read_at"]) == (False, None)
+    assert app.post(f"/notifications/{one}/unread").json() == unread
+    assert ids(app.get("/recipients/ada/notifications", unread="true")) == [one]
+
+
+def test_client_reading_raises_the_in_app_delivery_alone(app: App) -> None:
+    one = sent(app, Channel.EMAIL, Channel.IN_APP)
+    shown = app.post(f"/notifications/{one}/read").json()
+    assert [d["status"] for d in shown["delivery"]] == ["sent", "read"]
+
+
+def test_unread_combines_with_the_other_filters(app: App) -> None:
+    mail, push = sent(app, Channel.EMAIL), sent(app, Channel.PUSH)
+    factories.accepted(client_id=app.id)
+    assert ids(app.get("/notifications", unread="true")) == [push, mail]
+    assert ids(app.get("/notifications", unread="true", channel="push")) == [push]
+    assert ids(app.get("/notifications", unread="true", delivery_status="failed")) == []
+
+
+@pytest.mark.parametrize("action", ["read", "unread"])
+def test_unknown_notification_is_not_marked(app: App, other_app: App, action: str) -> None:
+    theirs = sent(other_app, Channel.EMAIL)
+    for name in (theirs, str(ObjectId()), "x", "%24ne", "a" * 25):
+        assert app.post(f"/notifications/{name}/{action}").status_code == 404
+    one = sent(app, Channel.EMAIL)
+    answer = app.post(f"/notifications/{one}/{action}?user_id=ada")
+    assert (answer.status_code, answer.json()["code"]) == (400, "unknown_parameter")
+    assert app.get(f"/notifications/{one}").json()["is_read"] is False
+
+
+def test_read_all_marks_what_was_sent_on_any_channel(app: App, other_app: App) -> None:
+    for channels in ([Channel.IN_APP, Channel.EMAIL], [Channel.EMAIL], [Channel.PUSH]):
+        sent(app, *channels)
+    factories.accepted(client_id=app.id)
+    sent(other_app, Channel.IN_APP)
+    assert app.post("/recipients/ada/notifications/read-all").json() == {"updated": 3}
     assert app.post("/recipients/ada/notifications/read-all").json() == {"updated": 0}
-    one = app.get("/recipients/ada/notifications").json()["results"][0]
-    assert one["is_read"] is True
-    assert one["read_at"] is not None
+    unsent, *others = app.get("/recipients/ada/notifications").json()["results"]
+    assert unsent["is_read"] is False
+    assert all(one["is_read"] and one["read_at"] for one in others)
     assert app.get("/recipients/ada/notifications", unread="true").json()["results"] == []
 
 

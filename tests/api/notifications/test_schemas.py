@@ -36,7 +36,6 @@ def delivery(channel: str = "email", status: str = "pending", **fields: Any) -> 
 
 
 def document(*deliveries: dict[str, Any], **fields: Any) -> dict[str, Any]:
-    """Return a minimal stored notification."""
     return {
         "_id": ID,
         "client_id": ObjectId("c" * 24),
@@ -103,9 +102,11 @@ def test_derived_fields_follow_the_deliveries(
 
 
 @pytest.mark.parametrize("status", list(NotificationStatus))
-def test_is_delivered_and_is_failed_follow_the_status(status: NotificationStatus) -> None:
+def test_derived_flags_follow_the_status(status: NotificationStatus) -> None:
     view = shown(status=status.value)
-    assert view["is_delivered"] is (status is NotificationStatus.DELIVERED)
+    was_sent = status in ("sent", "delivered", "partially_delivered")
+    assert view["is_delivered"] is was_sent
+    assert view["is_confirmed"] is (status is NotificationStatus.DELIVERED)
     assert view["is_failed"] is (status is NotificationStatus.FAILED)
 
 
@@ -187,7 +188,6 @@ LONG_AGO = utc_now() - timedelta(days=31)
 
 
 def removed(app: App, status: DeliveryStatus = DeliveryStatus.FAILED, **fields: Any) -> str:
-    """Return the id of a notification whose content was removed."""
     document = factories.settled(
         status, client_id=app.id, at=LONG_AGO, created_at=LONG_AGO, **fields
     )

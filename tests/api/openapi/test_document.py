@@ -47,7 +47,6 @@ def contents(operation: Mapping[str, Any]) -> Iterator[tuple[str, str, Any]]:
 
 
 def values(described: Any, content: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the examples of a content by name."""
     found = {}
     for name, example in content.get("examples", {}).items():
         kept = example.get("$ref", "").removeprefix("#/components/examples/")
@@ -150,7 +149,7 @@ def test_operations_show_the_problems_they_name(described: Any, operations: list
         for operation in operations
     }
     assert {"sensitive_data_destroyed", "invalid_state"} <= shown["retryNotification"]
-    assert {"callback_disabled", "delivery_pending"} <= shown["replayCallbackDelivery"]
+    assert {"callback_disabled", "callback_pending"} <= shown["replayCallbackDelivery"]
     assert {"missing_idempotency_key", "overloaded"} <= shown["createNotifications"]
     assert {"version_conflict", "test_key"} <= shown["createTemplateVersion"]
     assert {"recipient_opted_out"} <= shown["liftSuppression"]

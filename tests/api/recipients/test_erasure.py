@@ -28,7 +28,6 @@ def ada(app: App) -> App:
 
 
 def everything() -> str:
-    """Return every stored document as text."""
     names = set(database().list_collection_names()) - {"notification_types"}
     return " ".join(str(list(database()[name].find())) for name in sorted(names))
 
@@ -85,15 +84,6 @@ def test_suppressions_outlive_the_erasure(ada: App) -> None:
     news = {"type": "marketing", "content": {"body": "News"}, "data": {}}
     answer = ada.notify(user_id="ada", recipient=..., **news)
     assert answer.json()["delivery"][0]["status"] == "suppressed"
-
-
-def test_erasure_revokes_inbox_tokens(ada: App) -> None:
-    notify(ada, type="alert", content={"body": "Hello"}, data={}, channels=["in_app"])
-    issued = inbox_tokens.issue(client_id=ada.id, user_id="ada", now=utc_now())
-    user = inbox_tokens.authenticate(issued.text, now=utc_now())
-    assert user is not None
-    ada.delete(ONE)
-    assert not inbox_tokens.is_valid(user, now=utc_now())
 
 
 def test_erasure_revokes_inbox_tokens_of_every_client(ada: App, other_app: App) -> None:

@@ -16,7 +16,6 @@ NOTHING = {"muted": None, "channels": None, "muted_channels": None, "notify_befo
 
 @pytest.fixture
 def ada(app: App) -> App:
-    """Register Ada with the app."""
     app.put("/recipients/ada", {"email": "ada@example.com", "phone": "+351912345678"})
     return app
 
@@ -26,7 +25,6 @@ def set_preferences(app: App, **preferences: Any) -> Answer:
 
 
 def sent(app: App, **fields: Any) -> dict[str, tuple[str, str | None]]:
-    """Return the status and failure code of a new notification, by channel."""
     answer = app.notify(user_id="ada", recipient=..., **fields)
     assert answer.status_code == 202
     return {d["channel"]: (d["status"], d["failure_code"]) for d in answer.json()["delivery"]}
@@ -144,29 +142,12 @@ def test_preference_for_a_disabled_type_is_accepted(ada: App) -> None:
     assert set_preferences(ada, new_sale={"muted": True}).status_code == 200
 
 
-def test_muted_type_is_suppressed_on_named_channels(ada: App) -> None:
-    set_preferences(ada, payment_confirmed={"muted": True})
-    assert sent(ada, channels=["email"]) == {"email": ("suppressed", "opted_out")}
-
-
-def test_type_preference_overrides_a_muted_category(ada: App) -> None:
-    set_preferences(ada, transactional={"muted": True}, payment_confirmed={"muted": False})
-    assert sent(ada) == {"email": ("pending", None)}
-    assert sent(ada, type="new_sale") == {"email": ("suppressed", "opted_out")}
-
-
 def test_muted_channel_is_suppressed_alone(ada: App) -> None:
     set_preferences(ada, payment_confirmed={"muted_channels": ["email"]})
     assert sent(ada, channels=["email", "whatsapp"]) == {
         "email": ("suppressed", "opted_out"),
         "whatsapp": ("pending", None),
     }
-
-
-def test_muted_category_does_not_suppress_critical_types(ada: App) -> None:
-    set_preferences(ada, transactional={"muted": True})
-    code = {"type": "mfa_code", "data": {"code": "123456", "expires_in": 5}}
-    assert sent(ada, **code) == {"email": ("pending", None)}
 
 
 def test_reminder_is_scheduled_by_the_preference(ada: App) -> None:

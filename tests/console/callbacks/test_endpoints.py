@@ -1,4 +1,4 @@
-"""Callbacks in the console: endpoints, messages, and redelivery."""
+"""Callbacks in the console: endpoints, messages, and replay."""
 
 from typing import Any
 
@@ -27,7 +27,6 @@ VIEW_PERMISSIONS = ("callbacks.view_callback", "callbacks.view_callbackmessage")
 
 @pytest.fixture(autouse=True)
 def shop(db: None) -> None:
-    """Store a client with a callback."""
     called_back("http://127.0.0.1:9000/secret-path", now=utc_now())
     collection("api_clients").insert_one(
         {"_id": CLIENT, "name": "Shop", "scopes": [], "is_active": True, "keys": []}
@@ -40,7 +39,6 @@ def viewer(db: None) -> Client:
 
 
 def failed() -> str:
-    """Return the id of a failed test event."""
     document = outbox.send_test(CLIENT, now=utc_now())
     outbox.fail_pending(client_id=CLIENT, reason="HTTP 500.")
     return str(document["_id"])
@@ -93,16 +91,16 @@ def test_callback_is_disabled_and_enabled_and_both_are_audited(console: Client) 
 def test_viewer_changes_nothing(viewer: Client) -> None:
     message_id = failed()
     assert "Disable" not in text(viewer, f"{LIST}{CLIENT}/change/")
-    assert "Redeliver</button>" not in text(viewer, f"{MESSAGES}{message_id}/change/")
+    assert "Replay</button>" not in text(viewer, f"{MESSAGES}{message_id}/change/")
     for path in (f"{LIST}{CLIENT}/disable/", f"{MESSAGES}{message_id}/replay/"):
         assert viewer.post(path).status_code == 403
     assert subscriptions.get(CLIENT)["state"] == "active"
     assert LogEntry.objects.count() == 0
 
 
-def test_message_is_redelivered_and_audited(console: Client) -> None:
+def test_message_is_replayed_and_audited(console: Client) -> None:
     message_id = failed()
-    assert "Redeliver</button>" in text(console, f"{MESSAGES}{message_id}/change/")
+    assert "Replay</button>" in text(console, f"{MESSAGES}{message_id}/change/")
     console.post(f"{MESSAGES}{message_id}/replay/")
     document = collection("callback_messages").find_one({"_id": message_id})
     assert document is not None
@@ -111,14 +109,14 @@ def test_message_is_redelivered_and_audited(console: Client) -> None:
     assert "still being retried" in messages(console.post(f"{MESSAGES}{message_id}/replay/"))
 
 
-def test_selected_messages_are_redelivered(console: Client) -> None:
+def test_selected_messages_are_replayed(console: Client) -> None:
     ids = [failed() for _ in range(3)]
     action = {"action": "replay_selected", "_selected_action": ids}
-    assert "3 deliveries queued again" in messages(console.post(MESSAGES, action))
+    assert "3 messages queued again" in messages(console.post(MESSAGES, action))
     assert collection("callback_messages").count_documents({"status": "pending"}) == 3
 
 
-def test_message_without_a_callback_is_not_redelivered(console: Client) -> None:
+def test_message_without_a_callback_is_not_replayed(console: Client) -> None:
     message_id = failed()
     subscriptions.remove(CLIENT)
     assert "no callback" in messages(console.post(f"{MESSAGES}{message_id}/replay/"))
@@ -138,7 +136,7 @@ def test_messages_are_found_by_notification(console: Client) -> None:
 def test_notification_page_links_its_callback_messages(console: Client, has_callback: bool) -> None:
     document = factories.settled(DeliveryStatus.FAILED, has_callback=has_callback)
     page = text(console, f"/admin/notifications/notification/{document['_id']}/change/")
-    assert (">Callback deliveries</a></p>" in page) is has_callback
+    assert (">Callback messages</a></p>" in page) is has_callback
     assert (f"{MESSAGES}?q={document['_id']}" in page) is has_callback
 
 

@@ -192,10 +192,10 @@ def test_failures_are_filtered_by_other_fields_than_the_cause(console: Client) -
     alert = failure(FailureCode.REJECTED, category=Category.ALERT, priority=Priority.CRITICAL)
     factories.settled(S.FAILED, at=now, created_at=now)
     unsent = factories.claimed(at=now, created_at=now, user_id="bob")
-    without_address = store.Deferred(
+    without_address = store.NotSent(
         claimed=unsent, status=S.FAILED, code=FailureCode.NO_ADDRESS, reason="There is none."
     )
-    store.defer([without_address], now=now)
+    store.settle_not_sent([without_address], now=now)
     for query in ("category=alert", "priority=critical", "code=rejected&attempts=1"):
         changelist = console.get(f"{FAILED}?{query}").context["cl"]
         assert [row.pk for row in changelist.result_list] == [alert["_id"]], query

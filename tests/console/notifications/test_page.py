@@ -236,6 +236,35 @@ def test_reveal_is_not_offered_to_those_who_see_addresses(document: Any, console
     assert "Reveal addresses" not in page(console, document)
 
 
+def test_deleted_notification_is_found_and_restored() -> None:
+    one, other = (
+        factories.settled(S.FAILED, at=(now := utc_now()), created_at=now) for _ in range(2)
+    )
+    store.delete(notification_id=one["_id"], client_id=one["client_id"], now=utc_now())
+    restore = f"{LIST}{one['_id']}/restore/"
+    viewer = signed_in(make_staff("eva", VIEW))
+    assert listed(viewer, f"{LIST}?deleted=yes") == [one["_id"]]
+    assert listed(viewer, f"{LIST}?deleted=no") == [other["_id"]]
+    assert "Deleted" in page(viewer, one)
+    assert restore not in page(viewer, one)
+    assert viewer.post(restore).status_code == 403
+    permissions = ("retry", "resend", "restore")
+    operator = signed_in(
+        make_staff("rui", VIEW, *(f"notifications.{name}_notification" for name in permissions))
+    )
+    assert "Retry failed channels" not in page(operator, one)
+    answer = operator.post(restore, follow=True).content.decode()
+    assert "Restored. Cancelled deliveries stay cancelled." in answer
+    assert "Retry failed channels" in answer
+    assert listed(viewer, f"{LIST}?deleted=yes") == []
+    (entry,) = LogEntry.objects.all()
+    assert (entry.user.username, entry.change_message) == (
+        *("rui", "Restored what its client had deleted."),
+    )
+    again = operator.post(restore, follow=True).content.decode()
+    assert "No change: It isn&#x27;t deleted" in again
+
+
 def test_page_shows_the_resend_risk(document: Any, console: Client) -> None:
     shown = page(console, document)
     assert "Resend: safe" in shown

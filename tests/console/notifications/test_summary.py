@@ -9,6 +9,7 @@ import pytest
 from django.utils.html import strip_tags
 
 from console.notifications import summary
+from delivery.routing import RATE_LIMITED
 from domain.states import DeliveryStatus
 
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
@@ -52,7 +53,17 @@ SENTENCES = [
     ),
     (
         delivery(S.PENDING, attempt_count=2, failure_code="rate_limited"),
-        "Email held: rate limited until 12:05.",
+        "Email failed twice: rate limited by the provider. Retries at 12:05.",
+    ),
+    (
+        delivery(
+            S.PENDING, attempt_count=2, failure_code="rate_limited", failure_reason=RATE_LIMITED
+        ),
+        "Email held: rate limit until 12:05.",
+    ),
+    (
+        delivery(S.PENDING, failure_code="decryption_failed"),
+        "Email held: decryption failed until 12:05.",
     ),
     (delivery(S.PENDING, failure_code="quiet_hours"), "Email held: quiet hours until 12:05."),
     (

@@ -137,14 +137,6 @@ def test_suppression_is_found_by_the_whole_address(console: Client) -> None:
 
 
 @pytest.mark.usefixtures("suppressed")
-def test_suppression_is_lifted(console: Client) -> None:
-    url = f"{SUPPRESSIONS}{KEY}/delete/"
-    assert console.get(url).status_code == 200
-    assert console.post(url, {"post": "yes"}).status_code == 302
-    assert not Suppression.objects.exists()
-
-
-@pytest.mark.usefixtures("suppressed")
 def test_selected_suppressions_are_lifted(console: Client) -> None:
     for name in ("bob", "eve"):
         address = f"{name}@example.com"

@@ -39,7 +39,6 @@ def viewer() -> Client:
 
 
 def page(slug: str, number: int | None = None) -> str:
-    """Return the URL of a type, or of one of its versions."""
     return f"{LIST}{quote(slug)}/change/" if number is None else f"{LIST}{slug}/templates/{number}/"
 
 

@@ -50,7 +50,6 @@ def statuses(broadcast_id: ObjectId) -> list[str]:
 
 
 def first_of(broadcast_id: ObjectId) -> ObjectId:
-    """Return the id of one of a broadcast's notifications."""
     found = collection("notifications").find({"broadcast_id": broadcast_id}).sort("user_id", 1)
     return ObjectId(next(found)["_id"])
 

@@ -118,6 +118,7 @@ def test_each_notification_equals_a_single_one() -> None:
         "device_ids": [],
         "email": f"{name(0)}@example.com",
         "locale": "pt",
+        "given": [],
     }
     assert document["content"]["body"] == "It is spring."
     assert document["client_id"] == CLIENT
@@ -198,10 +199,10 @@ def test_broadcast_counts_recipients_without_a_device_as_unreachable(
 
 def test_invalid_recipients_are_counted_by_problem() -> None:
     recipients(1)
-    one = begun(AudienceRequest(user_ids=["nul\x00", name(0)]))
+    one = begun(AudienceRequest(user_ids=["  ", name(0)]))
     run_to_completion(one)
     assert notified_users(one) == [name(0)]
-    assert read(one)["rejected"] == {"invalid": {"count": 1, "examples": ["nul\x00"]}}
+    assert read(one)["rejected"] == {"invalid": {"count": 1, "examples": ["  "]}}
 
 
 def messages(broker: redis.Redis) -> list[list[Any]]:

@@ -188,7 +188,6 @@ def test_pause_within_a_page_stops_and_resumes(clock: Time) -> None:
     assert paused.counts == {BulkOutcome.DONE: done}
     assert not runner.run(paused.id, clock=clock)
     assert runner.enqueue_due(now=clock() + timedelta(hours=1)) == 0
-
     decisions.resume(paused.id, by=MARIA, now=clock())
     assert finish(clock, paused).counts == {BulkOutcome.DONE: 9}
     assert retry_counts(ids) == [1] * 9

@@ -37,7 +37,6 @@ TEMPLATE = {"locale": "pt", "name": "lost", "language": "pt_PT", "parameters": [
 
 
 def problems_of(**fields: Any) -> dict[str, str]:
-    """Return problem codes by pointer for a valid type with these fields changed."""
     default: dict[str, Any] = {
         "name": "Parcel lost",
         "category": "transactional",

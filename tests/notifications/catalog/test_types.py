@@ -4,8 +4,7 @@ from typing import Any
 
 import pytest
 
-from domain.retry import UnknownPolicy
-from domain.states import Category, Channel, Priority
+from domain.states import Channel
 from notifications.catalog import types
 from notifications.catalog.default_types import DEFAULT_TYPES, DefaultType
 from notifications.catalog.types import UnknownTypeError
@@ -44,10 +43,7 @@ def test_shipped_type_is_stored_as_a_model() -> None:
 @pytest.mark.parametrize(
     ("name", "slug"),
     [
-        ("mfa_code", "mfa_code"),
-        ("MfaCode", "mfa_code"),
-        ("mfaCode", "mfa_code"),
-        ("MFA_CODE", "mfa_code"),
+        *((name, "mfa_code") for name in ("mfa_code", "MfaCode", "mfaCode", "MFA_CODE")),
         ("CONTEST_REMINDER", "contest_reminder"),
         ("ContestReminder", "contest_reminder"),
         ("VideoReleaseSchedule", "video_release_schedule"),
@@ -91,24 +87,6 @@ def test_disabled_type_is_unknown() -> None:
     with pytest.raises(UnknownTypeError) as unknown:
         types.get_type("mfa_code")
     assert "mfa_code" not in unknown.value.suggestions
-
-
-def test_type_created_by_staff_is_found() -> None:
-    NotificationType.objects.create(
-        slug="invoice",
-        name="Invoice",
-        category=Category.TRANSACTIONAL,
-        priority=Priority.LOW,
-        channels=[Channel.EMAIL, Channel.WHATSAPP],
-        on_unknown=UnknownPolicy.FAIL,
-        sensitive_variables=["iban"],
-    )
-    types.invalidate_types()
-    kind = types.get_type("Invoice")
-    assert kind.channels == (Channel.EMAIL, Channel.WHATSAPP)
-    assert (kind.priority, kind.on_unknown) == (Priority.LOW, UnknownPolicy.FAIL)
-    assert kind.sensitive_variables == {"iban"}
-    assert (kind.max_retries, kind.ttl_seconds) == (3, None)
 
 
 def test_changed_types_are_kept() -> None:

@@ -28,7 +28,6 @@ def filled(
 def rendered(
     source: str, variables: dict[str, Any], environment: Environment = TEXT_ENVIRONMENT
 ) -> str | None:
-    """Return the text by Liquid; None on an error."""
     try:
         return environment.from_string(source).render(variables)
     except LiquidError:
@@ -75,20 +74,11 @@ def test_values_are_escaped_in_html() -> None:
 @pytest.mark.parametrize(
     "source",
     [
-        "{{ name | upcase }}",
-        "{{ 'text' }}",
-        "{{ items[0] }}",
-        "{{ items.size }}",
-        "{{ items.first }}",
-        "{{ now }}",
-        "{% if today %}x{% endif %}",
-        "{{ partial }}",
-        "{% if name == 'Ada' %}x{% endif %}",
-        "{% if name and count %}x{% endif %}",
-        "{% if name %}x{% elsif count %}y{% endif %}",
-        "{% if name %}  {% endif %}",
-        "{% unless name %}x{% endunless %}",
-        "{% for one in items %}{{ one }}{% endfor %}",
+        *("{{ name | upcase }}", "{{ 'text' }}", "{{ items[0] }}", "{{ items.size }}"),
+        *("{{ items.first }}", "{{ now }}", "{% if today %}x{% endif %}", "{{ partial }}"),
+        *("{% if name == 'Ada' %}x{% endif %}", "{% if name and count %}x{% endif %}"),
+        *("{% if name %}x{% elsif count %}y{% endif %}", "{% if name %}  {% endif %}"),
+        *("{% unless name %}x{% endunless %}", "{% for one in items %}{{ one }}{% endfor %}"),
         "{% assign x = 1 %}{{ x }}",
     ],
 )

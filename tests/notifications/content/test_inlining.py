@@ -27,11 +27,8 @@ def test_inline_style_wins() -> None:
 @pytest.mark.parametrize(
     "liquid",
     [
-        "{{ a }}",
-        "{{ a | default: '<b> & \"c\"' }}",
-        "{% if a > 1 and b < 2 %}x{% endif %}",
-        "{% comment %}<p>{% endcomment %}",
-        "{%- assign x = a -%}",
+        *("{{ a }}", "{{ a | default: '<b> & \"c\"' }}", "{% if a > 1 and b < 2 %}x{% endif %}"),
+        *("{% comment %}<p>{% endcomment %}", "{%- assign x = a -%}"),
     ],
 )
 def test_liquid_is_kept(liquid: str) -> None:

@@ -10,8 +10,6 @@ from notifications.content.engine import HTML_ENVIRONMENT, Template, TemplateErr
 from notifications.content.linting import TemplateFault, lint_template
 from tests.support import hostile_templates as hostile
 
-CSS = "p { margin: 0; }"
-
 
 def faults(part: str, source: str) -> list[TemplateFault]:
     return lint_template(
@@ -52,7 +50,7 @@ def test_harmless_html_is_accepted(name: str) -> None:
 @pytest.mark.parametrize("name", hostile.HTML)
 def test_stored_expensive_html_fails_to_render(name: str) -> None:
     with pytest.raises(TemplateError):
-        inlining.inline_fragment(hostile.HTML[name], css=CSS)
+        inlining.inline_fragment(hostile.HTML[name], css="p { margin: 0; }")
 
 
 @pytest.mark.parametrize(

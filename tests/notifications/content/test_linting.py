@@ -21,7 +21,6 @@ def faults(parts: dict[str, dict[str, str]], **example: Any) -> list[TemplateFau
 
 
 def fault_of(source: str, *, part: str = "body") -> tuple[str, int | None, str]:
-    """Return the only fault of a template with this part."""
     (fault,) = faults({"default": {"subject": "S", "body": "B", part: source}})
     assert (fault.language, fault.part) == ("default", part)
     return fault.code, fault.line, fault.reason

@@ -18,7 +18,6 @@ ADA = Recipient(email="ada@example.com", name="Ada")
 def render_message(
     *, content: Content, data: dict[str, Any], recipient: Recipient, **options: Any
 ) -> Message:
-    """Return a message as mail."""
     return rendering.render_message(
         channel=Channel.EMAIL, content=content, data=data, recipient=recipient, **options
     )

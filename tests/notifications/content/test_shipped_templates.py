@@ -23,7 +23,6 @@ PORTUGUESE = re.compile(r"[\u00e3\u00e7\u00e1\u00e9\u00ed\u00f3\u00fa\u00ea\u00e
 def rendered(
     slug: str, channel: Channel, *, locale: str = "en", zone: str | None = None, **data: Any
 ) -> Message:
-    """Render a type for a channel with its example data."""
     recipient = Recipient(name="Ada", locale=locale, timezone=zone)
     known = {**BY_SLUG[slug].example_data, **data}
     subject, body = render_text(name=slug, data=known, recipient=recipient)

@@ -10,9 +10,9 @@ import pytest
 from domain.states import Channel
 from domain.time import utc_now
 from notifyproject.db.collections import collection
-from tests.api.http.test_fields import next_clock_change
 from tests.support.clients.api import Answer, App
 from tests.support.factories import notifications as factories
+from tests.support.factories.requests import next_clock_change
 from tests.support.mongo.query_plans import plans
 
 DAY = (utc_now() + timedelta(days=3)).strftime("%Y-%m-%d")
@@ -38,7 +38,6 @@ def ada(app: App) -> App:
 
 
 def schedule(app: App, at: str = NINE, **fields: Any) -> str:
-    """Schedule a notification at a local time and return its id."""
     local = {"at": at, **fields.pop("local", {})}
     answer = app.notify(**{"user_id": "ada", "recipient": ..., "scheduled_local": local, **fields})
     assert answer.status_code == 202
@@ -74,7 +73,7 @@ def test_every_change_of_the_time_zone_moves_it(ada: App) -> None:
 
 def test_skipped_local_time_is_the_first_instant_after(app: App) -> None:
     set_zone(app, "UTC")
-    day = next_clock_change("Europe/London", forward=True)
+    day = next_clock_change("Europe/London")
     one = schedule(app, f"{day}T01:30")
     assert sent_at(app, one) == datetime.fromisoformat(f"{day}T01:30:00Z")
     set_zone(app, "Europe/London")

@@ -272,13 +272,11 @@ def test_device_ids_are_deduplicated() -> None:
     [
         ({"email": "nope"}, ("/recipient/email", "invalid_email")),
         ({"email": ""}, ("/recipient/email", "invalid_email")),
-        ({"email": "a@b.c\r\nBcc:"}, ("/recipient/email", "invalid_email")),
         ({"phone": "0912"}, ("/recipient/phone", "invalid_phone")),
         ({"phone": ""}, ("/recipient/phone", "invalid_phone")),
         ({"name": "Ada\r\nBcc: eve@example.com"}, ("/recipient/name", "control_characters")),
         ({"name": "Ada\x00"}, ("/recipient/name", "control_characters")),
         ({"timezone": "Mars/Olympus"}, ("/recipient/timezone", "unknown_timezone")),
-        ({"timezone": "../../etc/passwd"}, ("/recipient/timezone", "unknown_timezone")),
         ({"timezone": ""}, ("/recipient/timezone", "unknown_timezone")),
     ],
 )

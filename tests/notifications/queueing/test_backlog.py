@@ -28,7 +28,6 @@ def limits(settings: Any) -> Any:
 
 
 def accept_due(count: int, *, since: timedelta = SECOND, **fields: Any) -> None:
-    """Accept notifications that have been due for some time."""
     many = [new(send_at=NOON - since, created_at=NOON, **fields) for _ in range(count)]
     store.accept(many, now=NOON)
 

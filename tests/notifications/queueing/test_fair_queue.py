@@ -22,7 +22,6 @@ pytestmark = pytest.mark.usefixtures("db", "broker")
 EMAIL, PUSH, WHATSAPP, IN_APP = Channel
 SECOND, MINUTE = timedelta(seconds=1), timedelta(minutes=1)
 QUEUE = FairQueue(CLIENT, EMAIL, Priority.NORMAL)
-OTHER = ObjectId("d" * 24)
 
 
 @pytest.fixture(autouse=True)
@@ -88,7 +87,7 @@ def test_burst_gets_as_many_pulls_as_it_needs(broker: redis.Redis, count: int, p
 
 def test_bursts_are_counted_per_client(broker: redis.Redis) -> None:
     accept_and_enqueue(BURST + 1)
-    accept_and_enqueue(1, client_id=OTHER)
+    accept_and_enqueue(1, client_id=ObjectId("d" * 24))
     assert queued_messages(broker)[-1].task == queueing_wakeups.DELIVER
 
 

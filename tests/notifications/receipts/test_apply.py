@@ -103,14 +103,6 @@ def test_repeated_receipts_change_nothing(initial: str) -> None:
         assert read(notification_id) == document
 
 
-def test_apply_returns_whether_the_receipt_changed_anything() -> None:
-    notification_id = started().notification_id
-    changed = [
-        apply_status(notification_id, s) for s in (S.SENT, S.SENT, S.DELIVERED, S.SENT, S.READ)
-    ]
-    assert changed == [True, False, True, False, True]
-
-
 def test_receipts_follow_the_table_of_transitions() -> None:
     for initial in INITIAL_STATES.values():
         for status in RECEIPT_STATUSES:
@@ -209,13 +201,6 @@ def test_receipt_resolves_an_unknown_outcome() -> None:
     assert status_of(notification_id) == "delivered"
 
 
-def test_receipt_stops_a_pending_retry() -> None:
-    notification_id = ObjectId(factories.settled(S.PENDING)["_id"])
-    assert apply_status(notification_id, S.DELIVERED)
-    later = store.claim(ids=[notification_id], channel=EMAIL, worker="w", now=NOON + 9 * MINUTE)
-    assert later == []
-
-
 def second_attempt() -> ObjectId:
     """Return a notification with a started second attempt."""
     document = factories.settled(S.PENDING)
@@ -277,22 +262,46 @@ def test_receipt_for_an_unknown_notification_changes_nothing() -> None:
 
 
 TIMES = (NOON - SECOND / 2, NOON, NOON + SECOND)
-"""Before, at, and after the sent_at of our own write."""
+"""Before, at, and after our own time of the answer."""
 
 
-def times(notification_id: ObjectId) -> list[datetime]:
-    one = delivery(read(notification_id))
+def times(notification_id: ObjectId, channel: Channel = EMAIL) -> list[datetime]:
+    one = delivery(read(notification_id), channel)
     return [one[n] for n in ("sent_at", "delivered_at", "read_at") if one.get(n) is not None]
 
 
-def test_receipt_before_our_write_sets_sent_at() -> None:
-    """Providers report seconds; our write has milliseconds."""
-    one = started()
-    sent = NOON + timedelta(milliseconds=430)
-    store.settle([settlement(one, S.SENT, at=sent)], now=sent)
-    assert apply_status(one.notification_id, S.DELIVERED, at=NOON)
-    assert times(one.notification_id) == [NOON, NOON]
-    assert read(one.notification_id)["sent_at"] == NOON
+ATTEMPT, ANSWER = NOON + timedelta(milliseconds=430), NOON + timedelta(milliseconds=520)
+
+
+@pytest.mark.parametrize("status", [S.SENT, S.DELIVERED, S.READ], ids=str)
+@pytest.mark.parametrize("channel", [EMAIL, PUSH, WHATSAPP], ids=str)
+def test_sent_at_stays_our_own_time_of_the_answer(channel: Channel, status: DeliveryStatus) -> None:
+    """Providers report whole seconds; our write has milliseconds."""
+    one = started(at=ATTEMPT, channel=channel, created_at=ATTEMPT)
+    store.settle([settlement(one, S.SENT, at=ANSWER)], now=ANSWER)
+    reference = AttemptReference(one.notification_id, channel, 1)
+    apply_status(one.notification_id, status, at=NOON, reference=reference)
+    assert set(times(one.notification_id, channel)) == {ANSWER}
+    assert read(one.notification_id)["sent_at"] == ANSWER
+
+
+@pytest.mark.parametrize("status", [S.SENT, S.DELIVERED, S.READ], ids=str)
+@pytest.mark.parametrize("channel", [EMAIL, WHATSAPP], ids=str)
+def test_receipt_before_our_write_is_not_before_the_attempt(
+    channel: Channel, status: DeliveryStatus
+) -> None:
+    one = started(at=ATTEMPT, channel=channel, created_at=NOON)
+    reference = AttemptReference(one.notification_id, channel, 1)
+    assert apply_status(one.notification_id, status, at=NOON, reference=reference)
+    assert set(times(one.notification_id, channel)) == {ATTEMPT}
+
+
+def test_device_receipt_before_our_write_is_not_before_the_attempt() -> None:
+    one = started(at=ATTEMPT, channel=PUSH, created_at=NOON)
+    reference = AttemptReference(one.notification_id, PUSH, 1, "phone")
+    assert apply_status(one.notification_id, S.READ, at=NOON, reference=reference)
+    store.settle([settlement(one, S.SENT, at=ANSWER)], now=ANSWER)
+    assert set(times(one.notification_id, PUSH)) == {ATTEMPT}
 
 
 @pytest.mark.parametrize("initial", [S.SENT, S.UNKNOWN])

@@ -1,7 +1,6 @@
 """Inbound WhatsApp marketing preferences: applied once, in any order."""
 
 from datetime import datetime, timedelta
-from typing import Any
 
 import pytest
 from pymongo.errors import PyMongoError
@@ -41,11 +40,6 @@ def suppression_reason() -> str | None:
     return found.reason if found else None
 
 
-def add_suppression(reason: SuppressionReason, **fields: Any) -> None:
-    given: dict[str, Any] = {"source": "api", "marketing_only": True, "now": NOON} | fields
-    suppress(channel="whatsapp", address=PHONE, reason=reason, **given)
-
-
 def test_opt_out_suppresses_marketing() -> None:
     assert apply(stop()) == 1
     one = Suppression.objects.get()
@@ -60,7 +54,8 @@ def test_opt_in_removes_the_suppression() -> None:
 
 
 def test_opt_in_keeps_a_hard_bounce() -> None:
-    add_suppression(SuppressionReason.HARD_BOUNCE, marketing_only=False)
+    bounce = {"reason": SuppressionReason.HARD_BOUNCE, "source": "api", "marketing_only": False}
+    suppress(channel="whatsapp", address=PHONE, **bounce, now=NOON)
     apply(resume())
     assert suppression_reason() == "hard_bounce"
 

@@ -48,9 +48,9 @@ def test_run_now_makes_a_retry_due() -> None:
 
 def test_run_now_ends_quiet_hours() -> None:
     one = factories.claimed()
-    store.defer(
+    store.settle_not_sent(
         [
-            store.Deferred(
+            store.NotSent(
                 claimed=one,
                 status=S.PENDING,
                 code=FailureCode.QUIET_HOURS,

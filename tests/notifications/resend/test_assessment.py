@@ -33,7 +33,6 @@ def kind(document: Any, channel: Channel = Channel.EMAIL) -> RiskKind:
 
 
 def failed(code: FailureCode, *, channel: Channel = Channel.EMAIL, **fields: Any) -> Any:
-    """Return a notification that failed with a code."""
     one = factories.started(channel=channel, **fields)
     store.settle([factories.settlement(one, S.FAILED, code=code)], now=NOON)
     return factories.read(one.notification_id)
@@ -77,6 +76,12 @@ def test_unknown_outcome_may_duplicate() -> None:
 def test_expired_notification_is_expired() -> None:
     document = failed(F.PROVIDER_ERROR, expires_at=NOON + timedelta(minutes=5))
     assert kind(document) is RiskKind.EXPIRED
+
+
+def test_deleted_notification_will_fail_again() -> None:
+    document = failed(F.PROVIDER_ERROR)
+    store.delete(notification_id=document["_id"], client_id=document["client_id"], now=NOON)
+    assert kind(document) is RiskKind.WILL_FAIL_AGAIN
 
 
 def test_erased_recipient_will_fail_again() -> None:

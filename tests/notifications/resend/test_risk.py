@@ -34,7 +34,10 @@ def risk_of(status: DeliveryStatus, code: str | None = None, **known: Any) -> Ri
         *((code, MAY_DUPLICATE) for code in (F.INTERNAL_ERROR, F.OUTCOME_UNKNOWN)),
         *((code, MAY_DUPLICATE) for code in ("a_code_of_an_older_release", None)),
         # The failure is permanent.
-        *((code, WILL_FAIL_AGAIN) for code in (F.REJECTED, F.TOO_LARGE, F.RENDER_FAILED)),
+        *(
+            (code, WILL_FAIL_AGAIN)
+            for code in (F.REJECTED, F.TOO_LARGE, F.RENDER_FAILED, F.DECRYPTION_FAILED)
+        ),
         *((code, WILL_FAIL_AGAIN) for code in (F.ATTACHMENT_UNAVAILABLE, F.QUARANTINED)),
         (F.DROPPED, WILL_FAIL_AGAIN),
     ],

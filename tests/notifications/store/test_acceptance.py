@@ -72,7 +72,7 @@ def test_missing_fields_are_not_stored() -> None:
     )
     missing = {"user_id", "entity_id", "external_id", "scheduled_at", "expires_at", "resent_from"}
     assert not missing & document.keys()
-    assert document["recipient"] == {"device_ids": (), "email": "ada@example.com"}
+    assert document["recipient"] == {"device_ids": (), "email": "ada@example.com", "given": ()}
     assert document["content"] == {"body": "Hello", "is_masked": False}
     assert None not in document.values()
 
@@ -145,13 +145,24 @@ def test_concurrent_acceptance_stores_one() -> None:
     assert count() == 1
 
 
-@pytest.mark.parametrize("client_id", [CLIENT, OTHER_CLIENT])
-def test_entity_is_accepted_once_per_user(client_id: ObjectId) -> None:
-    first = new(entity_id="order-1", client_id=client_id)
-    accepted(first)
-    duplicate = DuplicateEntity(notification_id=first.id, client_id=client_id)
-    assert accepted(new(entity_id="order-1")) == [duplicate]
-    assert count() == 1
+def test_entity_is_accepted_once_per_user_and_client() -> None:
+    clients = (CLIENT, OTHER_CLIENT)
+    firsts = [new(entity_id="order-1", client_id=client_id) for client_id in clients]
+    assert all(isinstance(result, Accepted) for result in accepted(*firsts))
+    again = [new(entity_id="order-1", client_id=client_id) for client_id in clients]
+    assert accepted(*again) == [DuplicateEntity(notification_id=first.id) for first in firsts]
+    assert count() == 2
+
+
+def test_duplicate_for_the_index_of_an_older_release_names_no_notification() -> None:
+    old = [("user_id", 1), ("type", 1), ("entity_id", 1), ("is_test", 1)]
+    notifications = collection("notifications")
+    notifications.create_index(old, name="ntf_once_per_entity", unique=True)
+    try:
+        accepted(new(entity_id="order-1", client_id=OTHER_CLIENT))
+        assert accepted(new(entity_id="order-1")) == [DuplicateEntity(notification_id=None)]
+    finally:
+        notifications.drop_index("ntf_once_per_entity")
 
 
 @pytest.mark.parametrize(
@@ -214,7 +225,7 @@ def test_duplicate_within_a_batch_is_stored_once() -> None:
     first, second = new(entity_id="order-1"), new(entity_id="order-1")
     results = accepted(first, second)
     assert isinstance(results[0], Accepted)
-    assert results[1] == DuplicateEntity(notification_id=first.id, client_id=CLIENT)
+    assert results[1] == DuplicateEntity(notification_id=first.id)
 
 
 def test_repeated_notification_within_a_batch_is_stored_once() -> None:
@@ -302,9 +313,7 @@ def test_duplicates_of_a_large_batch_are_found_in_two_reads() -> None:
     again = [new(user_id=f"user-{n}", entity_id="contest-1") for n in range(300)]
     with plans("notifications") as read:
         results = store.accept([*again, *stored], now=NOON)
-    assert results[:300] == [
-        DuplicateEntity(notification_id=one.id, client_id=CLIENT) for one in originals
-    ]
+    assert results[:300] == [DuplicateEntity(notification_id=one.id) for one in originals]
     assert all(isinstance(r, Accepted) and r.repeated for r in results[300:])
     assert len([plan for plan in read if "find" in plan.command]) == 2
     assert all(plan.is_indexed or plan.is_by_id for plan in read)
@@ -328,7 +337,5 @@ def test_resend_is_no_original_of_an_entity() -> None:
     original = new(entity_id="order-1")
     store.accept([original], now=NOON)
     store.accept([new(entity_id="order-1", resent_from=original.id)], now=NOON)
-    other = new(entity_id="order-1", client_id=ObjectId("d" * 24))
-    assert store.accept([other], now=NOON) == [
-        DuplicateEntity(notification_id=original.id, client_id=CLIENT)
-    ]
+    other = new(entity_id="order-1")
+    assert store.accept([other], now=NOON) == [DuplicateEntity(notification_id=original.id)]

@@ -1,4 +1,4 @@
-"""Inbox operations of the owner: read, unread, archive."""
+"""Operations of readers: read and unread on any channel, archive in the inbox."""
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -24,7 +24,7 @@ from tests.support.factories.notifications import (
 
 pytestmark = pytest.mark.usefixtures("db")
 
-IN_APP, WHATSAPP, EMAIL = Channel.IN_APP, Channel.WHATSAPP, Channel.EMAIL
+EMAIL, PUSH, WHATSAPP, IN_APP = Channel
 S = DeliveryStatus
 LATER, EVEN_LATER = NOON + timedelta(minutes=5), NOON + timedelta(hours=1)
 INBOX = Inbox(CLIENT, "ada")
@@ -36,8 +36,17 @@ def in_app(**fields: Any) -> Document:
     return accepted(**{"channels": [IN_APP], **fields})
 
 
-def mark(change: Mark, document: Document, *, inbox: Inbox = INBOX, now: Any = LATER) -> Marked:
-    marked = change(inbox=inbox, notification_id=document["_id"], now=now)
+def mark(change: Mark, document: Document, *, now: Any = LATER) -> Marked:
+    marked = change(inbox=INBOX, notification_id=document["_id"], now=now)
+    return checked(marked, document)
+
+
+def by_client(change: Mark, document: Document, *, now: Any = LATER) -> Marked:
+    marked = change(client_id=CLIENT, notification_id=document["_id"], now=now)
+    return checked(marked, document)
+
+
+def checked(marked: Marked | None, document: Document) -> Marked:
     assert marked is not None
     assert marked.document == read(document["_id"])
     return marked
@@ -92,15 +101,17 @@ def test_notification_read_elsewhere_can_be_marked_read() -> None:
     assert marked.document["read_at"] == NOON
 
 
-def test_mark_all_read_affects_only_the_inbox() -> None:
-    mine = [in_app()["_id"] for _ in range(5)]
+def test_mark_all_read_affects_only_what_was_sent_to_the_recipient() -> None:
+    sent = [factories.settled(S.SENT, channel=channel)["_id"] for channel in (EMAIL, PUSH)]
+    mine = [*(in_app()["_id"] for _ in range(5)), *sent]
     others = [
         in_app(user_id="eve")["_id"],
         in_app(client_id=ObjectId("d" * 24))["_id"],
         accepted()["_id"],
         in_app(send_at=LATER)["_id"],
+        factories.settled(S.FAILED)["_id"],
     ]
-    assert store.mark_all_read(inbox=INBOX, now=LATER) == 5
+    assert store.mark_all_read(inbox=INBOX, now=LATER) == 7
     assert all(read(one)["is_read"] for one in mine)
     assert not any(read(one)["is_read"] for one in others)
     assert store.mark_all_read(inbox=INBOX, now=LATER) == 0
@@ -183,23 +194,60 @@ def test_archiving_and_unarchiving_happen_once() -> None:
     assert not mark(store.unarchive, document).changed
 
 
-def test_other_users_and_clients_change_nothing() -> None:
-    document = read(in_app()["_id"])
-    strangers = [Inbox(CLIENT, user_id) for user_id in ("eve", "", "$ne", "ADA", "ada ")]
-    for stranger in [*strangers, Inbox(ObjectId("d" * 24), "ada")]:
-        for change in MARKS:
-            assert change(inbox=stranger, notification_id=document["_id"], now=LATER) is None
+@pytest.mark.parametrize("channel", list(Channel))
+def test_notification_of_any_channel_is_read_and_unread(channel: Channel) -> None:
+    for way, suffix in ((mark, ""), (by_client, "_by_client")):
+        is_in_app = channel is IN_APP
+        document = in_app() if is_in_app else factories.settled(S.SENT, channel=channel)
+        marked = way(getattr(store, f"mark_read{suffix}"), document)
+        assert marked.changed
+        assert (marked.document["is_read"], marked.document["read_at"]) == (True, LATER)
+        assert delivery(marked.document, channel)["status"] == (S.READ if is_in_app else S.SENT)
+        again = way(getattr(store, f"mark_read{suffix}"), document, now=EVEN_LATER)
+        assert (again.changed, again.document) == (False, marked.document)
+        unread = way(getattr(store, f"mark_unread{suffix}"), document, now=EVEN_LATER).document
+        assert not unread["is_read"]
+        assert "read_at" not in unread
+        back = way(getattr(store, f"mark_read{suffix}"), document, now=EVEN_LATER).document
+        assert (back["is_read"], back["read_at"]) == (True, LATER)
+
+
+@pytest.mark.parametrize("status", [S.SENT, S.FAILED, S.PENDING, S.UNKNOWN], ids=str)
+def test_outcome_after_reading_leaves_it_read(status: DeliveryStatus) -> None:
+    document = accepted()
+    by_client(store.mark_read_by_client, document)
+    one = start(claim(document["_id"]))
+    next_at = {"next_attempt_at": EVEN_LATER} if status in (S.PENDING, S.UNKNOWN) else {}
+    store.settle([factories.settlement(one, status, **next_at)], now=LATER)
+    after = read(document["_id"])
+    assert (after["is_read"], after["read_at"]) == (True, LATER)
+    assert delivery(after, EMAIL)["status"] == status
+
+
+def test_client_marks_only_its_own() -> None:
+    document = read(accepted()["_id"])
+    other = ObjectId("d" * 24)
+    for change in (store.mark_read_by_client, store.mark_unread_by_client):
+        assert change(client_id=other, notification_id=document["_id"], now=LATER) is None
+        assert change(client_id=CLIENT, notification_id=ObjectId(), now=LATER) is None
     assert read(document["_id"]) == document
 
 
-def test_notification_not_in_the_inbox_is_unchanged() -> None:
+def test_unsent_notification_is_not_read_by_its_recipient() -> None:
     cancelled = in_app(send_at=LATER)["_id"]
     store.cancel(notification_id=cancelled, channels=[IN_APP], reason="no", now=NOON)
-    scheduled, mail = in_app(send_at=LATER)["_id"], factories.settled(S.DELIVERED)["_id"]
-    for document in [read(one) for one in (cancelled, scheduled, mail)]:
+    ids = [cancelled, in_app(send_at=LATER)["_id"], factories.settled(S.FAILED)["_id"]]
+    for document in [read(one) for one in ids]:
         for change in MARKS:
             assert change(inbox=INBOX, notification_id=document["_id"], now=LATER) is None
         assert read(document["_id"]) == document
+
+
+def test_notification_of_another_channel_is_not_archived() -> None:
+    document = factories.settled(S.DELIVERED)
+    for change in (store.archive, store.unarchive):
+        assert change(inbox=INBOX, notification_id=document["_id"], now=LATER) is None
+    assert read(document["_id"]) == document
 
 
 def test_scheduled_notification_enters_the_inbox_on_delivery() -> None:

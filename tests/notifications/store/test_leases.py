@@ -11,7 +11,7 @@ from domain.content import Recipient
 from domain.errors import FailureCode
 from domain.states import Channel, DeliveryStatus
 from notifications import store
-from notifications.store import LEASE, ClaimedDelivery, Deferred
+from notifications.store import LEASE, ClaimedDelivery, NotSent
 from notifyproject.db.collections import collection
 from tests.support.factories import notifications as factories
 from tests.support.factories.notifications import (
@@ -126,7 +126,7 @@ def test_each_channel_is_claimed_separately() -> None:
 def test_empty_calls_change_nothing() -> None:
     assert claim_ids() == claim_ids(ObjectId()) == store.accept([], now=NOON) == []
     assert store.start([], provider="sendgrid", worker="w", now=NOON) == []
-    for write in (store.release, store.defer, store.settle, store.return_unsent):
+    for write in (store.release, store.settle_not_sent, store.settle, store.return_unsent):
         assert write([], now=NOON) == 0
     assert store.resolve_unknown([], now=NOON) == 0
 
@@ -175,7 +175,7 @@ def test_released_claim_leaves_no_trace() -> None:
 def test_started_delivery_is_not_released_or_deferred() -> None:
     one = started()
     assert store.release([one], now=NOON) == 0
-    assert store.defer([deferred(one, S.EXPIRED)], now=NOON) == 0
+    assert store.settle_not_sent([not_sent(one, S.EXPIRED)], now=NOON) == 0
     assert delivery(read(one.notification_id))["status"] == "sending"
 
 
@@ -198,7 +198,7 @@ def test_active_claim_is_no_poison_candidate() -> None:
     assert store.poison_candidates(ids=[lost], channel=EMAIL, now=NOON) == [], "it was released"
 
 
-def deferred(one: ClaimedDelivery, status: DeliveryStatus, **fields: Any) -> Deferred:
+def not_sent(one: ClaimedDelivery, status: DeliveryStatus, **fields: Any) -> NotSent:
     default: dict[str, Any] = {
         "claimed": one,
         "status": status,
@@ -206,7 +206,7 @@ def deferred(one: ClaimedDelivery, status: DeliveryStatus, **fields: Any) -> Def
         "reason": "The person's quiet hours.",
         "next_attempt_at": NOON + 60 * MINUTE if status is S.PENDING else None,
     }
-    return Deferred(**(default | fields))
+    return NotSent(**(default | fields))
 
 
 @pytest.mark.parametrize(
@@ -220,7 +220,7 @@ def deferred(one: ClaimedDelivery, status: DeliveryStatus, **fields: Any) -> Def
 )
 def test_deferred_delivery_uses_no_attempt(status: DeliveryStatus, overall: str) -> None:
     one = claimed()
-    assert store.defer([deferred(one, status)], now=NOON) == 1
+    assert store.settle_not_sent([not_sent(one, status)], now=NOON) == 1
     document = read(one.notification_id)
     delivery_ = delivery(document)
     assert (delivery_["status"], document["status"]) == (status.value, overall)
@@ -234,7 +234,7 @@ def test_deferred_delivery_uses_no_attempt(status: DeliveryStatus, overall: str)
 def test_only_a_failure_is_recorded_as_an_error() -> None:
     for status in (S.PENDING, S.EXPIRED, S.SUPPRESSED, S.FAILED):
         one = claimed()
-        store.defer([deferred(one, status)], now=NOON)
+        store.settle_not_sent([not_sent(one, status)], now=NOON)
         document = read(one.notification_id)
         assert bool(document["error_history"]) is (status is S.FAILED)
         assert ("failed_at" in document) is (status is S.FAILED)
@@ -244,5 +244,5 @@ def test_replaced_claim_is_not_released_or_deferred() -> None:
     first = claimed()
     second = claim(first.notification_id, at=TAKEN_OVER)
     assert store.release([first], now=TAKEN_OVER) == 0
-    assert store.defer([deferred(first, S.FAILED)], now=TAKEN_OVER) == 0
+    assert store.settle_not_sent([not_sent(first, S.FAILED)], now=TAKEN_OVER) == 0
     assert delivery(read(first.notification_id))["claim"]["token"] == second.token

@@ -9,7 +9,14 @@ from typing import Any
 import pytest
 from bson import ObjectId
 
-from domain.states import OPEN, Channel, DeliveryStatus, NotificationStatus, overall_status
+from domain.states import (
+    OPEN,
+    SUCCEEDED,
+    Channel,
+    DeliveryStatus,
+    NotificationStatus,
+    overall_status,
+)
 from notifications.store.pipelines import (
     Computed,
     claimed_with,
@@ -79,7 +86,6 @@ class State:
 
 
 def status_by_python(deliveries: list[dict[str, Any]], now: datetime) -> NotificationStatus:
-    """Return the overall status by the pure function."""
     return overall_status(
         [
             State(
@@ -105,7 +111,6 @@ def extreme(deliveries: list[dict[str, Any]], name: str, choose: Any) -> datetim
 
 
 def inbox_at_by_python(deliveries: list[dict[str, Any]]) -> datetime | None:
-    """Return the time it entered the inbox."""
     for d in deliveries:
         if d["channel"] == Channel.IN_APP and d["status"] in (S.DELIVERED, S.READ):
             return d.get("delivered_at")
@@ -138,18 +143,28 @@ def test_derived_fields_equal_the_python_functions(round_: int) -> None:
     batch = random_batch(Random(round_))
     for before in batch[::3]:
         before["unread_at"] = NOON
+    for number, before in enumerate(batch):
+        before["error_history"] = [
+            {"channel": channel.value, "error": f"{channel}"}
+            for channel in list(Channel)[number % 5 :]
+        ]
+    for before in batch[::2]:
+        before["marked_read_at"] = NOON
     for before, document in zip(batch, after(batch, [{"$set": derived_fields(NOON)}]), strict=True):
         deliveries, stays_read = before["delivery"], "unread_at" not in before
         assert document["status"] == status_by_python(deliveries, NOON), deliveries
         assert document.get("due_at") == due_at_by_python(deliveries), deliveries
         assert document.get("sent_at") == extreme(deliveries, "sent_at", min)
         assert document.get("failed_at") == extreme(deliveries, "failed_at", max)
-        first_read = extreme(deliveries, "read_at", min) if stays_read else None
+        marks = [{"read_at": before.get("marked_read_at")}]
+        first_read = extreme([*deliveries, *marks], "read_at", min) if stays_read else None
         assert document.get("read_at") == first_read
-        assert document["is_read"] is (
-            any(d["status"] == S.READ for d in deliveries) and stays_read
-        )
+        was_read = "marked_read_at" in before or any(d["status"] == S.READ for d in deliveries)
+        assert document["is_read"] is (was_read and stays_read)
         assert document.get("inbox_at") == inbox_at_by_python(deliveries)
+        done = {d["channel"] for d in deliveries if d["status"] in SUCCEEDED}
+        errors = [e["error"] for e in before["error_history"] if e["channel"] not in done]
+        assert document.get("error") == (errors[-1] if errors else None)
         assert ("due_at" in document) is any(d["status"] in OPEN for d in deliveries)
         assert None not in document.values(), "partial indexes rely on a missing field"
 

@@ -8,7 +8,7 @@ from bson import ObjectId
 
 from domain.states import Channel, DeliveryStatus
 from notifications import store
-from notifications.store import LEASE, ClaimedDelivery, ProviderAnswer
+from notifications.store import ClaimedDelivery, ProviderAnswer
 from notifications.store.pipelines import ERROR_HISTORY_LENGTH, ERROR_LENGTH
 from tests.support.factories import notifications as factories
 from tests.support.factories.notifications import (
@@ -30,7 +30,6 @@ pytestmark = pytest.mark.usefixtures("db")
 EMAIL, PUSH, WHATSAPP, IN_APP = Channel
 S = DeliveryStatus
 MINUTE = timedelta(minutes=1)
-TAKEN_OVER = NOON + LEASE
 
 
 @pytest.mark.parametrize(
@@ -107,16 +106,6 @@ def test_uncounted_attempt_is_counted_separately() -> None:
     assert (waiting["attempt_count"], waiting["excused_count"]) == (1, 1)
 
 
-def test_accepted_targets_are_kept() -> None:
-    one = started()
-    store.settle([settlement(one, S.PENDING, accepted_targets=("d1", "d2"))], now=NOON)
-    assert delivery(read(one.notification_id))["accepted_targets"] == ["d1", "d2"]
-    again = start(claim(one.notification_id, at=NOON + 5 * MINUTE), at=NOON + 5 * MINUTE)
-    assert again.accepted_targets == ("d1", "d2")
-    store.settle([settlement(again, S.SENT)], now=NOON + 5 * MINUTE)
-    assert delivery(read(one.notification_id))["accepted_targets"] == ["d1", "d2"]
-
-
 def lose_claim(one: ClaimedDelivery, cause: str) -> None:
     """Let a recovery or a receipt replace the claim."""
     if cause == "recovered":
@@ -181,6 +170,23 @@ def test_long_reason_is_truncated() -> None:
     texts += [attempts(one.notification_id)[0]["error_message"]]
     texts += [document["error_history"][0]["error"]]
     assert [len(text) for text in texts] == [ERROR_LENGTH] * 4
+
+
+@pytest.mark.parametrize("status", [S.SENT, S.DELIVERED], ids=str)
+def test_error_ends_when_its_channel_succeeds(status: DeliveryStatus) -> None:
+    document = accepted(channels=[Channel.EMAIL, Channel.WHATSAPP])
+    later = NOON + timedelta(hours=1)
+    first = start(claim(document["_id"]))
+    store.settle([settlement(first, S.PENDING, next_attempt_at=later)], now=NOON)
+    text = read(document["_id"])["error"]
+    other = start(claim(document["_id"], channel=Channel.WHATSAPP), provider="whatsapp")
+    store.settle([settlement(other, status)], now=NOON)
+    assert read(document["_id"])["error"] == text
+    again = start(claim(document["_id"], at=later), at=later)
+    store.settle([settlement(again, status, at=later)], now=later)
+    after = read(document["_id"])
+    assert "error" not in after
+    assert len(after["error_history"]) == 1
 
 
 def test_error_history_keeps_the_last_errors() -> None:

@@ -111,7 +111,6 @@ def test_notification_is_cancelled_or_started() -> None:
 
 
 def race(threads: ThreadPoolExecutor) -> tuple[ObjectId, bool, bool]:
-    """Cancel and start one notification concurrently; return which succeeded."""
     notification_id = accepted()["_id"]
     together = threading.Barrier(2)
 
@@ -168,10 +167,10 @@ def test_delivery_reopened_by_an_earlier_version_is_reopened_again() -> None:
 
 def test_unattempted_failure_is_reopened_as_new() -> None:
     one = claimed()
-    deferred = store.Deferred(
+    not_sent = store.NotSent(
         claimed=one, status=S.FAILED, code=FailureCode.CHANNEL_UNAVAILABLE, reason="No provider."
     )
-    store.defer([deferred], now=NOON)
+    store.settle_not_sent([not_sent], now=NOON)
     document = reopen(one.notification_id)
     assert document is not None
     assert document["status"] == "queued"

@@ -84,7 +84,6 @@ def _store() -> None:
 
 
 def read_with_plan(name: str, read: Callable[[], Any]) -> tuple[Any, Plan]:
-    """Return the result of one read, and its plan."""
     with plans(name) as found:
         result = read()
     (plan,) = found
@@ -192,16 +191,8 @@ def test_id_is_found_by_its_index() -> None:
     [
         ("USER.7", {"user.7"}),
         ("user.7", {"user.7"}),
-        ("user.", set()),
-        ("user..", set()),
-        (".*", set()),
-        ("user?7", set()),
-        ("^user", set()),
-        ("user.7$", set()),
-        ("(user.7)", set()),
-        ("user.7|user.8", set()),
-        ("[a-z]+.7", set()),
-        ("\\w+.7", set()),
+        *((text, set()) for text in ("user.", "user..", ".*", "user?7", "^user", "user.7$")),
+        *((text, set()) for text in ("(user.7)", "user.7|user.8", "[a-z]+.7", "\\w+.7")),
     ],
 )
 def test_iexact_is_no_pattern(text: str, names: set[str]) -> None:

@@ -164,7 +164,9 @@ class TestWrongClock:
         assert report == PurgeReport(notifications=0, attempts=0, is_complete=False)
 
     @pytest.mark.parametrize(
-        "command", [("retain",), ("purge", "--older-than-days=30")], ids=["retain", "purge"]
+        "command",
+        [("remove_content",), ("purge", "--older-than-days=30")],
+        ids=["remove_content", "purge"],
     )
     def test_commands_refuse(self, command: tuple[str, ...]) -> None:
         with pytest.raises(CommandError, match="The clock is wrong"):

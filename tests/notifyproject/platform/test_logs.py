@@ -4,6 +4,8 @@ import ast
 import io
 import json
 import logging
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,7 +22,7 @@ from delivery.targets import address_of
 from notifyproject.platform.logs import configure, logging_config
 from providers.contract import Message, SendRequest, SendResult
 from tests.support.factories.notifications import FIXED_NOON, claimed_delivery
-from tests.support.source import SERVICE
+from tests.support.source import ROOT, SERVICE
 
 ADDRESS, BODY, KEY = "ada@example.com", "Your code is 493817.", "SG.s3cret"
 TELLTALE = {
@@ -28,6 +30,17 @@ TELLTALE = {
     *("data", "payload", "message", "document", "key", "api_key", "token", "secret", "password"),
     *("headers", "request", "outbound", "name", "recipient_name"),
 }
+
+
+GUNICORN = """
+import sys
+from gunicorn.config import Config
+from gunicorn.glogging import Logger
+from notifyproject.platform.logs import configure, logging_config
+log = Logger(Config())
+configure(logging_config(level="INFO", form=sys.argv[1]))
+log.warning("Invalid request from ip=%s", "127.0.0.1")
+"""
 
 
 @contextmanager
@@ -45,6 +58,14 @@ def logged(form: str, level: str = "INFO") -> Iterator[io.StringIO]:
 
 def fresh_log() -> Any:
     return structlog.get_logger("tests")
+
+
+@pytest.mark.parametrize("form", ["json", "console"])
+def test_warning_of_gunicorn_is_one_line(form: str) -> None:
+    command = [sys.executable, "-c", GUNICORN, form]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    (line,) = done.stderr.splitlines()
+    assert "Invalid request from ip=127.0.0.1" in line
 
 
 def test_event_is_one_line_of_json() -> None:
@@ -182,7 +203,6 @@ def is_log_call(node: ast.AST) -> TypeGuard[ast.Call]:
 
 
 def log_calls() -> list[tuple[str, ast.Call]]:
-    """Return every logging call with its place."""
     root = Path(settings.BASE_DIR)
     return [
         (f"{path.relative_to(root)}:{node.lineno}", node)

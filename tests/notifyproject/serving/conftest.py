@@ -25,7 +25,6 @@ def _written_by_the_programs(db: None) -> None:
 
 @pytest.fixture(scope="package")
 def serve(_database: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serve]:
-    """Start a program of the stack with environment variables."""
     with ExitStack() as stack:
 
         def start(name: str = "web", **variables: str) -> Served:
@@ -64,6 +63,19 @@ def web(serve: Serve) -> Served:
 def impatient(serve: Serve) -> Served:
     """Run a web process with a client time limit of three seconds."""
     return serve(WEB_CLIENT_SECONDS="3", WEB_CLIENT_RATE="1000", LOG_LEVEL="INFO")
+
+
+@pytest.fixture(scope="package")
+def stream(serve: Serve) -> Served:
+    """Run a stream process with few connections and a short client time limit."""
+    return serve("stream", WEB_CONNECTIONS="500", WEB_CLIENT_SECONDS="3", LOG_LEVEL="INFO")
+
+
+@pytest.fixture
+def served(request: pytest.FixtureRequest) -> Served:
+    """Return the process of the fixture that a test is parametrized with."""
+    found: Served = request.getfixturevalue(request.param)
+    return found
 
 
 def _with_one_worker(command: list[str]) -> list[str]:

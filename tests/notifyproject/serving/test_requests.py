@@ -30,7 +30,6 @@ def _chunked(body: bytes, *, size: int = 100, extension: str = "", trailer: str 
 
 
 def _headers(app: App) -> tuple[str, str]:
-    """Return the headers of a request with that body."""
     return f"Authorization: Bearer {app.key}", f"Content-Length: {len(_body())}"
 
 
@@ -119,37 +118,49 @@ BOTH = ("Content-Length: 4", "Transfer-Encoding: chunked")
 LARGE_CHUNKS = _chunked(b"x" * (MAX_BODY + 1), size=1_000_000)
 
 
+MALFORMED = (
+    b"nonsense\r\n\r\n",
+    b"\r\n\r\n\r\n",
+    b"GET /healthz HTTP/1.1\nHost: x\n\n",
+    get("/healthz", "Bad Name: 1"),
+    get("/healthz", "A: 1\r\n folded"),
+    post("Content-Length: -1"),
+    post("Content-Length: 1", "Content-Length: 2"),
+    post(*BOTH, body=b"0\r\n\r\n"),
+    post(BOTH[1], body=b"zz\r\n"),
+    post(BOTH[1], body=b"-1\r\n"),
+    post(BOTH[1], body=b"2\r\nabc\r\n0\r\n\r\n"),
+    post(BOTH[1], body=b"5;" + b"x" * 20_000),
+)
+REFUSED = (
+    *((raw, 400, "malformed_request") for raw in MALFORMED),
+    (post("Transfer-Encoding: br"), 501, "unsupported_transfer_coding"),
+    (get("/" + LONG), 414, "uri_too_long"),
+    (b"GET /" + b"x" * 2 * MAX_HEAD, 414, "uri_too_long"),
+    (get("/healthz", f"A: {LONG * 2}"), 431, "headers_too_large"),
+    (get("/healthz", *(f"A{n}: 1" for n in range(200))), 431, "headers_too_large"),
+    (get()[:-2] + b"A: 1\r\n" * MAX_HEAD, 431, "headers_too_large"),
+)
+REFUSED_BY_WEB = (
+    (post("Content-Length: 2", "Expect: more"), 417, "expectation_failed"),
+    (post(f"Content-Length: {MAX_BODY + 1}"), 413, "too_large"),
+    (post(f"Content-Length: {MAX_BODY + 1}", "Expect: 100-continue"), 413, "too_large"),
+    (post(BOTH[1], body=LARGE_CHUNKS[:-5]), 413, "too_large"),
+)
+
+
 @pytest.mark.parametrize(
-    ("raw", "status", "code"),
+    ("served", "raw", "status", "code"),
     [
-        (b"nonsense\r\n\r\n", 400, "malformed_request"),
-        (b"\r\n\r\n\r\n", 400, "malformed_request"),
-        (b"GET /healthz HTTP/1.1\nHost: x\n\n", 400, "malformed_request"),
-        (get("/healthz", "Bad Name: 1"), 400, "malformed_request"),
-        (get("/healthz", "A: 1\r\n folded"), 400, "malformed_request"),
-        (post("Content-Length: -1"), 400, "malformed_request"),
-        (post("Content-Length: 1", "Content-Length: 2"), 400, "malformed_request"),
-        (post(*BOTH, body=b"0\r\n\r\n"), 400, "malformed_request"),
-        (post(BOTH[1], body=b"zz\r\n"), 400, "malformed_request"),
-        (post(BOTH[1], body=b"-1\r\n"), 400, "malformed_request"),
-        (post(BOTH[1], body=b"2\r\nabc\r\n0\r\n\r\n"), 400, "malformed_request"),
-        (post(BOTH[1], body=b"5;" + b"x" * 20_000), 400, "malformed_request"),
-        (post("Content-Length: 2", "Expect: more"), 417, "expectation_failed"),
-        (post("Transfer-Encoding: br"), 501, "unsupported_transfer_coding"),
-        (get("/" + LONG), 414, "uri_too_long"),
-        (b"GET /" + b"x" * 2 * MAX_HEAD, 414, "uri_too_long"),
-        (get("/healthz", f"A: {LONG * 2}"), 431, "headers_too_large"),
-        (get("/healthz", *(f"A{n}: 1" for n in range(200))), 431, "headers_too_large"),
-        (get()[:-2] + b"A: 1\r\n" * MAX_HEAD, 431, "headers_too_large"),
-        (post(f"Content-Length: {MAX_BODY + 1}"), 413, "too_large"),
-        (post(f"Content-Length: {MAX_BODY + 1}", "Expect: 100-continue"), 413, "too_large"),
-        (post(BOTH[1], body=LARGE_CHUNKS[:-5]), 413, "too_large"),
+        *(("web", *one) for one in (*REFUSED, *REFUSED_BY_WEB)),
+        *(("stream", *one) for one in REFUSED),
     ],
+    indirect=["served"],
 )
 def test_invalid_request_is_refused_as_a_problem(
-    web: Served, raw: bytes, status: int, code: str
+    served: Served, raw: bytes, status: int, code: str
 ) -> None:
-    with web.connect() as client:
+    with served.connect() as client:
         client.sendall(raw)
         answers = Answers(client)
         answer = answers.next()
@@ -158,15 +169,24 @@ def test_invalid_request_is_refused_as_a_problem(
         assert answers.is_over()
 
 
-def test_refusal_is_logged_in_one_line(impatient: Served) -> None:
-    with impatient.connect() as client:
+def test_stream_answers_an_upgrade_to_websocket_as_a_request(stream: Served) -> None:
+    upgrade = ("Connection: Upgrade", "Upgrade: websocket", "Sec-WebSocket-Version: 1")
+    with stream.connect() as client:
+        client.sendall(get("/api/v1/inbox/stream", *upgrade))
+        answer = Answers(client).next()
+        assert (answer.status, answer.problem()["code"]) == (401, "unauthenticated")
+
+
+@pytest.mark.parametrize("served", ["impatient", "stream"], indirect=True)
+def test_refusal_is_logged_in_one_line(served: Served) -> None:
+    with served.connect() as client:
         client.sendall(get("/healthz", "Bad Name: ada@example.com"))
         problem = Answers(client).next().problem()
-    log = impatient.log.read_text()
+    log = served.log.read_text()
     (line,) = [text for text in log.splitlines() if problem["request_id"] in text]
     assert "refused" in line
-    assert "ada" not in log
-    assert "Logging error" not in log
+    assert "ada@" not in log, log
+    assert "Logging error" not in log, log
 
 
 def test_started_request_is_answered_before_shutdown(serve: Serve, app: App) -> None:

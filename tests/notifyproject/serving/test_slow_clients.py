@@ -55,19 +55,6 @@ def test_connection_limit_replaces_the_oldest(serve: Serve, app: App) -> None:
         assert clients.opened > 3 * HUNDREDS
 
 
-@pytest.fixture(scope="module")
-def stream(serve: Serve) -> Served:
-    """Run a stream process with few connections and a short client time limit."""
-    return serve("stream", WEB_CONNECTIONS="500", WEB_CLIENT_SECONDS="3")
-
-
-@pytest.fixture
-def served(request: pytest.FixtureRequest) -> Served:
-    """Return the process of the fixture that a test is parametrized with."""
-    found: Served = request.getfixturevalue(request.param)
-    return found
-
-
 @pytest.mark.parametrize(
     ("served", "begun"),
     [

@@ -33,7 +33,6 @@ def dying(tmp_path: Path) -> Server:
 
 
 def failure_of(start: Callable[[], None]) -> str:
-    """Return the message of a failed start."""
     with pytest.raises(ServerFailedError) as caught:
         start()
     return str(caught.value)

@@ -20,7 +20,6 @@ def check_all(subject: Subject, case: Case, seen: Observation) -> None:
 
 
 def check_outcome(subject: Subject, case: Case, seen: Observation) -> None:
-    """Check the outcome against the table."""
     if case is Case.ACCEPTED:
         assert isinstance(seen.outcome, SendResult), seen.outcome
         assert bool(seen.outcome.provider_id) == subject.gives_id
@@ -50,5 +49,4 @@ def check_no_leak(seen: Observation) -> None:
 
 
 def leaks(texts: Sequence[str], hidden: Sequence[str]) -> list[tuple[str, str]]:
-    """Return the hidden words that occur, with the text."""
     return [(word, text) for text in texts for word in hidden if word in text]

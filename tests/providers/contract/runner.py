@@ -91,7 +91,6 @@ class _Into(logging.Handler):
 
 @contextmanager
 def logged() -> Iterator[list[str]]:
-    """Collect the logs of the block."""
     lines: list[str] = []
     handler, root = _Into(lines), logging.getLogger()
     level = root.level
@@ -106,7 +105,6 @@ def logged() -> Iterator[list[str]]:
 
 @contextmanager
 def unreachable(case: Case, project: Project) -> Iterator[Place]:
-    """Return an address that accepts no connection."""
     if case is Case.NO_SUCH_HOST:
         yield Place(host="no-such-host.invalid", port=80, project=project)
         return

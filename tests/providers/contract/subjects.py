@@ -71,7 +71,6 @@ class Subject:
 
 
 def message(channel: str, recipient: str, **fields: Any) -> SendRequest:
-    """Return a request with Ada's private data."""
     return outbound(
         reference=f"{THREAD}.{channel}.1",
         notification_id=THREAD,

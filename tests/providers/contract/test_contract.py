@@ -48,7 +48,6 @@ EVERY_CASE = pytest.mark.parametrize(
 
 
 def provider_classes() -> Iterator[Any]:
-    """Yield every provider class of the service."""
     for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
         for _, found in inspect.getmembers(importlib.import_module(module.name), inspect.isclass):
             is_own = found.__module__ == module.name and not getattr(found, "_is_protocol", False)
@@ -153,7 +152,6 @@ def test_threads_share_a_provider(subject: Subject, project: Project) -> None:
 
 
 def forged(reports: Reports) -> Iterator[tuple[str, dict[str, str], bytes]]:
-    """Yield webhooks with invalid signatures."""
     raw = reports.body(REFERENCE)
     genuine = dict(reports.sign(raw, True))
     yield "somebody else's signature", dict(reports.sign(raw, False)), raw

@@ -17,7 +17,6 @@ from tests.support.waiting import LIMIT
 
 
 def sent(project: Project, outbound: SendRequest, *, clock: datetime | None = None) -> Any:
-    """Return the message that FCM gets for a push."""
     fcm = project.fcm()
     if clock is not None:
         # Google takes no assertion of another time: the access token is fetched in the present.
@@ -194,7 +193,6 @@ def test_push_without_notification_id_replaces_nothing(project: Project) -> None
 
 
 def weight(message: Any) -> int:
-    """Return the payload bytes of a message."""
     texts = {**message["data"], **message["notification"]}
     own = json.dumps(message["webpush"]["notification"], separators=(",", ":"))
     return sum(len(key.encode()) + len(text.encode()) for key, text in texts.items()) + len(own)

@@ -146,7 +146,6 @@ NAME = b'{"name": "projects/shop/messages/1"}'
 def google_error(
     name: str | None = None, *, code: Any = None, text: str = "", field: Any = None
 ) -> bytes:
-    """Return an error in Google's format."""
     details: list[dict[str, Any]] = []
     if code is not None:
         details.append({"@type": f"{GOOGLE}/google.firebase.fcm.v1.FcmError", "errorCode": code})
@@ -165,7 +164,6 @@ def refusal(
     timeout: float = LIMIT,
     posts: int = 1,
 ) -> ProviderError:
-    """Return the error of a send with this answer."""
     firebase = socket_server.KeepAlive(answer)
     with socket_server.serving(firebase) as server, pytest.raises(ProviderError) as error:
         project.fcm(base_url=server.url).send(push(token), timeout=timeout)

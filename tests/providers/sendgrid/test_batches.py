@@ -27,7 +27,6 @@ from tests.support.waiting import LIMIT, SHORT
 
 @pytest.fixture
 def account(_sandbox: Sandbox) -> Iterator[Account]:
-    """Return an account in a reset sandbox."""
     account = Account(sandbox=_sandbox)
     account.reset()
     yield account

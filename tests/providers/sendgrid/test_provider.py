@@ -56,12 +56,9 @@ def test_body_without_html_or_name() -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "<script>alert(1)</script> & \"quotes\" 'too'",
-        "👩‍👩‍👧 caf\u00e9 e\u0301 مرحبا",
-        "{{ code }} %recipient% -name- [Unsubscribe]",
-        "line one\nline two\r\n\r\nlast",
-        "$password \\ \u2028",
-        "SG.abc.def is what a key looks like",
+        *("<script>alert(1)</script> & \"quotes\" 'too'", "👩‍👩‍👧 caf\u00e9 e\u0301 مرحبا"),
+        *("{{ code }} %recipient% -name- [Unsubscribe]", "line one\nline two\r\n\r\nlast"),
+        *("$password \\ \u2028", "SG.abc.def is what a key looks like"),
     ],
 )
 def test_texts_are_passed_on_unchanged(text: str) -> None:

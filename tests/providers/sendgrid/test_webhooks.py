@@ -109,12 +109,6 @@ def test_foreign_missing_or_malformed_signature_is_refused(headers: dict[str, st
         account().parse_receipts(headers, b"[]")
 
 
-@pytest.mark.parametrize("tampered", [b"[ ]", b"[]\n", b"", b"[{}]", "[\u00e9]".encode()])
-def test_changed_body_is_refused(tampered: bytes) -> None:
-    with pytest.raises(InvalidSignatureError):
-        account().parse_receipts(signed(b"[]"), tampered)
-
-
 @given(st.text(max_size=100) | st.binary(max_size=80).map(lambda b: base64.b64encode(b).decode()))
 def test_random_signature_is_refused(signature: str) -> None:
     with pytest.raises(InvalidSignatureError):

@@ -210,7 +210,6 @@ def trusted(certificate: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def encrypted(server: MailServer, certificate: Path) -> socket_server.Handler:
-    """Return a handler with implicit TLS."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificate)
 
@@ -222,7 +221,6 @@ def encrypted(server: MailServer, certificate: Path) -> socket_server.Handler:
 
 
 def upgrading(server: MailServer, certificate: Path) -> socket_server.Handler:
-    """Return a handler with STARTTLS."""
     secure = encrypted(server, certificate)
 
     def handle(connection: socket.socket) -> None:

@@ -361,9 +361,7 @@ def test_unknown_code_has_no_rule(code: int) -> None:
 @pytest.mark.parametrize(
     ("code", "ours"),
     [
-        (4, F.RATE_LIMITED),
-        (80007, F.RATE_LIMITED),
-        (130429, F.RATE_LIMITED),
+        *((code, F.RATE_LIMITED) for code in (4, 80007, 130429)),
         (131056, F.RECIPIENT_RATE_LIMITED),
         (131000, F.PROVIDER_ERROR),
         (131057, F.PROVIDER_ERROR),

@@ -14,13 +14,12 @@ from domain.errors import (
     ProviderUnavailableError,
     TransientError,
 )
-from domain.time import utc_now
 from providers.contract import ReceiptKind, SendResult
 from sandbox.config import Config
 from sandbox.providers.whatsapp.outcomes import ERRORS, OUTCOME_BY_SUFFIX
 from sandbox.server import run_in_thread
 from tests.support.clients.sandbox import QUICK, receiving
-from tests.support.providers.whatsapp import PHONE, WhatsAppNumber, whatsapp_message
+from tests.support.providers.whatsapp import WhatsAppNumber, whatsapp_message
 from tests.support.waiting import LIMIT, SHORT
 
 K = ReceiptKind
@@ -176,21 +175,3 @@ def test_receipts_may_be_repeated_and_out_of_order(line: WhatsAppNumber) -> None
     assert len({receipt.event_id for receipt in receipts}) == 3
     by_time = sorted(receipts, key=lambda receipt: receipt.at)
     assert [receipt.kind for receipt in by_time[::2]] == [K.SENT, K.DELIVERED, K.READ]
-
-
-def test_inbound_message_has_number_and_time(line: WhatsAppNumber) -> None:
-    words = {"from": PHONE, "text": "Danke \U0001f600", "name": "Ädä"}
-    before = utc_now().replace(microsecond=0)
-    line.call("POST", "_sandbox/whatsapp/written", words)
-    (inbound,) = line.inbound()
-    assert inbound.phone == PHONE
-    assert before <= inbound.at <= utc_now()
-    (raw,) = [post.raw for post in line.receiver.posts if b"Danke" in post.raw]
-    assert b"\\ud83d\\ude00" in raw
-
-
-def test_handshake_is_answered(line: WhatsAppNumber) -> None:
-    line.send()
-    line.receipts(2)
-    query = line.receiver.handshakes[0]
-    assert line.number().challenge(query) == query["hub.challenge"]

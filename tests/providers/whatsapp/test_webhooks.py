@@ -63,13 +63,6 @@ def test_foreign_signature_is_refused(secret: str, used: str) -> None:
         number(app_secret=secret).parse_receipts(signed(raw, secret=used), raw)
 
 
-@pytest.mark.parametrize("end", [b" ", b"\n", b"x"])
-def test_changed_body_is_refused(end: bytes) -> None:
-    raw = webhook()
-    with pytest.raises(InvalidSignatureError):
-        number().parse_receipts(signed(raw), raw + end)
-
-
 @pytest.mark.parametrize(
     "signature",
     [

@@ -38,7 +38,6 @@ class App:
         return self.send(path, json.dumps(body).encode(), method="PUT")
 
     def delete(self, path: str, **query: Any) -> Answer:
-        """DELETE below /api/v1."""
         url = f"/api/v1{path}"
         return self._checked(self.http.delete(url, query_params=query, headers=self._headers({})))
 

@@ -18,7 +18,6 @@ S = DeliveryStatus
 
 
 def failed(**fields: Any) -> Any:
-    """Return a notification that has just failed."""
     now = utc_now()
     return factories.settled(S.FAILED, at=now, created_at=now, **fields)
 

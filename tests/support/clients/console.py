@@ -24,7 +24,6 @@ def make_staff(username: str, *permissions: str, superuser: bool = False) -> Sta
 
 
 def register_ada(**fields: Any) -> None:
-    """Store a recipient."""
     now = utc_now()
     collection("recipients").insert_one(
         {
@@ -47,5 +46,4 @@ def signed_in(user: StaffUser, **options: Any) -> Client:
 
 
 def listed(client: Client, url: str) -> list[Any]:
-    """Return the ids of a list in its order."""
     return [row.pk for row in client.get(url).context["cl"].result_list]

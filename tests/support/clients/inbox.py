@@ -55,7 +55,6 @@ class InboxUser:
         return [item["id"] for item in self.get(**query).json()["results"]]
 
     def counts(self) -> tuple[int, int]:
-        """Return the unread and unseen counts."""
         counts = self.get("/counts").json()
         return counts["unread"], counts["unseen"]
 
@@ -79,7 +78,6 @@ def forged(text: str, *, key: str | None = None, algorithm: str = "HS256", **cla
 
 
 def delivered(app: App, **fields: Any) -> Document:
-    """Return a notification in an inbox."""
     return factories.accepted(**{"client_id": app.id, "channels": [IN_APP], **fields})
 
 

@@ -88,15 +88,16 @@ def belongings(app: App, *, is_test: bool = False) -> dict[str, str]:
     hook = {"url": "https://hooks.example.com/", "events": ["delivery.failed"]}
     assert app.put("/callbacks", hook).status_code == 200
     device, token = device_id("a-token-of-adas"), inbox_token(app)
+    own: dict[str, Any] = {"client_id": app.id, "is_test": is_test}
     in_inbox = factories.accepted(
-        client_id=app.id,
         channels=[Channel.IN_APP],
         created_at=utc_now() - timedelta(days=40),
         purge_at=utc_now() + timedelta(days=40),
-        is_test=is_test,
+        **own,
     )
     return {
         "notification": str(in_inbox["_id"]),
+        "deleted": str(factories.settled(DeliveryStatus.SENT, **own)["_id"]),
         "push": str(_pushed(app, device, is_test=is_test)),
         "device": device,
         "discarded": device_id("another-token-of-adas"),

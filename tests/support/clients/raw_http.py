@@ -13,7 +13,6 @@ class Answered:
     body: bytes
 
     def problem(self) -> dict[str, Any]:
-        """Return the problem document."""
         assert self.headers["content-type"] == "application/problem+json"
         problem = json.loads(self.body)
         assert problem["status"] == self.status
@@ -57,7 +56,6 @@ class Answers:
         return Answered(status=int(first.split()[1]), headers=headers, body=body)
 
     def is_over(self) -> bool:
-        """Return whether the server has closed the connection."""
         try:
             return not self._received and self._connection.recv(1) == b""
         except ConnectionResetError:

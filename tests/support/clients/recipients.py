@@ -23,7 +23,6 @@ def register(app: App) -> None:
 
 
 def unsubscribe(channel: str, address: str) -> None:
-    """Store an unsubscribe by link."""
     factories.suppress(
         address,
         channel=channel,
@@ -35,7 +34,6 @@ def unsubscribe(channel: str, address: str) -> None:
 
 
 def notify(app: App, **fields: Any) -> str:
-    """Send Ada a notification. Return its id."""
     answer = app.notify(**{"user_id": "ada", "recipient": ...} | fields)
     assert answer.status_code == 202
     identifier: str = answer.json()["id"]

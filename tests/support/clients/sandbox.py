@@ -129,7 +129,6 @@ class Box:
         return self.control("GET", f"/requests{query}")["results"]
 
     def account(self) -> SendGrid:
-        """Return our provider, connected to this sandbox."""
         return account(**sandbox_account(self.sandbox))
 
     def receipts(self, post: Post) -> list[Receipt]:

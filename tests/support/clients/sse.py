@@ -82,7 +82,6 @@ class SSEClient:
         return [event for event in found if event is not None]
 
     def problem(self) -> dict[str, Any]:
-        """Return the problem of a refused stream."""
         until(lambda: bool(self.body))
         problem: dict[str, Any] = json.loads(self.body)
         return problem
@@ -99,7 +98,6 @@ class Process:
     loop: asyncio.AbstractEventLoop
 
     def run(self, work: Coroutine[Any, Any, Any]) -> Any:
-        """Run a coroutine in the process's loop. Return its result."""
         return asyncio.run_coroutine_threadsafe(work, self.loop).result(LIMIT)
 
     @contextmanager
@@ -113,7 +111,6 @@ class Process:
         is_reading: bool = True,
         **headers: str,
     ) -> Iterator[SSEClient]:
-        """Open a stream for the block."""
         listener = SSEClient(is_reading=is_reading)
         given = {"authorization": f"Bearer {token}", **headers} if token else headers
         scope = {
@@ -121,6 +118,7 @@ class Process:
             "method": method,
             "path": path,
             "query_string": query,
+            "client": ("203.0.113.7", 50_000),
             "headers": [
                 (n.replace("_", "-").encode(), v.encode("latin-1")) for n, v in given.items()
             ],

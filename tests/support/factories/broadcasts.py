@@ -42,7 +42,6 @@ def recipients(count: int, *, first: int = 0, **fields: Any) -> list[str]:
 
 
 def topic(of: str, *names: str) -> AudienceRequest:
-    """Return the audience of a new topic with these members."""
     for one in names:
         topics.join(topic=of, user_id=one, now=NOON)
     return AudienceRequest(topic=of)

@@ -59,7 +59,6 @@ def previewed(clock: Time, *, action: BulkAction = BulkAction.RETRY, **fields: A
 
 
 def plan(**fields: Any) -> StartOptions:
-    """Return the options of a start."""
     usual: dict[str, Any] = {
         "included_risks": frozenset({RiskKind.SAFE}),
         "per_second": bulk_operation.MAX_PER_SECOND,
@@ -76,7 +75,6 @@ def started(clock: Time, operation: Operation | None = None, **fields: Any) -> O
 
 
 def finish(clock: Time, operation: Operation) -> Operation:
-    """Run an operation to its end."""
     for _ in range(100):
         if stored(operation).stage is not BulkStage.RUNNING:
             break
@@ -92,11 +90,9 @@ def stored(operation: Operation) -> Operation:
 
 
 def statuses(ids: list[ObjectId]) -> list[str]:
-    """Return the statuses of the emails."""
     return [factories.delivery(factories.read(one))["status"] for one in ids]
 
 
 def rows(operation: Operation) -> dict[ObjectId, dict[str, Any]]:
-    """Return the operation's results by notification."""
     found = collection("operation_results").find({"operation_id": operation.id})
     return {row["notification_id"]: row for row in found}

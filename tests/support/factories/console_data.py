@@ -18,7 +18,6 @@ TYPES = ["payment_confirmed", "order_shipped", "mfa_code"]
 
 
 def insert_console_data(*, now: datetime) -> list[dict[str, Any]]:
-    """Store the documents. Return the notifications."""
     models = [
         *(factories.settled(status, at=now) for status in _SETTLED),
         factories.accepted(created_at=now),
@@ -36,7 +35,6 @@ def insert_console_data(*, now: datetime) -> list[dict[str, Any]]:
 
 
 def remove_console_data() -> None:
-    """Empty the collections."""
     for name in ("notifications", "delivery_attempts", *OTHERS):
         collection(name).delete_many({})
 

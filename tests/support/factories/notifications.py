@@ -46,7 +46,6 @@ S = DeliveryStatus
 
 
 def new(*, channels: Sequence[Channel] = (Channel.EMAIL,), **fields: Any) -> NewNotification:
-    """Return a notification to accept, with these fields."""
     at = fields.get("created_at", NOON)
     default = NewNotification(
         id=ObjectId(),
@@ -68,7 +67,6 @@ def new(*, channels: Sequence[Channel] = (Channel.EMAIL,), **fields: Any) -> New
 
 
 def accepted(**fields: Any) -> Document:
-    """Return the document of a newly accepted notification."""
     notification = new(**fields)
     (result,) = store.accept([notification], now=notification.created_at)
     assert isinstance(result, store.Accepted)
@@ -83,7 +81,6 @@ def mails(count: int, **fields: Any) -> list[ObjectId]:
 def claimed(
     *, at: datetime = NOON, channel: Channel = Channel.EMAIL, **fields: Any
 ) -> ClaimedDelivery:
-    """Return a newly claimed delivery."""
     document = accepted(channels=fields.pop("channels", (channel,)), **fields)
     return claim(document["_id"], at=at, channel=channel)
 
@@ -91,7 +88,6 @@ def claimed(
 def claim(
     notification_id: ObjectId, *, at: datetime = NOON, channel: Channel = Channel.EMAIL
 ) -> ClaimedDelivery:
-    """Claim a due delivery."""
     (one,) = store.claim(
         ids=[notification_id],
         channel=channel,
@@ -105,7 +101,6 @@ def claim(
 def started(
     *, at: datetime = NOON, channel: Channel = Channel.EMAIL, **fields: Any
 ) -> ClaimedDelivery:
-    """Return a delivery that is being sent."""
     return start(claimed(at=at, channel=channel, **fields), at=at)
 
 
@@ -124,7 +119,6 @@ def begin(
 
 
 def batch(count: int) -> list[ClaimedDelivery]:
-    """Return mails claimed together."""
     ids = [accepted()["_id"] for _ in range(count)]
     return store.claim(ids=ids, channel=Channel.EMAIL, worker=WORKER, now=NOON)
 
@@ -132,7 +126,6 @@ def batch(count: int) -> list[ClaimedDelivery]:
 def settlement(
     one: ClaimedDelivery, status: DeliveryStatus, *, at: datetime = NOON, **fields: Any
 ) -> Settlement:
-    """Return an outcome of a started delivery."""
     default = Settlement(
         claimed=one,
         status=status,
@@ -177,12 +170,10 @@ def read(notification_id: ObjectId) -> Document:
 
 
 def delivery(document: Document, channel: Channel = Channel.EMAIL) -> dict[str, Any]:
-    """Return a channel's delivery."""
     return next(d for d in document["delivery"] if d["channel"] == channel)
 
 
 def attempts(notification_id: ObjectId) -> list[dict[str, Any]]:
-    """Return a notification's attempts in order."""
     found = collection("delivery_attempts").find({"notification_id": notification_id})
     return sorted(found, key=lambda a: a["attempt_number"])
 
@@ -207,7 +198,6 @@ def device(
     at: datetime = NOON - timedelta(days=1),
     **fields: Any,
 ) -> str:
-    """Register a device. Return its id."""
     new = Registration(user_id=user_id, token=token, platform=platform, **fields)
     device_id: str = registration.register(new, now=at)["_id"]
     if preferences is not None:
@@ -289,7 +279,6 @@ def claimed_delivery(**fields: Any) -> ClaimedDelivery:
 
 
 def outbound(**fields: Any) -> SendRequest:
-    """Return a mail to Ada."""
     default: dict[str, Any] = {
         "reference": f"{'a' * 24}.email.1",
         "recipient": "ada@example.com",
@@ -301,7 +290,6 @@ def outbound(**fields: Any) -> SendRequest:
 
 
 def request(**fields: Any) -> NotificationRequest:
-    """Return a valid request."""
     default: dict[str, Any] = {"type": "alert", "user_id": "ada"}
     return NotificationRequest(**(default | fields))
 
@@ -361,7 +349,6 @@ def is_content_removed(document: Document) -> bool:
 
 
 def set_retention_days(category: Category, **days: int) -> None:
-    """Set a category's retention days."""
     collection("retention_policies").update_one(
         {"_id": category.value}, {"$set": days}, upsert=True
     )

@@ -12,7 +12,7 @@ from delivery.results import TargetResult, combine_results
 from devices.preferences import Preferences
 from domain.errors import FailureCode
 from domain.states import Channel, DeliveryStatus
-from notifications.store import ClaimedDelivery, Deferred, Settlement
+from notifications.store import ClaimedDelivery, NotSent, Settlement
 from tests.support.factories import notifications as factories
 from tests.support.factories.notifications import FIXED_NOON, NOON, claimed_delivery
 from tests.support.fakes.provider import Outcome, ScriptedProvider
@@ -22,7 +22,6 @@ RETRY = NOON + timedelta(minutes=6, seconds=1)
 
 
 def push(**fields: Any) -> ObjectId:
-    """Return the id of a newly accepted push."""
     notification_id: ObjectId = factories.accepted(channels=[Channel.PUSH], **fields)["_id"]
     return notification_id
 
@@ -38,7 +37,6 @@ def state(notification_id: ObjectId) -> dict[str, Any]:
 
 
 def delivery_status(notification_id: ObjectId) -> tuple[str, str | None]:
-    """Return a push's status and failure code."""
     delivery = state(notification_id)
     return delivery["status"], delivery.get("failure_code")
 
@@ -68,17 +66,17 @@ def resolve_targets(
 def target_ids(one: ClaimedDelivery, *, now: datetime = NOON) -> list[str | None]:
     """Return the devices that a push is sent to."""
     resolved = resolve_targets(one, now=now)
-    assert resolved.deferred == []
+    assert resolved.not_sent == []
     return [target.device_id for target in resolved.targets[one.reference]]
 
 
-def deferral(one: ClaimedDelivery, *, now: datetime = NOON) -> Deferred:
+def deferral(one: ClaimedDelivery, *, now: datetime = NOON) -> NotSent:
     """Return the deferral of a push without targets."""
     resolved = resolve_targets(one, now=now)
     assert resolved.targets == {}
-    (deferred,) = resolved.deferred
-    assert deferred.claimed == one
-    return deferred
+    (not_sent,) = resolved.not_sent
+    assert not_sent.claimed == one
+    return not_sent
 
 
 CONTEXT = ("has_failover", "blocked_until", "quiet_hours_end")

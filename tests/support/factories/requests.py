@@ -1,14 +1,17 @@
 """A request about a registered recipient, and the notification prepared from it."""
 
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
+from itertools import pairwise
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
 from bson import ObjectId
 
 from domain.content import Content, Recipient
 from domain.states import Channel
+from domain.time import utc_now
 from notifications.intake.content import compose_content
 from notifications.intake.preparation import Prepared, prepare
 from notifications.intake.requests import Caller, ContentRequest
@@ -17,7 +20,12 @@ from recipients.queries import ActiveSuppression, RecipientSnapshot, RegisteredR
 from tests.support.factories.notifications import FIXED_NOON, SHIPPED, request
 
 ID = ObjectId("b" * 24)
-CALLER = Caller(client_id=ObjectId("c" * 24), request_id="request-1", idempotency_key="key-1")
+CALLER = Caller(
+    client_id=ObjectId("c" * 24),
+    request_id="request-1",
+    idempotency_key="key-1",
+    may_send_critical=True,
+)
 ADA = RegisteredRecipient(
     user_id="ada",
     email="ada@example.com",
@@ -35,7 +43,6 @@ def prepared(
     now: datetime = FIXED_NOON,
     **fields: Any,
 ) -> Prepared:
-    """Prepare a request with these fields."""
     return prepare(
         request(**({"content": HELLO} | fields)),
         notification_id=ID,
@@ -48,7 +55,6 @@ def prepared(
 
 
 def problems(**fields: Any) -> list[tuple[str, str]]:
-    """Return the pointers and codes of an invalid request."""
     with pytest.raises(InvalidRequestError) as invalid:
         prepared(**fields)
     return [(p.pointer, p.code) for p in invalid.value.problems]
@@ -76,3 +82,10 @@ def composed(
         problems=problems,
     )
     return result, [(p.pointer, p.code) for p in problems.problems]
+
+
+def next_clock_change(zone: str) -> str:
+    """Return the next day on which the clocks of a zone go forward."""
+    days = [utc_now().replace(hour=0) + timedelta(days=n) for n in range(1, 366)]
+    offsets = [(day, f"{day.astimezone(ZoneInfo(zone)):%z}") for day in days]
+    return next(f"{d:%Y-%m-%d}" for (d, before), (_, after) in pairwise(offsets) if before < after)

@@ -10,7 +10,7 @@ from delivery import circuit_breaker, routing
 from delivery.circuit_breaker import FIRST_WAIT, Permission
 from delivery.routing import Route
 from delivery.targets import SendTarget
-from notifications.store import ClaimedDelivery, Deferred
+from notifications.store import ClaimedDelivery, NotSent
 from tests.support.factories.notifications import FIXED_NOON, claimed_delivery
 from tests.support.fakes.provider import ScriptedProvider
 
@@ -33,7 +33,7 @@ def choose(
     now: datetime = FIXED_NOON,
     platforms: Sequence[Sequence[str]] = (),
     paused: Mapping[str, datetime] | None = None,
-) -> tuple[list[Route], list[Deferred]]:
+) -> tuple[list[Route], list[NotSent]]:
     """Choose routes. ``platforms`` has the device platforms of each claim."""
     some = platforms or [[""]] * len(claims)
     targets = {
@@ -46,7 +46,6 @@ def choose(
 
 
 def chosen_providers(routes: Sequence[Route]) -> dict[str, list[ClaimedDelivery]]:
-    """Return the claims by provider name."""
     found: dict[str, list[ClaimedDelivery]] = {}
     for route in routes:
         found.setdefault(route.provider.name, []).extend(route.claims)

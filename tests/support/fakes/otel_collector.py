@@ -39,7 +39,6 @@ class Collector:
     spans: list[Export] = field(default_factory=list)
 
     def named(self, name: str) -> Export:
-        """Return the only span with a name."""
         (found,) = [span for span in self.spans if span.name == name]
         return found
 

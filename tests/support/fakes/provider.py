@@ -45,7 +45,6 @@ class ScriptedProvider:
         return []
 
     def always(self, make: Callable[[], Outcome]) -> None:
-        """Return this outcome from now on."""
         self.behave = lambda _outbound: make()
 
 

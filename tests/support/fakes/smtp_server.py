@@ -103,7 +103,6 @@ class MailServer:
 
 
 def provider(port: int, **options: Any) -> SMTP:
-    """Return a provider for a server on this port."""
     default = {
         "host": "127.0.0.1",
         "port": port,
@@ -123,7 +122,6 @@ def provider(port: int, **options: Any) -> SMTP:
 def mail_server(
     server: MailServer, **options: Any
 ) -> Iterator[tuple[SMTP, socket_server.SocketServer]]:
-    """Run a mail server. Return its provider."""
     with socket_server.serving(server) as running:
         yield provider(running.port, **options), running
 

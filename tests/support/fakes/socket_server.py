@@ -133,7 +133,6 @@ def resetting(connection: socket.socket) -> None:
 
 
 def reset(connection: socket.socket) -> None:
-    """Close a connection with a reset."""
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     connection.close()
 

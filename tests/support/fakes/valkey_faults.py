@@ -57,7 +57,6 @@ class Silent:
 
 
 def _is_open(one: socket.socket) -> bool:
-    """Return whether the client is still connected."""
     try:
         while one.recv(4096):
             pass

@@ -41,19 +41,22 @@ REQUIRED = (
         "one user's by status",
         "user_id status",
         "ntf_user_feed",
-        why="A user has few notifications: the status is compared in the feed's index.",
+        why=(
+            "A user has few notifications: the status is compared in the feed's result, and the "
+            "client, `is_active`, and `is_read` in its index."
+        ),
     ),
     RequiredIndex(
         NTF,
         "one notification per user, entity, and type",
         "user_id entity_id",
-        "ntf_once_per_entity",
+        "ntf_once_per_entity_client",
         unique=True,
         why=(
             "A compound sparse index also holds documents that lack one of its fields, so this "
             "one is partial on `entity_id` and `user_id`. It includes `type`, because a "
-            "reminder and a result are two notifications, and `is_test`. It doesn't hold "
-            "resends."
+            "reminder and a result are two notifications, `client_id`, because clients don't "
+            "know each other's notifications, and `is_test`. It doesn't hold resends."
         ),
     ),
     RequiredIndex(NTF, "one entity's", "entity_id", "ntf_entity"),
@@ -102,7 +105,8 @@ REQUIRED = (
         "is_active",
         "ntf_inactive",
         why=(
-            "Nearly all are active, which no index helps to find: this one holds only deleted ones."
+            "Nearly all are active, which no index helps to find: this one holds only deleted "
+            "ones, newest first."
         ),
     ),
     RequiredIndex(NTF, "expiry", "expires_at", "ntf_expires"),
@@ -183,6 +187,7 @@ OTHER_INDEXES: Mapping[str, str] = {
     "ntf_email": "search by email address",
     "ntf_phone": "search by phone number",
     "ntf_external": "external ID",
+    "ntf_source": "a client's notifications of one source, newest first",
     "ntf_provider_message": "provider message ID",
     "ntf_failed": "failures, newest first",
     "ntf_lane": "due deliveries of a client, channel, and priority, oldest first",

@@ -12,13 +12,11 @@ from tests.support.clients.api import Answer, App, new_app
 
 @pytest.fixture
 def app(db: None, broker: Any) -> App:
-    """Return a client with every scope."""
     return new_app("app")
 
 
 @pytest.fixture
 def other_app(db: None) -> App:
-    """Return another client with every scope."""
     return new_app("other app")
 
 

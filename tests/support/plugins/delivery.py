@@ -67,7 +67,6 @@ def pages_of_three(backlog_anew: None, monkeypatch: pytest.MonkeyPatch) -> Itera
 
 @pytest.fixture
 def one_thread(settings: Any) -> Iterator[None]:
-    """Send with one thread."""
     settings.WORKER_THREADS = 1
     sending._thread_pool.cache_clear()
     yield

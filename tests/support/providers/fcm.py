@@ -44,7 +44,6 @@ class Project:
         return json.loads(Path(self.sandbox.service_account).read_text())
 
     def fcm(self, **fields: Any) -> FCM:
-        """Return our provider, connected to the sandbox."""
         default: dict[str, Any] = {
             "credentials": str(self.sandbox.service_account),
             "base_url": self.sandbox.url,
@@ -53,12 +52,10 @@ class Project:
         return FCM(**(default | fields))
 
     def requests(self, provider: str = "fcm") -> list[dict[str, Any]]:
-        """Return the requests, oldest first."""
         found = self.control("GET", f"/requests?provider={provider}&limit=1000")["results"]
         return found[::-1]
 
     def sent(self) -> list[dict[str, Any]]:
-        """Return the messages, oldest first."""
         return [request["body"]["message"] for request in self.requests()]
 
     def token_endpoint(self, outcome: str, *, times: int | None = None) -> None:

@@ -42,7 +42,6 @@ _noted: list[str] = []
 
 
 def problems(body: bytes) -> list[str]:
-    """Return the schema violations of a request's body."""
     return list(_problems(json.loads(body), {"$ref": "SendMessageRequest"}, "request"))
 
 

@@ -55,7 +55,6 @@ class FCMClient:
         return f"{signed}.{encoded(signature)}"
 
     def ask(self, **fields: str) -> urllib3.BaseHTTPResponse:
-        """Request an access token."""
         return self.box.http.request(
             "POST", self.account["token_uri"], fields=fields, encode_multipart=False, timeout=LIMIT
         )
@@ -99,14 +98,12 @@ def push(token: str = "device-1", *, reference: str = "ref-1", **changes: Any) -
 
 
 def error(answer: urllib3.BaseHTTPResponse) -> dict[str, Any]:
-    """Return Google's error."""
     found = answer.json()["error"]
     assert found["code"] == answer.status
     return found
 
 
 def details(answer: urllib3.BaseHTTPResponse) -> dict[str, dict[str, Any]]:
-    """Return an error's details by type."""
     return {one["@type"].rpartition(".")[2]: one for one in error(answer).get("details", [])}
 
 
@@ -116,6 +113,5 @@ def violations(answer: urllib3.BaseHTTPResponse) -> list[str]:
 
 
 def encoded(part: str | bytes) -> str:
-    """Return unpadded base64url."""
     raw = part.encode() if isinstance(part, str) else part
     return base64.urlsafe_b64encode(raw).decode().rstrip("=")

@@ -63,7 +63,6 @@ class WhatsAppClient:
         return self.post(text(to), **options)
 
     def add_template(self, template: Any = ORDER) -> urllib3.BaseHTTPResponse:
-        """Create an approved template."""
         return self.graph("POST", f"{self.account.business_account_id}/message_templates", template)
 
 

@@ -71,7 +71,6 @@ class Account:
     sandbox: Sandbox
 
     def sendgrid(self, **fields: Any) -> SendGrid:
-        """Return our provider, connected to the sandbox."""
         return account(**(sandbox_account(self.sandbox) | fields))
 
     def send(
@@ -80,7 +79,6 @@ class Account:
         return self.sendgrid(**fields).send_many(outbounds, timeout=timeout)
 
     def requests(self) -> list[dict[str, Any]]:
-        """Return the requests, oldest first."""
         found = self._control("GET", "/requests?provider=sendgrid&limit=1000")["results"]
         return found[::-1]
 
@@ -97,7 +95,6 @@ class Account:
         return until(lambda: len(found := self.reached()) >= count and found)
 
     def script(self, address: str, outcome: str, *, times: int | None = None) -> None:
-        """Script the outcome of mails to an address."""
         self._control("PUT", f"/behaviours/{address}", {"outcome": outcome, "times": times})
 
     def reset(self) -> None:

@@ -24,7 +24,6 @@ class Webhook:
 
     @classmethod
     def of(cls, kind: str, *, channel: str, reference: str, provider: Sandbox) -> Self:
-        """Return the webhook of an event."""
         dialect: Any = whatsapp.SignedWebhooks(provider.whatsapp)
         now = utc_now()
         if channel == "email":

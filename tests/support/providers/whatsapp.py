@@ -37,7 +37,6 @@ class WhatsAppNumber:
     """Receipts of other tests may still arrive."""
 
     def number(self, **fields: Any) -> WhatsApp:
-        """Return our provider, connected to the sandbox."""
         account = self.sandbox.whatsapp
         default: dict[str, Any] = {
             "token": account.access_token,
@@ -71,7 +70,6 @@ class WhatsAppNumber:
         return replace(ORDER, name=name)
 
     def requests(self) -> list[dict[str, Any]]:
-        """Return the requests of this test, newest first."""
         return self.call("GET", f"_sandbox/requests?reference={self.reference}")["results"]
 
     def receipts(self, count: int) -> list[Receipt]:
@@ -81,7 +79,6 @@ class WhatsAppNumber:
         return self._receipts()
 
     def inbound(self) -> list[InboundMessage]:
-        """Wait for an inbound message."""
         until(lambda: bool(self._inbound()))
         return self._inbound()
 
@@ -90,7 +87,6 @@ class WhatsAppNumber:
         return self.number(**fields).parse_receipts(headers, post.raw)
 
     def call(self, method: str, path: str, body: Any = None, **headers: str) -> Any:
-        """Call the sandbox. Return the JSON."""
         with urllib3.PoolManager(retries=False) as pool:
             answer = pool.request(method, f"{self.sandbox.url}/{path}", json=body, headers=headers)
             return answer.json() if answer.data else None
@@ -159,7 +155,6 @@ def acceptance(**message: Any) -> bytes:
 
 
 def refused(code: Any, *, status: int = 400, headers: tuple[str, ...] = (), **error: Any) -> bytes:
-    """Return an error of the Graph API."""
     details = {
         "message": f"(#{code}) No",
         "type": "OAuthException",
@@ -246,7 +241,6 @@ def status(kind: str = "delivered", **fields: Any) -> dict[str, Any]:
 
 
 def failed(code: Any = 131026, **fields: Any) -> dict[str, Any]:
-    """Return a failed status."""
     error = {"code": code, "title": "No", "href": "https://x"}
     return status("failed", **{"errors": [error], **fields})
 
@@ -291,7 +285,6 @@ def preference(value: str = "stop", **fields: Any) -> dict[str, Any]:
 
 
 def preferences_change(*values: Any, number: str = PHONE_NUMBER_ID) -> dict[str, Any]:
-    """Return a change with preferences."""
     value = {
         "messaging_product": "whatsapp",
         "metadata": {"display_phone_number": "15550100000", "phone_number_id": number},
@@ -307,6 +300,5 @@ def webhook(*changes: Any, **fields: Any) -> bytes:
 
 
 def signed(raw: bytes, *, secret: str = SECRET) -> dict[str, str]:
-    """Return Meta's signature header."""
     signature = hmac.new(secret.encode(), raw, hashlib.sha256).hexdigest()
     return {SIGNATURE_HEADER: f"sha256={signature}"}

@@ -40,7 +40,7 @@ from tests.support.waiting import until
 def arrives(app: App, **fields: Any) -> str:
     """Store a notification and publish its wake-up, as the API does."""
     document = delivered(app, **{"created_at": utc_now(), **fields})
-    inbox_wakeups.wake_accepted([document])
+    inbox_wakeups.wake_inboxes_of([document])
     return str(document["_id"])
 
 
@@ -53,7 +53,6 @@ def own(app: App) -> Inbox:
 
 
 def cut_off(broker: redis.Redis) -> None:
-    """Cut the subscriber connection of the test's process."""
     database = broker.get_connection_kwargs()["db"]
     for client in broker.client_list():
         if client["name"] == CLIENT_NAME and int(client["db"]) == database:
@@ -357,6 +356,29 @@ def test_stream_without_mongodb_answers_503(app: App, streams: Process) -> None:
     with fail_commands("find", "api_clients", REFUSED), streams.open(text) as stream:
         assert refused(stream) == (503, "store_unavailable")
         assert stream.headers["retry-after"]
+
+
+@pytest.mark.usefixtures("valkey_anew")
+def test_repeated_failures_block_the_address_in_streams_and_requests(
+    app: App, streams: Process, settings: Any
+) -> None:
+    settings.RATE_LIMIT_FAILED = 3
+    for number in range(3):
+        # Without a proxy, a client can't choose its address.
+        with streams.open("x", x_forwarded_for=f"198.51.100.{number}") as stream:
+            assert refused(stream) == (401, "unauthenticated")
+    with streams.open(token(app)) as stream:
+        assert refused(stream) == (429, "rate_limited")
+        assert 0 < int(stream.headers["retry-after"]) <= 60
+        assert stream.headers["ratelimit-remaining"] == "0"
+    here, elsewhere = (
+        app.http.get("/api/v1/inbox", REMOTE_ADDR=address).status_code
+        for address in ("203.0.113.7", "203.0.113.8")
+    )
+    assert (here, elsewhere) == (429, 401)
+    settings.TRUSTED_PROXIES = 1
+    with streams.open(token(app), x_forwarded_for="198.51.100.9") as stream:
+        assert stream.status == 200
 
 
 def test_streams_are_limited_per_recipient(app: App, streams: Process) -> None:

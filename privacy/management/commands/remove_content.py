@@ -1,4 +1,4 @@
-"""``manage.py retain``: apply the retention policies to old notifications."""
+"""``manage.py remove_content``: apply the retention policies to old notifications."""
 
 from typing import Any
 

@@ -12,12 +12,9 @@ F = FailureCode
 class Explanation:
     """The meaning of a failure code, and the next step."""
 
-    meaning: str
-    """Half a sentence, for the place after a colon."""
-    advice: str
-    """Imperative sentences."""
-    needs_operator: bool = False
-    """The cause stays until an operator removes it."""
+    meaning: str  # Half a sentence, for the place after a colon
+    advice: str  # Imperative sentences
+    needs_operator: bool = False  # The cause stays until an operator removes it
 
 
 _DUPLICATE = "The recipient might have it. A retry or resend might send a duplicate."
@@ -26,7 +23,7 @@ EXPLANATIONS: Mapping[FailureCode, Explanation] = {
         "rate limited by the provider", "Retry when the provider's rate limit has passed."
     ),
     F.RECIPIENT_RATE_LIMITED: Explanation(
-        "per-recipient rate limit", "Wait. The service retries later."
+        "per-recipient rate limit", "Retry later: the provider limits messages to this recipient."
     ),
     F.PROVIDER_ERROR: Explanation(
         "provider error (5xx)", "Check the provider's status page, and retry when it has recovered."
@@ -73,6 +70,11 @@ EXPLANATIONS: Mapping[FailureCode, Explanation] = {
         "Correct the template or the template variables, and then retry.",
         needs_operator=True,
     ),
+    F.DECRYPTION_FAILED: Explanation(
+        "sensitive data can't be decrypted",
+        "Restore the missing key in FIELD_ENCRYPTION_KEYS, and then retry.",
+        needs_operator=True,
+    ),
     F.ATTACHMENT_UNAVAILABLE: Explanation(
         "attachment download failed", "Check the attachment's URL and its server, and then retry."
     ),
@@ -82,7 +84,7 @@ EXPLANATIONS: Mapping[FailureCode, Explanation] = {
         needs_operator=True,
     ),
     F.QUARANTINED: Explanation(
-        "isolated: three workers crashed on it",
+        "quarantined: claimed by three workers and never sent",
         "Read the workers' logs before you retry: the message might crash another worker.",
         needs_operator=True,
     ),
@@ -94,7 +96,7 @@ EXPLANATIONS: Mapping[FailureCode, Explanation] = {
         "blocked by the receiving server", "Resend once. The address might be valid."
     ),
     F.DROPPED: Explanation(
-        "on the provider's suppression list; remove it there",
+        "on the provider's suppression list",
         "Remove the address from the provider's suppression list, and then resend.",
     ),
     F.REPORTED_FAILED: Explanation(

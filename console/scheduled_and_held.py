@@ -19,12 +19,12 @@ from notifyproject.db.match import Match
 from .notifications import filters
 from .notifications.actions import RESCHEDULE, SEND_NOW, selected_action
 from .notifications.list import SecondaryListAdmin
+from .texts.labels import CHANNELS, WAIT_LABELS
+from .texts.wait_reasons import WaitReason, find_waits, wait_condition
 from .widgets import columns
 from .widgets.actions import permission_check
 from .widgets.filters import choice_filter, time_filter
 from .widgets.formats import clock, duration, timestamp
-from .widgets.labels import CHANNELS, WAIT_LABELS
-from .widgets.wait_reasons import WaitReason, find_waits, wait_condition
 from .widgets.window_list import WindowChangeList
 
 LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
@@ -37,10 +37,8 @@ _WITH_TIME = {
 
 
 def _any_delivery(condition: dict[str, Any]) -> dict[str, Any]:
-    """Return the condition that any delivery matches, in a form for which MongoDB uses no index.
-
-    With an index, MongoDB would sort all matches; this way the list is read in its own order.
-    """
+    """Return the condition that any delivery matches, in a form for which MongoDB uses no index."""
+    # With an index, MongoDB would sort all matches; this way the list is read in its own order.
     return {"$nor": [{"delivery": {"$not": {"$elemMatch": condition}}}]}
 
 
@@ -51,9 +49,7 @@ WaitReasonFilter = choice_filter(
     condition=lambda value: _any_delivery(wait_condition(WaitReason(value), now=utc_now())),
 )
 ChannelFilter = choice_filter(
-    "channel",
-    filters.CHANNEL_OPTIONS,
-    condition=lambda value: _any_delivery({"channel": value}),
+    "channel", filters.CHANNEL_OPTIONS, condition=lambda value: _any_delivery({"channel": value})
 )
 PriorityFilter = choice_filter("priority", choices(Priority))
 

@@ -31,7 +31,6 @@ class SecondFactorMiddleware:
         return HttpResponseRedirect(f"{reverse(page)}?{query.urlencode()}")
 
     def _required_page(self, request: HttpRequest) -> str | None:
-        """Return the URL name of the required page; None if the request may pass."""
         if not request.path.startswith(reverse("admin:index")) or not request.user.is_authenticated:
             return None
         if request.path in {reverse(name) for name in (*PUBLIC_PAGES, CHECK, SET_UP, RENEW)}:
@@ -43,7 +42,7 @@ class SecondFactorMiddleware:
 
 
 def is_verified(request: HttpRequest, enrollment: Enrollment) -> bool:
-    """Return whether this session verified the current enrollment."""
+    """Return whether the user passed the enrolled second factor in this session."""
     return request.session.get(SESSION_KEY) == _session_value(request.user.pk, enrollment)
 
 

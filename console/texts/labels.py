@@ -15,8 +15,7 @@ from notifications.resend.risk import RiskKind
 
 from .wait_reasons import HELD, WaitReason, field, find_waits, wait_reason
 
-Label = tuple[str, str]
-"""The text of a chip and its color."""
+Label = tuple[str, str]  # The text of a chip and its color
 A, B, N, S, W = AttemptStatus, BroadcastStatus, NotificationStatus, DeliveryStatus, WaitReason
 CHANNELS: Mapping[Channel, str] = {
     Channel.EMAIL: "Email",
@@ -74,7 +73,8 @@ WAIT_LABELS: Mapping[WaitReason, Label] = {
     W.PROVIDER_PAUSED: ("Held: provider paused", "warning"),
     W.CIRCUIT_OPEN: ("Held: circuit open", "warning"),
     W.PROVIDER_UNAVAILABLE: ("Held: provider unavailable", "warning"),
-    W.RATE_LIMITED: ("Held: rate limited", "warning"),
+    W.RATE_LIMITED: ("Held: rate limit", "warning"),
+    W.DECRYPTION_FAILED: ("Held: decryption failed", "danger"),
     W.FALLBACK: ("Held: fallback", "calm"),
     W.RECEIPT: ("Unknown: awaiting receipt", "warning"),
 }

@@ -4,7 +4,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('notifications', '0004_unmasked_addresses'),
+        ('notifications', '0012_unread_in_the_feed'),
     ]
 
     operations = [

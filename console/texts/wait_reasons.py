@@ -1,7 +1,4 @@
-"""The reason why an open delivery waits, and until when. Pure.
-
-Deliveries are stored documents or rows of the admin: both are read by field name.
-"""
+"""Why an open delivery, stored document or row of the admin, waits, and until when. Pure."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -10,7 +7,7 @@ from enum import StrEnum
 from typing import Any
 
 from delivery.results import PLATFORM_BLOCKED
-from delivery.routing import CIRCUIT_OPEN, PROVIDER_PAUSED
+from delivery.routing import CIRCUIT_OPEN, PROVIDER_PAUSED, RATE_LIMITED
 from domain.errors import FailureCode
 from domain.states import OPEN, Channel, DeliveryStatus
 
@@ -26,6 +23,7 @@ class WaitReason(StrEnum):
     CIRCUIT_OPEN = "circuit_open"
     PROVIDER_UNAVAILABLE = "provider_unavailable"
     RATE_LIMITED = "rate_limited"
+    DECRYPTION_FAILED = "decryption_failed"
     RETRY = "retry"
     FALLBACK = "fallback"
     RECEIPT = "receipt"
@@ -37,15 +35,16 @@ HELD = frozenset(W) - {W.SCHEDULE, W.RETRY, W.RECEIPT, W.WORKER}
 _REASON_BY_CODE: Mapping[str, WaitReason] = {
     FailureCode.QUIET_HOURS.value: W.QUIET_HOURS,
     FailureCode.CHANNEL_UNAVAILABLE.value: W.PROVIDER_UNAVAILABLE,
-    FailureCode.RATE_LIMITED.value: W.RATE_LIMITED,
+    FailureCode.DECRYPTION_FAILED.value: W.DECRYPTION_FAILED,
     FailureCode.OUTCOME_UNKNOWN.value: W.RECEIPT,
 }
 _REASON_BY_MESSAGE: Mapping[str, WaitReason] = {
     PROVIDER_PAUSED: W.PROVIDER_PAUSED,
     CIRCUIT_OPEN: W.CIRCUIT_OPEN,
     PLATFORM_BLOCKED: W.CIRCUIT_OPEN,
+    RATE_LIMITED: W.RATE_LIMITED,
 }
-"""Of a delivery held as ``channel_unavailable``: by its stored failure reason."""
+"""By the failure reason that the service stores with a deferral."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,8 +53,7 @@ class Wait:
 
     channel: Channel
     reason: WaitReason
-    until: datetime | None
-    """When the delivery is due next; None while a worker holds its lease."""
+    until: datetime | None  # When the delivery is due next; None while a worker holds its lease
 
 
 def find_waits(deliveries: Iterable[Any], *, now: datetime) -> list[Wait]:

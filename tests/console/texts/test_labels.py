@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from console.widgets import failure_codes, labels
-from console.widgets.failure_codes import EXPLANATIONS
-from console.widgets.wait_reasons import WaitReason
+from console.texts import failure_codes, labels
+from console.texts.failure_codes import EXPLANATIONS
+from console.texts.wait_reasons import WaitReason
 from domain.errors import FailureCode
 from domain.states import (
     AttemptStatus,

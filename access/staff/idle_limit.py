@@ -1,0 +1,39 @@
+"""Middleware that ends a session of the console after 8 hours without a page."""
+
+from collections.abc import Callable
+from datetime import datetime, timedelta
+
+from django.conf import settings
+from django.contrib.sessions.models import Session
+from django.http import HttpRequest, HttpResponse
+from django.urls import reverse
+
+from domain.time import utc_now
+
+
+class IdleLimitMiddleware:
+    """Extend the session with each page that a person opens.
+
+    A part of a page that refreshes itself has the header ``HX-Request`` and doesn't extend it.
+    """
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        """Handle the request."""
+        response = self.get_response(request)
+        key = request.session.session_key
+        is_page = request.path.startswith(reverse("admin:index"))
+        if key and is_page and "HX-Request" not in request.headers:
+            extend(key, now=utc_now())
+        return response
+
+
+def extend(session_key: str, *, now: datetime) -> None:
+    """Let a session end ``SESSION_COOKIE_AGE`` seconds from now, unless it has ended.
+
+    This writes the time only: saving the session would undo what another request changed in it.
+    """
+    end = now + timedelta(seconds=settings.SESSION_COOKIE_AGE)
+    Session.objects.filter(session_key=session_key, expire_date__gt=now).update(expire_date=end)

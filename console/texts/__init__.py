@@ -1,0 +1,1 @@
+"""What the console says about states, waits, and failures."""

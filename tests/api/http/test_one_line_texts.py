@@ -1,0 +1,132 @@
+"""Every text field that isn't made for several lines takes one line."""
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from api.urls import version_1
+from notifications.validation import FREE_FORM
+from tests.support.clients.api import App, pointers
+from tests.support.clients.routes import ROUTES, Route, filled, sample_of
+
+DOCUMENT = Path(__file__).parents[3] / "clients/python/openapi.yaml"
+MULTILINE = {"body", "description", "parts"}
+
+
+@cache
+def document() -> Any:
+    return yaml.load(DOCUMENT.read_text(), Loader=yaml.CSafeLoader)
+
+
+def texts(schema: Mapping[str, Any]) -> Iterator[list[str]]:
+    """Yield the path to each text of a schema. Items of a list are at 0."""
+    if "$ref" in schema:
+        schema = document()["components"]["schemas"][schema["$ref"].rpartition("/")[2]]
+    if schema.get("type") == "string" and not {"format", "enum"} & schema.keys():
+        yield []
+    for option in schema.get("anyOf", ()):
+        yield from texts(option)
+    if "items" in schema:
+        yield from (["0", *path] for path in texts(schema["items"]))
+    for name, inner in schema.get("properties", {}).items():
+        if name not in FREE_FORM | MULTILINE:
+            yield from ([name, *path] for path in texts(inner))
+
+
+def schema_of(route: Route) -> Mapping[str, Any]:
+    """Return the schema of a route's body."""
+    name, method = route
+    (pattern,) = (str(one.pattern) for one in version_1 if one.name == name)
+    named = re.sub(r"\(\?P<(\w+)>[^)]*\)|<(?:\w+:)?(\w+)>", r"{\1\2}", pattern)
+    path = re.sub(r"[^\w/{}-]", "", named).rstrip("/")
+    operation = document()["paths"][f"/api/v1/{path}"][method.lower()]
+    content = operation.get("requestBody", {}).get("content", {})
+    schema: Mapping[str, Any] = content.get("application/json", {}).get("schema", {})
+    return schema
+
+
+FIELDS = [
+    (route, tuple(path))
+    for route in ROUTES
+    if sample_of(route).body is not None
+    for path in texts(schema_of(route))
+]
+
+
+BESIDE: Mapping[str, Mapping[str, Any]] = {
+    "attachments": {"url": "https://files.example.com/a.pdf", "filename": "a.pdf"},
+    "scheduled_local": {"at": "2027-01-01T09:00"},
+    "quiet_hours": {"enabled": True},
+    "approved_templates": {"locale": "pt", "name": "lost", "language": "pt_PT"},
+}
+"""Required fields of objects that a valid request may leave out."""
+
+
+def replaced(value: Any, path: Sequence[str], text: str) -> Any:
+    """Return a body with a text at a path, and what it had beside it."""
+    if not path:
+        return text
+    first, *rest = path
+    if first == "0":
+        items = value if isinstance(value, list) else []
+        return [replaced(items[0] if items else value, rest, text), *items[1:]]
+    fields = value if isinstance(value, Mapping) else {}
+    if first == "user_ids":
+        fields = {}  # Of the audiences, exactly one is given.
+    return {**fields, first: replaced(fields.get(first) or BESIDE.get(first), rest, text)}
+
+
+@pytest.fixture
+def url_of(app: App) -> Callable[[Route], str]:
+    """Return a function that fills the path of a route with objects of the client."""
+    device = {"user_id": "ada", "device_token": "adas-phone", "platform": "android"}
+    at = "2027-01-01T00:00:00Z"
+    app.put("/recipients/ada", {"email": "ada@example.com"})
+    objects = {
+        "device": app.put("/devices", device).json()["id"],
+        "type": "marketing",
+        "notification": app.notify(scheduled_at=at).json()["id"],
+    }
+
+    def url(route: Route) -> str:
+        return filled(sample_of(route).path, objects)
+
+    return url
+
+
+def test_every_text_field_takes_one_line(
+    app: App, url_of: Callable[[Route], str], settings: Any
+) -> None:
+    settings.ATTACHMENT_HOSTS = ["files.example.com"]
+    accepted = []
+    for route, path in FIELDS:
+        url, body = url_of(route), replaced(sample_of(route).body, path, "a\r\nBcc: b")
+        raw = json.dumps(body).encode()
+        key = {"Idempotency-Key": f"{len(accepted)}-{'/'.join(path)}"}
+        answer = app.send(url, raw, method=route[1], headers=key)
+        found = answer.json().get("errors") or []
+        for one in answer.json().get("results") or []:
+            found += one.get("error", {}).get("errors") or []
+        pointer = "/" + "/".join(path)
+        if not any(one["pointer"] and pointer.endswith(one["pointer"]) for one in found):
+            accepted.append((route, pointer, answer.status_code, found))
+    assert accepted == [], "\n".join(map(str, accepted))
+    assert len(FIELDS) > 60
+
+
+@pytest.mark.parametrize("locale", ["pt-BR", "pt_PT", "sr-Latn-RS", "en"])
+def test_language_is_accepted(app: App, locale: str) -> None:
+    answer = app.notify(recipient={"email": "ada@example.com", "locale": locale})
+    assert answer.json()["recipient"]["locale"] == locale
+
+
+@pytest.mark.parametrize("locale", ["", "p", "pt BR", "pt;q=1", "../pt", "<b>", "português"])
+def test_other_text_is_no_language(app: App, locale: str) -> None:
+    answer = app.notify(recipient={"email": "ada@example.com", "locale": locale})
+    assert pointers(answer) == {"/recipient/locale": "invalid_language"}
