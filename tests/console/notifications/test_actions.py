@@ -225,6 +225,18 @@ def test_opt_out_of_the_recipient_is_not_lifted_with_a_resend(console: Client) -
     assert resends_of(document) == []
 
 
+def test_suppression_of_a_deleted_notification_is_not_lifted_with_a_resend(console: Client) -> None:
+    document = failed()
+    factories.suppress()
+    store.delete(notification_id=document["_id"], client_id=document["client_id"], now=utc_now())
+    text = page(console, document)
+    assert LIFT not in text
+    assert RETRY_BUTTON.search(text) is None
+    assert "1 skipped" in do(console, document, "lift")
+    assert collection("suppressions").count_documents({}) == 1
+    assert resends_of(document) == []
+
+
 def test_first_action_on_a_waiting_notification_is_never_a_resend(console: Client) -> None:
     now = utc_now()
     for document in (
