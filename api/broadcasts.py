@@ -67,7 +67,7 @@ class BroadcastView(msgspec.Struct, kw_only=True, frozen=True):
     accepted: Annotated[int, Meta(description="Notifications created.", examples=[12_000])]
     skipped: Annotated[
         list[SkipReasonView],
-        Meta(description="Recipients who opted out, are suppressed, or have no address."),
+        Meta(description="Recipients who opted out, are suppressed, or have no address or device."),
     ]
     rejected: Annotated[
         list[SkipReasonView],

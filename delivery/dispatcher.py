@@ -307,9 +307,9 @@ def _defer(not_sent: Sequence[NotSent], now: datetime, report: BatchReport) -> N
         report.counts[one.status.value] += 1
         if one.next_attempt_at is not None:
             report.add_wakeup(one.claimed, at=one.next_attempt_at)
-    _activate_fallbacks(
-        [one.claimed for one in not_sent if one.status in (S.FAILED, S.SUPPRESSED)], now, report
-    )
+    # A delivery may end as expired before its expiry: a fallback channel still has that time.
+    ended = (S.FAILED, S.SUPPRESSED, S.EXPIRED)
+    _activate_fallbacks([one.claimed for one in not_sent if one.status in ended], now, report)
     feedback.record_not_sent(not_sent, now=now)
 
 

@@ -66,7 +66,7 @@ def _check_reachable(
         reason = reason.format(claimed.channel)
         return NotSent(claimed, S.FAILED, FailureCode.CHANNEL_UNAVAILABLE, reason)
     if claimed.channel in ADDRESSED and not claimed.recipient.address(claimed.channel):
-        return NotSent(claimed, S.FAILED, FailureCode.NO_ADDRESS, "No address.")
+        return NotSent(claimed, S.SUPPRESSED, FailureCode.NO_ADDRESS, "No address.")
     if suppression is not None:
         reason = f"The address is suppressed: {suppression}."
         return NotSent(claimed, S.SUPPRESSED, FailureCode.SUPPRESSED, reason)

@@ -22,6 +22,7 @@ from .targets import SendTarget
 S = DeliveryStatus
 PROVIDER_PAUSED = "Provider paused."
 CIRCUIT_OPEN = "Circuit open."
+EXPIRES_WHILE_HELD = "It expires before the provider is tried again."
 RATE_LIMITED = "Rate limited."
 Platforms = Collection[str]
 """Of a push: android, ios, web; of a channel without devices: the empty string."""
@@ -141,10 +142,7 @@ def choose_routes(
                 ((at, share) for at, share in openings if at is not None), key=itemgetter(0)
             )
             reason = PROVIDER_PAUSED if share.provider.name in paused else CIRCUIT_OPEN
-            may_defer = retry.may_defer(until=until, state=claimed.retry_state, now=now)
-            status, at = (S.PENDING, until) if may_defer else (S.FAILED, None)
-            code = FailureCode.CHANNEL_UNAVAILABLE
-            not_sent.append(NotSent(claimed, status, code, reason, at))
+            not_sent.append(_hold(claimed, until, now, reason))
     routes: list[Route] = []
     for index, share in enumerate(shares):
         later = shares[index + 1 :]
@@ -217,3 +215,18 @@ def _apply_rate_limit(
         for index, one in enumerate(claims[count:])
     ]
     return list(claims[:count]), rate_limited
+
+
+def _hold(claimed: ClaimedDelivery, until: datetime, now: datetime, reason: str) -> NotSent:
+    """Return the wait until a provider is available, or the failure after the maximum wait."""
+    # A delivery that expires before is held until its expiry: staff may end the wait earlier. With
+    # a fallback channel it expires at once, so that the fallback channel has the remaining time.
+    code, state = FailureCode.CHANNEL_UNAVAILABLE, claimed.retry_state
+    if retry.is_outage_too_long(state=state, now=now):
+        return NotSent(claimed, S.FAILED, code, reason)
+    if retry.may_defer(until=until, state=state, now=now):
+        return NotSent(claimed, S.PENDING, code, reason, until)
+    if claimed.fallback_channels:
+        reason = f"{reason} {EXPIRES_WHILE_HELD}"
+        return NotSent(claimed, S.EXPIRED, FailureCode.EXPIRED, reason)
+    return NotSent(claimed, S.PENDING, code, reason, claimed.expires_at)

@@ -8,7 +8,7 @@ from functools import partial
 from devices import preferences as device_preferences
 from devices import queries as devices
 from domain import retry
-from domain.errors import FailureCode
+from domain.errors import NO_DEVICE, FailureCode
 from domain.states import Channel, DeliveryStatus, Priority
 from notifications.catalog import types
 from notifications.store import ClaimedDelivery, DeviceHistory, NotSent, device_histories
@@ -159,10 +159,10 @@ def _defer_without_target(
     if any(device.device_id not in history.excluded for device in found):
         reason = "Muted by device preferences."
         return NotSent(claimed, S.SUPPRESSED, FailureCode.OPTED_OUT, reason)
-    refusals = [history.refused[d.device_id] for d in found if d.device_id in history.refused]
-    if refusals:
-        return NotSent(claimed, S.FAILED, refusals[0].code, refusals[0].reason)
-    return NotSent(claimed, S.FAILED, FailureCode.NO_ADDRESS, "No active device.")
+    # Of refused devices only: a rejected token deactivates its device, which is not found again.
+    if refusal := next(iter(history.refused.values()), None):
+        return NotSent(claimed, S.FAILED, refusal.code, refusal.reason)
+    return NotSent(claimed, S.SUPPRESSED, FailureCode.NO_ADDRESS, NO_DEVICE)
 
 
 def _quiet_until(

@@ -57,6 +57,8 @@ class FailureCode(StrEnum):
     """Another channel delivered in time."""
 
 
+NO_DEVICE = "No device registered."
+"""Reason of a push without an address: nothing failed, and a retry needs a device first."""
 RECEIPT_FAILURES = frozenset(
     {FailureCode.BOUNCED, FailureCode.BLOCKED, FailureCode.DROPPED, FailureCode.REPORTED_FAILED}
 )

@@ -149,7 +149,12 @@ def _decide_after_outage(
 
 def may_defer(*, until: datetime, state: RetryState, now: datetime) -> bool:
     """Return whether to hold a delivery: it must not expire before, nor wait over MAX_OUTAGE."""
-    return now - state.first_due_at < MAX_OUTAGE and not _is_expired_at(until, state)
+    return not is_outage_too_long(state=state, now=now) and not _is_expired_at(until, state)
+
+
+def is_outage_too_long(*, state: RetryState, now: datetime) -> bool:
+    """Return whether a delivery has waited for MAX_OUTAGE: it fails, so that staff see it."""
+    return now - state.first_due_at >= MAX_OUTAGE
 
 
 def _is_expired_at(at: datetime, state: RetryState) -> bool:

@@ -51,7 +51,7 @@ class DeliveryStatus(StrEnum):
     CANCELLED = "cancelled"
     """The client or an operator cancelled it before it was sent."""
     SUPPRESSED = "suppressed"
-    """The recipient opted out, or the address is suppressed."""
+    """The recipient opted out or has no address or device, or the address is suppressed."""
 
 
 class NotificationStatus(StrEnum):

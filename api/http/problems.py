@@ -257,6 +257,12 @@ INVALID_STATE = ProblemType(
     "Action not allowed in this state",
     "The current state doesn't allow this action.",
 )
+RECIPIENT_SUPPRESSED = ProblemType(
+    "recipient_suppressed",
+    409,
+    "Recipient suppressed",
+    "The address is suppressed: hard bounce.",
+)
 _CONTENT_GONE = "Content no longer available"
 SENSITIVE_DATA_DESTROYED = ProblemType(
     "sensitive_data_destroyed",
@@ -342,7 +348,10 @@ STORE_UNAVAILABLE = ProblemType(
 RESTARTING = ProblemType("restarting", 503, _UNAVAILABLE, "The process is restarting.")
 TOO_MANY_STREAMS = ProblemType("too_many_streams", 503, _UNAVAILABLE, "Stream limit reached.")
 
-_STATE_TYPES = {one.code: one for one in (INVALID_STATE, SENSITIVE_DATA_DESTROYED, CONTENT_REMOVED)}
+_STATE_TYPES = {
+    one.code: one
+    for one in (INVALID_STATE, RECIPIENT_SUPPRESSED, SENSITIVE_DATA_DESTROYED, CONTENT_REMOVED)
+}
 _TYPES_BY_STATUS = {
     one.status: one
     for one in (

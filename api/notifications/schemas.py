@@ -1,6 +1,6 @@
 """Notifications in the API: structures, and the functions that build them."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Annotated, Any
 
@@ -21,9 +21,12 @@ from domain.states import (
 from notifications.catalog import types
 from notifications.catalog.types import MASK
 from notifications.content import redaction, rendering
+from notifications.intake.acceptance import Acceptance
 from notifications.intake.preview import ChannelPreview, Preview
 from notifications.intake.requests import Timestamp
-from notifications.store import Document, content_of, is_content_removed, recipient_of
+from notifications.intake.warnings import WINDOW_CLOSED, AcceptanceWarning
+from notifications.resend.retries import retry_choices
+from notifications.store import Document, content_of, recipient_of
 
 from ..http.fields import EXAMPLE_DATA, EXAMPLE_TIME, NotificationId, TypeSlug, UserId, view_of
 from ..http.paging import PageView
@@ -135,8 +138,26 @@ class NotificationView(msgspec.Struct, kw_only=True, frozen=True):
     is_failed: bool
     is_pending: bool
     can_retry: bool
+    """`POST …/retry` would send on at least one channel: one that failed, or waits for another
+    try, before the expiry, and whose address isn't suppressed."""
     successful_channels: list[Channel]
     failed_channels: Annotated[list[Channel], Meta(examples=[[]])]
+
+
+class WarningView(msgspec.Struct, kw_only=True, frozen=True):
+    """A channel that is about to fail, although the request is valid."""
+
+    channel: Annotated[Channel, Meta(examples=["whatsapp"])]
+    code: Annotated[str, Meta(examples=["window_closed"])]
+    """The failure code that the delivery would end with."""
+    detail: Annotated[str, Meta(examples=[WINDOW_CLOSED])]
+
+
+class AcceptedNotificationView(NotificationView, kw_only=True, frozen=True):
+    """A notification as it was accepted."""
+
+    warnings: Annotated[list[WarningView], Meta(examples=[[]])] = []
+    """What can already be seen to fail."""
 
 
 class AttemptView(msgspec.Struct, kw_only=True, frozen=True):
@@ -170,8 +191,36 @@ class AttemptList(msgspec.Struct, kw_only=True, frozen=True):
     previous: str | None = None
 
 
+def notification_views(
+    documents: Sequence[Document],
+    *,
+    adjusted: bool = False,
+    shows_registry: bool = False,
+    now: datetime,
+) -> list[NotificationView]:
+    """Return stored notifications as the API shows them. Raises PyMongoError.
+
+    ``can_retry`` takes two reads for all of them if a channel has failed or waits for another try,
+    and none otherwise. ``shows_registry``: as :func:`notification_view`.
+    """
+    choices = retry_choices(documents, now=now)
+    return [
+        notification_view(
+            one,
+            can_retry=bool(choices[one["_id"]].channels),
+            adjusted=adjusted,
+            shows_registry=shows_registry,
+        )
+        for one in documents
+    ]
+
+
 def notification_view(
-    document: Document, *, adjusted: bool = False, shows_registry: bool = False
+    document: Document,
+    *,
+    can_retry: bool = False,
+    adjusted: bool = False,
+    shows_registry: bool = False,
 ) -> NotificationView:
     """Return a stored notification as the API shows it.
 
@@ -206,10 +255,32 @@ def notification_view(
         is_confirmed=document["status"] == NotificationStatus.DELIVERED,
         is_failed=document["status"] == NotificationStatus.FAILED,
         is_pending=any(d.status is DeliveryStatus.PENDING for d in deliveries),
-        can_retry=bool(failed) and document["is_active"] and not is_content_removed(document),
+        can_retry=can_retry,
         successful_channels=succeeded,
         failed_channels=failed,
     )
+
+
+def accepted_view(
+    acceptance: Acceptance, *, shows_registry: bool, now: datetime
+) -> AcceptedNotificationView:
+    """Return an accepted notification as the API shows it. Raises PyMongoError."""
+    (view,) = notification_views(
+        [acceptance.document],
+        adjusted=acceptance.is_time_adjusted,
+        shows_registry=shows_registry,
+        now=now,
+    )
+    return AcceptedNotificationView(
+        **msgspec.structs.asdict(view),
+        warnings=_warning_views(acceptance.warnings),
+    )
+
+
+def _warning_views(found: Sequence[AcceptanceWarning]) -> list[WarningView]:
+    return [
+        WarningView(channel=one.channel, code=one.code.value, detail=one.detail) for one in found
+    ]
 
 
 def attempt_view(document: Document) -> AttemptView:
@@ -262,6 +333,8 @@ class PreviewView(msgspec.Struct, kw_only=True, frozen=True):
     adjusted: bool = False  # The local time doesn't exist: the first instant after it is used
     expires_at: datetime | None = None
     channels: list[ChannelPreviewView]  # All channels, in a fixed order
+    warnings: Annotated[list[WarningView], Meta(examples=[[]])] = []
+    """What can already be seen to fail."""
 
 
 def preview_view(preview: Preview, *, shows_registry: bool) -> PreviewView:
@@ -281,6 +354,7 @@ def preview_view(preview: Preview, *, shows_registry: bool) -> PreviewView:
         adjusted=preview.is_time_adjusted,
         expires_at=notification.expires_at,
         channels=[_channel_view(one) for one in preview.channels],
+        warnings=_warning_views(preview.warnings),
     )
 
 

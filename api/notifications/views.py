@@ -1,6 +1,6 @@
 """Notifications: create, list, get, delete, preview, attempts, read, cancel, retry, resend."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -29,6 +29,7 @@ from ..http.problems import (
     CONTENT_REMOVED,
     INVALID_STATE,
     NOT_FOUND,
+    RECIPIENT_SUPPRESSED,
     SENSITIVE_DATA_DESTROYED,
     UNKNOWN_PARAMETER,
     validation_failed,
@@ -38,14 +39,16 @@ from ..openapi.operations import operation
 from . import filters
 from .filters import list_parameters
 from .schemas import (
+    AcceptedNotificationView,
     AttemptList,
     ChannelsRequest,
     NotificationList,
     NotificationView,
     PreviewView,
     RescheduleRequest,
+    accepted_view,
     attempt_view,
-    notification_view,
+    notification_views,
     preview_view,
 )
 
@@ -67,16 +70,25 @@ def notification_or_404(request: Any, notification_id: str) -> Document:
     )
 
 
-def view_for(request: Any, document: Document, *, adjusted: bool = False) -> NotificationView:
+def view_for(request: Any, document: Document) -> NotificationView:
     """Return a notification with what the client may read of its recipient."""
-    shows_registry = request.user.has_scope(Scope.RECIPIENTS_READ)
-    return notification_view(document, adjusted=adjusted, shows_registry=shows_registry)
+    (view,) = views_for(request, [document])
+    return view
+
+
+def views_for(request: Any, documents: Sequence[Document]) -> list[NotificationView]:
+    """Return notifications with what the client may read of their recipients."""
+    return notification_views(documents, shows_registry=_shows_registry(request), now=utc_now())
+
+
+def _shows_registry(request: Any) -> bool:
+    return bool(request.user.has_scope(Scope.RECIPIENTS_READ))
 
 
 @operation(
     scope=WRITE,
     request=NotificationRequest,
-    response=NotificationView,
+    response=AcceptedNotificationView,
     status=202,
     problems=(ALREADY_NOTIFIED,),
     parameters=(idempotency.parameter(required=False),),
@@ -96,7 +108,8 @@ def create_notification(request: Any) -> Response:
     )
     acceptance = intake_acceptance.accept(body, caller=caller, now=utc_now())
     tracing.annotate({"notify.notification.id": str(acceptance.document["_id"])})
-    view = view_for(request, acceptance.document, adjusted=acceptance.is_time_adjusted)
+    shows_registry = _shows_registry(request)
+    view = accepted_view(acceptance, shows_registry=shows_registry, now=utc_now())
     return idempotency.created(request, view, new_id=view.id, is_replayed=acceptance.is_replayed)
 
 
@@ -159,7 +172,7 @@ def list_page(request: Any, fixed: dict[str, Any]) -> Response:
         after=list_request.after,
         before=list_request.before,
     )
-    results = [view_for(request, document) for document in page.documents]
+    results = views_for(request, page.documents)
     return Response(NotificationList(results=results, **filters.cursors(page)))
 
 
@@ -210,10 +223,19 @@ def cancel_notification(request: Any, notification_id: str) -> Response:
     return Response(view_for(request, cancelled))
 
 
-@_channels_operation(scope=WRITE, status=202, problems=REPEAT_PROBLEMS, test_mode=SafeWrite.OWN)
+@_channels_operation(
+    scope=WRITE,
+    status=202,
+    problems=(*REPEAT_PROBLEMS, RECIPIENT_SUPPRESSED),
+    test_mode=SafeWrite.OWN,
+)
 def retry_notification(request: Any, notification_id: str) -> Response:
     """Retry the failed deliveries of a notification.
 
+    Their retries are granted anew. A delivery that waits for another try is sent now.
+    `can_retry` of the notification says in advance whether a retry is possible.
+
+    409 `recipient_suppressed`: the address bounced or is suppressed, or the recipient opted out.
     409 `sensitive_data_destroyed`: its sensitive data, such as a code, is destroyed when all
     deliveries have ended. 409 `content_removed`: retention removed its content.
     """
@@ -293,6 +315,6 @@ def preview_notification(request: Any) -> Response:
         request_id=request.request_id,
         may_send_critical=request.user.has_scope(Scope.NOTIFICATIONS_CRITICAL),
     )
-    shows_registry = request.user.has_scope(Scope.RECIPIENTS_READ)
+    shows_registry = _shows_registry(request)
     rendered = preview.preview(body, caller=caller, shows_registry=shows_registry, now=utc_now())
     return Response(preview_view(rendered, shows_registry=shows_registry))

@@ -25,7 +25,7 @@ from ..http.fields import UpdatedView
 from ..http.paths import USER_ID, found_or_404, user_id_or_404
 from ..http.problems import NOT_FOUND, RETRY_SECONDS
 from ..notifications.filters import list_parameters
-from ..notifications.schemas import NotificationList, attempt_view, notification_view
+from ..notifications.schemas import NotificationList, attempt_view, notification_views
 from ..notifications.views import list_page
 from ..openapi.operations import operation
 from ..suppressions import suppression_view
@@ -124,9 +124,7 @@ def export_recipient(request: Any, user_id: str) -> Response:
         topics=list(data.topics),
         suppressions=[suppression_view(one) for one in data.suppressions],
         last_inbound_at=data.last_inbound_at,
-        notifications=[
-            notification_view(document, shows_registry=True) for document in data.notifications
-        ],
+        notifications=notification_views(data.notifications, shows_registry=True, now=utc_now()),
         attempts=[attempt_view(one) for one in data.attempts],
         next=paging.document_cursor(data.notifications[-1], list_name=LIST, order=NEWEST_FIRST)
         if data.has_more

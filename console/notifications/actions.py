@@ -8,23 +8,35 @@ from typing import Any
 from bson import ObjectId
 from django.contrib import admin, messages
 from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
+from django.contrib.admin.models import DELETION
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.urls import reverse
 from django.utils.html import format_html
 
-from domain.states import SUCCEEDED, BulkAction, Channel, DeliveryStatus
+from domain.states import SUCCEEDED, BulkAction, Category, Channel, DeliveryStatus
 from domain.time import utc_now
-from notifications import queries
+from notifications import queries, store
 from notifications.resend.actions import ActionResult, ChannelSelection, act_on_each
 from notifications.resend.assessment import assess_risks
 from notifications.resend.risk import ResendRisk
 from notifications.store import Document
+from recipients import suppressions
+from recipients.masking import mask_address
+from recipients.models import Suppression, SuppressionReason
 
 from ..texts.labels import CHANNELS, RESEND_RISKS, delivery_state
 from ..widgets import names
-from ..widgets.actions import is_confirmed, not_found, parse_id, render_page, require_post, staff_of
+from ..widgets.actions import (
+    is_confirmed,
+    not_found,
+    parse_id,
+    record_change,
+    render_page,
+    require_post,
+    staff_of,
+)
 from ..widgets.columns import chip
 from ..widgets.formats import count_of
 from ..widgets.links import NOTIFICATION, NOTIFICATIONS
@@ -50,6 +62,12 @@ class StaffAction:
     shows_resend_risk: bool = False
     is_for_scheduled: bool = False  # It applies only to deliveries with a due time in the future
     is_for_unattempted: bool = False
+    lifts_suppressions: bool = False  # It lifts those of the addresses that it sends to
+
+    def is_permitted(self, user: Any) -> bool:
+        """Return whether the user may run the action."""
+        more = ("recipients.delete_suppression",) if self.lifts_suppressions else ()
+        return bool(user.has_perms((self.permission, *more)))
 
     def applies_to(self, delivery: Mapping[str, Any], *, now: datetime) -> bool:
         """Return whether the action applies to a delivery."""
@@ -84,6 +102,20 @@ RESEND = StaffAction(
     has_channel_choice=True,
     shows_resend_risk=True,
 )
+LIFT_AND_RESEND = StaffAction(
+    name="lift",
+    button="Lift suppression and resend",
+    question="Lift suppression and resend {}?",
+    action=BulkAction.RESEND,
+    statuses=frozenset({S.FAILED, S.SUPPRESSED}),
+    consequence="Lifts the bounce or manual suppression of the address, for all notifications to "
+    "it, and sends a copy as a new, linked notification.",
+    done_phrase="resent",
+    permission="notifications.resend_notification",
+    lifts_suppressions=True,
+)
+LIFTABLE_REASONS = (SuppressionReason.HARD_BOUNCE, SuppressionReason.MANUAL)
+"""Suppressions that staff lift here. A recipient's own opt-out is lifted in Suppressions only."""
 CANCEL = StaffAction(
     name="cancel",
     button="Cancel pending",
@@ -118,7 +150,7 @@ RESCHEDULE = StaffAction(
     has_time_input=True,
     is_for_unattempted=True,
 )
-STAFF_ACTIONS = (RETRY, RESEND, SEND_NOW, RESCHEDULE, CANCEL)
+STAFF_ACTIONS = (RETRY, RESEND, LIFT_AND_RESEND, SEND_NOW, RESCHEDULE, CANCEL)
 RESTORE = "notifications.restore_notification"
 """The permission to undo a client's deletion."""
 
@@ -143,8 +175,7 @@ def run_on_one(
     """Show the confirmation for one notification; once confirmed, run the action. POST only."""
     if refused := require_post(
         request,
-        allowed=model_admin.has_view_permission(request)
-        and request.user.has_perm(action.permission),
+        allowed=model_admin.has_view_permission(request) and action.is_permitted(request.user),
     ):
         return refused
     notification_id = parse_id(object_id)
@@ -160,6 +191,11 @@ def _confirmation_items(documents: Sequence[Document], action: StaffAction) -> l
     types = names.type_names({document["type"] for document in documents})
     now = utc_now()
     risks = assess_risks(documents, now=now)
+    liftable = {
+        document["_id"]: liftable_channels(document, now=now)
+        for document in documents
+        if action.lifts_suppressions
+    }
     return [
         {
             "id": document["_id"],
@@ -170,6 +206,7 @@ def _confirmation_items(documents: Sequence[Document], action: StaffAction) -> l
                 _channel(d, risks[document["_id"], Channel(d["channel"])], now=now)
                 for d in document["delivery"]
                 if action.applies_to(d, now=now)
+                and (not action.lifts_suppressions or d["channel"] in liftable[document["_id"]])
             ],
         }
         for document in documents
@@ -241,10 +278,58 @@ def _run(action: StaffAction, request: HttpRequest, ids: Sequence[ObjectId]) -> 
             return
         include_succeeded = len(ids) == 1 or request.POST.get("again") == "yes"
         selection = _resend_selection(ids, chosen, include_succeeded=include_succeeded)
+    if action.lifts_suppressions:
+        selection = {one["_id"]: _lift(request, one) for one in queries.get_many(ids)}
     result = act_on_each(
         action.action, selection, by=staff_of(request), now=utc_now(), send_at=send_at
     )
     _show_result(request, action, result)
+
+
+def liftable_channels(document: Document, *, now: datetime) -> list[Channel]:
+    """Return the failed or suppressed channels whose suppression staff can lift with a resend.
+
+    Not those whose recipient opted out; none of a deleted notification. One read for each address.
+    Raises PyMongoError.
+    """
+    if not document["is_active"]:
+        return []
+    recipient = store.recipient_of(document)
+    found = []
+    for delivery in document["delivery"]:
+        channel = Channel(delivery["channel"])
+        address = recipient.address(channel)
+        if address is None or not LIFT_AND_RESEND.applies_to(delivery, now=now):
+            continue
+        active = [
+            one
+            for one in suppressions.list_for_address(channel=channel.value, address=address)
+            if (one.get("expires_at") is None or one["expires_at"] > now)
+            and (not one["marketing_only"] or document["category"] == Category.MARKETING)
+        ]
+        if active and all(one["reason"] in LIFTABLE_REASONS for one in active):
+            found.append(channel)
+    return found
+
+
+def _lift(request: HttpRequest, document: Document) -> list[Channel]:
+    """Lift the suppressions of a notification's addresses; return their channels."""
+    recipient = store.recipient_of(document)
+    channels = liftable_channels(document, now=utc_now())
+    for channel in channels:
+        address = recipient.address(channel) or ""
+        for reason in suppressions.lift(
+            channel=channel.value, address=address, reasons=LIFTABLE_REASONS
+        ):
+            record_change(
+                request,
+                Suppression,
+                suppressions.suppression_id(channel.value, address, reason),
+                f"Lifted to resend {document['_id']}.",
+                name=f"{CHANNELS[channel]} {mask_address(address)}",
+                flag=DELETION,
+            )
+    return channels
 
 
 def _resend_selection(
@@ -263,7 +348,7 @@ def _resend_selection(
 def _show_result(request: HttpRequest, action: StaffAction, result: ActionResult) -> None:
     count = len(result.done)
     text = f"{count_of(count, 'notification')} {action.done_phrase}."
-    if action is RESEND and count == 1:
+    if action.action is BulkAction.RESEND and count == 1:
         url = reverse(NOTIFICATION, args=[result.done[0]])
         messages.success(request, format_html('{} <a href="{}">View it</a>.', text, url))
     elif count:

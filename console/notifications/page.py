@@ -9,20 +9,31 @@ from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 
+from domain.states import DeliveryStatus
 from domain.time import utc_now
 from notifications import queries
 from notifications.models import Notification
 from notifications.resend.assessment import assess_risks
+from notifications.resend.retries import retry_choices
 from notifications.store import Document, is_content_removed
 from notifyproject.platform import tracing
 from recipients.masking import can_reveal_addresses, can_see_addresses
 
-from ..texts.labels import notification_state
+from ..texts.labels import CHANNELS, notification_state
 from ..widgets import columns, names, panels
 from ..widgets.actions import not_found, parse_id, record_change, render_page
 from ..widgets.links import NOTIFICATION, NOTIFICATIONS, RECIPIENT
 from . import presentation
-from .actions import RESEND, RESTORE, STAFF_ACTIONS, StaffAction
+from .actions import (
+    LIFT_AND_RESEND,
+    RESCHEDULE,
+    RESEND,
+    RESTORE,
+    RETRY,
+    STAFF_ACTIONS,
+    StaffAction,
+    liftable_channels,
+)
 from .summary import summarize
 
 TIMES = (
@@ -59,6 +70,7 @@ def show(
 
 def _context(request: HttpRequest, document: Document, *, unmasked: bool) -> dict[str, Any]:
     now = utc_now()
+    retry_refusal = retry_choices([document], now=now)[document["_id"]].refusal(None)
     risks = {channel: risk for (_, channel), risk in assess_risks([document], now=now).items()}
     status, color = notification_state(document["status"], document["delivery"], now=now)
     type_name = names.type_names([document["type"]])[document["type"]]
@@ -75,8 +87,15 @@ def _context(request: HttpRequest, document: Document, *, unmasked: bool) -> dic
         "may_restore": _is_restorable(document) and request.user.has_perm(RESTORE),
         "test_chip": columns.test_chip() if document.get("is_test") else "",
         "headline": summarize(document, now=now),
-        "actions": _available_actions(request, document, now),
+        "actions": _available_actions(request, document, now, can_retry=retry_refusal is None),
+        "retry_refusal": retry_refusal,
         "cards": presentation.cards(document, risks, unmasked=unmasked, now=now),
+        "lift": LIFT_AND_RESEND,
+        "liftable_channels": [
+            CHANNELS[channel]
+            for channel in liftable_channels(document, now=now)
+            if LIFT_AND_RESEND.is_permitted(request.user) and not is_content_removed(document)
+        ],
         "timeline": presentation.timeline(queries.attempts_of(document["_id"]), unmasked=unmasked),
         "errors": presentation.errors(document, unmasked=unmasked),
         "shown": presentation.render_content(document),
@@ -95,18 +114,25 @@ def _context(request: HttpRequest, document: Document, *, unmasked: bool) -> dic
 
 
 def _available_actions(
-    request: HttpRequest, document: Document, now: datetime
+    request: HttpRequest, document: Document, now: datetime, *, can_retry: bool
 ) -> list[StaffAction]:
+    """Return the actions, the most useful first: what waits needs no resend."""
     if not document["is_active"]:
         return []
     is_removed = is_content_removed(document)
-    return [
+    is_waiting = any(d["status"] == DeliveryStatus.PENDING for d in document["delivery"])
+    available = [
         action
         for action in STAFF_ACTIONS
-        if request.user.has_perm(action.permission)
+        if action is not LIFT_AND_RESEND
+        and action.is_permitted(request.user)
         and not (is_removed and action.shows_resend_risk)
         and (action is RESEND or any(action.applies_to(d, now=now) for d in document["delivery"]))
     ]
+    later = [RESCHEDULE, RESEND] if is_waiting else []
+    if not can_retry:
+        later.append(RETRY)
+    return sorted(available, key=lambda one: later.index(one) + 1 if one in later else 0)
 
 
 def _is_restorable(document: Document) -> bool:

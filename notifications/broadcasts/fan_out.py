@@ -8,6 +8,7 @@ from datetime import datetime
 import msgspec
 from bson import ObjectId
 
+from devices import queries as devices
 from domain.errors import FailureCode
 from domain.states import Channel, DeliveryStatus
 from notifyproject.platform import crash_points
@@ -91,6 +92,7 @@ def _prepare(
     """Return the notifications to store; record the other recipients on the page."""
     requests = {one: msgspec.structs.replace(request, user_id=one) for one in ids}
     snapshot = load_recipients(list(requests.values()), now=now)
+    device_owners = devices.find_owners(ids)
     render_cache = RenderCache()
     named_channels = None
     if request.channels is not None and request.channels != [ALL]:
@@ -99,7 +101,11 @@ def _prepare(
     for user_id in ids:
         own_request = requests[user_id]
         if named_channels is not None:
-            reachable = _reachable_channels(named_channels, snapshot.registered.get(user_id))
+            reachable = _reachable_channels(
+                named_channels,
+                snapshot.registered.get(user_id),
+                has_device=user_id in device_owners,
+            )
             if not reachable:
                 page.skip(user_id, NO_ADDRESS)
                 continue
@@ -112,6 +118,7 @@ def _prepare(
                 snapshot=snapshot,
                 now=now,
                 render_cache=render_cache,
+                has_device=user_id in device_owners,
             ).notification
         except InvalidRequestError as refusal:
             page.reject(user_id, refusal)
@@ -124,13 +131,18 @@ def _prepare(
 
 
 def _reachable_channels(
-    named_channels: Sequence[Channel], registered: RegisteredRecipient | None
+    named_channels: Sequence[Channel],
+    registered: RegisteredRecipient | None,
+    *,
+    has_device: bool,
 ) -> list[str]:
     missing = set()
     if registered is None or registered.email is None:
         missing.add(Channel.EMAIL)
     if registered is None or registered.phone is None:
         missing.add(Channel.WHATSAPP)
+    if not has_device:
+        missing.add(Channel.PUSH)
     return [channel.value for channel in named_channels if channel not in missing]
 
 

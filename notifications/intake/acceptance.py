@@ -18,6 +18,7 @@ from . import idempotency
 from .preparation import load_recipients, prepare
 from .requests import AlreadyNotifiedError, Caller, KeyReusedError, NotificationRequest
 from .times import is_adjusted
+from .warnings import AcceptanceWarning, find_warnings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,6 +28,7 @@ class Acceptance:
     document: Document
     is_replayed: bool  # The idempotency key was already used for this notification
     is_time_adjusted: bool  # The local time does not exist; the first instant after it is used
+    warnings: tuple[AcceptanceWarning, ...] = ()  # What can already be seen to fail
 
 
 def accept(request: NotificationRequest, *, caller: Caller, now: datetime) -> Acceptance:
@@ -46,6 +48,7 @@ def accept(request: NotificationRequest, *, caller: Caller, now: datetime) -> Ac
         if previous is None:
             raise
         return previous
+    warnings = find_warnings(prepared.notification, now=now)
     if caller.idempotency_key is not None:
         existing = idempotency.reserve(
             {"notification_ids": [prepared.notification.id]},
@@ -57,7 +60,10 @@ def accept(request: NotificationRequest, *, caller: Caller, now: datetime) -> Ac
             first_id = existing["notification_ids"][0]
             if (document := queries.get(notification_id=first_id)) is not None:
                 return Acceptance(
-                    document=document, is_replayed=True, is_time_adjusted=prepared.is_time_adjusted
+                    document=document,
+                    is_replayed=True,
+                    is_time_adjusted=prepared.is_time_adjusted,
+                    warnings=warnings,
                 )
             prepared = replace(prepared, notification=replace(prepared.notification, id=first_id))
     crash_points.reach(Boundary.KEY_RESERVED)
@@ -71,6 +77,7 @@ def accept(request: NotificationRequest, *, caller: Caller, now: datetime) -> Ac
         document=result.document,
         is_replayed=result.repeated,
         is_time_adjusted=prepared.is_time_adjusted,
+        warnings=warnings,
     )
 
 

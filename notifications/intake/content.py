@@ -12,7 +12,7 @@ from bson import ObjectId
 from django.conf import settings
 
 from domain.content import Attachment, Content, Recipient, attachment_host
-from domain.errors import FailureCode, PermanentError
+from domain.errors import NO_DEVICE, FailureCode, PermanentError
 from domain.retry import MAX_RETRIES
 from domain.states import Channel, DeliveryStatus, Priority
 from providers.contract import SendRequest
@@ -118,8 +118,12 @@ def check_push_size(
 ) -> None:
     """Add a problem if a push would exceed Firebase's limit and could never arrive."""
     # Renders a push only if it may be too large: with over about 1 KB of payload or links. Skipped
-    # if there are problems already.
-    has_push = any(one.channel is Channel.PUSH and one.status is S.PENDING for one in deliveries)
+    # if there are problems already. A push without a device is checked too: a preview, which reads
+    # the devices, refuses what an acceptance refuses.
+    has_push = any(
+        one.channel is Channel.PUSH and (one.status is S.PENDING or one.failure_reason == NO_DEVICE)
+        for one in deliveries
+    )
     if problems.problems or not has_push:
         return
     links = sum(len(link.encode()) for link in (content.image_url, content.deep_link) if link)

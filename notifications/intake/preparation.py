@@ -8,7 +8,7 @@ from bson import ObjectId
 
 from domain import time
 from domain.content import Recipient
-from domain.errors import FailureCode
+from domain.errors import NO_DEVICE, FailureCode
 from domain.states import Channel, DeliveryStatus, Priority
 from recipients import queries as recipients
 from recipients.preferences import NO_PREFERENCE, Preference
@@ -123,10 +123,13 @@ def prepare(
     snapshot: RecipientSnapshot,
     now: datetime,
     render_cache: RenderCache | None = None,
+    has_device: bool | None = None,
 ) -> Prepared:
     """Return the notification to store.
 
-    Raises InvalidRequestError with every problem, and ScopeRequiredError.
+    ``render_cache`` holds texts rendered for other recipients of the batch. ``has_device`` is None
+    if the devices aren't read yet: they are read when the push is sent. Raises InvalidRequestError
+    with every problem, and ScopeRequiredError.
     """
     problems = ProblemCollector()
     type_config = _find_type(request, problems)
@@ -154,6 +157,7 @@ def prepare(
         recipient=recipient,
         registered=registered,
         problems=problems,
+        has_device=has_device,
     )
     content = compose_content(
         request,
@@ -230,9 +234,11 @@ def choose_channels(
     recipient: Recipient,
     registered: RegisteredRecipient | None,
     problems: ProblemCollector,
+    has_device: bool | None = None,
 ) -> list[NewDelivery]:
     """Return a delivery for each channel; an unreachable channel is skipped unless explicit."""
-    # The channels are the request's, the recipient's, or the type's, in this order.
+    # The channels are the request's, the recipient's, or the type's, in this order. A push without
+    # a device is never an error: a device may be registered until the push is sent.
     preference = NO_PREFERENCE
     if registered is not None:
         preference = registered.preference(
@@ -253,11 +259,18 @@ def choose_channels(
         else one
         for one in deliveries
     ]
-    if not is_explicit and type_config.fallback is not None:
-        deliveries = _apply_fallback(deliveries, type_config.fallback)
     is_unreachable = all(one.failure_code is FailureCode.NO_ADDRESS for one in deliveries)
     if deliveries and is_unreachable and not problems.problems:
         problems.add("/recipient", "no_address", "No channel can reach this recipient.")
+    if has_device is False:
+        deliveries = [
+            _suppressed(one.channel, FailureCode.NO_ADDRESS, NO_DEVICE)
+            if one.channel is Channel.PUSH and _is_open(one)
+            else one
+            for one in deliveries
+        ]
+    if not is_explicit and type_config.fallback is not None:
+        deliveries = _apply_fallback(deliveries, type_config.fallback)
     return deliveries
 
 

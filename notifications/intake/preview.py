@@ -8,6 +8,7 @@ from typing import Any
 from bson import ObjectId
 
 from access.clients import registry
+from devices import queries as devices
 from domain.states import Channel, DeliveryStatus
 from providers.contract import Message
 
@@ -17,6 +18,7 @@ from ..store import NewDelivery, NewNotification
 from . import acceptance as intake_acceptance
 from .preparation import load_recipients, prepare
 from .requests import Caller, ContentRequest, NotificationRecipientRequest, NotificationRequest
+from .warnings import AcceptanceWarning, find_warnings
 
 CHANNEL_NOT_CHOSEN = "Not one of this notification's channels."
 
@@ -38,6 +40,7 @@ class Preview:
     notification: NewNotification
     channels: tuple[ChannelPreview, ...]
     is_time_adjusted: bool
+    warnings: tuple[AcceptanceWarning, ...]
 
 
 def preview(
@@ -51,7 +54,12 @@ def preview(
     """
     snapshot = load_recipients([request], now=now)
     prepared = prepare(
-        request, notification_id=ObjectId(), caller=caller, snapshot=snapshot, now=now
+        request,
+        notification_id=ObjectId(),
+        caller=caller,
+        snapshot=snapshot,
+        now=now,
+        has_device=_has_device(request),
     )
     notification = prepared.notification
     if not shows_registry:
@@ -68,7 +76,16 @@ def preview(
             _preview_channel(channel, notification, chosen.get(channel)) for channel in Channel
         ),
         is_time_adjusted=prepared.is_time_adjusted,
+        warnings=find_warnings(prepared.notification, now=now),
     )
+
+
+def _has_device(request: NotificationRequest) -> bool:
+    named = request.recipient.device_ids
+    found = devices.find_push_targets(
+        user_ids=[request.user_id] if request.user_id and not named else (), device_ids=named
+    )
+    return bool(found.for_notification(user_id=request.user_id, device_ids=named))
 
 
 def _preview_channel(

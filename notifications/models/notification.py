@@ -74,6 +74,8 @@ class Delivery(EmbeddedModel):
     attempt_count = models.IntegerField(default=0)
     excused_count = models.IntegerField(default=0)
     """Attempts that an outage of the provider spoiled; not counted against max_attempts."""
+    earlier_attempts = models.IntegerField(null=True, blank=True)
+    """Attempts before it was last reopened: its retries and their waits started over since."""
     max_attempts = models.IntegerField(default=DEFAULT_MAX_RETRIES + 1)
     claim_count = models.IntegerField(default=0)
     """Claims in a row without a send."""

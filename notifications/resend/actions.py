@@ -29,6 +29,7 @@ from ..inbox import wakeups as inbox_wakeups
 from ..models import Notification
 from ..queueing import fair_queue
 from ..store import Document, NewDelivery, NewNotification
+from .retries import retry_choices
 
 
 class InvalidStateError(Exception):
@@ -57,6 +58,12 @@ class ContentRemovedError(InvalidStateError):
         )
 
 
+class RecipientSuppressedError(InvalidStateError):
+    """The address is suppressed or bounced, or the recipient opted out; the message says which."""
+
+    code = "recipient_suppressed"
+
+
 def retry(
     *,
     notification_id: ObjectId,
@@ -66,26 +73,34 @@ def retry(
 ) -> Document:
     """Reopen the failed deliveries of a notification, on these channels or on all.
 
+    A delivery that waits for another try is sent now, with the attempts that it has left.
     ``failed_until`` selects only those that failed by then, which makes repeated calls idempotent.
 
-    Raises LookupError if it doesn't exist, InvalidStateError if nothing has failed or it has
-    expired, SensitiveDataDestroyedError, and ContentRemovedError.
+    Raises LookupError if it doesn't exist, InvalidStateError if nothing has failed or waits or it
+    has expired, RecipientSuppressedError, SensitiveDataDestroyedError, and ContentRemovedError.
     """
     document = _load_document(notification_id)
-    chosen = channels or [Channel(d["channel"]) for d in document["delivery"]]
-    reopened = store.reopen(
-        notification_id=notification_id,
-        channels=chosen,
-        extra_attempts=1 + DEFAULT_MAX_RETRIES,
-        failed_until=failed_until,
-        now=now,
-    )
-    if reopened is None:
+    choice = retry_choices([document], now=now)[notification_id]
+    if (refusal := choice.refusal(channels)) is not None:
+        raise RecipientSuppressedError(refusal)
+    wanted = [Channel(d["channel"]) for d in document["delivery"]] if channels is None else channels
+    chosen = [one for one in choice.channels if one in wanted]
+    changed = None
+    if chosen:
+        changed = store.reopen(
+            notification_id=notification_id, channels=chosen, failed_until=failed_until, now=now
+        )
+        if failed_until is None:
+            changed = (
+                store.make_due_now(notification_id=notification_id, retries_of=chosen, now=now)
+                or changed
+            )
+    if changed is None:
         # Read again: it may have changed since.
-        raise _reopen_error(_load_document(notification_id), chosen, now)
+        raise _reopen_error(_load_document(notification_id), wanted, now)
     crash_points.reach(Boundary.REOPENED)
-    fair_queue.enqueue_wakeups([reopened], now=now)
-    return reopened
+    fair_queue.enqueue_wakeups([changed], now=now)
+    return changed
 
 
 def resend(

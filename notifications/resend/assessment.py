@@ -110,7 +110,7 @@ def _collect_facts(
         is_deleted=document.get("deleted_at") is not None,
         is_sensitive_data_destroyed=is_secret_expired(document),
         is_content_removed=is_content_removed(document),
-        suppression_reason=_suppression_reason(document, channel, recipient, context),
+        suppression_reason=suppression_reason(document, channel, context.snapshot),
         can_reach=_can_reach(document, delivery, recipient, context),
         has_provider=is_configured(channel, test=document.get("is_test", False)),
         is_whatsapp_allowed=channel is not Channel.WHATSAPP
@@ -119,14 +119,18 @@ def _collect_facts(
     )
 
 
-def _suppression_reason(
-    document: Document, channel: Channel, recipient: Recipient, context: _Context
+def suppression_reason(
+    document: Document, channel: Channel, snapshot: RecipientSnapshot
 ) -> str | None:
+    """Return the suppression or preference that blocks a channel of a notification, as a sentence.
+
+    The snapshot holds its recipient and its addresses.
+    """
     type_config = types.find_type(document["type"])
-    reason = context.snapshot.suppression_of(
+    reason = snapshot.suppression_of(
         user_id=document.get("user_id"),
         channel=channel.value,
-        address=recipient.address(channel),
+        address=recipient_of(document).address(channel),
         type_slug=document["type"],
         category=document["category"],
         is_critical=type_config is not None and type_config.priority is Priority.CRITICAL,

@@ -71,13 +71,12 @@ def reopen(
     *,
     notification_id: ObjectId,
     channels: Sequence[Channel],
-    extra_attempts: int,
     failed_until: datetime | None = None,
     now: datetime,
 ) -> Document | None:
     """Reopen failed deliveries of these channels, due now; return the document, or None."""
-    # Earlier attempts stay counted; ``extra_attempts`` more are allowed. Deliveries that failed
-    # after ``failed_until`` stay failed.
+    # The notification's retries are granted anew, and their waits start from the beginning; earlier
+    # attempts keep their numbers. Deliveries that failed after ``failed_until`` stay failed.
     names = [channel.value for channel in channels]
     failed: dict[str, Any] = {"channel": {"$in": names}, "status": S.FAILED.value}
     conditions: list[Expression] = [
@@ -87,7 +86,7 @@ def reopen(
     if failed_until is not None:
         failed["failed_at"] = {"$lte": failed_until}
         conditions.append({"$lte": ["$$d.failed_at", failed_until]})
-    counted = {"$subtract": ["$$d.attempt_count", "$$d.excused_count"]}
+    granted = {"$subtract": ["$$d.max_attempts", {"$ifNull": ["$$d.earlier_attempts", 0]}]}
     return _change(
         {
             "_id": notification_id,
@@ -107,7 +106,9 @@ def reopen(
             "claim_count": 0,
             "first_due_at": now,
             "next_attempt_at": now,
-            "max_attempts": Computed({"$add": [counted, extra_attempts]}),
+            "max_attempts": Computed({"$add": ["$$d.attempt_count", granted]}),
+            "earlier_attempts": Computed("$$d.attempt_count"),
+            "excused_count": 0,
             "failed_at": None,
             # Ambiguous devices and providers are forgotten: the attempts start over.
             "doubtful_targets": [],
@@ -142,17 +143,27 @@ def activate_fallback(*, ids: Sequence[ObjectId], fallback_for: Channel, now: da
     return notifications().update_many(wanted, pipeline).modified_count
 
 
-def make_due_now(*, notification_id: ObjectId, now: datetime) -> Document | None:
+def make_due_now(
+    *, notification_id: ObjectId, retries_of: Sequence[Channel] | None = None, now: datetime
+) -> Document | None:
     """Make waiting deliveries due now; return the document, or None if none waits."""
     # Claimed deliveries, and those that await a receipt, stay unchanged. A retry stays a retry:
-    # earlier attempts stay counted.
-    conditions = [
+    # earlier attempts stay counted. With ``retries_of``, only retries on these channels.
+    conditions: list[Expression] = [
         {"$eq": ["$$d.status", S.PENDING.value]},
         {"$eq": [{"$ifNull": ["$$d.claim", None]}, None]},
         {"$gt": ["$$d.next_attempt_at", now]},
     ]
     first = {"$cond": [{"$eq": ["$$d.attempt_count", 0]}, now, "$$d.first_due_at"]}
-    waiting = {"status": S.PENDING.value, "claim": None, "next_attempt_at": {"$gt": now}}
+    waiting: dict[str, Any] = {
+        "status": S.PENDING.value,
+        "claim": None,
+        "next_attempt_at": {"$gt": now},
+    }
+    if retries_of is not None:
+        names = [channel.value for channel in retries_of]
+        waiting |= {"channel": {"$in": names}, "attempt_count": {"$gt": 0}}
+        conditions += [{"$in": ["$$d.channel", names]}, {"$gt": ["$$d.attempt_count", 0]}]
     return _change(
         {"_id": notification_id, "delivery": {"$elemMatch": waiting}},
         conditions,

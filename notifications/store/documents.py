@@ -104,6 +104,7 @@ class ClaimedDelivery:
     claim_count: int
     attempt_count: int
     uncounted_attempts: int
+    """Since it was last reopened, as the attempts that count are."""
     max_attempts: int
     first_due_at: datetime
     type: str
@@ -133,6 +134,8 @@ class ClaimedDelivery:
     channel_statuses: Mapping[Channel, DeliveryStatus] = field(default_factory=dict)
     fallback_channels: tuple[Channel, ...] = ()
     """Channels that wait for this one to fail."""
+    earlier_attempts: int = 0
+    """Attempts before it was last reopened; they count neither for its limit nor for its waits."""
     device_ids: tuple[str, ...] = ()
     """Devices of the current attempt; empty on a channel without devices."""
     reference: str = field(init=False)
@@ -157,9 +160,9 @@ class ClaimedDelivery:
         """Input of the retry policy."""
         return RetryState(
             priority=self.priority,
-            attempt_count=self.attempt_count,
+            attempt_count=self.attempt_count - self.earlier_attempts,
             uncounted_attempts=self.uncounted_attempts,
-            max_attempts=self.max_attempts,
+            max_attempts=self.max_attempts - self.earlier_attempts,
             first_due_at=self.first_due_at,
             expires_at=self.expires_at,
         )
@@ -236,6 +239,7 @@ def claimed_from(document: Document, token: str) -> ClaimedDelivery:
         attempt_count=delivery["attempt_count"],
         uncounted_attempts=delivery["excused_count"],
         max_attempts=delivery["max_attempts"],
+        earlier_attempts=delivery.get("earlier_attempts") or 0,
         first_due_at=delivery["first_due_at"],
         type=document["type"],
         category=Category(document["category"]),

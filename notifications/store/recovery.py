@@ -72,9 +72,9 @@ def unknown_outcomes(*, now: datetime, limit: int = 500) -> list[UnknownOutcome]
             type=document["type"],
             retry_state=RetryState(
                 priority=Priority(document["priority"]),
-                attempt_count=delivery["attempt_count"],
+                attempt_count=delivery["attempt_count"] - (delivery.get("earlier_attempts") or 0),
                 uncounted_attempts=delivery["excused_count"],
-                max_attempts=delivery["max_attempts"],
+                max_attempts=delivery["max_attempts"] - (delivery.get("earlier_attempts") or 0),
                 first_due_at=delivery["first_due_at"],
                 expires_at=document.get("expires_at"),
             ),

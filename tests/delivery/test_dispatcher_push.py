@@ -213,12 +213,23 @@ def test_push_that_expires_before_its_retry_is_sent_if_accepted(fcm: ScriptedPro
 HOUR = timedelta(hours=1)
 
 
-def test_push_without_a_device_fails(fcm: ScriptedProvider) -> None:
+def test_push_without_a_device_is_suppressed(fcm: ScriptedProvider) -> None:
     one = push()
-    assert deliver(one).counts == {"failed": 1}
-    assert delivery_status(one) == ("failed", "no_address")
-    assert state(one)["failure_reason"] == "No active device."
+    assert deliver(one).counts == {"suppressed": 1}
+    assert delivery_status(one) == ("suppressed", "no_address")
+    assert state(one)["failure_reason"] == "No device registered."
+    assert factories.read(one)["status"] == "cancelled"
     assert (fcm.seen, factories.attempts(one)) == ([], [])
+
+
+def test_push_whose_device_leaves_before_its_retry_is_suppressed(fcm: ScriptedProvider) -> None:
+    phone = device("phone")
+    fcm.behave = by_recipient({"phone": provider_error})
+    one = push()
+    assert deliver(one).counts == {"pending": 1}
+    registration.remove(device_id=phone)
+    assert deliver(one, at=RETRY).counts == {"suppressed": 1}
+    assert delivery_status(one) == ("suppressed", "no_address")
 
 
 def test_push_waits_for_the_first_device_to_leave_quiet_hours(fcm: ScriptedProvider) -> None:
@@ -362,7 +373,7 @@ def test_reopened_push_goes_to_the_ambiguous_device_too(fcm: ScriptedProvider) -
     registration.remove(device_id=tablet)
     deliver(one, at=RETRY)
     later = RETRY + HOUR
-    store.reopen(notification_id=one, channels=[Channel.PUSH], extra_attempts=1, now=later)
+    store.reopen(notification_id=one, channels=[Channel.PUSH], now=later)
     assert recipients_at(fcm, one, later) == ["phone"]
     assert delivery_status(one) == ("sent", None)
 

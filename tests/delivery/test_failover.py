@@ -13,6 +13,7 @@ from delivery.dispatcher import BatchReport
 from domain.content import Content
 from domain.states import Channel
 from notifications import store
+from notifications.store import NewDelivery
 from notifyproject.platform import cache
 from tests.support.factories import notifications as factories
 from tests.support.factories.notifications import NOON, mails
@@ -302,7 +303,7 @@ def test_reopened_delivery_goes_to_any_provider(mail: Mail) -> None:
     second.always(refused)
     deliver(one, at=LATER)
     assert delivery_status(one) == ("failed", "rejected")
-    store.reopen(notification_id=one, channels=[Channel.EMAIL], extra_attempts=1, now=LATER)
+    store.reopen(notification_id=one, channels=[Channel.EMAIL], now=LATER)
     deliver(one, at=LATER)
     assert (history(one)[-1], len(first.seen)) == (("sendgrid", "sent"), 1)
 
@@ -326,6 +327,33 @@ def test_paused_provider_defers_without_using_an_attempt(fcm: ScriptedProvider) 
     deliver(one, at=NEXT_CHECK)
     assert delivery_status(one)[0] == "sent"
     assert len(fcm.seen) == 1
+
+
+def test_delivery_that_expires_while_its_provider_is_paused_ends_as_expired(
+    fcm: ScriptedProvider,
+) -> None:
+    expires_at = NOON + timedelta(seconds=20)
+    (one,) = mails(1, expires_at=expires_at)
+    pause("fcm")
+    deliver(one)
+    assert (delivery_status(one)[0], state(one)["next_attempt_at"]) == ("pending", expires_at)
+    deliver(one, at=expires_at)
+    assert (delivery_status(one), fcm.seen) == (("expired", "expired"), [])
+
+
+def test_pause_that_outlasts_a_message_leaves_its_time_to_the_fallback_channel(
+    fcm: ScriptedProvider,
+) -> None:
+    deliveries = (
+        NewDelivery(channel=Channel.EMAIL),
+        NewDelivery(channel=Channel.PUSH, fallback_for=Channel.EMAIL, delay=timedelta(minutes=10)),
+    )
+    new = factories.new(deliveries=deliveries, expires_at=NOON + timedelta(seconds=20))
+    store.accept([new], now=NOON)
+    pause("fcm")
+    report = deliver(new.id)
+    assert delivery_status(new.id) == ("expired", "expired")
+    assert [(wakeup.channel, wakeup.at) for wakeup in report.wakeups] == [(Channel.PUSH, NOON)]
 
 
 def test_pause_fails_over_to_another(mail: Mail) -> None:

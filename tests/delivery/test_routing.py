@@ -1,6 +1,6 @@
 """Routing: the provider of each delivery in a batch, by circuit and by platform."""
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -9,7 +9,7 @@ from delivery.circuit_breaker import PROBE_LEASE, Allowed, Probe
 from delivery.routing import CIRCUIT_OPEN, PROVIDER_PAUSED
 from domain.errors import FailureCode
 from domain.retry import MAX_OUTAGE
-from domain.states import DeliveryStatus
+from domain.states import Channel, DeliveryStatus
 from tests.support.factories.notifications import FIXED_NOON as NOON
 from tests.support.factories.routes import (
     AFTER,
@@ -106,22 +106,35 @@ def test_all_wait_for_the_earliest_probe(first: ScriptedProvider, second: Script
     ]
 
 
+@pytest.mark.parametrize("paused", [{}, {"first": NOON + 5 * MINUTE}], ids=["open", "paused"])
 @pytest.mark.parametrize(
-    "fields",
-    [{"first_due_at": NOON - MAX_OUTAGE}, {"expires_at": NOON + 5 * MINUTE}],
-    ids=["after three days", "when it would be too late"],
+    ("fields", "outcome"),
+    [
+        ({}, (S.PENDING, FailureCode.CHANNEL_UNAVAILABLE, NOON + 5 * MINUTE)),
+        (
+            {"first_due_at": NOON - MAX_OUTAGE},
+            (S.FAILED, FailureCode.CHANNEL_UNAVAILABLE, None),
+        ),
+        (
+            {"expires_at": NOON + 4 * MINUTE},
+            (S.PENDING, FailureCode.CHANNEL_UNAVAILABLE, NOON + 4 * MINUTE),
+        ),
+        (
+            {"expires_at": NOON + 4 * MINUTE, "fallback_channels": (Channel.IN_APP,)},
+            (S.EXPIRED, FailureCode.EXPIRED, None),
+        ),
+    ],
+    ids=["young", "after three days", "expires before", "expires before, with a fallback"],
 )
-def test_waiting_ends_at_outage_limit_or_expiry(
-    first: ScriptedProvider, fields: dict[str, Any]
+def test_held_delivery_waits_until_its_expiry_and_fails_at_the_outage_limit(
+    first: ScriptedProvider,
+    fields: dict[str, Any],
+    outcome: tuple[DeliveryStatus, FailureCode, datetime | None],
+    paused: dict[str, datetime],
 ) -> None:
     trip(first, retry_after=300)
-    young, last = one(), one(**fields)
-    _, deferred = choose([young, last], first)
-    assert [(p.status, p.next_attempt_at) for p in deferred] == [
-        (S.PENDING, NOON + 5 * MINUTE),
-        (S.FAILED, None),
-    ]
-    assert deferred[1].code is FailureCode.CHANNEL_UNAVAILABLE
+    _, (deferred,) = choose([one(**fields)], first, paused=paused)
+    assert (deferred.status, deferred.code, deferred.next_attempt_at) == outcome
 
 
 def test_deferral_names_the_pause_or_the_open_circuit(

@@ -74,7 +74,7 @@ def test_push_with_device_ids_goes_to_these() -> None:
 
 def test_device_id_of_another_user_gets_nothing() -> None:
     deferred = deferral(push(recipient=Recipient(device_ids=(device("phone", user_id="bob"),))))
-    assert (deferred.status, deferred.code) == (S.FAILED, FailureCode.NO_ADDRESS)
+    assert (deferred.status, deferred.code) == (S.SUPPRESSED, FailureCode.NO_ADDRESS)
 
 
 def test_push_without_a_user_goes_to_its_device_ids() -> None:
@@ -90,7 +90,8 @@ def test_deactivated_device_gets_nothing() -> None:
         evidence=Evidence(at=NOON, source="api"),
         now=NOON,
     )
-    assert deferral(push()).code is FailureCode.NO_ADDRESS
+    deferred = deferral(push())
+    assert (deferred.status, deferred.code) == (S.SUPPRESSED, FailureCode.NO_ADDRESS)
 
 
 @pytest.mark.parametrize(
@@ -237,10 +238,12 @@ def test_permanently_failed_device_is_not_retried() -> None:
     assert target_ids(again) == [tablet]
 
 
-def test_push_fails_with_the_code_of_the_remaining_device() -> None:
+@pytest.mark.parametrize("removed", [("tablet",), ("tablet", "phone")])
+def test_push_fails_with_the_code_of_a_device_that_refused_it(removed: tuple[str, ...]) -> None:
     phone, tablet = device("phone"), device("tablet")
     again = attempted(push(), **{phone: "refused", tablet: "busy"})
-    registration.remove(device_id=tablet)
+    for name in removed:
+        registration.remove(device_id={"phone": phone, "tablet": tablet}[name])
     deferred = deferral(again)
     assert (deferred.status, deferred.code) == (S.FAILED, FailureCode.REJECTED)
     assert deferred.reason == "It was refused."
@@ -251,7 +254,7 @@ def test_reopened_push_goes_to_failed_devices_too() -> None:
     one = push()
     attempt(one, S.FAILED, NOON, {phone: "refused"})
     later, ids = NOON + HOUR, one.notification_id
-    store.reopen(notification_id=ids, channels=[PUSH], extra_attempts=1, now=later)
+    store.reopen(notification_id=ids, channels=[PUSH], now=later)
     assert target_ids(factories.claim(ids, at=later, channel=PUSH), now=later) == [phone]
 
 

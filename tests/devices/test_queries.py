@@ -158,6 +158,14 @@ def test_batch_is_one_read_by_users() -> None:
     assert plan.examined == plan.returned == BATCH * EACH // 3
 
 
+def test_owners_of_active_devices_are_read_from_the_index() -> None:
+    users = [f"user-{n * 7}" for n in range(BATCH)]
+    found, plan = query(lambda: queries.find_owners([*users, "nobody"]))
+    assert found == set(users)
+    assert_efficient(plan)
+    assert plan.examined == 0
+
+
 def test_batch_is_one_read_by_devices() -> None:
     ids = [one for user in range(BATCH) for one in ids_of(user)[:2]]
     found, plan = query(lambda: queries.find_push_targets(device_ids=ids))

@@ -77,6 +77,17 @@ def test_test_notifications_and_own_alerts_open_no_incident() -> None:
     assert evaluate(NOW + MINUTE) == 0
 
 
+def test_pushes_to_people_without_a_device_open_no_incident(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    provider = ScriptedProvider(name="fcm")
+    monkeypatch.setattr(dispatcher, "providers_for", lambda _channel, **_: (provider,))
+    for _ in range(20):
+        one = factories.accepted(channels=[Channel.PUSH])["_id"]
+        dispatcher.dispatch([one], channel=Channel.PUSH, clock=lambda: NOW)
+    assert evaluate(NOW + MINUTE) == 0
+
+
 def test_disabled_rule_opens_no_incident() -> None:
     collection("alert_rules").update_many({}, {"$set": {"is_enabled": False}})
     fail(20)

@@ -212,9 +212,7 @@ def test_reopened_delivery_is_no_failure() -> None:
     made = traffic()
     roll_up(NOON + timedelta(minutes=7))
     now = NOON + timedelta(minutes=8)
-    store.reopen(
-        notification_id=made["failed"]["_id"], channels=[Channel.EMAIL], extra_attempts=1, now=now
-    )
+    store.reopen(notification_id=made["failed"]["_id"], channels=[Channel.EMAIL], now=now)
     roll_up(now + A_MINUTE)
     assert_recount_matches()
     assert [key for key in stored(DAY, MIDNIGHT, DAY_LATER) if key[0] == "failed"] == []
@@ -446,7 +444,7 @@ class RandomHistory:
             return
         which, channels = self.rng.choice(self.documents)["_id"], [Channel.EMAIL]
         if self.rng.random() < 0.7:
-            store.reopen(notification_id=which, channels=channels, extra_attempts=4, now=self.now)
+            store.reopen(notification_id=which, channels=channels, now=self.now)
         else:
             store.cancel(notification_id=which, channels=channels, reason="No.", now=self.now)
 

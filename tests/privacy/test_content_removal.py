@@ -242,7 +242,7 @@ def test_concurrent_retry_and_removal_leave_a_consistent_state() -> None:
         return {
             one
             for one in reversed(ids)
-            if store.reopen(notification_id=one, channels=[EMAIL], extra_attempts=1, now=DUE)
+            if store.reopen(notification_id=one, channels=[EMAIL], now=DUE)
         }
 
     def remove_all() -> None:

@@ -93,9 +93,7 @@ def test_reopened_notification_is_not_purged_while_open() -> None:
     late = document["purge_at"] - timedelta(minutes=1)
     early = factories.settled(S.FAILED)
     for one, now, purge_at in ((document, late, late + 14 * DAY), (early, NOON, early["purge_at"])):
-        reopened = store.reopen(
-            notification_id=one["_id"], channels=[Channel.EMAIL], extra_attempts=4, now=now
-        )
+        reopened = store.reopen(notification_id=one["_id"], channels=[Channel.EMAIL], now=now)
         assert reopened is not None
         assert reopened["purge_at"] == purge_at
 

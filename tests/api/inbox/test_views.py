@@ -324,9 +324,7 @@ def test_item_holds_no_other_channel_and_no_internals(app: App) -> None:
         entity_id="their-entity",
         request_id="their-request",
     )
-    store.reopen(
-        notification_id=document["_id"], channels=[Channel.EMAIL], extra_attempts=1, now=at(0)
-    )
+    store.reopen(notification_id=document["_id"], channels=[Channel.EMAIL], now=at(0))
     ada = InboxUser(app=app)
     shown = ada.get().content.decode() + ada.post(f"/{document['_id']}/read").content.decode()
     for word in (

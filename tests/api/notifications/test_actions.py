@@ -12,8 +12,10 @@ from domain.states import Channel, DeliveryStatus
 from domain.time import utc_now
 from notifications.catalog.types import MASK
 from notifyproject.db.collections import collection
+from recipients.models import SuppressionReason
 from tests.support.clients.api import App, pointers
 from tests.support.factories import notifications as factories
+from tests.support.mongo.query_plans import plans
 
 
 def act(app: App, notification_id: Any, action: str, body: Any = None) -> Any:
@@ -55,6 +57,12 @@ class TestRetry:
         assert (delivery["attempt_count"], delivery["max_attempts"]) == (1, 5)
         assert factories.read(document["_id"])["due_at"] <= utc_now()
 
+    @pytest.mark.parametrize("max_retries", [0, 1, 10])
+    def test_retry_grants_the_notifications_retries_anew(self, app: App, max_retries: int) -> None:
+        document = failed(app, max_attempts=1 + max_retries)
+        delivery = act(app, document["_id"], "retry").json()["delivery"][0]
+        assert (delivery["attempt_count"], delivery["max_attempts"]) == (1, 2 + max_retries)
+
     def test_only_failed_channels_are_retried(self, app: App) -> None:
         document = failed(app, channels=(Channel.EMAIL, Channel.IN_APP))
         body = act(app, document["_id"], "retry").json()
@@ -65,6 +73,124 @@ class TestRetry:
         answer = act(app, document["_id"], "retry")
         assert answer.status_code == 409
         assert "expired" in answer.json()["detail"]
+
+
+NEVER_RETRIED = (
+    *("sent", "queued", "claimed", "expired", "suppressed", "bounced", "bounced in test mode"),
+    *("muted", "waiting and suppressed", "removed", "destroyed"),
+)
+
+
+STATES: dict[str, dict[str, Any]] = {
+    "sent": {"status": DeliveryStatus.SENT},
+    "waiting": {"status": DeliveryStatus.PENDING},
+    "waiting and suppressed": {"status": DeliveryStatus.PENDING},
+    "claimed": {"status": DeliveryStatus.PENDING},
+    "expired": {"expires_at": factories.NOON + timedelta(minutes=1)},
+    "destroyed": {"content": Content(subject="Code", body=MASK, is_masked=True)},
+    "bounced in test mode": {"is_test": True},
+}
+STORED: dict[str, dict[str, Any]] = {
+    "bounced": {"delivery.0.failure_code": "bounced"},
+    "bounced in test mode": {"delivery.0.failure_code": "bounced"},
+    "removed": {"content_removed_at": factories.NOON},
+}
+
+
+def in_state(app: App, state: str) -> Any:
+    """Return the id of an email in a state: failed, unless the state says otherwise."""
+    if state == "queued":
+        return factories.accepted(client_id=app.id)["_id"]
+    status = STATES.get(state, {}).get("status", DeliveryStatus.FAILED)
+    fields = {name: value for name, value in STATES.get(state, {}).items() if name != "status"}
+    one = factories.settled(
+        status,
+        at=factories.NOON if "expires_at" in fields else utc_now(),
+        client_id=app.id,
+        **fields,
+    )["_id"]
+    if state == "claimed":
+        factories.claim(one, at=utc_now() + timedelta(minutes=6))
+    if state in ("suppressed", "waiting and suppressed", "bounced"):
+        factories.suppress()
+    if state == "suppressed elsewhere":
+        factories.suppress("else@example.com")
+    if state == "suppressed for marketing":
+        factories.suppress(reason=SuppressionReason.UNSUBSCRIBED, marketing_only=True)
+    if state == "muted":
+        muted = {"preferences": {"payment_confirmed": {"muted": True}}}
+        collection("recipients").insert_one({"_id": "ada", "is_active": True, **muted})
+    if state in STORED:
+        collection("notifications").update_one({"_id": one}, {"$set": STORED[state]})
+    return one
+
+
+class TestCanRetry:
+    @pytest.mark.parametrize("state", NEVER_RETRIED)
+    def test_notification_that_cannot_be_retried_says_so_and_refuses(
+        self, app: App, state: str
+    ) -> None:
+        one = in_state(app, state)
+        assert app.get(f"/notifications/{one}").json()["can_retry"] is False
+        before = factories.read(one)
+        answer = act(app, one, "retry")
+        assert answer.status_code == 409, answer.content
+        assert factories.read(one) == before
+
+    @pytest.mark.parametrize(
+        "state", ["failed", "waiting", "suppressed elsewhere", "suppressed for marketing"]
+    )
+    def test_notification_that_can_be_retried_says_so_and_is_due(
+        self, app: App, state: str
+    ) -> None:
+        one = in_state(app, state)
+        assert app.get(f"/notifications/{one}").json()["can_retry"] is True
+        assert act(app, one, "retry").status_code == 202
+        assert factories.read(one)["due_at"] <= utc_now()
+
+    @pytest.mark.parametrize(
+        ("state", "reason"),
+        [
+            ("suppressed", "The address is suppressed: hard bounce."),
+            ("bounced", "The address is suppressed: hard bounce."),
+            ("bounced in test mode", "The address bounced."),
+            ("muted", "The recipient muted this type."),
+        ],
+    )
+    def test_refusal_of_an_address_has_the_reason_and_keeps_the_failure(
+        self, app: App, state: str, reason: str
+    ) -> None:
+        one = in_state(app, state)
+        answer = act(app, one, "retry").json()
+        assert (answer["code"], answer["detail"]) == ("recipient_suppressed", reason)
+        assert factories.read(one)["status"] == "failed"
+
+    def test_waiting_delivery_is_sent_now_with_the_attempts_it_has_left(self, app: App) -> None:
+        one = in_state(app, "waiting")
+        (delivery,) = act(app, one, "retry").json()["delivery"]
+        assert (delivery["status"], delivery["attempt_count"]) == ("pending", 1)
+        assert delivery["max_attempts"] == 4
+
+    def test_suppressed_channel_is_left_out_of_all_and_refused_by_name(self, app: App) -> None:
+        both = (Channel.EMAIL, Channel.WHATSAPP)
+        document = failed(app, channels=both)
+        collection("notifications").update_one(
+            {"_id": document["_id"]}, {"$set": {"delivery.1.status": "failed"}}
+        )
+        factories.suppress()
+        named = {"channels": ["email", "whatsapp"]}
+        assert act(app, document["_id"], "retry", named).status_code == 409
+        body = act(app, document["_id"], "retry").json()
+        assert [d["status"] for d in body["delivery"]] == ["failed", "pending"]
+
+    def test_list_reads_recipients_and_suppressions_once(self, app: App) -> None:
+        for _ in range(3):
+            in_state(app, "failed")
+        for name in ("recipients", "suppressions"):
+            with plans(name) as reads:
+                listed = app.get("/notifications").json()["results"]
+            assert [one["can_retry"] for one in listed] == [True] * 3
+            assert len(reads) == 1
 
 
 class TestResend:

@@ -85,7 +85,7 @@ def test_reopened_notification_is_kept_with_its_attempts(app: App) -> None:
     at = LONG_AGO
     failed = factories.settled(S.FAILED, at=at, created_at=at, client_id=app.id)["_id"]
     gone = sent(app)
-    store.reopen(notification_id=failed, channels=[Channel.EMAIL], extra_attempts=1, now=utc_now())
+    store.reopen(notification_id=failed, channels=[Channel.EMAIL], now=utc_now())
     purged = store.purge(ids=[failed, gone], before=utc_now() - DAY)
     assert (purged.notifications, purged.attempts) == (1, 1)
     assert left() == left("delivery_attempts") == [failed]

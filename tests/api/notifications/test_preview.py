@@ -6,6 +6,7 @@ import pytest
 
 from notifyproject.db.collections import collection
 from tests.support.clients.api import App, pointers, request
+from tests.support.factories import notifications as factories
 
 PATH = "/notifications/preview"
 
@@ -52,6 +53,20 @@ def test_preview_shows_used_channels_and_reasons(app: App) -> None:
     assert channels["whatsapp"]["reason"] == "Skipped: No phone number."
     channels = preview(app)["channels"]
     assert channels["push"]["reason"] == "Not one of this notification's channels."
+
+
+@pytest.mark.parametrize("channels", [["push"], ["push", "in_app"]])
+def test_preview_says_that_a_push_has_no_device(app: App, channels: list[str]) -> None:
+    def push(**fields: Any) -> tuple[bool, str | None]:
+        shown = preview(app, channels=channels, **fields)["channels"]["push"]
+        return shown["would_send"], shown["reason"]
+
+    phone = factories.device("phone", user_id="bob")
+    assert push(user_id="ada") == (False, "No device registered.")
+    assert push(user_id="bob") == (True, None)
+    for user_id, would_send in (("ada", False), ("bob", True)):
+        named = {"device_ids": [phone]}
+        assert push(user_id=user_id, recipient=named)[0] is would_send
 
 
 def test_preview_uses_the_recipients_locale_and_timezone(app: App) -> None:

@@ -87,11 +87,10 @@ def test_internals_are_not_shown() -> None:
 @pytest.mark.parametrize(
     ("statuses", "derived"),
     [
-        (["pending"], {"is_pending": True, "can_retry": False}),
-        (["sending"], {"is_pending": False, "can_retry": False}),
-        (["failed"], {"is_pending": False, "can_retry": True}),
-        (["sent", "failed"], {"can_retry": True}),
-        (["delivered"], {"is_pending": False, "can_retry": False}),
+        (["pending"], {"is_pending": True}),
+        (["sending"], {"is_pending": False}),
+        (["failed"], {"is_pending": False}),
+        (["delivered"], {"is_pending": False}),
     ],
 )
 def test_derived_fields_follow_the_deliveries(

@@ -1,5 +1,6 @@
 """Retry, resend, and cancel: confirmed, done once, audited, and by permission."""
 
+import re
 from datetime import timedelta
 from typing import Any
 
@@ -15,6 +16,7 @@ from monitoring import failure_groups
 from notifications import store
 from notifications.resend.actions import Staff, act_on_each
 from notifyproject.db.collections import collection
+from recipients.models import SuppressionReason
 from tests.support.clients.console import make_staff, signed_in
 from tests.support.factories import notifications as factories
 
@@ -147,6 +149,103 @@ def test_retry_reopens_the_failed_channel_and_is_audited(console: Client) -> Non
     # The page says who did it.
     assert "Retried on all channels." in text
     assert "maria" in text
+
+
+LIFT = "Lift suppression and resend"
+RETRY_BUTTON = re.compile(
+    r"<button[^>]*?(disabled title=\"[^\"]*\")?>Retry failed channels</button>"
+)
+
+
+def page(client: Client, document: Any) -> str:
+    return client.get(f"{LIST}{document['_id']}/change/").content.decode()
+
+
+@pytest.mark.parametrize(
+    ("suppressed", "is_disabled", "is_liftable"),
+    [
+        (None, False, False),
+        ({"reason": SuppressionReason.HARD_BOUNCE}, True, True),
+        ({"reason": SuppressionReason.MANUAL}, True, True),
+        ({"reason": SuppressionReason.COMPLAINT}, True, False),
+        ({"reason": SuppressionReason.UNSUBSCRIBED, "marketing_only": True}, False, False),
+    ],
+    ids=["not suppressed", "bounced", "by staff", "complained", "for marketing"],
+)
+def test_retry_to_a_suppressed_address_is_disabled_beside_lifting_it(
+    console: Client, suppressed: dict[str, Any] | None, is_disabled: bool, is_liftable: bool
+) -> None:
+    document = failed()
+    if suppressed is not None:
+        factories.suppress(**suppressed)
+    text = page(console, document)
+    found = RETRY_BUTTON.search(text)
+    assert found is not None
+    assert bool(found.group(1)) is is_disabled
+    assert (LIFT in text) is is_liftable
+    if is_disabled:
+        assert f"The address is suppressed: {suppressed['reason'].replace('_', ' ')}." in text
+        assert "1 skipped: The address is suppressed" in do(console, document, "retry")
+        assert factories.read(document["_id"]) == document
+
+
+def test_lifting_a_suppression_resends_its_channel_and_is_audited(console: Client) -> None:
+    document = failed(channels=(Channel.EMAIL, Channel.IN_APP))
+    suppression = factories.suppress()
+    asked = console.post(url(document, "lift"), {}).content.decode()
+    assert f"{LIFT} this notification?" in asked
+    assert collection("suppressions").count_documents({}) == 1
+    assert "1 notification resent." in do(console, document, "lift")
+    assert collection("suppressions").count_documents({}) == 0
+    (resent,) = resends_of(document)
+    assert (resent["channels"], resent["status"]) == (["email"], "queued")
+    (lifted,) = LogEntry.objects.filter(object_id=suppression["_id"])
+    assert lifted.change_message == f"Lifted to resend {document['_id']}."
+    assert "ada@example.com" not in lifted.object_repr
+
+
+@pytest.mark.parametrize(
+    "permission", ["notifications.resend_notification", "recipients.delete_suppression"]
+)
+def test_lifting_and_resending_requires_both_permissions(db: None, permission: str) -> None:
+    document = failed()
+    factories.suppress()
+    client = signed_in(make_staff("rui", "notifications.view_notification", permission))
+    assert LIFT not in page(client, document)
+    assert client.post(url(document, "lift"), {"confirmed": "yes"}).status_code == 403
+    assert collection("suppressions").count_documents({}) == 1
+
+
+def test_opt_out_of_the_recipient_is_not_lifted_with_a_resend(console: Client) -> None:
+    document = failed()
+    factories.suppress()
+    factories.suppress(reason=SuppressionReason.COMPLAINT)
+    assert "1 skipped" in do(console, document, "lift")
+    assert collection("suppressions").count_documents({}) == 2
+    assert resends_of(document) == []
+
+
+def test_suppression_of_a_deleted_notification_is_not_lifted_with_a_resend(console: Client) -> None:
+    document = failed()
+    factories.suppress()
+    store.delete(notification_id=document["_id"], client_id=document["client_id"], now=utc_now())
+    text = page(console, document)
+    assert LIFT not in text
+    assert RETRY_BUTTON.search(text) is None
+    assert "1 skipped" in do(console, document, "lift")
+    assert collection("suppressions").count_documents({}) == 1
+    assert resends_of(document) == []
+
+
+def test_first_action_on_a_waiting_notification_is_never_a_resend(console: Client) -> None:
+    now = utc_now()
+    for document in (
+        factories.accepted(created_at=now),
+        factories.accepted(created_at=now, send_at=now + timedelta(hours=1)),
+        factories.settled(S.PENDING, at=now, created_at=now),
+    ):
+        (first, *_) = re.findall(r'button-primary"[^>]*>([^<]+)</button>', page(console, document))
+        assert first in ("Send now", "Cancel pending")
 
 
 def test_retry_without_a_failure_is_refused(console: Client) -> None:

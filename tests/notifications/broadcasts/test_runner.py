@@ -182,6 +182,21 @@ def test_recipients_get_the_requested_channels_that_reach_them() -> None:
     assert found == {name(0): ["email"], name(1): ["email", "whatsapp"]}
 
 
+@pytest.mark.parametrize("channels", [["push"], None])
+def test_broadcast_counts_recipients_without_a_device_as_unreachable(
+    channels: list[str] | None,
+) -> None:
+    with_device, without = recipients(2)
+    factories.device("phone", user_id=with_device)
+    collection("recipients").update_many(
+        {}, {"$set": {"preferences": {"marketing": {"channels": ["push"]}}}}
+    )
+    one = begun(channels=channels)
+    run_to_completion(one)
+    assert notified_users(one) == [with_device]
+    assert read(one)["skipped"] == {"no_address": {"count": 1, "examples": [without]}}
+
+
 def test_invalid_recipients_are_counted_by_problem() -> None:
     recipients(1)
     one = begun(AudienceRequest(user_ids=["  ", name(0)]))

@@ -322,9 +322,7 @@ def test_delivery_sent_again_after_a_bounce_is_read_after_it() -> None:
     apply_status(one.notification_id, S.DELIVERED, at=NOON)
     apply_status(one.notification_id, S.FAILED, at=NOON + SECOND)
     later = NOON + MINUTE
-    store.reopen(
-        notification_id=one.notification_id, channels=[Channel.EMAIL], extra_attempts=1, now=later
-    )
+    store.reopen(notification_id=one.notification_id, channels=[Channel.EMAIL], now=later)
     again = factories.start(factories.claim(one.notification_id, at=later), at=later)
     store.settle([settlement(again, S.SENT, at=later)], now=later)
     apply_status(one.notification_id, S.READ, at=later + SECOND)

@@ -11,6 +11,7 @@ from domain.errors import FailureCode
 from domain.states import Channel, DeliveryStatus
 from notifications import store
 from notifications.store import Document
+from notifyproject.db.collections import collection
 from tests.support.factories import notifications as factories
 from tests.support.factories.notifications import (
     NOON,
@@ -37,11 +38,10 @@ def cancel(notification_id: ObjectId, *channels: Channel, reason: str = "x") -> 
     )
 
 
-def reopen(notification_id: ObjectId, *channels: Channel, extra: int = 4) -> Document | None:
+def reopen(notification_id: ObjectId, *channels: Channel) -> Document | None:
     return store.reopen(
         notification_id=notification_id,
         channels=channels or [EMAIL],
-        extra_attempts=extra,
         now=LATER,
     )
 
@@ -138,16 +138,31 @@ def test_failed_delivery_is_reopened_with_more_attempts() -> None:
     assert reopened["failed_at"] is None
 
 
-def test_reopening_keeps_attempt_counts() -> None:
-    one = started()
+def test_reopening_starts_retries_and_waits_over_and_keeps_attempt_numbers() -> None:
+    one = started(max_attempts=2)
     uncounted = factories.settlement(one, S.PENDING, uncounted=True, next_attempt_at=NOON)
     store.settle([uncounted], now=NOON)
-    store.settle([factories.settlement(start(claim(one.notification_id)), S.FAILED)], now=NOON)
-    document = reopen(one.notification_id, extra=2)
+    for reopenings in range(1, 4):
+        failing = start(claim(one.notification_id, at=LATER), at=LATER)
+        assert failing.attempt_count == 1 + reopenings
+        store.settle([factories.settlement(failing, S.FAILED)], now=LATER)
+        document = reopen(one.notification_id)
+        assert document is not None
+        reopened = delivery(document)
+        assert (reopened["attempt_count"], reopened["excused_count"]) == (1 + reopenings, 0)
+        assert reopened["max_attempts"] == reopened["attempt_count"] + 2
+        again = claim(one.notification_id, at=LATER)
+        state = again.retry_state
+        assert (state.attempt_count, state.uncounted_attempts, state.max_attempts) == (0, 0, 2)
+        store.release([again], now=LATER)
+
+
+def test_delivery_reopened_by_an_earlier_version_is_reopened_again() -> None:
+    one = factories.settled(S.FAILED)["_id"]
+    collection("notifications").update_one({"_id": one}, {"$set": {"delivery.0.max_attempts": 5}})
+    document = reopen(one)
     assert document is not None
-    reopened = delivery(document)
-    assert (reopened["attempt_count"], reopened["excused_count"]) == (2, 1)
-    assert reopened["max_attempts"] == 3
+    assert delivery(document)["max_attempts"] == 6
 
 
 def test_unattempted_failure_is_reopened_as_new() -> None:

@@ -1,0 +1,57 @@
+"""Warnings of a valid request: what can already be seen to fail, although it is accepted."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from domain.errors import FailureCode
+from domain.states import Channel, DeliveryStatus
+from recipients import service_windows
+
+from ..catalog import types
+from ..content import rendering
+from ..store import NewNotification
+
+WINDOW_CLOSED = (
+    "Outside the 24-hour WhatsApp window, and the type has no matching WhatsApp template: it fails "
+    "unless the recipient writes before it is sent."
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AcceptanceWarning:
+    """A channel that is about to fail, and the failure code that it would end with."""
+
+    channel: Channel
+    code: FailureCode
+    detail: str
+
+
+def find_warnings(notification: NewNotification, *, now: datetime) -> tuple[AcceptanceWarning, ...]:
+    """Return what can already be seen to fail.
+
+    Takes one read if the notification needs free text on WhatsApp, and none otherwise. Raises
+    PyMongoError.
+    """
+    phone = notification.recipient.phone
+    is_whatsapp_pending = any(
+        one.channel is Channel.WHATSAPP and one.status is DeliveryStatus.PENDING
+        for one in notification.deliveries
+    )
+    if phone is None or not is_whatsapp_pending or _has_template(notification):
+        return ()
+    if service_windows.open_windows([phone], now=now):
+        return ()
+    return (
+        AcceptanceWarning(
+            channel=Channel.WHATSAPP, code=FailureCode.WINDOW_CLOSED, detail=WINDOW_CLOSED
+        ),
+    )
+
+
+def _has_template(notification: NewNotification) -> bool:
+    type_config = types.find_type(notification.type)
+    candidates = type_config.whatsapp_templates if type_config else ()
+    chosen = rendering.choose_whatsapp_template(
+        candidates, locale=notification.recipient.locale, data=notification.data
+    )
+    return chosen is not None

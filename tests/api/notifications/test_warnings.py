@@ -1,0 +1,61 @@
+"""Warnings of a notification that is accepted although it can be seen to fail."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from domain.time import utc_now
+from notifications.catalog import types
+from recipients import service_windows
+from tests.support.clients.api import App, request
+from tests.support.mongo.query_plans import plans
+
+PHONE = "+351912345678"
+TEMPLATE = {"locale": "en", "name": "paid", "language": "en_US", "parameters": ["video_title"]}
+
+
+def warnings(app: App, **fields: Any) -> list[str]:
+    """Return the codes of the warnings, which a preview and an acceptance share."""
+    whatsapp = {"channels": ["whatsapp"], "recipient": {"phone": PHONE}} | fields
+    shown = app.post("/notifications/preview", request(**whatsapp))
+    accepted = app.notify(**whatsapp)
+    assert (shown.status_code, accepted.status_code) == (200, 202), accepted.content
+    assert shown.json()["warnings"] == accepted.json()["warnings"]
+    return [f"{one['channel']}: {one['code']}" for one in accepted.json()["warnings"]]
+
+
+def test_whatsapp_outside_the_window_without_a_template_is_warned_of(app: App) -> None:
+    assert warnings(app) == ["whatsapp: window_closed"]
+    service_windows.record_inbound([(PHONE, utc_now() - timedelta(hours=25))], now=utc_now())
+    assert warnings(app) == ["whatsapp: window_closed"]
+
+
+def test_whatsapp_inside_the_window_has_no_warning(app: App) -> None:
+    service_windows.record_inbound([(PHONE, utc_now() - timedelta(hours=1))], now=utc_now())
+    assert warnings(app) == []
+
+
+def test_whatsapp_template_prevents_the_warning_if_its_variables_are_given(app: App) -> None:
+    types.define_type("payment_confirmed", {"approved_templates": [TEMPLATE]}, now=utc_now())
+    assert warnings(app) == []
+    unnamed = TEMPLATE | {"parameters": ["not_given"]}
+    types.define_type("payment_confirmed", {"approved_templates": [unnamed]}, now=utc_now())
+    assert warnings(app) == ["whatsapp: window_closed"]
+
+
+@pytest.mark.parametrize("channels", [["email"], ["push"]])
+def test_other_channels_have_no_warning_and_read_no_window(app: App, channels: list[str]) -> None:
+    recipient = {"email": "ada@example.com", "phone": PHONE}
+    with plans("conversations") as reads:
+        assert warnings(app, channels=channels, recipient=recipient, user_id="ada") == []
+    assert reads == []
+
+
+def test_repeated_request_has_the_same_warning(app: App) -> None:
+    body = request(channels=["whatsapp"], recipient={"phone": PHONE})
+    first, again = (
+        app.post("/notifications", body, headers={"Idempotency-Key": "k"}).json() for _ in range(2)
+    )
+    assert first["id"] == again["id"]
+    assert first["warnings"] == again["warnings"] != []
