@@ -90,6 +90,7 @@ def reopen(
     return _change(
         {
             "_id": notification_id,
+            "is_active": True,
             "delivery": {"$elemMatch": failed},
             "$and": [
                 {"$or": [{"expires_at": None}, {"expires_at": {"$gt": now}}]},

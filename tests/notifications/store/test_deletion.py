@@ -103,3 +103,10 @@ def test_erased_notification_is_not_restored() -> None:
     store.erase(store.erasable(user_id="ada", limit=10), user_id="ada", now=LATER)
     assert store.restore(notification_id=document["_id"], now=LATER) is None
     assert not read(document["_id"])["is_active"]
+
+
+def test_deleted_notification_is_not_reopened() -> None:
+    document = deleted(factories.settled(S.FAILED))
+    later = LATER + timedelta(minutes=1)
+    assert store.reopen(notification_id=document["_id"], channels=[EMAIL], now=later) is None
+    assert read(document["_id"]) == document
