@@ -55,7 +55,7 @@ def record(finding: Finding, *, now: datetime) -> Document | None:
 
 
 def resolve_others(active_keys: Collection[str], *, now: datetime) -> list[Document]:
-    """Resolve open incidents unseen for RESOLVE_AFTER, and return them."""
+    """Resolve and return the open incidents that no rule has found for RESOLVE_AFTER."""
     wanted = {"is_open": True, "last_seen_at": {"$lte": now - RESOLVE_AFTER}}
     resolved = [
         collection("incidents").find_one_and_update(

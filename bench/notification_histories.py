@@ -84,7 +84,7 @@ HISTORIES = (
 
 
 def seed(history: NotificationHistory, *, now: datetime) -> tuple[Document, list[Document]]:
-    """Return a notification with a history, and its attempts."""
+    """Store a notification with a history; return its document and its attempts."""
     at = now - CREATED_AGO
     in_app = [C.IN_APP] if history.in_app else []
     channels = [*(life.channel for life in history.deliveries), *in_app]

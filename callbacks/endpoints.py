@@ -121,7 +121,7 @@ class EndpointResponse:
 def post(
     endpoint: Endpoint, *, body: bytes, headers: Mapping[str, str], timeout: float = TOTAL_TIMEOUT
 ) -> EndpointResponse:
-    """Send a POST and return the response; nothing that an endpoint does raises."""
+    """Send a POST and return the response. A failure of the endpoint is an error in it."""
     started = time.monotonic()
     deadline = egress.Deadline.after(timeout)
     status, error, excerpt, response_headers = None, None, None, dict[str, str]()

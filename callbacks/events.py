@@ -56,7 +56,7 @@ SUBSCRIBABLE = tuple(kind for kind in EventType if kind is not EventType.TEST)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
-    """A client's event. ``data`` has ids and codes only: no address, content, or variable."""
+    """An event to send to a client. ``data`` has only IDs and codes."""
 
     id: str
     """Deterministic: the same event always has the same id."""

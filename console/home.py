@@ -155,7 +155,7 @@ def _totals(traffic: Traffic) -> dict[str, Any]:
 
 
 def _charts(traffic: Traffic) -> list[dict[str, Any]]:
-    """Return a chart for each channel with traffic; none for a single one, which is the total."""
+    """Return a chart for each channel with traffic; none if one channel has all of it."""
     day = traffic.per_channel(since=min(traffic.hours))
     busy = [channel for channel in Channel if day[channel].total]
     if len(busy) == 1:

@@ -1,7 +1,7 @@
 """Schedule of Celery beat: the admin of django_celery_beat, adapted to the theme and MongoDB.
 
-The package's own admin serializes keys of crontabs as JSON, which fails for ObjectIds, filters by
-dates with expressions that no index serves, and joins tables.
+The package's own admin serializes keys of crontabs as JSON, which fails for ObjectIds. It also
+joins tables, and compares dates by expressions that no index serves.
 """
 
 from collections.abc import Sequence

@@ -19,8 +19,8 @@ from notifyproject.db.match import Match
 from .notifications import filters
 from .notifications.actions import RESCHEDULE, SEND_NOW, selected_action
 from .notifications.list import SecondaryListAdmin
-from .texts.labels import CHANNELS, WAIT_LABELS
-from .texts.wait_reasons import WaitReason, find_waits, wait_condition
+from .texts.labels import CHANNELS
+from .texts.wait_reasons import WAIT_LABELS, WaitReason, find_waits, wait_condition
 from .widgets import columns
 from .widgets.actions import permission_check
 from .widgets.filters import choice_filter, time_filter

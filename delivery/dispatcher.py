@@ -129,7 +129,7 @@ def _prepare(
     resolved = targets.resolve_targets(ready, channel=channel, now=clock())
     with_targets = [claimed for claimed in ready if claimed.reference in resolved.targets]
     messages, unrenderable = rendering.render_batch(with_targets, now=clock())
-    _defer([*ineligible, *resolved.not_sent, *unrenderable], clock(), report)
+    _settle_not_sent([*ineligible, *resolved.not_sent, *unrenderable], clock(), report)
     crash_points.reach(Boundary.RENDERED)
     return [
         PreparedDelivery(
@@ -185,7 +185,7 @@ def _send_round(
         )
         sent = [_start_and_send(route, by_reference, clock) for route in routes]
     crash_points.reach(Boundary.BATCH_SENT)
-    _defer(not_sent, clock(), report)
+    _settle_not_sent(not_sent, clock(), report)
     for batch in sent:
         _finish(batch, clock(), report)
     return True
@@ -292,7 +292,7 @@ def _requeue(claims: Sequence[ClaimedDelivery], now: datetime, report: BatchRepo
         report.add_wakeup(claimed, at=now)
 
 
-def _defer(not_sent: Sequence[NotSent], now: datetime, report: BatchReport) -> None:
+def _settle_not_sent(not_sent: Sequence[NotSent], now: datetime, report: BatchReport) -> None:
     # A delivery that ends here counts as sent if an earlier attempt reached one of its devices.
     not_sent = [
         replace(one, status=S.SENT)

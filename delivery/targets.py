@@ -103,7 +103,7 @@ def _resolve_devices(claims: Sequence[ClaimedDelivery], now: datetime) -> Resolv
             not_sent.append(
                 _defer_ambiguous(claimed, max(awaited.values()), quiet_hours_end, now)
                 if awaited and not history.delivered
-                else _defer_without_target(claimed, found, history, quiet_hours_end)
+                else _end_or_defer_without_target(claimed, found, history, quiet_hours_end)
             )
     return ResolvedTargets(targets=resolved, in_quiet_hours=in_quiet_hours, not_sent=not_sent)
 
@@ -145,7 +145,7 @@ def _defer_ambiguous(
     return NotSent(claimed, S.FAILED, FailureCode.OUTCOME_UNKNOWN, UNREPORTED)
 
 
-def _defer_without_target(
+def _end_or_defer_without_target(
     claimed: ClaimedDelivery,
     found: Sequence[devices.PushTarget],
     history: DeviceHistory,

@@ -112,7 +112,7 @@ def get(device_id: str) -> Document | None:
 def page(
     *, user_id: str, limit: int, after: Position | None = None, before: Position | None = None
 ) -> Page:
-    """Return up to ``limit`` of a user's devices, newest first, beyond ``after`` or ``before``."""
+    """Return a page of a user's devices, newest first: after or before a position."""
     return paging.page(
         "devices",
         {"user_id": user_id, "is_active": ACTIVE_OR_INACTIVE},

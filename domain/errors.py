@@ -23,16 +23,18 @@ class FailureCode(StrEnum):
     OUTCOME_UNKNOWN = "outcome_unknown"
     """No receipt arrived in time, and the type's policy forbids a retry."""
 
-    # Final: a retry of the same message fails again.
+    # Held until an operator or the provider mends the cause.
     CHANNEL_UNAVAILABLE = "channel_unavailable"
     """Not specific to the recipient: no provider, credentials, quota, or configuration."""
+    DECRYPTION_FAILED = "decryption_failed"
+    """``FIELD_ENCRYPTION_KEYS`` lacks the key of the sensitive data."""
+
+    # Final: a retry of the same message fails again.
     INVALID_RECIPIENT = "invalid_recipient"
     NO_ADDRESS = "no_address"
     REJECTED = "rejected"
     TOO_LARGE = "too_large"
     RENDER_FAILED = "render_failed"
-    DECRYPTION_FAILED = "decryption_failed"
-    """``FIELD_ENCRYPTION_KEYS`` lacks the key of the sensitive data."""
     ATTACHMENT_UNAVAILABLE = "attachment_unavailable"
     WINDOW_CLOSED = "window_closed"
     """Outside the 24-hour WhatsApp window, and the type has no WhatsApp template."""

@@ -1,7 +1,7 @@
-"""Rolls changed minutes up into minutes, hours, and days: docs/reference/metrics.md.
+"""Recounts the minutes that changed, and adds them up to hours and days.
 
 Nothing is counted while notifications are accepted or sent. A task each minute finds the minutes
-that have changed, by the index on the time of the last change, and counts each of them again.
+that have changed, by the index on the time of the last change. See docs/reference/metrics.md.
 """
 
 import time

@@ -161,7 +161,7 @@ class NonBlockingProvider(Provider, Protocol):
     """A provider that needs HTTP requests only, so one thread can send many messages."""
 
     def is_non_blocking(self, request: SendRequest) -> bool:
-        """Return whether a message needs nothing that would block others, such as a download."""
+        """Return whether a message can be sent without blocking, for example on a download."""
 
     def exchange(self, request: SendRequest, *, timeout: float) -> Exchange[SendResult]:
         """Yield requests, receive their responses; return and raise as :meth:`send`."""

@@ -1,4 +1,4 @@
-"""HTTP requests and responses as values, and the cleaning of response texts."""
+"""HTTP requests and responses as values, and the redaction of response texts."""
 
 import re
 from collections.abc import Generator, Mapping
@@ -63,7 +63,7 @@ class Response:
 
     @property
     def excerpt(self) -> str:
-        """The start of the body without addresses, for the attempt."""
+        """The start of the body with addresses redacted, to record with the attempt."""
         return excerpt(self.text)
 
 
@@ -78,7 +78,7 @@ def redact(text: str) -> str:
 
 
 def excerpt(text: str) -> str:
-    """Return the start of ``text`` without addresses, for the attempt."""
+    """Return the start of ``text`` with addresses redacted, to record with the attempt."""
     # Redacted before it's cut, because half an address isn't recognized.
     return redact(text)[:EXCERPT_LENGTH]
 

@@ -10,7 +10,7 @@ from .contract import Receipt, SendRequest, SendResult
 
 @dataclass(frozen=True, kw_only=True)
 class InAppProvider:
-    """Delivers scheduled in-app notifications; the inbox reads them from the store."""
+    """Marks scheduled in-app notifications as delivered: the inbox reads the store."""
 
     name: str = "inbox"
 

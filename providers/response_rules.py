@@ -35,7 +35,7 @@ class ResponseKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ResponseRule:
-    """One row of a provider's table: the class of responses with these statuses and this field."""
+    """One row of a provider's table: how to classify responses by status and rejected field."""
 
     statuses: Sequence[int]
     kind: ResponseKind

@@ -67,5 +67,5 @@ class Outcomes:
         self.default = self._by_name[default]
 
     def find(self, name: str) -> Outcome | None:
-        """Return the outcome of a name or alias."""
+        """Return the outcome with this name or alias; None without one."""
         return self._by_name.get(name)

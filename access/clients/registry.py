@@ -95,7 +95,7 @@ def mask_key(prefix: str, *, is_test: bool) -> str:
 
 
 def revoke_key(*, prefix: str, now: datetime) -> bool:
-    """Revoke a key; return whether it was unrevoked."""
+    """Revoke a key; return False if it is unknown or already revoked."""
     result = collection("api_clients").update_one(
         {"keys": {"$elemMatch": {"prefix": prefix, "revoked_at": None}}},
         {"$set": {"keys.$.revoked_at": now}},

@@ -36,7 +36,7 @@ MEANINGS: Mapping[DisabledReason, str] = {
 
 
 class ClientOwnedAdmin(ReadOnlyAdmin):
-    """Rows with a ``client_id``, shown with the client's name."""
+    """Base of lists whose rows belong to a client; shows the client's name."""
 
     client = text_column("Client", "client_name")
 

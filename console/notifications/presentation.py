@@ -29,7 +29,7 @@ from ..texts.labels import (
     delivery_state,
     provider_label,
 )
-from ..texts.wait_reasons import WaitReason, wait_reason
+from ..texts.wait_reasons import HELD_ADVICE, wait_reason
 from ..widgets import columns, panels
 from ..widgets.formats import latency, timestamp
 from .summary import summarize_delivery
@@ -51,12 +51,6 @@ _POLICY = (
     '<base target="_blank">'
 )
 _HEAD = "<head>"
-HELD_ADVICE = {
-    WaitReason.PROVIDER_PAUSED: "Wait, or resume the provider in Providers. No attempt is used.",
-    WaitReason.CIRCUIT_OPEN: "Wait, or see the circuit in Providers. No attempt is used.",
-    WaitReason.DECRYPTION_FAILED: "Restore the key in FIELD_ENCRYPTION_KEYS. No attempt is used.",
-    WaitReason.PROVIDER_UNAVAILABLE: "Wait, or see the cause in Providers. No attempt is used.",
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

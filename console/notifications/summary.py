@@ -11,8 +11,8 @@ from domain.errors import RECEIPT_FAILURES, FailureCode
 from domain.states import Channel, DeliveryStatus
 
 from ..texts.failure_codes import explain
-from ..texts.labels import CHANNELS, WAIT_LABELS, provider_label
-from ..texts.wait_reasons import HELD, WaitReason, wait_reason
+from ..texts.labels import CHANNELS, provider_label
+from ..texts.wait_reasons import HELD, WAIT_LABELS, WaitReason, wait_reason
 from ..widgets.formats import clock, duration
 
 S = DeliveryStatus

@@ -13,9 +13,8 @@ from domain.states import (
 )
 from notifications.resend.risk import RiskKind
 
-from .wait_reasons import HELD, WaitReason, field, find_waits, wait_reason
+from .wait_reasons import HELD, WAIT_LABELS, Label, WaitReason, field, find_waits, wait_reason
 
-Label = tuple[str, str]  # The text of a chip and its color
 A, B, N, S, W = AttemptStatus, BroadcastStatus, NotificationStatus, DeliveryStatus, WaitReason
 CHANNELS: Mapping[Channel, str] = {
     Channel.EMAIL: "Email",
@@ -65,19 +64,6 @@ DELIVERY_LABELS: Mapping[DeliveryStatus, Label] = {
     S.SUPPRESSED: ("Suppressed", "calm"),
 }
 """Stored statuses of deliveries, for filters; :func:`delivery_state` is more exact."""
-WAIT_LABELS: Mapping[WaitReason, Label] = {
-    W.SCHEDULE: ("Scheduled", "calm"),
-    W.WORKER: ("Queued", "info"),
-    W.RETRY: ("Retrying", "warning"),
-    W.QUIET_HOURS: ("Held: quiet hours", "calm"),
-    W.PROVIDER_PAUSED: ("Held: provider paused", "warning"),
-    W.CIRCUIT_OPEN: ("Held: circuit open", "warning"),
-    W.PROVIDER_UNAVAILABLE: ("Held: provider unavailable", "warning"),
-    W.RATE_LIMITED: ("Held: rate limit", "warning"),
-    W.DECRYPTION_FAILED: ("Held: decryption failed", "danger"),
-    W.FALLBACK: ("Held: fallback", "calm"),
-    W.RECEIPT: ("Unknown: awaiting receipt", "warning"),
-}
 ATTEMPT_LABELS: Mapping[AttemptStatus, Label] = {
     A.STARTED: ("Sending", "info"),
     A.SENT: ("Sent", "success"),

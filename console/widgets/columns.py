@@ -87,7 +87,7 @@ def chip(text: object, color: str, *, title: str = "") -> SafeString:
 
 
 def test_chip() -> SafeString:
-    """Return the chip of what is sent in test mode."""
+    """Return the chip that marks a row as sent in test mode."""
     return chip("Test", "warning", title="Test mode: sent to the sandbox only.")
 
 

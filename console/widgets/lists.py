@@ -275,7 +275,7 @@ def search_text(request: HttpRequest) -> str:
 
 
 def find_by_notification(queryset: QuerySet, text: str, *, cap: int) -> QuerySet:
-    """Return the documents of the notification with this ID, at most ``cap``, or one document."""
+    """Return up to ``cap`` documents of a notification; other text is a document's own key."""
     if not text or not ObjectId.is_valid(text):
         return queryset.filter(pk=text) if text else queryset
     rows = collection(queryset.model._meta.db_table).find(

@@ -47,7 +47,7 @@ def read_all() -> list[Retention]:
 
 
 def record_progress(category: Category, *, until: datetime) -> None:
-    """Record how far a category's content is removed; never moves back."""
+    """Record the time until which a category's content is removed, unless a later one is."""
     collection("retention_policies").update_one(
         {"_id": category.value}, {"$max": {"removed_until": until}}, upsert=True
     )

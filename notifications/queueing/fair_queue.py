@@ -130,7 +130,7 @@ def retry_pull(queue: FairQueue, *, at: datetime, now: datetime) -> bool:
 
 
 def schedule_pull(queue: FairQueue, *, at: datetime, now: datetime) -> bool:
-    """Enqueue one pull at ``at``; one is enough for any time, as it looks ahead itself."""
+    """Enqueue a pull for ``at``, unless one is enqueued: each pull schedules the next."""
     return _acquire_and_send(queue, [AHEAD_SLOT], at=at, now=now)
 
 

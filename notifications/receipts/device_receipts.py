@@ -70,7 +70,7 @@ def apply_device_receipt(
 
 
 def _was_pushed(notification_id: ObjectId, delivery: Document, device_id: str) -> bool:
-    """Return whether the device may have it: a device may be faster than the send's record."""
+    """Return whether the push was or could have been sent; a receipt can precede the record."""
     if device_id in delivery["accepted_targets"]:
         return True
     return any(

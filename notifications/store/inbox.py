@@ -71,7 +71,7 @@ class Inbox:
         }
 
     def match_sent(self) -> dict[str, Any]:
-        """Return a filter for what the client sent to the recipient on any channel, not deleted."""
+        """Return a filter for undeleted notifications from the client to the recipient."""
         owner = {"user_id": self.user_id, "client_id": self.client_id, "is_active": True}
         return {**owner, **MATCH_SENT}
 

@@ -220,5 +220,5 @@ def _attempted_at(receipt: DeliveryReceipt) -> Expression:
 
 
 def _earlier(name: str, at: Expression) -> Expression:
-    """Return the earlier time: a provider's clock may be a moment behind this service's."""
+    """Return the earlier of the stored time and ``at``: a provider's clock may be behind."""
     return {"$min": [f"$$d.{name}", at]}

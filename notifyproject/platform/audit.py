@@ -12,9 +12,9 @@ MAX_NAME = 200
 def record(
     *, by: Any, model: type[Model], object_id: str, name: str, message: str, flag: int = CHANGE
 ) -> None:
-    """Record that ``by``, a staff user's or client's key, acted on an object. Raises DatabaseError.
+    """Record an action on an object. Raises DatabaseError.
 
-    Neither ``name`` nor ``message`` holds an address.
+    ``by`` is the ID of the staff user or client. Never pass an address in ``name`` or ``message``.
     """
     LogEntry.objects.create(
         user_id=by,

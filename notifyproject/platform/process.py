@@ -66,7 +66,7 @@ def is_shutting_down() -> bool:
 
 
 def clear_shutdown() -> None:
-    """Withdraw the request. For tests, whose process outlives many workers."""
+    """Clear the shutdown request: for tests, which run many workers in one process."""
     _shutdown_requested.clear()
 
 

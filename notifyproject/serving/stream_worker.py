@@ -62,7 +62,7 @@ class HeadBufferingLoop(asyncio.SelectorEventLoop):
             next(iter(self._waiting)).abort()
 
     def remove(self, connection: "HeadBufferingProtocol") -> None:
-        """Remove a connection that is closed, or whose head is complete."""
+        """Stop waiting for the head of a request: it is complete, or its connection is closed."""
         self._waiting.pop(connection, None)
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from console.texts import failure_codes, labels
 from console.texts.failure_codes import EXPLANATIONS
-from console.texts.wait_reasons import WaitReason
+from console.texts.wait_reasons import WAIT_LABELS, WaitReason
 from domain.errors import FailureCode
 from domain.states import (
     AttemptStatus,
@@ -26,7 +26,7 @@ def test_every_code_and_state_has_a_label() -> None:
     assert set(EXPLANATIONS) == set(F)
     assert set(labels.STATUS_LABELS) == set(NotificationStatus)
     assert set(labels.DELIVERY_LABELS) == set(S)
-    assert set(labels.WAIT_LABELS) == set(WaitReason)
+    assert set(WAIT_LABELS) == set(WaitReason)
     assert set(labels.ATTEMPT_LABELS) == set(AttemptStatus)
     assert set(labels.BROADCAST_LABELS) == set(BroadcastStatus)
     assert set(labels.CHANNELS) == set(labels.CHANNEL_ICONS) == set(Channel)
