@@ -44,6 +44,7 @@ CHANGES = {
     "notifications_notification_cancel": "notifications.cancel_notification",
     "notifications_notification_run": "notifications.reschedule_notification",
     "notifications_notification_reschedule": "notifications.reschedule_notification",
+    "notifications_notification_lift": "notifications.resend_notification",
     "notifications_notification_restore": "notifications.restore_notification",
     "notifications_notification_reveal": "notifications.reveal_addresses",
     "notifications_notificationtype_publish": "notifications.change_notificationtype",
