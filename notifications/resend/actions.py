@@ -90,11 +90,15 @@ def retry(
         changed = store.reopen(
             notification_id=notification_id, channels=chosen, failed_until=failed_until, now=now
         )
-        if failed_until is None:
-            changed = (
-                store.make_due_now(notification_id=notification_id, retries_of=chosen, now=now)
-                or changed
-            )
+    # As loaded: what a concurrent call has just reopened isn't retried twice.
+    waiting = [
+        Channel(d["channel"])
+        for d in document["delivery"]
+        if d["channel"] in chosen and d["status"] == DeliveryStatus.PENDING
+    ]
+    if waiting and failed_until is None:
+        due = store.make_due_now(notification_id=notification_id, retries_of=waiting, now=now)
+        changed = due or changed
     if changed is None:
         # Read again: it may have changed since.
         raise _reopen_error(_load_document(notification_id), wanted, now)
