@@ -68,8 +68,7 @@ def _message(claimed: ClaimedDelivery, secret: SensitiveContent | None) -> Messa
     )
     if claimed.channel is not Channel.WHATSAPP:
         return message
-    type_config = types.find_type(claimed.type)
-    templates = type_config.whatsapp_templates if type_config else ()
+    templates = types.whatsapp_templates(claimed.type)
     locale = claimed.recipient.locale
     return replace(
         message,

@@ -5,12 +5,11 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from domain.states import Category
 from notifyproject.db.collections import collection
 
 from .models import SuppressionReason
 from .preferences import Preference, preference_for
-from .suppressions import suppression_key
+from .suppressions import is_active, is_category_blocked, suppression_key
 
 STRICTEST_FIRST = [
     SuppressionReason.COMPLAINT.value,
@@ -73,7 +72,7 @@ class RecipientSnapshot:
     ) -> str | None:
         """Return why a message is suppressed: by its address, else MUTED; None if it is not."""
         found = self.suppressed.get((channel, address or ""))
-        if found is not None and (not found.marketing_only or category == Category.MARKETING):
+        if found is not None and is_category_blocked(category, marketing_only=found.marketing_only):
             return found.reason
         recipient = self.registered.get(user_id or "")
         if recipient is None:
@@ -123,7 +122,7 @@ def find_suppressed(
         return {}
     reasons: dict[str, list[Mapping[str, Any]]] = {}
     for document in collection("suppressions").find({"key": {"$in": sorted({*keys.values()})}}):
-        if document.get("expires_at") is None or document["expires_at"] > now:
+        if is_active(document, now=now):
             reasons.setdefault(document["key"], []).append(document)
     return {pair: _strictest(reasons[key]) for pair, key in keys.items() if key in reasons}
 

@@ -7,6 +7,7 @@ from typing import Any
 from pymongo import ReturnDocument
 from pymongo.errors import DuplicateKeyError
 
+from domain.states import Category
 from notifyproject.db import paging
 from notifyproject.db.collections import collection
 from notifyproject.db.paging import Cursor, Page
@@ -21,6 +22,7 @@ Expression = Any
 NEWEST_FIRST = (("created_at", -1), ("_id", -1))
 RECIPIENT_REASONS = frozenset({SuppressionReason.UNSUBSCRIBED, SuppressionReason.COMPLAINT})
 """The recipient's own opt-outs: lifted only by a request that names the reason."""
+OPERATOR_REASONS = frozenset(SuppressionReason) - RECIPIENT_REASONS  # Staff can lift them to resend
 
 
 def record_soft_bounce(*, channel: str, address: str, event: str, now: datetime) -> int:
@@ -147,6 +149,16 @@ def list_for_address(*, channel: str, address: str) -> list[Document]:
     """Return all suppressions of an address, newest first. Raises PyMongoError."""
     found = collection("suppressions").find({"key": suppression_key(channel, address)})
     return sorted(found, key=lambda one: (one["created_at"], one["_id"]), reverse=True)
+
+
+def is_active(suppression: Document, *, now: datetime) -> bool:
+    """Return whether a suppression hasn't expired: MongoDB may not have removed it yet."""
+    return suppression.get("expires_at") is None or suppression["expires_at"] > now
+
+
+def is_category_blocked(category: str, *, marketing_only: bool) -> bool:
+    """Return whether a suppression blocks a category."""
+    return not marketing_only or category == Category.MARKETING
 
 
 def page(

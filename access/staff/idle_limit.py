@@ -12,9 +12,9 @@ from domain.time import utc_now
 
 
 class IdleLimitMiddleware:
-    """Extend the session with each page that a person opens.
+    """Extends the session with each page that staff open.
 
-    A part of a page that refreshes itself has the header ``HX-Request`` and doesn't extend it.
+    A request with the header ``HX-Request`` refreshes part of a page and doesn't extend it.
     """
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:

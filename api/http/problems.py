@@ -20,7 +20,7 @@ from access.clients.authentication import TestKeyError
 from callbacks.outbox import StillPendingError
 from callbacks.subscriptions import NoCallbackError, TooManySecretsError
 from notifications.content.templates import UnknownVersionError, VersionConflictError
-from notifications.inbox.actions import NotInInboxError
+from notifications.inbox.actions import UnknownNotificationError
 from notifications.intake.requests import (
     AlreadyNotifiedError,
     KeyReusedError,
@@ -370,7 +370,11 @@ _TYPES_BY_EXCEPTION: Sequence[tuple[tuple[type[Exception], ...], ProblemType, in
     ((StillPendingError,), CALLBACK_PENDING, None),
     ((TooManySecretsError,), TOO_MANY_SECRETS, None),
     ((VersionConflictError,), VERSION_CONFLICT, None),
-    ((NoCallbackError, NotInInboxError, NotPushedError, UnknownVersionError), NOT_FOUND, None),
+    (
+        (NoCallbackError, UnknownNotificationError, NotPushedError, UnknownVersionError),
+        NOT_FOUND,
+        None,
+    ),
     ((Http404, exceptions.NotFound), NOT_FOUND, None),
 )
 

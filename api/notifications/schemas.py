@@ -139,7 +139,7 @@ class NotificationView(msgspec.Struct, kw_only=True, frozen=True):
     is_pending: bool
     can_retry: bool
     """`POST …/retry` would send on at least one channel: one that failed, or waits for another
-    try, before the expiry, and whose address isn't suppressed."""
+    attempt, before the expiry, and whose address isn't suppressed."""
     successful_channels: list[Channel]
     failed_channels: Annotated[list[Channel], Meta(examples=[[]])]
 
@@ -157,7 +157,7 @@ class AcceptedNotificationView(NotificationView, kw_only=True, frozen=True):
     """A notification as it was accepted."""
 
     warnings: Annotated[list[WarningView], Meta(examples=[[]])] = []
-    """What can already be seen to fail."""
+    """Channels that are about to fail."""
 
 
 class AttemptView(msgspec.Struct, kw_only=True, frozen=True):
@@ -334,7 +334,7 @@ class PreviewView(msgspec.Struct, kw_only=True, frozen=True):
     expires_at: datetime | None = None
     channels: list[ChannelPreviewView]  # All channels, in a fixed order
     warnings: Annotated[list[WarningView], Meta(examples=[[]])] = []
-    """What can already be seen to fail."""
+    """Channels that are about to fail."""
 
 
 def preview_view(preview: Preview, *, shows_registry: bool) -> PreviewView:

@@ -15,16 +15,17 @@ from django.template.response import TemplateResponse
 from django.urls import reverse
 from django.utils.html import format_html
 
-from domain.states import SUCCEEDED, BulkAction, Category, Channel, DeliveryStatus
+from domain.states import SUCCEEDED, BulkAction, Channel, DeliveryStatus
 from domain.time import utc_now
 from notifications import queries, store
 from notifications.resend.actions import ActionResult, ChannelSelection, act_on_each
 from notifications.resend.assessment import assess_risks
+from notifications.resend.retries import LIFTABLE_STATUSES, liftable_channels
 from notifications.resend.risk import ResendRisk
 from notifications.store import Document
 from recipients import suppressions
 from recipients.masking import mask_address
-from recipients.models import Suppression, SuppressionReason
+from recipients.models import Suppression
 
 from ..texts.labels import CHANNELS, RESEND_RISKS, delivery_state
 from ..widgets import names
@@ -107,15 +108,13 @@ LIFT_AND_RESEND = StaffAction(
     button="Lift suppression and resend",
     question="Lift suppression and resend {}?",
     action=BulkAction.RESEND,
-    statuses=frozenset({S.FAILED, S.SUPPRESSED}),
+    statuses=LIFTABLE_STATUSES,
     consequence="Lifts the bounce or manual suppression of the address, for all notifications to "
     "it, and sends a copy as a new, linked notification.",
     done_phrase="resent",
     permission="notifications.resend_notification",
     lifts_suppressions=True,
 )
-LIFTABLE_REASONS = (SuppressionReason.HARD_BOUNCE, SuppressionReason.MANUAL)
-"""Suppressions that staff lift here. A recipient's own opt-out is lifted in Suppressions only."""
 CANCEL = StaffAction(
     name="cancel",
     button="Cancel pending",
@@ -286,32 +285,6 @@ def _run(action: StaffAction, request: HttpRequest, ids: Sequence[ObjectId]) -> 
     _show_result(request, action, result)
 
 
-def liftable_channels(document: Document, *, now: datetime) -> list[Channel]:
-    """Return the failed or suppressed channels whose suppression staff can lift with a resend.
-
-    Not those whose recipient opted out; none of a deleted notification. One read for each address.
-    Raises PyMongoError.
-    """
-    if not document["is_active"]:
-        return []
-    recipient = store.recipient_of(document)
-    found = []
-    for delivery in document["delivery"]:
-        channel = Channel(delivery["channel"])
-        address = recipient.address(channel)
-        if address is None or not LIFT_AND_RESEND.applies_to(delivery, now=now):
-            continue
-        active = [
-            one
-            for one in suppressions.list_for_address(channel=channel.value, address=address)
-            if (one.get("expires_at") is None or one["expires_at"] > now)
-            and (not one["marketing_only"] or document["category"] == Category.MARKETING)
-        ]
-        if active and all(one["reason"] in LIFTABLE_REASONS for one in active):
-            found.append(channel)
-    return found
-
-
 def _lift(request: HttpRequest, document: Document) -> list[Channel]:
     """Lift the suppressions of a notification's addresses; return their channels."""
     recipient = store.recipient_of(document)
@@ -319,7 +292,7 @@ def _lift(request: HttpRequest, document: Document) -> list[Channel]:
     for channel in channels:
         address = recipient.address(channel) or ""
         for reason in suppressions.lift(
-            channel=channel.value, address=address, reasons=LIFTABLE_REASONS
+            channel=channel.value, address=address, reasons=sorted(suppressions.OPERATOR_REASONS)
         ):
             record_change(
                 request,

@@ -14,7 +14,7 @@ from domain.time import utc_now
 from notifications import queries
 from notifications.models import Notification
 from notifications.resend.assessment import assess_risks
-from notifications.resend.retries import retry_choices
+from notifications.resend.retries import liftable_channels, retry_choices
 from notifications.store import Document, is_content_removed
 from notifyproject.platform import tracing
 from recipients.masking import can_reveal_addresses, can_see_addresses
@@ -32,7 +32,6 @@ from .actions import (
     RETRY,
     STAFF_ACTIONS,
     StaffAction,
-    liftable_channels,
 )
 from .summary import summarize
 
@@ -71,6 +70,7 @@ def show(
 def _context(request: HttpRequest, document: Document, *, unmasked: bool) -> dict[str, Any]:
     now = utc_now()
     retry_refusal = retry_choices([document], now=now)[document["_id"]].refusal(None)
+    may_lift = LIFT_AND_RESEND.is_permitted(request.user) and not is_content_removed(document)
     risks = {channel: risk for (_, channel), risk in assess_risks([document], now=now).items()}
     status, color = notification_state(document["status"], document["delivery"], now=now)
     type_name = names.type_names([document["type"]])[document["type"]]
@@ -93,8 +93,7 @@ def _context(request: HttpRequest, document: Document, *, unmasked: bool) -> dic
         "lift": LIFT_AND_RESEND,
         "liftable_channels": [
             CHANNELS[channel]
-            for channel in liftable_channels(document, now=now)
-            if LIFT_AND_RESEND.is_permitted(request.user) and not is_content_removed(document)
+            for channel in (liftable_channels(document, now=now) if may_lift else ())
         ],
         "timeline": presentation.timeline(queries.attempts_of(document["_id"]), unmasked=unmasked),
         "errors": presentation.errors(document, unmasked=unmasked),
@@ -132,7 +131,8 @@ def _available_actions(
     later = [RESCHEDULE, RESEND] if is_waiting else []
     if not can_retry:
         later.append(RETRY)
-    return sorted(available, key=lambda one: later.index(one) + 1 if one in later else 0)
+    first = [one for one in available if one not in later]
+    return [*first, *(one for one in later if one in available)]
 
 
 def _is_restorable(document: Document) -> bool:

@@ -133,6 +133,12 @@ def find_type(slug: str) -> TypeConfig | None:
     return _snapshot_cache.get().active.get(slug)
 
 
+def whatsapp_templates(slug: str) -> tuple[WhatsAppTemplate, ...]:
+    """Return the approved WhatsApp templates of a type; none if it is missing or disabled."""
+    type_config = find_type(slug)
+    return type_config.whatsapp_templates if type_config else ()
+
+
 def invalidate_types() -> None:
     """Make every process reload the types. Raises PyMongoError."""
     _snapshot_cache.invalidate()

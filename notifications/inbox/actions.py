@@ -14,7 +14,7 @@ from . import feed
 from . import wakeups as inbox_wakeups
 
 
-class NotInInboxError(LookupError):
+class UnknownNotificationError(LookupError):
     """The recipient, or the client, has no such notification."""
 
 
@@ -25,10 +25,10 @@ def _mark(
     now: datetime,
     **owner: Inbox | ObjectId,
 ) -> Document:
-    """Change a notification of an owner and return it; raises NotInInboxError."""
+    """Change a notification of an owner and return it; raises UnknownNotificationError."""
     result = write(notification_id=notification_id, now=now, **owner)
     if result is None:
-        raise NotInInboxError
+        raise UnknownNotificationError
     if result.changed:
         inbox_wakeups.wake_inboxes_of([result.document])
         callback_events.enqueue_publisher(now=now)

@@ -28,7 +28,7 @@ class Acceptance:
     document: Document
     is_replayed: bool  # The idempotency key was already used for this notification
     is_time_adjusted: bool  # The local time does not exist; the first instant after it is used
-    warnings: tuple[AcceptanceWarning, ...] = ()  # What can already be seen to fail
+    warnings: tuple[AcceptanceWarning, ...] = ()  # Channels that are about to fail
 
 
 def accept(request: NotificationRequest, *, caller: Caller, now: datetime) -> Acceptance:

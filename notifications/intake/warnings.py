@@ -1,4 +1,4 @@
-"""Warnings of a valid request: what can already be seen to fail, although it is accepted."""
+"""Warnings of an accepted request: deliveries that are about to fail."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -27,7 +27,7 @@ class AcceptanceWarning:
 
 
 def find_warnings(notification: NewNotification, *, now: datetime) -> tuple[AcceptanceWarning, ...]:
-    """Return what can already be seen to fail.
+    """Return the channels that are about to fail.
 
     Takes one read if the notification needs free text on WhatsApp, and none otherwise. Raises
     PyMongoError.
@@ -49,9 +49,9 @@ def find_warnings(notification: NewNotification, *, now: datetime) -> tuple[Acce
 
 
 def _has_template(notification: NewNotification) -> bool:
-    type_config = types.find_type(notification.type)
-    candidates = type_config.whatsapp_templates if type_config else ()
     chosen = rendering.choose_whatsapp_template(
-        candidates, locale=notification.recipient.locale, data=notification.data
+        types.whatsapp_templates(notification.type),
+        locale=notification.recipient.locale,
+        data=notification.data,
     )
     return chosen is not None

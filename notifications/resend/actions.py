@@ -73,7 +73,7 @@ def retry(
 ) -> Document:
     """Reopen the failed deliveries of a notification, on these channels or on all.
 
-    A delivery that waits for another try is sent now, with the attempts that it has left.
+    A delivery that waits for another attempt is sent now, with the attempts that it has left.
     ``failed_until`` selects only those that failed by then, which makes repeated calls idempotent.
 
     Raises LookupError if it doesn't exist, InvalidStateError if nothing has failed or waits or it
@@ -90,12 +90,8 @@ def retry(
         changed = store.reopen(
             notification_id=notification_id, channels=chosen, failed_until=failed_until, now=now
         )
-    # As loaded: what a concurrent call has just reopened isn't retried twice.
-    waiting = [
-        Channel(d["channel"])
-        for d in document["delivery"]
-        if d["channel"] in chosen and d["status"] == DeliveryStatus.PENDING
-    ]
+    # As loaded: a delivery that a concurrent call has just reopened isn't retried twice.
+    waiting = [one for one in choice.waiting if one in wanted]
     if waiting and failed_until is None:
         due = store.make_due_now(notification_id=notification_id, retries_of=waiting, now=now)
         changed = due or changed

@@ -168,7 +168,6 @@ def _can_reach(
 
 
 def _has_whatsapp_template(document: Document, recipient: Recipient) -> bool:
-    type_config = types.find_type(document["type"])
-    templates = type_config.whatsapp_templates if type_config else ()
+    templates = types.whatsapp_templates(document["type"])
     locale, data = recipient.locale, document["data"]
     return rendering.choose_whatsapp_template(templates, locale=locale, data=data) is not None

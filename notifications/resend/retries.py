@@ -1,4 +1,4 @@
-"""Which deliveries a retry can send again: the rule of ``can_retry`` and of the retry itself."""
+"""Deliveries that a retry, or a resend after lifting suppressions, can send."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -10,6 +10,7 @@ from bson import ObjectId
 from domain.errors import FailureCode
 from domain.states import Channel, DeliveryStatus
 from recipients import queries as recipients
+from recipients import suppressions
 
 from ..store import Document, is_content_removed, is_secret_expired, recipient_of
 from .assessment import suppression_reason
@@ -17,6 +18,8 @@ from .assessment import suppression_reason
 S = DeliveryStatus
 BOUNCED_IN_TEST_MODE = "The address bounced."
 """A bounce of the sandbox suppresses no address, so its failure is the only trace."""
+LIFTABLE_STATUSES = frozenset({S.FAILED, S.SUPPRESSED})
+"""Deliveries that are resent after the suppression of their address is lifted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,15 +27,17 @@ class RetryChoice:
     """The channels of a notification that a retry would send on."""
 
     channels: tuple[Channel, ...] = ()
-    """Failed, or waiting for another try."""
+    """Failed, or waiting for another attempt."""
+    waiting: tuple[Channel, ...] = ()
+    """Those of ``channels`` that wait for another attempt."""
     refused: Mapping[Channel, str] = field(default_factory=dict)
     """Failed or waiting channels whose address is suppressed or bounced, with the reason."""
 
     def refusal(self, channels: Sequence[Channel] | None) -> str | None:
-        """Return why a retry on these channels, or on all, is refused for their addresses.
+        """Return the reason to refuse a retry on these channels, or on all; None to retry.
 
-        A channel that the caller names is never left out silently; of all channels, those that
-        can be retried are.
+        With ``channels``, one refused channel refuses the retry. Without, refused channels are left
+        out, and the retry is refused if no other channel remains.
         """
         if channels is None and self.channels:
             return None
@@ -41,9 +46,9 @@ class RetryChoice:
 
 
 def retry_choices(documents: Sequence[Document], *, now: datetime) -> dict[ObjectId, RetryChoice]:
-    """Return what a retry of each notification would send, by id.
+    """Return the channels that a retry of each notification would send on, by id.
 
-    Reads the recipients and suppressions of those with a candidate, in two queries; none without.
+    Takes two reads if a delivery has failed or waits for another attempt, and none otherwise.
     Raises PyMongoError.
     """
     candidates = {
@@ -75,12 +80,47 @@ def retry_choices(documents: Sequence[Document], *, now: datetime) -> dict[Objec
                 channels.append(channel)
             else:
                 refused[channel] = reason
-        found[document["_id"]] = RetryChoice(channels=tuple(channels), refused=refused)
+        waiting = [
+            Channel(one["channel"])
+            for one in candidates[document["_id"]]
+            if one["channel"] in channels and not _has_failed(one)
+        ]
+        found[document["_id"]] = RetryChoice(
+            channels=tuple(channels), waiting=tuple(waiting), refused=refused
+        )
+    return found
+
+
+def liftable_channels(document: Document, *, now: datetime) -> list[Channel]:
+    """Return the failed or suppressed channels whose suppression staff can lift and then resend.
+
+    Not those whose recipient opted out; none of a deleted notification. Takes one read for each
+    address. Raises PyMongoError.
+    """
+    if not document["is_active"]:
+        return []
+    recipient = recipient_of(document)
+    found = []
+    for delivery in document["delivery"]:
+        channel = Channel(delivery["channel"])
+        address = recipient.address(channel)
+        if address is None or delivery["status"] not in LIFTABLE_STATUSES:
+            continue
+        reasons = {
+            one["reason"]
+            for one in suppressions.list_for_address(channel=channel.value, address=address)
+            if suppressions.is_active(one, now=now)
+            and suppressions.is_category_blocked(
+                document["category"], marketing_only=one["marketing_only"]
+            )
+        }
+        if reasons and reasons <= suppressions.OPERATOR_REASONS:
+            found.append(channel)
     return found
 
 
 def _candidates(document: Document, *, now: datetime) -> list[Mapping[str, Any]]:
-    """Return the deliveries that have failed or wait for another try; none of a lost content."""
+    """Return the failed and waiting deliveries; none if expired, deleted, or without content."""
     expires_at = document.get("expires_at")
     if (
         (expires_at is not None and expires_at <= now)
