@@ -23,7 +23,7 @@ class EndpointHealth:
 
     @property
     def is_failing(self) -> bool:
-        """Whether only single probes are sent, after FAILURES_TO_OPEN failures in a row."""
+        """Whether FAILURES_TO_OPEN attempts in a row failed, so that a round sends one message."""
         return self.failures >= FAILURES_TO_OPEN
 
     def after_success(self, *, at: datetime) -> "EndpointHealth":

@@ -153,7 +153,7 @@ def may_defer(*, until: datetime, state: RetryState, now: datetime) -> bool:
 
 
 def is_outage_too_long(*, state: RetryState, now: datetime) -> bool:
-    """Return whether a delivery has waited for MAX_OUTAGE: it fails, so that staff see it."""
+    """Return whether a delivery has been due for MAX_OUTAGE. It fails then, and staff see it."""
     return now - state.first_due_at >= MAX_OUTAGE
 
 

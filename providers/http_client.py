@@ -114,7 +114,7 @@ class Transfer:
         handle.setopt(pycurl.WRITEFUNCTION, self._receive_body)
 
     def outcome(self, code: int) -> Response | ProviderError:
-        """Return the response or error; ``code`` is libcurl's result, 0 for success."""
+        """Return the response or error of an ended transfer. ``code`` is libcurl's result code."""
         status = self._handle.getinfo(pycurl.RESPONSE_CODE)
         is_refusal = self._has_headers and status >= MIN_REFUSAL_STATUS
         if code == pycurl.E_OK or is_refusal:

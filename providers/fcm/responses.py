@@ -89,7 +89,7 @@ class MismatchCause(StrEnum):
 
 
 class SenderHistory:
-    """Recent responses to this process for one account. Thread-safe."""
+    """Recent responses for one account in this process, to tell a mismatch's cause. Thread-safe."""
 
     def __init__(self) -> None:
         self._lock = Lock()
