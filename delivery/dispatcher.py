@@ -80,7 +80,6 @@ def dispatch(ids: Sequence[ObjectId], *, channel: Channel, clock: Clock = utc_no
 def _dispatch_isolated(
     ids: Sequence[ObjectId], channel: Channel, clock: Clock, report: BatchReport
 ) -> None:
-    """Send up to ``ISOLATED_PER_WAKEUP`` poison candidates one by one."""
     remaining = list(ids)
     limit = max(channel_threads() // 2, 1)
     with _isolating_threads.try_acquire(channel, limit=limit) as has_thread:

@@ -210,7 +210,6 @@ def _next_state(
 
 
 def _main_failure(failures: Sequence[_Failure]) -> _Failure | None:
-    """Return the most informative failure, or None: ambiguous and retried ones come first."""
     order = (retry.AwaitReceipt, retry.RetryAt, retry.RetryUncounted, retry.GiveUp)
     return min(
         failures,

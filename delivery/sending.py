@@ -258,7 +258,6 @@ def _log(claimed: ClaimedDelivery, result: TargetResult) -> None:
 
 
 def _is_too_late(targeted: TargetedRequest, now: datetime) -> bool:
-    """Return whether the lease is too short for a request or the notification has expired."""
     claimed = targeted.delivery.claimed
     if now + timedelta(seconds=TOTAL_TIMEOUT) + LEASE_MARGIN >= claimed.lease_until:
         log.warning("send_aborted_lease_over", delivery_id=claimed.reference)

@@ -109,7 +109,6 @@ def run_inline(*, seconds: float = math.inf, clock: Clock = utc_now) -> int:
 
 
 def _dispatch_most_urgent(clock: Clock) -> int:
-    """Send one batch per client and channel of the highest priority that has due deliveries."""
     for priority in Priority:
         claimed = 0
         for client_id in fair_queue.waiting_clients(priority=priority):

@@ -150,7 +150,6 @@ def _reachable_channels(
 
 
 def _skip_reason(deliveries: Sequence[NewDelivery]) -> str:
-    """Return why all channels are skipped, preferring any other code to a missing address."""
     codes = [one.failure_code for one in deliveries if one.failure_code is not None]
     specific = [code for code in codes if code is not FailureCode.NO_ADDRESS]
     return (specific or codes)[0].value

@@ -52,7 +52,7 @@ def preview(
 
 
 def start(operation_id: ObjectId, *, options: StartOptions, by: Staff, now: datetime) -> Operation:
-    """Start a previewed operation; raises InvalidStateError if it isn't ready or undecided."""
+    """Start a previewed operation. Raises InvalidStateError if not ready or for invalid options."""
     _check_options(options, repository.get(operation_id))
     fields = {
         "includes": sorted(kind.value for kind in options.included_risks),

@@ -144,7 +144,6 @@ def _execute_batch(
     clock: Clock,
     until: datetime,
 ) -> dict[DeliveryKey, DeliveryOutcome]:
-    """Act on each notification in turn. Outcomes are stored even after an exception."""
     # ``interrupted`` are deliveries that a lost worker may have acted on.
     by_notification: dict[ObjectId, list[DeliveryKey]] = {}
     for key in to_do:

@@ -222,7 +222,6 @@ def due_operations(*, now: datetime) -> list[ObjectId]:
 
 
 def _update_leased(lease: OperationLease, update: Mapping[str, Any]) -> Document | None:
-    """Update an operation under this lease. Return None if the lease was lost."""
     operation = lease.operation
     match = {"_id": operation.id, "claim.token": lease.token, "stage": operation.stage.value}
     return collection("operations").find_one_and_update(

@@ -115,7 +115,6 @@ class _NewState(NamedTuple):
 
 
 def _document(new: NewNotification, now: datetime) -> dict[str, Any]:
-    """Return the document to store. Fields that are None are left out for sparse indexes."""
     deliveries = [_delivery(new, one, now) for one in new.deliveries]
     states = tuple([(d["status"], d.get("next_attempt_at", now) > now) for d in deliveries])
     has_event = any(d["status"] != DeliveryStatus.PENDING for d in deliveries)

@@ -39,7 +39,7 @@ def cancel(
 
 
 def cancel_pending(*, ids: Sequence[ObjectId], reason: str, now: datetime) -> int:
-    """Cancel what is pending of many notifications, as :func:`cancel`; return how many changed."""
+    """Cancel the pending deliveries of many notifications. Return how many of these changed."""
     pipeline = update(
         condition={"$eq": ["$$d.status", S.PENDING.value]},
         changes=cancelled_changes(reason, now=now),
@@ -122,7 +122,7 @@ def reopen(
 
 
 def activate_fallback(*, ids: Sequence[ObjectId], fallback_for: Channel, now: datetime) -> int:
-    """Make fallbacks of a failed channel due now; return how many notifications. Idempotent."""
+    """Make the fallbacks for a failed channel due now. Return how many changed. Idempotent."""
     waiting = {
         "instead_of": fallback_for.value,
         "status": S.PENDING.value,

@@ -63,7 +63,7 @@ def encrypted_fields(
     inbox_at: datetime | None,
     expires_at: datetime | None,
 ) -> dict[str, Any]:
-    """Return the stored fields of a new notification's sensitive content; none if not needed."""
+    """Return the stored fields for a new notification's sensitive content, if any are needed."""
     is_open = not OPEN.isdisjoint(statuses)
     if secret is None or (not is_open and inbox_at is None):
         return {}

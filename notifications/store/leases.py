@@ -223,7 +223,7 @@ def return_unsent(started: Sequence[ClaimedDelivery], *, now: datetime) -> int:
 
 
 def settle_not_sent(not_sent: Sequence[NotSent], *, now: datetime) -> int:
-    """Defer or end claimed deliveries without an attempt; return how many leases were held."""
+    """Defer or end claimed deliveries without an attempt. Return how many leases were held."""
     changes = {one.claimed.reference: _not_sent_fields(one, now) for one in not_sent}
     errors = {
         one.claimed.reference: error_entry(one.claimed.channel, one.code, one.reason, now)
@@ -314,7 +314,6 @@ def _write(
     errors: Mapping[str, Mapping[str, Any]],
     now: datetime,
 ) -> int:
-    """Change each delivery whose lease is still held, by reference. Return how many."""
     for change in changes.values():
         if DeliveryStatus(change["status"]) not in TRANSITIONS[status]:
             raise ValueError(f"no transition from {status} to {change['status']}")

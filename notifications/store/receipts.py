@@ -132,7 +132,6 @@ def list_union(name: str, more: Expression) -> Expression:
 
 
 def _status_from_devices(otherwise: Expression) -> Expression:
-    """Return the status of a push by its device receipts, or ``otherwise`` without any."""
     is_read = {"$gt": ["$$d.read_at", None]}
     reported = {"$cond": [is_read, S.READ.value, S.DELIVERED.value]}
     return {"$cond": [_HAS_DEVICE_RECEIPT, reported, otherwise]}

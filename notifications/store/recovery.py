@@ -93,10 +93,7 @@ def unknown_outcomes(*, now: datetime, limit: int = 500) -> list[UnknownOutcome]
 def resolve_unknown(
     decisions: Sequence[tuple[UnknownOutcome, RetryAt | GiveUp]], *, now: datetime
 ) -> int:
-    """Retry or fail deliveries with an unknown outcome, unless a receipt has arrived.
-
-    Return how many.
-    """
+    """Retry or fail deliveries with an unknown outcome and no receipt. Return how many."""
     if not decisions:
         return 0
     operations = [_resolution(one, decision, now) for one, decision in decisions]
@@ -104,7 +101,6 @@ def resolve_unknown(
 
 
 def _find_in_status(status: DeliveryStatus, due: Document, limit: int) -> list[Document]:
-    """Return notifications with a sending or unknown delivery that is due."""
     wanted = {"channel": {"$in": [c.value for c in Channel]}, "status": status.value, **due}
     found = notifications().find({"delivery": {"$elemMatch": wanted}}, FIELDS)
     return list(found.hint("ntf_delivery_status").limit(limit))
@@ -181,7 +177,6 @@ def _accepted_changes(channel: str, record: Document) -> dict[str, Any]:
 
 
 def _lost_attempt(key: str, document: Document, delivery: Document, now: datetime) -> UpdateOne:
-    """Return the write that closes or creates the record of a lost attempt."""
     # A record that isn't ``started`` any more stays: the worker had a response but didn't settle.
     channel = Channel(delivery["channel"])
     lost = {

@@ -173,7 +173,7 @@ def is_content_removed(document: Document) -> bool:
 def remove_content(*, ids: Sequence[ObjectId], before: datetime, now: datetime) -> Removed:
     """Remove the content of those notifications that ended before ``before``. Idempotent."""
     # Open and reopened notifications stay unchanged. The next call completes one that was
-    # interrupted between the collections. ``updated_at`` stays the time of the last change of state.
+    # interrupted between the collections. ``updated_at`` stays the time of the last state change.
     wanted = {"_id": {"$in": list(ids)}}
     over = {**wanted, **match_ended_before(before), "erased_at": None}
     changed = notifications().update_many(over, _removal_pipeline(now), hint="_id_").modified_count

@@ -165,7 +165,7 @@ class TokenCache:
         return self.current(deadline=deadline)
 
     def _join_fetch(self, now: datetime) -> Future[AccessToken]:
-        """Return the active or recently failed fetch, or start one. The caller holds the lock."""
+        """The caller holds the lock."""
         # A clock that was set back must not prolong a failure.
         has_failed_recently = (
             self._failed_at is not None and timedelta(0) <= now - self._failed_at < FAILURE_TTL
