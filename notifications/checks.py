@@ -1,4 +1,4 @@
-"""System checks that refuse a start with settings that would lose or misdirect notifications."""
+"""System checks of settings that would lose or misdirect notifications."""
 
 import re
 from email.utils import parseaddr
