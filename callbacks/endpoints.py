@@ -52,10 +52,7 @@ class Endpoint:
 
 
 def parse_url(url: str, *, allow_loopback: bool) -> Endpoint:
-    """Parse a callback URL. Raises InvalidUrlError.
-
-    Plain HTTP is only allowed to this machine, and only with ``allow_loopback``.
-    """
+    """Parse a callback URL. Plain HTTP is only for this machine. Raises InvalidUrlError."""
     try:
         parts = urlsplit(url)
         port, host = parts.port, parts.hostname

@@ -35,7 +35,7 @@ class CallbackStatus(StrEnum):
 
 
 class EventType(StrEnum):
-    """The type of an event. ``delivery.*`` match :class:`domain.states.DeliveryStatus`."""
+    """The type of an event; ``delivery.*`` as in :class:`domain.states.DeliveryStatus`."""
 
     DELIVERY_SENT = "delivery.sent"
     DELIVERY_DELIVERED = "delivery.delivered"

@@ -26,10 +26,7 @@ CALL_TASK = "notifications.call_back"
 
 
 def send_wakeup(client_id: ObjectId, *, at: datetime | None = None, now: datetime) -> bool:
-    """Wake a worker to send a client's callbacks, now or at ``at``, at most a minute ahead.
-
-    Return whether the broker accepted the message.
-    """
+    """Wake a worker for a client's callbacks. Return whether the broker accepted the message."""
     return broker.publish(CALL_TASK, args=[str(client_id)], queue=CALLBACKS, at=at, now=now)
 
 

@@ -111,10 +111,7 @@ class SweepReport:
 def run_round(
     client_id: ObjectId, *, clock: Clock, is_shutting_down: ShutdownCheck = lambda: False
 ) -> int:
-    """Send one round of a client's due messages, and wake a worker for the rest.
-
-    Return the number of requests.
-    """
+    """Send a round of a client's due messages, and wake a worker for the rest. Count requests."""
     slots = _round_slots(os.getpid())
     if not slots.acquire(blocking=False):
         now = clock()

@@ -70,10 +70,7 @@ def take(account: str, count: int, *, rate: float | None, burst: int, now: datet
 
 
 def throttle(account: str, *, retry_after: float | None, now: datetime) -> None:
-    """Apply a rate-limit response: block the account for ``retry_after`` seconds, halve its rate.
-
-    The block lasts at most a day.
-    """
+    """Halve an account's rate, and block it for ``retry_after`` seconds, at most a day."""
     at = valkey.to_milliseconds(now)
     pause = math.ceil(1000 * min(max(0.0, retry_after or 0.0), MAX_RETRY_AFTER))
     _local_bucket(account).throttle(pause=pause, now=at)

@@ -157,10 +157,7 @@ def choose_routes(
 def _providers_in_order(
     claimed: ClaimedDelivery, shares: Sequence[ProviderShare]
 ) -> Sequence[ProviderShare]:
-    """Return the providers to try. After a failover, the failed provider comes last.
-
-    A delivery with an ambiguous attempt goes only to the provider of that attempt.
-    """
+    """Return the providers to try, the failed one last, or only an ambiguous attempt's provider."""
     names = [share.provider.name for share in shares]
     if claimed.ambiguous_provider in names:
         return [shares[names.index(claimed.ambiguous_provider)]]

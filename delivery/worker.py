@@ -1,7 +1,4 @@
-"""Handles the wake-ups and pulls that a worker receives.
-
-Work beyond the limits of the process goes back to the queue.
-"""
+"""Handles wake-ups and pulls. Work beyond the limits of the process goes back to the queue."""
 
 import math
 import time

@@ -1,7 +1,4 @@
-"""Stores the last reported presence of devices in Valkey, as ``device:<id>:state``.
-
-Valkey may lose it.
-"""
+"""Stores devices' last reported presence in Valkey, as ``device:<id>:state``. It may be lost."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass

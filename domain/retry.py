@@ -39,7 +39,7 @@ UNKNOWN_WAIT = {
 
 
 class UnknownPolicy(StrEnum):
-    """What to do about an unknown outcome, set per type."""
+    """A type's policy for an unknown outcome."""
 
     RETRY = "retry"
     """Retry: a duplicate is better than no message."""

@@ -6,7 +6,7 @@ from typing import Protocol
 
 
 class Channel(StrEnum):
-    """A way to reach a recipient."""
+    """A channel that reaches a recipient."""
 
     EMAIL = "email"
     PUSH = "push"
@@ -15,7 +15,7 @@ class Channel(StrEnum):
 
 
 class Priority(StrEnum):
-    """The urgency of a notification. Each priority has its own queues, served in strict order."""
+    """The urgency of a notification; each has its own queues, served in strict order."""
 
     CRITICAL = "critical"
     HIGH = "high"
@@ -24,7 +24,7 @@ class Priority(StrEnum):
 
 
 class Category(StrEnum):
-    """The purpose of a notification. Marketing requires the recipient's consent."""
+    """The purpose of a notification; marketing requires the recipient's consent."""
 
     TRANSACTIONAL = "transactional"
     MARKETING = "marketing"
@@ -55,7 +55,7 @@ class DeliveryStatus(StrEnum):
 
 
 class NotificationStatus(StrEnum):
-    """The overall status of a notification, computed from its deliveries at every write."""
+    """The overall status of a notification, computed from its deliveries in every write."""
 
     CREATED = "created"
     """Every open delivery is scheduled for the future."""
@@ -95,7 +95,7 @@ class AudienceKind(StrEnum):
 
 
 class BroadcastStatus(StrEnum):
-    """The status of a broadcast: how much of its audience was read, not what was delivered."""
+    """The status of a broadcast: how far its audience was read, not what was delivered."""
 
     SCHEDULED = "scheduled"
     """The broadcast's time has not come, and no audience was read."""
@@ -172,7 +172,6 @@ def overall_status(deliveries: Sequence[HasDeliveryState]) -> NotificationStatus
 
 
 def _final_status(statuses: set[DeliveryStatus]) -> NotificationStatus:
-    """Return the overall status for final ``statuses``, without cancelled and suppressed ones."""
     if not statuses:
         return NotificationStatus.CANCELLED
     if statuses <= {S.DELIVERED, S.READ}:

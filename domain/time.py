@@ -70,10 +70,7 @@ def parse_zone(name: str) -> ZoneInfo:
 
 
 def resolve_send_at(*, requested: datetime | None, now: datetime) -> datetime:
-    """Return ``requested``, or now if none is requested or it has just passed.
-
-    Raises InvalidTimeError.
-    """
+    """Return ``requested``, or now if None or just past. Raises InvalidTimeError."""
     if requested is None or now - PAST_TOLERANCE <= requested <= now:
         return now
     if requested < now:
@@ -84,10 +81,7 @@ def resolve_send_at(*, requested: datetime | None, now: datetime) -> datetime:
 
 
 def resolve_reminder(*, event_at: datetime, lead_time: timedelta, now: datetime) -> datetime:
-    """Return the time ``lead_time`` before the event, at the earliest now.
-
-    Raises InvalidTimeError.
-    """
+    """Return ``lead_time`` before the event, at the earliest now. Raises InvalidTimeError."""
     if event_at <= now:
         raise InvalidTimeError("in_the_past", "The event has already begun.")
     return resolve_send_at(requested=max(event_at - lead_time, now), now=now)

@@ -17,7 +17,7 @@ CAP = 100_000
 
 
 class GroupBy(StrEnum):
-    """The field by which notifications are grouped."""
+    """Field by which notifications are grouped."""
 
     STATUS = "status"
     TYPE = "type"

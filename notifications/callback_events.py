@@ -141,7 +141,6 @@ def _statuses_passed(delivery: Document) -> list[DeliveryStatus]:
 
 
 def _completed_event(document: Document) -> Event:
-    """Return the event that all deliveries have ended, which is a new one after each reopening."""
     deliveries = document["delivery"]
     return _event(
         document,

@@ -40,10 +40,7 @@ class Export:
 def export(
     user_id: str, *, client_id: ObjectId | None, limit: int, cursor: Cursor | None = None
 ) -> Export:
-    """Return a recipient's data and a page of notifications, of one client or, for None, of all.
-
-    Raises PyMongoError.
-    """
+    """Return a recipient's data and a page of notifications, of one client or of all."""
     recipient = registration.get(user_id)
     email = recipient.get("email") if recipient else None
     phone = recipient.get("phone") if recipient else None

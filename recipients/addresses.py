@@ -35,7 +35,6 @@ def normalize_phone(phone: str) -> str:
 
 
 def _normalize_email(address: str) -> str:
-    """Return an email address in lower case, with an ASCII domain."""
     # Providers report ``bücher.example`` as ``xn--bcher-kva.example``.
     plain = address.lower()
     if plain.isascii():

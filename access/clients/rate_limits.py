@@ -1,7 +1,4 @@
-"""Request rate limits by counters in Valkey, which all web processes share.
-
-Without Valkey there is no limit.
-"""
+"""Request rate limits, counted in Valkey for all web processes. Without Valkey, none applies."""
 
 import math
 from collections.abc import Mapping

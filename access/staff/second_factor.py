@@ -195,7 +195,6 @@ def _decrypted_key(stored: Document | None, name: str, user_id: ObjectId) -> str
 
 
 def _new_codes() -> list[str]:
-    """Return new recovery codes of 80 bits each, grouped for reading from paper."""
     texts = [
         base64.b32encode(secrets.token_bytes(_RECOVERY_BYTES)).decode().lower()
         for _ in range(RECOVERY_CODES)

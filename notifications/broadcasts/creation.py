@@ -66,7 +66,6 @@ def _store(document: dict[str, Any], now: datetime) -> CreatedBroadcast:
 
 
 def _validated_document(request: BroadcastRequest, caller: Caller, now: datetime) -> dict[str, Any]:
-    """Return the document to store. Raises InvalidRequestError with every problem."""
     problems = ProblemCollector()
     audience = _parse_audience(request.audience, problems)
     _check_type(request, problems)

@@ -66,10 +66,7 @@ def fan_out(
 def validate_for_everyone(
     request: NotificationRequest, *, caller: Caller, now: datetime
 ) -> NewNotification:
-    """Validate a request with an example recipient and return the notification.
-
-    Raises InvalidRequestError.
-    """
+    """Return the notification for an example recipient. Raises InvalidRequestError."""
     reachable = msgspec.structs.replace(
         request,
         user_id="example",

@@ -98,10 +98,7 @@ def advance(
 
 
 def defer(lease: BroadcastLease, *, until: datetime, now: datetime) -> bool:
-    """Release the lease until ``until`` because of backpressure.
-
-    Return False if the lease was lost or the broadcast isn't running.
-    """
+    """Release the lease because of backpressure. Return False if it was lost or isn't running."""
     change = {"$set": {"is_waiting": True, "updated_at": now}}
     return _update_leased(lease, {"status": B.RUNNING.value}, _with_release(change, at=until))
 
@@ -220,10 +217,7 @@ def page(*, client_id: ObjectId, limit: int, cursor: Cursor | None = None) -> Pa
 
 
 def count_by_status(broadcast_id: ObjectId) -> Mapping[NotificationStatus, int] | None:
-    """Count a broadcast's notifications by status, or return None if that takes too long.
-
-    Raises PyMongoError.
-    """
+    """Count a broadcast's notifications by status. None if that takes over COUNT_SECONDS."""
     pipeline: list[Mapping[str, Any]] = [
         {"$match": {"broadcast_id": broadcast_id}},
         {"$group": {"_id": "$status", "count": {"$sum": 1}}},

@@ -31,10 +31,7 @@ UNMATCHED_DETAIL = "No longer matches the filter."
 
 
 def run(operation_id: ObjectId, *, clock: Clock = utc_now) -> bool:
-    """Run an operation for a limited time. Return False if it isn't due or is leased.
-
-    Raises PyMongoError.
-    """
+    """Run an operation for a limited time. Return False if it isn't due or is leased."""
     now = clock()
     lease = repository.claim(operation_id, worker=process.worker_name(), now=now)
     if lease is None:

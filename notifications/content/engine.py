@@ -274,7 +274,7 @@ class Template:
         return self._fast_path is not None
 
     def render(self, variables: Mapping[str, Any], *, budget: Budget | None = None) -> str:
-        """Return the text with its variables; raises TemplateError, also over ``budget``."""
+        """Return the text with its variables inserted. Raises TemplateError."""
         if self._fast_path is not None:
             text = fill_fast_path(self._fast_path, variables, autoescape=self.bound.env.autoescape)
             if text is not None:

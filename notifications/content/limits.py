@@ -188,7 +188,7 @@ class Context(RenderContext):
         self._total = 0
 
     def assign(self, key: str, val: Any) -> None:
-        """Set a template variable, and keep the total size, which Liquid sums on each call."""
+        """Set a template variable. Keeps the total size, which Liquid would sum on each call."""
         size = sys.getsizeof(val, 1)
         self._total += size - self._sizes.get(key, 0)
         self._sizes[key] = size

@@ -163,7 +163,6 @@ def _check_names(
 
 
 def _extract_liquid(source: str) -> _Fragment:
-    """Return a part's HTML and Liquid for the dry run. Raises TemplateError."""
     fragment = inlining.extract_liquid(source)
     if (index := inlining.find_misplaced_liquid(source)) is not None:
         reason = "Liquid inside a tag: move it around the tag or into a quoted value."
@@ -234,7 +233,6 @@ def _syntax_error(error: LiquidError, source: str, environment: Environment) -> 
 
 
 def _search_line(reason: str, source: str, environment: Environment) -> int | None:
-    """Return the line of a syntax fault for which Liquid reports none."""
     opened: list[int] = []
     for match in _MARKUP.finditer(source):
         tag = match[1] or ""

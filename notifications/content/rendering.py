@@ -263,7 +263,6 @@ def _render_html(
 
 
 def _append_links(context: _RenderContext, text: str, unsubscribe_url: str | None) -> str:
-    """Append to an email's text the links that the HTML shows as buttons."""
     words = templates.layout_words(context.language)
     link = _web_link(context.content.deep_link)
     if link is not None and link not in text:

@@ -236,10 +236,7 @@ def language_of(name: str, version: int, locale: str | None) -> str | None:
 
 
 def effective_texts(name: str, version: int) -> dict[str, dict[str, str]]:
-    """Return the texts that a version uses, stored or shipped, by language.
-
-    Raises TemplateError.
-    """
+    """Return the texts that a version uses, stored or shipped, by language."""
     texts: dict[str, dict[str, str]] = {}
     stored = get_version(type_slug=name, number=version)
     languages = [DEFAULT_LANGUAGE, *(stored.parts if stored else ()), *shipped_texts(name)]

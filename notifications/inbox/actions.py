@@ -25,7 +25,6 @@ def _mark(
     now: datetime,
     **owner: Inbox | ObjectId,
 ) -> Document:
-    """Change a notification and return it. Raises UnknownNotificationError."""
     result = write(notification_id=notification_id, now=now, **owner)
     if result is None:
         raise UnknownNotificationError

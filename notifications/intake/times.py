@@ -60,7 +60,6 @@ def _resolve_event(
     registered: RegisteredRecipient | None,
     now: datetime,
 ) -> tuple[datetime, datetime]:
-    """Return the event's start and the reminder's send time. Raises InvalidTimeError."""
     if request.scheduled_at is not None or request.scheduled_local is not None:
         conflict = "`event_at` and `scheduled_at` are mutually exclusive."
         raise time.InvalidTimeError("conflict", conflict)

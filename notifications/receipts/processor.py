@@ -183,7 +183,6 @@ def _address(receipt: Receipt, reference: AttemptReference) -> str | None:
 
 
 def _deduplicate(receipts: Sequence[Receipt], provider: str) -> list[Receipt]:
-    """Return the receipts of events that were not applied yet, each event once."""
     by_id = {_event_key(receipt, provider): receipt for receipt in receipts}
     seen = collection("provider_events").find({"_id": {"$in": sorted(by_id)}}, {"_id": 1})
     for document in seen:

@@ -229,7 +229,6 @@ def _copy(
     now: datetime,
     new_id: ObjectId,
 ) -> NewNotification:
-    """Return a new notification with the content of ``document``, due now."""
     max_attempts = max(d["max_attempts"] for d in document["delivery"])
     type_config = types.find_type(document["type"])
     expires_at: datetime | None = now + timedelta(days=1)

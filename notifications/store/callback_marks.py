@@ -42,10 +42,7 @@ def clear_marks(documents: Sequence[Document]) -> int:
 
 
 def backfill_marks(*, client_id: ObjectId, since: datetime, until: datetime, now: datetime) -> int:
-    """Mark a client's notifications of a period that lack a revision. Return how many.
-
-    Processes that didn't know the client's new subscription stored them.
-    """
+    """Mark notifications stored without knowledge of a client's new endpoint. Return how many."""
     created = {"$gte": since, "$lt": until}
     missed = {"client_id": client_id, "created_at": created, "callback_revision": None}
     marks = {"callback_revision": 1, "callback_due_at": now}

@@ -146,7 +146,6 @@ def derived_fields(now: datetime) -> dict[str, Expression]:
 
 
 def _unresolved_error() -> Expression:
-    """Return the latest error on a channel that hasn't succeeded, or null."""
     succeeded = {
         "$filter": {
             "input": "$delivery",

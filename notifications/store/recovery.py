@@ -38,10 +38,7 @@ class UnknownOutcome:
 
 
 def expire_leases(*, now: datetime, limit: int = 500) -> int:
-    """End sends whose lease has expired. Return how many.
-
-    The outcome is unknown, unless the records say that the provider accepted the message.
-    """
+    """End sends whose lease has expired, as unknown or by their records. Return how many."""
     found = _find_in_status(S.SENDING, {"claim.lease_until": {"$lte": now}}, limit)
     abandoned = [
         (document, delivery)

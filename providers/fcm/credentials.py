@@ -49,10 +49,7 @@ class ServiceAccount:
     private_key_id: str | None = None
 
     def assertion(self, *, now: datetime) -> str:
-        """Return a signed JWT to exchange for an access token. Raises InvalidCredentialsError.
-
-        Signing takes 0.1 s.
-        """
+        """Return a signed JWT to exchange for a token, in 0.1 s. Raises InvalidCredentialsError."""
         claims = {
             "iss": self.client_email,
             "aud": AUDIENCE,

@@ -58,10 +58,7 @@ class Client(FCMNotification):
     def exchange(
         self, payload: bytes, *, timeout: float, request: SendRequest | None = None
     ) -> Exchange[http.Response]:
-        """Send a body, as :meth:`send_request` does, as a generator of HTTP requests.
-
-        Raises NotAttemptedError if ``request`` expires before the POST.
-        """
+        """Send a body, unless ``request`` expires before. Raises NotAttemptedError."""
         deadline = Deadline.after(timeout)
         token = self.tokens.current(deadline=deadline)
         response = yield self._build_request(payload, token, deadline, request)

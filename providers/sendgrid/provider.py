@@ -328,10 +328,7 @@ class SendGrid:
     def shared_body(
         self, message: Message, files: Sequence[AttachmentFile], tag: SubstitutionTag | None
     ) -> dict[str, Any]:
-        """Return the part of the body that all recipients share. Raises ValueError.
-
-        With ``tag``, the tag replaces the recipient's part of the unsubscribe URL.
-        """
+        """Return what all recipients share, with ``tag`` in unsubscribe URLs. Raises ValueError."""
         body: dict[str, Any] = {"from": _address(*self._sender)}
         if message.subject is not None:
             body["subject"] = message.subject

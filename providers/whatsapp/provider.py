@@ -1,7 +1,4 @@
-"""WhatsApp by Meta's Cloud API.
-
-Free-form text is allowed within 24 hours of a recipient's message; otherwise templates are sent.
-"""
+"""WhatsApp by Meta's Cloud API: free-form text in the 24-hour service window, else templates."""
 
 import re
 import time
@@ -32,10 +29,7 @@ _GAPS = re.compile(r"\s*[\n\r\t\v\f\u0085\u2028\u2029]\s*| {5,}")
 
 
 def text_message(request: SendRequest) -> Body:
-    """Return the body of a free-form message. Raises PermanentError if the text is too long.
-
-    An image is included if the text fits its caption.
-    """
+    """Return a free-form message, with an image if the text fits. Raises PermanentError."""
     message = request.message
     text = _text_with_link(message)
     if len(text) > MAX_TEXT_LENGTH:
@@ -112,11 +106,7 @@ class WhatsApp:
         return True
 
     def exchange(self, request: SendRequest, *, timeout: float) -> Exchange[SendResult]:
-        """Send one message. The template is sent if the service window is closed.
-
-        If WhatsApp rejects the text because the window is closed, the template is sent in its
-        place.
-        """
+        """Send one message, as a template if the window is closed or WhatsApp says so."""
         started, template = time.monotonic(), request.message.whatsapp_template
         if request.is_service_window_open:
             try:
