@@ -111,7 +111,7 @@ class SweepReport:
 def run_round(
     client_id: ObjectId, *, clock: Clock, is_shutting_down: ShutdownCheck = lambda: False
 ) -> int:
-    """Send a round of a client's due messages, and wake a worker for the rest. Count requests."""
+    """Send a round of a client's messages, and wake a worker for the rest. Return how many."""
     slots = _round_slots(os.getpid())
     if not slots.acquire(blocking=False):
         now = clock()

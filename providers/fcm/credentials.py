@@ -133,10 +133,7 @@ class TokenCache:
             return self._token is not None and self._clock() < self._token.usable_until
 
     def current(self, *, deadline: Deadline) -> AccessToken:
-        """Return a usable token, fetched before ``deadline`` if needed.
-
-        Raises ProviderUnavailableError.
-        """
+        """Return a usable token by ``deadline``. Raises ProviderUnavailableError."""
         with self._lock:
             token, now = self._token, self._clock()
             if token is not None and now < token.renew_at:
