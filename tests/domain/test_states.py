@@ -141,7 +141,7 @@ NOWHERE = "\N{EN DASH}"
 
 
 def steps() -> dict[str, str]:
-    """Return the documented table of steps by name."""
+    """Return the documented next statuses of each status, as text."""
     table = PAGE.partition("| from | to |")[2].partition("\n\n")[0]
     rows = (line.strip("|").split("|") for line in table.splitlines() if line.startswith("| "))
     return {before.strip(): after.strip() for before, after in rows}
