@@ -18,6 +18,7 @@ from .store import MATCH_SENT, AttemptReference, Document
 S = DeliveryStatus
 MAX_SCHEDULED_LOCAL = 1_000
 _notifications = partial(collection, "notifications")
+MAX_RECEIPTS = 200  # Mail programs may open an email any number of times
 COUNT_CAP = 10_000  # Upper limit of displayed counts
 NEWEST_FIRST = (("created_at", -1), ("_id", -1))
 
@@ -132,6 +133,12 @@ def by_provider_message(provider_ids: Sequence[str]) -> dict[str, AttemptReferen
                 references.setdefault(provider_id, set()).add(one)
     # Emails of one send batch share the ID, which then identifies none of them.
     return {provider_id: ones.pop() for provider_id, ones in references.items() if len(ones) == 1}
+
+
+def receipts_of(notification_id: ObjectId) -> list[Document]:
+    """Return the providers' receipts about a notification, of the last 30 days, oldest first."""
+    found = collection("provider_events").find({"notification_id": notification_id})
+    return sorted(found.limit(MAX_RECEIPTS), key=lambda receipt: (receipt["at"], receipt["_id"]))
 
 
 def attempts_of(notification_id: ObjectId) -> list[Document]:

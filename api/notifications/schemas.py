@@ -8,8 +8,10 @@ import msgspec
 from bson import ObjectId
 from msgspec import Meta
 
+from delivery.wait_reasons import WaitReason, wait_reason
 from domain.states import (
     DELIVERED_STATUSES,
+    OPEN,
     SUCCEEDED,
     AttemptStatus,
     Category,
@@ -44,6 +46,8 @@ class DeliveryView(msgspec.Struct, kw_only=True, frozen=True):
     attempt_count: int
     max_attempts: Annotated[int, Meta(examples=[4])]
     next_attempt_at: datetime | None = None
+    wait_reason: WaitReason | None = None
+    """Why it isn't sent now; null once it's final."""
     last_attempt_at: OptionalTime = None
     provider: ProviderName = None
     provider_message_id: ProviderMessageId = None
@@ -210,6 +214,7 @@ def notification_views(
             can_retry=bool(choices[one["_id"]].channels),
             adjusted=adjusted,
             shows_registry=shows_registry,
+            now=now,
         )
         for one in documents
     ]
@@ -221,6 +226,7 @@ def notification_view(
     can_retry: bool = False,
     adjusted: bool = False,
     shows_registry: bool = False,
+    now: datetime,
 ) -> NotificationView:
     """Return a stored notification as the API shows it.
 
@@ -233,7 +239,14 @@ def notification_view(
             content, data=document["data"], recipient=recipient
         )
         recipient = recipient.as_given()
-    deliveries = [view_of(DeliveryView, delivery) for delivery in document["delivery"]]
+    deliveries = [
+        view_of(
+            DeliveryView,
+            one,
+            wait_reason=wait_reason(one, now=now) if one["status"] in OPEN else None,
+        )
+        for one in document["delivery"]
+    ]
     succeeded = [d.channel for d in deliveries if d.status in SUCCEEDED]
     failed = [d.channel for d in deliveries if d.status is DeliveryStatus.FAILED]
     return view_of(
