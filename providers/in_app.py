@@ -19,7 +19,7 @@ class InAppProvider:
         """The name alone, without credentials."""
         return self.name
 
-    def send(self, request: SendRequest, *, timeout: float) -> SendResult:
+    async def send(self, request: SendRequest, *, timeout: float) -> SendResult:
         """Return a delivered result: the inbox now shows the notification."""
         return SendResult(
             provider_id=None, response=ProviderResponse(status=200), is_delivered=True

@@ -21,6 +21,7 @@ from domain.errors import (
     TransientError,
 )
 from domain.time import utc_now
+from notifyproject.platform.event_loop import run
 from providers.contract import (
     InvalidSignatureError,
     NotAttemptedError,
@@ -142,7 +143,7 @@ def test_threads_share_a_provider(subject: Subject, project: Project) -> None:
     ]
     with socket_server.serving(handler) as running, ThreadPoolExecutor(THREADS) as pool:
         provider = subject.make(Place(host="127.0.0.1", port=running.port, project=project), FIRST)
-        results = list(pool.map(lambda one: provider.send(one, timeout=LONG), outbounds))
+        results = list(pool.map(lambda one: run(provider.send(one, timeout=LONG)), outbounds))
     assert all(isinstance(result, SendResult) for result in results)
     handed_over = MESSAGES * subject.begun.get(Case.ACCEPTED, 1)
     assert handler.begun == handed_over
@@ -229,7 +230,7 @@ def broken(how: Send) -> Subject:
 
 
 def as_it_should(one: SendGrid, outbound: SendRequest, timeout: float) -> SendResult:
-    return SendGrid.send(one, outbound, timeout=timeout)
+    return run(SendGrid.send(one, outbound, timeout=timeout))
 
 
 def again(one: SendGrid, outbound: SendRequest, timeout: float) -> SendResult:

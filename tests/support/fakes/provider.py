@@ -1,5 +1,6 @@
 """A scripted provider, and provider outcomes."""
 
+import asyncio
 from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from typing import Any
@@ -32,11 +33,12 @@ class ScriptedProvider:
         self.behave = behave or (lambda _outbound: accepted())
         self.seen: list[SendRequest] = []
 
-    def send(self, request: SendRequest, *, timeout: float) -> SendResult:
+    async def send(self, request: SendRequest, *, timeout: float) -> SendResult:
         self.seen.append(request)
         if request.platform is not None:
             fcm_schema.look_at(request)
-        outcome = self.behave(request)
+        # In a thread: a behaviour may block, or send other notifications.
+        outcome = await asyncio.to_thread(self.behave, request)
         if isinstance(outcome, ProviderError):
             raise outcome
         return outcome
