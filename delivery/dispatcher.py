@@ -1,8 +1,7 @@
-"""Dispatcher: sends one batch of due deliveries, from the claim to the settlement.
+"""Sends one batch of due deliveries, from the claim to the settlement.
 
 The steps: claim, eligibility, targets, rendering, routing, start, send, settle. A delivery that
-fails at a step leaves the batch with its reason stored. Poison candidates are a batch of their own
-each.
+fails at a step leaves the batch, and the reason is stored. Each poison candidate is sent alone.
 """
 
 import random
@@ -65,12 +64,12 @@ class BatchReport:
     """Due poison candidates that this batch did not isolate, for lack of a thread."""
 
     def add_wakeup(self, claimed: ClaimedDelivery, *, at: datetime) -> None:
-        """Add a wake-up for a delivery."""
+        """Add a wake-up for a delivery at a time."""
         self.wakeups.append(Wakeup(claimed.notification_id, claimed.channel, claimed.priority, at))
 
 
 def dispatch(ids: Sequence[ObjectId], *, channel: Channel, clock: Clock = utc_now) -> BatchReport:
-    """Send the due deliveries among ``ids``; safe for any number of concurrent callers."""
+    """Send the deliveries among ``ids`` that are due. Concurrent callers never send one twice."""
     crash_points.reach(Boundary.WAKEUP_RECEIVED)
     report = BatchReport()
     unique = list(dict.fromkeys(ids))
@@ -91,7 +90,6 @@ def dispatch(ids: Sequence[ObjectId], *, channel: Channel, clock: Clock = utc_no
 def _dispatch_isolated(
     ids: Sequence[ObjectId], channel: Channel, clock: Clock, report: BatchReport
 ) -> None:
-    """Send a few poison candidates one by one, on at most half of the channel's threads."""
     remaining = list(ids)
     limit = max(channel_threads() // 2, 1)
     with _isolating_threads.try_acquire(channel, limit=limit) as has_thread:
@@ -403,7 +401,7 @@ def _activate_fallbacks(
 
 
 def channel_threads() -> int:
-    """Return how many of this process's threads one channel may use: three of four."""
+    """Return how many threads of this process one channel may use: three quarters of them."""
     return max(settings.WORKER_THREADS * 3 // 4, 1)
 
 

@@ -1,4 +1,4 @@
-"""Turns deliveries into requests, sends them, and returns one result for each."""
+"""Sends deliveries to a provider concurrently, and returns one result for each target."""
 
 import asyncio
 import time
@@ -53,7 +53,7 @@ class PreparedDelivery:
 
 @dataclass(frozen=True, slots=True)
 class TargetedRequest:
-    """A request for one target of a delivery, as the provider receives it."""
+    """One request to the provider, with the delivery and target it is for."""
 
     delivery: PreparedDelivery
     target: SendTarget
@@ -61,7 +61,7 @@ class TargetedRequest:
 
     @classmethod
     def of(cls, delivery: PreparedDelivery, target: SendTarget) -> Self:
-        """Return the request of a delivery for a target."""
+        """Build the request that sends a delivery to a target."""
         claimed = delivery.claimed
         request = SendRequest(
             reference=claimed.reference_to(target.device_id),
@@ -265,7 +265,6 @@ def _log(claimed: ClaimedDelivery, result: TargetResult) -> None:
 
 
 def _is_too_late(targeted: TargetedRequest, now: datetime) -> bool:
-    """Return whether the lease is too short, as after a freeze, or the notification has expired."""
     claimed = targeted.delivery.claimed
     if now + timedelta(seconds=TOTAL_TIMEOUT) + LEASE_MARGIN >= claimed.lease_until:
         log.warning("send_aborted_lease_over", delivery_id=claimed.reference)

@@ -1,4 +1,4 @@
-"""Counts of one client's notifications for the API, live, newest first, up to a cap."""
+"""Counts one client's newest notifications for the API, up to a cap."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from notifyproject.db.collections import collection
 
 SUCCEEDED_NAMES = sorted(status.value for status in SUCCEEDED)
 CAP = 100_000
-"""Notifications that are counted at most, the newest."""
+"""Maximum of notifications to count. The newest are used."""
 
 
 class GroupBy(StrEnum):
@@ -26,7 +26,7 @@ class GroupBy(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Group:
-    """Counts of one status, type, or channel. By channel, deliveries are counted."""
+    """Counts of one status, type, or channel. By channel, the counts are of deliveries."""
 
     value: str
     total: int
@@ -70,7 +70,7 @@ class StatisticsFilter:
 
 
 def count_notifications(selection: StatisticsFilter, *, by: GroupBy) -> Statistics:
-    """Return the counts of each status, type, or channel, the largest group first."""
+    """Count notifications by status, type, or channel, with the largest group first."""
     pipeline: list[dict[str, Any]] = [
         {"$match": selection.match()},
         {"$sort": {"created_at": -1, "_id": -1}},

@@ -44,7 +44,7 @@ _URL_ERRORS = frozenset({pycurl.E_URL_MALFORMAT, pycurl.E_UNSUPPORTED_PROTOCOL})
 
 
 def new_handle() -> pycurl.Curl:
-    """Return a handle with the options common to all requests."""
+    """Return a libcurl handle with the options that all requests share."""
     handle = pycurl.Curl()
     options = {
         pycurl.NOSIGNAL: 1,
@@ -76,7 +76,7 @@ def new_handle() -> pycurl.Curl:
 
 
 class Transfer:
-    """An active request and the part of its response received so far."""
+    """An active request, and what has been received of its response."""
 
     def __init__(self, handle: pycurl.Curl, request: Request) -> None:
         """Prepare ``handle``. Raises ProviderUnavailableError for an invalid request."""
@@ -113,7 +113,7 @@ class Transfer:
         handle.setopt(pycurl.WRITEFUNCTION, self._receive_body)
 
     def outcome(self, code: int) -> Response | ProviderError:
-        """Return the response or error; ``code`` is libcurl's result, 0 for success."""
+        """Return the response or error of an ended transfer. ``code`` is libcurl's result code."""
         status = self._handle.getinfo(pycurl.RESPONSE_CODE)
         is_refusal = self._has_headers and status >= MIN_REFUSAL_STATUS
         if code == pycurl.E_OK or is_refusal:
@@ -134,7 +134,7 @@ class Transfer:
         return TransientError(reason, code=FailureCode.CONNECTION_LOST, is_ambiguous=True)
 
     def release(self) -> None:
-        """Free request and response: the handle may stay idle for hours."""
+        """Free the memory of request and response, since the handle may stay idle for hours."""
         self._body = io.BytesIO()
         self._header_lines, self._body_parts = [], []
         self._handle.unsetopt(pycurl.HTTPHEADER)
@@ -189,7 +189,7 @@ UNCHECKED_SECONDS = 1.5
 async def post(request: Request) -> Response:
     """Send a POST and return the response, whatever its status.
 
-    Raises TransientError, unambiguous if no byte was sent, or ProviderUnavailableError for an
+    Raises TransientError, which is ambiguous if a byte was sent, or ProviderUnavailableError for an
     invalid URL or header.
     """
     outcome = await _current_pool().start(request)

@@ -1,4 +1,4 @@
-"""In-app inbox: a provider that sends nothing."""
+"""In-app provider, which sends nothing: the inbox reads notifications from the store."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,13 +10,13 @@ from .contract import Receipt, SendRequest, SendResult
 
 @dataclass(frozen=True, kw_only=True)
 class InAppProvider:
-    """Marks scheduled in-app notifications as delivered: the inbox reads the store."""
+    """Provider whose messages count as delivered once they are due."""
 
     name: str = "inbox"
 
     @property
     def account(self) -> str:
-        """The name alone, without credentials."""
+        """The provider's name, since there are no credentials."""
         return self.name
 
     async def send(self, request: SendRequest, *, timeout: float) -> SendResult:
@@ -26,5 +26,5 @@ class InAppProvider:
         )
 
     def parse_receipts(self, headers: Mapping[str, str], raw: bytes) -> list[Receipt]:
-        """Return no receipts."""
+        """Return no receipts, since the inbox has no webhooks."""
         return []

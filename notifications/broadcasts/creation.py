@@ -1,4 +1,4 @@
-"""Validates and stores a broadcast. An error that concerns every recipient is reported at once."""
+"""Validates and stores a broadcast. An error that affects every recipient is reported at once."""
 
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -31,9 +31,9 @@ class CreatedBroadcast:
 
 
 def create(request: BroadcastRequest, *, caller: Caller, now: datetime) -> CreatedBroadcast:
-    """Validate, store, and enqueue a broadcast; once per idempotency key.
+    """Validate, store, and enqueue a broadcast, once per idempotency key.
 
-    Raises InvalidRequestError, KeyReusedError, and PyMongoError if nothing was accepted.
+    Raises InvalidRequestError or KeyReusedError. After a PyMongoError, nothing was accepted.
     """
     if caller.idempotency_key is None:
         return _store(_validated_document(request, caller, now), now)
@@ -66,11 +66,10 @@ def _store(document: dict[str, Any], now: datetime) -> CreatedBroadcast:
 
 
 def _validated_document(request: BroadcastRequest, caller: Caller, now: datetime) -> dict[str, Any]:
-    """Return the document to store; raises InvalidRequestError with every problem."""
     problems = ProblemCollector()
     audience = _parse_audience(request.audience, problems)
     _check_type(request, problems)
-    # Without a time: the broadcast has one.
+    # Has no send time, because each page is sent when it is accepted.
     notification_request = NotificationRequest(
         type=request.type,
         channels=request.channels,
@@ -85,7 +84,7 @@ def _validated_document(request: BroadcastRequest, caller: Caller, now: datetime
     try:
         sample = fan_out.validate_for_everyone(
             msgspec.structs.replace(notification_request, scheduled_at=request.scheduled_at),
-            # Refused below, whatever the client's scopes.
+            # A critical broadcast is refused below, so the client's scope doesn't matter.
             caller=replace(caller, may_send_critical=True),
             now=now,
         )
@@ -111,7 +110,7 @@ def _validated_document(request: BroadcastRequest, caller: Caller, now: datetime
 
 
 def _check_type(request: BroadcastRequest, problems: ProblemCollector) -> None:
-    """Add a problem for a type that can't be broadcast. An unknown type is reported elsewhere."""
+    """Add a problem if the type can't be broadcast. An unknown type is reported elsewhere."""
     try:
         type_config = types.get_type(request.type)
     except types.UnknownTypeError:

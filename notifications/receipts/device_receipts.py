@@ -1,4 +1,4 @@
-"""Applies receipts that devices send, and FCM does not: a push was delivered, or opened."""
+"""Applies receipts from devices, since FCM doesn't report that a push was delivered or opened."""
 
 from datetime import datetime
 from enum import StrEnum
@@ -16,7 +16,7 @@ log = structlog.get_logger(__name__)
 
 
 class DeviceEvent(StrEnum):
-    """Event of a push at a device."""
+    """What happened to a push at a device."""
 
     DELIVERED = "delivered"
     OPENED = "opened"
@@ -30,7 +30,7 @@ EVENT_STATUSES = {
 
 
 class NotPushedError(LookupError):
-    """The client has no such notification, or it was never sent to this device."""
+    """The client has no such notification, or it was never pushed to this device."""
 
 
 def apply_device_receipt(
@@ -41,7 +41,7 @@ def apply_device_receipt(
     event: DeviceEvent,
     now: datetime,
 ) -> bool:
-    """Apply a device's receipt; return whether it changed the delivery. Raises NotPushedError."""
+    """Apply a device's receipt. Return whether the delivery changed. Raises NotPushedError."""
     # Receipts may come in any order, repeatedly, before the send is recorded, and from a device
     # that was replaced or deleted since.
     document = queries.get(notification_id=notification_id, client_id=client_id)
@@ -70,7 +70,7 @@ def apply_device_receipt(
 
 
 def _was_pushed(notification_id: ObjectId, delivery: Document, device_id: str) -> bool:
-    """Return whether the push was or could have been sent; a receipt can precede the record."""
+    """Return whether the push may have been sent. A receipt can arrive before the send's record."""
     if device_id in delivery["accepted_targets"]:
         return True
     return any(

@@ -1,7 +1,7 @@
 """Push by Firebase Cloud Messaging's HTTP v1 API.
 
-``pyfcm`` builds the body. Its transport isn't used: it repeats POSTs, so that one timeout may send
-four messages, sleeps on Retry-After, and fetches a token per thread.
+``pyfcm`` builds the body. Its transport isn't used, because it repeats POSTs after a timeout, which
+may send four messages, sleeps on Retry-After, and fetches a token per thread.
 """
 
 from collections.abc import Callable, Mapping
@@ -30,7 +30,7 @@ MAX_ID_LENGTH = 200
 
 
 class Client(FCMNotification):
-    """pyfcm with its own transport: one POST, and at most a second one with a new token."""
+    """pyfcm with its own transport: one POST, and a second only if the token was rejected."""
 
     def __init__(
         self,
@@ -68,7 +68,7 @@ class Client(FCMNotification):
     def parse_response(
         self, response: http.Response, *, token: str = "", platform: str | None = None
     ) -> SendResult:
-        """Return the result of an acceptance; raises a ProviderError for any other response."""
+        """Return the result of an accepted message. Raises ProviderError for other responses."""
         is_accepted = response.status == ACCEPTED
         name = http.decode_object(response.body).get("name") if is_accepted else None
         now = self._clock()
@@ -85,7 +85,7 @@ class Client(FCMNotification):
         self, payload: bytes, token: AccessToken, deadline: Deadline, request: SendRequest | None
     ) -> Request:
         if request and is_expired(request, now=self._clock()):
-            # The wait for the token may have outlasted it.
+            # The message may have expired during the wait for the token.
             raise NotAttemptedError
         try:
             time_left = deadline.remaining()
@@ -104,7 +104,7 @@ class Client(FCMNotification):
 
 @dataclass(frozen=True, kw_only=True)
 class FCM:
-    """A Firebase project."""
+    """Provider that sends push messages through one Firebase project."""
 
     credentials: str = field(repr=False)
     base_url: str
@@ -115,7 +115,7 @@ class FCM:
 
     @property
     def account(self) -> str:
-        """The name and a fingerprint of project and service account."""
+        """The account's name, with a hash of the project and the service account."""
         try:
             project, email = self._project, self._service_account.client_email
         except InvalidCredentialsError:
@@ -138,11 +138,11 @@ class FCM:
         return client.parse_response(response, token=request.recipient, platform=request.platform)
 
     def body(self, request: SendRequest) -> dict[str, Any]:
-        """Return the arguments of the body. Raises PermanentError or ValueError."""
+        """Return the content of the request body. Raises PermanentError or ValueError."""
         return build_payload(request, now=self.clock())
 
     def parse_receipts(self, headers: Mapping[str, str], raw: bytes) -> list[Receipt]:
-        """Raise ValueError: FCM has no webhooks; devices send receipts themselves."""
+        """Raise ValueError, since FCM has no webhooks: devices send receipts to the API."""
         raise ValueError("FCM sends no webhooks")
 
     @cached_property
