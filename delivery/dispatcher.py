@@ -238,7 +238,11 @@ class _BatchSend:
                     unused -= count
                 else:
                     send_window(route.provider).adjust(count)
-                self._in_flight.submit(route, sending)
+                if sending:
+                    self._in_flight.submit(route, sending)
+                else:
+                    # All were taken over or cancelled: a probe goes back.
+                    _finish(route, [], self._clock(), self._report)
         finally:
             self._window.adjust(-unused)
         _settle_not_sent(not_sent, self._clock(), self._report)
