@@ -200,14 +200,13 @@ def test_delivery_that_expires_during_its_downloads_is_not_sent(fcm: ScriptedPro
     assert outcome(notification_id) == ("expired", "expired")
 
 
-def test_unsent_delivery_with_a_short_lease_is_not_unknown(fcm: ScriptedProvider) -> None:
+def test_unsent_delivery_with_a_short_lease_is_not_unknown(
+    fcm: ScriptedProvider, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The process was frozen after the start of the attempt and before its first byte left."""
     notification_id = accepted(type="marketing")["_id"]
-
-    def resume_late() -> datetime:
-        return NOON + LEASE if outcome(notification_id)[0] == "sending" else NOON
-
-    dispatch(notification_id, clock=resume_late)
+    clock = scripted.frozen_after_start(monkeypatch, at=NOON, for_=LEASE)
+    dispatch(notification_id, clock=clock)
     assert fcm.seen == []
     store.expire_leases(now=NOON + 2 * LEASE)
     assert outcome(notification_id)[0] != "unknown"

@@ -1,5 +1,6 @@
 """The contract of :mod:`providers.contract`, kept by every provider."""
 
+import asyncio
 import importlib
 import inspect
 import logging
@@ -218,8 +219,8 @@ def broken(how: Send) -> Subject:
     """Return SendGrid with a ``send`` that breaks the contract."""
 
     class Broken(SendGrid):
-        def send(self, request: SendRequest, *, timeout: float) -> SendResult:
-            return how(self, request, timeout)
+        async def send(self, request: SendRequest, *, timeout: float) -> SendResult:
+            return await asyncio.to_thread(how, self, request, timeout)
 
     def make(place: Place, account: str) -> Provider:
         good: Any = SENDGRID.make(place, account)

@@ -18,7 +18,7 @@ from domain.errors import (
     RecipientAction,
     TransientError,
 )
-from notifyproject.platform.event_loop import run
+from notifyproject.platform import event_loop
 from providers.contract import Message, NotAttemptedError, SendResult
 from providers.sendgrid import provider
 from providers.sendgrid.provider import MAX_REQUESTS, Outcome, RequestResult, send_bisecting
@@ -67,7 +67,7 @@ def test_address_is_in_a_request_only_once(account: Account) -> None:
 def test_batch_of_one_equals_a_single_send(account: Account) -> None:
     (mail,) = mails("ada@example.com")
     account.send([mail])
-    run(account.sendgrid().send(mail, timeout=LIMIT))
+    event_loop.run(account.sendgrid().send(mail, timeout=LIMIT))
     first, second = account.bodies()
     assert first == second
 
@@ -211,7 +211,7 @@ def test_refused_account_fails_no_recipient(account: Account, key: str) -> None:
 @pytest.mark.parametrize("outcome", ["timeout", "timeout-lost", "reset", "truncated"])
 def test_missing_answer_is_ambiguous_for_every_recipient(account: Account, outcome: str) -> None:
     timeout = SHORT if outcome.startswith("timeout") else LIMIT
-    outcomes = run(account.send(mails(*people(9), f"{outcome}@example.com"), timeout=timeout))
+    outcomes = account.send(mails(*people(9), f"{outcome}@example.com"), timeout=timeout)
     assert set(kinds(outcomes)) == {TransientError}
     assert all(isinstance(o, TransientError) and o.is_ambiguous for o in outcomes)
     assert len(account.requests()) == 1
@@ -241,7 +241,7 @@ def test_bisection_without_time_returns_unattempted(
     account: Account, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(provider, "MIN_REQUEST_SECONDS", LIMIT)
-    outcomes = run(account.send(mails("invalid@example.com", *people(7)), timeout=LIMIT))
+    outcomes = account.send(mails("invalid@example.com", *people(7)), timeout=LIMIT)
     assert set(kinds(outcomes)) == {NotAttemptedError}
     assert account.reached() == []
 

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
+import pytest
 from bson import ObjectId
 
 from domain.errors import (
@@ -17,6 +18,7 @@ from domain.errors import (
     RecipientAction,
     TransientError,
 )
+from notifications import store
 from providers.contract import Receipt, SendRequest, SendResult
 from tests.support.providers import fcm_schema
 
@@ -62,6 +64,20 @@ class Slow:
 
     def clock(self) -> datetime:
         return self.now
+
+
+def frozen_after_start(
+    monkeypatch: pytest.MonkeyPatch, *, at: datetime, for_: timedelta
+) -> Callable[[], datetime]:
+    """Return the clock of a process that is frozen between an attempt's start and its send."""
+    start, started = store.start, []
+
+    def start_and_freeze(*args: Any, **options: Any) -> Any:
+        started.append(True)
+        return start(*args, **options)
+
+    monkeypatch.setattr(store, "start", start_and_freeze)
+    return lambda: at + for_ if started else at
 
 
 def by_recipient(outcomes: Mapping[str, Callable[[], Outcome]]) -> Behaviour:
