@@ -150,7 +150,7 @@ class InFlight:
         self, route: Route, group: Sequence[PreparedDelivery], window: SendWindow
     ) -> None:
         results: Sequence[tuple[PreparedDelivery, tuple[TargetResult, ...]]] = ()
-        began_at = time.monotonic()
+        began_at = window.clock()
         try:
             results = await _send_group(route.provider, group, self._clock)
         except BaseException as error:

@@ -7,7 +7,7 @@ halves at a rate limit, a timeout, or a refused connection.
 
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from django.conf import settings
@@ -36,6 +36,7 @@ class SendWindow:
     """The window of one provider account; safe for many threads."""
 
     maximum: int
+    clock: Callable[[], float] = time.monotonic
     _size: float = INITIAL_SIZE
     _threshold: float = float("inf")
     """Size above which the window grows slowly."""
@@ -78,10 +79,10 @@ class SendWindow:
             self._freed.notify_all()
 
     def release(self, count: int, *, results: Sequence[TargetResult], started_at: float) -> None:
-        """Give room back after requests that began at ``started_at``, on the monotonic clock."""
+        """Give room back after requests that began at ``started_at``, on the window's clock."""
         errors = [one.outcome for one in results if isinstance(one.outcome, ProviderError)]
         with self._freed:
-            now = time.monotonic()
+            now = self.clock()
             was_full = self._in_flight * 2 > self.size
             self._in_flight -= count
             if len(errors) < len(results):
@@ -107,7 +108,7 @@ class SendWindow:
         self._size = min(self._size + gain, self.maximum)
 
     def _restart_if_idle(self) -> None:
-        if not self._in_flight and time.monotonic() - self._last_success > RECENT_SUCCESS:
+        if not self._in_flight and self.clock() - self._last_success > RECENT_SUCCESS:
             self._size, self._threshold = min(INITIAL_SIZE, self.maximum), float("inf")
 
 

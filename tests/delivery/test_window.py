@@ -1,7 +1,7 @@
 """The send window: room for requests in flight, which follows what the provider takes."""
 
+import itertools
 import threading
-import time
 from collections.abc import Sequence
 
 import pytest
@@ -27,7 +27,7 @@ def results(*outcomes: Outcome) -> Sequence[TargetResult]:
 
 def round_trip(one: SendWindow, *, count: int | None = None, outcome: Outcome | None = None) -> int:
     """Send as many requests as there is room for; return how many."""
-    started_at = time.monotonic()
+    started_at = one.clock()
     taken = one.acquire(count or one.maximum, timeout=0)
     sent = results(*[outcome or scripted.accepted()] * taken)
     one.release(taken, results=sent, started_at=started_at)
@@ -37,19 +37,19 @@ def round_trip(one: SendWindow, *, count: int | None = None, outcome: Outcome | 
 @pytest.fixture
 def full() -> SendWindow:
     """Return a window that has grown to its maximum."""
-    one = SendWindow(MAXIMUM)
+    one = SendWindow(MAXIMUM, clock=itertools.count(1.0, 0.001).__next__)
     while one.size < MAXIMUM:
         round_trip(one)
     return one
 
 
 def test_window_doubles_with_each_round_trip_up_to_its_maximum() -> None:
-    one = SendWindow(MAXIMUM)
+    one = SendWindow(MAXIMUM, clock=itertools.count(1.0, 0.001).__next__)
     assert [round_trip(one) for _ in range(5)] == [INITIAL_SIZE, 20, 40, MAXIMUM, MAXIMUM]
 
 
 def test_unused_window_does_not_grow() -> None:
-    one = SendWindow(MAXIMUM)
+    one = SendWindow(MAXIMUM, clock=itertools.count(1.0, 0.001).__next__)
     for _ in range(20):
         round_trip(one, count=1)
     assert one.size == INITIAL_SIZE
@@ -77,7 +77,7 @@ def test_window_grows_slowly_above_the_size_of_the_last_slowdown(full: SendWindo
 
 
 def test_requests_in_flight_together_halve_the_window_once(full: SendWindow) -> None:
-    started_at = time.monotonic()
+    started_at = full.clock()
     taken = full.acquire(MAXIMUM, timeout=0)
     for _ in range(taken):
         full.release(1, results=results(scripted.rate_limited()), started_at=started_at)
@@ -109,7 +109,7 @@ def test_room_is_waited_for(full: SendWindow) -> None:
     waiting = threading.Thread(target=lambda: taken.append(full.acquire(20, timeout=LIMIT)))
     waiting.start()
     for _ in range(20):
-        full.release(1, results=results(scripted.accepted()), started_at=time.monotonic())
+        full.release(1, results=results(scripted.accepted()), started_at=full.clock())
     waiting.join(LIMIT)
     assert taken == [20]
 
@@ -144,7 +144,7 @@ def test_threads_never_have_more_in_flight_than_the_size(full: SendWindow) -> No
             taken = full.acquire(10, timeout=LIMIT)
             highest.append(full.in_flight)
             full.release(
-                taken, results=results(*[scripted.accepted()] * taken), started_at=time.monotonic()
+                taken, results=results(*[scripted.accepted()] * taken), started_at=full.clock()
             )
 
     at_once(*[send] * 16)
