@@ -112,6 +112,7 @@ def _facts(document: Document) -> list[tuple[str, str]]:
         ("Client", names.client_names([client_id])[client_id]),
         ("Priority", document["priority"]),
         ("Channels", ", ".join(request.channels or ()) or "by preference, or the type's"),
+        ("Entity", request.entity_id),
         ("Request ID", document.get("request_id")),
     )
     return [(label, value) for label, value in facts if value]
