@@ -219,7 +219,7 @@ def _document(interval: Interval, metric_value: MetricValue, now: datetime) -> d
 
 
 class Metric(StrEnum):
-    """Metrics of deliveries, each counted by its last attempt: docs/reference/metrics.md."""
+    """Metrics of deliveries and of attempts at devices: docs/reference/metrics.md."""
 
     ACCEPTED = "accepted"
     TRIED = "tried"
@@ -231,3 +231,15 @@ class Metric(StrEnum):
     UNKNOWN = "unknown"
     WITHHELD = "withheld"
     LATENCY = "latency"
+    DEVICE_SENT = "device_sent"
+    DEVICE_DELIVERED = "device_delivered"
+    DEVICE_OPENED = "device_opened"
+    DEVICE_FAILED = "device_failed"
+
+
+NONE = "none"
+"""The value of a dimension that a delivery or an older metric lacks."""
+OTHER = "other"
+"""The value of a dimension with too many values, beyond the first."""
+MAX_CLIENTS = 200
+"""API clients with metrics of their own, the oldest; the rest share OTHER."""

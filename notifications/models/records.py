@@ -13,13 +13,15 @@ older ones then count as unseen again."""
 
 
 class DeliveryAttempt(models.Model):
-    """One attempt to hand a message to a provider. Written by the store; append-only."""
+    """One attempt to hand a message to a provider. Written by the store."""
 
     id = models.CharField(primary_key=True, db_column="_id", max_length=140)
     """``<notification>.<channel>.<number>[.<device>]``, so that writing is idempotent."""
     notification_id = ObjectIdField()
     channel = choice_field(Channel)
     device_id = optional_text(64)
+    platform = optional_text(16)
+    """The platform of the device; missing in older documents."""
     attempt_number = models.IntegerField()
     status = choice_field(AttemptStatus)
     provider = optional_text(40)
@@ -32,6 +34,10 @@ class DeliveryAttempt(models.Model):
     attempted_at = models.DateTimeField()
     finished_at = optional_datetime()
     duration_ms = models.IntegerField(null=True, blank=True)
+    delivered_at = optional_datetime()
+    """When the device reported that it has the message."""
+    opened_at = optional_datetime()
+    """When the device reported that its owner opened it."""
     purge_at = optional_datetime()
 
     class Meta:

@@ -1,11 +1,14 @@
 """Applies receipts that devices send, and FCM does not: a push was delivered, or opened."""
 
+from collections.abc import Sequence
 from datetime import datetime
 from enum import StrEnum
 
 import structlog
 from bson import ObjectId
 
+from analytics import metrics, rollup_state
+from analytics.models import Interval
 from devices import status
 from domain.states import AttemptStatus, Channel, DeliveryStatus
 
@@ -49,7 +52,9 @@ def apply_device_receipt(
         raise NotPushedError
     sent = (d for d in document["delivery"] if d["channel"] == Channel.PUSH and d.get("provider"))
     delivery = next(sent, None)
-    if delivery is None or not _was_pushed(notification_id, delivery, device_id):
+    # A receipt can precede the record that the provider accepted the push.
+    attempts = store.attempts_at(notification_id, device_id)
+    if delivery is None or not (attempts or device_id in delivery["accepted_targets"]):
         raise NotPushedError
     if not document.get("is_test", False):
         # A test push stays in the sandbox: its receipt says nothing about the device.
@@ -62,6 +67,8 @@ def apply_device_receipt(
         ),
         now=now,
     )
+    if attempts:
+        _record_on_attempt(attempts, EVENT_STATUSES[event], now=now)
     callback_events.enqueue_publisher(now=now)
     log.info(
         "device_receipt_applied", delivery_id=str(reference), kind=event.value, changed=changed
@@ -69,11 +76,13 @@ def apply_device_receipt(
     return changed
 
 
-def _was_pushed(notification_id: ObjectId, delivery: Document, device_id: str) -> bool:
-    """Return whether the push was or could have been sent; a receipt can precede the record."""
-    if device_id in delivery["accepted_targets"]:
-        return True
-    return any(
-        attempt.get("device_id") == device_id and attempt["status"] != AttemptStatus.EXPIRED
-        for attempt in queries.attempts_of(notification_id)
-    )
+def _record_on_attempt(
+    attempts: Sequence[Document], status: DeliveryStatus, *, now: datetime
+) -> None:
+    """Record the receipt on the last attempt that the provider accepted, or else on the last."""
+    accepted = [one for one in attempts if one["status"] == AttemptStatus.SENT]
+    attempt = (accepted or attempts)[-1]
+    if store.record_device_receipt(attempt, status, at=now):
+        # The notification doesn't change if another device reported before.
+        minute = metrics.interval_start(Interval.MINUTE, attempt["attempted_at"])
+        rollup_state.mark_changed([minute], now=now)
