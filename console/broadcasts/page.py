@@ -17,7 +17,7 @@ from ..widgets.actions import not_found, render_page
 from .actions import BROADCAST_ACTIONS, LIST, find_broadcast
 from .labels import audience_label, summarize
 
-SKIPPED_MEANING = "opted out, suppressed, or unreachable"
+SKIPPED_MEANING = "opted out, suppressed, unreachable, or notified about the entity"
 REJECTED_MEANING = "the notification was invalid"
 TIMES = (
     ("Created", "created_at"),
