@@ -56,7 +56,8 @@ def apply_device_receipt(
     attempts = store.attempts_at(notification_id, device_id)
     if delivery is None or not (attempts or device_id in delivery["accepted_targets"]):
         raise NotPushedError
-    if not document.get("is_test", False):
+    is_test = document.get("is_test", False)
+    if not is_test:
         # A test push stays in the sandbox: its receipt says nothing about the device.
         status.record_success(accepted={}, receipts={device_id: now})
     attempt = delivery["attempt_count"]
@@ -68,7 +69,7 @@ def apply_device_receipt(
         now=now,
     )
     if attempts:
-        _record_on_attempt(attempts, EVENT_STATUSES[event], now=now)
+        _record_on_attempt(attempts, EVENT_STATUSES[event], is_test=is_test, now=now)
     callback_events.enqueue_publisher(now=now)
     log.info(
         "device_receipt_applied", delivery_id=str(reference), kind=event.value, changed=changed
@@ -77,12 +78,12 @@ def apply_device_receipt(
 
 
 def _record_on_attempt(
-    attempts: Sequence[Document], status: DeliveryStatus, *, now: datetime
+    attempts: Sequence[Document], status: DeliveryStatus, *, is_test: bool, now: datetime
 ) -> None:
     """Record the receipt on the last attempt that the provider accepted, or else on the last."""
     accepted = [one for one in attempts if one["status"] == AttemptStatus.SENT]
     attempt = (accepted or attempts)[-1]
-    if store.record_device_receipt(attempt, status, at=now):
+    if store.record_device_receipt(attempt, status, at=now) and not is_test:
         # The notification doesn't change if another device reported before.
         minute = metrics.interval_start(Interval.MINUTE, attempt["attempted_at"])
         rollup_state.mark_changed([minute], now=now)
