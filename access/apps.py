@@ -13,7 +13,7 @@ class AccessConfig(AppConfig):
     default_auto_field = "django_mongodb_backend.fields.ObjectIdAutoField"
 
     def ready(self) -> None:
-        """Register the system checks, and the renaming of stored permissions."""
+        """Register the system checks, and rename stored permissions after each migrate."""
         from .checks import check_inbox_signing_key, check_second_factor
         from .staff.permissions import rename_stored_permissions
 

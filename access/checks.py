@@ -22,7 +22,7 @@ def check_inbox_signing_key(**_: Any) -> list[checks.CheckMessage]:
 
 
 def check_second_factor(**_: Any) -> list[checks.CheckMessage]:
-    """Report an error if a stolen password alone opens the console."""
+    """Report an error if the second factor is off, so that a password suffices for the console."""
     if settings.ADMIN_REQUIRE_OTP:
         return []
     text = "ADMIN_REQUIRE_OTP is off: staff sign in with a password alone."

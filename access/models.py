@@ -12,7 +12,7 @@ from notifyproject.db.indexes import MongoIndex
 
 
 class StaffUser(AbstractUser):
-    """A member of staff, who uses the console."""
+    """A staff user, who signs in to the console."""
 
     class Meta(AbstractUser.Meta):
         db_table = "staff_users"
@@ -75,7 +75,7 @@ class APIClient(models.Model):
 
 
 class LoginFailures(models.Model):
-    """Recent failed sign-ins, counted per account and address."""
+    """Recent failed sign-ins of an account, an address, or both together."""
 
     id = models.CharField(primary_key=True, db_column="_id", max_length=64)
     """A keyed hash of the account or address."""
@@ -108,7 +108,7 @@ class SecondFactor(models.Model):
 
 
 class InboxRevocation(models.Model):
-    """A revocation of one inbox token, or of all tokens of a recipient by a new epoch."""
+    """A revocation of one inbox token, or a recipient's epoch, which revokes older tokens."""
 
     id = models.CharField(primary_key=True, db_column="_id", max_length=80)
     """``token:<jti>``, or ``person:<SHA-256 of client and user>``."""

@@ -1,4 +1,4 @@
-"""Incidents of alert rules: opened once despite concurrent checks, and kept after resolution."""
+"""Stores incidents of alert rules. Concurrent checks open one only once."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from notifyproject.db.collections import Document, collection
 from .models import AlertKind
 
 RESOLVE_AFTER = timedelta(minutes=2)
-"""An incident unseen for this long is resolved; a shorter gap doesn't open a new one."""
+"""An incident is resolved if no check has found it for this long."""
 NEWEST_FIRST = (("opened_at", -1), ("_id", -1))
 
 
@@ -32,12 +32,12 @@ class Finding:
 
     @property
     def key(self) -> str:
-        """The key of the open incident."""
+        """The key under which one incident at a time is open."""
         return f"{self.rule_id}:{self.subject}"
 
 
 def record(finding: Finding, *, now: datetime) -> Document | None:
-    """Open an incident or refresh the open one; return it if this call opened it."""
+    """Open an incident and return it, or refresh the open one and return None."""
     latest = {"last_seen_at": now, "title": finding.title, "detail": finding.detail}
     open_match = {"key": finding.key, "is_open": True}
     if collection("incidents").update_one(open_match, {"$set": latest}).matched_count:
@@ -55,7 +55,7 @@ def record(finding: Finding, *, now: datetime) -> Document | None:
 
 
 def resolve_others(active_keys: Collection[str], *, now: datetime) -> list[Document]:
-    """Resolve and return the open incidents that no rule has found for RESOLVE_AFTER."""
+    """Resolve and return the open incidents that no check has found for RESOLVE_AFTER."""
     wanted = {"is_open": True, "last_seen_at": {"$lte": now - RESOLVE_AFTER}}
     resolved = [
         collection("incidents").find_one_and_update(
@@ -70,19 +70,19 @@ def resolve_others(active_keys: Collection[str], *, now: datetime) -> list[Docum
 
 
 def unnotified(*, since: datetime) -> list[Document]:
-    """Return incidents opened since then that operators weren't notified of."""
+    """Return incidents since ``since`` of which operators were not yet notified."""
     unnotified_phase = [{"told_open_at": None}, {"is_open": False, "told_over_at": None}]
     wanted = {"opened_at": {"$gte": since}, "$or": unnotified_phase}
     return list(collection("incidents").find(wanted).sort(NEWEST_FIRST).hint("inc_opened"))
 
 
 def mark_notified(incident_id: ObjectId, field: str, *, now: datetime) -> None:
-    """Record a notification of operators: ``told_open_at`` or ``told_over_at``."""
+    """Record when operators were notified. ``field`` is ``told_open_at`` or ``told_over_at``."""
     collection("incidents").update_one({"_id": incident_id}, {"$set": {field: now}})
 
 
 def acknowledge(incident_id: ObjectId, *, by: str, now: datetime) -> bool:
-    """Acknowledge an incident; return False if it's acknowledged or resolved already."""
+    """Acknowledge an incident. Return False if it is already acknowledged or resolved."""
     changed = collection("incidents").update_one(
         {"_id": incident_id, "is_open": True, "acknowledged_at": None},
         {"$set": {"acknowledged_at": now, "acknowledged_by": by}},

@@ -1,4 +1,4 @@
-"""Metric values per minute, hour, and day, and latency histograms."""
+"""Stores metrics per minute, hour, and day, with latency histograms."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from notifyproject.db.collections import collection
 from .models import Interval
 
 BOUNDS = (0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 900.0, 3_600.0, 14_400.0)
-"""Upper bounds of the histogram buckets in seconds, inclusive; one more bucket is unbounded."""
+"""Inclusive upper bounds of the histogram buckets in seconds. A last bucket has no bound."""
 BUCKETS = len(BOUNDS) + 1
 
 
@@ -29,7 +29,7 @@ def add_histograms(one: Sequence[int], other: Sequence[int]) -> list[int]:
 
 
 def quantile(counts: Sequence[int], share: float) -> float | None:
-    """Return a latency quantile in seconds, interpolated within its bucket; None if empty."""
+    """Return a latency quantile in seconds, interpolated within its bucket. None if empty."""
     total = sum(counts)
     if not total:
         return None
@@ -53,7 +53,7 @@ INTERVAL_LENGTH = {
 RETENTION = {Interval.MINUTE: timedelta(days=4), Interval.HOUR: timedelta(days=100)}
 """How long metrics are kept; daily metrics have no expiry."""
 MIN_RETENTION = timedelta(hours=1)
-"""Late rebuilt metrics stay at least this long, so that they can be summed up."""
+"""Rebuilt metrics of an old period stay at least this long, so that they can be summed up."""
 SOURCE_INTERVAL = {Interval.HOUR: Interval.MINUTE, Interval.DAY: Interval.HOUR}
 BATCH = 1_000
 
@@ -71,7 +71,7 @@ class MetricValue:
 
     @property
     def dimension(self) -> str:
-        """The dimensions as text, sorted by name."""
+        """The dimensions as text, in the order of their names."""
         return ",".join(f"{name}={self.dimensions[name]}" for name in sorted(self.dimensions))
 
 
@@ -87,7 +87,7 @@ def interval_start(interval: Interval, instant: datetime) -> datetime:
 def replace(
     interval: Interval, spans: Iterable[datetime], values: Sequence[MetricValue], *, now: datetime
 ) -> None:
-    """Replace all values of these intervals by ``values``."""
+    """Replace all values of the intervals that start at ``spans``."""
     documents = [_document(interval, metric_value, now) for metric_value in values]
     writes = [ReplaceOne({"_id": one["_id"]}, one, upsert=True) for one in documents]
     for start in range(0, len(writes), BATCH):
@@ -102,7 +102,7 @@ def replace(
 
 
 def sum_up(interval: Interval, span: datetime, *, now: datetime) -> None:
-    """Compute an hour's values from its minutes, or a day's from its hours."""
+    """Compute the values of an hour from its minutes, or of a day from its hours."""
     source = _match(SOURCE_INTERVAL[interval], span, span + INTERVAL_LENGTH[interval])
     key = {"metric": "$metric_name", "dimension": "$dimension"}
     found = _sums(source, key, dimensions={"$first": "$dimensions"})
@@ -113,7 +113,7 @@ def sum_up(interval: Interval, span: datetime, *, now: datetime) -> None:
 def read(
     interval: Interval, *, since: datetime, until: datetime, metrics: Sequence[str] | None = None
 ) -> list[MetricValue]:
-    """Return the values of the intervals that start in [since, until), by time."""
+    """Return the values of intervals that start in [since, until), in order of time."""
     wanted = _match(interval, since, until)
     if metrics is not None:
         wanted["metric_name"] = {"$in": list(metrics)}
@@ -139,7 +139,7 @@ def read_summed(
     metrics: Sequence[str],
     by: Sequence[str],
 ) -> list[MetricValue]:
-    """Return values as :func:`read` does, summed by MongoDB over all dimensions but ``by``."""
+    """Return values as :func:`read` does, summed over all dimensions except ``by``."""
     wanted = _match(interval, since, until) | {"metric_name": {"$in": list(metrics)}}
     key = {"at": "$timestamp", "metric": "$metric_name"}
     values = []
@@ -157,7 +157,7 @@ def last_timestamp(
     until: datetime,
     dimensions: Mapping[str, Sequence[str]],
 ) -> datetime | None:
-    """Return the last interval that has a value with any of these values per dimension."""
+    """Return the start of the last interval with a value for these dimensions, or None."""
     wanted = _match(interval, since, until) | {"metric_name": metric}
     wanted |= {f"dimensions.{name}": {"$in": list(values)} for name, values in dimensions.items()}
     found = collection("metrics_aggregates").find_one(

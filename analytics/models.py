@@ -10,7 +10,7 @@ from notifyproject.db.indexes import MongoIndex
 
 
 class AnalyticsEvent(models.Model):
-    """An event of a notification. Written by the roll-up; immutable."""
+    """An event of a notification. The roll-up writes it, and it never changes."""
 
     id = models.CharField(primary_key=True, db_column="_id", max_length=80)
     """``<notification>.<channel>.<event>``: makes writes idempotent."""
@@ -42,7 +42,7 @@ class Interval(StrEnum):
 
 
 class MetricsAggregate(models.Model):
-    """One metric for one interval and one set of dimensions."""
+    """The value of one metric in one interval for one set of dimensions."""
 
     id = models.CharField(primary_key=True, db_column="_id", max_length=400)
     """``<metric>|<interval>|<timestamp>|<dimension>``: values are replaced, never incremented."""
@@ -75,9 +75,9 @@ class DueMinute(models.Model):
     id = models.CharField(primary_key=True, db_column="_id", max_length=24)
     minute = models.DateTimeField()
     touched_at = models.DateTimeField()
-    """The last change. A recount removes the minute only if no change came since."""
+    """The last change. A recount removes the minute unless it has changed since."""
     due_at = models.DateTimeField()
-    """When to recount: the older the minute, the longer changes are collected."""
+    """When to recount. The older the minute, the longer changes are collected before."""
 
     class Meta:
         db_table = "metrics_due"
@@ -108,7 +108,7 @@ class AlertKind(StrEnum):
 
 
 class AlertRule(models.Model):
-    """A condition and its threshold."""
+    """A condition and its threshold. A violation opens an incident."""
 
     name = models.CharField(max_length=120)
     slug = optional_text(40)

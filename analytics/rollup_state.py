@@ -1,4 +1,4 @@
-"""Minutes to recount, and the roll-up's lease and progress."""
+"""Stores which minutes to recount, and the roll-up's lease and progress."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -12,9 +12,9 @@ from notifyproject.db.collections import collection
 RECENT = timedelta(minutes=10)
 """A minute younger than this is recounted at once."""
 RECOUNT_AGE_DIVISOR = 12
-"""An older one after this fraction of its age: a day-old minute at most every two hours."""
+"""An older minute is recounted after this share of its age: at a day, every two hours at most."""
 MAX_RECOUNT_AGE = timedelta(days=3)
-"""Older minutes aren't recounted: receipts hardly ever arrive later."""
+"""Older minutes aren't recounted, since receipts hardly ever arrive later."""
 MAX_MINUTES = 600
 LEASE = timedelta(minutes=5)
 STATE = "rollup"
@@ -22,7 +22,7 @@ STATE = "rollup"
 
 @dataclass(frozen=True, slots=True)
 class ChangedMinute:
-    """A minute to recount."""
+    """A minute whose metrics must be recounted."""
 
     minute: datetime
     touched_at: datetime
@@ -49,7 +49,7 @@ def due_minutes(*, now: datetime) -> list[ChangedMinute]:
 
 
 def remove_counted(counted: Sequence[ChangedMinute]) -> None:
-    """Remove recounted minutes, unless they changed meanwhile."""
+    """Remove recounted minutes, except those that changed meanwhile."""
     writes = [
         DeleteOne({"_id": _id(mark.minute), "touched_at": mark.touched_at}) for mark in counted
     ]
@@ -58,7 +58,7 @@ def remove_counted(counted: Sequence[ChangedMinute]) -> None:
 
 
 def acquire_lease(*, now: datetime) -> bool:
-    """Acquire the roll-up's lease; return False if another worker holds it."""
+    """Acquire the roll-up's lease. Return False if another worker has it."""
     free = {"_id": STATE, "$or": [{"lease_until": None}, {"lease_until": {"$lte": now}}]}
     lease = {"$set": {"lease_until": now + LEASE}}
     try:
@@ -79,17 +79,17 @@ def release_lease() -> None:
 
 
 def record(**times: datetime | None) -> None:
-    """Record progress: ``changes_until``, or ``counted_at`` at the end of a roll-up."""
+    """Store ``changes_until``, or at the end of a roll-up ``counted_at``."""
     collection("rollup_state").update_one({"_id": STATE}, {"$set": times}, upsert=True)
 
 
 def changes_until() -> datetime | None:
-    """Return the time up to which changes are marked; None before the first roll-up."""
+    """Return up to when changes have been marked, or None before the first roll-up."""
     return _recorded("changes_until")
 
 
 def counted_at() -> datetime | None:
-    """Return when the last roll-up finished; None before the first."""
+    """Return when the last roll-up ended, or None before the first."""
     return _recorded("counted_at")
 
 

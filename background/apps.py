@@ -1,4 +1,4 @@
-"""Django app config of background, an app without models that owns commands and tasks."""
+"""Django app config of ``background``, which has commands and tasks but no models."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Periodic tasks of beat, as rows that operators may change in the console."""
+"""The periodic tasks in beat's schedule, which operators can change in the console."""
 
 from django_celery_beat.models import IntervalSchedule, PeriodicTask
 
@@ -16,11 +16,11 @@ PERIODIC_TASKS = {
     "Callbacks": (CALLBACKS, MINUTE, "Sends callbacks whose wake-up was lost."),
     "Retention": (RETENTION, MINUTE, "Removes expired content of old notifications."),
 }
-"""By name: the task, its interval in seconds, and its description."""
+"""Task, interval in seconds, and description, by name."""
 
 
 def add_missing_tasks() -> None:
-    """Add missing periodic tasks to beat's schedule; rows that exist stay as operators set them."""
+    """Add the missing periodic tasks to beat's schedule, without changing those that exist."""
     for name, (task, seconds, description) in PERIODIC_TASKS.items():
         interval, _ = IntervalSchedule.objects.get_or_create(
             every=seconds, period=IntervalSchedule.SECONDS

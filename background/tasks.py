@@ -1,4 +1,4 @@
-"""Celery tasks. Each calls one function and keeps no state."""
+"""Celery tasks. Each task calls one function and keeps no state."""
 
 from bson import ObjectId
 from celery import shared_task
@@ -22,7 +22,7 @@ from . import schedule
 
 @shared_task(name=wakeups.DELIVER)
 def handle_wakeup(ids: list[str], channel: str, priority: str) -> None:
-    """Send the due deliveries among these."""
+    """Send the deliveries of these notifications that are due."""
     delivery_worker.handle_wakeup(
         [ObjectId(one) for one in ids], channel=Channel(channel), priority=Priority(priority)
     )
@@ -37,7 +37,7 @@ def pull(client_id: str, channel: str, priority: str, token: tuple[int, str] | N
 
 @shared_task(name=wakeups.BROADCAST)
 def run_broadcast(broadcast_id: str) -> None:
-    """Run the next page of a broadcast's audience."""
+    """Create the notifications for the next page of a broadcast's audience."""
     runner.run_page(ObjectId(broadcast_id))
 
 
@@ -49,48 +49,48 @@ def publish_callback_events() -> None:
 
 @shared_task(name=outbox.CALL_TASK)
 def send_callbacks(client_id: str) -> None:
-    """Send a client its due callbacks."""
+    """Send a client's due callbacks."""
     worker.run_round(ObjectId(client_id), clock=utc_now, is_shutting_down=process.is_shutting_down)
 
 
 @shared_task(name=schedule.CALLBACKS)
 def sweep_callbacks() -> None:
-    """Publish and send callbacks whose wake-up was lost; every minute."""
+    """Publish and send callbacks whose wake-up was lost. Runs every minute."""
     callback_events.publish_events(now=utc_now())
     worker.sweep(now=utc_now())
 
 
 @shared_task(name=schedule.RETENTION)
 def remove_content() -> None:
-    """Remove expired content of old notifications; every minute."""
+    """Remove expired content of old notifications. Runs every minute."""
     content_removal.remove_expired_content(now=utc_now())
 
 
 @shared_task(name=wakeups.HEARTBEAT)
 def record_worker_heartbeat() -> None:
-    """Record that a worker received a message from the broker."""
+    """Record that a worker received the heartbeat message that each sweep publishes."""
     heartbeats.record_worker_heartbeat(now=utc_now())
 
 
 @shared_task(name=wakeups.BULK_OPERATION)
 def run_bulk_operation(operation_id: str) -> None:
-    """Run a bulk operation for a limited time; another task continues it."""
+    """Run a bulk operation for a limited time. Another task continues the operation."""
     bulk_runner.run(ObjectId(operation_id))
 
 
 @shared_task(name=schedule.ROLLUP)
 def roll_up() -> None:
-    """Roll up metrics; every minute."""
+    """Roll up metrics. Runs every minute."""
     rollup.run(now=utc_now())
 
 
 @shared_task(name=schedule.ALERTS)
 def evaluate_alerts() -> None:
-    """Evaluate alert rules; every minute."""
+    """Evaluate alert rules. Runs every minute."""
     alerts.evaluate(now=utc_now())
 
 
 @shared_task(name=schedule.SWEEP)
 def sweep() -> None:
-    """Recover and enqueue missed work; every 15 s."""
+    """Recover expired leases and enqueue due work whose wake-up was lost. Runs every 15 s."""
     sweeper.sweep_if_due(now=utc_now())

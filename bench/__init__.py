@@ -1,1 +1,1 @@
-"""Benchmarks: each figure is printed with what it is compared to, measured in the same run."""
+"""Benchmarks: each figure is printed with a baseline that was measured in the same run."""

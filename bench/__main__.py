@@ -1,6 +1,6 @@
 """``python -m bench all``: measure the service's performance goals and print the figures.
 
-Each figure has a baseline of the same run. docs/reference/performance.md describes the methods.
+Most figures have a baseline of the same run. docs/reference/performance.md describes the methods.
 """
 
 import argparse
@@ -120,7 +120,7 @@ def _measure_at_volume(
 
 
 def describe_machine() -> str:
-    """Return the machine, its versions, and its load, for committed results."""
+    """Return a text on the machine, the versions of its software, and its load."""
     model = re.search(r"^model name\s*:\s*(.*)$", Path("/proc/cpuinfo").read_text(), re.M)
     memory_gb = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
     return (

@@ -1,4 +1,4 @@
-"""The floor of the API: a Django view that stores its input with majority write concern.
+"""The floor (minimal baseline) of the API: a Django view that stores its input with majority write.
 
 ``gunicorn bench.bare:application``. It has no middleware, authentication, or validation.
 """
@@ -26,14 +26,14 @@ django.setup()
 
 @cache
 def stored_requests() -> Collection[dict[str, Any]]:
-    """Return the collection; connect only after gunicorn's fork."""
+    """Return the collection. Connects at the first call, which is after gunicorn's fork."""
     client = MongoClient[dict[str, Any]](os.environ["MONGODB_URI"])
     majority = WriteConcern(w="majority", j=True)
     return client.get_default_database().get_collection("bare", write_concern=majority)
 
 
 def accept(request: HttpRequest) -> JsonResponse:
-    """Store a request."""
+    """Store the JSON body of a request; the only view."""
     document = json.loads(request.body) | {"created_at": datetime.now(UTC)}
     stored = stored_requests().insert_one(document)
     return JsonResponse({"id": str(stored.inserted_id)}, status=202)

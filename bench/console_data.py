@@ -1,6 +1,6 @@
-"""A month of notifications in every state: copies of one of each that the store brought into it.
+"""A month of notifications in every state, copied from one notification for each history.
 
-Needs Django: import it where Django is set up.
+Import this module only after Django is set up.
 """
 
 import random
@@ -24,14 +24,14 @@ from .volume import rebuild_indexes_after
 MONTH = timedelta(days=30)
 NOTIFICATIONS_PER_RECIPIENT = 5
 BUSY_USER_ID, NOTIFICATIONS_PER_BUSY_ONE = "user-busy", 500
-"""A recipient with one in 500 of all notifications."""
+"""A recipient who gets one in 500 of all notifications."""
 BATCH = 2_000
 NOTIFICATIONS_PER_LOG_ENTRY = 10
 DAY = timedelta(hours=25)
 
 
 def fill(count: int, *, now: datetime) -> int:
-    """Store notifications in the empty database; return the number of their attempts."""
+    """Fill the empty database with notifications and related data; count the attempts."""
     templates = [(history, *seed(history, now=now)) for history in HISTORIES]
     collection("notifications").delete_many({})
     collection("delivery_attempts").delete_many({})
@@ -66,7 +66,7 @@ def fill(count: int, *, now: datetime) -> int:
 
 
 def samples(count: int) -> list[Document]:
-    """Return notifications from the whole month, each of another recipient."""
+    """Return notifications that are spread evenly over the month."""
     found = []
     total = collection("notifications").estimated_document_count()
     for number in range(count):
@@ -114,7 +114,7 @@ def _attempt(attempt: Document, *, owner: ObjectId, age: timedelta, number: int)
 
 
 def _shift_times(document: Document, age: timedelta, number: int) -> Document:
-    """Return a copy with earlier times and its own provider message IDs."""
+    """Return a copy with times that are ``age`` earlier, and unique provider message IDs."""
     copied = {}
     for name, value in document.items():
         if isinstance(value, datetime):

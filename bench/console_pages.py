@@ -1,7 +1,7 @@
 """S6: the time to first byte of the console's pages with a million notifications.
 
-One gunicorn serves the filled database, another an almost empty one: the difference is the cost of
-the volume.
+One gunicorn serves the filled database, another a small one as the floor: the difference is the
+cost of the volume.
 """
 
 import http.client
@@ -29,7 +29,7 @@ PROFILE_BYTES = 64 * 2**20
 SMALL_COLLECTION = 1_000
 """A collection of this size (types, roles, pauses) may be scanned."""
 MAX_SORTED = 10_000
-"""The documents that a page may sort in memory."""
+"""The number of documents that a page may sort in memory."""
 MAX_FIRST_BYTE_MS = 300.0
 REQUESTS = 10
 SMALL = 2_000
@@ -89,11 +89,11 @@ PAGES = {
     "bulk question": f"{LISTS}/bulkoperation/new/?list=failednotification&channel=email",
     "bulk preview": f"{LISTS}/bulkoperation/{{operation}}/change/",
 }
-"""Paths of the console's pages. A notification's fields fill them."""
+"""Paths of the console's pages, with places for the fields of a sample notification."""
 
 
 class Browser:
-    """An operator's connection to a web, and sample notifications."""
+    """An operator's HTTP connection to the web, and sample notifications to fill in paths."""
 
     def __init__(self, url: str, pids: Sequence[int], filled: "FilledDatabase") -> None:
         self._pids = pids
@@ -102,7 +102,7 @@ class Browser:
         self._samples = filled.samples
 
     def time_first_byte(self, path: str, number: int) -> float:
-        """Return the milliseconds to the first byte, for one of the samples."""
+        """Return the milliseconds to the first byte of a page, filled with sample ``number``."""
         url = path.format(**self._samples[number % len(self._samples)])
         started = time.perf_counter()
         self._connection.request("GET", url, headers=self._headers)
@@ -114,7 +114,7 @@ class Browser:
         return first_byte_ms
 
     def measure_page(self, path: str) -> tuple[list[float], float]:
-        """Return the times of ten requests, and the mean CPU milliseconds of the web."""
+        """Return the first-byte times of ten requests, and the web's CPU time for each, in ms."""
         before = cpu_seconds(*self._pids)
         found = [self.time_first_byte(path, number) for number in range(REQUESTS)]
         return found, 1000 * (cpu_seconds(*self._pids) - before) / REQUESTS
@@ -132,7 +132,7 @@ class FilledDatabase:
 
 
 def measure_pages(bench: Bench, *, stored: int, log_progress: Progress) -> Iterator[Figure]:
-    """Measure S6."""
+    """Measure S6 for each page, and count the reads without an index."""
     with bench.database(SMALL_NAME), bench.database(NAME):
         small = _fill_database(bench, SMALL_NAME, SMALL, log_progress)
         big = _fill_database(bench, NAME, stored, log_progress)
@@ -220,7 +220,7 @@ def _url_fields(document: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _preview_bulk_retry(log_progress: Progress) -> str:
-    """Preview a retry of a week's failed mails; return the operation's ID."""
+    """Preview a bulk retry of the failed mails of a week; return the operation's ID."""
     from notifications.bulk import decisions, repository, runner, selection
     from notifications.bulk.operation import UNKNOWN_STAFF
 
@@ -256,7 +256,7 @@ def _session_cookie() -> str:
 
 @contextmanager
 def _profile_reads() -> Iterator[list[Read]]:
-    """Collect all commands to the database in the block, of all processes, with its profiler."""
+    """Collect the reads of all processes during the block, with MongoDB's profiler."""
     db = database()
     db.command("profile", 0)
     db.drop_collection(PROFILE)

@@ -19,14 +19,14 @@ WARM_UP = 200
 TIMEOUT = 900.0
 CLAIM_PROCESSES = 4
 PROCESSES = os.cpu_count() or 1
-"""Worker processes: a Python process uses one core."""
+"""Worker processes: one for each core, because a Python process uses one core."""
 LOAD = 100
 """Emails per second in S8."""
 
 
 @dataclass(frozen=True, slots=True)
 class DrainResult:
-    """The rate of a drain, and the cost of an email."""
+    """The rate at which due emails were sent, and the CPU time of one email."""
 
     rate: float
     """Emails per second."""
@@ -35,7 +35,7 @@ class DrainResult:
 
     @classmethod
     def from_totals(cls, count: int, *, seconds: float, cpu_seconds: float) -> "DrainResult":
-        """Return the result of ``count`` emails."""
+        """Create from the total wall time and CPU time of ``count`` emails."""
         return cls(count / seconds, 1_000_000 * cpu_seconds / count)
 
     def __str__(self) -> str:
@@ -48,7 +48,7 @@ Run = Callable[[], DrainResult]
 def measure_rates(
     bench: Bench, *, count: int, rounds: int, log_progress: Progress
 ) -> Iterator[Figure]:
-    """Measure S1: over SendGrid's API, and over SMTP."""
+    """Measure S1: the rate of sending over SendGrid's API and over SMTP, and its CPU time."""
 
     def check_with_nginx(run: Run) -> DrainResult:
         result, posted = _count_requests(bench, run)
@@ -115,7 +115,7 @@ def drain_with_service(
 ) -> DrainResult:
     """Send due emails with worker processes of the service.
 
-    Raises RuntimeError if one was not sent by its first attempt, unless ``is_checked`` is false.
+    If ``is_checked``, raises RuntimeError unless the first attempt sent each email.
     """
     from delivery import sweeper
 
@@ -143,14 +143,14 @@ def drain_with_service(
 
 
 def drain_with_floor(bench: Bench, *, count: int) -> DrainResult:
-    """Send due emails with the hand-written floor."""
+    """Send due emails with :mod:`bench.floor`."""
     path = mail.rendered_mail().save(bench.folder / "mail.json")
     arguments = (bench.mongodb_uri, bench.mongod_pid, bench.http.url, path, count)
     return DrainResult.from_totals(count, **environment.run_program(bench, "floor", *arguments))
 
 
 def drain_with_post_office(bench: Bench, *, count: int, backend: str) -> DrainResult:
-    """Send due emails with django-post_office."""
+    """Send due emails with :mod:`bench.post_office`."""
     path = mail.rendered_mail().save(bench.folder / "mail.json")
     arguments = ("drain", bench.fresh_folder("post_office"), path, count, backend)
     cost = environment.run_program(bench, "post_office", *arguments)
@@ -158,7 +158,7 @@ def drain_with_post_office(bench: Bench, *, count: int, backend: str) -> DrainRe
 
 
 def is_all_final() -> bool:
-    """Return whether every notification is final."""
+    """Return whether every notification of normal priority is final."""
     is_open = {"priority": "normal", "due_at": {"$exists": True}}
     return collection("notifications").find_one(is_open, {"_id": 1}) is None
 
@@ -193,7 +193,7 @@ def _count_attempts() -> int:
 def _count_requests(bench: Bench, run: Run) -> tuple[DrainResult, int]:
     before = bench.http.request_count()
     result = run()
-    # One of the requests was the first count.
+    # The first count was a request, too.
     return result, bench.http.request_count() - before - 1
 
 

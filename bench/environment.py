@@ -1,4 +1,4 @@
-"""Servers and processes of a benchmark, on free ports and in a temporary folder."""
+"""The servers and programs of a benchmark, on free ports and in a temporary folder."""
 
 import json
 import os
@@ -27,7 +27,7 @@ READY_SECONDS = 60
 
 @dataclass(frozen=True, kw_only=True)
 class Bench:
-    """Running servers, for which this process and its children are configured."""
+    """The running servers of a benchmark, to which this process and its children connect."""
 
     folder: Path
     mongod_port: int
@@ -69,13 +69,13 @@ class Bench:
             valkey.flushdb()
 
     def fresh_folder(self, name: str) -> Path:
-        """Return a new empty folder."""
+        """Return a new empty folder, which is removed after the benchmark."""
         return Path(tempfile.mkdtemp(prefix=f"{name}-", dir=self.folder))
 
 
 @contextmanager
 def run_environment() -> Iterator[Bench]:
-    """Run mongod, Valkey, and the sinks, and set up Django in this process."""
+    """Run mongod, Valkey, and the mail sinks, and set up Django in this process."""
     folder = Path(tempfile.mkdtemp(prefix="notifyproject-bench-"))
     with ExitStack() as stack:
         stack.callback(shutil.rmtree, folder, ignore_errors=True)
@@ -108,7 +108,7 @@ def run_environment() -> Iterator[Bench]:
 def program(
     bench: Bench, name: str, command: Sequence[str], environment: Mapping[str, str] | None = None
 ) -> Program:
-    """Return a program of the benchmark, not started, with production logging."""
+    """Return a program that isn't started yet, with the log format of production."""
     return Program(
         name=name,
         command=command,
@@ -121,7 +121,7 @@ def program(
 def run_workers(
     bench: Bench, *, processes: int = 1, environment: Mapping[str, str] | None = None
 ) -> Iterator[list[Program]]:
-    """Run Celery workers side by side, as the stack does, once all of them take tasks."""
+    """Run Celery workers as the stack does; the block begins when all of them take tasks."""
     from notifyproject.celery import app
 
     with ExitStack() as stack:
@@ -144,7 +144,7 @@ def run_web(
     processes: int = 1,
     environment: Mapping[str, str] | None = None,
 ) -> Iterator[tuple[list[int], str]]:
-    """Run gunicorn; yield the IDs of its worker processes and its URL."""
+    """Run a WSGI application with gunicorn; yield the worker process IDs and the URL."""
     port = servers.free_port()
     address, options = f"{servers.HOST}:{port}", ("--log-level", "warning", "--keep-alive", "60")
     command = web_command(application, address, processes=processes, options=options)
@@ -155,7 +155,7 @@ def run_web(
 
 
 def run_program(bench: Bench, module: str, *arguments: object) -> dict[str, Any]:
-    """Run a module of this package and return the JSON of its last output line."""
+    """Run a module of this package as a program; return its last output line, parsed as JSON."""
     command = [sys.executable, "-m", f"bench.{module}", *map(str, arguments)]
     child = program(bench, module, command)
     child.log.unlink(missing_ok=True)

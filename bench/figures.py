@@ -1,4 +1,4 @@
-"""Figures of a benchmark: measured values beside a floor, a peer, and the goals."""
+"""Figures: the service's value, a floor (minimal code), a peer (post_office), and the goals."""
 
 import statistics
 from collections.abc import Callable, Mapping, Sequence
@@ -13,7 +13,7 @@ KEY_WIDTH, LABEL_WIDTH = 18, 52
 
 
 class Measure(StrEnum):
-    """The value that a goal bounds."""
+    """The value that a goal limits: the service's, or its ratio to the floor or the peer."""
 
     OURS = "ours"
     FLOOR = "x floor"
@@ -22,14 +22,14 @@ class Measure(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Goal:
-    """A minimum or a maximum of a measure."""
+    """A minimum (``is_least``) or maximum of a measure."""
 
     measure: Measure
     value: float
     is_least: bool
 
     def is_met_by(self, found: float | None) -> bool:
-        """Return whether a value meets the goal; a missing value does not."""
+        """Return whether a value meets the goal. None doesn't."""
         return found is not None and (found >= self.value if self.is_least else found <= self.value)
 
     def __str__(self) -> str:
@@ -39,18 +39,18 @@ class Goal:
 
 
 def at_least(value: float, measure: Measure = Measure.OURS) -> Goal:
-    """Return a minimum."""
+    """Return a goal with a minimum."""
     return Goal(measure, value, is_least=True)
 
 
 def at_most(value: float, measure: Measure = Measure.OURS) -> Goal:
-    """Return a maximum."""
+    """Return a goal with a maximum."""
     return Goal(measure, value, is_least=False)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Figure:
-    """One line of the results. The ratios are medians of each round's ratio."""
+    """One line of the results. A ratio is the median of the ratios of all rounds."""
 
     key: str
     label: str
@@ -106,7 +106,7 @@ HEADING = (
 def run_rounds(
     runs: Mapping[str, Callable[[], T]], *, rounds: int, log_progress: Progress | None = None
 ) -> dict[str, list[T]]:
-    """Return the measurements of each run; each round executes all runs in turn."""
+    """Measure all ``runs`` in turn, ``rounds`` times; return the values by run."""
     found: dict[str, list[T]] = {name: [] for name in runs}
     for number in range(rounds):
         for name, run in runs.items():
@@ -125,7 +125,7 @@ def compare(
     peer: Sequence[float] | None = None,
     **fields: Any,
 ) -> Figure:
-    """Return the figure of the medians of all rounds, and the medians of their ratios."""
+    """Return a figure with the medians of the rounds' values and of their ratios."""
     return Figure(
         ours=median(ours),
         floor=None if floor is None else median(floor),
@@ -137,7 +137,7 @@ def compare(
 
 
 def ratio(ours: Sequence[float], other: Sequence[float]) -> float:
-    """Return the median of the rounds' ratios."""
+    """Return the median of the ratios of two series, round by round."""
     return median(a / b for a, b in zip(ours, other, strict=True))
 
 

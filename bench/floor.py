@@ -32,7 +32,7 @@ Document = dict[str, Any]
 
 
 class Floor:
-    """A process that drains the mails."""
+    """A minimal sender of mail, with its collections and connections."""
 
     def __init__(self, *, uri: str, sink: str) -> None:
         database = MongoClient[Document](uri, maxPoolSize=THREADS).get_default_database(
@@ -68,7 +68,7 @@ class Floor:
             self._settle(claimed, list(self.threads.map(self._post, claimed)))
 
     def clear(self) -> None:
-        """Delete everything."""
+        """Delete all mails and attempts."""
         self.mails.delete_many({})
         self.attempts.delete_many({})
 
@@ -121,7 +121,7 @@ def _body(document: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Drain a few mails to warm up, and then the measured ones."""
+    """Send a few mails to warm up, then measure ``COUNT`` mails and print the cost."""
     uri, mongod_pid, sink, path, count = sys.argv[1:]
     ready, floor = mail.RenderedMail.load(path), Floor(uri=uri, sink=sink)
     floor.clear()

@@ -1,4 +1,4 @@
-"""The mail of every benchmark: a confirmed payment."""
+"""The mail that all benchmarks send: a confirmed payment."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -19,7 +19,7 @@ BATCH = 1_000
 
 @dataclass(frozen=True, kw_only=True)
 class RenderedMail:
-    """The rendered mail. The floor and the peer render nothing."""
+    """The rendered mail, for the floor and the peer, which don't render."""
 
     sender: str
     subject: str
@@ -38,7 +38,7 @@ class RenderedMail:
 
 
 def rendered_mail() -> RenderedMail:
-    """Return mail number 1,000, rendered."""
+    """Render mail number 1,000 with the service."""
     from django.conf import settings
 
     from notifications.content import rendering
@@ -58,12 +58,12 @@ def rendered_mail() -> RenderedMail:
 
 
 def address(number: int) -> str:
-    """Return a recipient's address."""
+    """Return the address of recipient ``number``."""
     return f"user-{number}@example.com"
 
 
 def sendgrid_body(sender: str, *, subject: str, text: str, html: str, to: str) -> dict[str, Any]:
-    """Return SendGrid's request for a mail."""
+    """Return the body of a SendGrid request for a mail."""
     return {
         "from": {"email": sender},
         "subject": subject,
@@ -73,7 +73,7 @@ def sendgrid_body(sender: str, *, subject: str, text: str, html: str, to: str) -
 
 
 def request_body(number: int) -> dict[str, Any]:
-    """Return the API request for a mail."""
+    """Return the body of an API request for a mail."""
     return {
         "type": TYPE,
         "user_id": f"user-{number}",
@@ -86,7 +86,7 @@ def request_body(number: int) -> dict[str, Any]:
 def new_notification(
     number: int, *, at: datetime, user_id: str | None = None, in_app: bool = False
 ) -> Any:
-    """Return the mail, or an inbox item, as a due notification."""
+    """Return the mail, or an inbox item (``in_app``), as a notification that is due at ``at``."""
     from domain import content
     from notifications import store
 

@@ -1,4 +1,4 @@
-"""Histories of notifications: one of each kind, brought into its state by the store."""
+"""Histories of notifications as test data, which the store's own operations create."""
 
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -28,7 +28,7 @@ ATTEMPT = {S.SENT: A.SENT, S.UNKNOWN: A.UNKNOWN}
 
 @dataclass(frozen=True)
 class DeliveryHistory:
-    """One channel: its number of attempts, its final status, and a later receipt."""
+    """The history of one channel: attempts, final status, and a later receipt."""
 
     channel: Channel
     attempt_count: int = 1
@@ -40,14 +40,14 @@ class DeliveryHistory:
 
 @dataclass(frozen=True, kw_only=True)
 class NotificationHistory:
-    """A history that many test notifications have, and their share of all, in percent."""
+    """The history of a notification, and its share of all test notifications in percent."""
 
     share: float
     deliveries: tuple[DeliveryHistory, ...]
     in_app: bool = False
     due_in: timedelta = timedelta(0)
     max_age: timedelta | None = None
-    """The maximum age; None spreads them over the month."""
+    """The maximum age of these notifications; None: a month."""
 
 
 def _history(share: float, *deliveries: DeliveryHistory, **fields: Any) -> NotificationHistory:
@@ -80,11 +80,11 @@ HISTORIES = (
     _history(1, _delivery(C.EMAIL, final_status=S.PENDING, code=F.PROVIDER_ERROR), max_age=HOUR),
     _history(0.5, _delivery(C.EMAIL, final_status=S.UNKNOWN, code=F.TIMEOUT), max_age=HOUR),
 )
-"""Three attempts each on average; one in seven has a failure."""
+"""The kinds of history: three attempts each on average; one in seven has a failure."""
 
 
 def seed(history: NotificationHistory, *, now: datetime) -> tuple[Document, list[Document]]:
-    """Store a notification with a history; return its document and its attempts."""
+    """Store a notification with this history; return its document and its attempts."""
     at = now - CREATED_AGO
     in_app = [C.IN_APP] if history.in_app else []
     channels = [*(life.channel for life in history.deliveries), *in_app]

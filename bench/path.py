@@ -1,4 +1,4 @@
-"""Path: the files of the service that one notification enters, in order.
+"""The files of the service that one notification passes through, in order.
 
 Four flows run in this process: a POST to its stored document, a due email to its recorded attempt,
 a provider's webhook to its delivery, and the failed list to a resend. Each runs twice with
@@ -43,12 +43,12 @@ VOCABULARY = (
 )
 """Values, states, and infrastructure, which do not count."""
 Run = Callable[[int], None]
-"""A flow through the service; it takes 0 for the first run and 1 for the traced one."""
+"""A function that runs a flow; its argument is 0 in the first run, 1 in the traced run."""
 
 
 @dataclass(frozen=True)
 class Flow:
-    """One flow through the service."""
+    """A flow through the service, and the maximum number of its files."""
 
     name: str
     run: Run
@@ -64,7 +64,7 @@ class Trace:
     entered: dict[str, dict[CodeType, set[int]]] = field(default_factory=dict)
 
     def call(self, frame: FrameType, _event: str, _argument: object) -> Any:
-        """Record a call; this is a trace function of the interpreter."""
+        """Record a call and its lines; a trace function for ``sys.settrace``."""
         code = frame.f_code
         file = _relative(code.co_filename)
         if file is None or code.co_name == "<module>":
@@ -79,7 +79,7 @@ class Trace:
         return line
 
     def counted_files(self) -> list[str]:
-        """Return the files that count: no vocabulary, helpers, or guards."""
+        """Return the files that count: those outside VOCABULARY with MIN_STATEMENTS executed."""
         return [
             file
             for file, functions in self.entered.items()
@@ -89,7 +89,7 @@ class Trace:
 
 
 def measure_paths(bench: Bench, *, log_progress: Callable[[str], None]) -> Iterator[Figure]:
-    """Run each flow, print its files, and yield their number."""
+    """Run each flow, log its files, and yield a figure with their number."""
     for number, flow in enumerate(_flows(bench), start=1):
         flow.run(0)
         with _traced() as trace:
@@ -219,7 +219,7 @@ def _expect(answer: Any, *statuses: int) -> None:
 
 @contextmanager
 def _traced() -> Iterator[Trace]:
-    """Trace the calls of this thread and of threads that it starts."""
+    """Trace the calls of this thread, and of threads that start during the block."""
     trace = Trace()
     threading.settrace(trace.call)
     sys.settrace(trace.call)

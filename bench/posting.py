@@ -33,7 +33,7 @@ SINGLE_PATH = "/api/v1/notifications"
 
 @dataclass(frozen=True, kw_only=True)
 class WebServer:
-    """A running web, and the request headers for a mail."""
+    """A running web server, and the URL and headers for its POSTs."""
 
     pids: list[int]
     url: str
@@ -42,7 +42,7 @@ class WebServer:
     def post(
         self, http: urllib3.PoolManager, body: bytes, *, status: int = 202, **headers: str
     ) -> urllib3.BaseHTTPResponse:
-        """Post a body; return the answer. Raises RuntimeError for another status."""
+        """Post a body and return the answer; raises RuntimeError for another status."""
         merged = {**self.headers, **headers}
         answer = http.request("POST", self.url, body=body, headers=merged, timeout=60)
         if answer.status != status:
@@ -50,7 +50,7 @@ class WebServer:
         return answer
 
     def rate(self, *, seconds: float) -> float:
-        """Return the requests per second of its CPU time."""
+        """Post mails for some seconds; return the requests per second of the web's CPU time."""
         _post_for(self, seconds=WARM_UP_SECONDS)
         before = cpu_seconds(*self.pids)
         answered = _post_for(self, seconds=seconds)
@@ -95,7 +95,7 @@ def _run_web(bench: Bench, application: str, **variables: str) -> Iterator[WebSe
 
 
 def create_key() -> str:
-    """Return a key of a new API client that may create notifications."""
+    """Create an API client that may create notifications; return its key."""
     from access.clients import registry
     from access.models import Scope
 
@@ -215,7 +215,7 @@ def _queue_with_post_office(bench: Bench, count: int) -> float:
 
 
 def measure_latency(bench: Bench, *, seconds: int, log_progress: Progress) -> Iterator[Figure]:
-    """Measure S7: from the client's POST to the provider at a steady rate, on the same cores."""
+    """Measure S7: the time from POST to provider at a steady rate, all on this machine."""
     timed = {"SENDGRID_URL": f"{bench.http.url}/timed"}
     with environment.run_workers(bench, environment=timed), run_service(bench) as web:
         _post_at_rate(web, WARM_UP_COUNT)

@@ -24,14 +24,14 @@ class ScenarioError(RuntimeError):
 
 @dataclass(kw_only=True)
 class Program:
-    """One program. Start it from the main thread: the kernel kills it with its starter."""
+    """A program with a log. Start it from the main thread: it is killed when that thread ends."""
 
     name: str
     command: Sequence[str]
     environment: Mapping[str, str]
     log: Path
     ready_text: str = ""
-    """Log text that shows that it is ready; empty if it logs none."""
+    """The log text that shows that the program is ready; empty if it logs none."""
     is_usable: Callable[[], bool] = lambda: True
     process: subprocess.Popen[bytes] | None = field(default=None, init=False)
     _log_offset: int = field(default=0, init=False)
@@ -45,12 +45,12 @@ class Program:
 
     @property
     def is_alive(self) -> bool:
-        """Whether it runs."""
+        """Whether the process runs."""
         return self.process is not None and self.process.poll() is None
 
     @property
     def is_ready(self) -> bool:
-        """Whether it runs, has logged its ready text, and is usable."""
+        """Whether the process runs, has logged ``ready_text``, and is usable."""
         return self.is_alive and self.has_logged(self.ready_text) and self.is_usable()
 
     def has_logged(self, text: str) -> bool:
@@ -64,7 +64,7 @@ class Program:
             return log.read().count(text.encode())
 
     def start(self, **changes: str) -> None:
-        """Start the program, with changed environment variables for this run."""
+        """Start the program; ``changes`` are environment variables for this run only."""
         with self.log.open("ab") as output:
             self._log_offset = output.tell()
             self.process = subprocess.Popen(
@@ -74,13 +74,13 @@ class Program:
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
-                # Its own process group: a kill includes its children, and Ctrl-C does not reach it.
+                # A process group of its own: a kill reaches the children, and Ctrl-C reaches none.
                 start_new_session=True,
                 preexec_fn=die_with_parent,
             )
 
     def wait_ready(self, *, timeout: float = START_SECONDS) -> None:
-        """Wait until the program is ready; raises ScenarioError."""
+        """Wait until the program is ready; raises ScenarioError after the timeout or its end."""
         deadline = time.monotonic() + timeout
         while not self.is_ready:
             if not self.is_alive or time.monotonic() > deadline:
@@ -90,7 +90,7 @@ class Program:
             time.sleep(POLL_SECONDS)
 
     def wait_ended(self, *, timeout: float) -> None:
-        """Wait until the program has ended by itself; raises ScenarioError."""
+        """Wait until the program has ended by itself; raises ScenarioError after the timeout."""
         wait_until(lambda: not self.is_alive, timeout=timeout, what=f"{self.name} is still running")
 
     def kill(self) -> None:
@@ -100,11 +100,11 @@ class Program:
             self.process.wait()
 
     def resume(self) -> None:
-        """Resume a stopped program."""
+        """Resume a stopped program (SIGCONT)."""
         self._signal(signal.SIGCONT)
 
     def terminate(self) -> float | None:
-        """Stop the program gracefully and return the seconds; None if it had to be killed."""
+        """Stop the program with SIGTERM; return the seconds, or None if it had to be killed."""
         if self.process is None:
             return 0.0
         started = time.monotonic()
@@ -118,7 +118,7 @@ class Program:
 
     @contextmanager
     def running(self, *, timeout: float = START_SECONDS) -> Iterator[None]:
-        """Run the program for the block, once it is ready."""
+        """Run the program during the block, which begins when the program is ready."""
         self.start()
         try:
             self.wait_ready(timeout=timeout)
@@ -132,7 +132,7 @@ class Program:
         return _stat(self.pid)[0] in "Tt"
 
     def children(self) -> list[int]:
-        """Return the IDs of its running child processes."""
+        """Return the IDs of the program's running child processes."""
         path = Path(f"/proc/{self.pid}/task/{self.pid}/children")
         return [int(child) for child in path.read_text().split()] if path.exists() else []
 
@@ -153,7 +153,7 @@ def worker_command(name: str, *options: str) -> list[str]:
 def web_command(
     application: str, address: str, *, processes: int, options: Sequence[str]
 ) -> list[str]:
-    """Return the command of gunicorn with eight threads in each process."""
+    """Return the gunicorn command for ``processes`` processes of eight threads."""
     return [
         *(sys.executable, "-m", "gunicorn", application, "--bind", address),
         *("--worker-class", "notifyproject.serving.worker.WebWorker"),
@@ -173,18 +173,18 @@ def wait_until(
 
 
 def cpu_seconds(*pids: int) -> float:
-    """Return the user and system CPU time of processes."""
+    """Return the sum of the user and system CPU time of processes, in seconds."""
     ticks = sum(int(field) for pid in pids for field in _stat(pid)[11:13])
     return ticks / os.sysconf("SC_CLK_TCK")
 
 
 def _stat(pid: int) -> list[str]:
-    """Return the fields of a process after its name, the state first."""
+    """Return the fields of ``/proc/PID/stat`` after the process name, the state first."""
     return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
 
 
 def resident_megabytes(pid: int) -> float:
-    """Return the resident memory of a process."""
+    """Return the resident memory of a process in MiB."""
     for line in Path(f"/proc/{pid}/status").read_text().splitlines():
         name, _, value = line.partition(":")
         if name == "VmRSS":

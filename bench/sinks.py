@@ -1,7 +1,7 @@
 """Sinks for mail, written in C so that they are never the bottleneck.
 
 nginx stands in for SendGrid, smtp-sink (of Postfix) for a mail server. ``make bench-servers``
-unpacks both from Debian's packages; installed ones take precedence.
+unpacks both from Debian's packages; installed programs take precedence.
 """
 
 import os
@@ -54,18 +54,18 @@ http {{
 
 @dataclass(frozen=True, kw_only=True)
 class HTTPSink:
-    """nginx: answers every request as SendGrid does, with a 202 and an X-Message-Id."""
+    """nginx as SendGrid: answers every request with a 202 and an X-Message-Id."""
 
     folder: Path
     port: int
 
     @property
     def url(self) -> str:
-        """The URL for mail; below ``/timed``, its arrival time is logged."""
+        """The URL of the sink, which logs the arrival times of requests below ``/timed``."""
         return f"http://{HOST}:{self.port}"
 
     def server(self) -> Server:
-        """Return the server, not started."""
+        """Write nginx's configuration; return the server, not started."""
         self.folder.mkdir(parents=True, exist_ok=True)
         configuration = self.folder / "nginx.conf"
         text = NGINX.format(folder=self.folder, host=HOST, port=self.port, backlog=BACKLOG)
@@ -79,18 +79,18 @@ class HTTPSink:
         )
 
     def request_count(self) -> int:
-        """Return the number of requests before this one."""
+        """Return nginx's count of requests, which includes the requests of this method."""
         with urllib.request.urlopen(f"{self.url}/count", timeout=5) as answer:
             return int(answer.read().decode().splitlines()[2].split()[2])
 
     def arrivals(self) -> dict[str, float]:
-        """Return the arrival times of messages at ``/timed``, by ID: seconds since the epoch."""
+        """Return the arrival times of requests below ``/timed``, in Unix time by message ID."""
         lines = (self.folder / "arrivals.log").read_text().splitlines()
         return {message_id: float(at) for message_id, at in (line.split() for line in lines)}
 
 
 def smtp_sink(*, folder: Path, port: int) -> Server:
-    """Return smtp-sink, not started: it accepts and discards every mail."""
+    """Return smtp-sink, not started, which accepts and discards every mail."""
     unprivileged = ["-u", "nobody"] if os.geteuid() == 0 else []
     return Server(
         name="smtp-sink",

@@ -1,4 +1,4 @@
-"""Slow clients: each kind keeps a connection open and makes the server wait."""
+"""Slow clients, which keep connections open and make the server wait."""
 
 import contextlib
 import select
@@ -10,7 +10,7 @@ from enum import StrEnum
 
 RECEIVE_BUFFER_BYTES = 4_096
 PIPELINED = 20
-"""Requests that a slow reader sends at once: their answers exceed the system's buffers."""
+"""The number of requests that a slow reader sends at once; the answers exceed TCP's buffers."""
 
 
 class Kind(StrEnum):
@@ -25,7 +25,7 @@ class Kind(StrEnum):
     CHUNKED = "chunked"
     """Sends the body a byte at a time, in chunks."""
     READER = "reader"
-    """Requests much and does not read it."""
+    """Sends many requests and reads no answer."""
     IDLE = "idle"
     """Sends one request and keeps the connection."""
 
@@ -55,24 +55,24 @@ class TargetServer:
 
 
 REPEATED_BYTES = {Kind.HEAD: b"x", Kind.BODY: b" ", Kind.CHUNKED: b"1\r\n \r\n"}
-"""What a client sends at each pause."""
+"""The bytes that a client sends after each pause."""
 
 
 @dataclass(kw_only=True)
 class SlowClients:
-    """Many connections to one server. Closed ones are reopened."""
+    """``count`` connections of each kind to one server, which are reopened if closed."""
 
     target: TargetServer
     kinds: tuple[Kind, ...]
     count: int
     pause: float = 3.0
-    """Seconds between two bytes."""
+    """Seconds between two sends on a connection."""
     opened: int = field(default=0, init=False)
     _stop: threading.Event = field(default_factory=threading.Event, init=False)
     _all_connected: threading.Event = field(default_factory=threading.Event, init=False)
 
     def __enter__(self) -> "SlowClients":
-        """Open all connections, and send their first bytes."""
+        """Open all connections in a thread, and wait until they are open."""
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
         self._all_connected.wait(timeout=60)
@@ -89,7 +89,7 @@ class SlowClients:
             def add(kind: Kind) -> None:
                 if client := self._connect(kind):
                     clients[client.fileno()] = (client, kind)
-                    # A slow reader polls only for the end: it leaves the data unread.
+                    # A slow reader leaves data unread, so only the connection's end is polled.
                     only_end = kind is Kind.READER
                     poll.register(client, select.EPOLLRDHUP if only_end else select.EPOLLIN)
 

@@ -30,7 +30,7 @@ PAUSE = 0.05
 
 
 def measure(bench: Bench, *, count: int, seconds: int, log_progress: Progress) -> Iterator[Figure]:
-    """Measure health checks and POSTs, each on a new connection."""
+    """Measure the times of health checks and POSTs, each on a new connection."""
     call_command("collectstatic", interactive=False, verbosity=0)
     key = posting.create_key()
     headers = {"Authorization": f"Bearer {key}", "Content-Type": "application/json"}

@@ -1,4 +1,4 @@
-"""S4 and S5: sweeps, claims, and an inbox, with millions of documents, copied by MongoDB."""
+"""S4 and S5: the times of sweeps, claims, and inbox reads among millions of documents."""
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -30,7 +30,7 @@ Document = Mapping[str, Any]
 
 @dataclass(frozen=True, kw_only=True)
 class CopySpec:
-    """A document and its number of copies; ``people`` is the number of recipients."""
+    """A document to copy ``count`` times, for ``people`` recipients (None: its own)."""
 
     seed: Document
     count: int
@@ -39,13 +39,13 @@ class CopySpec:
 
 
 def due_mails(count: int) -> CopySpec:
-    """Return due mails."""
+    """Return the copies of a due mail."""
     seed = _accepted(mail.new_notification(1, at=_now()))
     return CopySpec(seed=seed, count=count, people=200_000)
 
 
 def sent_mails(count: int) -> CopySpec:
-    """Return sent mails."""
+    """Return the copies of a sent mail."""
     from delivery import dispatcher
 
     document = _accepted(mail.new_notification(1, at=_now()))
@@ -57,20 +57,20 @@ def sent_mails(count: int) -> CopySpec:
 
 
 def inbox_items(count: int) -> CopySpec:
-    """Return the unread items of one inbox."""
+    """Return the copies of an unread item, all in the inbox of READER."""
     item = mail.new_notification(1, at=_now(), user_id=READER, in_app=True)
     return CopySpec(seed=_accepted(item), count=count, clients=[FIRST_CLIENT])
 
 
 def fill(parts: Sequence[CopySpec]) -> None:
-    """Replace all notifications by copies, and build the indexes afterwards."""
+    """Replace all notifications by copies, which MongoDB makes."""
     with rebuild_indexes_after("notifications"):
         database().aggregate(_copies(parts))
 
 
 @contextmanager
 def rebuild_indexes_after(*names: str) -> Iterator[None]:
-    """Build the indexes after the inserts, which takes a fraction of the time."""
+    """Drop collections, and rebuild their indexes after the block, so that its inserts are fast."""
     indexes = {
         name: [
             {word: value for word, value in index.items() if word != "v"}
@@ -87,7 +87,7 @@ def rebuild_indexes_after(*names: str) -> Iterator[None]:
 
 
 def _copies(parts: Sequence[CopySpec]) -> list[dict[str, Any]]:
-    """Return the pipeline: each copy gets an ID, a recipient, and a time of its own."""
+    """Return the aggregation that copies: each copy has its own ID, recipient, client, and time."""
     seeds = [
         {**part.seed, "_clients": list(part.clients), "_people": part.people, "_count": part.count}
         for part in parts
@@ -124,7 +124,7 @@ def _random(below: Any) -> dict[str, Any]:
 
 
 def _earlier(moment: str) -> dict[str, Any]:
-    """Return a time up to an hour earlier; missing times stay missing."""
+    """Return an expression for a time that is up to an hour earlier; missing if it is no time."""
     is_there = {"$eq": [{"$type": moment}, "date"]}
     return {"$cond": [is_there, {"$subtract": [moment, "$_shift"]}, "$$REMOVE"]}
 
@@ -146,11 +146,11 @@ INBOX_SIZE = 5_000
 PAGE = 20
 REPEATS = 50
 DEEP_PAGE = 100
-"""A page so deep that skipping to it would read all pages before it."""
+"""The number of a late page, which ``skip`` would reach only by reading all pages before."""
 
 
 def measure_inbox(*, rounds: int) -> Iterator[Figure]:
-    """Measure S5: the query and its JSON, as in the API; the floor is the query with pymongo."""
+    """Measure S5: an inbox page with its JSON, as in the API. The floor is pymongo's query."""
     from notifications.inbox import feed
     from notifications.store import Inbox
 
@@ -221,13 +221,13 @@ def _find_with_pymongo(query: dict[str, Any]) -> Any:
 SMALL_COUNT = 10_000
 SMALL_NAME, DUE_NAME, STORED_NAME = "bench_small", "bench_due", "bench_stored"
 CLAIMS_PER_ROUND = 5
-"""The median of each round counts."""
+"""Claims in each round, of which the median counts."""
 
 
 def measure_sweeps_and_claims(
     bench: Bench, *, due: int, rounds: int, log_progress: Progress
 ) -> Iterator[Figure]:
-    """Measure S4; the database of stored notifications is already filled."""
+    """Measure S4: sweeps and claims. The database STORED_NAME must be filled."""
     bench.use_database(STORED_NAME)
     stored = int(collection("notifications").estimated_document_count())
     with ExitStack() as stack:

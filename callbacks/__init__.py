@@ -1,1 +1,1 @@
-"""Callbacks: webhooks that notify clients of events of their notifications."""
+"""Callbacks: signed webhooks that tell clients about changes of their notifications."""

@@ -20,7 +20,7 @@ class CallbacksConfig(AppConfig):
 
 
 def check_loopback(**_: Any) -> list[checks.CheckMessage]:
-    """Report an error if callbacks to this machine are allowed: a security hole on a server."""
+    """Report an error if callbacks to this machine are allowed, which is a hole on a server."""
     if not settings.CALLBACK_LOOPBACK:
         return []
     problem = checks.Error(

@@ -15,13 +15,13 @@ DISABLED_MESSAGES = {
 
 
 def record(client_id: ObjectId, message: str, *, by: ObjectId) -> None:
-    """Record a change to an endpoint."""
+    """Record a change to a client's endpoint."""
     key = str(client_id)
     audit.record(by=by, model=Callback, object_id=key, name=key, message=message)
 
 
 def record_replay(message_id: str, *, by: ObjectId) -> None:
-    """Record a replay by staff."""
+    """Record that staff replayed a message."""
     audit.record(
         by=by, model=CallbackMessage, object_id=message_id, name=message_id, message="Sent again."
     )

@@ -1,4 +1,4 @@
-"""Callback URLs: validation, and the POST request."""
+"""Validates callback URLs and sends POST requests to them."""
 
 import contextlib
 import http.client
@@ -26,7 +26,7 @@ _NAME = re.compile(
 
 
 class InvalidUrlError(ValueError):
-    """A URL that isn't allowed. The message has the reason, but no part of the URL."""
+    """A URL that isn't allowed. The message gives the reason, without any part of the URL."""
 
     def __init__(self, code: str, detail: str) -> None:
         super().__init__(detail)
@@ -45,14 +45,14 @@ class Endpoint:
 
     @property
     def authority(self) -> str:
-        """The Host header: the host, and the port unless it's the default."""
+        """The value of the Host header: the host, and the port if it isn't the default."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         usual = HTTP_PORT if self.is_plain else HTTPS_PORT
         return host if self.port == usual else f"{host}:{self.port}"
 
 
 def parse_url(url: str, *, allow_loopback: bool) -> Endpoint:
-    """Parse a callback URL, plain HTTP only with ``allow_loopback``. Raises InvalidUrlError."""
+    """Parse a callback URL. Plain HTTP is only for this machine. Raises InvalidUrlError."""
     try:
         parts = urlsplit(url)
         port, host = parts.port, parts.hostname
@@ -109,7 +109,7 @@ REDIRECTS = range(300, 400)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EndpointResponse:
-    """The response to a callback; without a status, ``error`` has the reason."""
+    """The response to a callback. If there was none, ``error`` has the reason."""
 
     status: int | None
     error: str | None
@@ -121,7 +121,7 @@ class EndpointResponse:
 def post(
     endpoint: Endpoint, *, body: bytes, headers: Mapping[str, str], timeout: float = TOTAL_TIMEOUT
 ) -> EndpointResponse:
-    """Send a POST and return the response. A failure of the endpoint is an error in it."""
+    """Send a POST and return the response. Failures are returned as ``error``, not raised."""
     started = time.monotonic()
     deadline = egress.Deadline.after(timeout)
     status, error, excerpt, response_headers = None, None, None, dict[str, str]()

@@ -56,7 +56,7 @@ SUBSCRIBABLE = tuple(kind for kind in EventType if kind is not EventType.TEST)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
-    """An event to send to a client. ``data`` has only IDs and codes."""
+    """An event to send to a client. ``data`` contains only IDs and codes."""
 
     id: str
     """Deterministic: the same event always has the same id."""
@@ -68,7 +68,7 @@ class Event:
 
 
 def encode_event(event: Event) -> str:
-    """Return the request body of an event: identical bytes for every attempt."""
+    """Return the request body of an event, which is the same for every attempt."""
     at = event.at.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
     document = {"type": event.type.value, "timestamp": at, "data": event.data}
     return msgspec.json.encode(document).decode()

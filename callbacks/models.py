@@ -24,14 +24,14 @@ class CallbackSecret(EmbeddedModel):
 
 
 class WorkLease(EmbeddedModel):
-    """A worker's lease on an endpoint or message; a write requires its token."""
+    """A worker's lease on an endpoint or message. A write requires the lease's token."""
 
     token = models.CharField(max_length=32)
     lease_until = models.DateTimeField()
 
 
 class Callback(models.Model):
-    """A client's callback endpoint; at most one per client."""
+    """A client's callback endpoint. A client has at most one."""
 
     client_id = ObjectIdField(primary_key=True, db_column="_id")
     url = models.CharField(max_length=URL_LENGTH)
@@ -65,7 +65,7 @@ class Callback(models.Model):
 
 
 class CallbackTry(EmbeddedModel):
-    """One attempt: a request to an endpoint and its response."""
+    """One attempt at a callback: a request to the endpoint and its response."""
 
     at = models.DateTimeField()
     duration_ms = models.IntegerField()
@@ -75,7 +75,7 @@ class CallbackTry(EmbeddedModel):
 
 
 class CallbackMessage(models.Model):
-    """One event for a client, and its delivery."""
+    """One event to send to a client, with the state of its sending."""
 
     id = models.CharField(primary_key=True, db_column="_id", max_length=120)
     """The event's id, which makes storing idempotent."""

@@ -1,4 +1,4 @@
-"""Outbox of callback messages: store, claim, settle, and replay."""
+"""Outbox of callback messages: stores, claims, settles, and replays them."""
 
 import secrets
 from collections.abc import Mapping, Sequence
@@ -26,13 +26,13 @@ CALL_TASK = "notifications.call_back"
 
 
 def send_wakeup(client_id: ObjectId, *, at: datetime | None = None, now: datetime) -> bool:
-    """Wake a worker for a client, at most a minute ahead; return whether the broker accepts."""
+    """Wake a worker for a client's callbacks. Return whether the broker accepted the message."""
     return broker.publish(CALL_TASK, args=[str(client_id)], queue=CALLBACKS, at=at, now=now)
 
 
 Document = Mapping[str, Any]
 MESSAGE_LEASE = timedelta(seconds=90)
-"""Longer than the slowest round of attempts."""
+"""Lease of a message or endpoint, longer than the slowest round."""
 MESSAGE_RETENTION = timedelta(days=30)
 NEWEST_FIRST = (("created_at", -1), ("_id", -1))
 DISABLED_REASON = "The callback endpoint is disabled."
@@ -41,7 +41,7 @@ S = CallbackStatus
 
 
 class StillPendingError(Exception):
-    """The message to replay hasn't ended yet."""
+    """A message that is still pending can't be replayed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,9 +55,9 @@ class ClaimedMessage:
 
 
 def store_messages(events: Sequence[Event], *, now: datetime) -> list[ObjectId]:
-    """Store messages for subscribed clients; return the clients with a new pending message.
+    """Store a message for each event whose client subscribes to it. Return the clients to wake.
 
-    Idempotent by event id. For a disabled endpoint, a message fails at once. Raises PyMongoError.
+    Idempotent by event ID. A message for a disabled endpoint fails at once. Raises PyMongoError.
     """
     callbacks = subscriptions.get_many(sorted({event.client_id for event in events}))
     documents = [
@@ -76,7 +76,7 @@ def store_messages(events: Sequence[Event], *, now: datetime) -> list[ObjectId]:
 
 
 def claim(*, client_id: ObjectId, limit: int, now: datetime) -> list[ClaimedMessage]:
-    """Claim due messages of a client, oldest first; concurrent callers get disjoint ones."""
+    """Claim a client's due messages, oldest first. Concurrent callers get different messages."""
     token = secrets.token_hex(16)
     due = {"client_id": client_id, "next_try_at": {"$lte": now}, **unclaimed(now=now)}
     found = collection("callback_messages").find(due, {"_id": 1}).hint("cbm_due")
@@ -96,7 +96,7 @@ def claim(*, client_id: ObjectId, limit: int, now: datetime) -> list[ClaimedMess
 def settle(
     message: ClaimedMessage, response: EndpointResponse, decision: Decision, *, at: datetime
 ) -> bool:
-    """Record an attempt, which began at ``at``, and its outcome; return False without its lease."""
+    """Record an attempt that began at ``at``. Return False if the lease was lost."""
     attempt = {
         "at": at,
         "duration_ms": response.duration_ms,
@@ -135,7 +135,7 @@ def release(messages: Sequence[ClaimedMessage]) -> None:
 
 
 def next_due_at(client_id: ObjectId) -> datetime | None:
-    """Return when a client's next message is due; None if none is pending."""
+    """Return when a client's next message is due, or None if no message is pending."""
     match = {"client_id": client_id, "next_try_at": {"$exists": True}}
     documents = collection("callback_messages").find(match, {"next_try_at": 1}).hint("cbm_due")
     for document in documents.sort("next_try_at", 1).limit(1):
@@ -144,7 +144,7 @@ def next_due_at(client_id: ObjectId) -> datetime | None:
 
 
 def fail_pending(*, client_id: ObjectId, reason: str) -> int:
-    """Fail the pending messages of a disabled or removed endpoint; return their number."""
+    """Fail a client's pending messages and return their number."""
     result = collection("callback_messages").update_many(
         {"client_id": client_id, "next_try_at": {"$exists": True}},
         {
@@ -166,7 +166,7 @@ def waiting_clients() -> list[ObjectId]:
 
 
 def replay(*, message_id: str, client_id: ObjectId | None, now: datetime) -> Document:
-    """Send a message again now, under its id; ``client_id`` None: of any client.
+    """Send a message of one client, or of any client for None, again with the same ID.
 
     Raises LookupError for an unknown message, NoCallbackError without an endpoint, and
     StillPendingError.
@@ -222,7 +222,7 @@ def _without_none(fields: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def record_events(events: Sequence[Event], *, now: datetime) -> None:
-    """Store and send events to subscribed clients; idempotent by event id. Raises PyMongoError."""
+    """Store events and wake workers to send them. Idempotent by event ID. Raises PyMongoError."""
     for client_id in store_messages(events, now=now):
         send_wakeup(client_id, now=now)
 

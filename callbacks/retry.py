@@ -1,4 +1,4 @@
-"""Retry policy and endpoint health for callbacks. Pure."""
+"""Retry delays, circuit, and endpoint health of callbacks. Pure."""
 
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -12,7 +12,7 @@ from .events import DisabledReason
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EndpointHealth:
-    """An endpoint's health by its previous attempts."""
+    """The results of an endpoint's latest attempts."""
 
     failures: int = 0
     failing_since: datetime | None = None
@@ -23,7 +23,7 @@ class EndpointHealth:
 
     @property
     def is_failing(self) -> bool:
-        """Whether only single probes are sent, after FAILURES_TO_OPEN failures in a row."""
+        """Whether FAILURES_TO_OPEN attempts in a row failed, so that a round sends one message."""
         return self.failures >= FAILURES_TO_OPEN
 
     def after_success(self, *, at: datetime) -> "EndpointHealth":
@@ -44,7 +44,7 @@ class EndpointHealth:
         )
 
     def disable_reason(self, *, now: datetime) -> DisabledReason | None:
-        """Return why to disable the endpoint; None if it stays enabled."""
+        """Return why the endpoint must be disabled, or None if it stays enabled."""
         if self.is_gone:
             return DisabledReason.GONE
         if self.failing_since and now - self.failing_since >= DISABLED_AFTER:
@@ -64,21 +64,21 @@ DELAYS = (
 """Delay before each retry: eight attempts within about a day."""
 MAX_ATTEMPTS = len(DELAYS) + 1
 JITTER = 0.2
-"""Largest share by which jitter changes a delay, so that retries of one outage spread out."""
+"""Largest share by which jitter changes a delay, so that retries after an outage spread out."""
 MAX_RETRY_AFTER = timedelta(hours=12)
 GONE = HTTPStatus.GONE
 FAILURES_TO_OPEN = 5
-"""Failures in a row, of any messages, that open the circuit."""
+"""Failures in a row, across messages, that open the endpoint's circuit."""
 MIN_CIRCUIT_OPEN = timedelta(seconds=30)
-"""How long the circuit opens at first; doubles with each further failure."""
+"""How long the circuit stays open at first. Each further failure doubles the time."""
 MAX_CIRCUIT_OPEN = timedelta(minutes=10)
 MAX_DOUBLINGS = 10
 DISABLED_AFTER = timedelta(days=5)
-"""An endpoint without a success for this long is disabled."""
+"""An endpoint that has only failed for this long is disabled."""
 
 
 class AttemptOutcome(StrEnum):
-    """The outcome of an attempt for its message."""
+    """What an attempt means for its message."""
 
     DELIVERED = "delivered"
     RETRY = "retry"
@@ -88,7 +88,7 @@ class AttemptOutcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """The outcome of an attempt; ``at``: the time of the retry."""
+    """The outcome of an attempt, and when to retry."""
 
     outcome: AttemptOutcome
     at: datetime | None = None
@@ -97,7 +97,7 @@ class Decision:
 def decide_retry(
     *, status: int | None, tries: int, pause: timedelta | None, now: datetime, jitter: float
 ) -> Decision:
-    """Return the decision after attempt number ``tries``; ``jitter`` is in [0, 1]."""
+    """Decide what follows attempt number ``tries``. ``jitter`` is in [0, 1]."""
     if status is not None and HTTPStatus.OK <= status < HTTPStatus.MULTIPLE_CHOICES:
         return Decision(AttemptOutcome.DELIVERED)
     if status == GONE:
@@ -110,7 +110,7 @@ def decide_retry(
 
 
 def circuit_open_until(*, failures: int, now: datetime) -> datetime | None:
-    """Return the end of the open circuit after this many failures in a row; None if closed."""
+    """Return until when this many failures in a row open the circuit, or None if it is closed."""
     if failures < FAILURES_TO_OPEN:
         return None
     doublings = min(failures - FAILURES_TO_OPEN, MAX_DOUBLINGS)

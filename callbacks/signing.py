@@ -1,4 +1,4 @@
-"""Signatures by Standard Webhooks, version 1: HMAC-SHA256 of ``{id}.{timestamp}.{body}``. Pure."""
+"""Signs callbacks as in Standard Webhooks 1: HMAC-SHA256 of ``{id}.{timestamp}.{body}``. Pure."""
 
 import base64
 import binascii
@@ -13,12 +13,12 @@ VERSION = "v1"
 
 
 def new_secret() -> str:
-    """Return a new secret in its displayable form."""
+    """Return a new random secret as text."""
     return PREFIX + base64.b64encode(secrets.token_bytes(SECRET_BYTES)).decode()
 
 
 def decode_secret(secret: str) -> bytes:
-    """Decode a secret into its key. Raises ValueError if it's invalid."""
+    """Decode a secret's text into the key. Raises ValueError if the text is invalid."""
     if not secret.startswith(PREFIX):
         raise ValueError("invalid callback secret")
     try:
@@ -30,7 +30,7 @@ def decode_secret(secret: str) -> bytes:
 def sign_headers(
     *, message_id: str, timestamp: int, body: bytes, secrets: Sequence[str]
 ) -> dict[str, str]:
-    """Return the headers of a message, signed with each secret. Raises ValueError for a bad id."""
+    """Return a message's headers with a signature per secret. Raises ValueError for a bad ID."""
     if "." in message_id:
         raise ValueError("a message id must not have a full stop")
     signatures = [sign(message_id, timestamp, body, secret=secret) for secret in secrets]
@@ -42,7 +42,7 @@ def sign_headers(
 
 
 def sign(message_id: str, timestamp: int, body: bytes, *, secret: str) -> str:
-    """Return the signature of a message by one secret."""
+    """Return the signature of a message with one secret."""
     signed = f"{message_id}.{timestamp}.".encode() + body
     digest = hmac.new(decode_secret(secret), signed, hashlib.sha256).digest()
     return f"{VERSION},{base64.b64encode(digest).decode()}"

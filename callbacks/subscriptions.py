@@ -1,4 +1,4 @@
-"""Callback endpoints of clients, their secrets, and the cache of subscribers."""
+"""Clients' callback endpoints and secrets, and the cache of clients that have an endpoint."""
 
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
@@ -19,13 +19,13 @@ from . import endpoints, signing
 from .events import CallbackState, DisabledReason, EventType
 
 SECRET_OVERLAP = timedelta(hours=24)
-"""How long a rotated secret signs along."""
+"""How long a replaced secret still signs, beside the new one."""
 MAX_SECRETS = 5
-"""Secrets that sign at the same time, so at most this many rotations within SECRET_OVERLAP."""
+"""Maximum of secrets that sign at the same time. It limits rotations within SECRET_OVERLAP."""
 
 
 def encrypt_secret(secret: str, *, client_id: ObjectId, now: datetime) -> dict[str, Any]:
-    """Return a new secret in its stored form. Raises NoEncryptionKeyError."""
+    """Return a new secret in encrypted form, as stored. Raises NoEncryptionKeyError."""
     return {
         "sealed": encrypt(secret.encode(), associated_data=_associated_data(client_id)),
         "created_at": now,
@@ -35,7 +35,7 @@ def encrypt_secret(secret: str, *, client_id: ObjectId, now: datetime) -> dict[s
 def signing_secrets(
     secrets: Sequence[Mapping[str, Any]], *, client_id: ObjectId, now: datetime
 ) -> list[str]:
-    """Return the valid secrets, newest first. Raises DecryptionError."""
+    """Decrypt and return the secrets that haven't expired, newest first. Raises DecryptionError."""
     return [
         decrypt(one["sealed"], associated_data=_associated_data(client_id)).decode()
         for one in secrets
@@ -76,12 +76,12 @@ class NoCallbackError(LookupError):
 
 
 class TooManySecretsError(Exception):
-    """Too many secret rotations within SECRET_OVERLAP."""
+    """The secret was rotated too often within SECRET_OVERLAP."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SavedCallback:
-    """A stored endpoint, with its secret if it's new; the secret can't be shown again."""
+    """A stored endpoint. ``secret`` is set for a new endpoint and can't be shown again."""
 
     document: Document
     secret: str | None = None
@@ -95,9 +95,9 @@ def put(
     allow_loopback: bool,
     now: datetime,
 ) -> SavedCallback:
-    """Create or change an endpoint, and enable it unless an operator disabled it.
+    """Create or change a client's endpoint. Raises InvalidUrlError.
 
-    Raises InvalidUrlError.
+    A disabled endpoint is enabled again, unless an operator disabled it.
     """
     endpoint = endpoints.parse_url(url, allow_loopback=allow_loopback)
     fields = {
@@ -109,7 +109,7 @@ def put(
     while True:
         updated = _update(client_id, url, fields)
         if updated is not None:
-            # Also on update: the call that created it may have failed before it invalidated.
+            # Also on update: the creating call may have failed before this line.
             invalidate_subscribers()
             return SavedCallback(document=updated)
         secret = signing.new_secret()
@@ -124,7 +124,7 @@ def put(
         try:
             collection("callbacks").insert_one(document)
         except DuplicateKeyError:
-            # A concurrent call created it, and only one response may have the secret.
+            # A concurrent call created the endpoint, and only its response has the secret.
             continue
         invalidate_subscribers()
         return SavedCallback(document=document, secret=secret)
@@ -139,13 +139,13 @@ def get(client_id: ObjectId) -> Document:
 
 
 def get_many(client_ids: Sequence[ObjectId]) -> dict[ObjectId, Document]:
-    """Return the endpoints of these clients, by client id."""
+    """Return these clients' endpoints by client ID."""
     found = collection("callbacks").find({"_id": {"$in": list(client_ids)}})
     return {document["_id"]: document for document in found}
 
 
 def remove(client_id: ObjectId) -> None:
-    """Remove a client's endpoint; the next sweep fails its messages. Raises NoCallbackError."""
+    """Remove a client's endpoint. Raises NoCallbackError. The next sweep fails pending messages."""
     removed = collection("callbacks").delete_one({"_id": client_id})
     invalidate_subscribers()
     if not removed.deleted_count:
@@ -153,7 +153,7 @@ def remove(client_id: ObjectId) -> None:
 
 
 def rotate(client_id: ObjectId, *, now: datetime) -> str:
-    """Replace an endpoint's secret and return the new one; the old one signs along for a day.
+    """Create and return a new secret. The old one also signs until SECRET_OVERLAP is over.
 
     Raises NoCallbackError or TooManySecretsError.
     """
@@ -176,7 +176,7 @@ def rotate(client_id: ObjectId, *, now: datetime) -> str:
 def disable(
     *, client_id: ObjectId, reason: DisabledReason, now: datetime, url: str | None = None
 ) -> bool:
-    """Disable an endpoint; return False if it's disabled or no longer has this ``url``."""
+    """Disable an endpoint. Return False if it is disabled already or no longer has this ``url``."""
     active = {"_id": client_id, "state": CallbackState.ACTIVE.value}
     changes = {
         "state": CallbackState.DISABLED.value,
@@ -189,7 +189,7 @@ def disable(
 
 
 def enable(*, client_id: ObjectId, now: datetime) -> bool:
-    """Enable an endpoint; return False if it's enabled already."""
+    """Enable an endpoint. Return False if it is enabled already."""
     result = collection("callbacks").update_one(
         {"_id": client_id, "state": CallbackState.DISABLED.value},
         {"$set": {**_ACTIVE, "updated_at": now}, "$unset": dict.fromkeys(_FAILURE_FIELDS, "")},
@@ -198,12 +198,12 @@ def enable(*, client_id: ObjectId, now: datetime) -> bool:
 
 
 def pending_backfills(*, before: datetime) -> list[Document]:
-    """Return new endpoints whose events may need a backfill."""
+    """Return endpoints created by ``before`` that still need a backfill of events."""
     return list(collection("callbacks").find({"enrols_from": {"$lte": before}}))
 
 
 def mark_backfilled(client_id: ObjectId, *, since: datetime) -> None:
-    """Record a completed backfill."""
+    """Record that an endpoint's backfill is complete."""
     collection("callbacks").update_one(
         {"_id": client_id, "enrols_from": since}, {"$unset": {"enrols_from": ""}}
     )

@@ -1,4 +1,4 @@
-"""Callback worker: sends an endpoint's due messages under a lease; and the callback sweep."""
+"""Callback worker, which sends an endpoint's due messages under a lease, and the callback sweep."""
 
 import os
 import random
@@ -43,7 +43,7 @@ class EndpointLease:
 
 
 def acquire_lease(client_id: ObjectId, *, now: datetime) -> EndpointLease | None:
-    """Acquire an active endpoint's lease; None if another worker has it or its circuit is open."""
+    """Acquire an endpoint's lease. None if it is leased or disabled, or its circuit is open."""
     token = secrets.token_hex(16)
     before = collection("callbacks").find_one_and_update(
         {
@@ -69,7 +69,7 @@ def acquire_lease(client_id: ObjectId, *, now: datetime) -> EndpointLease | None
 
 
 def release_lease(lease: EndpointLease, health: EndpointHealth, *, now: datetime) -> bool:
-    """Release a lease and store the health, unless the URL changed; return False if it was lost."""
+    """Release a lease, and store the health unless the URL changed. Return False if it was lost."""
     changes = {name: getattr(health, name) for name in _STORED_FIELDS}
     if health.failures != lease.health.failures or not health.is_failing:
         changes["open_until"] = retry.circuit_open_until(failures=health.failures, now=now)
@@ -90,10 +90,10 @@ log = structlog.get_logger(__name__)
 BATCH_SIZE = 20
 MAX_CONCURRENT_REQUESTS = 4
 MAX_ROUND_SECONDS = 20.0
-"""Seconds after which a round starts no request; with the last one a round takes 35 s."""
+"""Seconds after which a round starts no request. With its last requests, a round takes 35 s."""
 MAX_WAKEUP_DELAY = timedelta(seconds=broker.MAX_COUNTDOWN)
 REQUEUE_DELAY = timedelta(seconds=1)
-"""Delay of a wake-up when no thread of this process is free."""
+"""Delay before a wake-up returns if this process runs its maximum of rounds."""
 _random = random.SystemRandom()
 Clock = Callable[[], datetime]
 ShutdownCheck = Callable[[], bool]
@@ -102,7 +102,7 @@ _Route = tuple[Endpoint, Sequence[str]]
 
 @dataclass(frozen=True, slots=True)
 class SweepReport:
-    """The result of one sweep."""
+    """Clients that one sweep woke, or couldn't wake because the broker accepted no message."""
 
     woken: int
     unpublished: int
@@ -111,7 +111,7 @@ class SweepReport:
 def run_round(
     client_id: ObjectId, *, clock: Clock, is_shutting_down: ShutdownCheck = lambda: False
 ) -> int:
-    """Send a round of a client's messages, and wake for the rest; return the number of requests."""
+    """Send a round of a client's messages, and wake a worker for the rest. Return how many."""
     slots = _round_slots(os.getpid())
     if not slots.acquire(blocking=False):
         now = clock()
@@ -134,7 +134,7 @@ def run_round(
 
 
 def run_inline(*, clock: Clock, is_shutting_down: ShutdownCheck = lambda: False) -> int:
-    """Send all due messages in this process, without a broker; return the number of requests."""
+    """Send all due messages in this process without a broker. Return the number of requests."""
     total = 0
     for client_id in outbox.waiting_clients():
         while request_count := run_round(client_id, clock=clock, is_shutting_down=is_shutting_down):
@@ -184,7 +184,7 @@ def _send_round(lease: EndpointLease, clock: Clock, is_shutting_down: ShutdownCh
         client_id=lease.client_id, reason=reason, now=clock(), url=lease.url
     ):
         log.warning("callback_disabled", client_id=str(lease.client_id), reason=reason.value)
-        # The service has no user: the entry has the client's id as actor.
+        # The service itself has no user, so the client's ID is recorded as the actor.
         audit.record(lease.client_id, audit.DISABLED_MESSAGES[reason], by=lease.client_id)
         outbox.fail_pending(client_id=lease.client_id, reason=outbox.DISABLED_REASON)
     return request_count
@@ -193,7 +193,10 @@ def _send_round(lease: EndpointLease, clock: Clock, is_shutting_down: ShutdownCh
 def _send_messages(
     route: _Route, messages: Sequence[ClaimedMessage], clock: Clock, is_shutting_down: ShutdownCheck
 ) -> Iterator[tuple[ClaimedMessage, datetime, EndpointResponse]]:
-    """Send messages in small concurrent batches until a limit is met; yield their responses."""
+    """Send messages in small concurrent batches, and yield their responses.
+
+    Stops when time is over, the endpoint is gone, or it failed FAILURES_TO_OPEN times in a row.
+    """
     deadline, failures = Deadline.after(MAX_ROUND_SECONDS), 0
     with ThreadPoolExecutor(MAX_CONCURRENT_REQUESTS) as pool:
         for start in range(0, len(messages), MAX_CONCURRENT_REQUESTS):
@@ -273,5 +276,5 @@ def _next_wakeup_at(callback: Document, now: datetime) -> datetime | None:
 
 @cache
 def _round_slots(_process_id: int) -> threading.BoundedSemaphore:
-    """Return this process's limit of concurrent rounds, small so that notifications get threads."""
+    """Return the semaphore that limits rounds in this process to an eighth of its threads."""
     return threading.BoundedSemaphore(max(settings.WORKER_THREADS // 8, 1))

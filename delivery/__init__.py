@@ -1,1 +1,1 @@
-"""The delivery engine: takes a delivery from due to settled."""
+"""The delivery engine: claims due deliveries, sends them, and settles their outcomes."""

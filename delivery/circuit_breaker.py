@@ -1,7 +1,7 @@
-"""Circuit breaker of each provider account; a pause by staff is a circuit forced open.
+"""Circuit breaker of each provider account and of each push platform at a provider.
 
-After a wait, one request at a time across all processes is a probe, whose success closes the
-circuit. The state lives in Valkey; without it, all requests are allowed and nothing is counted.
+An open circuit waits. Then one request at a time, across all processes, is a probe; its success
+closes the circuit. The state lives in Valkey. Without Valkey, all requests are allowed.
 """
 
 import json
@@ -31,9 +31,9 @@ FIRST_WAIT = timedelta(seconds=30)
 """Wait before the first probe; each further wait doubles."""
 MAX_WAIT = timedelta(minutes=15)
 PROBE_LEASE = timedelta(seconds=30)
-"""A probe without a result for this long is granted again; a send takes 15 s at most."""
+"""After this long without a result, another probe is granted. A send takes 15 s at most."""
 CIRCUIT_TTL = timedelta(hours=1)
-"""An open circuit without requests for this long after its wait is removed."""
+"""An open circuit is removed if no request arrives for this long after its wait."""
 LISTING_WINDOW = timedelta(days=1)
 """Accounts without a result for this long are not listed."""
 REASON_LENGTH = 200
@@ -55,7 +55,7 @@ _RULES = json.dumps(
     }
 )
 PAUSE_CHECK_INTERVAL = timedelta(seconds=30)
-"""Deliveries for a paused provider are deferred by this much."""
+"""Deferral of deliveries whose provider is paused."""
 
 
 class State(StrEnum):
@@ -74,7 +74,7 @@ class Allowed:
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """Permission to send one message as a probe, and to report its result with this token."""
+    """Permission to send one message as a probe. Its result is reported with this token."""
 
     token: str
 
@@ -91,12 +91,12 @@ Permission = Allowed | Probe | Blocked
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CircuitState:
-    """State of one account's circuit, for display."""
+    """State of one circuit, for the console."""
 
     account: str
     state: State
     failures: int
-    """Failures in the window: until now, or until it opened."""
+    """Failures in the minute before now, or before the circuit opened."""
     successes: int
     opened_at: datetime | None = None
     open_until: datetime | None = None
@@ -105,7 +105,7 @@ class CircuitState:
 
 
 def request_permissions(accounts: Sequence[str], *, now: datetime) -> Mapping[str, Permission]:
-    """Return the permission of each account, in one call to Valkey; return an unused Probe."""
+    """Return the permission of each circuit. The caller must return a ``Probe`` it does not use."""
     names, token = list(dict.fromkeys(accounts)), uuid.uuid4().hex
     if not names:
         return {}
@@ -126,31 +126,31 @@ def record(
     probe: Probe | None = None,
     reason: str = "",
 ) -> None:
-    """Count results, and open or close the circuit accordingly.
+    """Count results, which can open or close the circuit.
 
-    While it is not closed, only the result of ``probe`` counts: the other requests began before it
-    opened. ``reason`` contains no address.
+    While the circuit is open or half open, only the result of ``probe`` counts: the other requests
+    began earlier. ``reason`` must not contain an address.
     """
     token = probe.token if probe else ""
     _change(account, now, reason, ["record", successes, failures, token])
 
 
 def trip(account: str, *, now: datetime, retry_after: float | None, reason: str = "") -> None:
-    """Open the circuit at once, for invalid credentials, quota, or configuration.
+    """Open the circuit at once, because of invalid credentials, quota, or configuration.
 
-    It stays open for at least ``retry_after`` seconds, at most a day; so it does after a probe.
+    It stays open for at least ``retry_after`` seconds, capped at one day.
     """
     pause = math.ceil(1000 * min(max(0.0, retry_after or 0.0), MAX_RETRY_AFTER))
     _change(account, now, reason, ["trip", pause])
 
 
 def return_probe(account: str, *, probe: Probe, now: datetime) -> None:
-    """Return an unused probe, so that another caller gets it at once."""
+    """Give an unused probe back, so that another caller gets it at once."""
     record(account, successes=0, failures=0, probe=probe, now=now)
 
 
 def close(account: str) -> bool:
-    """Close a circuit and delete its history, for an operator; return False without Valkey."""
+    """Close a circuit and delete its history. Return False if Valkey is unavailable."""
     try:
         with valkey.connection() as client:
             client.delete(_key(account))
@@ -161,7 +161,7 @@ def close(account: str) -> bool:
 
 
 def circuit_states(*, now: datetime) -> list[CircuitState] | None:
-    """Return the circuits with a result within a day; None if Valkey is unavailable."""
+    """Return the circuits with a result in the last day, or None if Valkey is unavailable."""
     since = valkey.to_milliseconds(now - LISTING_WINDOW)
     try:
         with valkey.connection() as client:
@@ -228,7 +228,7 @@ def _change(account: str, now: datetime, reason: str, command: Sequence[str | in
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pause:
-    """A pause of a provider: by whom, since when, and why."""
+    """A provider's pause by staff."""
 
     provider: str
     since: datetime
@@ -237,7 +237,7 @@ class Pause:
 
 
 def pause(provider: str, *, by: str, reason: str, now: datetime) -> bool:
-    """Pause a provider; return False, without a change, if it was already paused."""
+    """Pause a provider. Return False, and change nothing, if it is already paused."""
     changes = {
         "paused_by": _keep_if_paused("paused_by", by),
         "reason": _keep_if_paused("reason", reason[:REASON_LENGTH]),
@@ -266,7 +266,7 @@ def resume(provider: str, *, by: str) -> bool:
 
 
 def pauses() -> dict[str, Pause]:
-    """Return the paused providers by name, from MongoDB."""
+    """Return the pauses by provider name, from MongoDB."""
     found = collection("provider_states").find({"paused_at": {"$ne": None}})
     return {
         one["_id"]: Pause(
@@ -280,7 +280,7 @@ def pauses() -> dict[str, Pause]:
 
 
 def paused_until(providers: Iterable[str], *, now: datetime) -> Mapping[str, datetime]:
-    """Return which of these providers are paused, and until when to defer their deliveries."""
+    """Return the time until which to defer deliveries, for each of the providers that is paused."""
     paused = _paused.get()
     return {name: now + PAUSE_CHECK_INTERVAL for name in providers if name in paused}
 

@@ -1,8 +1,7 @@
-"""Dispatcher: sends one batch of due deliveries, from the claim to the settlement.
+"""Sends one batch of due deliveries, from the claim to the settlement.
 
 The steps: claim, eligibility, targets, rendering, routing, start, send, settle. A delivery that
-fails at a step leaves the batch with its reason stored. Poison candidates are a batch of their own
-each.
+fails at a step leaves the batch, and the reason is stored. Each poison candidate is sent alone.
 """
 
 import random
@@ -39,9 +38,9 @@ log = structlog.get_logger(__name__)
 _random = random.SystemRandom()
 S = DeliveryStatus
 MAX_BATCH = 100
-"""Deliveries of one claim: 100 in 4 rounds of 25 or more requests end within the lease."""
+"""Maximum of deliveries in one claim: four rounds of 25 requests end within the lease."""
 MIN_LEASE_LEFT = timedelta(seconds=40)
-"""Lease time that a round needs at its start. A later round is given back and claimed again."""
+"""Lease time that a round needs at its start. With less, its deliveries are released."""
 
 
 @dataclass(slots=True)
@@ -55,12 +54,12 @@ class BatchReport:
     """Due poison candidates that this batch did not isolate, for lack of a thread."""
 
     def add_wakeup(self, claimed: ClaimedDelivery, *, at: datetime) -> None:
-        """Add a wake-up for a delivery."""
+        """Add a wake-up for a delivery at a time."""
         self.wakeups.append(Wakeup(claimed.notification_id, claimed.channel, claimed.priority, at))
 
 
 def dispatch(ids: Sequence[ObjectId], *, channel: Channel, clock: Clock = utc_now) -> BatchReport:
-    """Send the due deliveries among ``ids``; safe for any number of concurrent callers."""
+    """Send the deliveries among ``ids`` that are due. Concurrent callers never send one twice."""
     crash_points.reach(Boundary.WAKEUP_RECEIVED)
     report = BatchReport()
     unique = list(dict.fromkeys(ids))
@@ -81,7 +80,6 @@ def dispatch(ids: Sequence[ObjectId], *, channel: Channel, clock: Clock = utc_no
 def _dispatch_isolated(
     ids: Sequence[ObjectId], channel: Channel, clock: Clock, report: BatchReport
 ) -> None:
-    """Send a few poison candidates one by one, on at most half of the channel's threads."""
     remaining = list(ids)
     limit = max(channel_threads() // 2, 1)
     with _isolating_threads.try_acquire(channel, limit=limit) as has_thread:
@@ -169,7 +167,7 @@ def _send_round(
     clock: Clock,
     report: BatchReport,
 ) -> bool:
-    """Route, send, and settle one round; return False if its turn did not come in time."""
+    """Route, send, and settle one round. Return False if the round could not start in time."""
     claims = [delivery.claimed for delivery in deliveries]
     by_reference = {delivery.claimed.reference: delivery for delivery in deliveries}
     with bulkhead(providers[0].name, claims, now=clock()) as is_acquired:
@@ -226,7 +224,7 @@ class _SentBatch:
 def _start_and_send(
     route: Route, by_reference: Mapping[str, PreparedDelivery], clock: Clock
 ) -> _SentBatch:
-    """Record the start of each attempt by compare-and-set, then hand the batch to the provider."""
+    """Record the start of each attempt, then send the deliveries whose lease is still ours."""
     provider, now = route.provider, clock()
     deliveries = [_for_route(route, by_reference[one.reference]) for one in route.claims]
     claims = [delivery.claimed for delivery in deliveries]
@@ -257,7 +255,7 @@ def _finish(sent: _SentBatch, now: datetime, report: BatchReport) -> None:
         for delivery, results in sent.results
     ]
     _settle(settlements, now, report)
-    # Their lease or lifetime ended before their request.
+    # The lease or the notification ended before the request.
     attempted = {delivery.claimed.reference for delivery, _ in sent.results}
     unsent = [claimed for claimed in sent.started if claimed.reference not in attempted]
     store.return_unsent(unsent, now=now)
@@ -331,9 +329,9 @@ _bulkheads: dict[str, threading.Lock] = {}
 
 @contextmanager
 def bulkhead(provider: str, claims: Sequence[ClaimedDelivery], *, now: datetime) -> Iterator[bool]:
-    """Wait for a provider's one batch in this process; yield False if the leases run short first.
+    """Wait until no other batch of this process is being sent to the provider.
 
-    A single delivery does not wait, so that it never queues behind a batch.
+    Yield False if too little lease time is left by then. A single delivery does not wait.
     """
     if len(claims) == 1:
         yield True
@@ -349,16 +347,15 @@ def bulkhead(provider: str, claims: Sequence[ClaimedDelivery], *, now: datetime)
 
 
 def channel_threads() -> int:
-    """Return how many of this process's threads one channel may use: three of four."""
+    """Return how many threads of this process one channel may use: three quarters of them."""
     return max(settings.WORKER_THREADS * 3 // 4, 1)
 
 
-# Poison isolation. If this process crashes, every candidate that it has claimed and not started
-# counts a crash, so at most one thread may be in that phase. The lock covers the phase from the
-# claim (`isolate`) to the start, deep inside `_start_and_send` (`end_isolation`); a send may then
-# be slow without blocking the next candidate. The thread-local flag tells `end_isolation` whether
-# its thread holds the lock: the start runs for ordinary batches too, and a candidate that is
-# deferred never reaches it, so that `isolate` releases the lock at its end.
+# If this process crashes, each candidate that is claimed but not started counts a crash. Therefore
+# a lock allows one such candidate at a time: `isolate` takes the lock before the claim, and
+# `_start_and_send` calls `end_isolation` at the start, so that a slow send blocks no candidate. A
+# deferred candidate never starts, so `isolate` also releases the lock at its end. The thread-local
+# flag says whether this thread holds the lock, since ordinary batches call `end_isolation`, too.
 _isolating_threads = ConcurrencyLimiter()
 _isolation_lock = threading.Lock()
 _isolation_state = threading.local()
@@ -366,7 +363,7 @@ _isolation_state = threading.local()
 
 @contextmanager
 def isolate() -> Iterator[None]:
-    """Wait until no other thread holds a poison candidate that is claimed and not started."""
+    """Wait until no other thread has a poison candidate between claim and start."""
     _isolation_lock.acquire()
     _isolation_state.is_acquired = True
     try:
@@ -376,7 +373,7 @@ def isolate() -> Iterator[None]:
 
 
 def end_isolation() -> None:
-    """Let the next poison candidate be claimed; no effect in a thread that holds none."""
+    """Let another thread claim a poison candidate, if this thread holds the isolation lock."""
     if getattr(_isolation_state, "is_acquired", False):
         _isolation_state.is_acquired = False
         _isolation_lock.release()

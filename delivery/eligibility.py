@@ -33,7 +33,10 @@ def check_eligibility(
     suppression: str | None,
     has_provider: bool,
 ) -> NotSent | None:
-    """Return why a delivery can't be sent; ``suppression`` is the reason of its address."""
+    """Return why a delivery can't be sent now, or None if it can.
+
+    ``suppression`` is the reason for which its address is suppressed.
+    """
     if reason := (
         _check_obsolete(claimed, now)
         or _check_reachable(claimed, suppression=suppression, has_provider=has_provider)
@@ -80,13 +83,14 @@ def parse_quiet_hours(
     notification_zone: str | None,
     user_id: str | None = None,
 ) -> QuietHours | None:
-    """Return a recipient's or device's quiet hours, or None if disabled or invalid.
+    """Return the quiet hours of a recipient or device, or None if they are disabled or invalid.
 
-    In the first valid zone of: stored with the hours, the owner's, the notification's, UTC.
+    The time zone is the first valid one of: the quiet hours', ``own_zone``, the notification's,
+    UTC.
     """
     if not stored or not stored.get("enabled"):
         return None
-    # Validated when stored; data of an older release must not stop a whole batch.
+    # Validated when stored, but an older release may have stored other values.
     given = [zone for zone in (stored.get("timezone"), own_zone, notification_zone) if zone]
     zone = next((z for z in given if isinstance(z, str) and z in zone_names()), "UTC")
     start, end = stored.get("start"), stored.get("end")
@@ -106,7 +110,7 @@ def _warn_once(user_id: str | None, problem: str, instead: str) -> None:
 
 
 def defer_until_quiet_hours_end(claimed: ClaimedDelivery, *, until: datetime) -> NotSent:
-    """Return a deferral until quiet hours end, or an expiry if the delivery expires before."""
+    """Defer a delivery until quiet hours end, or end it as expired if it expires before."""
     if claimed.expires_at is not None and until >= claimed.expires_at:
         reason = "Expires before quiet hours end."
         return NotSent(claimed, S.EXPIRED, FailureCode.QUIET_HOURS, reason)
@@ -116,7 +120,7 @@ def defer_until_quiet_hours_end(claimed: ClaimedDelivery, *, until: datetime) ->
 def filter_eligible(
     claims: Sequence[ClaimedDelivery], *, now: datetime, has_provider: bool
 ) -> tuple[list[ClaimedDelivery], list[NotSent]]:
-    """Return the deliveries that can be sent now, and the others with their reason."""
+    """Return the deliveries that can be sent now, and the reasons why the others can't."""
     addresses = {
         (c.channel.value, address) for c in claims if (address := c.recipient.address(c.channel))
     }

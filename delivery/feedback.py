@@ -1,4 +1,4 @@
-"""Reports results to circuits, rate limits, address and device reputation, and traces."""
+"""Reports results to circuits, rate limiters, suppressions, devices, and traces."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
@@ -32,7 +32,7 @@ from .sending import PreparedDelivery
 log = structlog.get_logger(__name__)
 SENDER_ID_MISMATCH = "SENDER_ID_MISMATCH"
 MIN_MISMATCHES = 5
-"""Devices in a batch that must all mismatch before the service's own credentials are blamed."""
+"""From this many, if all devices of a batch mismatch, the service's credentials are wrong."""
 HEALTH_FAILURES = frozenset(
     {
         FailureCode.PROVIDER_ERROR,
@@ -51,7 +51,7 @@ NEUTRAL_CODES = frozenset(
 )
 """Errors that say nothing about the provider: a reported outage trips its circuit separately."""
 RECENT_SUCCESS = timedelta(minutes=1)
-"""After a success, a provider gets full rounds for this long."""
+"""For this long after a success, the first round to a provider is not reduced."""
 _accepted_at: dict[str, datetime] = {}
 S = DeliveryStatus
 
@@ -59,9 +59,9 @@ S = DeliveryStatus
 def apply_reputation(
     sent: Sequence[tuple[PreparedDelivery, TargetResult]], *, provider: str, now: datetime
 ) -> None:
-    """Deactivate dead devices, suppress dead addresses, and record successful devices.
+    """Deactivate rejected devices, suppress rejected addresses, and record successful devices.
 
-    Not of tests. Repeating it changes nothing for devices; each soft bounce of an address counts.
+    Test deliveries are left out. A second call changes no device but counts soft bounces again.
     """
     last_success: dict[str, datetime] = {}
     sent = [(delivery, result) for delivery, result in sent if not delivery.claimed.is_test]
@@ -71,7 +71,7 @@ def apply_reputation(
         for one in outcomes
         if isinstance(one, InvalidRecipientError) and one.response
     ]
-    # All devices of the batch are another sender's: the service's own credentials are wrong.
+    # All devices belong to another sender: the service's own credentials are wrong.
     if len(sent) >= MIN_MISMATCHES and codes == [SENDER_ID_MISMATCH] * len(sent):
         log.error("sender_mismatch_ignored", provider=provider, count=len(sent))
         return
@@ -167,7 +167,7 @@ def report_provider_health(
 
 
 def has_recent_success(provider: Provider, *, now: datetime) -> bool:
-    """Return whether a provider accepted a request of this process recently."""
+    """Return whether the provider accepted a request of this process in the last minute."""
     at = _accepted_at.get(provider.account)
     return at is not None and timedelta(0) <= now - at <= RECENT_SUCCESS
 
@@ -175,7 +175,7 @@ def has_recent_success(provider: Provider, *, now: datetime) -> bool:
 def _record_outcomes(
     name: str, results: Sequence[TargetResult], probes: Mapping[str, Probe], now: datetime
 ) -> None:
-    """Record results on a circuit; a rejected message counts as a success of the provider."""
+    """Record results on a circuit. A rejection of the message is no failure of the provider."""
     errors = [r.outcome for r in results if isinstance(r.outcome, ProviderError)]
     failures = [e for e in errors if isinstance(e, TransientError) and e.code in HEALTH_FAILURES]
     neutral = [e for e in errors if e.code in NEUTRAL_CODES]
@@ -196,7 +196,7 @@ def record_attempts(
     started_at: datetime,
     now: datetime,
 ) -> None:
-    """Record a span for each finished attempt, with one child per target."""
+    """Record a trace span for each attempt, with a child span for each target."""
     if not tracing.is_on():
         return
     for settlement, some in zip(settlements, results, strict=True):
@@ -215,7 +215,7 @@ def record_attempts(
 
 
 def record_not_sent(not_sent: Sequence[NotSent], *, now: datetime) -> None:
-    """Record a span for each delivery that ended without an attempt."""
+    """Record a trace span for each delivery that ended without an attempt."""
     if not tracing.is_on():
         return
     for one in not_sent:

@@ -5,21 +5,21 @@ from datetime import datetime
 from notifyproject.db.collections import collection
 
 SWEEP, WORKER_HEARTBEAT = "sweep", "canary"
-"""Heartbeats: of the sweeper, and of a worker that receives messages from the broker."""
+"""Names of the heartbeats of the sweeper and of the workers."""
 
 
 def last_sweep() -> datetime | None:
-    """Return when the last sweep ended; None before the first."""
+    """Return when the last sweep ended, or None before the first."""
     return _recorded_at(SWEEP)
 
 
 def record_worker_heartbeat(*, now: datetime) -> None:
-    """Record that a worker received a message from the broker."""
+    """Record that a worker received the heartbeat message that each sweep publishes."""
     record(WORKER_HEARTBEAT, now)
 
 
 def last_worker_heartbeat() -> datetime | None:
-    """Return when a worker last received the heartbeat message that each sweep publishes."""
+    """Return when a worker last received a heartbeat message, or None before the first."""
     return _recorded_at(WORKER_HEARTBEAT)
 
 

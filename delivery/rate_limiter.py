@@ -1,7 +1,7 @@
-"""Token bucket of each provider account, in Valkey; without Valkey, of each process.
+"""Token bucket of each provider account, in Valkey. Without Valkey, each process has its own.
 
-It gains ``rate`` tokens a second and holds at most ``burst``. A rate-limit response of the provider
-halves the rate, which then recovers step by step.
+A bucket gains ``rate`` tokens a second and holds at most ``burst``. A provider's rate-limit
+response halves the rate, which then recovers step by step.
 """
 
 import json
@@ -19,16 +19,16 @@ from providers.http import MAX_RETRY_AFTER
 
 log = structlog.get_logger(__name__)
 MIN_SHARE = 0.01
-"""Lower bound of the throttled rate, as a share of the configured rate."""
+"""Lowest throttled rate, as a share of the configured rate."""
 RESTORE_INTERVAL, RESTORE_SHARE = timedelta(seconds=10), 0.1
 """A throttled rate recovers by this share of the configured rate in each interval."""
 THROTTLE_DEBOUNCE = timedelta(seconds=1)
-"""Rate-limit responses this soon after the first belong to requests sent before it."""
+"""Further rate-limit responses within this time don't halve the rate again."""
 MAX_SKEW = timedelta(seconds=2)
-"""A bucket used further in the future was used by a wrong clock; its time is ignored."""
+"""If a bucket's time is further in the future, a clock was wrong, and the time is ignored."""
 MAX_WAIT = timedelta(days=1)
 IDLE_TTL = timedelta(minutes=10)
-"""A bucket is removed this long after it would be full and unthrottled, so as good as new."""
+"""A bucket is removed this long after it is full and no longer throttled."""
 _MILLISECOND = timedelta(milliseconds=1)
 _RESTORE_INTERVAL, _THROTTLE_DEBOUNCE, _MAX_SKEW, _MAX_WAIT, _IDLE_TTL = (
     duration // _MILLISECOND
@@ -59,7 +59,7 @@ class Grant:
 
 
 def take(account: str, count: int, *, rate: float | None, burst: int, now: datetime) -> Grant:
-    """Take up to ``count`` tokens of ``rate`` a second; with None only :func:`throttle` limits."""
+    """Take up to ``count`` tokens. A ``rate`` of None sets no limit except after a throttle."""
     at, count = valkey.to_milliseconds(now), max(count, 0)
     args: list[str | int | float] = [at, _RULES, count, "" if rate is None else rate, burst]
     try:
@@ -70,7 +70,7 @@ def take(account: str, count: int, *, rate: float | None, burst: int, now: datet
 
 
 def throttle(account: str, *, retry_after: float | None, now: datetime) -> None:
-    """Apply a rate-limit response: pause for up to a day, then continue at half the rate."""
+    """Halve an account's rate, and block it for ``retry_after`` seconds, at most a day."""
     at = valkey.to_milliseconds(now)
     pause = math.ceil(1000 * min(max(0.0, retry_after or 0.0), MAX_RETRY_AFTER))
     _local_bucket(account).throttle(pause=pause, now=at)
@@ -84,15 +84,15 @@ def throttle(account: str, *, retry_after: float | None, now: datetime) -> None:
 
 @dataclass(frozen=True, slots=True)
 class RateStatus:
-    """Current rate of an account, for display."""
+    """Current rate of an account, for the console."""
 
     share: float
-    """Share of the configured rate; 1 unless throttled."""
+    """Share of the configured rate: 1 if not throttled."""
     blocked_until: datetime | None
 
 
 def rate_statuses(accounts: Sequence[str], *, now: datetime) -> Mapping[str, RateStatus] | None:
-    """Return the rates of these accounts; None if Valkey is unavailable."""
+    """Return the current rate of each account, or None if Valkey is unavailable."""
     try:
         with valkey.connection() as client, client.pipeline(transaction=False) as pipe:
             for account in accounts:
@@ -116,7 +116,7 @@ def _status(share: bytes | None, until: bytes | None, now: datetime) -> RateStat
 
 
 class TokenBucket:
-    """Token bucket of this process, in milliseconds; the Lua scripts compute the same."""
+    """Token bucket of one process. Times are in milliseconds. The Lua scripts compute the same."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -127,7 +127,7 @@ class TokenBucket:
         self._throttled_at: int | None = None
 
     def take(self, count: int, *, rate: float | None, burst: int, now: int) -> tuple[int, int]:
-        """Return how many messages may be sent, and the wait until the next."""
+        """Take up to ``count`` tokens. Return how many, and the wait for the next in ms."""
         with self._lock:
             if now < self._blocked_until:
                 return 0, self._blocked_until - now
@@ -142,7 +142,7 @@ class TokenBucket:
             return granted, math.ceil(min(wait, _MAX_WAIT))
 
     def throttle(self, *, pause: int, now: int) -> None:
-        """Block for ``pause``, and halve the share of the rate unless it has just been halved."""
+        """Block for ``pause``, and halve the rate unless it was halved within the last second."""
         with self._lock:
             last = self._throttled_at
             if last is None or now >= max(self._blocked_until, last + _THROTTLE_DEBOUNCE):

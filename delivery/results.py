@@ -1,4 +1,4 @@
-"""Combines the results of an attempt, one for each device, into one settlement. Pure."""
+"""Combines the results of an attempt, one for each target, into one settlement. Pure."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ from providers.contract import SendResult
 
 S = DeliveryStatus
 NOT_ACCEPTED = frozenset({FailureCode.CHANNEL_UNAVAILABLE, FailureCode.CONNECTION_FAILED})
-"""The provider did not receive the message: another provider may get it at once."""
+"""Errors after which another provider may get the message at once: none was received."""
 NO_TIME = "The lease ended before all devices were sent to; the rest follow."
 PLATFORM_BLOCKED = "Circuit open for a device's platform."
 IN_QUIET_HOURS = "Quiet hours of the remaining devices."
@@ -69,9 +69,9 @@ def combine_results(
 ) -> Settlement:
     """Combine at least one result of an attempt into the settlement of its delivery.
 
-    ``has_failover``: another provider can take it now. ``blocked_until`` and ``quiet_hours_end``:
-    some devices were left out until then. A device without a result was not tried, for lack of
-    time.
+    ``has_failover`` says that another provider can take the delivery now. ``blocked_until`` and
+    ``quiet_hours_end`` are set if some devices were left out until then. A device without a result
+    was not tried, because the lease ended.
     """
     accepted = [r for r in results if isinstance(r.outcome, SendResult)]
     # A message that a provider may have accepted is never given to another one.
@@ -146,7 +146,7 @@ def _waits_for_skipped_devices(
     quiet_hours_end: datetime | None,
     now: datetime,
 ) -> list[_NextState]:
-    """Return the waits for devices left out, by urgency, within the maximum deferral."""
+    """Return the waits for devices left out, most urgent first, within the maximum deferral."""
     waits = (
         (now if not_attempted else None, FailureCode.PROVIDER_ERROR, NO_TIME),
         (blocked_until, FailureCode.CHANNEL_UNAVAILABLE, PLATFORM_BLOCKED),
@@ -181,10 +181,10 @@ def _next_state(
     is_ambiguous: bool,
     now: datetime,
 ) -> _NextState:
-    """Return the next state: failures decide first, then the devices that were left out.
+    """Return the next state of the delivery. Retries of failed requests come first.
 
-    Devices certainly not reached come before devices with an unknown outcome, which is resolved
-    when no other is left. Devices in quiet hours are waited for only if no other was reached.
+    Devices that were left out come next, then devices with an unknown outcome. Devices in quiet
+    hours are waited for only if no device was reached.
     """
     decisions = [failure.decision for failure in failures]
     awaited = [d.until for d in decisions if isinstance(d, retry.AwaitReceipt)]
@@ -210,7 +210,6 @@ def _next_state(
 
 
 def _main_failure(failures: Sequence[_Failure]) -> _Failure | None:
-    """Return the most informative failure: unknown or retried first, invalid devices last."""
     order = (retry.AwaitReceipt, retry.RetryAt, retry.RetryUncounted, retry.GiveUp)
     return min(
         failures,

@@ -1,4 +1,4 @@
-"""Assigns each delivery to a provider, or defers it: by order, circuit, and rate."""
+"""Assigns each delivery to a provider by preference, circuit, and rate, or defers it."""
 
 import itertools
 from bisect import bisect
@@ -25,11 +25,11 @@ CIRCUIT_OPEN = "Circuit open."
 EXPIRES_WHILE_HELD = "It expires before the provider is tried again."
 RATE_LIMITED = "Rate limited."
 Platforms = Collection[str]
-"""Of a push: android, ios, web; of a channel without devices: the empty string."""
+"""For push: android, ios, web. For a channel without devices: the empty string."""
 
 
 class ProviderShare:
-    """One provider's circuits for a batch, and its deliveries; the first for a probe becomes it."""
+    """One provider's part of a batch: permissions of its circuits, and its deliveries."""
 
     def __init__(
         self, provider: Provider, permissions: Mapping[str, Permission], *, now: datetime
@@ -47,10 +47,10 @@ class ProviderShare:
         self.probe_deliveries: list[
             tuple[ClaimedDelivery, dict[str, Probe], dict[str, datetime]]
         ] = []
-        """Each with its probes and the platforms that are blocked meanwhile; sent one by one."""
+        """Sent one by one: a delivery, the probes it is used for, and the blocked platforms."""
 
     def add(self, claimed: ClaimedDelivery, platforms: Platforms) -> None:
-        """Assign a delivery, as a probe if a circuit needs one."""
+        """Assign a delivery to the provider, as a probe if a circuit needs one."""
         blocked = self.blocked_platforms
         if probes := self.take_probes(platforms):
             self.probe_deliveries.append((claimed, probes, blocked))
@@ -59,19 +59,19 @@ class ProviderShare:
 
     @property
     def blocked_platforms(self) -> dict[str, datetime]:
-        """Return the blocked platforms, and until when."""
+        """Return until when each blocked platform is blocked."""
         found = self._platform_permissions.items()
         return {name: one.until for name, one in found if isinstance(one, Blocked)}
 
     def opens_at(self, platforms: Collection[str]) -> datetime | None:
-        """Return when the provider next accepts one of these platforms; None if it does now."""
+        """Return when the provider accepts one of these platforms, or None if it does now."""
         if isinstance(self._account_permission, Blocked):
             return self._account_permission.until
         blocked = self.blocked_platforms
         return min(map(blocked.__getitem__, platforms)) if blocked.keys() >= {*platforms} else None
 
     def take_probes(self, platforms: Collection[str]) -> dict[str, Probe]:
-        """Take the pending probes for these platforms, by circuit; later callers get none."""
+        """Take the unused probes for these platforms, by circuit. Each probe is taken once."""
         granted: dict[str, Probe] = {}
         leased = Blocked(self._now + circuit_breaker.PROBE_LEASE)
         if isinstance(self._account_permission, Probe):
@@ -84,7 +84,7 @@ class ProviderShare:
         return granted
 
     def return_probes(self) -> None:
-        """Return the probes that no delivery used, so that another worker gets them."""
+        """Give the unused probes back, so that another worker gets them."""
         permissions = {self.provider.account: self._account_permission}
         for name, one in self._platform_permissions.items():
             permissions[circuit_name(self.provider, name)] = one
@@ -95,14 +95,14 @@ class ProviderShare:
 
 @dataclass(frozen=True, kw_only=True)
 class Route:
-    """A provider, and the deliveries that are sent to it now."""
+    """Deliveries that are sent to one provider now."""
 
     provider: Provider
     claims: Sequence[ClaimedDelivery]
     probes: Mapping[str, Probe] = field(default_factory=dict)
-    """By circuit: the one delivery of this route is the probe of these circuits."""
+    """By circuit. A route with probes has one delivery."""
     has_failover: bool = False
-    """Another provider accepts what this one refuses."""
+    """Another provider is available for these deliveries."""
     blocked_platforms: Mapping[str, datetime] = field(default_factory=dict)
 
 
@@ -114,10 +114,10 @@ def choose_routes(
     paused: Mapping[str, datetime],
     now: datetime,
 ) -> tuple[list[Route], list[NotSent]]:
-    """Return the routes of a batch, and the deferred deliveries, which use no attempt.
+    """Assign a batch to providers. Return the routes, and the deliveries that are deferred or end.
 
-    ``providers`` are in order of preference; ``targets`` by the claim's reference; ``paused`` says
-    until when to defer, by provider.
+    ``providers`` are in order of preference, ``targets`` by delivery reference, and ``paused``
+    gives the time until which to defer, by provider.
     """
     platforms = {c.reference: {t.platform for t in targets[c.reference]} for c in claims}
     scopes = {platform for some in platforms.values() for platform in some if platform}
@@ -157,7 +157,7 @@ def choose_routes(
 def _providers_in_order(
     claimed: ClaimedDelivery, shares: Sequence[ProviderShare]
 ) -> Sequence[ProviderShare]:
-    """Return the providers in order, after the one it failed over from; one if ambiguous there."""
+    """Return the providers to try, the failed one last, or only an ambiguous attempt's provider."""
     names = [share.provider.name for share in shares]
     if claimed.ambiguous_provider in names:
         return [shares[names.index(claimed.ambiguous_provider)]]
@@ -202,7 +202,10 @@ def _apply_rate_limit(
     targets: Mapping[str, Sequence[SendTarget]],
     now: datetime,
 ) -> tuple[list[ClaimedDelivery], list[NotSent]]:
-    """Split deliveries by the rate; one with more devices than the rate allows is sent anyway."""
+    """Split deliveries into allowed and rate limited.
+
+    A delivery to more devices than the rate allows is sent if at least one token is left.
+    """
     if not claims:
         return [], []
     rate, burst = settings.PROVIDER_RATES.get(provider.name, (None, 1))
@@ -218,9 +221,9 @@ def _apply_rate_limit(
 
 
 def _hold(claimed: ClaimedDelivery, until: datetime, now: datetime, reason: str) -> NotSent:
-    """Return the wait until a provider is available, or the failure after the maximum wait."""
-    # A delivery that expires before is held until its expiry: staff may end the wait earlier. With
-    # a fallback channel it expires at once, so that the fallback channel has the remaining time.
+    """Defer a delivery until a provider is available, or end it if the outage lasts too long."""
+    # A delivery that expires earlier is held until then, since staff may end the outage. With a
+    # fallback channel it expires at once, so that the fallback channel has the remaining time.
     code, state = FailureCode.CHANNEL_UNAVAILABLE, claimed.retry_state
     if retry.is_outage_too_long(state=state, now=now):
         return NotSent(claimed, S.FAILED, code, reason)

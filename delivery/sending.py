@@ -1,4 +1,4 @@
-"""Turns deliveries into requests, sends them, and returns one result for each."""
+"""Sends deliveries to a provider concurrently, and returns one result for each target."""
 
 import os
 import time
@@ -33,7 +33,7 @@ PROBE_BATCH = 10
 LEASE_MARGIN = timedelta(seconds=2)
 """A send starts only if its lease outlives the longest request by this much."""
 LOGGED_ERRORS, LOGGED_FRAMES = 5, 20
-"""Limits of a logged stack: errors in the chain, and frames of each."""
+"""Limits of a logged stack: chained errors, and frames of each error."""
 T = TypeVar("T")
 
 
@@ -52,7 +52,7 @@ class PreparedDelivery:
 
 @dataclass(frozen=True, slots=True)
 class TargetedRequest:
-    """A request for one target of a delivery, as the provider receives it."""
+    """One request to the provider, with the delivery and target it is for."""
 
     delivery: PreparedDelivery
     target: SendTarget
@@ -60,7 +60,7 @@ class TargetedRequest:
 
     @classmethod
     def of(cls, delivery: PreparedDelivery, target: SendTarget) -> Self:
-        """Return the request of a delivery for a target."""
+        """Build the request that sends a delivery to a target."""
         claimed = delivery.claimed
         request = SendRequest(
             reference=claimed.reference_to(target.device_id),
@@ -80,10 +80,11 @@ class TargetedRequest:
 def split_rounds(
     provider: Provider, deliveries: Sequence[PreparedDelivery], *, has_recent_success: bool
 ) -> list[list[PreparedDelivery]]:
-    """Return deliveries in rounds of as many requests as this process has threads.
+    """Split deliveries into rounds of at most one request for each thread of the process.
 
-    Without a recent success, the first round has :data:`PROBE_BATCH`: if the provider accepts none,
-    its circuit opens before the second. Each device counts one request, a send batch one together.
+    Each device counts as a request; a provider's send batch counts as one. Without a recent
+    success, the first round is limited to :data:`PROBE_BATCH`: if all fail, the circuit opens in
+    time.
     """
     rounds: list[list[PreparedDelivery]] = []
     capacity = 0
@@ -113,7 +114,7 @@ def _group_by_batch_key(
 def send_batch(
     provider: Provider, deliveries: Sequence[PreparedDelivery], clock: Clock
 ) -> list[tuple[PreparedDelivery, tuple[TargetResult, ...]]]:
-    """Send concurrently; return the results of each delivery that was not too late."""
+    """Send concurrently. Return the results by delivery, without deliveries that were too late."""
     targeted_requests = [
         TargetedRequest.of(delivery, target)
         for delivery in deliveries
@@ -138,10 +139,9 @@ def send_batch(
 def _send_groups(
     provider: Provider, groups: Sequence[Sequence[TargetedRequest]], clock: Clock
 ) -> list[list[TargetResult | None]]:
-    """Return the results of each group, None for requests that were not attempted.
+    """Return the results of each group, with None for requests that were not attempted.
 
-    Non-blocking exchanges share this thread, as does a single group; other groups use a thread
-    pool.
+    Non-blocking exchanges and a single group run in this thread; other groups use a thread pool.
     """
     non_blocking = contract.as_non_blocking(provider)
     multiplexed: list[int] = []
@@ -258,7 +258,6 @@ def _log(claimed: ClaimedDelivery, result: TargetResult) -> None:
 
 
 def _is_too_late(targeted: TargetedRequest, now: datetime) -> bool:
-    """Return whether the lease is too short, as after a freeze, or the notification has expired."""
     claimed = targeted.delivery.claimed
     if now + timedelta(seconds=TOTAL_TIMEOUT) + LEASE_MARGIN >= claimed.lease_until:
         log.warning("send_aborted_lease_over", delivery_id=claimed.reference)
@@ -289,5 +288,5 @@ def _format_stack(error: BaseException) -> str:
 
 @cache
 def _thread_pool(_process_id: int, provider: str) -> ThreadPoolExecutor:
-    """Return this process's thread pool of a provider: a hanging provider blocks no other."""
+    """Return a provider's own thread pool, so that a hanging provider blocks no other."""
     return ThreadPoolExecutor(max_workers=settings.WORKER_THREADS, thread_name_prefix=provider)

@@ -1,6 +1,6 @@
 """Sweeper: recovers expired leases, resolves unknown outcomes, and enqueues lost work again.
 
-Any number of concurrent sweepers is safe: they change state by compare-and-set.
+Concurrent sweepers are safe: they change state by compare-and-set.
 """
 
 import itertools
@@ -26,14 +26,13 @@ from notifyproject.platform.crash_points import Boundary
 from .heartbeats import SWEEP, last_sweep, record
 
 SWEEP_SECONDS = 15
-"""A lost worker's delivery is found within a lease and a sweep. If that sweeper and the next worker
-are lost, too, the following sweep finds it: within 150 s. A sweep takes 0.1 s with a million
-due."""
+"""Interval of sweeps. The delivery of a lost worker is found within a lease and a sweep, or within
+150 s if the sweeper and the next worker are lost, too. With a million due, a sweep takes 0.1 s."""
 log = structlog.get_logger(__name__)
 MAX_QUEUE_DEPTH = 1_000
-"""Queue depth from which the sweep adds no messages: they would be duplicates."""
+"""Queue depth from which a sweep adds no messages, since they would be duplicates."""
 MAX_DUE_PER_QUEUE = 500
-"""Due deliveries of a fair queue that a sweep reads: more than a lost worker holds of one."""
+"""Due deliveries that a sweep reads from a fair queue: more than one worker can lose."""
 MIN_SWEEP_INTERVAL = timedelta(seconds=SWEEP_SECONDS / 3)
 
 
@@ -43,15 +42,15 @@ class SweepReport:
 
     woken: int = 0
     pulled: int = 0
-    """Bursts, of a client in a queue, with an enqueued pull."""
+    """Fair queues for which a pull was enqueued."""
     unpublished: int = 0
-    """Due deliveries and broadcasts that the broker did not accept; of a burst, some."""
+    """Due deliveries and broadcasts whose message the broker did not accept."""
     recovered: int = 0
     resolved: int = 0
 
 
 def sweep(*, now: datetime) -> SweepReport:
-    """Recover leases, resolve unknown outcomes, and enqueue due work; safe to run at any time."""
+    """Recover leases, resolve unknown outcomes, and enqueue due work. Safe to run at any time."""
     crash_points.reach(Boundary.SWEEP_BEGINS)
     processor.apply_early_receipts(now=now)
     report = SweepReport(recovered=recover_expired_leases(now=now))
@@ -80,14 +79,14 @@ def sweep(*, now: datetime) -> SweepReport:
 
 
 def sweep_if_due(*, now: datetime) -> None:
-    """Sweep unless another sweep just ended: a restarted worker finds hundreds of queued sweeps."""
+    """Sweep unless a sweep has just ended. A restarted worker finds hundreds of queued sweeps."""
     last = last_sweep()
     if last is None or now - last > MIN_SWEEP_INTERVAL:
         sweep(now=now)
 
 
 def recover_expired_leases(*, now: datetime) -> int:
-    """Expire the leases of lost workers, batch by batch; return how many."""
+    """End the expired leases of lost workers, batch by batch. Return how many."""
     recovered = expired = store.expire_leases(now=now)
     while expired:
         expired = store.expire_leases(now=now)
@@ -96,13 +95,13 @@ def recover_expired_leases(*, now: datetime) -> int:
 
 
 def resolve_unknown(*, now: datetime) -> int:
-    """Apply the type's policy to each unknown outcome without a receipt by its deadline."""
+    """Apply the type's policy to unknown outcomes past their receipt deadline. Return how many."""
     resolved = 0
     while waiting := store.unknown_outcomes(now=now):
         decisions = []
         for one in waiting:
             kind = types.find_type(one.type)
-            # Of a type that was disabled meanwhile: a duplicate is worse than a loss.
+            # The type may have been disabled since. A duplicate is worse than a loss.
             policy = kind.on_unknown if kind else retry.UnknownPolicy.FAIL
             decision = retry.decide_unknown(policy=policy, state=one.retry_state, now=now)
             decisions.append((one, decision))
@@ -142,7 +141,7 @@ def _enqueue_client(
 def _enqueue_burst(
     queue: FairQueue, due: Sequence[fair_queue.Due], report: SweepReport, now: datetime
 ) -> None:
-    """Enqueue pulls for a burst when its first delivery is due; pulls continue by themselves."""
+    """Enqueue pulls for a burst if a delivery is due, or one pull for when the first is due."""
     first = min(one.at for one in due)
     if first <= now:
         is_enqueued = fair_queue.enqueue_pulls(queue, now=now)

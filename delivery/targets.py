@@ -1,4 +1,4 @@
-"""Resolves each delivery to its address, or to the devices of its recipient that accept it."""
+"""Resolves each delivery to its address, or to the devices that accept it."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -23,13 +23,13 @@ UNREPORTED = "Outcome unknown for one device; no other device is reachable."
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SendTarget:
-    """One address in the form that the channel uses."""
+    """One address or device token to send to."""
 
     address: str = field(repr=False)
     device_id: str | None = None
     platform: str = ""
     window_open: bool = True
-    """WhatsApp: the service window is open, so free text is allowed."""
+    """False for WhatsApp outside the service window: only templates are allowed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,16 +37,16 @@ class ResolvedTargets:
     """The targets of a batch."""
 
     targets: Mapping[str, tuple[SendTarget, ...]]
-    """At least one for each claim, by its reference."""
+    """By delivery reference; at least one target each."""
     in_quiet_hours: Mapping[str, datetime] = field(default_factory=dict)
-    """By reference of the claim: when the first of its devices in quiet hours may be sent to."""
+    """By delivery reference: when quiet hours end on the first of the devices left out."""
     not_sent: Sequence[NotSent] = ()
 
 
 def resolve_targets(
     claims: Sequence[ClaimedDelivery], *, channel: Channel, now: datetime
 ) -> ResolvedTargets:
-    """Return the targets of each claim, and the deferrals of claims without one."""
+    """Return the targets of each claim, and what to do with each claim that has no target now."""
     if channel is Channel.PUSH:
         return _resolve_devices(claims, now)
     if channel is Channel.WHATSAPP:
@@ -62,7 +62,7 @@ def resolve_targets(
 
 
 def address_of(claimed: ClaimedDelivery) -> SendTarget:
-    """Return the address of a channel without devices; for in-app, the user ID."""
+    """Return the delivery's address as a target. For in-app, the address is the user ID."""
     return SendTarget(address=claimed.recipient.address(claimed.channel) or claimed.user_id or "")
 
 
@@ -111,10 +111,7 @@ def _resolve_devices(claims: Sequence[ClaimedDelivery], now: datetime) -> Resolv
 def _awaited(
     claimed: ClaimedDelivery, history: DeviceHistory, now: datetime
 ) -> Mapping[str, datetime]:
-    """Return the devices with an unknown outcome that get no duplicate now, with their deadlines.
-
-    If only such devices are left, the whole push is unknown, and the type's policy decides.
-    """
+    """Return devices with an unknown outcome that must not get a duplicate now, with deadlines."""
     if not claimed.ambiguous_targets:
         return {}
     wait = retry.UNKNOWN_WAIT[claimed.priority]
@@ -159,7 +156,7 @@ def _end_or_defer_without_target(
     if any(device.device_id not in history.excluded for device in found):
         reason = "Muted by device preferences."
         return NotSent(claimed, S.SUPPRESSED, FailureCode.OPTED_OUT, reason)
-    # Of refused devices only: a rejected token deactivates its device, which is not found again.
+    # Only refused devices are left: one with a rejected token is deactivated and not found.
     if refusal := next(iter(history.refused.values()), None):
         return NotSent(claimed, S.FAILED, refusal.code, refusal.reason)
     return NotSent(claimed, S.SUPPRESSED, FailureCode.NO_ADDRESS, NO_DEVICE)

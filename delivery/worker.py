@@ -1,4 +1,4 @@
-"""Handles a wake-up or a pull; work beyond this process's limits goes back to the queue."""
+"""Handles wake-ups and pulls. Work beyond the limits of the process goes back to the queue."""
 
 import math
 import time
@@ -23,11 +23,10 @@ from . import dispatcher
 from .dispatcher import BatchReport, channel_threads
 
 REQUEUE_DELAY = timedelta(seconds=1)
-"""Delay of a message that found no free thread of its channel, or no capacity for its client."""
+"""Delay before a message returns if its channel has no free thread or its client no capacity."""
 MAX_BATCHES_PER_CLIENT = 3
 """Concurrent batches of one fair queue in a process: one is prepared, one sent, one settled. More
-would hold claims while they wait for the bulkhead, and slow down the search for due deliveries: at
-24, an email cost a sixth more."""
+would only hold claims while they wait for the bulkhead. At 24, an email cost a sixth more time."""
 _thread_limiter = ConcurrencyLimiter()
 _batch_limiter = ConcurrencyLimiter()
 
@@ -35,7 +34,7 @@ _batch_limiter = ConcurrencyLimiter()
 def handle_wakeup(
     ids: Sequence[ObjectId], *, channel: Channel, priority: Priority, clock: Clock = utc_now
 ) -> None:
-    """Send the due deliveries among ``ids``, and enqueue wake-ups for those that must wait."""
+    """Send the due deliveries among ``ids``, and schedule wake-ups for those to send later."""
     with _thread_limiter.try_acquire(channel, limit=channel_threads()) as has_thread:
         if not has_thread or process.is_shutting_down():
             now = clock()
@@ -57,10 +56,10 @@ def handle_wakeup(
 
 
 def pull(queue: FairQueue, token: PullToken | None, *, clock: Clock = utc_now) -> int:
-    """Send one batch of a fair queue, and continue the pull while there is more; return the claims.
+    """Send one batch of a fair queue, and pull again while more is due. Return the claim count.
 
-    At this process's maximum of batches, each of them checks for more work when it ends. One pull
-    still returns after a second: if those batches hang, another process may have capacity.
+    At the process's maximum of batches for the queue, the pull is retried after a second, because
+    another process may have capacity.
     """
     fair_queue.release_token(queue, token)
     crash_points.reach(Boundary.PULL_STARTED)
@@ -95,7 +94,7 @@ def pull(queue: FairQueue, token: PullToken | None, *, clock: Clock = utc_now) -
 
 
 def run_inline(*, seconds: float = math.inf, clock: Clock = utc_now) -> int:
-    """Send due deliveries without a broker, within ``seconds``; return how many were claimed."""
+    """Send due deliveries without a broker for up to ``seconds``. Return how many were claimed."""
     total, ends_at = 0, time.monotonic() + seconds
     while not process.is_shutting_down() and time.monotonic() < ends_at:
         pages = runner.run_inline(clock=clock)
@@ -107,7 +106,6 @@ def run_inline(*, seconds: float = math.inf, clock: Clock = utc_now) -> int:
 
 
 def _dispatch_most_urgent(clock: Clock) -> int:
-    """Send one batch per client of the highest priority with due deliveries."""
     for priority in Priority:
         claimed = 0
         for client_id in fair_queue.waiting_clients(priority=priority):
@@ -125,7 +123,7 @@ def _dispatch_most_urgent(clock: Clock) -> int:
 def _next_batch(
     queue: FairQueue, token: PullToken | None, *, now: datetime
 ) -> tuple[list[ObjectId], bool]:
-    """Return this pull's batch, and whether there is more; concurrent pulls take their own."""
+    """Return this pull's batch, and whether more is due. Concurrent pulls take other parts."""
     size = batch_size()
     offset = size * (token.slot % fair_queue.MAX_PULLS if token else 0)
     # The sweeper wakes poison candidates by ID.
@@ -134,19 +132,19 @@ def _next_batch(
     )
     found = due(skip=offset)
     if offset and not found:
-        # If less is due, the first pull takes it.
+        # Less is due than expected: take the part of the first pull.
         found, offset = due(), 0
     return [one.notification_id for one in found[:size]], len(found) > size or bool(offset)
 
 
 def batch_size() -> int:
-    """Return the size of a pulled batch: the largest multiple of the threads within a wake-up."""
+    """Return the size of a pulled batch: a multiple of the threads, at most a wake-up's size."""
     threads = settings.WORKER_THREADS
     return wakeups.WAKEUP_SIZE // threads * threads or wakeups.WAKEUP_SIZE
 
 
 def _next_pull_at(report: BatchReport, queue: FairQueue) -> datetime | None:
-    """Return when to pull again: None for at once, or later if half of the batch was deferred."""
+    """Return when to pull again: None for at once, later if half of the batch was deferred."""
     deferred_until = [w.at for w in report.wakeups if w.channel is queue.channel]
     if len(deferred_until) * 2 < report.claimed or not deferred_until:
         return None
@@ -159,7 +157,7 @@ def _schedule_next_pull(queue: FairQueue, now: datetime) -> None:
         queue, until=horizon, now=now, limit=1, include_poison_candidates=False
     ):
         if one.at <= now:
-            # Probably just accepted: its own pull is usually on its way.
+            # The delivery was probably just accepted, with a pull of its own.
             fair_queue.enqueue_pulls(queue, count=1, now=now)
         else:
             fair_queue.schedule_pull(queue, at=wakeups.wakeup_time(one.at, now=now), now=now)

@@ -43,7 +43,7 @@ BY_PROVIDER = (
     DeactivationReason.SENDER_MISMATCH,
     DeactivationReason.SUSPECT,
 )
-"""Reasons that a later success refutes."""
+"""Reasons after which a later success reactivates the device."""
 
 
 class DeviceQuietHours(EmbeddedModel):
@@ -75,7 +75,7 @@ class DeactivationEvidence(EmbeddedModel):
 
 
 class Device(models.Model):
-    """A device of a recipient. Written by :mod:`devices.registration` and :mod:`devices.status`."""
+    """A device of a recipient. Only ``devices.registration`` and ``devices.status`` write it."""
 
     id = models.CharField(primary_key=True, db_column="_id", max_length=64)
     """SHA-256 of the token: unique on any shard."""
@@ -99,12 +99,12 @@ class Device(models.Model):
     last_accepted_at = optional_datetime()
     last_receipt_at = optional_datetime()
     proven_at = optional_datetime()
-    """The last registration, reactivation, or success: older evidence doesn't deactivate it."""
+    """The last registration, reactivation, or success. Older evidence doesn't deactivate."""
     created_at = models.DateTimeField()
     """When its current user registered it."""
     updated_at = models.DateTimeField()
     last_seen = optional_datetime()
-    """When its app last registered or sent a heartbeat, to 5 minutes."""
+    """When the app last registered or sent a heartbeat, accurate to 5 minutes."""
 
     class Meta:
         db_table = "devices"

@@ -23,7 +23,7 @@ NO_PREFERENCES = Preferences()
 
 
 def allows(preferences: Preferences, *, category: str, type_slug: str, priority: str) -> bool:
-    """Return whether a device accepts a notification, quiet hours aside."""
+    """Return whether a device accepts a notification. Quiet hours aren't considered."""
     # A preference for the type comes first and applies to every priority. One for the category
     # doesn't apply to critical notifications: a device that mutes transactional messages still gets
     # login codes.
@@ -36,7 +36,7 @@ def allows(preferences: Preferences, *, category: str, type_slug: str, priority:
 
 
 def from_document(stored: Mapping[str, Any] | None) -> Preferences:
-    """Return stored preferences; invalid or missing values become the defaults."""
+    """Return stored preferences. Invalid or missing values become the defaults."""
     if not stored:
         return NO_PREFERENCES
     categories = stored.get("categories")

@@ -1,4 +1,4 @@
-"""The last reported presence of devices: ``device:<id>:state`` in Valkey, which may lose it."""
+"""Stores devices' last reported presence in Valkey, as ``device:<id>:state``. It may be lost."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ _FLAGS = ("online", "app_foreground", "notification_enabled")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Presence:
-    """The state of a device at its last heartbeat."""
+    """What a device reported at its last heartbeat."""
 
     online: bool
     app_foreground: bool
@@ -22,7 +22,7 @@ class Presence:
 
 
 def store(device_id: str, presence: Presence) -> bool:
-    """Store a device's presence; return False if Valkey is unavailable."""
+    """Store a device's presence. Return False if Valkey is unavailable."""
     fields: dict[Any, Any] = {name: int(getattr(presence, name)) for name in _FLAGS}
     fields["last_active"] = valkey.to_milliseconds(presence.last_active)
     try:
@@ -36,7 +36,7 @@ def store(device_id: str, presence: Presence) -> bool:
 
 
 def read(device_ids: Iterable[str]) -> Mapping[str, Presence]:
-    """Return the known presence of these devices; empty if Valkey is unavailable."""
+    """Return the known presence of these devices. Empty if Valkey is unavailable."""
     ids = list(device_ids)
     if not ids:
         return {}

@@ -1,4 +1,4 @@
-"""Indexed reads of devices. A test explains each: an index scan without a sort."""
+"""Reads of devices. A test checks that each is an index scan without a sort."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,7 +17,7 @@ MAX_PAGE = paging.MAX_PAGE
 READ_BATCH_SIZE = 5_000  # MongoDB batch size: all devices that a hundred recipients can have
 NEWEST_FIRST = (("created_at", -1), ("_id", -1))
 ACTIVE_OR_INACTIVE = {"$in": [True, False]}
-"""Matches active and inactive; naming both lets one index serve the order of creation."""
+"""Matches active and inactive devices. Naming both lets an index sort by creation."""
 _LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
 _PROJECTION = (
     *("user_id", "device_token", "platform", "notification_preferences"),
@@ -40,7 +40,7 @@ class PushTarget:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PushTargets:
-    """The push targets of a batch of notifications."""
+    """The devices that can receive the pushes of a batch of notifications."""
 
     by_user: Mapping[str, tuple[PushTarget, ...]]
     """The most recently seen first, at most MAX_TARGETS."""
@@ -49,7 +49,7 @@ class PushTargets:
     def for_notification(
         self, *, user_id: str | None, device_ids: Sequence[str]
     ) -> tuple[PushTarget, ...]:
-        """Return the targets of one notification: its named devices, or all of its recipient's."""
+        """Return the devices of one notification: those it names, or all of its recipient's."""
         # A named device that another recipient owns by now is left out.
         if not device_ids:
             return self.by_user.get(user_id, ()) if user_id is not None else ()
@@ -60,7 +60,7 @@ class PushTargets:
 def find_push_targets(
     *, user_ids: Iterable[str] = (), device_ids: Iterable[str] = ()
 ) -> PushTargets:
-    """Return the active devices of these users and those with these ids; raises PyMongoError."""
+    """Return the active devices of these users and with these IDs. Raises PyMongoError."""
     wanted = {"user_id": set(user_ids), "_id": set(device_ids)}
     conditions: list[dict[str, Any]] = [
         {name: {"$in": sorted(ids)}, "is_active": True} for name, ids in wanted.items() if ids
@@ -85,9 +85,9 @@ def find_push_targets(
 
 
 def find_owners(user_ids: Iterable[str]) -> frozenset[str]:
-    """Return which of these users have an active device, covered by the index.
+    """Return which of these users have an active device. The index alone answers this.
 
-    For a page of a broadcast. Raises PyMongoError.
+    Used for a page of a broadcast. Raises PyMongoError.
     """
     found = collection("devices").find(
         {"user_id": {"$in": sorted(set(user_ids))}, "is_active": True},

@@ -1,4 +1,4 @@
-"""Registration, changes, and removal of devices; all idempotent, and raise PyMongoError."""
+"""Registers, changes, and removes devices. All calls are idempotent and raise PyMongoError."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
@@ -26,12 +26,12 @@ _LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class ConflictError(PyMongoError):
-    """Concurrent registrations and removals of the same token. The call may be repeated."""
+    """Calls that registered and removed the same token collided. The call may be repeated."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Registration:
-    """A device as registered. The token is secret: it suffices to send a push message."""
+    """A device to register. The token is secret, since it suffices to send a push message."""
 
     user_id: str
     token: str = field(repr=False)
@@ -46,15 +46,13 @@ class Registration:
 def register(
     new: Registration, *, preferences: Mapping[str, Any] | None = None, now: datetime
 ) -> Document:
-    """Store a device and return it; a known token overwrites its device.
+    """Store a device as active and return it. The same token replaces the stored device.
 
-    The device becomes active. Fields that aren't given are removed. Without ``preferences``, those
-    of the device stay, unless the token moves from another recipient, in the same write.
+    Fields that aren't given are removed. Without ``preferences``, the stored preferences stay,
+    unless the token moves from another recipient.
 
-    Beyond MAX_DEVICES, the device inactive for longest is removed; if all are active, the one
-    unseen for longest.
-
-    Idempotent. Raises PyMongoError.
+    Beyond MAX_DEVICES, one of the recipient's devices is removed: the longest inactive or, if all
+    are active, the longest unseen. Idempotent. Raises PyMongoError.
     """
     device_id = id_of(new.token)
     pipeline = _registration_pipeline(new, now=now, preferences=preferences)
@@ -74,7 +72,7 @@ def register(
 
 
 def replace_token(*, device_id: str, token: str, now: datetime) -> Document | None:
-    """Register a device's new token with the device's data; None for an unknown device."""
+    """Register a device's new token with the device's data. None for an unknown device."""
     # The old device stays, deactivated. Idempotent. Raises PyMongoError.
     old = collection("devices").find_one({"_id": device_id})
     if old is None or token == old["device_token"]:
@@ -93,7 +91,7 @@ def replace_token(*, device_id: str, token: str, now: datetime) -> Document | No
 
 
 def update(*, device_id: str, changes: Mapping[str, str | None], now: datetime) -> Document | None:
-    """Change DESCRIPTIVE_FIELDS of a device and return it, None for an unknown one. Idempotent."""
+    """Change DESCRIPTIVE_FIELDS of a device and return it. None for an unknown device."""
     if not changes.keys() <= set(DESCRIPTIVE_FIELDS):
         raise ValueError(f"read-only: {sorted(changes.keys() - set(DESCRIPTIVE_FIELDS))}")
     set_fields = {name: value for name, value in changes.items() if value is not None}
@@ -104,15 +102,15 @@ def update(*, device_id: str, changes: Mapping[str, str | None], now: datetime) 
 
 
 def set_preferences(*, device_id: str, preferences: Preferences, now: datetime) -> Document | None:
-    """Replace a device's preferences and return the device, None for an unknown one. Idempotent."""
+    """Replace a device's preferences and return the device. None for an unknown device."""
     stored = {"notification_preferences": to_document(preferences), "updated_at": now}
     return _update(device_id, {"$set": stored})
 
 
 def heartbeat(*, device_id: str, now: datetime) -> Document | None:
-    """Record a heartbeat and return the device, None for an unknown one. Idempotent."""
-    # Stored once per HEARTBEAT_INTERVAL. It doesn't reactivate a device: a running app proves
-    # nothing about its token.
+    """Record a heartbeat and return the device. None for an unknown device."""
+    # Stored once per HEARTBEAT_INTERVAL. A heartbeat doesn't reactivate a device, because a running
+    # app proves nothing about its token.
     document = collection("devices").find_one({"_id": device_id})
     if document is None or (document.get("last_seen") or _LONG_AGO) > now - HEARTBEAT_INTERVAL:
         return document
@@ -120,7 +118,7 @@ def heartbeat(*, device_id: str, now: datetime) -> Document | None:
 
 
 def remove(*, device_id: str) -> bool:
-    """Delete a device and its token; return False for an unknown device. Raises PyMongoError."""
+    """Delete a device with its token. Return False for an unknown device."""
     return collection("devices").delete_one({"_id": device_id}).deleted_count > 0
 
 
@@ -161,7 +159,7 @@ def _registration_pipeline(
 
 
 def _evict_excess(user_id: str, *, keep: str) -> None:
-    """Remove a recipient's devices beyond MAX_DEVICES, except those that changed meanwhile."""
+    """Remove a recipient's devices beyond MAX_DEVICES, unless they change meanwhile."""
     by_user = {"user_id": user_id}
     if collection("devices").count_documents(by_user, limit=MAX_DEVICES + 1) <= MAX_DEVICES:
         return

@@ -1,8 +1,8 @@
-"""Activation and deactivation of devices by providers' results and by people.
+"""Activates and deactivates devices, because of providers' results or by people.
 
-Late results must not undo newer ones. Every device has ``proven_at``, and a rejection counts only
-if its send began after that. A success is dated by the provider's response, so that a success and
-a rejection have the same effect in either order.
+Late results must not undo newer ones. A rejection counts only if its send began after the device's
+``proven_at``. A success counts from the provider's response, so that a success and a rejection have
+the same effect in either order.
 """
 
 from collections.abc import Iterable, Mapping
@@ -19,14 +19,14 @@ from .models import BY_PROVIDER, DeactivationReason
 log = structlog.get_logger(__name__)
 Expression = Any
 MAX_SOFT_BOUNCES = 3
-"""Rejections in a row as malformed or another sender's token that deactivate a device."""
+"""This many rejections in a row, as malformed or another sender's token, deactivate a device."""
 DEACTIVATION_FIELDS = ("deactivated_at", "deactivation_reason", "deactivation_evidence")
 _BY_PROVIDER = [reason.value for reason in BY_PROVIDER]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
-    """The evidence against a device; see :class:`devices.models.DeactivationEvidence`."""
+    """Evidence against a device, as stored in :class:`devices.models.DeactivationEvidence`."""
 
     at: datetime
     source: str
@@ -37,11 +37,11 @@ class Evidence:
 def deactivate(
     *, device_ids: Iterable[str], reason: DeactivationReason, evidence: Evidence, now: datetime
 ) -> int:
-    """Deactivate devices; return the number that changed.
+    """Deactivate devices. Return the number that changed.
 
     A provider's reason doesn't apply to a device with a registration or success since
-    ``evidence.at``; of two such reasons the later stays. A person's reason always applies, and no
-    provider overrides it. Idempotent. Raises PyMongoError.
+    ``evidence.at``. Of two such reasons, the later is stored. A person's reason always applies, and
+    no provider's replaces it. Idempotent. Raises PyMongoError.
     """
     ids = sorted(set(device_ids))
     if not ids:
@@ -71,13 +71,13 @@ def record_suspicion(
     evidence: Evidence,
     now: datetime,
 ) -> int:
-    """Count a rejection as malformed token against these devices; return the number that changed.
+    """Count a rejection of these devices' tokens. Return the number of devices that changed.
+
+    The third rejection in a row deactivates a device. A send that began no later than one already
+    counted doesn't count, so that repetition is harmless.
 
     With SENDER_MISMATCH, a device with an earlier success is exempt: a token belongs to one sender
-    for life, so the service's own credentials are wrong.
-
-    The third in a row deactivates. A send that began no later than one already counted doesn't
-    count, so that repetition is harmless. Idempotent. Raises PyMongoError.
+    for life, so the service's own credentials are wrong. Idempotent. Raises PyMongoError.
     """
     ids = sorted(set(device_ids))
     if not ids:
@@ -109,13 +109,12 @@ def record_suspicion(
 def record_success(
     *, accepted: Mapping[str, datetime], receipts: Mapping[str, datetime] | None = None
 ) -> int:
-    """Record successes by device id in one write; return the number of changed devices.
+    """Record successes by device ID in one write. Return the number of devices that changed.
 
-    ``accepted``: times at which the provider accepted a message. They reset earlier suspicions and
-    reactivate a device that an older provider result deactivated. ``receipts``: times of device
-    receipts, possibly for messages older than the token: they only invalidate older evidence.
-
-    Idempotent. Raises PyMongoError.
+    ``accepted`` are times at which the provider accepted a message. They reset earlier rejections
+    and reactivate a device that an older provider result deactivated. ``receipts`` are times of
+    device receipts. These may concern a message sent before the current token, so they only outdate
+    older evidence. Idempotent. Raises PyMongoError.
     """
     receipts = receipts or {}
     ids = sorted({*accepted, *receipts})
@@ -127,7 +126,7 @@ def record_success(
 
 
 def reactivate(*, device_id: str, now: datetime) -> bool:
-    """Reactivate a device and clear its suspicions; return False if it's active or unknown."""
+    """Reactivate a device and reset its rejections. Return False if it is active or unknown."""
     # Results of sends that began before ``now`` don't deactivate it again.
     change = {
         "$set": {"is_active": True, "suspicions": 0, "updated_at": now},

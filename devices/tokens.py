@@ -12,7 +12,7 @@ _MIN_MASKABLE_LENGTH = 24
 
 
 def is_token(text: str) -> bool:
-    """Return whether a text is a possible registration token of Firebase."""
+    """Return whether a text can be a registration token of Firebase."""
     return _TOKEN.fullmatch(text) is not None
 
 
@@ -27,7 +27,7 @@ def is_device_id(text: str) -> bool:
 
 
 def mask_token(token: str) -> str:
-    """Return the displayable part of a token, ``dGhpcy…x9Qw``; nothing of a short one."""
+    """Return the part of a token to display, such as ``dGhpcy…x9Qw``, or nothing of a short one."""
     if len(token) < _MIN_MASKABLE_LENGTH:
         return "…"
     return f"{token[:_SHOWN_HEAD]}…{token[-_SHOWN_TAIL:]}"

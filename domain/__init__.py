@@ -1,1 +1,1 @@
-"""Vocabulary and rules that every package shares: states, errors, retry, time, content. Pure."""
+"""States, errors, retry rules, times, and content types that all packages share. Pure."""

@@ -26,7 +26,7 @@ class Attachment:
 
 
 def attachment_host(url: str) -> str | None:
-    """Return the lower-case host of an HTTPS URL on port 443 without a user; None for any other."""
+    """Return the lower-case host of an HTTPS URL on port 443 without a user name, else None."""
     try:
         parts = urlsplit(url)
         port = parts.port or HTTPS_PORT
@@ -53,12 +53,12 @@ class Recipient:
     """Names of the fields that the request contained; the others come from the registry."""
 
     def as_given(self) -> "Recipient":
-        """Return the recipient without what the registry supplied."""
+        """Return the recipient with only the fields that the request contained."""
         hidden: Any = {name: None for name in PROFILE_FIELDS if name not in self.given}
         return replace(self, **hidden)
 
     def address(self, channel: Channel) -> str | None:
-        """Return the address on an email or WhatsApp channel; None on the others."""
+        """Return the email address or phone number for a channel, None for push and in-app."""
         return {Channel.EMAIL: self.email, Channel.WHATSAPP: self.phone}.get(channel)
 
 
@@ -71,7 +71,7 @@ class Content:
     template_id: str | None = None
     template_version: int | None = None
     is_masked: bool = False
-    """Subject and body are redacted; they're rendered again at send time."""
+    """Subject and body are redacted. They are rendered again at send time."""
     image_url: str | None = None
     deep_link: str | None = None
     payload: Mapping[str, Any] | None = None
@@ -85,14 +85,14 @@ class SecretExpiredError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SensitiveContent:
-    """The unmasked originals of the values that the notification stores masked."""
+    """The original values of those that a notification stores masked."""
 
     data: Mapping[str, Any] = field(repr=False)
     content: Mapping[str, Any] = field(default_factory=dict, repr=False)
     secrets: tuple[str, ...] = field(default=(), repr=False)
     """Sensitive variable values, which must not appear in logs or stored responses."""
     has_inline_content: bool = False
-    """The client supplied the text itself: any part of it may be sensitive."""
+    """The client supplied the text instead of a template: any part of the text may be sensitive."""
 
     def unmask(self, content: Content) -> Content:
         """Return ``content`` with the original values restored."""

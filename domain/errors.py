@@ -5,7 +5,7 @@ from enum import StrEnum
 
 
 class FailureCode(StrEnum):
-    """Why a delivery failed or is held: one vocabulary for all providers."""
+    """Why a delivery failed or is held. All providers share these codes."""
 
     # Retryable: not accepted, but might be later.
     RATE_LIMITED = "rate_limited"
@@ -25,7 +25,7 @@ class FailureCode(StrEnum):
 
     # Held until an operator or the provider mends the cause.
     CHANNEL_UNAVAILABLE = "channel_unavailable"
-    """Not specific to the recipient: no provider, credentials, quota, or configuration."""
+    """No message can be sent: no provider, bad credentials or configuration, or a used-up quota."""
     DECRYPTION_FAILED = "decryption_failed"
     """``FIELD_ENCRYPTION_KEYS`` lacks the key of the sensitive data."""
 
@@ -60,26 +60,26 @@ class FailureCode(StrEnum):
 
 
 NO_DEVICE = "No device registered."
-"""Reason of a push without an address: nothing failed, and a retry needs a device first."""
+"""Reason of a suppressed push without a device. A retry needs a registered device."""
 RECEIPT_FAILURES = frozenset(
     {FailureCode.BOUNCED, FailureCode.BLOCKED, FailureCode.DROPPED, FailureCode.REPORTED_FAILED}
 )
-"""Failures set by a receipt; a late receipt of a lesser status doesn't undo them."""
+"""Failures set by a receipt. A late receipt of a lesser status doesn't undo them."""
 
 
 class RecipientAction(StrEnum):
-    """The consequence of an invalid recipient for the address or device."""
+    """What to do with an address or device that a provider rejected."""
 
     DEACTIVATE = "deactivate"
     SUSPECT = "suspect"
-    """Count a soft bounce; three in a row deactivate the device or suppress the address."""
+    """Count a soft bounce. Three in a row deactivate the device or suppress the address."""
     SUPPRESS = "suppress"
     SUPPRESS_MARKETING = "suppress_marketing"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProviderResponse:
-    """A provider's response as stored with the attempt."""
+    """A provider's response, as stored with the attempt."""
 
     status: int
     """HTTP status or SMTP reply code."""
@@ -89,7 +89,7 @@ class ProviderResponse:
 
 
 class ProviderError(Exception):
-    """A provider did not accept a message. ``reason`` is human-readable and has no address."""
+    """A provider did not accept a message. ``reason`` is text for people, without an address."""
 
     def __init__(
         self, reason: str, *, code: FailureCode, response: ProviderResponse | None = None
@@ -101,9 +101,9 @@ class ProviderError(Exception):
 
 
 class TransientError(ProviderError):
-    """A failure that a retry may overcome. ``retry_after`` is the provider's, in seconds.
+    """A failure that a retry may overcome, after ``retry_after`` seconds if the provider says so.
 
-    ``is_ambiguous``: bytes were sent without an answer; the provider may have sent the message.
+    ``is_ambiguous``: bytes were sent and no response arrived, so the message may have been sent.
     """
 
     def __init__(
@@ -135,9 +135,9 @@ class InvalidRecipientError(PermanentError):
 
 
 class ProviderUnavailableError(ProviderError):
-    """The provider accepts nothing at present, whoever the recipient is.
+    """The provider accepts no messages at present, for any recipient.
 
-    ``scope`` limits this to one platform: Apple's keys may be invalid while Android works.
+    ``scope`` limits the error to one platform, as when Apple's keys are invalid but Android works.
     """
 
     def __init__(

@@ -10,5 +10,5 @@ BROADCASTS = "broadcasts"
 
 
 def queue_name(channel: Channel, priority: Priority) -> str:
-    """Return the queue name of a channel and priority."""
+    """Return the name of the queue for a channel and priority."""
     return f"{channel.value}.{priority.value}"

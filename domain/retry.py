@@ -35,7 +35,7 @@ UNKNOWN_WAIT = {
     Priority.NORMAL: timedelta(minutes=5),
     Priority.LOW: timedelta(minutes=15),
 }
-"""How long to wait for the receipt of an ambiguous attempt."""
+"""How long to wait for a receipt after an ambiguous attempt."""
 
 
 class UnknownPolicy(StrEnum):
@@ -49,19 +49,19 @@ class UnknownPolicy(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetryState:
-    """The state of a delivery that a retry decision needs."""
+    """The fields of a delivery that a retry decision needs."""
 
     priority: Priority
     attempt_count: int
     uncounted_attempts: int
-    """Attempts that failed by an outage; they don't count against the limit."""
+    """Attempts that an outage ended. They don't count against ``max_attempts``."""
     max_attempts: int
     first_due_at: datetime
     expires_at: datetime | None
 
     @property
     def counted_attempts(self) -> int:
-        """Attempts that count against the limit."""
+        """Number of attempts that count against ``max_attempts``."""
         return self.attempt_count - self.uncounted_attempts
 
 
@@ -81,14 +81,14 @@ class RetryUncounted:
 
 @dataclass(frozen=True, slots=True)
 class AwaitReceipt:
-    """The outcome is unknown: apply the type's policy at this time if no receipt has arrived."""
+    """Wait for a receipt until this time, then apply the type's policy to the unknown outcome."""
 
     until: datetime
 
 
 @dataclass(frozen=True, slots=True)
 class GiveUp:
-    """The delivery has failed."""
+    """Let the delivery fail with this code."""
 
     code: FailureCode
 
@@ -99,7 +99,7 @@ Decision = RetryAt | RetryUncounted | AwaitReceipt | GiveUp
 def decide_retry(
     *, error: ProviderError, state: RetryState, now: datetime, jitter: float
 ) -> Decision:
-    """Return the decision that follows ``error``; ``jitter`` is in [-1, 1]."""
+    """Decide what follows a failed attempt. ``jitter`` is in [-1, 1]."""
     if isinstance(error, ProviderUnavailableError):
         return _decide_after_outage(error=error, state=state, now=now, jitter=jitter)
     if not isinstance(error, TransientError):
@@ -112,7 +112,7 @@ def decide_retry(
 
 
 def decide_unknown(*, policy: UnknownPolicy, state: RetryState, now: datetime) -> RetryAt | GiveUp:
-    """Return the decision for an unknown outcome when no receipt arrived in time."""
+    """Decide what follows an unknown outcome when no receipt arrived in time."""
     may_retry = state.counted_attempts < state.max_attempts and not _is_expired_at(now, state)
     if policy is UnknownPolicy.RETRY and may_retry:
         return RetryAt(now)
@@ -120,7 +120,7 @@ def decide_unknown(*, policy: UnknownPolicy, state: RetryState, now: datetime) -
 
 
 def delay(*, priority: Priority, counted_attempts: int, jitter: float) -> timedelta:
-    """Return the delay after ``counted_attempts`` (1 or more), before any Retry-After."""
+    """Return the delay after ``counted_attempts``, at least 1, without regard to Retry-After."""
     doubled = BASE_DELAY[priority] * 2 ** min(counted_attempts - 1, MAX_DOUBLINGS)
     return min(doubled, MAX_DELAY) * (1 + JITTER * jitter)
 
@@ -128,7 +128,7 @@ def delay(*, priority: Priority, counted_attempts: int, jitter: float) -> timede
 def retry_or_give_up(
     *, code: FailureCode, retry_after: float | None, state: RetryState, now: datetime, jitter: float
 ) -> RetryAt | GiveUp:
-    """Return the next retry, at least ``retry_after`` seconds from now, or GiveUp."""
+    """Return the next retry, at least ``retry_after`` seconds from now, or give up."""
     if state.counted_attempts >= state.max_attempts:
         return GiveUp(code)
     wait = delay(priority=state.priority, counted_attempts=state.counted_attempts, jitter=jitter)
@@ -148,12 +148,12 @@ def _decide_after_outage(
 
 
 def may_defer(*, until: datetime, state: RetryState, now: datetime) -> bool:
-    """Return whether to hold a delivery: it must not expire before, nor wait over MAX_OUTAGE."""
+    """Return whether a delivery may wait: it neither expires by ``until`` nor waits too long."""
     return not is_outage_too_long(state=state, now=now) and not _is_expired_at(until, state)
 
 
 def is_outage_too_long(*, state: RetryState, now: datetime) -> bool:
-    """Return whether a delivery has waited for MAX_OUTAGE: it fails, so that staff see it."""
+    """Return whether a delivery has been due for MAX_OUTAGE. It fails then, and staff see it."""
     return now - state.first_due_at >= MAX_OUTAGE
 
 
@@ -164,7 +164,7 @@ def _is_expired_at(at: datetime, state: RetryState) -> bool:
 def parse_retry_after(
     headers: Mapping[str, str], *, now: datetime, limit: timedelta
 ) -> timedelta | None:
-    """Return a pause in seconds or to a date, at most ``limit``; None if absent or invalid."""
+    """Return the pause of a Retry-After header, at most ``limit``. None if absent or invalid."""
     text = headers.get("retry-after", "").strip()
     if not text:
         return None

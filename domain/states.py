@@ -1,4 +1,4 @@
-"""States and transitions: of deliveries as in docs/reference/states.md, which a test compares."""
+"""States and transitions. A test compares those of deliveries with docs/reference/states.md."""
 
 from collections.abc import Sequence
 from enum import StrEnum
@@ -39,14 +39,14 @@ class DeliveryStatus(StrEnum):
     SENDING = "sending"
     """A worker may have sent bytes."""
     UNKNOWN = "unknown"
-    """Ambiguous: bytes were sent without an answer; the provider may have accepted it."""
+    """Bytes were sent and no response arrived: the provider may have accepted the message."""
     SENT = "sent"
     """The provider accepted it."""
     DELIVERED = "delivered"
     """The provider reported delivery, or the message is in the recipient's inbox."""
     READ = "read"
     FAILED = "failed"
-    """Not retried unless an operator or client requests it."""
+    """Ended without success. Only an operator or client can request a retry."""
     EXPIRED = "expired"
     CANCELLED = "cancelled"
     """The client or an operator cancelled it before it was sent."""
@@ -98,17 +98,17 @@ class BroadcastStatus(StrEnum):
     """The status of a broadcast: how far its audience was read, not what was delivered."""
 
     SCHEDULED = "scheduled"
-    """Its time has not come; no audience was read."""
+    """The broadcast's time has not come, and no audience was read."""
     RUNNING = "running"
-    """Its audience is being read, or backpressure holds it."""
+    """The audience is being read, or the reading waits because of backpressure."""
     PAUSED = "paused"
-    """No more of its audience is read until it's resumed; accepted notifications continue."""
+    """The audience is not read until staff resume. Accepted notifications continue."""
     CANCELLING = "cancelling"
-    """No more of its audience is read; unsent notifications are being cancelled."""
+    """The audience is no longer read, and unsent notifications are being cancelled."""
     CANCELLED = "cancelled"
     COMPLETED = "completed"
     FAILED = "failed"
-    """It ended before its audience was read; its failure has the reason."""
+    """The broadcast ended before the whole audience was read. Its ``failure`` has the reason."""
 
 
 DELIVERED_STATUSES = frozenset(
@@ -118,13 +118,13 @@ DELIVERED_STATUSES = frozenset(
         NotificationStatus.PARTIALLY_DELIVERED,
     }
 )
-"""Overall statuses of a notification that was sent on at least one channel, with none open."""
+"""Statuses of a notification without open deliveries that was sent on at least one channel."""
 S = DeliveryStatus
 OPEN = frozenset({S.PENDING, S.SENDING, S.UNKNOWN})
 SUCCEEDED = frozenset({S.SENT, S.DELIVERED, S.READ})
 TRANSITIONS: dict[DeliveryStatus, frozenset[DeliveryStatus]] = {
-    # To itself: claimed or deferred. To failed: no provider, render error, or quarantined.
-    # To sent and beyond: a receipt that arrived before the worker's own write.
+    # To pending: claimed or deferred. To failed: no provider, render error, or quarantined.
+    # To sent, delivered, or read: a receipt arrived before the worker's own write.
     S.PENDING: frozenset(DeliveryStatus) - {S.UNKNOWN},
     S.SENDING: frozenset({S.PENDING, S.SENT, S.DELIVERED, S.READ, S.FAILED, S.UNKNOWN}),
     S.UNKNOWN: frozenset({S.PENDING, S.SENT, S.DELIVERED, S.READ, S.FAILED}),
@@ -132,22 +132,22 @@ TRANSITIONS: dict[DeliveryStatus, frozenset[DeliveryStatus]] = {
     # A mail server may accept a message and bounce it later.
     S.DELIVERED: frozenset({S.READ, S.FAILED}),
     S.READ: frozenset(),
-    # Reopened by an operator; or a receipt after the service gave up: it was delivered after
-    # all, or the receipt has the cause of the failure.
+    # An operator reopened the delivery, or a receipt arrived after the service gave up. The
+    # receipt says that the message was delivered after all, or the cause of the failure.
     S.FAILED: frozenset({S.PENDING, S.SENT, S.DELIVERED, S.READ, S.FAILED}),
     S.EXPIRED: frozenset(),
     S.CANCELLED: frozenset(),
     S.SUPPRESSED: frozenset(),
 }
-"""Every transition of a delivery. Any other one in the store is a defect."""
+"""All permitted transitions of a delivery. Any other transition in the store is a defect."""
 
 
 class HasDeliveryState(Protocol):
-    """The delivery state that the overall status depends on."""
+    """The fields of a delivery that determine the notification's overall status."""
 
     @property
     def status(self) -> DeliveryStatus:
-        """Its status."""
+        """The delivery's status."""
 
     @property
     def attempt_count(self) -> int:
@@ -155,11 +155,11 @@ class HasDeliveryState(Protocol):
 
     @property
     def is_waiting(self) -> bool:
-        """Pending, unclaimed, and scheduled for the future."""
+        """Whether the delivery is pending, unclaimed, and scheduled for the future."""
 
 
 def overall_status(deliveries: Sequence[HasDeliveryState]) -> NotificationStatus:
-    """Return the status of a notification; :mod:`notifications.store.pipelines` writes the same."""
+    """Return a notification's status. :mod:`notifications.store.pipelines` has the same rule."""
     statuses = {d.status for d in deliveries}
     if any(d.status is S.PENDING and d.attempt_count > 0 for d in deliveries):
         return NotificationStatus.RETRYING
@@ -172,7 +172,6 @@ def overall_status(deliveries: Sequence[HasDeliveryState]) -> NotificationStatus
 
 
 def _final_status(statuses: set[DeliveryStatus]) -> NotificationStatus:
-    """Return the overall status without open deliveries, of all but the withdrawn channels."""
     if not statuses:
         return NotificationStatus.CANCELLED
     if statuses <= {S.DELIVERED, S.READ}:
@@ -185,7 +184,7 @@ def _final_status(statuses: set[DeliveryStatus]) -> NotificationStatus:
 
 
 class BulkAction(StrEnum):
-    """The action of a bulk operation on each selected notification."""
+    """What a bulk operation does with each selected notification."""
 
     RETRY = "retry"
     RESEND = "resend"

@@ -1,4 +1,4 @@
-"""Timestamps, time zones, schedules, expiry, and quiet hours: aware UTC in milliseconds. Pure."""
+"""Timestamps, time zones, schedules, expiry, and quiet hours. Times are aware UTC, in ms. Pure."""
 
 import re
 from collections.abc import Callable
@@ -26,7 +26,7 @@ _WALL_CLOCK = re.compile(r"([01]\d|2[0-3]):([0-5]\d)", re.ASCII)
 
 
 class InvalidTimeError(ValueError):
-    """An invalid time. ``code`` is machine-readable, the message human-readable."""
+    """An invalid time, with a code for programs and a message for people."""
 
     def __init__(self, code: str, message: str) -> None:
         super().__init__(message)
@@ -34,7 +34,7 @@ class InvalidTimeError(ValueError):
 
 
 def utc_now() -> datetime:
-    """Return the current time, aware UTC, in whole milliseconds."""
+    """Return the current time as aware UTC in whole milliseconds."""
     return truncate_to_milliseconds(datetime.now(UTC))
 
 
@@ -62,15 +62,15 @@ def parse_timestamp(text: str) -> datetime:
 
 
 def parse_zone(name: str) -> ZoneInfo:
-    """Return the IANA time zone of this name. Raises InvalidTimeError if it's unknown."""
-    # ZoneInfo opens a file of this name, so only names from the database reach it.
+    """Return the IANA time zone with this name. Raises InvalidTimeError if the name is unknown."""
+    # ZoneInfo opens a file of this name, so only known names may reach it.
     if name not in zone_names():
         raise InvalidTimeError("unknown_timezone", "Expected an IANA zone such as Europe/Lisbon.")
     return ZoneInfo(name)
 
 
 def resolve_send_at(*, requested: datetime | None, now: datetime) -> datetime:
-    """Return ``requested``, or now if that is None or just past. Raises InvalidTimeError."""
+    """Return ``requested``, or now if None or just past. Raises InvalidTimeError."""
     if requested is None or now - PAST_TOLERANCE <= requested <= now:
         return now
     if requested < now:
@@ -81,7 +81,7 @@ def resolve_send_at(*, requested: datetime | None, now: datetime) -> datetime:
 
 
 def resolve_reminder(*, event_at: datetime, lead_time: timedelta, now: datetime) -> datetime:
-    """Return ``lead_time`` before the event, but not before now. Raises InvalidTimeError."""
+    """Return ``lead_time`` before the event, at the earliest now. Raises InvalidTimeError."""
     if event_at <= now:
         raise InvalidTimeError("in_the_past", "The event has already begun.")
     return resolve_send_at(requested=max(event_at - lead_time, now), now=now)
@@ -90,7 +90,7 @@ def resolve_reminder(*, event_at: datetime, lead_time: timedelta, now: datetime)
 def resolve_expiry(
     *, send_at: datetime, ttl_seconds: int | None, expires_at: datetime | None
 ) -> datetime | None:
-    """Return when a notification expires; None if it never does. Raises InvalidTimeError."""
+    """Return when a notification expires, or None for never. Raises InvalidTimeError."""
     if ttl_seconds is not None:
         if not 0 < ttl_seconds <= MAX_TTL.total_seconds():
             raise InvalidTimeError("invalid_ttl", "ttl is in seconds: from 1 to 2592000 (30 days).")
@@ -102,7 +102,7 @@ def resolve_expiry(
 
 @dataclass(frozen=True, slots=True)
 class ResolvedTime:
-    """The instant of a local time; ``is_adjusted`` if a clock change skips that local time."""
+    """The instant of a local time. ``is_adjusted`` if a clock change skips that local time."""
 
     at: datetime
     is_adjusted: bool
@@ -123,7 +123,8 @@ def parse_local(text: str) -> datetime:
 def resolve_local(local: datetime, zone: tzinfo) -> ResolvedTime:
     """Return the instant of a naive local time. Raises InvalidTimeError.
 
-    An ambiguous time is its first occurrence; a skipped time is the first instant after the gap.
+    For an ambiguous time, the first occurrence is returned. For a time that a clock change skips,
+    the first instant after the change is returned.
     """
     try:
         instant = local.replace(tzinfo=zone, fold=0).astimezone(UTC)
@@ -159,14 +160,14 @@ class QuietHours:
 
     @classmethod
     def parse(cls, *, start: str, end: str, zone: str) -> "QuietHours":
-        """Parse ``22:00``, ``07:00``, and a time zone. Raises InvalidTimeError."""
+        """Parse times of day such as ``22:00``, and a time zone. Raises InvalidTimeError."""
         begins, ends = _parse_wall_clock(start), _parse_wall_clock(end)
         if begins == ends:
             raise InvalidTimeError("empty_quiet_hours", "`start` and `end` must differ.")
         return cls(start=begins, end=ends, zone=parse_zone(zone))
 
     def until(self, now: datetime) -> datetime | None:
-        """Return the end of the quiet hours that contain ``now``; None outside them."""
+        """Return when the current quiet hours end, or None outside quiet hours."""
         local = now.astimezone(self.zone)
         clock = local.time()
         if self.start < self.end:
@@ -177,16 +178,13 @@ class QuietHours:
             return None
         end = datetime.combine(local.date() + timedelta(days=days), self.end)
         first = resolve_local(end, self.zone).at
-        # The second occurrence, if the clock was set back after the first.
+        # If the first occurrence of the end is over, a clock change repeats it.
         return first if first > now else end.replace(tzinfo=self.zone, fold=1).astimezone(UTC)
 
 
 @cache
 def zone_names() -> frozenset[str]:
-    """Return the names of all IANA time zones.
-
-    Without names that don't tell the time of a place: a machine's own zone, and placeholders.
-    """
+    """Return the names of all IANA time zones, without those that name no place."""
     return frozenset(available_timezones()) - {"localtime", "Factory", "posixrules"}
 
 

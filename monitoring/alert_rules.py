@@ -1,4 +1,4 @@
-"""Shipped and enabled alert rules, and the detector of each. docs/guides/operate.md lists them."""
+"""Adds and reads alert rules, and detects violations. docs/guides/operate.md lists the rules."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -29,7 +29,7 @@ DEFAULT_WINDOW_MINUTES = 60
 ALERT_TYPE = "system_alert"
 """Type of the notifications to operators. Its own failures raise no alert, to prevent a loop."""
 COUNT_CAP = 1_000
-"""Notifications that failures are counted from; thresholds are lower."""
+"""Maximum of notifications from which failures are counted. Thresholds are lower."""
 MAX_CALLBACKS = 20
 SANDBOX_PREFIX = "sandbox-"
 """Prefix of the providers of test notifications, which raise no alert."""
@@ -49,7 +49,7 @@ class Rule:
 
 
 def add_missing_rules() -> None:
-    """Add shipped rules that were never added; rules that exist stay as operators set them."""
+    """Add shipped rules that were never added. Existing rules stay as operators set them."""
     for slug, name, kind, threshold in SHIPPED_RULES:
         new = {"name": name, "kind": kind.value, "threshold": threshold, "is_enabled": True}
         new["window_minutes"] = DEFAULT_WINDOW_MINUTES
@@ -73,7 +73,7 @@ def enabled_rules() -> list[Rule]:
 
 
 def detect(rule: Rule, *, now: datetime) -> list[Finding]:
-    """Return what violates a rule now."""
+    """Return the current violations of a rule."""
     return list(_DETECTORS[rule.kind](rule, now))
 
 

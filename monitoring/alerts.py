@@ -1,4 +1,4 @@
-"""Evaluates alert rules, keeps incidents, and notifies operators once of each."""
+"""Evaluates alert rules, stores incidents, and notifies operators once of each."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -22,7 +22,7 @@ from .alert_rules import ALERT_TYPE
 
 log = structlog.get_logger(__name__)
 STALL_KINDS = frozenset({AlertKind.SWEEP_OVERDUE, AlertKind.WORK_OVERDUE})
-"""Alerts that beat and workers can't raise, because they are what has stopped."""
+"""Alerts that beat and workers can't raise, because these processes may have stopped."""
 NOTIFY_WITHIN = timedelta(days=1)
 MAX_OPERATORS = 50
 NOTIFIED_ROLES = ("operator", "admin")
@@ -31,12 +31,12 @@ STAFF_PREFIX = "staff:"
 
 
 def evaluate(*, now: datetime) -> int:
-    """Evaluate all enabled rules; return the number of open incidents. Safe to run concurrently."""
+    """Evaluate all enabled rules. Return the number of violations. Safe to run concurrently."""
     return _evaluate(alert_rules.enabled_rules(), now)
 
 
 def evaluate_stalled(*, now: datetime) -> int:
-    """Evaluate the rules for missing sweeps and overdue work, in processes other than beat's."""
+    """Evaluate the rules for missing sweeps and overdue work, if beat or workers have stopped."""
     stall_rules = [rule for rule in alert_rules.enabled_rules() if rule.kind in STALL_KINDS]
     return _evaluate(stall_rules, now, resolve=False)
 
@@ -62,20 +62,20 @@ def _evaluate(rules: list[alert_rules.Rule], now: datetime, *, resolve: bool = T
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Operator:
-    """A person who is notified of incidents."""
+    """A person to notify of incidents."""
 
     user_id: str | None = None
-    """User ID of staff or of a recipient; it adds in-app and push."""
+    """User ID of a staff user or recipient, who can be reached in-app and by push."""
     email: str | None = None
 
     @property
     def name(self) -> str:
-        """The operator's key."""
+        """The operator's user ID or email address."""
         return self.user_id or self.email or ""
 
 
 def notify_operators(incident: Document, *, now: datetime) -> None:
-    """Notify every operator once that an incident opened and resolved, or only of the latter."""
+    """Notify operators that an incident opened or, once it is over, was resolved."""
     is_resolved = not incident["is_open"]
     all_operators = operators()
     if not all_operators:
@@ -88,7 +88,7 @@ def notify_operators(incident: Document, *, now: datetime) -> None:
 
 
 def operators() -> list[Operator]:
-    """Return the operators of ALERT_RECIPIENTS or, if it is empty, of the notified roles."""
+    """Return the people in ALERT_RECIPIENTS or, if it is empty, the staff in NOTIFIED_ROLES."""
     named = settings.ALERT_RECIPIENTS[:MAX_OPERATORS]
     if not named:
         active = StaffUser.objects.filter(is_active=True)
@@ -142,7 +142,7 @@ def _notify_operator(
 
 
 def _channels(operator: Operator, incident: Document) -> list[Channel]:
-    """Return the channels that reach an operator; the broken one only if no other is left."""
+    """Return the channels that reach an operator. The broken channel is used if no other does."""
     possible: list[Channel] = []
     if operator.email:
         possible.append(Channel.EMAIL)

@@ -1,6 +1,7 @@
-"""Metrics of the home page: traffic by the hour, and pending work.
+"""Metrics for the home page: traffic by the hour, and pending work.
 
-Pending work is counted live: each count uses an index and has a cap, so that pages stay fast.
+Pending work is counted at each request. Each count uses an index and has a cap, so that pages stay
+fast.
 """
 
 from collections.abc import Mapping
@@ -26,7 +27,7 @@ COUNTED_METRICS = (M.ACCEPTED, M.SENT, M.DELIVERED, M.READ, M.FAILED)
 
 @dataclass(slots=True)
 class ChannelTotals:
-    """Deliveries of a channel by result, and their latencies."""
+    """Number of a channel's deliveries by result, and a histogram of their latencies."""
 
     accepted: int = 0
     sent: int = 0
@@ -38,17 +39,17 @@ class ChannelTotals:
 
     @property
     def total(self) -> int:
-        """Accepted, sent, and failed together."""
+        """Number of accepted, sent, and failed deliveries."""
         return self.accepted + self.sent + self.failed
 
     @property
     def success_rate(self) -> float | None:
-        """Sent, as a share of sent and failed; None without either."""
+        """The share of sent among sent and failed. None without either."""
         ended = self.sent + self.failed
         return self.sent / ended if ended else None
 
     def latency_quantile(self, share: float) -> float | None:
-        """Return the latency from due to sent, in seconds, that ``share`` of deliveries met."""
+        """Return the seconds from due to sent that ``share`` of deliveries didn't exceed."""
         return metrics.quantile(self.latencies, share)
 
     def count(self, name: str, number: int) -> None:
@@ -83,7 +84,7 @@ class Traffic:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkSummary:
-    """Pending work. A count that reaches its cap means at least that many."""
+    """Counts of pending work. A count that reaches its cap means at least that many."""
 
     due: int
     oldest_due_at: datetime | None
@@ -115,7 +116,7 @@ def traffic(*, now: datetime) -> Traffic:
 
 
 def summarize_work(*, now: datetime, cap: int | None = None) -> WorkSummary:
-    """Return the pending work without tests; counts stop at ``cap`` or at queries.COUNT_CAP."""
+    """Count pending work without tests, up to ``cap`` or queries.COUNT_CAP."""
     limit = cap or queries.COUNT_CAP
     oldest = backlog.oldest_due(now=now, match=NOT_TEST)
     unknown_delivery = {"channel": {"$in": [c.value for c in Channel]}, "status": S.UNKNOWN.value}

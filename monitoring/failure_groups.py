@@ -1,4 +1,4 @@
-"""Failures grouped by cause, with their trend."""
+"""Groups failures by cause, with their trend."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -9,15 +9,15 @@ from domain.states import Channel, DeliveryStatus
 from notifyproject.db.collections import collection
 
 CAP = 10_000
-"""Failed notifications that the groups are made from, the newest."""
+"""Maximum of failed notifications to group. The newest are used."""
 TREND_BUCKETS = 24
 FAILURE_CAP = 5_000
-"""Failed notifications that counts are made from, the newest."""
+"""Maximum of failed notifications to count. The newest are used."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FailureCause:
-    """Key of a group. ``provider`` is None for failures without a provider."""
+    """What failures are grouped by. ``provider`` is None if no provider was involved."""
 
     channel: Channel
     code: str
@@ -40,31 +40,31 @@ class FailureGroup:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FailureGroups:
-    """Failures of a period, grouped, the most frequent first."""
+    """The failures of a period by cause, the most frequent cause first."""
 
     since: datetime
     until: datetime
     groups: Sequence[FailureGroup]
     counted_since: datetime | None
-    """Only failures since then are counted, because of the cap; None if all are."""
+    """Failures before this time are not counted because of the cap. None if all are counted."""
 
     @property
     def is_complete(self) -> bool:
-        """Whether the whole period is counted; if not, the counts are lower bounds."""
+        """Whether the whole period is counted. If not, the counts are lower bounds."""
         return self.counted_since is None or self.counted_since <= self.since
 
     @property
     def has_previous(self) -> bool:
-        """Whether the previous period is counted too, for comparison."""
+        """Whether the previous period is also counted, for comparison."""
         return self.counted_since is None
 
 
 def group_failures(
     *, since: datetime, until: datetime, match: Sequence[Mapping[str, Any]] = ()
 ) -> FailureGroups:
-    """Return the failures of a period by cause, and their number in the previous period.
+    """Group the failures of a period by cause, with their number in the previous period.
 
-    A notification counts once for each channel that failed. Raises PyMongoError.
+    A notification counts once for each failed channel. Raises PyMongoError.
     """
     length = until - since
     oldest = _counted_since(since - length, until)
@@ -89,10 +89,7 @@ def group_failures(
 
 
 def _counted_since(since: datetime, until: datetime) -> datetime | None:
-    """Return the time of the CAP-th newest failure; None if there are fewer.
-
-    Failures are counted from then on. Without the cap, a rare type would read those of a month.
-    """
+    """Return the time of the CAP-th newest failure, from which to count. None if fewer exist."""
     found = (
         collection("notifications")
         .find({"failed_at": {"$gte": since, "$lt": until}}, {"failed_at": 1, "_id": 0})
@@ -133,7 +130,7 @@ class FailureCount:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FailureCounts:
-    """Failures of a period, by channel and code, the most frequent first."""
+    """The failures of a period by channel and code, the most frequent first."""
 
     groups: Sequence[FailureCount]
     counted_since: datetime | None
@@ -147,7 +144,7 @@ class FailureCounts:
 def count_failures(
     *, since: datetime, until: datetime | None = None, match: Mapping[str, Any] | None = None
 ) -> FailureCounts:
-    """Return the failures of a period by channel and code; each failed channel counts once."""
+    """Count the failures of a period by channel and code. Each failed channel counts once."""
     span = {"$gte": since} | ({"$lt": until} if until is not None else {})
     newest: list[Mapping[str, Any]] = [
         {"$sort": {"failed_at": -1, "_id": -1}},

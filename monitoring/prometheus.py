@@ -1,4 +1,4 @@
-"""Prometheus metrics, read from the state that all processes share, so any may be scraped."""
+"""Prometheus metrics. They come from shared state, so that any process can be scraped."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator

@@ -22,7 +22,7 @@ A = AttemptStatus
 
 
 class Health(StrEnum):
-    """Health of a provider, in order of severity."""
+    """How well a provider works, from the worst state to the best."""
 
     PAUSED = "paused"
     OPEN = "open"
@@ -39,7 +39,7 @@ class Health(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProviderHealth:
-    """Health of one provider account."""
+    """State and recent results of one provider account."""
 
     name: str
     account: str
@@ -63,14 +63,14 @@ class ProviderHealth:
 
     @property
     def current_rate(self) -> float | None:
-        """Messages a second at the current throttling."""
+        """Messages a second that the rate limiter allows now. None without a limit."""
         if self.rate is None or self.rate_status is None:
             return self.rate
         return self.rate * self.rate_status.share
 
 
 def provider_health(*, now: datetime) -> list[ProviderHealth]:
-    """Return the configured providers by channel, without the sandbox."""
+    """Return the health of each configured provider, by channel, without the sandbox."""
     known = _configured()
     circuits, pauses = circuit_breaker.circuit_states(now=now), circuit_breaker.pauses()
     accounts = [provider.account for _, provider in known]

@@ -1,7 +1,7 @@
-"""Recounts the minutes that changed, and adds them up to hours and days.
+"""Recounts the metrics of minutes that changed, and sums them up to hours and days.
 
-Nothing is counted while notifications are accepted or sent. A task each minute finds the minutes
-that have changed, by the index on the time of the last change. See docs/reference/metrics.md.
+Nothing is counted while notifications are accepted or sent. A task finds the changed minutes every
+minute, by the index on the time of the last change. See docs/reference/metrics.md.
 """
 
 import time
@@ -33,12 +33,12 @@ FIRST_LOOKBACK = timedelta(days=1)
 CHANGES_PER_READ = timedelta(minutes=10)
 MINUTES_PER_READ = 10
 BUDGET_SECONDS = 40.0
-"""Time budget; the rest is left to the next roll-up, a minute later."""
+"""Time budget. The next roll-up, a minute later, does the rest."""
 MINUTE = metrics.INTERVAL_LENGTH[Interval.MINUTE]
 
 
 def changed_minutes(since: datetime, until: datetime) -> set[datetime]:
-    """Return the minutes of acceptance and of attempts that changed between two times."""
+    """Return the minutes in which notifications that changed were accepted or attempted."""
     minutes = {
         "$setUnion": [
             [minute_of("$created_at")],
@@ -58,7 +58,7 @@ def changed_minutes(since: datetime, until: datetime) -> set[datetime]:
 
 
 def _minutes_of_retries(since: datetime, until: datetime) -> Iterable[dict[str, Any]]:
-    """Return the minutes of all attempts of retries: an earlier one is no longer the last."""
+    """Return the minutes of all attempts of retried deliveries, since the last attempt changed."""
     return collection("notifications").aggregate(
         [
             *_match_changed(since, until, extra={"delivery.attempt_count": {"$gt": 1}}),
@@ -80,7 +80,7 @@ def _minutes_of_retries(since: datetime, until: datetime) -> Iterable[dict[str, 
 
 
 def write_events(since: datetime, until: datetime, *, now: datetime) -> None:
-    """Write events of changed deliveries, by one aggregation on the server; existing ones stay."""
+    """Write events of changed deliveries in one aggregation. Existing events stay."""
     days = settings.ANALYTICS_EVENTS_DAYS
     if not days:
         return
@@ -129,14 +129,14 @@ def _event_document(retention: timedelta) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class RollupReport:
-    """Counts of one roll-up."""
+    """How many minutes one roll-up counted and left."""
 
     counted: int
     remaining: int
 
 
 def run(*, now: datetime, budget: float = BUDGET_SECONDS) -> RollupReport | None:
-    """Roll up the changed minutes; return None if another process is doing so. Idempotent."""
+    """Roll up the changed minutes. Return None if another process is doing so. Idempotent."""
     if not rollup_state.acquire_lease(now=now):
         return None
     try:
@@ -149,7 +149,7 @@ def run(*, now: datetime, budget: float = BUDGET_SECONDS) -> RollupReport | None
 
 
 def rebuild(*, since: datetime, until: datetime, now: datetime) -> int | None:
-    """Count all hours of a period again; return the minutes, None if a roll-up is running."""
+    """Recount all hours of a period. Return the number of minutes, None if a roll-up is running."""
     start = metrics.interval_start(Interval.HOUR, since)
     minutes: list[datetime] = []
     while start + len(minutes) * MINUTE < until or len(minutes) % 60:
@@ -181,7 +181,7 @@ def _run(now: datetime, deadline: float) -> RollupReport:
 
 
 def _find_changes(now: datetime, deadline: float) -> None:
-    """Mark the minutes that have changed, slice by slice: after a standstill there may be many."""
+    """Mark the minutes that have changed, in slices, since there may be many after a standstill."""
     since = rollup_state.changes_until() or now - FIRST_LOOKBACK
     while since < now:
         until = min(since + CHANGES_PER_READ, now)

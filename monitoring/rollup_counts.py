@@ -1,7 +1,7 @@
-"""Counts deliveries and attempts of given minutes, without tests.
+"""Counts deliveries and attempts in given minutes, without tests.
 
-An attempted delivery belongs to the minute of the attempt; one without, such as in-app, to the
-minute of its acceptance. Neither ever changes, so nothing moves between minutes.
+An attempted delivery belongs to the minute of the attempt. A delivery without an attempt, such as
+in-app, belongs to the minute of its acceptance. Neither time ever changes.
 """
 
 from bisect import bisect_left
@@ -24,7 +24,7 @@ A, M, S = AttemptStatus, Metric, DeliveryStatus
 WITHHELD = (S.EXPIRED, S.CANCELLED, S.SUPPRESSED)
 ARRIVED = (S.DELIVERED, S.READ)
 PRECEDENCE = (A.UNKNOWN, A.SENT, A.FAILED, A.STARTED, A.EXPIRED)
-"""An attempt at several devices counts once, with the first of these statuses among them."""
+"""An attempt at several devices counts once, with the first of these statuses that occurs."""
 BATCH = 1_000
 Row = Mapping[str, Any]
 Key = tuple[datetime, Metric, tuple[tuple[str, str], ...]]
@@ -52,7 +52,7 @@ class _Counts:
     seconds: dict[Key, float] = field(default_factory=lambda: defaultdict(float))
 
     def add(self, row: Row, metric: Metric, **extra_dimensions: str) -> Key:
-        """Count a row under a metric; return its key."""
+        """Count a row for a metric and return the key."""
         group_key = row["_id"]
         client_id = group_key["client"]
         dimensions = {
@@ -66,7 +66,7 @@ class _Counts:
 
 
 def count_minutes(since: datetime, until: datetime) -> list[MetricValue]:
-    """Return the metrics of all whole minutes from ``since`` until before ``until``."""
+    """Return the metrics of all whole minutes in [since, until)."""
     counts = _Counts(clients=frozenset(registry.names(limit=metrics.MAX_CLIENTS)))
     for row in _accepted(since, until):
         counts.add(row, M.ACCEPTED)
@@ -164,10 +164,10 @@ def _accepted(since: datetime, until: datetime) -> Iterable[Row]:
 
 
 def _attempted(since: datetime, until: datetime) -> Iterable[Row]:
-    """Return the attempts, one for all devices, with the results of their deliveries.
+    """Return attempts with their deliveries' results. An attempt at several devices is one row.
 
-    A push also has a row for each of its devices, with the platform. Joined here, a thousand at a
-    time: ``$lookup`` takes ten times as long.
+    A push also has a row for each of its devices, with the platform. The join is done here for a
+    thousand attempts at a time, since ``$lookup`` takes ten times as long.
     """
     counts: Counter[tuple[Any, ...]] = Counter()
     devices: Counter[tuple[Any, ...]] = Counter()
@@ -251,7 +251,7 @@ def _batches(rows: Iterable[Row]) -> Iterator[list[Row]]:
 
 
 def minute_of(path: str) -> dict[str, Any]:
-    """Return the minute of a time, as an expression."""
+    """Return an expression for the minute of a time."""
     return {"$dateTrunc": {"date": path, "unit": "minute"}}
 
 

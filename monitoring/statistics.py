@@ -1,4 +1,4 @@
-"""Counts of one client's notifications for the API, live, newest first, up to a cap."""
+"""Counts one client's newest notifications for the API, up to a cap."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,9 +14,9 @@ from notifyproject.db.collections import collection
 
 SUCCEEDED_NAMES = sorted(status.value for status in SUCCEEDED)
 CAP = 100_000
-"""Notifications that are counted at most, the newest."""
+"""Maximum of notifications to count. The newest are used."""
 PLATFORM_CAP = 10_000
-"""The same by platform, which reads the attempts of each."""
+"""Maximum by platform, since the attempts of each notification are read."""
 
 
 class GroupBy(StrEnum):
@@ -33,7 +33,8 @@ class GroupBy(StrEnum):
 class Group:
     """Counts of one status, type, channel, provider, or platform.
 
-    By channel and provider, deliveries are counted; by platform, devices that a push was sent to.
+    By channel and provider, the counts are of deliveries. By platform, they are of the devices that
+    a push was sent to.
     """
 
     value: str
@@ -75,7 +76,7 @@ class StatisticsFilter:
 
 
 def count_notifications(selection: StatisticsFilter, *, by: GroupBy) -> Statistics:
-    """Return the counts of each group, the largest first."""
+    """Count notifications by group, with the largest group first."""
     match, cap = selection.match(), CAP
     index = "ntf_client_created" if selection.user_id is None else "ntf_user_feed"
     if by is GroupBy.PLATFORM:

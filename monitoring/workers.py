@@ -1,4 +1,4 @@
-"""Queue depths, live workers, and heartbeats; each read is quick."""
+"""Reads queue depths, active workers, and heartbeats. Each read is quick."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -20,13 +20,13 @@ from notifyproject.platform import valkey
 
 ACTIVE_WITHIN = timedelta(minutes=5)
 ATTEMPTS_READ = 5_000
-"""Attempts from which workers are listed, the newest."""
+"""Number of the newest attempts from which active workers are found."""
 PING_SECONDS = 0.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueStatus:
-    """Work that waits in the queues of one priority."""
+    """The work that waits in the queues of one priority."""
 
     priority: Priority
     due: int
@@ -39,7 +39,7 @@ class QueueStatus:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Worker:
-    """A worker that has made attempts recently."""
+    """A worker that made attempts recently."""
 
     name: str
     attempts: int
@@ -48,7 +48,7 @@ class Worker:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Heartbeats:
-    """Last times of the periodic activities."""
+    """When periodic activities last took place."""
 
     sweep: datetime | None
     worker: datetime | None
@@ -73,7 +73,7 @@ def queue_status(*, now: datetime) -> list[QueueStatus]:
 
 
 def service_depth() -> int | None:
-    """Return the depth of the queue of periodic and other service tasks."""
+    """Return the depth of the queue for periodic and other internal tasks."""
     return (_depths() or {}).get(settings.CELERY_TASK_DEFAULT_QUEUE)
 
 
@@ -104,7 +104,7 @@ def active_workers(*, now: datetime) -> list[Worker]:
 
 
 def ping_workers() -> Sequence[str] | None:
-    """Return the workers that answer a ping within half a second; None without the broker."""
+    """Return the workers that answer a ping within half a second, or None without the broker."""
     try:
         with valkey.connection() as broker:
             broker.ping()

@@ -1,1 +1,1 @@
-"""A request, its deliveries, attempts and receipts: the heart of the service."""
+"""Notifications: requests, their deliveries and attempts, and the receipts for them."""

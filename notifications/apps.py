@@ -13,7 +13,7 @@ class NotificationsConfig(AppConfig):
     default_auto_field = "django_mongodb_backend.fields.ObjectIdAutoField"
 
     def ready(self) -> None:
-        """Register system checks, and add missing types and policies after each migrate."""
+        """Register system checks. After each migrate, add missing types and retention policies."""
         from . import checks  # noqa: F401
 
         post_migrate.connect(_after_migrate, sender=self)

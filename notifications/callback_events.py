@@ -1,4 +1,4 @@
-"""Callback publisher: turns stored changes into callback events for clients."""
+"""Publishes callback events for clients from stored changes of notifications."""
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,11 +21,11 @@ from .store import Document, NewNotification
 log = structlog.get_logger(__name__)
 PUBLISH = "notifications.tell"
 PUBLISH_DELAY = timedelta(seconds=0.5)
-"""Delay of the publisher's wake-up, so that one covers all changes meanwhile."""
+"""Delay of the publisher's wake-up, so that a wake-up covers all changes in this time."""
 BATCH = 200
 MAX_BATCHES = 50  # Batches per run, so that other tasks get their turn
 BACKFILL_WINDOW = timedelta(seconds=30)
-"""Time after which every process knows a new subscription and has stored earlier requests."""
+"""Time until every process knows a new subscription and has stored earlier requests."""
 S, E = DeliveryStatus, EventType
 EVENT_TYPES: Mapping[DeliveryStatus, EventType] = {
     S.SENT: E.DELIVERY_SENT,
@@ -41,7 +41,7 @@ IMPLIED_STATUSES: Mapping[DeliveryStatus, tuple[DeliveryStatus, ...]] = {
     S.DELIVERED: (S.SENT, S.DELIVERED),
     S.READ: (S.SENT, S.DELIVERED, S.READ),
 }
-"""Statuses reported for a status, including those that it may have skipped."""
+"""Statuses to report for a status, with earlier ones that receipts may have skipped."""
 
 
 class _LastWakeup:
@@ -49,7 +49,7 @@ class _LastWakeup:
 
 
 def mark_for_callbacks(new: Sequence[NewNotification]) -> list[NewNotification]:
-    """Mark new notifications of clients that subscribe to callbacks. Raises PyMongoError."""
+    """Mark the new notifications whose clients have a callback endpoint. Raises PyMongoError."""
     return [
         replace(one, has_callback=True) if subscriptions.is_subscribed(one.client_id) else one
         for one in new
@@ -57,14 +57,14 @@ def mark_for_callbacks(new: Sequence[NewNotification]) -> list[NewNotification]:
 
 
 def enqueue_publisher(*, now: datetime) -> None:
-    """Wake the publisher for a change, unless a recent wake-up covers it."""
+    """Wake the publisher after a change, unless an earlier wake-up is still to come."""
     if time.monotonic() < _LastWakeup.until:
         return
     try:
         if not subscriptions.has_subscribers():
             return
     except PyMongoError as error:
-        # The change is marked in the database: the sweep finds it.
+        # The sweep finds the change by its mark in the database.
         log.warning("callbacks_unknown", reason=type(error).__name__)
         return
     _LastWakeup.until = time.monotonic() + PUBLISH_DELAY.total_seconds()
@@ -77,7 +77,7 @@ def clear() -> None:
 
 
 def publish_events(*, now: datetime) -> int:
-    """Publish all pending callback events; return the number of notifications."""
+    """Publish the pending callback events. Return the number of notifications with events."""
     _backfill(now)
     total = 0
     for _ in range(MAX_BATCHES):
@@ -96,7 +96,7 @@ def publish_events(*, now: datetime) -> int:
 
 
 def events_of(document: Document) -> list[Event]:
-    """Return all reportable events of a notification; their IDs are stable."""
+    """Return all events of a notification to report so far, with stable IDs."""
     deliveries = document["delivery"]
     events = [event for one in deliveries for event in _delivery_events(document, one)]
     if all(DeliveryStatus(one["status"]) not in OPEN for one in deliveries):
@@ -106,9 +106,9 @@ def events_of(document: Document) -> list[Event]:
 
 def _delivery_events(document: Document, delivery: Document) -> Iterator[Event]:
     for status in _statuses_passed(delivery):
-        # The time of the last write, if that of the status is not stored.
+        # If the time of the status isn't stored, the time of the last write.
         at = delivery.get(f"{status.value}_at") or document["updated_at"]
-        # It may fail again after being reopened, without another attempt.
+        # A reopened delivery may fail again without another attempt.
         number = _milliseconds(at) if status is S.FAILED else delivery["attempt_count"]
         code = delivery.get("failure_code") if status == delivery["status"] else None
         yield _event(
@@ -141,7 +141,6 @@ def _statuses_passed(delivery: Document) -> list[DeliveryStatus]:
 
 
 def _completed_event(document: Document) -> Event:
-    """Return the event that all deliveries have ended; a new one after each reopening."""
     deliveries = document["delivery"]
     return _event(
         document,
@@ -183,7 +182,7 @@ def _milliseconds(at: datetime) -> int:
 
 
 def _backfill(now: datetime) -> None:
-    """Mark notifications accepted by processes that did not know a new subscription yet."""
+    """Mark notifications whose accepting process did not know a new subscription yet."""
     for callback in subscriptions.pending_backfills(before=now - 2 * BACKFILL_WINDOW):
         since = callback["enrols_from"]
         count = store.backfill_marks(

@@ -1,4 +1,4 @@
-"""System checks: settings that would lose or misdirect notifications prevent the start."""
+"""System checks of settings that would lose or misdirect notifications."""
 
 import re
 from email.utils import parseaddr
@@ -28,7 +28,7 @@ _WORD = re.compile(r"[!-~]+", re.ASCII)
 
 @checks.register(checks.Tags.security, deploy=True)
 def provider_settings(**_: Any) -> list[checks.CheckMessage]:
-    """Return warnings about settings that live sending and receipts require."""
+    """Return warnings about missing settings for sending live messages and for receipts."""
     uses_sendgrid = "sendgrid" in settings.EMAIL_PROVIDERS
     where = "to the sandbox" if settings.SENDGRID_URL else "nowhere"
     findings = (
@@ -62,7 +62,7 @@ def provider_settings(**_: Any) -> list[checks.CheckMessage]:
 
 @checks.register(checks.Tags.security)
 def celery_settings(**_: Any) -> list[checks.CheckMessage]:
-    """Return errors for settings that would lose the messages of a killed worker."""
+    """Return errors for settings with which the messages of a killed worker would be lost."""
     problems: list[checks.CheckMessage] = []
     if not settings.CELERY_TASK_ACKS_LATE:
         problems.append(_error("CELERY_TASK_ACKS_LATE must be enabled.", None, 1))
@@ -95,7 +95,7 @@ def mail_settings(**_: Any) -> list[checks.CheckMessage]:
 
 @checks.register(checks.Tags.security)
 def service_urls(**_: Any) -> list[checks.CheckMessage]:
-    """Return errors for invalid base URLs, of this service and of the providers."""
+    """Return errors for invalid base URLs of this service and of providers."""
     names = ("PUBLIC_URL", "SENDGRID_URL", "FCM_URL", "WHATSAPP_URL", "SANDBOX_URL")
     may_be_empty = ("SENDGRID_URL", "SANDBOX_URL")
     return [
@@ -160,7 +160,7 @@ def _error(message: str, hint: str | None, number: int) -> checks.Error:
 
 
 def _is_mailbox(text: str) -> bool:
-    """Return whether a text is one address, or ``Name <address>``, without ambiguity."""
+    """Return whether a text is exactly one address, or one ``Name <address>``."""
     address = parseaddr(text)[1]
     if has_control_characters(text) or (text != address and not text.endswith(f"<{address}>")):
         return False

@@ -1,4 +1,4 @@
-"""Frequent reads, each by an index scan without a sort stage; a test explains each of them."""
+"""Frequent reads of notifications. A test checks that each is an index scan without a sort."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -46,7 +46,7 @@ class Ordering(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Filter:
-    """Filter of a client's notification list; None does not filter."""
+    """Filter of a client's notification list. Fields that are None don't filter."""
 
     client_id: ObjectId
     user_id: str | None = None
@@ -65,7 +65,7 @@ class Filter:
     scheduled_before: datetime | None = None
     unread: bool = False
     is_active: bool = True
-    """False: those that were deleted or erased, and only those."""
+    """False selects only deleted or erased notifications."""
 
     def match(self, ordering: Ordering = Ordering.NEWEST) -> dict[str, Any]:
         """Return the filter as a MongoDB query for a list in this order."""
@@ -106,7 +106,7 @@ def _range(after: datetime | None, before: datetime | None) -> dict[str, Any]:
 
 
 def get(*, notification_id: ObjectId, client_id: ObjectId | None = None) -> Document | None:
-    """Return a notification, optionally of one client only."""
+    """Return a notification, with ``client_id`` only if it is that client's."""
     wanted: dict[str, Any] = {"_id": notification_id}
     if client_id is not None:
         wanted["client_id"] = client_id
@@ -125,13 +125,13 @@ def existing_ids(ids: Sequence[ObjectId]) -> set[ObjectId]:
 
 
 def traceparents(ids: Collection[ObjectId]) -> dict[ObjectId, str]:
-    """Return the accepting spans of these notifications, for those that were traced."""
+    """Return the trace context of these notifications' acceptance, for those that were traced."""
     found = _notifications().find({"_id": {"$in": list(ids)}}, {"traceparent": 1})
     return {one["_id"]: one["traceparent"] for one in found if "traceparent" in one}
 
 
 def scheduled_local_of(user_id: str) -> list[Document]:
-    """Return up to 1,000 open notifications scheduled in a recipient's local time."""
+    """Return up to 1,000 open notifications that follow a recipient's local time."""
     wanted = {"user_id": user_id, "scheduled_local": {"$exists": True}, "due_at": {"$exists": True}}
     found = _notifications().find(wanted, {"scheduled_local": 1, "scheduled_at": 1})
     return list(found.hint("ntf_own_clock").limit(MAX_SCHEDULED_LOCAL))
@@ -155,7 +155,7 @@ def page(
 
 
 def by_provider_message(provider_ids: Sequence[str]) -> dict[str, AttemptReference]:
-    """Return the attempts of a provider's messages, by the provider's message ID."""
+    """Return attempts by the provider's message ID, for IDs that identify one attempt."""
     if not provider_ids:
         return {}
     found = _notifications().find(

@@ -1,4 +1,4 @@
-"""Field validation: problem collector, addresses, links, channels, storable values."""
+"""Validates fields: addresses, links, channels, and storable values, and collects problems."""
 
 import math
 import re
@@ -40,11 +40,11 @@ ChannelNames = list[str] | Literal["all"]
 
 
 class InvalidAddressError(ValueError):
-    """An invalid address; the message does not repeat it."""
+    """An invalid address. The message does not repeat the address."""
 
 
 def normalize_email(text: str) -> str:
-    """Return the normalized address; raises InvalidAddressError."""
+    """Return the normalized email address. Raises InvalidAddressError."""
     # Invalid are: a display name, a list, a domain without a dot, an IP address as the domain, and
     # a local part of over 64 characters.
     try:
@@ -54,7 +54,7 @@ def normalize_email(text: str) -> str:
 
 
 def normalize_phone(text: str) -> str:
-    """Return the E.164 number; raises InvalidAddressError for another form or no such number."""
+    """Return the number in E.164. Raises InvalidAddressError if it is malformed or can't exist."""
     if not _E164.fullmatch(text) or not _is_possible(text):
         raise InvalidAddressError("Expected a number in E.164 form such as +351912345678.")
     return text
@@ -103,13 +103,13 @@ class InvalidLinkError(ValueError):
 
 
 def check_image_url(url: str) -> str:
-    """Return an https URL on a public host; raises InvalidLinkError."""
+    """Return the URL if it is https on a public host. Raises InvalidLinkError."""
     check_public_url(url, schemes=("https",))
     return url
 
 
 def check_deep_link(link: str) -> str:
-    """Return a link into an app or to a public web page; raises InvalidLinkError."""
+    """Return the link if it leads into an app or to a public page. Raises InvalidLinkError."""
     scheme = _split(link)[0]
     if scheme in ("http", "https"):
         check_public_url(link, schemes=("https", "http"))
@@ -134,7 +134,7 @@ def check_public_url(url: str, *, schemes: tuple[str, ...]) -> None:
 
 
 def _split(url: str) -> tuple[str, str | None]:
-    """Return scheme and host in lower case; the host is None if missing or unsafe."""
+    """Return the scheme and host in lower case. The host is None if it is missing or unsafe."""
     if has_control_characters(url) or any(c.isspace() or c == "\\" for c in url):
         raise InvalidLinkError("A URL has no blanks, control characters or backslashes.")
     try:
@@ -148,7 +148,7 @@ def _split(url: str) -> tuple[str, str | None]:
 
 
 def _ascii_host(host: str) -> str:
-    """Return a host as a browser reads it: plain ASCII, without the final dot."""
+    """Return a host as browsers read it, in ASCII and without the final dot."""
     # Full-width letters, other full stops, and zero-width characters map to plain ones.
     if "%" in host:
         raise InvalidLinkError("The URL's host must be a public name.")
@@ -161,7 +161,7 @@ def _ascii_host(host: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class FieldProblem:
-    """A problem of one field."""
+    """What is wrong with one field of a request."""
 
     pointer: str  # JSON Pointer to the field: ``/recipient/email``
     code: str
@@ -200,7 +200,7 @@ class ProblemCollector:
 
 
 def check_storable(value: Any, pointer: str, problems: ProblemCollector, *, in_data: bool) -> int:
-    """Collect what can't be stored in ``value``; return its property count."""
+    """Add a problem for each part of ``value`` that can't be stored. Return its property count."""
     if isinstance(value, str):
         _check_text(value, pointer, problems)
     elif isinstance(value, int) and not _MIN_INT <= value <= _MAX_INT:
@@ -225,7 +225,7 @@ def check_storable(value: Any, pointer: str, problems: ProblemCollector, *, in_d
 
 
 def pointer_token(key: str) -> str:
-    """Return a key as a JSON Pointer token, truncated."""
+    """Return a key as a token of a JSON Pointer, truncated if long."""
     escaped = key[:MAX_KEY_LENGTH].replace("~", "~0").replace("/", "~1")
     return escaped.encode(errors="replace").decode()
 
@@ -253,7 +253,7 @@ def is_all(names: ChannelNames) -> bool:
 def parse_channels(
     names: Sequence[str], *, problems: ProblemCollector, pointer: str = "/channels"
 ) -> list[Channel]:
-    """Return the channels of these names, and collect problems at ``pointer``."""
+    """Return the channels with these names. Add problems at ``pointer``."""
     channels: list[Channel] = []
     for index, name in enumerate(names):
         channel = parse_channel(name)
@@ -270,7 +270,7 @@ def parse_channels(
 
 
 def parse_channel(name: str) -> Channel | None:
-    """Return the channel of this name or alias; None if there is none."""
+    """Return the channel with this name or alias, or None."""
     try:
         return ALIASES.get(name) or Channel(name)
     except ValueError:

@@ -1,7 +1,7 @@
-"""Removes the content of old notifications: docs/decisions/0023-retention.md.
+"""Removes the content of old notifications. See docs/decisions/0023-retention.md.
 
-The scan uses the index on the last change: an open notification changes once more when it ends, and
-so lies ahead of the scan again. The progress of each category is stored.
+Notifications are read in the order of their last change. An open notification changes again when it
+ends, so a later scan finds it. The progress of each category is stored.
 """
 
 import time
@@ -22,15 +22,15 @@ from notifyproject.db.collections import collection
 log = structlog.get_logger(__name__)
 BATCH = 500
 MAX_SPAN = timedelta(hours=1)
-"""Maximum range of the index for one query, however few notifications match."""
+"""Maximum range of time that one query reads from the index."""
 MAX_SECONDS = 20.0
-"""Default time budget of a call; the next one starts a minute later."""
+"""Default time budget of a call. The next call starts a minute later."""
 INDEX = "ntf_updated"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContentRemoval:
-    """Counts of one call."""
+    """What one call removed."""
 
     notifications: int
     attempts: int
@@ -40,7 +40,7 @@ class ContentRemoval:
 
 @dataclass(frozen=True, slots=True)
 class _Range:
-    """Categories with the same progress and the same target."""
+    """Categories that share the range of last changes to process."""
 
     policies: Sequence[Retention]
     since: datetime
@@ -49,8 +49,6 @@ class _Range:
 
 @dataclass(frozen=True, slots=True)
 class _Batch:
-    """Some expired notifications; after them, everything last changed before ``until`` is done."""
-
     source: _Range
     ids: Sequence[ObjectId]
     until: datetime
@@ -63,7 +61,7 @@ def remove_expired_content(
     is_from_beginning: bool = False,
     timer: Callable[[], float] = time.monotonic,
 ) -> ContentRemoval:
-    """Remove expired content within ``seconds``; None for no limit.
+    """Remove expired content for up to ``seconds``, or without limit for None.
 
     Idempotent, and safe to interrupt and to run concurrently. Raises PyMongoError.
     """

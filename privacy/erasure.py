@@ -1,4 +1,4 @@
-"""Erases a recipient. What stays, and why: docs/decisions/0010-recipient-registry.md."""
+"""Erases a recipient. docs/decisions/0010-recipient-registry.md says what stays and why."""
 
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -24,7 +24,7 @@ MAX_SECONDS = 6.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Erasure:
-    """Counts of one call."""
+    """What one call erased."""
 
     notifications: int
     devices: int
@@ -46,10 +46,9 @@ def erase(
     seconds: float | None = None,
     timer: Callable[[], float] = time.monotonic,
 ) -> Erasure:
-    """Erase a recipient within ``seconds``; another call continues, or changes nothing.
+    """Erase a recipient for up to ``seconds``. If that is too short, another call continues.
 
-    The registration goes last, so that an interrupted call can continue from it. Raises
-    PyMongoError.
+    The registration is erased last, so that another call can continue from it. Raises PyMongoError.
     """
     until = timer() + (MAX_SECONDS if seconds is None else seconds)
     registered = registration.begin_erasure(user_id, now=now)
@@ -61,7 +60,7 @@ def erase(
         device_count += sum(devices_registration.remove(device_id=one["_id"]) for one in found)
     topic_count = topics.leave_all(user_id)
     for batch in _batches(user_id, addresses):
-        # First the addresses: after the notifications, nothing refers to them.
+        # Addresses come first: once the notifications are erased, nothing refers to them.
         _erase_addresses({pair for one in batch for pair in _addresses(one.email, one.phone)})
         count += store.erase(batch, user_id=user_id, now=now)
         if timer() >= until:
@@ -91,7 +90,7 @@ def _batches(user_id: str, addresses: Iterable[tuple[Channel, str]]) -> Iterator
 
 
 def _erase_addresses(pairs: Iterable[tuple[Channel, str]]) -> None:
-    """Erase addresses outside of notifications; their suppressions stay, anonymised."""
+    """Erase addresses outside of notifications. Their suppressions stay, anonymised."""
     known = [(channel.value, address) for channel, address in pairs]
     suppressions.anonymise(known)
     service_windows.delete(address for channel, address in known if channel == WHATSAPP)

@@ -1,4 +1,4 @@
-"""Exports everything that is stored about a recipient, in pages."""
+"""Exports everything that is stored about a recipient, with notifications in pages."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -33,14 +33,14 @@ class Export:
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing is stored."""
+        """Whether nothing is stored about the recipient."""
         return not any((self.recipient, self.devices, self.topics, self.notifications))
 
 
 def export(
     user_id: str, *, client_id: ObjectId | None, limit: int, cursor: Cursor | None = None
 ) -> Export:
-    """Return all data and a page of notifications, of one client or all. Raises PyMongoError."""
+    """Return a recipient's data and a page of notifications, of one client or of all."""
     recipient = registration.get(user_id)
     email = recipient.get("email") if recipient else None
     phone = recipient.get("phone") if recipient else None

@@ -1,4 +1,4 @@
-"""Deletes old notifications, and backfills purge dates."""
+"""Deletes old notifications, and recomputes purge dates after a change of retention."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from notifyproject.platform import clock_check
 log = structlog.get_logger(__name__)
 BATCH = 1_000
 MIN_DAYS, MAX_DAYS = 1, 3_650
-"""An idempotency key lives for a day, so its notification must as well."""
+"""Bounds of the age. An idempotency key refers to its notification for a day."""
 BACKFILL_BATCH = 500
 INDEX = "ntf_category_created"
 OLDEST_FIRST = [("created_at", 1), ("_id", 1)]
@@ -25,7 +25,7 @@ OLDEST_FIRST = [("created_at", 1), ("_id", 1)]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PurgeReport:
-    """Counts of a purge or of its dry run."""
+    """What a purge deleted, or its dry run would delete."""
 
     notifications: int
     attempts: int
@@ -36,9 +36,9 @@ class PurgeReport:
 def purge_notifications(
     *, client_id: ObjectId | None, older_than: timedelta, at_most: int | None, now: datetime
 ) -> PurgeReport:
-    """Delete notifications that ended, and have not changed for ``older_than``, oldest first.
+    """Delete notifications that ended and haven't changed for ``older_than``, oldest first.
 
-    Idempotent, and safe to interrupt. Nothing is deleted while this process's clock is wrong.
+    Idempotent, and safe to interrupt. Nothing is deleted while this machine's clock is wrong.
     """
     if clock_check.is_wrong():
         return PurgeReport(notifications=0, attempts=0, is_complete=False)
@@ -65,7 +65,7 @@ def purge_notifications(
 def count_purgeable(
     *, client_id: ObjectId | None, older_than: timedelta, at_most: int | None, now: datetime
 ) -> PurgeReport:
-    """Count what :func:`purge_notifications` would delete, without the attempts."""
+    """Count what :func:`purge_notifications` would delete, except attempts."""
     found = sum(len(ids) for ids in _batches(client_id, now - older_than, at_most))
     return PurgeReport(
         notifications=found, attempts=0, is_complete=at_most is None or found < at_most
@@ -113,7 +113,7 @@ class PurgeDateChanges:
 
 
 def backfill_purge_dates() -> int:
-    """Set all purge dates by today's retention; return how many changed. Idempotent."""
+    """Set all purge dates by the current retention. Return how many changed. Idempotent."""
     changed = 0
     for policy in retention.read_all():
         for ids in _backfill_batches(policy.category):
@@ -123,7 +123,7 @@ def backfill_purge_dates() -> int:
 
 
 def count_purge_date_changes(*, now: datetime) -> PurgeDateChanges:
-    """Count what :func:`backfill_purge_dates` would change; reads all ended notifications."""
+    """Count what :func:`backfill_purge_dates` would change. Reads all ended notifications."""
     changed = deleted = 0
     for policy in retention.read_all():
         new = store.purged_at(policy.metadata)

@@ -1,4 +1,4 @@
-"""One-click unsubscribe links in marketing emails (RFC 8058): docs/decisions/0009."""
+"""One-click unsubscribe links in marketing emails (RFC 8058). See docs/decisions/0009."""
 
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -17,14 +17,14 @@ from recipients.suppressions import lift, suppress
 
 log = structlog.get_logger(__name__)
 PURPOSE = "notifications.unsubscribing"
-"""Purpose of the derived key: the service's secret key has other uses."""
+"""Name of the derived key's purpose, since the secret key has other uses."""
 MAX_TOKEN_LENGTH = 1_000
-"""The longest possible address makes a token of 600."""
+"""Maximum characters of a token. The longest possible address makes a token of 600."""
 SOURCE = "one-click"
 
 
 class UnknownLinkError(Exception):
-    """A link that this service did not create, or an incomplete one."""
+    """The service did not create this link, or the link is incomplete."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +48,7 @@ class _Token(msgspec.Struct, frozen=True, array_like=True):
 
 
 def unsubscribe_url(claimed: ClaimedDelivery) -> str | None:
-    """Return the unsubscribe link of a delivery; None unless it is a marketing email."""
+    """Return the unsubscribe link for a marketing email, or None for any other delivery."""
     address = claimed.recipient.address(claimed.channel)
     is_marketing_email = (claimed.category, claimed.channel) == (Category.MARKETING, Channel.EMAIL)
     if not is_marketing_email or address is None:
@@ -70,14 +70,14 @@ def url_for(
     locale: str | None = None,
     is_test: bool = False,
 ) -> str:
-    """Return an address's encrypted unsubscribe link: the same each time, and valid for good."""
+    """Return the encrypted unsubscribe link for an address, which never expires."""
     token = _Token(channel.value, address, notification_id.binary, locale, is_test)
     text = encrypt_token(msgspec.msgpack.encode(token), purpose=PURPOSE)
     return f"{settings.PUBLIC_URL}/u/{text}"
 
 
 def parse_link(token: str) -> Subscriber:
-    """Return the subscriber of a link's last path segment; raises UnknownLinkError."""
+    """Return the subscriber in a link's last path segment. Raises UnknownLinkError."""
     if len(token) > MAX_TOKEN_LENGTH or not token.isascii():
         raise UnknownLinkError
     try:
@@ -94,13 +94,13 @@ def parse_link(token: str) -> Subscriber:
 
 
 def is_subscribed(subscriber: Subscriber, *, now: datetime) -> bool:
-    """Return whether the address gets marketing; True for a test's link. Raises PyMongoError."""
+    """Return whether the address gets marketing. True for a test's link. Raises PyMongoError."""
     pair = (subscriber.channel.value, subscriber.address)
     return subscriber.is_test or not recipients.find_suppressed([pair], now=now)
 
 
 def unsubscribe(subscriber: Subscriber, *, now: datetime) -> None:
-    """Suppress marketing to the address, unless a test; idempotent. Raises PyMongoError."""
+    """Suppress marketing to the address. A test's link has no effect. Idempotent."""
     if _is_test_link(subscriber):
         return
     suppress(
@@ -116,7 +116,7 @@ def unsubscribe(subscriber: Subscriber, *, now: datetime) -> None:
 
 
 def resubscribe(subscriber: Subscriber) -> None:
-    """Lift only the suppression by :func:`unsubscribe`; idempotent. Raises PyMongoError."""
+    """Lift the suppression by :func:`unsubscribe` and no other. Idempotent."""
     if _is_test_link(subscriber):
         return
     lift(

@@ -1,1 +1,1 @@
-"""Providers: the services that carry a message, one package or module for each."""
+"""Providers: adapters for the services that send messages, one package or module each."""

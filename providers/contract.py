@@ -1,8 +1,8 @@
 """The interface of a provider.
 
-To add one, write a module with a :class:`Provider`, its responses as a table
+To add a provider, write a module with a :class:`Provider`, a table of its responses
 (:mod:`.response_rules`), its settings in ``notifyproject/settings/environment.py``, a line in
-:mod:`.registry`, and a test for each response, for no response, and for a truncated one.
+:mod:`.registry`, and a test for each response, for no response, and for a truncated response.
 """
 
 import hashlib
@@ -42,7 +42,7 @@ class Message:
     deep_link: str | None = None
     payload: Mapping[str, Any] | None = None
     whatsapp_template: WhatsAppTemplateMessage | None = None
-    """WhatsApp: sent outside the 24-hour service window."""
+    """Sent by WhatsApp outside the 24-hour service window."""
     unsubscribe_url: str | None = None
     reply_to: str | None = None
     attachments: tuple[Attachment, ...] = ()
@@ -50,12 +50,12 @@ class Message:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SendRequest:
-    """One message to one address."""
+    """One message to one address or device."""
 
     reference: str
-    """The attempt's id, returned in receipts; it has no address."""
+    """ID that the provider returns in receipts. It contains no address."""
     notification_id: str = ""
-    """On a device, a message replaces an earlier one with the same notification id."""
+    """A device replaces an earlier message that has the same notification ID."""
     recipient: str
     recipient_name: str | None = None
     message: Message
@@ -69,12 +69,12 @@ class SendRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SendResult:
-    """The provider accepted the message."""
+    """The provider's acceptance of a message."""
 
     provider_id: str | None
     response: ProviderResponse
     is_delivered: bool = False
-    """The message has reached the recipient; no receipt follows."""
+    """True if the message has already reached the recipient: no receipt follows."""
 
 
 class ReceiptKind(StrEnum):
@@ -97,7 +97,7 @@ class ReceiptKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Receipt:
-    """One receipt from a provider."""
+    """One event that a provider reports about a message after the send."""
 
     reference: str | None
     """The reference of the send request; None if the provider didn't return it."""
@@ -106,15 +106,15 @@ class Receipt:
     at: datetime
     reason: str | None
     event_id: str
-    """The provider's event id; the same event may be reported repeatedly."""
+    """The provider's event ID. A provider may report the same event repeatedly."""
     address: str | None
-    """The recipient's address, for suppressions; never logged."""
+    """The recipient's address, for suppressions. Never logged."""
     is_undeliverable: bool = False
-    """A soft bounce: three in a row suppress the address."""
+    """True for a soft bounce. Three in a row suppress the address."""
 
 
 def account_name(name: str, *credentials: str) -> str:
-    """Return the name of an account: the provider's name and a fingerprint of the credentials."""
+    """Return the name of an account: the provider's name and a hash of the credentials."""
     fingerprint = hashlib.sha256("\0".join(credentials).encode()).hexdigest()
     return f"{name}:{fingerprint[:8]}"
 
@@ -124,7 +124,7 @@ class InvalidSignatureError(Exception):
 
 
 class Provider(Protocol):
-    """A provider of one channel."""
+    """A service that sends messages on one channel."""
 
     @property
     def name(self) -> str:
@@ -132,43 +132,43 @@ class Provider(Protocol):
 
     @property
     def account(self) -> str:
-        """The scope of circuit breaker and rate limit: name and credentials' fingerprint."""
+        """The account's name: circuit breaker and rate limit are per account."""
 
     def send(self, request: SendRequest, *, timeout: float) -> SendResult:
         """Send one message within ``timeout`` seconds.
 
-        Raises an error of :mod:`domain.errors`, and no other, for anything but the provider's
-        documented acceptance; :class:`NotAttemptedError` if the message expired before its request.
+        Anything but the provider's documented acceptance raises an error of :mod:`domain.errors`.
+        If the message expired before its request, that error is :class:`NotAttemptedError`.
         """
 
     def parse_receipts(self, headers: Mapping[str, str], raw: bytes) -> list[Receipt]:
-        """Return a webhook's receipts. Raises InvalidSignatureError or ValueError."""
+        """Verify a webhook and return its receipts. Raises InvalidSignatureError or ValueError."""
 
 
 class NotAttemptedError(TransientError):
-    """No time was left for the batch or the message. Nothing was sent; it may be released."""
+    """Nothing was sent: the time for the send was over, or the message had expired."""
 
     def __init__(self) -> None:
         super().__init__("No time was left to send it.", code=FailureCode.PROVIDER_ERROR)
 
 
 def is_expired(request: SendRequest, *, now: datetime) -> bool:
-    """Return whether a message has expired; to be checked right before its request."""
+    """Return whether a message has expired. Call this right before its request."""
     return request.expires_at is not None and now >= request.expires_at
 
 
 class NonBlockingProvider(Provider, Protocol):
-    """A provider that needs HTTP requests only, so one thread can send many messages."""
+    """A provider that blocks only on HTTP requests, so one thread can send many messages."""
 
     def is_non_blocking(self, request: SendRequest) -> bool:
         """Return whether a message can be sent without blocking, for example on a download."""
 
     def exchange(self, request: SendRequest, *, timeout: float) -> Exchange[SendResult]:
-        """Yield requests, receive their responses; return and raise as :meth:`send`."""
+        """Send one message, as :meth:`send` does, as a generator of HTTP requests."""
 
 
 def as_non_blocking(provider: Provider) -> NonBlockingProvider | None:
-    """Return the provider if it's a non-blocking one, else None."""
+    """Return the provider if it is a NonBlockingProvider, else None."""
     return cast("NonBlockingProvider", provider) if _has_exchange(type(provider)) else None
 
 
@@ -180,7 +180,7 @@ def _has_exchange(provider_type: type) -> bool:
 
 @runtime_checkable
 class BatchProvider(Provider, Protocol):
-    """A provider that takes the same message for several recipients in one request."""
+    """A provider that can send the same message to several recipients in one request."""
 
     def batch_key(self, message: Message) -> Hashable:
         """Return a key that is equal for messages that may share a request."""
@@ -188,4 +188,4 @@ class BatchProvider(Provider, Protocol):
     def send_many(
         self, requests: Sequence[SendRequest], *, timeout: float
     ) -> list[SendResult | ProviderError]:
-        """Send messages of one :meth:`batch_key`; return the outcome of each. Raises nothing."""
+        """Send messages with an equal :meth:`batch_key`. Return the result or error of each."""

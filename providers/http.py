@@ -1,4 +1,4 @@
-"""HTTP requests and responses as values, and the redaction of response texts."""
+"""HTTP requests and responses to and from providers, and the redaction of response texts."""
 
 import re
 from collections.abc import Generator, Mapping
@@ -63,44 +63,44 @@ class Response:
 
     @property
     def excerpt(self) -> str:
-        """The start of the body with addresses redacted, to record with the attempt."""
+        """The start of the body for the attempt's record, with addresses redacted."""
         return excerpt(self.text)
 
 
 Exchange = Generator[Request, Response, T]
-"""A conversation by HTTP: yields requests, is sent their responses or thrown the error of a request
-without a response, and returns the result."""
+"""A generator that yields requests and returns a result. It receives each response by ``send``, or
+by ``throw`` the error of a request without a response."""
 
 
 def redact(text: str) -> str:
-    """Replace addresses and phone numbers in ``text``: eight digits, or seven after a plus."""
+    """Replace email addresses and phone numbers: eight digits, or seven after a plus sign."""
     return _ADDRESS.sub(lambda match: match["harmless"] or "[address]", text)
 
 
 def excerpt(text: str) -> str:
-    """Return the start of ``text`` with addresses redacted, to record with the attempt."""
+    """Return the start of ``text`` for the attempt's record, with addresses redacted."""
     # Redacted before it's cut, because half an address isn't recognized.
     return redact(text)[:EXCERPT_LENGTH]
 
 
 def parse_retry_after(headers: Mapping[str, str], *, now: datetime) -> float | None:
-    """Return the Retry-After pause in seconds; None if it's absent, invalid, or over."""
+    """Return the seconds of Retry-After. None if the header is absent, invalid, or in the past."""
     pause = retry.parse_retry_after(headers, now=now, limit=timedelta(seconds=MAX_RETRY_AFTER))
     return None if pause is None else pause.total_seconds()
 
 
 def clamp_pause(seconds: float) -> float | None:
-    """Return a pause of at most a day; None if it's over."""
+    """Return a pause, at most a day. None if it is zero or negative."""
     return min(seconds, MAX_RETRY_AFTER) if seconds > 0 else None
 
 
 def as_object(value: Any) -> Mapping[str, Any]:
-    """Return a JSON object; an empty one for any other value."""
+    """Return ``value`` if it is a JSON object, else an empty one."""
     return value if isinstance(value, dict) else {}
 
 
 def decode_object(body: bytes) -> Mapping[str, Any]:
-    """Decode a body that is a JSON object; an empty one for any other body."""
+    """Decode a body that is a JSON object. Return an empty object for any other body."""
     try:
         return as_object(msgspec.json.decode(body))
     except (ValueError, RecursionError):

@@ -1,8 +1,8 @@
-"""HTTP requests to providers by libcurl: one, or many concurrently in one thread.
+"""HTTP requests to providers by libcurl, one or many concurrently in one thread.
 
-libcurl follows no redirect, reads no proxy and no netrc from the environment, and sends nothing
-twice. One thread drives all requests of a round: a thread each would spend more CPU time on the
-interpreter lock, 560 µs against 50 µs for each of 32 concurrent requests.
+libcurl follows no redirect, reads no proxy or netrc from the environment, and repeats no request.
+One thread drives all requests of a round. With a thread for each of 32 concurrent requests, each
+request would cost 560 µs instead of 50 µs, because of the interpreter lock.
 """
 
 import io
@@ -46,7 +46,7 @@ _URL_ERRORS = frozenset({pycurl.E_URL_MALFORMAT, pycurl.E_UNSUPPORTED_PROTOCOL})
 
 
 def new_handle() -> pycurl.Curl:
-    """Return a handle with the options common to all requests."""
+    """Return a libcurl handle with the options that all requests share."""
     handle = pycurl.Curl()
     options = {
         pycurl.NOSIGNAL: 1,
@@ -77,7 +77,7 @@ def new_handle() -> pycurl.Curl:
 
 
 class Transfer:
-    """An active request and the part of its response received so far."""
+    """An active request, and what has been received of its response."""
 
     def __init__(self, handle: pycurl.Curl, request: Request) -> None:
         """Prepare ``handle``. Raises ProviderUnavailableError for an invalid request."""
@@ -114,7 +114,7 @@ class Transfer:
         handle.setopt(pycurl.WRITEFUNCTION, self._receive_body)
 
     def outcome(self, code: int) -> Response | ProviderError:
-        """Return the response or error; ``code`` is libcurl's result, 0 for success."""
+        """Return the response or error of an ended transfer. ``code`` is libcurl's result code."""
         status = self._handle.getinfo(pycurl.RESPONSE_CODE)
         is_refusal = self._has_headers and status >= MIN_REFUSAL_STATUS
         if code == pycurl.E_OK or is_refusal:
@@ -135,7 +135,7 @@ class Transfer:
         return TransientError(reason, code=FailureCode.CONNECTION_LOST, is_ambiguous=True)
 
     def release(self) -> None:
-        """Free request and response: the handle may stay idle for hours."""
+        """Free the memory of request and response, since the handle may stay idle for hours."""
         self._body = io.BytesIO()
         self._header_lines, self._body_parts = [], []
         self._handle.unsetopt(pycurl.HTTPHEADER)
@@ -183,11 +183,11 @@ def _unsent_error(code: int) -> ProviderError:
 
 T = TypeVar("T")
 MAX_IDLE_CONNECTIONS = 64
-"""Idle connections kept for each concurrently sending thread."""
+"""Maximum of idle connections in a pool. Each thread that is sending has a pool."""
 UNCHECKED_SECONDS = 1.5
-"""Seconds for which libcurl reuses a connection unchecked; it checks after one second (8.23)."""
+"""Connections used more recently, in seconds, are checked here: libcurl 8.23 checks older ones."""
 MAX_IDLE_SECONDS = 60.0
-"""Seconds until idle connections left over from a burst are closed."""
+"""Seconds after which an unused pool is closed."""
 MAX_POLL_SECONDS = 1.0
 """Longest wait for a socket event before libcurl is polled."""
 NO_SOCKET_WAIT = 0.01
@@ -199,7 +199,7 @@ def post(
 ) -> Response:
     """Send a POST and return the response, whatever its status.
 
-    Raises TransientError, unambiguous if no byte was sent, or ProviderUnavailableError for an
+    Raises TransientError, which is ambiguous if a byte was sent, or ProviderUnavailableError for an
     invalid URL or header.
     """
 
@@ -210,7 +210,7 @@ def post(
 
 
 def run_exchange(exchange: Exchange[T]) -> T:
-    """Run one exchange and return its result; raises its exception."""
+    """Run one exchange. Return its result or raise its exception."""
     (outcome,) = run_exchanges([exchange])
     if isinstance(outcome, Exception):
         raise outcome
@@ -218,7 +218,7 @@ def run_exchange(exchange: Exchange[T]) -> T:
 
 
 def run_exchanges(exchanges: Iterable[Exchange[T]]) -> list[T | Exception]:
-    """Run exchanges concurrently in this thread; return the result or exception of each."""
+    """Run exchanges concurrently in this thread. Return the result or exception of each."""
     return _Exchanges(exchanges).run()
 
 
@@ -263,7 +263,7 @@ class _Exchanges(Generic[T]):
 
 
 class _ConnectionPool:
-    """Connections and their active transfers; for one thread at a time."""
+    """Connections and active transfers, used by one thread at a time."""
 
     def __init__(self) -> None:
         self._multi = pycurl.CurlMulti()
@@ -274,7 +274,7 @@ class _ConnectionPool:
         self._last_used_at = time.monotonic()
 
     def has_dropped_connection(self) -> bool:
-        """Return whether a server closed a recent connection; libcurl checks older ones itself."""
+        """Return whether a server closed a connection that libcurl would reuse unchecked."""
         if time.monotonic() - self._last_used_at > UNCHECKED_SECONDS:
             self._sockets.clear()
         watched = select.poll()
@@ -287,7 +287,7 @@ class _ConnectionPool:
         return time.monotonic() - self._last_used_at > MAX_IDLE_SECONDS
 
     def start(self, number: int, request: Request) -> ProviderError | None:
-        """Start a request; return an error if it's invalid."""
+        """Start a request. Return an error if the request is invalid."""
         handle = self._idle.pop() if self._idle else new_handle()
         try:
             transfer = Transfer(handle, request)
@@ -296,12 +296,12 @@ class _ConnectionPool:
             return error
         self._multi.add_handle(handle)
         self._active[handle] = number, transfer
-        # Its timeout starts now, not after the last of many has started.
+        # The request's timeout starts now, not when the last request of the round has started.
         self._multi.perform()
         return None
 
     def responses(self) -> Iterator[tuple[int, Response | ProviderError]]:
-        """Wait, and yield the completed transfers."""
+        """Wait for activity, and yield the number and outcome of each completed transfer."""
         timeout_ms = self._multi.timeout()
         seconds = MAX_POLL_SECONDS if timeout_ms < 0 else min(timeout_ms / 1000, MAX_POLL_SECONDS)
         if self._multi.select(seconds) < 0:
@@ -343,7 +343,7 @@ _pools: defaultdict[int, deque[_ConnectionPool]] = defaultdict(deque)
 
 
 class _PoolLease:
-    """A pool acquired at first use and then returned."""
+    """Lends a connection pool from its first use to the end of the ``with`` block."""
 
     def __init__(self) -> None:
         self._idle = _pools[os.getpid()]
@@ -351,7 +351,7 @@ class _PoolLease:
 
     @property
     def pool(self) -> _ConnectionPool:
-        """The most recently used, warm pool, or a new one."""
+        """The most recently used idle pool whose connections are alive, or a new pool."""
         if self._pool is None:
             with suppress(IndexError):
                 while (pool := self._idle.pop()).has_dropped_connection():

@@ -1,4 +1,4 @@
-"""In-app inbox: a provider that sends nothing."""
+"""In-app provider, which sends nothing: the inbox reads notifications from the store."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,21 +10,21 @@ from .contract import Receipt, SendRequest, SendResult
 
 @dataclass(frozen=True, kw_only=True)
 class InAppProvider:
-    """Marks scheduled in-app notifications as delivered: the inbox reads the store."""
+    """Provider whose messages count as delivered once they are due."""
 
     name: str = "inbox"
 
     @property
     def account(self) -> str:
-        """The name alone, without credentials."""
+        """The provider's name, since there are no credentials."""
         return self.name
 
     def send(self, request: SendRequest, *, timeout: float) -> SendResult:
-        """Return a delivered result: the inbox now shows the notification."""
+        """Return a delivered result without sending anything."""
         return SendResult(
             provider_id=None, response=ProviderResponse(status=200), is_delivered=True
         )
 
     def parse_receipts(self, headers: Mapping[str, str], raw: bytes) -> list[Receipt]:
-        """Return no receipts."""
+        """Return no receipts, since the inbox has no webhooks."""
         return []

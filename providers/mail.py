@@ -1,6 +1,6 @@
-"""Parts shared by email providers: ASCII addresses, unsubscribe headers, and attachments.
+"""Parts that email providers share: ASCII addresses, unsubscribe headers, and attachments.
 
-Attachments are downloaded by HTTPS right before the send and not stored. Nothing is decompressed.
+Attachments are downloaded by HTTPS right before the send. They are not stored or decompressed.
 """
 
 import http.client
@@ -28,9 +28,9 @@ from .http import CONNECT_TIMEOUT
 
 
 def ascii_email(address: str) -> str:
-    """Return an email address with an ASCII domain. Raises ValueError if it's invalid.
+    """Return an email address with an ASCII domain. Raises ValueError if it is invalid.
 
-    By IDNA 2008: the standard library and Django encode an eszett as another domain.
+    IDNA 2008 is used: the IDNA 2003 of the standard library and Django maps ß to another domain.
     """
     if address.isascii():
         return address
@@ -51,7 +51,7 @@ def unsubscribe_headers(message: Message) -> Mapping[str, str]:
 
 
 def reply_to(message: Message, *, default: str | None) -> tuple[str, str] | None:
-    """Return Reply-To, also from a ``Name <address>``; None for the sender's. Raises ValueError."""
+    """Return Reply-To as name and address, or None to reply to the sender. Raises ValueError."""
     if message.reply_to is not None:
         return "", ascii_email(message.reply_to)
     name, address = parseaddr(default or "")
@@ -60,9 +60,9 @@ def reply_to(message: Message, *, default: str | None) -> tuple[str, str] | None
 
 ATTACHMENT_UNAVAILABLE = FailureCode.ATTACHMENT_UNAVAILABLE
 FETCH_TIMEOUT = 10.0
-"""Seconds for all attachments of an email; at most two thirds of the send's timeout."""
+"""Maximum seconds for all attachments of an email. Two thirds of the send's timeout if less."""
 MAX_CONCURRENT_MAILS = 4
-"""Per process, because an email with 10 MB of attachments takes 50 MB of memory."""
+"""Limit per process, because an email with 10 MB of attachments takes 50 MB of memory."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,10 +78,10 @@ class AttachmentFile:
 def fetch_attachments(
     attachments: Sequence[Attachment], *, hosts: AbstractSet[str], timeout: float
 ) -> Iterator[tuple[AttachmentFile, ...]]:
-    """Download the attachments of an email that has ``timeout`` seconds to be sent.
+    """Download an email's attachments within two thirds of ``timeout`` seconds.
 
-    Raises DownloadError if a retry may help; PermanentError if a file doesn't exist, its host isn't
-    in ``hosts`` or not public, or the total exceeds MAX_ATTACHMENT_BYTES.
+    Raises DownloadError if a retry may help. Raises PermanentError if a file doesn't exist, a host
+    is not public or not in ``hosts``, or the total exceeds MAX_ATTACHMENT_BYTES.
     """
     if not attachments:
         yield ()
@@ -128,7 +128,7 @@ def _fetch_attachment(
 
 @cache
 def _attachment_slots(_process_id: int) -> threading.BoundedSemaphore:
-    """Return this process's limit of concurrent emails with attachments; not shared by forks."""
+    """Return the semaphore that limits concurrent emails with attachments in this process."""
     return threading.BoundedSemaphore(MAX_CONCURRENT_MAILS)
 
 
@@ -139,20 +139,19 @@ REQUEST_HEADERS = {"User-Agent": "notifyproject", "Accept": "*/*", "Connection":
 
 
 class DownloadError(TransientError):
-    """A failed download: nothing of the email was sent, and its provider's health is the same."""
+    """A failed download. Nothing was sent, and the error says nothing about the email provider."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason, code=ATTACHMENT_UNAVAILABLE)
 
 
 def download(url: str, *, limit: int, deadline: Deadline) -> bytes:
-    """Download an HTTPS URL: at least one byte, at most ``limit``.
+    """Download the content of an HTTPS URL: at least one byte, at most ``limit``.
 
-    The content is complete by its length, its last chunk, or, without either, TLS's close_notify.
-    Any other end of the connection raises DownloadError.
-
-    Raises DownloadError if a retry may help, else PermanentError, with TOO_LARGE for more than
-    ``limit``. Their reasons start in lower case and have no part of the URL.
+    The content is complete by its length, by its last chunk, or, without either, by TLS's
+    close_notify. Otherwise, or if a retry may help, DownloadError is raised. Other failures raise
+    PermanentError, with TOO_LARGE for more than ``limit``. Error reasons continue a sentence and
+    contain no URL.
     """
     host = attachment_host(url)
     if host is None:

@@ -1,7 +1,7 @@
-"""Configured providers of each channel, and their sandbox counterparts, for test mode.
+"""The configured providers of each channel, and their sandbox counterparts for test mode.
 
-Each sandbox provider has its own name and account, so it shares no circuit, rate limit, or bulkhead
-with a real provider. Its webhooks arrive at the endpoints of the real provider.
+A sandbox provider has a name and account of its own, so that it shares no circuit, rate limit, or
+bulkhead with a real provider. Its webhooks arrive at the real provider's endpoints.
 """
 
 from collections.abc import Callable
@@ -28,7 +28,7 @@ SANDBOX_WHATSAPP_NUMBER = "100000000000001"
 
 @cache
 def providers_for(channel: Channel, *, test: bool = False) -> tuple[Provider, ...]:
-    """Return a channel's configured providers by preference; ``test``: of the sandbox only."""
+    """Return a channel's providers in order of preference. With ``test``, only the sandbox's."""
     return tuple(factory() for factory in _factories(channel, test=test))
 
 
@@ -39,7 +39,7 @@ def is_configured(channel: Channel, *, test: bool = False) -> bool:
 
 @cache
 def sendgrid(*, sandbox: bool = False) -> SendGrid:
-    """Return the SendGrid account; its webhooks also arrive while email goes by SMTP."""
+    """Return the SendGrid provider, which may also be needed for webhooks while SMTP sends."""
     return SendGrid(
         name="sandbox-sendgrid" if sandbox else "sendgrid",
         api_key=SANDBOX_SENDGRID_KEY if sandbox else settings.SENDGRID_API_KEY,
@@ -54,7 +54,7 @@ def sendgrid(*, sandbox: bool = False) -> SendGrid:
 
 @cache
 def smtp() -> SMTP:
-    """Return the SMTP server."""
+    """Return the provider for the configured SMTP server."""
     return SMTP(
         sender=settings.EMAIL_FROM,
         reply_to=settings.EMAIL_REPLY_TO,
@@ -73,7 +73,7 @@ def smtp() -> SMTP:
 
 @cache
 def fcm(*, sandbox: bool = False) -> Provider:
-    """Return the Firebase project."""
+    """Return the provider for the configured Firebase project."""
     # Imported here, because Google's libraries take half a second that few processes need.
     from .fcm.provider import FCM
 
@@ -88,7 +88,7 @@ def fcm(*, sandbox: bool = False) -> Provider:
 
 @cache
 def whatsapp(*, sandbox: bool = False) -> WhatsApp:
-    """Return the phone number at the WhatsApp Cloud API; its webhooks need no access token."""
+    """Return the WhatsApp provider. Without an access token, it can still verify webhooks."""
     return WhatsApp(
         name="sandbox-whatsapp" if sandbox else "whatsapp",
         token=SANDBOX_WHATSAPP_KEY if sandbox else settings.WHATSAPP_TOKEN,
@@ -123,7 +123,7 @@ def _factories(channel: Channel, *, test: bool) -> list[Callable[[], Provider]]:
 
 
 def clear(**_: Any) -> None:
-    """Discard all providers after a change of settings."""
+    """Discard all providers, because a setting changed."""
     for factory in (providers_for, sendgrid, smtp, fcm, whatsapp):
         factory.cache_clear()
 

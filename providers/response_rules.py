@@ -1,4 +1,4 @@
-"""Classification of provider responses by tables."""
+"""Classifies provider responses by tables of rules."""
 
 import re
 from collections.abc import Sequence
@@ -28,14 +28,14 @@ class ResponseKind(StrEnum):
 
     @property
     def failure_code(self) -> FailureCode:
-        """The failure code, unless a rule has another."""
+        """The failure code for a rule without a code of its own."""
         has_failed = self in (ResponseKind.TRANSIENT, ResponseKind.AMBIGUOUS)
         return FailureCode.PROVIDER_ERROR if has_failed else FailureCode.REJECTED
 
 
 @dataclass(frozen=True, slots=True)
 class ResponseRule:
-    """One row of a provider's table: how to classify responses by status and rejected field."""
+    """One row of a provider's table: classifies responses by status and rejected field."""
 
     statuses: Sequence[int]
     kind: ResponseKind
@@ -43,7 +43,7 @@ class ResponseRule:
     code: FailureCode | None = None
     _: KW_ONLY
     field: str | None = None
-    """Pattern of the request field that the provider rejects."""
+    """Regular expression for the name of the rejected request field."""
     action: RecipientAction = RecipientAction.SUSPECT
 
     def matches(self, *, status: int, fields: Sequence[str]) -> bool:
@@ -60,7 +60,7 @@ def classify(
     fields: Sequence[str],
     retry_after: float | None,
 ) -> ProviderError:
-    """Return the error of a response by the first matching rule, or else by its status."""
+    """Return the error for a response, by the first rule that matches or else by its status."""
     for rule in (*table, *FALLBACK_RULES):
         if rule.matches(status=response.status, fields=fields):
             return build_error(
@@ -93,9 +93,10 @@ def build_error(
     retry_after: float | None,
     scope: str | None = None,
 ) -> ProviderError:
-    """Return the error of a response of this class; ``code`` is for transient and permanent ones.
+    """Return the error for a response of class ``kind``.
 
-    ``scope`` limits an unavailable provider, see :class:`domain.errors.ProviderUnavailableError`.
+    ``code`` applies to transient and permanent errors. ``scope`` limits an unavailable provider to
+    one platform, as in :class:`domain.errors.ProviderUnavailableError`.
     """
     code = code or kind.failure_code
     match kind:

@@ -1,4 +1,4 @@
-"""Normalization and digests of addresses. Pure."""
+"""Normalizes addresses and computes their digests. Pure."""
 
 import hashlib
 import re
@@ -9,7 +9,7 @@ from domain.states import Channel
 
 EMAIL, WHATSAPP = Channel.EMAIL.value, Channel.WHATSAPP.value
 ADDRESS_CHANNELS = (EMAIL, WHATSAPP)
-"""Channels with an address; push goes to devices, in-app to an inbox."""
+"""Channels with an address. Push goes to devices, and in-app to an inbox."""
 
 _BRAZILIAN_MOBILE = re.compile(r"(\+55[1-9]\d)9([6-9]\d{7})", re.ASCII)
 _MEXICAN_MOBILE = re.compile(r"(\+52)1(\d{10})", re.ASCII)
@@ -27,7 +27,7 @@ def address_digest(channel: str, address: str) -> str:
 
 
 def normalize_phone(phone: str) -> str:
-    """Return the normal form of a phone number."""
+    """Return a phone number in the form that is stored and compared."""
     # WhatsApp reports mobile numbers of Brazil and Mexico in an older form than the dialled one:
     # without the ninth digit, or with a 1 after the country code.
     found = _BRAZILIAN_MOBILE.fullmatch(phone) or _MEXICAN_MOBILE.fullmatch(phone)
@@ -35,7 +35,6 @@ def normalize_phone(phone: str) -> str:
 
 
 def _normalize_email(address: str) -> str:
-    """Return an email address in lower case, with an ASCII domain."""
     # Providers report ``bücher.example`` as ``xn--bcher-kva.example``.
     plain = address.lower()
     if plain.isascii():

@@ -1,4 +1,4 @@
-"""Masking of addresses for staff, and the permissions to see them."""
+"""Masks addresses for staff, and checks the permissions to see them."""
 
 import re
 from typing import Any
@@ -15,23 +15,23 @@ _VISIBLE_TAIL = 3
 
 
 def can_see_addresses(user: Any) -> bool:
-    """Return whether a member of staff may see unmasked addresses."""
+    """Return whether a staff user sees unmasked addresses."""
     return bool(user.has_perm(SEE_ADDRESSES))
 
 
 def can_reveal_addresses(user: Any) -> bool:
-    """Return whether a member of staff sees masked addresses and may reveal them."""
+    """Return whether a staff user sees masked addresses and may reveal them."""
     return bool(user.has_perm(REVEAL_ADDRESSES)) and not can_see_addresses(user)
 
 
 def mask_email(address: str) -> str:
-    """Return an email address as first character and domain: ``a***@example.com``."""
+    """Return the first character and the domain of an email address: ``a***@example.com``."""
     local, _, domain = address.rpartition("@")
     return f"{local[:1]}***@{domain}" if local else "***"
 
 
 def mask_phone(number: str) -> str:
-    """Return a phone number as country and last digits: ``+351*****678``."""
+    """Return the country code and last digits of a phone number: ``+351*****678``."""
     hidden = len(number) - _VISIBLE_HEAD - _VISIBLE_TAIL
     if hidden < 1:
         return "*" * len(number)
@@ -39,11 +39,11 @@ def mask_phone(number: str) -> str:
 
 
 def mask_address(address: str) -> str:
-    """Return an email address or phone number masked."""
+    """Mask an email address or phone number."""
     return mask_email(address) if "@" in address else mask_phone(address)
 
 
 def mask_text(text: str) -> str:
-    """Return ``text`` with every address in it masked."""
+    """Mask every address in ``text``."""
     masked = _EMAIL.sub(lambda match: mask_email(match[0]), text)
     return _PHONE.sub(lambda match: mask_phone(match[0]), masked)

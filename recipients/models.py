@@ -70,7 +70,7 @@ class SuppressionReason(StrEnum):
 
 
 class Suppression(models.Model):
-    """A suppression of an address for one reason; an address may have several."""
+    """A suppression of an address for one reason. An address may have several."""
 
     id = models.CharField(primary_key=True, db_column="_id", max_length=120)
     """``<key>:<reason>``: unique on any shard, without the address."""
@@ -78,12 +78,12 @@ class Suppression(models.Model):
     """``<channel>:<digest of the address>``, shared by all suppressions of an address."""
     channel = models.CharField(max_length=40)
     address = optional_text(254)
-    """Missing after an erasure; the key still identifies the address."""
+    """Missing after an erasure. The key still identifies the address."""
     reason = choice_field(SuppressionReason)
     source = models.CharField(max_length=40)
     """A provider's name, ``api``, ``admin``, or ``one-click``."""
     marketing_only = models.BooleanField(default=False)
-    """Suppresses marketing only: receipts and codes are still sent."""
+    """True suppresses marketing only: order confirmations and codes are still sent."""
     created_at = models.DateTimeField()
     expires_at = optional_datetime()
 
@@ -123,7 +123,7 @@ class TopicMember(models.Model):
 
 
 class Conversation(models.Model):
-    """A WhatsApp service window, opened by a recipient's message."""
+    """A WhatsApp service window, which a recipient's message opened."""
 
     phone = models.CharField(primary_key=True, db_column="_id", max_length=16)
     """E.164, normalized by :func:`recipients.addresses.normalize_phone`."""
@@ -140,7 +140,7 @@ class Conversation(models.Model):
 
 
 class Suspicion(models.Model):
-    """The soft bounces in a row of an address."""
+    """The soft bounces of an address in a row."""
 
     id = models.CharField(primary_key=True, db_column="_id", max_length=300)
     """``<channel>:<address>``: unique on any shard."""

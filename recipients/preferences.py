@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import Any
 
 CHANNEL_FIELDS = ("muted", "channels", "muted_channels")
-"""Fields that apply together: a type's replace its category's as a whole."""
+"""Fields that apply together: if a type has any of them, its category's are ignored."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,7 +23,7 @@ NO_PREFERENCE = Preference()
 
 
 def preference_for(preferences: Mapping[str, Any], *, type_slug: str, category: str) -> Preference:
-    """Return the preference for a type: its own, or else its category's."""
+    """Return the preference for a type. A category's preference applies if the type has none."""
     # An older release may have stored any value: invalid ones are ignored.
     of_type, of_category = (as_mapping(preferences.get(name)) for name in (type_slug, category))
     chosen = of_type if any(name in of_type for name in CHANNEL_FIELDS) else of_category
@@ -37,7 +37,7 @@ def preference_for(preferences: Mapping[str, Any], *, type_slug: str, category: 
 
 
 def as_mapping(stored: Any) -> Mapping[str, Any]:
-    """Return a stored object; an empty mapping for any other value."""
+    """Return ``stored`` if it is an object, else an empty mapping."""
     return stored if isinstance(stored, Mapping) else {}
 
 

@@ -1,4 +1,4 @@
-"""Batch reads of recipients and suppressions, and the rule that suppresses a message."""
+"""Reads recipients and suppressions in batches, and decides which messages are suppressed."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -19,7 +19,7 @@ STRICTEST_FIRST = [
     SuppressionReason.MANUAL.value,
     SuppressionReason.UNSUBSCRIBED.value,
 ]
-"""Which of several equally strict reasons is shown."""
+"""Order in which one of several equally strict reasons is chosen for display."""
 BY_USER_ID = (("_id", 1),)
 MUTED = "muted"
 """The result of :meth:`RecipientSnapshot.suppression_of` for a muted type, category, or channel."""
@@ -39,7 +39,7 @@ class RegisteredRecipient:
     quiet_hours: Mapping[str, Any] | None = None
 
     def preference(self, *, type_slug: str, category: str, is_critical: bool = False) -> Preference:
-        """Return the preference for a type: its own, or else its category's."""
+        """Return the preference for a type, as :func:`preferences.preference_for` does."""
         # A critical type, such as a login code, can't be muted: not by its category, and not by a
         # preference from before it became critical.
         preference = preference_for(self.preferences, type_slug=type_slug, category=category)
@@ -58,7 +58,7 @@ class ActiveSuppression:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecipientSnapshot:
-    """The registered recipients and suppressed addresses of a batch."""
+    """The registered recipients and suppressed addresses of a batch of notifications."""
 
     registered: Mapping[str, RegisteredRecipient]  # By user id
     suppressed: Mapping[tuple[str, str], ActiveSuppression]  # By channel and address
@@ -73,7 +73,7 @@ class RecipientSnapshot:
         category: str,
         is_critical: bool,
     ) -> str | None:
-        """Return why a message is suppressed: by its address, else MUTED; None if it is not."""
+        """Return why a message is suppressed, or None: its address's reason, or else MUTED."""
         found = self.suppressed.get((channel, address or ""))
         if found is not None and is_category_blocked(category, marketing_only=found.marketing_only):
             return found.reason
@@ -90,14 +90,14 @@ class RecipientSnapshot:
 def load_snapshot(
     user_ids: Iterable[str], addresses: Iterable[tuple[str, str]], *, now: datetime
 ) -> RecipientSnapshot:
-    """Read a batch's recipients and suppressions in two queries. Raises PyMongoError."""
+    """Read the recipients and suppressions of a batch in two queries. Raises PyMongoError."""
     return RecipientSnapshot(
         registered=find_registered(user_ids), suppressed=find_suppressed(addresses, now=now)
     )
 
 
 def find_registered(user_ids: Iterable[str]) -> dict[str, RegisteredRecipient]:
-    """Return the registered and active recipients among these, by user id."""
+    """Return those of these recipients that are registered and active, by user ID."""
     ids = sorted(set(user_ids))
     if not ids:
         return {}
@@ -122,7 +122,7 @@ def page(
 
 
 def next_user_ids(*, after: str | None = None, limit: int) -> list[str]:
-    """Return the next user ids of all active recipients, in order, after the user id ``after``."""
+    """Return up to ``limit`` user IDs of active recipients, in order, after ``after``."""
     # A recipient registered meanwhile before that position is omitted; none is returned twice.
     match: dict[str, Any] = {"is_active": True}
     if after is not None:
@@ -134,7 +134,7 @@ def next_user_ids(*, after: str | None = None, limit: int) -> list[str]:
 def find_suppressed(
     addresses: Iterable[tuple[str, str]], *, now: datetime
 ) -> dict[tuple[str, str], ActiveSuppression]:
-    """Return the suppressed ones among these (channel, address) pairs, keyed as given."""
+    """Return the suppressions of these (channel, address) pairs, by pair."""
     # Of several suppressions the strictest applies: one that isn't for marketing only.
     keys = {pair: suppression_key(*pair) for pair in addresses}
     if not keys:

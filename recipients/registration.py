@@ -1,4 +1,4 @@
-"""The only writer of profiles and preferences; writes are idempotent and raise PyMongoError."""
+"""The only writer of profiles and preferences. Writes are idempotent and raise PyMongoError."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -24,7 +24,7 @@ UNCHANGED = _Unchanged()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecipientProfile:
-    """A recipient's registration by a client. None means unknown."""
+    """What a client registers about a recipient. None means unknown."""
 
     user_id: str
     email: str | None = field(default=None, repr=False)
@@ -38,14 +38,14 @@ class RecipientProfile:
 
 @dataclass(frozen=True, slots=True)
 class Registration:
-    """A stored recipient. ``is_new``: not registered before."""
+    """A stored recipient. ``is_new`` if it was not registered before."""
 
     document: Document
     is_new: bool
 
 
 def register(profile: RecipientProfile, *, now: datetime) -> Registration:
-    """Store a recipient, but keep preferences, and quiet hours unless given. Idempotent."""
+    """Store a recipient's profile. Preferences stay, and so do quiet hours unless given."""
     fields = {name: getattr(profile, name) for name in PROFILE_FIELDS}
     if not isinstance(profile.quiet_hours, _Unchanged):
         fields["quiet_hours"] = profile.quiet_hours
@@ -69,7 +69,7 @@ def register(profile: RecipientProfile, *, now: datetime) -> Registration:
 
 
 def get(user_id: str) -> Document | None:
-    """Return a registered recipient; None if unknown or being erased. Raises PyMongoError."""
+    """Return a recipient, or None if unknown or being erased. Raises PyMongoError."""
     return collection("recipients").find_one({"_id": user_id, "is_active": True})
 
 
@@ -80,7 +80,7 @@ def set_preferences(
     quiet_hours: Mapping[str, Any] | None,
     now: datetime,
 ) -> Document | None:
-    """Replace preferences and quiet hours; return the recipient, None if unknown. Idempotent."""
+    """Replace preferences and quiet hours. Return the recipient, or None if unknown."""
     change: dict[str, Any] = {"$set": {"preferences": dict(preferences), "updated_at": now}}
     if quiet_hours is None:
         change["$unset"] = {"quiet_hours": ""}
@@ -92,7 +92,7 @@ def set_preferences(
 
 
 def begin_erasure(user_id: str, *, now: datetime) -> Document | None:
-    """Deactivate a recipient and return the stored document, None if unknown. Idempotent."""
+    """Deactivate a recipient and return the stored document, or None if unknown."""
     # The addresses stay until :func:`finish_erasure`, so that an interrupted erasure can continue.
     return collection("recipients").find_one_and_update(
         {"_id": user_id}, {"$set": {"is_active": False, "updated_at": now}}
@@ -100,7 +100,7 @@ def begin_erasure(user_id: str, *, now: datetime) -> Document | None:
 
 
 def finish_erasure(user_id: str) -> bool:
-    """Delete a recipient under erasure, unless it was registered again meanwhile. Idempotent."""
+    """Delete a recipient that is being erased, unless it has been registered again."""
     erased = {"_id": user_id, "is_active": False}
     return collection("recipients").delete_one(erased).deleted_count > 0
 

@@ -1,4 +1,4 @@
-"""WhatsApp service windows: for 24 hours after a recipient's message, free-form text may go."""
+"""WhatsApp service windows, the 24 hours after a recipient's message that allow free-form text."""
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
@@ -10,14 +10,14 @@ from notifyproject.db.collections import Document, collection, is_duplicate
 from .addresses import normalize_phone
 
 WINDOW = timedelta(hours=24)
-"""Length of a window after the recipient's last message; a rule of Meta."""
+"""Length of a window from the recipient's last message, as set by Meta."""
 MARGIN = timedelta(minutes=1)
 """A window that closes within this time counts as closed, because sending takes time."""
 RETENTION = timedelta(days=30)  # How long the time of the last message is kept
 
 
 def record_inbound(messages: Iterable[tuple[str, datetime]], *, now: datetime) -> None:
-    """Record inbound messages as (E.164 number, time); an older one never moves the time back."""
+    """Record inbound messages as (E.164 number, time). An older message has no effect."""
     # One write for any number of recipients, three if some are new.
     latest: dict[str, datetime] = {}
     for phone, written_at in messages:
@@ -32,7 +32,7 @@ def record_inbound(messages: Iterable[tuple[str, datetime]], *, now: datetime) -
 
 
 def open_windows(phones: Iterable[str], *, now: datetime) -> frozenset[str]:
-    """Return the numbers with an open window, in one read. Raises PyMongoError."""
+    """Return the numbers with an open service window, in one read. Raises PyMongoError."""
     keys = {phone: normalize_phone(phone) for phone in phones}
     if not keys:
         return frozenset()
@@ -52,7 +52,7 @@ def delete(phones: Iterable[str]) -> None:
 
 
 def last_inbound(phone: str) -> datetime | None:
-    """Return when a phone number last wrote on WhatsApp; None if unknown or no longer kept."""
+    """Return when a number last wrote on WhatsApp, or None if unknown or no longer stored."""
     found = collection("conversations").find_one({"_id": normalize_phone(phone)})
     return found["last_inbound_at"] if found else None
 

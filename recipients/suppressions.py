@@ -1,4 +1,4 @@
-"""Suppressions, one per reason: the strictest applies. Idempotent; raises PyMongoError."""
+"""Suppressions, one per address and reason. The strictest applies. Writes are idempotent."""
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
@@ -21,12 +21,12 @@ Document = Mapping[str, Any]
 Expression = Any
 NEWEST_FIRST = (("created_at", -1), ("_id", -1))
 RECIPIENT_REASONS = frozenset({SuppressionReason.UNSUBSCRIBED, SuppressionReason.COMPLAINT})
-"""The recipient's own opt-outs: lifted only by a request that names the reason."""
+"""The recipient's own opt-outs. Only a request that names the reason lifts them."""
 OPERATOR_REASONS = frozenset(SuppressionReason) - RECIPIENT_REASONS  # Staff can lift them to resend
 
 
 def record_soft_bounce(*, channel: str, address: str, event: str, now: datetime) -> int:
-    """Count a soft bounce, once per ``event``; return the number in a row. Raises PyMongoError."""
+    """Count a soft bounce, once per ``event``. Return how many in a row. Raises PyMongoError."""
     stored = collection("suspicions").find_one_and_update(
         {"_id": address_key(channel, address)},
         {"$addToSet": {"events": event}, "$set": {"expires_at": now + SOFT_BOUNCE_TTL}},
@@ -74,7 +74,7 @@ def suppression_key(channel: str, address: str) -> str:
 
 
 def suppression_id(channel: str, address: str, reason: SuppressionReason) -> str:
-    """Return the id of an address's suppression for one reason."""
+    """Return the ID of the suppression of an address for one reason."""
     return f"{suppression_key(channel, address)}:{reason.value}"
 
 
@@ -89,7 +89,7 @@ def suppress(
     expires_at: datetime | None = None,
 ) -> Document:
     """Suppress an address, for marketing only or for everything, and return the suppression."""
-    # Of two for the same reason the stricter stays: first by scope, then by later expiry.
+    # Of two suppressions for the same reason, the wider or else the longer one stays.
     values: dict[str, Any] = {
         "source": source,
         "marketing_only": marketing_only,
@@ -116,9 +116,9 @@ def lift(
     before: datetime | None = None,
     marketing_only: bool = False,
 ) -> tuple[SuppressionReason, ...]:
-    """Lift the suppressions of an address for these reasons; return the reasons lifted.
+    """Lift the suppressions of an address for these reasons. Return the reasons lifted.
 
-    ``before``: only suppressions created up to then; ``marketing_only``: only those for marketing
+    ``before`` selects suppressions created by then, and ``marketing_only`` those of marketing
     alone. The caller writes the audit log. Suppressed deliveries stay suppressed. Idempotent.
     Raises PyMongoError.
     """
@@ -136,7 +136,7 @@ def lift(
 
 
 def lift_one(suppression_id: str) -> bool:
-    """Lift one suppression by its id; return False if there is none. Raises PyMongoError."""
+    """Lift the suppression with this ID. Return False if there is none. Raises PyMongoError."""
     found = collection("suppressions").find_one_and_delete({"_id": suppression_id})
     if found is None:
         return False
@@ -152,12 +152,12 @@ def list_for_address(*, channel: str, address: str) -> list[Document]:
 
 
 def is_active(suppression: Document, *, now: datetime) -> bool:
-    """Return whether a suppression hasn't expired: MongoDB may not have removed it yet."""
+    """Return whether a stored suppression hasn't expired. MongoDB removes expired ones later."""
     return suppression.get("expires_at") is None or suppression["expires_at"] > now
 
 
 def is_category_blocked(category: str, *, marketing_only: bool) -> bool:
-    """Return whether a suppression blocks a category."""
+    """Return whether a suppression with this scope blocks a category."""
     return not marketing_only or category == Category.MARKETING
 
 
@@ -179,8 +179,8 @@ def page(
 
 
 def anonymise(addresses: Iterable[tuple[str, str]]) -> int:
-    """Remove these (channel, address) pairs but keep them suppressed; return their number."""
-    # The digest of an address remains, so that it's recognized again. Idempotent.
+    """Remove these (channel, address) pairs but keep them suppressed. Return how many changed."""
+    # The digest remains, so that the address is recognized again. Idempotent.
     keys = sorted({suppression_key(*pair) for pair in addresses})
     if not keys:
         return 0
@@ -196,7 +196,7 @@ def _upsert(match: Mapping[str, Any], change: list[dict[str, Any]]) -> Document:
 
 
 def _keep_stricter(values: Mapping[str, Any], now: datetime) -> list[dict[str, Any]]:
-    """Return the pipeline that replaces a less strict or expired suppression."""
+    """Return the pipeline that replaces a suppression if it is less strict or has expired."""
     # MongoDB may not have removed an expired one yet.
     later = now + timedelta(milliseconds=1)
     is_expired = {"$lte": [{"$ifNull": ["$expires_at", later]}, now]}

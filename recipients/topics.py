@@ -1,4 +1,4 @@
-"""Topics and their members; writes are idempotent and raise PyMongoError."""
+"""Topics and their members. Writes are idempotent and raise PyMongoError."""
 
 import re
 from datetime import datetime
@@ -16,12 +16,12 @@ KEY_ORDER = (("_id", 1),)
 
 
 def member_id(topic: str, user_id: str) -> str:
-    """Return the id of a membership; unique, because a topic has no colon."""
+    """Return the ID of a membership. It is unique, because a topic contains no colon."""
     return f"{topic}:{user_id}"
 
 
 def join(*, topic: str, user_id: str, now: datetime) -> Document:
-    """Add a member to a topic, registered or not; return the membership. Idempotent."""
+    """Add a user, registered or not, to a topic. Return the membership."""
     member: Document = {
         "_id": member_id(topic, user_id),
         "topic": topic,
@@ -36,31 +36,31 @@ def join(*, topic: str, user_id: str, now: datetime) -> Document:
 
 
 def leave(*, topic: str, user_id: str) -> bool:
-    """End a membership; return False if there was none. Raises PyMongoError."""
+    """End a membership. Return False if there was none."""
     one = {"_id": member_id(topic, user_id)}
     return collection("topic_members").delete_one(one).deleted_count > 0
 
 
 def leave_all(user_id: str) -> int:
-    """End all memberships of a recipient and return their number. Raises PyMongoError."""
+    """End all memberships of a recipient. Return how many."""
     return collection("topic_members").delete_many({"user_id": user_id}).deleted_count
 
 
 def members(*, topic: str, limit: int, cursor: Cursor | None = None) -> Page:
-    """Return up to ``limit`` members of a topic, by user id. Raises PyMongoError."""
+    """Return up to ``limit`` members of a topic, in the order of user IDs. Raises PyMongoError."""
     return paging.page(
         "topic_members", {"topic": topic}, order=KEY_ORDER, limit=limit, cursor=cursor
     )
 
 
 def next_members(topic: str, *, after: str | None = None, limit: int = BATCH) -> list[str]:
-    """Return the next user ids of a topic's members, in order, after the user id ``after``."""
+    """Return up to ``limit`` user IDs of a topic's members, in order, after ``after``."""
     # A member who joins meanwhile before that position is omitted; none is returned twice.
     cursor = Cursor((member_id(topic, after),)) if after is not None else None
     return [one["user_id"] for one in members(topic=topic, limit=limit, cursor=cursor).documents]
 
 
 def memberships_of(user_id: str) -> list[Document]:
-    """Return the memberships of a recipient, by topic. Raises PyMongoError."""
+    """Return a recipient's memberships, ordered by topic. Raises PyMongoError."""
     found = collection("topic_members").find({"user_id": user_id})
     return list(found.sort("_id", 1).limit(MAX_TOPICS))

@@ -1,1 +1,1 @@
-"""A scriptable sandbox of the providers."""
+"""A scriptable HTTP server that stands in for the providers."""

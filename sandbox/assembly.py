@@ -1,4 +1,4 @@
-"""The assembly of all providers."""
+"""Creation of the providers, their webhooks, and their credentials."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +20,7 @@ from .providers.whatsapp.templates import Templates
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sandbox:
-    """The URL of a sandbox, its data folder, and the credentials of its clients."""
+    """What a client needs to use a sandbox: its URL, its data folder, and credentials."""
 
     url: str
     data: Path
@@ -30,7 +30,7 @@ class Sandbox:
 
 
 def create_secrets(data: Path, *, url: str) -> Sandbox:
-    """Return the secrets of a sandbox at this URL; raises UnreadableKeyError."""
+    """Create missing credentials and return all of them; raises UnreadableKeyError."""
     return Sandbox(
         url=url,
         data=data,
@@ -43,7 +43,7 @@ def create_secrets(data: Path, *, url: str) -> Sandbox:
 def assemble(
     config: Config, *, behaviours: Behaviours
 ) -> tuple[dict[str, Provider], dict[str, tuple[WebhookFormat, str]]]:
-    """Return the providers, and each format of webhooks with the receiver's URL.
+    """Return the providers by name, and the webhook format and receiver URL by provider name.
 
     Raises UnreadableKeyError, UnreadableTemplatesError, or OSError.
     """

@@ -1,4 +1,4 @@
-"""The outcome of a recipient: scripted ones first, then the magic recipients."""
+"""The choice of an outcome: by a script first, then by the recipient itself (magic recipients)."""
 
 from collections import OrderedDict
 from collections.abc import Callable
@@ -11,12 +11,12 @@ MAX_REMEMBERED = 10_000
 
 
 def everybody_match(provider: str) -> str:
-    """Return the match for every recipient of one provider."""
+    """Return the ``match`` of a script for all recipients of one provider, such as ``fcm:*``."""
     return f"{provider}:{EVERYBODY}"
 
 
 def canonical(recipient: str) -> str:
-    """Return a recipient for comparison: lower case, without the + of a phone number."""
+    """Normalize a recipient for comparison: lower case, without the + of a phone number."""
     text = recipient.strip().lower()
     number = text.removeprefix("+")
     return number if number.isdigit() else text
@@ -24,17 +24,17 @@ def canonical(recipient: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Behaviour:
-    """A scripted outcome."""
+    """A script: the outcome of all messages to matching recipients."""
 
     match: str
-    """A canonical recipient, ``*``, or ``*`` of one provider."""
+    """A canonical recipient, ``*`` for all, or ``fcm:*`` for all of one provider."""
     outcome: str
     times: int | None
-    """Remaining messages; None for all."""
+    """How many more messages the script applies to; None: all."""
 
 
 class Behaviours:
-    """The scripts, and the failure counts of outcomes that fail only at first."""
+    """The scripts, and how often outcomes that fail only at first (``flaky``) have failed."""
 
     def __init__(self) -> None:
         self.scripts: dict[str, Behaviour] = {}
@@ -42,7 +42,7 @@ class Behaviours:
         self._failures: OrderedDict[str, int] = OrderedDict()
 
     def clear(self) -> None:
-        """Remove everything."""
+        """Remove all scripts and failure counts."""
         self.scripts.clear()
         self._failures.clear()
 
@@ -57,8 +57,8 @@ class Behaviours:
     ) -> Outcome:
         """Return the outcome of one message to a recipient.
 
-        ``magic`` returns the outcome that a recipient chooses by itself. A script for everybody
-        applies to other requests than messages only if it names the provider.
+        ``magic`` returns the name of the outcome that a magic recipient chooses. Requests other
+        than messages, such as authentication, ignore the script for ``*``.
         """
         recipient = canonical(recipient)
         outcome = (

@@ -13,20 +13,20 @@ class Timings:
     processed: float = 0.05
     """From acceptance to the event ``processed``."""
     delivered: float = 0.3
-    """From acceptance to the event ``delivered``; later events use multiples of it."""
+    """From acceptance to the event ``delivered``; later events take multiples of this value."""
     late: float = 20.0
-    """The extra delay of events of a message that was accepted without an answer."""
+    """The extra delay of the events if the message was accepted without an answer."""
     slow: float = 2.0
     drip: float = 1.0
-    """Between two bytes of a dripping answer."""
+    """Between two bytes of an answer in mode ``dripping``."""
     rate_limit: int = 5
     short_lived: float = 5.0
     batch_window: float = 0.1
     """How long events are collected for one POST."""
     retry_delay: float = 1.0
-    """The delay before a webhook is retried; it doubles each time."""
+    """The delay before a webhook is retried the first time; each retry doubles the delay."""
     retry_timeout: float = 300.0
-    """When the retries of a webhook end."""
+    """How long a webhook is retried."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +42,7 @@ class Config:
     """A file of approved templates, besides those in the data folder."""
     whatsapp_api_version: str = WHATSAPP_API_VERSION
     out_of_order_share: float = 0.0
-    """The share of ordinary WhatsApp messages with duplicate statuses out of order."""
+    """The share (0 to 1) of WhatsApp messages whose statuses arrive twice and out of order."""
     host: str = "127.0.0.1"
     port: int = 0
     """0: any free port."""

@@ -1,4 +1,4 @@
-"""The control API under ``/_sandbox/``: past requests, and scripted outcomes."""
+"""The control API under ``/_sandbox/``: past requests, scripted outcomes, and events to send."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -42,7 +42,7 @@ class Control:
     webhook_senders: Mapping[str, WebhookSender]
 
     def routes(self) -> list[web.RouteDef]:
-        """Return the routes."""
+        """Return the routes of the control API."""
         one = PREFIX + "/behaviours/{match}"
         return [
             web.get(f"{PREFIX}/requests", _with_errors(self.list_requests)),
@@ -74,7 +74,7 @@ class Control:
         return _list_response([self._message(one, parameters.get("recipient")) for one in found])
 
     async def list_copies(self, request: web.Request) -> web.Response:
-        """List how often each reference was accepted for each recipient."""
+        """List each reference and recipient with the number of accepted requests."""
         parameters = read_query(request, *FILTERS, "limit", "at_least")
         matches = read_filter(parameters, self.providers)
         found = self.recent_requests.acceptances.find(
@@ -104,7 +104,7 @@ class Control:
         return _json_response(asdict(self._script(request)))
 
     async def put_behaviour(self, request: web.Request) -> web.Response:
-        """Script a recipient, or everybody."""
+        """Set the outcome for a recipient, all recipients of a provider, or everybody."""
         body = await read_body(request, BehaviourBody)
         match = read_match(request)
         known = [
@@ -131,7 +131,7 @@ class Control:
         return web.Response(status=HTTPStatus.NO_CONTENT)
 
     async def send_event(self, request: web.Request) -> web.Response:
-        """Send an event about a message, with duplicates."""
+        """Send an event about a message, as often as the body says."""
         body = await read_body(request, EventRequest)
         check_event(body)
         found = self._find({"reference": body.reference, "accepted": "true", "limit": "1"})
@@ -148,7 +148,7 @@ class Control:
         )
 
     async def send_inbound_message(self, request: web.Request) -> web.Response:
-        """Send an inbound message, with duplicates."""
+        """Send a message from a person to the sender, as often as the body says."""
         body = await read_body(request, InboundMessage)
         check_event(body)
         name = request.match_info["provider"]
@@ -157,7 +157,7 @@ class Control:
         return self._schedule(lambda: self.providers[name].make_inbound_event(body), name, 0, body)
 
     async def reset(self, _request: web.Request) -> web.Response:
-        """Delete requests, counters, scripts, and pending events; the log stays."""
+        """Delete requests, counters, scripts, and pending events, but not the log on disk."""
         self.recent_requests.clear()
         self.behaviours.clear()
         return web.Response(status=HTTPStatus.NO_CONTENT)
@@ -199,7 +199,7 @@ class Control:
         return self.behaviours.scripts[match]
 
     def _message(self, exchange: Exchange, recipient: str | None) -> dict[str, Any]:
-        """Return a message as the given recipient sees it, or the first."""
+        """Return a message as ``recipient`` sees it, or as its first recipient does."""
         record = exchange.record
         provider = self.providers[record.provider]
         everybody = [canonical(one) for one in record.recipients]
@@ -231,7 +231,7 @@ class Control:
 
 
 def _with_errors(handler: Handler) -> Handler:
-    """Turn a ControlError into a problem response, and refuse other sites."""
+    """Wrap a handler: turn ControlError into a problem response, and prevent CSRF."""
 
     async def answer(request: web.Request) -> web.StreamResponse:
         try:

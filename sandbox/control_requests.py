@@ -20,7 +20,7 @@ Body = TypeVar("Body", bound=msgspec.Struct)
 
 
 class ControlError(Exception):
-    """A refused request to the control API."""
+    """The control API refuses the request."""
 
     def __init__(self, detail: str, *, status: HTTPStatus = HTTPStatus.BAD_REQUEST) -> None:
         super().__init__(detail)
@@ -28,7 +28,7 @@ class ControlError(Exception):
 
 
 class BehaviourBody(msgspec.Struct, forbid_unknown_fields=True):
-    """A scripted outcome."""
+    """The body of a request that scripts an outcome."""
 
     outcome: str
     times: int | None = None
@@ -48,7 +48,7 @@ def check_event(body: EventRequest | InboundMessage) -> None:
 
 
 def refuse_other_sites(request: web.Request) -> None:
-    """Refuse changes by pages of other sites (CSRF); raises ControlError."""
+    """Raise ControlError if a page of another site requests a change (CSRF)."""
     site = request.headers.get("Sec-Fetch-Site", "none")
     if request.method != "GET" and site not in ("none", "same-origin"):
         raise ControlError("Another site's page may not do this.", status=HTTPStatus.FORBIDDEN)
@@ -73,7 +73,7 @@ def read_query(request: web.Request, *known: str) -> Mapping[str, str]:
 def read_filter(
     parameters: Mapping[str, str], providers: Mapping[str, Provider]
 ) -> Callable[[str, Iterable[str], Iterable[str]], bool]:
-    """Return a predicate for a provider, references, and recipients; raises ControlError."""
+    """Return the query as a predicate (provider, references, recipients); raises ControlError."""
     channels = dict.fromkeys(provider.channel for provider in providers.values())
     for name, known in (("provider", list(providers)), ("channel", list(channels))):
         if parameters.get(name) not in (None, *known):
@@ -92,7 +92,7 @@ def read_filter(
 
 
 def parse_number(parameters: Mapping[str, str], name: str, *, default: int) -> int:
-    """Return a number of the query; raises ControlError."""
+    """Return a query parameter from 1 to MAX_LIMIT; raises ControlError."""
     text = parameters.get(name, str(default))
     found = int(text) if _NUMBER.fullmatch(text) else 0
     if not 1 <= found <= MAX_LIMIT:
@@ -101,7 +101,7 @@ def parse_number(parameters: Mapping[str, str], name: str, *, default: int) -> i
 
 
 def read_match(request: web.Request) -> str:
-    """Return the match of a script; raises ControlError."""
+    """Return the ``match`` of a script from the path; raises ControlError."""
     found = canonical(request.match_info["match"])
     if not found:
         raise ControlError(f"The match must be an address, or {EVERYBODY} for everybody.")

@@ -34,10 +34,10 @@ class UnreadableKeyError(ValueError):
 def _load_or_create(
     path: Path, create: Callable[[], bytes], parse: Callable[[bytes], T], *, what: str
 ) -> T:
-    """Parse a file, created first if it is missing; raises UnreadableKeyError."""
+    """Parse a file, which is created if missing; raises UnreadableKeyError."""
     if not path.exists():
         draft = _write_draft(path, create())
-        # Of two processes at once, the first wins.
+        # If two processes create the file at once, both use the file of the first.
         with suppress(FileExistsError):
             os.link(draft, path)
         draft.unlink()
@@ -58,7 +58,7 @@ def _json(value: msgspec.Struct) -> bytes:
 
 
 def ensure_webhook_key(data: Path) -> str:
-    """Return the public key as SendGrid shows it; creates the key pair if it is missing."""
+    """Return the public key of SendGrid's webhooks as base64; creates a missing key pair."""
     public = public_key_text(load_webhook_key(data))
     stored = data / WEBHOOK_PUBLIC_KEY_FILE
     if not stored.exists() or stored.read_text().strip() != public:
@@ -67,7 +67,7 @@ def ensure_webhook_key(data: Path) -> str:
 
 
 def load_webhook_key(data: Path) -> ec.EllipticCurvePrivateKey:
-    """Return the key of SendGrid's webhooks, created if missing; raises UnreadableKeyError."""
+    """Load or create the private key of SendGrid's webhooks; raises UnreadableKeyError."""
     return _load_or_create(
         data / WEBHOOK_PRIVATE_KEY_FILE,
         lambda: _pem(ec.generate_private_key(ec.SECP256R1())),
@@ -84,7 +84,7 @@ def _parse_webhook_key(pem: bytes) -> ec.EllipticCurvePrivateKey:
 
 
 def public_key_text(private: ec.EllipticCurvePrivateKey) -> str:
-    """Return the public key as base64 of its DER SubjectPublicKeyInfo."""
+    """Return the public key as base64 of DER SubjectPublicKeyInfo, as SendGrid shows it."""
     der = private.public_key().public_bytes(
         serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo
     )
@@ -92,7 +92,7 @@ def public_key_text(private: ec.EllipticCurvePrivateKey) -> str:
 
 
 class ServiceAccountFile(msgspec.Struct, kw_only=True):
-    """The JSON key file of Google's service account that may send pushes."""
+    """The JSON key file of a Google service account."""
 
     type: str = "service_account"
     project_id: str
@@ -113,9 +113,9 @@ class ServiceAccount:
 
 
 def ensure_service_account(data: Path, *, url: str) -> Path:
-    """Return the path of the key file, whose ``token_uri`` is that of a sandbox at ``url``.
+    """Return the path of the service account's key file, with the sandbox's ``token_uri``.
 
-    Creates the account if it is missing; raises UnreadableKeyError.
+    Creates a missing account; raises UnreadableKeyError.
     """
     path, file = data / SERVICE_ACCOUNT_FILE, load_service_account(data).file
     token_uri = url.rstrip("/") + TOKEN_PATH
@@ -125,7 +125,7 @@ def ensure_service_account(data: Path, *, url: str) -> Path:
 
 
 def load_service_account(data: Path) -> ServiceAccount:
-    """Return the account, created if it is missing; raises UnreadableKeyError."""
+    """Load or create the account; raises UnreadableKeyError."""
     return _load_or_create(
         data / SERVICE_ACCOUNT_FILE,
         _new_service_account,
@@ -156,7 +156,7 @@ def _new_service_account() -> bytes:
 
 
 class MetaAccount(msgspec.Struct, frozen=True, kw_only=True):
-    """The IDs and secrets of a client of WhatsApp's Cloud API."""
+    """A WhatsApp Cloud API account: IDs, access token, and webhook secrets."""
 
     phone_number_id: str = PHONE_NUMBER_ID
     business_account_id: str = BUSINESS_ACCOUNT_ID
@@ -167,12 +167,12 @@ class MetaAccount(msgspec.Struct, frozen=True, kw_only=True):
     verify_token: str
 
     def sign(self, body: bytes, *, algorithm: str) -> str:
-        """Return the signature of a body, as its header has it."""
+        """Return the value of a webhook's signature header: the algorithm and the HMAC."""
         return f"{algorithm}={hmac.digest(self.app_secret.encode(), body, algorithm).hex()}"
 
 
 def ensure_whatsapp_account(data: Path) -> MetaAccount:
-    """Return the account, created if it is missing; raises UnreadableKeyError."""
+    """Load or create the account; raises UnreadableKeyError."""
     return _load_or_create(
         data / WHATSAPP_ACCOUNT_FILE,
         lambda: _json(
@@ -184,7 +184,7 @@ def ensure_whatsapp_account(data: Path) -> MetaAccount:
 
 
 def replace_secret_file(path: Path, content: bytes) -> None:
-    """Replace a file that only its owner may read, atomically."""
+    """Replace a file atomically; only its owner may read it."""
     _write_draft(path, content).replace(path)
 
 

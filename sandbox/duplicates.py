@@ -1,4 +1,4 @@
-"""How often each message was accepted: duplicates show here."""
+"""Accepted requests for each message, to detect messages that were sent more than once."""
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
@@ -13,7 +13,7 @@ MAX_REMEMBERED = 100_000
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One reference for one recipient."""
+    """The identity of a message: one of its references, and one recipient."""
 
     provider: str
     channel: str
@@ -23,7 +23,7 @@ class Message:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AcceptanceCounts:
-    """The accepted requests of each message; the oldest messages are evicted."""
+    """The IDs of the accepted requests for each message; the oldest messages are evicted."""
 
     _requests: OrderedDict[Message, list[int]] = field(default_factory=OrderedDict)
 
@@ -39,13 +39,13 @@ class AcceptanceCounts:
         return is_duplicate
 
     def accepted_requests(self, messages: Iterable[Message]) -> list[int]:
-        """Return the accepted requests of the most frequent of these messages."""
+        """Return the request IDs of the one of these messages that was accepted most often."""
         return max((self._requests.get(message, []) for message in messages), key=len, default=[])
 
     def find(
         self, predicate: Callable[[Message], bool], *, at_least: int, limit: int
     ) -> list[tuple[Message, list[int]]]:
-        """Return messages that were accepted at least so often, newest first."""
+        """Return messages with at least ``at_least`` accepted requests, newest first."""
         newest = (
             (message, requests)
             for message, requests in reversed(self._requests.items())
@@ -55,7 +55,7 @@ class AcceptanceCounts:
 
 
 def accepted_messages(provider: Provider, record: Record) -> list[Message]:
-    """Return the messages of an accepted request; none if it was refused."""
+    """Return the messages of a request; empty if the request was refused."""
     if not record.accepted:
         return []
     return [

@@ -1,4 +1,4 @@
-"""A request to a provider: decide, make durable, remember, then answer."""
+"""Handling of a request to a provider: decide, log durably, keep in memory, then answer."""
 
 import asyncio
 from collections.abc import Iterator
@@ -28,7 +28,7 @@ _NO_LINE_BREAKS = bytes.maketrans(b"\r\n", b"  ")
 
 @dataclass(frozen=True, kw_only=True)
 class ProviderRoute:
-    """The route of one provider."""
+    """The HTTP handler of one provider."""
 
     provider: Provider
     webhook_sender: WebhookSender | None
@@ -42,7 +42,7 @@ class ProviderRoute:
     _own_connections: WeakSet[asyncio.Transport] = field(default_factory=WeakSet, init=False)
 
     async def handle(self, request: web.Request) -> web.StreamResponse:
-        """Answer as the provider does, once the request is on disk."""
+        """Write the request to the log, then answer as the provider does."""
         self._count_connection(request)
         try:
             body = await self._read_body(request)

@@ -60,7 +60,7 @@ class LogInUseError(RuntimeError):
 def read_records(path: Path) -> Iterator[Record]:
     """Yield the records of a log, oldest first; raises CorruptLogError.
 
-    An incomplete last line is left out: its request was not answered.
+    Skips an incomplete last line, whose request was not answered.
     """
     decoder = msgspec.json.Decoder(Record)
     for number, line in enumerate(_complete_lines(path), start=1):
@@ -71,12 +71,12 @@ def read_records(path: Path) -> Iterator[Record]:
 
 
 def read_last_lines(path: Path, count: int) -> list[bytes]:
-    """Return the last lines of a log, oldest first; none without a log."""
+    """Return the last lines of a log, oldest first; empty if there is no log."""
     return list(deque(_complete_lines(path), maxlen=count)) if path.exists() else []
 
 
 class Journal:
-    """A log that is being written: lines are added singly and flushed together."""
+    """The writer of a log, with an exclusive lock. Concurrent lines share one fsync."""
 
     def __init__(self, path: Path, *, durable: bool) -> None:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -93,7 +93,7 @@ class Journal:
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix=path.stem)
 
     def append(self, line: bytes) -> asyncio.Future[None]:
-        """Add a line; the future completes when it is on disk, or raises OSError."""
+        """Add a line; the future completes when the line is on disk, or raises OSError."""
         loop = asyncio.get_running_loop()
         done: asyncio.Future[None] = loop.create_future()
         self._pending.append((line, done))
@@ -109,7 +109,7 @@ class Journal:
         os.close(self._fd)
 
     async def _write_pending(self) -> None:
-        """Write until nothing is pending: lines that arrive during an fsync share the next one."""
+        """Write until nothing is pending: lines that arrive during a write are written together."""
         loop = asyncio.get_running_loop()
         while self._pending:
             batch, self._pending = self._pending, []
@@ -127,7 +127,7 @@ class Journal:
         self._task = None
 
     def _write(self, data: bytes) -> None:
-        """Write everything, or restore the log."""
+        """Append the data; after an error, truncate the log to its previous size."""
         try:
             rest = memoryview(data)
             while rest:

@@ -1,7 +1,7 @@
-"""The outbox: pages that show messages and their events.
+"""The outbox: web pages that show messages and their events.
 
 Message content is untrusted: everything is escaped, and the HTML of a mail is shown in a frame that
-may neither run scripts nor load anything.
+runs no scripts, and loads only images, on request.
 """
 
 import re
@@ -43,7 +43,7 @@ STATIC = {"outbox.css": "text/css", "outbox.js": "text/javascript"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outbox:
-    """The handlers of the pages."""
+    """The handlers of the outbox pages."""
 
     recent_requests: RecentRequests
     behaviours: Behaviours
@@ -136,7 +136,7 @@ class Outbox:
         )
 
     async def let_through(self, request: web.Request) -> web.Response:
-        """Accept messages to these recipients from now on, or undo that."""
+        """Toggle a script that accepts all further messages to the recipients of a request."""
         try:
             refuse_other_sites(request)
         except ControlError as refused:
@@ -156,7 +156,7 @@ class Outbox:
         return web.Response(status=HTTPStatus.SEE_OTHER, headers=back)
 
     async def mail(self, request: web.Request) -> web.Response:
-        """Return the HTML of a mail, for the frame."""
+        """Return the HTML of a mail, which the message page shows in a frame."""
         exchange = self._exchange(request)
         if exchange is None or not exchange.record.accepted:
             return self._not_found_page("There is no such mail.")
@@ -189,7 +189,7 @@ class Outbox:
         return _response(text, kind=STATIC[name], policy=PAGE_POLICY)
 
     async def not_found(self, request: web.Request) -> web.Response:
-        """Answer any other path."""
+        """Answer 404 to any other path."""
         return self._not_found_page(f"There is nothing at {request.path}.")
 
     def _page(

@@ -1,4 +1,4 @@
-"""Outcomes as data: a provider's answer to a message, and its later events."""
+"""Outcomes as data: a provider's answer to a message, and the later events."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -10,12 +10,12 @@ from .responses import ResponseMode
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One event of an accepted message."""
+    """An event of an accepted message, with a delay that depends on the timings."""
 
     kind: str
     multiple: float = 1
     is_early: bool = False
-    """Whether the delay is that of ``processed``, not that of ``delivered``."""
+    """Whether the delay is a multiple of ``processed`` instead of ``delivered``."""
 
     def delay(self, timings: Timings) -> float:
         """Return the seconds from acceptance to this event."""
@@ -24,7 +24,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """The outcome of a message to a magic recipient."""
+    """What becomes of a message: the provider's answer, its form, and the events."""
 
     name: str
     aliases: tuple[str, ...] = ()
@@ -37,10 +37,10 @@ class Outcome:
     steps: tuple[Step, ...] = ()
     has_late_events: bool = False
     initial_failures: int = 0
-    """How often a recipient has this outcome before the default one."""
+    """How often a recipient gets this outcome before the default outcome; 0: always."""
 
     def result_fields(self) -> dict[str, Any]:
-        """Return the fields of a request's result that its outcome determines."""
+        """Return the fields of a RequestResult that the outcome determines."""
         reason = None if self.accepted else self.description
         return {"outcome": self.name, "accepted": self.accepted, "reason": reason, "is_json": True}
 
@@ -67,5 +67,5 @@ class Outcomes:
         self.default = self._by_name[default]
 
     def find(self, name: str) -> Outcome | None:
-        """Return the outcome with this name or alias; None without one."""
+        """Return the outcome with this name or alias; None if there is none."""
         return self._by_name.get(name)

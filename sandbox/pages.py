@@ -1,4 +1,4 @@
-"""View data of the pages: requests, messages, and events, for the templates."""
+"""Template data of the outbox pages: requests, messages, and events."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -35,14 +35,14 @@ STATES: Mapping[EventState, str] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class View:
-    """The filters of a list."""
+    """The filters of the message list, as its URL has them."""
 
     shown: str
     channel: str
     search: str
 
     def link(self, *, before: int | None = None) -> str:
-        """Return the URL of this list, or of a later page."""
+        """Return the URL of the list, or of its page of requests before ID ``before``."""
         query = {
             **({"before": str(before)} if before is not None else {}),
             "show": self.shown,
@@ -52,7 +52,7 @@ class View:
         return f"/?{urlencode(query)}"
 
     def includes(self, record: Record, *, channel: str) -> bool:
-        """Return whether the list includes a request of this channel."""
+        """Return whether a request, to a provider of this channel, passes the filters."""
         return (
             (record.is_message or is_refused(record))
             and (self.shown == EVERYTHING or record.accepted == (self.shown == "accepted"))
@@ -61,7 +61,7 @@ class View:
         )
 
     def filters(self, *, channels: Sequence[str], shown: Sequence[str]) -> list[dict[str, Any]]:
-        """Return the two rows of filter links."""
+        """Return the template data of the filter links: by channel and by result."""
         rows = (("Which channel", "channel", channels), ("Which requests", "shown", shown))
         return [
             {
@@ -80,14 +80,14 @@ class View:
 
 
 def is_refused(record: Record) -> bool:
-    """Return whether a request got an error or was lost; a validation request did not."""
+    """Return whether a request was neither accepted nor answered with a success status."""
     return not record.accepted and (
         not isinstance(record.status, int) or record.status not in SUCCESS_STATUSES
     )
 
 
 def row(exchange: Exchange, provider: Provider, *, copies: int) -> dict[str, Any]:
-    """Return one row of the list."""
+    """Return the template data of one row of the list."""
     record = exchange.record
     title = record.title or ""
     text = provider.display(record).text if record.accepted else ""
@@ -110,7 +110,7 @@ def row(exchange: Exchange, provider: Provider, *, copies: int) -> dict[str, Any
 
 
 def chips(exchange: Exchange, *, copies: int) -> list[dict[str, str]]:
-    """Return the status chips of a request: its answer, then its events."""
+    """Return the status labels of a request: duplicates, the answer, and the latest events."""
     record = exchange.record
     found = []
     if record.status in UNANSWERED:
@@ -136,7 +136,7 @@ def chips(exchange: Exchange, *, copies: int) -> list[dict[str, str]]:
 def message(
     exchange: Exchange, provider: Provider, *, copies: Sequence[int], to: int
 ) -> dict[str, Any]:
-    """Return the page of one request, for the recipient of this index."""
+    """Return the template data of a request's page, as recipient number ``to`` sees it."""
     record = exchange.record
     displayed = provider.display(record, to=to) if record.accepted else DisplayedMessage()
     return {
@@ -168,7 +168,7 @@ def message(
 
 
 def raw(record: Record) -> tuple[str, bool]:
-    """Return a request's body as text, and whether it is complete."""
+    """Return a request's body as text, and whether the text is complete."""
     if record.text is not None:
         return record.text, True
     if bytes(record.body) == b"null":

@@ -1,4 +1,4 @@
-"""The latest requests and their events, for the control API and the outbox."""
+"""The latest requests and their events in memory, for the control API and the outbox."""
 
 from collections import OrderedDict
 from collections.abc import Callable
@@ -17,7 +17,7 @@ MAX_BYTES = 256 * 1024 * 1024
 
 
 class EventState(StrEnum):
-    """The progress of an event."""
+    """The progress of an event's webhook."""
 
     PLANNED = "planned"
     SENDING = "sending"
@@ -27,10 +27,10 @@ class EventState(StrEnum):
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class Event:
-    """An event about a request; changes as it is sent."""
+    """An event about a request, updated while its webhook is sent."""
 
     request_id: int
-    """0: about a message that the sandbox never received."""
+    """0: an inbound message, which belongs to no request."""
     kind: str
     payload: dict[str, Any]
     planned_at: datetime
@@ -47,19 +47,19 @@ class Exchange:
     record: Record
     events: list[Event] = field(default_factory=list)
     version: int = 0
-    """Increases with each change, so that a page redraws only changes."""
+    """Increases with each change, so that the outbox redraws only changed messages."""
 
 
 @dataclass(slots=True, kw_only=True)
 class WebhookCounts:
-    """Counters of webhooks."""
+    """Counters of webhooks: requests that were posted and refused, and events by state."""
 
     requests: int = 0
     refused: int = 0
     sent: int = 0
     failed: int = 0
     waiting: int = 0
-    """Due events that are not accepted yet."""
+    """Due events that the receiver hasn't accepted yet."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -76,7 +76,7 @@ class Counts(ProviderCounts):
     """Counters since the start or the last reset."""
 
     duplicates: int = 0
-    """Messages whose reference was accepted before, for the same recipient."""
+    """Accepted requests with a message that was accepted before."""
     outcomes: dict[str, int] = field(default_factory=dict)
     providers: dict[str, ProviderCounts] = field(default_factory=dict)
     webhooks: WebhookCounts = field(default_factory=WebhookCounts)
@@ -94,13 +94,13 @@ class RecentRequests:
         self.acceptances = AcceptanceCounts()
         self.revision = 0
         self.generation = 0
-        """Increases with each reset: events of an earlier generation are not sent."""
+        """Increases with each reset. Events of an earlier generation are not sent."""
         self._webhook_errors: dict[str, str] = {}
         self._exchanges: OrderedDict[int, Exchange] = OrderedDict()
         self._bytes = 0
 
     def add(self, record: Record, provider: Provider) -> None:
-        """Add and count a request with its accepted messages; evict the oldest."""
+        """Add and count a request; evict the oldest."""
         counts = self.counts
         for one in (counts, counts.of_provider(record.provider)):
             one.requests += 1
@@ -109,7 +109,7 @@ class RecentRequests:
         counts.duplicates += self.restore(record, provider)
 
     def restore(self, record: Record, provider: Provider) -> bool:
-        """Add a request of an earlier run; return whether it is a duplicate."""
+        """Add a request without counting it; return whether a message was accepted before."""
         self._exchanges[record.id] = Exchange(record=record)
         self._bytes += memoryview(record.body).nbytes
         self.revision += 1
@@ -121,31 +121,31 @@ class RecentRequests:
         return self.acceptances.add(record.id, accepted_messages(provider, record))
 
     def copies(self, record: Record, provider: Provider) -> list[int]:
-        """Return the accepted requests with the most frequent message of a request."""
+        """Return the request IDs of this request's message that was accepted most often."""
         return self.acceptances.accepted_requests(accepted_messages(provider, record))
 
     def add_event(self, event: Event) -> None:
-        """Add an event of a request, unless the request was evicted."""
+        """Add an event to its request, unless the request was evicted."""
         exchange = self._exchanges.get(event.request_id)
         if exchange is not None:
             exchange.events.append(event)
             self.mark_changed(event.request_id)
 
     def mark_changed(self, request_id: int) -> None:
-        """Record a change of a request."""
+        """Increase the revision, and the version of a request, so that pages are redrawn."""
         self.revision += 1
         exchange = self._exchanges.get(request_id)
         if exchange is not None:
             exchange.version += 1
 
     def get(self, request_id: int) -> Exchange | None:
-        """Return one exchange."""
+        """Return a request with its events; None if unknown or evicted."""
         return self._exchanges.get(request_id)
 
     def find(
         self, predicate: Callable[[Record], bool], *, limit: int, before: int | None = None
     ) -> list[Exchange]:
-        """Return exchanges older than ``before``, newest first."""
+        """Return matching requests with an ID below ``before``, newest first."""
         newest = (
             exchange
             for number, exchange in reversed(self._exchanges.items())
@@ -155,11 +155,11 @@ class RecentRequests:
 
     @property
     def webhook_error(self) -> str | None:
-        """The last errors of the receivers; None if there are none."""
+        """The last webhook error of each receiver, as text; None if there is none."""
         return "; ".join(f"{url}: {answer}" for url, answer in self._webhook_errors.items()) or None
 
     def record_webhook_error(self, url: str, answer: str | None) -> bool:
-        """Record a receiver's error, or None; return whether it is new."""
+        """Set a receiver's error, or clear it with None; return whether it changed."""
         if self._webhook_errors.get(url) == answer:
             return False
         if answer is None:

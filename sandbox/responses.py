@@ -1,4 +1,4 @@
-"""Responses, and the network faults that affect them."""
+"""Responses of providers, sent whole or with a network fault."""
 
 import asyncio
 import socket
@@ -49,7 +49,7 @@ class ProviderResponse:
 async def send_response(
     request: web.Request, response: ProviderResponse, *, timings: Timings, shutdown: asyncio.Event
 ) -> web.Response:
-    """Send a response in its mode. If that closes the connection, the result is discarded."""
+    """Apply a response's mode; return the response, which aiohttp sends if still connected."""
     http_response = web.Response(
         status=response.status, body=response.body, headers=response.headers
     )
@@ -87,7 +87,7 @@ async def _drip(
 
 
 async def _pause(seconds: float, transport: asyncio.Transport, shutdown: asyncio.Event) -> None:
-    """Wait, but not for a client that is gone, nor during a shutdown."""
+    """Wait until the time is over, the client disconnects, or the sandbox stops."""
     loop = asyncio.get_running_loop()
     end = loop.time() + seconds
     while not transport.is_closing() and not shutdown.is_set():
@@ -98,7 +98,7 @@ async def _pause(seconds: float, transport: asyncio.Transport, shutdown: asyncio
 
 
 def _raw_response(response: ProviderResponse, *, missing_bytes: int) -> bytes:
-    """Return the bytes of a response; its Content-Length is ``missing_bytes`` too high."""
+    """Return an HTTP response as bytes, with a Content-Length ``missing_bytes`` too high."""
     lines = [
         f"HTTP/1.1 {response.status} {HTTPStatus(response.status).phrase}",
         *(f"{name}: {value}" for name, value in response.headers.items()),

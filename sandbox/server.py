@@ -1,4 +1,4 @@
-"""The HTTP server: in an event loop, or in a thread for tests."""
+"""The sandbox's HTTP server: in an event loop, or in a thread for tests."""
 
 import asyncio
 import itertools
@@ -31,7 +31,7 @@ START_TIMEOUT = 10.0
 
 @asynccontextmanager
 async def serve(config: Config) -> AsyncIterator[Sandbox]:
-    """Serve until the block ends.
+    """Run a sandbox until the ``async with`` block ends.
 
     Raises OSError, LogInUseError, CorruptLogError, UnreadableKeyError, or UnreadableTemplatesError.
     """
@@ -92,7 +92,7 @@ async def serve(config: Config) -> AsyncIterator[Sandbox]:
 
 @contextmanager
 def run_in_thread(config: Config) -> Iterator[Sandbox]:
-    """Run a sandbox in a thread until the block ends; raises as :func:`serve` does."""
+    """Run a sandbox in a thread until the ``with`` block ends; raises as :func:`serve` does."""
     started: Future[tuple[Sandbox, asyncio.AbstractEventLoop, asyncio.Event]] = Future()
 
     async def run() -> None:
@@ -122,7 +122,7 @@ def run_in_thread(config: Config) -> Iterator[Sandbox]:
 def _load_history(
     data: Path, recent_requests: RecentRequests, providers: Mapping[str, Provider]
 ) -> int:
-    """Load the end of the log; return the ID of the last request."""
+    """Load the latest requests and events from the logs; return the last request's ID."""
     decoder, last_id = msgspec.json.Decoder(Record), 0
     lines = read_last_lines(data / REQUESTS_FILE, MAX_REQUESTS)
     try:

@@ -32,7 +32,7 @@ _ERRORS: Mapping[type[aiohttp.ClientError], str] = {
 
 @dataclass(kw_only=True, eq=False)
 class WebhookSender:
-    """Sends one provider's events to one receiver. No request waits for it."""
+    """Posts one provider's events to one receiver, in background tasks."""
 
     url: str
     webhook_format: WebhookFormat
@@ -52,7 +52,7 @@ class WebhookSender:
         self._batch_task = asyncio.get_running_loop().create_task(self._post_batches())
 
     def schedule(self, planned: PlannedEvent, *, request_id: int, now: datetime) -> None:
-        """Send an event after its delay."""
+        """Send an event after its delay, at the earliest with the next batch."""
         event = Event(
             request_id=request_id, kind=planned.kind, payload=planned.payload, planned_at=now
         )
@@ -62,7 +62,7 @@ class WebhookSender:
         )
 
     async def close(self) -> None:
-        """Stop, and abandon pending events."""
+        """Stop the tasks and abandon pending events."""
         self._is_closed = True
         tasks = [self._batch_task, *self._posts]
         for task in tasks:
@@ -85,7 +85,7 @@ class WebhookSender:
         self._has_due_events.set()
 
     async def _post_batches(self) -> None:
-        """Post the events of a short window together, in the order of their due times."""
+        """Post the events that become due within ``batch_window`` together, in due order."""
         while True:
             await self._has_due_events.wait()
             await asyncio.sleep(self.timings.batch_window)
@@ -162,6 +162,6 @@ class WebhookSender:
 
 
 def _log_write_error(done: asyncio.Future[Any]) -> None:
-    """Log a failed write: the page only lacks the event after a restart."""
+    """Log a failed write of an event, which the outbox won't show after a restart."""
     if not done.cancelled() and (error := done.exception()):
         log.warning("event_not_logged", reason=str(error))

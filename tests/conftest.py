@@ -1,4 +1,4 @@
-"""Fixtures every test may use. The database is real; what a test wrote is gone after it."""
+"""Fixtures for all tests. The database is real, and emptied after each test."""
 
 import functools
 import shutil
@@ -35,17 +35,17 @@ pytest_plugins = (
     "tests.support.plugins.shipped_types",
 )
 
-# How long an example takes says more about the machine than about the code.
+# No deadline, because the time of an example depends on the machine.
 hypothesis.settings.register_profile("notifyproject", deadline=None)
 hypothesis.settings.load_profile("notifyproject")
 
 KEPT = frozenset({"django_migrations", "django_content_type", "auth_permission"})
-"""Collections that migrate fills and no test changes."""
+"""Collections that migrations fill and no test changes."""
 
 
 @pytest.fixture(scope="session", autouse=True)
 def _a_private_key_is_read_once() -> Iterator[None]:
-    """To read an RSA key takes 40 ms of arithmetic, and each sandbox reads its own twice."""
+    """Cache private keys: each sandbox reads its RSA key twice, which takes 40 ms of CPU time."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(
             serialization,
@@ -57,7 +57,7 @@ def _a_private_key_is_read_once() -> Iterator[None]:
 
 @pytest.fixture(scope="session", autouse=True)
 def _whoever_is_late_is_waited_for() -> Iterator[None]:
-    """On a machine at its limit Valkey is late now and then, and no test is to run without it."""
+    """Lengthen time limits, so that on a busy machine no test runs as if without Valkey."""
     with pytest.MonkeyPatch.context() as patch:
         for module in (platform_broker, valkey):
             patch.setattr(module, "TIMEOUT", LIMIT)
@@ -67,7 +67,7 @@ def _whoever_is_late_is_waited_for() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def google_account_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Make one service account for the sandboxes of all tests: a new key takes its time."""
+    """Create one service account for the sandboxes of all tests, because a new key is slow."""
     folder = tmp_path_factory.mktemp("google")
     credentials.load_service_account(folder)
     return folder / credentials.SERVICE_ACCOUNT_FILE
@@ -75,7 +75,7 @@ def google_account_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def _database(django_db_setup: None, django_db_blocker: Any) -> Iterator[None]:
-    """Make the test database by the real migrations, once for each worker."""
+    """Create the test database by the real migrations, once for each xdist worker."""
     with django_db_blocker.unblock():
         assert settings.DATABASES["default"]["NAME"].startswith("test_")
         written.names.clear()
@@ -84,7 +84,7 @@ def _database(django_db_setup: None, django_db_blocker: Any) -> Iterator[None]:
 
 @pytest.fixture
 def db(_database: None, django_db_blocker: Any) -> Iterator[None]:
-    """Give a test the database, with the shipped types and the schedule in it."""
+    """Give a test the database with the shipped types and schedule; empty it afterwards."""
     with django_db_blocker.unblock():
         cache.clear_all()
         content_templates.clear()
@@ -94,12 +94,12 @@ def db(_database: None, django_db_blocker: Any) -> Iterator[None]:
 
 @pytest.fixture
 def transactional_db(db: None) -> None:
-    """Give a test the database: there are no transactions to speak of."""
+    """Give a test the database, as ``db`` does, because no test runs in a transaction."""
 
 
 @pytest.fixture
 def broker() -> Iterator[redis.Redis]:
-    """Give a test an empty Valkey, whatever another test found when it asked."""
+    """Return a client of an empty Valkey, which counts as available."""
     client = redis.Redis.from_url(settings.REDIS_URL)
     client.flushdb()
     valkey._pause.end()
@@ -110,7 +110,7 @@ def broker() -> Iterator[redis.Redis]:
 
 @pytest.fixture
 def valkey_anew() -> Iterator[None]:
-    """Have a test ask Valkey like a new process, whatever another test found when it asked."""
+    """Reset the Valkey client, as in a new process, before and after a test."""
     valkey.clear()
     yield
     valkey.clear()
@@ -118,7 +118,7 @@ def valkey_anew() -> Iterator[None]:
 
 @pytest.fixture
 def pauses_anew(valkey_anew: None) -> Iterator[None]:
-    """Have a test read anew which providers are paused, and how they are."""
+    """Clear the caches of provider pauses and states before and after a test."""
     cache.clear_all()
     yield
     cache.clear_all()
@@ -126,7 +126,7 @@ def pauses_anew(valkey_anew: None) -> Iterator[None]:
 
 @pytest.fixture
 def backlog_anew() -> Iterator[None]:
-    """Remember no other test's backlog, and leave none behind."""
+    """Clear the cached size of the backlog before and after a test."""
     backlog.clear()
     yield
     backlog.clear()
@@ -134,7 +134,7 @@ def backlog_anew() -> Iterator[None]:
 
 @pytest.fixture
 def templates(tmp_path: Path, settings: Any) -> Iterator[Path]:
-    """Give a test a folder of templates of its own, with the real layout in it."""
+    """Return an empty folder of template files, with only the shipped email layout."""
     folder = tmp_path / "templates" / "notifications"
     shipped = Path(settings.BASE_DIR, "templates", "notifications")
     shutil.copytree(shipped / "_layout", folder / "_layout")
@@ -163,7 +163,7 @@ def _no_memory_between_tests() -> Iterator[None]:
 
 
 def _empty_what_was_written() -> None:
-    # Every read is a local one: nobody has to wait until a majority has forgotten it, too.
+    # Tests read locally, so deletions need no majority.
     database = connection.database.with_options(write_concern=WriteConcern(w=1, j=False))
     assert database.name.startswith("test_")
     names = set(database.list_collection_names()) if written.by_others else written.names

@@ -1,4 +1,4 @@
-"""Authentication and permissions of the API; test mode denies undeclared writes."""
+"""Authentication and permissions of the API. Test keys may only write what is declared safe."""
 
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -17,7 +17,7 @@ class KeyAuthentication(BaseAuthentication):
     """API key authentication: ``Authorization: Bearer ntf_…`` or ``ntf_test_…``."""
 
     def authenticate(self, request: Any) -> tuple[Client, None] | None:
-        """Return the client; None without a header. Raises AuthenticationFailed if invalid."""
+        """Return the client, or None without a header. Raises AuthenticationFailed."""
         scheme, _, key = request.headers.get("Authorization", "").partition(" ")
         if not scheme:
             return None
@@ -33,10 +33,10 @@ class KeyAuthentication(BaseAuthentication):
 
 
 class InboxAuthentication(BaseAuthentication):
-    """Inbox token authentication by header only, because URLs are logged."""
+    """Authentication by an inbox token. Only in a header, because URLs are logged."""
 
     def authenticate(self, request: Any) -> tuple[InboxUser, None] | None:
-        """Return the inbox user; None without a header. Raises AuthenticationFailed if invalid."""
+        """Return the inbox user, or None without a header. Raises AuthenticationFailed."""
         header = request.headers.get("Authorization", "")
         if not header:
             return None
@@ -54,7 +54,7 @@ INBOX_CHALLENGE = 'Bearer realm="inbox"'
 
 
 def inbox_user_of(header: str, *, now: datetime) -> InboxUser | None:
-    """Return the inbox user of an Authorization header; None without a valid token."""
+    """Return the inbox user of an Authorization header, or None without a valid token."""
     scheme, _, token = header.partition(" ")
     if scheme.lower() != "bearer":
         return None
@@ -62,7 +62,7 @@ def inbox_user_of(header: str, *, now: datetime) -> InboxUser | None:
 
 
 class SafeWrite(StrEnum):
-    """Why a write with a test key changes no live data, as declared by an operation."""
+    """Reasons, declared by an operation, why a write with a test key changes no live data."""
 
     MARKED = "the stored document has is_test, and goes to the sandbox"
     OWN = "it changes data of the calling client only, and a client never changes its mode"
@@ -77,7 +77,7 @@ class TestKeyError(PermissionDenied):
 
 
 class HasScope(BasePermission):
-    """Requires the scope that ``view.scopes`` names for the method; forbidden if none is named."""
+    """Requires the scope that ``view.scopes`` names for the method. Without one, all are denied."""
 
     def has_permission(self, request: Any, view: Any) -> bool:
         """Return whether the client has the scope. Raises NotAuthenticated or TestKeyError."""
@@ -93,7 +93,7 @@ class HasScope(BasePermission):
 
 
 class OwnsInbox(BasePermission):
-    """Requires an inbox token, which permits everything in its own inbox."""
+    """Requires an inbox token, which allows everything in its own inbox."""
 
     def has_permission(self, request: Any, view: Any) -> bool:
         """Return True. Raises NotAuthenticated or TestKeyError."""
@@ -107,5 +107,5 @@ class OwnsInbox(BasePermission):
 
 
 def refuses_test_keys(view: Any, method: str) -> bool:
-    """Return whether a method is a write that isn't declared safe in test mode."""
+    """Return whether a method is a write that isn't declared safe for test keys."""
     return method not in SAFE_METHODS and method not in getattr(view, "test_mode", {})

@@ -1,6 +1,7 @@
 """Inbox tokens: 15-minute JWTs (HS256) with which a recipient reads their own inbox.
 
-Only revocations are stored: of a token, or of all of a recipient by the *epoch* in each token.
+Only revocations are stored. To revoke all of a recipient's tokens, the recipient's *epoch* is
+increased: a token with an earlier epoch is invalid.
 """
 
 import hashlib
@@ -26,9 +27,9 @@ ALGORITHM = "HS256"
 MIN_KEY_BYTES = 32
 """RFC 7518, section 3.2: a key at least as long as the hash."""
 MAX_LENGTH = 4_096
-"""Upper limit of a genuine token: 128 characters of user id take up to 12 each in JSON."""
+"""Maximum length of a token: each of 128 characters of a user ID takes up to 12 in JSON."""
 CLOCK_SKEW = timedelta(minutes=1)
-"""How far the clock of another web process may be ahead."""
+"""How far the clock of another web process may be ahead of this one's."""
 CLAIMS = ("iss", "aud", "sub", "client_id", "iat", "exp", "jti", "epoch")
 _NONCE_LENGTH = 32
 _TAG_LENGTH = 16
@@ -36,7 +37,7 @@ _TAG_LENGTH = 16
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InboxUser:
-    """The holder of a valid token: one recipient's inbox at one client."""
+    """The holder of a valid token, who may use one recipient's inbox at one client."""
 
     client_id: ObjectId
     user_id: str
@@ -77,7 +78,7 @@ def issue(*, client_id: ObjectId, user_id: str, now: datetime) -> IssuedToken:
 
 
 def authenticate(text: str, *, now: datetime) -> InboxUser | None:
-    """Return the holder of a valid token; None for any other text. Raises PyMongoError."""
+    """Return the holder of a valid token, or None for any other text. Raises PyMongoError."""
     user = _decode(text, now)
     if user is None or (client := _valid_issuer(user, now)) is None:
         return None
@@ -85,12 +86,12 @@ def authenticate(text: str, *, now: datetime) -> InboxUser | None:
 
 
 def is_valid(user: InboxUser, *, now: datetime) -> bool:
-    """Return whether a token and its client's right to issue it are valid. Raises PyMongoError."""
+    """Return whether a token is unexpired, not revoked, and its client may still issue it."""
     return _valid_issuer(user, now) is not None
 
 
 def revoke(*, client_id: ObjectId, jti: str, now: datetime) -> bool:
-    """Revoke one token of a client; return False for a foreign id. Idempotent."""
+    """Revoke one token of a client. Return False for another client's token ID. Idempotent."""
     genuine = _jti(client_id, jti[:_NONCE_LENGTH])
     if not jti.isascii() or not hmac.compare_digest(jti, genuine):
         return False
@@ -103,7 +104,7 @@ def revoke(*, client_id: ObjectId, jti: str, now: datetime) -> bool:
 
 
 def revoke_all(*, client_id: ObjectId, user_id: str) -> None:
-    """Revoke all tokens of a recipient at a client by a new epoch."""
+    """Revoke all tokens of a recipient at a client by increasing the epoch."""
     key = {"_id": _user_revocation_id(client_id, user_id)}
     collection("inbox_revocations").update_one(key, {"$inc": {"epoch": 1}}, upsert=True)
 
@@ -133,7 +134,7 @@ def _valid_issuer(user: InboxUser, now: datetime) -> Mapping[str, Any] | None:
 
 
 def _decode(text: str, now: datetime) -> InboxUser | None:
-    """Decode a genuine, unexpired token; None for any other text. ``now`` replaces the clock."""
+    """Return the holder of a genuine, unexpired token, or None. Revocations aren't checked."""
     if len(text) > MAX_LENGTH or not text.isascii():
         return None
     try:
@@ -171,7 +172,7 @@ def _decode(text: str, now: datetime) -> InboxUser | None:
 
 
 def _jti(client_id: ObjectId, nonce: str) -> str:
-    """Return a token id with a MAC, so that only the issuing client can revoke the token."""
+    """Return a token ID with a MAC, so that a client can only revoke its own tokens."""
     signed = f"inbox token {nonce} of {client_id}".encode()
     tag = hmac.new(settings.INBOX_SIGNING_KEY.encode(), signed, hashlib.sha256)
     return nonce + tag.hexdigest()[:_TAG_LENGTH]
@@ -182,5 +183,4 @@ def _token_revocation_id(jti: str) -> str:
 
 
 def _user_revocation_id(client_id: ObjectId, user_id: str) -> str:
-    """Return the id of a recipient's epoch; hashed, so that it has no user id."""
     return f"person:{hashlib.sha256(f'{client_id}|{user_id}'.encode()).hexdigest()}"

@@ -1,4 +1,4 @@
-"""Request rate limits: counters in Valkey, shared by all web processes; no limit without it."""
+"""Request rate limits, counted in Valkey for all web processes. Without Valkey, none applies."""
 
 import math
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ _WINDOW = WINDOW // timedelta(milliseconds=1)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counter:
-    """The subject of a rate limit."""
+    """Identifies what a rate limit counts: the requests of one caller to one endpoint."""
 
     scope: str
     """The kind of caller: client, inbox, or address."""
@@ -42,19 +42,19 @@ class RateLimitStatus:
 
 
 def consume(counter: Counter, *, limit: int) -> RateLimitStatus | None:
-    """Count a request if it's allowed; None without a limit (0) or while Valkey is unavailable."""
+    """Count a request if it is allowed. None without a limit (0) or without Valkey."""
     return _run_script(counter, limit, cost=1)
 
 
 def peek(counter: Counter, *, limit: int) -> RateLimitStatus | None:
-    """Return the status without counting a request."""
+    """Return the status without counting a request. None as :func:`consume`."""
     return _run_script(counter, limit, cost=0)
 
 
 def client_ip(meta: Mapping[str, str], *, proxies: int) -> str:
-    """Return the IP address of a request behind ``proxies`` trusted proxies; the /64 of IPv6.
+    """Return the client's IPv4 address or IPv6 /64, given ``proxies`` trusted proxies.
 
-    Each proxy appends its caller to X-Forwarded-For; earlier entries aren't trusted.
+    Each proxy appends its caller to X-Forwarded-For. Earlier entries aren't trusted.
     """
     forwarded = meta.get("HTTP_X_FORWARDED_FOR", "")
     chain = [*(forwarded.split(",") if forwarded else ()), meta.get("REMOTE_ADDR", "")]
@@ -79,7 +79,7 @@ def _run_script(counter: Counter, limit: int, *, cost: int) -> RateLimitStatus |
 
 
 def _network(text: str) -> str:
-    """Return an IPv4 address, or the /64 of an IPv6 address: one subscriber has all of it."""
+    """Return an IPv4 address as is, and an IPv6 address as its /64, which one subscriber owns."""
     try:
         address = ip_address(text)
     except ValueError:

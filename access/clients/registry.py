@@ -1,4 +1,4 @@
-"""API clients, the system client, and keys: ``ntf_<prefix>_<secret>``, or ``ntf_test_…``."""
+"""API clients, the system client, and API keys: ``ntf_<prefix>_<secret>`` or ``ntf_test_…``."""
 
 import hashlib
 import hmac
@@ -18,7 +18,7 @@ from ..models import Scope
 
 KEY = re.compile(r"ntf_(test_)?([a-z0-9]{10})_([A-Za-z0-9_-]{43})", re.ASCII)
 MAX_ACTIVE_KEYS = 2
-"""Two, so that a client can rotate its key without downtime."""
+"""Two keys let a client rotate its key without downtime."""
 USE_RECORD_INTERVAL = timedelta(minutes=1)
 INCLUDED_IN = {Scope.RECIPIENTS_READ: (Scope.RECIPIENTS_WRITE,)}
 """The scopes, besides admin, that include a scope."""
@@ -39,13 +39,13 @@ class Client:
     is_test: bool = False
 
     def has_scope(self, scope: Scope) -> bool:
-        """Return whether the client has a scope, or one that includes it; ``admin`` has all."""
+        """Return whether the client has a scope or one that includes it. ``admin`` includes all."""
         return not self.scopes.isdisjoint({scope, Scope.ADMIN, *INCLUDED_IN.get(scope, ())})
 
 
 @dataclass(frozen=True, slots=True)
 class IssuedKey:
-    """A new key. Its text is not stored and can't be shown again."""
+    """A new key. Its text is not stored, so it can't be shown again."""
 
     text: str
     prefix: str
@@ -54,14 +54,14 @@ class IssuedKey:
 def create_client(
     *, name: str, scopes: list[Scope], is_test: bool = False, now: datetime
 ) -> ObjectId:
-    """Store a client without keys and return its id. Raises DuplicateKeyError for a known name."""
+    """Store a client without keys and return its ID. Raises DuplicateKeyError for a known name."""
     document = {"name": name, "scopes": [scope.value for scope in scopes], "is_test": is_test}
     document |= {"is_active": True, "keys": [], "created_at": now}
     return collection("api_clients").insert_one(document).inserted_id
 
 
 def find_client(name: str) -> ObjectId | None:
-    """Return the id of the client of this name."""
+    """Return the ID of the client with this name, or None."""
     document = collection("api_clients").find_one({"name": name}, {"_id": 1})
     return document["_id"] if document else None
 
@@ -96,12 +96,12 @@ def issue_key(
 
 
 def mask_key(prefix: str, *, is_test: bool) -> str:
-    """Return the displayable part of a key."""
+    """Return the part of a key to display."""
     return f"{_public_part(prefix, is_test)}…"
 
 
 def revoke_key(*, prefix: str, now: datetime) -> bool:
-    """Revoke a key; return False if it is unknown or already revoked."""
+    """Revoke a key. Return False if it is unknown or already revoked."""
     result = collection("api_clients").update_one(
         {"keys": {"$elemMatch": {"prefix": prefix, "revoked_at": None}}},
         {"$set": {"keys.$.revoked_at": now}},
@@ -119,7 +119,7 @@ def revoke_all_keys(*, client_id: ObjectId, now: datetime) -> None:
 
 
 def authenticate(text: str, *, now: datetime) -> Client | None:
-    """Return the client whose active key this is; None for anything else."""
+    """Return the client whose active key this is, or None."""
     match = KEY.fullmatch(text)
     if match is None:
         return None
@@ -152,7 +152,7 @@ def is_active(key: Mapping[str, Any], now: datetime) -> bool:
 
 
 def hash_secret(secret: str) -> str:
-    """Return the stored hash of a secret. With 256 random bits, a fast hash is safe."""
+    """Return the hash of a secret for storage. A fast hash is safe for 256 random bits."""
     return hashlib.sha256(secret.encode()).hexdigest()
 
 
@@ -164,7 +164,7 @@ SYSTEM_CLIENT = "this service"
 
 
 def system_client_id(*, now: datetime) -> ObjectId:
-    """Return the id of the system client, which has no keys; create it if missing."""
+    """Return the ID of the system client. It has no keys, and is created if missing."""
     if (found := find_client(SYSTEM_CLIENT)) is not None:
         return found
     try:

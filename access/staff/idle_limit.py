@@ -1,4 +1,4 @@
-"""Middleware that ends a session of the console after 8 hours without a page."""
+"""Middleware that ends a console session after 8 hours without a page."""
 
 from collections.abc import Callable
 from datetime import datetime, timedelta
@@ -33,7 +33,7 @@ class IdleLimitMiddleware:
 def extend(session_key: str, *, now: datetime) -> None:
     """Let a session end ``SESSION_COOKIE_AGE`` seconds from now, unless it has ended.
 
-    This writes the time only: saving the session would undo what another request changed in it.
+    Only the time is written: saving the session would undo concurrent changes of it.
     """
     end = now + timedelta(seconds=settings.SESSION_COOKIE_AGE)
     Session.objects.filter(session_key=session_key, expire_date__gt=now).update(expire_date=end)

@@ -1,7 +1,7 @@
-"""Brute-force lockout for console logins: a handler for django-axes.
+"""Locks out brute-force console sign-ins, as a handler for django-axes.
 
-Three counters in MongoDB, each for 15 minutes from its first failure: an account from one address,
-an address, and an account from any address. Names and addresses are hashed.
+MongoDB counts failures per account from one address, per address, and per account, each for 15
+minutes from the first failure. Names and addresses are hashed.
 """
 
 import hashlib
@@ -24,13 +24,13 @@ from ..clients.rate_limits import client_ip
 log = structlog.get_logger(__name__)
 WINDOW = timedelta(minutes=15)
 LIMITS = {"account_from_address": 5, "address": 30, "account": 50}
-"""Failures that lock out. The account limit is high because it also locks out the owner; it
-stops guesses from many addresses."""
+"""Failures that lock out. The limit per account stops guesses from many addresses. It is high,
+because it also locks out the owner."""
 Credentials = Mapping[str, Any] | None
 
 
 class LockoutHandler(AxesHandler):
-    """Counts failed logins and locks out; set as ``AXES_HANDLER``."""
+    """Counts failed logins and locks out. Set as ``AXES_HANDLER``."""
 
     def is_locked(self, request: HttpRequest, credentials: Credentials = None) -> bool:
         """Return whether a limit is reached. Raises PyMongoError."""
@@ -43,7 +43,7 @@ class LockoutHandler(AxesHandler):
     def user_login_failed(
         self, sender: Any, credentials: Credentials, request: HttpRequest | None = None, **_: Any
     ) -> None:
-        """Count a failed login; the one that reaches a limit is locked out too."""
+        """Count a failed login. At a limit, this request is already locked out."""
         # A locked-out request is no guess: it doesn't extend the lockout.
         if request is None or request.axes_locked_out:
             return
@@ -63,7 +63,7 @@ class LockoutHandler(AxesHandler):
 def locked_out(
     request: HttpRequest, _response: HttpResponse | None, _credentials: Credentials
 ) -> HttpResponse:
-    """Return the 429 response of a lockout; set as ``AXES_LOCKOUT_CALLABLE``."""
+    """Return the 429 response of a lockout. Set as ``AXES_LOCKOUT_CALLABLE``."""
     minutes = WINDOW // timedelta(minutes=1)
     context = {"title": "Too many tries to sign in", "minutes": minutes}
     response = render(request, "console/sign_in/locked_out.html", context, status=429)
@@ -94,6 +94,5 @@ def _keys(request: HttpRequest, credentials: Credentials) -> dict[str, str]:
 
 
 def _hash(*parts: str) -> str:
-    """Return a keyed hash, which reveals nothing without the secret key."""
     key, text = settings.SECRET_KEY.encode(), "\0".join(parts).encode()
     return hmac.new(key, text, hashlib.sha256).hexdigest()

@@ -1,4 +1,4 @@
-"""Staff roles, and the backend that reads staff permissions."""
+"""The roles of staff, and the authentication backend that reads their permissions."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -64,14 +64,14 @@ SUPPORT_PERMISSIONS = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Role:
-    """A group and its permissions as ``app.codename``."""
+    """A group with its permissions, as ``app.codename``."""
 
     name: str
     permissions: frozenset[str]
 
 
 def roles(known: Iterable[str]) -> tuple[Role, ...]:
-    """Return the roles in ascending order; ``known`` are all permissions of the console."""
+    """Return the roles, weakest first. ``known`` are all permissions of the console."""
     all_permissions = frozenset(known)
     view_permissions = frozenset(
         name
@@ -87,7 +87,7 @@ def roles(known: Iterable[str]) -> tuple[Role, ...]:
 
 
 class StaffBackend(ModelBackend):
-    """Authentication backend for staff, with permissions per user and group."""
+    """Authentication backend for staff, whose permissions come from the user and their groups."""
 
     def _get_user_permissions(self, user_obj: Any) -> QuerySet:
         own = StaffUser.user_permissions.through.objects.filter(staffuser_id=user_obj.pk)
@@ -105,7 +105,7 @@ def _permissions(keys: Iterable[Any]) -> QuerySet:
 
 
 def rename_stored_permissions(app_config: AppConfig, plan: object = None, **_: Any) -> None:
-    """Give stored permissions the names of the models, as ``migrate`` only adds missing ones.
+    """Rename stored permissions after models are renamed, since ``migrate`` only adds new ones.
 
     A receiver of ``post_migrate``; ``plan`` lists the migrations that were applied.
     """

@@ -1,7 +1,7 @@
 """Second factor of staff: TOTP codes (RFC 6238) and recovery codes.
 
-One-time values are consumed by compare-and-set: of two requests with the same code, one succeeds.
-Keys are encrypted, recovery codes hashed.
+A code is consumed by compare-and-set: of two requests with the same code, one succeeds. TOTP keys
+are stored encrypted, and recovery codes hashed.
 """
 
 import base64
@@ -22,9 +22,9 @@ from notifyproject.platform.encryption import DecryptionError, decrypt, encrypt
 
 ISSUER = "Notifications"
 STEP = 30
-"""Seconds per code; the previous and the next code are accepted too, for clock skew."""
+"""Seconds per code. The previous and the next code are accepted, too, for clock skew."""
 MAX_TRIES, TRY_WINDOW = 5, timedelta(minutes=15)
-"""Codes that may be entered per window: guessing six digits then takes years."""
+"""Codes that may be entered per window. At this rate, guessing six digits takes years."""
 RECOVERY_CODES = 10
 _RECOVERY_BYTES = 10
 Document = Mapping[str, Any]
@@ -36,7 +36,7 @@ class CodeResult(StrEnum):
     RIGHT = "right"
     WRONG = "wrong"
     PAUSED = "paused"
-    """Not checked: too many wrong codes."""
+    """Too many codes were entered, so this code wasn't checked."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,14 +50,14 @@ class Enrollment:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PendingEnrollment:
-    """The secret TOTP key for the authenticator app."""
+    """A secret TOTP key to set up in an authenticator app, not yet confirmed."""
 
     key: str
     uri: str
 
 
 def enrollment_of(user_id: ObjectId) -> Enrollment | None:
-    """Return a user's enrollment; None without a second factor. Raises PyMongoError."""
+    """Return a user's enrollment, or None without a second factor. Raises PyMongoError."""
     stored = _find(user_id, "sealed_key")
     if stored is None:
         return None
@@ -66,7 +66,7 @@ def enrollment_of(user_id: ObjectId) -> Enrollment | None:
 
 
 def begin_enrollment(user_id: ObjectId, *, name: str, now: datetime) -> PendingEnrollment:
-    """Return the TOTP key to set up in an authenticator app; the same until it's confirmed."""
+    """Return a TOTP key to set up in an authenticator app, the same until it is confirmed."""
     key = _pending_key(user_id)
     if key is None:
         key = pyotp.random_base32()
@@ -77,7 +77,7 @@ def begin_enrollment(user_id: ObjectId, *, name: str, now: datetime) -> PendingE
 
 
 def confirm(user_id: ObjectId, text: str, *, now: datetime) -> list[str] | None:
-    """Replace key and recovery codes by a code of the new key; return None for a wrong code."""
+    """Activate the new key if ``text`` is its code. Return new recovery codes, or None."""
     if not _consume_try(user_id, now):
         return None
     key = _pending_key(user_id)
@@ -107,7 +107,7 @@ def check(user_id: ObjectId, text: str, *, now: datetime) -> CodeResult:
 
 
 def renew_recovery_codes(user_id: ObjectId) -> list[str]:
-    """Replace the recovery codes and return the new ones, which can't be shown again."""
+    """Replace the recovery codes. Return the new codes, which can't be shown again."""
     codes = _new_codes()
     collection("second_factors").update_one(
         {"_id": user_id, "sealed_key": {"$exists": True}},
@@ -117,7 +117,7 @@ def renew_recovery_codes(user_id: ObjectId) -> list[str]:
 
 
 def remove(user_id: ObjectId) -> bool:
-    """Remove a user's second factor, for example after a lost phone; return whether it existed."""
+    """Remove a user's second factor, for example after a lost phone. Return whether it existed."""
     return collection("second_factors").delete_one({"_id": user_id}).deleted_count == 1
 
 
@@ -185,7 +185,7 @@ def _encrypt(key: str, user_id: ObjectId) -> str:
 
 
 def _decrypted_key(stored: Document | None, name: str, user_id: ObjectId) -> str | None:
-    """Return a decrypted key; None if missing or undecryptable: recovery codes still work."""
+    """Return a key, or None if it is missing or can't be decrypted. Recovery codes still work."""
     if stored is None:
         return None
     try:
@@ -195,7 +195,6 @@ def _decrypted_key(stored: Document | None, name: str, user_id: ObjectId) -> str
 
 
 def _new_codes() -> list[str]:
-    """Return new recovery codes of 80 bits each, grouped for reading from paper."""
     texts = [
         base64.b32encode(secrets.token_bytes(_RECOVERY_BYTES)).decode().lower()
         for _ in range(RECOVERY_CODES)

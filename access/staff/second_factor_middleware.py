@@ -16,13 +16,13 @@ CHECK, SET_UP, RENEW = "second-factor", "second-factor-set-up", "second-factor-r
 
 
 class SecondFactorMiddleware:
-    """Redirect staff to the page that checks or sets up their second factor."""
+    """Redirects staff to the page that checks or sets up their second factor."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        """Redirect, or pass the request on."""
+        """Redirect a request of an unverified session, or pass the request on."""
         page = self._required_page(request)
         if page is None:
             return self.get_response(request)
@@ -42,12 +42,12 @@ class SecondFactorMiddleware:
 
 
 def is_verified(request: HttpRequest, enrollment: Enrollment) -> bool:
-    """Return whether the user passed the enrolled second factor in this session."""
+    """Return whether this session has passed the user's current second factor."""
     return request.session.get(SESSION_KEY) == _session_value(request.user.pk, enrollment)
 
 
 def mark_verified(request: HttpRequest, enrollment: Enrollment) -> None:
-    """Mark the session as verified, under a new session key."""
+    """Mark the session as verified and give it a new session key."""
     request.session.cycle_key()
     request.session[SESSION_KEY] = _session_value(request.user.pk, enrollment)
 

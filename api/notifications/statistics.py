@@ -21,7 +21,8 @@ from . import filters
 class StatisticsGroupView(msgspec.Struct, kw_only=True, frozen=True):
     """The counts of one status, type, channel, provider, or platform.
 
-    By channel and provider, deliveries are counted; by platform, devices that a push was sent to.
+    By channel and provider, the counts are of deliveries. By platform, they are of the devices that
+    a push was sent to.
     """
 
     value: TypeSlug

@@ -1,4 +1,4 @@
-"""``python -m bench.chaos``: run the fault scenarios, or one of them, and print the findings."""
+"""``python -m bench.chaos``: run all fault scenarios, or one, and print the findings."""
 
 import argparse
 import json
@@ -19,7 +19,7 @@ from .scenarios import SCENARIOS
 
 
 def main() -> int:
-    """Run the selected scenarios; return 1 if a guarantee was broken."""
+    """Run the selected scenarios; return 1 if a guarantee or bound was not met."""
     parser = argparse.ArgumentParser(prog="python -m bench.chaos", description=__doc__)
     one = "one scenario; all by default"
     parser.add_argument("--scenario", type=int, choices=SCENARIOS, help=one)
@@ -55,7 +55,7 @@ def _results(arguments: argparse.Namespace) -> Iterator[tuple[int, dict[str, Any
             for done in as_completed(futures):
                 yield futures[done], done.result()
         finally:
-            # Ctrl-C reaches the running processes by itself; cancel the others.
+            # Ctrl-C also reaches the running processes, so only the others must be cancelled.
             pool.shutdown(wait=False, cancel_futures=True)
 
 
@@ -70,7 +70,7 @@ def _run(scenario: Scenario, *, short: bool) -> dict[str, Any]:
 
 
 def _run_in_subprocess(number: int, *, short: bool) -> dict[str, Any]:
-    """Run a scenario in its own process: Django's settings can be set only once."""
+    """Run a scenario in its own process, because Django can be set up only once in a process."""
     target = Path(BASE_DIR, ".data", f"chaos-{number}.json")
     target.parent.mkdir(exist_ok=True)
     target.unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""Analysis of a run: lost notifications, duplicates, and illegal transitions. Pure."""
+"""Analysis of a run's records: lost notifications, duplicates, and illegal transitions."""
 
 from bisect import bisect_right
 from collections import Counter, defaultdict
@@ -22,35 +22,35 @@ Key = tuple[str, str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Analysis:
-    """The broken guarantees of a run. Each finding names its delivery."""
+    """The broken guarantees of a run. Each text names the delivery, key, or channel."""
 
     acknowledged: int
-    """Notifications whose acceptance a client received."""
+    """The number of notifications whose acceptance the client received."""
     lost: tuple[str, ...]
     """Acknowledged notifications that are not stored or not final."""
     split: tuple[str, ...]
-    """Idempotency keys of more than one notification."""
+    """Idempotency keys that created more notifications than were requested."""
     double: tuple[str, ...]
-    """Copies that the provider accepted although the previous outcome was not unknown."""
+    """Further copies that the provider accepted after an outcome that was known."""
     double_unknown: tuple[str, ...]
-    """Copies that the provider accepted after an unknown outcome."""
+    """Further copies that the provider accepted after an unknown outcome."""
     illegal: tuple[str, ...]
-    """Transitions that :data:`domain.states.TRANSITIONS` does not have."""
+    """Transitions that :data:`domain.states.TRANSITIONS` lacks, and unrecorded or unstored ones."""
     unbalanced: tuple[str, ...]
-    """Channels whose accepted deliveries are not the sum of open and final ones."""
+    """Channels with another number of stored deliveries than of accepted deliveries."""
     in_flight: int
-    """Sends in progress in workers that were killed."""
+    """The number of sends that were in progress in workers when they were killed."""
     slowest_takeover: float | None
-    """Most seconds from a worker's end to the next step of its lease; None without leases."""
+    """Seconds from a worker's end to the next step of its lease, at most; None without leases."""
 
     @property
     def is_clean(self) -> bool:
-        """Whether the guarantees of every scenario held."""
+        """Whether the run kept the guarantees that apply to every scenario."""
         return not any((self.lost, self.split, self.double, self.illegal, self.unbalanced))
 
 
 def analyze(evidence: Evidence) -> Analysis:
-    """Analyze a run."""
+    """Find the broken guarantees in a run's records."""
     steps: dict[Key, list[Step]] = defaultdict(list)
     for step in evidence.steps:
         steps[step.notification_id, step.channel].append(step)
@@ -71,7 +71,7 @@ def analyze(evidence: Evidence) -> Analysis:
 
 
 def waits(evidence: Evidence, since: Mapping[str, datetime]) -> list[float]:
-    """Return the sorted seconds from each time in ``since`` (by ID) to the first request."""
+    """Return the sorted seconds from ``since`` (times by ID) to each first request, if any."""
     first: dict[str, datetime] = {}
     for request in evidence.requests:
         first.setdefault(request.notification_id, request.at)
@@ -79,14 +79,14 @@ def waits(evidence: Evidence, since: Mapping[str, datetime]) -> list[float]:
 
 
 def waits_since_accepted(evidence: Evidence, name: str) -> list[float]:
-    """Return the seconds from acceptance to the first request, for one load."""
+    """Return the sorted seconds from acceptance to first request of the load with this name."""
     accepted_at = acceptances(evidence)
     ids = {one.notification_id for one in evidence.answers if one.key.startswith(f"{name}-")}
     return waits(evidence, {one: at for one, at in accepted_at.items() if one in ids})
 
 
 def acceptances(evidence: Evidence) -> dict[str, datetime]:
-    """Return the time of each notification's first acknowledgement, by ID."""
+    """Return the time of the first 202 for each notification, by ID."""
     accepted_at: dict[str, datetime] = {}
     for answer in evidence.answers:
         if answer.is_accepted and answer.notification_id is not None:
@@ -95,7 +95,7 @@ def acceptances(evidence: Evidence) -> dict[str, datetime]:
 
 
 def final_statuses(evidence: Evidence) -> dict[str, int]:
-    """Count the deliveries by final status."""
+    """Count the deliveries at the end of a run by status."""
     found = Counter(status for one in evidence.stored for status in one.deliveries.values())
     return dict(sorted(found.items()))
 
@@ -127,12 +127,12 @@ def _split(evidence: Evidence) -> Iterator[str]:
 
 
 def _copies(evidence: Evidence) -> Iterator[tuple[str, bool]]:
-    """Yield each copy after a delivery's first, and whether the previous outcome was unknown."""
+    """Yield the accepted copies after each first one, and whether the previous was unknown."""
     attempts = (one for one in evidence.attempts if one.status == S.UNKNOWN)
     unknown_attempts: set[tuple[str, str, int, str | None]] = {
         (one.notification_id, one.channel, one.number, one.device_id) for one in attempts
     }
-    # A late worker updates its attempt with the outcome, so the steps count, too.
+    # A late worker overwrites an unknown attempt with the outcome, but the recorded step remains.
     unknown_attempts |= {
         (one.notification_id, one.channel, one.attempt, None)
         for one in evidence.steps
@@ -164,7 +164,7 @@ def _illegal(steps: dict[Key, list[Step]]) -> Iterator[str]:
 
 
 def _unrecorded(evidence: Evidence, steps: dict[Key, list[Step]]) -> Iterator[str]:
-    """Yield stored deliveries without their last step, and sent ones that are not stored."""
+    """Yield deliveries whose stored status has no recorded step, or that were sent unstored."""
     stored = {
         (one.notification_id, c): s for one in evidence.stored for c, s in one.deliveries.items()
     }
@@ -178,7 +178,7 @@ def _unrecorded(evidence: Evidence, steps: dict[Key, list[Step]]) -> Iterator[st
 
 
 def _unbalanced(evidence: Evidence) -> Iterator[str]:
-    """Compare the accepted deliveries of each channel with the open and final ones."""
+    """Yield the channels with different numbers of accepted and stored deliveries."""
     answers = [one for one in evidence.answers if one.is_accepted and one.notification_id]
     acknowledged = {one.notification_id: one.channels for one in answers}
     accepted = Counter(channel for channels in acknowledged.values() for channel in channels)
@@ -197,7 +197,7 @@ def _unbalanced(evidence: Evidence) -> Iterator[str]:
 def _leased_by(
     worker: str, at: datetime, steps: dict[Key, list[Step]]
 ) -> Iterator[tuple[str, float | None]]:
-    """Yield the status of each delivery leased by an ended worker, and the seconds to the next."""
+    """Yield, for each delivery that an ended worker had leased, its status and takeover seconds."""
     for some in steps.values():
         index = bisect_right(some, at, key=attrgetter("at")) - 1
         if index < 0 or some[index].worker != worker or some[index].status not in OPEN_NAMES:

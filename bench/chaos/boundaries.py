@@ -1,4 +1,4 @@
-"""How a process reaches each boundary of :mod:`notifyproject.platform.crash_points`. Data only."""
+"""How a process reaches each boundary of :mod:`notifyproject.platform.crash_points`."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ WITH_RECEIPTS = (EMAIL, WHATSAPP)
 
 
 class Trigger(StrEnum):
-    """What brings a process to a boundary."""
+    """The action that brings a process to a boundary."""
 
     SENDING = "a worker sends one notification"
     EXPIRED = "a worker claims an expired delivery"
@@ -29,12 +29,12 @@ class Trigger(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class BoundaryCase:
-    """How to reach a boundary, on which channels, and the duplicates that may result."""
+    """How to reach a boundary, on which channels, and on which of them a duplicate is correct."""
 
     trigger: Trigger
     channels: tuple[str, ...] = EVERY_CHANNEL
     duplicated: tuple[str, ...] = ()
-    """Channels with a correct duplicate: the message was accepted, and no receipt will tell."""
+    """Channels with a correct duplicate: no receipt reports that the message was accepted."""
 
 
 B = Boundary
@@ -70,5 +70,5 @@ BOUNDARY_CASES: Mapping[Boundary, BoundaryCase] = {
 
 
 def cases_of(trigger: Trigger) -> list[tuple[Boundary, BoundaryCase]]:
-    """Return the boundaries of a trigger, in order."""
+    """Return the boundaries that a trigger reaches, with their cases, in order."""
     return [(boundary, one) for boundary, one in BOUNDARY_CASES.items() if one.trigger is trigger]

@@ -1,4 +1,4 @@
-"""Every step of every delivery, from MongoDB's change stream with post-images."""
+"""A recorder of each change of a delivery, from MongoDB's change stream with post-images."""
 
 import threading
 from collections.abc import Iterator, Mapping
@@ -27,7 +27,7 @@ PIPELINE: list[Mapping[str, Any]] = [
 
 
 class StepRecorder:
-    """Records the steps from :meth:`start` to :meth:`finish`."""
+    """Records the steps of all deliveries from :meth:`start` to :meth:`finish`."""
 
     def __init__(self, uri: str) -> None:
         self._client: MongoClient[dict[str, Any]] = MongoClient(uri, tz_aware=True, tzinfo=UTC)
@@ -46,7 +46,7 @@ class StepRecorder:
         self._is_open.wait(END_SECONDS)
 
     def finish(self) -> list[Step]:
-        """Return all steps; raises PyMongoError if the stream broke."""
+        """Stop recording and return all steps; raises PyMongoError or TimeoutError."""
         self._database[MARKER_COLLECTION].insert_one({})
         if not self._is_over.wait(END_SECONDS):
             raise TimeoutError("the change stream did not come to its end")
@@ -70,7 +70,7 @@ class StepRecorder:
             self._is_over.set()
 
     def _parse_event(self, event: Mapping[str, Any]) -> Iterator[Step]:
-        """Yield the deliveries after one write; missing ones were removed."""
+        """Yield a step for each delivery of a written notification, including removed ones."""
         notification_id = str(event["documentKey"]["_id"])
         deliveries = (event.get("fullDocument") or {}).get("delivery", [])
         channels = tuple(one["channel"] for one in deliveries)

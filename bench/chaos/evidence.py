@@ -1,4 +1,4 @@
-"""The records of a run: answers, requests, steps, and the final state."""
+"""The records of a run: API answers, provider requests, steps, and the final state."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ class NotAcceptedError(RuntimeError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """An answer to the client."""
+    """An answer of the API about one notification; a bulk answer has one for each item."""
 
     key: str
     item: int = 0
@@ -37,7 +37,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """A message to one recipient, at the provider."""
+    """A message to one address or device, as the provider received it."""
 
     notification_id: str
     channel: str
@@ -45,12 +45,12 @@ class Request:
     device_id: str | None
     at: datetime
     accepted: bool
-    """Whether the provider accepted it, even without an answer."""
+    """Whether the provider accepted the message, even without an answer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """A delivery after one write to its notification."""
+    """The state of a delivery after one write to its notification."""
 
     notification_id: str
     channel: str
@@ -82,16 +82,16 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kill:
-    """A killed process."""
+    """The end of a worker process."""
 
     worker: str
-    """The name in its leases."""
+    """The worker's name, as in its leases."""
     at: datetime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
-    """All records of a run."""
+    """All records of a run, which the analysis compares."""
 
     answers: Sequence[Answer]
     requests: Sequence[Request]

@@ -1,4 +1,4 @@
-"""Scenarios, and their findings: the analysis of a run and the bounds on its figures."""
+"""The register of scenarios, and their findings: broken guarantees, and figures with limits."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -14,7 +14,7 @@ MAX_SHOWN = 5
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """A figure and its limits. None (nothing was measured) is not within limits."""
+    """A figure and its limits. The value None (not measured) is not within limits."""
 
     name: str
     value: float | None
@@ -64,7 +64,7 @@ class Findings:
         return self.analysis.is_clean and all(bound.is_met for bound in self.bounds)
 
     def problems(self) -> list[str]:
-        """Return the broken guarantees and bounds, one per line."""
+        """Return the broken guarantees and the bounds that are not met, as lines of text."""
         lines = []
         for name in ("lost", "split", "double", "illegal", "unbalanced"):
             found: tuple[str, ...] = getattr(self.analysis, name)
@@ -89,13 +89,13 @@ class Findings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scenario:
-    """An injected fault, and the function that runs it."""
+    """A fault to inject, and the function that injects it and returns the findings."""
 
     number: int
     injects: str
     shows: str
     run: Callable[..., Findings]
-    """Takes the sizes as keyword arguments."""
+    """The function; it takes the sizes as keyword arguments."""
     full: Mapping[str, Any]
     """The sizes of the committed results."""
     short: Mapping[str, Any]
@@ -122,12 +122,12 @@ class Expected:
     copies: Counter[str] = field(default_factory=Counter)
 
     def add(self, answer: Answer, *, copies: int) -> str:
-        """Record the expected number of copies of a notification; return its ID."""
+        """Set the expected number of copies of an accepted notification; return its ID."""
         self.copies[answer.accepted_id()] = copies
         return answer.accepted_id()
 
     def bound(self, evidence: Evidence) -> Bound:
-        """Count the notifications with another number of copies than expected."""
+        """Return the number of notifications with an unexpected number of copies, limited to 0."""
         accepted = Counter(one.notification_id for one in evidence.requests if one.accepted)
         names = self.copies.keys() | accepted.keys()
         wrong = sum(accepted[name] != self.copies[name] for name in names)
@@ -137,10 +137,10 @@ class Expected:
 def make_findings(
     evidence: Evidence, *bounds: Bound, copies: Literal["none", "in flight", "any"] | None = None
 ) -> Findings:
-    """Return the findings of a run, with the scenario's own bounds.
+    """Analyze a run; return the findings, with the scenario's own bounds.
 
-    ``copies`` bounds the copies that the provider accepted after an unknown outcome: none, one for
-    each send in progress when a worker was killed, or no limit. None omits this figure.
+    ``copies`` limits the copies that the provider accepted after an unknown outcome: to none, to
+    one for each send in progress when a worker was killed, or not. None omits this figure.
     """
     analysis = analyze(evidence)
     if copies is not None:

@@ -45,7 +45,7 @@ Variables = Mapping[str, str]
 
 @dataclass(kw_only=True)
 class Installation:
-    """The processes and connections that a scenario works with."""
+    """The processes, connections, and folders of an installation, for a scenario."""
 
     folder: Path
     environment: Variables
@@ -61,14 +61,14 @@ class Installation:
     kills: list[Kill] = field(default_factory=list)
 
     def program(self, name: str, command: Sequence[str], *, ready_text: str = "") -> Program:
-        """Return a program, not started, that is killed with the installation."""
+        """Return a program that isn't started yet, and is killed with the installation."""
         program = _program(self.folder, name, command, self.environment)
         program.ready_text = ready_text
         self.programs.append(program)
         return program
 
     def web(self) -> Program:
-        """Return the web as in production: gunicorn, two processes of eight threads."""
+        """Return the web program as in production: gunicorn with 2 processes of 8 threads."""
         address = self.url.removeprefix("http://")
         options = ("--graceful-timeout", "20")
         command = web_command("notifyproject.wsgi", address, processes=2, options=options)
@@ -77,12 +77,12 @@ class Installation:
         return web
 
     def worker(self, name: str = "worker", *, queues: str = "") -> Program:
-        """Return a Celery worker as in production, of all queues or of these."""
+        """Return a Celery worker as in production; ``queues``: comma-separated, or all."""
         command = worker_command(name, *(("--queues", queues) if queues else ()))
         return self.program(name, command, ready_text=f"{name}@{socket.gethostname()} ready")
 
     def workers(self, count: int) -> list[Program]:
-        """Return a number of workers of all queues."""
+        """Return ``count`` workers of all queues."""
         return [self.worker(f"worker-{number}") for number in range(count)]
 
     def beat(self, name: str = "beat") -> Program:
@@ -91,11 +91,11 @@ class Installation:
         return self.program(name, [PYTHON, *command], ready_text="beat: Starting")
 
     def sweeper(self, name: str = "sweeper", *options: str) -> Program:
-        """Return a process that sweeps without beat."""
+        """Return a ``manage.py sweeper`` process, which sweeps without beat."""
         return self.program(name, [PYTHON, "manage.py", "sweeper", *options], ready_text=SWEEP_TEXT)
 
     def sweepers(self, count: int, *, every: str) -> list[Program]:
-        """Return a number of sweepers with an interval in seconds."""
+        """Return ``count`` sweepers that sweep every ``every`` seconds."""
         return [self.sweeper(f"sweeper-{number}", "--every", every) for number in range(count)]
 
     def start(self, *programs: Program, **environment: str) -> None:
@@ -106,17 +106,17 @@ class Installation:
             one.wait_ready()
 
     def kill(self, program: Program) -> None:
-        """Kill a program and record the time."""
+        """Kill a program and record its end."""
         self.record_end(program)
         program.kill()
 
     def record_end(self, program: Program) -> None:
-        """Record that a program ends now, for whatever reason."""
+        """Record that a worker ends now, so that the analysis considers its leases."""
         worker = f"{socket.gethostname()}:{program.pid}"
         self.kills.append(Kill(worker=worker, at=datetime.now(UTC)))
 
     def kill_all(self) -> None:
-        """Kill every program of the service."""
+        """Kill every program of the service, but not the servers and the sandbox."""
         for one in self.programs:
             one.kill()
 
@@ -135,9 +135,9 @@ class Installation:
         return self.database["notifications"].count_documents({"due_at": {"$exists": True}})
 
     def wait_final(self, *, timeout: float, restarted: Sequence[Program] = ()) -> float:
-        """Wait until every notification is final; return the seconds, at most ``timeout``.
+        """Wait until every notification is final or the timeout is over; return the seconds.
 
-        ``restarted``: programs to start again when they end by themselves.
+        Programs in ``restarted`` that end by themselves are started again.
         """
         started = time.monotonic()
         while self.open_count() and time.monotonic() < started + timeout:
@@ -148,12 +148,12 @@ class Installation:
         return min(time.monotonic() - started, timeout)
 
     def finish(self, *, timeout: float) -> Evidence:
-        """Wait until every notification is final, then stop the service and collect evidence."""
+        """Wait until every notification is final, then kill the service and return the records."""
         self.wait_final(timeout=timeout)
         return self.collect_evidence()
 
     def collect_evidence(self) -> Evidence:
-        """Kill the service, so that nothing changes any more, and return the run's records."""
+        """Kill the service, so that nothing changes anymore, and return the run's records."""
         self.kill_all()
         return Evidence(
             answers=tuple(self.client.answers),
@@ -165,7 +165,7 @@ class Installation:
         )
 
     def script_outcome(self, recipient: str, outcome: str) -> None:
-        """Tell the sandbox how to answer messages to a recipient."""
+        """Make the sandbox apply an outcome to all messages to a recipient (``*`` for all)."""
         answer = urllib3.request(
             "PUT",
             f"{self.environment['SANDBOX_URL']}/_sandbox/behaviours/{recipient}",
@@ -180,7 +180,7 @@ class Installation:
 def run_installation(
     *, members: int = 1, webhooks: bool = True, environment: Variables | None = None
 ) -> Iterator[Installation]:
-    """Start servers, sandbox, and database. ``webhooks``: whether the provider sends receipts."""
+    """Start MongoDB with ``members``, Valkey, and a sandbox that sends ``webhooks`` or none."""
     folder = Path(tempfile.mkdtemp(prefix="notifyproject-chaos-"))
     with ExitStack() as stack:
         if not os.environ.get("CHAOS_KEEP"):
@@ -226,7 +226,7 @@ def run_installation(
 
 
 def publish_wakeups(ids: Sequence[str], *, channel: str, priority: str) -> bool:
-    """Publish a wake-up for deliveries; return whether the broker accepted it."""
+    """Publish a wake-up for deliveries; return whether the broker accepted the wake-up."""
     # The service's modules need its settings, which exist only after the servers started.
     from notifications.queueing import wakeups
 
@@ -240,7 +240,7 @@ def publish_wakeups(ids: Sequence[str], *, channel: str, priority: str) -> bool:
 
 def provider_requests(folder: Path) -> list[Request]:
     """Return the messages in the sandbox's durable log, oldest first."""
-    # As above: the settings exist only now.
+    # The service's modules need its settings, which exist only after the servers started.
     from notifications.store import AttemptReference
 
     path = folder / REQUESTS_FILE
@@ -300,7 +300,7 @@ def _variables(folder: Path, *, web_url: str, sandbox_url: str) -> dict[str, str
         "WHATSAPP_PHONE_NUMBER_ID": secrets.whatsapp.phone_number_id,
         "WHATSAPP_APP_SECRET": secrets.whatsapp.app_secret,
         "WHATSAPP_VERIFY_TOKEN": secrets.whatsapp.verify_token,
-        # The sandbox should be the limit, not Meta's rate limit for a new number.
+        # No rate limit, which would be Meta's limit for a new number.
         "WHATSAPP_MAX_PER_SECOND": "0",
         "LOG_LEVEL": "INFO",
         "LOG_FORMAT": "json",

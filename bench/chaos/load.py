@@ -1,4 +1,4 @@
-"""An API client that retries and records every answer, its request bodies, and a load."""
+"""An API client that records every answer, request bodies, and a generator of load."""
 
 import threading
 import time
@@ -17,7 +17,7 @@ TIMEOUT = urllib3.Timeout(connect=3, read=30)
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 2.0
 BULK_SIZE = 1_000
 RETRY_TIMEOUT = 120.0
-"""Seconds for which a client retries."""
+"""How long a client retries, in seconds."""
 OK, RETRIED = 200, (None, 429, *range(500, 600))
 Body = Mapping[str, Any]
 NEWS = {"subject": "News", "body": "The same for everybody."}
@@ -37,7 +37,7 @@ class Client:
         """Every answer about a notification, in order."""
 
     def send(self, body: Body, *, key: str, retry_timeout: float = RETRY_TIMEOUT) -> Answer:
-        """Send a notification, and retry without an answer or after 429 or 5xx; return the last."""
+        """Send a notification; retry on 429, 5xx, or no answer. Return the last answer."""
         deadline, pause = time.monotonic() + retry_timeout, FIRST_PAUSE
         while True:
             answer = self.send_once(body, key=key)
@@ -47,7 +47,7 @@ class Client:
             pause = min(pause * 2, LONGEST_PAUSE)
 
     def send_each(self, bodies: Iterable[Body], *, name: str) -> list[Answer]:
-        """Send notifications one by one, each until it is settled; return the last answers."""
+        """Send notifications one after the other with :meth:`send`; return the last answers."""
         return [self.send(body, key=f"{name}-{number}") for number, body in enumerate(bodies)]
 
     def send_once(self, body: Body, *, key: str) -> Answer:
@@ -68,7 +68,7 @@ class Client:
         return answer
 
     def send_many(self, bodies: Sequence[Body], *, key: str) -> list[Answer]:
-        """Send notifications in one bulk request, once; record and return the answers."""
+        """Send one bulk request without retries; record and return the answers by item."""
         body, headers = {"notifications": bodies}, {"Idempotency-Key": key}
         status, response = self.call("POST", "/notifications/bulk", body, **headers)
         results = response["results"] if status == OK else [{}] * len(bodies)
@@ -88,7 +88,7 @@ class Client:
         return answers
 
     def send_in_bulk(self, count: int, *, body: Callable[[int], Body], name: str) -> int:
-        """Send notifications in bulk requests, each once; return how many were accepted."""
+        """Send bulk requests without retries; return the number of accepted notifications."""
         accepted = 0
         for start in range(0, count, BULK_SIZE):
             numbers = range(start, min(start + BULK_SIZE, count))
@@ -97,7 +97,7 @@ class Client:
         return accepted
 
     def call(self, method: str, path: str, body: Body, **headers: str) -> tuple[int | None, Any]:
-        """Call the API; return the status and the JSON, or two Nones without an answer."""
+        """Call the API; return the status and the JSON, or (None, None) if there is no answer."""
         merged = {**self._headers, **headers}
         try:
             response = self._http.request(method, f"{self._url}{path}", headers=merged, json=body)
@@ -108,7 +108,7 @@ class Client:
 
 @dataclass(kw_only=True)
 class Load:
-    """Notifications that are sent in the background at a rate (per second), in bursts."""
+    """Sends notifications in the background: ``rate`` per second, in bursts of ``burst``."""
 
     client: Client
     count: int
@@ -160,7 +160,7 @@ class Load:
 
 
 def mail_body(number: int, *, to: str = "user", **fields: Any) -> dict[str, Any]:
-    """Return a mail to its own recipient; ``to`` chooses the sandbox's outcome."""
+    """Return the request body of a mail. ``to`` chooses the sandbox's outcome."""
     return {
         "type": "payment_confirmed",
         "user_id": f"user-{number}",
@@ -172,22 +172,22 @@ def mail_body(number: int, *, to: str = "user", **fields: Any) -> dict[str, Any]
 
 
 def uniform_mail_body(number: int, **fields: Any) -> dict[str, Any]:
-    """Return a mail with the same content as others, so that they may share one request."""
+    """Return the body of a mail with fixed content, so that the provider request can be shared."""
     return {**mail_body(number), "type": "transactional", "content": NEWS, "data": {}, **fields}
 
 
 def push_body(number: int, *, user_id: str, **fields: Any) -> dict[str, Any]:
-    """Return a push to a user's devices."""
+    """Return the request body of a push to a user's devices."""
     return {**in_app_body(number), "user_id": user_id, "channels": ["push"], **fields}
 
 
 def device_body(*, user_id: str, token: str = "delivered-phone") -> dict[str, Any]:
-    """Return a device; its token chooses the sandbox's outcome."""
+    """Return the request body of a device. ``token`` chooses the sandbox's outcome."""
     return {"user_id": user_id, "device_token": token, "platform": "android"}
 
 
 def in_app_body(number: int, **fields: Any) -> dict[str, Any]:
-    """Return an inbox item."""
+    """Return the request body of an inbox item."""
     return {
         "type": "order_shipped",
         "user_id": f"user-{number}",

@@ -1,4 +1,4 @@
-"""The committed table: one row for each scenario, replaced when it is run again."""
+"""The committed table of results: a row for each scenario, replaced when it runs again."""
 
 import os
 import platform
@@ -18,7 +18,7 @@ _ROW = re.compile(r"^\| (\d+) \|.*\|$", re.MULTILINE)
 
 
 def update(path: Path, results: Mapping[int, Mapping[str, Any]]) -> None:
-    """Replace the rows of these results in the page's last table; the rest of the page stays."""
+    """Replace or add the rows of these scenarios in the page's table of results."""
     text, _, table = (path.read_text() if path.exists() else "").partition(HEAD)
     rows = {int(match[1]): match[0] for match in _ROW.finditer(table)}
     rows |= {number: _row(number, result) for number, result in results.items()}
@@ -27,7 +27,7 @@ def update(path: Path, results: Mapping[int, Mapping[str, Any]]) -> None:
 
 
 def numbers(text: str) -> list[int]:
-    """Return the scenarios of a page's table, in its order."""
+    """Return the numbers of the scenarios in a page's table, in its order."""
     return [int(match[1]) for match in _ROW.finditer(text.partition(HEAD)[2])]
 
 

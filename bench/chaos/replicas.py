@@ -1,4 +1,4 @@
-"""A MongoDB replica set for one run: one member, or three that can lose one."""
+"""A MongoDB replica set for one run: one member, or three, of which one may fail."""
 
 import contextlib
 import time
@@ -50,14 +50,14 @@ class ReplicaSet:
         return next(filter(_is_primary, running), None)
 
     def kill_primary(self) -> Server:
-        """Kill the primary and return it; restart it with ``start()``."""
+        """Kill the primary and return its server, whose ``start()`` restarts it."""
         while (primary := self.primary()) is None:
             time.sleep(0.1)
         primary.kill()
         return primary
 
     def step_down(self, *, seconds: int) -> None:
-        """Make the primary step down for some seconds."""
+        """Make the primary step down, and not become primary again for some seconds."""
         primary = self.primary()
         if primary is not None:
             with _direct(primary) as client, contextlib.suppress(AutoReconnect):

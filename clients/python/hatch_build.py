@@ -12,12 +12,12 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 
 class GenerateRest(BuildHookInterface):
-    """Runs openapi-python-client, which also formats what it generates with ruff."""
+    """Runs openapi-python-client, which formats the generated code with ruff."""
 
     PLUGIN_NAME = "custom"
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        """Generate the package anew; raises CalledProcessError if the generator fails."""
+        """Replace ``rest`` by newly generated code; raises CalledProcessError."""
         root = Path(self.root)
         output = root / "notifyproject_client" / "rest"
         shutil.rmtree(output, ignore_errors=True)

@@ -1,4 +1,4 @@
-"""Pauses, resumes, and cancels broadcasts, and enqueues their runs."""
+"""Pauses, resumes, and cancels broadcasts, and enqueues runs of them."""
 
 from datetime import datetime, timedelta
 
@@ -16,18 +16,18 @@ from .repository import ACTIVE
 
 ENQUEUE_HORIZON = timedelta(seconds=wakeups.MAX_DELAY_SECONDS)
 MAX_DUE_BROADCASTS = 100
-"""Due broadcasts that one sweep enqueues; more would only wait for each other."""
+"""Maximum of due broadcasts that one sweep enqueues. More would only wait for each other."""
 
 
 def enqueue(broadcast_id: ObjectId, *, at: datetime, now: datetime) -> bool:
-    """Enqueue a run of a broadcast, unless the sweeper will; return whether it was enqueued."""
+    """Enqueue a run of a broadcast. Return False if the sweeper must do so later."""
     if at - now > ENQUEUE_HORIZON:
         return False
     return wakeups.publish_broadcast(broadcast_id, at=at if at > now else None, now=now)
 
 
 def enqueue_due(*, now: datetime) -> int:
-    """Enqueue a run of each broadcast due within the horizon; return how many due ones failed."""
+    """Enqueue runs of broadcasts due soon. Return how many due ones the broker didn't accept."""
     # This recovers lost messages and expired leases.
     due_broadcasts = find_due(until=now + ENQUEUE_HORIZON, now=now)
     queued = wakeups.depth(queues.BROADCASTS) if due_broadcasts else 0
@@ -38,7 +38,7 @@ def enqueue_due(*, now: datetime) -> int:
 
 
 def find_due(*, until: datetime, now: datetime) -> list[tuple[ObjectId, datetime]]:
-    """Return the unleased broadcasts that are due by ``until``, oldest first."""
+    """Return the broadcasts without a lease that are due by ``until``, oldest first."""
     query = {"status": {"$in": ACTIVE}, "due_at": {"$lte": until}, **unclaimed(now=now)}
     found = collection("broadcasts").find(query, {"due_at": 1}).sort("due_at", 1)
     return [(one["_id"], one["due_at"]) for one in found.hint("brc_due").limit(MAX_DUE_BROADCASTS)]
@@ -48,7 +48,7 @@ B = BroadcastStatus
 
 
 def pause(broadcast_id: ObjectId, *, now: datetime) -> Document:
-    """Pause a broadcast after the page in progress; raises LookupError, InvalidStateError."""
+    """Pause a broadcast after the current page. Raises LookupError or InvalidStateError."""
     paused = repository.change_status(
         broadcast_id,
         from_statuses=(B.SCHEDULED, B.RUNNING),
@@ -59,7 +59,7 @@ def pause(broadcast_id: ObjectId, *, now: datetime) -> Document:
 
 
 def resume(broadcast_id: ObjectId, *, now: datetime) -> Document:
-    """Resume a broadcast, or schedule it again; raises LookupError, InvalidStateError."""
+    """Resume or reschedule a paused broadcast. Raises LookupError or InvalidStateError."""
     begins_at = {"$ifNull": ["$scheduled_at", now]}
     is_later = {"$gt": [begins_at, now]}
     resumed = repository.change_status(
@@ -79,7 +79,7 @@ def resume(broadcast_id: ObjectId, *, now: datetime) -> Document:
 
 
 def cancel(broadcast_id: ObjectId, *, now: datetime) -> Document:
-    """Cancel a broadcast and its pending notifications; raises LookupError, InvalidStateError."""
+    """Cancel a broadcast and its pending notifications. Raises LookupError or InvalidStateError."""
     # Idempotent. An ended broadcast may still have pending notifications.
     ended = (B.COMPLETED, B.FAILED)
     document = repository.get(broadcast_id)

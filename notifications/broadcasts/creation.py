@@ -1,4 +1,4 @@
-"""Validates and stores a broadcast. An error that concerns every recipient is reported at once."""
+"""Validates and stores a broadcast. An error that affects every recipient is reported at once."""
 
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -31,9 +31,9 @@ class CreatedBroadcast:
 
 
 def create(request: BroadcastRequest, *, caller: Caller, now: datetime) -> CreatedBroadcast:
-    """Validate, store, and enqueue a broadcast; once per idempotency key.
+    """Validate, store, and enqueue a broadcast, once per idempotency key.
 
-    Raises InvalidRequestError, KeyReusedError, and PyMongoError if nothing was accepted.
+    Raises InvalidRequestError or KeyReusedError. After a PyMongoError, nothing was accepted.
     """
     if caller.idempotency_key is None:
         return _store(_validated_document(request, caller, now), now)
@@ -66,11 +66,10 @@ def _store(document: dict[str, Any], now: datetime) -> CreatedBroadcast:
 
 
 def _validated_document(request: BroadcastRequest, caller: Caller, now: datetime) -> dict[str, Any]:
-    """Return the document to store; raises InvalidRequestError with every problem."""
     problems = ProblemCollector()
     audience = _parse_audience(request.audience, problems)
     _check_type(request, problems)
-    # Without a send time: the broadcast has one.
+    # Has no send time, because each page is sent when it is accepted.
     notification_request = NotificationRequest(
         type=request.type,
         channels=[ALL] if request.channels == ALL else request.channels,
@@ -87,7 +86,7 @@ def _validated_document(request: BroadcastRequest, caller: Caller, now: datetime
     try:
         sample = fan_out.validate_for_everyone(
             msgspec.structs.replace(notification_request, scheduled_at=request.scheduled_at),
-            # Refused below, whatever the client's scopes.
+            # A critical broadcast is refused below, so the client's scope doesn't matter.
             caller=replace(caller, may_send_critical=True),
             now=now,
         )
@@ -105,7 +104,7 @@ def _validated_document(request: BroadcastRequest, caller: Caller, now: datetime
         priority=sample.priority,
         audience=audience,
         audience_size=repository.count_audience(audience),
-        # Of a reminder, the sample's time is its own: other recipients may want it earlier.
+        # A reminder has a send time for each recipient, so the audience is read at once.
         scheduled_at=None if request.event_at else sample.scheduled_at,
         expires_at=_end(request),
         caller=caller,
@@ -114,13 +113,13 @@ def _validated_document(request: BroadcastRequest, caller: Caller, now: datetime
 
 
 def _end(request: BroadcastRequest) -> datetime | None:
-    """Return when a valid broadcast stops: at its expiry, and when its event begins."""
+    """Return when a valid broadcast ends: at its expiry, or when its event begins."""
     times = [request.expires_at, request.event_at]
     return min((time.parse_timestamp(one) for one in times if one is not None), default=None)
 
 
 def _check_type(request: BroadcastRequest, problems: ProblemCollector) -> None:
-    """Add a problem for a type that can't be broadcast. An unknown type is reported elsewhere."""
+    """Add a problem if the type can't be broadcast. An unknown type is reported elsewhere."""
     try:
         type_config = types.get_type(request.type)
     except types.UnknownTypeError:

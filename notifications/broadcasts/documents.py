@@ -1,4 +1,4 @@
-"""Values of broadcasts between the layers, and their stored form."""
+"""The values of a broadcast in memory, and their stored form."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -46,11 +46,11 @@ class BroadcastLease:
 
 @dataclass(slots=True, kw_only=True)
 class PageResult:
-    """The result of a page. User ids by reason, in the order of the page."""
+    """The result of one page of recipients, with user IDs by reason, in the page's order."""
 
     accepted: int = 0
     skipped: dict[str, list[str]] = field(default_factory=dict)
-    """Recipients that opted out, can't be reached, or have been notified: nothing is stored."""
+    """Recipients that opted out, can't be reached, or are notified. Nothing is stored for them."""
     rejected: dict[str, list[str]] = field(default_factory=dict)
     """Recipients whose notifications failed validation."""
 
@@ -59,7 +59,7 @@ class PageResult:
         self.skipped.setdefault(code, []).append(user_id)
 
     def reject(self, user_id: str, refusal: InvalidRequestError) -> None:
-        """Record a recipient whose notification is invalid; one without any address is skipped."""
+        """Record a recipient as rejected, or as skipped if only an address is missing."""
         codes = [problem.code for problem in refusal.problems]
         if set(codes) == {NO_ADDRESS}:
             self.skip(user_id, NO_ADDRESS)
@@ -79,7 +79,7 @@ def new_document(
     caller: Caller,
     now: datetime,
 ) -> dict[str, Any]:
-    """Return a new broadcast as it is stored. None is omitted: sparse indexes rely on it."""
+    """Return a new broadcast's document. Fields that are None are left out for sparse indexes."""
     send_at = scheduled_at or now
     is_later = send_at > now
     given = msgspec.to_builtins(request)
@@ -113,7 +113,7 @@ def new_document(
 
 
 def lease_from(document: Document) -> BroadcastLease:
-    """Return the lease of a claimed broadcast's document."""
+    """Return the lease in the document of a claimed broadcast."""
     return BroadcastLease(
         id=document["_id"],
         token=document["claim"]["token"],
@@ -137,5 +137,5 @@ def lease_from(document: Document) -> BroadcastLease:
 
 
 def request_of(document: Document) -> NotificationRequest:
-    """Return the request of each notification."""
+    """Return the request that a broadcast makes for each recipient."""
     return msgspec.convert(document["request"], NotificationRequest)

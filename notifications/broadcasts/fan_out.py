@@ -1,4 +1,4 @@
-"""Fan-out of one broadcast page: accepts a notification for each recipient, exactly once."""
+"""Accepts a notification for each recipient of a broadcast page, exactly once."""
 
 import hashlib
 from collections.abc import Mapping, Sequence
@@ -28,7 +28,7 @@ _TIME_BYTES, _DIGEST_BYTES = 4, 8
 
 
 def notification_id(broadcast_id: ObjectId, user_id: str) -> ObjectId:
-    """Return the id of a recipient's notification of a broadcast: always the same."""
+    """Return the ID of a recipient's notification, which is the same at each call."""
     # It begins with the broadcast's time, so that a broadcast's ids are adjacent in their index.
     # The rest is 64 bits of a digest: with a million recipients, a collision occurs in one of 37
     # million broadcasts.
@@ -44,9 +44,8 @@ def fan_out(
     caller: Caller,
     now: datetime,
 ) -> PageResult:
-    """Validate, store, and enqueue these recipients' notifications; idempotent."""
-    # ``request`` sets no user. Of the channels that it names, each recipient gets those that reach
-    # them.
+    """Validate, store, and enqueue the notifications of these recipients. Idempotent."""
+    # ``request`` names no user. Each recipient gets the named channels that reach them.
     ids = {user_id: notification_id(broadcast_id, user_id) for user_id in user_ids}
     stored = queries.existing_ids(list(ids.values()))
     missing = {user_id: one for user_id, one in ids.items() if one not in stored}
@@ -71,7 +70,7 @@ def fan_out(
 def validate_for_everyone(
     request: NotificationRequest, *, caller: Caller, now: datetime
 ) -> NewNotification:
-    """Return the notification of an example recipient; raises InvalidRequestError."""
+    """Return the notification for an example recipient. Raises InvalidRequestError."""
     reachable = msgspec.structs.replace(
         request,
         user_id="example",
@@ -94,7 +93,7 @@ def _prepare(
     page: PageResult,
     now: datetime,
 ) -> list[NewNotification]:
-    """Return the notifications to store; record the other recipients on the page."""
+    """Return the notifications to store. Recipients without one are recorded in ``page``."""
     requests = {one: msgspec.structs.replace(request, user_id=one) for one in ids}
     snapshot = load_recipients(list(requests.values()), now=now)
     device_owners = devices.find_owners(ids)
@@ -152,7 +151,6 @@ def _reachable_channels(
 
 
 def _skip_reason(deliveries: Sequence[NewDelivery]) -> str:
-    """Return why no channel would send: an opt-out rather than a missing address."""
     codes = [one.failure_code for one in deliveries if one.failure_code is not None]
     specific = [code for code in codes if code is not FailureCode.NO_ADDRESS]
     return (specific or codes)[0].value

@@ -1,4 +1,4 @@
-"""Reads and writes broadcasts and the pages of their audiences, by compare-and-set."""
+"""Reads and writes broadcasts, by compare-and-set, and reads their audiences in pages."""
 
 import secrets
 from bisect import bisect_right
@@ -24,7 +24,7 @@ COUNT_CAP = 100_000  # Larger topics aren't counted: it takes too long
 
 
 def next_user_ids(audience: Audience, *, after: str | None, limit: int) -> list[str]:
-    """Return the next user ids after ``after``; fewer than ``limit`` are the last."""
+    """Return up to ``limit`` user IDs after ``after``. Fewer than ``limit`` are the last."""
     if audience.topic is not None:
         return topics.next_members(audience.topic, after=after, limit=limit)
     if audience.user_ids is None:
@@ -34,8 +34,8 @@ def next_user_ids(audience: Audience, *, after: str | None, limit: int) -> list[
 
 
 def count_audience(audience: Audience) -> int | None:
-    """Return the approximate audience size, None if too large to count; raises PyMongoError."""
-    # For all recipients it is the collection's estimate, which includes those being erased.
+    """Return the approximate audience size, or None for a large topic. Raises PyMongoError."""
+    # For all recipients, the collection's estimate also counts recipients being erased.
     if audience.user_ids is not None:
         return len(audience.user_ids)
     if audience.topic is None:
@@ -50,15 +50,15 @@ B = BroadcastStatus
 ACTIVE = (B.SCHEDULED.value, B.RUNNING.value, B.CANCELLING.value)
 """Statuses in which a worker has something to do."""
 LEASE = timedelta(seconds=60)
-"""A page takes about 1 s; a worker that needs a minute is lost, or loses the lease."""
+"""A page takes about 1 s. A worker that needs a minute loses the lease."""
 CLOCK_TOLERANCE = timedelta(seconds=1)
-"""Clock skew between machines: a slightly early message isn't lost."""
+"""Tolerated clock skew, so that a run that arrives slightly early isn't lost."""
 RETENTION = timedelta(days=90)  # A broadcast is deleted this long after it ended
 MAX_EXAMPLES = 20  # User ids stored as examples of each reason
 
 
 def acquire_lease(broadcast_id: ObjectId, *, worker: str, now: datetime) -> BroadcastLease | None:
-    """Lease a due broadcast; return None if it isn't due or is leased. Raises PyMongoError."""
+    """Lease a broadcast. Return None if it isn't due or is leased. Raises PyMongoError."""
     claim = {"token": secrets.token_hex(8), "lease_until": now + LEASE, "worker": worker}
     is_scheduled = {"$eq": ["$status", B.SCHEDULED.value]}
     is_cancelling = {"$eq": ["$status", B.CANCELLING.value]}
@@ -87,8 +87,8 @@ def acquire_lease(broadcast_id: ObjectId, *, worker: str, now: datetime) -> Broa
 def advance(
     lease: BroadcastLease, page: PageResult, *, cursor: str | None, is_last: bool, now: datetime
 ) -> bool:
-    """Record a page up to ``cursor`` and release the lease; return False if it was lost."""
-    # After the last the broadcast is completed, unless it was paused or cancelled meanwhile.
+    """Record a page up to ``cursor`` and release the lease. Return False if it was lost."""
+    # The last page completes the broadcast unless it was paused or cancelled meanwhile.
     change = _page_change(page, cursor, now)
     if is_last and _update_leased(
         lease, {"status": B.RUNNING.value}, _with_end(B.COMPLETED, change, now)
@@ -98,35 +98,35 @@ def advance(
 
 
 def defer(lease: BroadcastLease, *, until: datetime, now: datetime) -> bool:
-    """Release the lease because of backpressure; return False if it was lost, or not running."""
+    """Release the lease because of backpressure. Return False if it was lost or isn't running."""
     change = {"$set": {"is_waiting": True, "updated_at": now}}
     return _update_leased(lease, {"status": B.RUNNING.value}, _with_release(change, at=until))
 
 
 def fail(lease: BroadcastLease, *, code: str, reason: str, now: datetime) -> bool:
-    """End a broadcast before its audience is complete; return False as :func:`defer` does."""
+    """End a broadcast before its audience is complete. Returns False as :func:`defer` does."""
     failure = {"failure_code": code, "failure_reason": reason, "updated_at": now}
     ended = _with_end(B.FAILED, {"$set": failure}, now)
     return _update_leased(lease, {"status": B.RUNNING.value}, ended)
 
 
 def release_lease(lease: BroadcastLease, *, now: datetime) -> bool:
-    """Release the lease without a page, for an immediate run; return False if it was lost."""
+    """Release the lease without a page, due again at once. Return False if it was lost."""
     return _update_leased(lease, {}, _with_release({"$set": {"updated_at": now}}, at=now))
 
 
 def record_cancelled(
     lease: BroadcastLease, count: int, *, at: datetime | None, now: datetime
 ) -> bool:
-    """Count cancelled notifications and schedule the next run; with ``at`` None, finish."""
+    """Add ``count`` cancelled notifications and set the next run, or finish if ``at`` is None."""
     change = {"$inc": {"withdrawn": count}, "$set": {"updated_at": now}}
     update = _with_end(B.CANCELLED, change, now) if at is None else _with_release(change, at=at)
     return _update_leased(lease, {"status": B.CANCELLING.value}, update)
 
 
 def restart_cancellation(broadcast_id: ObjectId, *, now: datetime) -> bool:
-    """Cancel the pending notifications of a cancelled broadcast once more."""
-    # For a worker that stored a page after its lease expired, when cancellation may have finished.
+    """Start the cancellation of a cancelled broadcast's pending notifications again."""
+    # A worker that lost its lease may have stored a page after the cancellation finished.
     change = {
         "$set": {"status": B.CANCELLING.value, "due_at": now, "updated_at": now},
         "$unset": {"finished_at": "", "purge_at": ""},
@@ -143,7 +143,7 @@ def change_status(
     unset: Sequence[str] = (),
     now: datetime,
 ) -> Document | None:
-    """Change a broadcast in one of these statuses; return it, or None if it is in none."""
+    """Change a broadcast if it is in one of these statuses. Return it, or None if it isn't."""
     pipeline: list[dict[str, Any]] = [{"$set": {**stages, "updated_at": now}}]
     if unset:
         pipeline.append({"$unset": list(unset)})
@@ -197,7 +197,7 @@ UNFINISHED = (
 
 
 def get(broadcast_id: ObjectId, *, client_id: ObjectId | None = None) -> Document | None:
-    """Return a broadcast, of one client only if given. Raises PyMongoError."""
+    """Return a broadcast, with ``client_id`` only if it is that client's. Raises PyMongoError."""
     query: dict[str, Any] = {"_id": broadcast_id}
     if client_id is not None:
         query["client_id"] = client_id
@@ -217,7 +217,7 @@ def page(*, client_id: ObjectId, limit: int, cursor: Cursor | None = None) -> Pa
 
 
 def count_by_status(broadcast_id: ObjectId) -> Mapping[NotificationStatus, int] | None:
-    """Count a broadcast's notifications by status, None if too slow; raises PyMongoError."""
+    """Count a broadcast's notifications by status. None if that takes over COUNT_SECONDS."""
     pipeline: list[Mapping[str, Any]] = [
         {"$match": {"broadcast_id": broadcast_id}},
         {"$group": {"_id": "$status", "count": {"$sum": 1}}},

@@ -1,4 +1,4 @@
-"""Runs one page of a broadcast under a lease: fan-out, or cancellation."""
+"""Runs one page of a broadcast under a lease, which is a fan-out or a cancellation."""
 
 from datetime import datetime, timedelta
 
@@ -23,17 +23,16 @@ log = structlog.get_logger(__name__)
 PAGE_SIZE = 1_000  # Recipients in a page: one insert
 MAX_CLAIMS = 5  # Consecutive runs without a completed page before the broadcast fails
 MAX_PAGE_SECONDS = 40.0
-"""Database time limit of a page: well below the lease, so that a frozen worker stores nothing after
-its lease."""
+"""Time limit of a page's database calls, below the lease, so that nothing is stored after it."""
 SHUTDOWN_DELAY = timedelta(seconds=1)
-"""Delay of a message that reaches a worker during shutdown, for another worker."""
+"""Delay before a message that arrived during shutdown goes to another worker."""
 CANCEL_POLL_INTERVAL = timedelta(seconds=30)
 """Interval between checks of a cancelled broadcast that is still sending."""
 CANCELLED_REASON = "The broadcast was cancelled."
 
 
 def run_page(broadcast_id: ObjectId, *, clock: Clock = utc_now) -> bool:
-    """Run the next page and enqueue the one after; return whether this worker had the lease."""
+    """Run the next page and enqueue the one after. Return whether the lease was acquired."""
     # Safe to call concurrently. After a PyMongoError, the page is repeated once the lease expires,
     # and stores nothing twice.
     now = clock()
@@ -53,13 +52,13 @@ def run_page(broadcast_id: ObjectId, *, clock: Clock = utc_now) -> bool:
 
 
 def run_inline(*, clock: Clock = utc_now) -> int:
-    """Run a page of each due broadcast in this process; return how many ran."""
+    """Run a page of each due broadcast in this process. Return how many ran."""
     now = clock()
     return sum(run_page(one, clock=clock) for one, _ in control.find_due(until=now, now=now))
 
 
 def _send_page(lease: BroadcastLease, clock: Clock) -> datetime | None:
-    """Fan out the next page; return when to continue, None if nothing is left."""
+    """Fan out the next page. Return when to continue, or None if nothing is left."""
     now = clock()
     if (failure := _end_reason(lease, now)) is not None:
         code, reason = failure
@@ -106,7 +105,7 @@ def _end_reason(lease: BroadcastLease, now: datetime) -> tuple[str, str] | None:
 
 
 def _cancel_page(lease: BroadcastLease, clock: Clock) -> datetime | None:
-    """Cancel the next pending notifications; return when to continue, None at the end."""
+    """Cancel the next pending notifications. Return when to continue, or None at the end."""
     now = clock()
     query = {**repository.match_open(lease.id), "delivery.status": DeliveryStatus.PENDING.value}
     found = collection("notifications").find(query, {"_id": 1}, batch_size=PAGE_SIZE)

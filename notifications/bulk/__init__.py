@@ -1,1 +1,1 @@
-"""Bulk operations: one action on every notification of a selection: docs/guides/operate.md."""
+"""Bulk operations: one action on every notification of a selection. See docs/guides/operate.md."""

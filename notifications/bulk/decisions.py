@@ -23,7 +23,7 @@ ALWAYS_SKIPPED = frozenset({RiskKind.SUPPRESSED})  # Suppressed deliveries are n
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StartOptions:
-    """The decisions of staff when they start a previewed operation."""
+    """What staff choose when they start a previewed operation."""
 
     included_risks: frozenset[RiskKind]  # The resend risks to act on; all others are skipped
     per_second: int
@@ -39,7 +39,7 @@ def preview(
     by: Staff,
     now: datetime,
 ) -> Operation:
-    """Create an operation and enqueue its preview; raises InvalidStateError for invalid choices."""
+    """Create an operation and enqueue its preview. Raises InvalidStateError for invalid choices."""
     if not selection.channels:
         raise InvalidStateError("Select at least one channel.")
     if action is BulkAction.RESCHEDULE and (send_at is None or send_at <= now):
@@ -52,7 +52,7 @@ def preview(
 
 
 def start(operation_id: ObjectId, *, options: StartOptions, by: Staff, now: datetime) -> Operation:
-    """Start a previewed operation; raises InvalidStateError if it isn't ready or undecided."""
+    """Start a previewed operation. Raises InvalidStateError if not ready or for invalid options."""
     _check_options(options, repository.get(operation_id))
     fields = {
         "includes": sorted(kind.value for kind in options.included_risks),
@@ -71,14 +71,14 @@ def start(operation_id: ObjectId, *, options: StartOptions, by: Staff, now: date
 
 
 def pause(operation_id: ObjectId, *, by: Staff, now: datetime) -> Operation:
-    """Pause a running operation; raises InvalidStateError."""
+    """Pause a running operation. Raises InvalidStateError."""
     operation = repository.pause(operation_id, now=now)
     _audit(operation, by, "Paused.")
     return operation
 
 
 def resume(operation_id: ObjectId, *, by: Staff, now: datetime) -> Operation:
-    """Resume a paused operation; raises InvalidStateError."""
+    """Resume a paused operation. Raises InvalidStateError."""
     operation = repository.resume(operation_id, now=now)
     _audit(operation, by, "Resumed.")
     wakeups.publish_operation(operation_id, at=None, now=now)
@@ -86,7 +86,7 @@ def resume(operation_id: ObjectId, *, by: Staff, now: datetime) -> Operation:
 
 
 def cancel(operation_id: ObjectId, *, by: Staff, now: datetime) -> Operation:
-    """Cancel an operation or a preview; raises InvalidStateError."""
+    """Cancel an operation or a preview. Raises InvalidStateError."""
     operation = repository.cancel(operation_id, now=now)
     _audit(operation, by, "Cancelled.")
     return operation

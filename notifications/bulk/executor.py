@@ -1,4 +1,4 @@
-"""Executes a bulk operation on notifications, once each, and skips those already resent."""
+"""Acts on each notification of a bulk operation once, and skips those already resent."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -26,7 +26,7 @@ _OPEN_OR_SUCCEEDED = frozenset(status.value for status in OPEN | SUCCEEDED)
 
 
 def find_duplicates(operation: Operation, documents: Sequence[Document]) -> set[DeliveryKey]:
-    """Return the deliveries with a pending or successful resend by anything but this operation."""
+    """Return the deliveries that were already resent otherwise, unless that resend failed."""
     originals = {
         resend: document["_id"]
         for document in documents
@@ -47,16 +47,16 @@ def find_duplicates(operation: Operation, documents: Sequence[Document]) -> set[
 
 
 CHANGED, GONE, REFUSED = "changed", "gone", "refused"
-"""Reasons for skipped or failed deliveries, besides the resend risks."""
+"""Reasons for which deliveries are skipped or fail, besides the resend risks."""
 NOTHING_SENT = ResendRisk(kind=RiskKind.SAFE, reason="Nothing was sent.")
 ASSESSED_ACTIONS = frozenset({BulkAction.RETRY, BulkAction.RESEND})
 """Actions that send again. Cancelling or rescheduling can't duplicate a message."""
 OVERRIDDEN_BY_RESEND = frozenset({RiskKind.SAFE, RiskKind.EXPIRED})
-"""Risks after which a message would arrive that an earlier resend may have delivered."""
+"""Risks with which a resend arrives, so that an earlier resend makes it a duplicate."""
 
 
 class LeaseExpiredError(Exception):
-    """The lease expired: another worker may have the operation."""
+    """The lease expired, and another worker may run the operation now."""
 
 
 def assess(
@@ -82,10 +82,10 @@ def assess(
 def execute(
     operation: Operation, positions: Sequence[Position], *, clock: Clock, until: datetime
 ) -> tuple[dict[DeliveryKey, DeliveryOutcome], int]:
-    """Execute the operation on these notifications and store the outcome of each delivery.
+    """Act on these notifications, and store and return the outcome of each delivery.
 
-    Returns the outcomes, and how many notifications were acted on or attempted. Raises
-    LeaseExpiredError if the lease expires before the last; outcomes so far are stored.
+    Also returns how many notifications were acted on or attempted. Raises LeaseExpiredError if the
+    lease expires before the last notification. Outcomes until then are stored.
     """
     now = clock()
     ids = [position.id for position in positions]
@@ -121,8 +121,8 @@ def execute(
 def skip_outcome(
     document: Document | None, key: DeliveryKey, row: DeliveryOutcome
 ) -> DeliveryOutcome:
-    """Return the outcome of a previewed delivery that can't be acted on any more."""
-    # If a lost worker had begun with it, its current state is that worker's doing.
+    """Return the outcome of a previewed delivery that no longer matches the selection."""
+    # If a lost worker had begun with the delivery, that worker changed its state.
     if row.outcome is BulkOutcome.BEGUN:
         return DeliveryOutcome(
             outcome=BulkOutcome.DONE,
@@ -144,7 +144,6 @@ def _execute_batch(
     clock: Clock,
     until: datetime,
 ) -> dict[DeliveryKey, DeliveryOutcome]:
-    """Act on each notification in turn; outcomes are stored even if one raises."""
     # ``interrupted`` are deliveries that a lost worker may have acted on.
     by_notification: dict[ObjectId, list[DeliveryKey]] = {}
     for key in to_do:

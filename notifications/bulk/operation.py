@@ -1,4 +1,4 @@
-"""A bulk operation as a value, its throttle, and the ids of its resends."""
+"""A bulk operation's values, throttle, and resend IDs."""
 
 import hashlib
 from collections.abc import Mapping
@@ -20,16 +20,16 @@ _JSON = JSONOptions(json_mode=JSONMode.CANONICAL, tz_aware=True, tzinfo=UTC)
 
 
 UNKNOWN_STAFF = Staff(id=ObjectId("0" * 24), username="the command line")
-"""Author of a preview from the command line that names no operator."""
+"""Author of a preview that the command line starts without naming an operator."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selection:
-    """A selection of notifications and of their deliveries."""
+    """Which notifications a bulk operation acts on, and which of their deliveries."""
 
     match: Mapping[str, Any]
     order: str
-    """The time by which pages are ordered: FAILED_AT for failures, else CREATED_AT."""
+    """The field by which pages are ordered: FAILED_AT for failures, else CREATED_AT."""
     description: tuple[str, ...]
     channels: tuple[Channel, ...] = tuple(Channel)
     delivery_filter: Mapping[str, str | None] = field(default_factory=dict)
@@ -38,7 +38,7 @@ class Selection:
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """A notification's position in a selection."""
+    """A notification's place in the order of a selection."""
 
     at: datetime
     id: ObjectId
@@ -46,7 +46,7 @@ class Position:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Operation:
-    """A bulk operation."""
+    """One action by staff on all notifications of a selection, with its progress."""
 
     id: ObjectId
     action: BulkAction
@@ -74,17 +74,17 @@ class Operation:
 
     @property
     def delivery_count(self) -> int:
-        """Deliveries that the preview found."""
+        """Number of deliveries that the preview found."""
         return sum(self.preview_counts.get(kind, 0) for kind in RiskKind)
 
     @property
     def settled_count(self) -> int:
-        """Deliveries with a final outcome."""
+        """Number of deliveries with a final outcome."""
         return sum(self.counts.get(outcome, 0) for outcome in FINAL_BULK_OUTCOMES)
 
 
 def operation_of(document: Document) -> Operation:
-    """Return the operation of a document."""
+    """Return the operation in a stored document."""
     after_at = document.get("after_at")
     started_by = document.get("started_by")
     return Operation(
@@ -123,7 +123,7 @@ def operation_of(document: Document) -> Operation:
 
 
 def dump_filter(match: Mapping[str, Any]) -> str:
-    """Return a query as stored text: MongoDB forbids its operators as field names."""
+    """Return a query as text for storage, since MongoDB forbids operators as field names."""
     return json_util.dumps(match, json_options=_JSON)
 
 
@@ -138,13 +138,13 @@ def batch_limit(per_second: int) -> int:
 
 
 def next_run_at(*, started_at: datetime, acted_count: int, per_second: int) -> datetime:
-    """Return when to continue after ``acted_count`` notifications: without any, now."""
+    """Return when the throttle allows the next notification after ``acted_count`` were acted on."""
     return started_at + timedelta(seconds=acted_count / per_second)
 
 
 def resend_id(operation: Operation, notification_id: ObjectId) -> ObjectId:
-    """Return the id of an operation's resend of a notification: always the same."""
-    # It begins with a time, like any id: lists and searches are ordered by it.
+    """Return the ID of an operation's resend of a notification, which is the same at each call."""
+    # The ID begins with a time, as any ObjectId does: lists and searches are ordered by ID.
     digest = hashlib.sha256(f"{operation.id}:{notification_id}".encode()).digest()
     seconds = ObjectId.from_datetime(operation.frozen_at).binary[:4]
     return ObjectId(seconds + digest[:8])

@@ -24,7 +24,7 @@ from .results import DeliveryOutcome
 LEASE = timedelta(seconds=60)
 MAX_CLAIMS = 3  # Consecutive workers without progress before an operation is stopped
 PREVIEW_LIFETIME = timedelta(days=1)
-"""An older preview must be created again: too much may have changed."""
+"""An older preview can't be started, since too much may have changed."""
 PREVIEW_RETENTION = timedelta(days=30)
 RETENTION = timedelta(days=400)
 MAX_DUE_OPERATIONS = 100
@@ -44,7 +44,7 @@ class OperationLease:
 def create(
     *, action: BulkAction, selection: Selection, send_at: datetime | None, by: Staff, now: datetime
 ) -> Operation:
-    """Store an operation to be previewed; nothing else happens before it is started."""
+    """Store a new operation, to be previewed. The action starts only when staff start it."""
     document = {
         "_id": ObjectId(),
         "action": action.value,
@@ -77,7 +77,7 @@ def create(
 
 
 def discard(operation_id: ObjectId) -> None:
-    """Delete an operation that was never started, and its preview."""
+    """Delete an operation that was never started, with its preview."""
     unstarted = [BulkStage.PREVIEWING.value, BulkStage.READY.value]
     query = {"_id": operation_id, "stage": {"$in": unstarted}}
     if collection("operations").delete_one(query).deleted_count:
@@ -85,7 +85,7 @@ def discard(operation_id: ObjectId) -> None:
 
 
 def get(operation_id: ObjectId) -> Operation | None:
-    """Return an operation; None if it doesn't exist."""
+    """Return an operation, or None if it doesn't exist."""
     document = collection("operations").find_one({"_id": operation_id})
     return operation_of(document) if document else None
 
@@ -93,7 +93,7 @@ def get(operation_id: ObjectId) -> Operation | None:
 def start(
     operation_id: ObjectId, *, fields: Mapping[str, Any], by: Staff, now: datetime
 ) -> Operation:
-    """Start a previewed operation; raises InvalidStateError if it isn't ready or expired."""
+    """Start a previewed operation. Raises InvalidStateError if it isn't ready or is too old."""
     found = get(operation_id)
     frozen_at = found.frozen_at if found and found.stage is BulkStage.READY else now
     if now - frozen_at > PREVIEW_LIFETIME:
@@ -104,12 +104,12 @@ def start(
 
 
 def pause(operation_id: ObjectId, *, now: datetime) -> Operation:
-    """Pause a running operation, after the notifications in progress; raises InvalidStateError."""
+    """Pause a running operation after the current notifications. Raises InvalidStateError."""
     return _transition(operation_id, BulkStage.RUNNING, BulkStage.PAUSED, {}, now)
 
 
 def resume(operation_id: ObjectId, *, now: datetime) -> Operation:
-    """Resume a paused operation; raises InvalidStateError if it isn't paused."""
+    """Resume a paused operation. Raises InvalidStateError if it isn't paused."""
     changes = {"next_at": now, "claim_count": 0, "problem": None}
     resumed = _transition(operation_id, BulkStage.PAUSED, BulkStage.RUNNING, changes, now)
     # End the lease of a worker that was paused, so that the next one needn't wait for it.
@@ -121,7 +121,7 @@ def resume(operation_id: ObjectId, *, now: datetime) -> Operation:
 
 
 def cancel(operation_id: ObjectId, *, now: datetime) -> Operation:
-    """Cancel an operation; raises InvalidStateError if it has ended."""
+    """Cancel an operation. Raises InvalidStateError if it has ended."""
     found = get(operation_id)
     if found is None or BulkStage.CANCELLED not in BULK_TRANSITIONS[found.stage]:
         raise InvalidStateError("The operation has ended.")
@@ -129,8 +129,8 @@ def cancel(operation_id: ObjectId, *, now: datetime) -> Operation:
 
 
 def claim(operation_id: ObjectId, *, worker: str, now: datetime) -> OperationLease | None:
-    """Lease a due operation; return None if it isn't due or another worker has it."""
-    # An operation that three consecutive workers made no progress with is stopped instead.
+    """Lease an operation. Return None if it isn't due, is leased, or is stopped here."""
+    # After three consecutive workers without progress, the operation is stopped.
     token = secrets.token_hex(16)
     claim_fields = {"token": token, "lease_until": now + LEASE, "worker": worker}
     before = collection("operations").find_one_and_update(
@@ -165,7 +165,7 @@ def save_progress(
     outcomes: Collection[DeliveryOutcome] = (),
     now: datetime,
 ) -> OperationLease | None:
-    """Add a worker's progress and renew its lease; return None if the lease was lost."""
+    """Add a worker's progress and renew its lease. Return None if the lease was lost."""
     lease_until = now + LEASE
     changes = {"claim.lease_until": lease_until, "claim_count": 0, "updated_at": now}
     if position is not None:
@@ -182,20 +182,20 @@ def save_progress(
 
 
 def release(lease: OperationLease, *, at: datetime, now: datetime) -> bool:
-    """Release an operation until ``at``; return False if the lease was lost."""
+    """Release an operation, due again at ``at``. Return False if the lease was lost."""
     changes = {"next_at": at, "updated_at": now, "claim_count": 0}
     return _update_leased(lease, {"$set": changes, "$unset": {"claim": ""}}) is not None
 
 
 def stop(lease: OperationLease, *, problem: str, now: datetime) -> None:
-    """Pause a running operation, or cancel a preview, because of a problem."""
+    """Pause a running operation, or cancel a preview, and store the problem."""
     is_running = lease.operation.stage is BulkStage.RUNNING
     stage = BulkStage.PAUSED if is_running else BulkStage.CANCELLED
     finish(lease, stage, now=now, problem=problem)
 
 
 def finish(lease: OperationLease, stage: BulkStage, *, now: datetime, **changes: Any) -> bool:
-    """Move an operation to a stage in which workers have nothing to do."""
+    """Release an operation into a stage without work for workers. Return False without lease."""
     changes |= {"stage": stage.value, "updated_at": now, "claim_count": 0}
     if not BULK_TRANSITIONS[stage]:
         changes["finished_at"] = now
@@ -206,14 +206,14 @@ def finish(lease: OperationLease, stage: BulkStage, *, now: datetime, **changes:
 
 
 def recount(operation_id: ObjectId) -> None:
-    """Replace an operation's running counts by those of its results, after a lost worker."""
+    """Set an operation's counts from its result rows, since a lost worker may not have counted."""
     counts, reasons = results.counts(operation_id)
     changes = {"counts": {o.value: n for o, n in counts.items()}, "reasons": dict(reasons)}
     collection("operations").update_one({"_id": operation_id}, {"$set": changes})
 
 
 def due_operations(*, now: datetime) -> list[ObjectId]:
-    """Return the due operations without a lease, oldest first."""
+    """Return the operations that are due and not leased, oldest first."""
     found = collection("operations").find(
         {"next_at": {"$lte": now}, **unclaimed(now=now)}, {"_id": 1}
     )
@@ -222,7 +222,6 @@ def due_operations(*, now: datetime) -> list[ObjectId]:
 
 
 def _update_leased(lease: OperationLease, update: Mapping[str, Any]) -> Document | None:
-    """Update an operation under this lease; return None if the lease was lost."""
     operation = lease.operation
     match = {"_id": operation.id, "claim.token": lease.token, "stage": operation.stage.value}
     return collection("operations").find_one_and_update(

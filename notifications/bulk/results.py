@@ -1,6 +1,6 @@
-"""The outcome of each delivery of a bulk operation: one row each, kept for 30 days.
+"""The outcome of each delivery in a bulk operation, one row each, kept for 30 days.
 
-Written before the action, so a worker that repeats a lost worker's actions recognizes them.
+A row is written before the action, so that the next worker knows what a lost worker began.
 """
 
 from collections import Counter
@@ -25,7 +25,7 @@ COLUMNS = ("notification_id", "channel", "outcome", "verdict", "why", "reason", 
 
 @dataclass(frozen=True, slots=True)
 class DeliveryKey:
-    """A delivery of an operation."""
+    """Identifies a delivery within an operation."""
 
     notification_id: ObjectId
     channel: Channel
@@ -42,7 +42,7 @@ class DeliveryOutcome:
 
 
 def skipped(risk: ResendRisk, *, reason: str, detail: str | None = None) -> DeliveryOutcome:
-    """Return the outcome of a delivery that wasn't acted on."""
+    """Return the outcome of a delivery that is skipped."""
     return DeliveryOutcome(outcome=BulkOutcome.SKIPPED, risk=risk, reason=reason, detail=detail)
 
 
@@ -53,7 +53,7 @@ def add(
     outcome: BulkOutcome,
     now: datetime,
 ) -> None:
-    """Store rows with the outcome ``waiting`` or ``begun``; existing rows stay."""
+    """Store rows with the outcome ``waiting`` or ``begun``. Existing rows stay unchanged."""
     rows = [
         {
             "_id": _row_id(operation_id, key),
@@ -93,7 +93,7 @@ def begin(
 def settle(
     operation_id: ObjectId, outcomes: Mapping[DeliveryKey, DeliveryOutcome], *, now: datetime
 ) -> None:
-    """Record the outcomes of these deliveries; a recorded success is never overwritten."""
+    """Record the outcomes of these deliveries. A recorded success is never overwritten."""
     keys_by_outcome: dict[DeliveryOutcome, list[DeliveryKey]] = {}
     for key, one in outcomes.items():
         keys_by_outcome.setdefault(one, []).append(key)
@@ -118,13 +118,13 @@ def settle(
 def get_results(
     operation_id: ObjectId, keys: Sequence[DeliveryKey]
 ) -> dict[DeliveryKey, DeliveryOutcome]:
-    """Return the existing rows of these deliveries."""
+    """Return the outcomes of these deliveries, as far as they have rows."""
     ids = [_row_id(operation_id, one) for one in keys]
     return _parse_rows(collection("operation_results").find({"_id": {"$in": ids}}))
 
 
 def unsettled(operation_id: ObjectId, *, limit: int) -> dict[DeliveryKey, DeliveryOutcome]:
-    """Return rows of deliveries without a final outcome."""
+    """Return up to ``limit`` deliveries without a final outcome."""
     query = {"operation_id": operation_id, "outcome": {"$in": OPEN_OUTCOMES}}
     return _parse_rows(collection("operation_results").find(query).hint("opr_outcome").limit(limit))
 
@@ -132,14 +132,14 @@ def unsettled(operation_id: ObjectId, *, limit: int) -> dict[DeliveryKey, Delive
 def samples(
     operation_id: ObjectId, kind: RiskKind, *, limit: int
 ) -> dict[DeliveryKey, DeliveryOutcome]:
-    """Return some rows of a preview with one resend risk."""
+    """Return up to ``limit`` previewed deliveries with this resend risk."""
     waiting = {"operation_id": operation_id, "outcome": BulkOutcome.WAITING.value}
     found = collection("operation_results").find({**waiting, "verdict": kind.value})
     return _parse_rows(found.hint("opr_outcome").limit(limit))
 
 
 def counts(operation_id: ObjectId) -> tuple[dict[BulkOutcome, int], dict[str, int]]:
-    """Count the deliveries by final outcome, and the unsuccessful ones by reason."""
+    """Count deliveries by final outcome, and skipped and failed deliveries by reason."""
     rows = collection("operation_results").aggregate(
         [
             {"$match": {"operation_id": operation_id}},
@@ -157,7 +157,7 @@ def counts(operation_id: ObjectId) -> tuple[dict[BulkOutcome, int], dict[str, in
 
 
 def iter_rows(operation_id: ObjectId) -> Iterator[Document]:
-    """Yield an operation's rows in the order of their ids."""
+    """Yield an operation's rows in the order of their IDs."""
     query = {"_id": {"$gte": f"{operation_id}:", "$lt": f"{operation_id};"}}
     yield from collection("operation_results").find(query).sort("_id", 1)
 

@@ -1,7 +1,6 @@
 """Runs a bulk operation under a lease, page by page.
 
-After a worker is lost, another run repeats at most a few notifications: each is still acted on
-once.
+The run after a lost worker repeats at most a few notifications. Each is acted on only once.
 """
 
 from collections import Counter
@@ -32,7 +31,7 @@ UNMATCHED_DETAIL = "No longer matches the filter."
 
 
 def run(operation_id: ObjectId, *, clock: Clock = utc_now) -> bool:
-    """Run an operation; return False if it isn't due or is leased. Raises PyMongoError."""
+    """Run an operation for a limited time. Return False if it isn't due or is leased."""
     now = clock()
     lease = repository.claim(operation_id, worker=process.worker_name(), now=now)
     if lease is None:
@@ -46,7 +45,7 @@ def run(operation_id: ObjectId, *, clock: Clock = utc_now) -> bool:
 
 
 def enqueue_due(*, now: datetime) -> int:
-    """Enqueue a run of each due operation without a lease; return how many there are."""
+    """Enqueue a run of each operation that is due and not leased. Return how many there are."""
     operation_ids = repository.due_operations(now=now)
     for operation_id in operation_ids:
         wakeups.publish_operation(operation_id, at=None, now=now)
@@ -54,7 +53,7 @@ def enqueue_due(*, now: datetime) -> int:
 
 
 def _run_pages(lease: OperationLease, *, ends_at: datetime, clock: Clock) -> datetime | None:
-    """Process pages until the run ends; return when to continue, None if nothing is left."""
+    """Process pages until the run ends. Return when to continue, or None if nothing is left."""
     current: OperationLease | None = lease
     while current is not None:
         now = clock()
@@ -84,7 +83,7 @@ def _run_pages(lease: OperationLease, *, ends_at: datetime, clock: Clock) -> dat
 def _preview_page(
     lease: OperationLease, positions: Sequence[Position], clock: Clock
 ) -> OperationLease | None:
-    """Assess the next page; return None when the preview is complete or the lease is lost."""
+    """Assess the next page. Return None if the preview is complete or the lease is lost."""
     documents = queries.get_many([position.id for position in positions])
     risks = executor.assess(lease.operation, documents, now=clock())
     results.add(lease.operation.id, risks, outcome=BulkOutcome.WAITING, now=clock())
@@ -113,7 +112,7 @@ def _preview_page(
 def _run_page(
     lease: OperationLease, positions: Sequence[Position], clock: Clock
 ) -> tuple[OperationLease | None, datetime | None]:
-    """Act on a page in slices; return when to continue if the throttle requires a pause."""
+    """Act on a page in slices. Return the lease, and when to continue if the throttle pauses."""
     per_second = lease.operation.per_second
     started_at, acted_count, limit = clock(), 0, bulk_operation.batch_limit(per_second)
     current: OperationLease | None = lease
@@ -140,7 +139,7 @@ def _run_page(
 
 
 def _finish_unmatched(lease: OperationLease, clock: Clock) -> OperationLease | None:
-    """Record why previewed deliveries no longer match; complete the operation after the last."""
+    """Settle previewed deliveries that no longer match. After the last, complete the operation."""
     operation = lease.operation
     rows = results.unsettled(operation.id, limit=selection.PAGE_SIZE)
     if not rows:

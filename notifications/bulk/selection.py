@@ -1,6 +1,6 @@
-"""Finds the notifications of an operation, page by page in the order of a key.
+"""Finds the notifications of an operation, page by page in a fixed order.
 
-The filter and its end in time are frozen with the preview: one that fails later isn't included.
+The preview freezes the filter and its end time. A notification that fails later isn't included.
 """
 
 from collections.abc import Mapping
@@ -21,17 +21,17 @@ PAGE_SIZE = 200
 MAX_READ_MILLISECONDS = 20_000  # Time limit for finding a page: well below a lease
 S = DeliveryStatus
 UNSENT_STATUSES = frozenset({S.PENDING, S.SUPPRESSED, S.CANCELLED})
-"""Statuses of a delivery of which nothing was sent."""
+"""Statuses in which a delivery can be without anything having been sent."""
 
 
 class SelectionTimeoutError(Exception):
-    """Finding a page took too long: no index serves the filter in this order."""
+    """Finding a page took too long, since no index supports the filter in this order."""
 
 
 def select_failures(
     *, channel: Channel | None, code: str | None, since: datetime | None
 ) -> Selection:
-    """Return the selection of failures of a channel and cause since an instant; None is any."""
+    """Return the selection of failures by channel, failure code, and time. None matches any."""
     delivery_query: dict[str, Any] = {"status": S.FAILED.value}
     description = ["Failed deliveries"]
     if channel is not None:
@@ -54,7 +54,7 @@ def select_failures(
 
 
 def next_page(operation: Operation) -> list[Position]:
-    """Return the next positions, oldest first; raises SelectionTimeoutError, PyMongoError."""
+    """Return the next page, oldest first. Raises SelectionTimeoutError or PyMongoError."""
     order = operation.selection.order
     oldest_first = ((order, 1), ("_id", 1))
     conditions = [dict(operation.selection.match), {order: {"$lte": operation.frozen_at}}]
@@ -99,5 +99,5 @@ def _is_actionable(operation: Operation, delivery: Mapping[str, Any]) -> bool:
 
 
 def order_field(ordering: str) -> str:
-    """Return the time by which a selection is ordered, given the order of its list."""
+    """Return the field that orders a selection, given the order of the list it comes from."""
     return FAILED_AT if ordering.lstrip("-") == FAILED_AT else CREATED_AT

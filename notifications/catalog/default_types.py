@@ -1,4 +1,4 @@
-"""Types of a new installation; ``migrate`` adds the missing ones. Pure data."""
+"""Types of a new installation. ``migrate`` adds those that are missing. Pure data."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -13,7 +13,7 @@ EMAIL, PUSH, WHATSAPP, IN_APP = Channel.EMAIL, Channel.PUSH, Channel.WHATSAPP, C
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DefaultType:
-    """A shipped type: fields of :class:`notifications.models.NotificationType`."""
+    """A shipped type, with the fields of :class:`notifications.models.NotificationType`."""
 
     slug: str
     name: str

@@ -132,7 +132,7 @@ class TypeRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
 
 def validate_type(slug: str, request: TypeRequest) -> dict[str, Any]:
-    """Return a type's fields as they are stored. Raises InvalidRequestError with every problem."""
+    """Return a type's stored fields. Raises InvalidRequestError with every problem."""
     problems = ProblemCollector()
     _check_scalar_fields(slug, request, problems)
     channels = (
@@ -179,7 +179,7 @@ def _is_below(limit: str | None, priority: str) -> bool:
 def _check_fallback(
     request: TypeRequest, channels: Sequence[Channel], problems: ProblemCollector
 ) -> Channel | None:
-    """Return the fallback channel; add a problem if it could never be used."""
+    """Return the fallback channel. Add a problem if it could never be used."""
     name = request.fallback_channel
     if name is None:
         return None

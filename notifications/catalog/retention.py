@@ -1,6 +1,7 @@
-"""Retention of content and of notifications by category: the operator's, else the settings'.
+"""Retention of content and of notifications by category, set by operators or in the settings.
 
-MongoDB deletes a notification at ``purge_at``, :mod:`privacy.content_removal` its content before.
+:mod:`privacy.content_removal` removes the content. Later, MongoDB deletes the notification at
+``purge_at``.
 """
 
 from collections.abc import Mapping
@@ -15,9 +16,8 @@ from notifyproject.db.collections import collection
 from notifyproject.platform.cache import SharedCache
 
 MIN_CONTENT_DAYS, MIN_METADATA_DAYS, MAX_DAYS = 1, 14, 3_650
-"""Bounds in days. Sensitive content stays in the inbox for up to 1 day. A delivery can stay open
-for 10 days, if its provider requests a day before each of 10 attempts, and must not be deleted
-meanwhile."""
+"""Bounds in days. The inbox shows sensitive content for up to 1 day. An open delivery must not be
+deleted, and is open for 10 days if a provider requests a day's wait before each of 10 attempts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +36,7 @@ def retention_of(category: Category) -> Retention:
 
 
 def purge_at(category: Category, *, send_at: datetime) -> datetime:
-    """Return the time at which a notification with this send time is deleted."""
+    """Return when to delete a notification with this send time."""
     return send_at + retention_of(category).metadata
 
 
@@ -47,14 +47,14 @@ def read_all() -> list[Retention]:
 
 
 def record_progress(category: Category, *, until: datetime) -> None:
-    """Record the time until which a category's content is removed, unless a later one is."""
+    """Record that content last changed before ``until`` is removed. Progress never goes back."""
     collection("retention_policies").update_one(
         {"_id": category.value}, {"$max": {"removed_until": until}}, upsert=True
     )
 
 
 def add_missing_policies() -> None:
-    """Add a row for each category without one, for operators to change."""
+    """Add a policy, for operators to change, for each category without one."""
     for category in Category:
         collection("retention_policies").update_one(
             {"_id": category.value},
@@ -69,7 +69,7 @@ def invalidate_retention() -> None:
 
 
 def effective_days(content_days: int | None, metadata_days: int | None) -> tuple[int, int]:
-    """Return the days of content and metadata retention, with defaults from the settings."""
+    """Return the days of content and metadata retention. None means the settings' default."""
     content = settings.RETENTION_CONTENT_DAYS if content_days is None else content_days
     metadata = settings.RETENTION_METADATA_DAYS if metadata_days is None else metadata_days
     return min(content, metadata), metadata

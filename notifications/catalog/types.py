@@ -29,7 +29,7 @@ _CAMEL_CASE_BOUNDARY = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fallback:
-    """A channel that is used only if another channel doesn't deliver in time."""
+    """A channel that is used only if another channel doesn't deliver within ``after``."""
 
     channel: Channel
     after: timedelta
@@ -47,7 +47,7 @@ class WhatsAppTemplate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TypeConfig:
-    """A registered type, as the engine needs it."""
+    """A registered type, in the form that intake and delivery use."""
 
     slug: str
     category: Category
@@ -74,7 +74,7 @@ class UnknownTypeError(LookupError):
 
 @dataclass(frozen=True, slots=True)
 class _Snapshot:
-    """The types as last read from the database; ``active`` has those that can be used."""
+    """The types as last read from the database. ``active`` contains those that aren't disabled."""
 
     active: Mapping[str, TypeConfig]
     versions: Mapping[str, int]
@@ -82,7 +82,7 @@ class _Snapshot:
 
 
 def get_type(name: str) -> TypeConfig:
-    """Return the type of a name, or of its form ``MfaCode``; raises UnknownTypeError."""
+    """Return a type by its slug or in the form ``MfaCode``. Raises UnknownTypeError."""
     active = _snapshot_cache.get().active
     type_config = active.get(name) or active.get(_CAMEL_CASE_BOUNDARY.sub("_", name).lower())
     if type_config is None:
@@ -91,19 +91,19 @@ def get_type(name: str) -> TypeConfig:
 
 
 def get_template_version(slug: str) -> int:
-    """Return a template's published version; 0 if no type has this name."""
+    """Return a type's published template version. 0 means the shipped files, or no such type."""
     return _snapshot_cache.get().versions.get(slug, 0)
 
 
 def sensitive_variables(*slugs: str | None) -> frozenset[str]:
-    """Return the sensitive variables of these types, including disabled types."""
+    """Return the sensitive variables of these types, even if disabled."""
     # A template has the name of its type, whose sensitive variables apply wherever it is used.
     known = _snapshot_cache.get().sensitive_variables
     return frozenset[str]().union(*(known.get(slug, ()) for slug in slugs if slug is not None))
 
 
 def define_type(slug: str, fields: Mapping[str, Any], *, now: datetime) -> bool:
-    """Store a type, except its template version, with these fields; return whether it is new."""
+    """Store a type with these fields and keep its template version. Return whether it is new."""
     result = collection("notification_types").update_one(
         {"_id": slug},
         {
@@ -117,7 +117,7 @@ def define_type(slug: str, fields: Mapping[str, Any], *, now: datetime) -> bool:
 
 
 def read_type(slug: str) -> Mapping[str, Any] | None:
-    """Return a type's document, even if disabled; None if it doesn't exist."""
+    """Return a type's document, even if disabled, or None if it doesn't exist."""
     return collection("notification_types").find_one({"_id": slug})
 
 
@@ -127,7 +127,7 @@ def page(*, limit: int, cursor: Cursor | None = None) -> Page:
 
 
 def set_template_version(slug: str, *, version: int, now: datetime) -> None:
-    """Set the template version for new notifications; raises UnknownTypeError."""
+    """Set the template version for new notifications. Raises UnknownTypeError."""
     result = collection("notification_types").update_one(
         {"_id": slug}, {"$set": {"template_version": version, "updated_at": now}}
     )
@@ -137,12 +137,12 @@ def set_template_version(slug: str, *, version: int, now: datetime) -> None:
 
 
 def find_type(slug: str) -> TypeConfig | None:
-    """Return the type of a stored notification; None if it is missing or disabled."""
+    """Return the type of a stored notification, or None if it is missing or disabled."""
     return _snapshot_cache.get().active.get(slug)
 
 
 def whatsapp_templates(slug: str) -> tuple[WhatsAppTemplate, ...]:
-    """Return the approved WhatsApp templates of a type; none if it is missing or disabled."""
+    """Return the approved WhatsApp templates of a type. Empty if it is missing or disabled."""
     type_config = find_type(slug)
     return type_config.whatsapp_templates if type_config else ()
 
@@ -153,7 +153,7 @@ def invalidate_types() -> None:
 
 
 def add_missing_types() -> int:
-    """Store the shipped types that are missing; return how many were added."""
+    """Store the shipped types that are missing. Return how many."""
     now = utc_now()
     added = 0
     for default in DEFAULT_TYPES:
@@ -190,9 +190,9 @@ def _read_snapshot() -> _Snapshot:
 
 
 def max_priority(document: Mapping[str, Any]) -> Priority:
-    """Return the highest priority that a request of a stored type may have.
+    """Return the highest priority that a request for this type may have.
 
-    By default high for marketing and critical otherwise; never lower than the type's own.
+    By default, that is high for marketing and otherwise critical, but at least the type's own.
     """
     is_marketing = document["category"] == Category.MARKETING
     default = Priority.HIGH if is_marketing else Priority.CRITICAL

@@ -1,4 +1,4 @@
-"""Liquid with limits, custom filters, a fast path for simple templates, and a render cache."""
+"""Renders Liquid with limits and custom filters, a fast path for simple templates, and a cache."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -30,7 +30,7 @@ from .limits import (
 
 
 def pluralize(value: Any, one: str, many: str) -> str:
-    """Return the word for a number or its text: ``{{ hours | pluralize: 'hour', 'hours' }}``."""
+    """Return ``one`` if ``value`` is 1, as a number or text, else ``many``."""
     try:
         is_one = not isinstance(value, bool) and float(value) == 1
     except (TypeError, ValueError, OverflowError):
@@ -39,7 +39,7 @@ def pluralize(value: Any, one: str, many: str) -> str:
 
 
 def in_zone(value: Any, zone: str = "UTC") -> datetime:
-    """Convert RFC 3339 text (UTC without an offset) or a timestamp to the local time of a zone.
+    """Convert RFC 3339 text or a timestamp to local time. Text without an offset is UTC.
 
     ``{{ start_time | in_zone: recipient.timezone | date: '%H:%M' }}``
     """
@@ -59,15 +59,15 @@ CUSTOM_FILTERS: dict[str, Callable[..., Any]] = {"pluralize": pluralize, "in_zon
 MAX_OUTPUT = MAX_VALUE  # Maximum size of a rendered part, in bytes
 FORBIDDEN_TAGS = ("include", "render")  # Tags that load other templates; there are none to load
 _FILTER_ERRORS = (ArithmeticError, AttributeError, LookupError, OSError, TypeError, ValueError)
-"""What a Liquid filter may raise for an unsupported value, such as a date in the year 0."""
+"""Exceptions that a Liquid filter raises for an unsupported value, such as a date in year 0."""
 _VARIABLE = re.compile(r"'?([^' ]+)'? is undefined")
 
 
-# The fast path: templates that only insert values into text, as most parts of most templates do:
-# text, ``{{ name }}``, and ``{% if name %}``. It takes a tenth of Liquid's time. Anything else, in
-# the template or in its data, is left to Liquid. Both produce the same text.
+# The fast path renders templates that have only text, ``{{ name }}``, and ``{% if name %}``, as
+# most have, in a tenth of Liquid's time. Liquid renders all other templates and data. Both produce
+# the same text.
 _RESERVED_NAMES = frozenset({"first", "last", "size", "now", "today", "partial"})
-"""Names that Liquid resolves even if there is no such variable."""
+"""Names that Liquid resolves without a variable of this name."""
 RAW_HTML_FILTER = "safe"
 """Inserts text into HTML unescaped. Only for the layout, which receives HTML made here."""
 
@@ -89,11 +89,11 @@ Pieces = Sequence[str | _Value | _Conditional]
 
 
 class _NeedsLiquidError(Exception):
-    """The fast path can't render this; Liquid must."""
+    """The fast path can't render a template or its data, but Liquid can."""
 
 
 def compile_fast_path(bound: BoundTemplate) -> Pieces | None:
-    """Compile a parsed template for the fast path; return None if it needs Liquid."""
+    """Compile a parsed template for the fast path. Return None if the template needs Liquid."""
     try:
         return tuple(_compile_node(node) for node in bound.nodes)
     except _NeedsLiquidError:
@@ -101,7 +101,7 @@ def compile_fast_path(bound: BoundTemplate) -> Pieces | None:
 
 
 def fill_fast_path(pieces: Pieces, variables: Mapping[str, Any], *, autoescape: bool) -> str | None:
-    """Return the text with its variables inserted; None if the data needs Liquid."""
+    """Return the text with its variables inserted, or None if the data needs Liquid."""
     found: list[str] = []
     try:
         # A character takes up to 4 bytes. Liquid measures exactly.
@@ -197,7 +197,7 @@ def _format_value(value: Any, autoescape: bool) -> str:
 
 
 class TemplateError(ValueError):
-    """A template can't be parsed or rendered. ``variable`` names a missing variable."""
+    """A template can't be parsed or rendered. ``variable`` is the name of a missing variable."""
 
     def __init__(
         self, code: str, message: str, *, variable: str | None = None, line: int | None = None
@@ -209,7 +209,7 @@ class TemplateError(ValueError):
 
 
 def check_source(source: str) -> None:
-    """Raise TemplateError for a source that Liquid must not parse."""
+    """Raise TemplateError if a source exceeds the limits for parsing."""
     if fault := find_fault(source):
         line = None if fault.index is None else line_at(source, fault.index)
         raise TemplateError(fault.code, fault.reason, line=line)
@@ -242,7 +242,7 @@ LAYOUT_ENVIRONMENT = _environment(autoescape=True, is_layout=True)
 
 
 class Template:
-    """A parsed template part."""
+    """One parsed part of a template, ready to render."""
 
     __slots__ = ("_fast_path", "bound")
 
@@ -255,7 +255,7 @@ class Template:
 
     @classmethod
     def from_bound(cls, bound: BoundTemplate) -> Self:
-        """Return the template of an already parsed source; raises TemplateError."""
+        """Return the template of an already parsed source. Raises TemplateError."""
         template = cls.__new__(cls)
         template._bind(bound)
         return template
@@ -270,11 +270,11 @@ class Template:
 
     @property
     def has_fast_path(self) -> bool:
-        """Whether rendering is cheaper than a cache lookup."""
+        """Whether the fast path can render the template, which is cheaper than a cache lookup."""
         return self._fast_path is not None
 
     def render(self, variables: Mapping[str, Any], *, budget: Budget | None = None) -> str:
-        """Return the text with its variables; raises TemplateError, also over ``budget``."""
+        """Return the text with its variables inserted. Raises TemplateError."""
         if self._fast_path is not None:
             text = fill_fast_path(self._fast_path, variables, autoescape=self.bound.env.autoescape)
             if text is not None:
@@ -294,14 +294,14 @@ class Template:
 
 
 def line_of(error: Exception) -> int | None:
-    """Return the template line of a Liquid error; None if unknown."""
+    """Return the template line of a Liquid error, or None if unknown."""
     if not isinstance(error, LiquidError) or error.token is None or error.token.start_index < 0:
         return None
     return line_at(error.token.source, error.token.start_index)
 
 
 def line_at(source: str, index: int) -> int:
-    """Return the line number of a character, from 1."""
+    """Return the line number of the character at ``index``, from 1."""
     return source.count("\n", 0, index) + 1
 
 
@@ -319,7 +319,7 @@ Paths = Sequence[tuple[str, ...]]
 
 
 class RenderCache:
-    """Rendered texts, by template and by the values that the template uses."""
+    """Caches rendered texts by template and by the values that the template uses."""
 
     def __init__(self) -> None:
         self._paths: dict[Template, Paths | None] = {}
@@ -327,7 +327,7 @@ class RenderCache:
         self._characters_left = MAX_CACHED_CHARACTERS
 
     def render(self, template: Template, variables: Mapping[str, Any]) -> str:
-        """Return a template's text with its variables inserted; raises TemplateError."""
+        """Return a template's text with its variables inserted. Raises TemplateError."""
         if template.has_fast_path:
             return template.render(variables)
         if template not in self._paths:
@@ -346,7 +346,7 @@ class RenderCache:
 
 
 def variable_paths(bound: BoundTemplate) -> Paths | None:
-    """Return the variables that a template depends on; None if it depends on the clock."""
+    """Return the variables that a template uses, or None if it uses the current time."""
     used = bound.analyze(include_partials=False).globals
     if not _CLOCK_VARIABLES.isdisjoint(used):
         return None
@@ -354,7 +354,7 @@ def variable_paths(bound: BoundTemplate) -> Paths | None:
 
 
 def _name_prefix(segments: Sequence[object]) -> tuple[str, ...]:
-    """Return the leading names of a path; the rest is part of that value."""
+    """Return the names at the start of a path, up to an index or a property of Liquid."""
     names: list[str] = []
     for segment in segments:
         if not isinstance(segment, str) or (names and segment in _LIQUID_PROPERTIES):
@@ -364,11 +364,11 @@ def _name_prefix(segments: Sequence[object]) -> tuple[str, ...]:
 
 
 def _cache_key(path: tuple[str, ...], variables: Mapping[str, Any]) -> str:
-    """Return a key that differs where rendered output can differ: 1 is neither "1" nor True."""
+    """Return a key for a variable's value. Values that render differently have different keys."""
     value: Any = variables
     for depth, name in enumerate(path):
         if not isinstance(value, Mapping):
-            # Not a mapping, so the path has no value. The depth tells this apart from a value.
+            # The path has no value. The depth distinguishes this key from that of a value.
             return f"{depth}:{value!r}"
         if name not in value:
             return _MISSING

@@ -1,6 +1,7 @@
-"""CSS inlining: the only module that calls the native library, in a process that may crash.
+"""Inlines CSS with a native library, as a program of its own, since the library may crash.
 
-Without other modules of the service, it starts in 60 ms. JSON in; a line of JSON per fragment out.
+It imports no other module of the service and starts in 60 ms. It reads JSON and writes a line of
+JSON per fragment.
 """
 
 import css_inline
@@ -17,7 +18,7 @@ def inline_fragment(html: str, css: str) -> str:
 
 
 def main() -> None:
-    """Inline each fragment of the request within the limits; the process ends at a failure."""
+    """Inline each fragment within the limits. The process ends at the first failure."""
     import json
     import resource
     import signal

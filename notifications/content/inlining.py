@@ -38,7 +38,7 @@ def inline_fragment(source: str, *, css: str) -> str:
 
 
 def extract_liquid(source: str) -> tuple[str, list[str]]:
-    """Return a source's HTML with placeholders for its Liquid, and the Liquid."""
+    """Return a source's HTML with placeholders in place of its Liquid, and the Liquid."""
     # Raises TemplateError for what could exceed the library's stack or memory.
     check_source(source)
     # Replacing Liquid by spaces keeps the line numbers of the source.
@@ -59,7 +59,7 @@ def extract_liquid(source: str) -> tuple[str, list[str]]:
 
 
 def restore_liquid(html: str, liquid: Sequence[str]) -> str:
-    """Return HTML with its Liquid restored; raises TemplateError if it is too long."""
+    """Return HTML with its Liquid restored. Raises TemplateError if the result is too long."""
     text = _PLACEHOLDER_PATTERN.sub(lambda match: liquid[int(match[1] or match[2])], html)
     if len(text) > MAX_OUTPUT:
         raise TemplateError("too_long", "The HTML is too long after CSS inlining.")
@@ -67,7 +67,7 @@ def restore_liquid(html: str, liquid: Sequence[str]) -> str:
 
 
 def find_misplaced_liquid(source: str) -> int | None:
-    """Return the index of Liquid inside a tag but outside a value: HTML parsers lose it."""
+    """Return the index of Liquid in a tag outside of a value, which HTML parsers lose, or None."""
     # ``<a href="{{ url }}">`` is valid; ``<a {% if url %}href=…{% endif %}>`` isn't.
     positions = [match.start() for match in _LIQUID.finditer(source)]
     count = iter(range(len(positions)))
@@ -80,7 +80,7 @@ def find_misplaced_liquid(source: str) -> int | None:
 
 
 def extract_style_sheet(layout: str) -> str:
-    """Return the style sheet of a layout, which the caller inlines."""
+    """Return the first style sheet of a layout, whose rules can be inlined."""
     match = _STYLE.search(layout)
     return match[1] if match else ""
 
@@ -92,7 +92,7 @@ def opening_tag(element: str, *, css: str) -> str:
 
 
 def _inline_around_liquid(source: str, inline: Callable[[str], str]) -> str:
-    """Inline HTML whose Liquid is hidden from the HTML parser."""
+    """Inline CSS into HTML. Its Liquid is hidden from the HTML parser meanwhile."""
     # The parser would move a condition between two rows out of the table, and escape its operators.
     html, liquid = extract_liquid(source)
     return restore_liquid(inline(html), liquid)
@@ -121,7 +121,7 @@ _PROGRAM = Path(__file__).with_name("inliner.py")
 
 
 def dry_run(fragments: Sequence[str], *, css: str) -> tuple[Sequence[str], str | None]:
-    """Inline fragments in a child process; return those up to the first failure, and its reason."""
+    """Inline fragments in a child process. Return those up to a failure, and its reason."""
     request = json.dumps({"css": css, "fragments": [*fragments]})
     try:
         completed = subprocess.run(

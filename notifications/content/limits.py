@@ -1,4 +1,4 @@
-"""Limits on a template's source and its rendering, which pays for its work from a budget."""
+"""Limits on a template's source, and on the work of a rendering, which is paid from a budget."""
 
 import re
 import sys
@@ -36,9 +36,8 @@ from liquid.undefined import is_undefined
 
 from . import markup
 
-# Limits on the source. Liquid's lexer, and expressions that search for the end of a tag, restart at
-# every opening: thousands of unclosed ones take minutes. Whitespace that may belong to either side
-# of an expression takes quadratic time. find_fault takes one pass.
+# Limits on the source. Liquid's lexer searches for a tag's end from every opening, so thousands of
+# unclosed tags take minutes. Runs of whitespace take quadratic time. find_fault takes one pass.
 MAX_SOURCE = 64 * 1024  # Characters of a part
 MAX_MARKUP = 500  # Outputs and tags of a part, and lines of its ``liquid`` tags
 MAX_MARKUP_LENGTH = 1_000  # Characters of one output or tag, or of one line of a ``liquid`` tag
@@ -63,7 +62,7 @@ class SourceFault:
 
 
 def find_fault(source: str) -> SourceFault | None:
-    """The first part of a source that is over a limit or unclosed: Liquid must not see it."""
+    """Return the first part of a source that exceeds a limit or is unclosed, or None."""
     if len(source) > MAX_SOURCE:
         return SourceFault("too_long", f"A part has at most {MAX_SOURCE:,} characters.")
     count = blanks = 0
@@ -115,7 +114,7 @@ class WorkLimitError(ResourceLimitError):
 
 
 class Budget:
-    """The remaining budget of one rendering."""
+    """Units of work that one rendering may still use."""
 
     __slots__ = ("left",)
 
@@ -123,14 +122,14 @@ class Budget:
         self.left = units
 
     def spend(self, units: int) -> None:
-        """Spend units; raises WorkLimitError if too few are left."""
+        """Spend units. Raises WorkLimitError if too few are left."""
         self.left -= units
         if self.left < 0:
             raise WorkLimitError("The template takes too much work to render.", token=None)
 
 
 def weight_of(value: object, *, limit: int = MAX_VALUE) -> int:
-    """Return the characters of a value in all its items; stops soon after ``limit``."""
+    """Return the number of characters in a value and its items. Stops soon after ``limit``."""
     total, waiting = 0, [value]
     while waiting and total <= limit:
         one = waiting.pop()
@@ -148,7 +147,7 @@ def weight_of(value: object, *, limit: int = MAX_VALUE) -> int:
 
 
 def check_length(length: int) -> None:
-    """Raise WorkLimitError if a filter's text is too long."""
+    """Raise WorkLimitError if a filter's result has too many characters."""
     if length > MAX_VALUE:
         raise WorkLimitError(f"A filter makes more than {MAX_VALUE:,} characters.", token=None)
 
@@ -160,14 +159,14 @@ def check_items(count: int) -> None:
 
 
 class ChargedIO(LimitedStringIO):
-    """Output of limited size, charged to a budget."""
+    """Output of limited size that spends a budget."""
 
     def __init__(self, limit: int, budget: Budget) -> None:
         super().__init__(limit)
         self._budget = budget
 
     def write(self, text: str, /) -> int:
-        """Write text; raises WorkLimitError, OutputStreamLimitError."""
+        """Write text. Raises WorkLimitError or OutputStreamLimitError."""
         size = len(text) if text.isascii() else len(text.encode(errors="surrogatepass"))
         self.size += size
         if self.size > self.limit:
@@ -178,7 +177,7 @@ class ChargedIO(LimitedStringIO):
 
 
 class Context(RenderContext):
-    """The state of one rendering, with the work that it may still do."""
+    """The state of one rendering, with its budget."""
 
     __slots__ = ("_sizes", "_total", "budget")
 
@@ -189,7 +188,7 @@ class Context(RenderContext):
         self._total = 0
 
     def assign(self, key: str, val: Any) -> None:
-        """Set a template variable, and keep the total size, which Liquid sums on each call."""
+        """Set a template variable. Keeps the total size, which Liquid would sum on each call."""
         size = sys.getsizeof(val, 1)
         self._total += size - self._sizes.get(key, 0)
         self._sizes[key] = size
@@ -199,13 +198,13 @@ class Context(RenderContext):
             raise LocalNamespaceLimitError("local namespace limit reached", token=None)
 
     def get_buffer(self, buf: TextIO | None = None) -> StringIO:
-        """Return a buffer for a part of the output, charged to the same budget."""
+        """Return a buffer for a part of the output, which spends the same budget."""
         used = buf.size if isinstance(buf, LimitedStringIO) else 0
         return ChargedIO((self.env.output_stream_limit or MAX_VALUE) - used, self.budget)
 
 
 def render(bound: BoundTemplate, variables: Mapping[str, Any], budget: Budget) -> str:
-    """Return a template's output; raises WorkLimitError and Liquid's errors."""
+    """Return a template's output. Raises WorkLimitError and Liquid's errors."""
     context = Context(bound, globals=bound.make_globals(dict(variables)))
     context.budget = budget
     buffer = ChargedIO(bound.env.output_stream_limit or MAX_VALUE, budget)
@@ -219,7 +218,7 @@ ITEMS_PER_UNIT = 4  # List items read for one unit
 
 
 def within_budget(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a filter that is charged to the budget and rejects missing variables."""
+    """Wrap a filter so that it spends the budget and rejects missing variables."""
     # Liquid's own filters turn a missing variable into 0 or an empty text.
     needs_context = getattr(function, "with_context", False)
 
@@ -240,7 +239,7 @@ def within_budget(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _cost_of(value: Any) -> int:
-    """Return the cost of reading a value once; raises WorkLimitError, UndefinedError."""
+    """Return the units for reading a value once. Raises WorkLimitError or UndefinedError."""
     kind = type(value)
     if issubclass(kind, str):
         check_length(len(value))
@@ -282,7 +281,7 @@ def join(left: Iterable[object], separator: object = " ", *, environment: Enviro
 
 @string_filter
 def split(val: str, sep: Any) -> list[str]:
-    """Split a text at a separator; into characters without one."""
+    """Split a text at a separator, or into characters if there is none."""
     if sep is None or sep == "":
         check_items(len(val))
         return list(val)
@@ -310,7 +309,7 @@ def concat(sequence: list[Any], second_array: Any) -> list[Any]:
 
 @sequence_filter
 def uniq(sequence: Iterable[Any], key: object = None) -> list[object]:
-    """Return a list without items equal to an earlier item."""
+    """Return a list without repeated items."""
     kept: dict[Hashable, object] = {}
     for item in sequence:
         kept.setdefault(_hashable(item if key is None else _property(item, key)), item)
@@ -339,7 +338,7 @@ def _hashable(value: Any) -> Hashable:
 
 @with_environment
 def date(dat: Any, fmt: Any, *, environment: Environment) -> str:
-    """Format a date; a text that isn't a date is returned unchanged."""
+    """Format a date. A text that isn't a date is returned unchanged."""
     if isinstance(fmt, str) and len(fmt) > MAX_DATE_LENGTH:
         raise FilterArgumentError("the format of a date is too long", token=None)
     if isinstance(dat, str) and len(dat) > MAX_DATE_LENGTH:
@@ -376,7 +375,7 @@ REPLACED_FILTERS: dict[str, Callable[..., Any]] = {
 
 
 class _Range(RangeLiteral):
-    """``(1..9)``, of limited length."""
+    """A range such as ``(1..9)``, of limited length."""
 
     __slots__ = ()
 
@@ -424,7 +423,7 @@ class _When(MultiExpressionBlockNode):
 
 
 class _LoopBody(BlockNode):
-    """The body of a loop, charged once per iteration."""
+    """The body of a loop, which spends units at each iteration."""
 
     __slots__ = ("units",)
 
@@ -445,7 +444,7 @@ _EXPRESSIONS: dict[type[Expression], type[Expression]] = {
 
 
 def apply_limits(bound: BoundTemplate) -> None:
-    """Replace the unlimited parts of a parsed template; raises RecursionError if too deep."""
+    """Replace the unlimited parts of a parsed template. Raises RecursionError if it is too deep."""
     static = RenderContext(bound)
     for node in _walk_nodes(bound.nodes, static):
         if isinstance(node, ForNode | TablerowNode):

@@ -1,4 +1,4 @@
-"""Template linting before a template is stored: every fault with its line and reason."""
+"""Finds every fault of a template, with line and reason, before the template is stored."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -50,14 +50,14 @@ class TemplateFault:
 
     @property
     def text(self) -> str:
-        """The reason, with its line."""
+        """The reason, after the line if known."""
         return self.reason if self.line is None else f"Line {self.line}: {self.reason}"
 
 
 def lint_template(
     *, name: str, parts: Parts, example_data: Mapping[str, Any], sensitive: frozenset[str]
 ) -> list[TemplateFault]:
-    """Return the faults of a template's parts; empty if they can be stored."""
+    """Return the faults of a template's parts. Without faults, the parts can be stored."""
     # Every part must parse, use only known filters and variables, and render with the type's
     # example data, once as given and once with its sensitive values masked.
     if faults := _check_languages(parts):
@@ -115,7 +115,7 @@ def _check_languages(parts: Parts) -> list[TemplateFault]:
 
 
 def _check_completeness(name: str, parts: Parts) -> Iterator[TemplateFault]:
-    """Yield a fault if the default language lacks a subject or body, the last resort of all."""
+    """Yield a fault if the default language, the last fallback, lacks a subject or body."""
     both = (parts, templates.shipped_texts(name))
     available = {part for texts in both for part in texts.get(DEFAULT_LANGUAGE, {})}
     reason = "A subject and a body in the default language are required."
@@ -163,7 +163,6 @@ def _check_names(
 
 
 def _extract_liquid(source: str) -> _Fragment:
-    """Return a part's HTML and Liquid for the dry run; raises TemplateError."""
     fragment = inlining.extract_liquid(source)
     if (index := inlining.find_misplaced_liquid(source)) is not None:
         reason = "Liquid inside a tag: move it around the tag or into a quoted value."
@@ -198,7 +197,7 @@ def _check_inlined(
 
 
 def _is_known(used: Variable, variables: Mapping[str, Any]) -> bool:
-    """Return whether the example data has a variable; items of lists aren't checked."""
+    """Return whether the example data has a variable. Items of lists aren't checked."""
     value: Any = variables
     for segment in used.segments:
         if not isinstance(segment, str) or not isinstance(value, Mapping):
@@ -213,7 +212,7 @@ def _is_known(used: Variable, variables: Mapping[str, Any]) -> bool:
 def _check_output(
     part: Part, bound: BoundTemplate, examples: tuple[Mapping[str, Any], ...], budget: Budget
 ) -> None:
-    """Raise TemplateError if a part can't be rendered, or is blank or too long when it is."""
+    """Raise TemplateError if a part can't be rendered, or its output is blank or too long."""
     template = Template.from_bound(bound)
     for text in [template.render(variables, budget=budget) for variables in examples]:
         if not clean_line(text):
@@ -234,7 +233,6 @@ def _syntax_error(error: LiquidError, source: str, environment: Environment) -> 
 
 
 def _search_line(reason: str, source: str, environment: Environment) -> int | None:
-    """Return the line of a syntax fault for which Liquid reports none."""
     opened: list[int] = []
     for match in _MARKUP.finditer(source):
         tag = match[1] or ""

@@ -1,9 +1,8 @@
-"""HTML markup of an email: its tags and their nesting. Pure.
+"""Limits the tags and their nesting in the HTML of an email. Pure.
 
-The CSS inlining library recurses once per nesting level, in C, and overflows its stack at about
-10,000 levels (8 MB), which ends the process. The limits here are an upper bound on what an HTML
-parser makes of a source, whatever its rules for missing end tags: an end tag counts only where the
-parser certainly closes the element.
+The CSS inlining library recurses in C at each nesting level. At about 10,000 levels its stack (8
+MB) overflows, which ends the process. The nesting computed here is never less than an HTML
+parser's: an end tag counts only where every parser closes the element.
 """
 
 import re
@@ -13,9 +12,9 @@ from dataclasses import dataclass
 MAX_NESTING = 200  # Levels of elements
 MAX_TAGS = 5_000
 MAX_REOPENED = 50_000
-"""Elements that a parser may add, because unclosed formatting continues in the next paragraph."""
+"""Elements that a parser may add, since unclosed formatting continues in each next paragraph."""
 MAX_STYLE_COST = 1_000_000
-"""Style sheet characters times tags: each rule is matched against each element."""
+"""Maximum of style sheet characters times tags, since each rule is matched with each element."""
 _VOID = frozenset(
     {"area", "base", "basefont", "bgsound", "br", "col", "embed", "frame", "hr", "image", "img"}
     | {"input", "keygen", "link", "meta", "param", "source", "track", "wbr"}
@@ -24,7 +23,7 @@ _FORMATTING = frozenset(
     {"a", "b", "big", "code", "em", "font", "i", "nobr", "s", "small", "strike", "strong"}
     | {"tt", "u"}
 )
-"""Elements that continue in what follows if they aren't closed."""
+"""Elements that a parser continues after their parent's end if they aren't closed."""
 _IMPLIED_END_TAGS = frozenset(
     ["li", "p", "dd", "dt", "option", "optgroup", "rb", "rp", "rt", "rtc"]
 )
@@ -53,13 +52,13 @@ _TOKEN = re.compile(
     r"(?:\"[^\"]*+(?:\"|\Z)|'[^']*+(?:'|\Z)|[^\t\n\f\r >\"'][^\t\n\f\r >]*+)?)?"
     r")*+(?P<closed>>)?"
 )
-"""A comment or tag as the HTML standard defines it; an unclosed one may extend to the end."""
+"""A comment or tag as the HTML standard defines them. If unclosed, it may extend to the end."""
 _START = re.compile(r"<[A-Za-z]")
 
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """A comment, a tag, or a text-only element with its content."""
+    """A comment, a tag, or an element with its content if that can only be text."""
 
     start: int
     end: int
@@ -70,7 +69,7 @@ class Token:
 
 @dataclass(frozen=True, slots=True)
 class Excess:
-    """A limit that is exceeded, and where."""
+    """A limit that HTML exceeds, and where."""
 
     reason: str
     index: int
@@ -95,14 +94,14 @@ def tokenize(html: str) -> Iterator[Token]:
 
 
 def find_excess(html: str) -> Excess | None:
-    """Return the first limit that HTML exceeds; None if it is safe to parse."""
+    """Return the first limit that HTML exceeds, or None if it is safe to parse."""
     if html.count("<") <= MAX_NESTING and "<style" not in html.lower():
         return None
     return _TagCounter().run(html)
 
 
 class _TagCounter:
-    """One pass over HTML's tags that tracks the elements that may still be open."""
+    """Counts HTML's tags in one pass, and tracks the elements that may still be open."""
 
     def __init__(self) -> None:
         self.open: list[str] = []

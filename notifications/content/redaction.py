@@ -1,4 +1,4 @@
-"""Redaction of sensitive values in stored data, content, and provider responses."""
+"""Masks sensitive values in stored data, in content, and in providers' responses."""
 
 import html
 import json
@@ -38,7 +38,10 @@ def redact(
     data: Mapping[str, Any],
     type_config: TypeConfig,
 ) -> Redacted:
-    """Mask the sensitive values of composed content, unless the request's own, and its data."""
+    """Mask the sensitive values in content and data before they are stored.
+
+    A subject or body that the request itself contains is masked as a whole.
+    """
     names = type_config.sensitive_variables | types.sensitive_variables(content.template_id)
     if not names:
         return Redacted(content=content, data=data)
@@ -97,7 +100,7 @@ def _mask_own_words(content: Content, has_own_subject: bool, has_own_body: bool)
 
 
 def find_secrets(data: Mapping[str, Any], names: Collection[str]) -> tuple[str, ...]:
-    """Return the sensitive values under these names, at any depth, longest first."""
+    """Return the values of variables with these names, at any depth, longest first."""
     found = {
         text
         for text in _values_under(data, names, is_secret=False)
@@ -109,13 +112,13 @@ def find_secrets(data: Mapping[str, Any], names: Collection[str]) -> tuple[str, 
 def mask(
     data: Mapping[str, Any], names: Collection[str], secrets: Collection[str] | None = None
 ) -> dict[str, Any]:
-    """Mask the values under these names and their repetitions; ``secrets`` if already known."""
+    """Mask the values under these names, and wherever they occur. ``secrets`` if already found."""
     known = find_secrets(data, names) if secrets is None else secrets
     return {name: _mask_value(value, name, names, known) for name, value in data.items()}
 
 
 def mask_all(value: Any) -> Any:
-    """Return a value of the same shape with every text and number masked."""
+    """Return a value of the same structure in which every text and number is masked."""
     if isinstance(value, Mapping):
         return {name: mask_all(one) for name, one in value.items()}
     if isinstance(value, list | tuple):
@@ -124,7 +127,7 @@ def mask_all(value: Any) -> Any:
 
 
 def remove_secrets(text: str, secrets: Collection[str]) -> str:
-    """Mask these values in a text, as they are and as JSON, HTML, and URLs encode them."""
+    """Mask these values in a text, also as encoded in JSON, HTML, or URLs."""
     for secret in secrets:
         for form in _encodings_of(secret):
             text = text.replace(form, MASK)
@@ -132,7 +135,7 @@ def remove_secrets(text: str, secrets: Collection[str]) -> str:
 
 
 def mask_response(outcome: SendOutcome, secret: SensitiveContent | None) -> SendOutcome:
-    """Mask the sensitive values that a provider's response repeats."""
+    """Mask the sensitive values that a provider's response contains."""
     if secret is None:
         return outcome
     if isinstance(outcome, SendResult):

@@ -28,7 +28,7 @@ MAX_PARAMETER_LENGTH = 1_024
 def choose_whatsapp_template(
     candidates: Sequence[WhatsAppTemplate], *, locale: str | None, data: Mapping[str, Any]
 ) -> WhatsAppTemplateMessage | None:
-    """Return the template in the nearest language; None without one, or without a variable."""
+    """Return the template in the nearest language. None without a template or with data missing."""
     # ``pt-BR`` falls back to ``pt``, and any other language to the first template.
     template = _find_nearest(candidates, locale)
     if template is None or any(data.get(name) is None for name in template.parameters):
@@ -56,7 +56,7 @@ def _find_nearest(
 log = structlog.get_logger(__name__)
 PUSH_TITLE_LENGTH = 100
 PUSH_BODY_LENGTH = 500
-"""The most that phones show of an expanded notification; well below the 4 KB push limit."""
+"""What phones show at most of an expanded notification, far below the 4 KB push limit."""
 PREHEADER_LENGTH = 120
 CHANNEL_PARTS: Mapping[Channel, Sequence[Part]] = {
     Channel.EMAIL: (Part.EMAIL_HTML,),
@@ -80,7 +80,7 @@ def render_text(
     recipient: Recipient,
     render_cache: RenderCache | None = None,
 ) -> tuple[str, str]:
-    """Return subject and body in the recipient's language; raises TemplateError."""
+    """Return subject and body in the recipient's language. Raises TemplateError."""
     variables = _template_variables(data, recipient)
     subject = _render_part(name, version, Part.SUBJECT, recipient, variables, cache=render_cache)
     body = _render_part(name, version, Part.BODY, recipient, variables, cache=render_cache)
@@ -92,9 +92,9 @@ def render_text(
 def mask_registered_name(
     content: Content, *, data: Mapping[str, Any], recipient: Recipient
 ) -> Content:
-    """Return stored content whose template renders a mask for a name from the registry.
+    """Render content again with a mask for a name that comes from the registry.
 
-    Searching the texts for the name would let a client guess it: it writes a part of them itself.
+    Replacing the name in the text would let a client guess it by writing guesses into the text.
     """
     if content.template_id is None or content.body is None:
         return content
@@ -109,13 +109,13 @@ def mask_registered_name(
         subject, body = render(recipient=masked)
     except TemplateError:
         return replace(content, subject=MASK, body=MASK)
-    # Another subject is the request's own.
+    # A subject that differs from the template's is the request's own.
     own_subject = content.subject if content.subject != template_subject else subject
     return replace(content, subject=own_subject, body=body)
 
 
 def mask_name(recipient: Recipient) -> Recipient:
-    """Return the recipient with a mask for a name that the registry supplied."""
+    """Return the recipient with a mask for a name that comes from the registry."""
     if recipient.name is None or "name" in recipient.given:
         return recipient
     return replace(recipient, name=MASK)
@@ -130,7 +130,7 @@ def check_channels(
     recipient: Recipient,
     render_cache: RenderCache | None = None,
 ) -> None:
-    """Raise TemplateError if the channels' own parts can't be rendered at send time."""
+    """Raise TemplateError if a channel's own template part can't be rendered."""
     # Takes 2 µs for email on the fast path, 20 µs with Liquid.
     variables = _template_variables(data, recipient)
     for channel in channels:
@@ -146,10 +146,10 @@ def render_message(
     recipient: Recipient,
     unsubscribe_url: str | None = None,
 ) -> Message:
-    """Return the message of a stored notification for a channel; raises TemplateError."""
+    """Return a stored notification's message for a channel. Raises TemplateError."""
     # Email gets HTML in the layout, with an unsubscribe link if given. Push gets a short title and
-    # text. Other texts were rendered at acceptance, unless they contain sensitive values: those are
-    # rendered again, with the template version that was published at acceptance.
+    # text. Subject and body were rendered at acceptance. If they contain sensitive values, they are
+    # rendered again with the same template version.
     context = _RenderContext(content, data, recipient)
     subject, text = context.render_subject_and_body()
     html = None
@@ -190,7 +190,7 @@ class _RenderContext:
         return self.content.template_version or templates.SHIPPED_VERSION
 
     def render_subject_and_body(self) -> tuple[str | None, str]:
-        """Return subject and body, with masked texts rendered again."""
+        """Return subject and body. Masked texts are rendered again with the original values."""
         # An unmasked subject is kept: it has no sensitive value, or is the client's own.
         subject, text = self.content.subject, self.content.body or ""
         if self.content.is_masked and self.content.template_id is not None:
@@ -204,8 +204,8 @@ class _RenderContext:
         return subject, text
 
     def render_part(self, part: Part) -> str | None:
-        """Return a channel's rendered part; None if there is none or it can't be rendered."""
-        # It could be rendered at acceptance, but a release may have changed its files since. Then
+        """Return a channel's rendered part, or None if it is missing or can't be rendered."""
+        # The part could be rendered at acceptance, but a release may have changed its files. Then
         # the accepted text is sent, which needs no variables.
         if self.content.template_id is None:
             return None
@@ -226,7 +226,7 @@ class _RenderContext:
 
     @property
     def language(self) -> str:
-        """The language of the content: where there is a template, the one that was found."""
+        """The language of the content. With a template, the language in which it was found."""
         name, locale = self.content.template_id, self.recipient.locale
         if name is None:
             return locale or settings.LANGUAGE_CODE
@@ -263,7 +263,6 @@ def _render_html(
 
 
 def _append_links(context: _RenderContext, text: str, unsubscribe_url: str | None) -> str:
-    """Append the links that the HTML shows as buttons to an email's text."""
     words = templates.layout_words(context.language)
     link = _web_link(context.content.deep_link)
     if link is not None and link not in text:
@@ -280,7 +279,7 @@ def _sender_name(address: str) -> str:
 
 
 def _web_link(link: str | None) -> str | None:
-    """Return a link that email clients can open; ``app://`` links are for devices."""
+    """Return a link if email clients can open it, else None. Devices open ``app://`` links."""
     return link if link and link.startswith("https://") else None
 
 

@@ -1,4 +1,4 @@
-"""Template texts: shipped files, stored versions, and lookup by part and language."""
+"""Template texts from shipped files and stored versions, looked up by part and language."""
 
 import json
 import re
@@ -44,11 +44,11 @@ DERIVED_FROM: Mapping[Part, Part] = {
     Part.PUSH: Part.BODY,
     Part.WHATSAPP: Part.BODY,
 }
-"""The part from which a missing part is made."""
+"""The part that replaces a missing part."""
 
 
 def language_chain(locale: str | None) -> tuple[str, ...]:
-    """Return the languages to search: ``pt-BR``, ``pt``, the template's own."""
+    """Return the languages to search, such as ``pt-BR``, ``pt``, and the template's own."""
     if not locale or not _LOCALE.fullmatch(locale):
         return (DEFAULT_LANGUAGE,)
     words = locale.split("-")
@@ -61,19 +61,19 @@ LAYOUT_WORDS_FILE = "words.json"
 
 @lru_cache(maxsize=4096)
 def read_shipped(name: str, part: Part, language: str) -> str | None:
-    """Return a part's text in exactly this language; None if there is none."""
+    """Return a part's shipped text in exactly this language, or None."""
     path = _folder(name, language) / FILES[part]
     return path.read_text(encoding="utf-8").strip() if path.is_file() else None
 
 
 def layout_words(locale: str | None) -> Mapping[str, str]:
-    """Return the layout's own words in the nearest language."""
+    """Return the words of the layout itself in the nearest language."""
     found = (_read_layout_words(language) for language in language_chain(locale))
     return next(words for words in found if words is not None)
 
 
 def shipped_texts(name: str) -> dict[str, dict[str, str]]:
-    """Return the shipped parts of a template by language; empty if there is no such template."""
+    """Return the shipped parts of a template by language. Empty if there is no such template."""
     folder = _folder(name, DEFAULT_LANGUAGE)
     if not TEMPLATE_NAME.fullmatch(name) or not folder.is_dir():
         return {}
@@ -103,7 +103,7 @@ def _folder(name: str, language: str) -> Path:
 
 SHIPPED_VERSION = 0
 MAX_INSERT_ATTEMPTS = 100
-"""Attempts to insert under the next number; each conflict means another version exists."""
+"""Attempts to insert under the next number. Each conflict means that another version exists."""
 MAX_CACHED_VERSIONS = 512  # Versions cached in a process; a stored version never changes
 Parts = Mapping[str, Mapping[str, str]]  # Texts by language and part
 
@@ -126,13 +126,13 @@ class UnknownVersionError(LookupError):
 
 
 class VersionConflictError(Exception):
-    """Too many versions of one type are created at the same time. Retry."""
+    """Too many versions of one type are created at the same time. The call may be repeated."""
 
 
 def create_version(
     *, type_slug: str, parts: Parts, note: str, created_by: str, now: datetime
 ) -> Version:
-    """Store linted parts as the next version, for publishing later; raises VersionConflictError."""
+    """Store linted parts as the next version, unpublished. Raises VersionConflictError."""
     for _ in range(MAX_INSERT_ATTEMPTS):
         newest = list_versions(type_slug=type_slug, limit=1)
         number = newest[0].number + 1 if newest else 1
@@ -154,7 +154,7 @@ def create_version(
 
 
 def publish_version(*, type_slug: str, number: int, now: datetime) -> None:
-    """Use a version from now on; raises UnknownVersionError, UnknownTypeError."""
+    """Use a version for new notifications. Raises UnknownVersionError or UnknownTypeError."""
     if get_version(type_slug=type_slug, number=number) is None:
         raise UnknownVersionError
     types.set_template_version(type_slug, version=number, now=now)
@@ -165,7 +165,7 @@ def publish_version(*, type_slug: str, number: int, now: datetime) -> None:
 
 
 def get_version(*, type_slug: str, number: int) -> Version | None:
-    """Return a version; None if it doesn't exist."""
+    """Return a version, or None if it doesn't exist."""
     if number == SHIPPED_VERSION:
         parts = shipped_texts(type_slug)
         return Version(type=type_slug, number=SHIPPED_VERSION, parts=parts) if parts else None
@@ -176,7 +176,7 @@ def get_version(*, type_slug: str, number: int) -> Version | None:
 def list_versions(
     *, type_slug: str, limit: int, below: int | None = None, above: int | None = None
 ) -> list[Version]:
-    """Up to ``limit`` versions of a type below ``below`` or above ``above``, newest first."""
+    """Return up to ``limit`` versions, below or above a number, newest first."""
     id_range = {
         "$gt": _version_id(type_slug, above or SHIPPED_VERSION),
         "$lt": f"{type_slug};" if below is None else _version_id(type_slug, below),
@@ -190,7 +190,7 @@ def list_versions(
 
 @lru_cache(maxsize=MAX_CACHED_VERSIONS)
 def parts_of(type_slug: str, number: int) -> Parts:
-    """Return the texts of a stored version, cached; raises UnknownVersionError."""
+    """Return the texts of a stored version, cached. Raises UnknownVersionError."""
     version = get_version(type_slug=type_slug, number=number)
     if version is None:
         raise UnknownVersionError
@@ -198,7 +198,7 @@ def parts_of(type_slug: str, number: int) -> Parts:
 
 
 def _version_id(type_slug: str, number: int) -> str:
-    """Return a version's id, which sorts by number and is unique on every shard."""
+    """Return a version's ID. IDs sort by number, and are unique in a sharded collection."""
     return f"{type_slug}:{number:06}"
 
 
@@ -219,15 +219,15 @@ MAX_CACHED_TEMPLATES = 2_048
 
 
 def find_template(name: str, version: int, part: Part, locale: str | None) -> Template | None:
-    """Return a part's parsed template, None if there is none; raises TemplateError."""
-    # A derived part belongs to its source part: HTML written for one body isn't used with another
-    # body of a newer version or a nearer language.
+    """Return a part's parsed template, or None if there is none. Raises TemplateError."""
+    # A derived part is only used with its own source part: HTML written for one body isn't used
+    # with the body of a newer version or a nearer language.
     located = _locate(name, version, part, locale)
     return None if located is None else _parse_part(located[0], part)
 
 
 def language_of(name: str, version: int, locale: str | None) -> str | None:
-    """Return the language in which a template's body is found; None for its own or none."""
+    """Return the language in which a body is found. None for the template's own, or without one."""
     try:
         located = _locate(name, version, Part.BODY, locale)
     except TemplateError:
@@ -236,7 +236,7 @@ def language_of(name: str, version: int, locale: str | None) -> str | None:
 
 
 def effective_texts(name: str, version: int) -> dict[str, dict[str, str]]:
-    """Return every text of a version, its own or shipped, by language; raises TemplateError."""
+    """Return the texts that a version uses, stored or shipped, by language."""
     texts: dict[str, dict[str, str]] = {}
     stored = get_version(type_slug=name, number=version)
     languages = [DEFAULT_LANGUAGE, *(stored.parts if stored else ()), *shipped_texts(name)]
@@ -250,12 +250,12 @@ def effective_texts(name: str, version: int) -> dict[str, dict[str, str]]:
 
 
 def get_layout(locale: str | None) -> Template:
-    """Return the layout around the HTML of every email; raises TemplateError."""
+    """Return the HTML layout of emails. Raises TemplateError."""
     return _parse_layout(_layout_source(locale))
 
 
 def opening_tag(element: str) -> str:
-    """Return an element's opening tag in the layout's style."""
+    """Return an element's opening tag with the layout's style for it."""
     return inlining.opening_tag(element, css=inlining.extract_style_sheet(_layout_source(None)))
 
 
@@ -280,7 +280,7 @@ def _locate(name: str, version: int, part: Part, locale: str | None) -> tuple[st
 
 
 def _sources(name: str, version: int, locale: str | None) -> Iterator[tuple[dict[Part, str], str]]:
-    """Yield the available texts, nearest first, each with its language."""
+    """Yield the available texts with their language, the nearest language first."""
     chain = language_chain(locale)
     if version != SHIPPED_VERSION:
         try:

@@ -23,14 +23,14 @@ ELLIPSIS = "\u2026"
 
 
 def clean_line(text: str) -> str:
-    """Return one line without control, invisible, and direction-changing characters."""
+    """Return the text as one line without control, invisible, and direction-changing characters."""
     if text.isascii() and text.isprintable():
         return " ".join(text.split())
     return " ".join(without_invisible(text).translate(_CONTROL).split())
 
 
 def without_invisible(text: str) -> str:
-    """Remove zero-width and direction-changing characters, but not joiners: emoji need them."""
+    """Remove zero-width and direction-changing characters, except joiners, which emoji need."""
     return text.translate(_INVISIBLE)
 
 
@@ -40,7 +40,7 @@ def without_blank_lines(text: str) -> str:
 
 
 def truncate_words(text: str, *, limit: int) -> str:
-    """Truncate a text to ``limit`` characters, with an ellipsis after a whole word if possible."""
+    """Truncate a text to ``limit`` characters, with an ellipsis, after a whole word if possible."""
     if len(text) <= limit:
         return text
     end = limit - len(ELLIPSIS)

@@ -1,4 +1,4 @@
-"""Actions of readers: writes through the store and wakes open streams of the inbox."""
+"""Actions of readers, which change notifications and wake open streams of the inbox."""
 
 from collections.abc import Callable
 from datetime import datetime
@@ -15,7 +15,7 @@ from . import wakeups as inbox_wakeups
 
 
 class UnknownNotificationError(LookupError):
-    """The recipient, or the client, has no such notification."""
+    """The recipient's inbox, or the client, has no such notification."""
 
 
 def _mark(
@@ -25,7 +25,6 @@ def _mark(
     now: datetime,
     **owner: Inbox | ObjectId,
 ) -> Document:
-    """Change a notification of an owner and return it; raises UnknownNotificationError."""
     result = write(notification_id=notification_id, now=now, **owner)
     if result is None:
         raise UnknownNotificationError
@@ -45,7 +44,7 @@ unarchive = partial(_mark, store.unarchive)
 
 
 def mark_all_read(*, inbox: Inbox, now: datetime) -> int:
-    """Mark all that was sent to a recipient as read; return how many notifications were unread."""
+    """Mark all notifications sent to a recipient as read. Return how many were unread."""
     count = store.mark_all_read(inbox=inbox, now=now)
     if count:
         inbox_wakeups.wake_inbox(inbox)
@@ -54,7 +53,7 @@ def mark_all_read(*, inbox: Inbox, now: datetime) -> int:
 
 
 def open_feed(*, inbox: Inbox, limit: int, unread: bool) -> Page:
-    """Return the first page of a feed and mark it as seen."""
+    """Return the first page of an inbox and mark the inbox as seen."""
     # Seen is everything delivered up to the newest of the page, so that later arrivals stay unseen.
     page = feed.page(inbox, limit=limit, unread=unread)
     newest = page.documents[0]["inbox_at"] if page.documents else None

@@ -1,4 +1,4 @@
-"""Reads an inbox in the order of the index ``ntf_inbox``: newest in-app delivery first."""
+"""Reads an inbox in the order of its index ``ntf_inbox``, the newest in-app delivery first."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -21,7 +21,7 @@ _notifications = partial(collection, "notifications")
 
 @dataclass(frozen=True, slots=True)
 class FeedCounts:
-    """Counts of an inbox, up to 10,000."""
+    """Counts of an inbox, each at most 10,000."""
 
     unread: int
     unseen: int  # Unread notifications delivered after the owner's last look at the feed
@@ -48,18 +48,18 @@ def page(
 
 
 def since(inbox: Inbox, *, moment: datetime, limit: int) -> list[Document]:
-    """Return the newest notifications delivered at ``moment`` or later, newest first."""
+    """Return up to ``limit`` notifications delivered at ``moment`` or later, newest first."""
     query = inbox.match(is_archived=False, since={"$gte": moment})
     return list(_notifications().find(query).sort(NEWEST_FIRST).hint(INDEX).limit(limit))
 
 
 def get(inbox: Inbox, notification_id: ObjectId) -> Document | None:
-    """Return a notification of an inbox; None if the inbox doesn't have it."""
+    """Return a notification, or None if it isn't in the inbox."""
     return _notifications().find_one({**inbox.match(), "_id": notification_id})
 
 
 def counts(inbox: Inbox) -> FeedCounts:
-    """Return the counts of unread and unseen notifications, without archived ones."""
+    """Count the unread and the unseen notifications that aren't archived."""
     seen_at = seen_until(inbox)
     if seen_at is None:
         unread = _count(inbox.match(is_read=False, is_archived=False))
@@ -73,7 +73,7 @@ def counts(inbox: Inbox) -> FeedCounts:
 
 
 def seen_until(inbox: Inbox) -> datetime | None:
-    """Return the time up to which the owner has seen the feed; None if never opened."""
+    """Return up to when the owner has seen the inbox, or None if they never opened it."""
     visit = collection("inbox_visits").find_one({"_id": inbox.key})
     return visit["seen_until"] if visit else None
 

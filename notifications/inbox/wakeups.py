@@ -1,6 +1,6 @@
-"""Wake-ups of open inbox streams, which may be lost, repeated, or late: each is only a read.
+"""Wakes open inbox streams. A wake-up may be lost, repeated, or late: it only causes a read.
 
-A stream also reads once a minute without one. Valkey holds only hashes of inboxes and ids of
+A stream also reads once a minute without a wake-up. Valkey stores only hashes of inboxes and IDs of
 tokens.
 """
 
@@ -22,12 +22,12 @@ MAX_INBOXES_PER_MESSAGE = 1_000  # Inboxes in one message: 64 KB
 
 
 def wake_inboxes_of(documents: Iterable[Document]) -> None:
-    """Wake streams for new or changed notifications, those that are in an inbox."""
+    """Wake the streams of the inboxes that these new or changed notifications are in."""
     _publish_inboxes([_inbox(document) for document in documents if "inbox_at" in document])
 
 
 def wake_settled(settlements: Iterable[Settlement]) -> None:
-    """Wake streams for scheduled notifications that were delivered in-app."""
+    """Wake the streams of the inboxes to which scheduled notifications were just delivered."""
     ids = [s.claimed.notification_id for s in settlements if s.claimed.channel is Channel.IN_APP]
     if ids:
         owner = {"client_id": 1, "user_id": 1}
@@ -41,7 +41,7 @@ def wake_inbox(inbox: Inbox) -> None:
 
 
 def wake_revoked(jti: str) -> None:
-    """Wake streams to end those of a revoked token."""
+    """Wake streams so that those opened with a revoked token end."""
     _publish_keys([jti])
 
 

@@ -1,4 +1,4 @@
-"""Accepts one notification: validates, reserves the idempotency key, stores, and enqueues."""
+"""Accepts one notification: validates the request, stores the notification, and enqueues it."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -32,10 +32,10 @@ class Acceptance:
 
 
 def accept(request: NotificationRequest, *, caller: Caller, now: datetime) -> Acceptance:
-    """Validate, store, and enqueue one notification; once per idempotency key.
+    """Validate, store, and enqueue one notification, once per idempotency key.
 
-    Raises InvalidRequestError, ScopeRequiredError, AlreadyNotifiedError, KeyReusedError, and
-    PyMongoError if the request was not accepted.
+    Raises InvalidRequestError, ScopeRequiredError, AlreadyNotifiedError, or KeyReusedError. After a
+    PyMongoError, nothing was accepted.
     """
     snapshot = load_recipients([request], now=now)
     try:

@@ -1,4 +1,4 @@
-"""Accepts up to 1,000 notifications in one call: one read, one insert, an outcome for each item."""
+"""Accepts up to 1,000 notifications in one call, with one insert and an outcome per item."""
 
 import hashlib
 from collections.abc import Mapping, Sequence
@@ -37,8 +37,7 @@ log = structlog.get_logger(__name__)
 MAX_ITEMS = 1_000
 MAX_PROBLEMS = 10
 MAX_POINTER_CHARACTERS = 4_000
-"""Limits on the problems reported for one item. They are stored with the idempotency key, and
-1,000 items share one document."""
+"""Limits on the problems reported for one item, since 1,000 items' share a stored document."""
 BulkItem = NotificationRequest | InvalidRequestError
 """A parsed item, or the problems found while parsing it."""
 Refusal = (
@@ -54,7 +53,7 @@ ItemOutcome = ObjectId | Refusal
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Record:
-    """The idempotency record of a call: an id or a refusal for each item, by its index."""
+    """The idempotency record of a call, with an ID or a refusal for each item by index."""
 
     ids: Mapping[int, ObjectId]
     refusals: Mapping[int, Refusal]
@@ -69,7 +68,7 @@ class _Record:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BulkAcceptance:
-    """The outcome of each item of a call, in order: an id or a refusal."""
+    """The outcome of each item of a call, in order, which is an ID or a refusal."""
 
     outcomes: Sequence[ItemOutcome]
     is_replayed: bool  # The call repeats an earlier one, whose outcomes these are
@@ -78,13 +77,13 @@ class BulkAcceptance:
 def accept_bulk(
     requests: Sequence[BulkItem], *, contents: Sequence[bytes], caller: Caller, now: datetime
 ) -> BulkAcceptance:
-    """Validate, store, and enqueue many notifications; an invalid item doesn't stop the others.
+    """Validate, store, and enqueue many notifications. An invalid item doesn't stop the others.
 
-    ``contents`` are the items as bytes, equal for equal items; of equal items only the first is
-    accepted. During overload only critical items are accepted.
+    ``contents`` are the items as bytes. Of items with equal bytes, only the first is accepted.
+    During overload, only critical items are accepted.
 
-    Raises KeyReusedError, OverloadedError if no item can be accepted, and PyMongoError if nothing
-    was accepted.
+    Raises KeyReusedError, or OverloadedError if no item can be accepted. After a PyMongoError,
+    nothing was accepted.
     """
     fingerprint = _fingerprint(contents)
     existing = idempotency.find(caller=caller, fingerprint=fingerprint)
@@ -107,7 +106,7 @@ def accept_bulk(
 def _make_record(
     requests: Sequence[BulkItem], contents: Sequence[bytes], *, caller: Caller, now: datetime
 ) -> tuple[_Record, dict[int, NewNotification]]:
-    """Return a new record, and the notifications to store by index; raises OverloadedError."""
+    """Return a new record, and the notifications to store by index. Raises OverloadedError."""
     refusals: dict[int, Refusal] = {}
     first: dict[bytes, int] = {}
     for index, content in enumerate(contents):
@@ -175,9 +174,9 @@ def _prepare(
 def _prepare_missing(
     record: _Record, requests: Sequence[BulkItem], *, caller: Caller
 ) -> tuple[dict[int, NewNotification], dict[int, Refusal]]:
-    """Prepare the reserved notifications that aren't stored yet, with their reserved ids."""
-    # The first call may be about to store them: both store the same. An item that became invalid,
-    # such as one whose type was deleted, was never acknowledged.
+    """Prepare the reserved notifications that aren't stored yet, with their reserved IDs."""
+    # The first call may be about to store them, too: both store the same. An item that has become
+    # invalid, for example because its type was deleted, was never acknowledged.
     stored = queries.existing_ids(list(record.ids.values()))
     missing = {index: one for index, one in record.ids.items() if one not in stored}
     items = {index: requests[index] for index in missing}
@@ -221,9 +220,8 @@ def _store_accepted(
 
 
 def _complete(record: _Record, *, caller: Caller, now: datetime) -> _Record:
-    """Mark a record as complete, or return the one that a concurrent call completed."""
-    # A repeated call is then answered from it alone. If the write fails, a repeated call completes
-    # it.
+    """Mark a record as complete, or return the record that a concurrent call completed."""
+    # Repeated calls are answered from the complete record. If the write fails, they complete it.
     completed = replace(record, is_complete=True)
     try:
         result = collection("idempotency_keys").update_one(

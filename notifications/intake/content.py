@@ -1,4 +1,4 @@
-"""Composes content and validates it, its attachments, and the size of a push."""
+"""Composes content from a request, and checks it, its attachments, and the size of a push."""
 
 import mimetypes
 import re
@@ -48,7 +48,7 @@ _MIME_TYPES = mimetypes.MimeTypes(filenames=())
 def check_attachments(
     requests: Sequence[AttachmentRequest], problems: ProblemCollector
 ) -> tuple[Attachment, ...]:
-    """Return the attachments; their hosts must equal one of ATTACHMENT_HOSTS. Adds problems."""
+    """Return the attachments. Add a problem for each that is invalid or on a host not allowed."""
     if not requests:
         return ()
     if not settings.ATTACHMENT_HOSTS:
@@ -92,7 +92,6 @@ def _check_url(url: str, pointer: str, problems: ProblemCollector) -> None:
 
 
 def _guess_content_type(filename: str) -> str:
-    """Return the content type that a file name implies; for a compressed file the default."""
     content_type, encoding = _MIME_TYPES.guess_type(filename)
     if content_type is None or encoding is not None or content_type.startswith(_COMPOSITE_TYPES):
         return DEFAULT_CONTENT_TYPE
@@ -116,10 +115,9 @@ def check_push_size(
     problems: ProblemCollector,
     now: datetime,
 ) -> None:
-    """Add a problem if a push would exceed Firebase's limit and could never arrive."""
-    # Renders a push only if it may be too large: with over about 1 KB of payload or links. Skipped
-    # if there are problems already. A push without a device is checked too: a preview, which reads
-    # the devices, refuses what an acceptance refuses.
+    """Add a problem if the push would exceed Firebase's size limit."""
+    # Renders the push only if payload and links exceed about 1 KB. A push without a device is
+    # checked, too: a preview knows the devices and must refuse what an acceptance refuses.
     has_push = any(
         one.channel is Channel.PUSH and (one.status is S.PENDING or one.failure_reason == NO_DEVICE)
         for one in deliveries
@@ -168,9 +166,9 @@ def compose_content(
     problems: ProblemCollector,
     render_cache: RenderCache | None = None,
 ) -> Content:
-    """Return the content; add a problem for each invalid part."""
-    # A body from the request is used unchanged. Without one, the template supplies subject and
-    # body, and a subject from the request replaces the template's. The channels' own parts are
+    """Return the content to store. Add a problem for each invalid part."""
+    # A body from the request is used unchanged. Without a body, the template supplies subject and
+    # body, and a subject from the request replaces the template's. Parts for single channels are
     # rendered at send time, with the template version that is published now.
     given = request.content
     subject = _check_subject(given.subject, problems)
@@ -234,7 +232,7 @@ def _check_subject(subject: str | None, problems: ProblemCollector) -> str | Non
 def _resolve_template(
     type_config: TypeConfig, requested: str | None, problems: ProblemCollector
 ) -> tuple[str | None, int]:
-    """Return a template's name and published version; None for a missing template."""
+    """Return the template's name, None if there is no such template, and its published version."""
     name = requested or type_config.slug
     is_own = name == type_config.slug
     version = type_config.template_version if is_own else types.get_template_version(name)

@@ -1,4 +1,4 @@
-"""Idempotency keys: reserve a key before a write, and find what it was used for."""
+"""Reserves idempotency keys before a write, and finds what a key was used for."""
 
 import hashlib
 from collections.abc import Mapping
@@ -18,21 +18,20 @@ KEY_LIFETIME = timedelta(hours=24)
 
 
 def record_id(caller: Caller) -> str:
-    """Return the id of a key's record; the keys of two clients never share one."""
+    """Return the ID of a key's record, which is different for each client."""
     return hashlib.sha256(f"{caller.client_id}|{caller.idempotency_key}".encode()).hexdigest()
 
 
 def fingerprint_of(request: msgspec.Struct, *, kind: bytes = b"") -> str:
     """Return a digest that is equal for equal requests of the same kind.
 
-    It is never stored: whoever has the stored notification could find its sensitive variables by
-    trying values. What is stored is a keyed digest of it.
+    Only a keyed digest of it is stored. From a plain digest, sensitive variables could be guessed.
     """
     return hashlib.sha256(kind + msgspec.json.encode(request, order="sorted")).hexdigest()
 
 
 def find(*, caller: Caller, fingerprint: str) -> Document | None:
-    """Return the record of a key, None if it is new. Raises KeyReusedError, PyMongoError."""
+    """Return the record of a key, or None for a new key. Raises KeyReusedError, PyMongoError."""
     record = collection("idempotency_keys").find_one({"_id": record_id(caller)})
     if record is not None and not _is_of(record, fingerprint):
         raise KeyReusedError
@@ -40,7 +39,6 @@ def find(*, caller: Caller, fingerprint: str) -> Document | None:
 
 
 def _is_of(record: Document, fingerprint: str) -> bool:
-    """Return whether a record is of the request with this fingerprint."""
     stored: str = record["fingerprint"]
     # An older release stored the fingerprint itself.
     return stored == fingerprint or encryption.is_digest_of(
@@ -51,10 +49,10 @@ def _is_of(record: Document, fingerprint: str) -> bool:
 def reserve(
     fields: Mapping[str, Any], *, caller: Caller, fingerprint: str, now: datetime
 ) -> Document | None:
-    """Reserve a key and store ``fields`` with it; return the earlier record if there is one.
+    """Reserve a key and store ``fields`` with it. Return the earlier record if there is one.
 
-    ``fields`` hold the ids of what is about to be stored. A repeated request, at the same time or
-    after a crash between the two writes, finds them and stores the same documents again.
+    ``fields`` contain the IDs of the documents to store next. A repeated request, concurrent or
+    after a crash, finds these IDs and stores the same documents.
 
     Raises KeyReusedError if the key was used with another request, and PyMongoError.
     """
@@ -73,6 +71,6 @@ def reserve(
             existing = find(caller=caller, fingerprint=fingerprint)
             if existing is not None:
                 return existing
-            # The earlier record expired between the two calls.
+            # The earlier record expired between the insert and the read.
         else:
             return None

@@ -55,7 +55,7 @@ _UNREGISTERED = RegisteredRecipient(user_id="", preferences={})
 def resolve_priority(
     request: NotificationRequest, type_config: TypeConfig | None, problems: ProblemCollector
 ) -> Priority:
-    """Return the request's priority, or its type's; add a problem if unknown or too high."""
+    """Return the request's or its type's priority. Add a problem if it is unknown or too high."""
     if request.priority is None:
         return type_config.priority if type_config else Priority.NORMAL
     try:
@@ -74,7 +74,7 @@ def resolve_recipient(
     registered: RegisteredRecipient | None,
     problems: ProblemCollector,
 ) -> Recipient:
-    """Return the recipient; add a problem for each invalid field and omit it."""
+    """Return the recipient. Invalid fields are left out and added as problems."""
 
     def check(field: str, normalize: Callable[[str], str]) -> str | None:
         value = getattr(given, field)
@@ -109,7 +109,7 @@ def resolve_recipient(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prepared:
-    """A notification to store. ``is_time_adjusted``: its local time doesn't exist."""
+    """A notification to store. ``is_time_adjusted`` if a clock change skips its local time."""
 
     notification: NewNotification
     is_time_adjusted: bool = False
@@ -125,11 +125,10 @@ def prepare(
     render_cache: RenderCache | None = None,
     has_device: bool | None = None,
 ) -> Prepared:
-    """Return the notification to store.
+    """Validate a request and return the notification to store.
 
-    ``render_cache`` holds texts rendered for other recipients of the batch. ``has_device`` is None
-    if the devices aren't read yet: they are read when the push is sent. Raises InvalidRequestError
-    with every problem, and ScopeRequiredError.
+    ``render_cache`` is shared by the recipients of a batch. ``has_device`` is None if devices have
+    not been read. Raises InvalidRequestError with every problem, and ScopeRequiredError.
     """
     problems = ProblemCollector()
     type_config = _find_type(request, problems)
@@ -236,9 +235,9 @@ def choose_channels(
     problems: ProblemCollector,
     has_device: bool | None = None,
 ) -> list[NewDelivery]:
-    """Return a delivery for each channel; an unreachable channel is skipped unless explicit."""
-    # The channels are the request's, the recipient's, or the type's, in this order. A push without
-    # a device is never an error: a device may be registered until the push is sent.
+    """Return a delivery for each channel. An unreachable channel that was named is a problem."""
+    # The first of: the request's channels, the recipient's, the type's. A push without a device is
+    # never a problem, because a device may be registered before the push is sent.
     preference = NO_PREFERENCE
     if registered is not None:
         preference = registered.preference(
@@ -311,8 +310,8 @@ def _suppressed(channel: Channel, code: FailureCode, reason: str) -> NewDelivery
 
 
 def _apply_fallback(deliveries: list[NewDelivery], fallback: Fallback) -> list[NewDelivery]:
-    """Return the deliveries, with the fallback channel waiting for the first other open channel."""
-    # In-app is never the primary channel: it always delivers.
+    """Let the fallback channel wait for the first other open channel, and return the deliveries."""
+    # The fallback never waits for in-app, which always delivers.
     primary = next(
         (
             one.channel
@@ -373,7 +372,7 @@ def _mark_suppressed(
 def addresses_of(
     request: NotificationRequest, registered: RegisteredRecipient | None
 ) -> list[tuple[str, str]]:
-    """Return the (channel, address) pairs to check for suppressions, normalized."""
+    """Return the normalized (channel, address) pairs whose suppressions to look up."""
     email, known = request.recipient.email, registered or _UNREGISTERED
     try:
         email = email and normalize_email(email)
@@ -386,7 +385,7 @@ def addresses_of(
 
 
 def load_recipients(requests: Sequence[NotificationRequest], *, now: datetime) -> RecipientSnapshot:
-    """Read the registered recipients and suppressions of a batch, in two queries."""
+    """Read the registered recipients and the suppressions for a batch in two queries."""
     registered = recipients.find_registered(r.user_id for r in requests if r.user_id)
     addresses = [
         pair for r in requests for pair in addresses_of(r, registered.get(r.user_id or ""))

@@ -1,4 +1,4 @@
-"""Renders a request without storing it, and sends test messages for staff."""
+"""Renders a request without storing anything, and sends test messages for staff."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -25,7 +25,7 @@ CHANNEL_NOT_CHOSEN = "Not one of this notification's channels."
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChannelPreview:
-    """The message of one channel."""
+    """The rendered message of one channel, or why there is none."""
 
     channel: Channel
     message: Message | None  # None if it can't be rendered; ``problem`` holds the reason
@@ -46,10 +46,10 @@ class Preview:
 def preview(
     request: NotificationRequest, *, caller: Caller, shows_registry: bool, now: datetime
 ) -> Preview:
-    """Validate and render a request without storing it.
+    """Validate and render a request without storing anything.
 
-    Sensitive values are shown: the caller has just sent them. ``shows_registry``: the texts have
-    the recipient's registered name, not a mask for it. Raises InvalidRequestError and
+    Sensitive values are shown, because the caller has just sent them. ``shows_registry`` shows the
+    registered recipient's name instead of a mask. Raises InvalidRequestError and
     ScopeRequiredError.
     """
     snapshot = load_recipients([request], now=now)
@@ -104,7 +104,7 @@ def _preview_channel(
 
 
 def _render(channel: Channel, notification: NewNotification) -> Message:
-    """Return a channel's message; raises TemplateError for what would not be accepted."""
+    """Return a channel's message. Raises TemplateError if the request would not be accepted."""
     content, data = notification.content, notification.data
     if (secret := notification.secret) is not None:
         content, data = secret.unmask(content), secret.data
@@ -127,7 +127,7 @@ TEST_BODY = "This is a test of our notification service. You don't need to do an
 
 
 def send_test(*, channel: Channel, address: str, now: datetime) -> ObjectId:
-    """Send a test message on the regular path; return its id. Raises InvalidRequestError."""
+    """Send a test message as any other notification. Return its ID. Raises InvalidRequestError."""
     request = NotificationRequest(
         type=TEST_TYPE,
         recipient=_recipient(channel, address),
@@ -147,7 +147,7 @@ def send_template_test(
     locale: str | None,
     now: datetime,
 ) -> ObjectId:
-    """Send a template version, published or not, with its example data, as :func:`send_test`."""
+    """Send any template version with its example data. Returns and raises as :func:`send_test`."""
     request = NotificationRequest(
         type=slug,
         recipient=_recipient(channel, address, locale=locale),

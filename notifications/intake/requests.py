@@ -1,4 +1,4 @@
-"""Request structures, the caller, and the refusals of intake."""
+"""Structures of requests, the caller, and the reasons to refuse a request."""
 
 from dataclasses import dataclass
 from datetime import timedelta
@@ -196,9 +196,9 @@ class Caller:
 
 
 class AlreadyNotifiedError(Exception):
-    """The client has a notification for this recipient, type, and entity.
+    """The client already has a notification for this recipient, type, and entity.
 
-    ``notification_id`` is None if it was deleted meanwhile.
+    ``notification_id`` is None if that notification has just been deleted.
     """
 
     def __init__(self, notification_id: ObjectId | None) -> None:
@@ -207,7 +207,7 @@ class AlreadyNotifiedError(Exception):
 
 
 class ScopeRequiredError(Exception):
-    """The notification is critical, and its client doesn't have the scope for that."""
+    """The notification is critical, and its client lacks the scope for critical ones."""
 
     scope = Scope.NOTIFICATIONS_CRITICAL
 
@@ -225,7 +225,7 @@ class RepeatedItemError(Exception):
 
 
 class OverloadedError(Exception):
-    """The backlog is full. Retry after ``retry_after``."""
+    """The backlog is over its limit. The client may retry after ``retry_after``."""
 
     def __init__(self, retry_after: timedelta) -> None:
         super().__init__("overloaded")

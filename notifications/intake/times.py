@@ -1,4 +1,4 @@
-"""Resolves the send time, the expiry, and reminders."""
+"""Resolves send times, expiries, and reminders from a request."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -31,15 +31,15 @@ def apply_reminder(
     now: datetime,
     problems: ProblemCollector,
 ) -> NotificationRequest:
-    """Return the request with the send time and expiry of its reminder, or a problem."""
-    # Expires when the event begins, unless the request sets an expiry.
+    """Return the request with its reminder's send time and expiry, or add a problem."""
+    # The reminder expires when the event begins, unless the request sets an expiry.
     if request.event_at is None or type_config is None:
         return request
     try:
         event_at, send_at = _resolve_event(request.event_at, request, type_config, registered, now)
     except time.InvalidTimeError as problem:
         problems.add(EVENT_POINTER, problem.code, str(problem))
-        # Avoids a second problem: missing event variables.
+        # The variables prevent a second problem, that event variables are missing.
         return msgspec.structs.replace(request, data={**_event_variables(now, now), **request.data})
     expires_at = event_at
     if type_config.ttl_seconds is not None:
@@ -60,7 +60,6 @@ def _resolve_event(
     registered: RegisteredRecipient | None,
     now: datetime,
 ) -> tuple[datetime, datetime]:
-    """Return the event's start and the reminder's send time; raises InvalidTimeError."""
     if request.scheduled_at is not None or request.scheduled_local is not None:
         conflict = "`event_at` and `scheduled_at` are mutually exclusive."
         raise time.InvalidTimeError("conflict", conflict)
@@ -89,7 +88,7 @@ def _format_timestamp(instant: datetime) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SendTimes:
-    """The send time and the expiry."""
+    """The send time and the expiry of a notification."""
 
     send_at: datetime
     scheduled_at: datetime | None
@@ -106,7 +105,7 @@ def resolve_times(
     now: datetime,
     problems: ProblemCollector,
 ) -> SendTimes:
-    """Return the send time and expiry; add a problem and use ``now`` if the time is invalid."""
+    """Return send time and expiry. If the time is invalid, add a problem and use ``now``."""
     requested_time, is_time_adjusted = _resolve_requested_time(request, recipient, problems)
     pointer = "/scheduled_at" if request.scheduled_local is None else "/scheduled_local/at"
     found = _check(pointer, problems, time.resolve_send_at, requested=requested_time, now=now)
@@ -148,7 +147,7 @@ def _resolve_requested_time(
 
 
 def is_adjusted(request: NotificationRequest, *, default_zone: str | None) -> bool:
-    """Return whether an accepted request's local time doesn't exist in its zone."""
+    """Return whether a clock change skips an accepted request's local time."""
     if request.scheduled_local is None:
         return False
     local = time.parse_local(request.scheduled_local.at)
@@ -193,7 +192,7 @@ def _resolve_expiry(
 
 
 def _recipient_local_time(request: NotificationRequest) -> str | None:
-    """Return a local time in the registered recipient's zone; None if the request sets a zone."""
+    """Return a local time in the registered recipient's zone, None if the request sets the zone."""
     local = request.scheduled_local
     if local is None or local.timezone or request.recipient.timezone or request.user_id is None:
         return None
@@ -207,7 +206,7 @@ def _check(
     *args: P.args,
     **options: P.kwargs,
 ) -> R | None:
-    """Return the result of ``resolve``; None, with a problem, if it raises InvalidTimeError."""
+    """Return the result of ``resolve``. For an InvalidTimeError, add a problem and return None."""
     try:
         return resolve(*args, **options)
     except time.InvalidTimeError as problem:

@@ -1,4 +1,4 @@
-"""Warnings of an accepted request: deliveries that are about to fail."""
+"""Warnings in an accepted request's response about channels that will probably fail."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -19,7 +19,7 @@ WINDOW_CLOSED = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AcceptanceWarning:
-    """A channel that is about to fail, and the failure code that it would end with."""
+    """A channel that will probably fail, and its probable failure code."""
 
     channel: Channel
     code: FailureCode
@@ -27,10 +27,9 @@ class AcceptanceWarning:
 
 
 def find_warnings(notification: NewNotification, *, now: datetime) -> tuple[AcceptanceWarning, ...]:
-    """Return the channels that are about to fail.
+    """Return the channels that will probably fail. Raises PyMongoError.
 
-    Takes one read if the notification needs free text on WhatsApp, and none otherwise. Raises
-    PyMongoError.
+    Takes one read for a WhatsApp message without a template, otherwise none.
     """
     phone = notification.recipient.phone
     is_whatsapp_pending = any(

@@ -1,4 +1,4 @@
-"""Documents of notifications, as Django models over MongoDB collections."""
+"""Documents of the notifications app, as Django models over MongoDB collections."""
 
 from .broadcasts import Broadcast
 from .bulk import BulkOperation, OperationResult

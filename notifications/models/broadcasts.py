@@ -13,7 +13,7 @@ OPEN_BROADCASTS = {"due_at": {"$exists": True}}
 
 
 class Broadcast(models.Model):
-    """A request to send one message to an audience, whose recipients are read page by page."""
+    """A request to send one message to an audience, which is read page by page."""
 
     client_id = ObjectIdField()
     request_id = optional_text(64)
@@ -26,16 +26,16 @@ class Broadcast(models.Model):
     audience = choice_field(AudienceKind)
     topic = optional_text(64)
     user_ids = ArrayField(models.CharField(max_length=USER_ID_LENGTH), null=True, blank=True)
-    """In order, each once."""
+    """Sorted, without duplicates."""
     audience_size = models.IntegerField(null=True, blank=True)
-    """Approximate size at creation; missing if too large to count."""
+    """Approximate size at creation. Missing if the audience is too large to count."""
     scheduled_at = optional_datetime()
     expires_at = optional_datetime()
     """No recipient is processed at or after this time."""
 
     status = choice_field(BroadcastStatus)
     due_at = optional_datetime()
-    """When to run the next page; missing when there is nothing to do."""
+    """When to run the next page. Missing if there is nothing to do."""
     claim = EmbeddedModelField(Claim, null=True, blank=True)
     """A worker's lease on the next page; only the holder of its token may write."""
     claim_count = models.IntegerField(default=0)
@@ -43,7 +43,7 @@ class Broadcast(models.Model):
     cursor = optional_text(USER_ID_LENGTH)
     """The last user ID that was read."""
     is_waiting = models.BooleanField(default=False)
-    """Paused by backpressure."""
+    """Waiting because of backpressure."""
 
     accepted = models.IntegerField(default=0)
     skipped = models.JSONField(default=dict, blank=True)
@@ -51,13 +51,13 @@ class Broadcast(models.Model):
     rejected = models.JSONField(default=dict, blank=True)
     """By problem: recipients whose notification was invalid, as in ``skipped``."""
     withdrawn = models.IntegerField(default=0)
-    """Notifications with deliveries cancelled by it."""
+    """Notifications with deliveries that the broadcast's cancellation cancelled."""
     failure_code = optional_text(40)
     failure_reason = optional_text(500)
     started_at = optional_datetime()
     finished_at = optional_datetime()
     purge_at = optional_datetime()
-    """When MongoDB deletes it: as long after its end as a notification after its send time."""
+    """When MongoDB deletes the broadcast."""
     created_at = models.DateTimeField()
     updated_at = models.DateTimeField()
 

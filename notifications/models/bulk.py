@@ -1,4 +1,4 @@
-"""Bulk operations as :mod:`notifications.bulk` writes them, and the result of each delivery."""
+"""Bulk operations, which :mod:`notifications.bulk` writes, and the result of each delivery."""
 
 from django.db import models
 from django_mongodb_backend.fields import ArrayField, EmbeddedModelField, ObjectIdField
@@ -14,7 +14,7 @@ OPEN_OPERATIONS = {"next_at": {"$exists": True}}
 
 
 class BulkOperation(models.Model):
-    """One action on all notifications of a selection, frozen when it was created."""
+    """One action on all notifications of a selection, which is fixed at creation."""
 
     action = choice_field(BulkAction)
     stage = choice_field(BulkStage)
@@ -37,15 +37,15 @@ class BulkOperation(models.Model):
     """Progress: the time and the ID of the last processed notification."""
     after_id = ObjectIdField(null=True, blank=True)
     next_at = optional_datetime()
-    """When to run next; missing while there is nothing to do."""
+    """When to run next. Missing while there is nothing to do."""
     claim = EmbeddedModelField(Claim, null=True, blank=True)
     claim_count = models.IntegerField(default=0)
     """Leases in a row that ended without progress."""
 
     found = models.JSONField(default=dict)
-    """Deliveries of the preview by resend risk."""
+    """Number of deliveries in the preview, by resend risk."""
     found_count = models.IntegerField(default=0)
-    """Notifications of the preview."""
+    """Number of notifications in the preview."""
     is_capped = models.BooleanField(default=False)
     """The selection is larger than the preview."""
     includes = ArrayField(models.CharField(max_length=40), default=list)
@@ -55,11 +55,11 @@ class BulkOperation(models.Model):
     duplicate_reason = optional_text(REASON_LENGTH)
 
     counts = models.JSONField(default=dict)
-    """Deliveries by outcome."""
+    """Number of deliveries by outcome."""
     reasons = models.JSONField(default=dict)
-    """Skipped or rejected deliveries by reason."""
+    """Number of skipped and failed deliveries by reason."""
     problem = optional_text(REASON_LENGTH)
-    """Reason for which it stopped automatically."""
+    """Why the operation stopped automatically."""
     created_by = ObjectIdField()
     created_by_name = models.CharField(max_length=150)
     started_by = ObjectIdField(null=True, blank=True)
@@ -87,7 +87,7 @@ class BulkOperation(models.Model):
 
 
 class OperationResult(models.Model):
-    """Result of a bulk operation for one delivery."""
+    """The outcome of one delivery in a bulk operation."""
 
     id = models.CharField(primary_key=True, db_column="_id", max_length=80)
     """``<operation>:<notification>:<channel>``, so that it is acted on once."""

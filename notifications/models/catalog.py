@@ -15,7 +15,7 @@ AUTHOR_LENGTH = 160
 
 
 class NotificationType(models.Model):
-    """A kind of notification, with its defaults: shipped, or added or changed by operators."""
+    """A kind of notification with its defaults, shipped or defined by operators."""
 
     slug = models.SlugField(primary_key=True, db_column="_id", max_length=SLUG_LENGTH)
     name = models.CharField(max_length=NAME_LENGTH)

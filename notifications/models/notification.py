@@ -22,7 +22,7 @@ CONTENT_TYPE_LENGTH = 127  # RFC 6838 allows this for each half; in practice it 
 
 
 class RecipientCopy(EmbeddedModel):
-    """Recipient of a notification, as known when it was accepted."""
+    """The recipient of a notification, as known at acceptance."""
 
     device_ids = ArrayField(models.CharField(max_length=64), default=list, blank=True)
     email = optional_text(254)
@@ -35,7 +35,7 @@ class RecipientCopy(EmbeddedModel):
 
 
 class Attachment(EmbeddedModel):
-    """An email attachment; fetched from its URL at sending."""
+    """An email attachment, which is fetched from its URL when the email is sent."""
 
     url = models.CharField(max_length=2048)
     filename = models.CharField(max_length=FILENAME_LENGTH)
@@ -43,14 +43,14 @@ class Attachment(EmbeddedModel):
 
 
 class Content(EmbeddedModel):
-    """Content of a notification, from the request or rendered from a template."""
+    """The content of a notification, from the request or rendered from a template."""
 
     subject = optional_text(SUBJECT_LENGTH)
     body = models.TextField(null=True, blank=True)
     template_id = optional_text(64)
     template_version = models.IntegerField(null=True)
     is_masked = models.BooleanField(default=False)
-    """Subject and body are masked: they are rendered again from the data at sending."""
+    """Subject and body are masked. They are rendered again at send time."""
     image_url = optional_text(2048)
     deep_link = optional_text(2048)
     payload = models.JSONField(null=True, blank=True)
@@ -59,7 +59,7 @@ class Content(EmbeddedModel):
 
 
 class Claim(EmbeddedModel):
-    """A worker's lease; only the holder of its token may write."""
+    """A worker's lease. Only the holder of its token may write."""
 
     token = models.CharField(max_length=32)
     lease_until = models.DateTimeField()
@@ -73,9 +73,9 @@ class Delivery(EmbeddedModel):
     status = choice_field(DeliveryStatus)
     attempt_count = models.IntegerField(default=0)
     excused_count = models.IntegerField(default=0)
-    """Attempts that an outage of the provider spoiled; not counted against max_attempts."""
+    """Attempts that an outage ended, which don't count against ``max_attempts``."""
     earlier_attempts = models.IntegerField(null=True, blank=True)
-    """Attempts before it was last reopened: its retries and their waits started over since."""
+    """Attempts before the last reopening, at which retries and delays started over."""
     max_attempts = models.IntegerField(default=DEFAULT_MAX_RETRIES + 1)
     claim_count = models.IntegerField(default=0)
     """Claims in a row without a send."""
@@ -91,13 +91,13 @@ class Delivery(EmbeddedModel):
     failure_code = optional_text(40)
     failure_reason = optional_text(500)
     accepted_targets = ArrayField(models.CharField(max_length=64), default=list, blank=True)
-    """Devices that have it."""
+    """Devices for which the provider accepted the message, or that reported it."""
     doubtful_targets = ArrayField(models.CharField(max_length=64), default=list, blank=True)
     """Devices with an unknown outcome, while others are retried."""
     doubtful_provider = optional_text(40)
-    """Provider with an unknown outcome: no other provider gets it."""
+    """Provider of an ambiguous attempt. No other provider may get the delivery."""
     passed_over = optional_text(40)
-    """Provider that just refused it: the next one is used at once."""
+    """Provider that has just refused the delivery. The next provider is used at once."""
     sent_at = optional_datetime()
     delivered_at = optional_datetime()
     read_at = optional_datetime()
@@ -180,22 +180,22 @@ class Notification(models.Model):
     """Read on any channel or marked as read, and not marked as unread since."""
     read_at = optional_datetime()
     marked_read_at = optional_datetime()
-    """When its client or its recipient first marked it as read; missing if they never did."""
+    """When the client or recipient first marked it as read. Missing if they never did."""
     unread_at = optional_datetime()
-    """When it was marked as unread; missing otherwise, and after the next read."""
+    """When it was marked as unread. Removed at the next read."""
     is_archived = models.BooleanField(default=False)
     """Archived by its owner. Independent of is_active."""
     archived_at = optional_datetime()
     is_active = models.BooleanField(default=True)
     """False once deleted or erased: only the console still shows it."""
     deleted_at = optional_datetime()
-    """When its client deleted it; missing otherwise, and after it was restored."""
+    """When the client deleted it. Removed if staff restore it."""
     erased_at = optional_datetime()
     content_removed_at = optional_datetime()
     callback_revision = models.IntegerField(null=True, blank=True)
-    """Counts writes that callbacks report; missing if the client has no callback."""
+    """Counts changes of deliveries. Missing if the client has no callback endpoint."""
     callback_due_at = optional_datetime()
-    """Since when there are unpublished callback events; missing if there are none."""
+    """Since when there are unpublished callback events. Missing if there are none."""
     resent_from = ObjectIdField(null=True, blank=True)
     resent_as = ArrayField(ObjectIdField(), default=list, blank=True)
     sent_at = optional_datetime()
@@ -289,7 +289,7 @@ class Notification(models.Model):
 
 
 class FailedNotification(Notification):
-    """A notification with a failed channel: a list in the console, under the permission to view."""
+    """A notification with a failed channel, for a list in the console."""
 
     class Meta:
         proxy = True
@@ -299,7 +299,7 @@ class FailedNotification(Notification):
 
 
 class WaitingNotification(Notification):
-    """A notification with open deliveries: a list in the console, without a page of its own."""
+    """A notification with open deliveries, for a list in the console."""
 
     class Meta:
         proxy = True

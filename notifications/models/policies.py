@@ -7,7 +7,7 @@ from notifyproject.db.fields import choice_field, optional_datetime, optional_te
 
 
 class ProviderState(models.Model):
-    """Pause state of a provider."""
+    """Whether staff have paused a provider."""
 
     id = models.CharField(primary_key=True, db_column="_id", max_length=40)  # The provider's name
     paused_at = optional_datetime()  # Missing while the provider is in use
@@ -28,7 +28,7 @@ class ProviderState(models.Model):
 
 
 class RetentionPolicy(models.Model):
-    """Retention of the notifications of one category; one for each category."""
+    """How long the notifications of one category are kept."""
 
     category = choice_field(Category, primary_key=True, db_column="_id")
     content_days = models.IntegerField(null=True, blank=True)

@@ -1,4 +1,4 @@
-"""Records beside notifications: attempts, idempotency keys, provider webhooks, heartbeats."""
+"""Records that belong to notifications: attempts, idempotency keys, webhooks, heartbeats."""
 
 from django.db import models
 from django_mongodb_backend.fields import ArrayField, ObjectIdField
@@ -13,7 +13,7 @@ older ones then count as unseen again."""
 
 
 class DeliveryAttempt(models.Model):
-    """One attempt to hand a message to a provider. Written by the store."""
+    """One attempt to hand a message to a provider. Only the store writes it."""
 
     id = models.CharField(primary_key=True, db_column="_id", max_length=140)
     """``<notification>.<channel>.<number>[.<device>]``, so that writing is idempotent."""
@@ -55,7 +55,7 @@ class DeliveryAttempt(models.Model):
 
 
 class IdempotencyKey(models.Model):
-    """Idempotency record: two requests of a client with one key are one request."""
+    """The stored result of a request, so that a repeated request has no second effect."""
 
     id = models.CharField(primary_key=True, db_column="_id", max_length=64)
     """SHA-256 of client and key: unique on any shard."""
@@ -78,7 +78,7 @@ class IdempotencyKey(models.Model):
 
 
 class ProviderEvent(models.Model):
-    """A provider event that was applied; deduplicates webhooks."""
+    """A provider's event that was applied, so that a repeated webhook has no second effect."""
 
     id = models.CharField(primary_key=True, db_column="_id", max_length=200)
     """``<provider>:<the provider's event ID>``."""
@@ -90,7 +90,7 @@ class ProviderEvent(models.Model):
 
 
 class Heartbeat(models.Model):
-    """Last time of a periodic activity."""
+    """When a periodic activity last took place."""
 
     id = models.CharField(primary_key=True, db_column="_id", max_length=40)
     at = models.DateTimeField()
@@ -101,7 +101,7 @@ class Heartbeat(models.Model):
 
 
 class EarlyReceipt(models.Model):
-    """A receipt whose message ID is not stored yet; retried for a while."""
+    """A receipt for a message ID that isn't stored yet, to be applied again for a while."""
 
     id = models.CharField(primary_key=True, db_column="_id", max_length=200)
     """``<provider>:<event>``."""
@@ -115,10 +115,10 @@ class EarlyReceipt(models.Model):
 
 
 class InboxVisit(models.Model):
-    """Until when the owner of an inbox has seen it. Expires long after what was in it."""
+    """Up to when the owner has seen an inbox. Expires after the notifications in it."""
 
     id = models.CharField(primary_key=True, db_column="_id", max_length=64)
-    """SHA-256 of client and user: unique on any shard, and reveals no one's identity."""
+    """SHA-256 of client and user: unique on any shard, without revealing the user."""
     seen_until = models.DateTimeField()
 
     class Meta:
@@ -129,7 +129,7 @@ class InboxVisit(models.Model):
 
 
 class WebhookLog(models.Model):
-    """A verified webhook of a provider, stored before the response."""
+    """A verified webhook, stored before the provider gets its response."""
 
     provider = models.CharField(max_length=40)
     received_at = models.DateTimeField()

@@ -1,4 +1,4 @@
-"""Backpressure: measures due work, every few seconds and up to a limit; bulk requests may wait."""
+"""Backpressure: measures due work every few seconds, so that bulk requests can be rejected."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from notifyproject.platform.cache import TimedCache
 log = structlog.get_logger(__name__)
 FRESH_SECONDS = 5.0
 RETRY_AFTER = timedelta(seconds=30)
-"""Wait for rejected clients: a backlog at its limit takes minutes to shrink."""
+"""Retry-After for rejected requests. A backlog at its limit takes minutes to shrink."""
 INDEX = "ntf_due"
 _cache = TimedCache[bool](seconds=FRESH_SECONDS, serve_stale=True)
 clear = _cache.clear
@@ -23,19 +23,19 @@ clear = _cache.clear
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Backlog:
-    """The number of notifications that are due, and since when the oldest is."""
+    """The number of due notifications, and when the oldest of them fell due."""
 
     due: int  # Counted up to a cap
     oldest_due_at: datetime | None
 
     def is_overloaded(self, *, now: datetime) -> bool:
-        """Return whether the backlog exceeds one of its two limits."""
+        """Return whether the backlog exceeds a limit, of number or of age."""
         is_late = self.oldest_due_at and now - self.oldest_due_at > settings.BULK_OLDEST_DUE
         return self.due > settings.BULK_PENDING_LIMIT or bool(is_late)
 
 
 def is_overloaded(*, now: datetime) -> bool:
-    """Return whether bulk requests must wait; measured a few seconds ago at most."""
+    """Return whether bulk requests must wait, measured at most a few seconds ago."""
     return _cache.get(lambda: _measure_overload(now))
 
 
@@ -57,7 +57,7 @@ def measure_backlog(*, now: datetime, cap: int) -> Backlog:
 def oldest_due(
     *, now: datetime, priority: Priority | None = None, match: Mapping[str, Any] | None = None
 ) -> datetime | None:
-    """Return when the oldest due notification fell due; by one index read for each priority."""
+    """Return when the oldest due notification fell due, or None. Takes a read per priority."""
     found = (
         collection("notifications").find_one(
             {"priority": one.value, "due_at": {"$lte": now}, **(match or {})},
@@ -77,7 +77,7 @@ def count_due(
     priority: Priority | None = None,
     match: Mapping[str, Any] | None = None,
 ) -> int:
-    """Return the number of due notifications, of one priority or of all, up to ``cap``."""
+    """Count the due notifications of one or all priorities, up to ``cap``."""
     priorities = [one.value for one in ([priority] if priority else Priority)]
     wanted = {"priority": {"$in": priorities}, "due_at": {"$lte": now}, **(match or {})}
     return collection("notifications").count_documents(wanted, limit=cap, hint=INDEX)

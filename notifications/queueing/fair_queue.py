@@ -2,11 +2,11 @@
 
 A few deliveries get wake-ups by ID. A burst gets a few *pulls* instead. A pull names a client: its
 worker reads that client's next due batch from MongoDB, and puts the pull back at the end of the
-queue while there is more. So a queue holds a few messages for each client, in turn.
+queue while more is due. Thus a queue holds a few messages per client, in turn.
 
-A client has MAX_PULLS pull tokens in a queue, kept in Valkey. A worker releases its token before
-it reads, so that a request accepted meanwhile takes a new one and nothing is missed in between.
-The sweeper picks up what is missed if Valkey loses its data.
+A client has MAX_PULLS pull tokens per queue, kept in Valkey. A worker releases its token before it
+reads, so that a request accepted in the meantime can take a token and isn't missed. If Valkey loses
+its data, the sweeper finds the deliveries.
 """
 
 import math
@@ -29,13 +29,13 @@ from ..store import Document
 from .wakeups import HORIZON, PULL, WAKEUP_SIZE, send_wakeups
 
 BURST = 200
-"""Deliveries of a client within BURST_WINDOW that get wake-ups by ID; the rest is pulled."""
+"""Maximum of a client's deliveries in BURST_WINDOW that get wake-ups by ID. More are pulled."""
 BURST_WINDOW = 10  # Seconds. With BURST: 20 a second by ID, in a queue that sends hundreds.
 MAX_PULLS = 4  # Concurrent pulls of a client in a queue: the limit of its lead over other clients
 AHEAD_SLOT, RETRY_SLOT = MAX_PULLS, 2 * MAX_PULLS
-"""Slots of the pull scheduled for the next due time, and of a pull that found no capacity."""
+"""Slots of the pull for the next due time, and of a pull that failed or found no capacity."""
 TOKEN_LIFETIME = 30
-"""Seconds after its due time until a token expires: its pull was lost, or is still queued."""
+"""Seconds from a pull's due time to its token's expiry. Then the pull was lost or is queued."""
 _RELEASE_SCRIPT = Path(__file__).with_name("release_token.lua").read_text()
 
 
@@ -53,20 +53,20 @@ class FairQueue:
         return queues.queue_name(self.channel, self.priority)
 
     def key(self, suffix: str | int) -> str:
-        """Return a Valkey key of this queue."""
+        """Return the Valkey key with this suffix."""
         return f"lane:{self.client_id}:{self.name}:{suffix}"
 
 
 @dataclass(frozen=True, slots=True)
 class PullToken:
-    """A pull's lease on a slot; the nonce distinguishes it from later leases of the slot."""
+    """A pull's lease on a slot. The nonce tells it from later leases of the same slot."""
 
     slot: int
     nonce: str
 
 
 def enqueue_wakeups(documents: Iterable[Document], *, now: datetime) -> None:
-    """Enqueue wake-ups, or pulls for a burst, for deliveries due within the horizon."""
+    """Enqueue wake-ups for deliveries due within the horizon, or pulls for a burst."""
     groups: dict[tuple[ObjectId, str, str, datetime], list[ObjectId]] = {}
     for document in documents:
         for delivery in document["delivery"]:
@@ -95,7 +95,7 @@ def enqueue_pulls(
     at: datetime | None = None,
     now: datetime,
 ) -> bool:
-    """Enqueue a pull in each free slot; return whether all were published."""
+    """Enqueue a pull in each free slot. Return whether the broker accepted all."""
     # If all slots are taken, workers are already pulling. For ``count`` new deliveries, one pull
     # per hundred is enough: with a pull in every slot for fifty emails a second, three of four
     # pulls found nothing.
@@ -111,9 +111,9 @@ def continue_pull(
     at: datetime | None = None,
     now: datetime,
 ) -> bool:
-    """Enqueue the next pull after a finished one; return whether it was published."""
-    # It takes the slot of the finished pull: if each pull filled all slots, their number would
-    # grow. With ``has_capacity``, the process takes one more slot.
+    """Enqueue the next pull after a finished one. Return whether the broker accepted it."""
+    # The next pull takes the slot of the finished pull: if each pull filled all slots, pulls would
+    # multiply. With ``has_capacity``, the process takes one more slot.
     slots: Sequence[int] = range(MAX_PULLS)
     if token and token.slot < MAX_PULLS:
         slots = [(token.slot + step) % MAX_PULLS for step in range(1 + has_capacity)]
@@ -124,18 +124,18 @@ def continue_pull(
 
 
 def retry_pull(queue: FairQueue, *, at: datetime, now: datetime) -> bool:
-    """Enqueue one pull at ``at`` in place of one that failed or found no capacity."""
-    # It has a slot of its own, so that newly accepted deliveries do not wait for it.
+    """Enqueue a pull at ``at`` to replace one that failed or found no capacity."""
+    # A slot of its own, so that newly accepted deliveries don't wait for this pull.
     return _acquire_and_send(queue, [RETRY_SLOT], at=at, now=now)
 
 
 def schedule_pull(queue: FairQueue, *, at: datetime, now: datetime) -> bool:
-    """Enqueue a pull for ``at``, unless one is enqueued: each pull schedules the next."""
+    """Enqueue a pull for ``at`` unless a future pull is enqueued, which schedules the next."""
     return _acquire_and_send(queue, [AHEAD_SLOT], at=at, now=now)
 
 
 def release_token(queue: FairQueue, token: PullToken | None) -> None:
-    """Release a pull's slot for newly accepted deliveries, unless a later pull holds it."""
+    """Release a pull's slot for newly accepted deliveries, unless another pull holds the slot."""
     if token is not None:
         with suppress(valkey.Unavailable):
             valkey.run(_RELEASE_SCRIPT, keys=[queue.key(token.slot)], args=[token.nonce])
@@ -168,7 +168,7 @@ def _send_pull(queue: FairQueue, token: PullToken | None, *, at: datetime, now: 
 
 
 def _is_burst(queue: FairQueue, count: int) -> bool:
-    """Count new deliveries; return whether the client exceeds BURST within the window."""
+    """Count new deliveries. Return whether the client exceeds BURST in BURST_WINDOW."""
     try:
         with valkey.connection() as client, client.pipeline(transaction=False) as pipe:
             pipe.incrby(queue.key("count"), count)
@@ -181,7 +181,7 @@ def _is_burst(queue: FairQueue, count: int) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Due:
-    """A delivery to claim at ``at``."""
+    """A delivery that is to be claimed at ``at``."""
 
     notification_id: ObjectId
     channel: Channel
@@ -199,8 +199,7 @@ def due(
     include_poison_candidates: bool = True,
 ) -> list[Due]:
     """Return a queue's unclaimed deliveries due by ``until``, oldest first."""
-    # In the order of the index. ``skip`` skips entries of the index. Poison candidates were claimed
-    # before and never sent.
+    # ``skip`` skips entries of the index, whose order is the result's.
     pending = {
         "channel": queue.channel.value,
         "status": DeliveryStatus.PENDING.value,

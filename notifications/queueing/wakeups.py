@@ -1,6 +1,7 @@
 """Wake-ups: Celery messages that make a worker process deliveries now.
 
-They may be lost, repeated, or late: MongoDB decides what is due, and the sweeper finds it.
+They may be lost, repeated, or late. MongoDB says what is due, and the sweeper finds what was
+missed.
 """
 
 from collections.abc import Iterable, Sequence
@@ -17,10 +18,10 @@ DELIVER, PULL, HEARTBEAT = "notifications.deliver", "notifications.draw", "notif
 BROADCAST = "notifications.broadcast"
 BULK_OPERATION = "notifications.operate"
 MAX_DELAY_SECONDS = broker.MAX_COUNTDOWN
-"""Maximum delay of a message, in seconds; later work is left to the sweeper."""
+"""Maximum delay of a message, in seconds. The sweeper enqueues work that is due later."""
 ISOLATED_PER_WAKEUP = 4
-"""Poison candidates in one wake-up, sent one by one: a minute at 15 s each. The broker redelivers
-a message after two minutes."""
+"""Maximum of poison candidates in one wake-up. Sent one by one, at 15 s each, they take a minute:
+less than the two minutes after which the broker redelivers a message."""
 WAKEUP_SIZE = 100  # Deliveries in one wake-up, and in one claim
 HORIZON = timedelta(seconds=MAX_DELAY_SECONDS)
 
@@ -33,7 +34,7 @@ def send_wakeup(
     at: datetime | None = None,
     now: datetime,
 ) -> bool:
-    """Wake a worker for these deliveries, now or at ``at``; return whether the broker accepted."""
+    """Wake a worker for these deliveries, now or at ``at``. Return whether the broker accepts."""
     if not ids:
         return False
     args = [[str(one) for one in ids], channel.value, priority.value]
@@ -41,28 +42,28 @@ def send_wakeup(
 
 
 def publish_broadcast(broadcast_id: ObjectId, *, at: datetime | None = None, now: datetime) -> bool:
-    """Wake a worker for a broadcast; return whether the broker accepted the message."""
+    """Wake a worker for a broadcast. Return whether the broker accepts the message."""
     return broker.publish(BROADCAST, args=[str(broadcast_id)], queue=BROADCASTS, at=at, now=now)
 
 
 def request_heartbeat(*, now: datetime) -> bool:
-    """Request a heartbeat from any worker; return whether the broker accepted the message."""
+    """Request a heartbeat from any worker. Return whether the broker accepts the message."""
     return broker.publish(HEARTBEAT, args=[], queue=None, at=None, now=now)
 
 
 def publish_operation(operation_id: ObjectId, *, at: datetime | None, now: datetime) -> bool:
-    """Wake a worker for a bulk operation; return whether the broker accepted the message."""
+    """Wake a worker for a bulk operation. Return whether the broker accepts the message."""
     return broker.publish(BULK_OPERATION, args=[str(operation_id)], queue=None, at=at, now=now)
 
 
 def depth(queue: str) -> int | None:
-    """Return the number of messages in a queue; None if the broker is unavailable."""
+    """Return the number of messages in a queue, or None if the broker is unavailable."""
     return broker.queue_depth(queue)
 
 
 @dataclass(frozen=True, slots=True)
 class Wakeup:
-    """A delivery to process at ``at``."""
+    """A delivery to wake a worker for at ``at``."""
 
     notification_id: ObjectId
     channel: Channel
@@ -79,7 +80,7 @@ def send_wakeups(
     now: datetime,
     size: int = WAKEUP_SIZE,
 ) -> int:
-    """Send wake-ups of up to ``size`` deliveries; return for how many the broker accepted one."""
+    """Send wake-ups of up to ``size`` deliveries each. Return how many deliveries they cover."""
     for start in range(0, len(ids), size):
         some = ids[start : start + size]
         if not send_wakeup(some, channel=channel, priority=priority, at=at, now=now):
@@ -88,7 +89,7 @@ def send_wakeups(
 
 
 def send_later(wakeups: Iterable[Wakeup], *, now: datetime) -> None:
-    """Send wake-ups for their times; those beyond the horizon are left to the sweeper."""
+    """Send wake-ups for their times. Those beyond the horizon are left to the sweeper."""
     groups: dict[tuple[Channel, Priority, datetime], list[ObjectId]] = {}
     for one in wakeups:
         group = (one.channel, one.priority, wakeup_time(one.at, now=now))
@@ -98,7 +99,7 @@ def send_later(wakeups: Iterable[Wakeup], *, now: datetime) -> None:
 
 
 def wakeup_time(at: datetime, *, now: datetime) -> datetime:
-    """Return when to wake: now if due, else the end of the second in which it falls due."""
+    """Return when to send a wake-up: now if due, else rounded up to a second to share messages."""
     if at <= now:
         return now
     full = at.replace(microsecond=0) + timedelta(seconds=1 if at.microsecond else 0)

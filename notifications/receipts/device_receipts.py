@@ -1,4 +1,4 @@
-"""Applies receipts that devices send, and FCM does not: a push was delivered, or opened."""
+"""Applies receipts from devices, since FCM doesn't report that a push was delivered or opened."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -19,7 +19,7 @@ log = structlog.get_logger(__name__)
 
 
 class DeviceEvent(StrEnum):
-    """Event of a push at a device."""
+    """What happened to a push at a device."""
 
     DELIVERED = "delivered"
     OPENED = "opened"
@@ -33,7 +33,7 @@ EVENT_STATUSES = {
 
 
 class NotPushedError(LookupError):
-    """The client has no such notification, or it was never sent to this device."""
+    """The client has no such notification, or it was never pushed to this device."""
 
 
 def apply_device_receipt(
@@ -44,7 +44,7 @@ def apply_device_receipt(
     event: DeviceEvent,
     now: datetime,
 ) -> bool:
-    """Apply a device's receipt; return whether it changed the delivery. Raises NotPushedError."""
+    """Apply a device's receipt. Return whether the delivery changed. Raises NotPushedError."""
     # Receipts may come in any order, repeatedly, before the send is recorded, and from a device
     # that was replaced or deleted since.
     document = queries.get(notification_id=notification_id, client_id=client_id)

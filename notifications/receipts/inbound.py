@@ -20,7 +20,7 @@ EVENT_RETENTION = timedelta(days=30)
 
 
 def apply_inbound(raw: bytes, *, provider: str, now: datetime) -> None:
-    """Record service windows and apply opt-outs of a WhatsApp webhook; raises ValueError."""
+    """Record service windows and opt-outs from a WhatsApp webhook. Raises ValueError."""
     number = whatsapp()
     messages, preferences = number.parse_inbound(raw), number.parse_opt_outs(raw)
     service_windows.record_inbound([(one.phone, one.at) for one in messages], now=now)
@@ -30,7 +30,7 @@ def apply_inbound(raw: bytes, *, provider: str, now: datetime) -> None:
 def apply_opt_outs(
     preferences: Sequence[MarketingPreference], *, provider: str, now: datetime
 ) -> int:
-    """Apply marketing preferences set in WhatsApp; return how many were new. Idempotent."""
+    """Apply recipients' WhatsApp marketing preferences. Return how many were new. Idempotent."""
     # Each is applied once: a repeated event does not bring back a preference that was changed
     # since. An opt-in lifts only the recipient's own opt-out. An opt-out that arrives after a newer
     # opt-in still applies, which errs on the safe side.
@@ -70,6 +70,6 @@ def _apply_opt_out(preference: MarketingPreference, *, provider: str, at: dateti
 
 
 def _event_key(preference: MarketingPreference, provider: str) -> str:
-    """Return the key by which a repeated event is recognized; contains no phone number."""
+    """Return the key that identifies a repeated event. It contains no phone number."""
     identity = f"{preference.phone}:{preference.is_wanted}:{preference.at.isoformat()}"
     return f"{provider}:wish:{hashlib.sha256(identity.encode()).hexdigest()}"

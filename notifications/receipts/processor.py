@@ -1,4 +1,4 @@
-"""Applies provider receipts to deliveries, in any order and any number of times."""
+"""Applies providers' receipts to deliveries. Order and repetition don't affect the result."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -53,7 +53,7 @@ SUCCESS_KINDS = frozenset({K.DELIVERED, K.READ})  # Kinds that clear the soft bo
 
 @dataclass(frozen=True, slots=True)
 class Applied:
-    """Counts of one webhook's events."""
+    """Counts of a webhook's events by what was done with them."""
 
     events: int
     changed: int
@@ -62,7 +62,7 @@ class Applied:
 
 
 def apply_receipts(receipts: Sequence[Receipt], *, provider: str, now: datetime) -> Applied:
-    """Apply receipts in any order, any number of times; return the counts."""
+    """Apply a provider's receipts and return the counts."""
     new = _deduplicate(receipts, provider)
     references = _references(new)
     changed: list[tuple[Receipt, AttemptReference]] = []
@@ -83,7 +83,7 @@ def apply_receipts(receipts: Sequence[Receipt], *, provider: str, now: datetime)
 
 
 def apply_early_receipts(*, now: datetime, limit: int = 500) -> int:
-    """Retry early receipts; return how many messages are known by now."""
+    """Apply stored receipts again. Return for how many the message is known by now."""
     stored = list(collection("early_receipts").find().limit(limit))
     found = 0
     for provider in {document["provider"] for document in stored}:
@@ -106,7 +106,7 @@ def _references(receipts: Sequence[Receipt]) -> dict[str, AttemptReference]:
 
 
 def _store_early(receipts: Sequence[Receipt], provider: str, now: datetime) -> None:
-    """Store receipts of unknown messages for a retry; log and drop those that are too old."""
+    """Store receipts of unknown messages for another try. Receipts that are too old are dropped."""
     for receipt in receipts:
         key = _event_key(receipt, provider)
         if receipt.provider_id is None or now - receipt.at >= EARLY_RECEIPT_WINDOW:
@@ -173,7 +173,7 @@ def _apply_reputation(
 
 
 def _address(receipt: Receipt, reference: AttemptReference) -> str | None:
-    """Return the address that was sent to, which WhatsApp may report otherwise; None for a test."""
+    """Return the address of the delivery, None for a test. WhatsApp may report it differently."""
     document = queries.get(notification_id=reference.notification_id)
     if document is not None and document.get("is_test", False):
         return None
@@ -183,7 +183,6 @@ def _address(receipt: Receipt, reference: AttemptReference) -> str | None:
 
 
 def _deduplicate(receipts: Sequence[Receipt], provider: str) -> list[Receipt]:
-    """Return the events that were not applied yet, each once."""
     by_id = {_event_key(receipt, provider): receipt for receipt in receipts}
     seen = collection("provider_events").find({"_id": {"$in": sorted(by_id)}}, {"_id": 1})
     for document in seen:

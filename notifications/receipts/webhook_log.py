@@ -27,7 +27,7 @@ PARSERS: Mapping[str, Callable[[bytes], Sequence[Receipt]]] = {
 def process_webhook(
     receipts: Sequence[Receipt], *, provider: str, body: str, now: datetime
 ) -> Applied:
-    """Log a verified webhook and apply its receipts. Idempotent: the provider may repeat it."""
+    """Store a verified webhook and apply its receipts. Idempotent, as providers may repeat it."""
     entry = {
         "provider": provider,
         "received_at": now,
@@ -57,11 +57,11 @@ def _apply_logged(
 
 
 class UnreadableWebhookError(ValueError):
-    """A stored webhook that can't be parsed, or whose provider has no parser."""
+    """A stored webhook can't be parsed, or its provider has no parser."""
 
 
 def replay(log_id: ObjectId, *, now: datetime) -> Applied:
-    """Apply a logged webhook again, each event once; raises LookupError, UnreadableWebhookError."""
+    """Apply a stored webhook again. Raises LookupError or UnreadableWebhookError."""
     # Its signature was verified on arrival.
     entry = collection("webhook_log").find_one({"_id": log_id})
     if entry is None:

@@ -1,4 +1,4 @@
-"""Retry, resend, cancel, reschedule, run now, delete, restore; for staff, with an audit log."""
+"""Retry, resend, cancel, reschedule, run now, delete, and restore. Staff's are audit-logged."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -33,13 +33,13 @@ from .retries import retry_choices
 
 
 class InvalidStateError(Exception):
-    """The object is in a state that doesn't allow the action; the message says why."""
+    """The object's state doesn't allow the action. The message says why."""
 
     code = "invalid_state"
 
 
 class SensitiveDataDestroyedError(InvalidStateError):
-    """The sensitive content was destroyed when every channel had ended."""
+    """The sensitive content can't be sent again: it was destroyed when every channel had ended."""
 
     code = "sensitive_data_destroyed"
 
@@ -48,7 +48,7 @@ class SensitiveDataDestroyedError(InvalidStateError):
 
 
 class ContentRemovedError(InvalidStateError):
-    """The content was removed by retention."""
+    """The content can't be sent again, since retention has removed it."""
 
     code = "content_removed"
 
@@ -59,7 +59,7 @@ class ContentRemovedError(InvalidStateError):
 
 
 class RecipientSuppressedError(InvalidStateError):
-    """The address is suppressed or bounced, or the recipient opted out; the message says which."""
+    """The address is suppressed or bounced, or the recipient opted out. The message says which."""
 
     code = "recipient_suppressed"
 
@@ -73,11 +73,12 @@ def retry(
 ) -> Document:
     """Reopen the failed deliveries of a notification, on these channels or on all.
 
-    A delivery that waits for another attempt is sent now, with the attempts that it has left.
-    ``failed_until`` selects only those that failed by then, which makes repeated calls idempotent.
+    A delivery that waits for another attempt is sent now, with its remaining attempts.
+    ``failed_until`` selects only failures up to that time, which makes repeated calls idempotent.
 
-    Raises LookupError if it doesn't exist, InvalidStateError if nothing has failed or waits or it
-    has expired, RecipientSuppressedError, SensitiveDataDestroyedError, and ContentRemovedError.
+    Raises LookupError for an unknown notification, InvalidStateError if it has expired or no
+    delivery has failed or waits, RecipientSuppressedError, SensitiveDataDestroyedError, and
+    ContentRemovedError.
     """
     document = _load_document(notification_id)
     choice = retry_choices([document], now=now)[notification_id]
@@ -90,13 +91,13 @@ def retry(
         changed = store.reopen(
             notification_id=notification_id, channels=chosen, failed_until=failed_until, now=now
         )
-    # As loaded: a delivery that a concurrent call has just reopened isn't retried twice.
+    # Chosen from the document as loaded, so that a delivery reopened meanwhile isn't retried twice.
     waiting = [one for one in choice.waiting if one in wanted]
     if waiting and failed_until is None:
         due = store.make_due_now(notification_id=notification_id, retries_of=waiting, now=now)
         changed = due or changed
     if changed is None:
-        # Read again: it may have changed since.
+        # Read again, since the notification may have changed.
         raise _reopen_error(_load_document(notification_id), wanted, now)
     crash_points.reach(Boundary.REOPENED)
     fair_queue.enqueue_wakeups([changed], now=now)
@@ -110,12 +111,12 @@ def resend(
     new_id: ObjectId | None = None,
     now: datetime,
 ) -> Document:
-    """Send the content again, on these channels or on all, as a new, linked notification.
+    """Send the content as a new, linked notification, on these channels or on all.
 
-    Repeated calls with the same ``new_id`` send it once.
+    Repeated calls with the same ``new_id`` send only once.
 
-    Raises LookupError if it doesn't exist, InvalidStateError if it never had one of these channels,
-    SensitiveDataDestroyedError, and ContentRemovedError.
+    Raises LookupError for an unknown notification, InvalidStateError if it never had one of these
+    channels, SensitiveDataDestroyedError, and ContentRemovedError.
     """
     document = _load_document(notification_id)
     if store.is_content_removed(document):
@@ -144,7 +145,7 @@ def resend(
 def cancel(
     *, notification_id: ObjectId, channels: Sequence[Channel] | None, reason: str, now: datetime
 ) -> Document:
-    """Cancel pending deliveries of these or all channels; raises LookupError, InvalidStateError."""
+    """Cancel pending deliveries on these or all channels. Raises LookupError, InvalidStateError."""
     document = _load_document(notification_id)
     chosen = channels or [Channel(d["channel"]) for d in document["delivery"]]
     cancelled = store.cancel(
@@ -157,10 +158,10 @@ def cancel(
 
 
 def reschedule(*, notification_id: ObjectId, requested_time: datetime, now: datetime) -> Document:
-    """Change the send time of a notification that wasn't attempted.
+    """Change the send time of a notification that has not been attempted.
 
-    A time to live counts from the new send time; an absolute expiry stays. Raises LookupError if it
-    doesn't exist, InvalidTimeError for an invalid time, InvalidStateError once attempted.
+    A time to live counts from the new send time; an absolute expiry stays. Raises LookupError for
+    an unknown notification, InvalidTimeError, and InvalidStateError after an attempt.
     """
     document = _load_document(notification_id)
     send_at = time.resolve_send_at(requested=requested_time, now=now)
@@ -174,9 +175,9 @@ def reschedule(*, notification_id: ObjectId, requested_time: datetime, now: date
 
 
 def follow_time_zone(*, user_id: str, zone: str, now: datetime) -> int:
-    """Move notifications on the recipient's own clock to a new zone; return how many."""
-    # Those with an explicit zone stay, and so do those already attempted. A time that has passed in
-    # the new zone becomes now. Idempotent. Raises InvalidTimeError for an unknown zone.
+    """Move notifications that follow the recipient's local time to a new zone. Return how many."""
+    # Notifications with an explicit zone and attempted ones stay. A time that has passed in the new
+    # zone becomes now. Idempotent. Raises InvalidTimeError for an unknown zone.
     current_zone = time.parse_zone(zone)
     rescheduled = []
     for document in queries.scheduled_local_of(user_id):
@@ -228,12 +229,11 @@ def _copy(
     now: datetime,
     new_id: ObjectId,
 ) -> NewNotification:
-    """Return a new notification with the content of ``document``, due now."""
     max_attempts = max(d["max_attempts"] for d in document["delivery"])
     type_config = types.find_type(document["type"])
     expires_at: datetime | None = now + timedelta(days=1)
     if type_config is not None:
-        # Its time to live starts again.
+        # The type's time to live starts again.
         ttl = type_config.ttl_seconds
         expires_at = time.resolve_expiry(send_at=now, ttl_seconds=ttl, expires_at=None)
     return NewNotification(
@@ -263,7 +263,7 @@ def _copy(
 
 
 def run_now(*, notification_id: ObjectId, now: datetime) -> Document:
-    """Make scheduled or held deliveries due now; raises LookupError, InvalidStateError."""
+    """Make scheduled or held deliveries due now. Raises LookupError or InvalidStateError."""
     # Quiet hours, suppressions, and the expiry still apply.
     document = queries.get(notification_id=notification_id)
     if document is None:
@@ -271,7 +271,7 @@ def run_now(*, notification_id: ObjectId, now: datetime) -> Document:
     changed = None
     scheduled_at = document.get("scheduled_at") or now
     if document["status"] == NotificationStatus.CREATED and scheduled_at > now:
-        # Moves every time, including an expiry that counts from the send time.
+        # A reschedule also moves an expiry that counts from the send time.
         changed = store.reschedule(notification_id=notification_id, send_at=now, now=now)
     changed = changed or store.make_due_now(notification_id=notification_id, now=now)
     if changed is None:
@@ -281,9 +281,9 @@ def run_now(*, notification_id: ObjectId, now: datetime) -> Document:
 
 
 def delete(*, notification_id: ObjectId, client_id: ObjectId, now: datetime) -> None:
-    """Delete a client's notification and cancel what is pending; idempotent.
+    """Delete a client's notification and cancel its pending deliveries. Idempotent.
 
-    Raises LookupError if the client has none such, and PyMongoError.
+    Raises LookupError if the client has no such notification, and PyMongoError.
     """
     deleted = store.delete(notification_id=notification_id, client_id=client_id, now=now)
     if deleted is not None:
@@ -295,7 +295,7 @@ def delete(*, notification_id: ObjectId, client_id: ObjectId, now: datetime) -> 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Staff:
-    """A member of staff, as the audit log and bulk operations store one."""
+    """A member of staff, as stored in the audit log and in bulk operations."""
 
     id: ObjectId
     username: str
@@ -331,7 +331,7 @@ def act_on_each(
     now: datetime,
     send_at: datetime | None = None,
 ) -> ActionResult:
-    """Apply a staff action to several notifications; a refusal doesn't stop the others."""
+    """Apply a staff action to several notifications. A refusal doesn't stop the others."""
     result = ActionResult()
     for notification_id, channels in selection.items():
         if channels is not None and not channels:
@@ -370,8 +370,8 @@ def act_as_staff(
     """Apply a staff action to one notification and record it in the audit log.
 
     ``send_at`` is for a reschedule, ``failed_until`` for a retry, ``new_id`` for a resend.
-    ``source`` follows the action in the audit message. Returns the id of the notification that is
-    sent: the new one for a resend.
+    ``source`` is appended to the audit message. Returns the notification's ID, or the new
+    notification's for a resend.
 
     Raises LookupError, InvalidStateError, InvalidTimeError, and PyMongoError.
     """
@@ -411,9 +411,9 @@ def act_as_staff(
 
 
 def restore(*, notification_id: ObjectId, by: Staff, now: datetime) -> None:
-    """Undo the deletion of a notification and record it; what it cancelled stays cancelled.
+    """Undo the deletion of a notification. Deliveries that it cancelled stay cancelled.
 
-    Raises InvalidStateError if it isn't deleted or was erased, and PyMongoError.
+    Raises InvalidStateError if the notification isn't deleted or was erased, and PyMongoError.
     """
     restored = store.restore(notification_id=notification_id, now=now)
     if restored is None:

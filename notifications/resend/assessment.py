@@ -1,4 +1,4 @@
-"""Collects the facts for the resend risk of many notifications, in a few reads."""
+"""Reads the facts for the resend risk of many notifications in a few queries."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -33,14 +33,14 @@ class _Context:
     targets: devices.PushTargets
     open_windows: frozenset[str]
     ambiguous: frozenset[tuple[ObjectId, str]]
-    """Notifications and channels with an attempt whose outcome is unknown."""
+    """Notification IDs and channels of attempts with an unknown outcome."""
     refused_devices: Mapping[ObjectId, set[str]]
 
 
 def assess_risks(
     documents: Sequence[Document], *, now: datetime
 ) -> dict[tuple[ObjectId, Channel], ResendRisk]:
-    """Return the resend risk of every delivery of these complete documents, by id and channel."""
+    """Return the resend risk of each of the documents' deliveries, by ID and channel."""
     # Takes at most five indexed reads per 100 notifications.
     found: dict[tuple[ObjectId, Channel], ResendRisk] = {}
     for start in range(0, len(documents), BATCH):
@@ -122,9 +122,9 @@ def _collect_facts(
 def suppression_reason(
     document: Document, channel: Channel, snapshot: RecipientSnapshot
 ) -> str | None:
-    """Return the suppression or preference that blocks a channel of a notification, as a sentence.
+    """Return why a suppression or preference blocks a channel of a notification, or None.
 
-    The snapshot holds its recipient and its addresses.
+    The reason is a sentence. ``snapshot`` contains the notification's recipient and addresses.
     """
     type_config = types.find_type(document["type"])
     reason = snapshot.suppression_of(

@@ -1,4 +1,4 @@
-"""Deliveries that a retry, or a resend after lifting suppressions, can send."""
+"""Finds deliveries that a retry can send, or a resend once their suppressions are lifted."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,27 +17,27 @@ from .assessment import suppression_reason
 
 S = DeliveryStatus
 BOUNCED_IN_TEST_MODE = "The address bounced."
-"""A bounce of the sandbox suppresses no address, so its failure is the only trace."""
+"""Refusal after a bounce in test mode, which suppresses no address."""
 LIFTABLE_STATUSES = frozenset({S.FAILED, S.SUPPRESSED})
-"""Deliveries that are resent after the suppression of their address is lifted."""
+"""Statuses of deliveries that are resent once the suppression of their address is lifted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetryChoice:
-    """The channels of a notification that a retry would send on."""
+    """What a retry of a notification would send, and what it can't."""
 
     channels: tuple[Channel, ...] = ()
-    """Failed, or waiting for another attempt."""
+    """Channels to send on: failed, or waiting for another attempt."""
     waiting: tuple[Channel, ...] = ()
     """Those of ``channels`` that wait for another attempt."""
     refused: Mapping[Channel, str] = field(default_factory=dict)
     """Failed or waiting channels whose address is suppressed or bounced, with the reason."""
 
     def refusal(self, channels: Sequence[Channel] | None) -> str | None:
-        """Return the reason to refuse a retry on these channels, or on all; None to retry.
+        """Return why to refuse a retry on these channels, or on all for None. None allows it.
 
-        With ``channels``, one refused channel refuses the retry. Without, refused channels are left
-        out, and the retry is refused if no other channel remains.
+        A retry of named channels is refused if one of them is. A retry of all leaves refused
+        channels out and is refused if none remains.
         """
         if channels is None and self.channels:
             return None
@@ -46,10 +46,10 @@ class RetryChoice:
 
 
 def retry_choices(documents: Sequence[Document], *, now: datetime) -> dict[ObjectId, RetryChoice]:
-    """Return the channels that a retry of each notification would send on, by id.
+    """Return what a retry of each notification would send, by ID.
 
-    Takes two reads if a delivery has failed or waits for another attempt, and none otherwise.
-    Raises PyMongoError.
+    Takes two reads if a delivery has failed or waits for another attempt, otherwise none. Raises
+    PyMongoError.
     """
     candidates = {
         document["_id"]: deliveries
@@ -92,10 +92,10 @@ def retry_choices(documents: Sequence[Document], *, now: datetime) -> dict[Objec
 
 
 def liftable_channels(document: Document, *, now: datetime) -> list[Channel]:
-    """Return the failed or suppressed channels whose suppression staff can lift and then resend.
+    """Return the failed or suppressed channels whose suppression staff can lift for a resend.
 
-    Not those whose recipient opted out; none of a deleted notification. Takes one read for each
-    address. Raises PyMongoError.
+    A recipient's opt-out can't be lifted. A deleted notification has no such channels. Takes one
+    read for each address. Raises PyMongoError.
     """
     if not document["is_active"]:
         return []
@@ -120,7 +120,7 @@ def liftable_channels(document: Document, *, now: datetime) -> list[Channel]:
 
 
 def _candidates(document: Document, *, now: datetime) -> list[Mapping[str, Any]]:
-    """Return the failed and waiting deliveries; none if expired, deleted, or without content."""
+    """Return the failed and waiting deliveries that still have content and haven't expired."""
     expires_at = document.get("expires_at")
     if (
         (expires_at is not None and expires_at <= now)

@@ -1,4 +1,4 @@
-"""Resend risk of one delivery, from facts. Pure."""
+"""Assesses the resend risk of one delivery from facts. Pure."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ F = FailureCode
 
 
 class RiskKind(StrEnum):
-    """The risk of sending again."""
+    """What a resend of a delivery would do."""
 
     SAFE = "safe"  # The recipient doesn't have it, and nothing known prevents delivery
     WILL_FAIL_AGAIN = "pointless"  # The cause of the failure persists
@@ -22,7 +22,7 @@ class RiskKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeliveryFacts:
-    """The current facts about one delivery. The defaults allow a resend."""
+    """The current facts about one delivery. With the defaults, a resend is safe."""
 
     channel: Channel
     status: DeliveryStatus
@@ -31,7 +31,7 @@ class DeliveryFacts:
     is_expired: bool = False
     is_erased: bool = False
     is_deleted: bool = False
-    """Its client deleted it, and staff didn't restore it."""
+    """The client deleted the notification, and staff haven't restored it."""
     is_sensitive_data_destroyed: bool = False
     is_content_removed: bool = False
     suppression_reason: str | None = None  # What blocks its category, as a sentence
@@ -42,7 +42,7 @@ class DeliveryFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResendRisk:
-    """A risk and its reason: complete sentences, without an address."""
+    """A resend risk and its reason in complete sentences, without an address."""
 
     kind: RiskKind
     reason: str
@@ -84,7 +84,7 @@ _RISK_BY_FAILURE: Mapping[FailureCode, tuple[RiskKind, str]] = {
     F.QUIET_HOURS: (R.EXPIRED, "It expired during quiet hours."),
     F.EXPIRED: (R.EXPIRED, "It expired before sending. A resend gets a new expiry."),
 }
-"""Risk of each failure code when no current fact prevents a resend."""
+"""Risk of a resend by failure code, if no other fact decides."""
 _UNREACHABLE_REASONS: Mapping[Channel, str] = {
     Channel.EMAIL: "No usable email address.",
     Channel.WHATSAPP: "No usable phone number.",
@@ -94,7 +94,7 @@ _UNREACHABLE_REASONS: Mapping[Channel, str] = {
 
 
 def assess_risk(facts: DeliveryFacts) -> ResendRisk:
-    """Return the risk of resending a delivery: its strongest reason, in the order below. Pure."""
+    """Return the risk of resending a delivery, with the strongest reason."""
     kind, reason = next(_find_obstacles(facts), None) or _assess_failure(facts)
     return ResendRisk(kind=kind, reason=reason)
 

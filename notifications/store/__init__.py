@@ -1,4 +1,4 @@
-"""The only writer of delivery state, by compare-and-set transitions: docs/reference/states.md."""
+"""The only writer of delivery state, by compare-and-set. Transitions: docs/reference/states.md."""
 
 from .acceptance import Accepted, DuplicateEntity, accept
 from .actions import (

@@ -1,4 +1,4 @@
-"""Acceptance: inserts notifications; idempotent by ID."""
+"""Stores accepted notifications. Idempotent by ID."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
@@ -18,7 +18,7 @@ from .collections import notifications
 from .documents import Document, NewDelivery, NewNotification
 
 ONCE_PER_ENTITY = "ntf_once_per_entity"
-"""Beginning of the index's name: an older release may still have the index over all clients."""
+"""Start of the index's name, which also matches an older release's index without the client."""
 _ENTITY_FIELDS = ("user_id", "type", "entity_id", "client_id")
 _RECIPIENT_FIELDS = [one.name for one in fields(Recipient)]
 _CONTENT_FIELDS = [one.name for one in fields(Content) if one.name != "attachments"]
@@ -26,7 +26,7 @@ _CONTENT_FIELDS = [one.name for one in fields(Content) if one.name != "attachmen
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
-    """A stored notification. ``repeated``: an earlier call with the same ID had stored it."""
+    """A stored notification. ``repeated`` if an earlier call with the same ID stored it."""
 
     document: Document
     repeated: bool = False
@@ -34,14 +34,14 @@ class Accepted:
 
 @dataclass(frozen=True, slots=True)
 class DuplicateEntity:
-    """The client has already notified the recipient, with this type, about this entity."""
+    """A refusal: the client has already notified this recipient, with this type, of this entity."""
 
     notification_id: ObjectId | None
-    """None if it was deleted meanwhile."""
+    """None if that notification has just been deleted."""
 
 
 class _Entity(NamedTuple):
-    """Key of a client's notification about an entity, live or in test mode."""
+    """Key by which a client notifies a recipient of an entity only once, per mode and type."""
 
     user_id: str
     type: str
@@ -51,7 +51,7 @@ class _Entity(NamedTuple):
 
 
 def accept(new: Sequence[NewNotification], *, now: datetime) -> list[Accepted | DuplicateEntity]:
-    """Store notifications and return the result of each, in order; raises PyMongoError."""
+    """Store notifications and return the result of each, in order. Raises PyMongoError."""
     # An ID that is already stored counts as accepted, so that a call may be repeated after a lost
     # response.
     documents = [_document(one, now) for one in new]
@@ -67,7 +67,7 @@ def accept(new: Sequence[NewNotification], *, now: datetime) -> list[Accepted | 
 def _resolve_conflicts(
     documents: Sequence[dict[str, Any]], error: BulkWriteError
 ) -> list[Accepted | DuplicateEntity]:
-    """Distinguish repeated documents from duplicates; raise ``error`` for anything else."""
+    """Tell repeated notifications from duplicates. Raises ``error`` if it has another cause."""
     if not is_duplicate(error):
         raise error
     problems = error.details["writeErrors"]
@@ -115,7 +115,6 @@ class _NewState(NamedTuple):
 
 
 def _document(new: NewNotification, now: datetime) -> dict[str, Any]:
-    """Return the document to store, without fields that are None: indexes rely on it."""
     deliveries = [_delivery(new, one, now) for one in new.deliveries]
     states = tuple([(d["status"], d.get("next_attempt_at", now) > now) for d in deliveries])
     has_event = any(d["status"] != DeliveryStatus.PENDING for d in deliveries)
@@ -171,7 +170,7 @@ def _document(new: NewNotification, now: datetime) -> dict[str, Any]:
 
 
 def _delivery(new: NewNotification, one: NewDelivery, now: datetime) -> dict[str, Any]:
-    """Return one delivery; in-app is delivered by being stored, unless scheduled."""
+    """Return a delivery to store. In-app is delivered at once unless scheduled."""
     status = one.status
     if one.channel is Channel.IN_APP and status is DeliveryStatus.PENDING and new.send_at <= now:
         status = DeliveryStatus.DELIVERED

@@ -1,4 +1,4 @@
-"""Writes of clients and operators: cancel, reopen, reschedule, make due now."""
+"""Changes by clients and operators: cancel, reopen, reschedule, make due now."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
@@ -19,15 +19,15 @@ S = DeliveryStatus
 MIN_RETENTION_AFTER_REOPEN = timedelta(days=14)
 """Minimum retention of a reopened notification: longer than its retries can take."""
 UNSENT_STATUSES = [S.PENDING.value, S.SUPPRESSED.value, S.CANCELLED.value]
-"""Statuses of a delivery of which nothing was sent."""
+"""Statuses in which a delivery can be without anything having been sent."""
 
 
 def cancel(
     *, notification_id: ObjectId, channels: Sequence[Channel], reason: str, now: datetime
 ) -> Document | None:
-    """Cancel what is pending on these channels; return the document, or None if nothing was."""
-    # A push that reached a device becomes sent instead. A worker that has claimed a delivery
-    # without starting it loses the claim; one that has started wins.
+    """Cancel pending deliveries on these channels. Return the notification, or None without any."""
+    # A push that reached a device becomes sent instead. A worker that has only claimed a delivery
+    # loses the claim. A delivery that a worker has started is no longer pending.
     names = [channel.value for channel in channels]
     pending = {"channel": {"$in": names}, "status": S.PENDING.value}
     return _change(
@@ -39,7 +39,7 @@ def cancel(
 
 
 def cancel_pending(*, ids: Sequence[ObjectId], reason: str, now: datetime) -> int:
-    """Cancel what is pending of many notifications, as :func:`cancel`; return how many changed."""
+    """Cancel the pending deliveries of many notifications. Return how many of these changed."""
     pipeline = update(
         condition={"$eq": ["$$d.status", S.PENDING.value]},
         changes=cancelled_changes(reason, now=now),
@@ -50,7 +50,7 @@ def cancel_pending(*, ids: Sequence[ObjectId], reason: str, now: datetime) -> in
 
 
 def cancelled_changes(reason: str, *, now: datetime) -> dict[str, Any]:
-    """Return the changes of a cancelled delivery: a push that reached a device becomes sent."""
+    """Return the changes that cancel a delivery. A push that reached a device becomes sent."""
     reached = sent_changes(Channel.PUSH, now)
     return {
         "status": _if_reached(reached["status"].expression, S.CANCELLED.value),
@@ -74,9 +74,9 @@ def reopen(
     failed_until: datetime | None = None,
     now: datetime,
 ) -> Document | None:
-    """Reopen failed deliveries of these channels, due now; return the document, or None."""
-    # The notification's retries are granted anew, and their waits start from the beginning; earlier
-    # attempts keep their numbers. Deliveries that failed after ``failed_until`` stay failed.
+    """Make failed deliveries on these channels due now. Return the notification, or None."""
+    # Each delivery gets all its retries again, with delays from the start. Earlier attempts keep
+    # their numbers. Deliveries that failed after ``failed_until`` stay failed.
     names = [channel.value for channel in channels]
     failed: dict[str, Any] = {"channel": {"$in": names}, "status": S.FAILED.value}
     conditions: list[Expression] = [
@@ -122,7 +122,7 @@ def reopen(
 
 
 def activate_fallback(*, ids: Sequence[ObjectId], fallback_for: Channel, now: datetime) -> int:
-    """Make fallbacks of a failed channel due now; return how many notifications. Idempotent."""
+    """Make the fallbacks for a failed channel due now. Return how many changed. Idempotent."""
     waiting = {
         "instead_of": fallback_for.value,
         "status": S.PENDING.value,
@@ -147,9 +147,9 @@ def activate_fallback(*, ids: Sequence[ObjectId], fallback_for: Channel, now: da
 def make_due_now(
     *, notification_id: ObjectId, retries_of: Sequence[Channel] | None = None, now: datetime
 ) -> Document | None:
-    """Make waiting deliveries due now; return the document, or None if none waits."""
-    # Claimed deliveries, and those that await a receipt, stay unchanged. A retry stays a retry:
-    # earlier attempts stay counted. With ``retries_of``, only retries on these channels.
+    """Make waiting deliveries due now. Return the notification, or None if none waits."""
+    # Claimed deliveries and those that await a receipt stay unchanged. Earlier attempts of a retry
+    # still count. ``retries_of`` selects only retries on these channels.
     conditions: list[Expression] = [
         {"$eq": ["$$d.status", S.PENDING.value]},
         {"$eq": [{"$ifNull": ["$$d.claim", None]}, None]},
@@ -174,7 +174,7 @@ def make_due_now(
 
 
 def link_resend(*, original_id: ObjectId, resend_id: ObjectId, now: datetime) -> None:
-    """Record on a notification that it was resent as another one."""
+    """Record on a notification that another one resends it."""
     notifications().update_one(
         {"_id": original_id}, {"$addToSet": {"resent_as": resend_id}, "$set": {"updated_at": now}}
     )
@@ -199,13 +199,12 @@ def _change(
 def reschedule(
     *, notification_id: ObjectId, send_at: datetime, now: datetime, is_same_local_time: bool = False
 ) -> Document | None:
-    """Move the send time of a notification to ``send_at``; return None if it is too late.
+    """Move the send time of a notification to ``send_at``. Return None if that is too late.
 
-    It is too late after an attempt on any channel, or once something was delivered or has expired.
-    A worker that has claimed a delivery without starting it loses the claim; one that has started
-    wins. Fallback channels keep their delay. An expiry relative to the send time moves with it; an
-    absolute one must lie after ``send_at``. ``is_same_local_time``: the notification keeps
-    following the recipient's time zone.
+    It is too late after an attempt on any channel, a delivery, or the expiry. A worker that has
+    claimed a delivery without starting it loses the claim. Fallback channels keep their delay. An
+    expiry relative to the send time moves with it; an absolute one must lie after ``send_at``. With
+    ``is_same_local_time``, the notification keeps following the recipient's time zone.
     """
     touched = {"$or": [{"status": {"$nin": UNSENT_STATUSES}}, {"attempt_count": {"$gt": 0}}]}
     due_at = Computed({"$add": [send_at, {"$subtract": ["$$d.first_due_at", _first_due_at()]}]})

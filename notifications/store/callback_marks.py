@@ -1,8 +1,8 @@
-"""Marks on notifications with unpublished callback events, set by the write that causes them.
+"""Marks notifications with unpublished callback events, in the write that causes the events.
 
 Only notifications of clients with a callback have a revision. Every write that changes a delivery
-increments it, and marks the document if there is something to report. The publisher clears the
-mark if the revision is still the one that it has published (compare-and-set).
+increments the revision, and sets the mark if there is something to report. The publisher clears the
+mark unless the revision has changed since it read the notification.
 """
 
 from collections.abc import Sequence
@@ -21,14 +21,14 @@ _FIELDS = (
 
 
 def pending_callbacks(*, limit: int) -> list[Document]:
-    """Return marked notifications, the oldest mark first."""
+    """Return up to ``limit`` marked notifications, the oldest mark first."""
     marked = {"callback_due_at": {"$exists": True}}
     found = notifications().find(marked, _FIELDS).hint("ntf_callback")
     return list(found.sort("callback_due_at", 1).limit(limit))
 
 
 def clear_marks(documents: Sequence[Document]) -> int:
-    """Clear the marks of these documents as read; return how many have not changed since."""
+    """Clear the marks of those of these documents that have not changed. Return how many."""
     if not documents:
         return 0
     operations = [
@@ -42,7 +42,7 @@ def clear_marks(documents: Sequence[Document]) -> int:
 
 
 def backfill_marks(*, client_id: ObjectId, since: datetime, until: datetime, now: datetime) -> int:
-    """Mark what processes accepted without knowing a client's subscription; return how many."""
+    """Mark notifications stored without knowledge of a client's new endpoint. Return how many."""
     created = {"$gte": since, "$lt": until}
     missed = {"client_id": client_id, "created_at": created, "callback_revision": None}
     marks = {"callback_revision": 1, "callback_due_at": now}

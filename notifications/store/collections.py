@@ -1,4 +1,4 @@
-"""Collections of the store, and retries while the database has no primary."""
+"""The store's collections, and the repetition of writes while MongoDB has no primary."""
 
 import time
 from collections.abc import Callable
@@ -23,9 +23,9 @@ visits = partial(collection, "inbox_visits")  # Until when each inbox was seen
 
 
 def retry_transient(write: Callable[P, R], *args: P.args, **options: P.kwargs) -> R:
-    """Call an idempotent ``write`` until it works; raises PyMongoError after 30 s."""
-    # Its filter no longer matches what it has changed. The worker alone knows the result of a send,
-    # so it must not give up early while there is no primary or no majority.
+    """Repeat an idempotent ``write`` until it succeeds. Raises PyMongoError after 30 s."""
+    # Only the worker knows the result of a send, so it must not give up early while there is no
+    # primary or no majority. The filter of ``write`` doesn't match what it has already changed.
     deadline = time.monotonic() + MAX_RETRY_SECONDS
     while True:
         try:

@@ -1,4 +1,4 @@
-"""Device history of a push, from the attempts log."""
+"""Reads from the attempts what happened at each device of a push."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,7 +16,7 @@ F = FailureCode
 PERMANENT_FAILURES = frozenset({F.INVALID_RECIPIENT, F.REJECTED, F.TOO_LARGE, F.RENDER_FAILED})
 """After one of these failures, a device never gets the message."""
 ATTEMPTED = frozenset({AttemptStatus.SENT, AttemptStatus.FAILED, AttemptStatus.UNKNOWN})
-"""Statuses of attempts that were made; others say nothing about a device."""
+"""Statuses of completed attempts. Others say nothing about a device."""
 ATTEMPT_FIELDS = (
     *("notification_id", "device_id", "attempt_number", "status", "attempted_at"),
     *("finished_at", "error_code", "error_message"),
@@ -25,7 +25,7 @@ ATTEMPT_FIELDS = (
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Reason for which a device never gets a message."""
+    """Why a device can never get a message."""
 
     code: FailureCode
     reason: str
@@ -33,7 +33,7 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceHistory:
-    """State of the devices that one push was sent to."""
+    """The outcomes of one push at the devices it was sent to."""
 
     delivered: frozenset[str] = frozenset()  # Accepted by the provider
     ambiguous: Mapping[str, datetime] = field(default_factory=dict)  # Outcome unknown, since when
@@ -41,17 +41,16 @@ class DeviceHistory:
 
     @property
     def excluded(self) -> frozenset[str]:
-        """Devices that get nothing more."""
-        # A device with an unknown outcome is retried, if the type allows it, only while no device
-        # is known to have it.
+        """Devices that the push must not be sent to again."""
+        # A device with an unknown outcome is retried only while no device is known to have the
+        # push, and if the type allows it.
         ambiguous = self.ambiguous.keys() if self.delivered else set()
         return self.delivered | self.refused.keys() | ambiguous
 
 
 def device_histories(claims: Sequence[ClaimedDelivery]) -> Mapping[ObjectId, DeviceHistory]:
-    """Return the device histories of pushes with earlier attempts. Raises PyMongoError."""
-    # Failures before an operator reopened a delivery do not count. One read for all; none without
-    # earlier attempts.
+    """Return the device histories of those pushes that were attempted. Raises PyMongoError."""
+    # Failures before an operator reopened a delivery don't count. Takes at most one read.
     attempted = {c.notification_id: c for c in claims if c.attempt_count > 0}
     if not attempted:
         return {}

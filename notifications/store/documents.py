@@ -20,7 +20,7 @@ _REFERENCE = re.compile(r"([0-9a-f]{24})\.([a-z_]+)\.(\d{1,6})(?:\.([0-9a-f]{64}
 
 @dataclass(frozen=True, slots=True)
 class AttemptReference:
-    """ID of one attempt, also given to the provider: opaque, and without an address."""
+    """ID of one attempt, which the provider also gets. It contains no address."""
 
     notification_id: ObjectId
     channel: Channel
@@ -33,7 +33,7 @@ class AttemptReference:
 
     @classmethod
     def parse(cls, text: str) -> "AttemptReference | None":
-        """Return the attempt reference in ``text``; None if this service did not issue it."""
+        """Return the reference in ``text``, or None if the text has another form."""
         match = _REFERENCE.fullmatch(text)
         if match is None or match[2] not in {channel.value for channel in Channel}:
             return None
@@ -47,7 +47,7 @@ class NewDelivery:
     channel: Channel
     status: DeliveryStatus = DeliveryStatus.PENDING
     fallback_for: Channel | None = None
-    """Sent only if this channel has not delivered the notification ``delay`` later."""
+    """Set for a fallback: sent only if this channel hasn't delivered within ``delay``."""
     delay: timedelta = timedelta(0)
     failure_code: FailureCode | None = None
     failure_reason: str | None = None
@@ -55,7 +55,7 @@ class NewDelivery:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewNotification:
-    """A notification to accept. Its ID is created beforehand, so that accepting is idempotent."""
+    """A notification to store. Its ID is created beforehand, so that storing is idempotent."""
 
     id: ObjectId
     client_id: ObjectId
@@ -67,17 +67,17 @@ class NewNotification:
     content: Content
     data: Mapping[str, Any]
     secret: SensitiveContent | None = None
-    """Sensitive values that content and data mask; stored encrypted."""
+    """Sensitive values that are masked in content and data. They are stored encrypted."""
     deliveries: tuple[NewDelivery, ...]
     max_attempts: int
     send_at: datetime
-    """Send time; equal to ``created_at`` for immediate sending."""
+    """Send time, equal to ``created_at`` unless scheduled."""
     scheduled_at: datetime | None = None
     scheduled_local: str | None = None
-    """Send time on the recipient's own clock, which follows changes of their time zone."""
+    """Send time in the recipient's local time, set if it follows changes of their time zone."""
     expires_at: datetime | None = None
     ttl_seconds: int | None = None
-    """Lifetime that the expiry derives from; None for an absolute expiry, or none."""
+    """Time to live from which the expiry derives. None if the expiry is absolute or absent."""
     purge_at: datetime | None = None
     entity_id: str | None = None
     external_id: str | None = None
@@ -85,7 +85,7 @@ class NewNotification:
     idempotency_key: str | None = None
     request_id: str | None = None
     traceparent: str | None = None
-    """Span of the request, as parent of the delivery spans; None if not traced."""
+    """Trace context of the request, the parent of delivery spans. None if not traced."""
     is_test: bool = False
     broadcast_id: ObjectId | None = None
     resent_from: ObjectId | None = None
@@ -95,7 +95,7 @@ class NewNotification:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClaimedDelivery:
-    """A delivery that only this worker may send until the lease ends."""
+    """A delivery that only this worker may send until its lease ends."""
 
     notification_id: ObjectId
     channel: Channel
@@ -104,7 +104,7 @@ class ClaimedDelivery:
     claim_count: int
     attempt_count: int
     uncounted_attempts: int
-    """Since it was last reopened, as the attempts that count are."""
+    """Attempts since the last reopening that an outage ended, which don't use up a retry."""
     max_attempts: int
     first_due_at: datetime
     type: str
@@ -123,43 +123,43 @@ class ClaimedDelivery:
     is_deleted: bool = False
     """Deleted by its client while an attempt was in progress."""
     is_test: bool = False
-    """Sent to the sandbox; its result says nothing about an address, device, or provider."""
+    """Sent to the sandbox: the result says nothing about an address, device, or provider."""
     ambiguous_targets: tuple[str, ...] = ()
     ambiguous_provider: str | None = None
-    """Provider with an unknown outcome of an earlier attempt: no other provider gets it."""
+    """Provider of an earlier ambiguous attempt. No other provider may get the delivery."""
     failed_over_from: str | None = None
-    """Provider that just refused it: the next one is used at once."""
+    """Provider that has just refused the delivery. The next provider is used at once."""
     fallback_for: Channel | None = None
-    """Not needed if this channel has delivered the notification."""
+    """Channel that makes this delivery unnecessary if it has delivered the notification."""
     channel_statuses: Mapping[Channel, DeliveryStatus] = field(default_factory=dict)
     fallback_channels: tuple[Channel, ...] = ()
     """Channels that wait for this one to fail."""
     earlier_attempts: int = 0
-    """Attempts before it was last reopened; they count neither for its limit nor for its waits."""
+    """Attempts before the last reopening. They don't count for the limit or the delays."""
     device_ids: tuple[str, ...] = ()
-    """Devices of the current attempt; empty on a channel without devices."""
+    """Devices of the current attempt. Empty on a channel without devices."""
     platforms: Mapping[str, str] = field(default_factory=dict)
     """Platforms of these devices, by their IDs."""
     reference: str = field(init=False)
     """ID of the current attempt, which providers return in receipts."""
 
     def __post_init__(self) -> None:
-        # Computed once: a delivery reads it at a dozen places.
+        # Computed once, since it is read at a dozen places.
         reference = AttemptReference(self.notification_id, self.channel, self.attempt_count)
         object.__setattr__(self, "reference", str(reference))
 
     def reference_to(self, device_id: str | None) -> str:
-        """Return the ID of the current attempt at one device."""
+        """Return the ID of the current attempt at a device, or of the attempt for None."""
         return self.reference if device_id is None else f"{self.reference}.{device_id}"
 
     @property
     def targets(self) -> tuple[str | None, ...]:
-        """Devices of the current attempt, or None alone on a channel without devices."""
+        """Devices of the current attempt, or ``(None,)`` on a channel without devices."""
         return self.device_ids or (None,)
 
     @property
     def retry_state(self) -> RetryState:
-        """Input of the retry policy."""
+        """The fields that a retry decision needs, without attempts before the last reopening."""
         return RetryState(
             priority=self.priority,
             attempt_count=self.attempt_count - self.earlier_attempts,
@@ -172,7 +172,7 @@ class ClaimedDelivery:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProviderAnswer:
-    """Response of a provider to one attempt, for its record."""
+    """What a provider responded to one attempt, for the attempt's record."""
 
     provider: str
     message_id: str | None = None
@@ -196,7 +196,7 @@ class TargetAttempt:
 class Settlement:
     """Result of one attempt, and the next state of its delivery.
 
-    ``status``: sent, delivered, failed, pending until ``next_attempt_at``, or unknown until then.
+    ``status`` is sent, delivered, or failed, or pending or unknown until ``next_attempt_at``.
     """
 
     claimed: ClaimedDelivery
@@ -216,10 +216,10 @@ class Settlement:
 
 @dataclass(frozen=True, slots=True)
 class NotSent:
-    """A claimed delivery that is not sent now, and why. It uses no attempt.
+    """A claimed delivery that isn't sent now, and why. It uses no attempt.
 
-    ``status``: pending until ``next_attempt_at``, failed, expired, cancelled, or suppressed; sent
-    if every remaining device already has it.
+    ``status`` is pending until ``next_attempt_at``, failed, expired, cancelled, or suppressed, or
+    sent if every remaining device already has the message.
     """
 
     claimed: ClaimedDelivery
@@ -230,7 +230,7 @@ class NotSent:
 
 
 def claimed_from(document: Document, token: str) -> ClaimedDelivery:
-    """Return the delivery of a stored notification whose claim has this token."""
+    """Return the delivery in a notification's document that is claimed with this token."""
     delivery = next(d for d in document["delivery"] if (d.get("claim") or {}).get("token") == token)
     return ClaimedDelivery(
         notification_id=document["_id"],
@@ -272,7 +272,7 @@ def claimed_from(document: Document, token: str) -> ClaimedDelivery:
 
 
 def _channel_status(delivery: Document) -> DeliveryStatus:
-    """Return a channel's status; a push with a device receipt counts as delivered."""
+    """Return a channel's status. A push with a device receipt counts as delivered."""
     status = DeliveryStatus(delivery["status"])
     is_reported = delivery["channel"] == Channel.PUSH and delivery.get("delivered_at") is not None
     return S.DELIVERED if is_reported and status in OPEN else status
@@ -281,7 +281,7 @@ def _channel_status(delivery: Document) -> DeliveryStatus:
 def recipient_of(document: Mapping[str, Any]) -> Recipient:
     """Return the recipient stored in a notification's document."""
     stored = document["recipient"]
-    # An older document doesn't tell. Without a user ID, nothing comes from the registry.
+    # An older document lacks ``given``. Without a user ID, nothing came from the registry.
     given = () if document.get("user_id") else PROFILE_FIELDS
     return Recipient(
         **{

@@ -1,6 +1,7 @@
-"""Sensitive content of a notification, encrypted in ``sealed`` while a channel is open.
+"""Encrypts the sensitive content of a notification in ``sealed`` while a channel is open.
 
-The inbox keeps it a while longer; :mod:`notifications.store.pipelines` has the same rule.
+While the inbox shows the notification, it stays for up to a day longer.
+:mod:`notifications.store.pipelines` has the same rule.
 """
 
 from collections.abc import Collection
@@ -20,7 +21,7 @@ from .pipelines import INBOX_SECRET_LIFETIME
 
 
 def encrypt(secret: SensitiveContent, *, notification_id: ObjectId) -> str:
-    """Return sensitive content as stored with this notification and no other."""
+    """Return sensitive content in encrypted form, bound to this notification."""
     fields = (secret.data, secret.content, secret.secrets, secret.has_inline_content)
     return encryption.encrypt(
         msgspec.json.encode(fields), associated_data=_associated_data(notification_id)
@@ -30,7 +31,7 @@ def encrypt(secret: SensitiveContent, *, notification_id: ObjectId) -> str:
 def decrypt(
     *, notification_id: ObjectId, content: Content, encrypted: str | None
 ) -> SensitiveContent | None:
-    """Return the sensitive content, None if there is none; SecretExpiredError, DecryptionError."""
+    """Return the sensitive content, or None. Raises SecretExpiredError or DecryptionError."""
     if encrypted is None:
         if content.is_masked:
             raise SecretExpiredError("Its sensitive data was destroyed.")
@@ -44,13 +45,13 @@ def decrypt(
 
 
 def secret_in(document: Document) -> SensitiveContent | None:
-    """Return the sensitive content of a stored notification; see :func:`decrypt`."""
+    """Return the sensitive content in a notification's document, as :func:`decrypt` does."""
     content, encrypted = content_of(document), document.get("sealed")
     return decrypt(notification_id=document["_id"], content=content, encrypted=encrypted)
 
 
 def is_secret_expired(document: Document) -> bool:
-    """Return whether a stored notification had sensitive content that was destroyed."""
+    """Return whether a notification's sensitive content was destroyed."""
     return bool(document["content"].get("is_masked")) and "sealed" not in document
 
 
@@ -62,7 +63,7 @@ def encrypted_fields(
     inbox_at: datetime | None,
     expires_at: datetime | None,
 ) -> dict[str, Any]:
-    """Return the stored fields of a new notification's sensitive content; none if not needed."""
+    """Return the stored fields for a new notification's sensitive content, if any are needed."""
     is_open = not OPEN.isdisjoint(statuses)
     if secret is None or (not is_open and inbox_at is None):
         return {}
@@ -79,7 +80,7 @@ def is_shown_in_inbox(document: Document, *, now: datetime) -> bool:
 
 
 def purge_secrets(*, now: datetime) -> int:
-    """Destroy sensitive content that the inbox no longer shows; return how many."""
+    """Destroy sensitive content that the inbox no longer shows. Return how many."""
     over = {"sealed_until": {"$lte": now}}
     gone = {"$unset": {"sealed": "", "sealed_until": ""}, "$set": {"updated_at": now}}
     return notifications().update_many(over, gone).modified_count

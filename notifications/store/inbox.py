@@ -1,8 +1,8 @@
-"""Writes of readers: mark read or unread, archive, mark the feed as seen.
+"""Changes by readers: mark read or unread, archive, mark the feed as seen. Idempotent.
 
-Each is idempotent. Reading is of the notification, whatever its channels: ``marked_read_at`` is
-when it was first marked as read, and its in-app delivery is raised to ``read`` and never lowered.
-``unread_at`` records that it was marked as unread: then ``is_read`` is false until the next read.
+A notification is read as a whole, not per channel. ``marked_read_at`` is when it was first marked
+as read. Its in-app delivery then becomes ``read`` and stays so. ``unread_at`` is when it was marked
+as unread, and ``is_read`` is then false until the next read.
 """
 
 import hashlib
@@ -22,15 +22,15 @@ from .pipelines import Pipeline, derived_fields, in_statuses, update
 
 S = DeliveryStatus
 ANY_TIME = {"$gt": datetime(1970, 1, 1, tzinfo=UTC)}
-"""Matches any time but not a missing one; unlike ``$exists``, the index alone decides it."""
+"""Matches any time that exists. Unlike ``$exists``, the index alone can answer this."""
 ANY_FLAG = {"$in": [False, True]}
-"""Matches any flag. The field is named so that one index serves in its order."""
+"""Matches any flag, so that queries name the field and use the index in its order."""
 MATCH_SENT: Mapping[str, Any] = {"delivery.status": {"$in": sorted(s.value for s in SUCCEEDED)}}
-"""Matches a notification that was sent on at least one channel: what is unread if it isn't read."""
+"""Matches a notification that was sent on at least one channel. Only such ones can be unread."""
 NOT_ALL_READ: Mapping[str, Any] = {
     "$or": [
         {"is_read": False},
-        # Read on another channel: its in-app delivery becomes read as well.
+        # Read on another channel: marking also makes the in-app delivery ``read``.
         {
             "delivery": {
                 "$elemMatch": {"channel": Channel.IN_APP.value, "status": S.DELIVERED.value}
@@ -43,14 +43,14 @@ FEED_INDEX = "ntf_user_feed"
 
 @dataclass(frozen=True, slots=True)
 class Inbox:
-    """A recipient's inbox at one API client; it holds that client's notifications only."""
+    """A recipient's inbox at one API client, with that client's notifications only."""
 
     client_id: ObjectId
     user_id: str
 
     @property
     def key(self) -> str:
-        """Key of the inbox that does not reveal the owner."""
+        """Hashed key of the inbox, which doesn't reveal the owner."""
         return hashlib.sha256(f"{self.client_id}|{self.user_id}".encode()).hexdigest()
 
     def match(
@@ -60,7 +60,7 @@ class Inbox:
         is_read: Mapping[str, Any] | bool = ANY_FLAG,
         is_archived: Mapping[str, Any] | bool = ANY_FLAG,
     ) -> dict[str, Any]:
-        """Return a filter for what is in it and not deleted, in the order of its index."""
+        """Return a query for undeleted notifications in the inbox, in the order of its index."""
         return {
             "user_id": self.user_id,
             "client_id": self.client_id,
@@ -71,7 +71,7 @@ class Inbox:
         }
 
     def match_sent(self) -> dict[str, Any]:
-        """Return a filter for undeleted notifications from the client to the recipient."""
+        """Return a query for undeleted notifications that the client sent to the recipient."""
         owner = {"user_id": self.user_id, "client_id": self.client_id, "is_active": True}
         return {**owner, **MATCH_SENT}
 
@@ -85,19 +85,19 @@ class Marked:
 
 
 def mark_read(*, inbox: Inbox, notification_id: ObjectId, now: datetime) -> Marked | None:
-    """Mark a notification as read by its recipient; None if it was not sent to them."""
+    """Mark a notification as read by its recipient. None if it was not sent to them."""
     return _mark(inbox.match_sent(), notification_id, NOT_ALL_READ, _mark_read_pipeline(now))
 
 
 def mark_unread(*, inbox: Inbox, notification_id: ObjectId, now: datetime) -> Marked | None:
-    """Mark as unread; deliveries keep their read time. None if it was not sent to the recipient."""
+    """Mark as unread, but keep read times of deliveries. None if not sent to the recipient."""
     return _mark(inbox.match_sent(), notification_id, {"is_read": True}, _mark_unread_pipeline(now))
 
 
 def mark_read_by_client(
     *, client_id: ObjectId, notification_id: ObjectId, now: datetime
 ) -> Marked | None:
-    """Mark a client's notification as read, in any state; None if the client has none such."""
+    """Mark a client's notification as read, in any state. None if the client has no such one."""
     own = {"client_id": client_id}
     return _mark(own, notification_id, NOT_ALL_READ, _mark_read_pipeline(now))
 
@@ -105,32 +105,32 @@ def mark_read_by_client(
 def mark_unread_by_client(
     *, client_id: ObjectId, notification_id: ObjectId, now: datetime
 ) -> Marked | None:
-    """Mark a client's notification as unread, as :func:`mark_unread`."""
+    """Mark a client's notification as unread, in any state. None if the client has no such one."""
     own = {"client_id": client_id}
     return _mark(own, notification_id, {"is_read": True}, _mark_unread_pipeline(now))
 
 
 def mark_all_read(*, inbox: Inbox, now: datetime) -> int:
-    """Mark all that was sent to a recipient as read; return how many notifications changed."""
+    """Mark all notifications sent to a recipient as read. Return how many changed."""
     unread = {**inbox.match_sent(), "is_read": False}
     result = notifications().update_many(unread, _mark_read_pipeline(now), hint=FEED_INDEX)
     return result.modified_count
 
 
 def archive(*, inbox: Inbox, notification_id: ObjectId, now: datetime) -> Marked | None:
-    """Archive a notification, read or not; None if it is not in the inbox."""
+    """Archive a notification. None if it is not in the inbox."""
     archived = {"is_archived": True, "archived_at": now, "updated_at": now}
     return _mark(inbox.match(), notification_id, {"is_archived": False}, [{"$set": archived}])
 
 
 def unarchive(*, inbox: Inbox, notification_id: ObjectId, now: datetime) -> Marked | None:
-    """Move a notification back from the archive; None if it is not in the inbox."""
+    """Move a notification back from the archive. None if it is not in the inbox."""
     unarchived = {"is_archived": False, "archived_at": "$$REMOVE", "updated_at": now}
     return _mark(inbox.match(), notification_id, {"is_archived": True}, [{"$set": unarchived}])
 
 
 def mark_seen(*, inbox: Inbox, until: datetime) -> None:
-    """Record that the owner has seen everything delivered until ``until``; it never goes back."""
+    """Record that the owner has seen everything up to ``until``. An earlier time has no effect."""
     visits().update_one({"_id": inbox.key}, {"$max": {"seen_until": until}}, upsert=True)
 
 
@@ -154,7 +154,7 @@ def _mark(
     unless_done: Mapping[str, Any],
     changes: Pipeline,
 ) -> Marked | None:
-    """Change a notification that is not yet in the wanted state; return it in either case."""
+    """Change a notification unless that is done already. Return it in both cases, else None."""
     wanted = {**owner, "_id": notification_id}
     changed = notifications().find_one_and_update(
         {"$and": [wanted, unless_done]}, changes, return_document=ReturnDocument.AFTER

@@ -1,4 +1,4 @@
-"""A worker's writes: claim, start, settle, defer, return; and the attempts log."""
+"""Changes by workers: claim, start, settle, defer, and release; and the attempts log."""
 
 import secrets
 from collections.abc import Mapping, Sequence
@@ -102,9 +102,9 @@ def claim(
     now: datetime,
     include_poison_candidates: bool = False,
 ) -> list[ClaimedDelivery]:
-    """Claim the pending, due, and unclaimed deliveries; concurrent callers never share one."""
-    # Poison candidates are left out unless requested: their worker may have crashed on them, and
-    # must not take others along. See :func:`poison_candidates`; each is claimed on its own.
+    """Claim those deliveries that are due and unclaimed. Concurrent callers get different ones."""
+    # Poison candidates are left out unless requested. Each is claimed alone, because it may have
+    # crashed its worker and must not take other deliveries along.
     token = secrets.token_hex(16)
     lease = {"token": token, "lease_until": now + LEASE, "worker": worker}
     claimable = _claimable(channel, now)
@@ -135,7 +135,7 @@ def claim(
 def poison_candidates(
     *, ids: Sequence[ObjectId], channel: Channel, now: datetime
 ) -> list[ObjectId]:
-    """Return the due, unclaimed deliveries that were claimed before and never sent."""
+    """Return the due, unclaimed deliveries whose last claim ended without an attempt."""
     candidate = {**_claimable(channel, now), "claim_count": {"$gt": 0}}
     wanted = {"_id": {"$in": list(ids)}, "delivery": {"$elemMatch": candidate}}
     return [document["_id"] for document in notifications().find(wanted, {"_id": 1})]
@@ -144,8 +144,8 @@ def poison_candidates(
 def start(
     claims: Sequence[ClaimedDelivery], *, provider: str, worker: str, now: datetime
 ) -> list[ClaimedDelivery]:
-    """Mark claims of one :func:`claim` as sending; return those whose lease is still held."""
-    # Counts an attempt each. Called just before the request: if the worker is lost from here on,
+    """Mark deliveries of one :func:`claim` as sending. Return those whose lease is still held."""
+    # Counts an attempt for each. Called just before the request: if the worker is lost after this,
     # the outcome is unknown.
     if not claims:
         return []
@@ -185,8 +185,8 @@ def start(
 
 
 def settle(settlements: Sequence[Settlement], *, now: datetime) -> int:
-    """Write the results of started deliveries; return how many leases were still held."""
-    # The attempts log is written in any case: it records what happened, not the current state.
+    """Write the results of started deliveries. Return how many leases were still held."""
+    # The attempts log is written even without a lease: it records what happened.
     if not settlements:
         return 0
     outcomes = dict(outcome for s in settlements for outcome in _outcomes(s))
@@ -209,7 +209,7 @@ def settle(settlements: Sequence[Settlement], *, now: datetime) -> int:
 
 
 def return_unsent(started: Sequence[ClaimedDelivery], *, now: datetime) -> int:
-    """Return started deliveries, due at once and without an attempt; return how many were held."""
+    """Make started but unsent deliveries due at once. Return how many leases were still held."""
     if not started:
         return 0
     status = AttemptStatus.EXPIRED.value
@@ -230,7 +230,7 @@ def return_unsent(started: Sequence[ClaimedDelivery], *, now: datetime) -> int:
 
 
 def settle_not_sent(not_sent: Sequence[NotSent], *, now: datetime) -> int:
-    """Defer or end claimed deliveries without an attempt; return how many leases were held."""
+    """Defer or end claimed deliveries without an attempt. Return how many leases were held."""
     changes = {one.claimed.reference: _not_sent_fields(one, now) for one in not_sent}
     errors = {
         one.claimed.reference: error_entry(one.claimed.channel, one.code, one.reason, now)
@@ -241,7 +241,7 @@ def settle_not_sent(not_sent: Sequence[NotSent], *, now: datetime) -> int:
 
 
 def release(claims: Sequence[ClaimedDelivery], *, now: datetime) -> int:
-    """Release unsent claims as if they had not been made, as at shutdown."""
+    """Release claims without a send, as if they had not been made, for example at shutdown."""
     changes = {
         one.reference: {
             "status": S.PENDING.value,
@@ -293,7 +293,7 @@ def _not_sent_fields(one: NotSent, now: datetime) -> dict[str, Any]:
         else _failure(one.status, one.code, one.reason, now)
     )
     if one.claimed.failed_over_from:
-        # After a wait, providers are tried in their order again.
+        # After a wait, providers are tried in their normal order again.
         fields["passed_over"] = None
     return {
         "status": one.status.value,
@@ -321,7 +321,6 @@ def _write(
     errors: Mapping[str, Mapping[str, Any]],
     now: datetime,
 ) -> int:
-    """Change each delivery still held by its claim, by reference; return how many were."""
     for change in changes.values():
         if DeliveryStatus(change["status"]) not in TRANSITIONS[status]:
             raise ValueError(f"no transition from {status} to {change['status']}")

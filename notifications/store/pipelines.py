@@ -1,4 +1,4 @@
-"""MongoDB update pipelines that change one delivery and what derives from all deliveries."""
+"""MongoDB update pipelines that change deliveries and the fields derived from them."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,14 +15,14 @@ Pipeline = list[dict[str, Any]]
 ERROR_HISTORY_LENGTH = 20
 ERROR_LENGTH = 500  # Longer error messages are truncated
 INBOX_SECRET_LIFETIME = timedelta(days=1)
-"""Time for which the inbox shows sensitive content, unless the notification expires before."""
+"""How long the inbox shows sensitive content, if the notification doesn't expire earlier."""
 MILLISECOND = timedelta(milliseconds=1)
 S = DeliveryStatus
 
 
 @dataclass(frozen=True, slots=True)
 class Computed:
-    """A value that MongoDB computes. Without it, a value is stored as is, even with a ``$``."""
+    """An expression that MongoDB evaluates. Any other value is stored as is, even with a ``$``."""
 
     expression: Expression
 
@@ -35,10 +35,10 @@ def update(
     error: Mapping[str, Any] | None = None,
     extra_fields: Mapping[str, Expression] | None = None,
 ) -> Pipeline:
-    """Return the pipeline that merges ``changes`` into each delivery that meets ``condition``.
+    """Return a pipeline that merges ``changes`` into each delivery that meets ``condition``.
 
-    A change is a plain value, or :class:`Computed` from the delivery ``$$d``. ``error`` is an entry
-    of the error history; ``extra_fields`` are fields of the document that change as well.
+    A change is a plain value, or :class:`Computed` from the delivery ``$$d``. ``error`` is appended
+    to the error history. ``extra_fields`` are further changes of the document.
     """
     merged = {name: _expression(value) for name, value in changes.items()}
     errors = {"$literal": [dict(error)] if error is not None else []}
@@ -47,9 +47,9 @@ def update(
 
 
 def transition(*, condition: Expression, changes: Mapping[str, Any], now: datetime) -> Pipeline:
-    """Return :func:`update` for a change that keeps a delivery open and reports nothing."""
-    # Computes only ``status`` and ``due_at``, and leaves ``updated_at``. Claim and start run for
-    # everything that is sent, and cost MongoDB half of a full update this way.
+    """Return a cheaper :func:`update` for changes between open states, which aren't reported."""
+    # Computes only ``status`` and ``due_at``, and leaves ``updated_at``. This halves MongoDB's cost
+    # of claim and start, which run for every delivery.
     merged = {name: _expression(value) for name, value in changes.items()}
     return [
         {"$set": {"delivery": _each_delivery(condition, merged)}},
@@ -65,10 +65,11 @@ def update_each(
     now: datetime,
     complete: Callable[[str], Expression] | None = None,
 ) -> Pipeline:
-    """Return one pipeline for many documents: each merges its own ``changes`` and error entry.
+    """Return a pipeline that merges each document's own ``changes`` and error entry.
 
-    Values are plain. ``complete`` maps their path to an expression that adds what follows from
-    them and from the delivery ``$$d``. One command for a batch costs a quarter of one per document.
+    Changes are plain values. ``complete`` maps the path of the changes to an expression that may
+    add to them from the delivery ``$$d``. One command for a batch costs a quarter of one command
+    per document.
     """
     ids = list(changes)
     rows = [
@@ -96,7 +97,7 @@ def error_entry(
 
 
 def row_of(ids: Sequence[Any], rows: Sequence[Mapping[str, Any]]) -> Expression:
-    """Return the row of a document, by its position among ``ids``."""
+    """Return an expression for the row at the document's position in ``ids``."""
     index = {"$indexOfArray": [{"$literal": list(ids)}, "$_id"]}
     return {"$arrayElemAt": [{"$literal": list(rows)}, index]}
 
@@ -123,7 +124,7 @@ def _each_delivery(condition: Expression, changes: Expression) -> Expression:
 
 
 def derived_fields(now: datetime) -> dict[str, Expression]:
-    """Return the top-level fields that derive from the deliveries and from the marks of readers."""
+    """Return the document's fields that derive from its deliveries and from readers' marks."""
     stays_read = {"$eq": [{"$ifNull": ["$unread_at", None]}, None]}
     was_read = {
         "$or": [{"$in": [S.READ.value, "$delivery.status"]}, {"$gt": ["$marked_read_at", None]}]
@@ -145,7 +146,6 @@ def derived_fields(now: datetime) -> dict[str, Expression]:
 
 
 def _unresolved_error() -> Expression:
-    """Return the latest error of a channel that has not succeeded since; null without one."""
     succeeded = {
         "$filter": {
             "input": "$delivery",
@@ -160,7 +160,7 @@ def _unresolved_error() -> Expression:
 
 
 def _callback_marks(now: datetime) -> dict[str, Expression]:
-    """Return the callback marks; pending and sending deliveries are not reported."""
+    """Return the callback fields. A notification is marked unless all is pending or sending."""
     unreported = [S.PENDING.value, S.SENDING.value]
     is_reportable = {"$not": [{"$setIsSubset": ["$delivery.status", unreported]}]}
     marks = {"$and": [{"$gt": ["$callback_revision", None]}, is_reportable]}
@@ -176,7 +176,7 @@ def of_channel(channel: str) -> Expression:
 
 
 def claimed_with(channel: str, token: str, status: DeliveryStatus) -> Expression:
-    """Return a condition for a delivery claimed with ``token`` and in ``status``."""
+    """Return a condition for the delivery that has this channel, claim token, and status."""
     return {"$and": [of_channel(channel), {"$eq": ["$$d.claim.token", token]}, _is(status)]}
 
 
@@ -186,7 +186,7 @@ def in_statuses(channel: str, statuses: Sequence[DeliveryStatus]) -> Expression:
 
 
 def overall_status(now: datetime) -> Expression:
-    """Return :func:`domain.states.overall_status` as an expression over ``$delivery``."""
+    """Return :func:`domain.states.overall_status` as a MongoDB expression."""
     retrying = {"$and": [_is(S.PENDING), {"$gt": ["$$d.attempt_count", 0]}]}
     is_unclaimed = {"$eq": [{"$ifNull": ["$$d.claim", None]}, None]}
     waiting = {"$and": [is_unclaimed, {"$gt": ["$$d.next_attempt_at", now]}]}
@@ -215,9 +215,9 @@ def _expression(value: Any) -> Expression:
 
 
 def _due_at() -> Expression:
-    """Return the earliest time at which an open delivery needs processing; none removes it."""
-    # That is its next attempt, or the end of the lease while it is being sent. A claim does not
-    # move it: otherwise every index would be updated once more for each send.
+    """Return when an open delivery next needs work. Without an open one, the field is removed."""
+    # The time of the next attempt, or the lease's end during a send. A claim doesn't change it,
+    # which would cost another update of every index for each send.
     moment = {"$ifNull": ["$$d.next_attempt_at", "$$d.claim.lease_until"]}
     is_open = {"$in": ["$$d.status", sorted(s.value for s in OPEN)]}
     open_deliveries = {"$filter": {"input": "$delivery", "as": "d", "cond": is_open}}
@@ -233,7 +233,7 @@ def _inbox_since() -> Expression:
 
 def _secret_fields(now: datetime) -> dict[str, Expression]:
     """Return the encrypted content, kept while a channel is open or the inbox shows it."""
-    # Once only the inbox shows it, ``sealed_until`` is when to remove it.
+    # Once no channel is open, ``sealed_until`` is when the inbox stops showing the content.
     since, is_open = _inbox_since(), _has_status(*OPEN)
     last = {"$min": ["$expires_at", {"$add": [since, INBOX_SECRET_LIFETIME // MILLISECOND]}]}
     # Null sorts before all times.

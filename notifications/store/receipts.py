@@ -1,4 +1,4 @@
-"""Applies receipts to deliveries, in any order and any number of times, with the same result."""
+"""Applies receipts to deliveries. Order and repetition of receipts don't affect the result."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -29,9 +29,9 @@ failure that this service declared ranks lowest: any receipt is better evidence.
 """
 ARRIVED = (S.DELIVERED, S.READ)
 STILL_OPEN = (S.PENDING, S.SENDING)
-"""A push in these states may have more devices to reach than the one that reports."""
+"""In these states, a push may still have other devices to reach than the reporting one."""
 _SANDBOX: Expression = {"$cond": ["$is_test", "$$d.provider", None]}
-"""Provider of a test delivery: the sandbox reports as the provider that it replaces."""
+"""The stored provider of a test delivery, since the sandbox reports as a real provider."""
 _HAS_DEVICE_RECEIPT: Expression = {"$gt": ["$$d.delivered_at", None]}
 _REPORTED_CODES = sorted(code.value for code in RECEIPT_FAILURES)
 _DEFAULT_CODE = FailureCode.REPORTED_FAILED
@@ -39,7 +39,7 @@ _DEFAULT_CODE = FailureCode.REPORTED_FAILED
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeliveryReceipt:
-    """One receipt for one delivery, in the terms of the store."""
+    """One receipt for one delivery, independent of the provider."""
 
     reference: AttemptReference
     status: DeliveryStatus  # Sent, delivered, read, or failed
@@ -51,9 +51,9 @@ class DeliveryReceipt:
 
 
 def apply_receipt(receipt: DeliveryReceipt, *, now: datetime) -> bool:
-    """Apply a receipt if it is news; return whether it changed the delivery."""
-    # The receipt of one device of an open push is recorded first, because other devices may still
-    # wait: it becomes the state of the push when no other device is left.
+    """Apply a receipt if it outranks the current state. Return whether the delivery changed."""
+    # For an open push, a device's receipt is only recorded, because other devices may still wait.
+    # It decides the state of the push when no other device is left.
     channel, device_id = receipt.reference.channel, receipt.reference.device_id
     is_one_of_many = channel is Channel.PUSH and receipt.status in ARRIVED
     noted_device = device_id if is_one_of_many else None
@@ -94,9 +94,9 @@ def apply_receipt(receipt: DeliveryReceipt, *, now: datetime) -> bool:
 
 
 def with_device_receipts(changes: str) -> Expression:
-    """Return a push's ``changes``, a field's path, merged with the device receipts since then."""
-    # A device with a receipt counts as accepted. If no device is to be retried, the receipts decide
-    # the state of the push, whatever the outcome at the others.
+    """Return ``changes`` of a push, a field path, merged with the recorded device receipts."""
+    # A device with a receipt counts as accepted. If no device is retried, the receipts decide the
+    # state of the push, regardless of the other devices.
     is_over = {"$ne": [f"{changes}.status", S.PENDING.value]}
     reported = {
         "status": _status_from_devices(f"{changes}.status"),
@@ -114,7 +114,7 @@ def with_device_receipts(changes: str) -> Expression:
 
 
 def sent_changes(channel: str, at: datetime) -> dict[str, Any]:
-    """Return the changes of a sent delivery; the state of a push follows its device receipts."""
+    """Return the changes of a sent delivery. Device receipts may raise the status of a push."""
     if channel != Channel.PUSH:
         return {"status": S.SENT.value, "sent_at": at}
     return {
@@ -124,7 +124,7 @@ def sent_changes(channel: str, at: datetime) -> dict[str, Any]:
 
 
 def list_union(name: str, more: Expression) -> Expression:
-    """Return an expression: a delivery's list, followed by the new elements of ``more``."""
+    """Return an expression for a delivery's list followed by the new elements of ``more``."""
     new = {"$not": [{"$in": ["$$one", f"$$d.{name}"]}]}
     return {
         "$concatArrays": [f"$$d.{name}", {"$filter": {"input": more, "as": "one", "cond": new}}]
@@ -132,7 +132,6 @@ def list_union(name: str, more: Expression) -> Expression:
 
 
 def _status_from_devices(otherwise: Expression) -> Expression:
-    """Return the state of a push by its device receipts, or ``otherwise`` without one."""
     is_read = {"$gt": ["$$d.read_at", None]}
     reported = {"$cond": [is_read, S.READ.value, S.DELIVERED.value]}
     return {"$cond": [_HAS_DEVICE_RECEIPT, reported, otherwise]}
@@ -158,7 +157,7 @@ def _note_device_receipt(receipt: DeliveryReceipt, device_id: str, now: datetime
 
 
 def _changes_with_notes(receipt: DeliveryReceipt) -> dict[str, Any]:
-    """Return the changes by a device's receipt, given that others may be recorded already."""
+    """Return the changes by a device's receipt, given earlier receipts of other devices."""
     sent_at = {"$min": [_sent_at(receipt), "$$d.delivered_at"]}
     earliest = _earlier("delivered_at", receipt.at)
     changes: dict[str, Any] = {
@@ -199,10 +198,10 @@ def _changes(receipt: DeliveryReceipt) -> dict[str, Any]:
 
 
 def _sent_at(receipt: DeliveryReceipt) -> Expression:
-    """Return this service's own time of the provider's response, if it has recorded one.
+    """Return the recorded time of the provider's response, or else the receipt's time.
 
-    A receipt that arrives before is the only evidence of the time. Providers report whole seconds,
-    so that it may seem to lie before the attempt.
+    Providers report whole seconds, so that a receipt's time may seem to lie before the attempt.
+    Then the attempt's time is returned.
     """
     is_recorded = {"$gte": ["$$d.sent_at", _attempted_at(receipt)]}
     return {"$cond": [is_recorded, "$$d.sent_at", _not_before_attempt(receipt)]}
@@ -213,12 +212,12 @@ def _not_before_attempt(receipt: DeliveryReceipt) -> Expression:
 
 
 def _attempted_at(receipt: DeliveryReceipt) -> Expression:
-    """Return when the receipt's attempt began, or the acceptance for an earlier attempt."""
+    """Return when the receipt's attempt began. For an earlier attempt, the time of acceptance."""
     is_current = {"$eq": ["$$d.attempt_count", receipt.reference.attempt_number]}
     began_at = {"$cond": [is_current, "$$d.last_attempt_at", None]}
     return {"$max": [began_at, "$created_at"]}
 
 
 def _earlier(name: str, at: Expression) -> Expression:
-    """Return the earlier of the stored time and ``at``: a provider's clock may be behind."""
+    """Return the earlier of the stored time and ``at``, as a provider's clock may be behind."""
     return {"$min": [f"$$d.{name}", at]}

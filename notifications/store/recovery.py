@@ -1,4 +1,4 @@
-"""Recovery: expires the leases of lost workers, and resolves unknown outcomes."""
+"""Ends the expired leases of lost workers, and resolves unknown outcomes."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ UNKNOWN_REASON = "Outcome unknown; policy forbids a retry."
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnknownOutcome:
-    """A delivery with an unknown outcome and no receipt by its deadline."""
+    """A delivery with an unknown outcome whose wait for a receipt is over."""
 
     notification_id: ObjectId
     channel: Channel
@@ -38,7 +38,7 @@ class UnknownOutcome:
 
 
 def expire_leases(*, now: datetime, limit: int = 500) -> int:
-    """End sends with an expired lease, as unknown or recorded as accepted; return how many."""
+    """End sends whose lease has expired, as unknown or by their records. Return how many."""
     found = _find_in_status(S.SENDING, {"claim.lease_until": {"$lte": now}}, limit)
     abandoned = [
         (document, delivery)
@@ -62,7 +62,7 @@ def expire_leases(*, now: datetime, limit: int = 500) -> int:
 
 
 def unknown_outcomes(*, now: datetime, limit: int = 500) -> list[UnknownOutcome]:
-    """Return deliveries with an unknown outcome whose wait for a receipt is over."""
+    """Return deliveries with an unknown outcome and no receipt by the deadline."""
     found = _find_in_status(S.UNKNOWN, {"next_attempt_at": {"$lte": now}}, limit)
     records = _records([document["_id"] for document in found]) if found else {}
     return [
@@ -90,7 +90,7 @@ def unknown_outcomes(*, now: datetime, limit: int = 500) -> list[UnknownOutcome]
 def resolve_unknown(
     decisions: Sequence[tuple[UnknownOutcome, RetryAt | GiveUp]], *, now: datetime
 ) -> int:
-    """Retry or fail deliveries with an unknown outcome; a receipt that came meanwhile wins."""
+    """Retry or fail deliveries with an unknown outcome and no receipt. Return how many."""
     if not decisions:
         return 0
     operations = [_resolution(one, decision, now) for one, decision in decisions]
@@ -98,14 +98,13 @@ def resolve_unknown(
 
 
 def _find_in_status(status: DeliveryStatus, due: Document, limit: int) -> list[Document]:
-    """Return notifications by status, which reads little: few deliveries are sending or unknown."""
     wanted = {"channel": {"$in": [c.value for c in Channel]}, "status": status.value, **due}
     found = notifications().find({"delivery": {"$elemMatch": wanted}}, FIELDS)
     return list(found.hint("ntf_delivery_status").limit(limit))
 
 
 def _records(ids: Sequence[ObjectId]) -> dict[str, list[Document]]:
-    """Return the records of these notifications by the attempt's reference; of a push, several."""
+    """Return the attempts' records by reference. A push attempt has one for each device."""
     found: dict[str, list[Document]] = {}
     for record in attempts().find({"notification_id": {"$in": list(ids)}}):
         channel, number = Channel(record["channel"]), record["attempt_number"]
@@ -122,8 +121,8 @@ def _reference(document: Document, delivery: Document) -> str:
 def _end_lost_attempt(
     document: Document, delivery: Document, records: Sequence[Document], now: datetime
 ) -> UpdateOne:
-    """Return the write that ends a lost attempt: unknown, or sent if its records say so."""
-    # A worker writes the records first, so they tell which devices accepted in any case.
+    """Return the write that ends a lost attempt: as sent if its records say so, else unknown."""
+    # A worker writes the records first, so they always say which devices accepted.
     channel, token = delivery["channel"], delivery["claim"]["token"]
     error: dict[str, Any] | None = None
     if accepted := _accepted_records(records):
@@ -148,7 +147,7 @@ def _end_lost_attempt(
 
 
 def _accepted_records(records: Sequence[Document]) -> Sequence[Document]:
-    """Return the records of an attempt if the provider accepted all of them, else none."""
+    """Return the records of an attempt if the provider accepted all of its requests, else none."""
     is_sent = all(record["status"] == AttemptStatus.SENT for record in records)
     return records if is_sent else ()
 
@@ -175,8 +174,7 @@ def _accepted_changes(channel: str, record: Document) -> dict[str, Any]:
 
 
 def _lost_attempt(key: str, document: Document, delivery: Document, now: datetime) -> UpdateOne:
-    """Return the write that closes the record of a lost attempt, or creates it."""
-    # A record beyond ``started`` stays: the worker had a response and could not settle.
+    # A record that isn't ``started`` any more stays: the worker had a response but didn't settle.
     channel = Channel(delivery["channel"])
     lost = {
         "status": AttemptStatus.UNKNOWN.value,
@@ -237,7 +235,7 @@ def _resolution(one: UnknownOutcome, decision: RetryAt | GiveUp, now: datetime) 
     guard = {
         "channel": one.channel.value,
         "status": S.UNKNOWN.value,
-        # Attempted again meanwhile, and unknown again: left to another decision.
+        # A delivery that was attempted again and is unknown again needs another decision.
         "attempt_count": one.retry_state.attempt_count,
     }
     pipeline = update(

@@ -1,4 +1,4 @@
-"""Deletion by the client, erasure, content removal, and purge."""
+"""Deletes, erases, and purges notifications, and removes their content."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -21,7 +21,7 @@ NEWEST_FIRST = (("created_at", -1), ("_id", -1))
 ERASURE_REASON = "Recipient erased."
 DELETION_REASON = "Deleted by the client."
 TEMPLATE_FIELDS = ("template_id", "template_version")
-"""Content fields that stay after an erasure: they contain no personal data."""
+"""Content fields that an erasure keeps, since they contain no personal data."""
 ERASED_RECIPIENT: dict[str, Any] = {"device_ids": []}
 ERASABLE_FIELDS = ("created_at", "client_id", "recipient.email", "recipient.phone")
 INBOX_CONTENT_FIELDS = (
@@ -30,16 +30,16 @@ INBOX_CONTENT_FIELDS = (
 )
 """Content fields that stay while the inbox still shows the notification."""
 ANONYMOUS_FIELDS = ("locale", "timezone", "given")
-"""Recipient fields that stay, beside the devices: they explain the language and the time."""
+"""Recipient fields that content removal keeps, since they explain the language and the time."""
 SAFE_RESPONSE_FIELDS = ("status", "code")
-"""Fields of a provider response that stay: they contain no text."""
+"""Fields of a provider response that content removal keeps, since they contain no text."""
 
 
 def delete(*, notification_id: ObjectId, client_id: ObjectId, now: datetime) -> Document | None:
-    """Delete a client's notification and return it; None if there is none, or no longer.
+    """Mark a client's notification as deleted and cancel its pending deliveries, in one write.
 
-    Everything stays for the console, and :func:`restore` undoes it. The same write cancels what is
-    pending. A send in progress completes; it is not retried.
+    Return the notification, or None if the client has no such one. The console still shows it, and
+    :func:`restore` undoes the deletion. A send in progress completes but isn't retried.
     """
     pipeline = update(
         condition={"$eq": ["$$d.status", S.PENDING.value]},
@@ -55,9 +55,9 @@ def delete(*, notification_id: ObjectId, client_id: ObjectId, now: datetime) -> 
 
 
 def restore(*, notification_id: ObjectId, now: datetime) -> Document | None:
-    """Undo a deletion and return the notification; None if it is not deleted, or was erased.
+    """Undo a deletion. Return the notification, or None if it isn't deleted or was erased.
 
-    What the deletion cancelled stays cancelled.
+    Deliveries that the deletion cancelled stay cancelled.
     """
     deleted = {"_id": notification_id, "deleted_at": {"$exists": True}, "erased_at": None}
     undo = {"$set": {"is_active": True, "updated_at": now}, "$unset": {"deleted_at": ""}}
@@ -76,7 +76,7 @@ class Erasable:
 
 
 def erasable(*, user_id: str, limit: int, after: Erasable | None = None) -> list[Erasable]:
-    """Return a user's unerased notifications, newest first, after ``after``."""
+    """Return the next notifications of a user to erase, newest first, after ``after``."""
     wanted: dict[str, Any] = {"user_id": user_id, "erased_at": None}
     if after is not None:
         wanted["created_at"] = {"$lte": after.created_at}
@@ -89,15 +89,15 @@ def erasable(*, user_id: str, limit: int, after: Erasable | None = None) -> list
 
 
 def erasable_at(channel: Channel, address: str, *, limit: int) -> list[Erasable]:
-    """Return unerased notifications to an address that name no user. Raises PyMongoError."""
+    """Return notifications to an address, without a user ID, to erase. Raises PyMongoError."""
     path = "recipient.email" if channel is Channel.EMAIL else "recipient.phone"
     found = notifications().find({path: address, "user_id": None}, ERASABLE_FIELDS).limit(limit)
     return [_erasable(document) for document in found]
 
 
 def erase(erasables: Sequence[Erasable], *, user_id: str, now: datetime) -> int:
-    """Erase notifications and the content of their attempts; return how many. Idempotent."""
-    # The same write cancels what is pending. A send in progress completes; its retry would find no
+    """Erase the content of notifications and of their attempts. Return how many. Idempotent."""
+    # The same write cancels pending deliveries. A send in progress completes, but a retry finds no
     # address.
     ids = [one.id for one in erasables]
     if not ids:
@@ -133,7 +133,7 @@ def _without_content(fields: Mapping[str, Expression]) -> Pipeline:
 
 
 def _without_reasons() -> dict[str, Expression]:
-    """Return deliveries and errors without provider messages, which may quote personal data."""
+    """Return deliveries and errors without provider messages, which may contain personal data."""
     line = {"timestamp": "$$e.timestamp", "channel": "$$e.channel", "code": "$$e.code", "error": ""}
     history = {"$map": {"input": "$error_history", "as": "e", "in": line}}
     # The reasons of these statuses are the service's own.
@@ -159,7 +159,7 @@ def _erasable(document: Any) -> Erasable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Removed:
-    """Counts of a content removal, or of a purge."""
+    """Number of notifications and attempts that were purged or whose content was removed."""
 
     notifications: int
     attempts: int
@@ -171,9 +171,9 @@ def is_content_removed(document: Document) -> bool:
 
 
 def remove_content(*, ids: Sequence[ObjectId], before: datetime, now: datetime) -> Removed:
-    """Remove the content of these notifications if they ended before ``before``. Idempotent."""
-    # Open and reopened ones stay unchanged. A call that was interrupted between the two collections
-    # is completed by the next. ``updated_at`` stays: it is the time of the last change of state.
+    """Remove the content of those notifications that ended before ``before``. Idempotent."""
+    # Open and reopened notifications stay unchanged. The next call completes one that was
+    # interrupted between the collections. ``updated_at`` stays the time of the last state change.
     wanted = {"_id": {"$in": list(ids)}}
     over = {**wanted, **match_ended_before(before), "erased_at": None}
     changed = notifications().update_many(over, _removal_pipeline(now), hint="_id_").modified_count
@@ -214,17 +214,17 @@ def _fields(path: str, names: Sequence[str]) -> Expression:
 
 
 def match_ended_before(before: datetime) -> Document:
-    """Return a filter for notifications without open deliveries, unchanged since ``before``."""
+    """Return a query for notifications without open deliveries, unchanged since ``before``."""
     return {"updated_at": {"$lt": before}, "due_at": None}
 
 
 def purge(*, ids: Sequence[ObjectId], before: datetime) -> Removed:
-    """Delete these notifications if they ended before ``before``, and their attempts."""
+    """Delete those notifications that ended before ``before``, with their attempts."""
     # A notification that is reopened meanwhile stays, with its attempts. Attempts that a crash
     # leaves behind are deleted by MongoDB at their own purge date.
     wanted = {"_id": {"$in": list(ids)}}
     over = {**wanted, **match_ended_before(before)}
-    # By ID, whatever selectivity the index on updated_at promises.
+    # The hint prevents MongoDB from choosing the index on ``updated_at``.
     deleted = notifications().delete_many(over, hint="_id_").deleted_count
     left = {document["_id"] for document in notifications().find(wanted, {"_id": 1})}
     gone = [one for one in ids if one not in left]
@@ -233,13 +233,13 @@ def purge(*, ids: Sequence[ObjectId], before: datetime) -> Removed:
 
 
 def purged_at(metadata: timedelta) -> Expression:
-    """Return the purge date as an expression: the send time plus the retention ``metadata``."""
+    """Return an expression for the purge date: the send time plus the retention ``metadata``."""
     send_at = {"$ifNull": ["$scheduled_at", "$created_at"]}
     return {"$add": [send_at, metadata // MILLISECOND]}
 
 
 def set_purge_dates(*, ids: Sequence[ObjectId], metadata: timedelta) -> int:
-    """Set the purge dates of ended notifications and their attempts; return how many changed."""
+    """Set the purge dates of ended notifications and their attempts. Return how many changed."""
     wanted: dict[str, Any] = {"_id": {"$in": list(ids)}, "due_at": None}
     pipeline = [{"$set": {"purge_at": purged_at(metadata)}}]
     changed = notifications().update_many(wanted, pipeline, hint="_id_").modified_count

@@ -1,6 +1,7 @@
 """The Google service account, and its access tokens for FCM.
 
-A process has one token and renews it early in a thread, so that a short outage has no effect.
+Each process has one token. A thread renews it before it expires, so that a short outage of Google's
+token endpoint has no effect.
 """
 
 import os
@@ -25,21 +26,21 @@ from .. import http, http_client
 
 SCOPE = "https://www.googleapis.com/auth/firebase.messaging"
 AUDIENCE = "https://oauth2.googleapis.com/token"
-"""The audience of an assertion, whatever the endpoint."""
+"""The audience of an assertion, independent of the account's ``token_uri``."""
 ASSERTION_LIFETIME = timedelta(hours=1)
-"""Google's maximum."""
+"""The maximum that Google allows."""
 MAX_FILE_BYTES = 64 * 1024
 _NonEmptyText = Annotated[str, msgspec.Meta(min_length=1)]
 _INVALID_ACCOUNT = "The configured Firebase service account is invalid."
 
 
 class InvalidCredentialsError(ValueError):
-    """The configured service account is invalid. The message is for operators, without secrets."""
+    """The configured service account is invalid. The message contains no secrets."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServiceAccount:
-    """A service account and its signing key: the relevant fields of Google's JSON file."""
+    """The fields of Google's service account file that this service needs."""
 
     client_email: _NonEmptyText
     project_id: str = ""
@@ -48,7 +49,7 @@ class ServiceAccount:
     private_key_id: str | None = None
 
     def assertion(self, *, now: datetime) -> str:
-        """Return an assertion, signed in 0.1 s. Raises InvalidCredentialsError."""
+        """Return a signed JWT to exchange for a token, in 0.1 s. Raises InvalidCredentialsError."""
         claims = {
             "iss": self.client_email,
             "aud": AUDIENCE,
@@ -64,7 +65,7 @@ class ServiceAccount:
 
 
 def read_service_account(source: str) -> ServiceAccount:
-    """Read a service account from a path or the JSON itself. Raises InvalidCredentialsError."""
+    """Read a service account from a path or from JSON text. Raises InvalidCredentialsError."""
     if not source.strip():
         raise InvalidCredentialsError("No Firebase service account is configured.")
     try:
@@ -87,11 +88,11 @@ def _read_file(path: str) -> bytes:
 log = structlog.get_logger(__name__)
 FETCH_TIMEOUT = 5.0
 RENEW_BEFORE_EXPIRY = timedelta(minutes=5)
-"""How long before its expiry a token is renewed while still in use."""
+"""A token is renewed this long before its expiry, and remains in use meanwhile."""
 MIN_LIFETIME_LEFT = timedelta(minutes=1)
-"""A token that expires sooner isn't used: it must outlive the send despite clock skew."""
+"""A token that expires sooner isn't used, since it must outlive the send despite clock skew."""
 FAILURE_TTL = timedelta(seconds=5)
-"""How long a failure is shared, so that a batch makes one request to a dead endpoint."""
+"""For this long, all callers get a fetch's failure, so that a batch makes one futile request."""
 MAX_CODE = 100
 OK, MIN_SERVER_ERROR = 200, 500
 GRANT = "urn:ietf:params:oauth:grant-type:jwt-bearer"
@@ -101,7 +102,7 @@ _HEADERS = {"Content-Type": "application/x-www-form-urlencoded"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AccessToken:
-    """An access token and its period of use."""
+    """An access token, and when to renew it and to stop using it."""
 
     value: str = field(repr=False)
     renew_at: datetime
@@ -114,7 +115,7 @@ class _Grant(msgspec.Struct):
 
 
 class TokenCache:
-    """The access tokens of one service account."""
+    """Caches the current access token of one service account."""
 
     def __init__(self, source: str, *, clock: Callable[[], datetime]) -> None:
         self._source = source
@@ -151,14 +152,14 @@ class TokenCache:
             ) from error
 
     def replace(self, rejected: AccessToken, *, deadline: Deadline) -> AccessToken:
-        """Return another token than a rejected one; concurrent callers share the new one."""
+        """Discard a rejected token and return a new one, shared by concurrent callers."""
         with self._lock:
             if self._token is rejected:
                 self._token = None
         return self.current(deadline=deadline)
 
     def _join_fetch(self, now: datetime) -> Future[AccessToken]:
-        """Return the active or recently failed fetch, else start one. The lock must be held."""
+        """The caller holds the lock."""
         # A clock that was set back must not prolong a failure.
         has_failed_recently = (
             self._failed_at is not None and timedelta(0) <= now - self._failed_at < FAILURE_TTL
@@ -199,13 +200,13 @@ _shared: dict[tuple[int, str], TokenCache] = {}
 
 
 def shared_token_cache(source: str, *, clock: Callable[[], datetime]) -> TokenCache:
-    """Return this process's token cache of a service account; not shared with forks."""
+    """Return the token cache of a service account in this process. Forks don't share it."""
     key = (os.getpid(), source)
     return _shared.get(key) or _shared.setdefault(key, TokenCache(source, clock=clock))
 
 
 def _fetch_token(source: str, *, clock: Callable[[], datetime]) -> AccessToken:
-    """Fetch a token, with a fresh read of the account: its key may have changed."""
+    """Fetch a token. The account is read again, since its key may have changed."""
     now = clock()
     try:
         account = read_service_account(source)

@@ -1,4 +1,4 @@
-"""FCM messages for Android, Apple devices, and browsers at once."""
+"""Builds FCM messages with settings for Android, Apple devices, and browsers."""
 
 import hashlib
 import re
@@ -15,7 +15,7 @@ from .. import http
 from ..contract import SendRequest
 
 MAX_PAYLOAD = 4096
-"""Bytes of the keys and values that reach a device."""
+"""Maximum bytes of the keys and values that reach a device."""
 MAX_TTL = timedelta(days=28)
 RESERVED_KEYS = re.compile(r"from|message_type|(?:google|gcm)\..*", re.DOTALL)
 URGENT = frozenset({Priority.CRITICAL, Priority.HIGH})
@@ -25,13 +25,13 @@ URGENCY: Mapping[Priority, str] = {
     Priority.NORMAL: "normal",
     Priority.LOW: "low",
 }
-"""Web Push urgency: whether the message wakes a device in battery saver."""
+"""Web Push urgency. Only ``high`` wakes a device in battery saver."""
 _WEB_PUSH_TOPIC = re.compile(r"[A-Za-z0-9_-]{1,32}", re.ASCII)
-"""The Web Push limits of a topic, the strictest of the platforms."""
+"""The format of a Web Push topic, which is stricter than the other platforms' keys."""
 
 
 def build_payload(request: SendRequest, *, now: datetime) -> dict[str, Any]:
-    """Return the arguments of pyfcm's ``parse_payload``. Raises PermanentError or ValueError."""
+    """Return the arguments for pyfcm's ``parse_payload``. Raises PermanentError or ValueError."""
     message = request.message
     notification = _non_empty(title=message.subject, body=message.text, image=message.image_url)
     data = _data(request)
@@ -64,7 +64,7 @@ def build_payload(request: SendRequest, *, now: datetime) -> dict[str, Any]:
 
 
 def collapse_key(request: SendRequest) -> str:
-    """Return the key by which a later copy replaces an earlier one; empty if there is none."""
+    """Return the key by which a device replaces an earlier copy of a message, or an empty text."""
     if not request.notification_id:
         return ""
     name = f"{request.notification_id}-push"

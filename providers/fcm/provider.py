@@ -1,7 +1,7 @@
 """Push by Firebase Cloud Messaging's HTTP v1 API.
 
-``pyfcm`` builds the body. Its transport isn't used: it repeats POSTs, so that one timeout may send
-four messages, sleeps on Retry-After, and fetches a token per thread.
+``pyfcm`` builds the body. Its transport isn't used, because it repeats POSTs after a timeout, which
+may send four messages, sleeps on Retry-After, and fetches a token per thread.
 """
 
 from collections.abc import Callable, Mapping
@@ -26,13 +26,13 @@ from .responses import SenderHistory, classify_response, read_refusal, rule_for
 
 ACCEPTED = 200
 TOKEN_REPLACE_TIMEOUT = 2.0
-"""Seconds that a send waits for a new access token; Google takes a few tenths."""
+"""Seconds that a send waits for a new access token. Google takes a few tenths of a second."""
 MAX_ID_LENGTH = 200
 """Longer message names are cut; genuine ones are shorter."""
 
 
 class Client(FCMNotification):
-    """pyfcm with its own transport: one POST, and at most a second one with a new token."""
+    """pyfcm with its own transport: one POST, and a second only if the token was rejected."""
 
     def __init__(
         self,
@@ -52,19 +52,19 @@ class Client(FCMNotification):
     def send_request(
         self, payload: bytes | None = None, timeout: float = http.TOTAL_TIMEOUT
     ) -> http.Response:
-        """Send a body and return FCM's response, within ``timeout`` seconds in total."""
+        """Send a body and return FCM's response. ``timeout`` is the total in seconds."""
         return http_client.run_exchange(self.exchange(payload or b"", timeout=timeout))
 
     def exchange(
         self, payload: bytes, *, timeout: float, request: SendRequest | None = None
     ) -> Exchange[http.Response]:
-        """Send a push message as :meth:`send_request` does, unless it expires meanwhile."""
+        """Send a body, unless ``request`` expires before. Raises NotAttemptedError."""
         deadline = Deadline.after(timeout)
         token = self.tokens.current(deadline=deadline)
         response = yield self._build_request(payload, token, deadline, request)
         if response.status != ACCEPTED and rule_for(read_refusal(response)).needs_new_token:
-            # Rejected for the token, so nothing was sent. The wait for a new one also blocks this
-            # thread's other exchanges, which must not miss their responses: so it is short.
+            # FCM rejected the token, so nothing was sent. The wait for a new token is short, since
+            # it blocks this thread's other exchanges, which must not miss their responses.
             token_deadline = Deadline(min(deadline.at, Deadline.after(TOKEN_REPLACE_TIMEOUT).at))
             token = self.tokens.replace(token, deadline=token_deadline)
             response = yield self._build_request(payload, token, deadline, request)
@@ -73,7 +73,7 @@ class Client(FCMNotification):
     def parse_response(
         self, response: http.Response, *, token: str = "", platform: str | None = None
     ) -> SendResult:
-        """Return the result of an acceptance; raises a ProviderError for any other response."""
+        """Return the result of an accepted message. Raises ProviderError for other responses."""
         is_accepted = response.status == ACCEPTED
         name = http.decode_object(response.body).get("name") if is_accepted else None
         now = self._clock()
@@ -90,7 +90,7 @@ class Client(FCMNotification):
         self, payload: bytes, token: AccessToken, deadline: Deadline, request: SendRequest | None
     ) -> Request:
         if request and is_expired(request, now=self._clock()):
-            # The wait for the token may have outlasted it.
+            # The message may have expired during the wait for the token.
             raise NotAttemptedError
         try:
             time_left = deadline.remaining()
@@ -113,7 +113,7 @@ class Client(FCMNotification):
 
 @dataclass(frozen=True, kw_only=True)
 class FCM:
-    """A Firebase project."""
+    """Provider that sends push messages through one Firebase project."""
 
     credentials: str = field(repr=False)
     base_url: str
@@ -124,7 +124,7 @@ class FCM:
 
     @property
     def account(self) -> str:
-        """The name and a fingerprint of project and service account."""
+        """The account's name, with a hash of the project and the service account."""
         try:
             project, email = self._project, self._service_account.client_email
         except InvalidCredentialsError:
@@ -136,7 +136,7 @@ class FCM:
         return http_client.run_exchange(self.exchange(request, timeout=timeout))
 
     def is_non_blocking(self, request: SendRequest) -> bool:
-        """Return whether no access token has to be waited for."""
+        """Return whether a send doesn't have to wait for an access token."""
         try:
             return self._client.tokens.has_token
         except InvalidCredentialsError:
@@ -158,11 +158,11 @@ class FCM:
         return client.parse_response(response, token=request.recipient, platform=request.platform)
 
     def body(self, request: SendRequest) -> dict[str, Any]:
-        """Return the arguments of the body. Raises PermanentError or ValueError."""
+        """Return the content of the request body. Raises PermanentError or ValueError."""
         return build_payload(request, now=self.clock())
 
     def parse_receipts(self, headers: Mapping[str, str], raw: bytes) -> list[Receipt]:
-        """Raise ValueError: FCM has no webhooks; devices send receipts themselves."""
+        """Raise ValueError, since FCM has no webhooks: devices send receipts to the API."""
         raise ValueError("FCM sends no webhooks")
 
     @cached_property

@@ -1,8 +1,8 @@
-"""Classification of FCM's responses, including sender mismatches.
+"""Classifies FCM's responses by error code, since a 404 may concern a device or the project.
 
-The FCM error code decides, not the status: a 404 may concern a device or the project. A sender
-mismatch comes from a token of another project or a wrong service account: the latest responses for
-the project decide, in each process; without one, the message waits, and no device is affected.
+A sender mismatch has two possible causes: the device's token belongs to another project, or the
+configured service account is wrong. Each process infers the cause from its latest responses. With
+no evidence, the message waits, and the device stays active.
 """
 
 import hashlib
@@ -38,7 +38,7 @@ class Refusal:
 
 
 def read_refusal(response: http.Response) -> Refusal:
-    """Parse an error response, as far as it's readable."""
+    """Return what is readable of an error response."""
     error = http.as_object(http.decode_object(response.body).get("error"))
     found = error.get("details")
     details = [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []
@@ -73,11 +73,11 @@ def _fields(details: Sequence[Mapping[str, Any]]) -> Iterator[str]:
 
 
 RECENT_SUCCESS_PERIOD = timedelta(hours=1)
-"""A project that accepted a message within this time is taken to be right."""
+"""If FCM accepted a message within this time, a mismatch is the device's."""
 MISMATCH_LIMIT = 5
-"""Mismatches of this many different devices in a row mean that the project is wrong."""
+"""This many different devices with a mismatch in a row mean that the project is wrong."""
 SENDER_SCOPE = "sender"
-"""The circuit of a mismatch with unknown cause; no other message waits for it."""
+"""Name of the circuit that opens for a mismatch of unknown cause. It blocks no other message."""
 
 
 class MismatchCause(StrEnum):
@@ -89,7 +89,7 @@ class MismatchCause(StrEnum):
 
 
 class SenderHistory:
-    """Recent responses to this process for one account. Thread-safe."""
+    """Recent responses for one account in this process, to tell a mismatch's cause. Thread-safe."""
 
     def __init__(self) -> None:
         self._lock = Lock()
@@ -103,7 +103,7 @@ class SenderHistory:
             self._mismatched_devices.clear()
 
     def classify_mismatch(self, token: str, *, now: datetime) -> MismatchCause:
-        """Record a mismatch of a token and return its cause."""
+        """Record a mismatch of a device's token and return its likely cause."""
         with self._lock:
             if len(self._mismatched_devices) < MISMATCH_LIMIT:
                 self._mismatched_devices.add(hashlib.sha256(token.encode()).digest())
@@ -126,7 +126,7 @@ MISMATCH = "SENDER_ID_MISMATCH"
 
 @dataclass(frozen=True, slots=True)
 class FcmRule:
-    """One row of the table: the class of responses that match every condition."""
+    """One row of the table: conditions, and the class of the responses that meet them all."""
 
     description: str
     statuses: Sequence[int]
@@ -141,17 +141,17 @@ class FcmRule:
     """Pattern of the error text, for responses that don't name the field elsewhere."""
     action: RecipientAction | None = None
     pause: float | None = None
-    """Seconds to wait without Retry-After."""
+    """Seconds to wait if the response has no Retry-After."""
     cause: MismatchCause | None = None
     is_platform_only: bool = False
     """Only the device's platform is unavailable."""
     is_sender_only: bool = False
-    """Only this device is affected, as far as known."""
+    """Only this device is known to be affected."""
     needs_new_token: bool = False
     """The access token is invalid: fetch another one and send again."""
 
     def matches(self, refusal: Refusal, cause: MismatchCause | None) -> bool:
-        """Return whether the rule applies to a response."""
+        """Return whether a response meets all conditions of the rule."""
         return (
             refusal.status in self.statuses
             and self.cause in (None, cause)
@@ -300,7 +300,7 @@ RULES: tuple[FcmRule, ...] = (
 
 
 def rule_for(refusal: Refusal, cause: MismatchCause | None = None) -> FcmRule:
-    """Return the first matching rule; the last one matches everything."""
+    """Return the first matching rule. The last rule matches everything."""
     return next(rule for rule in RULES if rule.matches(refusal, cause))
 
 
@@ -312,7 +312,7 @@ def classify_response(
     platform: str | None,
     now: datetime,
 ) -> ProviderError:
-    """Return the error of a response, with the device token redacted."""
+    """Return the error for a response. The device token is redacted from its text."""
     refusal = read_refusal(response)
     is_mismatch = refusal.code == MISMATCH and refusal.status in CLIENT_ERROR
     rule = rule_for(refusal, sender.classify_mismatch(token, now=now) if is_mismatch else None)

@@ -1,8 +1,8 @@
 """Email by SendGrid's v3 API: bodies, batches, and bisection of rejected batches.
 
-The ``sendgrid`` library verifies webhooks only: its transport has no timeout, follows redirects
-with the key, and opens a connection per request; its mail builder took 40 µs per email. A test
-compares the bodies. Nothing is sent twice: a request is repeated only after a clear rejection.
+The ``sendgrid`` library only verifies webhooks. Its transport has no timeout, follows redirects
+with the key, and opens a connection per request. Its mail builder takes 40 µs per email; a test
+checks that both build the same body. A request is repeated only after a clear rejection.
 """
 
 import base64
@@ -39,13 +39,13 @@ from ..response_rules import ResponseRule, classify
 from . import webhooks
 
 MAX_REQUESTS = 100
-"""Requests per batch. Two invalid addresses among a thousand take about 40."""
+"""Maximum requests per batch. Two invalid addresses among a thousand need about 40 requests."""
 Outcome = SendResult | ProviderError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestResult:
-    """The result of one request."""
+    """The outcome of one request, and whether to bisect its group."""
 
     outcome: Outcome
     can_bisect: bool = False
@@ -57,10 +57,11 @@ def send_bisecting(
     send: Callable[[Sequence[int]], RequestResult],
     has_time: Callable[[], bool],
 ) -> dict[int, Outcome]:
-    """Return the outcome of each email by its number; larger groups are requested first.
+    """Send groups of emails, and halve each rejected group. Return the outcome of each email.
 
-    ``requests`` are groups of numbers; ``send`` makes one request for a group. No request follows
-    once the provider is unavailable, ``has_time`` returns False, or MAX_REQUESTS is reached.
+    ``requests`` are groups of the emails' numbers; ``send`` makes one request for a group. No
+    request follows once the provider is unavailable, ``has_time`` returns False, or MAX_REQUESTS is
+    reached.
     """
     outcomes: dict[int, Outcome] = {}
     groups = deque(requests)
@@ -84,36 +85,37 @@ def send_bisecting(
         if isinstance(outcome, ProviderUnavailableError) or (
             isinstance(outcome, TransientError) and not outcome.is_ambiguous
         ):
-            # It applies to all remaining requests.
+            # The error applies to all remaining requests.
             stop_error = outcome
     return outcomes
 
 
 @dataclass(frozen=True, slots=True)
 class SubstitutionTag:
-    """Placeholder for the last segment of the recipient's unsubscribe URL.
+    """Placeholder in a batch's text for the last segment of each recipient's unsubscribe URL.
 
-    SendGrid then recognizes a link whether it substitutes or rewrites for click tracking first.
+    With only that segment replaced, SendGrid recognizes the link for click tracking, whether it
+    substitutes or rewrites first.
     """
 
     text: str
 
     @classmethod
     def new(cls) -> Self:
-        """Return an unguessable tag, so that no content contains it."""
+        """Return a random tag that no content contains."""
         return cls(f"-{secrets.token_hex(8)}-")
 
     def substitute(self, text: str, *, url: str | None) -> str:
-        """Replace the last segment of ``url`` in a text by the tag."""
+        """Replace the last segment of ``url`` by the tag wherever ``url`` occurs in ``text``."""
         return text if url is None else text.replace(url, f"{url.rpartition('/')[0]}/{self.text}")
 
 
 COMPARISON_TAG = SubstitutionTag("\0")
-"""Compares emails of a batch; no sent text has a NUL."""
+"""Tag for comparing emails by batch key. It contains NUL, which no sent text contains."""
 
 
 def personalization(request: SendRequest, *, tag: SubstitutionTag | None) -> dict[str, Any]:
-    """Return the personalization of one recipient. Raises ValueError."""
+    """Return the personalization object for one recipient. Raises ValueError."""
     fields: dict[str, Any] = {
         "to": [_address(request.recipient_name, ascii_email(request.recipient))],
         "custom_args": {"reference": request.reference},
@@ -136,7 +138,7 @@ MAX_RECIPIENTS = 1_000
 MIN_REQUEST_SECONDS = 2.0
 """Seconds that must be left for another request of a batch."""
 MAX_ID_LENGTH = 200
-"""Longer ids and field names are cut; genuine ones are shorter."""
+"""Longer IDs and field names are cut. SendGrid's are shorter."""
 RESPONSE_RULES: Sequence[ResponseRule] = (
     ResponseRule((429,), Kind.TRANSIENT, "Rate limited by SendGrid.", FailureCode.RATE_LIMITED),
     ResponseRule((408,), Kind.TRANSIENT, "SendGrid did not receive the whole request in time."),
@@ -174,7 +176,7 @@ class SendGrid:
 
     @cached_property
     def account(self) -> str:
-        """The scope of circuit breaker and rate limit."""
+        """The account's name, with a hash of the URL and the API key."""
         return contract.account_name(self.name, self.base_url, self.api_key)
 
     @cached_property
@@ -217,11 +219,10 @@ class SendGrid:
     def send_many(
         self, requests: Sequence[SendRequest], *, timeout: float
     ) -> list[SendResult | ProviderError]:
-        """Send one email to several recipients; return the outcome of each.
+        """Send one email to several recipients. Return the outcome of each.
 
-        Up to MAX_RECIPIENTS share a request and an unknown outcome; one that is rejected for its
-        own fields is left out. Raises ValueError, and nothing else, if they differ by
-        :meth:`batch_key`.
+        Up to MAX_RECIPIENTS share a request, and so an unknown outcome. A recipient with an invalid
+        field is left out. Raises ValueError if the emails differ by :meth:`batch_key`.
         """
         if len({self.batch_key(request.message) for request in requests}) > 1:
             raise ValueError("the emails differ")
@@ -241,14 +242,14 @@ class SendGrid:
         return [outcomes[number] for number in range(len(requests))]
 
     def body(self, request: SendRequest, *, files: Sequence[AttachmentFile] = ()) -> dict[str, Any]:
-        """Return the JSON body of one email as Python objects."""
+        """Return the JSON body for one email as Python objects."""
         return {
             **self.shared_body(request.message, files, None),
             "personalizations": [personalization(request, tag=None)],
         }
 
     def parse_receipts(self, headers: Mapping[str, str], raw: bytes) -> list[Receipt]:
-        """Return a webhook's receipts. Raises InvalidSignatureError or ValueError."""
+        """Verify a webhook and return its receipts. Raises InvalidSignatureError or ValueError."""
         webhooks.verify(headers, raw, public_key=self.webhook_public_key, now=self.clock())
         return webhooks.parse_receipts(raw)
 
@@ -327,7 +328,7 @@ class SendGrid:
     def shared_body(
         self, message: Message, files: Sequence[AttachmentFile], tag: SubstitutionTag | None
     ) -> dict[str, Any]:
-        """Return what all recipients share; without ``tag``, with the URL. Raises ValueError."""
+        """Return what all recipients share, with ``tag`` in unsubscribe URLs. Raises ValueError."""
         body: dict[str, Any] = {"from": _address(*self._sender)}
         if message.subject is not None:
             body["subject"] = message.subject
@@ -353,7 +354,7 @@ class SendGrid:
         return body
 
     def _parse_pause(self, headers: Mapping[str, str]) -> float | None:
-        """Return the requested pause: X-RateLimit-Reset (an epoch), else Retry-After."""
+        """Return the pause in seconds, from X-RateLimit-Reset, an epoch, or from Retry-After."""
         reset = headers.get("x-ratelimit-reset", "")
         if webhooks.EPOCH.fullmatch(reset):
             return http.clamp_pause(int(reset) - self.clock().timestamp())
@@ -373,7 +374,7 @@ def _wrap_build_errors() -> Iterator[None]:
 
 
 def _split_requests(addresses: Mapping[int, str]) -> Iterator[list[int]]:
-    """Yield groups of at most MAX_RECIPIENTS, without a repeated address in a group."""
+    """Yield groups of at most MAX_RECIPIENTS email numbers. No group repeats an address."""
     seen: Counter[str] = Counter()
     rounds: defaultdict[int, list[int]] = defaultdict(list)
     for number, address in addresses.items():

@@ -1,4 +1,4 @@
-"""SendGrid's event webhook: signature and events."""
+"""Verifies and parses the webhooks of SendGrid's Event Webhook."""
 
 import re
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ from .. import http
 from ..contract import InvalidSignatureError, Receipt, ReceiptKind
 
 REPLAY_WINDOW = timedelta(minutes=10)
-"""A signed webhook older than this is rejected as a replay."""
+"""A signed webhook whose timestamp differs by more is rejected as a replay."""
 SIGNATURE_HEADER = "x-twilio-email-event-webhook-signature"
 TIMESTAMP_HEADER = "x-twilio-email-event-webhook-timestamp"
 EPOCH = re.compile(r"\d{10}", re.ASCII)
@@ -32,7 +32,7 @@ EVENT_KINDS: Mapping[str, ReceiptKind] = {
     "unsubscribe": ReceiptKind.UNSUBSCRIBED,
     "group_unsubscribe": ReceiptKind.UNSUBSCRIBED,
 }
-"""By event name; a bounce of type ``blocked`` counts as ``blocked``."""
+"""By event name. A bounce of type ``blocked`` counts as the event ``blocked``."""
 
 
 class _Event(msgspec.Struct):

@@ -1,4 +1,4 @@
-"""SMTP connections with a deadline that track whether message data was sent."""
+"""SMTP connections with a deadline, which track whether message data was sent."""
 
 import io
 import smtplib
@@ -15,7 +15,7 @@ from ..http import CONNECT_TIMEOUT
 
 MAX_REPLY = 64 * 1024
 MAX_IDLE = 60.0
-"""Seconds until an idle connection is dropped: firewalls forget it silently."""
+"""Seconds until an idle connection is dropped, since firewalls forget it silently."""
 
 
 class _TrackedSMTP(smtplib.SMTP):
@@ -52,7 +52,7 @@ class _TrackedSMTPOverTLS(_TrackedSMTP, smtplib.SMTP_SSL):
 
 
 class Connection(EmailBackend):
-    """Django's SMTP backend; one per thread, kept open between emails."""
+    """One thread's SMTP connection, on Django's backend. It stays open between emails."""
 
     connection: Any
     _partial_connection: Any
@@ -68,7 +68,7 @@ class Connection(EmailBackend):
 
     @property
     def is_open(self) -> bool:
-        """Whether there is a connection, possibly dropped by the server."""
+        """Whether a connection exists. The server may have dropped it."""
         return self.connection is not None
 
     @property
@@ -77,7 +77,7 @@ class Connection(EmailBackend):
         return self.connection is not None and self.connection.has_sent_data
 
     def send_mail(self, mail: bytes, *, sender: str, recipient: str, deadline: Deadline) -> None:
-        """Send one email, connecting if necessary. Raises OSError."""
+        """Send one email, after connecting if necessary. Raises OSError."""
         self.deadline = deadline
         self.timeout = min(CONNECT_TIMEOUT, deadline.remaining())
         self.open()
@@ -86,7 +86,7 @@ class Connection(EmailBackend):
         self.last_used = time.monotonic()
 
     def drop_if_idle(self) -> None:
-        """Drop a connection that was idle for MAX_IDLE seconds."""
+        """Drop the connection if it was idle for more than MAX_IDLE seconds."""
         if self.is_open and time.monotonic() - self.last_used > MAX_IDLE:
             self.drop()
 

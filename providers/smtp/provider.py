@@ -1,4 +1,4 @@
-"""Email by SMTP: MIME messages, and the classification of replies. Django connects."""
+"""Email by SMTP: builds MIME messages and classifies replies. Django opens connections."""
 
 import os
 import re
@@ -55,7 +55,7 @@ def build_mail(
     default_reply_to: str | None,
     files: Sequence[AttachmentFile],
 ) -> Mail:
-    """Build an email. Raises ValueError or MessageError for invalid fields."""
+    """Build an email. Raises ValueError or MessageError if a field is invalid."""
     message = request.message
     name, address = parseaddr(sender)
     address = ascii_email(address)
@@ -87,23 +87,23 @@ def build_mail(
 
 
 class _UnfoldedHeader(Header):
-    """A header on one line: some mail clients misread a folded long URL."""
+    """A header that stays on one line, since some mail clients misread a folded URL."""
 
     def encode(self, *_args: Any, **_options: Any) -> str:
         return str(self)
 
 
 SERVICE_CLOSING = 421
-"""Sent by a server that closes the connection, in reply to any command."""
+"""Reply to any command from a server that closes the connection."""
 ERROR_REPLIES = range(400, 600)
-"""Codes of a rejection; any other unexpected code is invalid."""
+"""Codes of a rejection. Any other unexpected code is invalid."""
 _ENHANCED = re.compile(r"[45]\.\d{1,3}\.\d{1,3}\b", re.ASCII)
 SMTP_STEPS: Mapping[type[Exception], str] = {
     smtplib.SMTPSenderRefused: "sender",
     smtplib.SMTPRecipientsRefused: "recipient",
     smtplib.SMTPDataError: "mail",
 }
-"""The rejected step by smtplib's error; any other error concerns the connection."""
+"""The rejected step, by smtplib's error. Any other error concerns the connection."""
 RESPONSE_RULES: Sequence[ResponseRule] = (
     ResponseRule(range(400, 500), Kind.TRANSIENT, "Temporary error of the SMTP server."),
     ResponseRule(
@@ -137,7 +137,7 @@ RESPONSE_RULES: Sequence[ResponseRule] = (
 
 @dataclass(frozen=True, kw_only=True)
 class SMTP:
-    """An SMTP server. Each thread keeps one connection open between messages."""
+    """Provider that sends email through an SMTP server. Each thread keeps a connection open."""
 
     sender: str
     """``Name <address>``."""
@@ -151,7 +151,7 @@ class SMTP:
 
     @cached_property
     def account(self) -> str:
-        """The scope of circuit breaker and rate limit."""
+        """The account's name, with a hash of the host and user name."""
         return account_name(
             self.name, str(self.options.get("host")), str(self.options.get("username"))
         )
@@ -232,7 +232,7 @@ def _classify_error(error: Exception, *, has_sent_data: bool, deadline: Deadline
             is_ambiguous=True,
         )
     if isinstance(error, smtplib.SMTPNotSupportedError) or type(error) is smtplib.SMTPException:
-        # The latter: no common authentication method.
+        # A plain SMTPException means that no authentication method is supported by both sides.
         return ProviderUnavailableError("The SMTP server lacks a configured feature.")
     if not isinstance(error, OSError):
         return ProviderUnavailableError(INVALID_CONFIGURATION)
@@ -259,11 +259,11 @@ def _parse_reply(error: Exception) -> tuple[int, str] | None:
 def _classify_reply(
     code: int, text: str, *, error: Exception, has_sent_data: bool
 ) -> ProviderError:
-    """Return the error of a rejection: 4yz is temporary, 5yz permanent."""
+    """Return the error for a reply other than an acceptance: 4yz is temporary, 5yz permanent."""
     enhanced = _ENHANCED.match(text)
     response = ProviderResponse(status=code, code=enhanced and enhanced[0], excerpt=excerpt(text))
     if code not in ERROR_REPLIES or (has_sent_data and type(error) not in SMTP_STEPS):
-        # In place of the reply to a whole message, an invalid one is ambiguous.
+        # After a whole message, an invalid reply is ambiguous.
         return TransientError(
             f"The SMTP server sent an invalid reply. ({code})",
             code=FailureCode.PROVIDER_ERROR,

@@ -1,4 +1,4 @@
-"""WhatsApp by Meta's Cloud API: free-form text within 24 hours of a recipient's message."""
+"""WhatsApp by Meta's Cloud API: free-form text in the 24-hour service window, else templates."""
 
 import re
 import time
@@ -29,7 +29,7 @@ _GAPS = re.compile(r"\s*[\n\r\t\v\f\u0085\u2028\u2029]\s*| {5,}")
 
 
 def text_message(request: SendRequest) -> Body:
-    """Return a free-form message, with an image if it fits. Raises PermanentError if too long."""
+    """Return a free-form message, with an image if the text fits. Raises PermanentError."""
     message = request.message
     text = _text_with_link(message)
     if len(text) > MAX_TEXT_LENGTH:
@@ -45,7 +45,7 @@ def text_message(request: SendRequest) -> Body:
 
 
 def template_message(template: contract.WhatsAppTemplateMessage, request: SendRequest) -> Body:
-    """Return a message by an approved template."""
+    """Return the body of a message that uses an approved template."""
     content: dict[str, Any] = {"name": template.name, "language": {"code": template.language}}
     if template.parameters:
         values = [{"type": "text", "text": _GAPS.sub(" ", v)} for v in template.parameters]
@@ -72,14 +72,14 @@ def _text_with_link(message: Message) -> str:
 
 
 MIN_SECOND_REQUEST_SECONDS = 1.0
-"""Seconds that must be left for a second request, because a truncated one is ambiguous."""
+"""Seconds that must be left for a second request: a request cut off by a timeout is ambiguous."""
 ACCEPTED_STATUS = "accepted"
-"""The status of a template sent at once; WhatsApp holds others for review."""
+"""The status of a message that WhatsApp sends at once. It holds others for review."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class WhatsApp:
-    """A phone number at the Cloud API."""
+    """Provider that sends from one phone number by the Cloud API."""
 
     token: str = field(repr=False)
     phone_number_id: str
@@ -94,7 +94,7 @@ class WhatsApp:
 
     @cached_property
     def account(self) -> str:
-        """The scope of circuit breaker and rate limit."""
+        """The account's name, with a hash of the phone number ID and the access token."""
         return contract.account_name(self.name, self.phone_number_id, self.token)
 
     def send(self, request: SendRequest, *, timeout: float) -> SendResult:
@@ -102,11 +102,11 @@ class WhatsApp:
         return http_client.run_exchange(self.exchange(request, timeout=timeout))
 
     def is_non_blocking(self, request: SendRequest) -> bool:
-        """Return True: a message needs its own requests only."""
+        """Return True, since a send only makes HTTP requests."""
         return True
 
     def exchange(self, request: SendRequest, *, timeout: float) -> Exchange[SendResult]:
-        """Send one message: as the template if the window is closed, also by WhatsApp's answer."""
+        """Send one message, as a template if the window is closed or WhatsApp says so."""
         started, template = time.monotonic(), request.message.whatsapp_template
         if request.is_service_window_open:
             try:
@@ -133,7 +133,7 @@ class WhatsApp:
         return replace(result, response=replace(result.response, excerpt=excerpt))
 
     def parse_receipts(self, headers: Mapping[str, str], raw: bytes) -> list[Receipt]:
-        """Return a webhook's receipts. Raises InvalidSignatureError or ValueError."""
+        """Verify a webhook and return its receipts. Raises InvalidSignatureError or ValueError."""
         webhooks.verify(headers, raw, app_secret=self.app_secret)
         return webhooks.parse_receipts(raw)
 
@@ -146,7 +146,7 @@ class WhatsApp:
         return webhooks.parse_opt_outs(raw, phone_number_id=self.phone_number_id)
 
     def challenge(self, query: Mapping[str, str]) -> str:
-        """Return the response to Meta's handshake. Raises InvalidSignatureError."""
+        """Return the response to Meta's webhook handshake. Raises InvalidSignatureError."""
         return webhooks.challenge(query, verify_token=self.verify_token)
 
     def _request_message(

@@ -1,4 +1,4 @@
-"""Classification of the Cloud API's error codes: the same code comes with status 400 or 429."""
+"""Classifies the Cloud API's responses by error code, not status: a code comes with 400 or 429."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
@@ -13,14 +13,14 @@ from ..response_rules import ResponseKind as Kind
 from ..response_rules import ResponseRule, build_error, classify
 
 MAX_ID_LENGTH = 200
-"""Longer ids are cut; genuine ones are shorter."""
+"""Longer IDs are cut. WhatsApp's are shorter."""
 MAX_CODE = 10**7
 TEMPLATE_CODES = range(132_000, 133_000)
 
 
 @dataclass(frozen=True, slots=True)
 class CodeRule:
-    """One row of the table: the class of these codes."""
+    """One row of the table: the class of the responses with these error codes."""
 
     codes: Sequence[int]
     kind: Kind
@@ -119,11 +119,11 @@ STATUS_RULES: Sequence[ResponseRule] = (
 NO_CODE_RULES: Sequence[ResponseRule] = (
     ResponseRule((404, 405), Kind.UNAVAILABLE, "No Cloud API at the configured URL."),
 )
-"""For a response without a code, which isn't from the Graph API."""
+"""For a response without an error code, which doesn't come from the Graph API."""
 
 
 def rule_for(code: int, subcode: int | None = None) -> CodeRule | None:
-    """Return the rule for a code; None for an unknown code."""
+    """Return the rule for an error code, or None for an unknown code."""
     for rule in CODE_RULES:
         if code in rule.codes and rule.subcode in (None, subcode):
             return rule
@@ -131,7 +131,7 @@ def rule_for(code: int, subcode: int | None = None) -> CodeRule | None:
 
 
 def classify_response(response: http.Response, *, now: datetime) -> ProviderError:
-    """Return the error of a response other than the documented acceptance."""
+    """Return the error for a response other than the documented acceptance."""
     error = http.as_object(http.decode_object(response.body).get("error"))
     code, subcode = _parse_code(error.get("code")), _parse_code(error.get("error_subcode"))
     provider_response = ProviderResponse(

@@ -1,4 +1,4 @@
-"""WhatsApp webhooks: signature, handshake, receipts, inbound messages, and opt-outs."""
+"""Verifies and parses WhatsApp webhooks: receipts, inbound messages, and opt-outs."""
 
 import hashlib
 import hmac
@@ -23,7 +23,7 @@ SIGNATURE_HEADER = "x-hub-signature-256"
 OBJECT = "whatsapp_business_account"
 MESSAGES_FIELD = "messages"
 PREFERENCES_FIELD = "user_preferences"
-"""The field of webhooks with marketing preferences; further fields are ignored."""
+"""The field of webhooks with marketing preferences. Any third field is ignored."""
 PREFERENCE_VALUES = {"stop": False, "resume": True}
 MARKETING_CATEGORY = "marketing_messages"
 MAX_ITEMS = 1_000
@@ -48,7 +48,7 @@ Epoch = Annotated[int, Meta(ge=0, lt=10**11)]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InboundMessage:
-    """A message from a recipient."""
+    """A message that a recipient sent to us."""
 
     phone: str = field(repr=False)
     """The sender's number in E.164; never logged."""
@@ -57,7 +57,7 @@ class InboundMessage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MarketingPreference:
-    """A recipient's opt-out from marketing in WhatsApp, or opt-in."""
+    """A recipient's opt-out from WhatsApp marketing, or opt-in to it."""
 
     phone: str = field(repr=False)
     """The recipient's number in E.164; never logged."""
@@ -130,7 +130,7 @@ def verify(headers: Mapping[str, str], raw: bytes, *, app_secret: str) -> None:
 
 
 def challenge(query: Mapping[str, str], *, verify_token: str) -> str:
-    """Return the response to Meta's handshake. Raises InvalidSignatureError."""
+    """Return the response to Meta's webhook handshake. Raises InvalidSignatureError."""
     if not verify_token:
         raise InvalidSignatureError("no verify token is configured")
     token = query.get("hub.verify_token", "").encode(errors="replace")
@@ -155,7 +155,7 @@ def parse_receipts(raw: bytes) -> list[Receipt]:
 
 
 def parse_inbound(raw: bytes, *, phone_number_id: str) -> list[InboundMessage]:
-    """Return the messages to the phone number with this ID. Raises ValueError."""
+    """Return the inbound messages to one of our phone numbers. Raises ValueError."""
     return [
         InboundMessage(
             phone=f"+{message.sender}", at=datetime.fromtimestamp(message.timestamp, UTC)
@@ -168,7 +168,7 @@ def parse_inbound(raw: bytes, *, phone_number_id: str) -> list[InboundMessage]:
 
 
 def parse_opt_outs(raw: bytes, *, phone_number_id: str) -> list[MarketingPreference]:
-    """Return marketing opt-outs and opt-ins for this number, by time. Raises ValueError."""
+    """Return the marketing opt-outs and opt-ins for a number, oldest first. Raises ValueError."""
     found = [
         MarketingPreference(
             phone=f"+{preference.wa_id}",
@@ -186,7 +186,7 @@ def parse_opt_outs(raw: bytes, *, phone_number_id: str) -> list[MarketingPrefere
 
 
 def redact_webhook(raw: bytes) -> str:
-    """Return a webhook for the log, without private texts and names. Raises ValueError."""
+    """Return a webhook for the log, without message texts and names. Raises ValueError."""
     webhook = _decode(raw)
     entries = [
         {"changes": [_redact_change(change) for change in entry.changes]} for entry in webhook.entry

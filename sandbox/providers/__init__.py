@@ -1,1 +1,1 @@
-"""The providers the sandbox stands in for, a module each."""
+"""The providers that the sandbox stands in for, each in its own package."""

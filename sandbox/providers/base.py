@@ -19,13 +19,13 @@ from ..responses import ProviderResponse
 
 
 class Channel(StrEnum):
-    """A provider's channel, as the outbox page sorts it."""
+    """A provider's channel, by which the outbox filters."""
 
     EMAIL = "email"
     PUSH = "push"
     WHATSAPP = "whatsapp"
     NONE = "none"
-    """No messages, such as authentication."""
+    """For requests without a message, such as authentication."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,17 +38,17 @@ class IncomingRequest:
     headers: Mapping[str, str]
     """Names in lower case."""
     body: bytes | None
-    """None: larger than the provider accepts."""
+    """None: the body is larger than the provider accepts."""
 
     def json(self) -> Any:
-        """Return the decoded body; raises ValueError."""
+        """Return the decoded JSON body; raises ValueError."""
         try:
             return msgspec.json.decode(self.body or b"")
         except RecursionError as error:
             raise ValueError("too deep") from error
 
     def bearer_token(self) -> str | None:
-        """Return the token in the Authorization header; None without one."""
+        """Return the Authorization header's bearer token; None if there is none."""
         scheme, _, token = self.headers.get("authorization", "").partition(" ")
         return token.strip() if scheme.lower() == "bearer" else None
 
@@ -60,7 +60,7 @@ class PlannedEvent:
     kind: str
     delay: float
     payload: dict[str, Any]
-    """Without the time, which is set when it is sent."""
+    """The event's content, without the time, which is set when the event is sent."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,7 +79,7 @@ class RequestResult:
     message_id: str | None = None
     is_json: bool = False
     logged_body: bytes | None = None
-    """JSON for the log instead of a body with credentials."""
+    """JSON that the log has instead of the body, which contains credentials."""
     events: tuple[PlannedEvent, ...] = ()
 
 
@@ -102,17 +102,17 @@ class DisplayedMessage:
     text: str = ""
     html: str = ""
     image: str = ""
-    """The URL of its picture, which a page never loads."""
+    """The URL or ID of the message's image, which the outbox never loads."""
     link: str = ""
     small_print: str = ""
     buttons: tuple[str, ...] = ()
     facts: tuple[tuple[str, str], ...] = ()
-    """Headers and settings for the device or the mail program."""
+    """Names and values of further parts, such as headers for the mail program or the device."""
     attachments: tuple[Attachment, ...] = ()
 
 
 class EventRequest(msgspec.Struct, forbid_unknown_fields=True):
-    """A request for an event about a message."""
+    """A request to the control API for an event about a message."""
 
     reference: str
     kind: str
@@ -120,13 +120,13 @@ class EventRequest(msgspec.Struct, forbid_unknown_fields=True):
     duplicates: int = 0
     recipient: str | None = None
     timestamp: int | None = None
-    """The event's own time; None: when it is sent."""
+    """The time in the event, in seconds since 1970; None: the time of sending."""
     code: int | None = None
-    """The error code; None: the default of the kind."""
+    """The error code; None: the default of the event's kind."""
 
 
 class InboundMessage(msgspec.Struct, forbid_unknown_fields=True):
-    """A message from a person to the sender."""
+    """A request to the control API for a message from a person to the sender."""
 
     sender: str = msgspec.field(name="from")
     text: str
@@ -138,28 +138,28 @@ class InboundMessage(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class WebhookFormat(Protocol):
-    """How a provider posts its events."""
+    """How a provider posts its events: batches, encoding, and signatures."""
 
     @property
     def batch(self) -> int:
         """The maximum number of events in a POST."""
 
     async def prepare(self, session: aiohttp.ClientSession, url: str) -> str | None:
-        """Prepare the endpoint; return the reason why no POST is possible yet."""
+        """Complete a handshake before a POST; return the error, or None on success."""
 
     def stamp(self, payload: dict[str, Any], *, now: datetime) -> None:
-        """Set the time of an event."""
+        """Set the time in an event, unless it has one."""
 
     def encode(self, payloads: Sequence[Mapping[str, Any]]) -> bytes:
         """Return the body of one POST."""
 
     def headers(self, body: bytes, *, now: datetime) -> dict[str, str]:
-        """Return the headers of one POST, with its signature."""
+        """Return the headers of one POST, with the signature of ``body``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Provider(ABC):
-    """A provider of one channel. By default, it sends no webhooks."""
+    """The base class of providers. Subclasses that send webhooks override ``make_event``."""
 
     behaviours: Behaviours
     timings: Timings
@@ -168,25 +168,25 @@ class Provider(ABC):
     title: ClassVar[str]
     channel: ClassVar[Channel]
     route: ClassVar[str]
-    """The pattern of its paths, in aiohttp's syntax."""
+    """The path pattern of the provider's requests, in aiohttp's syntax."""
     max_body: ClassVar[int]
     outcomes: ClassVar[Outcomes]
     addressing: ClassVar[str]
-    """How a recipient chooses an outcome by itself, for the page of recipients."""
+    """How a magic recipient chooses an outcome: a text for the page of recipients."""
     recipient_pattern: ClassVar[str] = "{}"
-    """The recipients that choose an outcome, with a place for its name."""
+    """The form of magic recipients; ``{}`` is the outcome's name."""
     event_kinds: ClassVar[frozenset[str]] = frozenset()
 
     @abstractmethod
     def handle(self, request: IncomingRequest, *, now: datetime) -> RequestResult:
-        """Return the answer to a request, and its events."""
+        """Return the answer to a request, and the events that follow."""
 
     @abstractmethod
     def display(self, record: Record, *, to: int = 0) -> DisplayedMessage:
-        """Return an accepted message as the recipient of this index sees it."""
+        """Return an accepted message as recipient number ``to`` sees it."""
 
     def recipient_patterns(self, outcome: Outcome) -> tuple[str, ...]:
-        """Return the patterns of the recipients that choose an outcome."""
+        """Return the forms of the magic recipients that choose an outcome."""
         return tuple(
             self.recipient_pattern.format(name) for name in (outcome.name, *outcome.aliases)
         )
@@ -196,17 +196,17 @@ class Provider(ABC):
         return product(record.recipients, record.references)
 
     def make_event(self, requested: EventRequest, *, record: Record) -> PlannedEvent:
-        """Return an event about an accepted message; raises ValueError."""
+        """Return the requested event about a message; raises ValueError if impossible."""
         raise ValueError("This provider reports nothing.")
 
     def make_inbound_event(self, message: InboundMessage) -> PlannedEvent:
-        """Return the event of an inbound message; raises ValueError."""
+        """Return the event of an inbound message; raises ValueError if impossible."""
         raise ValueError("This provider takes no messages from people.")
 
     def choose_outcome(
         self, recipient: str, *, magic: Callable[[str], str], is_message: bool = True
     ) -> Outcome:
-        """Return the outcome of one message to a recipient."""
+        """Return the outcome of a message; see :meth:`Behaviours.choose_outcome`."""
         return self.behaviours.choose_outcome(
             recipient,
             provider=self.name,

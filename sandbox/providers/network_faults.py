@@ -1,4 +1,4 @@
-"""Outcomes of every provider: network faults."""
+"""Outcomes that all providers share: network faults, and answers of a faulty proxy."""
 
 from dataclasses import replace
 
@@ -20,9 +20,9 @@ _PAGE = b"""<html>
 
 
 def proxy_response(outcome: Outcome, path: str) -> ProviderResponse | None:
-    """Return the answer of a proxy in between, if the outcome is one.
+    """Return a proxy's answer if the outcome is one (502 or a redirect); else None.
 
-    A redirect goes to a name without an address, so that no key leaks.
+    The redirect goes to a host that doesn't resolve, so that a client leaks no key.
     """
     if outcome.name == BAD_GATEWAY.name:
         headers = {"Content-Type": "text/html"}
@@ -34,7 +34,7 @@ def proxy_response(outcome: Outcome, path: str) -> ProviderResponse | None:
 
 
 def fault_outcomes(status: int, *steps: Step) -> tuple[Outcome, ...]:
-    """Return the network faults of an acceptance with this status and these events."""
+    """Return the network-fault outcomes of a provider that accepts with this status and events."""
     late = "; the events come twenty seconds later" if steps else ""
     stalled = ResponseMode.STALLED
     descriptions = {

@@ -17,7 +17,7 @@ CONTENT = {"subject": "Spring", "body": "It is spring."}
 
 
 def broadcast(**fields: Any) -> dict[str, Any]:
-    """Return a valid request; ``fields`` replace its own, ... leaves one out."""
+    """Return a valid request with these fields. The value ... leaves a field out."""
     body = {"type": "marketing", "audience": {"all": True}, "content": CONTENT, **fields}
     return {name: value for name, value in body.items() if value is not ...}
 

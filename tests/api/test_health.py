@@ -1,4 +1,4 @@
-"""Liveness and readiness, and the alert that a standstill raises."""
+"""Liveness and readiness, and the alert when nothing is processed."""
 
 from datetime import timedelta
 from typing import Any

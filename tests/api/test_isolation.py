@@ -1,4 +1,4 @@
-"""Every route and method, called without its permission. A route without a sample fails."""
+"""Every route and method, called without permission. Each route must have a sample request."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -43,7 +43,7 @@ MARKER = "only-for-the-first-app"
 
 @dataclass(kw_only=True)
 class World:
-    """The first client's data, and the credentials of others."""
+    """The first client's objects, and the credentials of other clients."""
 
     first: App
     other: App
@@ -64,7 +64,7 @@ class World:
         return ask(self.http, route, credential, named=self.named, method=method)
 
     def belongings(self) -> list[Any]:
-        """Return the stored data of the first client alone."""
+        """Return the stored data that only the first client may access."""
         own = {"client_id": self.first.id}
         notifications = list(collection("notifications").find(own).sort("_id", 1))
         ids = [document["_id"] for document in notifications]
@@ -82,7 +82,7 @@ class World:
 
 @pytest.fixture(scope="module")
 def db(_database: None, django_db_blocker: Any) -> Iterator[None]:
-    """Share one database: no test changes the first client's data."""
+    """Share one database between all tests, because none changes the first client's data."""
     with django_db_blocker.unblock():
         types.invalidate_types()
         yield
@@ -263,7 +263,7 @@ def test_other_recipient_gets_nothing_of_an_inbox(world: World, route: Route) ->
 
 
 def _restore(world: World, route: Route) -> None:
-    """Restore shared data that the client before was allowed to delete."""
+    """Restore shared data that the previous client was allowed to delete."""
     if route[1] == "DELETE" and sample_of(route).others is Others.THE_COMPANYS:
         _register_people(world.first)
 

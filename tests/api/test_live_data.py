@@ -1,4 +1,4 @@
-"""Every route and method with a test key: live data stays unchanged, byte for byte."""
+"""Requests with a test key to every route and method leave live data unchanged."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -32,19 +32,19 @@ class World:
     untouched: Untouched
 
     def ask(self, route: Route, named: dict[str, str]) -> Any:
-        """Send a route's sample as the test client, or as a person with a token of its."""
-        # A new token each time: one of the samples revokes them.
+        """Send a route's sample with the test client's key, or with an inbox token of its user."""
+        # A new token each time, because one of the samples revokes all tokens.
         credential = inbox_token(self.tester) if route in INBOX else self.tester.key
         return ask(self.tester.http, route, credential, named=named)
 
     def own(self) -> dict[str, str]:
-        """Create new data of the test client: the test before may have removed it."""
+        """Create new data of the test client, because the previous test may have removed some."""
         return belongings(self.tester, is_test=True)
 
 
 @pytest.fixture(scope="module")
 def db(_database: None, django_db_blocker: Any) -> Iterator[None]:
-    """Share one database: its live data never changes."""
+    """Share one database between all tests, because its live data never changes."""
     with django_db_blocker.unblock():
         types.invalidate_types()
         yield
@@ -68,7 +68,7 @@ def world(db: None) -> Iterator[World]:
 
 
 def safe(route: Route) -> SafeWrite | None:
-    """Return why a test key may use a writing route; None if it may not."""
+    """Return the declared reason why a test key may use a writing route; None if it may not."""
     declared: SafeWrite | None = getattr(VIEWS[route[0]], "test_mode", {}).get(route[1])
     return declared
 

@@ -1,4 +1,4 @@
-"""Webhooks of SendGrid and Meta: verified, in any order, any number of times."""
+"""Webhooks of SendGrid and Meta: verification, and receipts in any order and number."""
 
 import base64
 import itertools
@@ -133,7 +133,7 @@ def test_unacknowledged_write_answers_503(db: None) -> None:
 
 
 class TestRefused:
-    """Nothing unsigned is applied."""
+    """Webhooks without a valid signature change nothing."""
 
     def refused(self, answer: Any) -> None:
         assert (answer.status_code, answer.json()["code"]) == (403, "invalid_signature")

@@ -71,10 +71,10 @@ def is_excluded(path: PurePosixPath, by: Sequence[Pattern]) -> bool:
 
 
 def copied(root: Path, by: Sequence[Pattern], *, every_folder: bool) -> set[str]:
-    """Return the files below a folder that are copied.
+    """Return the files below a folder that a build copies.
 
-    BuildKit enters every folder if a pattern of ``!`` has wildcards. Podman and Docker's old
-    builder enter an excluded folder only if such a pattern begins with its name.
+    With ``every_folder``, as BuildKit does if a pattern with ``!`` has wildcards. Podman and
+    Docker's old builder skip an excluded folder unless such a pattern begins with its name.
     """
     return set(_copied(root, PurePosixPath("."), by, every_folder))
 
@@ -93,7 +93,7 @@ def _copied(
 
 
 def _regex(pattern: str) -> re.Pattern[str]:
-    """Return the pattern as a regular expression: Go's ``filepath.Match``, and ``**``."""
+    """Translate a pattern of Go's ``filepath.Match``, or with ``**``, to a regular expression."""
     parts = re.findall(r"\*\*/?|\*|\?|\[[^\]]*\]|\\.|.", pattern)
     words = []
     for number, part in enumerate(parts):
@@ -204,7 +204,7 @@ def test_service_connects_to_mongodb_and_valkey(name: str) -> None:
 
 
 def test_stores_require_passwords_and_publish_no_ports() -> None:
-    """Compose doesn't start without a variable of ``:?``."""
+    """Compose refuses to start if a variable with ``:?`` is missing."""
     mongo, valkey = SERVICES["mongo"], SERVICES["valkey"]
     assert mongo["environment"]["MONGO_INITDB_ROOT_USERNAME"] == "notify"
     password = mongo["environment"]["MONGO_INITDB_ROOT_PASSWORD"]
@@ -265,7 +265,7 @@ def test_stores_accept_only_the_password_of_the_compose_file(tmp_path: Path) -> 
 
 
 def _create_user(address: str) -> None:
-    """Create the user as the image does: MongoDB lets a local client create the first one."""
+    """Create the first user as the image does, for which MongoDB trusts local clients."""
     with MongoClient(address, directConnection=True) as client:
         members = [{"_id": 0, "host": address}]
         client.admin.command("replSetInitiate", {"_id": "rs0", "members": members})
@@ -346,7 +346,7 @@ def git(*words: str) -> subprocess.CompletedProcess[str]:
 
 
 def wanted() -> set[str]:
-    """Return the tracked files that the image is built from."""
+    """Return the tracked files that the image must contain."""
     listed = git("ls-files", *(*SERVICE, "static", "templates"))
     assert listed.returncode == 0, listed.stderr
     return {path for path in listed.stdout.splitlines() if (ROOT / path).exists()} | NAMED

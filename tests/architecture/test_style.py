@@ -25,7 +25,7 @@ PRINTING = ("print", "pprint", "breakpoint")
 
 
 def offenders(paths: Iterable[Path], offends: Callable[[Path], object]) -> list[str]:
-    """Return the files for which the predicate is true, without this one."""
+    """Return the files, other than this file, for which the predicate is true."""
     return [str(path) for path in paths if path != HERE and offends(path)]
 
 
@@ -75,7 +75,7 @@ def test_service_code_does_not_print() -> None:
 
 
 def reads_environment(path: Path) -> bool:
-    """Return whether a file reads the environment. Setting a default doesn't count."""
+    """Return whether a file reads environment variables. Setting a default doesn't count."""
     others = text(path).replace("os.environ.setdefault(", "")
     return "os.environ" in others or "getenv(" in others
 

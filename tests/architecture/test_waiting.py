@@ -1,4 +1,4 @@
-"""No test depends on the machine's speed: only tests/support/waiting.py keeps time."""
+"""No test depends on the machine's speed: only tests/support/waiting.py sleeps or measures."""
 
 import ast
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Distribution over several workers: files stay together, long-running files come first."""
+"""Distribution of tests over xdist workers: by file, long-running files first."""
 
 import pytest
 

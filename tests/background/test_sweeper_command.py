@@ -20,7 +20,7 @@ pytestmark = pytest.mark.usefixtures("db", "broker")
 
 @pytest.fixture(autouse=True)
 def _signals(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Keep the signal handlers of the test process."""
+    """Prevent the command from replacing the signal handlers of the test process."""
     monkeypatch.setattr("signal.signal", lambda *_: None)
     valkey.clear()
     process.clear_shutdown()

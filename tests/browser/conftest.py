@@ -1,4 +1,4 @@
-"""A real browser at a desk's and a phone's size, before a live server."""
+"""A real browser with a live server, at the window sizes of a desktop and a phone."""
 
 import os
 from collections.abc import Iterator
@@ -22,7 +22,7 @@ def chromium() -> Iterator[Browser]:
         pytest.fail("Chromium is missing: apt-get install chromium-headless-shell.")
     prerequisites.check_playwright()
     before = os.environ.get("DJANGO_ALLOW_ASYNC_UNSAFE")
-    # The browser's driver runs an event loop in this thread; tests use the database beside it.
+    # The browser's driver runs an event loop in this thread, where tests also use the database.
     os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "true"
     try:
         with sync_playwright() as playwright:
@@ -40,7 +40,7 @@ def chromium() -> Iterator[Browser]:
 
 @pytest.fixture(scope="package")
 def window(chromium: Browser) -> Iterator[Page]:
-    """Open one window for all tests: opening takes a second, clearing nothing."""
+    """Open one window for all tests, because opening takes a second and clearing little."""
     context = chromium.new_context()
     context.set_default_timeout(WAIT)
     yield context.new_page()
@@ -49,7 +49,7 @@ def window(chromium: Browser) -> Iterator[Page]:
 
 @pytest.fixture
 def screen(window: Page, live_server: Any, broker: Any) -> Iterator[Screen]:
-    """Return a cleared window; an error of its scripts fails the test."""
+    """Return a cleared window. A script error in the window fails the test."""
     StaffUser.objects.create_superuser("maria", "maria@example.com", PASSWORD)
     screen = Screen(page=window, url=live_server.url)
     screen.resize("desk")

@@ -19,9 +19,9 @@ WAIT = LIMIT * 1000
 
 @dataclass
 class Screen:
-    """A window that is checked in every size, and the errors in it.
+    """A window that is checked in both sizes, and the errors in it.
 
-    A check ends in the other size than it began in, so that pages are opened in both.
+    A check leaves the window in the other size, so that pages are opened in both.
     """
 
     page: Page
@@ -53,7 +53,7 @@ class Screen:
         self.page.wait_for_selector("html:not([x-cloak])", state="attached")
 
     def choose(self, entry: str) -> None:
-        """Follow an entry of the menu, which is folded on a phone."""
+        """Click an entry of the menu, which is collapsed on a phone."""
         words = self.page.get_by_text(entry, exact=True)
         link = self.page.locator("#nav-sidebar-apps a").filter(has=words)
         for size in self.sizes():
@@ -63,7 +63,7 @@ class Screen:
         link.click()
 
     def sizes(self) -> Iterator[str]:
-        """Give the window each size in turn."""
+        """Resize the window to each size in turn, starting with the present size."""
         for size in (self.size, *(SIZES.keys() - {self.size})):
             self.resize(size)
             yield size
@@ -73,13 +73,13 @@ class Screen:
         self.page.set_viewport_size({"width": width, "height": height})
 
     def shows(self, *locators: Locator) -> None:
-        """Check that these are visible in every size."""
+        """Check that these elements are visible in every size."""
         for _ in self.sizes():
             for one in locators:
                 expect(one).to_be_visible()
 
     def reach(self, control: Locator) -> Locator:
-        """Return a control that can be clicked in every size: nothing is in front of it."""
+        """Check that a control can be clicked in every size; return the control."""
         for _ in self.sizes():
             control.click(trial=True)
         return control
@@ -91,7 +91,7 @@ class Screen:
         return all(self._fits() for _ in self.sizes())
 
     def _fits(self) -> bool:
-        # What scripts draw, such as a chart, takes a moment to follow the window.
+        # Elements that scripts draw, such as charts, follow the window's size after a moment.
         try:
             self.page.wait_for_function(
                 "width => document.documentElement.scrollWidth <= width",

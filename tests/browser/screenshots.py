@@ -1,4 +1,4 @@
-"""The screenshots of docs/images: ``make screenshots``. The suite leaves it out."""
+"""The screenshots of docs/images, which ``make screenshots`` takes, not the test suite."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -101,7 +101,7 @@ def _store_trouble(now: datetime) -> None:
 
 
 def _half_done_operation(now: datetime) -> ObjectId:
-    """Return a bulk retry of failed email of which a part is done."""
+    """Return a bulk retry of failed emails that is partly done."""
     maria = Staff(id=ObjectId(str(StaffUser.objects.get(username="maria").pk)), username="maria")
     found = selection.select_failures(
         channel=Channel.EMAIL, code="provider_error", since=now - timedelta(days=1)

@@ -1,4 +1,4 @@
-"""Five hundred failures of one cause: found, previewed, retried, followed to the end."""
+"""A bulk retry of 500 failures with one cause in a browser, from the list to the result."""
 
 import re
 import threading

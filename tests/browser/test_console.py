@@ -1,4 +1,4 @@
-"""The console in a browser: sign in, find a failure, understand it, resend it."""
+"""The console in a browser: sign in, find a failed notification, and resend it."""
 
 import re
 from typing import Any

@@ -1,4 +1,4 @@
-"""The API's description in a browser: it renders under its own content policy."""
+"""The API documentation in a browser renders under its Content-Security-Policy."""
 
 import pytest
 from playwright.sync_api import expect

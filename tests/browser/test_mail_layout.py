@@ -79,7 +79,7 @@ def scheme(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture(scope="module")
 def window(chromium: Browser) -> Iterator[Page]:
-    """Open a window that loads only one picture."""
+    """Open a window that loads nothing but one image."""
     context = chromium.new_context()
     context.route("**/*", lambda route: route.abort())
     context.route(PICTURE, lambda route: route.fulfill(body=SVG, content_type="image/svg+xml"))
@@ -96,7 +96,7 @@ def page(request: pytest.FixtureRequest, window: Page, scheme: str) -> Page:
 
 
 def assert_legible(page: Page, name: str = "mail") -> None:
-    """Check that nothing is too wide, and that all text has enough contrast."""
+    """Check that nothing is wider than the window, and that all text has enough contrast."""
     width = page.viewport_size["width"] if page.viewport_size else 0
     assert page.evaluate("document.documentElement.scrollWidth") <= width, name
     contrasts = page.evaluate(CONTRASTS)

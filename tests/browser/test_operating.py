@@ -1,4 +1,4 @@
-"""An operator resends a failure; support sees and does less."""
+"""An operator resends a failed notification; support staff see and do less."""
 
 import re
 from datetime import timedelta

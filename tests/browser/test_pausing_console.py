@@ -1,4 +1,4 @@
-"""A paused provider uses no attempts, and sends what was held after the resume."""
+"""A pause of a provider uses no attempts, and held deliveries are sent after the resume."""
 
 from datetime import datetime
 from typing import Any

@@ -16,18 +16,18 @@ from tests.support.factories.demo_shop import CUSTOMERS
 pytestmark = pytest.mark.usefixtures("db")
 
 BUSY, WAVES = 2, 9
-"""Enough for every page to have something to show."""
+"""Enough data for every page to show some."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stop:
-    """A page: the path to it, its heading, and what it must show and offer."""
+    """A page of the console: the way there, its heading, and its required contents."""
 
     menu: str
     then: tuple[str, ...] = ()
-    """The row to open in the list, if it is the page of one document."""
+    """The row to open in the list, if the page shows one document."""
     heading: str = ""
-    """If not the menu's entry."""
+    """The heading, if it differs from the menu's entry."""
     shows: tuple[str, ...] = ()
     offers: tuple[str, ...] = ()
     """Buttons and links."""
@@ -111,7 +111,7 @@ STOPS = (
 
 @pytest.fixture
 def refused(screen: Screen) -> Iterator[list[str]]:
-    """Collect the responses with errors."""
+    """Return a list that collects the responses with an error status."""
     found: list[str] = []
 
     def note(response: Response) -> None:

@@ -65,7 +65,7 @@ def test_language_is_added(screen: Screen) -> None:
 
 
 def test_template_scripts_do_not_run_in_the_console(screen: Screen) -> None:
-    """The email's frame runs no script, and the page around it shows text."""
+    """The frame of the email runs no script, and the page escapes the template."""
     script = "<script>document.title = 'run'</script><img src=x onerror=\"document.title='run'\">"
     parts = {"default": {"subject": script, "body": script, "email_html": script, "push": script}}
     templates.create_version(

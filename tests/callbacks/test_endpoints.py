@@ -126,7 +126,7 @@ def test_closed_port_is_refused() -> None:
 
 
 def resolving_to(monkeypatch: pytest.MonkeyPatch, *answers: list[str]) -> list[str]:
-    """Resolve names to these addresses, in turn; return the list of resolved names."""
+    """Answer each lookup with the next of ``answers``; return the list of looked-up names."""
     asked: list[str] = []
 
     def getaddrinfo(host: str, port: int, **_: Any) -> list[Any]:
@@ -152,7 +152,7 @@ def test_name_with_a_private_address_is_not_connected(
 
 
 def test_resolved_address_is_checked_and_used(monkeypatch: pytest.MonkeyPatch) -> None:
-    """First public, then private: the checked address is the one connected to."""
+    """A name that resolves to a public, then to a private address (DNS rebinding)."""
     asked = resolving_to(monkeypatch, ["93.184.215.14"], ["127.0.0.1"])
     tried: list[Any] = []
 

@@ -1,4 +1,4 @@
-"""The installed Python client is built from the present OpenAPI description."""
+"""The installed Python client was built from the current OpenAPI document."""
 
 from pathlib import Path
 

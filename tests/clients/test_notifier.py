@@ -27,7 +27,7 @@ NOW = datetime(2026, 12, 1, 9, tzinfo=UTC)
 
 
 class Service:
-    """Returns scripted answers, and records requests and waits."""
+    """A fake service and clock: returns scripted answers, and records requests and waits."""
 
     def __init__(self, *answers: Any) -> None:
         self.answers = iter(answers)

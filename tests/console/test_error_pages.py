@@ -14,7 +14,7 @@ pytestmark = pytest.mark.usefixtures("db")
 
 
 def page(answer: Any) -> str:
-    """Return the page, which needs no other file and names the request for the logs."""
+    """Return the page, which must be self-contained and show the request ID of the logs."""
     assert answer.headers["Content-Type"] == "text/html; charset=utf-8"
     text = str(answer.content.decode())
     assert text.startswith("<!doctype html>")

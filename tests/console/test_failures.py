@@ -1,4 +1,4 @@
-"""Failure groups: counted from the newest failures, whatever the filter."""
+"""Failure groups: the newest failures are counted, with any filter."""
 
 from datetime import datetime, timedelta
 
@@ -17,7 +17,7 @@ DAY = timedelta(hours=24)
 
 @pytest.fixture
 def now() -> datetime:
-    """Return the present, with a failure in each of the last six hours, of alternating types."""
+    """Store a failure in each of the last six hours, of alternating types; return the time."""
     now = utc_now().replace(microsecond=0)
     for hours in range(6):
         kind = ("payment_confirmed", "mfa_code")[hours % 2]

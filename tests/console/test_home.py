@@ -36,7 +36,7 @@ NO_FAILURES = FailureCounts(groups=(), counted_since=None)
 
 @pytest.fixture
 def now() -> datetime:
-    """Return the middle of the present hour: an hour ago is in the one before."""
+    """Return the middle of the present hour, so that minutes more or less stay in that hour."""
     return utc_now().replace(minute=30, second=0, microsecond=0)
 
 

@@ -1,4 +1,4 @@
-"""Every page of the console opens, for those who may see it."""
+"""Every page of the console opens, but only for staff with the permission."""
 
 import pytest
 from bson import ObjectId

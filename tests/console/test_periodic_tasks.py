@@ -1,4 +1,4 @@
-"""beat's schedule in the console: every page works on MongoDB, a crontab among the schedules."""
+"""beat's schedule in the console: every page works on MongoDB, even with a crontab schedule."""
 
 from collections.abc import Iterator
 from datetime import timedelta
@@ -159,7 +159,7 @@ def test_list_shows_every_kind_of_schedule(console: Client) -> None:
 
 
 def act(console: Client, action: str) -> str:
-    """Run an action on the sweep; return the page that follows."""
+    """Run an admin action on the sweep task; return the resulting page."""
     sweep = PeriodicTask.objects.get(name="Sweep")
     form = {"action": action, "_selected_action": str(sweep.pk)}
     return console.post(TASKS, form, follow=True).content.decode()

@@ -1,7 +1,7 @@
-"""Every read of the lists and of the home page: an index, no sort in memory, little read in vain.
+"""Query plans of the lists and the home page: indexed, not sorted in memory, few documents read.
 
-There are enough documents for a scan to show. MongoDB may sort what the index on the deliveries
-finds when that is less than a page: it is cheaper than to read on in the list's order.
+There are enough documents to reveal a scan. MongoDB may sort the results of the index on
+deliveries if they are less than a page, because that costs less than reading in the list's order.
 """
 
 from collections.abc import Iterator
@@ -23,12 +23,12 @@ from tests.support.mongo.explained_reads import Plan, plans, reads
 
 PAGE = 50
 COUNTED = 10_001
-"""What counting may read: one more than the cap."""
+"""The documents that a count may read: one more than the cap on counts."""
 
 
 @pytest.fixture(scope="module")
 def many(_database: None, django_db_blocker: Any) -> Iterator[dict[str, Any]]:
-    """Store many of everything; return one of the notifications."""
+    """Store many documents in all collections of the console; return a notification."""
     with django_db_blocker.unblock():
         documents = console_data.insert_console_data(now=utc_now())
         conftest.written.names.clear()
@@ -53,7 +53,7 @@ def assert_quick(found: list[Plan], *, examined: int) -> None:
 
 
 def with_cursors(query: str, model: str, *values: Any) -> str:
-    """Fill in ``{place}`` and ``{before}``, the cursors of a model's list."""
+    """Fill in ``{place}`` and ``{before}`` with a forward and a backward cursor of a list."""
     name = f"console-{model}"
     return query.format(
         place=encode_cursor(Cursor(values), list_name=name),
@@ -62,9 +62,9 @@ def with_cursors(query: str, model: str, *values: Any) -> str:
 
 
 WEEK = MANY * 7 / 20 + 100
-"""What a list may read that is limited to the last week."""
+"""The documents that a list of the last week may read."""
 FIRST = PAGE + 1
-"""What a page reads that an index serves: its rows, and one more to know whether it goes on."""
+"""The documents that an indexed page reads: its rows, and one more to detect a next page."""
 LISTS = [
     ("", FIRST),
     ("?cursor={place}", FIRST + 1),

@@ -86,7 +86,7 @@ def test_wait_reasons_are_shown_and_can_be_filtered(console: Client) -> None:
 
 
 def row(delivery: dict[str, Any]) -> Any:
-    """Return a stored delivery as the list's rows hold it."""
+    """Return a stored delivery as an object, as the rows of the list have it."""
     default = {"failure_code": None, "instead_of": None, "claim": None, "next_attempt_at": None}
     return SimpleNamespace(**{**default, **delivery})
 

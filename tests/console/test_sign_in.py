@@ -224,7 +224,7 @@ def session_end() -> datetime:
 
 
 def let_pass(time: timedelta) -> None:
-    """Make the session older, as if the time had passed."""
+    """Make the session older by a duration, as if the time had passed."""
     Session.objects.update(expire_date=session_end() - time)
 
 

@@ -1,4 +1,4 @@
-"""Staff, their roles, and the log of what they did."""
+"""Staff, their roles, and the audit log of their actions."""
 
 import re
 

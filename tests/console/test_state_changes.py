@@ -1,4 +1,4 @@
-"""Every change in the console is a POST with a token by permitted staff."""
+"""Every change in the console requires POST, a CSRF token, and a permission."""
 
 import pytest
 from django.contrib import admin

@@ -1,4 +1,4 @@
-"""Template tags of the console: breadcrumbs, retention, and parts whose text is escaped."""
+"""Template tags of the console: breadcrumbs, retention, and components that escape texts."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""The page of workers and queues: it opens without waiting for them."""
+"""The page of workers and queues, which opens without waiting for workers."""
 
 from datetime import timedelta
 

@@ -357,7 +357,7 @@ def test_key_of_another_type_blocks_no_request(broker: redis.Redis) -> None:
 
 
 class CircuitHistories(RuleBasedStateMachine):
-    """Workers that ask, send, crash, and report late, twice, or without a send."""
+    """Random histories: workers ask, send, crash, and report late, twice, or without a send."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -418,7 +418,7 @@ class CircuitHistories(RuleBasedStateMachine):
 
     @rule(data=st.data(), succeeds=st.sampled_from([True, False, None]))
     def probe_reports(self, data: st.DataObject, succeeds: bool | None) -> None:
-        """Report on any probe issued so far; most were reported before."""
+        """Report on a random probe of all issued so far; most have been reported before."""
         if not self.given:
             return
         probe = data.draw(st.sampled_from(self.given))

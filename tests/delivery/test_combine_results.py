@@ -339,7 +339,7 @@ def test_unsent_devices_beside_ambiguous_ones_are_retried_at_once() -> None:
 
 @pytest.mark.parametrize("skipped", ["blocked_until", "quiet_hours_end"])
 def test_skipped_devices_wait_no_longer_than_for_the_receipt(skipped: str) -> None:
-    """Because the type may retry the ambiguous device by then."""
+    """The type may retry the ambiguous device after the wait for its receipt."""
     for wait, at in ((HOUR, NOON + 5 * MINUTE), (MINUTE, NOON + MINUTE)):
         settlement = combined(timeout(), **{skipped: NOON + wait})
         assert (settlement.status, settlement.next_attempt_at) == (S.PENDING, at)

@@ -56,7 +56,7 @@ def is_ambiguous(outcome: Outcome) -> bool:
 
 @dataclass(frozen=True)
 class Case:
-    """An attempt with its results and context."""
+    """A claimed delivery, the results of its targets, and the context of combining."""
 
     claimed: ClaimedDelivery
     results: Sequence[TargetResult]
@@ -77,7 +77,7 @@ class Case:
 
     @property
     def ambiguous(self) -> set[str | None]:
-        """The ambiguous targets if no target accepted."""
+        """The expected ambiguous targets; none if a target accepted."""
         if self.is_accepted:
             return set()
         now = {r.device_id for r in self.results if is_ambiguous(r.outcome)}
@@ -85,7 +85,7 @@ class Case:
 
     @property
     def has_retryable(self) -> bool:
-        """Whether a target certainly did not accept and can still do so."""
+        """Whether a target has certainly not accepted, and may accept later."""
         failed = [r.outcome for r in self.results if isinstance(r.outcome, ProviderError)]
         later = any(
             isinstance(e, TransientError | ProviderUnavailableError) and not is_ambiguous(e)

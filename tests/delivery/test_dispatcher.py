@@ -105,7 +105,7 @@ def test_poison_message_is_quarantined_and_the_others_are_sent(fcm: ScriptedProv
 
 
 def test_poison_candidates_are_sent_one_at_a_time(fcm: ScriptedProvider) -> None:
-    """One of them may have ended the worker: the others must not be quarantined with it."""
+    """One poison candidate may end the worker, and the others must not be quarantined with it."""
     lost, fresh = many(3), many(2)
     store.claim(ids=lost, channel=EMAIL, worker="lost", now=NOON)
     claims_held: list[int] = []
@@ -182,7 +182,7 @@ def test_expired_delivery_is_not_sent(fcm: ScriptedProvider) -> None:
 
 @pytest.mark.usefixtures("one_thread")
 def test_delivery_that_expires_during_its_batch_is_not_sent(fcm: ScriptedProvider) -> None:
-    """A batch is sent in rounds; a slow provider can make each last fifteen seconds."""
+    """A batch is sent in rounds, each of which a slow provider can delay by fifteen seconds."""
     slow = Slow(takes=15 * SECOND, now=NOON)
     fcm.behave = slow
     ids = many(3, expires_at=NOON + 10 * SECOND)
@@ -202,7 +202,7 @@ def test_delivery_that_expires_during_its_downloads_is_not_sent(fcm: ScriptedPro
 
 
 def test_unsent_delivery_with_a_short_lease_is_not_unknown(fcm: ScriptedProvider) -> None:
-    """The process was frozen between its start and its send: no byte has left."""
+    """The process was frozen after the start of the attempt and before its first byte left."""
     notification_id = accepted(type="marketing")["_id"]
 
     def resume_late() -> datetime:
@@ -273,7 +273,7 @@ NIGHT = {"enabled": True, "start": "22:00", "end": "07:00"}
 
 
 def move_to(zone: str) -> None:
-    """Register Ada, with quiet hours from 22:00 to 07:00, in a time zone."""
+    """Register Ada in a time zone, with quiet hours from 22:00 to 07:00."""
     ada = {"is_active": True, "preferences": {}, "quiet_hours": NIGHT, "timezone": zone}
     collection("recipients").update_one({"_id": "ada"}, {"$set": ada}, upsert=True)
 

@@ -172,7 +172,7 @@ def test_worker_killed_while_sending_leaves_every_device_unknown(
 
 @pytest.mark.usefixtures("one_thread")
 def test_unsent_devices_are_sent_next(fcm: ScriptedProvider) -> None:
-    """A provider that takes fifteen seconds for each of ten devices: a lease is ninety."""
+    """Ten devices at fifteen seconds each exceed a lease of ninety seconds."""
     ids = {device(f"phone-{n}") for n in range(10)}
     slow = fcm.behave = Slow(takes=15 * SECOND, now=NOON)
     one = push()
@@ -385,7 +385,7 @@ def test_retry_policy_sends_to_all_again(fcm: ScriptedProvider) -> None:
 
 
 def test_ambiguous_device_has_time_to_report_before_its_retry(fcm: ScriptedProvider) -> None:
-    """The others are retried after 15 seconds; a receipt can take 30."""
+    """Other devices are retried after 15 seconds, but a receipt can take 30 seconds."""
     one, *_ = ambiguous_push(fcm, **AT_LEAST_ONCE, priority=Priority.CRITICAL)
     fcm.always(provider_error)
     assert recipients_at(fcm, one, NOON + 18 * SECOND) == ["tablet"]
@@ -402,7 +402,7 @@ def test_retry_waits_for_the_receipt_when_the_others_are_removed(fcm: ScriptedPr
 
 
 def test_silent_device_is_sent_to_no_more_than_max_attempts(fcm: ScriptedProvider) -> None:
-    """Even while the other device waits for its platform without using attempts."""
+    """The limit applies even while another device waits for its platform without using attempts."""
     fcm.behave = by_recipient({"phone": timeout, "tablet": channel_unavailable})
     device("phone")
     device("tablet")

@@ -1,4 +1,4 @@
-"""Feedback of results: devices, addresses, circuits, and rates."""
+"""Feedback of results to devices, suppressions, circuit breakers, and rate limits."""
 
 from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta

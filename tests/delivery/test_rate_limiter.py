@@ -207,7 +207,7 @@ def test_rate_below_one_per_second_grants_now_and_then() -> None:
 
 
 def each_second(bucket: TokenBucket, seconds: Sequence[int]) -> list[int]:
-    """Return the tokens granted in each second, for fifty requests in each."""
+    """Return the tokens granted in each second, in which fifty are requested."""
     return [
         sum(granted(bucket, second * SECOND_MS + part * 20) for part in range(50))
         for second in seconds

@@ -149,7 +149,7 @@ def test_critical_push_ignores_quiet_hours() -> None:
     ids=["the quiet hours'", "the device's", "the caller's"],
 )
 def test_quiet_hours_use_the_most_specific_time_zone(where: dict[str, str]) -> None:
-    """Noon in UTC is nine in the evening in Tokyo."""
+    """12:00 UTC is 21:00 in Tokyo, within the quiet hours."""
     quiet = quiet_hours(
         "20:00", "06:00", **({"timezone": where["zone"]} if "zone" in where else {})
     )
@@ -170,7 +170,7 @@ ENDS = {
 def attempt(
     one: ClaimedDelivery, status: DeliveryStatus, at: datetime, outcomes: dict[str, str]
 ) -> None:
-    """Settle an attempt with a result for each device and a status."""
+    """Start an attempt and settle it with a status, and with an outcome for each device."""
     begun = factories.start(replace(one, device_ids=tuple(outcomes)), at=at, provider="fcm")
     records = [
         TargetAttempt(
@@ -193,7 +193,7 @@ def attempt(
 
 
 def attempted(one: ClaimedDelivery, *, at: datetime = NOON, **outcomes: str) -> ClaimedDelivery:
-    """Settle an attempt as pending and return the next claim."""
+    """Start an attempt and settle it as pending; return the next claim of the delivery."""
     attempt(one, S.PENDING, at, outcomes)
     return factories.claim(one.notification_id, at=at + 5 * MINUTE, channel=PUSH)
 

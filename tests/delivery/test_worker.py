@@ -150,7 +150,7 @@ def test_pull_waits_for_the_rate_instead_of_deferring(
 def test_pull_with_a_replaced_token_takes_one_batch_without_a_successor(
     broker: redis.Redis, fcm: ScriptedProvider
 ) -> None:
-    """The pull that replaced it is queued already."""
+    """A pull with the new token is queued already."""
     accept_burst(2 * wakeups.WAKEUP_SIZE)
     broker.set(QUEUE.key(0), "another")
     broker.set(QUEUE.key(1), "one more")
@@ -379,7 +379,7 @@ def test_isolation_uses_half_of_the_threads_of_a_channel(
 def test_next_candidate_is_claimed_while_the_previous_is_sent(
     mail: tuple[ScriptedProvider, ...], settings: Any
 ) -> None:
-    """Each waits for the request of the other, not for its response."""
+    """Each request waits until the other has been sent, so sending one by one would hang."""
     settings.WORKER_THREADS = 8
     both = threading.Barrier(2, timeout=LIMIT)
 

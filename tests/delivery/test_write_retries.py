@@ -113,7 +113,7 @@ def test_permanent_error_is_not_retried() -> None:
 
 
 def test_claim_is_not_retried() -> None:
-    """The next wake-up claims it."""
+    """The next wake-up claims the delivery."""
     document = factories.accepted()
     with fail_commands("update", "notifications", NOT_PRIMARY), pytest.raises(PyMongoError):
         store.claim(ids=[document["_id"]], channel=Channel.EMAIL, worker=WORKER, now=NOON)

@@ -36,7 +36,7 @@ def db(_database: None, django_db_blocker: Any) -> Iterator[None]:
 
 
 def _device(user: int, n: int) -> dict[str, Any]:
-    """Return one device as the registry stores it."""
+    """Return a device document as the registry stores it."""
     seen = NOON + timedelta(minutes=user % 60, seconds=n)
     token = f"token-{user}-{n}"
     off = {

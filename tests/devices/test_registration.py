@@ -1,4 +1,4 @@
-"""Registering devices: once, moved, removed, and by many at once."""
+"""Registering devices: repeated, moved to another user, removed, and concurrent."""
 
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
@@ -145,7 +145,7 @@ def test_registration_with_a_lagging_clock_keeps_later_times() -> None:
 
 
 def fill(count: int = MAX_DEVICES) -> list[str]:
-    """Register devices of one user, each seen a minute after the one before it."""
+    """Register devices of one user, last seen at intervals of a minute; return their IDs."""
     return [register(f"token-{n}", at=NOON + timedelta(minutes=n))["_id"] for n in range(count)]
 
 

@@ -29,7 +29,7 @@ def register(token: str = TOKEN, *, minute: float = 0) -> str:
 
 
 def suspect(*, began: float) -> int:
-    """Record a malformed-token answer to a send that began at this minute."""
+    """Record the answer "malformed token" to a send that began at this minute."""
     evidence = Evidence(at=at(began), source="fcm", code="INVALID_ARGUMENT")
     return status.record_suspicion(device_ids=[ID], evidence=evidence, now=at(began))
 
@@ -307,7 +307,7 @@ def test_three_sender_mismatches_in_a_row_deactivate() -> None:
 
 
 def test_accepted_token_ignores_sender_mismatches() -> None:
-    """A token belongs to one project: only the service account can have changed."""
+    """A token belongs to one project forever, so the service account must have changed."""
     register()
     accept(answered=0.5)
     assert [mismatch(began=minute) for minute in range(1, 9)] == [0] * 8

@@ -1,5 +1,3 @@
-"""Device tokens."""
-
 import hashlib
 
 import pytest

@@ -1,1 +1,1 @@
-"""Tests of the shared rules."""
+"""Tests of the rules that all packages share."""

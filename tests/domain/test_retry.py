@@ -224,7 +224,7 @@ def test_outage_retries_have_jitter(jitter: float, wait: int) -> None:
 def test_every_state_has_a_decision(
     error: ProviderError, attempts: int, uncounted: int, jitter: float, priority: Priority
 ) -> None:
-    """One delivery without a decision would fail its batch."""
+    """An exception for one delivery would fail its whole batch."""
     past = {
         "attempt_count": attempts + uncounted,
         "uncounted_attempts": uncounted,

@@ -52,7 +52,7 @@ UP_TO_THREE = [
 
 
 def expected(states: Sequence[State]) -> NotificationStatus:
-    """Return the overall status by the documented rules: the first match."""
+    """Return the overall status by the documented rules, of which the first match applies."""
     counted = {state.status for state in states} - {S.CANCELLED, S.SUPPRESSED}
     succeeded = counted & SUCCEEDED
     rules = [
@@ -141,7 +141,7 @@ NOWHERE = "\N{EN DASH}"
 
 
 def steps() -> dict[str, str]:
-    """Return the rows of the table of steps."""
+    """Return the documented next statuses of each status, as text."""
     table = PAGE.partition("| from | to |")[2].partition("\n\n")[0]
     rows = (line.strip("|").split("|") for line in table.splitlines() if line.startswith("| "))
     return {before.strip(): after.strip() for before, after in rows}

@@ -56,7 +56,7 @@ def provider(
         settings.WHATSAPP_APP_SECRET = sandbox.whatsapp.app_secret
         settings.WHATSAPP_VERIFY_TOKEN = sandbox.whatsapp.verify_token
         yield sandbox
-        # Whatever it still posts is refused.
+        # Webhooks that the sandbox still posts are refused.
         settings.SENDGRID_WEBHOOK_PUBLIC_KEY = settings.WHATSAPP_APP_SECRET = ""
         registry.clear()
 
@@ -72,7 +72,7 @@ def worker(app: App, provider: Sandbox, broker: redis.Redis) -> Iterator[None]:
 
 
 def _interrupt_read(broker: redis.Redis) -> None:
-    """Interrupt the worker's blocking read, which lasts a second, so that it stops now."""
+    """Interrupt the worker's blocking read of up to a second, so that the worker stops at once."""
     database = str(broker.get_connection_kwargs()["db"])
     for client in broker.client_list():
         if (client["cmd"], client["db"]) == ("brpop", database):
@@ -88,7 +88,7 @@ def quick_retries(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def quick_silence(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Shorten the time limit of messages that are never answered."""
+    """Shorten the time limit for messages to recipients that match SILENT."""
     for provider in (SendGrid, FCM, WhatsApp):
         exchange: Any = provider.exchange
 
@@ -103,7 +103,7 @@ def quick_silence(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def post(live_server: Any) -> Callable[[Webhook], None]:
-    """Post a webhook, which must be accepted."""
+    """Return a function that posts a webhook, which must be accepted."""
     http = urllib3.PoolManager(retries=False)
 
     def send(webhook: Webhook) -> None:

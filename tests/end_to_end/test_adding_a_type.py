@@ -1,4 +1,4 @@
-"""The requests of docs/guides/templates.md, sent."""
+"""The requests in docs/guides/templates.md work as described."""
 
 import re
 from collections.abc import Callable

@@ -77,7 +77,7 @@ def test_command_reports_a_timeout(monkeypatch: pytest.MonkeyPatch) -> None:
     now = 0.0
 
     def sleep(_seconds: float) -> None:
-        """Advance past the time limit when the message is being sent."""
+        """Move the clock past the time limit as soon as the message is being sent."""
         nonlocal now
         until(lambda: collection("notifications").find_one({"status": "processing"}))
         now += 61

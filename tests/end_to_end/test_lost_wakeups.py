@@ -24,7 +24,7 @@ Received = Callable[[str], list[dict[str, Any]]]
 
 
 def dispatch(*documents: Any) -> Any:
-    """Deliver mails a second after their acceptance. Return the report."""
+    """Dispatch mails a second after their acceptance. Return the dispatcher's report."""
     ids, at = [one["_id"] for one in documents], factories.NOON + timedelta(seconds=1)
     return dispatcher.dispatch(ids, channel=Channel.EMAIL, clock=lambda: at)
 

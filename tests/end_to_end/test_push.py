@@ -176,7 +176,7 @@ def _email_as_fallback(app: App) -> Iterator[None]:
 
 
 def deliveries_with_a_fallback(app: App, token: str, *statuses: str) -> dict[str, Any]:
-    """Push to a device with this token. Return the channels' statuses and attempts."""
+    """Push to this token, with email as fallback. Return each channel's status and attempts."""
     register(app, token)
     answer = app.notify(type="order_shipped", user_id=USER, data={"order": "12345"})
     found = when(app, answer, *statuses)["delivery"]

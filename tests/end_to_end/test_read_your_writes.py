@@ -69,9 +69,9 @@ class Service:
     worker: Process
 
     def alternate(self) -> Iterator[tuple[int, Process, Process]]:
-        """Yield a number, the process to change with, and the process to ask next.
+        """Yield a number, the process that makes the change, and the process that must see it.
 
-        Both have just accepted a notification, so their caches are filled.
+        Both have just accepted a notification, which fills their caches.
         """
         for number in range(TIMES):
             for web in self.webs:

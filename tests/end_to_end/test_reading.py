@@ -35,7 +35,7 @@ def send(app: App, channel: str, number: int) -> str:
 
 @pytest.fixture(params=["email", "push"])
 def channel(request: pytest.FixtureRequest, app: App) -> str:
-    """Return the only channel of the notifications; Ada has a device for push."""
+    """Return the only channel of the notifications. Registers a device of Ada for push."""
     device = {"user_id": USER, "device_token": "adas-phone", "platform": "android"}
     assert app.put("/devices", device).status_code in (200, 201)
     return str(request.param)

@@ -30,7 +30,7 @@ class Story:
     name: str
     channel: str
     kinds: Sequence[str]
-    """In order of occurrence."""
+    """The kinds of receipts, in order of occurrence."""
     end: tuple[str, str | None]
     """The delivery's status and failure code."""
     suppressions: int = 0
@@ -80,7 +80,7 @@ STORIES = [
 
 @pytest.fixture
 def record(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
-    """Delay the worker's settlement until the returned event is set."""
+    """Delay the worker's settlements until the returned event is set."""
     go, settle = threading.Event(), store.settle
 
     def later(*args: Any, **options: Any) -> int:

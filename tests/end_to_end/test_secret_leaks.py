@@ -1,4 +1,4 @@
-"""A code exists only in the request to the provider and in the recipient's inbox."""
+"""A secret code appears only in the provider request and in the recipient's inbox."""
 
 import hashlib
 import logging
@@ -97,7 +97,7 @@ CODE = {"code": SECRET, "expires_in": 5, "nested": [{"code": SECRET}], "text": f
 
 @pytest.fixture
 def logged(caplog: pytest.LogCaptureFixture) -> Callable[[], str]:
-    """Collect all logs at debug level."""
+    """Return a function that returns all logs so far, at debug level."""
     caplog.set_level(logging.DEBUG)
     return lambda: " ".join(str(vars(record)) for record in caplog.records)
 

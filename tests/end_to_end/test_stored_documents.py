@@ -1,4 +1,4 @@
-"""Documents written by version 0.1 are read, claimed, sent, and shown.
+"""The service reads, claims, sends, and shows documents that version 0.1 wrote.
 
 ``data/stored_documents.jsonl`` is a dump of a local stack: examples, notifications in every state,
 and due work without a claim. Its first line has the time of the dump and the keys of that stack.

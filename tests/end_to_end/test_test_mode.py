@@ -1,6 +1,6 @@
-"""Sends of a client in test mode go to the sandbox and leave no trace on live data.
+"""Sends of a client in test mode go to the sandbox and don't change live data.
 
-The sandbox signs its webhooks with live keys here, as in the local stack, which is the worst case.
+In the worst case, as here and in the local stack, the sandbox signs its webhooks with live keys.
 """
 
 import re
@@ -145,7 +145,7 @@ def test_delivery_fails_without_a_sandbox(settings: Any, channel: Channel) -> No
 
 
 def request_body(user_id: str, type_: str, **fields: Any) -> dict[str, Any]:
-    """Return a request on every channel."""
+    """Return a request for a notification on every channel."""
     asked = {"user_id": user_id, "type": type_, "channels": EVERYWHERE, "content": WORDS}
     return {**asked, **fields}
 
@@ -239,7 +239,7 @@ def test_test_sends_and_receipts_leave_live_data_unchanged(live: App, provider: 
 
 
 def test_live_sends_change_suppressions_and_devices(live: App, provider: Sandbox) -> None:
-    """The same sends with a live key do change live data."""
+    """The same sends with a live key change live data, so the test above can fail."""
     before = collection("suppressions").count_documents({})
     send_everything(live)
     await_receipts(provider)

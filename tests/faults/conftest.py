@@ -1,4 +1,4 @@
-"""Real processes to kill, on the test's database and broker."""
+"""Real worker processes to kill, on the test's database and broker."""
 
 import os
 import shutil
@@ -26,7 +26,7 @@ Start = Callable[..., subprocess.Popen[bytes]]
 
 @pytest.fixture(autouse=True)
 def _every_push_is_looked_at(tmp_path: Path) -> Iterator[None]:
-    """Check the pushes of other processes against FCM's schema."""
+    """Check the pushes of other processes, from the sandbox's log, against FCM's schema."""
     yield
     for requests in tmp_path.rglob(REQUESTS_FILE):
         fcm_schema.look_into(requests)
@@ -46,7 +46,7 @@ def provider(
         settings.SENDGRID_URL = sandbox.url
         settings.SENDGRID_WEBHOOK_PUBLIC_KEY = sandbox.public_key
         yield sandbox
-        # Whatever it still posts is refused.
+        # Webhooks that the sandbox still posts are refused.
         settings.SENDGRID_WEBHOOK_PUBLIC_KEY = ""
         registry.clear()
 

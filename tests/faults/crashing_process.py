@@ -1,7 +1,7 @@
 """``python -m tests.faults.crashing_process``: processes that die at a boundary.
 
-Reads one JSON object a line and runs each in a forked child. Writes the number of the signal that
-ended the child, or 0.
+Reads jobs, a JSON object on each line, and runs each in a forked child. Writes the number of the
+signal that ended the child, or 0.
 """
 
 import json

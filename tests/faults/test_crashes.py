@@ -64,7 +64,7 @@ def crashing_process(_database: None) -> Iterator[subprocess.Popen[str]]:
 def die(
     db: None, broker: Any, taker: Sandbox, crashing_process: subprocess.Popen[str]
 ) -> Iterator[Die]:
-    """Run a job until it dies at a boundary. Return the signal."""
+    """Return a function that runs a job, which dies at a boundary, and returns the signal."""
     into, out_of = crashing_process.stdin, crashing_process.stdout
     assert into is not None
     assert out_of is not None
@@ -75,7 +75,7 @@ def die(
         return int(out_of.readline())
 
     yield one
-    # What only another process has written to is to be emptied, too.
+    # Empty the collections that only another process has written to, too.
     written.names.update(connection.database.list_collection_names())
 
 

@@ -27,13 +27,13 @@ def later(seconds: float) -> datetime:
 
 
 def answer(key: str = "a", *, of: str | None = "n1", status: int | None = 202) -> Answer:
-    """A client's answer: by default, an accepted mail."""
+    """Return an answer to a client, by default about an accepted mail."""
     channels = ("email",) if of else ()
     return Answer(key=key, at=NOON, status=status, notification_id=of, channels=channels)
 
 
 def request(attempt: int = 1, *, at: float = 1, of: str = "n1", **fields: Any) -> Request:
-    """A request to the provider: by default, an accepted mail."""
+    """Return a request to the provider, by default about an accepted mail."""
     return Request(
         notification_id=of,
         channel=fields.get("channel", "email"),
@@ -45,7 +45,7 @@ def request(attempt: int = 1, *, at: float = 1, of: str = "n1", **fields: Any) -
 
 
 def steps(*statuses: str, of: str = "n1", **fields: Any) -> list[Step]:
-    """The transitions of a mail, one a second. A worker holds it while it is sending."""
+    """Return the transitions of a mail, one a second. A worker leases the mail while sending."""
     attempt, found = 0, []
     for number, status in enumerate(statuses):
         attempt += status == "sending"
@@ -67,7 +67,7 @@ def stored(status: str = "sent", *, of: str = "n1", key: str = "a") -> StoredNot
 
 
 def evidence(**fields: Any) -> Evidence:
-    """A run with one accepted and sent mail, except for ``fields``."""
+    """Return the records of a run with one accepted and sent mail; ``fields`` replace some."""
     default: dict[str, Any] = {
         "answers": [answer()],
         "requests": [request()],

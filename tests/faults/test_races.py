@@ -1,6 +1,6 @@
 """Repeated wake-ups, and staff actions during a send.
 
-``make chaos SCENARIO=9`` and ``SCENARIO=18`` do this with more load and real workers.
+``make chaos SCENARIO=9`` and ``SCENARIO=18`` test the same with more load and real workers.
 """
 
 from collections import Counter

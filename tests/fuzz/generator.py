@@ -1,7 +1,7 @@
-"""Random requests from the API's description, sent in process.
+"""Random requests, generated from the OpenAPI document and sent in process.
 
-Half of them are valid, half are not. Some name existing objects, which the description's examples
-create.
+Half of the requests are valid. Some contain IDs of existing objects, which were created from the
+document's examples.
 """
 
 from collections import Counter
@@ -53,7 +53,7 @@ QUIET = settings(
 
 @dataclass(kw_only=True)
 class Found:
-    """Statuses, answers, and faults so far."""
+    """The statuses, answers, and faults that were found so far."""
 
     statuses: Counter[int] = field(default_factory=Counter)
     answers: Counter[str] = field(default_factory=Counter)
@@ -72,7 +72,7 @@ class Found:
 
 @dataclass(kw_only=True)
 class Fuzzer:
-    """Calls every operation as a client with every scope, and the inbox as a recipient."""
+    """Calls every operation: with a key of every scope, or with an inbox token."""
 
     key: str = field(repr=False)
     token: Callable[[], str] = field(repr=False)
@@ -88,7 +88,7 @@ class Fuzzer:
         self.described = [one.definition.raw for one in self.operations]
 
     def ask(self, *, cases: int, first_seed: int) -> Iterator[Found]:
-        """Send this many requests. Yield the results after each round."""
+        """Send ``cases`` requests. Yield the results after each round of all operations."""
         turns = [*product(GenerationMode, self.operations)]
         each = max(1, min(EACH, cases // len(turns)))
         for number in count(first_seed):
@@ -103,7 +103,7 @@ class Fuzzer:
     def _ask_one(self, operation: Any, mode: GenerationMode, *, most: int, number: int) -> None:
         cases = operation.as_strategy(generation_mode=mode)
         test = given(cases, st.sampled_from(KNOWN), st.integers(0, 30))(self._send)
-        # Nothing can be wrong about a request that takes nothing.
+        # A request without parameters or a body has no invalid case.
         with suppress(Unsatisfiable):
             settings(QUIET, max_examples=most)(seed(number)(test))()
 
@@ -128,14 +128,14 @@ class Fuzzer:
                 self.found.faults.setdefault(fault, case.as_curl_command())
 
     def _named(self, parameter: str, case: Case) -> str:
-        """Return an existing id, or a new one if the request may change it."""
+        """Return the ID of an existing object, or of a new one if the request may change it."""
         if case.method != "GET" and parameter in NAMED:
             return self.maker.another(parameter)
         return self.known[parameter]
 
 
 def _graft(case: Case, described: Mapping[str, Any], which: int) -> None:
-    """Put one field of the random body into the example's body."""
+    """Replace the body by the example's body with one field of the random body."""
     if isinstance(case.body, dict) and case.body:
         content = described["requestBody"]["content"]["application/json"]
         name = sorted(case.body)[which % len(case.body)]

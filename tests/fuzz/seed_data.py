@@ -1,4 +1,4 @@
-"""One object of each kind, created by the description's examples."""
+"""One object of each kind, created with the examples of the OpenAPI document."""
 
 import json
 import uuid
@@ -19,18 +19,18 @@ NAMED = {
     "device_id": ("registerDevice", "id"),
     "jti": ("issueInboxToken", "jti"),
 }
-"""Parameters, and the operation and field that provide them."""
+"""Parameters, and the operation and response field that provide a value."""
 
 
 @dataclass(kw_only=True)
 class Seeder:
-    """A client that creates objects."""
+    """Creates objects as a client."""
 
     app: App
     described: Any
 
     def everything(self) -> dict[str, str]:
-        """Send the examples. Return the created ids by parameter name."""
+        """Send the example requests. Return the created IDs by parameter name."""
         answers = {name: self._send(name) for name in ORDER}
         return {
             "user_id": "ada",

@@ -1,6 +1,6 @@
 """A program that stores and sends random templates, and measures their cost.
 
-It is a process of its own so that a crash is visible. The current case is in a file.
+The program is a separate process so that a crash is visible. A file contains the current case.
 """
 
 import gc
@@ -29,7 +29,7 @@ class Report:
     sending_ms: list[float] = field(default_factory=list)
     """Maximum CPU time of rendering for one channel with one set of data."""
     most_mb: float = 0.0
-    """Maximum memory of one case beyond that before it."""
+    """The maximum growth of memory in one case."""
     largest: tuple[str, str] = ("", "")
     """The case with ``most_mb``."""
     costliest: tuple[str, str] = ("", "")
@@ -46,7 +46,7 @@ def main(folder: Path, *, count: int, first_seed: int) -> Report:
     def one(case: tuple[str, str]) -> None:
         (folder / "case.json").write_text(json.dumps(case))
         before = _reset_peak()
-        # What the making of cases leaves behind is not the service's to collect.
+        # Exclude the garbage of the generator of cases from collections.
         gc.freeze()
         _run(case, report, folder)
         gc.unfreeze()
@@ -118,7 +118,7 @@ def _send(texts: Mapping[str, str], folder: Path) -> float:
                     channel=channel, content=content, data=data, recipient=person
                 )
             except engine.TemplateError:
-                # The notification fails for good: the worker goes on with the next.
+                # The notification fails finally, and the worker continues with the next.
                 continue
             finally:
                 most = max(most, _cpu() - began)
@@ -126,7 +126,7 @@ def _send(texts: Mapping[str, str], folder: Path) -> float:
 
 
 def _warm_up(folder: Path) -> None:
-    """Load what a process loads once, before memory is measured."""
+    """Load everything that a process loads only once, before memory is measured."""
     home = folder / "templates" / "notifications"
     home.mkdir(parents=True)
     from django.conf import settings

@@ -1,6 +1,6 @@
 """Every answer matches the API's description, and none is a 500.
 
-A few hundred requests, the same in every run. ``make fuzz`` sends 10,000.
+Sends a few hundred requests, the same in every run. ``make fuzz`` sends 10,000.
 """
 
 import os

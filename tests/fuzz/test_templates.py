@@ -1,8 +1,8 @@
-"""Every template is refused or harmless: none ends a process or occupies it for long.
+"""Every template is refused or harmless: none ends a process or occupies a process for long.
 
-About a hundred templates, the same in every run; ``make fuzz-templates`` makes 20,000. The service
-counts a template's cost, which is the same on every machine. The bound of 250 ms CPU time holds on
-an idle machine, so this run allows more.
+Tests about a hundred templates, the same in every run; ``make fuzz-templates`` tests 20,000. The
+cost that the service counts is the same on every machine. The limit of 250 ms CPU time holds on an
+idle machine, so this run allows more.
 """
 
 import json

@@ -142,7 +142,7 @@ def assert_read_once(read: list[Plan], count: int, first: str) -> None:
 def test_purgeable_notifications_are_found_by_an_index_oldest_first(
     client_id: ObjectId | None, first: str, count: int
 ) -> None:
-    """Each notification is examined once, even those that have not ended."""
+    """Each notification is examined at most once, even notifications that have not ended."""
     found, read = reads(
         lambda: purge.count_purgeable(
             client_id=client_id, older_than=DAY, at_most=None, now=NOW + 2 * DAY

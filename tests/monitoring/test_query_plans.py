@@ -36,7 +36,7 @@ def day() -> None:
 
 @contextmanager
 def indexed(name: str, *, examined: int) -> Iterator[list[Plan]]:
-    """Check that each query of a collection in the block uses an index and reads little."""
+    """Check that each query of a collection in the block is indexed and examines few documents."""
     with plans(name) as found:
         yield found
     assert found

@@ -1,4 +1,4 @@
-"""The roll-up of metrics: equal to a recount, repeatable, and by command."""
+"""The roll-up of metrics: equality with a recount, repetition, and the command."""
 
 import io
 import random
@@ -29,7 +29,7 @@ SUCCEEDED = {"sent", "delivered", "read"}
 
 
 def recounted(since: datetime, until: datetime) -> Counts:
-    """Return the metrics counted document by document, independently of the roll-up."""
+    """Count the metrics document by document, independently of the roll-up."""
     counts: Counts = Counter()
     documents = {
         one["_id"]: one for one in collection("notifications").find() if not one.get("is_test")

@@ -41,7 +41,7 @@ least value of the field's type: [decision 2](../decisions/0002-database-engine.
 
 
 def render(existing: Callable[[str], Mapping[str, Mapping[str, Any]]]) -> str:
-    """Return the page. ``existing`` returns a collection's indexes."""
+    """Return the text of docs/reference/indexes.md. ``existing`` returns a collection's indexes."""
     lines = [
         f"| `{one.collection}` | {one.purpose} | {_keys(one.keys)} | {_served(one)} |"
         for one in REQUIRED
@@ -83,14 +83,14 @@ PAGE = Path(settings.BASE_DIR, "docs", "reference", "indexes.md")
 
 
 def existing(name: str) -> dict[str, dict[str, Any]]:
-    """Return the indexes of a collection without the one every collection has."""
+    """Return the indexes of a collection, without the index on ``_id``."""
     found = database()[name].index_information()
     assert found.pop("_id_")["key"] == [("_id", 1)]
     return dict(found)
 
 
 def declared(model: Any) -> dict[str, Key | None]:
-    """Return the indexes a model declares by name; the keys of all but Django's own."""
+    """Return the keys of a model's declared indexes by name; None if Django defines the keys."""
     options, names = model._meta, dict[str, Key | None]()
     with connection.schema_editor() as editor:
         for index in options.indexes:
@@ -135,7 +135,7 @@ def _plain(value: Any) -> Any:
 
 
 def test_no_index_is_a_prefix_of_another() -> None:
-    """A prefix costs every write and serves no more than the longer index."""
+    """An index that is a prefix of another slows writes and serves no further query."""
     for model in OURS:
         whole = {
             name: list(one["key"])

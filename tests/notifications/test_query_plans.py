@@ -1,4 +1,4 @@
-"""Query plans of frequent reads with 12,000 notifications: at most 2 examined per result."""
+"""Query plans of frequent reads among 12,000 notifications: at most 2 examined per result."""
 
 from collections.abc import Callable, Iterator
 from datetime import timedelta
@@ -62,7 +62,7 @@ def _new(number: int) -> store.NewNotification:
 
 
 def _work_on(count: int) -> None:
-    """Settle some: most are sent, a few failed, a few unknown."""
+    """Settle some deliveries: most as sent, a few as failed or unknown."""
     ids = [d["_id"] for d in collection("notifications").find({"channels": "email"}, {"_id": 1})]
     for start in range(0, count, 100):
         some = ids[start * 5 : start * 5 + 100]

@@ -229,7 +229,7 @@ def test_private_host_malformed_url_or_dangerous_scheme_is_refused(
     ],
 )
 def test_other_spelling_of_a_private_host_is_refused(host: str) -> None:
-    """Browsers take a final dot, full-width digits, other full stops, and %-escapes as equal."""
+    """Browsers normalize a final dot, full-width digits, other full stops, and %-escapes."""
     with pytest.raises(InvalidLinkError):
         check_image_url(f"https://{host}/x.png")
 

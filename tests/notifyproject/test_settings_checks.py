@@ -1,4 +1,4 @@
-"""Unsafe settings stop the start and are named."""
+"""Unsafe settings prevent the start with an error that names them."""
 
 import json
 from pathlib import Path
@@ -209,7 +209,7 @@ def test_worker_stops_with_the_reason(settings: Any) -> None:
 
 @pytest.fixture
 def server(settings: Any) -> Any:
-    """Return settings that a server starts with."""
+    """Return settings with which a server in production starts."""
     settings.DEPLOY_CHECKS_AT_START = settings.ADMIN_REQUIRE_OTP = True
     settings.SECRET_KEY = "k1-8rVbTnQ_wYxu0" * 4
     settings.INBOX_SIGNING_KEY = "Zp3-hLmCs9_dGfEo" * 3

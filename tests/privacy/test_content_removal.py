@@ -130,7 +130,7 @@ def test_days_count_from_the_last_change() -> None:
 
 
 def test_removal_does_not_change_updated_at() -> None:
-    """A change would delay the purge, and recount metrics."""
+    """A change of ``updated_at`` would delay the purge, and make metrics be recounted."""
     document = ended()
     remove()
     assert factories.read(document["_id"])["updated_at"] == document["updated_at"]
@@ -295,7 +295,7 @@ def removed_count() -> int:
 
 
 def walked(found: list[Plan]) -> list[Plan]:
-    """Return the reads along the last change."""
+    """Return the plans of the reads that use the index on ``updated_at``."""
     return [p for p in found if "find" in p.command and "updated_at: 1" in p.summary]
 
 

@@ -1,4 +1,4 @@
-"""The provider of docs/guides/extend.md, executed."""
+"""The example provider in docs/guides/extend.md works and keeps the contract."""
 
 import json
 import re
@@ -45,7 +45,7 @@ def paperboy(monkeypatch: pytest.MonkeyPatch) -> type[Any]:
 
 @pytest.fixture
 def registered(paperboy: type[Any], monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Register it as the page says."""
+    """Register the example provider as the page says."""
     own = {**vars(registry), "Paperboy": paperboy}
     exec(compile(MAKER, "registry", "exec"), own)
     monkeypatch.setattr(registry, "_factories", lambda _channel, test: [own["paperboy"]])
@@ -55,7 +55,7 @@ def registered(paperboy: type[Any], monkeypatch: pytest.MonkeyPatch) -> Iterator
 
 
 def subject(paperboy: type[Any]) -> Subject:
-    """Return its description for the contract."""
+    """Return the example provider's description for the contract tests."""
 
     def make(place: Place, account: str) -> Provider:
         provider: Provider = paperboy(key=f"key-of-{account}", base_url=place.url, clock=utc_now)

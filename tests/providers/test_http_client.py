@@ -271,9 +271,9 @@ def test_defect_is_the_outcome_of_its_exchange(server: socket_server.SocketServe
 def test_request_on_a_reused_connection_is_not_repeated(
     pause: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Libcurl would repeat it, but the server may have accepted the message before it hung up.
+    """libcurl would repeat it, but the server may have accepted the message and then closed.
 
-    After a second of idleness the client also checks that the connection is open.
+    After a second of idleness, the client also checks whether the connection is still open.
     """
     monkeypatch.setattr(http_client, "UNCHECKED_SECONDS", LIMIT)
     requests: list[bytes] = []
@@ -404,7 +404,7 @@ def test_failed_tls_handshake_is_not_ambiguous() -> None:
 
 
 def test_nothing_is_sent_after_the_deadline() -> None:
-    """A process may be suspended. Another worker may be sending by then."""
+    """A suspended process may continue when another worker is sending."""
 
     def held_up() -> Exchange[None]:
         lag(SHORT * 1.2)
@@ -425,7 +425,7 @@ def test_nothing_is_sent_after_the_deadline() -> None:
 
 @pytest.mark.parametrize("key", ["secret\n", "secret\r\nX-Other: 1", "secret\u2028"])
 def test_invalid_key_is_about_the_account(key: str) -> None:
-    """A typical mistake is a mounted secret that ends with a line break."""
+    """Mounted secrets often end with a line break, which no header may contain."""
     server = socket_server.KeepAlive(socket_server.response(202))
     with socket_server.serving(server) as running, pytest.raises(ProviderUnavailableError) as error:
         http_client.post(running.url, body=b"{}", headers={"Authorization": key}, timeout=LIMIT)

@@ -125,7 +125,7 @@ def test_batch_key_differs_by_files() -> None:
 def assert_nothing_left(
     serve: Serve, files: socket_server.Handler, mail: SendRequest, **fields: Any
 ) -> Any:
-    """Send by both providers, which must raise the same error and send nothing. Return it."""
+    """Check that both providers send nothing and raise the same error. Return the error."""
     handler, server = socket_server.KeepAlive(socket_server.response(202)), MailServer()
     errors: list[ProviderError] = []
     with (
@@ -223,7 +223,7 @@ def test_download_leaves_time_for_sending(serve: Serve, monkeypatch: pytest.Monk
 
 
 def test_concurrent_mails_with_files_are_limited(serve: Serve) -> None:
-    """Each may take 50 MB of memory."""
+    """Each mail may take 50 MB of memory."""
     now, most, lock = 0, 0, threading.Lock()
     together = threading.Barrier(MAX_CONCURRENT_MAILS, timeout=LIMIT)
 

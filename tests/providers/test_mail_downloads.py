@@ -236,7 +236,7 @@ def test_untrusted_certificate_gets_no_request(
 
 
 def resolving_to(monkeypatch: pytest.MonkeyPatch, *addresses: str) -> list[str]:
-    """Resolve every name to these addresses. Return the list of resolved names."""
+    """Resolve every name to these addresses. Return the list of looked-up names."""
     resolved: list[str] = []
 
     def getaddrinfo(host: str, port: int, **_: Any) -> list[Any]:

@@ -156,7 +156,7 @@ def _class(kind: ResponseKind, action: RecipientAction | None) -> str:
 
 
 def _code(kind: ResponseKind, code: FailureCode | None) -> str:
-    """Return the failure code, which two classes override."""
+    """Return the failure code of a rule; two error classes have a fixed code."""
     own = {
         ResponseKind.UNAVAILABLE: FailureCode.CHANNEL_UNAVAILABLE,
         ResponseKind.INVALID_RECIPIENT: FailureCode.INVALID_RECIPIENT,
@@ -165,7 +165,7 @@ def _code(kind: ResponseKind, code: FailureCode | None) -> str:
 
 
 def spans(numbers: Iterable[int]) -> str:
-    """Return numbers as ranges: 1, 2, 200 to 299."""
+    """Return numbers as text with ranges, such as ``1, 2, 200 to 299``."""
     runs: list[list[int]] = []
     for number in numbers:
         if runs and number == runs[-1][-1] + 1:

@@ -1,5 +1,3 @@
-"""Response rules."""
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,5 +1,3 @@
-"""Masked addresses."""
-
 import pytest
 
 from recipients.masking import mask_address, mask_text

@@ -32,7 +32,7 @@ def test_first_registration_is_new() -> None:
 
 
 def test_omitted_fields_are_not_stored() -> None:
-    """The sparse indexes hold only recipients with the address."""
+    """Sparse indexes contain only recipients that have the address."""
     register(email="ada@example.com", phone="+351912345678")
     register(LATER, phone="+351912345678")
     one = stored()

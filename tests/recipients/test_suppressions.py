@@ -193,7 +193,7 @@ def test_stricter_of_two_entries_with_one_reason_stays(
 
 
 def test_expired_suppression_is_replaced() -> None:
-    """MongoDB removes it within a minute."""
+    """MongoDB removes an expired suppression up to a minute late, and a new one must replace it."""
     store(reason=R.MANUAL, **UNTIL)
     stored = store(reason=R.MANUAL, source="api", now=NOON + DAY, **MARKETING)
     assert (stored["marketing_only"], stored["source"]) == (True, "api")
@@ -242,7 +242,7 @@ def test_lifting_can_be_limited_to_marketing_or_age() -> None:
 
 
 def test_lifting_a_bounce_resets_soft_bounces() -> None:
-    """Or the next soft bounce would suppress it at once."""
+    """Otherwise, the next soft bounce would suppress the address at once."""
     for event in "123":
         soft_bounce(event)
     store(PHONE)

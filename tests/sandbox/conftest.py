@@ -1,4 +1,4 @@
-"""A sandbox that listens, and a receiver for its webhooks."""
+"""A running sandbox, and a receiver for its webhooks."""
 
 import shutil
 from collections.abc import Iterator
@@ -24,7 +24,7 @@ from tests.support.clients.sandbox import (
 
 @pytest.fixture(autouse=True)
 def _one_webhook_after_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have webhooks arrive in the order in which they are due: two at once have none."""
+    """Post one webhook at a time, so that webhooks arrive in the order of their due times."""
     monkeypatch.setattr(webhooks, "MAX_CONCURRENT_POSTS", 1)
 
 
@@ -66,7 +66,7 @@ def box(run: RunSandbox, receiver: Receiver) -> Iterator[Box]:
 
 @pytest.fixture(scope="module")
 def shared_sandbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Box]:
-    """Start one sandbox for all tests of a file: none of them looks at what another did."""
+    """Start one sandbox for all tests of a file; use ``shared_box``, which resets it."""
     config = Config(data=tmp_path_factory.mktemp("sandbox"), timings=QUICK)
     with run_in_thread(config) as sandbox, urllib3.PoolManager(retries=False) as http:
         yield Box(sandbox=sandbox, http=http)
@@ -74,7 +74,7 @@ def shared_sandbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Box]:
 
 @pytest.fixture
 def shared_box(shared_sandbox: Box) -> Box:
-    """Give a test the sandbox of its file, with nothing in it."""
+    """Return the sandbox of the test's file after a reset."""
     shared_sandbox.control("POST", "/reset")
     return shared_sandbox
 
@@ -87,6 +87,6 @@ def meta_receiver() -> Iterator[Receiver]:
 
 @pytest.fixture
 def chat_box(run: RunSandbox, meta_receiver: Receiver) -> Iterator[Box]:
-    """Give a test a sandbox that reports what becomes of WhatsApp messages."""
+    """Run a sandbox that sends WhatsApp webhooks."""
     with run(whatsapp_webhook_url=meta_receiver.url, timings=SEPARATE_REPORTS) as box:
         yield box

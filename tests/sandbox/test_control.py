@@ -1,4 +1,4 @@
-"""The control API."""
+"""The sandbox's control API: past requests, scripted outcomes, and reset."""
 
 import threading
 import time

@@ -1,4 +1,4 @@
-"""How often one message was accepted: a message that was sent twice can be counted."""
+"""Counts of accepted requests for each message, which reveal duplicates."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ from tests.support.waiting import until
 
 
 def counted(box: Box, query: str = "") -> list[tuple[str, str, str, list[int]]]:
-    """Return the cases with the ids of the requests they were accepted in."""
+    """Return the counted messages: channel, reference, recipient, and accepting request IDs."""
     found = box.control("GET", f"/copies{query}")["results"]
     assert all(one["copies"] == len(one["requests"]) for one in found)
     return [(one["channel"], one["reference"], one["recipient"], one["requests"]) for one in found]

@@ -1,4 +1,4 @@
-"""docs/reference/sandbox.md and the tables agree."""
+"""The tables in docs/reference/sandbox.md match the outcomes in the code."""
 
 import re
 from pathlib import Path
@@ -22,7 +22,7 @@ TEXT = (Path(__file__).parents[2] / "docs" / "reference" / "sandbox.md").read_te
 
 
 def rows(heading: str) -> list[tuple[str, str]]:
-    """Return the two columns of the first table under a heading, without its head."""
+    """Return the rows of the table whose first column has this heading."""
     section = TEXT.partition(f"| {heading} |")[2].partition("\n\n")[0]
     found = re.findall(r"^\| (.+?) \| (.+?) \|$", section, re.MULTILINE)
     assert found
@@ -30,7 +30,7 @@ def rows(heading: str) -> list[tuple[str, str]]:
 
 
 def names(row: Outcome, pattern: str) -> str:
-    """Return the names of an outcome as a table has them."""
+    """Return the names of an outcome in the format of the tables."""
     return ", ".join(f"`{pattern.format(name)}`" for name in (row.name, *row.aliases))
 
 

@@ -1,4 +1,4 @@
-"""FCM's magic tokens, on the wire and as the libraries understand them."""
+"""FCM's magic tokens: raw responses, and results of client libraries."""
 
 import time
 from collections.abc import Mapping
@@ -92,7 +92,7 @@ def test_expired_access_token_stays_refused_and_a_new_one_is_accepted(pushes: FC
 
 
 class Later(datetime):
-    """A clock that is ahead by the life of a short-lived token."""
+    """A clock that is ahead by the lifetime of a short-lived token."""
 
     @classmethod
     def now(cls, tz: tzinfo | None = None) -> Any:
@@ -167,7 +167,7 @@ def test_concurrent_pushes_are_counted_one_by_one(pushes: FCMClient) -> None:
 
 @pytest.fixture
 def library(pushes: FCMClient) -> Any:
-    """Give a test pyfcm, as it is, with the sandbox in Google's place."""
+    """Return an unchanged pyfcm client that sends to the sandbox."""
     path = str(pushes.box.sandbox.service_account)
     client = FCMNotification(service_account_file=path, project_id=pushes.account["project_id"])
     project = pushes.account["project_id"]

@@ -1,4 +1,4 @@
-"""What FCM's route takes, and how it refuses the rest."""
+"""Requests to the sandbox's FCM: accepted and refused bodies."""
 
 from typing import Any
 

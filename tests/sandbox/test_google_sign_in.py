@@ -1,4 +1,4 @@
-"""The token endpoint: a service account's assertion for an access token."""
+"""The sandbox's token endpoint, which exchanges assertions for access tokens."""
 
 import json
 import time

@@ -1,4 +1,4 @@
-"""The durable record of requests."""
+"""The sandbox's durable log of requests."""
 
 import json
 import os
@@ -88,7 +88,7 @@ def test_concurrent_requests_are_recorded_in_the_order_of_their_ids(box: Box, lo
 
 @pytest.fixture
 def program(tmp_path: Path) -> Iterator[tuple[subprocess.Popen[str], str]]:
-    """Give a test a sandbox in a process of its own, to be killed."""
+    """Run a sandbox in its own process, which a test can kill; return the process and the URL."""
     with subprocess.Popen(
         [sys.executable, "-m", "sandbox", "--port", "0", "--data", str(tmp_path)],
         stdout=subprocess.PIPE,

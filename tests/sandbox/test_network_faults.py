@@ -1,4 +1,4 @@
-"""The outcomes of all providers: spoiled answers, proxies in between, and failures that end."""
+"""Outcomes that all providers share: network faults, proxy answers, and temporary failures."""
 
 from collections.abc import Callable
 from typing import Any
@@ -23,7 +23,7 @@ def provider(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def send(box: Box, provider: str) -> Callable[..., Any]:
-    """Give a test a function that sends a message to the recipient with this outcome."""
+    """Return a function that sends a message to the magic recipient of an outcome."""
     pushes, chats = FCMClient(box=box), WhatsAppClient(box=box)
     access = pushes.sign_in()
 

@@ -1,4 +1,4 @@
-"""The outbox of the sandbox: messages of every channel, and mails."""
+"""The outbox of the sandbox: the list, messages of every channel, and mail frames."""
 
 import base64
 import re
@@ -33,7 +33,7 @@ def page(box: Box, path: str) -> str:
 
 
 def labels(html: str) -> list[str]:
-    """Return what the chips say."""
+    """Return the texts of the status labels in a page."""
     return re.findall(r'class="chip [^>]*>([^<]+)<', html)
 
 
@@ -222,7 +222,7 @@ def test_style_and_script_load_nothing_else(box: Box, name: str, kind: str) -> N
 
 @pytest.fixture
 def filled(box: Box) -> Box:
-    """Give a test an outbox with an accepted and a refused message of each channel."""
+    """Return a sandbox with an accepted and a refused message of each channel."""
     access = FCMClient(box=box).sign_in()
     for address in ("ada@example.com", "invalid@example.com"):
         box.send(mail(address))

@@ -1,4 +1,4 @@
-"""The outbox page in a browser, as wide as a phone and in the dark."""
+"""The outbox in a browser, also at the width of a phone and in dark mode."""
 
 from collections.abc import Iterator
 
@@ -17,7 +17,7 @@ WIDTH = 390
 
 @pytest.fixture(scope="module")
 def page() -> Iterator[Page]:
-    """Start Chromium once; every test goes to a page of its own sandbox."""
+    """Open a Chromium page once for all tests, each of which has its own sandbox."""
     prerequisites.check_playwright()
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(

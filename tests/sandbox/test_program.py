@@ -1,4 +1,4 @@
-"""The program: how it starts, what it says, and how it stops."""
+"""The program ``python -m sandbox``: start, output, and stop."""
 
 import json
 import os
@@ -145,7 +145,7 @@ def test_program_does_not_import_django() -> None:
 
 
 def _connections(pid: int) -> int:
-    """Count the sockets of a process, without the one that listens and those of its loop."""
+    """Count the established TCP connections of a process."""
     sockets = [
         str(link.readlink()) for link in Path(f"/proc/{pid}/fd").iterdir() if link.is_symlink()
     ]

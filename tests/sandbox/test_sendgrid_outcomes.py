@@ -1,4 +1,4 @@
-"""The magic recipients, on the wire and as our own SendGrid channel understands them."""
+"""SendGrid's magic recipients: raw responses, and results of the service's provider."""
 
 import json
 import time

@@ -250,7 +250,7 @@ PDF = {
 
 
 def said(box: Box, **changes: Any) -> list[tuple[str, str]]:
-    """Return what is wrong with a mail that is good but for these changes."""
+    """Send a valid mail with these changes; return the field and message of each error."""
     answer = box.send(mail(**changes))
     if answer.status == 202:
         return []
@@ -332,7 +332,7 @@ RESERVED = [
 
 @pytest.mark.parametrize("place", ["headers", "personalizations.0.headers"])
 class TestHeaders:
-    """Of a mail, and of a personalization."""
+    """Headers of a mail, and of a personalization."""
 
     def changes(self, place: str, headers: Any) -> dict[str, Any]:
         return own(headers=headers) if "." in place else {"headers": headers}

@@ -1,4 +1,4 @@
-"""Events on their way back: signed, gathered, and posted until they are taken."""
+"""SendGrid's events: signed, posted in batches, and retried until the receiver accepts."""
 
 import base64
 import time

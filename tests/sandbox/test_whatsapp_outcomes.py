@@ -1,4 +1,4 @@
-"""WhatsApp's magic numbers, on the wire and in the reports."""
+"""WhatsApp's magic numbers: responses and status webhooks."""
 
 from typing import Any
 
@@ -24,7 +24,7 @@ def chats(chat_box: Box) -> WhatsAppClient:
 
 
 def number(last: str) -> str:
-    """Return a number with these last three digits that nobody has."""
+    """Return a fictional phone number with these last three digits."""
     return f"+447700900{last}"
 
 

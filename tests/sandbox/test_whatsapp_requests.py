@@ -1,4 +1,4 @@
-"""What the Cloud API's route takes, and how it refuses the rest."""
+"""Requests to the sandbox's Cloud API: accepted and refused bodies."""
 
 from typing import Any
 

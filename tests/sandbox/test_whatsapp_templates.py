@@ -1,4 +1,4 @@
-"""Templates: which there are, and what a message made from one must have."""
+"""WhatsApp templates in the sandbox: storage, and validation of template messages."""
 
 import json
 from pathlib import Path
@@ -28,7 +28,7 @@ def chats(box: Box) -> WhatsAppClient:
 
 
 def body_of(*texts: Any) -> list[dict[str, Any]]:
-    """Return the components of a message whose body has these parameters."""
+    """Return the components of a template message, with these parameters for the body."""
     whole = template()["template"]["components"]
     return [{**whole[1], "parameters": [words(one) for one in texts]}, whole[0], whole[2]]
 

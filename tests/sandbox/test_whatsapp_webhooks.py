@@ -1,4 +1,4 @@
-"""WhatsApp's webhooks: the handshake, the signature, reports, and what people write."""
+"""WhatsApp's webhooks: handshake, signature, statuses, and inbound messages."""
 
 import json
 import time

@@ -34,7 +34,7 @@ def queued_messages(broker: redis.Redis, queue: str = "email.normal") -> list[Me
 
 
 def work(broker: redis.Redis, queue: str = "email.normal", *, clock: Clock) -> list[Message]:
-    """Process a queue until it is empty, delayed messages last. Return the messages."""
+    """Process a queue until the queue is empty, delayed messages last. Return the messages."""
     done: list[Message] = []
     while (raw := broker.rpop(queue)) is not None:
         assert isinstance(raw, bytes)

@@ -1,4 +1,4 @@
-"""Every address of the console and its effect. Add an entry for every new address."""
+"""Every URL of the console and its effect. Add an entry for every new URL."""
 
 from collections.abc import Iterator
 from contextlib import suppress
@@ -60,13 +60,13 @@ FORMS = {
     "notifications_bulkoperation_new": "notifications.run_bulkoperation",
     "notifications_notificationtype_new_version": "notifications.change_notificationtype",
 }
-"""Addresses with a form, and the permission it requires."""
+"""Names of URLs with a form, and the required permission."""
 MODEL_PAGES = ("_changelist", "_history", "_add", "_change", "_delete")
-"""Endings of each model's addresses."""
+"""Endings of the names of each model's URLs."""
 
 
 def named() -> set[str]:
-    """Return the names of the console's own addresses, without model pages."""
+    """Return the names of the console's URLs, without model pages."""
     names = {pattern.name for pattern in _patterns(get_resolver()) if pattern.name}
     return {name for name in names if not name.endswith(MODEL_PAGES)}
 
@@ -80,7 +80,7 @@ def _patterns(resolver: URLResolver, *, inside: bool = False) -> Iterator[URLPat
 
 
 def addresses_with(value: str) -> list[str]:
-    """Return each address of the console that has variables, with a value for each of them."""
+    """Return each URL of the console that has variables, filled with this value or a number."""
     addresses = set()
     for pattern in _patterns(get_resolver()):
         converters = pattern.pattern.converters
@@ -96,7 +96,7 @@ def addresses_with(value: str) -> list[str]:
 
 
 def arguments(name: str) -> dict[str, Any]:
-    """Return a value for each variable of an address."""
+    """Return a value for each variable of the URL with this name."""
     (pattern,) = [one for one in _patterns(get_resolver()) if one.name == name]
     values = {"object_id": NOBODY, "slug": "mfa_code", "number": 1}
     known = pattern.pattern.converters

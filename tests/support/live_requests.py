@@ -1,4 +1,4 @@
-"""Requests that the live server still answers when a test ends."""
+"""Requests that the live server is still processing when a test ends."""
 
 import threading
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ from tests.support.waiting import until
 
 @contextmanager
 def answered() -> Iterator[None]:
-    """Wait at the end until no request is being answered.
+    """Wait after the block until no request is being processed.
 
     A late webhook would be stored after the test's database was emptied, and affect the next test.
     """

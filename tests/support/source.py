@@ -37,7 +37,7 @@ def tree(path: Path) -> ast.Module:
 
 
 def calls(path: Path) -> Iterator[tuple[str, ast.Call]]:
-    """Yield the method calls of a file with their places."""
+    """Yield each method call of a file with its place, as ``path:line``."""
     for node in ast.walk(tree(path)):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
             yield f"{path}:{node.lineno}", node

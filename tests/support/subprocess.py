@@ -28,7 +28,7 @@ def python(*words: str, **variables: str) -> str:
 
 
 def environment() -> dict[str, str]:
-    """Return the variables for the test's database and broker, and have both emptied."""
+    """Return variables for the test's database and broker. All collections are emptied later."""
     written.by_others = True
     default = django_settings.DATABASES["default"]
     plain = parse_uri(default["HOST"], validate=False)["database"]

@@ -1,9 +1,8 @@
 """Waiting for other threads and processes, on a machine of any speed.
 
-A test waits for a condition and ends as soon as it holds. The limit is LIMIT, because the time on a
-busy machine means nothing. A time limit of the product is tested with a peer that is silent for far
-longer. No other test module sleeps or reads a running clock: see
-tests/architecture/test_waiting.py.
+A test waits until a condition holds, or fails after LIMIT, because the time on a busy machine means
+nothing. A time limit of the product is tested with a peer that is silent for far longer. No other
+test module sleeps or reads a running clock: see tests/architecture/test_waiting.py.
 """
 
 import time
@@ -13,13 +12,13 @@ from typing import TypeVar
 
 T = TypeVar("T")
 LIMIT = 60.0
-"""Seconds until a wait has failed, on any machine."""
+"""Seconds after which a wait fails, on any machine."""
 SHORT = 1.0
-"""Seconds of a time limit that a test lets pass."""
+"""Seconds of a time limit that a test waits for."""
 SILENT_FOR = 2 * LIMIT
 """Seconds a silent peer keeps a connection open."""
 _PAUSES = (0.005, 0.05)
-"""First and last seconds between two checks."""
+"""The shortest and the longest pause between two checks, in seconds."""
 
 
 def until(condition: Callable[[], T], *, otherwise: str = "it did not happen in time") -> T:
@@ -57,5 +56,5 @@ def ticks() -> float:
 
 
 def lag(seconds: float) -> None:
-    """Be slow, as a peer may be. To wait for a condition, use until()."""
+    """Sleep, to simulate a slow peer. To wait for a condition, use until()."""
     time.sleep(seconds)

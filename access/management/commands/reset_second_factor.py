@@ -9,7 +9,7 @@ from ...staff import second_factor
 
 
 class Command(BaseCommand):
-    """Remove a member of staff's second factor; they set up a new one at their next sign-in."""
+    """Remove a staff user's second factor. They set up a new one at the next sign-in."""
 
     help = "Remove a user's second factor. Verify the identity of the requester first."
 

@@ -1,4 +1,4 @@
-"""``manage.py sweeper``: run the periodic tasks without beat, and without a broker if need be."""
+"""``manage.py sweeper``: runs the periodic tasks without beat, and if needed without a broker."""
 
 import signal
 import time
@@ -20,13 +20,13 @@ from ...schedule import MINUTE
 
 POLL_SECONDS = 0.2
 DELIVERY_SECONDS = 1.0
-"""Interval of deliveries while this process sends them itself."""
+"""Seconds between sweeps while this process sends deliveries itself."""
 ROLLUP_SECONDS = 10.0
-"""Time budget of the roll-up, and of content removal, between two sweeps."""
+"""Seconds that the roll-up may take between two sweeps, and likewise content removal."""
 
 
 class Command(BaseCommand):
-    """Run the periodic tasks in one process; any number may run beside beat and workers."""
+    """Run the periodic tasks in one process. Several may run beside beat and workers."""
 
     help = (
         "Sweep every 15 s until stopped. With --deliver, also send due deliveries in this process "
@@ -42,7 +42,7 @@ class Command(BaseCommand):
         parser.add_argument("--once", action="store_true", help="sweep once and end")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Sweep until a signal arrives. Raises SystemCheckError."""
+        """Sweep until SIGTERM or SIGINT arrives. Raises SystemCheckError for unsafe settings."""
         process.refuse_unsafe_settings()
         for name in (signal.SIGTERM, signal.SIGINT):
             signal.signal(name, lambda *_: process.request_shutdown())

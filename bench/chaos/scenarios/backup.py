@@ -1,4 +1,4 @@
-"""A backup is restored days later."""
+"""A backup is restored two days later."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -21,7 +21,7 @@ TIMES = ("created_at", "updated_at", "scheduled_at", "expires_at", "due_at")
     short={"scheduled": 50, "claimed": 20},
 )
 def restored_backup(*, scheduled: int, claimed: int) -> Findings:
-    """Age all schedules and claims by two days, as in a restored backup: all have expired."""
+    """Make all stored times two days older, as in a restored backup; all must end as expired."""
     with run_installation(webhooks=False) as installation:
         web = installation.web()
         installation.start(web)

@@ -1,4 +1,4 @@
-"""Beat is killed, and beats and sweepers run several times over."""
+"""Faults of beat: it is killed, or several beats and sweepers run at once."""
 
 import time
 from datetime import UTC, datetime, timedelta
@@ -13,7 +13,7 @@ from ..load import mail_body
 MAX_DELAY_SECONDS = 90.0
 FINAL_SECONDS = 900.0
 SCHEDULE_AHEAD = timedelta(seconds=65)
-"""Wake-ups go at most a minute ahead."""
+"""Longer than the minute before the send time in which wake-ups are published."""
 RECIPIENTS = ("user", "user", "user", "reset", "flaky", "timeout", "truncated", "ratelimit-once")
 
 
@@ -25,9 +25,9 @@ RECIPIENTS = ("user", "user", "user", "reset", "flaky", "timeout", "truncated", 
     short={"red": 180, "away": 60, "every": 20},
 )
 def beat_killed(*, red: float, away: float, every: float) -> Findings:
-    """Kill beat: readiness degrades; then a sweeper replaces it.
+    """Kill beat, wait until readiness degrades, and replace beat by a sweeper.
 
-    A delivery that is scheduled more than a minute ahead has no wake-up: only a sweep finds it.
+    A delivery that is scheduled more than a minute ahead gets no wake-up, so only a sweep finds it.
     """
     with run_installation() as installation:
         beat = installation.beat()
@@ -66,7 +66,7 @@ def beat_killed(*, red: float, away: float, every: float) -> Findings:
     short={"count": 60, "rate": 5, "beats": 2, "sweepers": 2},
 )
 def many_sweepers(*, count: int, rate: float, beats: int, sweepers: int) -> Findings:
-    """Run several beats and several sweepers over mail that meets all kinds of faults."""
+    """Run several beats and sweepers at once while mail meets all kinds of faults."""
     with run_installation() as installation:
         several = [installation.beat(f"beat-{number}") for number in range(beats)]
         several += installation.sweepers(sweepers, every="2")
@@ -82,7 +82,7 @@ def many_sweepers(*, count: int, rate: float, beats: int, sweepers: int) -> Find
 
 
 def _scheduled(installation: Installation, name: str, *, count: int) -> dict[str, datetime]:
-    """Schedule notifications further ahead than wake-ups go; return their times by ID."""
+    """Schedule notifications so far ahead that they get no wake-up; return their times by ID."""
     first = datetime.now(UTC).replace(microsecond=0) + SCHEDULE_AHEAD
     times = [first + timedelta(seconds=number) for number in range(count)]
     bodies = (mail_body(n, scheduled_at=at.isoformat()) for n, at in enumerate(times))
@@ -96,7 +96,7 @@ def _readiness(installation: Installation) -> str:
 
 
 def _wait_for_readiness(installation: Installation, status: str, *, timeout: float) -> float | None:
-    """Return the seconds until readiness has this status; None after the timeout."""
+    """Wait for a readiness status; return the seconds, or None after the timeout."""
     started = time.monotonic()
     while time.monotonic() < started + timeout:
         if _readiness(installation) == status:

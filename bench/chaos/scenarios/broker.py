@@ -1,4 +1,4 @@
-"""Faults of the broker: emptied, killed, and away; and wake-ups that are repeated."""
+"""Faults of the broker: emptied, killed, unavailable for minutes, and repeated wake-ups."""
 
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -14,7 +14,7 @@ from ..load import mail_body
 
 FINAL_SECONDS = 300.0
 MAX_DELAY_SECONDS = 90.0
-"""The latest that a delivery without a wake-up is sent."""
+"""The maximum delay of a delivery that lost its wake-up, in seconds."""
 PRIORITY = "high"
 
 
@@ -73,7 +73,7 @@ def _outage(
 
 
 def _longest(evidence: Evidence, since: datetime, until: datetime) -> float | None:
-    """Return the longest time from ``until`` to the request for an earlier acceptance."""
+    """Return the longest wait, after ``until``, of notifications accepted in the time before."""
     waiting = {one: until for one, at in acceptances(evidence).items() if since <= at <= until}
     return max(waits(evidence, waiting), default=None)
 
@@ -88,7 +88,7 @@ def _longest(evidence: Evidence, since: datetime, until: datetime) -> float | No
 def repeated_wakeups(
     *, count: int, rate: float, times: int, at_once: int, workers: int
 ) -> Findings:
-    """Publish each wake-up many times more, several at once, to several workers."""
+    """Publish each wake-up many times more, several at the same time, to several workers."""
     with run_installation() as installation, ThreadPoolExecutor(at_once) as pool:
         programs = installation.workers(workers)
         installation.start(installation.web(), installation.beat(), *programs)

@@ -1,4 +1,4 @@
-"""Workers whose clocks are ten minutes fast and ten minutes slow, until they are right."""
+"""Workers whose clocks are ten minutes fast or slow, and are then corrected."""
 
 import time
 from datetime import UTC, datetime, timedelta
@@ -23,7 +23,7 @@ SCHEDULE_AHEAD = timedelta(seconds=90)
 READY_AHEAD = timedelta(seconds=30)
 """Time before the first scheduled send at which the clocks are corrected: workers then start."""
 BRIEF_TTL = 30
-"""Seconds after which a notification expires that no worker may send."""
+"""The TTL, in seconds, of the notifications that must expire unsent."""
 MAX_DELAY_SECONDS = 2.0
 """P6: the largest delay of a scheduled notification (p99)."""
 SCHEDULE_STEP = timedelta(milliseconds=100)
@@ -41,14 +41,14 @@ END_SECONDS = CHECK_SECONDS + 120
 def wrong_clocks(*, scheduled: int, expiring: int) -> Findings:
     """Start a fast and a slow worker, correct their clocks before work is due, and move one again.
 
-    While the clocks are wrong, the fast worker would send early, and the slow one what has expired.
+    Without the clock check, the fast worker would send early, and the slow worker after the expiry.
     """
     with run_installation(webhooks=False) as installation:
         installation.start(installation.web(), installation.beat())
         brief = [_send(installation, f"brief-{n}", n, ttl=BRIEF_TTL) for n in range(expiring)]
         installation.broker.flushall()
         due = datetime.now(UTC) + SCHEDULE_AHEAD
-        # Spread out, so that the delay of each is measured and not the throughput of the sandbox.
+        # Spread out, so that the sandbox's throughput doesn't limit the delays.
         times = [due + SCHEDULE_STEP * n for n in range(scheduled)]
         later = {
             _send(installation, f"later-{n}", expiring + n, scheduled_at=at.isoformat()): at
@@ -96,7 +96,7 @@ def _send(installation: Installation, key: str, number: int, **fields: Any) -> s
 
 
 def _fake_clock(file: Path) -> dict[str, str]:
-    """Return the environment of a process that reads the time of day through libfaketime."""
+    """Return the environment variables that make libfaketime read the clock's skew from a file."""
     found = [*Path(BASE_DIR, ".data", "debian").glob(FAKETIME), *Path("/").glob(FAKETIME)]
     if not found:
         raise ScenarioError("There is no libfaketime: run `make bench-servers`.")
@@ -110,7 +110,7 @@ def _fake_clock(file: Path) -> dict[str, str]:
 
 
 def _set_clock(installation: Installation, worker: Program, skew: str) -> Path:
-    """Move the clock of a worker, by a rename: it reads the file at any time. Return the file."""
+    """Set the skew of a worker's clock; return its file, which is replaced atomically."""
     target = installation.folder / f"{worker.name}.clock"
     new = target.with_suffix(".new")
     new.write_text(f"{skew}\n")

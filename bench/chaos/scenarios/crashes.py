@@ -1,4 +1,4 @@
-"""A process is killed at each crash point, on each channel."""
+"""A process is killed at each boundary, on each channel."""
 
 import os
 import signal
@@ -39,7 +39,7 @@ BROADCAST_SECONDS = 180.0
 
 @dataclass
 class CrashRun:
-    """The processes and the expectations of a run."""
+    """The state of a run: the installation, the web program, and the expected copies."""
 
     installation: Installation
     web: Program
@@ -48,7 +48,7 @@ class CrashRun:
     reached: int = 0
 
     def register_recipient(self) -> None:
-        """Register the recipient's device, and let them write on WhatsApp."""
+        """Register the recipient's device, and open a service window by an inbound message."""
         device = device_body(user_id=USER_ID)
         status, response = self.installation.client.call("PUT", "/devices", device)
         if status != 200:
@@ -77,29 +77,29 @@ class CrashRun:
         return {"priority": CRITICAL, **body}
 
     def post(self, body: Body, *, copies: int) -> str:
-        """Send a request until it is accepted; record the expected number of copies."""
+        """Send a request with retries; record the expected number of copies, and return the ID."""
         answer = self.installation.client.send(body, key=f"crash-{self.posted}")
         return self.expected.add(answer, copies=copies)
 
     def send_wakeups(self, ids: Mapping[str, Sequence[str]], *, priority: str = CRITICAL) -> None:
-        """Replace all wake-ups in the broker by one for each channel's deliveries."""
+        """Replace all wake-ups in the broker by one wake-up for each channel's deliveries."""
         self.installation.clear_broker()
         for channel, some in ids.items():
             if not publish_wakeups(some, channel=channel, priority=priority):
                 raise ScenarioError("the broker did not take a wake-up")
 
     def worker(self, boundary: Boundary, channel: str, *, priority: str = CRITICAL) -> Program:
-        """Return a worker of one queue."""
+        """Return a worker of one channel and priority, named after the boundary."""
         return self.installation.worker(f"{boundary}-{channel}", queues=f"{channel}.{priority}")
 
     def crash(self, boundary: Boundary, *programs: Program, **environment: str) -> None:
-        """Start processes that are killed at a boundary, and wait until they are."""
+        """Start programs that are killed at a boundary, and wait for their ends."""
         for one in programs:
             one.start(CRASH_AT=boundary, **environment)
         self.wait_crashed(*programs)
 
     def wait_crashed(self, *programs: Program) -> None:
-        """Wait until processes were killed at their boundary."""
+        """Wait until programs were killed at their boundary; raises ScenarioError."""
         for one in programs:
             one.wait_ended(timeout=CRASH_SECONDS)
             if one.process is None or one.process.returncode != -signal.SIGKILL:
@@ -108,14 +108,14 @@ class CrashRun:
             self.reached += 1
 
     def start_crashing_web(self, boundary: Boundary, *, at_once: bool = False) -> None:
-        """Restart the web with a crash point; with ``at_once``, do not wait until it is ready."""
+        """Restart the web to be killed at a boundary; ``at_once``: don't wait until it is ready."""
         self.web.kill()
         self.web.start(CRASH_AT=boundary)
         if not at_once:
             self.web.wait_ready()
 
     def wait_web_crashed(self, times: int = 1) -> None:
-        """Wait until a number of the web's processes were killed."""
+        """Wait until the web has lost ``times`` processes since its start."""
         wait_until(
             lambda: self.web.count_logged("was sent SIGKILL") >= times,
             timeout=CRASH_SECONDS,
@@ -124,7 +124,7 @@ class CrashRun:
         self.reached += 1
 
     def restart_web(self) -> None:
-        """Restart the web without a crash point."""
+        """Restart the web so that no boundary kills it."""
         self.web.kill()
         self.installation.start(self.web)
 
@@ -143,7 +143,7 @@ class CrashRun:
     short={"ways": (Trigger.SAME_CONTENT, Trigger.POST, Trigger.SWEEP)},
 )
 def every_boundary(*, ways: tuple[Trigger, ...]) -> Findings:
-    """Kill a process at each boundary; then let the others recover."""
+    """Kill a process at each boundary, then let other processes complete the work."""
     with run_installation() as installation:
         run = CrashRun(installation, installation.web())
         installation.start(run.web)
@@ -166,7 +166,7 @@ def every_boundary(*, ways: tuple[Trigger, ...]) -> Findings:
         if Trigger.RECEIPT in ways:
             for boundary, case in cases_of(Trigger.RECEIPT):
                 _receipt(run, boundary, case)
-        # Their leases end, and a sweep finds them.
+        # The leases of the broadcasts end, and a sweep continues them.
         wait_until(
             lambda: not installation.database["broadcasts"].count_documents({"status": "running"}),
             timeout=BROADCAST_SECONDS,
@@ -226,7 +226,7 @@ def _burst(run: CrashRun, boundary: Boundary, _case: BoundaryCase) -> None:
 
 
 def _shutdown(run: CrashRun, boundary: Boundary, _case: BoundaryCase) -> None:
-    """Stop a worker that sends one by one while it waits for a slow answer."""
+    """Stop (SIGTERM) a worker with one thread while it waits for a slow answer."""
     ids = [run.post(run.body(EMAIL, to="slow"), copies=1) for _ in range(3)]
     run.send_wakeups({EMAIL: ids})
     worker = run.worker(boundary, EMAIL)
@@ -252,7 +252,7 @@ def _freeze(run: CrashRun) -> Program:
 
 
 def _post(run: CrashRun, boundary: Boundary, case: BoundaryCase) -> None:
-    """Kill the web inside each channel's request; the client retries with its key."""
+    """Kill the web during a request for each channel; the client retries with the same key."""
     run.start_crashing_web(boundary)
     unanswered = []
     for times, channel in enumerate(case.channels, start=1):
@@ -269,7 +269,7 @@ def _post(run: CrashRun, boundary: Boundary, case: BoundaryCase) -> None:
 
 
 def _bulk(run: CrashRun, boundary: Boundary, case: BoundaryCase) -> None:
-    """Kill the web inside a bulk request with one item for each channel; the client retries."""
+    """Kill the web during a bulk request with an item for each channel; the client retries."""
     run.start_crashing_web(boundary)
     many = [run.body(channel) for channel in case.channels]
     key = f"bulk-{boundary}"
@@ -283,7 +283,7 @@ def _bulk(run: CrashRun, boundary: Boundary, case: BoundaryCase) -> None:
 
 
 def _broadcast(run: CrashRun, boundary: Boundary, _case: BoundaryCase) -> None:
-    """Kill a worker in the middle of a page of a broadcast; others continue it."""
+    """Kill a worker while it processes a page of a broadcast; others continue later."""
     from notifications.broadcasts import fan_out
 
     body = {
@@ -325,17 +325,17 @@ def _reopen(run: CrashRun) -> None:
 
 
 def _sweep(run: CrashRun) -> None:
-    """Kill a sweep at each of its steps, when all leases have ended."""
+    """Kill a sweep at each of its boundaries, after all leases have ended."""
     time.sleep(LEASE_SECONDS)
     for boundary, _ in cases_of(Trigger.SWEEP):
         if boundary is Boundary.RESOLVED:
-            # By then, some outcome is unknown, and no receipt will come.
+            # An unknown outcome is resolved only after the time for a receipt.
             time.sleep(RECEIPT_SECONDS)
         run.crash(boundary, run.installation.sweeper(f"sweeper-{boundary}", "--once"))
 
 
 _STEPS = {
-    # First: both wait once something has been due for ten minutes, as after the other crashes.
+    # First, because both wait while something is overdue by ten minutes, as after other crashes.
     Trigger.BROADCAST: _broadcast,
     Trigger.BULK: _bulk,
     Trigger.SENDING: _send,
@@ -345,4 +345,4 @@ _STEPS = {
     Trigger.SHUTDOWN: _shutdown,
     Trigger.POST: _post,
 }
-"""The triggers that run boundary by boundary, without other workers."""
+"""The triggers whose boundaries are reached one by one, without other workers."""

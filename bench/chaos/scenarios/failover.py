@@ -1,4 +1,4 @@
-"""MongoDB loses its primary, steps down, and fails at single commands."""
+"""Faults of MongoDB: a killed primary, a step-down, and failing commands."""
 
 import itertools
 import time
@@ -25,7 +25,7 @@ FAILURES: Sequence[Mapping[str, Any]] = (
     {"errorCode": 202, "errorLabels": ["RetryableWriteError"]},
     {"writeConcernError": {"code": 64, "errmsg": "waiting for replication timed out"}},
 )
-"""A broken connection, no primary, no resources, and no majority in time."""
+"""Fail points: closed connection, not primary, no resources, and write concern timeout."""
 COMMANDS = ("insert", "update", "findAndModify", "bulkWrite")
 FAILING_SHARE = 0.05
 
@@ -38,7 +38,7 @@ FAILING_SHARE = 0.05
     short={"rate": 5, "kills": 2, "stepdowns": 1, "workers": 1},
 )
 def lost_primaries(*, rate: float, kills: int, stepdowns: int, workers: int) -> Findings:
-    """Kill the primary repeatedly, and step it down, while notifications arrive."""
+    """Kill the primary repeatedly, then make it step down, while notifications arrive."""
     with run_installation(members=3) as installation:
         worker_programs = installation.workers(workers)
         installation.start(installation.web(), installation.beat(), *worker_programs)
@@ -66,7 +66,7 @@ def lost_primaries(*, rate: float, kills: int, stepdowns: int, workers: int) -> 
 
 
 def _record_ends(installation: Installation, workers: Sequence[Program]) -> None:
-    """Record that the outcomes of the workers' current sends may be lost."""
+    """Count the workers' current sends as in progress, because their outcomes may be lost."""
     for one in workers:
         installation.record_end(one)
 
@@ -95,7 +95,7 @@ def _given_up(evidence: Evidence) -> Bound:
     short={"count": 60, "rate": 10},
 )
 def failing_commands(*, count: int, rate: float) -> Findings:
-    """Let a share of the writes fail in MongoDB, in each way, under load."""
+    """Make a share of MongoDB's writes fail, in each way of FAILURES, under load."""
     with run_installation() as installation:
         installation.start(installation.web(), installation.worker(), installation.beat())
         for number, failure in enumerate(FAILURES):
@@ -118,7 +118,7 @@ def failing_commands(*, count: int, rate: float) -> Findings:
 def _set_fail_point(
     installation: Installation, mode: str | Mapping[str, float], failure: Mapping[str, Any]
 ) -> None:
-    """Set how write commands fail; "off" stops it. Retried, as the command may fail itself."""
+    """Make write commands fail, or stop that (mode "off"). Tries three times."""
     command: dict[str, Any] = {"configureFailPoint": "failCommand", "mode": mode}
     if failure:
         command["data"] = {"failCommands": COMMANDS, **failure}

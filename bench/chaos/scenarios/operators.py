@@ -1,4 +1,4 @@
-"""Operators act on a notification at the same instant as the service."""
+"""Operators retry or cancel a notification at the same moment as the service sends it."""
 
 import random
 import threading
@@ -23,7 +23,7 @@ PRIORITY = "critical"
     short={"reopened": 20, "cancelled": 60, "sweepers": 1},
 )
 def racing_people(*, reopened: int, cancelled: int, sweepers: int) -> Findings:
-    """Retry each failed notification twice at once during sweeps; cancel claimed ones."""
+    """Retry failed notifications twice at the same time, and cancel others while claimed."""
     with run_installation() as installation:
         sweeping = installation.sweepers(sweepers, every="0.5")
         installation.start(installation.web(), *installation.workers(2), *sweeping)
@@ -50,7 +50,7 @@ def racing_people(*, reopened: int, cancelled: int, sweepers: int) -> Findings:
 
 
 def _failed(installation: Installation, expected: Expected, *, count: int) -> list[str]:
-    """Return failed notifications; from now on, the provider accepts them."""
+    """Return the IDs of notifications that have failed, and that a retry will send."""
     bodies = (mail_body(number, to="invalid", priority=PRIORITY) for number in range(count))
     answers = installation.client.send_each(bodies, name="failed")
     ids = [expected.add(answer, copies=1) for answer in answers]
@@ -65,7 +65,7 @@ def _failed(installation: Installation, expected: Expected, *, count: int) -> li
 
 
 def _run_in_pairs(action: Callable[[str], bool], ids: Sequence[str]) -> int:
-    """Run an action twice at the same instant for each; count how often both succeeded."""
+    """Run an action twice at the same time for each ID; count the IDs for which both succeeded."""
     barrier = threading.Barrier(2)
 
     def at_once(one: str) -> bool:

@@ -1,4 +1,4 @@
-"""Faults of a provider: bad answers, no answers, and refused credentials."""
+"""Faults of a provider: errors, harmful answers, no answers, and refused credentials."""
 
 import time
 from collections import Counter, defaultdict
@@ -32,7 +32,7 @@ MAX_REFUSED = 20 + 4
 """Failures that open the circuit breaker, and probes: the first after 30 s, then at twice the
 interval each time."""
 MAX_SLOWDOWN, NOISE_SECONDS = 1.1, 0.25
-"""How much slower the other channels may become; the second makes up for a busy machine."""
+"""How much slower another channel may become: a factor, and seconds for a busy machine."""
 
 
 @scenario(
@@ -43,7 +43,7 @@ MAX_SLOWDOWN, NOISE_SECONDS = 1.1, 0.25
     short={"count": 40},
 )
 def mixed_errors(*, count: int) -> Findings:
-    """Let almost a third of the mail meet errors, and rate-limit a few of them."""
+    """Answer almost a third of the mail with errors, and three mails with a 429."""
     with run_installation() as installation:
         installation.start(installation.web(), installation.worker(), installation.beat())
         outcomes = (MIXED_OUTCOMES * (count // len(MIXED_OUTCOMES) + 1))[:count]
@@ -74,7 +74,7 @@ def mixed_errors(*, count: int) -> Findings:
     short={"count": 3},
 )
 def spoiled_answers(*, count: int) -> Findings:
-    """Let a provider answer a byte a second, send ten megabytes, and redirect."""
+    """Answer with one byte a second, with ten megabytes, with HTML, and with a redirect."""
     with run_installation() as installation:
         worker = installation.worker()
         installation.start(installation.web(), worker, installation.beat())
@@ -92,7 +92,7 @@ def spoiled_answers(*, count: int) -> Findings:
         for outcome, copies in {"dripping": 1, "huge": 0, "bad-gateway": 0}.items():
             send(outcome, copies=copies)
         installation.wait_final(timeout=2_400)
-        # As a wrong URL in the settings: deliveries are held until it is corrected.
+        # A redirect suggests a wrong URL in the settings, so deliveries are held until a change.
         send("redirect", copies=1)
         time.sleep(NOTICED_SECONDS)
         installation.script_outcome("*", "delivered")
@@ -139,7 +139,7 @@ def _shortest_retry(evidence: Evidence, ids: Sequence[str]) -> float | None:
     short={"count": 2},
 )
 def silent_provider(*, count: int) -> Findings:
-    """Send without an answer: with a receipt later, and without one under each policy."""
+    """Accept messages without an answer; a receipt or the type's policy resolves them."""
     with run_installation() as installation:
         installation.start(installation.web(), installation.worker(), installation.beat())
         phone = device_body(user_id=USER_ID, token="timeout-phone")
@@ -178,7 +178,7 @@ def silent_provider(*, count: int) -> Findings:
     short={"pending": 300, "pushes": 50, "rate": 5, "seconds": 10},
 )
 def bad_credentials(*, pending: int, pushes: int, rate: float, seconds: float) -> Findings:
-    """Send mail with a revoked key, pushes beside it; then correct the worker's key."""
+    """Send mail with a revoked key, and pushes at the same time; then correct the key."""
     with run_installation(webhooks=False) as installation:
         worker = installation.worker()
         installation.start(installation.web(), worker, installation.beat())

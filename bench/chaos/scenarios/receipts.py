@@ -1,4 +1,4 @@
-"""Receipts before the answer, ten times, in random order, and a week late."""
+"""Receipts before the answer, ten times each, in random order, and a week late."""
 
 import random
 from collections.abc import Mapping, Sequence
@@ -26,7 +26,7 @@ HISTORIES = (
     ("delivered", ("processed", "delivered", "open")),
     ("failed", ("processed", "deferred", "bounce")),
 )
-"""The final status of a mail, and its receipts. An open may be a machine's."""
+"""The final status of a mail, and its receipts. An open sets no status: a machine may open mail."""
 
 
 @scenario(
@@ -37,7 +37,7 @@ HISTORIES = (
     short={"count": 30, "early": 5},
 )
 def disordered_receipts(*, count: int, early: int) -> Findings:
-    """Send receipts in every order a provider may, and without a signature."""
+    """Send receipts repeatedly, in random order, early and late, and with a wrong signature."""
     with run_installation() as installation:
         installation.start(installation.web(), installation.worker(), installation.beat())
         slow = (mail_body(number, to="slow", priority="critical") for number in range(early))

@@ -23,7 +23,7 @@ GRACE = 30.0
     short={"count": 200, "rate": 10, "burst": 50, "rounds": 1},
 )
 def rolling_restarts(*, count: int, rate: float, burst: int, rounds: int) -> Findings:
-    """Restart each worker, the web, and beat, one after the other."""
+    """Stop and restart each worker, beat, and the web, one after the other, under load."""
     with run_installation() as installation:
         workers = installation.workers(2)
         web, beat = installation.web(), installation.beat()
@@ -54,7 +54,7 @@ def rolling_restarts(*, count: int, rate: float, burst: int, rounds: int) -> Fin
     short={"count": 100, "rate": 10, "kills": 3, "at_once": 50},
 )
 def killed_api(*, count: int, rate: float, kills: int, at_once: int) -> Findings:
-    """Kill the web's processes inside requests; the client retries with the same key."""
+    """Kill the web's processes during requests; the client retries with the same key."""
     with run_installation() as installation:
         web = installation.web()
         installation.start(web, installation.worker(), installation.beat())
@@ -93,13 +93,13 @@ def _kill_one(web: Program, rng: random.Random) -> bool:
     try:
         os.kill(rng.choice(children), signal.SIGKILL)
     except (IndexError, ProcessLookupError):
-        # None has started yet, or the one chosen was killed before.
+        # There is no child process yet, or the chosen one has ended.
         return False
     return True
 
 
 def _send_at_once(installation: Installation, times: int) -> set[str]:
-    """Send one request from many threads at the same instant; return the IDs in the answers."""
+    """Send one request from many threads at the same time; return the IDs in the answers."""
     barrier = threading.Barrier(times)
     ids: set[str] = set()
 
@@ -117,5 +117,5 @@ def _send_at_once(installation: Installation, times: int) -> set[str]:
 
 
 def _body(number: int) -> Body:
-    """Return a mail; some are answered slowly, so that a send is always in progress."""
+    """Return a mail. Every fourth is answered slowly, so that a send is always in progress."""
     return mail_body(number, to="slow" if number % 4 == 0 else "user")

@@ -21,8 +21,8 @@ FREEZE_AT = {
     Boundary.SEND_ANSWERED: "normal",
     Boundary.SETTLE_LOGGED: "low",
 }
-"""After the claim, before the send, after the answer, and between the writes that settle: each
-with a priority of its own, so that each worker freezes on its own notifications."""
+"""Boundaries after the claim, before the send, after the answer, and between the writes that
+settle. Each has its own priority, so that each worker freezes on its own notifications."""
 
 
 @scenario(
@@ -33,7 +33,7 @@ with a priority of its own, so that each worker freezes on its own notifications
     short={"count": 300, "kills": 6, "workers": 2},
 )
 def killed_workers(*, count: int, kills: int, workers: int) -> Findings:
-    """Kill workers at random instants while notifications arrive, some for each kill."""
+    """Kill workers at random moments, each time under a load of new notifications."""
     with run_installation() as installation:
         programs = installation.workers(workers)
         installation.start(installation.web(), installation.beat(), *programs)

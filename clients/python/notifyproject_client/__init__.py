@@ -1,7 +1,7 @@
-"""A client of the notification service.
+"""The Python client of the notification service.
 
-``Notifier`` sends notifications. ``notifyproject_client.rest`` has all operations, generated from
-the OpenAPI document.
+``Notifier`` sends notifications. ``notifyproject_client.rest`` has functions for all operations of
+the API, generated from the OpenAPI document.
 """
 
 from .errors import NotificationError, NotificationRejectedError, ServiceUnavailableError

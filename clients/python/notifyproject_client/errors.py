@@ -4,10 +4,10 @@ from .rest.models.problem_view import ProblemView
 
 
 class NotificationError(Exception):
-    """The notification isn't known to be accepted.
+    """The service rejected the notification, or its acceptance is unknown.
 
-    Another call with ``idempotency_key`` creates no second notification. ``status`` is that of the
-    last response, None without one; ``problem`` is its problem document, None without one.
+    Calls with the same ``idempotency_key`` create at most one notification. ``status`` and
+    ``problem`` (a problem document) are those of the last response; None if there is none.
     """
 
     def __init__(
@@ -25,13 +25,13 @@ class NotificationError(Exception):
 
     @property
     def code(self) -> str | None:
-        """The problem code, such as ``validation_failed``."""
+        """The problem document's code, such as ``validation_failed``; None if there is none."""
         return self.problem.code if self.problem else None
 
 
 class NotificationRejectedError(NotificationError):
-    """The service rejects the request, and will reject it again."""
+    """The service rejected the request, and would reject a retry."""
 
 
 class ServiceUnavailableError(NotificationError):
-    """No attempt got a final response, and one may have been accepted. Retry with the same key."""
+    """No attempt got a clear response, so one may be accepted. Retry with the same key."""

@@ -1,4 +1,4 @@
-"""The notifier: sends notifications, with retries that create no duplicate."""
+"""The notifier, which sends notifications with retries that create no duplicate."""
 
 import secrets
 import time
@@ -23,14 +23,14 @@ from .retry import RETRYABLE_STATUSES, RetryPolicy, parse_retry_after
 
 ACCEPTED = 202
 TIMEOUT = httpx.Timeout(15.0, connect=3.0)
-"""Of one attempt. The service responds within 12 seconds, also with an error."""
+"""The timeout of one attempt. The service responds or fails within 12 seconds."""
 
 
 class Notifier:
-    """Sends notifications for a client. Threads can share it; close it at the end.
+    """Sends notifications with a client's API key. Thread-safe; close it at the end.
 
-    The functions in ``notifyproject_client.rest.api`` take ``rest`` as their ``client``.
-    ``transport``, ``sleep`` and ``clock`` are for tests.
+    For other operations, pass the attribute ``rest`` as ``client`` to a function in
+    ``notifyproject_client.rest.api``. ``transport``, ``sleep``, and ``clock`` are for tests.
     """
 
     def __init__(
@@ -92,10 +92,10 @@ class Notifier:
         max_retries: int | None = None,
         idempotency_key: str | None = None,
     ) -> NotificationView:
-        """Send a notification of a registered type, and return it as accepted.
+        """Send a notification of a registered type; return the accepted notification.
 
-        ``user_id`` is enough for a registered recipient; ``email`` and ``phone`` are short for a
-        ``recipient``. The others are the fields of a request. Raises the errors of ``send``.
+        For a registered recipient, ``user_id`` is enough. ``email`` and ``phone`` are short for
+        ``recipient``. The others are fields of NotificationRequest. Raises as ``send`` does.
         """
         given = {
             "user_id": user_id,
@@ -121,13 +121,13 @@ class Notifier:
     def send(
         self, request: NotificationRequest, *, idempotency_key: str | None = None
     ) -> NotificationView:
-        """Send a notification and return it as accepted.
+        """Send a notification; return the accepted notification.
 
-        Every attempt has the same idempotency key, so that all of them create one notification.
-        With a key that you have stored, this also holds if your program restarts in between.
+        All attempts have the same idempotency key, so that they create at most one notification.
+        Store a key of your own and pass it if this must hold even when your program restarts.
 
         Raises NotificationRejectedError if the request is invalid or not allowed, and
-        ServiceUnavailableError if no attempt got a final response in time.
+        ServiceUnavailableError if no attempt got a clear response in time.
         """
         key = idempotency_key or uuid.uuid4().hex
         started = self._clock()
@@ -148,7 +148,7 @@ class Notifier:
     def _send_once(
         self, request: NotificationRequest, key: str
     ) -> NotificationView | tuple[ServiceUnavailableError, float | None]:
-        """Return the accepted notification, or the error and the ``Retry-After``."""
+        """Return the accepted notification, or a retryable error and ``Retry-After`` (seconds)."""
         try:
             response = self.rest.get_httpx_client().post(
                 "/api/v1/notifications",
@@ -168,7 +168,7 @@ class Notifier:
     def _read(
         self, response: httpx.Response, key: str
     ) -> NotificationView | tuple[ServiceUnavailableError, float | None]:
-        """Return the result of a response. Raises NotificationRejectedError."""
+        """Read a response as ``_send_once`` returns it; raises the errors that aren't retried."""
         if response.status_code == ACCEPTED:
             try:
                 return NotificationView.from_dict(response.json())
@@ -191,14 +191,14 @@ class Notifier:
 
 
 def _recipient(email: str | None, phone: str | None) -> RecipientRequest | None:
-    """Return the recipient with these addresses; None without any."""
+    """Return a recipient with these addresses; None if there are none."""
     given: dict[str, Any] = {"email": email, "phone": phone}
     addresses = {name: address for name, address in given.items() if address is not None}
     return RecipientRequest(**addresses) if addresses else None
 
 
 def _problem(response: httpx.Response) -> ProblemView | None:
-    """Return the problem document of a response; None if it is no problem document."""
+    """Return a response's problem document; None if the body is something else."""
     try:
         return ProblemView.from_dict(response.json())
     except (ValueError, KeyError, TypeError):

@@ -1,4 +1,4 @@
-"""When a request is retried."""
+"""The responses after which a request is retried, and the delays."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,24 +10,24 @@ RETRYABLE_STATUSES = frozenset({408, 425, 429, 500, 502, 503, 504})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetryPolicy:
-    """How often a request is attempted, and for how long. Times are in seconds."""
+    """How often and how long a request is attempted. Times are in seconds."""
 
     max_attempts: int = 5
     max_seconds: float = 60.0
-    """No attempt begins later than this after the first one."""
+    """The maximum time from the first attempt to the beginning of the last."""
     first_delay: float = 0.5
-    """Doubles with each attempt, with up to half as much of jitter on top."""
+    """The delay after the first attempt. Each attempt doubles the delay. Jitter adds up to half."""
     max_delay: float = 20.0
-    """``Retry-After`` may be longer."""
+    """The maximum delay before jitter, unless ``Retry-After`` is longer."""
 
     def delay(self, *, attempts: int, retry_after: float | None, jitter: float) -> float:
-        """Return the delay after ``attempts``, at least ``retry_after``; ``jitter``: 0 to 1."""
+        """Return the delay after this many attempts. ``jitter`` is from 0 to 1."""
         own = min(self.first_delay * 2.0 ** (attempts - 1), self.max_delay) * (1 + jitter / 2)
         return max(own, retry_after or 0.0)
 
 
 def parse_retry_after(headers: Mapping[str, str], *, now: datetime) -> float | None:
-    """Return the seconds of ``Retry-After``, a number or a date; None without a valid one."""
+    """Return ``Retry-After`` (a number or a date) in seconds; None if missing or invalid."""
     text = headers.get("Retry-After", "").strip()
     if text.isascii() and text.isdigit():
         return float(text[:9])

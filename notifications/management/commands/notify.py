@@ -1,4 +1,4 @@
-"""``manage.py notify``: sends one notification, and follows it."""
+"""``manage.py notify``: sends one notification and follows its deliveries."""
 
 import json
 import time
@@ -26,7 +26,7 @@ POLL_SECONDS = 0.2
 
 
 class Command(BaseCommand):
-    """Sends one notification through the service, as a client would."""
+    """Sends one notification as a client would."""
 
     help = "Send one notification. With --wait, print its timeline until every channel has ended."
 
@@ -90,7 +90,7 @@ class Command(BaseCommand):
             self._follow(notification_id, options["timeout"])
 
     def _follow(self, notification_id: ObjectId, timeout: float) -> None:
-        """Print the timeline until nothing is open; raises CommandError at the timeout."""
+        """Print what happens until every channel has ended. Raises CommandError at the timeout."""
         deadline = time.monotonic() + timeout
         shown: set[tuple[str, ...]] = set()
         while True:

@@ -1,4 +1,4 @@
-"""``manage.py redrive --channel email --code provider_error``: retries failures after a preview."""
+"""``manage.py redrive --channel email --code provider_error``: previews and retries failures."""
 
 import time
 from typing import Any
@@ -22,7 +22,7 @@ POLL_SECONDS = 0.2
 
 
 class Command(BaseCommand):
-    """Previews a bulk retry of failed deliveries and, if confirmed, starts it."""
+    """Previews a bulk retry of failed deliveries, and starts it with --yes."""
 
     help = (
         "Count failed deliveries by resend risk. With --yes, retry the safe ones in the "
@@ -69,7 +69,7 @@ class Command(BaseCommand):
         self.stdout.write(f"Bulk operation {operation.id} is running: follow it in the console.")
 
     def _find_staff(self, options: dict[str, Any]) -> Staff:
-        """Return the operator; raises CommandError without permission to start."""
+        """Return the staff user of --by. Raises CommandError if they lack the permissions."""
         if options["by"] is None and not options["yes"]:
             return bulk_operation.UNKNOWN_STAFF
         user = StaffUser.objects.filter(username=options["by"] or "").first()
@@ -78,7 +78,7 @@ class Command(BaseCommand):
         return Staff(id=user.pk, username=user.get_username())
 
     def _preview(self, options: dict[str, Any], by: Staff) -> Operation:
-        """Return the operation after its preview in this process; raises CommandError."""
+        """Run the preview in this process and return the operation. Raises CommandError."""
         try:
             since = parse_timestamp(options["since"]) if options["since"] else None
         except InvalidTimeError as problem:

@@ -11,7 +11,7 @@ from ... import content_removal, purge
 
 
 class Command(BaseCommand):
-    """Remove all expired content, which beat does every minute within a time budget."""
+    """Remove all expired content. Beat does the same every minute, for a limited time."""
 
     help = (
         "Remove the content of notifications whose retention has ended; the notifications and "

@@ -1,4 +1,4 @@
-"""FCM's answers, verbatim where they are known."""
+"""FCM's answers, with Google's texts as far as they are known."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -47,7 +47,7 @@ class Refusal:
 
     @property
     def reason(self) -> str:
-        """The message, after FCM's error code."""
+        """FCM's error code, if any, and the message."""
         codes = [one["errorCode"] for one in self.details if "errorCode" in one]
         return ": ".join([*codes, self.message])
 
@@ -65,12 +65,12 @@ _FIELDS = {"invalid": INVALID_TOKEN, "bad-field": BAD_TTL, "too-large": TOO_LARG
 
 
 def fcm_error(code: str) -> dict[str, Any]:
-    """Return FCM's error detail."""
+    """Return the error detail ``FcmError``, which has FCM's error code."""
     return {"@type": f"{_GOOGLE}/google.firebase.fcm.v1.FcmError", "errorCode": code}
 
 
 def bad_request(violations: Sequence[Violation]) -> dict[str, Any]:
-    """Return the detail that names fields."""
+    """Return the error detail ``BadRequest``, which names invalid fields."""
     return {
         "@type": f"{_GOOGLE}/google.rpc.BadRequest",
         "fieldViolations": [
@@ -81,7 +81,7 @@ def bad_request(violations: Sequence[Violation]) -> dict[str, Any]:
 
 
 def error_info(reason: str, domain: str, **metadata: str) -> dict[str, Any]:
-    """Return the detail with a reason."""
+    """Return the error detail ``ErrorInfo``, which has a reason and metadata."""
     return {
         "@type": f"{_GOOGLE}/google.rpc.ErrorInfo",
         "reason": reason,
@@ -91,13 +91,13 @@ def error_info(reason: str, domain: str, **metadata: str) -> dict[str, Any]:
 
 
 def wrong_shape(violations: Sequence[Violation]) -> Refusal:
-    """Return the refusal of an invalid structure."""
+    """Return the 400 for unknown fields or wrong types."""
     text = "\n".join(one.description for one in violations)
     return Refusal("invalid-request", 400, "INVALID_ARGUMENT", text, [bad_request(violations)])
 
 
 def invalid(violation: Violation, *, outcome: str = "invalid-request") -> Refusal:
-    """Return the refusal of an invalid message."""
+    """Return the 400 for a field with an invalid value."""
     details = [fcm_error("INVALID_ARGUMENT"), bad_request([violation])]
     return Refusal(outcome, 400, "INVALID_ARGUMENT", violation.description, details)
 
@@ -105,7 +105,7 @@ def invalid(violation: Violation, *, outcome: str = "invalid-request") -> Refusa
 def unauthenticated(
     reason: str, *, message: str = _WRONG_CREDENTIALS, outcome: str | None = None
 ) -> Refusal:
-    """Return the refusal of an access token."""
+    """Return the 401 for an access token."""
     return Refusal(
         outcome or reason.lower().replace("_", "-"),
         401,
@@ -143,7 +143,7 @@ def _permission_denied(project: str) -> Refusal:
 
 
 def for_outcome(outcome: Outcome, *, project: str, pause: int, now: datetime) -> Refusal:
-    """Return the refusal of an outcome."""
+    """Return the refusal for an outcome that is no acceptance."""
     name = outcome.name
     if name in _SIMPLE:
         code, status, fcm_code, message = _SIMPLE[name]
@@ -164,13 +164,13 @@ def for_outcome(outcome: Outcome, *, project: str, pause: int, now: datetime) ->
 
 
 def too_large(limit: int) -> Refusal:
-    """Return the refusal of a body over the limit."""
+    """Return the 400 for a body of more than ``limit`` bytes."""
     text = f"Request payload size exceeds the limit: {limit} bytes."
     return Refusal("too-large", 400, "INVALID_ARGUMENT", text)
 
 
 def not_json(incoming: IncomingRequest) -> Refusal:
-    """Return the refusal of an unreadable body."""
+    """Return the 400 for a body that is not JSON."""
     beginning = (incoming.body or b"")[:40].decode(errors="replace")
     kind = incoming.headers.get("content-type", "").partition(";")[0].strip().lower()
     problem = (
@@ -197,7 +197,7 @@ def _quota(name: str, *, project: str, pause: int, now: datetime) -> Refusal:
 
 
 def success(outcome: Outcome, name: str) -> ProviderResponse:
-    """Return the 200 of a message."""
+    """Return the 200 for a message with this name (its ID)."""
     if outcome.name == NOT_JSON:
         return ProviderResponse(status=200, body=b"<html></html>", headers=HTML)
     if outcome.name == NO_NAME:
@@ -209,7 +209,7 @@ def success(outcome: Outcome, name: str) -> ProviderResponse:
 
 
 def refusal(refused: Refusal) -> ProviderResponse:
-    """Return the answer of a refusal."""
+    """Return a refusal as an HTTP response."""
     error = {"code": refused.code, "message": refused.message, "status": refused.status}
     if refused.details:
         error["details"] = list(refused.details)
@@ -219,7 +219,7 @@ def refusal(refused: Refusal) -> ProviderResponse:
 
 
 def retry_after(pause: int, *, at: datetime | None = None) -> dict[str, str]:
-    """Return the retry header: seconds, or a date if ``at`` is the current time."""
+    """Return a ``Retry-After`` of ``pause`` seconds, as a date if ``at`` (now) is given."""
     if at is None:
         return {"Retry-After": str(pause)}
     end = (at + timedelta(seconds=pause + 1)).replace(microsecond=0)

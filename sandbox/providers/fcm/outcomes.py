@@ -64,7 +64,7 @@ _LONGEST_FIRST = sorted(
 
 
 def magic(recipient: str) -> str:
-    """Return the outcome that a token or a topic chooses: the longest name it begins with."""
+    """Return the longest outcome name with which a token or topic begins; else an empty text."""
     text = recipient.removeprefix("/topics/")
     for name in _LONGEST_FIRST:
         if text == name or (text.startswith(name) and text[len(name)] in SEPARATORS):

@@ -1,4 +1,4 @@
-"""The presentation of a push to its recipient, and in the log."""
+"""The parts of a push that the outbox and the log show."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -20,7 +20,7 @@ def recipient(message: Mapping[str, Any]) -> str:
 
 
 def references(message: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the service's references: in the data, and the keys that replace duplicates."""
+    """Return the service's references, from the data and the platforms' collapse keys."""
     data = _data(message)
     found = [
         *(data.get(name) for name in REFERENCES),
@@ -38,7 +38,7 @@ def title(message: Mapping[str, Any]) -> str | None:
 
 
 def log_fields(message: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the log fields of a message, valid or not."""
+    """Return the log fields of a message, which may be invalid."""
     to = recipient(message)
     return {
         "title": title(message),

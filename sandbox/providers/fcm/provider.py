@@ -1,4 +1,4 @@
-"""FCM, as far as the service uses it."""
+"""The part of FCM that the service uses."""
 
 import re
 import secrets
@@ -28,7 +28,7 @@ _SEND = re.compile(r"/v1/projects/([^/]+)/messages:send")
 
 
 class RejectedRequestError(Exception):
-    """A refusal of an unauthorized or invalid request."""
+    """FCM refuses an unauthorized or invalid request."""
 
     def __init__(self, refusal: Refusal, *, message: Mapping[str, Any] | None = None) -> None:
         super().__init__(refusal.message)

@@ -11,7 +11,7 @@ PACKAGE = "type.googleapis.com/google.firebase.fcm.v1"
 
 
 class ScalarType(Enum):
-    """A scalar type; the value is its name in an error."""
+    """A scalar type, or a map or struct. The value is the type's name in error messages."""
 
     STRING = "TYPE_STRING"
     BOOL = "TYPE_BOOL"
@@ -25,7 +25,7 @@ class ScalarType(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """A field and its error."""
+    """The path of an invalid field, and the error message."""
 
     field: str
     description: str
@@ -33,7 +33,7 @@ class Violation:
 
 @dataclass(frozen=True, slots=True)
 class EnumType:
-    """An enumeration."""
+    """An enumeration: its name in error messages, and its values."""
 
     name: str
     values: tuple[str, ...]
@@ -41,14 +41,14 @@ class EnumType:
 
 @dataclass(frozen=True, slots=True)
 class MessageType:
-    """An object of a named type."""
+    """An object whose fields are ``TYPES[name]``."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
 class ListType:
-    """A list."""
+    """A list of items of one type."""
 
     item: "Type"
 
@@ -156,4 +156,4 @@ FIELDS: Mapping[str, Mapping[str, tuple[str, Type]]] = {
     }
     for owner, fields in TYPES.items()
 }
-"""For each type: a field's name in either spelling, with its snake-case name and type."""
+"""By type and by field name in either case: the snake-case name and the field's type."""

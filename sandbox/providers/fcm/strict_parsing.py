@@ -1,4 +1,4 @@
-"""Strict parsing as at Google: unknown names and wrong types are errors."""
+"""Parsing of requests as strict as Google's: unknown fields and wrong types are errors."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -36,7 +36,7 @@ class _Reader:
     violations: list[Violation] = field(default_factory=list)
 
     def fields(self, given: Mapping[str, Any], owner: str, *, path: str) -> dict[str, Any]:
-        """Parse an object; a null field is missing."""
+        """Parse an object of type ``owner``. A field that is null counts as missing."""
         known = FIELDS[owner]
         found: dict[str, Any] = {}
         for name, value in given.items():

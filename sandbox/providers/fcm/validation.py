@@ -1,4 +1,4 @@
-"""Validation of a message with a valid structure."""
+"""Validation of a message's values, after the fields and types were checked."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -57,7 +57,7 @@ def _target(message: Mapping[str, Any]) -> Iterator[Violation]:
 
 
 def _is_condition(text: str) -> bool:
-    """Return whether operators join the topics, with balanced parentheses."""
+    """Return whether a text is a valid condition: topics, operators, and parentheses."""
     depth = topics = place = 0
     wants_topic = True
     while place < len(text):
@@ -136,7 +136,7 @@ def _size(message: Mapping[str, Any]) -> Iterator[Violation]:
 
 
 def _payloads(message: Mapping[str, Any]) -> Iterator[int]:
-    """Yield the payload size on each platform: keys and values of data and notification."""
+    """Yield the payload's size on Android, Apple, and web, in bytes of keys and values."""
     android, apns, webpush = (message.get(name, {}) for name in ("android", "apns", "webpush"))
     data, notification = message.get("data", {}), message.get("notification", {})
     own = android.get("notification", {})

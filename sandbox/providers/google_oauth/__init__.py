@@ -1,1 +1,1 @@
-"""Google's token endpoint: a service account's signed assertion for an access token."""
+"""Google's token endpoint, which exchanges a service account's assertion for an access token."""

@@ -26,7 +26,7 @@ _BAD_LIFETIME = (
 
 
 class TokenRequestError(Exception):
-    """A refusal of the token endpoint."""
+    """The token endpoint refuses a request, with an OAuth error code."""
 
     def __init__(self, error: str, description: str, *, status: int = 400) -> None:
         super().__init__(description)
@@ -35,13 +35,13 @@ class TokenRequestError(Exception):
 
 
 def decode_unverified(assertion: str) -> dict[str, Any]:
-    """Return the unverified claims without the signature; empty if unreadable."""
+    """Return an assertion's claims without verification; empty if unreadable."""
     parts = assertion.split(".")
     return (_object(parts[1]) if len(parts) == PARTS else None) or {}
 
 
 def verify(assertion: str, *, account: ServiceAccount, endpoint: str, now: datetime) -> list[str]:
-    """Return the scopes of an assertion for the endpoint; raises TokenRequestError."""
+    """Verify an assertion and return its scopes; raises TokenRequestError."""
     parts = assertion.split(".")
     header = _object(parts[0]) if len(parts) == PARTS else None
     claims = _object(parts[1]) if header is not None else None

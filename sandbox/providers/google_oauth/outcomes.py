@@ -1,4 +1,4 @@
-"""The token endpoint's outcomes; scripts match the service account's address."""
+"""The token endpoint's outcomes, which only scripts choose, by the service account's address."""
 
 from ...outcomes import Outcomes, accepted, refused
 from .. import network_faults

@@ -1,4 +1,4 @@
-"""Google's token endpoint, as far as a service account uses it."""
+"""The part of Google's token endpoint that service accounts use."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ JSON = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GoogleOAuth(Provider):
-    """``POST /token``: an assertion for an access token."""
+    """``POST /token``: returns an access token for an assertion."""
 
     account: ServiceAccount
     tokens: AccessTokens
@@ -59,7 +59,7 @@ class GoogleOAuth(Provider):
             reply = self._respond(outcome, scopes, now=now)
         claims = decode_unverified(parameters.get("assertion", ""))
         issuer = claims.get("iss")
-        # The assertion is a credential: the log has its claims only.
+        # The log has only the assertion's claims, because the assertion is a credential.
         logged = {"grant_type": parameters.get("grant_type"), "claims": claims}
         return RequestResult(
             outcome=name,
@@ -72,13 +72,13 @@ class GoogleOAuth(Provider):
         )
 
     def display(self, record: Record, *, to: int = 0) -> DisplayedMessage:
-        """Return an empty message: none is ever accepted here."""
+        """Return a message without content, because the token endpoint gets no messages."""
         return DisplayedMessage(recipients=record.recipients, title=record.title or "")
 
     def _grant(
         self, parameters: Mapping[str, str], request: IncomingRequest, *, now: datetime
     ) -> tuple[Outcome, list[str]]:
-        """Return the outcome and the scopes; raises TokenRequestError."""
+        """Return the outcome of a token request and the scopes; raises TokenRequestError."""
         grant = parameters.get("grant_type")
         if not grant:
             raise TokenRequestError("invalid_request", "Required parameter is missing: grant_type")

@@ -1,4 +1,4 @@
-"""Access tokens: each contains its own expiry, so it stays valid over a restart of the sandbox."""
+"""Signed access tokens with an expiry, which stay valid when the sandbox restarts."""
 
 import base64
 import hashlib
@@ -34,14 +34,14 @@ class _Contents(msgspec.Struct, array_like=True):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AccessTokens:
-    """Issues and verifies tokens."""
+    """Issues, verifies, and revokes access tokens."""
 
     secret: bytes
     _revoked: set[str] = field(default_factory=set)
 
     @classmethod
     def from_account(cls, account: ServiceAccount) -> "AccessTokens":
-        """Return the tokens of an account, with a secret that survives a restart."""
+        """Create with a signing secret that is derived from the account's private key."""
         der = account.private_key.private_bytes(
             serialization.Encoding.DER,
             serialization.PrivateFormat.PKCS8,
@@ -50,18 +50,18 @@ class AccessTokens:
         return cls(secret=hashlib.sha256(der).digest())
 
     def issue(self, scopes: list[str], *, now: datetime, lifetime: timedelta) -> str:
-        """Return a new token."""
+        """Return a new access token."""
         ends = (now + lifetime).timestamp()
         contents = msgspec.json.encode(_Contents(ends, scopes, secrets.token_hex(8)))
         text = base64.urlsafe_b64encode(contents).decode()
         return f"{TOKEN_PREFIX}{text}.{self._signature(text)}"
 
     def revoke(self, token: str) -> None:
-        """Expire a token now."""
+        """Make a token count as expired from now on."""
         self._revoked.add(token)
 
     def status(self, token: str, *, scopes: frozenset[str], now: datetime) -> TokenStatus:
-        """Return the validity of a token for one of these scopes."""
+        """Return a token's validity. One of ``scopes`` is enough."""
         text, _, signature = token.removeprefix(TOKEN_PREFIX).partition(".")
         expected = self._signature(text)
         is_signed = hmac.compare_digest(expected.encode(), signature.encode())

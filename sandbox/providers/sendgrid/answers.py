@@ -1,4 +1,4 @@
-"""SendGrid's answers, verbatim where they are known."""
+"""SendGrid's answers, with its texts as far as they are known."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -29,7 +29,7 @@ _JSON_TYPES = {
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One of SendGrid's errors."""
+    """One error of a SendGrid answer."""
 
     message: str
     field: str | None = None
@@ -41,7 +41,7 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """The refusal of an unauthorized or invalid request."""
+    """A refusal of an unauthorized or invalid request."""
 
     outcome: str
     status: int
@@ -49,7 +49,7 @@ class Refusal:
 
 
 def help_url(anchor: str) -> str:
-    """Return the URL of an error's explanation."""
+    """Return the URL of a section of SendGrid's page of errors."""
     return f"{ERRORS_PAGE}#{anchor}"
 
 
@@ -57,7 +57,7 @@ BAD_ADDRESS = "Does not contain a valid address."
 TOO_LARGE = Problem("The JSON payload you have included in your request is too large.")
 UNAUTHORISED = Problem("The provided authorization grant is invalid, expired, or revoked")
 HUGE_BODY_BYTES = 10_000_000
-"""The size of a body that a client should not read completely."""
+"""The body size of the outcome ``huge``, which a client should not read completely."""
 RETRY_AFTER = {"ratelimit-long": "120", "ratelimit-odd": "soon"}
 
 PROBLEMS = {
@@ -72,14 +72,14 @@ PROBLEMS = {
 
 
 def refusal(refused: Refusal) -> ProviderResponse:
-    """Return the answer of a refusal."""
+    """Return a refusal as an HTTP response."""
     return ProviderResponse(
         status=refused.status, body=errors(refused.problems), headers={"Content-Type": JSON}
     )
 
 
 def acceptance(message_id: str | None, *, manner: ResponseMode) -> ProviderResponse:
-    """Return the 202: no body, and the message ID in a header."""
+    """Return the 202, which has no body, and the message ID in a header."""
     headers = {"Content-Type": "text/plain; charset=utf-8"}
     if message_id is not None:
         headers["X-Message-Id"] = message_id
@@ -87,7 +87,7 @@ def acceptance(message_id: str | None, *, manner: ResponseMode) -> ProviderRespo
 
 
 def failure(outcome: Outcome, *, now: datetime, pause: int) -> ProviderResponse:
-    """Return the answer of an outcome that is no acceptance."""
+    """Return the answer for an outcome with a status other than 202."""
     if reply := network_faults.proxy_response(outcome, "/v3/mail/send"):
         return reply
     headers = {"Content-Type": JSON}
@@ -115,11 +115,11 @@ def _rate_limit_headers(outcome: Outcome, *, now: datetime, pause: int) -> dict[
 
 
 def errors(problems: Sequence[Problem]) -> bytes:
-    """Return SendGrid's JSON of errors."""
+    """Return the JSON body of an error answer."""
     return msgspec.json.encode({"errors": [asdict(problem) for problem in problems]})
 
 
 def wrong_type(field: str, expected: str, given: Any) -> Problem:
-    """Return the error about a wrong type."""
+    """Return the error for a field of a wrong type."""
     name = _JSON_TYPES.get(type(given), "object")
     return Problem(f"Invalid type. Expected: {expected}, given: {name}.", field)

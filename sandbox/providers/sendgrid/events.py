@@ -47,13 +47,13 @@ DETAILS: Mapping[str, Mapping[str, Any]] = {
         **_BROWSER,
     },
 }
-"""The extra fields of each kind of event. ``blocked`` is a bounce of that type."""
+"""The additional fields of each kind of event. ``blocked`` is a bounce of type blocked."""
 
 
 def payload(
     kind: str, *, address: str, message_id: str, args: Mapping[str, Any], attempt: int = 1
 ) -> dict[str, Any]:
-    """Return an event without its time."""
+    """Return an event with the time 0, which is set when the event is sent."""
     event = {
         **args,
         "email": address,
@@ -71,7 +71,7 @@ def payload(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SignedWebhooks:
-    """The signed event webhook."""
+    """The format of SendGrid's signed event webhook."""
 
     private_key: ec.EllipticCurvePrivateKey
     batch: int = 100
@@ -80,15 +80,15 @@ class SignedWebhooks:
         """Do nothing: SendGrid requires no handshake."""
 
     def stamp(self, payload: dict[str, Any], *, now: datetime) -> None:
-        """Set the time, unless the event has its own."""
+        """Set the event's time, unless it has one."""
         payload["timestamp"] = payload["timestamp"] or int(now.timestamp())
 
     def encode(self, payloads: Sequence[Mapping[str, Any]]) -> bytes:
-        """Return a list of events; SendGrid adds a line break, which it also signs."""
+        """Return a JSON list and a line break, which SendGrid adds and signs."""
         return msgspec.json.encode(payloads) + b"\r\n"
 
     def headers(self, body: bytes, *, now: datetime) -> dict[str, str]:
-        """Return the headers of a POST that is signed now."""
+        """Return the headers of a POST, with the signature of ``now`` and ``body``."""
         timestamp = str(int(now.timestamp()))
         signature = self.private_key.sign(timestamp.encode() + body, ec.ECDSA(hashes.SHA256()))
         return {

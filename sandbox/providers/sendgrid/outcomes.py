@@ -95,5 +95,5 @@ OUTCOMES = Outcomes(
 
 
 def magic(address: str) -> str:
-    """Return the outcome that an address chooses: its local part up to a plus sign."""
+    """Return an address's outcome name: the local part before any plus sign, in lower case."""
     return address.partition("@")[0].partition("+")[0].lower()

@@ -10,7 +10,7 @@ from .validation import HTML, PLAIN
 
 
 def addressees(body: Any) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Yield every recipient's address and personalization, even of an invalid body."""
+    """Yield the address and personalization of each recipient. The body may be invalid."""
     for one in dicts(body, "personalizations"):
         for name in ("to", "cc", "bcc"):
             for person in dicts(one, name):
@@ -19,7 +19,7 @@ def addressees(body: Any) -> Iterator[tuple[str, Mapping[str, Any]]]:
 
 
 def recipients(body: Any) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Yield each recipient's address and custom arguments, with those of the whole request."""
+    """Yield each recipient's address and custom arguments, including those of the whole mail."""
     for address, personalization in addressees(body):
         arguments: dict[str, Any] = {}
         for given in (body.get("custom_args"), personalization.get("custom_args")):
@@ -28,13 +28,13 @@ def recipients(body: Any) -> Iterator[tuple[str, Mapping[str, Any]]]:
 
 
 def dicts(parent: Any, name: str) -> list[dict[str, Any]]:
-    """Return the objects in a list."""
+    """Return the JSON objects in the list ``parent[name]``; empty if it is no list."""
     listed = parent.get(name) if isinstance(parent, dict) else None
     return [item for item in listed if isinstance(item, dict)] if isinstance(listed, list) else []
 
 
 def display(record: Record, *, to: int) -> DisplayedMessage:
-    """Return a mail as recipient number ``index`` sees it, with their substitutions."""
+    """Return a mail as recipient number ``to`` sees it, with that recipient's substitutions."""
     body = record.json()
     everybody = [personalization for _, personalization in addressees(body)]
     own = everybody[to if to < len(everybody) else 0]
@@ -60,7 +60,7 @@ def _headers(
 
 
 def _substitute(text: str, tags: Mapping[str, str]) -> str:
-    """Replace each tag in one pass: a replacement is not searched again."""
+    """Replace all tags in one pass, so that tags in replacements stay."""
     if not tags:
         return text
     longest_first = sorted(tags, key=len, reverse=True)

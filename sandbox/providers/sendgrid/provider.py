@@ -1,4 +1,4 @@
-"""SendGrid's mail API, as far as the service uses it."""
+"""The part of SendGrid's mail API that the service uses."""
 
 import secrets
 from collections.abc import Iterable, Iterator, Mapping
@@ -57,7 +57,7 @@ class SendGrid(Provider):
     event_kinds = frozenset(events.DETAILS)
 
     def handle(self, request: IncomingRequest, *, now: datetime) -> RequestResult:
-        """Return the answer to a request, and its events."""
+        """Return the answer to a request, and the events that follow."""
         refused = next(_refusals(request), None)
         if refused or request.body is None:
             return _refuse(refused or TOO_LARGE)
@@ -156,7 +156,7 @@ class SendGrid(Provider):
 
 
 def _refusals(incoming: IncomingRequest) -> Iterator[Refusal]:
-    """Yield the refusals by route, key, and content type, in SendGrid's order."""
+    """Yield refusals for a wrong path, method, key, or content type, in SendGrid's order."""
     if incoming.path != SEND:
         yield Refusal("not-found", 404, [Problem("not found")])
     if incoming.method != "POST":
@@ -185,7 +185,7 @@ def _refuse(refusal: Refusal, *, body: Any = None) -> RequestResult:
 
 
 def _is_decisive(outcome: Outcome) -> bool:
-    """Return whether an outcome differs from the default before the first event."""
+    """Return whether an outcome changes the answer, not only the events."""
     return (
         outcome.status != HTTPStatus.ACCEPTED
         or outcome.mode != OUTCOMES.default.mode
@@ -194,7 +194,7 @@ def _is_decisive(outcome: Outcome) -> bool:
 
 
 def _is_sandbox_mode(body: Mapping[str, Any]) -> bool:
-    """Return whether SendGrid's own sandbox mode is on: validate, never send."""
+    """Return whether SendGrid's sandbox mode is on, in which mail is only validated."""
     settings = body.get("mail_settings")
     mode = settings.get("sandbox_mode") if isinstance(settings, dict) else None
     return isinstance(mode, dict) and mode.get("enable") is True

@@ -145,7 +145,7 @@ def _category_problem(one: str, *, before: list[str]) -> str:
 
 
 def custom_args(args: Any, field: str, *, shared: Mapping[str, Any]) -> Iterator[Problem]:
-    """Validate the arguments of a mail, or of a personalization with ``shared`` ones."""
+    """Validate custom arguments. ``shared`` has the mail's, which count towards the size."""
     if args is None:
         return
     if not isinstance(args, dict):

@@ -24,7 +24,7 @@ LAST_WITH_SUBCODE = 15
 
 @dataclass(frozen=True, slots=True)
 class GraphError:
-    """An error of the Graph API itself, not of a message."""
+    """An error of the Graph API, such as a refused token or an unknown ID."""
 
     code: int
     status: int
@@ -59,7 +59,7 @@ _MISSING = GraphError(0, 401, "AuthException")
 
 
 def unknown_object(name: str) -> GraphError:
-    """Return the refusal of an ID that is unknown or not visible to the token."""
+    """Return the error for an ID that is unknown or not visible to the token."""
     return GraphError(
         100,
         subcode=33,
@@ -72,7 +72,7 @@ def unknown_object(name: str) -> GraphError:
 
 
 def fault_response(found: Fault, *, version: int) -> ProviderResponse:
-    """Return the answer to a refused message."""
+    """Return an error of a message as an HTTP response."""
     details = found.details or found.kind.details
     error = {
         "message": f"(#{found.code}) {found.kind.title}",
@@ -86,7 +86,7 @@ def fault_response(found: Fault, *, version: int) -> ProviderResponse:
 
 
 def graph_error_response(found: GraphError) -> ProviderResponse:
-    """Return the answer to a refused request."""
+    """Return an error of the Graph API as an HTTP response."""
     error = {"message": found.message, "type": found.kind, "code": found.code}
     if found.subcode is not None:
         error["error_subcode"] = found.subcode
@@ -94,7 +94,7 @@ def graph_error_response(found: GraphError) -> ProviderResponse:
 
 
 def acceptance(outcome: Outcome, body: Mapping[str, Any], message_id: str) -> ProviderResponse:
-    """Return the 200 of a message; a template's has a status."""
+    """Return the 200 for a message, with a message status if it is a template message."""
     if outcome.name == EMPTY:
         return success({})
     if outcome.name == NOT_JSON:
@@ -113,12 +113,12 @@ def acceptance(outcome: Outcome, body: Mapping[str, Any], message_id: str) -> Pr
 
 
 def success(body: Any) -> ProviderResponse:
-    """Return a 200 with this JSON."""
+    """Return a 200 with a JSON body."""
     return ProviderResponse(status=200, body=msgspec.json.encode(body), headers=JSON)
 
 
 def error_response(error: Mapping[str, Any], *, status: int) -> ProviderResponse:
-    """Return an error in the Graph API's envelope."""
+    """Return a response with an error in the Graph API's format."""
     trace = {"fbtrace_id": f"A{secrets.token_urlsafe(16)}"}
     headers = {**JSON, "WWW-Authenticate": f'OAuth "Facebook Platform" "{error.get("type")}"'}
     return ProviderResponse(
@@ -127,7 +127,7 @@ def error_response(error: Mapping[str, Any], *, status: int) -> ProviderResponse
 
 
 def check_token(incoming: IncomingRequest) -> GraphError | None:
-    """Return the error of an access token; None if it is accepted."""
+    """Return the error of a request's access token; None if the token is accepted."""
     key = incoming.bearer_token()
     if not key:
         return _MISSING
@@ -135,7 +135,7 @@ def check_token(incoming: IncomingRequest) -> GraphError | None:
 
 
 def for_outcome(outcome: Outcome, *, version: int, pause: int) -> ProviderResponse:
-    """Return the answer of an outcome that is no acceptance."""
+    """Return the answer for an outcome with an error status."""
     code = ERRORS.get(outcome.name)
     if code is not None:
         reply = fault_response(Fault(code), version=version)

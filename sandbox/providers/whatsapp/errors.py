@@ -123,12 +123,12 @@ KINDS: Mapping[int, Kind] = {
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """An error with the details of one request."""
+    """An error of a message: a code of ``KINDS``, and details other than the usual ones."""
 
     code: int
     details: str | None = None
 
     @property
     def kind(self) -> Kind:
-        """The meaning of its code."""
+        """The title, usual details, and status of the code."""
         return KINDS[self.code]

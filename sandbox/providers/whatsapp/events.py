@@ -22,7 +22,7 @@ OLD_SIGNATURE = "X-Hub-Signature"
 
 
 def user_id(wa_id: str) -> str:
-    """Return the stable ID of a person, even with a hidden number."""
+    """Return a person's stable ID, by which Meta identifies people who hide their number."""
     return f"US.{int.from_bytes(hashlib.sha256(wa_id.encode()).digest()[:8])}"
 
 
@@ -41,7 +41,7 @@ def status(
     category: str,
     fault: Fault | None = None,
 ) -> dict[str, Any]:
-    """Return a status of a message; ``at`` is 0 for the time of sending."""
+    """Return a webhook with a message's status, at a Unix time or (0) the time of sending."""
     found: dict[str, Any] = {
         "id": message_id,
         "status": kind,
@@ -65,7 +65,7 @@ def status(
 
 
 def inbound_message(message: InboundMessage, *, wa_id: str) -> dict[str, Any]:
-    """Return an inbound text, or a tapped button."""
+    """Return a webhook with an inbound text or a tapped button."""
     found: dict[str, Any] = {
         "from": wa_id,
         "from_user_id": user_id(wa_id),
@@ -85,7 +85,7 @@ def inbound_message(message: InboundMessage, *, wa_id: str) -> dict[str, Any]:
 
 
 class SignedWebhooks:
-    """The subscription to the field ``messages``."""
+    """The format of Meta's signed webhooks for the subscription field ``messages``."""
 
     batch = 10
 
@@ -95,7 +95,7 @@ class SignedWebhooks:
         self._lock = asyncio.Lock()
 
     async def prepare(self, session: aiohttp.ClientSession, url: str) -> str | None:
-        """Verify the endpoint once: it must know the verify token."""
+        """Do Meta's verification handshake with an endpoint, once; return the error, if any."""
         async with self._lock:
             if url in self._verified:
                 return None
@@ -122,13 +122,13 @@ class SignedWebhooks:
         return "the handshake was answered with something else than the challenge"
 
     def stamp(self, payload: dict[str, Any], *, now: datetime) -> None:
-        """Set the time, unless the event has its own."""
+        """Set the event's time, unless it has one."""
         for item in (*payload.get("statuses", ()), *payload.get("messages", ())):
             if item["timestamp"] == "0":
                 item["timestamp"] = str(int(now.timestamp()))
 
     def encode(self, payloads: Sequence[Mapping[str, Any]]) -> bytes:
-        """Return a body as Meta does: ASCII, with escaped slashes."""
+        """Return the body in Meta's encoding: JSON in ASCII, with escaped slashes."""
         account = self._account
         common = {
             "messaging_product": "whatsapp",
@@ -143,7 +143,7 @@ class SignedWebhooks:
         return json.dumps(body, separators=(",", ":")).replace("/", "\\/").encode()
 
     def headers(self, body: bytes, *, now: datetime) -> dict[str, str]:
-        """Return the headers of a POST, with the new and the old signature."""
+        """Return the headers of a POST, with the SHA-256 and the older SHA-1 signature."""
         return {
             "Content-Type": "application/json",
             "User-Agent": "facebookexternalua",

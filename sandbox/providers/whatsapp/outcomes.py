@@ -1,7 +1,7 @@
 """WhatsApp's magic numbers: the last six digits of a phone number choose the outcome.
 
-They are 900 and three more, from a range that Ofcom reserves for fiction: +44 7700 900000 to 900999
-belong to nobody. The last three are those of the error's code where possible.
+The six digits are 900 and three more: Ofcom reserves +44 7700 900000 to 900999 for fiction. The
+last three digits are those of the error code where possible.
 """
 
 from collections.abc import Mapping
@@ -169,7 +169,7 @@ OUTCOME_BY_SUFFIX: Mapping[str, str] = {
 
 
 def magic(number: str) -> str:
-    """Return the outcome that a phone number chooses."""
+    """Return the name of the outcome that a phone number chooses; else an empty text."""
     return OUTCOME_BY_SUFFIX.get(number[-3:], "") if number[-6:-3] == MAGIC_PREFIX else ""
 
 

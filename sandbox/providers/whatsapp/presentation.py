@@ -1,4 +1,4 @@
-"""The presentation of a WhatsApp message to its recipient."""
+"""The parts of a WhatsApp message that the outbox and the log show."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -11,14 +11,14 @@ MAX_TITLE_LENGTH = 80
 
 
 def recipient(body: Any) -> str:
-    """Return the recipient of a message, in E.164 if it is a number."""
+    """Return the recipient of a message: a valid number in E.164, anything else as given."""
     to = body.get("to") if isinstance(body, dict) else None
     found = number(to)
     return f"+{found}" if found else str(to or "")
 
 
 def _title(body: Any) -> str | None:
-    """Return the title for a list: the template's name, or the beginning of the text."""
+    """Return a title for lists: the template's name, or the beginning of the text."""
     if not isinstance(body, dict):
         return None
     kind = body.get("type", "text")
@@ -34,13 +34,13 @@ def _title(body: Any) -> str | None:
 
 
 def references(body: Any) -> tuple[str, ...]:
-    """Return the service's reference."""
+    """Return the service's reference in ``biz_opaque_callback_data``, if any."""
     found = body.get("biz_opaque_callback_data") if isinstance(body, dict) else None
     return (found,) if isinstance(found, str) and found else ()
 
 
 def log_fields(body: Any) -> dict[str, Any]:
-    """Return the log fields of a message, valid or not."""
+    """Return the log fields of a message, which may be invalid."""
     to = recipient(body)
     return {
         "title": _title(body),

@@ -1,4 +1,4 @@
-"""The WhatsApp Cloud API, as far as the service uses it."""
+"""The part of the WhatsApp Cloud API that the service uses."""
 
 import re
 import secrets
@@ -34,7 +34,7 @@ _PATH = re.compile(r"/(v[0-9]{1,3}\.[0-9])/([^/]+)/(messages|message_templates)"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WhatsApp(Provider):
-    """``POST /v{N}.0/{phone number id}/messages``, and the account's templates."""
+    """``/v{N}.0/{phone number id}/messages``, and ``…/{account id}/message_templates``."""
 
     account: MetaAccount
     templates: Templates
@@ -53,11 +53,11 @@ class WhatsApp(Provider):
     event_kinds = events.KINDS
 
     def recipient_patterns(self, outcome: Outcome) -> tuple[str, ...]:
-        """Return the number pattern of an outcome."""
+        """Return the last six digits of the numbers that choose an outcome."""
         return (f"…{magic_suffix(outcome.name)}",)
 
     def handle(self, request: IncomingRequest, *, now: datetime) -> RequestResult:
-        """Return the answer to a request, and its statuses."""
+        """Return the answer to a request, and the statuses that follow."""
         path = _PATH.fullmatch(request.path)
         if path is None or _version_number(path[1]) > _version_number(self.newest_version):
             unknown = f"Unknown path components: /{request.path.strip('/')}"
@@ -74,7 +74,7 @@ class WhatsApp(Provider):
         return self._handle_message(request, version=version, now=now)
 
     def make_event(self, requested: EventRequest, *, record: Record) -> PlannedEvent:
-        """Return a status of an accepted message; raises ValueError."""
+        """Return the requested status of a message; raises ValueError if impossible."""
         body = record.json()
         if requested.recipient and number(requested.recipient) != number(body.get("to")):
             raise ValueError("The message has no such recipient.")
@@ -87,7 +87,7 @@ class WhatsApp(Provider):
         return PlannedEvent(kind=requested.kind, delay=requested.delay, payload=payload)
 
     def make_inbound_event(self, message: InboundMessage) -> PlannedEvent:
-        """Return the event of an inbound message; raises ValueError."""
+        """Return the event of an inbound message; raises ValueError for an invalid number."""
         sender = number(message.sender)
         if sender is None:
             raise ValueError("from must be a phone number with its country code.")
@@ -139,7 +139,7 @@ class WhatsApp(Provider):
     def _events(
         self, outcome: Outcome, body: Mapping[str, Any], message_id: str, *, now: datetime
     ) -> Iterator[PlannedEvent]:
-        """Plan the statuses; their own times may differ from the times of delivery."""
+        """Yield the statuses of a message. Statuses out of order carry times in order."""
         if not outcome.accepted:
             return
         steps = outcome.steps
@@ -177,7 +177,7 @@ class WhatsApp(Provider):
         )
 
     def _category(self, body: Mapping[str, Any]) -> str:
-        """Return the pricing category."""
+        """Return a message's pricing category: the template's, or ``service``."""
         if body.get("type") != "template":
             return "service"
         content = body["template"]

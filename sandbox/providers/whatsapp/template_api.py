@@ -1,4 +1,4 @@
-"""The Graph API's message templates. New ones are approved at once."""
+"""The Graph API's routes for message templates. New templates are approved at once."""
 
 import re
 from collections.abc import Mapping

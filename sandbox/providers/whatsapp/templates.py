@@ -21,7 +21,7 @@ class UnreadableTemplatesError(ValueError):
 
 
 class Component(msgspec.Struct, omit_defaults=True):
-    """A part of a template."""
+    """A component of a template: header, body, footer, or buttons."""
 
     type: str
     text: str = ""
@@ -33,7 +33,7 @@ class Component(msgspec.Struct, omit_defaults=True):
 
     @property
     def variables(self) -> list[str]:
-        """The names of its variables, without duplicates."""
+        """The names of the variables in the text, in order, without duplicates."""
         return list(dict.fromkeys(_VARIABLE.findall(self.text)))
 
 
@@ -49,19 +49,19 @@ class Template(msgspec.Struct, kw_only=True):
     id: str = ""
 
     def component(self, kind: str) -> Component | None:
-        """Return the component of a type."""
+        """Return the component of a type, such as ``BODY``; None if there is none."""
         return next((one for one in self.components if one.type.upper() == kind), None)
 
     @property
     def buttons(self) -> list[dict[str, Any]]:
-        """Its buttons, in order."""
+        """The template's buttons, in order."""
         found = self.component("BUTTONS")
         return found.buttons if found else []
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FilledTemplate:
-    """A message made from a template."""
+    """The texts and buttons of a template with the parameters of a message filled in."""
 
     header: str
     body: str
@@ -79,7 +79,7 @@ class Templates:
 
     @classmethod
     def read(cls, data: Path, *, extra: Path | None) -> "Templates":
-        """Load the stored templates and a file; raises UnreadableTemplatesError, OSError."""
+        """Load the stored templates and a file; raises UnreadableTemplatesError or OSError."""
         found = cls(path=data / FILE)
         found._put(HELLO_WORLD)
         for path in (found.path, extra):
@@ -89,7 +89,7 @@ class Templates:
         return found
 
     def add(self, template: Template) -> Template | None:
-        """Approve a new template; return None if its name and language exist."""
+        """Store a new, approved template; return None if its name and language exist."""
         if (template.name, template.language) in self._known:
             return None
         added = self._put(template)
@@ -97,7 +97,7 @@ class Templates:
         return added
 
     def remove(self, name: str) -> bool:
-        """Delete all languages of a template; return whether there were any."""
+        """Delete a template in all languages; return whether it existed."""
         keys = [key for key in self._known if key[0] == name]
         for key in keys:
             del self._known[key]
@@ -106,11 +106,11 @@ class Templates:
         return bool(keys)
 
     def get(self, name: str, language: str) -> Template | None:
-        """Return a template."""
+        """Return a template; None if there is none of this name and language."""
         return self._known.get((name, language))
 
     def all(self, *, name: str | None = None) -> list[Template]:
-        """Return all templates, or all languages of one."""
+        """Return all templates, or those with this name in all languages."""
         return [one for one in self._known.values() if name in (None, one.name)]
 
     def _put(self, template: Template) -> Template:
@@ -132,7 +132,7 @@ def parameters(message: Mapping[str, Any]) -> Iterator[tuple[str, int, Sequence[
 
 
 def fill(template: Template, message: Mapping[str, Any]) -> FilledTemplate:
-    """Return the content of a valid message."""
+    """Return a template with the parameters of a valid message filled in."""
     given = {(kind, index): found for kind, index, found in parameters(message)}
     header, footer = template.component("HEADER"), template.component("FOOTER")
     body = template.component("BODY")

@@ -1,4 +1,4 @@
-"""Validation of a message's body."""
+"""Validation of the body of a send request."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping

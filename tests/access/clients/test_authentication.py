@@ -1,4 +1,4 @@
-"""Test mode is default-deny: a write is refused until its view declares it safe."""
+"""Test mode is default-deny: a write is refused unless its view declares the write safe."""
 
 from datetime import UTC, datetime
 from types import SimpleNamespace

@@ -1,4 +1,4 @@
-"""Staff permissions: the four roles, and what the backend reads for them."""
+"""Staff permissions: the four roles, and the authentication backend's reads."""
 
 import io
 from typing import Any

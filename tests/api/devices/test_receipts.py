@@ -1,4 +1,4 @@
-"""Device receipts: any order and any repetition end the same."""
+"""Device receipts lead to one result in any order and with any repetition."""
 
 import random
 from collections.abc import Callable, Sequence

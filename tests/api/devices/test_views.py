@@ -39,7 +39,7 @@ def call(app: App, method: str, path: str, body: Any = None) -> Answer:
 
 
 def device(**fields: Any) -> dict[str, Any]:
-    """Return a registration; ``fields`` replace its own, ... leaves one out."""
+    """Return a registration with these fields. The value ... leaves a field out."""
     body = {"user_id": "ada", "device_token": TOKEN, "platform": "android", **fields}
     return {name: value for name, value in body.items() if value is not ...}
 
@@ -168,7 +168,7 @@ def test_device_is_deleted(app: App) -> None:
 
 
 def test_devices_are_shared_by_all_clients(app: App, other_app: App) -> None:
-    """As registered recipients are: a user is the same person to all of a company's apps."""
+    """A user is the same person to all apps of a company, as with registered recipients."""
     register(app)
     assert other_app.get(ONE).status_code == 200
     assert pointers(other_app.get("/devices")) == {"/user_id": "required"}

@@ -131,7 +131,7 @@ def test_chunked_body_is_read_up_to_the_limit(size: int, status: int | None) -> 
 
 @pytest.mark.parametrize("is_chunked", [True, False])
 def test_incomplete_body_is_malformed(is_chunked: bool) -> None:
-    """On a lost connection or invalid chunks the server raises an OSError."""
+    """The web server raises OSError for a lost connection or invalid chunks."""
 
     class Broken(io.BytesIO):
         def read(self, _size: int | None = -1) -> bytes:

@@ -1,4 +1,4 @@
-"""Every text field that isn't made for several lines takes one line."""
+"""Every text field accepts one line only, except those for longer texts."""
 
 import json
 import re
@@ -25,7 +25,7 @@ def document() -> Any:
 
 
 def texts(schema: Mapping[str, Any]) -> Iterator[list[str]]:
-    """Yield the path to each text of a schema. Items of a list are at 0."""
+    """Yield the path to each text of a schema. List items have the path segment 0."""
     if "$ref" in schema:
         schema = document()["components"]["schemas"][schema["$ref"].rpartition("/")[2]]
     if schema.get("type") == "string" and not {"format", "enum"} & schema.keys():
@@ -65,11 +65,11 @@ BESIDE: Mapping[str, Mapping[str, Any]] = {
     "quiet_hours": {"enabled": True},
     "approved_templates": {"locale": "pt", "name": "lost", "language": "pt_PT"},
 }
-"""Required fields of objects that a valid request may leave out."""
+"""Required fields of objects that are optional themselves."""
 
 
 def replaced(value: Any, path: Sequence[str], text: str) -> Any:
-    """Return a body with a text at a path, and what it had beside it."""
+    """Return a body with the text at a path replaced, and required sibling fields added."""
     if not path:
         return text
     first, *rest = path
@@ -78,13 +78,13 @@ def replaced(value: Any, path: Sequence[str], text: str) -> Any:
         return [replaced(items[0] if items else value, rest, text), *items[1:]]
     fields = value if isinstance(value, Mapping) else {}
     if first == "user_ids":
-        fields = {}  # Of the audiences, exactly one is given.
+        fields = {}  # A broadcast has exactly one audience.
     return {**fields, first: replaced(fields.get(first) or BESIDE.get(first), rest, text)}
 
 
 @pytest.fixture
 def url_of(app: App) -> Callable[[Route], str]:
-    """Return a function that fills the path of a route with objects of the client."""
+    """Return a function that fills a route's path with IDs of the client's objects."""
     device = {"user_id": "ada", "device_token": "adas-phone", "platform": "android"}
     at = "2027-01-01T00:00:00Z"
     app.put("/recipients/ada", {"email": "ada@example.com"})

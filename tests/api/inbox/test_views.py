@@ -267,7 +267,7 @@ def test_unregistered_recipient_has_an_inbox(app: App) -> None:
 
 @pytest.fixture
 def strangers(app: App, other_app: App) -> list[InboxUser]:
-    """Return the same user ID at another client, and similar user IDs."""
+    """Return users who must not see Ada's inbox: her ID at another client, and similar IDs."""
     names = ["eve", "ADA", "ada ", "ad", "ada2", "$ne", "*", "ada\u200b"]
     return [InboxUser(app=other_app), *(InboxUser(app=app, user_id=name) for name in names)]
 

@@ -98,7 +98,7 @@ STORED: dict[str, dict[str, Any]] = {
 
 
 def in_state(app: App, state: str) -> Any:
-    """Return the id of an email in a state: failed, unless the state says otherwise."""
+    """Return the ID of an email with this state, by default a failed email."""
     if state == "queued":
         return factories.accepted(client_id=app.id)["_id"]
     status = STATES.get(state, {}).get("status", DeliveryStatus.FAILED)

@@ -1,4 +1,4 @@
-"""Bulk create: results for each item, refused calls, and overload."""
+"""Bulk create: a result for each item, refused calls, and overload."""
 
 import json
 from typing import Any

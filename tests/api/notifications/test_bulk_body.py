@@ -1,4 +1,4 @@
-"""Bulk bodies: the fast path reads items like the validation of single requests."""
+"""Bulk bodies: the fast path gives the same results as the validation of single requests."""
 
 import json
 from typing import Any
@@ -30,7 +30,7 @@ def refused(raw: bytes) -> tuple[int, str, dict[str, str]]:
 
 
 def read_single(item: Any) -> Any:
-    """Read an item like POST /notifications; return it or its problems."""
+    """Read an item as POST /notifications does; return the item or its problems."""
     try:
         check_values(item)
         return convert(item, NotificationRequest)
@@ -39,7 +39,7 @@ def read_single(item: Any) -> Any:
 
 
 def read_in_bulk(item: Any) -> Any:
-    """Read an item among others; return it or its problems."""
+    """Read an item of a bulk body; return the item or its problems."""
     items = read_items(body(PLAIN, item))
     assert items.requests[0] == NotificationRequest(**PLAIN)
     read = items.requests[1]

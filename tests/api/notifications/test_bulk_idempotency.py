@@ -25,12 +25,12 @@ MIXED = [item(0), 5, item(1), item(0), item(2, user_id="ada", entity_id="order-1
 
 
 class Crash(BaseException):
-    """The process ends here."""
+    """Stands for the end of the process."""
 
 
 @pytest.fixture
 def crash_before_storing(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
-    """Let the next call crash after storing its key."""
+    """Return a function that lets the next call crash after it has stored its key."""
 
     def arm() -> None:
         def crash(*_: Any, **__: Any) -> None:
@@ -133,7 +133,7 @@ def test_crash_during_storing_is_recovered(app: App) -> None:
 def test_recovered_call_keeps_its_original_times(
     app: App, crash_before_storing: Callable[[], None]
 ) -> None:
-    """Its send time and expiry are in the past when the call is repeated."""
+    """The send time and expiry are in the past when the call is repeated."""
     now = utc_now()
     at = (now + timedelta(minutes=1)).isoformat().replace("+00:00", "Z")
     wanted = msgspec.convert(request(scheduled_at=at, ttl=60), NotificationRequest)

@@ -1,5 +1,3 @@
-"""Preview of a notification."""
-
 from typing import Any
 
 import pytest

@@ -1,4 +1,4 @@
-"""A client without recipients:read sees of a recipient only what it gave."""
+"""A client without ``recipients:read`` sees only the recipient data that it sent itself."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -26,7 +26,7 @@ def registered(app: App) -> None:
 
 @pytest.fixture
 def sender(registered: None) -> App:
-    """Return a client that sends and reads notifications, and knows user ids only."""
+    """Return a client that sends and reads notifications, but must not read recipients."""
     return new_app("sender", *SENDER)
 
 

@@ -1,4 +1,4 @@
-"""Warnings of a notification that is accepted although it can be seen to fail."""
+"""Warnings about an accepted notification that will foreseeably fail."""
 
 from datetime import timedelta
 from typing import Any
@@ -16,7 +16,7 @@ TEMPLATE = {"locale": "en", "name": "paid", "language": "en_US", "parameters": [
 
 
 def warnings(app: App, **fields: Any) -> list[str]:
-    """Return the codes of the warnings, which a preview and an acceptance share."""
+    """Return the codes of the warnings; a preview and an acceptance must have the same."""
     whatsapp = {"channels": ["whatsapp"], "recipient": {"phone": PHONE}} | fields
     shown = app.post("/notifications/preview", request(**whatsapp))
     accepted = app.notify(**whatsapp)

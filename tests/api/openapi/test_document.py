@@ -95,7 +95,7 @@ def test_every_request_example_is_readable(described: Any, operations: Any) -> N
 
 
 def test_no_example_text_repeats_its_field_name(described: Any, operations: list[Any]) -> None:
-    """A string field without an example has its own name as its example."""
+    """The generated example of a text without a declared example is the field's name."""
     for operation in operations:
         for _place, _media_type, content in contents(operation):
             for value in values(described, content).values():
@@ -236,7 +236,7 @@ def test_document_is_generated_once(client: Client, monkeypatch: pytest.MonkeyPa
 
 
 def test_structure_descriptions_are_not_indented() -> None:
-    """Python 3.13 keeps docstrings without their indentation, and the ones before it with it."""
+    """Python before 3.13 keeps the indentation of docstrings, which are the descriptions."""
     schemas = SchemaGenerator().get_schema(request=None, public=True)["components"]["schemas"]
     texts = {name: schema.get("description", "") for name, schema in schemas.items()}
     assert [name for name, text in texts.items() if "\n    " in text] == []

@@ -1,4 +1,4 @@
-"""Erasure of a recipient: addresses and content go, counts stay."""
+"""Erasure of a recipient: addresses and content are removed, counts stay."""
 
 import itertools
 

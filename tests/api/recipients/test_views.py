@@ -23,7 +23,7 @@ HOURS = {"enabled": True, "start": "22:00", "end": "07:00", "timezone": "Europe/
 
 
 def register(app: App, user_id: str = "ada", **fields: Any) -> Answer:
-    """Register Ada; ``fields`` replace hers, ... leaves one out."""
+    """Register Ada with these fields. The value ... leaves a field out."""
     body = {name: value for name, value in {**ADA, **fields}.items() if value is not ...}
     return app.put(f"/recipients/{user_id}", body)
 
@@ -138,7 +138,7 @@ def test_all_invalid_fields_are_reported_without_values(app: App) -> None:
 
 
 def test_recipients_are_shared_by_all_clients(app: App, other_app: App) -> None:
-    """A user is the same person to all of a company's apps; what they are sent is not."""
+    """A user is the same person to all apps of a company, but notifications belong to one app."""
     register(app)
     assert other_app.get(ONE).json()["email"] == ADA["email"]
     app.notify(user_id="ada")

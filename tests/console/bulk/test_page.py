@@ -1,4 +1,4 @@
-"""Bulk operations in the console: selected, previewed, started, stopped, downloaded."""
+"""Bulk operations in the console: selection, preview, start, stop, and download."""
 
 from typing import Any
 

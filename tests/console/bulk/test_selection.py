@@ -1,4 +1,4 @@
-"""A bulk operation covers what a list shows, on all of its pages."""
+"""A bulk operation covers all rows of a list, on all of its pages."""
 
 from datetime import timedelta
 

@@ -1,4 +1,4 @@
-"""Retry, resend, and cancel: confirmed, done once, audited, and by permission."""
+"""Retry, resend, and cancel: confirmation, single execution, audit, and permissions."""
 
 import re
 from datetime import timedelta

@@ -1,4 +1,4 @@
-"""Filters by status: which states of deliveries a status admits."""
+"""Filters by status: the delivery states that match each status of a notification."""
 
 from dataclasses import dataclass
 from itertools import product

@@ -1,4 +1,4 @@
-"""The lists of notifications and of failures: what is found and how it is grouped."""
+"""The lists of notifications and of failures: search, filters, and groups."""
 
 from datetime import timedelta
 from typing import Any

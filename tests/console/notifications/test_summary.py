@@ -1,4 +1,4 @@
-"""One sentence on a delivery, and the headline of a notification."""
+"""The sentence that summarizes a delivery, and the headline of a notification."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta

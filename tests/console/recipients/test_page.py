@@ -1,4 +1,4 @@
-"""The page of one recipient, and its operations: audited, and confirmed by typing."""
+"""The page of one recipient, and the operations: audit, and confirmation by typing."""
 
 import json
 from datetime import timedelta

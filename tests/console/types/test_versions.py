@@ -1,4 +1,4 @@
-"""Template versions in the console: edited, compared, tested, published, rolled back."""
+"""Template versions in the console: edit, compare, test, publish, and roll back."""
 
 import pytest
 from django.contrib.admin.models import LogEntry

@@ -1,4 +1,4 @@
-"""Lists stay quick: counting, paging, time limits, and permitted conditions."""
+"""Lists stay fast: counting, paging, time limits, and permitted conditions."""
 
 from datetime import datetime, timedelta
 from typing import Any

@@ -34,7 +34,7 @@ class Lost(Exception):
 
 @pytest.fixture
 def lose_after_insert(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    """Lose workers after a page is stored and before its wake-ups."""
+    """End workers after they have stored a page and before they publish its wake-ups."""
 
     def lose(*_: Any, **__: Any) -> None:
         raise Lost

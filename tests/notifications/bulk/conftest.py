@@ -1,4 +1,4 @@
-"""A clock that tests advance, with a database and a broker."""
+"""A clock for tests of bulk operations."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -10,5 +10,5 @@ from tests.support.factories.bulk import Time
 
 @pytest.fixture
 def clock(db: None, broker: Any) -> Iterator[Time]:
-    """Return a clock, with a database and a broker."""
+    """Return a clock that tests advance. The test also gets a database and a broker."""
     return Time()

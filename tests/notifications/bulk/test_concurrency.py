@@ -40,7 +40,7 @@ class Lost(BaseException):
 
 
 class TriggerClock(Time):
-    """A clock that runs an action when it is read for the nth time."""
+    """A clock that runs an action when the clock is read for the nth time."""
 
     def __init__(self, time: Time, *, at_look: int, action_: Callable[[], object]) -> None:
         super().__init__(time.at)
@@ -58,7 +58,7 @@ def die() -> None:
 
 
 def retry_counts(ids: list[ObjectId]) -> list[int]:
-    """Return the number of retries of each, from the audit log."""
+    """Return the number of retries of each notification, from the audit log."""
     log = collection("django_admin_log")
     return [log.count_documents({"object_id": str(one)}) for one in ids]
 
@@ -168,7 +168,7 @@ def small_slices(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def interrupted(clock: Time, step: Callable[..., object]) -> tuple[list[ObjectId], Operation]:
-    """Take a step within a page of nine; return their ids and the operation."""
+    """Run an operation on nine deliveries, and take a step (such as pause) in the middle."""
     ids = failed(9)
     operation = started(clock)
 

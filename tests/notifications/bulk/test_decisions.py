@@ -1,4 +1,4 @@
-"""Decisions on bulk operations: preview, start, discard."""
+"""Decisions of staff on bulk operations: preview, start, and discard."""
 
 from datetime import timedelta
 

@@ -19,7 +19,7 @@ COUNT, FAILED, PAGE_SIZE = 600, 200, 20
 
 @pytest.fixture
 def many(clock: Time, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Store notifications, a third of which have failed; pages are small."""
+    """Store notifications, of which a third have failed, and use small pages."""
     monkeypatch.setattr(selection, "PAGE_SIZE", PAGE_SIZE)
     new = [factories.new(user_id=None) for _ in range(COUNT)]
     store.accept(new, now=NOON)
@@ -33,7 +33,7 @@ def many(clock: Time, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def page_reads(found: list[Plan]) -> list[Plan]:
-    """Return the reads that look for the next page."""
+    """Return the plans of the reads of the next page."""
     return [plan for plan in found if "sort" in plan.command]
 
 

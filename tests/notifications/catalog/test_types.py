@@ -1,4 +1,4 @@
-"""The registry of types: shipped, changed by staff, found by name."""
+"""The registry of types: shipped types, changes by staff, and lookup."""
 
 from typing import Any
 

@@ -82,7 +82,7 @@ class Counted(Template):
 
 
 def rendered(source: str, *variables: Mapping[str, Any]) -> tuple[list[str], int]:
-    """Return the cached text for each set of variables, and the number of renderings."""
+    """Render with each set of variables; return the texts and the number of renderings."""
     template, cache = Counted(source), RenderCache()
     texts = [cache.render(template, first_) for first_ in variables]
     assert texts == [Template(source).render(first_) for first_ in variables]
@@ -90,7 +90,7 @@ def rendered(source: str, *variables: Mapping[str, Any]) -> tuple[list[str], int
 
 
 def test_same_values_render_once() -> None:
-    """Variables that the template doesn't use don't matter."""
+    """The cache ignores variables that the template doesn't use."""
     texts = ["Hello A", "Hello A", "Hello B"]
     assert rendered(GREETING, {"name": "a"}, {"name": "a", "id": 2}, {"name": "b"}) == (texts, 2)
 

@@ -1,4 +1,4 @@
-"""The fast path for plain templates equals Liquid."""
+"""The fast path for plain templates gives the same text as Liquid."""
 
 from typing import Any
 
@@ -18,7 +18,7 @@ RECIPIENT = {"name": "Ada <3", "locale": "pt", "timezone": "Europe/Lisbon"}
 def filled(
     source: str, variables: dict[str, Any], environment: Environment = TEXT_ENVIRONMENT
 ) -> str | None:
-    """Return the fast-path text; None if it is left to Liquid."""
+    """Return the text of the fast path; None if the template is left to Liquid."""
     pieces = engine.compile_fast_path(environment.from_string(source))
     if pieces is None:
         return None
@@ -97,7 +97,7 @@ def test_complex_value_is_left_to_liquid(value: Any) -> None:
 
 @pytest.mark.parametrize("variables", [{}, {"order": {}}, {"order": "x"}, {"order": [1]}])
 def test_missing_variable_is_left_to_liquid(variables: dict[str, Any]) -> None:
-    """Liquid names the variable."""
+    """Liquid's error names the missing variable."""
     assert filled("{{ order.item }}", variables) is None
 
 

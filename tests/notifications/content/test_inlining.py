@@ -1,4 +1,4 @@
-"""Inlining of style sheets around Liquid."""
+"""Inlining of style sheets in HTML that contains Liquid."""
 
 import pytest
 

@@ -132,7 +132,7 @@ def unguarded(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("name", ["nested elements", "bold that goes on", "many styles"])
 def test_html_beyond_the_static_limits_ends_only_the_subprocess(name: str, unguarded: None) -> None:
-    """The dry run catches what the static limits miss."""
+    """The dry run in a subprocess catches HTML that the static limits accept."""
     (fault,) = faults("email_html", hostile.HTML[name])
     assert fault.code == "too_complex"
     assert "exceeds the memory or time limit" in fault.reason

@@ -116,7 +116,7 @@ def test_filter_error_with_the_example_is_refused() -> None:
 
 
 def test_template_must_render_with_masked_secrets() -> None:
-    """A secret is stored and shown as a mask, so the template must accept one."""
+    """Secrets are stored and shown as masks, so a template must render with a mask."""
     assert fault_of("{{ code | in_zone }}")[0] == "template_failed"
     assert faults({"default": {"subject": "{{ code }}", "body": "{{ code | upcase }}"}}) == []
 

@@ -337,7 +337,7 @@ def test_channel_part_in_another_language_than_the_body_is_ignored(templates: Pa
 
 
 def test_accepted_content_is_sent_after_a_template_change(templates: Path) -> None:
-    """A release can add template files with new variables."""
+    """A release can add template files whose variables the accepted data lacks."""
     write(templates, "t", email_html="{{ new }}", push="{{ new }}", whatsapp="{{ new }}")
     for channel in Channel:
         assert "As accepted." in message(channel, content_of("t", body="As accepted.")).text

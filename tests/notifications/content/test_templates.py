@@ -183,7 +183,7 @@ def test_missing_part_comes_from_the_files() -> None:
 
 
 def test_files_for_another_body_are_ignored() -> None:
-    """The files have HTML and a push; the version has only a new body."""
+    """The files have HTML and push texts, but the published version has only a new body."""
     create()
     assert "We have 49.90." in str(message(Channel.EMAIL, 1).html)
     assert "Your payment has arrived" not in str(message(Channel.EMAIL, 1).html)
@@ -235,7 +235,7 @@ def test_version_is_read_once_per_process() -> None:
 
 
 def test_oversized_html_is_left_out_of_the_email() -> None:
-    """An earlier release may have stored it."""
+    """An earlier release may have stored HTML that exceeds the limit."""
     create({DEFAULT_LANGUAGE: PARTS[DEFAULT_LANGUAGE] | {"email_html": "<div>" * 13_000}})
     sent = message(Channel.EMAIL, 1)
     assert sent.html is not None

@@ -1,4 +1,4 @@
-"""Query plans of a large inbox beside others: one index, also for counts."""
+"""Query plans of a large inbox among others: one index serves pages and counts."""
 
 from collections.abc import Callable, Iterator
 from datetime import timedelta
@@ -40,7 +40,7 @@ def db(_database: None, django_db_blocker: Any) -> Iterator[None]:
 
 
 def _new(number: int) -> store.NewNotification:
-    """Return a notification: half are Ada's, and a tenth of these have another client."""
+    """Return a notification: half are for Ada, and a tenth of these belong to another client."""
     moment = NOON + timedelta(seconds=number)
     return new(
         user_id="ada" if number % 2 else ["eve", "ada2", "bob"][number % 3],
@@ -52,7 +52,7 @@ def _new(number: int) -> store.NewNotification:
 
 
 def _work_on() -> None:
-    """Give each its own second; mark every second as read and archive every fifth."""
+    """Give each item its own time; mark every second item as read, archive every fifth."""
     collection("notifications").update_many(
         {"inbox_at": {"$exists": True}}, [{"$set": {"inbox_at": "$created_at"}}]
     )

@@ -412,7 +412,7 @@ LONG = "https://example.com/" + "p" * 2_000
 
 
 def problems(**fields: Any) -> list[tuple[str, str]]:
-    """Return the problems of a push to Ada; an accepted one must fit FCM's limit."""
+    """Return the problems of a push to Ada. Checks that an accepted push fits FCM's limit."""
     try:
         new = prepared(**{"channels": ["push"], **fields}).notification
     except InvalidRequestError as invalid:
@@ -471,7 +471,7 @@ def test_other_channels_have_no_push_limit(channels: list[str]) -> None:
 
 
 def test_skipped_push_has_no_limit() -> None:
-    """Without a user_id the default channel push is skipped."""
+    """Without a ``user_id``, push is skipped even if it is a default channel."""
     given = {
         "type": "order_shipped",
         "user_id": None,

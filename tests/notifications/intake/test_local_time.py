@@ -21,7 +21,7 @@ LISBON, TOKYO, NEW_YORK = "Europe/Lisbon", "Asia/Tokyo", "America/New_York"
 
 
 def nine_oclock_in(zone: str) -> datetime:
-    """Return 09:00 of that day in a time zone."""
+    """Return 09:00 of the tested day in a time zone."""
     return datetime.fromisoformat(NINE).replace(tzinfo=ZoneInfo(zone)).astimezone(UTC)
 
 
@@ -46,7 +46,7 @@ def schedule(app: App, at: str = NINE, **fields: Any) -> str:
 
 
 def sent_at(app: App, notification_id: str) -> datetime:
-    """Return the send time, which all fields must agree on."""
+    """Return a notification's send time, which must be the same in all fields."""
     body = app.get(f"/notifications/{notification_id}").json()
     moments = {body["scheduled_at"], body["delivery"][0]["next_attempt_at"]}
     assert len(moments) == 1

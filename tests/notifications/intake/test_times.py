@@ -214,7 +214,7 @@ def test_reminder_expires_when_it_begins(fields: dict[str, Any], expires_at: dat
     ],
 )
 def test_reminder_data_holds_remaining_hours(preferences: dict[str, Any], hours: int) -> None:
-    """The client does not know the recipient's lead time."""
+    """The hours are computed, because the client doesn't know the recipient's lead time."""
     data = prepared(person=recipient_with(**preferences), **REMINDER).notification.data
     assert data == {"hours_until_start": hours, "start_time": "2026-11-22T12:00:00.000Z"}
 

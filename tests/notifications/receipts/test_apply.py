@@ -82,7 +82,7 @@ INITIAL_STATES: dict[str, Callable[[], ObjectId]] = {
 
 @pytest.mark.parametrize("initial", INITIAL_STATES)
 def test_highest_status_wins_in_any_order(initial: str) -> None:
-    """Each order of some is a prefix of an order of all."""
+    """Orders of all receipts suffice, because each order of some is the start of one."""
     for order in itertools.permutations(RECEIPT_STATUSES):
         notification_id = INITIAL_STATES[initial]()
         for count, status in enumerate(order, start=1):

@@ -1,4 +1,4 @@
-"""Device receipts for a push that other devices still wait for."""
+"""Device receipts for a push that is still pending on other devices."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -55,7 +55,7 @@ def send_receipt(
 
 
 def half_sent(fcm: ScriptedProvider, **fields: Any) -> tuple[ObjectId, str]:
-    """Return a push accepted on a phone and pending on a tablet, and the phone."""
+    """Return a push that is accepted on a phone and pending on a tablet, and the phone's ID."""
     phone = device("phone")
     device("tablet")
     fcm.behave = by_recipient({"tablet": provider_error})
@@ -108,7 +108,7 @@ def test_repeated_receipts_in_any_order_end_the_same(fcm: ScriptedProvider) -> N
 
 
 def test_device_with_a_receipt_is_not_sent_to_again(fcm: ScriptedProvider) -> None:
-    """Although its provider returned an error."""
+    """The receipt counts even if the provider returned an error for the device."""
     phone, tablet = device("phone"), device("tablet")
     fcm.always(provider_error)
     one = push()
@@ -210,7 +210,7 @@ def lost(
     monkeypatch: pytest.MonkeyPatch,
     event: DeviceEvent = DeviceEvent.DELIVERED,
 ) -> tuple[ObjectId, str]:
-    """Return a push with a receipt whose worker was lost before settling."""
+    """Return a push that has a receipt and whose worker was lost, and the phone's ID."""
     one, phone = half_sent(fcm)
     send_receipt(one, phone, event)
 

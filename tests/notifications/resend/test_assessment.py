@@ -1,4 +1,4 @@
-"""Facts for resend risks, gathered in a few reads."""
+"""The facts from which resend risks are assessed, and the number of reads."""
 
 from datetime import timedelta
 from typing import Any

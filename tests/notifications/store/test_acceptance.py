@@ -306,7 +306,7 @@ def test_every_content_field_is_stored() -> None:
 
 
 def test_duplicates_of_a_large_batch_are_found_in_two_reads() -> None:
-    """A repeated campaign must not be read one by one."""
+    """The duplicates of a repeated campaign must not be read one by one."""
     originals = [new(user_id=f"user-{n}", entity_id="contest-1") for n in range(300)]
     stored = [new(user_id=f"user-{n}") for n in range(300)]
     store.accept([*originals, *stored], now=NOON)

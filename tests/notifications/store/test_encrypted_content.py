@@ -42,7 +42,7 @@ def accepted_with_secret(*channels: Channel, **fields: Any) -> Document:
 
 
 def has_secret(notification_id: ObjectId) -> bool:
-    """Return whether the encrypted secret exists; it is never readable."""
+    """Return whether the encrypted secret exists. Checks that none is stored unencrypted."""
     document = factories.read(notification_id)
     assert CANARY not in str(document)
     return "sealed" in document

@@ -1,4 +1,4 @@
-"""Leases: one worker claims a delivery, and a deferral uses up no attempt."""
+"""Leases: only one worker claims a delivery, and a deferral uses no attempt."""
 
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta

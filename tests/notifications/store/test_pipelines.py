@@ -66,7 +66,7 @@ def random_delivery(rng: Random, channel: Channel) -> dict[str, Any]:
 
 
 def random_batch(rng: Random) -> list[dict[str, Any]]:
-    """Return documents of one to four channels each: an update of all is one round trip."""
+    """Return documents with one to four channels each, to update all in one round trip."""
     return [
         {
             "delivery": [
@@ -99,7 +99,7 @@ def status_by_python(deliveries: list[dict[str, Any]], now: datetime) -> Notific
 
 
 def due_at_by_python(deliveries: list[dict[str, Any]]) -> datetime | None:
-    """Return the earliest attempt, retry, or end of a lease."""
+    """Return the earliest time at which a delivery is due: an attempt, or the end of a lease."""
     moments = [
         d["next_attempt_at"] or d["claim"]["lease_until"] for d in deliveries if d["status"] in OPEN
     ]
@@ -129,7 +129,7 @@ def after(
     only: Mapping[str, Any] | None = None,
     ids: Sequence[ObjectId] | None = None,
 ) -> list[dict[str, Any]]:
-    """Return documents as an update leaves them, in one round trip for many."""
+    """Store documents, update all with a pipeline in one round trip, and return the results."""
     scratch = database()[SCRATCH]
     scratch.delete_many({})
     named = zip(ids or range(len(batch)), batch, strict=True)

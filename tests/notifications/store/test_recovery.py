@@ -229,7 +229,7 @@ def test_receipt_wins_over_a_decision() -> None:
 
 
 def test_decision_about_an_earlier_attempt_is_ignored() -> None:
-    """The retried attempt is unknown again and its own wait is not over."""
+    """The next attempt is unknown, too, and must wait for its own receipt."""
     one = unknown()
     now = NOON + 5 * MINUTE
     waiting = store.unknown_outcomes(now=now)
@@ -254,7 +254,7 @@ def test_concurrent_decisions_apply_once() -> None:
 
 
 def test_lost_and_unknown_deliveries_are_found_by_indexes() -> None:
-    """A sweep costs the same with any number of due deliveries."""
+    """The cost of a sweep doesn't depend on the number of due deliveries."""
     store.accept([factories.new() for _ in range(1_000)], now=NOON)
     started()
     unknown()
@@ -383,7 +383,7 @@ def test_retry_of_a_partly_accepted_push_skips_accepted_devices(
 
 @pytest.mark.usefixtures("broker")
 def test_ambiguous_device_gets_no_second_copy_if_another_accepted(fcm: ScriptedProvider) -> None:
-    """The first attempt was accepted by one device; the worker of the second was lost."""
+    """One device accepted the first attempt, and the worker of the second attempt was lost."""
     phone, tablet = device("phone"), device("tablet")
     first = pushed(**{phone: SENT, tablet: FAILED})
     store.settle([first], now=NOON)

@@ -107,7 +107,7 @@ def test_uncounted_attempt_is_counted_separately() -> None:
 
 
 def lose_claim(one: ClaimedDelivery, cause: str) -> None:
-    """Let a recovery or a receipt replace the claim."""
+    """Make the worker lose its claim, by a recovery or a receipt."""
     if cause == "recovered":
         assert store.expire_leases(now=one.lease_until) == 1
     else:

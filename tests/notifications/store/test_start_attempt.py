@@ -104,7 +104,7 @@ def test_only_valid_claims_of_a_batch_are_started() -> None:
 
 
 def test_batch_with_lost_claims_is_started_in_rounds() -> None:
-    """Each round returns only what it started itself."""
+    """Each round returns only the claims that this round started."""
     claims = batch(6)
     begin(*claims[:3])
     store.cancel(notification_id=claims[4].notification_id, channels=[EMAIL], reason="x", now=NOON)

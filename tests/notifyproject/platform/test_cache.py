@@ -164,7 +164,7 @@ def test_change_of_one_cache_keeps_the_others(stored: Stored) -> None:
 def test_late_old_version_does_not_undo_a_newer_one(
     stored: Stored, cached: SharedCache[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A thread reads versions and stalls until another thread has read newer ones."""
+    """A thread can read versions, and stall until another thread has read newer versions."""
     cached.get()
     stalled, go_on = threading.Event(), threading.Event()
     real = cache._fetch

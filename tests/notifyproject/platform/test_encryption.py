@@ -1,4 +1,4 @@
-"""Encrypted values are decrypted with our keys and their associated data only."""
+"""Encrypted values can be decrypted only with the service's keys and their associated data."""
 
 import base64
 import re
@@ -56,7 +56,7 @@ def test_other_associated_data_is_refused(plain: bytes, about: str, other: str) 
 
 @cache
 def encrypted_code() -> str:
-    """Return one encrypted code, the same for all tests: its nonce is random."""
+    """Return an encrypted code, the same in all tests, although encryption is random."""
     return encrypt(b"493021", associated_data=ASSOCIATED_DATA)
 
 

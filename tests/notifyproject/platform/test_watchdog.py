@@ -1,4 +1,4 @@
-"""The worker watchdog: recycles a worker that is too large, finished, or stuck."""
+"""The watchdog recycles a worker that exceeds its memory or task limit, or is stuck."""
 
 import subprocess
 import sys

@@ -19,7 +19,7 @@ from tests.support.waiting import until
 
 @pytest.fixture(autouse=True)
 def _written_by_the_programs(db: None) -> None:
-    """Empty every collection: the programs run for many tests."""
+    """Empty every collection after a test, because the programs write and run for many tests."""
     written.by_others = True
 
 

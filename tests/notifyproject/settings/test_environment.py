@@ -197,7 +197,7 @@ def test_commented_values_are_the_defaults() -> None:
 
 
 def test_example_file_is_valid() -> None:
-    """With the two keys that every installation creates."""
+    """The example file lacks only the two keys that every installation creates."""
     given = {name: value for _, name, value in LINES}
     found = read(given | {"SECRET_KEY": "x" * 64, "INBOX_SIGNING_KEY": "y" * 64})
     assert found.PUBLIC_URL == "https://notify.example.com"

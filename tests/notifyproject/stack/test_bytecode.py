@@ -1,4 +1,4 @@
-"""Processes share their bytecode even if Python is configured to write none."""
+"""The stack's processes cache bytecode even if Python is configured to write none."""
 
 import os
 import sys

@@ -1,4 +1,4 @@
-"""Machine prerequisites: complete, in the README, and checked first."""
+"""Machine prerequisites: complete, named in the README, and checked first."""
 
 import os
 import re
@@ -41,7 +41,7 @@ def linked(binary: Path) -> dict[str, Path]:
 
 
 def brought(binary: Path, names: Iterable[str]) -> set[str]:
-    """Return these libraries with all that they are linked with."""
+    """Return those of these libraries that a binary needs, with the libraries that they need."""
     paths = linked(binary)
     found = {name for name in (*names, *GLIBC) if name in paths}
     return found | {other for name in found for other in linked(paths[name])}
@@ -127,7 +127,7 @@ def test_failed_installation_shows_the_command(without: pytest.MonkeyPatch) -> N
 
 @pytest.fixture
 def clone(tmp_path: Path) -> Path:
-    """Return a clone's Makefile and its checks, on a machine without apt."""
+    """Return a folder with the Makefile and its checks, as in a clone without apt."""
     script = Path("notifyproject", "stack", "prerequisites.py")
     (tmp_path / script).parent.mkdir(parents=True)
     source = (ROOT / script).read_text()

@@ -43,7 +43,7 @@ def written(pids: Path) -> list[int]:
 
 
 def until(holds: Callable[[], bool], supervisor: Supervisor) -> Callable[[], None]:
-    """Stop the supervisor when a condition holds, or after LIMIT."""
+    """Return a function that stops the supervisor when a condition holds, or after LIMIT."""
     deadline = ticks() + LIMIT
 
     def tick() -> None:

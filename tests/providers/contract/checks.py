@@ -1,4 +1,4 @@
-"""Conditions that every send must meet."""
+"""The conditions of the contract that every send must meet."""
 
 from collections.abc import Sequence
 
@@ -11,7 +11,7 @@ from tests.support.waiting import SHORT
 
 
 def check_all(subject: Subject, case: Case, seen: Observation) -> None:
-    """Check outcome, number of sends, time, and secrecy."""
+    """Check the outcome, the number of sends, the time, and that nothing private leaks."""
     check_outcome(subject, case, seen)
     check_once(subject, case, seen)
     if case in SLOW:

@@ -1,4 +1,4 @@
-"""One send in one case, and all that can be observed of it."""
+"""Runs one send in one case, and records all that can be observed."""
 
 import logging
 import socket

@@ -147,7 +147,7 @@ def _send_and_hang_up(connection: socket.socket, some: bytes) -> None:
 
 
 def _drip(connection: socket.socket, beginning: bytes, again: bytes) -> None:
-    """Send a byte at a time until the client leaves."""
+    """Send ``beginning``, then ``again`` byte by byte and repeatedly, until the client leaves."""
     connection.sendall(beginning)
     while True:
         for byte in again:

@@ -1,4 +1,4 @@
-"""Description of a provider for the contract."""
+"""The description of a provider that the contract tests need."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -26,7 +26,7 @@ class Place:
     host: str
     port: int
     project: Project
-    """Issues access tokens for pushes."""
+    """The Firebase project, which issues access tokens for pushes."""
 
     @property
     def url(self) -> str:
@@ -46,7 +46,7 @@ class Reports:
 
 @dataclass(frozen=True, kw_only=True)
 class Subject:
-    """One provider. ``never`` has the impossible cases, with reasons."""
+    """A provider under contract. ``never`` has its impossible cases, with reasons."""
 
     provider: type[Provider]
     make: Callable[[Place, str], Provider]

@@ -208,13 +208,13 @@ def test_provider_without_webhooks_parses_none(subject: Subject, nowhere: Place)
             assert provider.parse_receipts(reports.sign(raw, True), raw) == []
 
 
-# Not one of its own: whatever configures logging anew switches those off that it does not know.
+# The root logger, because a new logging configuration disables other existing loggers.
 log = logging.getLogger()
 Send = Callable[[SendGrid, SendRequest, float], SendResult]
 
 
 def broken(how: Send) -> Subject:
-    """Return SendGrid with another ``send``."""
+    """Return SendGrid with a ``send`` that breaks the contract."""
 
     class Broken(SendGrid):
         def send(self, request: SendRequest, *, timeout: float) -> SendResult:

@@ -123,7 +123,7 @@ def test_shared_content_contains_no_unsubscribe_token(account: Account) -> None:
 
 
 def test_substitution_tag_is_random(account: Account) -> None:
-    """So that no content can contain the tag."""
+    """The tag is random so that no content can contain it."""
     for _ in range(2):
         account.send([leaving("ada@example.com", token="t")])
     tags = [next(iter(b["personalizations"][0]["substitutions"])) for b in account.bodies()]
@@ -261,7 +261,7 @@ TOO_LARGE = PermanentError("too large", code=FailureCode.TOO_LARGE)
 
 
 class Provider:
-    """Refuses requests that contain one of ``bad``. Otherwise returns ``answers`` or sends."""
+    """Refuses requests that contain one of ``bad``. Returns ``answers`` or success for others."""
 
     def __init__(self, bad: Sequence[int] = (), answers: Sequence[Outcome] = ()) -> None:
         self.bad = set(bad)
@@ -282,7 +282,7 @@ class Provider:
 def bisect(
     provider: Provider, *requests: Sequence[int], seconds: int = 10**6
 ) -> dict[int, Outcome]:
-    """Send with time for ``seconds`` more requests after the first."""
+    """Send a batch; after the first request, time remains for ``seconds`` further requests."""
     left = iter(range(seconds))
     return send_bisecting(requests, send=provider, has_time=lambda: next(left, None) is not None)
 

@@ -76,7 +76,7 @@ def test_invalid_greeting_is_not_ambiguous() -> None:
 
 
 def connections_over_idleness(server: MailServer, *, afterwards: int = 1) -> int:
-    """Send, wait until the server closes, and send again. Return the number of connections."""
+    """Send before and after the server closes the connection. Return the number of connections."""
     with mail_server(server) as (smtp, running):
         smtp.send(outbound(), timeout=LIMIT)
         running.until_idle()
@@ -146,7 +146,7 @@ def test_failure_is_followed_by_a_new_connection() -> None:
 
 
 def test_slow_server_is_bounded_by_the_time_limit() -> None:
-    """A lease covers one time limit, not one per command."""
+    """The time limit applies to the whole send, because a lease covers only one time limit."""
     server = MailServer(pause=SHORT * 0.6)
     with mail_server(server) as (smtp, _), pytest.raises(ProviderError), ending(after=SHORT - 0.05):
         smtp.send(outbound(), timeout=SHORT)
@@ -154,7 +154,7 @@ def test_slow_server_is_bounded_by_the_time_limit() -> None:
 
 
 def test_slow_lookup_sends_nothing_after_the_time_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A lookup may take any time. Another worker may be sending by then."""
+    """A slow DNS lookup can outlast the lease, after which another worker may be sending."""
     look_up = socket.getaddrinfo
 
     def slowly(*args: Any, **options: Any) -> Any:

@@ -19,7 +19,7 @@ Answer = Any
 
 @dataclass(kw_only=True)
 class App:
-    """An API client with a key. It checks the format of every problem."""
+    """An API client with a key, which checks the format of every problem response."""
 
     id: ObjectId
     key: str
@@ -113,7 +113,7 @@ def pages(get: Callable[..., Answer], *path: str, limit: int, **query: Any) -> l
 
 
 def new_app(name: str, *scopes: Scope, is_test: bool = False) -> App:
-    """Return a new API client with these scopes, or all."""
+    """Create an API client with these scopes, or with all scopes."""
     now = utc_now()
     client_id = registry.create_client(
         name=name, scopes=list(scopes or Scope), is_test=is_test, now=now
@@ -122,7 +122,7 @@ def new_app(name: str, *scopes: Scope, is_test: bool = False) -> App:
 
 
 def when(app: App, answer: Any, *statuses: str) -> dict[str, Any]:
-    """Wait for a status. Return the notification."""
+    """Wait until a created notification has one of these statuses. Return the notification."""
 
     def current() -> dict[str, Any] | None:
         notification = app.get(f"/notifications/{answer.json()['id']}").json()

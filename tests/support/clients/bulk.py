@@ -11,13 +11,13 @@ _keys = itertools.count()
 
 
 def post_bulk(app: App, *items: Any, key: str | None = None) -> Any:
-    """POST items with a new idempotency key unless one is given."""
+    """POST items as a bulk request, with a new idempotency key unless a key is given."""
     headers = {"Idempotency-Key": key or f"key-{next(_keys)}"}
     return app.post(PATH, {"notifications": list(items)}, headers=headers)
 
 
 def item(number: int, **fields: Any) -> dict[str, Any]:
-    """Return a valid unique item."""
+    """Return a valid item that differs for each number."""
     return request(external_id=f"o-{number}", **fields)
 
 

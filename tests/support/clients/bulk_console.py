@@ -23,7 +23,7 @@ def failed(**fields: Any) -> Any:
 
 
 def open_form(client: Client, query: str = "", **fields: Any) -> Operation:
-    """Preview the failures of a list's query. Return the operation."""
+    """Open the bulk form for a list with this query, and preview. Return the operation."""
     form = {"list": "failednotification", "query": query, "action": "retry"}
     channels = ["email", "push", "whatsapp", "in_app"]
     response = client.post(NEW, {**form, "channels": channels, **fields})

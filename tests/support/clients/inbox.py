@@ -65,7 +65,7 @@ def token(app: App, user_id: str = "ada", *, now: datetime | None = None) -> str
 
 
 def claims_of(text: str) -> dict[str, Any]:
-    """Return a token's claims, unverified."""
+    """Return a token's claims without verification."""
     claims: dict[str, Any] = jwt.decode(text, options={"verify_signature": False})
     return claims
 

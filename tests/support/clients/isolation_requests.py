@@ -1,4 +1,4 @@
-"""A request for every route and method of the API, and its answer to another client.
+"""A sample request for every route and method, and its effect for another client.
 
 Braces stand for objects of the first client: see tests/api/test_isolation.py. Add an entry here for
 every new route.
@@ -13,7 +13,7 @@ from tests.support.clients.api import request
 
 
 class Others(StrEnum):
-    """The effect of a request for the first client's objects by another client."""
+    """The effect if another client sends a request about the first client's objects."""
 
     NOT_FOUND = "not found"
     NOTHING = "as if there were nothing: it sees nothing of the first app's, and changes nothing"
@@ -31,7 +31,7 @@ class IsolationRequest:
     why: str = ""
     """For shared objects: the decision that shares them."""
     makes: bool = False
-    """It creates an object of the requesting client."""
+    """Whether the request creates an object of the requesting client."""
     empty: Mapping[str, Any] = field(default_factory=dict)
     """Fields of the answer to a client without data."""
 

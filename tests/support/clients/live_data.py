@@ -48,7 +48,7 @@ DEVICES = {
 
 
 def seed(live: App) -> dict[str, str]:
-    """Store data in every collection that a key can reach. Return the ids by name."""
+    """Store data in every collection that an API key gives access to. Return the IDs by name."""
     for user_id, person in PEOPLE.items():
         assert live.put(f"/recipients/{user_id}", dict(person)).status_code == 201
         assert live.send(f"/topics/news/members/{user_id}", b"", method="PUT").status_code == 200
@@ -84,7 +84,7 @@ def seed(live: App) -> dict[str, str]:
 
 
 def belongings(app: App, *, is_test: bool = False) -> dict[str, str]:
-    """Store a client's own data. Return the ids by name."""
+    """Store data that belongs to one client. Return the IDs by name."""
     hook = {"url": "https://hooks.example.com/", "events": ["delivery.failed"]}
     assert app.put("/callbacks", hook).status_code == 200
     device, token = device_id("a-token-of-adas"), inbox_token(app)
@@ -159,7 +159,7 @@ class Untouched:
         return {key: one.raw for key, one in everything.items() if key not in own}
 
     def _own(self, everything: Mapping[Key, RawBSONDocument]) -> set[Key]:
-        """Return the test documents and the test client's own."""
+        """Return the keys of the test client's documents, including those in test mode."""
         own = self.tester.id
         tests = {
             document["_id"]

@@ -53,12 +53,12 @@ class Receiver:
     url: str = ""
     posts: list[Post] = field(default_factory=list)
     answers: list[int] = field(default_factory=list)
-    """Statuses of the next answers, then 200."""
+    """The statuses of the next answers. Further answers have 200."""
     answering: threading.Event = field(default_factory=threading.Event)
     """While cleared, webhooks are read but not answered."""
     handshakes: list[Mapping[str, str]] = field(default_factory=list)
     challenge: str | None = None
-    """The answer to a handshake, None for the correct one."""
+    """The answer to a handshake; None: the correct answer."""
 
     @property
     def events(self) -> list[dict[str, Any]]:
@@ -89,7 +89,7 @@ class Box:
         timeout: float = LIMIT,
         **headers: str | bytes,
     ) -> urllib3.BaseHTTPResponse:
-        """POST to SendGrid's API."""
+        """POST a body to the sandbox's SendGrid."""
         return self.call(
             "POST", "/v3/mail/send", body, headers={**bearer(key), **headers}, timeout=timeout
         )

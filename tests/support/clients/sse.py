@@ -39,7 +39,7 @@ class SSEClient:
     headers: dict[str, str] = field(default_factory=dict)
     body: bytes = b""
     refused: int = 0
-    """Writes that were not read."""
+    """The number of writes that the client left unread."""
     _unread: bytes = b""
     _chunks: queue.Queue[bytes | None] = field(default_factory=queue.Queue)
     _gone: asyncio.Event = field(default_factory=asyncio.Event)
@@ -134,7 +134,7 @@ class Process:
             answer.result(LIMIT)
 
     def connected(self) -> None:
-        """Wait until the listener is subscribed."""
+        """Wait until the process is subscribed to wake-ups in Valkey."""
         until(lambda: self.streams.listener.is_connected)
 
 

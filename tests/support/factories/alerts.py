@@ -27,7 +27,7 @@ def fail(count: int, *, at: datetime = NOW, **fields: Any) -> None:
 
 
 def evaluate(at: datetime) -> int:
-    """Evaluate the rules after a recent sweep."""
+    """Record a sweep, and evaluate the alert rules."""
     swept(at)
     return alerts.evaluate(now=at)
 

@@ -78,7 +78,7 @@ def send_page(lease: BroadcastLease, *, at: datetime = NOON) -> None:
 
 
 def run_to_completion(broadcast_id: ObjectId, *, at: datetime = NOON) -> int:
-    """Run all due pages. Return how many."""
+    """Run a broadcast's due pages until none is left. Return the number of pages."""
     turns = 0
     while run_page(broadcast_id, at=at):
         turns += 1

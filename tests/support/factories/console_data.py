@@ -58,7 +58,7 @@ _CHANCE = random.Random(3)
 
 
 def _vary(models: list[Any], n: int, now: datetime) -> dict[str, Any]:
-    """Return a copy of a model in the same state, up to 20 days old."""
+    """Return a copy of one of the model documents, up to 20 days old."""
     at = now - timedelta(minutes=n * 20 * 24 * 60 / MANY)
     document = dict(_CHANCE.choice(models))
     document |= {

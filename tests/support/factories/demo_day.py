@@ -66,7 +66,7 @@ KINDS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Day:
-    """Objects that tests look for."""
+    """The objects of the day that tests look for."""
 
     failed: ObjectId
     """A mail that failed after four attempts. Its in-app message arrived."""
@@ -74,7 +74,7 @@ class Day:
 
 
 def store_day(*, now: datetime, busy: int, waves: int = WAVES) -> Day:
-    """Store a day that ends now. ``busy`` is the maximum per half-hour."""
+    """Store a day that ends now, with at most ``busy`` notifications per half-hour."""
     chance = random.Random(7)
     app = shop.open_up(now=now)
     for wave in range(waves, 0, -1):

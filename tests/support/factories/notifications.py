@@ -146,14 +146,14 @@ def settlement(
 def settled(
     status: DeliveryStatus, *, at: datetime = NOON, channel: Channel = Channel.EMAIL, **fields: Any
 ) -> Document:
-    """Return the document after one attempt with this result."""
+    """Store a notification with one attempt that ended in this status. Return the document."""
     one = started(at=at, channel=channel, **fields)
     store.settle([settlement(one, status, at=at)], now=at)
     return read(one.notification_id)
 
 
 def arrive(notification_id: ObjectId, *, at: datetime = NOON) -> bool:
-    """Apply a delivered receipt. Return whether it changed anything."""
+    """Apply a receipt "delivered". Return whether the receipt changed anything."""
     report = DeliveryReceipt(
         reference=AttemptReference(notification_id, Channel.EMAIL, 1),
         status=S.DELIVERED,

@@ -42,7 +42,7 @@ def delivery_status(notification_id: ObjectId) -> tuple[str, str | None]:
 
 
 def tokens(provider: ScriptedProvider) -> list[str]:
-    """Return the tokens of the sends since the last call."""
+    """Return the sorted tokens of all sends since the last call."""
     seen = sorted(outbound.recipient for outbound in provider.seen)
     provider.seen.clear()
     return seen
@@ -64,7 +64,7 @@ def resolve_targets(
 
 
 def target_ids(one: ClaimedDelivery, *, now: datetime = NOON) -> list[str | None]:
-    """Return the devices that a push is sent to."""
+    """Return the IDs of the devices that a push is sent to."""
     resolved = resolve_targets(one, now=now)
     assert resolved.not_sent == []
     return [target.device_id for target in resolved.targets[one.reference]]

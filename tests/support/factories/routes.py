@@ -1,4 +1,4 @@
-"""Batches to route, and circuits."""
+"""Claimed deliveries to route, and open circuits."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime

@@ -11,7 +11,7 @@ from cryptography.x509.oid import NameOID
 
 
 def self_signed(folder: Path, *, host: str) -> Path:
-    """Return a file with a certificate for a host or address, and its key."""
+    """Create a certificate for a host or address. Return a file with certificate and key."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, host)])
     now = datetime.now(UTC)

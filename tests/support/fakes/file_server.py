@@ -24,7 +24,7 @@ def certificate(folder: Path, *, host: str = HOST) -> Path:
 
 
 def encrypted(handler: socket_server.Handler, file: Path) -> socket_server.Handler:
-    """Return a handler behind TLS that closes it properly."""
+    """Return a handler that speaks TLS, and closes the TLS connection properly."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(file)
 
@@ -40,7 +40,7 @@ def encrypted(handler: socket_server.Handler, file: Path) -> socket_server.Handl
 
 
 class Files:
-    """Returns the same to each request, and records requests."""
+    """Returns the same bytes for each request, and records requests."""
 
     def __init__(self, *parts: bytes) -> None:
         self.parts = parts

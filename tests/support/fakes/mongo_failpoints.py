@@ -39,7 +39,7 @@ def fail_commands(
 
 @contextmanager
 def _only_one() -> Iterator[None]:
-    """Exclude other test processes: mongod has one such fail point for all."""
+    """Exclude other test processes, because mongod has one fail point for all of them."""
     with Path(tempfile.gettempdir(), "notifyproject-tests-failing.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield

@@ -49,7 +49,7 @@ class ScriptedProvider:
 
 
 class Slow:
-    """A slow acceptance, and the clock that shows it."""
+    """A provider behaviour that accepts slowly, and a clock that advances by that time."""
 
     def __init__(self, *, takes: timedelta, now: datetime) -> None:
         self.takes, self.now = takes, now
@@ -63,7 +63,7 @@ class Slow:
 
 
 def by_recipient(outcomes: Mapping[str, Callable[[], Outcome]]) -> Behaviour:
-    """Return a behaviour by recipient. Others are accepted."""
+    """Return a behaviour with outcomes by recipient. Other recipients are accepted."""
     return lambda outbound: outcomes.get(outbound.recipient, accepted)()
 
 

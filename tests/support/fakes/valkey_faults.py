@@ -23,7 +23,7 @@ BRIEF = 0.3
 
 @contextmanager
 def unavailable() -> Iterator[None]:
-    """Let Valkey's address refuse connections."""
+    """Make connections to Valkey be refused during the block."""
     with _at(servers.free_port()):
         yield
 

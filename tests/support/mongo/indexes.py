@@ -1,4 +1,4 @@
-"""Required indexes, the indexes that serve them, and the indexes for our own reads."""
+"""The required indexes, the indexes that serve them, and the service's other indexes."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -8,16 +8,16 @@ Key = Sequence[tuple[str, int]]
 
 @dataclass(frozen=True)
 class RequiredIndex:
-    """A required index, in our field names."""
+    """A required index, in the field names of the service."""
 
     collection: str
     purpose: str
     fields: str
-    """Such as ``user_id -created_at``: newest first."""
+    """The fields, such as ``user_id -created_at``; a minus sign means descending."""
     served_by: str | None = None
     unique: bool = False
     why: str | None = None
-    """Why no index begins with these keys."""
+    """The reason if no index begins with these keys."""
 
     @property
     def keys(self) -> Key:

@@ -10,7 +10,7 @@ from notifyproject.db.collections import database
 
 @dataclass(frozen=True)
 class Plan:
-    """How a read or update found its documents."""
+    """The profiled plan of a read or update, and the documents and keys examined."""
 
     summary: str
     examined: int

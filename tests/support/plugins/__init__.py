@@ -1,1 +1,1 @@
-"""Plugins of pytest: what every test run loads."""
+"""Plugins of pytest that every test run loads."""

@@ -18,7 +18,7 @@ from tests.support.fakes.provider import ScriptedProvider
 
 @pytest.fixture
 def fcm(monkeypatch: pytest.MonkeyPatch) -> ScriptedProvider:
-    """Return the only provider."""
+    """Return a scripted provider, which is the only provider of all channels."""
     provider = ScriptedProvider(name="fcm")
     monkeypatch.setattr(dispatcher, "providers_for", lambda _channel, **_: (provider,))
     return provider
@@ -26,7 +26,7 @@ def fcm(monkeypatch: pytest.MonkeyPatch) -> ScriptedProvider:
 
 @pytest.fixture
 def mail(monkeypatch: pytest.MonkeyPatch) -> tuple[ScriptedProvider, ScriptedProvider]:
-    """Return two providers in order of priority."""
+    """Return two scripted email providers, in order of priority."""
     providers = (ScriptedProvider(name="sendgrid"), ScriptedProvider(name="smtp"))
     monkeypatch.setattr(dispatcher, "providers_for", lambda _channel, **_: providers)
     return providers
@@ -44,7 +44,7 @@ def second() -> ScriptedProvider:
 
 @pytest.fixture
 def calm(broker: redis.Redis, pauses_anew: None) -> None:
-    """Restore the default alert rules, with a recent sweep."""
+    """Restore the default alert rules, and record a recent sweep, so that no rule fires."""
     collection("alert_rules").delete_many({})
     alert_rules.add_missing_rules()
     swept(NOW)

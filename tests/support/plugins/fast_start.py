@@ -13,7 +13,7 @@ gc.disable()
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_collection() -> Generator[None, object, object]:
-    """Freeze what collection created, and collect garbage rarely from then on."""
+    """Exclude the collected tests from garbage collection, which runs rarely from then on."""
     found = yield
     gc.freeze()
     gc.set_threshold(50_000, 20, 50)

@@ -1,6 +1,6 @@
 """A pytest plugin that orders and distributes tests over several workers.
 
-Each file goes to one worker, so that shared fixtures are created once; so do some folders. Long-
+Each file, and each of some folders, goes to one worker, which creates shared fixtures once. Long-
 running files come first. The marks of pytest-xdist's ``--dist loadgroup`` have no effect with
 pytest 9.2.
 """
@@ -22,7 +22,7 @@ LONG = (
 
 
 class FileGroupScheduler(LoadScopeScheduling):
-    """Assigns files in collection order."""
+    """Assigns whole files or folders to workers, in collection order."""
 
     def _split_scope(self, nodeid: str) -> str:
         path = nodeid.partition("::")[0]
@@ -31,7 +31,7 @@ class FileGroupScheduler(LoadScopeScheduling):
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> FileGroupScheduler:
-    """Use this scheduler for any ``--dist``."""
+    """Use FileGroupScheduler for any ``--dist``."""
     return FileGroupScheduler(config, log)
 
 

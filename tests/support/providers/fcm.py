@@ -19,7 +19,7 @@ TOKENS = "google-oauth"
 
 
 def now() -> datetime:
-    """Return the present: Google refuses assertions of another time."""
+    """Return the present time, because Google refuses assertions of another time."""
     return datetime.now(UTC)
 
 

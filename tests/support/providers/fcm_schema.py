@@ -1,9 +1,9 @@
 """FCM's schema from Google's discovery document, and checks against it.
 
-The document has names in camel case; Google's JSON accepts both spellings, and so does this check.
-It also has the few rules that the document states only in text.
+The document has names in camel case; Google's JSON and this check accept snake case, too. The check
+also has the few rules that the document states only in text.
 
-Every test is checked: an invalid body that it sent from any thread fails it at its end.
+If a test sends an invalid body from any thread, the test fails at its end.
 """
 
 import json
@@ -53,7 +53,7 @@ def check(body: bytes) -> dict[str, Any]:
 
 @contextmanager
 def watching() -> Iterator[None]:
-    """Check every body that this process sends."""
+    """Check every body that this process sends to FCM during the block."""
     exchange = Client.exchange
 
     def watched(client: Client, payload: bytes, **others: Any) -> Exchange[Response]:
@@ -72,7 +72,7 @@ def look_at(outbound: SendRequest) -> None:
 
 
 def look_into(requests: Path) -> None:
-    """Check the bodies in a sandbox's log."""
+    """Check the FCM bodies in a sandbox's log of requests."""
     for record in log.read_records(requests):
         if record.provider == "fcm":
             _noted.extend(problems(bytes(record.body)))

@@ -60,7 +60,7 @@ def leaving(recipient: str, *, number: int = 0, token: str) -> SendRequest:
 
 
 def people(count: int, *others: str) -> list[str]:
-    """Return addresses that accept mail, and the others."""
+    """Return addresses that accept mail, followed by these other addresses."""
     return [*(f"person-{number}@example.com" for number in range(count)), *others]
 
 

@@ -74,7 +74,7 @@ def test_stream_begins_with_retry_and_counts(app: App) -> None:
 
 
 def test_wakeup_sends_changes_at_once(app: App) -> None:
-    """A new, a later delivered, and a read notification each send an event."""
+    """An event is sent for a new, a later delivered, and a read notification."""
     with process(timing=BY_WAKEUP) as streams, streams.open(token(app)) as stream:
         streams.connected()
         assert stream.event() == Event("counts", {"unread": 0, "unseen": 0})
@@ -149,7 +149,7 @@ def test_last_event_id_resumes_the_stream(app: App) -> None:
 
 
 def test_notification_visible_late_is_sent(app: App) -> None:
-    """Two processes store at nearly the same time, and the earlier one is slower."""
+    """A slower process can store an earlier notification after a later one was sent."""
     with process(timing=BY_WAKEUP) as streams, streams.open(token(app)) as stream:
         streams.connected()
         stream.events(1)
@@ -230,7 +230,7 @@ def test_stream_stays_open_while_mongodb_fails(app: App) -> None:
 
 
 def _last_events(streams: Process, text: str, *, do: Any) -> list[Event | None]:
-    """Return the last event of a stream after an action, and None for its end."""
+    """Return the two events after an action: the last one, and None for the stream's end."""
     with streams.open(text) as stream:
         streams.connected()
         stream.events(1)
@@ -240,7 +240,7 @@ def _last_events(streams: Process, text: str, *, do: Any) -> list[Event | None]:
 
 @pytest.mark.parametrize("timing", [BY_WAKEUP, StreamTiming(heartbeat=0.02, poll=NEVER)])
 def test_stream_ends_when_its_token_is_revoked(app: App, timing: StreamTiming) -> None:
-    """At once by a wake-up, without one at the next heartbeat."""
+    """A wake-up ends the stream at once. Without a wake-up, the next heartbeat ends it."""
     text = token(app)
 
     def revoke() -> None:
@@ -408,7 +408,7 @@ def test_streams_are_limited_per_process(app: App, streams: Process) -> None:
 
 
 def test_stalled_reader_gets_no_more_data(app: App) -> None:
-    """Its place stays taken, or unread connections could fill the RAM."""
+    """The stream still counts towards the limit, or unread connections could fill the memory."""
     timing = StreamTiming(heartbeat=0.01, poll=0.01, write_timeout=0.05)
     with process(timing=timing) as streams, streams.open(token(app), is_reading=False) as stream:
         until(lambda: stream.refused == 1)
