@@ -219,7 +219,7 @@ def _document(interval: Interval, metric_value: MetricValue, now: datetime) -> d
 
 
 class Metric(StrEnum):
-    """Metrics of deliveries and of attempts at devices: docs/reference/metrics.md."""
+    """Metrics of deliveries and of attempts at devices, defined in docs/reference/metrics.md."""
 
     ACCEPTED = "accepted"
     TRIED = "tried"
@@ -238,8 +238,8 @@ class Metric(StrEnum):
 
 
 NONE = "none"
-"""The value of a dimension that a delivery or an older metric lacks."""
+"""The value of a dimension that a delivery or device lacks."""
 OTHER = "other"
-"""The value of a dimension with too many values, beyond the first."""
+"""The value that stands for all values of a dimension beyond its limit."""
 MAX_CLIENTS = 200
-"""API clients with metrics of their own, the oldest; the rest share OTHER."""
+"""Maximum of API clients with metrics of their own. The oldest have them, the rest share OTHER."""

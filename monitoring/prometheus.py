@@ -27,14 +27,14 @@ WINDOW = timedelta(minutes=60)
 PREFIX = "notify"
 COUNTED_METRICS = (Name.ACCEPTED, Name.SENT, Name.DELIVERED, Name.READ, Name.FAILED, Name.RETRIED)
 MAX_TYPES = 200
-"""Types with a label of their own; the rest share OTHER."""
+"""Maximum of types with a label of their own. The rest share OTHER."""
 DEVICE_METRICS = {
     Name.DEVICE_SENT: "sent",
     Name.DEVICE_DELIVERED: "delivered",
     Name.DEVICE_OPENED: "opened",
     Name.DEVICE_FAILED: "failed",
 }
-"""Events of attempts at devices."""
+"""Labels of the metrics of attempts at devices."""
 _cache = TimedCache[bytes](seconds=FRESH_SECONDS)
 clear = _cache.clear
 _CIRCUIT_VALUES = {State.OPEN: 1.0, State.HALF_OPEN: 0.5, State.CLOSED: 0.0}

@@ -37,14 +37,14 @@ _DEVICE_FIELDS = (
     *("platform", "outcome", "code", "is_delivered", "is_opened"),
 )
 _SHARED = _GROUP_FIELDS.index("outcome")
-"""The first fields, which both have."""
+"""Number of the first fields, which both kinds of rows share."""
 _DEVICE_ATTEMPT_FIELDS = ("platform", "status", "error_code", "delivered_at", "opened_at")
 
 
 @dataclass(slots=True)
 class _Counts:
     clients: frozenset[ObjectId]
-    """Clients with metrics of their own."""
+    """The clients with metrics of their own."""
     counts: Counter[Key] = field(default_factory=Counter)
     latencies: dict[Key, list[int]] = field(
         default_factory=lambda: defaultdict(metrics.empty_histogram)
@@ -109,7 +109,7 @@ def _count_device(counts: _Counts, row: Row) -> None:
     """Count the attempts at devices of one platform, with the same result."""
     group_key = row["_id"]
     dimensions = {name: group_key[name] or NONE for name in ("platform", "provider")}
-    # A receipt proves that it was sent, whatever the provider answered.
+    # A receipt proves that the push was sent, whatever the provider responded.
     if group_key["outcome"] == A.SENT or group_key["is_delivered"]:
         counts.add(row, M.DEVICE_SENT, **dimensions)
     elif group_key["outcome"] == A.FAILED:

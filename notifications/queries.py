@@ -20,13 +20,13 @@ S = DeliveryStatus
 MAX_SCHEDULED_LOCAL = 1_000
 NOT_SENT = (AttemptStatus.FAILED, AttemptStatus.EXPIRED)
 RECEIPT_TIMES = {"delivered_at": "delivered_at", "opened_at": "read_at"}
-"""Times of an attempt, by the times of its delivery."""
+"""The times of an attempt's receipts, and the times of its delivery that supply them."""
 _notifications = partial(collection, "notifications")
 COUNT_CAP = 10_000  # Upper limit of displayed counts
 
 
 class Ordering(StrEnum):
-    """An order of a client's notification list that an index serves; ``-`` is descending."""
+    """The orders of a client's notification list that an index serves. ``-`` means descending."""
 
     NEWEST = "-created_at"
     OLDEST = "created_at"
@@ -35,12 +35,12 @@ class Ordering(StrEnum):
 
     @property
     def order(self) -> paging.Order:
-        """The order as MongoDB takes it."""
+        """The order in MongoDB's form."""
         return paging.order_of([self.value, "-id" if self.value.startswith("-") else "id"])
 
     @property
     def is_by_schedule(self) -> bool:
-        """Whether it's by the scheduled time: the list then has scheduled notifications only."""
+        """Whether the order is by scheduled time: only scheduled notifications are listed."""
         return self in (Ordering.SCHEDULED, Ordering.SCHEDULED_LAST)
 
 
@@ -54,7 +54,7 @@ class Filter:
     category: str | None = None
     channel: str | None = None
     statuses: tuple[str, ...] = ()
-    """Any of these; empty: all."""
+    """Matches any of these. Empty means all."""
     delivery_statuses: tuple[str, ...] = ()
     entity_id: str | None = None
     external_id: str | None = None
@@ -86,8 +86,8 @@ class Filter:
             match["created_at"] = created
         scheduled = _range(self.scheduled_after, self.scheduled_before)
         if ordering.is_by_schedule:
-            # Always the status, which precedes the time in the index. The index has scheduled
-            # notifications only.
+            # The status always takes part, because it precedes the time in the index. The index
+            # holds scheduled notifications only.
             match.setdefault("status", _any_of(tuple(NotificationStatus)))
             scheduled = {"$exists": True, **scheduled}
         if scheduled:
@@ -176,8 +176,9 @@ def by_provider_message(provider_ids: Sequence[str]) -> dict[str, AttemptReferen
 def attempts_with_receipts(document: Document) -> list[dict[str, Any]]:
     """Return all attempts of a notification, oldest first, with the times of their receipts.
 
-    Only devices report an attempt. Other receipts are of the delivery: they belong to its last
-    attempt that may have been sent, if all such attempts went to the same address or device.
+    A device's receipt is stored on its attempt. Other receipts are stored on the delivery. They
+    belong to its last attempt that may have been sent, if all such attempts went to one address or
+    device.
     """
     found = [dict(one) for one in attempts_of(document["_id"])]
     for delivery in document["delivery"]:

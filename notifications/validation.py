@@ -35,7 +35,7 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 _MAX_INT, _MIN_INT = 2**63 - 1, -(2**63)
 ALIASES = {"in-app": Channel.IN_APP}
 ALL: Final = "all"
-"""Every channel that can reach the recipient; also as the only element of a list."""
+"""Selects every channel that can reach the recipient, also as the only element of a list."""
 ChannelNames = list[str] | Literal["all"]
 
 

@@ -27,9 +27,9 @@ FIELDS = OpenApiParameter(
 def reject_unknown(
     query: QueryDict, *, allowed: Collection[str], repeatable: Collection[str] = ()
 ) -> None:
-    """Raise ApiError 400 for a parameter that isn't ``allowed``, or that is repeated.
+    """Raise ApiError 400 for a parameter that isn't ``allowed``.
 
-    Those in ``repeatable`` may be.
+    Also raises it for a repeated parameter that isn't ``repeatable``.
     """
     for name in query:
         if name not in allowed:
@@ -75,7 +75,7 @@ def parse_choice(
 def parse_choices(
     name: str, choices: Collection[str], query: QueryDict, problems: ProblemCollector
 ) -> tuple[str, ...]:
-    """Return a parameter's values, repeated or separated by commas; reports any other value."""
+    """Return the values of a parameter, repeated or separated by commas. Reports invalid ones."""
     values = [value for text in query.getlist(name) for value in text.split(",")]
     if any(value not in choices for value in values):
         problems.add(f"/{name}", "unknown_value", one_of(choices))
@@ -86,7 +86,7 @@ def parse_choices(
 def parse_fields(
     query: QueryDict, view: type[msgspec.Struct], problems: ProblemCollector
 ) -> frozenset[str] | None:
-    """Return the fields of a sparse response, None for all; reports those that ``view`` lacks."""
+    """Return the requested fields, or None for all. Reports those that ``view`` doesn't have."""
     if FIELDS.name not in query:
         return None
     names = query[FIELDS.name].split(",")
@@ -100,7 +100,7 @@ def parse_fields(
 
 
 def select_fields(view: msgspec.Struct, names: frozenset[str] | None) -> Any:
-    """Return a view with these fields only; the whole view for None."""
+    """Return these fields of a view, or the view for None."""
     if names is None:
         return view
     return {name: getattr(view, name) for name in view.__struct_fields__ if name in names}

@@ -35,7 +35,7 @@ STATUSES: Mapping[str, tuple[str, type[StrEnum]]] = {
     "status": ("statuses", NotificationStatus),
     "delivery_status": ("delivery_statuses", DeliveryStatus),
 }
-"""Parameters with several values: the field of the filter, and the values."""
+"""By parameter with several values: the field of the filter, and the allowed values."""
 TEXT_FILTERS = ("user_id", "type", "entity_id", "external_id", "source")
 CREATED_FILTERS = ("created_after", "created_before")
 SCHEDULED_FILTERS = ("scheduled_after", "scheduled_before")
@@ -63,11 +63,11 @@ class ListRequest:
     limit: int
     cursor: Cursor | None = None
     fields: frozenset[str] | None = None
-    """The fields of each notification; None: all."""
+    """The fields of each notification. None means all."""
 
     @property
     def list_name(self) -> str:
-        """The name of the list in its cursors: another order is another list."""
+        """The name of the list in its cursors. Each order has a name of its own."""
         return LIST if self.ordering is Ordering.NEWEST else f"{LIST}{self.ordering}"
 
 
@@ -102,7 +102,7 @@ def parse_list_request(
 
 
 def _parse_ordering(query: QueryDict, problems: ProblemCollector) -> Ordering:
-    """Return the order of the list; reports one that no index serves with the filters."""
+    """Return the order of the list. Reports an order that no index serves with the filters."""
     is_by_schedule = any(name in query for name in SCHEDULED_FILTERS)
     default = Ordering.SCHEDULED if is_by_schedule else Ordering.NEWEST
     ordering = Ordering(parse_choice("ordering", list(Ordering), query, problems) or default)

@@ -110,7 +110,7 @@ def create_notification(request: Any) -> Response:
 
 @operation(scope=READ, response=NotificationList, parameters=list_parameters())
 def list_notifications(request: Any) -> Response:
-    """List notifications; newest first unless ordered otherwise."""
+    """List notifications, newest first unless `ordering` is given."""
     return list_page(request, {})
 
 

@@ -95,7 +95,7 @@ def parse_recipient(user_id: str, body: RecipientRequest) -> RecipientProfile:
 
 
 def parse_address_filters(query: QueryDict, problems: ProblemCollector) -> dict[str, str | None]:
-    """Return the addresses that a list is filtered by, normalized; reports invalid ones."""
+    """Return the normalized addresses that a list is filtered by. Reports invalid ones."""
     # A plus sign that wasn't escaped arrives as a space, which no address has.
     given = {name: query[name].replace(" ", "+") for name in ADDRESSES if name in query}
     return {name: _normalize(name, text, problems) for name, text in given.items()}

@@ -58,7 +58,10 @@ LIST, RECIPIENTS = "export", "recipients"
     ),
 )
 def list_recipients(request: Any) -> Response:
-    """List the registered recipients by user id; `email` and `phone` select those who have it."""
+    """List the registered recipients by user id.
+
+    `email` and `phone` select the recipients with that address.
+    """
     query, problems = request.query_params, ProblemCollector()
     page_request = paging.parse_page_request(
         query, list_name=RECIPIENTS, problems=problems, extra_parameters=("email", "phone")
@@ -194,7 +197,7 @@ def _record(request: Any, user_id: str, message: str, *, flag: int = CHANGE) -> 
     parameters=(USER_ID, *list_parameters(without=["user_id"])),
 )
 def list_recipient_notifications(request: Any, user_id: str) -> Response:
-    """List the notifications of a recipient; newest first unless ordered otherwise."""
+    """List the notifications of a recipient, newest first unless `ordering` is given."""
     return list_page(request, {"user_id": user_id})
 
 

@@ -81,7 +81,7 @@ NUMBER = path_parameter(
 
 @operation(scope=TEMPLATES, response=TypeList, parameters=paging.PARAMETERS)
 def list_types(request: Any) -> Response:
-    """List the types by slug, disabled ones too."""
+    """List the types by slug, including disabled types."""
     page_request = paging.parse_page_request(request.query_params, list_name=TYPES)
     page = types.page(limit=page_request.limit, cursor=page_request.cursor)
     links = paging.page_links(page, list_name=TYPES, order=types.BY_SLUG)

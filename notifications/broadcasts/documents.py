@@ -16,7 +16,7 @@ from ..validation import InvalidRequestError
 Document = Mapping[str, Any]
 NO_ADDRESS = "no_address"
 ALREADY_NOTIFIED = "already_notified"
-"""Reason for which a recipient is skipped who has a notification of this type and entity."""
+"""Reason for skipping a recipient who has a notification of this type and entity."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

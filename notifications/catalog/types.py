@@ -122,7 +122,7 @@ def read_type(slug: str) -> Mapping[str, Any] | None:
 
 
 def page(*, limit: int, cursor: Cursor | None = None) -> Page:
-    """Return up to ``limit`` types, disabled ones too, by slug. Raises PyMongoError."""
+    """Return up to ``limit`` types by slug, including disabled types. Raises PyMongoError."""
     return paging.page("notification_types", {}, order=BY_SLUG, limit=limit, cursor=cursor)
 
 

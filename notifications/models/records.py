@@ -21,7 +21,7 @@ class DeliveryAttempt(models.Model):
     channel = choice_field(Channel)
     device_id = optional_text(64)
     platform = optional_text(16)
-    """The platform of the device; missing in older documents."""
+    """The platform of the device. Missing in older documents."""
     attempt_number = models.IntegerField()
     status = choice_field(AttemptStatus)
     provider = optional_text(40)

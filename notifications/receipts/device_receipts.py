@@ -84,6 +84,7 @@ def _record_on_attempt(
     accepted = [one for one in attempts if one["status"] == AttemptStatus.SENT]
     attempt = (accepted or attempts)[-1]
     if store.record_device_receipt(attempt, status, at=now) and not is_test:
-        # The notification doesn't change if another device reported before.
+        # The roll-up finds changed notifications, and this one stays unchanged if another device
+        # reported before.
         minute = metrics.interval_start(Interval.MINUTE, attempt["attempted_at"])
         rollup_state.mark_changed([minute], now=now)

@@ -70,8 +70,8 @@ def attempts_at(notification_id: ObjectId, device_id: str) -> list[Document]:
 
 
 def record_device_receipt(attempt: Document, status: DeliveryStatus, *, at: datetime) -> bool:
-    """Record on an attempt that its device has or opened the push; return whether it's news."""
-    # The earliest time counts, whatever the order of the receipts; never before the attempt.
+    """Record a device's receipt on its attempt and return whether it changed the attempt."""
+    # The earliest receipt counts, in whatever order they arrive. None is before the attempt.
     names = ("delivered_at", "opened_at") if status is DeliveryStatus.READ else ("delivered_at",)
     earliest = max(at, attempt["attempted_at"])
     changes = {name: {"$min": [f"${name}", earliest]} for name in names}

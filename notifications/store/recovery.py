@@ -199,7 +199,7 @@ def _lost_attempt(key: str, document: Document, delivery: Document, now: datetim
         },
         **{name: {"$ifNull": [f"${name}", {"$literal": value}]} for name, value in first.items()},
     }
-    # By the shard key, too: an upsert has to name it.
+    # The filter includes the shard key, which an upsert must name.
     wanted = {"_id": key, "notification_id": document["_id"]}
     return UpdateOne(wanted, [{"$set": fields}], upsert=True)
 

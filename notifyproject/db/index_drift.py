@@ -95,7 +95,7 @@ def _compare(
 
 
 def _is_hashed(index: Mapping[str, Any]) -> bool:
-    """Return whether an index serves a hashed shard key; no model declares one."""
+    """Return whether an index serves a hashed shard key, which no model declares."""
     return any(direction == "hashed" for _, direction in index["key"])
 
 
