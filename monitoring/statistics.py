@@ -78,13 +78,17 @@ class StatisticsFilter:
 def count_notifications(selection: StatisticsFilter, *, by: GroupBy) -> Statistics:
     """Count notifications by group, with the largest group first."""
     match, cap = selection.match(), CAP
-    index = "ntf_client_created" if selection.user_id is None else "ntf_user_feed"
+    options: dict[str, Any] = {
+        "hint": "ntf_client_created" if selection.user_id is None else "ntf_user_feed"
+    }
     if by is GroupBy.PLATFORM:
         cap = PLATFORM_CAP
         statuses = [status.value for status in DeliveryStatus]
         push = {"channel": Channel.PUSH.value, "status": {"$in": statuses}}
         match["delivery"] = {"$elemMatch": push}
-        index = "ntf_delivery_status" if selection.user_id is None else index
+        if selection.user_id is None:
+            # Without a hint: MongoDB tries the index of pushes and that of the client's list.
+            options = {}
     pipeline: list[dict[str, Any]] = [
         {"$match": match},
         {"$sort": {"created_at": -1, "_id": -1}},
@@ -101,7 +105,7 @@ def count_notifications(selection: StatisticsFilter, *, by: GroupBy) -> Statisti
             }
         },
     ]
-    found = list(collection("notifications").aggregate(pipeline, hint=index))
+    found = list(collection("notifications").aggregate(pipeline, **options))
     groups = [
         Group(
             value=row["_id"],

@@ -188,6 +188,16 @@ def test_deep_page_of_the_schedule_costs_the_same(ordering: Ordering, backwards:
     assert_efficient(read)
 
 
+@pytest.mark.parametrize("statuses", [(), ("created",)])
+def test_schedule_of_a_recipient_reads_no_others(statuses: tuple[str, ...]) -> None:
+    """A recipient has few notifications, so they may be sorted in memory."""
+    count = collection("notifications").count_documents({"user_id": "user-6"})
+    found, read = page(user_id="user-6", ordering=Ordering.SCHEDULED, statuses=statuses)
+    assert found.documents
+    assert all(plan.is_indexed for plan in read)
+    assert sum(plan.examined for plan in read) <= count
+
+
 def test_read_all_reads_the_recipients_history_alone() -> None:
     nobody = store.Inbox(CLIENT, "nobody")
     count, read = explain(lambda: store.mark_all_read(inbox=nobody, now=NOW))
