@@ -49,10 +49,10 @@ _OWN_TIMES = (
     ("content_removed_at", "Content removed by retention", "calm"),
 )
 _DELIVERY_TIMES = (
-    ("delivered_at", "Delivered", frozenset({K.DELIVERED})),
-    ("read_at", "Read", frozenset({K.READ})),
+    ("delivered_at", "Delivered", K.DELIVERED, "delivered_at"),
+    ("read_at", "Read", K.READ, "opened_at"),
 )
-"""Times of a delivery, unless a stored receipt of these kinds shows them."""
+"""Times of a delivery, unless a receipt of this kind or of a device shows them."""
 _NOT_SENT = frozenset({S.SUPPRESSED, S.CANCELLED, S.EXPIRED})
 
 
@@ -140,6 +140,7 @@ def timeline(
         _accepted(document, history),
         *(_attempt(one, history, unmasked=unmasked) for one in history.attempts),
         *(_receipt(one, unmasked=unmasked) for one in history.receipts),
+        *_device_receipts(history),
         *_outcomes(document, history, unmasked=unmasked),
         *_own_events(document),
         *_suppressed(document, history),
@@ -209,14 +210,29 @@ def _receipt(receipt: Document, *, unmasked: bool) -> TimelineEvent:
     )
 
 
+def _device_receipts(history: History) -> Iterator[TimelineEvent]:
+    for attempt in history.attempts:
+        for name, title in (("delivered_at", "Delivered"), ("opened_at", "Opened")):
+            if attempt.get(name):
+                yield TimelineEvent(
+                    at=attempt[name],
+                    title=title,
+                    color="success",
+                    channel=Channel(attempt["channel"]),
+                    note=_device_link(attempt.get("device_id"), history),
+                )
+
+
 def _outcomes(document: Document, history: History, *, unmasked: bool) -> Iterator[TimelineEvent]:
     """Yield what the deliveries record and neither an attempt nor a receipt shows."""
     for delivery in document["delivery"]:
         channel, status = Channel(delivery["channel"]), S(delivery["status"])
         kinds = {K(one["kind"]) for one in history.receipts if one["channel"] == channel}
-        attempted = {one.get("error_code") for one in history.attempts if one["channel"] == channel}
-        for name, title, shown_by in _DELIVERY_TIMES:
-            if delivery.get(name) and not kinds & shown_by:
+        attempts = [one for one in history.attempts if one["channel"] == channel]
+        attempted = {one.get("error_code") for one in attempts}
+        for name, title, kind, by_device in _DELIVERY_TIMES:
+            is_shown = kind in kinds or any(by_device in one for one in attempts)
+            if delivery.get(name) and not is_shown:
                 yield TimelineEvent(
                     at=delivery[name], title=title, color="success", channel=channel
                 )
