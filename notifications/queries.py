@@ -174,6 +174,12 @@ def by_provider_message(provider_ids: Sequence[str]) -> dict[str, AttemptReferen
     return {provider_id: ones.pop() for provider_id, ones in references.items() if len(ones) == 1}
 
 
+def receipts_of(notification_id: ObjectId) -> list[Document]:
+    """Return the providers' receipts about a notification, of the last 30 days, oldest first."""
+    found = collection("provider_events").find({"notification_id": notification_id})
+    return sorted(found.limit(MAX_RECEIPTS), key=lambda receipt: (receipt["at"], receipt["_id"]))
+
+
 def attempts_with_receipts(document: Document) -> list[dict[str, Any]]:
     """Return all attempts of a notification, oldest first, with the times of their receipts.
 
@@ -193,3 +199,9 @@ def attempts_with_receipts(document: Document) -> list[dict[str, Any]]:
                 if source in delivery:
                     sent[-1].setdefault(name, delivery[source])
     return found
+
+
+def attempts_of(notification_id: ObjectId) -> list[Document]:
+    """Return all attempts of a notification, oldest first."""
+    found = collection("delivery_attempts").find({"notification_id": notification_id})
+    return sorted(found, key=lambda attempt: (attempt["attempted_at"], attempt["_id"]))

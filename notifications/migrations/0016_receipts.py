@@ -25,7 +25,7 @@ class Migration(migrations.Migration):
                 migrations.AddField(
                     model_name='providerevent',
                     name='channel',
-                    field=models.CharField(blank=True, choices=[('email', 'Email'), ('push', 'Push'), ('whatsapp', 'WhatsApp'), ('in_app', 'In-app')], max_length=40, null=True),
+                    field=models.CharField(blank=True, max_length=16, null=True),
                 ),
                 migrations.AddField(
                     model_name='providerevent',

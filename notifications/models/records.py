@@ -86,7 +86,7 @@ class ProviderEvent(models.Model):
     id = models.CharField(primary_key=True, db_column="_id", max_length=200)
     """``<provider>:<the provider's event ID>``."""
     notification_id = ObjectIdField(null=True, blank=True)
-    channel = choice_field(Channel, null=True, blank=True)
+    channel = optional_text(16)
     kind = optional_text(20)
     """A :class:`providers.contract.ReceiptKind`."""
     at = optional_datetime()
