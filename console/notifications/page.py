@@ -26,6 +26,7 @@ from notifyproject.platform import tracing
 from recipients import suppressions
 from recipients.masking import can_reveal_addresses, can_see_addresses
 
+from ..suppressions import lift_url
 from ..texts.labels import notification_state
 from ..widgets import columns, names, panels
 from ..widgets.actions import not_found, parse_id, record_change, render_page
@@ -277,14 +278,16 @@ def _active_suppressions(document: Document, *, now: datetime) -> list[Document]
 def _suppression_links(
     request: HttpRequest, document: Document, found: Sequence[Document]
 ) -> list[dict[str, Any]]:
-    back = urlencode({"next": reverse(NOTIFICATION, args=[document["_id"]])})
+    back = reverse(NOTIFICATION, args=[document["_id"]])
     may_view = request.user.has_perm("recipients.view_suppression")
+    may_lift = request.user.has_perm("recipients.delete_suppression")
     return [
         {
             "channel": one["channel"],
             "reason": one["reason"].replace("_", " "),
             "since": one["created_at"],
-            "url": f"{reverse(SUPPRESSION, args=[quote(one['_id'])])}?{back}" if may_view else None,
+            "url": reverse(SUPPRESSION, args=[quote(one["_id"])]) if may_view else None,
+            "lift_url": lift_url(one["_id"], back=back) if may_lift else None,
         }
         for one in found
     ]

@@ -19,7 +19,7 @@ addEventListener("DOMContentLoaded", () => {
   }
   document.body.addEventListener("htmx:beforeSwap", (event) => {
     // After the session has ended, the request is redirected to the login page.
-    if (!event.detail.xhr.responseURL.includes("/refresh/")) {
+    if (!new URL(event.detail.xhr.responseURL).pathname.endsWith("/refresh/")) {
       event.detail.shouldSwap = false;
       report("Couldn't refresh: you are signed out. Reload the page to sign in.");
     } else if (event.detail.xhr.status < 400) {
