@@ -306,10 +306,10 @@ def _for_route(route: Route, delivery: PreparedDelivery) -> PreparedDelivery:
         for t in delivery.targets
         if t.platform in route.blocked_platforms
     ]
-    ids = tuple(t.device_id for t in open_targets if t.device_id is not None)
+    platforms = {t.device_id: t.platform for t in open_targets if t.device_id is not None}
     return replace(
         delivery,
-        claimed=replace(delivery.claimed, device_ids=ids),
+        claimed=replace(delivery.claimed, device_ids=tuple(platforms), platforms=platforms),
         targets=open_targets,
         blocked_until=min(blocked, default=None),
     )

@@ -143,6 +143,8 @@ class ClaimedDelivery:
     worker: str | None = None
     provider: str | None = None
     """Worker and provider of the current attempt."""
+    platforms: Mapping[str, str] = field(default_factory=dict)
+    """Platforms of these devices, by their IDs."""
     reference: str = field(init=False)
     """ID of the current attempt, which providers return in receipts."""
 

@@ -43,7 +43,7 @@ def _log_started(started: Sequence[ClaimedDelivery]) -> None:
             "_id": one.reference_to(device_id),
             **_attempt_fields(one),
             "status": AttemptStatus.STARTED.value,
-            "device_id": device_id,
+            **_device_fields(one, device_id),
         }
         for one in started
         for device_id in one.device_ids
@@ -56,6 +56,11 @@ def _log_started(started: Sequence[ClaimedDelivery]) -> None:
         # The driver repeats a write whose response was lost: then the record already exists.
         if not is_duplicate(error):
             raise
+
+
+def _device_fields(one: ClaimedDelivery, device_id: str) -> dict[str, str]:
+    platform = one.platforms.get(device_id)
+    return {"device_id": device_id} | ({"platform": platform} if platform else {})
 
 
 def _attempt_fields(one: ClaimedDelivery) -> dict[str, Any]:
