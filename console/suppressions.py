@@ -188,7 +188,8 @@ class SuppressionAdmin(ConsoleAdmin):
     ) -> HttpResponse:
         """Ask for the reason, lift the suppression, and go back to the page that led here."""
         back = _back(request)
-        if request.method == "POST" and not request.POST.get("reason", "").strip():
+        may_lift = self.has_delete_permission(request)
+        if may_lift and request.method == "POST" and not request.POST.get("reason", "").strip():
             messages.error(request, "No change: enter the reason for lifting the suppression.")
             return HttpResponseRedirect(request.get_full_path())
         context = {"title": "Lift this suppression?", "back": back, **(extra_context or {})}

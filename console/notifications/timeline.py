@@ -301,12 +301,15 @@ def _staff_events(history: History, *, now: datetime) -> Iterator[TimelineEvent]
 
 
 def _next_steps(document: Document, history: History, *, now: datetime) -> Iterator[TimelineEvent]:
+    statuses = {one["channel"]: one["status"] for one in document["delivery"]}
     for wait in find_waits(document["delivery"], now=now):
+        text = wait_text(wait.reason, wait.channel, wait.until, pauses=history.pauses, now=now)
+        is_sending = statuses[wait.channel] == S.SENDING
         yield TimelineEvent(
             at=wait.until or now,
             is_timed=wait.until is not None and wait.until > now,
             is_next=True,
-            title=wait_text(wait.reason, wait.channel, wait.until, pauses=history.pauses, now=now),
+            title=DELIVERY_LABELS[S.SENDING][0] if is_sending else text,
             color=WAIT_LABELS[wait.reason][1],
             channel=wait.channel,
         )

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
+from typing import Any
 
 from bson import ObjectId
 from django.contrib.admin.models import DELETION
@@ -536,7 +537,7 @@ def corrected_recipient(document: Document, correction: Correction) -> content.R
         )
     if recipient.address(correction.channel) == correction.address:
         raise InvalidStateError("This is the address that failed. Enter another one.")
-    fields = {ADDRESS_FIELDS[correction.channel]: correction.address}
+    fields: Any = {ADDRESS_FIELDS[correction.channel]: correction.address}
     return replace(recipient, **fields)
 
 

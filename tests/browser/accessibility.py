@@ -7,7 +7,7 @@ SERIOUS = frozenset({"serious", "critical"})
 _axe = Axe()
 
 
-FRAME_RULES = frozenset({"landmark-one-main"})
+FRAME_RULES = frozenset({"landmark-one-main", "region"})
 """Rules on the frame that all pages of the console share."""
 
 
