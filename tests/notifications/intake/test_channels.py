@@ -26,9 +26,7 @@ def registered(**preferences: Any) -> RegisteredRecipient:
     return RegisteredRecipient(user_id="ada", preferences=preferences)
 
 
-def snapshot(
-    known: RegisteredRecipient | None, *suppressed: tuple[str, str]
-) -> RecipientSnapshot:
+def snapshot(known: RegisteredRecipient | None, *suppressed: tuple[str, str]) -> RecipientSnapshot:
     bounced = ActiveSuppression(reason=SuppressionReason.HARD_BOUNCE, marketing_only=False)
     return RecipientSnapshot(
         registered={known.user_id: known} if known else {},
