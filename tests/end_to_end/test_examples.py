@@ -55,7 +55,7 @@ def test_whatsapp_examples_arrive_unless_they_show_a_refusal() -> None:
 def test_recipients_without_a_device_are_no_failure() -> None:
     for one in examples.load(datetime.now(UTC)):
         if not one.devices:
-            assert one.expected["delivery"].get("push") in (None, "suppressed"), one.name
+            assert one.expected["delivery"].get("push") != "failed", one.name
 
 
 def test_refused_example_raises_with_the_code(

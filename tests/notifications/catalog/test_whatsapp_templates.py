@@ -20,6 +20,7 @@ from sandbox.config import Config
 from sandbox.providers.whatsapp.templates import APPROVED
 from sandbox.server import Sandbox, run_in_thread
 from tests.support.clients.sandbox import QUICK
+from tests.support.waiting import LIMIT
 
 TYPE_PAGE = "/admin/notifications/notificationtype/payment_confirmed/change/"
 WITH_TEMPLATES = {
@@ -126,16 +127,16 @@ def test_refusal_by_meta_is_shown(meta: Sandbox) -> None:
 
 def test_lost_response_of_a_submission_is_no_error(meta: Sandbox) -> None:
     add_template()
-    (one,) = whatsapp_templates.read_templates(type_slug="payment_confirmed", timeout=5)
+    (one,) = whatsapp_templates.read_templates(type_slug="payment_confirmed", timeout=LIMIT)
     for _ in range(2):
-        submitted = whatsapp_templates.submit(one, timeout=5)
+        submitted = whatsapp_templates.submit(one, timeout=LIMIT)
         assert (submitted.name, submitted.language) == ("parcel_lost", "en_US")
 
 
 def test_templates_are_read_page_by_page(meta: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
-    everything = whatsapp_api.list_templates(registry.whatsapp(), timeout=5)
+    everything = whatsapp_api.list_templates(registry.whatsapp(), timeout=LIMIT)
     monkeypatch.setattr(whatsapp_api, "_LIST", {**whatsapp_api._LIST, "limit": "4"})
-    assert whatsapp_api.list_templates(registry.whatsapp(), timeout=5) == everything
+    assert whatsapp_api.list_templates(registry.whatsapp(), timeout=LIMIT) == everything
     assert len(everything) > 2 * len(WITH_TEMPLATES)
 
 
