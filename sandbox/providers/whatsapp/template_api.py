@@ -80,9 +80,9 @@ def _create(templates: Templates, body: bytes) -> ProviderResponse | GraphError:
     if refused := _wording_problem(template):
         return refused
     if template.category == AUTHENTICATION:
-        body = template.component("BODY")
-        if body is not None:
-            body.text = CODE_TEXT + (SECURITY_TEXT if body.add_security_recommendation else "")
+        wording = template.component("BODY")
+        if wording is not None:
+            wording.text = CODE_TEXT + (SECURITY_TEXT if wording.add_security_recommendation else "")
     for ending, (status, reason) in _REVIEWS.items():
         if template.name.endswith(ending):
             template.status, template.rejected_reason = status, reason
