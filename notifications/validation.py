@@ -6,7 +6,7 @@ import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, Final, Literal
 from urllib.parse import urlsplit
 
 import phonenumbers
@@ -34,7 +34,9 @@ _LANGUAGE = re.compile(r"[A-Za-z]{2,8}([-_][A-Za-z0-9]{1,8})*", re.ASCII)
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _MAX_INT, _MIN_INT = 2**63 - 1, -(2**63)
 ALIASES = {"in-app": Channel.IN_APP}
-ALL = "all"  # Every channel that can reach the recipient
+ALL: Final = "all"
+"""Selects every channel that can reach the recipient, also as the only element of a list."""
+ChannelNames = list[str] | Literal["all"]
 
 
 class InvalidAddressError(ValueError):
@@ -241,6 +243,11 @@ def _check_key(key: str, pointer: str, problems: ProblemCollector, *, in_data: b
         problems.add(pointer, "key_too_long", f"A key has over {MAX_KEY_LENGTH} characters.")
     if in_data and (key.startswith("$") or "." in key or key == "__proto__" or not key):
         problems.add(pointer, "forbidden_key", "A key is empty, begins with $, or holds a dot.")
+
+
+def is_all(names: ChannelNames) -> bool:
+    """Return whether these names are ``all``, alone or as the only element of a list."""
+    return names in (ALL, [ALL])
 
 
 def parse_channels(

@@ -66,6 +66,12 @@ def find_client(name: str) -> ObjectId | None:
     return document["_id"] if document else None
 
 
+def names(*, limit: int) -> dict[ObjectId, str]:
+    """Return the names of the oldest clients by id, up to ``limit``."""
+    found = collection("api_clients").find({}, {"name": 1}).sort("_id", 1).limit(limit)
+    return {document["_id"]: document["name"] for document in found}
+
+
 def issue_key(
     *, client_id: ObjectId, now: datetime, expires_at: datetime | None = None
 ) -> IssuedKey:

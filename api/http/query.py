@@ -1,9 +1,13 @@
 """Checks query parameters."""
 
+import difflib
 from collections.abc import Collection
 from datetime import datetime
+from typing import Any
 
+import msgspec
 from django.http import QueryDict
+from drf_spectacular.utils import OpenApiParameter
 
 from domain import time
 from notifications.validation import ProblemCollector
@@ -12,22 +16,33 @@ from .problems import PLAIN_NAME, REPEATED_PARAMETER, UNKNOWN_PARAMETER
 
 MAX_VALUE_LENGTH = 512
 INVALID_VALUE = "Invalid value."
+FIELDS = OpenApiParameter(
+    "fields",
+    str,
+    description="The fields of the response, separated by commas; omitted: all. A client that is "
+    "generated from this document expects all.",
+)
 
 
-def reject_unknown(query: QueryDict, *, allowed: Collection[str]) -> None:
-    """Raise ApiError 400 for a parameter that isn't ``allowed``, or that is repeated."""
+def reject_unknown(
+    query: QueryDict, *, allowed: Collection[str], repeatable: Collection[str] = ()
+) -> None:
+    """Raise ApiError 400 for a parameter that isn't ``allowed``.
+
+    Also raises it for a repeated parameter that isn't ``repeatable``.
+    """
     for name in query:
         if name not in allowed:
             is_plain = PLAIN_NAME.fullmatch(name)
             raise UNKNOWN_PARAMETER.error(None if is_plain else "Unknown parameter.", name=name)
-        if len(query.getlist(name)) > 1:
+        if name not in repeatable and len(query.getlist(name)) > 1:
             raise REPEATED_PARAMETER.error(name=name)
 
 
 def reject_invalid_text(query: QueryDict, problems: ProblemCollector) -> None:
     """Report values that are invalid for every parameter."""
-    for name, text in query.items():
-        if "\x00" in text or len(text) > MAX_VALUE_LENGTH:
+    for name, texts in query.lists():
+        if any("\x00" in text or len(text) > MAX_VALUE_LENGTH for text in texts):
             problems.add(f"/{name}", "invalid", INVALID_VALUE)
 
 
@@ -55,6 +70,40 @@ def parse_choice(
         problems.add(f"/{name}", code, one_of(choices))
         return None
     return value
+
+
+def parse_choices(
+    name: str, choices: Collection[str], query: QueryDict, problems: ProblemCollector
+) -> tuple[str, ...]:
+    """Return the values of a parameter, repeated or separated by commas. Reports invalid ones."""
+    values = [value for text in query.getlist(name) for value in text.split(",")]
+    if any(value not in choices for value in values):
+        problems.add(f"/{name}", "unknown_value", one_of(choices))
+        return ()
+    return tuple(dict.fromkeys(values))
+
+
+def parse_fields(
+    query: QueryDict, view: type[msgspec.Struct], problems: ProblemCollector
+) -> frozenset[str] | None:
+    """Return the requested fields, or None for all. Reports those that ``view`` doesn't have."""
+    if FIELDS.name not in query:
+        return None
+    names = query[FIELDS.name].split(",")
+    for name in names:
+        if name not in view.__struct_fields__:
+            known = difflib.get_close_matches(name, view.__struct_fields__, n=1)
+            suggestion = f" Did you mean `{known[0]}`?" if known else ""
+            unknown = f"Unknown field `{name}`." if PLAIN_NAME.fullmatch(name) else "Unknown field."
+            problems.add("/fields", "unknown_field", unknown + suggestion)
+    return frozenset(names)
+
+
+def select_fields(view: msgspec.Struct, names: frozenset[str] | None) -> Any:
+    """Return these fields of a view, or the view for None."""
+    if names is None:
+        return view
+    return {name: getattr(view, name) for name in view.__struct_fields__ if name in names}
 
 
 def parse_bool(name: str, query: QueryDict, problems: ProblemCollector) -> bool:

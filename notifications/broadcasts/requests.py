@@ -7,8 +7,9 @@ from msgspec import Meta
 
 from domain.time import MAX_TTL
 
-from ..intake.requests import ContentRequest, Source, Timestamp
+from ..intake.requests import ContentRequest, Id128, Source, Timestamp
 from ..models.notification import USER_ID_LENGTH
+from ..validation import ChannelNames
 
 MAX_USER_IDS = 10_000  # Larger audiences use a topic, or several broadcasts
 
@@ -52,10 +53,10 @@ class BroadcastRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     ] = {}
     channels: (
         Annotated[
-            list[str],
+            ChannelNames,
             Meta(
-                description="email, push, whatsapp, in_app; recipients get those that reach them. "
-                "Default: the recipient's or the type's."
+                description="email, push, whatsapp, in_app, or all; recipients get those that "
+                "reach them. Default: the recipient's or the type's."
             ),
         ]
         | None
@@ -68,7 +69,27 @@ class BroadcastRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
         Meta(description="The part of your system that sends it.", examples=["newsletter"]),
     ] = None
     priority: Annotated[str, Meta(description="high, normal, or low. Default: low.")] | None = None
+    entity_id: (
+        Annotated[
+            Id128,
+            Meta(
+                description="Subject of the notifications. A recipient with one of the same type "
+                "and entity is skipped."
+            ),
+        ]
+        | None
+    ) = None
     scheduled_at: Annotated[Timestamp, Meta(description="Start time. Default: now.")] | None = None
+    event_at: (
+        Annotated[
+            Timestamp,
+            Meta(
+                description="Start of the event, for reminders; instead of scheduled_at. The "
+                "audience is read now, and each recipient is reminded with their own lead time."
+            ),
+        ]
+        | None
+    ) = None
     ttl: (
         Annotated[
             int,

@@ -13,7 +13,7 @@ from domain.time import MAX_REMINDER, MAX_TTL, MIN_REMINDER
 
 from .. import validation
 from ..models.catalog import NAME_LENGTH, VARIABLE_LENGTH
-from ..validation import ALIASES, ALL, ProblemCollector, parse_channels
+from ..validation import ALIASES, ChannelNames, ProblemCollector, is_all, parse_channels
 from . import types
 
 DESCRIPTION_LENGTH = 2_000
@@ -93,9 +93,10 @@ class TypeRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         | None
     ) = None
     channels: Annotated[
-        list[str],
+        ChannelNames,
         Meta(
-            description="Used if neither the request nor the recipient selects any.",
+            description="Used if neither the request nor the recipient selects any; all: every "
+            "channel.",
             examples=[["email"]],
         ),
     ]
@@ -161,8 +162,11 @@ def validate_type(slug: str, request: TypeRequest) -> dict[str, Any]:
     """Return a type's stored fields. Raises InvalidRequestError with every problem."""
     problems = ProblemCollector()
     _check_scalar_fields(slug, request, problems)
-    is_all = request.channels == [ALL]
-    channels = list(Channel) if is_all else parse_channels(request.channels, problems=problems)
+    channels = (
+        list(Channel)
+        if is_all(request.channels)
+        else parse_channels(request.channels, problems=problems)
+    )
     fallback = _check_fallback(request, channels, problems)
     _check_variables(request, problems)
     _check_whatsapp_templates(request, problems)

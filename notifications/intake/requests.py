@@ -20,6 +20,7 @@ from ..models.notification import (
     SUBJECT_LENGTH,
     USER_ID_LENGTH,
 )
+from ..validation import ChannelNames
 
 Id128 = Annotated[str, Meta(min_length=1, max_length=128)]
 Source = Annotated[str, Meta(min_length=1, max_length=SOURCE_LENGTH)]
@@ -113,8 +114,11 @@ class NotificationRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unkn
     ] = NotificationRecipientRequest()
     channels: (
         Annotated[
-            list[str],
-            Meta(description="email, push, whatsapp, in_app. Default: the recipient's or type's."),
+            ChannelNames,
+            Meta(
+                description="email, push, whatsapp, in_app; or all, for each of these that can "
+                "reach the recipient. Default: the recipient's or type's."
+            ),
         ]
         | None
     ) = None

@@ -146,6 +146,8 @@ class ClaimedDelivery:
     """Attempts before the last reopening. They don't count for the limit or the delays."""
     device_ids: tuple[str, ...] = ()
     """Devices of the current attempt. Empty on a channel without devices."""
+    platforms: Mapping[str, str] = field(default_factory=dict)
+    """Platforms of these devices, by their IDs."""
     reference: str = field(init=False)
     """ID of the current attempt, which providers return in receipts."""
 

@@ -49,7 +49,7 @@ def _log_started(
             "worker": worker,
             "attempted_at": now,
             "purge_at": c.purge_at,
-            **({"device_id": device_id} if device_id is not None else {}),
+            **_device_fields(c, device_id),
         }
         for c in started
         for device_id in c.targets
@@ -62,6 +62,13 @@ def _log_started(
         # The driver repeats a write whose response was lost: then the record already exists.
         if not is_duplicate(error):
             raise
+
+
+def _device_fields(claimed: ClaimedDelivery, device_id: str | None) -> dict[str, str]:
+    if device_id is None:
+        return {}
+    platform = claimed.platforms.get(device_id)
+    return {"device_id": device_id} | ({"platform": platform} if platform else {})
 
 
 def _outcomes(s: Settlement) -> list[tuple[str, dict[str, Any]]]:

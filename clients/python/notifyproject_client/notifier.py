@@ -100,7 +100,7 @@ class Notifier:
         given = {
             "user_id": user_id,
             "recipient": recipient or _recipient(email, phone),
-            "channels": list(channels) if channels is not None else None,
+            "channels": [channels] if isinstance(channels, str) else channels and list(channels),
             "data": NotificationRequestData.from_dict(data) if data is not None else None,
             "content": content,
             "priority": priority,
