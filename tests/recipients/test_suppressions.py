@@ -395,7 +395,7 @@ def test_migration_adds_a_key_to_unkeyed_digests() -> None:
     store()
     expected = collection("suppressions").find_one()
     as_older_versions_stored_it()
-    migration = importlib.import_module("recipients.migrations.0004_keyed_suppressions")
+    migration = importlib.import_module("recipients.migrations.0005_keyed_suppressions")
     for _ in range(2):
         migration.add_keys(None, SimpleNamespace(connection=connection))
         assert list(collection("suppressions").find()) == [expected]

@@ -82,7 +82,8 @@ def _create(templates: Templates, body: bytes) -> ProviderResponse | GraphError:
     if template.category == AUTHENTICATION:
         wording = template.component("BODY")
         if wording is not None:
-            wording.text = CODE_TEXT + (SECURITY_TEXT if wording.add_security_recommendation else "")
+            advice = SECURITY_TEXT if wording.add_security_recommendation else ""
+            wording.text = CODE_TEXT + advice
     for ending, (status, reason) in _REVIEWS.items():
         if template.name.endswith(ending):
             template.status, template.rejected_reason = status, reason

@@ -25,7 +25,7 @@ def add_keys(_apps: Any, schema_editor: Any) -> None:
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('recipients', '0003_permission_names'),
+        ('recipients', '0004_address_order'),
     ]
 
     operations = [

@@ -4,7 +4,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('notifications', '0013_delivery_earlier_attempts'),
+        ('notifications', '0015_attempt_receipts'),
     ]
 
     operations = [
