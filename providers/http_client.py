@@ -186,8 +186,8 @@ UNCHECKED_SECONDS = 1.5
 """Seconds for which libcurl reuses a connection unchecked; it checks after one second (8.23)."""
 
 
-async def post(request: Request) -> Response:
-    """Send a POST and return the response, whatever its status.
+async def send(request: Request) -> Response:
+    """Send a request and return the response, whatever its status.
 
     Raises TransientError, which is ambiguous if a byte was sent, or ProviderUnavailableError for an
     invalid URL or header.

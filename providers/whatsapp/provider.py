@@ -164,7 +164,7 @@ class WhatsApp:
             raise PermanentError(
                 "Can't build the WhatsApp message.", code=FailureCode.RENDER_FAILED
             ) from error
-        response = await http_client.post(
+        response = await http_client.send(
             Request(
                 url=f"{self.base_url}/{self.version}/{self.phone_number_id}/messages",
                 body=encoded,

@@ -9,9 +9,10 @@ from urllib.parse import urlencode
 import msgspec
 
 from domain.errors import PermanentError
+from notifyproject.platform import event_loop
 
 from .. import http, http_client
-from ..http import Exchange, Request, Response
+from ..http import Request, Response
 from .provider import WhatsApp
 from .responses import classify_response
 
@@ -75,11 +76,7 @@ def _request(
         headers={"Authorization": f"Bearer {account.token}", "Content-Type": "application/json"},
         timeout=timeout,
     )
-
-    def exchange() -> Exchange[Response]:
-        return (yield request)
-
-    return http_client.run_exchange(exchange())
+    return event_loop.run(http_client.send(request))
 
 
 def _decode(response: Response, account: WhatsApp) -> Mapping[str, Any]:
