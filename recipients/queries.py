@@ -11,7 +11,7 @@ from notifyproject.db.paging import Cursor, Page
 
 from .models import SuppressionReason
 from .preferences import Preference, preference_for
-from .suppressions import is_active, is_category_blocked, suppression_key
+from .suppressions import is_active, is_category_blocked, suppression_keys
 
 STRICTEST_FIRST = [
     SuppressionReason.COMPLAINT.value,
@@ -136,14 +136,18 @@ def find_suppressed(
 ) -> dict[tuple[str, str], ActiveSuppression]:
     """Return the suppressions of these (channel, address) pairs, by pair."""
     # Of several suppressions the strictest applies: one that isn't for marketing only.
-    keys = {pair: suppression_key(*pair) for pair in addresses}
+    keys = {pair: suppression_keys(*pair) for pair in addresses}
     if not keys:
         return {}
-    reasons: dict[str, list[Mapping[str, Any]]] = {}
-    for document in collection("suppressions").find({"key": {"$in": sorted({*keys.values()})}}):
+    every = sorted({key for some in keys.values() for key in some})
+    by_key: dict[str, list[Mapping[str, Any]]] = {}
+    for document in collection("suppressions").find({"key": {"$in": every}}):
         if is_active(document, now=now):
-            reasons.setdefault(document["key"], []).append(document)
-    return {pair: _strictest(reasons[key]) for pair, key in keys.items() if key in reasons}
+            by_key.setdefault(document["key"], []).append(document)
+    reasons = {
+        pair: [one for key in some for one in by_key.get(key, ())] for pair, some in keys.items()
+    }
+    return {pair: _strictest(found) for pair, found in reasons.items() if found}
 
 
 def _strictest(reasons: Iterable[Mapping[str, Any]]) -> ActiveSuppression:
