@@ -149,7 +149,7 @@ def find_suppressed(
     by_key: dict[str, list[Mapping[str, Any]]] = {}
     wanted = {"key": {"$in": every}}
     if len(keys) <= FEW_ADDRESSES:
-        found = find_few("suppressions", wanted, limit=FEW_ADDRESSES * len(STRICTEST_FIRST))
+        found = find_few("suppressions", wanted, limit=len(every) * len(STRICTEST_FIRST))
     else:
         found = list(collection("suppressions").find(wanted))
     for document in found:

@@ -50,7 +50,9 @@ def find_few(name: str, wanted: Mapping[str, Any], *, limit: int) -> list[Docume
     The bare command uses two thirds of the CPU time of a find with its cursor.
     """
     try:
-        reply = database().command("find", name, filter=wanted, limit=limit, singleBatch=True)
+        reply = database().command(
+            "find", name, filter=wanted, limit=limit, singleBatch=True, codec_options=CODEC
+        )
     except AutoReconnect:
         # While a primary is elected, the driver retries a find but not a command.
         return list(collection(name).find(wanted).limit(limit))
