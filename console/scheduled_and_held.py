@@ -10,9 +10,9 @@ from django.http import HttpRequest
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
-from delivery.wait_reasons import WaitReason, find_waits, wait_condition
 from domain.states import Priority
 from domain.time import utc_now
+from domain.wait_reasons import WaitReason, find_waits, wait_condition
 from notifications.models.notification import WaitingNotification
 from notifyproject.db.fields import choices
 from notifyproject.db.match import Match

@@ -8,7 +8,6 @@ import msgspec
 from bson import ObjectId
 from msgspec import Meta
 
-from delivery.wait_reasons import WaitReason, wait_reason
 from domain.states import (
     DELIVERED_STATUSES,
     OPEN,
@@ -20,6 +19,7 @@ from domain.states import (
     NotificationStatus,
     Priority,
 )
+from domain.wait_reasons import WaitReason, wait_reason
 from notifications.catalog import types
 from notifications.catalog.types import MASK
 from notifications.content import redaction, rendering

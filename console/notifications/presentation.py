@@ -8,9 +8,9 @@ from typing import Any
 
 from django.utils.html import format_html
 
-from delivery.wait_reasons import wait_reason
 from domain import content as domain_content
 from domain.states import OPEN, SUCCEEDED, Channel, DeliveryStatus
+from domain.wait_reasons import wait_reason
 from notifications import store
 from notifications.catalog import types
 from notifications.content import redaction, rendering

@@ -7,9 +7,9 @@ from typing import Any
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
-from delivery.wait_reasons import WaitReason, wait_reason
 from domain.errors import RECEIPT_FAILURES, FailureCode
 from domain.states import Channel, DeliveryStatus
+from domain.wait_reasons import WaitReason, wait_reason
 
 from ..texts.failure_codes import explain
 from ..texts.labels import CHANNELS, provider_label

@@ -12,9 +12,9 @@ from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from delivery.wait_reasons import find_waits
 from domain.errors import RECEIPT_FAILURES
 from domain.states import SUCCEEDED, AttemptStatus, Channel, DeliveryStatus
+from domain.wait_reasons import find_waits
 from notifications import queries
 from notifications.models import Notification
 from notifications.store import Document

@@ -4,7 +4,6 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
-from delivery.wait_reasons import HELD, WaitReason, field, find_waits, wait_reason
 from domain.states import (
     AttemptStatus,
     BroadcastStatus,
@@ -12,6 +11,7 @@ from domain.states import (
     DeliveryStatus,
     NotificationStatus,
 )
+from domain.wait_reasons import HELD, WaitReason, field, find_waits, wait_reason
 from notifications.resend.risk import RiskKind
 from providers.contract import ReceiptKind
 

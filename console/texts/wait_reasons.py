@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from delivery.wait_reasons import WaitReason
+from domain.wait_reasons import WaitReason
 
 W = WaitReason
 Label = tuple[str, str]  # The text of a chip and its color

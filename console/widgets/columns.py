@@ -9,8 +9,8 @@ from django.urls import reverse
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
-from delivery.wait_reasons import field
 from domain.states import Channel
+from domain.wait_reasons import field
 from recipients.masking import mask_address
 
 from ..texts.labels import CHANNEL_ICONS, CHANNELS, delivery_state

@@ -7,8 +7,8 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from delivery import circuit_breaker
-from delivery.wait_reasons import WaitReason
 from domain.states import Channel
+from domain.wait_reasons import WaitReason
 from providers.registry import providers_for
 
 from ..texts.labels import provider_label

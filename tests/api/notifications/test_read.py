@@ -6,9 +6,8 @@ from typing import Any
 import pytest
 from bson import ObjectId
 
-from delivery.routing import PROVIDER_PAUSED
 from domain.errors import FailureCode
-from domain.states import Channel, DeliveryStatus
+from domain.states import Channel, DeliveryStatus, HeldReason
 from domain.time import utc_now
 from notifications import store
 from notifications.queries import Ordering
@@ -56,7 +55,8 @@ def test_delivery_says_why_it_is_not_sent_now(app: App) -> None:
         claimed=one,
         status=DeliveryStatus.PENDING,
         code=FailureCode.CHANNEL_UNAVAILABLE,
-        reason=PROVIDER_PAUSED,
+        reason="Paused.",
+        held_reason=HeldReason.PROVIDER_PAUSED,
         next_attempt_at=later,
     )
     store.settle_not_sent([held], now=now)

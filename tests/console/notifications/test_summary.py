@@ -9,7 +9,6 @@ import pytest
 from django.utils.html import strip_tags
 
 from console.notifications import summary
-from delivery.routing import PROVIDER_PAUSED, RATE_LIMITED
 from domain.states import Channel, DeliveryStatus
 
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
@@ -57,7 +56,7 @@ SENTENCES = [
     ),
     (
         delivery(
-            S.PENDING, attempt_count=2, failure_code="rate_limited", failure_reason=RATE_LIMITED
+            S.PENDING, attempt_count=2, failure_code="rate_limited", held_reason="rate_limited"
         ),
         "Email isn't sent yet. Rate limited until 12:05.",
     ),
@@ -120,7 +119,7 @@ def test_delivery_is_summarized_in_one_sentence(one: Mapping[str, Any], expected
 
 def test_pause_is_named_with_who_paused_it_and_why() -> None:
     held = delivery(S.PENDING, attempt_count=0, failure_code="channel_unavailable")
-    paused = held | {"failure_reason": PROVIDER_PAUSED}
+    paused = held | {"held_reason": "provider_paused"}
     pauses = {Channel.EMAIL: "SendGrid paused by maria (OPS-12)"}
     assert text_of(summary.summarize_delivery(paused, pauses=pauses, now=NOW)) == (
         "Email isn't sent yet. Held: SendGrid paused by maria (OPS-12)."

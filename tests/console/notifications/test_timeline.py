@@ -9,9 +9,8 @@ from django.test import Client
 from django.utils.html import strip_tags
 
 from delivery import circuit_breaker
-from delivery.routing import PROVIDER_PAUSED
 from domain.errors import FailureCode
-from domain.states import Channel, DeliveryStatus
+from domain.states import Channel, DeliveryStatus, HeldReason
 from domain.time import utc_now
 from notifications import store
 from notifications.receipts import device_receipts
@@ -135,18 +134,26 @@ def test_push_names_the_device_of_each_attempt_and_receipt(
 @pytest.mark.parametrize(
     ("code", "reason", "expected"),
     [
-        (FailureCode.QUIET_HOURS, "Later.", "Next: Email Quiet hours until "),
-        (FailureCode.CHANNEL_UNAVAILABLE, PROVIDER_PAUSED, "Next: Email Held: SendGrid paused by"),
+        (FailureCode.QUIET_HOURS, None, "Next: Email Quiet hours until "),
+        (
+            *(FailureCode.CHANNEL_UNAVAILABLE, HeldReason.PROVIDER_PAUSED),
+            "Next: Email Held: SendGrid paused by maria (OPS-12)",
+        ),
     ],
 )
 def test_wait_is_the_last_line(
-    console: Client, code: FailureCode, reason: str, expected: str
+    console: Client, code: FailureCode, reason: HeldReason | None, expected: str
 ) -> None:
     now = utc_now()
     circuit_breaker.pause("sendgrid", by="maria", reason="OPS-12", now=now)
     one = factories.claimed(at=now, created_at=now)
     held = store.NotSent(
-        claimed=one, status=S.PENDING, code=code, reason=reason, next_attempt_at=now + 60 * SECOND
+        claimed=one,
+        status=S.PENDING,
+        code=code,
+        reason="Later.",
+        held_reason=reason,
+        next_attempt_at=now + 60 * SECOND,
     )
     store.settle_not_sent([held], now=now)
     assert lines(console, factories.read(one.notification_id))[-1].startswith(expected)

@@ -8,7 +8,6 @@ import pytest
 from console.texts import failure_codes, labels
 from console.texts.failure_codes import EXPLANATIONS
 from console.texts.wait_reasons import WAIT_LABELS
-from delivery.wait_reasons import WaitReason
 from domain.errors import FailureCode
 from domain.states import (
     AttemptStatus,
@@ -17,6 +16,7 @@ from domain.states import (
     DeliveryStatus,
     NotificationStatus,
 )
+from domain.wait_reasons import WaitReason
 from notifications.resend.risk import RiskKind
 
 S, F = DeliveryStatus, FailureCode

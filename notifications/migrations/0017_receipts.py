@@ -6,7 +6,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('notifications', '0015_attempt_receipts'),
+        ('notifications', '0016_delivery_held_reason'),
     ]
 
     operations = [
