@@ -258,7 +258,7 @@ def _corrections(document: Document, worst: Mapping[str, Any]) -> list[dict[str,
             "channel": channel.value,
             "label": "Email address" if channel is Channel.EMAIL else "Phone number",
             "input": "email" if channel is Channel.EMAIL else "tel",
-            "example": "ada@example.com" if channel is Channel.EMAIL else "+351912345678",
+            "example": "name@example.com" if channel is Channel.EMAIL else "+351…",
         }
         for channel in found
     ]
