@@ -276,6 +276,8 @@ def accepted_view(
         [acceptance.document],
         adjusted=acceptance.is_time_adjusted,
         shows_registry=shows_registry,
+        # A new notification has no failed channel.
+        has_can_retry=acceptance.is_replayed,
         now=now,
     )
     return AcceptedNotificationView(
