@@ -18,6 +18,7 @@ from notifications.broadcasts.documents import Document, request_of
 from notifications.broadcasts.repository import NEWEST_FIRST
 from notifications.broadcasts.requests import BroadcastRequest
 from notifications.intake.requests import Caller, ContentRequest
+from notifications.validation import ALIASES, ChannelName
 
 from .http import idempotency, paging
 from .http.body import MAX_BYTES_BULK, read_request
@@ -57,7 +58,7 @@ class BroadcastView(msgspec.Struct, kw_only=True, frozen=True):
         int | None,
         Meta(description="Approximate size at creation; null: not counted.", examples=[12_200]),
     ]
-    channels: list[str] | None = None
+    channels: list[ChannelName] | None = None
     content: Annotated[
         ContentRequest, Meta(examples=[{"subject": "Spring", "body": "It is spring."}])
     ]
@@ -118,7 +119,9 @@ def broadcast_view(
             user_ids=document["audience"] == AudienceKind.USER_IDS,
             all=document["audience"] == AudienceKind.ALL,
         ),
-        channels=request.channels,
+        channels=None
+        if request.channels is None
+        else [ALIASES.get(name, name) for name in request.channels],
         content=request.content,
         data=request.data,
         source=request.source,

@@ -18,6 +18,7 @@ from notifications.intake.requests import Timestamp
 from notifications.validation import (
     InvalidAddressError,
     ProblemCollector,
+    enum_of,
     normalize_email,
     normalize_phone,
 )
@@ -81,9 +82,9 @@ PARAMETERS = (CHANNEL_FILTER, REASON_FILTER, *paging.PARAMETERS)
 class SuppressionRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A suppression. An existing one for the same reason is never weakened."""
 
-    reason: Annotated[
-        str, Meta(examples=["manual"], extra_json_schema={"enum": sorted(REASONS)})
-    ] = SuppressionReason.MANUAL.value
+    reason: Annotated[str, enum_of(sorted(REASONS)), Meta(examples=["manual"])] = (
+        SuppressionReason.MANUAL.value
+    )
     marketing_only: Annotated[bool, Meta(description="True: blocks marketing only.")] = False
     expires_at: (
         Annotated[Timestamp, Meta(description="For manual ones only; null: until lifted.")] | None

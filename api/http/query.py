@@ -1,27 +1,43 @@
 """Checks query parameters."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from datetime import datetime
+from itertools import islice
 
 from django.http import QueryDict
 
 from domain import time
-from notifications.validation import ProblemCollector
+from notifications.validation import MAX_PROBLEMS, FieldProblem, ProblemCollector, suggest
 
-from .problems import PLAIN_NAME, REPEATED_PARAMETER, UNKNOWN_PARAMETER
+from .problems import PLAIN_NAME, REPEATED_PARAMETER, UNKNOWN_PARAMETER, ProblemType
 
 MAX_VALUE_LENGTH = 512
 INVALID_VALUE = "Invalid value."
 
 
 def reject_unknown(query: QueryDict, *, allowed: Collection[str]) -> None:
-    """Raise ApiError 400 for a parameter that isn't ``allowed``, or that is repeated."""
+    """Raise ApiError 400 that names the parameters that aren't ``allowed`` or are repeated."""
+    refused = list(islice(_refusals(query, allowed), MAX_PROBLEMS))
+    if refused:
+        problem_type, first = refused[0]
+        raise problem_type.error(first.detail, errors=[problem for _, problem in refused])
+
+
+def _refusals(
+    query: QueryDict, allowed: Collection[str]
+) -> Iterator[tuple[ProblemType, FieldProblem]]:
     for name in query:
+        one: ProblemType | None = None
+        suggestion = ""
         if name not in allowed:
-            is_plain = PLAIN_NAME.fullmatch(name)
-            raise UNKNOWN_PARAMETER.error(None if is_plain else "Unknown parameter.", name=name)
-        if len(query.getlist(name)) > 1:
-            raise REPEATED_PARAMETER.error(name=name)
+            one, suggestion = UNKNOWN_PARAMETER, suggest(name, *sorted(allowed))
+        elif len(query.getlist(name)) > 1:
+            one = REPEATED_PARAMETER
+        if one is not None:
+            is_plain = PLAIN_NAME.fullmatch(name) is not None
+            detail = one.detail.format(name=name) if is_plain else "Unknown parameter."
+            pointer = f"/{name}" if is_plain else ""
+            yield one, FieldProblem(pointer, one.code, detail + suggestion)
 
 
 def reject_invalid_text(query: QueryDict, problems: ProblemCollector) -> None:

@@ -27,6 +27,7 @@ from notifications.intake.requests import Timestamp
 from notifications.intake.warnings import WINDOW_CLOSED, AcceptanceWarning
 from notifications.resend.retries import retry_choices
 from notifications.store import Document, content_of, recipient_of
+from notifications.validation import ChannelName
 
 from ..http.fields import EXAMPLE_DATA, EXAMPLE_TIME, NotificationId, TypeSlug, UserId, view_of
 from ..http.paging import PageView
@@ -374,7 +375,7 @@ def _channel_view(one: ChannelPreview) -> ChannelPreviewView:
 class ChannelsRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The channels that an action applies to; omitted: all of them."""
 
-    channels: Annotated[list[str] | None, Meta(examples=[["email"]])] = None
+    channels: Annotated[list[ChannelName] | None, Meta(examples=[["email"]])] = None
 
 
 class RescheduleRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -5,10 +5,12 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
+from domain.states import Priority
 from domain.time import MAX_TTL
 
 from ..intake.requests import ContentRequest, Source, Timestamp
 from ..models.notification import USER_ID_LENGTH
+from ..validation import ChannelName, enum_of
 
 MAX_USER_IDS = 10_000  # Larger audiences use a topic, or several broadcasts
 
@@ -52,9 +54,9 @@ class BroadcastRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     ] = {}
     channels: (
         Annotated[
-            list[str],
+            list[ChannelName],
             Meta(
-                description="email, push, whatsapp, in_app; recipients get those that reach them. "
+                description="Recipients get those that reach them. `all` stands alone. "
                 "Default: the recipient's or the type's."
             ),
         ]
@@ -67,7 +69,14 @@ class BroadcastRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
         Source | None,
         Meta(description="The part of your system that sends it.", examples=["newsletter"]),
     ] = None
-    priority: Annotated[str, Meta(description="high, normal, or low. Default: low.")] | None = None
+    priority: (
+        Annotated[
+            str,
+            enum_of(priority for priority in Priority if priority is not Priority.CRITICAL),
+            Meta(description="Default: low."),
+        ]
+        | None
+    ) = None
     scheduled_at: Annotated[Timestamp, Meta(description="Start time. Default: now.")] | None = None
     ttl: (
         Annotated[

@@ -13,7 +13,15 @@ from domain.time import MAX_REMINDER, MAX_TTL, MIN_REMINDER
 
 from .. import validation
 from ..models.catalog import NAME_LENGTH, VARIABLE_LENGTH
-from ..validation import ALIASES, ALL, ProblemCollector, parse_channels
+from ..validation import (
+    ALIASES,
+    ALL,
+    ChannelName,
+    PriorityName,
+    ProblemCollector,
+    enum_of,
+    parse_channels,
+)
 from . import types
 
 DESCRIPTION_LENGTH = 2_000
@@ -51,13 +59,11 @@ class TypeRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
     name: Annotated[str, Meta(min_length=1, max_length=NAME_LENGTH, examples=["Payment confirmed"])]
     description: Annotated[str, Meta(max_length=DESCRIPTION_LENGTH)] = ""
-    category: Annotated[
-        str, Meta(description=", ".join(Category), examples=[Category.TRANSACTIONAL.value])
-    ]
-    priority: Annotated[str, Meta(description=", ".join(Priority))] = Priority.NORMAL.value
+    category: Annotated[str, enum_of(Category), Meta(examples=[Category.TRANSACTIONAL.value])]
+    priority: PriorityName = Priority.NORMAL.value
     max_priority: (
         Annotated[
-            str,
+            PriorityName,
             Meta(
                 description="Highest priority of a request; null: high for marketing, "
                 "otherwise critical."
@@ -66,7 +72,7 @@ class TypeRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         | None
     ) = None
     channels: Annotated[
-        list[str],
+        list[ChannelName],
         Meta(
             description="Used if neither the request nor the recipient selects any.",
             examples=[["email"]],
@@ -97,10 +103,10 @@ class TypeRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         | None
     ) = None
     on_unknown: Annotated[
-        str, Meta(description=f"Policy for unknown outcomes: {', '.join(UnknownPolicy)}.")
+        str, enum_of(UnknownPolicy), Meta(description="Policy for unknown outcomes.")
     ] = UnknownPolicy.RETRY.value
     fallback_channel: Annotated[
-        str | None,
+        Annotated[str, enum_of(Channel)] | None,
         Meta(
             description="Channel used only if the first other channel doesn't deliver "
             "in time; null: all channels at once."

@@ -20,6 +20,7 @@ from ..models.notification import (
     SUBJECT_LENGTH,
     USER_ID_LENGTH,
 )
+from ..validation import ChannelName, PriorityName
 
 Id128 = Annotated[str, Meta(min_length=1, max_length=128)]
 Source = Annotated[str, Meta(min_length=1, max_length=SOURCE_LENGTH)]
@@ -113,17 +114,17 @@ class NotificationRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unkn
     ] = NotificationRecipientRequest()
     channels: (
         Annotated[
-            list[str],
-            Meta(description="email, push, whatsapp, in_app. Default: the recipient's or type's."),
+            list[ChannelName],
+            Meta(description="`all` stands alone. Default: the recipient's or type's."),
         ]
         | None
     ) = None
     priority: (
         Annotated[
-            str,
+            PriorityName,
             Meta(
-                description="critical, high, normal, or low; at most the type's max_priority. "
-                "Default: the type's. Critical needs the scope notifications:critical."
+                description="At most the type's max_priority. Default: the type's. "
+                "Critical needs the scope notifications:critical."
             ),
         ]
         | None

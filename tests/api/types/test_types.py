@@ -142,7 +142,11 @@ def test_invalid_slug_is_refused(app: App, slug: str) -> None:
         ({"fallback_channel": "push"}, "/fallback_channel", "not_a_channel"),
         ({"fallback_channel": "email"}, "/fallback_channel", "no_other_channel"),
         ({"fallback_after_seconds": 0}, "/fallback_after_seconds", "out_of_range"),
-        ({"approved_templates": [{}]}, "/approved_templates/0/locale", "required"),
+        (
+            {"approved_templates": [{"name": "a", "language": "pt"}]},
+            "/approved_templates/0/locale",
+            "required",
+        ),
         ({"approved_templates": [{**W, "x": 1}]}, "/approved_templates/0/x", "unknown_field"),
         (
             {"approved_templates": [{**W, "parameters": ["order"]}]},
