@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Annotated, Any
 
 import msgspec
-from django.contrib.admin.models import DELETION
+from django.contrib.admin.models import ADDITION, DELETION
 from drf_spectacular.utils import OpenApiParameter
 from msgspec import Meta
 from rest_framework.response import Response
@@ -193,6 +193,9 @@ def put_suppression(request: Any, channel: str, address: str) -> Response:
         expires_at=expires_at,
         now=now,
     )
+    scope = "marketing" if stored["marketing_only"] else "everything"
+    message = f"Suppressed for {scope}: {body.reason} on {channel}."
+    _record(request, stored["_id"], message, flag=ADDITION)
     return Response(suppression_view(stored))
 
 
@@ -217,13 +220,14 @@ def lift_suppression(request: Any, channel: str, address: str) -> Response:
         has_opted_out = named_reason is None and remaining
         raise (RECIPIENT_OPTED_OUT if has_opted_out else NOT_FOUND).error()
     for reason in lifted:
-        audit.record_client_action(
-            request.user,
-            model=Suppression,
-            # A digest: the audit log holds no address.
-            object_id=suppressions.suppression_id(channel, address, reason),
-            message=f"Lifted: {reason.value} on {channel}.",
-            flag=DELETION,
-        )
+        lifted_id = suppressions.suppression_id(channel, address, reason)
+        _record(request, lifted_id, f"Lifted: {reason.value} on {channel}.", flag=DELETION)
     remaining_reasons = [SuppressionReason(one["reason"]) for one in remaining]
     return Response(LiftResultView(lifted=list(lifted), standing=remaining_reasons))
+
+
+def _record(request: Any, suppression_id: str, message: str, *, flag: int) -> None:
+    # The id is a digest: the audit log holds no address.
+    audit.record_client_action(
+        request.user, model=Suppression, object_id=suppression_id, message=message, flag=flag
+    )

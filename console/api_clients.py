@@ -39,6 +39,7 @@ _SCOPE_LABELS = {
     Scope.SUPPRESSIONS_WRITE: "Manage suppressions",
     Scope.CALLBACKS_WRITE: "Manage its callback endpoint",
     Scope.TEMPLATES_WRITE: "Manage types and templates",
+    Scope.TYPES_ADMIN: "Make sensitive variables of types readable",
     Scope.ADMIN: "Full access",
 }
 

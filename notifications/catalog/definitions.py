@@ -1,7 +1,7 @@
 """Validates type definitions, for the API and the console."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
 import msgspec
@@ -133,11 +133,30 @@ class TypeRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         list[Annotated[str, Meta(max_length=VARIABLE_LENGTH)]],
         Meta(max_length=MAX_SENSITIVE_VARIABLES),
     ] = []
+    confirm_not_sensitive: Annotated[
+        list[Annotated[str, Meta(max_length=VARIABLE_LENGTH)]],
+        Meta(
+            max_length=MAX_SENSITIVE_VARIABLES,
+            description="Variables that this request removes from `sensitive_variables`: their "
+            "values become readable. Needs the scope types:admin.",
+        ),
+    ] = []
     is_active: bool = True
 
 
-def validate_type(slug: str, request: TypeRequest) -> dict[str, Any]:
-    """Return a type's stored fields. Raises InvalidRequestError with every problem."""
+def removed_secrets(before: Mapping[str, Any] | None, request: TypeRequest) -> list[str]:
+    """Return the sensitive variables of a stored type that a request makes readable."""
+    stored = before["sensitive_variables"] if before is not None else ()
+    return [name for name in stored if name not in request.sensitive_variables]
+
+
+def validate_type(
+    slug: str, request: TypeRequest, *, before: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
+    """Return a type's stored fields. Raises InvalidRequestError with every problem.
+
+    ``before`` is the stored type, None for a new one.
+    """
     problems = ProblemCollector()
     _check_scalar_fields(slug, request, problems)
     is_all = request.channels == [ALL]
@@ -145,9 +164,15 @@ def validate_type(slug: str, request: TypeRequest) -> dict[str, Any]:
     fallback = _check_fallback(request, channels, problems)
     _check_variables(request, problems)
     _check_whatsapp_templates(request, problems)
+    removed = removed_secrets(before, request)
+    if unconfirmed := [name for name in removed if name not in request.confirm_not_sensitive]:
+        reason = f"Makes values readable. To confirm, name {', '.join(unconfirmed)} here."
+        problems.add("/confirm_not_sensitive", "confirmation_required", reason)
     problems.raise_if_any()
+    fields = msgspec.to_builtins(request)
+    del fields["confirm_not_sensitive"]
     return {
-        **msgspec.to_builtins(request),
+        **fields,
         "channels": [channel.value for channel in channels],
         "fallback_channel": fallback.value if fallback else None,
         "sensitive_variables": list(dict.fromkeys(request.sensitive_variables)),
