@@ -237,6 +237,9 @@ def _check_variables(request: TypeRequest, problems: ProblemCollector) -> None:
     for index, name in enumerate(request.sensitive_variables):
         if len(name) > VARIABLE_LENGTH or not types.VARIABLE.fullmatch(name):
             problems.add(f"/sensitive_variables/{index}", "invalid", "Not a valid variable name.")
+    for index, name in enumerate(request.confirm_not_sensitive):
+        if not types.VARIABLE.fullmatch(name):
+            problems.add(f"/confirm_not_sensitive/{index}", "invalid", "Not a valid variable name.")
 
 
 def _check_whatsapp_templates(request: TypeRequest, problems: ProblemCollector) -> None:

@@ -116,7 +116,7 @@ def test_removing_a_sensitive_variable_asks_for_a_confirmation(console: Client) 
     assert console.post(url, fewer | {"confirm_not_sensitive": "on"}).status_code == 302
     assert types.get_type("parcel_lost").sensitive_variables == {"pin"}
     entry = LogEntry.objects.latest("pk")
-    assert "Sensitive variables" in entry.get_change_message()
+    assert "Make removed variables readable" in entry.get_change_message()
 
 
 def test_viewer_is_not_asked_for_the_confirmation(console: Client) -> None:
