@@ -219,7 +219,7 @@ def _document(interval: Interval, metric_value: MetricValue, now: datetime) -> d
 
 
 class Metric(StrEnum):
-    """Metrics of deliveries, defined in docs/reference/metrics.md."""
+    """Metrics of deliveries and of attempts at devices, defined in docs/reference/metrics.md."""
 
     ACCEPTED = "accepted"
     TRIED = "tried"
@@ -231,3 +231,15 @@ class Metric(StrEnum):
     UNKNOWN = "unknown"
     WITHHELD = "withheld"
     LATENCY = "latency"
+    DEVICE_SENT = "device_sent"
+    DEVICE_DELIVERED = "device_delivered"
+    DEVICE_OPENED = "device_opened"
+    DEVICE_FAILED = "device_failed"
+
+
+NONE = "none"
+"""The value of a dimension that a delivery or device lacks."""
+OTHER = "other"
+"""The value that stands for all values of a dimension beyond its limit."""
+MAX_CLIENTS = 200
+"""Maximum of API clients with metrics of their own. The oldest have them, the rest share OTHER."""

@@ -67,11 +67,16 @@ class BroadcastView(msgspec.Struct, kw_only=True, frozen=True):
     ]
     data: Annotated[dict[str, Any], Meta(examples=[{}])]
     source: Annotated[str | None, Meta(examples=["newsletter"])] = None
+    entity_id: str | None = None
+    event_at: datetime | None = None
     ttl: int | None = None
     accepted: Annotated[int, Meta(description="Notifications created.", examples=[12_000])]
     skipped: Annotated[
         list[SkipReasonView],
-        Meta(description="Recipients who opted out, are suppressed, or have no address or device."),
+        Meta(
+            description="Recipients who opted out, are suppressed, have no address or device, or "
+            "have been notified about the entity."
+        ),
     ]
     rejected: Annotated[
         list[SkipReasonView],
@@ -128,6 +133,8 @@ def broadcast_view(
         content=request.content,
         data=request.data,
         source=request.source,
+        entity_id=request.entity_id,
+        event_at=request.event_at,
         ttl=request.ttl,
         audience_size=document.get("audience_size"),
         skipped=_reason_views(document["skipped"]),

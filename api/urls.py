@@ -83,6 +83,7 @@ version_1 = [
     route(f"{BROADCAST}/pause", "broadcast-pause", post=broadcasts.pause_broadcast),
     route(f"{BROADCAST}/resume", "broadcast-resume", post=broadcasts.resume_broadcast),
     route(f"{BROADCAST}/cancel", "broadcast-cancel", post=broadcasts.cancel_broadcast),
+    route("recipients", "recipients", get=recipients.list_recipients),
     route(
         f"recipients/{USER}/notifications", "history", get=recipients.list_recipient_notifications
     ),
@@ -117,6 +118,7 @@ version_1 = [
         put=suppressions.put_suppression,
         delete=suppressions.lift_suppression,
     ),
+    route("types", "types", get=types.list_types),
     route(TYPE, "type", get=types.get_type, put=types.put_type),
     route(
         f"{TYPE}/templates",

@@ -62,6 +62,7 @@ def _arguments() -> argparse.Namespace:
         "mails": (200_000, "of claims: four workers"),
         "seconds": (60, "of S7 and slow_connections"),
         "slow": (500, "clients of slow_connections"),
+        "latency": (0, "milliseconds after which the provider answers in S1; 0: at once"),
     }
     for name, (default, text) in numbers.items():
         parser.add_argument(f"--{name}", type=int, default=default, help=text)
@@ -99,6 +100,9 @@ def _measure_goal(goal: str, bench: Bench, arguments: argparse.Namespace) -> Ite
         "path": (path.measure_paths, {}),
     }
     measure, options = measures[goal]
+    if goal == "S1" and arguments.latency:
+        measure = draining.measure_rates_with_latency
+        options = {**options, "milliseconds": arguments.latency}
     return measure(bench, **options, log_progress=partial(print, f"{goal}:", flush=True))
 
 

@@ -2,16 +2,17 @@
 
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from statistics import median
 
 from domain.time import utc_now
 from notifyproject.db.collections import collection
+from notifyproject.stack import servers
 
-from . import environment, mail, post_office
-from .environment import Bench
+from . import mail, post_office, sinks
+from .environment import Bench, run_program, run_workers
 from .figures import Figure, Measure, Progress, at_least, at_most, compare, run_rounds
 from .processes import cpu_seconds, resident_megabytes, wait_until
 
@@ -20,6 +21,10 @@ TIMEOUT = 900.0
 CLAIM_PROCESSES = 4
 PROCESSES = os.cpu_count() or 1
 """Worker processes: one for each core, because a Python process uses one core."""
+FLOOR_WINDOW = 256
+"""Requests that the floor has in flight if the provider takes its time."""
+PEER_LATENCY = 100
+"""Milliseconds for which the goal against the peer is set."""
 LOAD = 100
 """Emails per second in S8."""
 
@@ -110,8 +115,56 @@ def measure_rates(
     )
 
 
+def measure_rates_with_latency(
+    bench: Bench, *, count: int, rounds: int, milliseconds: int, log_progress: Progress
+) -> Iterator[Figure]:
+    """Measure S1 with a provider that answers after some milliseconds, and at once."""
+    port, folder = servers.free_port(), bench.fresh_folder("delayed-sink")
+    sink = sinks.DelayedSink(folder=folder, port=port, milliseconds=milliseconds)
+    server, url = sink.server(), {"SENDGRID_URL": sink.url}
+    service = partial(drain_with_service, bench, count=count, provider="sendgrid")
+    floor = partial(drain_with_floor, bench, count=count, window=FLOOR_WINDOW, sink=sink.url)
+    # The peer has five requests in flight, so that it takes minutes for all.
+    peer = partial(drain_with_post_office, bench, count=max(count // 10, 1), environment=url)
+    runs: dict[str, Run] = {
+        "ours": partial(service, environment=url),
+        "ours, at once": service,
+        "floor": floor,
+        "peer": partial(peer, backend=post_office.SENDGRID),
+    }
+    server.start()
+    try:
+        results = run_rounds(runs, rounds=rounds, log_progress=log_progress)
+    finally:
+        server.stop()
+    rate = {name: [one.rate for one in drained] for name, drained in results.items()}
+    yield compare(
+        ours=rate["ours"],
+        floor=rate["floor"],
+        peer=rate["peer"],
+        key=f"S1 {milliseconds} ms",
+        label=f"drain {count:,} emails, answered after {milliseconds} ms",
+        unit="/s",
+        goals=(at_least(3.0, Measure.PEER),) if milliseconds == PEER_LATENCY else (),
+        note=f"floor: {FLOOR_WINDOW} threads; peer: its default of {post_office.THREADS} threads",
+    )
+    yield Figure(
+        key=f"S1 {milliseconds} ms share",
+        label="… as a share of its own rate if answered at once",
+        unit="",
+        ours=median(rate["ours"]) / median(rate["ours, at once"]),
+        goals=(at_least(0.8),),
+    )
+
+
 def drain_with_service(
-    bench: Bench, *, count: int, provider: str, processes: int = PROCESSES, is_checked: bool = True
+    bench: Bench,
+    *,
+    count: int,
+    provider: str,
+    processes: int = PROCESSES,
+    is_checked: bool = True,
+    environment: Mapping[str, str] | None = None,
 ) -> DrainResult:
     """Send due emails with worker processes of the service.
 
@@ -119,8 +172,8 @@ def drain_with_service(
     """
     from delivery import sweeper
 
-    variables = {"EMAIL_PROVIDER": provider}
-    with environment.run_workers(bench, processes=processes, environment=variables) as workers:
+    variables = {"EMAIL_PROVIDER": provider, **(environment or {})}
+    with run_workers(bench, processes=processes, environment=variables) as workers:
 
         def drain(so_far: int) -> None:
             sweeper.sweep(now=utc_now())
@@ -142,18 +195,20 @@ def drain_with_service(
     return DrainResult.from_totals(count, seconds=seconds, cpu_seconds=cpu)
 
 
-def drain_with_floor(bench: Bench, *, count: int) -> DrainResult:
-    """Send due emails with :mod:`bench.floor`."""
+def drain_with_floor(bench: Bench, *, count: int, window: int = 32, sink: str = "") -> DrainResult:
+    """Send due emails with the hand-written floor, ``window`` requests at a time."""
     path = mail.rendered_mail().save(bench.folder / "mail.json")
-    arguments = (bench.mongodb_uri, bench.mongod_pid, bench.http.url, path, count)
-    return DrainResult.from_totals(count, **environment.run_program(bench, "floor", *arguments))
+    arguments = (bench.mongodb_uri, bench.mongod_pid, sink or bench.http.url, path, count, window)
+    return DrainResult.from_totals(count, **run_program(bench, "floor", *arguments))
 
 
-def drain_with_post_office(bench: Bench, *, count: int, backend: str) -> DrainResult:
+def drain_with_post_office(
+    bench: Bench, *, count: int, backend: str, environment: Mapping[str, str] | None = None
+) -> DrainResult:
     """Send due emails with :mod:`bench.post_office`."""
     path = mail.rendered_mail().save(bench.folder / "mail.json")
     arguments = ("drain", bench.fresh_folder("post_office"), path, count, backend)
-    cost = environment.run_program(bench, "post_office", *arguments)
+    cost = run_program(bench, "post_office", *arguments, environment=environment)
     return DrainResult.from_totals(count, **cost)
 
 
@@ -203,7 +258,7 @@ def measure_memory(
     """Measure S8: the memory of a worker after a drain, and under a steady load."""
     from delivery import sweeper
 
-    with environment.run_workers(bench, environment={"WORKER_THREADS": "32"}) as (worker,):
+    with run_workers(bench, environment={"WORKER_THREADS": "32"}) as (worker,):
         mail.store_due(count, at=utc_now())
         sweeper.sweep(now=utc_now())
         wait_until(is_all_final, timeout=TIMEOUT, what="the mails were not sent")

@@ -154,10 +154,12 @@ def run_web(
         yield web.children(), f"http://{address}"
 
 
-def run_program(bench: Bench, module: str, *arguments: object) -> dict[str, Any]:
+def run_program(
+    bench: Bench, module: str, *arguments: object, environment: Mapping[str, str] | None = None
+) -> dict[str, Any]:
     """Run a module of this package as a program; return its last output line, parsed as JSON."""
     command = [sys.executable, "-m", f"bench.{module}", *map(str, arguments)]
-    child = program(bench, module, command)
+    child = program(bench, module, command, environment)
     child.log.unlink(missing_ok=True)
     child.start()
     try:

@@ -1,8 +1,9 @@
 """The floor: the least code that drains mail from MongoDB and survives a crash.
 
-``python -m bench.floor MONGODB_URI MONGOD_PID SINK_URL MAIL COUNT`` prints the wall time and the
-CPU time as JSON. One process on pymongo and urllib3 claims a hundred mails with a token, marks them
-as sending, posts them from 32 threads, logs the attempts, and settles them in bulk. It has no
+``python -m bench.floor MONGODB_URI MONGOD_PID SINK_URL MAIL COUNT WINDOW`` prints the wall time and
+the CPU time as JSON. One process on pymongo and urllib3 claims a hundred mails or more with a
+token, marks them as sending, posts them from WINDOW threads, logs the attempts, and settles them in
+bulk. It has no
 retries, limits, rendering, or circuit breakers, one channel, and one index.
 """
 
@@ -26,7 +27,7 @@ from pymongo.write_concern import WriteConcern
 from . import mail
 from .processes import cpu_seconds
 
-BATCH, THREADS, WARM_UP = 100, 32, 200
+MIN_BATCH, WARM_UP = 100, 200
 LEASE = timedelta(seconds=90)
 Document = dict[str, Any]
 
@@ -34,16 +35,17 @@ Document = dict[str, Any]
 class Floor:
     """A minimal sender of mail, with its collections and connections."""
 
-    def __init__(self, *, uri: str, sink: str) -> None:
-        database = MongoClient[Document](uri, maxPoolSize=THREADS).get_default_database(
+    def __init__(self, *, uri: str, sink: str, window: int) -> None:
+        database = MongoClient[Document](uri, maxPoolSize=window).get_default_database(
             write_concern=WriteConcern(w="majority", j=True)
         )
         self.mails, self.attempts = database["floor_mails"], database["floor_attempts"]
         self.mails.create_index([("due_at", 1)], sparse=True)
         self.attempts.create_index("mail_id")
         self.url = f"{sink}/v3/mail/send"
-        self.http = urllib3.PoolManager(maxsize=THREADS, block=True, retries=False)
-        self.threads = ThreadPoolExecutor(THREADS)
+        self.http = urllib3.PoolManager(maxsize=window, block=True, retries=False)
+        self.batch = max(window, MIN_BATCH)
+        self.threads = ThreadPoolExecutor(window)
 
     def fill(self, count: int, ready: mail.RenderedMail) -> None:
         """Store due mails."""
@@ -74,7 +76,9 @@ class Floor:
 
     def _claim(self) -> list[Document]:
         now, token = datetime.now(UTC), uuid4().hex
-        due = self.mails.find({"due_at": {"$lte": now}}, {"_id": 1}).sort("due_at").limit(BATCH)
+        due = (
+            self.mails.find({"due_at": {"$lte": now}}, {"_id": 1}).sort("due_at").limit(self.batch)
+        )
         ids = [document["_id"] for document in due]
         self.mails.update_many(
             {"_id": {"$in": ids}, "due_at": {"$lte": now}, "status": "pending"},
@@ -122,8 +126,8 @@ def _body(document: Mapping[str, Any]) -> dict[str, Any]:
 
 def main() -> None:
     """Send a few mails to warm up, then measure ``COUNT`` mails and print the cost."""
-    uri, mongod_pid, sink, path, count = sys.argv[1:]
-    ready, floor = mail.RenderedMail.load(path), Floor(uri=uri, sink=sink)
+    uri, mongod_pid, sink, path, count, window = sys.argv[1:]
+    ready, floor = mail.RenderedMail.load(path), Floor(uri=uri, sink=sink, window=int(window))
     floor.clear()
     floor.fill(WARM_UP, ready)
     floor.drain()

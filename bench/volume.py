@@ -14,6 +14,7 @@ from bson import ObjectId
 from domain.states import Channel, Priority
 from domain.time import utc_now
 from notifyproject.db.collections import collection, database
+from notifyproject.db.paging import cursor_of_document
 
 from . import mail
 from .environment import Bench
@@ -156,8 +157,8 @@ def measure_inbox(*, rounds: int) -> Iterator[Figure]:
     inbox = Inbox(client_id=FIRST_CLIENT, user_id=READER)
     visible = inbox.match(is_archived=False)
     last_before = _find_with_pymongo(visible).limit(0).skip(DEEP_PAGE * PAGE).next()
-    position = feed.FeedPosition.from_document(last_before)
-    beyond = inbox.match(is_archived=False, since={"$lt": position.inbox_at})
+    cursor = cursor_of_document(last_before, feed.NEWEST_FIRST)
+    beyond = inbox.match(is_archived=False, since={"$lt": last_before["inbox_at"]})
     unread = inbox.match(is_archived=False, is_read=False)
     notifications = collection("notifications")
     reads: dict[str, tuple[str, Callable[[], Any], Callable[[], Any]]] = {
@@ -168,7 +169,7 @@ def measure_inbox(*, rounds: int) -> Iterator[Figure]:
         ),
         "S5 deep": (
             f"its page {DEEP_PAGE}, as JSON",
-            lambda: _render_page(feed.page(inbox, limit=PAGE, after=position)),
+            lambda: _render_page(feed.page(inbox, limit=PAGE, cursor=cursor)),
             lambda: list(_find_with_pymongo(beyond)),
         ),
         "S5 counts": (

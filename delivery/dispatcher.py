@@ -6,11 +6,12 @@ fails at a step leaves the batch, and the reason is stored. Each poison candidat
 
 import random
 import threading
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections import Counter, deque
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from itertools import islice
+from typing import Self
 
 import structlog
 from bson import ObjectId
@@ -32,15 +33,24 @@ from providers.registry import providers_for
 from . import circuit_breaker, eligibility, feedback, rendering, routing, targets
 from .results import TargetResult, combine_results
 from .routing import Route
-from .sending import PreparedDelivery, send_batch, split_rounds
+from .sending import InFlight, PreparedDelivery, SentGroup, group_by_request, request_count
+from .window import send_window
 
 log = structlog.get_logger(__name__)
 _random = random.SystemRandom()
 S = DeliveryStatus
 MAX_BATCH = 100
-"""Maximum of deliveries in one claim: four rounds of 25 requests end within the lease."""
+"""Deliveries of one claim."""
 MIN_LEASE_LEFT = timedelta(seconds=40)
-"""Lease time that a round needs at its start. With less, its deliveries are released."""
+"""Lease time that a send needs at its start. Deliveries that wait longer are released."""
+STARTED_GROUPS = 32
+"""Groups whose start is recorded together."""
+REFILL_SECONDS = 0.02
+"""Longest wait for an answer while deliveries wait for room in the window."""
+WAIT_SECONDS = 1.0
+"""Longest wait for room before a shutdown or a short lease is noticed."""
+MAX_SEND_SECONDS = 60.0
+"""Longest wait for an answer: four times a request's timeout."""
 
 
 @dataclass(slots=True)
@@ -84,7 +94,7 @@ def _dispatch_isolated(
     limit = max(channel_threads() // 2, 1)
     with _isolating_threads.try_acquire(channel, limit=limit) as has_thread:
         for one in ids[: ISOLATED_PER_WAKEUP if has_thread else 0]:
-            with isolate():
+            with Isolation() as isolation:
                 if process.is_shutting_down():
                     break
                 claims = store.claim(
@@ -94,13 +104,18 @@ def _dispatch_isolated(
                     now=clock(),
                     include_poison_candidates=True,
                 )
-                _deliver(claims, channel, clock, report)
+                _deliver(claims, channel, clock, report, on_started=isolation.end)
             remaining.remove(one)
     report.remaining_candidates += remaining
 
 
 def _deliver(
-    claims: Sequence[ClaimedDelivery], channel: Channel, clock: Clock, report: BatchReport
+    claims: Sequence[ClaimedDelivery],
+    channel: Channel,
+    clock: Clock,
+    report: BatchReport,
+    *,
+    on_started: Callable[[], None] = lambda: None,
 ) -> None:
     report.claimed += len(claims)
     if claims:
@@ -112,7 +127,7 @@ def _deliver(
         providers = providers_for(channel, test=is_test)
         deliveries = _prepare(group, channel, clock, report, has_provider=bool(providers))
         if deliveries:
-            _send(deliveries, providers, clock, report)
+            _BatchSend(providers, clock, report, on_started).run(deliveries)
 
 
 def _prepare(
@@ -142,51 +157,138 @@ def _prepare(
     ]
 
 
-def _send(
-    deliveries: Sequence[PreparedDelivery],
-    providers: Sequence[Provider],
-    clock: Clock,
-    report: BatchReport,
-) -> None:
-    has_recent_success = feedback.has_recent_success(providers[0], now=clock())
-    rounds = split_rounds(providers[0], deliveries, has_recent_success=has_recent_success)
-    while rounds and not process.is_shutting_down():
-        if not _send_round(rounds[0], providers, clock, report):
-            break
-        rounds.pop(0)
-    if left := [delivery.claimed for some in rounds for delivery in some]:
-        now = clock()
+class _BatchSend:
+    """Sends prepared deliveries through the provider's window, and settles them as answers come."""
+
+    def __init__(
+        self,
+        providers: Sequence[Provider],
+        clock: Clock,
+        report: BatchReport,
+        on_started: Callable[[], None],
+    ) -> None:
+        self._providers = providers
+        self._clock = clock
+        self._report = report
+        self._on_started = on_started
+        self._window = send_window(providers[0])
+        self._in_flight = InFlight(clock)
+        self._waiting: deque[list[PreparedDelivery]] = deque()
+
+    def run(self, deliveries: Sequence[PreparedDelivery]) -> None:
+        """Send all deliveries that their leases leave time for; release the others."""
+        self._waiting += group_by_request(self._providers[0], deliveries)
+        try:
+            while self._waiting or self._in_flight.count:
+                if process.is_shutting_down():
+                    self._release_waiting()
+                if self._waiting:
+                    self._start(self._take_groups())
+                self._finish(REFILL_SECONDS if self._waiting else MAX_SEND_SECONDS)
+        finally:
+            # After an error, such as of MongoDB, the requests in flight still have results.
+            while self._in_flight.count:
+                self._finish(MAX_SEND_SECONDS)
+
+    def _take_groups(self) -> list[list[PreparedDelivery]]:
+        """Return groups that have room in the window; none if there is no room yet."""
+        wanted = sum(map(request_count, islice(self._waiting, STARTED_GROUPS)))
+        if self._in_flight.count:
+            room = self._window.try_acquire(wanted)
+        elif len(self._waiting) == len(self._waiting[0]) == 1:
+            # A single delivery does not wait, so that it never queues behind a batch.
+            self._window.adjust(wanted)
+            room = wanted
+        else:
+            ends_at = min(one.claimed.lease_until for group in self._waiting for one in group)
+            time_left = (ends_at - MIN_LEASE_LEFT - self._clock()).total_seconds()
+            room = self._window.acquire(wanted, timeout=max(min(time_left, WAIT_SECONDS), 0))
+            if not room and time_left <= WAIT_SECONDS:
+                self._release_waiting()
+        if process.is_shutting_down():
+            self._window.adjust(-room)
+            return []
+        groups: list[list[PreparedDelivery]] = []
+        while room > 0:
+            groups.append(self._waiting.popleft())
+            room -= request_count(groups[-1])
+        # The last one, to many devices, may have needed more.
+        self._window.adjust(-room)
+        return groups
+
+    def _start(self, groups: Sequence[Sequence[PreparedDelivery]]) -> None:
+        """Route the groups, record the start of each attempt, and hand them to the event loop."""
+        if not groups:
+            return
+        by_reference = {one.claimed.reference: one for group in groups for one in group}
+        now, names = self._clock(), [provider.name for provider in self._providers]
+        unused = sum(map(request_count, groups))
+        try:
+            routes, not_sent = routing.choose_routes(
+                [one.claimed for one in by_reference.values()],
+                providers=self._providers,
+                targets={reference: one.targets for reference, one in by_reference.items()},
+                paused=circuit_breaker.paused_until(names, now=now),
+                now=now,
+            )
+            for route in routes:
+                sending = group_by_request(route.provider, self._record_start(route, by_reference))
+                count = sum(map(request_count, sending))
+                if route.provider is self._providers[0]:
+                    unused -= count
+                else:
+                    send_window(route.provider).adjust(count)
+                if sending:
+                    self._in_flight.submit(route, sending)
+                else:
+                    # All were taken over or cancelled: a probe goes back.
+                    _finish(route, [], self._clock(), self._report)
+        finally:
+            self._window.adjust(-unused)
+        _settle_not_sent(not_sent, self._clock(), self._report)
+
+    def _record_start(
+        self, route: Route, by_reference: Mapping[str, PreparedDelivery]
+    ) -> list[PreparedDelivery]:
+        """Record the start of each attempt by compare-and-set; return those still leased."""
+        provider = route.provider
+        deliveries = [_for_route(route, by_reference[one.reference]) for one in route.claims]
+        claims = [delivery.claimed for delivery in deliveries]
+        started = store.start(
+            claims, provider=provider.name, worker=worker_name(), now=self._clock()
+        )
+        if lost := len(claims) - len(started):
+            log.info("deliveries_taken_over", provider=provider.name, lost=lost)
+        # A started delivery is no poison candidate: another may be claimed during the send.
+        self._on_started()
+        crash_points.reach(Boundary.STARTED)
+        by_id = {delivery.claimed.notification_id: delivery for delivery in deliveries}
+        return [replace(by_id[one.notification_id], claimed=one) for one in started]
+
+    def _finish(self, timeout: float) -> None:
+        """Wait up to ``timeout`` seconds for answers, and settle their deliveries."""
+        finished = self._in_flight.collect(timeout=timeout)
+        if not finished:
+            if self._in_flight.count and not self._waiting:
+                raise RuntimeError(f"no answer within {timeout} seconds")
+            return
+        crash_points.reach(Boundary.BATCH_SENT)
+        by_route: dict[int, list[SentGroup]] = {}
+        for group in finished:
+            by_route.setdefault(id(group.route), []).append(group)
+        for groups in by_route.values():
+            sent = [one for group in groups for one in group.results]
+            _finish(groups[0].route, sent, self._clock(), self._report)
+
+    def _release_waiting(self) -> None:
+        if not self._waiting:
+            return
+        now = self._clock()
+        left = [delivery.claimed for group in self._waiting for delivery in group]
+        self._waiting.clear()
         store.release(left, now=now)
         crash_points.reach(Boundary.RELEASED)
-        _requeue(left, now, report)
-
-
-def _send_round(
-    deliveries: Sequence[PreparedDelivery],
-    providers: Sequence[Provider],
-    clock: Clock,
-    report: BatchReport,
-) -> bool:
-    """Route, send, and settle one round. Return False if the round could not start in time."""
-    claims = [delivery.claimed for delivery in deliveries]
-    by_reference = {delivery.claimed.reference: delivery for delivery in deliveries}
-    with bulkhead(providers[0].name, claims, now=clock()) as is_acquired:
-        if not is_acquired or process.is_shutting_down():
-            return False
-        names = [provider.name for provider in providers]
-        routes, not_sent = routing.choose_routes(
-            claims,
-            providers=providers,
-            targets={reference: one.targets for reference, one in by_reference.items()},
-            paused=circuit_breaker.paused_until(names, now=clock()),
-            now=clock(),
-        )
-        sent = [_start_and_send(route, by_reference, clock) for route in routes]
-    crash_points.reach(Boundary.BATCH_SENT)
-    _settle_not_sent(not_sent, clock(), report)
-    for batch in sent:
-        _finish(batch, clock(), report)
-    return True
+        _requeue(left, now, self._report)
 
 
 def _for_route(route: Route, delivery: PreparedDelivery) -> PreparedDelivery:
@@ -204,43 +306,23 @@ def _for_route(route: Route, delivery: PreparedDelivery) -> PreparedDelivery:
         for t in delivery.targets
         if t.platform in route.blocked_platforms
     ]
-    ids = tuple(t.device_id for t in open_targets if t.device_id is not None)
+    platforms = {t.device_id: t.platform for t in open_targets if t.device_id is not None}
     return replace(
         delivery,
-        claimed=replace(delivery.claimed, device_ids=ids),
+        claimed=replace(delivery.claimed, device_ids=tuple(platforms), platforms=platforms),
         targets=open_targets,
         blocked_until=min(blocked, default=None),
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _SentBatch:
-    route: Route
-    started: Sequence[ClaimedDelivery]
-    results: Sequence[tuple[PreparedDelivery, tuple[TargetResult, ...]]]
-    started_at: datetime
-
-
-def _start_and_send(
-    route: Route, by_reference: Mapping[str, PreparedDelivery], clock: Clock
-) -> _SentBatch:
-    """Record the start of each attempt, then send the deliveries whose lease is still ours."""
-    provider, now = route.provider, clock()
-    deliveries = [_for_route(route, by_reference[one.reference]) for one in route.claims]
-    claims = [delivery.claimed for delivery in deliveries]
-    started_claims = store.start(claims, provider=provider.name, worker=worker_name(), now=now)
-    if lost := len(claims) - len(started_claims):
-        log.info("deliveries_taken_over", provider=provider.name, lost=lost)
-    by_id = {delivery.claimed.notification_id: delivery for delivery in deliveries}
-    # A started delivery is no poison candidate: the next candidate may be claimed during the send.
-    end_isolation()
-    started = [replace(by_id[c.notification_id], claimed=c) for c in started_claims]
-    crash_points.reach(Boundary.STARTED)
-    return _SentBatch(route, started_claims, send_batch(provider, started, clock), now)
-
-
-def _finish(sent: _SentBatch, now: datetime, report: BatchReport) -> None:
-    route, provider = sent.route, sent.route.provider
+def _finish(
+    route: Route,
+    sent: Sequence[tuple[PreparedDelivery, tuple[TargetResult, ...]]],
+    now: datetime,
+    report: BatchReport,
+) -> None:
+    provider = route.provider
+    attempted = [(delivery, results) for delivery, results in sent if results]
     settlements = [
         combine_results(
             delivery.claimed,
@@ -252,22 +334,20 @@ def _finish(sent: _SentBatch, now: datetime, report: BatchReport) -> None:
             blocked_until=delivery.blocked_until,
             quiet_hours_end=delivery.quiet_hours_end,
         )
-        for delivery, results in sent.results
+        for delivery, results in attempted
     ]
     _settle(settlements, now, report)
-    # The lease or the notification ended before the request.
-    attempted = {delivery.claimed.reference for delivery, _ in sent.results}
-    unsent = [claimed for claimed in sent.started if claimed.reference not in attempted]
+    # Their lease or lifetime ended before their request.
+    unsent = [delivery.claimed for delivery, results in sent if not results]
     store.return_unsent(unsent, now=now)
     _requeue(unsent, now, report)
-    flat = [(delivery, result) for delivery, results in sent.results for result in results]
+    flat = [(delivery, result) for delivery, results in attempted for result in results]
     feedback.report_provider_health(
         provider, [result for _, result in flat], probes=route.probes, now=now
     )
     crash_points.reach(Boundary.REPORTED)
     feedback.apply_reputation(flat, provider=provider.name, now=now)
-    attempt_results = [results for _, results in sent.results]
-    feedback.record_attempts(settlements, attempt_results, started_at=sent.started_at, now=now)
+    feedback.record_attempts(settlements, [results for _, results in attempted], now=now)
 
 
 def _settle(settlements: Sequence[Settlement], now: datetime, report: BatchReport) -> None:
@@ -324,56 +404,33 @@ def _activate_fallbacks(
             ]
 
 
-_bulkheads: dict[str, threading.Lock] = {}
-
-
-@contextmanager
-def bulkhead(provider: str, claims: Sequence[ClaimedDelivery], *, now: datetime) -> Iterator[bool]:
-    """Wait until no other batch of this process is being sent to the provider.
-
-    Yield False if too little lease time is left by then. A single delivery does not wait.
-    """
-    if len(claims) == 1:
-        yield True
-        return
-    provider_lock = _bulkheads.setdefault(provider, threading.Lock())
-    time_left = min(claimed.lease_until for claimed in claims) - MIN_LEASE_LEFT - now
-    is_acquired = provider_lock.acquire(timeout=max(time_left.total_seconds(), 0))
-    try:
-        yield is_acquired
-    finally:
-        if is_acquired:
-            provider_lock.release()
-
-
 def channel_threads() -> int:
     """Return how many threads of this process one channel may use: three quarters of them."""
     return max(settings.WORKER_THREADS * 3 // 4, 1)
 
 
-# If this process crashes, each candidate that is claimed but not started counts a crash. Therefore
-# a lock allows one such candidate at a time: `isolate` takes the lock before the claim, and
-# `_start_and_send` calls `end_isolation` at the start, so that a slow send blocks no candidate. A
-# deferred candidate never starts, so `isolate` also releases the lock at its end. The thread-local
-# flag says whether this thread holds the lock, since ordinary batches call `end_isolation`, too.
 _isolating_threads = ConcurrencyLimiter()
 _isolation_lock = threading.Lock()
-_isolation_state = threading.local()
 
 
-@contextmanager
-def isolate() -> Iterator[None]:
-    """Wait until no other thread has a poison candidate between claim and start."""
-    _isolation_lock.acquire()
-    _isolation_state.is_acquired = True
-    try:
-        yield
-    finally:
-        end_isolation()
+class Isolation:
+    """Lets one thread at a time hold a poison candidate that is claimed and not started.
 
+    If this process crashes, each candidate that it has claimed and not started counts a crash.
+    """
 
-def end_isolation() -> None:
-    """Let another thread claim a poison candidate, if this thread holds the isolation lock."""
-    if getattr(_isolation_state, "is_acquired", False):
-        _isolation_state.is_acquired = False
-        _isolation_lock.release()
+    def __enter__(self) -> Self:
+        """Wait until no other thread is in its isolation."""
+        _isolation_lock.acquire()
+        self._is_held = True
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """End the isolation."""
+        self.end()
+
+    def end(self) -> None:
+        """Let the next candidate be claimed: this one has started, and its send may be slow."""
+        if self._is_held:
+            self._is_held = False
+            _isolation_lock.release()

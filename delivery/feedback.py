@@ -1,7 +1,7 @@
 """Reports results to circuits, rate limiters, suppressions, devices, and traces."""
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 
 import structlog
 
@@ -50,9 +50,6 @@ NEUTRAL_CODES = frozenset(
     }
 )
 """Errors that say nothing about the provider: a reported outage trips its circuit separately."""
-RECENT_SUCCESS = timedelta(minutes=1)
-"""For this long after a success, the first round to a provider is not reduced."""
-_accepted_at: dict[str, datetime] = {}
 S = DeliveryStatus
 
 
@@ -147,8 +144,6 @@ def report_provider_health(
 ) -> None:
     """Report the results of a batch to the provider's circuits and rate limiter."""
     account = provider.account
-    if any(isinstance(result.outcome, SendResult) for result in results):
-        _accepted_at[account] = now
     errors = [r.outcome for r in results if isinstance(r.outcome, ProviderError)]
     outages = {e.scope: e for e in errors if isinstance(e, ProviderUnavailableError)}
     for scope, error in outages.items():
@@ -164,12 +159,6 @@ def report_provider_health(
     for name in probes.keys() - {account}:
         platform = name.removeprefix(circuit_name(provider, ""))
         _record_outcomes(name, [r for r in results if r.platform == platform], probes, now)
-
-
-def has_recent_success(provider: Provider, *, now: datetime) -> bool:
-    """Return whether the provider accepted a request of this process in the last minute."""
-    at = _accepted_at.get(provider.account)
-    return at is not None and timedelta(0) <= now - at <= RECENT_SUCCESS
 
 
 def _record_outcomes(
@@ -193,7 +182,6 @@ def record_attempts(
     settlements: Sequence[Settlement],
     results: Sequence[Sequence[TargetResult]],
     *,
-    started_at: datetime,
     now: datetime,
 ) -> None:
     """Record a trace span for each attempt, with a child span for each target."""
@@ -207,7 +195,7 @@ def record_attempts(
                 claimed,
                 parent,
                 {"notify.provider": provider, "notify.delivery.status": settlement.status.value},
-                began_at=started_at,
+                began_at=min(one.started_at for one in some),
                 ended_at=now,
                 error=None if is_successful else (settlement.code or settlement.status).value,
                 children=[_request_span(claimed, one, provider) for one in some],

@@ -1,40 +1,41 @@
 """Sends deliveries to a provider concurrently, and returns one result for each target."""
 
-import os
+import asyncio
 import time
 import traceback
-from collections.abc import Callable, Hashable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from functools import cache, partial
-from typing import Self, TypeVar
+from functools import partial
+from queue import Empty, SimpleQueue
+from typing import Self
 
 import structlog
-from django.conf import settings
 
 from domain.content import SensitiveContent
 from domain.errors import FailureCode, ProviderError, TransientError
 from domain.time import Clock
 from notifications.content.redaction import mask_response
 from notifications.store import ClaimedDelivery
-from notifyproject.platform import crash_points
+from notifyproject.platform import crash_points, event_loop
 from notifyproject.platform.crash_points import Boundary
-from providers import contract, http_client
+from providers import contract
 from providers.contract import Message, NotAttemptedError, Provider, SendRequest, SendResult
-from providers.http import TOTAL_TIMEOUT, Exchange
+from providers.http import TOTAL_TIMEOUT
 
 from .results import TargetResult
+from .routing import Route
 from .targets import SendTarget
+from .window import SendWindow, send_window
 
 log = structlog.get_logger(__name__)
-PROBE_BATCH = 10
-"""Requests of the first round to a provider without a recent success in this process."""
+COLLECTED_GROUPS = 32
+"""Groups that are settled together, unless COLLECT_SECONDS pass after the first of them."""
+COLLECT_SECONDS = 0.02
 LEASE_MARGIN = timedelta(seconds=2)
 """A send starts only if its lease outlives the longest request by this much."""
 LOGGED_ERRORS, LOGGED_FRAMES = 5, 20
-"""Limits of a logged stack: chained errors, and frames of each error."""
-T = TypeVar("T")
+"""Limits of a logged stack: errors in the chain, and frames of each."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,112 +78,121 @@ class TargetedRequest:
         return cls(delivery, target, request)
 
 
-def split_rounds(
-    provider: Provider, deliveries: Sequence[PreparedDelivery], *, has_recent_success: bool
+def group_by_request(
+    provider: Provider, deliveries: Sequence[PreparedDelivery]
 ) -> list[list[PreparedDelivery]]:
-    """Split deliveries into rounds of at most one request for each thread of the process.
-
-    Each device counts as a request; a provider's send batch counts as one. Without a recent
-    success, the first round is limited to :data:`PROBE_BATCH`: if all fail, the circuit opens in
-    time.
-    """
-    rounds: list[list[PreparedDelivery]] = []
-    capacity = 0
-    for group in _group_by_batch_key(provider, deliveries, lambda one: one.message):
-        requests = max(len(delivery.targets) for delivery in group)
-        if not rounds or requests > capacity:
-            capacity = settings.WORKER_THREADS
-            if not rounds and not has_recent_success:
-                capacity = min(capacity, PROBE_BATCH)
-            rounds.append([])
-        rounds[-1] += group
-        capacity -= requests
-    return rounds
-
-
-def _group_by_batch_key(
-    provider: Provider, items: Sequence[T], message_of: Callable[[T], Message]
-) -> list[list[T]]:
-    if len(items) == 1 or not isinstance(provider, contract.BatchProvider):
-        return [[item] for item in items]
-    groups: dict[Hashable, list[T]] = {}
-    for item in items:
-        groups.setdefault(provider.batch_key(message_of(item)), []).append(item)
+    """Return deliveries in groups that share a request: of one each, but for a batch provider."""
+    if len(deliveries) == 1 or not isinstance(provider, contract.BatchProvider):
+        return [[one] for one in deliveries]
+    groups: dict[Hashable, list[PreparedDelivery]] = {}
+    for one in deliveries:
+        groups.setdefault(provider.batch_key(one.message), []).append(one)
     return list(groups.values())
 
 
-def send_batch(
-    provider: Provider, deliveries: Sequence[PreparedDelivery], clock: Clock
+def request_count(group: Sequence[PreparedDelivery]) -> int:
+    """Return how many requests a group has in flight at once: one for each device."""
+    return max(len(delivery.targets) for delivery in group)
+
+
+@dataclass(frozen=True, slots=True)
+class SentGroup:
+    """Deliveries that shared a request, each with its results; without any if it was too late."""
+
+    route: Route
+    results: Sequence[tuple[PreparedDelivery, tuple[TargetResult, ...]]]
+
+
+class InFlight:
+    """The requests in flight of one batch. The event loop sends; the batch's thread collects."""
+
+    def __init__(self, clock: Clock) -> None:
+        self.count = 0
+        """Groups that were submitted and not collected."""
+        self._clock = clock
+        self._finished: SimpleQueue[SentGroup | BaseException] = SimpleQueue()
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def submit(self, route: Route, groups: Sequence[Sequence[PreparedDelivery]]) -> None:
+        """Send each group, within the window that its requests have entered."""
+        self.count += len(groups)
+        event_loop.call(partial(self._start, route, groups))
+
+    def collect(self, *, timeout: float) -> list[SentGroup]:
+        """Wait for a group, then shortly for others; return those that have finished."""
+        finished: list[SentGroup] = []
+        deadline = time.monotonic() + timeout
+        while self.count and len(finished) < COLLECTED_GROUPS:
+            try:
+                one = self._finished.get(timeout=max(deadline - time.monotonic(), 0))
+            except Empty:
+                break
+            if isinstance(one, BaseException):
+                raise one
+            if not finished:
+                deadline = min(deadline, time.monotonic() + COLLECT_SECONDS)
+            finished.append(one)
+            self.count -= 1
+        for group in finished:
+            for delivery, results in group.results:
+                for result in results:
+                    _log(delivery.claimed, result)
+        return finished
+
+    def _start(self, route: Route, groups: Sequence[Sequence[PreparedDelivery]]) -> None:
+        window = send_window(route.provider)
+        for group in groups:
+            task = asyncio.get_running_loop().create_task(self._send(route, group, window))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+
+    async def _send(
+        self, route: Route, group: Sequence[PreparedDelivery], window: SendWindow
+    ) -> None:
+        results: Sequence[tuple[PreparedDelivery, tuple[TargetResult, ...]]] = ()
+        began_at = window.clock()
+        try:
+            results = await _send_group(route.provider, group, self._clock)
+        except BaseException as error:
+            self._finished.put(error)
+            raise
+        finally:
+            flat = [result for _, some in results for result in some]
+            window.release(request_count(group), results=flat, started_at=began_at)
+        self._finished.put(SentGroup(route, results))
+
+
+async def _send_group(
+    provider: Provider, group: Sequence[PreparedDelivery], clock: Clock
 ) -> list[tuple[PreparedDelivery, tuple[TargetResult, ...]]]:
-    """Send concurrently. Return the results by delivery, without deliveries that were too late."""
-    targeted_requests = [
-        TargetedRequest.of(delivery, target)
-        for delivery in deliveries
-        for target in delivery.targets
+    requests = [
+        TargetedRequest.of(delivery, target) for delivery in group for target in delivery.targets
     ]
-    groups = _group_by_batch_key(provider, targeted_requests, lambda one: one.request.message)
-    by_reference: dict[str, list[TargetResult]] = {}
-    for group, group_results in zip(groups, _send_groups(provider, groups, clock), strict=True):
-        for targeted, result in zip(group, group_results, strict=True):
-            if result is not None:
-                claimed = targeted.delivery.claimed
-                by_reference.setdefault(claimed.reference, []).append(result)
-                # Logged in one thread: dozens of threads would contend for the log at every line.
-                _log(claimed, result)
-    return [
-        (delivery, tuple(by_reference[delivery.claimed.reference]))
-        for delivery in deliveries
-        if delivery.claimed.reference in by_reference
-    ]
+    results: list[TargetResult | None]
+    if len(requests) == 1:
+        results = [await _send_one(provider, requests[0], clock)]
+    elif len(group) > 1 and isinstance(provider, contract.BatchProvider):
+        results = await _send_many(provider, requests, clock)
+    else:
+        results, size = [], send_window(provider).size
+        for start in range(0, len(requests), size):
+            chunk = requests[start : start + size]
+            results += await asyncio.gather(*(_send_one(provider, one, clock) for one in chunk))
+    of_delivery: dict[str, list[TargetResult]] = {one.claimed.reference: [] for one in group}
+    for request, result in zip(requests, results, strict=True):
+        if result is not None:
+            of_delivery[request.delivery.claimed.reference].append(result)
+    return [(one, tuple(of_delivery[one.claimed.reference])) for one in group]
 
 
-def _send_groups(
-    provider: Provider, groups: Sequence[Sequence[TargetedRequest]], clock: Clock
-) -> list[list[TargetResult | None]]:
-    """Return the results of each group, with None for requests that were not attempted.
-
-    Non-blocking exchanges and a single group run in this thread; other groups use a thread pool.
-    """
-    non_blocking = contract.as_non_blocking(provider)
-    multiplexed: list[int] = []
-    threaded: list[int] = []
-    for number, group in enumerate(groups):
-        if len(group) == 1 and non_blocking and non_blocking.is_non_blocking(group[0].request):
-            multiplexed.append(number)
-        else:
-            threaded.append(number)
-    send, blocking_groups = partial(_send_group, provider, clock), [groups[n] for n in threaded]
-    threaded_results = (
-        map(send, blocking_groups)
-        if len(groups) == 1 or not threaded
-        else _thread_pool(os.getpid(), provider.name).map(send, blocking_groups)
-    )
-    exchanges = (_send_one(provider, groups[number][0], clock) for number in multiplexed)
-    results: dict[int, list[TargetResult | None]] = {}
-    for number, result in zip(multiplexed, http_client.run_exchanges(exchanges), strict=True):
-        if isinstance(result, Exception):
-            raise result
-        results[number] = [result]
-    results |= zip(threaded, threaded_results, strict=True)
-    return [results[number] for number in range(len(groups))]
-
-
-def _send_group(
-    provider: Provider, clock: Clock, group: Sequence[TargetedRequest]
-) -> list[TargetResult | None]:
-    if len(group) > 1 and isinstance(provider, contract.BatchProvider):
-        return _send_many(provider, group, clock)
-    return [http_client.run_exchange(_send_one(provider, targeted, clock)) for targeted in group]
-
-
-def _send_many(
+async def _send_many(
     provider: contract.BatchProvider, group: Sequence[TargetedRequest], clock: Clock
 ) -> list[TargetResult | None]:
     started_at, monotonic_start = clock(), time.monotonic()
     in_time = [targeted for targeted in group if not _is_too_late(targeted, started_at)]
     crash_points.reach(Boundary.GROUP_BEGINS)
     try:
-        outcomes = provider.send_many([p.request for p in in_time], timeout=TOTAL_TIMEOUT)
+        outcomes = await provider.send_many([p.request for p in in_time], timeout=TOTAL_TIMEOUT)
     except Exception as error:
         # As in _send_one: the outcome is unknown.
         outcomes = [_internal_error(error, targeted.request) for targeted in in_time]
@@ -199,19 +209,16 @@ def _send_many(
     ]
 
 
-def _send_one(
+async def _send_one(
     provider: Provider, targeted: TargetedRequest, clock: Clock
-) -> Exchange[TargetResult | None]:
+) -> TargetResult | None:
     started_at, monotonic_start = clock(), time.monotonic()
     if _is_too_late(targeted, started_at):
         return None
     crash_points.reach(Boundary.SEND_BEGINS)
     outcome: SendResult | ProviderError
     try:
-        if non_blocking := contract.as_non_blocking(provider):
-            outcome = yield from non_blocking.exchange(targeted.request, timeout=TOTAL_TIMEOUT)
-        else:
-            outcome = provider.send(targeted.request, timeout=TOTAL_TIMEOUT)
+        outcome = await provider.send(targeted.request, timeout=TOTAL_TIMEOUT)
     except ProviderError as error:
         outcome = error
     except Exception as error:
@@ -284,9 +291,3 @@ def _format_stack(error: BaseException) -> str:
         chain.append(f"{frames}{type(current).__module__}.{type(current).__qualname__}")
         current = current.__cause__ or current.__context__
     return "\n".join(reversed(chain))
-
-
-@cache
-def _thread_pool(_process_id: int, provider: str) -> ThreadPoolExecutor:
-    """Return a provider's own thread pool, so that a hanging provider blocks no other."""
-    return ThreadPoolExecutor(max_workers=settings.WORKER_THREADS, thread_name_prefix=provider)

@@ -24,9 +24,9 @@ from .dispatcher import BatchReport, channel_threads
 
 REQUEUE_DELAY = timedelta(seconds=1)
 """Delay before a message returns if its channel has no free thread or its client no capacity."""
-MAX_BATCHES_PER_CLIENT = 3
-"""Concurrent batches of one fair queue in a process: one is prepared, one sent, one settled. More
-would only hold claims while they wait for the bulkhead. At 24, an email cost a sixth more time."""
+MAX_BATCHES_PER_CLIENT = 5
+"""Concurrent batches of one fair queue in a process: enough to fill the send window while others
+are prepared and settled. At 24, an email cost a sixth more time."""
 _thread_limiter = ConcurrencyLimiter()
 _batch_limiter = ConcurrencyLimiter()
 

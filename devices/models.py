@@ -115,7 +115,6 @@ class Device(models.Model):
         )
         indexes = (
             MongoIndex("user_id", "is_active", "-created_at", "-_id", name="dev_user"),
-            MongoIndex("device_token", name="dev_token", unique=True),
             MongoIndex("platform", "-last_seen", "-_id", name="dev_platform"),
             MongoIndex("-last_seen", "-_id", name="dev_last_seen"),
             MongoIndex(

@@ -3,11 +3,11 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any, NamedTuple
+from typing import Any
 
 from notifyproject.db import paging
 from notifyproject.db.collections import collection
-from notifyproject.db.paging import Page
+from notifyproject.db.paging import Cursor, Page
 
 from .models import Document, Platform
 from .preferences import Preferences, from_document
@@ -55,13 +55,6 @@ class PushTargets:
             return self.by_user.get(user_id, ()) if user_id is not None else ()
         selected = (self.by_device.get(one) for one in dict.fromkeys(device_ids))
         return tuple(t for t in selected if t is not None and user_id in (None, t.user_id))
-
-
-class Position(NamedTuple):
-    """A place in a recipient's list of devices."""
-
-    created_at: datetime
-    id: str
 
 
 def find_push_targets(
@@ -118,16 +111,14 @@ def get(device_id: str) -> Document | None:
     return collection("devices").find_one({"_id": device_id})
 
 
-def page(
-    *, user_id: str, limit: int, after: Position | None = None, before: Position | None = None
-) -> Page:
-    """Return a page of a user's devices, newest first, after or before a position."""
+def page(*, user_id: str, limit: int, cursor: Cursor | None = None) -> Page:
+    """Return up to ``limit`` devices of a user, newest first, from a cursor on."""
     return paging.page(
         "devices",
         {"user_id": user_id, "is_active": ACTIVE_OR_INACTIVE},
         order=NEWEST_FIRST,
         limit=limit,
-        cursor=paging.cursor_of(after=after, before=before),
+        cursor=cursor,
     )
 
 

@@ -1,6 +1,6 @@
 """Prometheus metrics. They come from shared state, so that any process can be scraped."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -10,9 +10,10 @@ from prometheus_client import generate_latest
 from prometheus_client.core import GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from access.clients import registry
 from analytics import incidents, metrics
+from analytics.metrics import OTHER, MetricValue
 from analytics.metrics import Metric as Name
-from analytics.metrics import MetricValue
 from analytics.models import AlertKind, Interval
 from delivery import circuit_breaker
 from delivery.circuit_breaker import State
@@ -26,8 +27,14 @@ WINDOW = timedelta(minutes=60)
 PREFIX = "notify"
 COUNTED_METRICS = (Name.ACCEPTED, Name.SENT, Name.DELIVERED, Name.READ, Name.FAILED, Name.RETRIED)
 MAX_TYPES = 200
-"""Types with a label of their own; the rest share OTHER_TYPES."""
-OTHER_TYPES = "other"
+"""Maximum of types with a label of their own. The rest share OTHER."""
+DEVICE_METRICS = {
+    Name.DEVICE_SENT: "sent",
+    Name.DEVICE_DELIVERED: "delivered",
+    Name.DEVICE_OPENED: "opened",
+    Name.DEVICE_FAILED: "failed",
+}
+"""Labels of the metrics of attempts at devices."""
 _cache = TimedCache[bytes](seconds=FRESH_SECONDS)
 clear = _cache.clear
 _CIRCUIT_VALUES = {State.OPEN: 1.0, State.HALF_OPEN: 0.5, State.CLOSED: 0.0}
@@ -47,6 +54,7 @@ class _ServiceCollector(Collector):
         now = self.now
         found = metrics.read(Interval.MINUTE, since=now - WINDOW, until=now)
         yield _deliveries(found)
+        yield from _by_dimension(found)
         yield from _latency(found)
         yield from _work(now)
         yield from _providers(now)
@@ -67,11 +75,36 @@ def _deliveries(found: list[MetricValue]) -> Metric:
             channel, kind = metric_value.dimensions["channel"], metric_value.dimensions["type"]
             if len(known) < MAX_TYPES:
                 known.add(kind)
-            key = (str(metric_value.metric), channel, kind if kind in known else OTHER_TYPES)
+            key = (str(metric_value.metric), channel, kind if kind in known else OTHER)
             counts[key] = counts.get(key, 0) + metric_value.value
     for key, value in sorted(counts.items()):
         family.add_metric(key, value)
     return family
+
+
+def _by_dimension(found: list[MetricValue]) -> Iterator[Metric]:
+    """Yield deliveries by provider and by API client, and attempts at devices by platform."""
+    by_provider, by_client, by_platform = (Counter[tuple[str, ...]]() for _ in range(3))
+    clients = {str(key): name for key, name in registry.names(limit=metrics.MAX_CLIENTS).items()}
+    for one in found:
+        event, channel = str(one.metric), one.dimensions["channel"]
+        if one.metric in DEVICE_METRICS:
+            platform = one.dimensions["platform"]
+            by_platform[DEVICE_METRICS[Name(one.metric)], platform] += int(one.value)
+        elif one.metric in COUNTED_METRICS:
+            client = clients.get(one.dimensions.get("client_id", ""), OTHER)
+            by_client[event, channel, client] += int(one.value)
+            if "provider" in one.dimensions:
+                by_provider[event, channel, one.dimensions["provider"]] += int(one.value)
+    for name, text, labels, counts in (
+        ("provider_deliveries", "Deliveries", ("event", "channel", "provider"), by_provider),
+        ("client_deliveries", "Deliveries", ("event", "channel", "client"), by_client),
+        ("device_messages", "Attempts at devices", ("event", "platform"), by_platform),
+    ):
+        family = _gauge(f"{name}_last_hour", f"{text} of the last hour, by {labels[-1]}.", *labels)
+        for key in sorted(counts):
+            family.add_metric(key, counts[key])
+        yield family
 
 
 def _latency(found: list[MetricValue]) -> Iterator[Metric]:

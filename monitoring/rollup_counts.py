@@ -14,13 +14,13 @@ from typing import Any
 
 from bson import ObjectId
 
+from access.clients import registry
 from analytics import metrics
-from analytics.metrics import Metric, MetricValue
+from analytics.metrics import NONE, OTHER, Metric, MetricValue
 from domain.states import SUCCEEDED, AttemptStatus, DeliveryStatus
 from notifyproject.db.collections import collection
 
 A, M, S = AttemptStatus, Metric, DeliveryStatus
-NONE = "none"
 WITHHELD = (S.EXPIRED, S.CANCELLED, S.SUPPRESSED)
 ARRIVED = (S.DELIVERED, S.READ)
 PRECEDENCE = (A.UNKNOWN, A.SENT, A.FAILED, A.STARTED, A.EXPIRED)
@@ -29,13 +29,22 @@ BATCH = 1_000
 Row = Mapping[str, Any]
 Key = tuple[datetime, Metric, tuple[tuple[str, str], ...]]
 _GROUP_FIELDS = (
-    *("minute", "channel", "type", "provider", "outcome"),
+    *("minute", "channel", "type", "client", "provider", "outcome"),
     *("is_last", "status", "code", "bucket"),
 )
+_DEVICE_FIELDS = (
+    *("minute", "channel", "type", "client", "provider"),
+    *("platform", "outcome", "code", "is_delivered", "is_opened"),
+)
+_SHARED = _GROUP_FIELDS.index("outcome")
+"""Number of the first fields, which both kinds of rows share."""
+_DEVICE_ATTEMPT_FIELDS = ("platform", "status", "error_code", "delivered_at", "opened_at")
 
 
 @dataclass(slots=True)
 class _Counts:
+    clients: frozenset[ObjectId]
+    """The clients with metrics of their own."""
     counts: Counter[Key] = field(default_factory=Counter)
     latencies: dict[Key, list[int]] = field(
         default_factory=lambda: defaultdict(metrics.empty_histogram)
@@ -45,7 +54,12 @@ class _Counts:
     def add(self, row: Row, metric: Metric, **extra_dimensions: str) -> Key:
         """Count a row for a metric and return the key."""
         group_key = row["_id"]
-        dimensions = {"channel": group_key["channel"], "type": group_key["type"]} | extra_dimensions
+        client_id = group_key["client"]
+        dimensions = {
+            "channel": group_key["channel"],
+            "type": group_key["type"],
+            "client_id": str(client_id) if client_id in self.clients else OTHER,
+        } | extra_dimensions
         key = group_key["minute"], metric, tuple(sorted(dimensions.items()))
         self.counts[key] += row["count"]
         return key
@@ -53,13 +67,16 @@ class _Counts:
 
 def count_minutes(since: datetime, until: datetime) -> list[MetricValue]:
     """Return the metrics of all whole minutes in [since, until)."""
-    counts = _Counts()
+    counts = _Counts(clients=frozenset(registry.names(limit=metrics.MAX_CLIENTS)))
     for row in _accepted(since, until):
         counts.add(row, M.ACCEPTED)
         if row["_id"]["untried"]:
             _count_outcome(counts, row, provider=row["_id"].get("provider") or NONE)
     for row in _attempted(since, until):
-        _count_attempt(counts, row)
+        if "platform" in row["_id"]:
+            _count_device(counts, row)
+        else:
+            _count_attempt(counts, row)
     return [
         MetricValue(
             metric=metric.value,
@@ -88,6 +105,21 @@ def _count_attempt(counts: _Counts, row: Row) -> None:
         counts.add(row, M.RETRIED, provider=provider)
 
 
+def _count_device(counts: _Counts, row: Row) -> None:
+    """Count the attempts at devices of one platform, with the same result."""
+    group_key = row["_id"]
+    dimensions = {name: group_key[name] or NONE for name in ("platform", "provider")}
+    # A receipt proves that the push was sent, whatever the provider responded.
+    if group_key["outcome"] == A.SENT or group_key["is_delivered"]:
+        counts.add(row, M.DEVICE_SENT, **dimensions)
+    elif group_key["outcome"] == A.FAILED:
+        counts.add(row, M.DEVICE_FAILED, **dimensions, code=group_key["code"] or NONE)
+    if group_key["is_delivered"]:
+        counts.add(row, M.DEVICE_DELIVERED, **dimensions)
+    if group_key["is_opened"]:
+        counts.add(row, M.DEVICE_OPENED, **dimensions)
+
+
 def _count_outcome(counts: _Counts, row: Row, *, provider: str) -> None:
     group_key = row["_id"]
     status = group_key["status"]
@@ -114,6 +146,7 @@ def _accepted(since: datetime, until: datetime) -> Iterable[Row]:
         "minute": minute_of("$created_at"),
         "channel": "$delivery.channel",
         "type": "$type",
+        "client": "$client_id",
         "untried": untried,
         "provider": _if(untried, "$delivery.provider"),
         "status": _if(untried, "$delivery.status"),
@@ -122,7 +155,7 @@ def _accepted(since: datetime, until: datetime) -> Iterable[Row]:
     return collection("notifications").aggregate(
         [
             {"$match": {"created_at": {"$gte": since, "$lt": until}, "is_test": {"$ne": True}}},
-            {"$project": {"created_at": 1, "type": 1, "delivery": 1}},
+            {"$project": {"created_at": 1, "type": 1, "client_id": 1, "delivery": 1}},
             {"$unwind": "$delivery"},
             {"$group": {"_id": key, "count": {"$sum": 1}}},
         ],
@@ -133,10 +166,11 @@ def _accepted(since: datetime, until: datetime) -> Iterable[Row]:
 def _attempted(since: datetime, until: datetime) -> Iterable[Row]:
     """Return attempts with their deliveries' results. An attempt at several devices is one row.
 
-    The join is done here for a thousand attempts at a time, since ``$lookup`` takes ten times as
-    long.
+    A push also has a row for each of its devices, with the platform. The join is done here for a
+    thousand attempts at a time, since ``$lookup`` takes ten times as long.
     """
     counts: Counter[tuple[Any, ...]] = Counter()
+    devices: Counter[tuple[Any, ...]] = Counter()
     seconds: dict[tuple[Any, ...], float] = defaultdict(float)
     for attempts in _batches(_attempts(since, until)):
         deliveries = _deliveries({one["_id"]["notification"] for one in attempts})
@@ -147,9 +181,12 @@ def _attempted(since: datetime, until: datetime) -> Iterable[Row]:
                 key, waited = _classify_attempt(attempt, *found)
                 counts[key] += 1
                 seconds[key] += waited
+                devices.update((*key[:_SHARED], *one) for one in _device_results(attempt))
     for key, count in counts.items():
         own = dict(zip(_GROUP_FIELDS, key, strict=True))
         yield {"_id": own, "count": count, "seconds": seconds[key]}
+    for key, count in devices.items():
+        yield {"_id": dict(zip(_DEVICE_FIELDS, key, strict=True)), "count": count}
 
 
 def _attempts(since: datetime, until: datetime) -> Iterable[Row]:
@@ -159,6 +196,7 @@ def _attempts(since: datetime, until: datetime) -> Iterable[Row]:
         "at": {"$min": "$attempted_at"},
         "provider": {"$first": "$provider"},
         "statuses": {"$addToSet": "$status"},
+        "devices": {"$push": _if_device({name: f"${name}" for name in _DEVICE_ATTEMPT_FIELDS})},
     }
     return collection("delivery_attempts").aggregate(
         [{"$match": {"attempted_at": {"$gte": since, "$lt": until}}}, {"$group": group}],
@@ -168,22 +206,31 @@ def _attempts(since: datetime, until: datetime) -> Iterable[Row]:
     )
 
 
-def _deliveries(ids: set[ObjectId]) -> dict[tuple[ObjectId, str], tuple[str, Row]]:
+def _deliveries(ids: set[ObjectId]) -> dict[tuple[ObjectId, str], tuple[Row, Row]]:
     names = ("channel", "status", "attempt_count", "failure_code", "sent_at", "first_due_at")
     found = collection("notifications").find(
         {"_id": {"$in": list(ids)}},
-        {"type": 1, "is_test": 1, **{f"delivery.{name}": 1 for name in names}},
+        {"type": 1, "client_id": 1, "is_test": 1, **{f"delivery.{name}": 1 for name in names}},
         batch_size=BATCH,
     )
     return {
-        (document["_id"], delivery["channel"]): (document["type"], delivery)
+        (document["_id"], delivery["channel"]): (document, delivery)
         for document in found
         if not document.get("is_test")
         for delivery in document["delivery"]
     }
 
 
-def _classify_attempt(attempt: Row, kind: str, delivery: Row) -> tuple[tuple[Any, ...], float]:
+def _device_results(attempt: Row) -> Iterator[tuple[Any, ...]]:
+    for one in attempt["devices"]:
+        if one["status"] != A.EXPIRED:
+            yield (
+                *(one.get("platform"), one["status"], one.get("error_code")),
+                *("delivered_at" in one, "opened_at" in one),
+            )
+
+
+def _classify_attempt(attempt: Row, document: Row, delivery: Row) -> tuple[tuple[Any, ...], float]:
     statuses = attempt["statuses"]
     outcome = next(status.value for status in PRECEDENCE if status in statuses)
     is_last = attempt["_id"]["attempt"] == delivery["attempt_count"]
@@ -192,8 +239,9 @@ def _classify_attempt(attempt: Row, kind: str, delivery: Row) -> tuple[tuple[Any
         waited = max((delivery["sent_at"] - delivery["first_due_at"]).total_seconds(), 0.0)
         bucket = bisect_left(metrics.BOUNDS, waited)
     minute = attempt["at"].replace(second=0, microsecond=0)
-    group_key = (minute, attempt["_id"]["channel"], kind, attempt.get("provider"), outcome)
-    return (*group_key, is_last, delivery["status"], delivery.get("failure_code"), bucket), waited
+    shared = (minute, attempt["_id"]["channel"], document["type"], document["client_id"])
+    own = (is_last, delivery["status"], delivery.get("failure_code"), bucket)
+    return (*shared, attempt.get("provider"), outcome, *own), waited
 
 
 def _batches(rows: Iterable[Row]) -> Iterator[list[Row]]:
@@ -205,6 +253,10 @@ def _batches(rows: Iterable[Row]) -> Iterator[list[Row]]:
 def minute_of(path: str) -> dict[str, Any]:
     """Return an expression for the minute of a time."""
     return {"$dateTrunc": {"date": path, "unit": "minute"}}
+
+
+def _if_device(value: Any) -> dict[str, Any]:
+    return {"$cond": [{"$gt": ["$device_id", None]}, value, "$$REMOVE"]}
 
 
 def _if(condition: Any, value: Any) -> dict[str, Any]:

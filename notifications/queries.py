@@ -3,30 +3,45 @@
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from enum import StrEnum
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 from bson import ObjectId
 
-from domain.states import Channel, DeliveryStatus
+from domain.states import AttemptStatus, Channel, DeliveryStatus, NotificationStatus
 from notifyproject.db import paging
 from notifyproject.db.collections import collection
-from notifyproject.db.paging import Page
+from notifyproject.db.paging import Cursor, Page
 
 from .store import MATCH_SENT, AttemptReference, Document
 
 S = DeliveryStatus
 MAX_SCHEDULED_LOCAL = 1_000
+NOT_SENT = (AttemptStatus.FAILED, AttemptStatus.EXPIRED)
+RECEIPT_TIMES = {"delivered_at": "delivered_at", "opened_at": "read_at"}
+"""The times of an attempt's receipts, and the times of its delivery that supply them."""
 _notifications = partial(collection, "notifications")
 COUNT_CAP = 10_000  # Upper limit of displayed counts
-NEWEST_FIRST = (("created_at", -1), ("_id", -1))
 
 
-class Position(NamedTuple):
-    """A position in a list ordered newest first."""
+class Ordering(StrEnum):
+    """The orders of a client's notification list that an index serves. ``-`` means descending."""
 
-    created_at: datetime
-    id: ObjectId
+    NEWEST = "-created_at"
+    OLDEST = "created_at"
+    SCHEDULED = "scheduled_at"
+    SCHEDULED_LAST = "-scheduled_at"
+
+    @property
+    def order(self) -> paging.Order:
+        """The order in MongoDB's form."""
+        return paging.order_of([self.value, "-id" if self.value.startswith("-") else "id"])
+
+    @property
+    def is_by_schedule(self) -> bool:
+        """Whether the order is by scheduled time: only scheduled notifications are listed."""
+        return self in (Ordering.SCHEDULED, Ordering.SCHEDULED_LAST)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,36 +53,56 @@ class Filter:
     type: str | None = None
     category: str | None = None
     channel: str | None = None
-    status: str | None = None
-    delivery_status: str | None = None
+    statuses: tuple[str, ...] = ()
+    """Matches any of these. Empty means all."""
+    delivery_statuses: tuple[str, ...] = ()
     entity_id: str | None = None
     external_id: str | None = None
     source: str | None = None
     created_after: datetime | None = None
     created_before: datetime | None = None
+    scheduled_after: datetime | None = None
+    scheduled_before: datetime | None = None
     unread: bool = False
     is_active: bool = True
     """False selects only deleted or erased notifications."""
 
-    def match(self) -> dict[str, Any]:
-        """Return the filter as a MongoDB query."""
-        fields = ("user_id", "type", "category", "status", "entity_id", "external_id", "source")
+    def match(self, ordering: Ordering = Ordering.NEWEST) -> dict[str, Any]:
+        """Return the filter as a MongoDB query for a list in this order."""
+        fields = ("user_id", "type", "category", "entity_id", "external_id", "source")
         match: dict[str, Any] = {"client_id": self.client_id, "is_active": self.is_active}
         match |= {name: value for name in fields if (value := getattr(self, name)) is not None}
-        channel, status = self.channel, self.delivery_status
+        if self.statuses:
+            match["status"] = _any_of(self.statuses)
         if self.unread:
             match |= {"is_read": False, **MATCH_SENT}
-        if channel is not None or status is not None:
+        if self.channel is not None or self.delivery_statuses:
             # Always both fields, so that one index serves every combination in order of creation.
-            wanted: dict[str, Any] = {
-                "channel": {"$in": [one.value for one in Channel]} if channel is None else channel,
-                "status": {"$in": [one.value for one in S]} if status is None else status,
-            }
+            channels = (self.channel,) if self.channel is not None else tuple(Channel)
+            statuses = self.delivery_statuses or tuple(S)
+            wanted = {"channel": _any_of(channels), "status": _any_of(statuses)}
             match["delivery"] = {"$elemMatch": wanted}
-        created = {"$gte": self.created_after, "$lt": self.created_before}
-        if created := {name: at for name, at in created.items() if at is not None}:
+        if created := _range(self.created_after, self.created_before):
             match["created_at"] = created
+        scheduled = _range(self.scheduled_after, self.scheduled_before)
+        if ordering.is_by_schedule:
+            # The status always takes part, because it precedes the time in the index. The index
+            # holds scheduled notifications only.
+            match.setdefault("status", _any_of(tuple(NotificationStatus)))
+            scheduled = {"$exists": True, **scheduled}
+        if scheduled:
+            match["scheduled_at"] = scheduled
         return match
+
+
+def _any_of(values: Sequence[str]) -> Any:
+    plain = [str(value) for value in values]
+    return plain[0] if len(plain) == 1 else {"$in": plain}
+
+
+def _range(after: datetime | None, before: datetime | None) -> dict[str, Any]:
+    limits = {"$gte": after, "$lt": before}
+    return {operator: at for operator, at in limits.items() if at is not None}
 
 
 def get(*, notification_id: ObjectId, client_id: ObjectId | None = None) -> Document | None:
@@ -103,15 +138,19 @@ def scheduled_local_of(user_id: str) -> list[Document]:
 
 
 def page(
-    filters: Filter, *, limit: int, after: Position | None = None, before: Position | None = None
+    filters: Filter,
+    *,
+    ordering: Ordering = Ordering.NEWEST,
+    limit: int,
+    cursor: Cursor | None = None,
 ) -> Page:
-    """Return up to ``limit`` notifications, newest first, after ``after`` or before ``before``."""
+    """Return up to ``limit`` notifications in this order, from a cursor on."""
     return paging.page(
         "notifications",
-        filters.match(),
-        order=NEWEST_FIRST,
+        filters.match(ordering),
+        order=ordering.order,
         limit=limit,
-        cursor=paging.cursor_of(after=after, before=before),
+        cursor=cursor,
     )
 
 
@@ -132,6 +171,27 @@ def by_provider_message(provider_ids: Sequence[str]) -> dict[str, AttemptReferen
                 references.setdefault(provider_id, set()).add(one)
     # Emails of one send batch share the ID, which then identifies none of them.
     return {provider_id: ones.pop() for provider_id, ones in references.items() if len(ones) == 1}
+
+
+def attempts_with_receipts(document: Document) -> list[dict[str, Any]]:
+    """Return all attempts of a notification, oldest first, with the times of their receipts.
+
+    A device's receipt is stored on its attempt. Other receipts are stored on the delivery. They
+    belong to its last attempt that may have been sent, if all such attempts went to one address or
+    device.
+    """
+    found = [dict(one) for one in attempts_of(document["_id"])]
+    for delivery in document["delivery"]:
+        sent = [
+            one
+            for one in found
+            if one["channel"] == delivery["channel"] and one["status"] not in NOT_SENT
+        ]
+        if len({one.get("device_id") for one in sent}) == 1:
+            for name, source in RECEIPT_TIMES.items():
+                if source in delivery:
+                    sent[-1].setdefault(name, delivery[source])
+    return found
 
 
 def attempts_of(notification_id: ObjectId) -> list[Document]:

@@ -7,7 +7,7 @@ import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Annotated, Any
+from typing import Annotated, Any, Final, Literal
 from urllib.parse import urlsplit
 
 import phonenumbers
@@ -37,7 +37,8 @@ _CAMEL_CASE_BOUNDARY = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _MAX_INT, _MIN_INT = 2**63 - 1, -(2**63)
 ALIASES = {"in-app": Channel.IN_APP}
-ALL = "all"  # Every channel that can reach the recipient
+ALL: Final = "all"
+"""Selects every channel that can reach the recipient, also as the only element of a list."""
 
 
 def enum_of(values: Iterable[str]) -> Meta:
@@ -50,6 +51,7 @@ def enum_of(values: Iterable[str]) -> Meta:
 
 
 ChannelName = Annotated[str, enum_of([*Channel, ALL])]
+ChannelNames = list[ChannelName] | Literal["all"]
 PriorityName = Annotated[str, enum_of(Priority)]
 
 
@@ -270,6 +272,11 @@ def _check_key(key: str, pointer: str, problems: ProblemCollector, *, in_data: b
         problems.add(pointer, "key_too_long", f"A key has over {MAX_KEY_LENGTH} characters.")
     if in_data and (key.startswith("$") or "." in key or key == "__proto__" or not key):
         problems.add(pointer, "forbidden_key", "A key is empty, begins with $, or holds a dot.")
+
+
+def is_all(names: ChannelNames) -> bool:
+    """Return whether these names are ``all``, alone or as the only element of a list."""
+    return names in (ALL, [ALL])
 
 
 def parse_channels(

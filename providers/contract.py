@@ -10,14 +10,11 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from functools import cache
-from typing import Any, Protocol, cast, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 from domain.content import Attachment
 from domain.errors import FailureCode, ProviderError, ProviderResponse, TransientError
 from domain.states import Priority
-
-from .http import Exchange
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,7 +121,7 @@ class InvalidSignatureError(Exception):
 
 
 class Provider(Protocol):
-    """A service that sends messages on one channel."""
+    """A provider of one channel. Its requests run in the event loop, hundreds at a time."""
 
     @property
     def name(self) -> str:
@@ -134,8 +131,8 @@ class Provider(Protocol):
     def account(self) -> str:
         """The account's name: circuit breaker and rate limit are per account."""
 
-    def send(self, request: SendRequest, *, timeout: float) -> SendResult:
-        """Send one message within ``timeout`` seconds.
+    async def send(self, request: SendRequest, *, timeout: float) -> SendResult:
+        """Send one message within ``timeout`` seconds, without blocking the event loop.
 
         Anything but the provider's documented acceptance raises an error of :mod:`domain.errors`.
         If the message expired before its request, that error is :class:`NotAttemptedError`.
@@ -157,27 +154,6 @@ def is_expired(request: SendRequest, *, now: datetime) -> bool:
     return request.expires_at is not None and now >= request.expires_at
 
 
-class NonBlockingProvider(Provider, Protocol):
-    """A provider that blocks only on HTTP requests, so one thread can send many messages."""
-
-    def is_non_blocking(self, request: SendRequest) -> bool:
-        """Return whether a message can be sent without blocking, for example on a download."""
-
-    def exchange(self, request: SendRequest, *, timeout: float) -> Exchange[SendResult]:
-        """Send one message, as :meth:`send` does, as a generator of HTTP requests."""
-
-
-def as_non_blocking(provider: Provider) -> NonBlockingProvider | None:
-    """Return the provider if it is a NonBlockingProvider, else None."""
-    return cast("NonBlockingProvider", provider) if _has_exchange(type(provider)) else None
-
-
-@cache
-def _has_exchange(provider_type: type) -> bool:
-    # Cached: isinstance() with a protocol takes 10 µs for each message.
-    return hasattr(provider_type, "exchange")
-
-
 @runtime_checkable
 class BatchProvider(Provider, Protocol):
     """A provider that can send the same message to several recipients in one request."""
@@ -185,7 +161,7 @@ class BatchProvider(Provider, Protocol):
     def batch_key(self, message: Message) -> Hashable:
         """Return a key that is equal for messages that may share a request."""
 
-    def send_many(
+    async def send_many(
         self, requests: Sequence[SendRequest], *, timeout: float
     ) -> list[SendResult | ProviderError]:
         """Send messages with an equal :meth:`batch_key`. Return the result or error of each."""

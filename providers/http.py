@@ -1,10 +1,10 @@
 """HTTP requests and responses to and from providers, and the redaction of response texts."""
 
 import re
-from collections.abc import Generator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any, TypeVar
+from typing import Any
 
 import msgspec
 
@@ -16,7 +16,6 @@ MAX_RETRY_AFTER = 24 * 3600.0
 """Upper limit of a provider's Retry-After, in seconds."""
 EXCERPT_LENGTH = 1000
 INVALID_CONFIGURATION = "The provider's configured address or key is invalid."
-T = TypeVar("T")
 # Linear time on any text: every part is bounded or starts at a word boundary.
 _GAP = r"[\s().-]{0,3}"
 _ADDRESS = re.compile(
@@ -65,11 +64,6 @@ class Response:
     def excerpt(self) -> str:
         """The start of the body for the attempt's record, with addresses redacted."""
         return excerpt(self.text)
-
-
-Exchange = Generator[Request, Response, T]
-"""A generator that yields requests and returns a result. It receives each response by ``send``, or
-by ``throw`` the error of a request without a response."""
 
 
 def redact(text: str) -> str:

@@ -1,29 +1,27 @@
-"""HTTP requests to providers by libcurl, one or many concurrently in one thread.
+"""HTTP requests to providers by libcurl, as coroutines of the process's event loop.
 
-libcurl follows no redirect, reads no proxy or netrc from the environment, and repeats no request.
-One thread drives all requests of a round. With a thread for each of 32 concurrent requests, each
-request would cost 560 µs instead of 50 µs, because of the interpreter lock.
+libcurl follows no redirect, reads no proxy and no netrc from the environment, and sends nothing
+twice. One thread drives all requests: a thread each would spend more CPU time on the interpreter
+lock, 560 µs against 50 µs for each of 32 concurrent requests.
 """
 
+import asyncio
 import io
-import os
 import re
 import select
 import ssl
 import time
-from collections import defaultdict, deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import suppress
-from functools import partial
-from typing import Generic, Self, TypeVar
+from weakref import WeakKeyDictionary
 
 import pycurl
 
 from domain.errors import FailureCode, ProviderError, ProviderUnavailableError, TransientError
 
-from .http import CONNECT_TIMEOUT, INVALID_CONFIGURATION, TOTAL_TIMEOUT, Exchange, Request, Response
+from .http import CONNECT_TIMEOUT, INVALID_CONFIGURATION, Request, Response
 
 MAX_BODY = 64 * 1024
+MAX_IDLE_SECONDS = 60
+"""Connections that were idle for longer are closed at the next request."""
 MAX_HEADERS = 100
 """Header lines; providers send about twenty."""
 MAX_HEADER_BYTES = 64 * 1024
@@ -64,6 +62,7 @@ def new_handle() -> pycurl.Curl:
         pycurl.TCP_KEEPALIVE: 1,
         pycurl.TCP_KEEPIDLE: 30,
         pycurl.TCP_KEEPINTVL: 10,
+        pycurl.MAXAGE_CONN: MAX_IDLE_SECONDS,
     }
     for option, value in options.items():
         handle.setopt(option, value)
@@ -181,202 +180,157 @@ def _unsent_error(code: int) -> ProviderError:
     return TransientError(reason, code=FailureCode.CONNECTION_FAILED)
 
 
-T = TypeVar("T")
-MAX_IDLE_CONNECTIONS = 64
-"""Maximum of idle connections in a pool. Each thread that is sending has a pool."""
+MAX_IDLE_CONNECTIONS = 256
+"""Connections that a process keeps open between requests."""
 UNCHECKED_SECONDS = 1.5
-"""Connections used more recently, in seconds, are checked here: libcurl 8.23 checks older ones."""
-MAX_IDLE_SECONDS = 60.0
-"""Seconds after which an unused pool is closed."""
-MAX_POLL_SECONDS = 1.0
-"""Longest wait for a socket event before libcurl is polled."""
-NO_SOCKET_WAIT = 0.01
-"""Seconds to wait while there is no socket, such as during a DNS lookup."""
+"""Seconds for which libcurl reuses a connection unchecked; it checks after one second (8.23)."""
 
 
-def post(
-    url: str, *, body: bytes, headers: Mapping[str, str], timeout: float = TOTAL_TIMEOUT
-) -> Response:
+async def post(request: Request) -> Response:
     """Send a POST and return the response, whatever its status.
 
     Raises TransientError, which is ambiguous if a byte was sent, or ProviderUnavailableError for an
     invalid URL or header.
     """
-
-    def exchange() -> Exchange[Response]:
-        return (yield Request(url=url, headers=headers, body=body, timeout=timeout))
-
-    return run_exchange(exchange())
-
-
-def run_exchange(exchange: Exchange[T]) -> T:
-    """Run one exchange. Return its result or raise its exception."""
-    (outcome,) = run_exchanges([exchange])
-    if isinstance(outcome, Exception):
+    outcome = await _current_pool().start(request)
+    if isinstance(outcome, ProviderError):
         raise outcome
     return outcome
 
 
-def run_exchanges(exchanges: Iterable[Exchange[T]]) -> list[T | Exception]:
-    """Run exchanges concurrently in this thread. Return the result or exception of each."""
-    return _Exchanges(exchanges).run()
-
-
-class _Exchanges(Generic[T]):
-    def __init__(self, exchanges: Iterable[Exchange[T]]) -> None:
-        self._exchanges = list(exchanges)
-        self._outcomes: dict[int, T | Exception] = {}
-
-    def run(self) -> list[T | Exception]:
-        # Connections are acquired at the first request, so others keep the warm ones until then.
-        with _PoolLease() as lease:
-            for number, exchange in enumerate(self._exchanges):
-                self._advance(lease, number, partial(next, exchange))
-            while len(self._outcomes) < len(self._exchanges):
-                for number, response in lease.pool.responses():
-                    self._advance(lease, number, self._resume_step(number, response))
-        return [self._outcomes[number] for number in range(len(self._exchanges))]
-
-    def _resume_step(
-        self, number: int, response: Response | ProviderError
-    ) -> Callable[[], Request]:
-        exchange = self._exchanges[number]
-        if isinstance(response, ProviderError):
-            return partial(exchange.throw, response)
-        return partial(exchange.send, response)
-
-    def _advance(self, lease: "_PoolLease", number: int, step: Callable[[], Request]) -> None:
-        while True:
-            try:
-                request = step()
-            except StopIteration as end:
-                self._outcomes[number] = end.value
-                return
-            except Exception as error:
-                # The caller handles the exception.
-                self._outcomes[number] = error
-                return
-            refusal = lease.pool.start(number, request)
-            if refusal is None:
-                return
-            step = self._resume_step(number, refusal)
-
-
 class _ConnectionPool:
-    """Connections and active transfers, used by one thread at a time."""
+    """The connections of an event loop, and their active transfers."""
 
-    def __init__(self) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
         self._multi = pycurl.CurlMulti()
         self._multi.setopt(pycurl.M_MAXCONNECTS, MAX_IDLE_CONNECTIONS)
-        self._idle: list[pycurl.Curl] = []
-        self._active: dict[pycurl.Curl, tuple[int, Transfer]] = {}
-        self._sockets: set[int] = set()
-        self._last_used_at = time.monotonic()
+        self._multi.setopt(pycurl.M_SOCKETFUNCTION, self._watch)
+        self._multi.setopt(pycurl.M_TIMERFUNCTION, self._set_timer)
+        self._timer: asyncio.Handle | None = None
+        self._watched: dict[int, int] = {}
+        """The events that libcurl waits for, by socket."""
+        self._handles: list[pycurl.Curl] = []
+        self._active: dict[pycurl.Curl, tuple[asyncio.Future[Response | ProviderError], Transfer]]
+        self._active = {}
+        self._idle: dict[int, float] = {}
+        """When each idle connection was last used, by socket."""
+        self._is_checked = False
+        """Whether idle connections were checked in this run of the loop."""
 
-    def has_dropped_connection(self) -> bool:
-        """Return whether a server closed a connection that libcurl would reuse unchecked."""
-        if time.monotonic() - self._last_used_at > UNCHECKED_SECONDS:
-            self._sockets.clear()
-        watched = select.poll()
-        for number in self._sockets:
-            watched.register(number, select.POLLIN)
-        return bool(watched.poll(0))
-
-    def is_stale(self) -> bool:
-        """Return whether the pool was unused for MAX_IDLE_SECONDS."""
-        return time.monotonic() - self._last_used_at > MAX_IDLE_SECONDS
-
-    def start(self, number: int, request: Request) -> ProviderError | None:
-        """Start a request. Return an error if the request is invalid."""
-        handle = self._idle.pop() if self._idle else new_handle()
+    def start(self, request: Request) -> asyncio.Future[Response | ProviderError]:
+        """Start a request and return the future of its outcome. Raises ProviderError."""
+        handle = self._handles.pop() if self._handles else new_handle()
         try:
             transfer = Transfer(handle, request)
-        except ProviderError as error:
+        except ProviderError:
             handle.close()
-            return error
+            raise
+        outcome = self._loop.create_future()
+        self._active[handle] = outcome, transfer
         self._multi.add_handle(handle)
-        self._active[handle] = number, transfer
-        # The request's timeout starts now, not when the last request of the round has started.
-        self._multi.perform()
-        return None
+        # Its timeout starts now, even if the loop is held up.
+        self._proceed(pycurl.SOCKET_TIMEOUT, 0)
+        return outcome
 
-    def responses(self) -> Iterator[tuple[int, Response | ProviderError]]:
-        """Wait for activity, and yield the number and outcome of each completed transfer."""
-        timeout_ms = self._multi.timeout()
-        seconds = MAX_POLL_SECONDS if timeout_ms < 0 else min(timeout_ms / 1000, MAX_POLL_SECONDS)
-        if self._multi.select(seconds) < 0:
-            time.sleep(NO_SOCKET_WAIT)
-        self._multi.perform()
-        yield from list(self._completed())
+    def has_dropped_connection(self) -> bool:
+        """Return whether a server closed a recent connection; libcurl checks older ones itself."""
+        if self._is_checked or not self._idle:
+            return False
+        self._is_checked = True
+        self._loop.call_soon(self._expect_check)
+        oldest = time.monotonic() - UNCHECKED_SECONDS
+        for number in [number for number, at in self._idle.items() if at < oldest]:
+            del self._idle[number]
+        recent = select.poll()
+        for number in self._idle:
+            recent.register(number, select.POLLIN)
+        # POLLNVAL alone: libcurl has closed it itself.
+        return any(event & select.POLLIN for _, event in recent.poll(0))
 
-    def close(self) -> None:
-        """Abort active transfers and close all connections."""
-        for handle in self._active:
-            self._multi.remove_handle(handle)
+    def close_when_idle(self) -> None:
+        """Close all connections as soon as no transfer is active."""
+        if self._active:
+            self._loop.call_later(CLOSE_INTERVAL, self.close_when_idle)
+            return
+        for handle in self._handles:
             handle.close()
-        for handle in self._idle:
-            handle.close()
-        self._active.clear()
-        self._idle.clear()
+        self._handles.clear()
         self._multi.close()
 
-    def _completed(self) -> Iterator[tuple[int, Response | ProviderError]]:
+    def _expect_check(self) -> None:
+        self._is_checked = False
+
+    def _watch(self, events: int, number: int, _multi: object, _data: object) -> None:
+        # Called by libcurl when it wants to wait for other events of a socket.
+        before = self._watched.pop(number, 0)
+        if events == pycurl.POLL_REMOVE:
+            events = 0
+        else:
+            self._watched[number] = events
+            self._idle.pop(number, None)
+        changed = before ^ events
+        if changed & pycurl.POLL_IN:
+            if events & pycurl.POLL_IN:
+                self._loop.add_reader(number, self._proceed, number, pycurl.CSELECT_IN)
+            else:
+                self._loop.remove_reader(number)
+        if changed & pycurl.POLL_OUT:
+            if events & pycurl.POLL_OUT:
+                self._loop.add_writer(number, self._proceed, number, pycurl.CSELECT_OUT)
+            else:
+                self._loop.remove_writer(number)
+
+    def _set_timer(self, milliseconds: int) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = None
+        if milliseconds >= 0:
+            self._timer = self._loop.call_later(
+                milliseconds / 1000, self._proceed, pycurl.SOCKET_TIMEOUT, 0
+            )
+
+    def _proceed(self, number: int, events: int) -> None:
+        self._multi.socket_action(number, events)
         remaining = 1
         while remaining:
             remaining, done, failed = self._multi.info_read()
-            ended = [(handle, pycurl.E_OK) for handle in done]
-            ended += [(handle, code) for handle, code, _ in failed]
-            for handle, code in ended:
-                exchange, transfer = self._active.pop(handle)
-                outcome = transfer.outcome(code)
-                transfer.release()
-                self._last_used_at = time.monotonic()
-                if (descriptor := handle.getinfo(pycurl.ACTIVESOCKET)) >= 0:
-                    self._sockets.add(descriptor)
-                self._multi.remove_handle(handle)
-                self._idle.append(handle)
-                yield exchange, outcome
+            for handle in done:
+                self._finish(handle, pycurl.E_OK)
+            for handle, code, _ in failed:
+                self._finish(handle, code)
+
+    def _finish(self, handle: pycurl.Curl, code: int) -> None:
+        outcome, transfer = self._active.pop(handle)
+        if not outcome.done():
+            outcome.set_result(transfer.outcome(code))
+        transfer.release()
+        number = handle.getinfo(pycurl.ACTIVESOCKET)
+        self._multi.remove_handle(handle)
+        if number >= 0:
+            self._idle[number] = time.monotonic()
+        self._handles.append(handle)
 
 
-_pools: defaultdict[int, deque[_ConnectionPool]] = defaultdict(deque)
-"""Idle pools of each process: a forked child must not use its parent's connections."""
+CLOSE_INTERVAL = 1.0
+"""Seconds between checks of whether a discarded pool may be closed."""
+_pools: WeakKeyDictionary[asyncio.AbstractEventLoop, _ConnectionPool] = WeakKeyDictionary()
 
 
-class _PoolLease:
-    """Lends a connection pool from its first use to the end of the ``with`` block."""
-
-    def __init__(self) -> None:
-        self._idle = _pools[os.getpid()]
-        self._pool: _ConnectionPool | None = None
-
-    @property
-    def pool(self) -> _ConnectionPool:
-        """The most recently used idle pool whose connections are alive, or a new pool."""
-        if self._pool is None:
-            with suppress(IndexError):
-                while (pool := self._idle.pop()).has_dropped_connection():
-                    pool.close()
-                self._pool = pool
-            self._pool = self._pool or _ConnectionPool()
-        return self._pool
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        if self._pool is None:
-            return
-        if kind is not None:
-            self._pool.close()
-            return
-        self._idle.append(self._pool)
-        with suppress(IndexError):
-            while self._idle[0].is_stale():
-                self._idle.popleft().close()
+def _current_pool() -> _ConnectionPool:
+    """Return the running loop's pool: a new one once a connection of the last was dropped."""
+    loop = asyncio.get_running_loop()
+    pool = _pools.get(loop)
+    if pool is not None and pool.has_dropped_connection():
+        pool.close_when_idle()
+        pool = None
+    if pool is None:
+        pool = _pools[loop] = _ConnectionPool(loop)
+    return pool
 
 
-def close_idle_connections() -> None:
-    """Close this process's idle connections."""
-    idle = _pools[os.getpid()]
-    while idle:
-        idle.pop().close()
+async def close_idle_connections() -> None:
+    """Close the running loop's connections; active requests end first."""
+    pool = _pools.pop(asyncio.get_running_loop(), None)
+    if pool is not None:
+        pool.close_when_idle()

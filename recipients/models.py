@@ -9,6 +9,10 @@ from django_mongodb_backend.models import EmbeddedModel
 from notifyproject.db.fields import choice_field, optional_datetime, optional_text
 from notifyproject.db.indexes import MongoIndex
 
+# Partial filters: an index holds only the documents that its reads need.
+EMAIL = {"email": {"$exists": True}}
+PHONE = {"phone": {"$exists": True}}
+
 
 class PersonalQuietHours(EmbeddedModel):
     """A recipient's daily quiet hours in local time."""
@@ -48,8 +52,8 @@ class Recipient(models.Model):
             ("sign_out_recipient", "Can revoke the inbox tokens of recipients"),
         )
         indexes = (
-            MongoIndex("email", name="rcp_email", sparse=True),
-            MongoIndex("phone", name="rcp_phone", sparse=True),
+            MongoIndex("email", "_id", name="rcp_email", partial=EMAIL),
+            MongoIndex("phone", "_id", name="rcp_phone", partial=PHONE),
         )
 
     def __str__(self) -> str:

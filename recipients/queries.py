@@ -5,7 +5,9 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
+from notifyproject.db import paging
 from notifyproject.db.collections import collection
+from notifyproject.db.paging import Cursor, Page
 
 from .models import SuppressionReason
 from .preferences import Preference, preference_for
@@ -18,6 +20,7 @@ STRICTEST_FIRST = [
     SuppressionReason.UNSUBSCRIBED.value,
 ]
 """Order in which one of several equally strict reasons is chosen for display."""
+BY_USER_ID = (("_id", 1),)
 MUTED = "muted"
 """The result of :meth:`RecipientSnapshot.suppression_of` for a muted type, category, or channel."""
 
@@ -102,6 +105,22 @@ def find_registered(user_ids: Iterable[str]) -> dict[str, RegisteredRecipient]:
         return {}
     found = collection("recipients").find({"_id": {"$in": ids}, "is_active": True})
     return {document["_id"]: _recipient(document) for document in found}
+
+
+def page(
+    *,
+    email: str | None = None,
+    phone: str | None = None,
+    limit: int,
+    cursor: Cursor | None = None,
+) -> Page:
+    """Return up to ``limit`` active recipients with these addresses, by user ID."""
+    match: dict[str, Any] = {"is_active": True}
+    if email is not None:
+        match["email"] = email
+    if phone is not None:
+        match["phone"] = phone
+    return paging.page("recipients", match, order=BY_USER_ID, limit=limit, cursor=cursor)
 
 
 def next_user_ids(*, after: str | None = None, limit: int) -> list[str]:

@@ -68,6 +68,12 @@ def find_client(name: str) -> ObjectId | None:
     return document["_id"] if document else None
 
 
+def names(*, limit: int) -> dict[ObjectId, str]:
+    """Return the names of the oldest clients by id, up to ``limit``."""
+    found = collection("api_clients").find({}, {"name": 1}).sort("_id", 1).limit(limit)
+    return {document["_id"]: document["name"] for document in found}
+
+
 def issue_key(
     *, client_id: ObjectId, now: datetime, lifetime: timedelta | None = KEY_LIFETIME
 ) -> IssuedKey:
@@ -156,8 +162,9 @@ def access_ends_at(keys: Iterable[Mapping[str, Any]], *, now: datetime) -> datet
     None without an active key, and if one never expires. While a key is rotated, the new one lasts
     longer, so the old one's expiry is no concern.
     """
-    expiries = [key.get("expires_at") for key in keys if is_active(key, now)]
-    return None if None in expiries else max(expiries, default=None)
+    active = [key for key in keys if is_active(key, now)]
+    expiries = [key["expires_at"] for key in active if key.get("expires_at") is not None]
+    return max(expiries, default=None) if len(expiries) == len(active) else None
 
 
 def hash_secret(secret: str) -> str:

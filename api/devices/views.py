@@ -13,7 +13,7 @@ from access.models import Scope
 from devices import presence, queries, registration, status
 from devices.models import DeactivationReason, Device
 from devices.presence import Presence
-from devices.queries import NEWEST_FIRST, Position
+from devices.queries import NEWEST_FIRST
 from devices.registration import DESCRIPTIVE_FIELDS
 from devices.status import Evidence
 from devices.tokens import device_id as id_of
@@ -30,7 +30,7 @@ from ..http import paging
 from ..http.body import read_request
 from ..http.paths import found_or_404, path_parameter
 from ..http.problems import NOT_FOUND
-from ..http.query import INVALID_VALUE, reject_unknown
+from ..http.query import INVALID_VALUE
 from ..openapi.operations import operation
 from .schemas import (
     DeviceChanges,
@@ -77,16 +77,16 @@ def register_device(request: Any) -> Response:
 def list_devices(request: Any) -> Response:
     """List the devices of a user, newest first."""
     query, problems = request.query_params, ProblemCollector()
-    reject_unknown(query, allowed=("user_id", *paging.PARAMETER_NAMES))
     user_id = query.get("user_id", "")
     if not user_id.strip():
         problems.add("/user_id", "required", "`user_id` is required.")
     elif "\x00" in user_id or len(user_id) > USER_ID_LENGTH:
         problems.add("/user_id", "invalid", INVALID_VALUE)
-    limit = paging.parse_limit(query, problems)
+    page_request = paging.parse_page_request(
+        query, list_name=LIST, problems=problems, extra_parameters=("user_id",)
+    )
     problems.raise_if_any()
-    after, before = paging.parse_cursors(query, list_name=LIST, position_type=Position)
-    page = queries.page(user_id=user_id, limit=limit, after=after, before=before)
+    page = queries.page(user_id=user_id, limit=page_request.limit, cursor=page_request.cursor)
     states = presence.read([document["_id"] for document in page.documents])
     results = [device_view(one, states.get(one["_id"])) for one in page.documents]
     cursors = paging.page_links(page, list_name=LIST, order=NEWEST_FIRST)

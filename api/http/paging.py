@@ -1,6 +1,6 @@
 """The parameters ``limit`` and ``cursor`` of lists, and the links to neighbouring pages."""
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Generic, TypeVar
 
@@ -16,6 +16,7 @@ from notifyproject.db.paging import (
     InvalidCursorError,
     Order,
     Page,
+    cursor_of_document,
     decode_cursor,
     encode_cursor,
 )
@@ -34,7 +35,6 @@ NextCursor = Annotated[
     str | None, Meta(examples=["WyJhZnRlciIsMTc5NjExNTYwMF0:1vCkEz:c2lnbmF0dXJl"])
 ]
 _PAGE_SIZES = frozenset(str(size) for size in range(1, MAX_PAGE + 1))
-P = TypeVar("P")
 V = TypeVar("V")
 
 
@@ -97,17 +97,6 @@ def parse_cursor(query: QueryDict, *, list_name: str) -> Cursor | None:
         raise INVALID_CURSOR.error(errors=[problem]) from None
 
 
-def parse_cursors(
-    query: QueryDict, *, list_name: str, position_type: Callable[..., P]
-) -> tuple[P | None, P | None]:
-    """Return the positions that the page begins after and ends before; raises ApiError 400."""
-    cursor = parse_cursor(query, list_name=list_name)
-    if cursor is None:
-        return None, None
-    position = position_type(*cursor.values)
-    return (None, position) if cursor.backwards else (position, None)
-
-
 def page_links(page: Page, *, list_name: str, order: Order) -> dict[str, str | None]:
     """Return the cursors ``next`` and ``previous`` of a page."""
     if not page.documents:
@@ -126,5 +115,5 @@ def document_cursor(
 ) -> str:
     """Return the cursor to the documents behind one, or before it."""
     return encode_cursor(
-        Cursor(tuple(document[name] for name, _ in order), backwards), list_name=list_name
+        cursor_of_document(document, order, backwards=backwards), list_name=list_name
     )

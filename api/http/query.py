@@ -3,8 +3,11 @@
 from collections.abc import Collection, Iterator
 from datetime import datetime
 from itertools import islice
+from typing import Any
 
+import msgspec
 from django.http import QueryDict
+from drf_spectacular.utils import OpenApiParameter
 
 from domain import time
 from notifications.validation import MAX_PROBLEMS, FieldProblem, ProblemCollector, suggest
@@ -13,25 +16,36 @@ from .problems import PLAIN_NAME, REPEATED_PARAMETER, UNKNOWN_PARAMETER, Problem
 
 MAX_VALUE_LENGTH = 512
 INVALID_VALUE = "Invalid value."
+FIELDS = OpenApiParameter(
+    "fields",
+    str,
+    description="The fields of the response, separated by commas; omitted: all. A client that is "
+    "generated from this document expects all.",
+)
 
 
-def reject_unknown(query: QueryDict, *, allowed: Collection[str]) -> None:
-    """Raise ApiError 400 that names the parameters that aren't ``allowed`` or are repeated."""
-    refused = list(islice(_refusals(query, allowed), MAX_PROBLEMS))
+def reject_unknown(
+    query: QueryDict, *, allowed: Collection[str], repeatable: Collection[str] = ()
+) -> None:
+    """Raise ApiError 400 that names the parameters that aren't ``allowed``.
+
+    Also those that are repeated and not ``repeatable``.
+    """
+    refused = list(islice(_refusals(query, allowed, repeatable), MAX_PROBLEMS))
     if refused:
         problem_type, first = refused[0]
         raise problem_type.error(first.detail, errors=[problem for _, problem in refused])
 
 
 def _refusals(
-    query: QueryDict, allowed: Collection[str]
+    query: QueryDict, allowed: Collection[str], repeatable: Collection[str]
 ) -> Iterator[tuple[ProblemType, FieldProblem]]:
     for name in query:
         one: ProblemType | None = None
         suggestion = ""
         if name not in allowed:
             one, suggestion = UNKNOWN_PARAMETER, suggest(name, *sorted(allowed))
-        elif len(query.getlist(name)) > 1:
+        elif name not in repeatable and len(query.getlist(name)) > 1:
             one = REPEATED_PARAMETER
         if one is not None:
             is_plain = PLAIN_NAME.fullmatch(name) is not None
@@ -42,8 +56,8 @@ def _refusals(
 
 def reject_invalid_text(query: QueryDict, problems: ProblemCollector) -> None:
     """Report values that are invalid for every parameter."""
-    for name, text in query.items():
-        if "\x00" in text or len(text) > MAX_VALUE_LENGTH:
+    for name, texts in query.lists():
+        if any("\x00" in text or len(text) > MAX_VALUE_LENGTH for text in texts):
             problems.add(f"/{name}", "invalid", INVALID_VALUE)
 
 
@@ -71,6 +85,39 @@ def parse_choice(
         problems.add(f"/{name}", code, one_of(choices))
         return None
     return value
+
+
+def parse_choices(
+    name: str, choices: Collection[str], query: QueryDict, problems: ProblemCollector
+) -> tuple[str, ...]:
+    """Return the values of a parameter, repeated or separated by commas. Reports invalid ones."""
+    values = [value for text in query.getlist(name) for value in text.split(",")]
+    if any(value not in choices for value in values):
+        problems.add(f"/{name}", "unknown_value", one_of(choices))
+        return ()
+    return tuple(dict.fromkeys(values))
+
+
+def parse_fields(
+    query: QueryDict, view: type[msgspec.Struct], problems: ProblemCollector
+) -> frozenset[str] | None:
+    """Return the requested fields, or None for all. Reports those that ``view`` doesn't have."""
+    if FIELDS.name not in query:
+        return None
+    names = query[FIELDS.name].split(",")
+    for name in names:
+        if name not in view.__struct_fields__:
+            suggestion = suggest(name, *view.__struct_fields__)
+            unknown = f"Unknown field `{name}`." if PLAIN_NAME.fullmatch(name) else "Unknown field."
+            problems.add("/fields", "unknown_field", unknown + suggestion)
+    return frozenset(names)
+
+
+def select_fields(view: msgspec.Struct, names: frozenset[str] | None) -> Any:
+    """Return these fields of a view, or the view for None."""
+    if names is None:
+        return view
+    return {name: getattr(view, name) for name in view.__struct_fields__ if name in names}
 
 
 def parse_bool(name: str, query: QueryDict, problems: ProblemCollector) -> bool:

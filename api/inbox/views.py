@@ -12,7 +12,7 @@ from access.clients.authentication import InboxAuthentication, OwnsInbox, SafeWr
 from access.clients.inbox_tokens import InboxUser
 from domain.time import utc_now
 from notifications.inbox import actions, feed
-from notifications.inbox.feed import NEWEST_FIRST, FeedPosition
+from notifications.inbox.feed import NEWEST_FIRST
 from notifications.store import Inbox
 from notifications.validation import ProblemCollector
 from notifyproject.platform.audit import Unaudited
@@ -70,12 +70,10 @@ def list_inbox(request: Any) -> Response:
     unread, archived = (parse_bool(name, query, problems) for name in FLAGS)
     limit = paging.parse_limit(query, problems)
     problems.raise_if_any()
-    after, before = paging.parse_cursors(query, list_name=LIST, position_type=FeedPosition)
+    cursor = paging.parse_cursor(query, list_name=LIST)
     inbox = inbox_of(request.user)
-    if archived or after is not None or before is not None:
-        page = feed.page(
-            inbox, limit=limit, unread=unread, archived=archived, after=after, before=before
-        )
+    if archived or cursor is not None:
+        page = feed.page(inbox, limit=limit, unread=unread, archived=archived, cursor=cursor)
     else:
         page = actions.open_feed(inbox=inbox, limit=limit, unread=unread)
     now = utc_now()

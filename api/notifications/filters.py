@@ -1,7 +1,7 @@
 """Filters of the notification lists."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
@@ -10,44 +10,72 @@ from django.http import QueryDict
 from drf_spectacular.utils import OpenApiParameter
 
 from domain.states import Category, Channel, DeliveryStatus, NotificationStatus
-from notifications.queries import NEWEST_FIRST, Filter, Position
+from notifications.queries import Filter, Ordering
 from notifications.validation import ProblemCollector
-from notifyproject.db.paging import Page
+from notifyproject.db.paging import Cursor, Page
 
 from ..http import paging
 from ..http.problems import validation_failed
-from ..http.query import parse_bool, parse_choice, parse_time, reject_invalid_text, reject_unknown
+from ..http.query import (
+    FIELDS,
+    one_of,
+    parse_bool,
+    parse_choice,
+    parse_choices,
+    parse_fields,
+    parse_time,
+    reject_invalid_text,
+    reject_unknown,
+)
+from .schemas import NotificationView
 
 LIST = "list"
-CHOICES: Mapping[str, type[StrEnum]] = {
-    "category": Category,
-    "channel": Channel,
-    "status": NotificationStatus,
-    "delivery_status": DeliveryStatus,
+CHOICES: Mapping[str, type[StrEnum]] = {"category": Category, "channel": Channel}
+STATUSES: Mapping[str, tuple[str, type[StrEnum]]] = {
+    "status": ("statuses", NotificationStatus),
+    "delivery_status": ("delivery_statuses", DeliveryStatus),
 }
+"""By parameter with several values: the field of the filter, and the allowed values."""
 TEXT_FILTERS = ("user_id", "type", "entity_id", "external_id", "source")
-TIME_FILTERS = ("created_after", "created_before")
-TIME_PARAMETERS = [
-    OpenApiParameter(name, {"type": "string", "format": "date-time"}) for name in TIME_FILTERS
-]
+CREATED_FILTERS = ("created_after", "created_before")
+SCHEDULED_FILTERS = ("scheduled_after", "scheduled_before")
+TIME_FILTERS = (*CREATED_FILTERS, *SCHEDULED_FILTERS)
+FLAGS = ("unread", "is_active")
+NAMES = frozenset(
+    {
+        *(*TEXT_FILTERS, *CHOICES, *STATUSES, *TIME_FILTERS, *FLAGS, "ordering", FIELDS.name),
+        *paging.PARAMETER_NAMES,
+    }
+)
+
+
+def time_parameters(names: Sequence[str]) -> list[OpenApiParameter]:
+    """Return query parameters that are timestamps."""
+    return [OpenApiParameter(name, {"type": "string", "format": "date-time"}) for name in names]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListRequest:
-    """The requested page and filters."""
+    """The requested page, filters, order, and fields."""
 
     filters: Filter
+    ordering: Ordering = Ordering.NEWEST
     limit: int
-    after: Position | None = None
-    before: Position | None = None
+    cursor: Cursor | None = None
+    fields: frozenset[str] | None = None
+    """The fields of each notification. None means all."""
+
+    @property
+    def list_name(self) -> str:
+        """The name of the list in its cursors. Each order has a name of its own."""
+        return LIST if self.ordering is Ordering.NEWEST else f"{LIST}{self.ordering}"
 
 
 def parse_list_request(
     query: QueryDict, *, client_id: ObjectId, fixed: Mapping[str, Any]
 ) -> ListRequest:
     """Return the checked list request with the ``fixed`` filters of the path; ApiError 400, 422."""
-    known = {*TEXT_FILTERS, *CHOICES, *TIME_FILTERS, *paging.PARAMETER_NAMES, "unread", "is_active"}
-    reject_unknown(query, allowed=known - fixed.keys())
+    reject_unknown(query, allowed=NAMES - fixed.keys(), repeatable=STATUSES)
     problems = ProblemCollector()
     values: dict[str, Any] = {name: query[name] for name in TEXT_FILTERS if name in query}
     reject_invalid_text(query, problems)
@@ -56,20 +84,38 @@ def parse_list_request(
         for name, choices in CHOICES.items()
         if name in query
     }
+    values |= {
+        field: parse_choices(name, list(choices), query, problems)
+        for name, (field, choices) in STATUSES.items()
+    }
     values |= {name: parse_time(name, query, problems) for name in TIME_FILTERS if name in query}
     values["unread"] = parse_bool("unread", query, problems)
     values["is_active"] = "is_active" not in query or parse_bool("is_active", query, problems)
     limit = paging.parse_limit(query, problems)
+    ordering = _parse_ordering(query, problems)
+    fields = parse_fields(query, NotificationView, problems)
     if problems.problems:
         raise validation_failed(problems.problems)
-    after, before = paging.parse_cursors(query, list_name=LIST, position_type=Position)
     filters = Filter(client_id=client_id, **{**values, **fixed})
-    return ListRequest(filters=filters, limit=limit, after=after, before=before)
+    request = ListRequest(filters=filters, ordering=ordering, limit=limit, fields=fields)
+    return replace(request, cursor=paging.parse_cursor(query, list_name=request.list_name))
 
 
-def cursors(page: Page) -> dict[str, str | None]:
+def _parse_ordering(query: QueryDict, problems: ProblemCollector) -> Ordering:
+    """Return the order of the list. Reports an order that no index serves with the filters."""
+    is_by_schedule = any(name in query for name in SCHEDULED_FILTERS)
+    default = Ordering.SCHEDULED if is_by_schedule else Ordering.NEWEST
+    ordering = Ordering(parse_choice("ordering", list(Ordering), query, problems) or default)
+    if is_by_schedule and not ordering.is_by_schedule:
+        allowed = one_of([one for one in Ordering if one.is_by_schedule]).rstrip(".")
+        detail = f"{allowed} with {' or '.join(SCHEDULED_FILTERS)}."
+        problems.add("/ordering", "conflict", detail)
+    return ordering
+
+
+def cursors(page: Page, request: ListRequest) -> dict[str, str | None]:
     """Return the cursors ``next`` and ``previous`` of a page."""
-    return paging.page_links(page, list_name=LIST, order=NEWEST_FIRST)
+    return paging.page_links(page, list_name=request.list_name, order=request.ordering.order)
 
 
 def list_parameters(*, without: Sequence[str] = ()) -> list[OpenApiParameter]:
@@ -80,7 +126,29 @@ def list_parameters(*, without: Sequence[str] = ()) -> list[OpenApiParameter]:
             OpenApiParameter(name, str, enum=[member.value for member in choices])
             for name, choices in CHOICES.items()
         ),
-        *TIME_PARAMETERS,
+        *(
+            OpenApiParameter(
+                name,
+                {
+                    "type": "array",
+                    "items": {"type": "string", "enum": [member.value for member in choices]},
+                },
+                explode=True,
+                description="Any of these: repeated, or one value with commas.",
+            )
+            for name, (_, choices) in STATUSES.items()
+        ),
+        *time_parameters(TIME_FILTERS),
+        OpenApiParameter(
+            "ordering",
+            str,
+            enum=[one.value for one in Ordering],
+            default=Ordering.NEWEST.value,
+            description="`-` is descending. An order by `scheduled_at` lists scheduled "
+            "notifications only, and is the only one with `scheduled_after` or `scheduled_before`, "
+            "whose default is `scheduled_at`.",
+        ),
+        FIELDS,
         OpenApiParameter(
             "unread",
             bool,

@@ -27,7 +27,7 @@ from notifications.intake.requests import Timestamp
 from notifications.intake.warnings import WINDOW_CLOSED, AcceptanceWarning
 from notifications.resend.retries import retry_choices
 from notifications.store import Document, content_of, recipient_of
-from notifications.validation import ChannelName
+from notifications.validation import ChannelNames
 
 from ..http.fields import EXAMPLE_DATA, EXAMPLE_TIME, NotificationId, TypeSlug, UserId, view_of
 from ..http.paging import PageView
@@ -178,6 +178,10 @@ class AttemptView(msgspec.Struct, kw_only=True, frozen=True):
     attempted_at: datetime
     finished_at: OptionalTime = None
     duration_ms: Annotated[int | None, Meta(examples=[84])] = None
+    platform: str | None = None  # Of the device of a push
+    delivered_at: datetime | None = None
+    """When the device or the provider reported that it was delivered."""
+    opened_at: datetime | None = None
 
 
 class NotificationList(PageView[NotificationView], kw_only=True, frozen=True):
@@ -197,18 +201,20 @@ def notification_views(
     *,
     adjusted: bool = False,
     shows_registry: bool = False,
+    has_can_retry: bool = True,
     now: datetime,
 ) -> list[NotificationView]:
     """Return stored notifications as the API shows them. Raises PyMongoError.
 
     ``can_retry`` takes two reads for all of them if a channel has failed or waits for another try,
-    and none otherwise. ``shows_registry``: as :func:`notification_view`.
+    and none otherwise; without ``has_can_retry`` it's false. ``shows_registry``: as
+    :func:`notification_view`.
     """
-    choices = retry_choices(documents, now=now)
+    choices = retry_choices(documents, now=now) if has_can_retry else {}
     return [
         notification_view(
             one,
-            can_retry=bool(choices[one["_id"]].channels),
+            can_retry=has_can_retry and bool(choices[one["_id"]].channels),
             adjusted=adjusted,
             shows_registry=shows_registry,
         )
@@ -375,7 +381,7 @@ def _channel_view(one: ChannelPreview) -> ChannelPreviewView:
 class ChannelsRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The channels that an action applies to; omitted: all of them."""
 
-    channels: Annotated[list[ChannelName] | None, Meta(examples=[["email"]])] = None
+    channels: Annotated[ChannelNames | None, Meta(examples=[["email"]])] = None
 
 
 class RescheduleRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

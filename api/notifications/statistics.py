@@ -1,4 +1,4 @@
-"""Counts by status, type, or channel."""
+"""Counts by status, type, channel, provider, or platform."""
 
 from typing import Annotated, Any
 
@@ -19,7 +19,11 @@ from . import filters
 
 
 class StatisticsGroupView(msgspec.Struct, kw_only=True, frozen=True):
-    """The counts of one status, type or channel. By channel, deliveries are counted."""
+    """The counts of one status, type, channel, provider, or platform.
+
+    By channel and provider, the counts are of deliveries. By platform, they are of the devices that
+    a push was sent to.
+    """
 
     value: TypeSlug
     total: Annotated[int, Meta(examples=[1000])]
@@ -55,20 +59,21 @@ class StatisticsView(msgspec.Struct, kw_only=True, frozen=True):
             "by", str, enum=[by.value for by in GroupBy], default=GroupBy.STATUS.value
         ),
         OpenApiParameter("user_id", str),
-        *filters.TIME_PARAMETERS,
+        *filters.time_parameters(filters.CREATED_FILTERS),
     ),
 )
 def get_notification_stats(request: Any) -> Response:
     """Count notifications: total, sent, failed, and average attempts.
 
-    Of more than 100,000, the newest are counted and complete is false: narrow the time range.
+    Of more than 100,000 (by platform: 10,000), the newest are counted and complete is false: narrow
+    the time range.
     """
     query, problems = request.query_params, ProblemCollector()
-    reject_unknown(query, allowed=("by", "user_id", *filters.TIME_FILTERS))
+    reject_unknown(query, allowed=("by", "user_id", *filters.CREATED_FILTERS))
     reject_invalid_text(query, problems)
     by = GroupBy(parse_choice("by", list(GroupBy), query, problems) or GroupBy.STATUS)
     times = {
-        name: parse_time(name, query, problems) for name in filters.TIME_FILTERS if name in query
+        name: parse_time(name, query, problems) for name in filters.CREATED_FILTERS if name in query
     }
     problems.raise_if_any()
     selection = StatisticsFilter(client_id=request.user.id, user_id=query.get("user_id"), **times)

@@ -21,7 +21,7 @@ from notifications.intake.requests import Caller, NotificationRequest
 from notifications.models import Notification
 from notifications.resend import actions
 from notifications.store import Document
-from notifications.validation import ALL, FieldProblem, ProblemCollector, parse_channels
+from notifications.validation import FieldProblem, ProblemCollector, is_all, parse_channels
 from notifyproject.platform import audit, tracing
 from notifyproject.platform.audit import Unaudited
 
@@ -38,7 +38,7 @@ from ..http.problems import (
     UNKNOWN_PARAMETER,
     validation_failed,
 )
-from ..http.query import reject_unknown
+from ..http.query import FIELDS, parse_fields, reject_unknown, select_fields
 from ..openapi.operations import operation
 from . import filters
 from .filters import list_parameters
@@ -76,13 +76,8 @@ def notification_or_404(request: Any, notification_id: str) -> Document:
 
 def view_for(request: Any, document: Document) -> NotificationView:
     """Return a notification with what the client may read of its recipient."""
-    (view,) = views_for(request, [document])
+    (view,) = notification_views([document], shows_registry=_shows_registry(request), now=utc_now())
     return view
-
-
-def views_for(request: Any, documents: Sequence[Document]) -> list[NotificationView]:
-    """Return notifications with what the client may read of their recipients."""
-    return notification_views(documents, shows_registry=_shows_registry(request), now=utc_now())
 
 
 def _shows_registry(request: Any) -> bool:
@@ -120,14 +115,19 @@ def create_notification(request: Any) -> Response:
 
 @operation(scope=READ, response=NotificationList, parameters=list_parameters())
 def list_notifications(request: Any) -> Response:
-    """List notifications, newest first."""
+    """List notifications, newest first unless `ordering` is given."""
     return list_page(request, {})
 
 
-@operation(scope=READ, response=NotificationView, parameters=(NOTIFICATION_ID,))
+@operation(scope=READ, response=NotificationView, parameters=(NOTIFICATION_ID, FIELDS))
 def get_notification(request: Any, notification_id: str) -> Response:
     """Get a notification."""
-    return Response(view_for(request, notification_or_404(request, notification_id)))
+    query, problems = request.query_params, ProblemCollector()
+    reject_unknown(query, allowed=(FIELDS.name,))
+    fields = parse_fields(query, NotificationView, problems)
+    problems.raise_if_any()
+    document = notification_or_404(request, notification_id)
+    return Response(_sparse_views(request, [document], fields)[0])
 
 
 @operation(
@@ -160,7 +160,7 @@ def delete_notification(request: Any, notification_id: str) -> Response:
 def list_attempts(request: Any, notification_id: str) -> Response:
     """List the attempts of a notification, oldest first."""
     reject_unknown(request.query_params, allowed=())
-    attempts = queries.attempts_of(notification_or_404(request, notification_id)["_id"])
+    attempts = queries.attempts_with_receipts(notification_or_404(request, notification_id))
     return Response(AttemptList(results=[attempt_view(one) for one in attempts]))
 
 
@@ -171,12 +171,24 @@ def list_page(request: Any, fixed: dict[str, Any]) -> Response:
     )
     page = queries.page(
         list_request.filters,
+        ordering=list_request.ordering,
         limit=list_request.limit,
-        after=list_request.after,
-        before=list_request.before,
+        cursor=list_request.cursor,
     )
-    results = views_for(request, page.documents)
-    return Response(NotificationList(results=results, **filters.cursors(page)))
+    results = _sparse_views(request, page.documents, list_request.fields)
+    return Response(NotificationList(results=results, **filters.cursors(page, list_request)))
+
+
+def _sparse_views(
+    request: Any, documents: Sequence[Document], fields: frozenset[str] | None
+) -> list[Any]:
+    views = notification_views(
+        documents,
+        shows_registry=_shows_registry(request),
+        has_can_retry=fields is None or "can_retry" in fields,
+        now=utc_now(),
+    )
+    return [select_fields(one, fields) for one in views]
 
 
 _mark_operation = operation(
@@ -319,7 +331,7 @@ def _requested_channels(request: Any) -> list[Channel] | None:
     if not has_body(request._request):
         return None
     names = read_request(request, ChannelsRequest).channels
-    if names is None or names == [ALL]:
+    if names is None or is_all(names):
         return None
     problems = ProblemCollector()
     channels = parse_channels(names, problems=problems)

@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import Annotated, Any
 
 import msgspec
+from django.http import QueryDict
 from msgspec import UNSET, Meta, UnsetType
 
 from domain.states import Channel
@@ -30,12 +31,13 @@ from ..http.fields import (
     check_time_zone,
     view_of,
 )
-from ..http.paging import NextCursor
+from ..http.paging import NextCursor, PageView
 from ..notifications.schemas import AttemptView, NotificationView
 from ..suppressions import SuppressionView
 
 MAX_ATTRIBUTES = 100
 MAX_ATTRIBUTES_BYTES = 16 * 1024
+ADDRESSES: Mapping[str, Callable[[str], str]] = {"email": normalize_email, "phone": normalize_phone}
 
 
 class RecipientRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -68,8 +70,8 @@ class RecipientRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
 def parse_recipient(user_id: str, body: RecipientRequest) -> RecipientProfile:
     """Return the recipient in a body; raises InvalidRequestError."""
     problems = ProblemCollector()
-    email = _normalize("email", body.email, normalize_email, problems)
-    phone = _normalize("phone", body.phone, normalize_phone, problems)
+    email = _normalize("email", body.email, problems)
+    phone = _normalize("phone", body.phone, problems)
     if body.name is not None and (has_control_characters(body.name) or not body.name.strip()):
         problems.add("/name", "invalid_name", "Must be one line and not blank.")
     check_language(body.locale, "/locale", problems)
@@ -92,6 +94,13 @@ def parse_recipient(user_id: str, body: RecipientRequest) -> RecipientProfile:
     )
 
 
+def parse_address_filters(query: QueryDict, problems: ProblemCollector) -> dict[str, str | None]:
+    """Return the normalized addresses that a list is filtered by. Reports invalid ones."""
+    # A plus sign that wasn't escaped arrives as a space, which no address has.
+    given = {name: query[name].replace(" ", "+") for name in ADDRESSES if name in query}
+    return {name: _normalize(name, text, problems) for name, text in given.items()}
+
+
 def stored_quiet_hours(hours: QuietHours | None) -> dict[str, Any] | None:
     """Return quiet hours in their stored form."""
     if hours is None:
@@ -100,11 +109,9 @@ def stored_quiet_hours(hours: QuietHours | None) -> dict[str, Any] | None:
     return {name: value for name, value in fields.items() if value is not None}
 
 
-def _normalize(
-    field: str, text: str | None, normalize: Callable[[str], str], problems: ProblemCollector
-) -> str | None:
+def _normalize(field: str, text: str | None, problems: ProblemCollector) -> str | None:
     try:
-        return normalize(text) if text is not None else None
+        return ADDRESSES[field](text) if text is not None else None
     except InvalidAddressError as problem:
         problems.add(f"/{field}", f"invalid_{field}", str(problem))
         return None
@@ -126,6 +133,10 @@ class RecipientView(msgspec.Struct, kw_only=True, frozen=True):
     quiet_hours: QuietHours | None = None
     created_at: datetime
     updated_at: datetime
+
+
+class RecipientList(PageView[RecipientView], kw_only=True, frozen=True):
+    """A page of recipients, by user id."""
 
 
 class PreferenceView(msgspec.Struct, kw_only=True, frozen=True):

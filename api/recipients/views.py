@@ -3,6 +3,7 @@
 from typing import Any
 
 from django.contrib.admin.models import ADDITION, CHANGE, DELETION
+from drf_spectacular.utils import OpenApiParameter
 from rest_framework.response import Response
 
 from access.clients.authentication import SafeWrite
@@ -12,11 +13,12 @@ from domain.time import utc_now
 from notifications.inbox import actions as inbox_actions
 from notifications.resend import actions
 from notifications.store import Inbox
+from notifications.validation import ProblemCollector
 from notifyproject.platform import audit
 from notifyproject.platform.audit import Unaudited
 from privacy import erasure, export
 from privacy.export import NEWEST_FIRST
-from recipients import registration
+from recipients import queries, registration
 from recipients.models import Recipient
 from recipients.registration import PROFILE_FIELDS
 
@@ -37,6 +39,7 @@ from .schemas import (
     ErasureView,
     ExportView,
     PreferencesView,
+    RecipientList,
     RecipientRequest,
     RecipientView,
     preferences_view,
@@ -44,7 +47,35 @@ from .schemas import (
 )
 
 READ, WRITE = Scope.RECIPIENTS_READ, Scope.RECIPIENTS_WRITE
-LIST = "export"
+LIST, RECIPIENTS = "export", "recipients"
+
+
+@operation(
+    scope=READ,
+    response=RecipientList,
+    parameters=(
+        OpenApiParameter("email", str),
+        OpenApiParameter("phone", str, description="E.164"),
+        *paging.PARAMETERS,
+    ),
+)
+def list_recipients(request: Any) -> Response:
+    """List the registered recipients by user id.
+
+    `email` and `phone` select the recipients with that address.
+    """
+    query, problems = request.query_params, ProblemCollector()
+    page_request = paging.parse_page_request(
+        query, list_name=RECIPIENTS, problems=problems, extra_parameters=("email", "phone")
+    )
+    addresses = schemas.parse_address_filters(query, problems)
+    problems.raise_if_any()
+    page = queries.page(limit=page_request.limit, cursor=page_request.cursor, **addresses)
+    results = [recipient_view(document) for document in page.documents]
+    links = paging.page_links(page, list_name=RECIPIENTS, order=queries.BY_USER_ID)
+    return Response(RecipientList(results=results, **links))
+
+
 REGISTERED_FIELDS = (*PROFILE_FIELDS, "attributes", "quiet_hours")
 
 
@@ -177,7 +208,7 @@ def _record(request: Any, user_id: str, message: str, *, flag: int = CHANGE) -> 
     parameters=(USER_ID, *list_parameters(without=["user_id"])),
 )
 def list_recipient_notifications(request: Any, user_id: str) -> Response:
-    """List the notifications of a recipient, newest first."""
+    """List the notifications of a recipient, newest first unless `ordering` is given."""
     return list_page(request, {"user_id": user_id})
 
 

@@ -57,6 +57,10 @@ class TypeView(msgspec.Struct, kw_only=True, frozen=True):
     updated_at: datetime
 
 
+class TypeList(PageView[TypeView], kw_only=True, frozen=True):
+    """A page of types, by slug."""
+
+
 class TemplateVersionView(msgspec.Struct, kw_only=True, frozen=True):
     """A template version. Number 0 is the built-in one, without dates or an author."""
 

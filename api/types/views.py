@@ -38,6 +38,7 @@ from .schemas import (
     TemplateRequest,
     TemplateVersionList,
     TemplateVersionView,
+    TypeList,
     TypeView,
     template_error,
     template_parts,
@@ -45,7 +46,7 @@ from .schemas import (
     version_view,
 )
 
-LIST = "template"
+LIST, TYPES = "template", "types"
 
 
 def version_page(
@@ -80,6 +81,15 @@ SLUG = path_parameter("slug", "The type's slug", example="payment_confirmed")
 NUMBER = path_parameter(
     "number", "The version's number; 0 is the built-in one", example="1", pattern="[0-9]{1,6}"
 )
+
+
+@operation(scope=TEMPLATES, response=TypeList, parameters=paging.PARAMETERS)
+def list_types(request: Any) -> Response:
+    """List the types by slug, including disabled types."""
+    page_request = paging.parse_page_request(request.query_params, list_name=TYPES)
+    page = types.page(limit=page_request.limit, cursor=page_request.cursor)
+    links = paging.page_links(page, list_name=TYPES, order=types.BY_SLUG)
+    return Response(TypeList(results=[type_view(one) for one in page.documents], **links))
 
 
 @operation(scope=TEMPLATES, response=TypeView, parameters=(SLUG,))

@@ -17,7 +17,7 @@ from ..widgets.actions import not_found, render_page
 from .actions import BROADCAST_ACTIONS, LIST, find_broadcast
 from .labels import audience_label, summarize
 
-SKIPPED_MEANING = "opted out, suppressed, or unreachable"
+SKIPPED_MEANING = "opted out, suppressed, unreachable, or notified about the entity"
 REJECTED_MEANING = "the notification was invalid"
 TIMES = (
     ("Created", "created_at"),
@@ -112,6 +112,7 @@ def _facts(document: Document) -> list[tuple[str, str]]:
         ("Client", names.client_names([client_id])[client_id]),
         ("Priority", document["priority"]),
         ("Channels", ", ".join(request.channels or ()) or "by preference, or the type's"),
+        ("Entity", request.entity_id),
         ("Request ID", document.get("request_id")),
     )
     return [(label, value) for label, value in facts if value]

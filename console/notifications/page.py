@@ -95,7 +95,9 @@ def _context(request: HttpRequest, document: Document, *, unmasked: bool) -> dic
             CHANNELS[channel]
             for channel in (liftable_channels(document, now=now) if may_lift else ())
         ],
-        "timeline": presentation.timeline(queries.attempts_of(document["_id"]), unmasked=unmasked),
+        "timeline": presentation.timeline(
+            queries.attempts_with_receipts(document), unmasked=unmasked
+        ),
         "errors": presentation.errors(document, unmasked=unmasked),
         "shown": presentation.render_content(document),
         "contact": presentation.contact(document, unmasked=unmasked),

@@ -227,6 +227,8 @@ def _line(attempt: Document, *, unmasked: bool) -> dict[str, Any]:
         "color": color,
         "result": result,
         "provider": provider_label(attempt.get("provider")),
+        "delivered_at": attempt.get("delivered_at"),
+        "opened_at": attempt.get("opened_at"),
         "duration": None if duration is None else latency(duration / 1000),
         "error_message": _text(attempt.get("error_message"), unmasked=unmasked),
         "code": code_label(attempt["error_code"]) if attempt.get("error_code") else None,

@@ -16,7 +16,7 @@ from devices import queries as devices
 from devices.models import DeactivationReason, Platform
 from domain.states import Channel
 from domain.time import utc_now
-from notifications.queries import NEWEST_FIRST
+from notifications.queries import Ordering
 from notifications.store import Document
 from notifyproject.db.collections import collection
 from recipients import service_windows, suppressions, topics
@@ -154,7 +154,7 @@ def _device(device: Document) -> dict[str, Any]:
 def _sent(user_id: str) -> list[dict[str, Any]]:
     now = utc_now()
     found = collection("notifications").find({"user_id": user_id}, _FIELDS)
-    rows = list(found.sort(NEWEST_FIRST).hint("ntf_user_feed").limit(RECENT))
+    rows = list(found.sort(Ordering.NEWEST.order).hint("ntf_user_feed").limit(RECENT))
     types = names.type_names({row["type"] for row in rows})
     return [
         {

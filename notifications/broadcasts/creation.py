@@ -16,7 +16,7 @@ from ..catalog import types
 from ..intake import idempotency
 from ..intake.requests import Caller, NotificationRequest
 from ..store import NewNotification
-from ..validation import InvalidRequestError, ProblemCollector
+from ..validation import ALL, InvalidRequestError, ProblemCollector
 from . import control, fan_out, repository
 from .documents import Audience, Document, new_document
 from .requests import AudienceRequest, BroadcastRequest
@@ -72,9 +72,11 @@ def _validated_document(request: BroadcastRequest, caller: Caller, now: datetime
     # Has no send time, because each page is sent when it is accepted.
     notification_request = NotificationRequest(
         type=request.type,
-        channels=request.channels,
+        channels=[ALL] if request.channels == ALL else request.channels,
         priority=Priority.LOW.value if request.priority is None else request.priority,
         source=request.source,
+        entity_id=request.entity_id,
+        event_at=request.event_at,
         content=request.content,
         data=request.data,
         ttl=request.ttl,
@@ -102,11 +104,18 @@ def _validated_document(request: BroadcastRequest, caller: Caller, now: datetime
         priority=sample.priority,
         audience=audience,
         audience_size=repository.count_audience(audience),
-        scheduled_at=sample.scheduled_at,
-        expires_at=time.parse_timestamp(request.expires_at) if request.expires_at else None,
+        # A reminder has a send time for each recipient, so the audience is read at once.
+        scheduled_at=None if request.event_at else sample.scheduled_at,
+        expires_at=_end(request),
         caller=caller,
         now=now,
     )
+
+
+def _end(request: BroadcastRequest) -> datetime | None:
+    """Return when a valid broadcast ends: at its expiry, or when its event begins."""
+    times = [request.expires_at, request.event_at]
+    return min((time.parse_timestamp(one) for one in times if one is not None), default=None)
 
 
 def _check_type(request: BroadcastRequest, problems: ProblemCollector) -> None:

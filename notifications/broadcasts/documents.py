@@ -15,6 +15,8 @@ from ..validation import InvalidRequestError
 
 Document = Mapping[str, Any]
 NO_ADDRESS = "no_address"
+ALREADY_NOTIFIED = "already_notified"
+"""Reason for skipping a recipient who has a notification of this type and entity."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,12 +50,12 @@ class PageResult:
 
     accepted: int = 0
     skipped: dict[str, list[str]] = field(default_factory=dict)
-    """Recipients that opted out or can't be reached. Nothing is stored for them."""
+    """Recipients that opted out, can't be reached, or are notified. Nothing is stored for them."""
     rejected: dict[str, list[str]] = field(default_factory=dict)
     """Recipients whose notifications failed validation."""
 
     def skip(self, user_id: str, code: str) -> None:
-        """Record a recipient that opted out or can't be reached."""
+        """Record a recipient that opted out, can't be reached, or has been notified."""
         self.skipped.setdefault(code, []).append(user_id)
 
     def reject(self, user_id: str, refusal: InvalidRequestError) -> None:

@@ -21,8 +21,8 @@ from ..intake.acceptance import enqueue_accepted
 from ..intake.preparation import load_recipients, prepare
 from ..intake.requests import Caller, NotificationRequest
 from ..store import NewDelivery, NewNotification
-from ..validation import ALL, InvalidRequestError, ProblemCollector, parse_channels
-from .documents import NO_ADDRESS, PageResult
+from ..validation import InvalidRequestError, ProblemCollector, is_all, parse_channels
+from .documents import ALREADY_NOTIFIED, NO_ADDRESS, PageResult
 
 _TIME_BYTES, _DIGEST_BYTES = 4, 8
 
@@ -45,8 +45,7 @@ def fan_out(
     now: datetime,
 ) -> PageResult:
     """Validate, store, and enqueue the notifications of these recipients. Idempotent."""
-    # ``request`` names no user and no entity. Each recipient gets the named channels that reach
-    # them.
+    # ``request`` names no user. Each recipient gets the named channels that reach them.
     ids = {user_id: notification_id(broadcast_id, user_id) for user_id in user_ids}
     stored = queries.existing_ids(list(ids.values()))
     missing = {user_id: one for user_id, one in ids.items() if one not in stored}
@@ -57,7 +56,12 @@ def fan_out(
     ]
     results = store.accept(marked, now=now)
     crash_points.reach(Boundary.BROADCAST_STORED)
-    accepted = [result.document for result in results if isinstance(result, store.Accepted)]
+    accepted = []
+    for one, result in zip(marked, results, strict=True):
+        if isinstance(result, store.Accepted):
+            accepted.append(result.document)
+        elif one.user_id is not None:
+            page.skip(one.user_id, ALREADY_NOTIFIED)
     enqueue_accepted(accepted, now=now)
     page.accepted = len(stored) + len(accepted)
     return page
@@ -95,7 +99,7 @@ def _prepare(
     device_owners = devices.find_owners(ids)
     render_cache = RenderCache()
     named_channels = None
-    if request.channels is not None and request.channels != [ALL]:
+    if request.channels is not None and not is_all(request.channels):
         named_channels = parse_channels(request.channels, problems=ProblemCollector())
     found: list[NewNotification] = []
     for user_id in ids:

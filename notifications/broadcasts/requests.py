@@ -8,9 +8,9 @@ from msgspec import Meta
 from domain.states import Priority
 from domain.time import MAX_TTL
 
-from ..intake.requests import ContentRequest, Source, Timestamp
+from ..intake.requests import ContentRequest, Id128, Source, Timestamp
 from ..models.notification import USER_ID_LENGTH
-from ..validation import ChannelName, enum_of
+from ..validation import ChannelNames, enum_of
 
 MAX_USER_IDS = 10_000  # Larger audiences use a topic, or several broadcasts
 
@@ -54,9 +54,9 @@ class BroadcastRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     ] = {}
     channels: (
         Annotated[
-            list[ChannelName],
+            ChannelNames,
             Meta(
-                description="Recipients get those that reach them. `all` stands alone. "
+                description="Recipients get those that reach them; all: every channel. "
                 "Default: the recipient's or the type's."
             ),
         ]
@@ -77,7 +77,27 @@ class BroadcastRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
         ]
         | None
     ) = None
+    entity_id: (
+        Annotated[
+            Id128,
+            Meta(
+                description="Subject of the notifications. A recipient with one of the same type "
+                "and entity is skipped."
+            ),
+        ]
+        | None
+    ) = None
     scheduled_at: Annotated[Timestamp, Meta(description="Start time. Default: now.")] | None = None
+    event_at: (
+        Annotated[
+            Timestamp,
+            Meta(
+                description="Start of the event, for reminders; instead of scheduled_at. The "
+                "audience is read now, and each recipient is reminded with their own lead time."
+            ),
+        ]
+        | None
+    ) = None
     ttl: (
         Annotated[
             int,

@@ -15,11 +15,11 @@ from .. import validation
 from ..models.catalog import NAME_LENGTH, VARIABLE_LENGTH
 from ..validation import (
     ALIASES,
-    ALL,
-    ChannelName,
+    ChannelNames,
     PriorityName,
     ProblemCollector,
     enum_of,
+    is_all,
     parse_channels,
 )
 from . import types
@@ -72,9 +72,10 @@ class TypeRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         | None
     ) = None
     channels: Annotated[
-        list[ChannelName],
+        ChannelNames,
         Meta(
-            description="Used if neither the request nor the recipient selects any.",
+            description="Used if neither the request nor the recipient selects any; all: every "
+            "channel.",
             examples=[["email"]],
         ),
     ]
@@ -159,8 +160,11 @@ def validate_type(
     """
     problems = ProblemCollector()
     _check_scalar_fields(slug, request, problems)
-    is_all = request.channels == [ALL]
-    channels = list(Channel) if is_all else parse_channels(request.channels, problems=problems)
+    channels = (
+        list(Channel)
+        if is_all(request.channels)
+        else parse_channels(request.channels, problems=problems)
+    )
     fallback = _check_fallback(request, channels, problems)
     _check_variables(request, problems)
     _check_whatsapp_templates(request, problems)

@@ -10,7 +10,9 @@ from typing import Any
 from domain.retry import UnknownPolicy
 from domain.states import Category, Channel, Priority
 from domain.time import utc_now
+from notifyproject.db import paging
 from notifyproject.db.collections import collection
+from notifyproject.db.paging import Cursor, Page
 from notifyproject.platform.cache import SharedCache
 
 from .default_types import DEFAULT_TYPES
@@ -20,6 +22,7 @@ MASK = "••••••"  # Replaces a sensitive value in everything that is 
 SLUG = re.compile(r"[a-z][a-z0-9_]{0,63}", re.ASCII)
 URGENCY = tuple(Priority)
 """The priorities, most urgent first."""
+BY_SLUG = (("_id", 1),)
 VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 _CAMEL_CASE_BOUNDARY = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
@@ -116,6 +119,11 @@ def define_type(slug: str, fields: Mapping[str, Any], *, now: datetime) -> bool:
 def read_type(slug: str) -> Mapping[str, Any] | None:
     """Return a type's document, even if disabled, or None if it doesn't exist."""
     return collection("notification_types").find_one({"_id": slug})
+
+
+def page(*, limit: int, cursor: Cursor | None = None) -> Page:
+    """Return up to ``limit`` types by slug, including disabled types. Raises PyMongoError."""
+    return paging.page("notification_types", {}, order=BY_SLUG, limit=limit, cursor=cursor)
 
 
 def set_template_version(slug: str, *, version: int, now: datetime) -> None:

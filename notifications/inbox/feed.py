@@ -3,13 +3,13 @@
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 from bson import ObjectId
 
 from notifyproject.db import paging
 from notifyproject.db.collections import collection
-from notifyproject.db.paging import Page
+from notifyproject.db.paging import Cursor, Page
 
 from ..queries import COUNT_CAP
 from ..store import Document, Inbox
@@ -17,18 +17,6 @@ from ..store import Document, Inbox
 NEWEST_FIRST = (("inbox_at", -1), ("_id", -1))
 INDEX = "ntf_inbox"
 _notifications = partial(collection, "notifications")
-
-
-class FeedPosition(NamedTuple):
-    """The place of a notification in a feed."""
-
-    inbox_at: datetime
-    id: ObjectId
-
-    @classmethod
-    def from_document(cls, document: Document) -> "FeedPosition":
-        """Return a notification's position."""
-        return cls(document["inbox_at"], document["_id"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,17 +33,16 @@ def page(
     limit: int,
     unread: bool = False,
     archived: bool = False,
-    after: FeedPosition | None = None,
-    before: FeedPosition | None = None,
+    cursor: Cursor | None = None,
 ) -> Page:
-    """Return up to ``limit`` notifications of an inbox, after or before a position."""
+    """Return up to ``limit`` notifications, archived or not, from a cursor on."""
     filters: dict[str, Any] = {"is_archived": archived} | ({"is_read": False} if unread else {})
     return paging.page(
         "notifications",
         inbox.match(**filters),
         order=NEWEST_FIRST,
         limit=limit,
-        cursor=paging.cursor_of(after=after, before=before),
+        cursor=cursor,
         index=INDEX,
     )
 

@@ -21,10 +21,10 @@ from ..content.engine import RenderCache
 from ..content.redaction import redact
 from ..store import NewDelivery, NewNotification
 from ..validation import (
-    ALL,
     InvalidAddressError,
     ProblemCollector,
     has_control_characters,
+    is_all,
     is_language,
     normalize_email,
     normalize_phone,
@@ -294,7 +294,7 @@ def _requested_channels(
         preferred = (parse_channel(name) for name in preference.channels)
         channels = list(dict.fromkeys(one for one in preferred if one is not None))
         return False, channels or type_config.channels
-    if request.channels == [ALL]:
+    if is_all(request.channels):
         return False, list(Channel)
     return True, parse_channels(request.channels, problems=problems)
 

@@ -20,7 +20,7 @@ from ..models.notification import (
     SUBJECT_LENGTH,
     USER_ID_LENGTH,
 )
-from ..validation import ChannelName, PriorityName
+from ..validation import ChannelNames, PriorityName
 
 Id128 = Annotated[str, Meta(min_length=1, max_length=128)]
 Source = Annotated[str, Meta(min_length=1, max_length=SOURCE_LENGTH)]
@@ -114,8 +114,11 @@ class NotificationRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unkn
     ] = NotificationRecipientRequest()
     channels: (
         Annotated[
-            list[ChannelName],
-            Meta(description="`all` stands alone. Default: the recipient's or type's."),
+            ChannelNames,
+            Meta(
+                description="all: each channel that can reach the recipient. "
+                "Default: the recipient's or type's."
+            ),
         ]
         | None
     ) = None

@@ -237,6 +237,11 @@ class Notification(models.Model):
             MongoIndex("entity_id", "-created_at", "-_id", name="ntf_entity", partial=ENTITY),
             MongoIndex("status", "scheduled_at", name="ntf_status_scheduled", partial=SCHEDULED),
             MongoIndex("scheduled_at", name="ntf_scheduled", partial=SCHEDULED),
+            MongoIndex(
+                *("client_id", "status", "scheduled_at", "_id"),
+                name="ntf_client_scheduled",
+                partial=SCHEDULED,
+            ),
             MongoIndex("expires_at", name="ntf_expires", sparse=True),
             MongoIndex(
                 *("external_id", "-created_at", "-_id"), name="ntf_external", partial=EXTERNAL

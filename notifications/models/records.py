@@ -20,6 +20,8 @@ class DeliveryAttempt(models.Model):
     notification_id = ObjectIdField()
     channel = choice_field(Channel)
     device_id = optional_text(64)
+    platform = optional_text(16)
+    """The platform of the device. Missing in older documents."""
     attempt_number = models.IntegerField()
     status = choice_field(AttemptStatus)
     provider = optional_text(40)
@@ -32,6 +34,10 @@ class DeliveryAttempt(models.Model):
     attempted_at = models.DateTimeField()
     finished_at = optional_datetime()
     duration_ms = models.IntegerField(null=True, blank=True)
+    delivered_at = optional_datetime()
+    """When the device reported that it has the message."""
+    opened_at = optional_datetime()
+    """When the device reported that its owner opened it."""
     purge_at = optional_datetime()
 
     class Meta:

@@ -1,11 +1,14 @@
 """Applies receipts from devices, since FCM doesn't report that a push was delivered or opened."""
 
+from collections.abc import Sequence
 from datetime import datetime
 from enum import StrEnum
 
 import structlog
 from bson import ObjectId
 
+from analytics import metrics, rollup_state
+from analytics.models import Interval
 from devices import status
 from domain.states import AttemptStatus, Channel, DeliveryStatus
 
@@ -49,9 +52,12 @@ def apply_device_receipt(
         raise NotPushedError
     sent = (d for d in document["delivery"] if d["channel"] == Channel.PUSH and d.get("provider"))
     delivery = next(sent, None)
-    if delivery is None or not _was_pushed(notification_id, delivery, device_id):
+    # A receipt can precede the record that the provider accepted the push.
+    attempts = store.attempts_at(notification_id, device_id)
+    if delivery is None or not (attempts or device_id in delivery["accepted_targets"]):
         raise NotPushedError
-    if not document.get("is_test", False):
+    is_test = document.get("is_test", False)
+    if not is_test:
         # A test push stays in the sandbox: its receipt says nothing about the device.
         status.record_success(accepted={}, receipts={device_id: now})
     attempt = delivery["attempt_count"]
@@ -62,6 +68,8 @@ def apply_device_receipt(
         ),
         now=now,
     )
+    if attempts:
+        _record_on_attempt(attempts, EVENT_STATUSES[event], is_test=is_test, now=now)
     callback_events.enqueue_publisher(now=now)
     log.info(
         "device_receipt_applied", delivery_id=str(reference), kind=event.value, changed=changed
@@ -69,11 +77,14 @@ def apply_device_receipt(
     return changed
 
 
-def _was_pushed(notification_id: ObjectId, delivery: Document, device_id: str) -> bool:
-    """Return whether the push may have been sent. A receipt can arrive before the send's record."""
-    if device_id in delivery["accepted_targets"]:
-        return True
-    return any(
-        attempt.get("device_id") == device_id and attempt["status"] != AttemptStatus.EXPIRED
-        for attempt in queries.attempts_of(notification_id)
-    )
+def _record_on_attempt(
+    attempts: Sequence[Document], status: DeliveryStatus, *, is_test: bool, now: datetime
+) -> None:
+    """Record the receipt on the last attempt that the provider accepted, or else on the last."""
+    accepted = [one for one in attempts if one["status"] == AttemptStatus.SENT]
+    attempt = (accepted or attempts)[-1]
+    if store.record_device_receipt(attempt, status, at=now) and not is_test:
+        # The roll-up finds changed notifications, and this one stays unchanged if another device
+        # reported before.
+        minute = metrics.interval_start(Interval.MINUTE, attempt["attempted_at"])
+        rollup_state.mark_changed([minute], now=now)

@@ -11,7 +11,12 @@ from .actions import (
     reschedule,
 )
 from .callback_marks import backfill_marks, clear_marks, pending_callbacks
-from .device_attempts import DeviceHistory, device_histories
+from .device_attempts import (
+    DeviceHistory,
+    attempts_at,
+    device_histories,
+    record_device_receipt,
+)
 from .documents import (
     AttemptReference,
     ClaimedDelivery,
@@ -79,7 +84,7 @@ __all__ = ["Accepted", "DuplicateEntity", "accept"]
 __all__ += ["activate_fallback", "cancel", "cancel_pending", "link_resend", "make_due_now"]
 __all__ += ["reopen", "reschedule"]
 __all__ += ["backfill_marks", "clear_marks", "pending_callbacks"]
-__all__ += ["DeviceHistory", "device_histories"]
+__all__ += ["DeviceHistory", "attempts_at", "device_histories", "record_device_receipt"]
 __all__ += ["AttemptReference", "ClaimedDelivery", "Document", "NewDelivery", "NotSent"]
 __all__ += ["NewNotification", "ProviderAnswer", "Settlement", "TargetAttempt", "content_of"]
 __all__ += ["recipient_of"]

@@ -7,7 +7,7 @@ from datetime import datetime
 from bson import ObjectId
 
 from domain.errors import FailureCode
-from domain.states import AttemptStatus
+from domain.states import AttemptStatus, DeliveryStatus
 
 from .collections import attempts
 from .documents import ClaimedDelivery, Document
@@ -60,6 +60,23 @@ def device_histories(claims: Sequence[ClaimedDelivery]) -> Mapping[ObjectId, Dev
         if "device_id" in record:
             records[record["notification_id"]].append(record)
     return {one: _history_of(attempted[one], some) for one, some in records.items()}
+
+
+def attempts_at(notification_id: ObjectId, device_id: str) -> list[Document]:
+    """Return the attempts of a push at one device that may have been sent, oldest first."""
+    wanted = {"notification_id": notification_id, "device_id": device_id}
+    found = attempts().find(wanted).sort("attempt_number", 1)
+    return [one for one in found if one["status"] != AttemptStatus.EXPIRED]
+
+
+def record_device_receipt(attempt: Document, status: DeliveryStatus, *, at: datetime) -> bool:
+    """Record a device's receipt on its attempt and return whether it changed the attempt."""
+    # The earliest receipt counts, in whatever order they arrive. None is before the attempt.
+    names = ("delivered_at", "opened_at") if status is DeliveryStatus.READ else ("delivered_at",)
+    earliest = max(at, attempt["attempted_at"])
+    changes = {name: {"$min": [f"${name}", earliest]} for name in names}
+    result = attempts().update_one({"_id": attempt["_id"]}, [{"$set": changes}])
+    return result.modified_count == 1
 
 
 def _history_of(claimed: ClaimedDelivery, records: Sequence[Document]) -> DeviceHistory:

@@ -138,6 +138,13 @@ class ClaimedDelivery:
     """Attempts before the last reopening. They don't count for the limit or the delays."""
     device_ids: tuple[str, ...] = ()
     """Devices of the current attempt. Empty on a channel without devices."""
+    started_at: datetime | None = None
+    """When the current attempt started. None before."""
+    worker: str | None = None
+    provider: str | None = None
+    """Worker and provider of the current attempt."""
+    platforms: Mapping[str, str] = field(default_factory=dict)
+    """Platforms of these devices, by their IDs."""
     reference: str = field(init=False)
     """ID of the current attempt, which providers return in receipts."""
 

@@ -35,24 +35,18 @@ A = AttemptStatus
 _ATTEMPT_STATUSES = {S.SENT: A.SENT, S.DELIVERED: A.SENT, S.UNKNOWN: A.UNKNOWN}
 
 
-def _log_started(
-    started: Sequence[ClaimedDelivery], *, provider: str, worker: str, now: datetime
-) -> None:
+def _log_started(started: Sequence[ClaimedDelivery]) -> None:
+    """Log the attempts of deliveries with devices; the delivery itself records other attempts."""
+    # A device's receipt may come before the settlement, and names the attempt of the device.
     documents = [
         {
-            "_id": c.reference_to(device_id),
-            "notification_id": c.notification_id,
-            "channel": c.channel.value,
-            "attempt_number": c.attempt_count,
+            "_id": one.reference_to(device_id),
+            **_attempt_fields(one),
             "status": AttemptStatus.STARTED.value,
-            "provider": provider,
-            "worker": worker,
-            "attempted_at": now,
-            "purge_at": c.purge_at,
-            **({"device_id": device_id} if device_id is not None else {}),
+            **_device_fields(one, device_id),
         }
-        for c in started
-        for device_id in c.targets
+        for one in started
+        for device_id in one.device_ids
     ]
     if not documents:
         return
@@ -62,6 +56,48 @@ def _log_started(
         # The driver repeats a write whose response was lost: then the record already exists.
         if not is_duplicate(error):
             raise
+
+
+def _device_fields(one: ClaimedDelivery, device_id: str) -> dict[str, str]:
+    platform = one.platforms.get(device_id)
+    return {"device_id": device_id} | ({"platform": platform} if platform else {})
+
+
+def _attempt_fields(one: ClaimedDelivery) -> dict[str, Any]:
+    return {
+        "notification_id": one.notification_id,
+        "channel": one.channel.value,
+        "attempt_number": one.attempt_count,
+        "provider": one.provider,
+        "worker": one.worker,
+        "attempted_at": one.started_at,
+        "purge_at": one.purge_at,
+    }
+
+
+def _log_ended(ended: Mapping[str, tuple[ClaimedDelivery, dict[str, Any]]]) -> None:
+    """Log how attempts ended: the delivery and the result of each, by the attempt's reference."""
+    new = {
+        key: {"_id": key, **_attempt_fields(one), **result}
+        for key, (one, result) in ended.items()
+        if not one.device_ids
+    }
+    known = {key: result for key, (one, result) in ended.items() if one.device_ids}
+    if new:
+        try:
+            retry_transient(attempts().insert_many, list(new.values()), ordered=False)
+        except BulkWriteError as error:
+            # A repeated write, or the sweeper has recorded the attempt as lost.
+            if not is_duplicate(error):
+                raise
+            known |= {key: ended[key][1] for key in new}
+    if known:
+        ids, rows = list(known), list(known.values())
+        retry_transient(
+            attempts().update_many,
+            {"_id": {"$in": ids}},
+            [{"$replaceWith": {"$mergeObjects": ["$$ROOT", row_of(ids, rows)]}}],
+        )
 
 
 def _outcomes(s: Settlement) -> list[tuple[str, dict[str, Any]]]:
@@ -168,12 +204,19 @@ def start(
         still_owned = notifications().find(_owned_filter(ids, token, S.SENDING), {"_id": 1})
         owned_ids = {document["_id"] for document in still_owned}
     started = [
-        replace(c, attempt_count=c.attempt_count + 1, lease_until=lease_until)
+        replace(
+            c,
+            attempt_count=c.attempt_count + 1,
+            lease_until=lease_until,
+            started_at=now,
+            worker=worker,
+            provider=provider,
+        )
         for c in claims
         if c.notification_id in owned_ids
     ]
     crash_points.reach(Boundary.START_WRITTEN)
-    _log_started(started, provider=provider, worker=worker, now=now)
+    _log_started(started)
     return started
 
 
@@ -182,12 +225,8 @@ def settle(settlements: Sequence[Settlement], *, now: datetime) -> int:
     # The attempts log is written even without a lease: it records what happened.
     if not settlements:
         return 0
-    outcomes = dict(outcome for s in settlements for outcome in _outcomes(s))
-    ids, rows = list(outcomes), list(outcomes.values())
-    retry_transient(
-        attempts().update_many,
-        {"_id": {"$in": ids}},
-        [{"$replaceWith": {"$mergeObjects": ["$$ROOT", row_of(ids, rows)]}}],
+    _log_ended(
+        {reference: (s.claimed, result) for s in settlements for reference, result in _outcomes(s)}
     )
     crash_points.reach(Boundary.SETTLE_LOGGED)
     changes = {s.claimed.reference: _outcome(s, now) for s in settlements}
@@ -207,8 +246,7 @@ def return_unsent(started: Sequence[ClaimedDelivery], *, now: datetime) -> int:
         return 0
     status = AttemptStatus.EXPIRED.value
     fields = {"status": status, "error_message": NOT_ATTEMPTED, "finished_at": now}
-    wanted = {"_id": {"$in": [c.reference_to(device) for c in started for device in c.targets]}}
-    retry_transient(attempts().update_many, wanted, {"$set": fields})
+    _log_ended({c.reference_to(device): (c, fields) for c in started for device in c.targets})
     crash_points.reach(Boundary.RETURN_LOGGED)
     changes = {
         one.reference: {

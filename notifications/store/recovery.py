@@ -199,7 +199,9 @@ def _lost_attempt(key: str, document: Document, delivery: Document, now: datetim
         },
         **{name: {"$ifNull": [f"${name}", {"$literal": value}]} for name, value in first.items()},
     }
-    return UpdateOne({"_id": key}, [{"$set": fields}], upsert=True)
+    # The filter includes the shard key, which an upsert must name.
+    wanted = {"_id": key, "notification_id": document["_id"]}
+    return UpdateOne(wanted, [{"$set": fields}], upsert=True)
 
 
 def _resolution(one: UnknownOutcome, decision: RetryAt | GiveUp, now: datetime) -> UpdateOne:

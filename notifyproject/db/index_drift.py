@@ -87,10 +87,16 @@ def _compare(
     for name in wanted.keys() - existing.keys():
         yield name, Problem.MISSING
     for name in existing.keys() - wanted.keys() - {ID_INDEX}:
-        yield name, Problem.UNDECLARED
+        if not _is_hashed(existing[name]):
+            yield name, Problem.UNDECLARED
     for name in wanted.keys() & existing.keys():
         if _definition(wanted[name].document) != _definition(existing[name]):
             yield name, Problem.DIFFERENT
+
+
+def _is_hashed(index: Mapping[str, Any]) -> bool:
+    """Return whether an index serves a hashed shard key, which no model declares."""
+    return any(direction == "hashed" for _, direction in index["key"])
 
 
 def _definition(index: Mapping[str, Any]) -> dict[str, Any]:

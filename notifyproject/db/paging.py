@@ -38,21 +38,17 @@ class Cursor:
     """The page ends before this position instead of beginning after it."""
 
 
-def cursor_of(
-    *, after: tuple[Any, ...] | None = None, before: tuple[Any, ...] | None = None
-) -> Cursor | None:
-    """Return the cursor behind ``after``, or else before ``before``; None for the first page."""
-    if after is not None:
-        return Cursor(after)
-    return Cursor(before, backwards=True) if before is not None else None
-
-
 def cursor_of_row(row: Any, fields: Sequence[str], *, backwards: bool = False) -> Cursor:
     """Return the position of a model instance in a list; ``fields`` is the order as in Django."""
     names = [name.lstrip("-") for name in fields]
     return Cursor(
         tuple(row.pk if name == "id" else getattr(row, name) for name in names), backwards
     )
+
+
+def cursor_of_document(document: Document, order: Order, *, backwards: bool = False) -> Cursor:
+    """Return the position of a document in a list with this order."""
+    return Cursor(tuple(document[name] for name, _ in order), backwards)
 
 
 def order_of(fields: Sequence[str]) -> list[tuple[str, int]]:

@@ -196,6 +196,13 @@ def configure(environment: Environment) -> dict[str, Any]:
         "WHATSAPP_URL": environment.WHATSAPP_URL.rstrip("/"),
         "SANDBOX_URL": environment.SANDBOX_URL.rstrip("/"),
         "PROVIDER_RATES": _provider_rates(environment),
+        "MAX_IN_FLIGHT": {
+            "sendgrid": environment.SENDGRID_MAX_IN_FLIGHT,
+            # Each request has a thread.
+            "smtp": environment.WORKER_THREADS,
+            "fcm": environment.FCM_MAX_IN_FLIGHT,
+            "whatsapp": environment.WHATSAPP_MAX_IN_FLIGHT,
+        },
         **_celery(environment),
         "LOGGING": logging_config(level=environment.LOG_LEVEL, form=environment.LOG_FORMAT),
         "LOGGING_CONFIG": "notifyproject.platform.logs.configure",

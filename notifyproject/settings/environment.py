@@ -17,6 +17,8 @@ STACK_FILE = DATA_DIR / "stack.json"
 Port = Annotated[int, msgspec.Meta(ge=0, le=65535)]
 PerSecond = Annotated[float, msgspec.Meta(ge=0, le=1_000_000)]
 """Messages per second, over all processes; 0.5 is one every two seconds, and 0 is no limit."""
+InFlight = Annotated[int, msgspec.Meta(ge=1, le=4_096)]
+"""Requests that a worker process has in flight to a provider at most."""
 PerMinute = Annotated[int, msgspec.Meta(ge=0, le=10_000_000)]
 """Requests per minute, over all web processes; 0 is no limit."""
 
@@ -64,6 +66,10 @@ class Environment(msgspec.Struct, frozen=True, kw_only=True):
     SMTP_MAX_PER_SECOND: PerSecond = 0
     FCM_MAX_PER_SECOND: PerSecond = 10_000
     WHATSAPP_MAX_PER_SECOND: PerSecond = 80
+
+    SENDGRID_MAX_IN_FLIGHT: InFlight = 256
+    FCM_MAX_IN_FLIGHT: InFlight = 256
+    WHATSAPP_MAX_IN_FLIGHT: InFlight = 256
 
     RATE_LIMIT_READ: PerMinute = 30_000
     RATE_LIMIT_WRITE: PerMinute = 60_000

@@ -1,13 +1,11 @@
 """The Google service account, and its access tokens for FCM.
 
-Each process has one token. A thread renews it before it expires, so that a short outage of Google's
-token endpoint has no effect.
+A process has one token and renews it early, so that a short outage has no effect.
 """
 
+import asyncio
 import os
-import threading
 from collections.abc import Callable
-from concurrent.futures import Future
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -23,6 +21,7 @@ from domain.errors import ProviderError, ProviderResponse, ProviderUnavailableEr
 from notifyproject.platform.egress import Deadline
 
 from .. import http, http_client
+from ..http import Request
 
 SCOPE = "https://www.googleapis.com/auth/firebase.messaging"
 AUDIENCE = "https://oauth2.googleapis.com/token"
@@ -115,85 +114,66 @@ class _Grant(msgspec.Struct):
 
 
 class TokenCache:
-    """Caches the current access token of one service account."""
+    """The access tokens of one service account; for one event loop."""
 
     def __init__(self, source: str, *, clock: Callable[[], datetime]) -> None:
         self._source = source
         self._clock = clock
-        self._lock = threading.Lock()
         self._token: AccessToken | None = None
-        self._fetch: Future[AccessToken] | None = None
+        self._fetch: asyncio.Task[AccessToken | ProviderUnavailableError] | None = None
         """The active fetch, or the last one if it failed."""
         self._failed_at: datetime | None = None
 
-    @property
-    def has_token(self) -> bool:
-        """Whether a token is available without waiting."""
-        with self._lock:
-            return self._token is not None and self._clock() < self._token.usable_until
-
-    def current(self, *, deadline: Deadline) -> AccessToken:
+    async def current(self, *, deadline: Deadline) -> AccessToken:
         """Return a usable token by ``deadline``. Raises ProviderUnavailableError."""
-        with self._lock:
-            token, now = self._token, self._clock()
-            if token is not None and now < token.renew_at:
-                return token
-            fetch = self._join_fetch(now)
+        token, now = self._token, self._clock()
+        if token is not None and now < token.renew_at:
+            return token
+        fetch = self._join_fetch(now)
         if token is not None and now < token.usable_until:
             return token
         try:
-            return fetch.result(deadline.remaining())
+            async with asyncio.timeout(deadline.remaining()):
+                outcome = await asyncio.shield(fetch)
         except TimeoutError as error:
             raise ProviderUnavailableError(GOOGLE_TIMEOUT_REASON) from error
-        except ProviderUnavailableError as error:
-            # A new exception for each waiting thread.
+        if isinstance(outcome, ProviderUnavailableError):
+            # A new exception for each waiting send.
             raise ProviderUnavailableError(
-                error.reason, response=error.response, retry_after=error.retry_after
-            ) from error
+                outcome.reason, response=outcome.response, retry_after=outcome.retry_after
+            ) from outcome
+        return outcome
 
-    def replace(self, rejected: AccessToken, *, deadline: Deadline) -> AccessToken:
-        """Discard a rejected token and return a new one, shared by concurrent callers."""
-        with self._lock:
-            if self._token is rejected:
-                self._token = None
-        return self.current(deadline=deadline)
+    async def replace(self, rejected: AccessToken, *, deadline: Deadline) -> AccessToken:
+        """Return another token than a rejected one; concurrent callers share the new one."""
+        if self._token is rejected:
+            self._token = None
+        return await self.current(deadline=deadline)
 
-    def _join_fetch(self, now: datetime) -> Future[AccessToken]:
-        """The caller holds the lock."""
+    def _join_fetch(self, now: datetime) -> "asyncio.Task[AccessToken | ProviderUnavailableError]":
+        """Return the active or recently failed fetch, else start one."""
         # A clock that was set back must not prolong a failure.
         has_failed_recently = (
             self._failed_at is not None and timedelta(0) <= now - self._failed_at < FAILURE_TTL
         )
-        if self._fetch is not None and (not self._fetch.done() or has_failed_recently):
-            return self._fetch
-        fetch: Future[AccessToken] = Future()
-        thread = threading.Thread(
-            target=self._run_fetch, args=(fetch,), name="fcm-token", daemon=True
-        )
-        try:
-            thread.start()
-        except RuntimeError as error:
-            # No more threads on this machine, or the interpreter is shutting down.
-            reason = f"Could not request an access token: {error}."
-            fetch.set_exception(ProviderUnavailableError(reason))
-        else:
-            self._fetch = fetch
-        return fetch
+        if self._fetch is None or (self._fetch.done() and not has_failed_recently):
+            self._fetch = asyncio.create_task(self._run_fetch(), name="fcm-token")
+        return self._fetch
 
-    def _run_fetch(self, fetch: Future[AccessToken]) -> None:
+    async def _run_fetch(self) -> AccessToken | ProviderUnavailableError:
         try:
-            token = _fetch_token(self._source, clock=self._clock)
+            token = await _fetch_token(self._source, clock=self._clock)
         except Exception as error:
-            reason = error.reason if isinstance(error, ProviderError) else type(error).__name__
-            log.warning("fcm_token_failed", reason=reason)
-            with self._lock:
-                self._failed_at = self._clock()
-                fetch.set_exception(error)
-            return
+            if isinstance(error, ProviderUnavailableError):
+                failure = error
+            else:
+                failure = ProviderUnavailableError(f"No access token: {type(error).__name__}.")
+            log.warning("fcm_token_failed", reason=failure.reason)
+            self._failed_at = self._clock()
+            return failure
         log.info("fcm_token_fetched", renew_at=token.renew_at.isoformat())
-        with self._lock:
-            self._token, self._fetch = token, None
-        fetch.set_result(token)
+        self._token, self._fetch = token, None
+        return token
 
 
 _shared: dict[tuple[int, str], TokenCache] = {}
@@ -205,16 +185,20 @@ def shared_token_cache(source: str, *, clock: Callable[[], datetime]) -> TokenCa
     return _shared.get(key) or _shared.setdefault(key, TokenCache(source, clock=clock))
 
 
-def _fetch_token(source: str, *, clock: Callable[[], datetime]) -> AccessToken:
-    """Fetch a token. The account is read again, since its key may have changed."""
+async def _fetch_token(source: str, *, clock: Callable[[], datetime]) -> AccessToken:
+    """Fetch a token, with a fresh read of the account: its key may have changed."""
     now = clock()
     try:
         account = read_service_account(source)
-        response = http_client.post(
-            account.token_uri,
-            body=urlencode({"grant_type": GRANT, "assertion": account.assertion(now=now)}).encode(),
-            headers=_HEADERS,
-            timeout=FETCH_TIMEOUT,
+        assertion = await asyncio.to_thread(account.assertion, now=now)
+        form = {"grant_type": GRANT, "assertion": assertion}
+        response = await http_client.post(
+            Request(
+                url=account.token_uri,
+                body=urlencode(form).encode(),
+                headers=_HEADERS,
+                timeout=FETCH_TIMEOUT,
+            )
         )
     except InvalidCredentialsError as error:
         raise ProviderUnavailableError(str(error)) from error

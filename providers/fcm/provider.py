@@ -18,15 +18,13 @@ from notifyproject.platform.egress import Deadline
 
 from .. import http, http_client
 from ..contract import NotAttemptedError, Receipt, SendRequest, SendResult, account_name, is_expired
-from ..http import Exchange, Request
+from ..http import Request
 from . import credentials as fcm_credentials
 from .credentials import AccessToken, InvalidCredentialsError, ServiceAccount, TokenCache
 from .messages import build_payload
 from .responses import SenderHistory, classify_response, read_refusal, rule_for
 
 ACCEPTED = 200
-TOKEN_REPLACE_TIMEOUT = 2.0
-"""Seconds that a send waits for a new access token. Google takes a few tenths of a second."""
 MAX_ID_LENGTH = 200
 """Longer message names are cut; genuine ones are shorter."""
 
@@ -49,25 +47,22 @@ class Client(FCMNotification):
         self._sender = sender
         self._clock = clock
 
-    def send_request(
-        self, payload: bytes | None = None, timeout: float = http.TOTAL_TIMEOUT
-    ) -> http.Response:
-        """Send a body and return FCM's response. ``timeout`` is the total in seconds."""
-        return http_client.run_exchange(self.exchange(payload or b"", timeout=timeout))
-
-    def exchange(
+    async def send_payload(
         self, payload: bytes, *, timeout: float, request: SendRequest | None = None
-    ) -> Exchange[http.Response]:
-        """Send a body, unless ``request`` expires before. Raises NotAttemptedError."""
+    ) -> http.Response:
+        """Send a body and return FCM's response, within ``timeout`` seconds in total.
+
+        Raises NotAttemptedError if ``request`` expires before.
+        """
         deadline = Deadline.after(timeout)
-        token = self.tokens.current(deadline=deadline)
-        response = yield self._build_request(payload, token, deadline, request)
+        token = await self.tokens.current(deadline=deadline)
+        response = await http_client.post(self._build_request(payload, token, deadline, request))
         if response.status != ACCEPTED and rule_for(read_refusal(response)).needs_new_token:
-            # FCM rejected the token, so nothing was sent. The wait for a new token is short, since
-            # it blocks this thread's other exchanges, which must not miss their responses.
-            token_deadline = Deadline(min(deadline.at, Deadline.after(TOKEN_REPLACE_TIMEOUT).at))
-            token = self.tokens.replace(token, deadline=token_deadline)
-            response = yield self._build_request(payload, token, deadline, request)
+            # Rejected for the token, so nothing was sent.
+            token = await self.tokens.replace(token, deadline=deadline)
+            response = await http_client.post(
+                self._build_request(payload, token, deadline, request)
+            )
         return response
 
     def parse_response(
@@ -106,10 +101,6 @@ class Client(FCMNotification):
             timeout=time_left,
         )
 
-    def _get_access_token(self) -> str:
-        # For any other part of pyfcm.
-        return self.tokens.current(deadline=Deadline.after(http.TOTAL_TIMEOUT)).value
-
 
 @dataclass(frozen=True, kw_only=True)
 class FCM:
@@ -131,19 +122,8 @@ class FCM:
             project, email = self.project_id, ""
         return account_name(self.name, project, email)
 
-    def send(self, request: SendRequest, *, timeout: float) -> SendResult:
+    async def send(self, request: SendRequest, *, timeout: float) -> SendResult:
         """Send one push message; see :class:`providers.contract.Provider`."""
-        return http_client.run_exchange(self.exchange(request, timeout=timeout))
-
-    def is_non_blocking(self, request: SendRequest) -> bool:
-        """Return whether a send doesn't have to wait for an access token."""
-        try:
-            return self._client.tokens.has_token
-        except InvalidCredentialsError:
-            return True
-
-    def exchange(self, request: SendRequest, *, timeout: float) -> Exchange[SendResult]:
-        """Send one push message; see :class:`providers.contract.NonBlockingProvider`."""
         try:
             client = self._client
         except InvalidCredentialsError as error:
@@ -154,7 +134,7 @@ class FCM:
             raise PermanentError(
                 "Can't build the push message.", code=FailureCode.RENDER_FAILED
             ) from error
-        response = yield from client.exchange(payload, timeout=timeout, request=request)
+        response = await client.send_payload(payload, timeout=timeout, request=request)
         return client.parse_response(response, token=request.recipient, platform=request.platform)
 
     def body(self, request: SendRequest) -> dict[str, Any]:

@@ -5,13 +5,23 @@ with the key, and opens a connection per request. Its mail builder takes 40 µs 
 checks that both build the same body. A request is repeated only after a clear rejection.
 """
 
+import asyncio
 import base64
 import secrets
 import time
 from collections import Counter, defaultdict, deque
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Hashable,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from collections.abc import Set as AbstractSet
-from contextlib import contextmanager
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from email.utils import parseaddr
@@ -32,7 +42,7 @@ from notifyproject.platform.egress import Deadline
 
 from .. import contract, http, http_client
 from ..contract import Message, NotAttemptedError, Receipt, SendRequest, SendResult, is_expired
-from ..http import Exchange, Request
+from ..http import Request
 from ..mail import AttachmentFile, ascii_email, fetch_attachments, reply_to, unsubscribe_headers
 from ..response_rules import ResponseKind as Kind
 from ..response_rules import ResponseRule, classify
@@ -51,10 +61,10 @@ class RequestResult:
     can_bisect: bool = False
 
 
-def send_bisecting(
+async def send_bisecting(
     requests: Iterable[Sequence[int]],
     *,
-    send: Callable[[Sequence[int]], RequestResult],
+    send: Callable[[Sequence[int]], Awaitable[RequestResult]],
     has_time: Callable[[], bool],
 ) -> dict[int, Outcome]:
     """Send groups of emails, and halve each rejected group. Return the outcome of each email.
@@ -74,7 +84,7 @@ def send_bisecting(
         if stop_error is not None:
             outcomes |= dict.fromkeys(group, stop_error)
             continue
-        result = send(group)
+        result = await send(group)
         request_count += 1
         if result.can_bisect and len(group) > 1:
             middle = len(group) // 2
@@ -183,22 +193,13 @@ class SendGrid:
     def _sender(self) -> tuple[str, str]:
         return parseaddr(self.sender)
 
-    def send(self, request: SendRequest, *, timeout: float) -> SendResult:
+    async def send(self, request: SendRequest, *, timeout: float) -> SendResult:
         """Send one email; see :class:`providers.contract.Provider`."""
-        return http_client.run_exchange(self.exchange(request, timeout=timeout))
-
-    def is_non_blocking(self, request: SendRequest) -> bool:
-        """Return whether an email has no attachments to download."""
-        return not request.message.attachments
-
-    def exchange(self, request: SendRequest, *, timeout: float) -> Exchange[SendResult]:
-        """Send one email; see :class:`providers.contract.NonBlockingProvider`."""
         deadline = Deadline.after(timeout)
-        attachments = request.message.attachments
-        with fetch_attachments(attachments, hosts=self.attachment_hosts, timeout=timeout) as files:
+        async with self._fetch_attachments(request.message, deadline) as files:
             with _wrap_build_errors():
                 body = msgspec.json.encode(self.body(request, files=files))
-            result = yield from self._request_mail(body, (request,), deadline)
+            result = await self._request_mail(body, (request,), deadline)
         outcome = result.outcome
         if isinstance(outcome, ProviderError):
             raise outcome
@@ -216,7 +217,7 @@ class SendGrid:
             message.attachments,
         )
 
-    def send_many(
+    async def send_many(
         self, requests: Sequence[SendRequest], *, timeout: float
     ) -> list[SendResult | ProviderError]:
         """Send one email to several recipients. Return the outcome of each.
@@ -238,7 +239,7 @@ class SendGrid:
             except PermanentError as error:
                 outcomes[number] = error
         if personalizations:
-            outcomes |= self._send_batch(personalizations, requests, tag, deadline)
+            outcomes |= await self._send_batch(personalizations, requests, tag, deadline)
         return [outcomes[number] for number in range(len(requests))]
 
     def body(self, request: SendRequest, *, files: Sequence[AttachmentFile] = ()) -> dict[str, Any]:
@@ -253,7 +254,7 @@ class SendGrid:
         webhooks.verify(headers, raw, public_key=self.webhook_public_key, now=self.clock())
         return webhooks.parse_receipts(raw)
 
-    def _send_batch(
+    async def _send_batch(
         self,
         personalizations: Mapping[int, msgspec.Raw],
         requests: Sequence[SendRequest],
@@ -261,23 +262,20 @@ class SendGrid:
         deadline: Deadline,
     ) -> dict[int, Outcome]:
         first = requests[min(personalizations)]
-        attachments = first.message.attachments
         try:
-            with fetch_attachments(
-                attachments, hosts=self.attachment_hosts, timeout=_time_left(deadline)
-            ) as files:
+            async with self._fetch_attachments(first.message, deadline) as files:
                 with _wrap_build_errors():
                     shared = msgspec.json.encode(self.shared_body(first.message, files, tag))
 
-                def send(group: Sequence[int]) -> RequestResult:
+                async def send(group: Sequence[int]) -> RequestResult:
                     own = msgspec.json.encode([personalizations[n] for n in group])
                     # The shared part is encoded only once.
                     body = shared[:-1] + b',"personalizations":' + own + b"}"
                     mails = [requests[n] for n in group]
-                    return http_client.run_exchange(self._request_mail(body, mails, deadline))
+                    return await self._request_mail(body, mails, deadline)
 
                 addresses = {number: requests[number].recipient for number in personalizations}
-                return send_bisecting(
+                return await send_bisecting(
                     _split_requests(addresses),
                     send=send,
                     has_time=lambda: _time_left(deadline) >= MIN_REQUEST_SECONDS,
@@ -286,21 +284,40 @@ class SendGrid:
             # Caused by a shared part, such as an attachment; nothing was sent.
             return dict.fromkeys(personalizations, error)
 
-    def _request_mail(
+    @asynccontextmanager
+    async def _fetch_attachments(
+        self, message: Message, deadline: Deadline
+    ) -> AsyncIterator[tuple[AttachmentFile, ...]]:
+        if not message.attachments:
+            yield ()
+            return
+        files = fetch_attachments(
+            message.attachments, hosts=self.attachment_hosts, timeout=_time_left(deadline)
+        )
+        # Downloads block.
+        fetched = await asyncio.to_thread(files.__enter__)
+        try:
+            yield fetched
+        finally:
+            files.__exit__(None, None, None)
+
+    async def _request_mail(
         self, body: bytes, requests: Sequence[SendRequest], deadline: Deadline
-    ) -> Exchange[RequestResult]:
+    ) -> RequestResult:
         timeout, now = _time_left(deadline), self.clock()
         if timeout <= 0 or any(is_expired(one, now=now) for one in requests):
             return RequestResult(outcome=NotAttemptedError())
         try:
-            response = yield Request(
-                url=f"{self.base_url}/v3/mail/send",
-                body=body,
-                headers={
-                    "Authorization": f"Bearer {self.api_key}",
-                    "Content-Type": "application/json",
-                },
-                timeout=timeout,
+            response = await http_client.post(
+                Request(
+                    url=f"{self.base_url}/v3/mail/send",
+                    body=body,
+                    headers={
+                        "Authorization": f"Bearer {self.api_key}",
+                        "Content-Type": "application/json",
+                    },
+                    timeout=timeout,
+                )
             )
         except ProviderError as error:
             return RequestResult(outcome=error)

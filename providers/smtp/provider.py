@@ -4,7 +4,7 @@ import os
 import re
 import smtplib
 import ssl
-import threading
+from collections import defaultdict, deque
 from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
@@ -28,6 +28,7 @@ from domain.errors import (
     ProviderUnavailableError,
     TransientError,
 )
+from notifyproject.platform import event_loop
 from notifyproject.platform.egress import Deadline
 
 from ..contract import NotAttemptedError, Receipt, SendRequest, SendResult, account_name, is_expired
@@ -137,7 +138,7 @@ RESPONSE_RULES: Sequence[ResponseRule] = (
 
 @dataclass(frozen=True, kw_only=True)
 class SMTP:
-    """Provider that sends email through an SMTP server. Each thread keeps a connection open."""
+    """An SMTP server. Connections stay open between messages; the last used is used first."""
 
     sender: str
     """``Name <address>``."""
@@ -147,7 +148,10 @@ class SMTP:
     clock: Callable[[], datetime]
     name: str = "smtp"
 
-    _local: threading.local = field(default_factory=threading.local, repr=False)
+    _idle: defaultdict[int, deque[Connection]] = field(
+        default_factory=lambda: defaultdict(deque), repr=False
+    )
+    """Idle connections of each process: a forked child must not use its parent's."""
 
     @cached_property
     def account(self) -> str:
@@ -156,10 +160,13 @@ class SMTP:
             self.name, str(self.options.get("host")), str(self.options.get("username"))
         )
 
-    def send(self, request: SendRequest, *, timeout: float) -> SendResult:
-        """Send one email; see :class:`providers.contract.Provider`."""
+    async def send(self, request: SendRequest, *, timeout: float) -> SendResult:
+        """Send one email in a thread; see :class:`providers.contract.Provider`."""
         deadline = Deadline.after(timeout)
-        attachments = request.message.attachments
+        return await event_loop.run_blocking(self._send, request, deadline, pool=self.name)
+
+    def _send(self, request: SendRequest, deadline: Deadline) -> SendResult:
+        attachments, timeout = request.message.attachments, deadline.remaining()
         with fetch_attachments(attachments, hosts=self.attachment_hosts, timeout=timeout) as files:
             try:
                 encoded = build_mail(
@@ -178,26 +185,20 @@ class SMTP:
         return []
 
     def _deliver(self, mail: Mail, deadline: Deadline) -> None:
-        connection = self._connection()
-        has_succeeded = False
+        idle = self._idle[os.getpid()]
+        connection = idle.pop() if idle else Connection(fail_silently=False, **self.options)
         try:
             _send_with_reconnect(connection, mail, deadline)
-            has_succeeded = True
-        except (OSError, ValueError) as error:
-            raise _classify_error(
-                error, has_sent_data=connection.has_sent_data, deadline=deadline
-            ) from error
-        finally:
-            if not has_succeeded:
-                # A late reply would otherwise count for the next email.
-                connection.drop()
-
-    def _connection(self) -> Connection:
-        process_id = os.getpid()
-        if getattr(self._local, "process_id", None) != process_id:
-            self._local.process_id = process_id
-            self._local.connection = Connection(fail_silently=False, **self.options)
-        return self._local.connection
+        except BaseException as error:
+            has_sent_data = connection.has_sent_data
+            # A late reply would otherwise count for the next email.
+            connection.drop()
+            if isinstance(error, OSError | ValueError):
+                raise _classify_error(
+                    error, has_sent_data=has_sent_data, deadline=deadline
+                ) from error
+            raise
+        idle.append(connection)
 
 
 def _send_with_reconnect(connection: Connection, mail: Mail, deadline: Deadline) -> None:

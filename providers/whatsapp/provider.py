@@ -15,7 +15,7 @@ from domain.errors import FailureCode, PermanentError, ProviderResponse, Transie
 
 from .. import contract, http, http_client
 from ..contract import Message, NotAttemptedError, Receipt, SendRequest, SendResult, is_expired
-from ..http import Exchange, Request
+from ..http import Request
 from . import webhooks
 from .responses import MAX_ID_LENGTH, classify_response
 from .webhooks import InboundMessage, MarketingPreference
@@ -97,21 +97,16 @@ class WhatsApp:
         """The account's name, with a hash of the phone number ID and the access token."""
         return contract.account_name(self.name, self.phone_number_id, self.token)
 
-    def send(self, request: SendRequest, *, timeout: float) -> SendResult:
-        """Send one message; see :class:`providers.contract.Provider`."""
-        return http_client.run_exchange(self.exchange(request, timeout=timeout))
+    async def send(self, request: SendRequest, *, timeout: float) -> SendResult:
+        """Send one message: as the template if the window is closed, also by WhatsApp's answer.
 
-    def is_non_blocking(self, request: SendRequest) -> bool:
-        """Return True, since a send only makes HTTP requests."""
-        return True
-
-    def exchange(self, request: SendRequest, *, timeout: float) -> Exchange[SendResult]:
-        """Send one message, as a template if the window is closed or WhatsApp says so."""
+        See :class:`providers.contract.Provider`.
+        """
         started, template = time.monotonic(), request.message.whatsapp_template
         if request.is_service_window_open:
             try:
                 text_body = text_message(request)
-                return (yield from self._request_message(text_body, request, timeout=timeout))
+                return await self._request_message(text_body, request, timeout=timeout)
             except PermanentError as error:
                 if error.code is not FailureCode.WINDOW_CLOSED or template is None:
                     raise
@@ -128,7 +123,7 @@ class WhatsApp:
                 code=FailureCode.WINDOW_CLOSED,
             )
         body = template_message(template, request)
-        result = yield from self._request_message(body, request, timeout=timeout)
+        result = await self._request_message(body, request, timeout=timeout)
         excerpt = f"Sent as template {template.name} ({template.language})."
         return replace(result, response=replace(result.response, excerpt=excerpt))
 
@@ -149,9 +144,9 @@ class WhatsApp:
         """Return the response to Meta's webhook handshake. Raises InvalidSignatureError."""
         return webhooks.challenge(query, verify_token=self.verify_token)
 
-    def _request_message(
+    async def _request_message(
         self, body: Body, request: SendRequest, *, timeout: float
-    ) -> Exchange[SendResult]:
+    ) -> SendResult:
         if is_expired(request, now=self.clock()):
             raise NotAttemptedError
         try:
@@ -160,11 +155,16 @@ class WhatsApp:
             raise PermanentError(
                 "Can't build the WhatsApp message.", code=FailureCode.RENDER_FAILED
             ) from error
-        response = yield Request(
-            url=f"{self.base_url}/{self.version}/{self.phone_number_id}/messages",
-            body=encoded,
-            headers={"Authorization": f"Bearer {self.token}", "Content-Type": "application/json"},
-            timeout=timeout,
+        response = await http_client.post(
+            Request(
+                url=f"{self.base_url}/{self.version}/{self.phone_number_id}/messages",
+                body=encoded,
+                headers={
+                    "Authorization": f"Bearer {self.token}",
+                    "Content-Type": "application/json",
+                },
+                timeout=timeout,
+            )
         )
         result = _parse_acceptance(response)
         if result is None:

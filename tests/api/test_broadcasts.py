@@ -71,6 +71,59 @@ class TestCreate:
         run_all(answer)
         assert len(app.get("/notifications", source="newsletter").json()["results"]) == 2
 
+    def test_release_is_announced_by_each_recipients_wish(self, app: App) -> None:
+        recipients(1)
+        event_at = (utc_now() + timedelta(days=10)).isoformat()
+        answer = create(
+            app,
+            type="video_release_schedule",
+            content=...,
+            data={"video_title": "Sunrise", "release_date": event_at},
+            event_at=event_at,
+            entity_id="video-7",
+        )
+        assert answer.status_code == 202
+        shown = read(app, answer)
+        assert shown["entity_id"] == "video-7"
+        assert datetime.fromisoformat(shown["event_at"]) == datetime.fromisoformat(event_at)
+        assert (shown["status"], shown["scheduled_at"]) == ("running", None)
+        run_all(answer)
+        (one,) = app.get("/notifications", entity_id="video-7").json()["results"]
+        sent_at = datetime.fromisoformat(event_at) - timedelta(days=1)
+        assert datetime.fromisoformat(one["scheduled_at"]) == sent_at.replace(
+            microsecond=sent_at.microsecond // 1000 * 1000
+        )
+
+    @pytest.mark.parametrize(
+        ("fields", "place"),
+        [
+            ({"type": "marketing"}, {"/event_at": "not_a_reminder"}),
+            ({"event_at": "2020-01-01T00:00:00Z"}, {"/event_at": "in_the_past"}),
+            ({"event_at": "tomorrow"}, {"/event_at": "invalid_datetime"}),
+            ({"entity_id": "a\nb"}, {"/entity_id": "control_characters"}),
+            ({"entity_id": "x" * 129}, {"/entity_id": "out_of_range"}),
+        ],
+    )
+    def test_event_and_entity_are_checked_as_a_notifications(
+        self, app: App, fields: dict[str, Any], place: dict[str, str]
+    ) -> None:
+        event_at = (utc_now() + timedelta(days=10)).isoformat()
+        reminder = {"type": "contest_reminder", "content": CONTENT, "event_at": event_at}
+        assert pointers(create(app, **(reminder | fields))) == place
+
+    def test_event_and_scheduled_time_exclude_each_other(self, app: App) -> None:
+        at = (utc_now() + timedelta(days=10)).isoformat()
+        answer = create(app, type="contest_reminder", event_at=at, scheduled_at=at)
+        assert pointers(answer) == {"/event_at": "conflict"}
+
+    def test_all_channels_are_stored_in_one_form(self, app: App) -> None:
+        recipients(1)
+        for channels in ("all", ["all"]):
+            answer = create(app, channels=channels)
+            assert answer.json()["channels"] == ["all"]
+            run_all(answer)
+            assert read(app, answer)["accepted"] == 1
+
     def test_repeated_user_ids_count_once(self, app: App) -> None:
         answer = create(app, audience={"user_ids": ["ada", "grace", "ada"]})
         assert answer.json()["audience"] == {"user_ids": True}
@@ -236,7 +289,7 @@ def test_audience_has_exactly_one_kind(app: App, audience: Any, problems: dict[s
             {"/content/payload": "too_long"},
         ),
         ({"content": {**CONTENT, "sender": "x"}}, {"/content/sender": "unknown_field"}),
-        ({"entity_id": "x"}, {"/entity_id": "unknown_field"}),
+        ({"user_id": "ada"}, {"/user_id": "unknown_field"}),
         ({"recipient": {"email": "a@example.com"}}, {"/recipient": "unknown_field"}),
     ],
 )

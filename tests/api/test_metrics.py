@@ -8,6 +8,7 @@ import pytest
 from django.test import Client
 from prometheus_client.parser import text_string_to_metric_families
 
+from access.clients import registry as access_registry
 from delivery import circuit_breaker
 from domain.states import DeliveryStatus
 from domain.time import utc_now
@@ -16,6 +17,8 @@ from notifyproject.db.collections import collection
 from notifyproject.platform import valkey
 from providers import registry
 from tests.support.factories import notifications as factories
+from tests.support.factories.push import deliver, push
+from tests.support.fakes.provider import ScriptedProvider
 
 pytestmark = pytest.mark.usefixtures("db", "broker")
 
@@ -52,6 +55,27 @@ def test_deliveries_of_the_last_hour_are_exported() -> None:
     name = "notify_due_to_sent_seconds_last_hour"
     assert value(f"{name}_bucket", channel="email", le="0.1") == 1
     assert value(f"{name}_count", channel="email") == 1
+
+
+def test_deliveries_are_exported_by_provider_and_client() -> None:
+    now = utc_now()
+    shop = access_registry.create_client(name="shop", scopes=[], now=now)
+    factories.settled(DeliveryStatus.SENT, at=now, created_at=now, client_id=shop)
+    factories.accepted(created_at=now)
+    rollup.run(now=now + timedelta(seconds=1))
+    of = {"channel": "email", "event": "sent"}
+    assert value("notify_provider_deliveries_last_hour", **of, provider="sendgrid") == 1
+    assert value("notify_client_deliveries_last_hour", **of, client="shop") == 1
+    accepted = {"channel": "email", "event": "accepted"}
+    assert value("notify_client_deliveries_last_hour", **accepted, client="other") == 1
+
+
+def test_attempts_at_devices_are_exported_by_platform(fcm: ScriptedProvider) -> None:
+    now = utc_now()
+    factories.device("phone", at=now)
+    deliver(push(created_at=now, send_at=now), at=now)
+    rollup.run(now=now + timedelta(seconds=1))
+    assert value("notify_device_messages_last_hour", event="sent", platform="android") == 1
 
 
 def test_backlog_and_health_are_exported() -> None:

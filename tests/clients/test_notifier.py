@@ -70,6 +70,15 @@ def accepted() -> Callable[[], httpx.Response]:
     return lambda: httpx.Response(202, json=example)
 
 
+@pytest.mark.parametrize("channels", ["all", ["all"]])
+def test_all_channels_are_sent_as_one_name(
+    accepted: Callable[[], httpx.Response], channels: Any
+) -> None:
+    service = Service(accepted())
+    service.notifier().notify("payment_confirmed", email="ada@example.com", channels=channels)
+    assert json.loads(service.requests[0].content)["channels"] == ["all"]
+
+
 def problem(status: int, code: str, **headers: str) -> httpx.Response:
     body = {
         "type": f"urn:notifications:problem:{code}",

@@ -1,6 +1,5 @@
 """The dispatcher with the real store: claim, deferral, sending, and settlement."""
 
-import threading
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, time, timedelta
 from typing import Any
@@ -10,17 +9,17 @@ import pytest
 from bson import ObjectId
 
 from delivery import dispatcher
-from delivery.dispatcher import MAX_BATCH, MIN_LEASE_LEFT, BatchReport
+from delivery.dispatcher import MAX_BATCH, BatchReport
 from domain.states import Channel, Priority
 from notifications import store
-from notifications.store import LEASE, ClaimedDelivery
+from notifications.store import LEASE
 from notifyproject.db.collections import collection
 from notifyproject.platform import process
 from providers.contract import NotAttemptedError
 from recipients.models import PersonalQuietHours
 from recipients.models import Recipient as Person
 from tests.support.factories import notifications as factories
-from tests.support.factories.notifications import NOON, accepted, claimed_delivery, new, suppress
+from tests.support.factories.notifications import NOON, accepted, new, suppress
 from tests.support.fakes import provider as scripted
 from tests.support.fakes.provider import ScriptedProvider, Slow, rate_limited
 
@@ -180,7 +179,7 @@ def test_expired_delivery_is_not_sent(fcm: ScriptedProvider) -> None:
     assert fcm.seen == []
 
 
-@pytest.mark.usefixtures("one_thread")
+@pytest.mark.usefixtures("one_at_a_time")
 def test_delivery_that_expires_during_its_batch_is_not_sent(fcm: ScriptedProvider) -> None:
     """A batch is sent in rounds, each of which a slow provider can delay by fifteen seconds."""
     slow = Slow(takes=15 * SECOND, now=NOON)
@@ -201,71 +200,16 @@ def test_delivery_that_expires_during_its_downloads_is_not_sent(fcm: ScriptedPro
     assert outcome(notification_id) == ("expired", "expired")
 
 
-def test_unsent_delivery_with_a_short_lease_is_not_unknown(fcm: ScriptedProvider) -> None:
+def test_unsent_delivery_with_a_short_lease_is_not_unknown(
+    fcm: ScriptedProvider, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The process was frozen after the start of the attempt and before its first byte left."""
     notification_id = accepted(type="marketing")["_id"]
-
-    def resume_late() -> datetime:
-        return NOON + LEASE if outcome(notification_id)[0] == "sending" else NOON
-
-    dispatch(notification_id, clock=resume_late)
+    clock = scripted.frozen_after_start(monkeypatch, at=NOON, for_=LEASE)
+    dispatch(notification_id, clock=clock)
     assert fcm.seen == []
     store.expire_leases(now=NOON + 2 * LEASE)
     assert outcome(notification_id)[0] != "unknown"
-
-
-MARGIN = timedelta(seconds=0.05)
-
-
-def batch(
-    *, lease_left: timedelta = timedelta(seconds=90), count: int = 2
-) -> Sequence[ClaimedDelivery]:
-    return [
-        claimed_delivery(notification_id=ObjectId(), lease_until=NOON + lease_left)
-        for _ in range(count)
-    ]
-
-
-def test_second_batch_waits_for_the_first() -> None:
-    order, begun = [], threading.Event()
-
-    def second() -> None:
-        begun.set()
-        with dispatcher.bulkhead("sendgrid", batch(), now=NOON) as acquired:
-            order.append(("second", acquired))
-
-    with dispatcher.bulkhead("sendgrid", batch(), now=NOON):
-        other = threading.Thread(target=second)
-        other.start()
-        begun.wait()
-        order.append(("first", True))
-    other.join()
-    assert order == [("first", True), ("second", True)]
-
-
-@pytest.mark.parametrize(("provider", "count"), [("whatsapp", 2), ("sendgrid", 1)])
-def test_other_provider_and_isolated_delivery_do_not_wait(provider: str, count: int) -> None:
-    with (
-        dispatcher.bulkhead("sendgrid", batch(), now=NOON),
-        dispatcher.bulkhead(provider, batch(count=count), now=NOON) as acquired,
-    ):
-        assert acquired
-
-
-def test_acquire_gives_up_before_the_lease_is_too_short() -> None:
-    with dispatcher.bulkhead("sendgrid", batch(), now=NOON):
-        short_lease = batch(lease_left=MIN_LEASE_LEFT + MARGIN)
-        with dispatcher.bulkhead("sendgrid", short_lease, now=NOON) as acquired:
-            assert not acquired
-    with dispatcher.bulkhead("sendgrid", batch(lease_left=timedelta(0)), now=NOON) as acquired:
-        assert acquired
-
-
-def test_slot_is_released_when_sending_fails() -> None:
-    with pytest.raises(ZeroDivisionError), dispatcher.bulkhead("sendgrid", batch(), now=NOON):
-        raise ZeroDivisionError
-    with dispatcher.bulkhead("sendgrid", batch(lease_left=timedelta(0)), now=NOON) as acquired:
-        assert acquired
 
 
 LISBON, NEW_YORK, AUCKLAND = "Europe/Lisbon", "America/New_York", "Pacific/Auckland"

@@ -170,7 +170,7 @@ def test_worker_killed_while_sending_leaves_every_device_unknown(
     assert tries(one) == {(1, phone): lost, (1, tablet): lost}
 
 
-@pytest.mark.usefixtures("one_thread")
+@pytest.mark.usefixtures("one_at_a_time")
 def test_unsent_devices_are_sent_next(fcm: ScriptedProvider) -> None:
     """Ten devices at fifteen seconds each exceed a lease of ninety seconds."""
     ids = {device(f"phone-{n}") for n in range(10)}
@@ -188,7 +188,7 @@ def test_unsent_devices_are_sent_next(fcm: ScriptedProvider) -> None:
     assert state(one)["excused_count"] == 1
 
 
-@pytest.mark.usefixtures("one_thread")
+@pytest.mark.usefixtures("one_at_a_time")
 def test_push_that_expires_midway_is_sent_if_one_device_accepted(fcm: ScriptedProvider) -> None:
     slow = fcm.behave = Slow(takes=15 * SECOND, now=NOON)
     device("phone")

@@ -23,6 +23,7 @@ from tests.support.fakes.provider import (
     Outcome,
     ScriptedProvider,
     channel_unavailable,
+    frozen_after_start,
     provider_error,
     rate_limited,
     refused,
@@ -226,14 +227,13 @@ def test_cancellation_returns_the_probe(
     assert can_probe(fcm, AFTER)
 
 
-def test_probe_is_returned_if_the_send_is_too_late(fcm: ScriptedProvider) -> None:
+def test_probe_is_returned_if_the_send_is_too_late(
+    fcm: ScriptedProvider, monkeypatch: pytest.MonkeyPatch
+) -> None:
     open_circuit(fcm)
     (one,) = mails(1)
-
-    def resume_late() -> datetime:
-        return AFTER + 90 * SECOND if state(one)["status"] == "sending" else AFTER
-
-    report = dispatcher.dispatch([one], channel=EMAIL, clock=resume_late)
+    clock = frozen_after_start(monkeypatch, at=AFTER, for_=90 * SECOND)
+    report = dispatcher.dispatch([one], channel=EMAIL, clock=clock)
     assert (report.counts, fcm.seen) == ({"pending": 1}, [])
     assert can_probe(fcm, AFTER + 90 * SECOND)
 

@@ -355,19 +355,3 @@ def test_rate_limit_halves_the_rate_after_its_pause_if_any(fcm: ScriptedProvider
 def test_other_results_do_not_slow_sending(fcm: ScriptedProvider) -> None:
     report(fcm, accepted(), provider_error(retry_after=300), timeout(), invalid_token(), refused())
     assert granted(fcm, SECOND) == 10
-
-
-def test_unused_provider_has_no_recent_success(fcm: ScriptedProvider) -> None:
-    assert not feedback.has_recent_success(fcm, now=NOON)
-
-
-def test_acceptance_is_a_recent_success_for_a_while(fcm: ScriptedProvider) -> None:
-    report(fcm, refused(), accepted())
-    assert feedback.has_recent_success(fcm, now=NOON + feedback.RECENT_SUCCESS)
-    assert not feedback.has_recent_success(fcm, now=NOON + feedback.RECENT_SUCCESS + SECOND)
-
-
-@pytest.mark.parametrize("answer", [refused, channel_unavailable, provider_error, timeout])
-def test_failures_are_no_recent_success(fcm: ScriptedProvider, answer: Make) -> None:
-    report(fcm, answer())
-    assert not feedback.has_recent_success(fcm, now=NOON)

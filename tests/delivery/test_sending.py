@@ -1,20 +1,21 @@
 """Sending a batch: concurrency, deadlines, and errors of single messages."""
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import Any
 
 import pytest
 from bson import ObjectId
 
-from delivery import sending, targets
-from delivery.results import combine_results
-from delivery.sending import PreparedDelivery, split_rounds
+from delivery import targets
+from delivery.results import TargetResult, combine_results
+from delivery.routing import Route
+from delivery.sending import InFlight, PreparedDelivery, SentGroup, group_by_request
 from domain.content import Recipient
 from domain.errors import FailureCode
 from domain.states import Channel, DeliveryStatus
+from domain.time import Clock
 from notifications.store import ClaimedDelivery, Settlement
 from providers.contract import Message, SendRequest, SendResult
 from tests.support.factories.notifications import FIXED_NOON as NOON
@@ -36,20 +37,28 @@ def send_all(
     ]
     return [
         combine_results(job.claimed, results, provider=provider.name, now=now, jitter=0)
-        for job, results in sending.send_batch(provider, jobs, lambda: now)
+        for job, results in sent_through(provider, jobs, lambda: now)
+        if results
     ]
+
+
+def sent_through(
+    provider: ScriptedProvider, jobs: Sequence[PreparedDelivery], clock: Clock
+) -> list[tuple[PreparedDelivery, tuple[TargetResult, ...]]]:
+    in_flight = InFlight(clock)
+    route = Route(provider=provider, claims=[job.claimed for job in jobs])
+    in_flight.submit(route, group_by_request(provider, jobs))
+    groups: list[SentGroup] = []
+    while in_flight.count:
+        groups += in_flight.collect(timeout=LIMIT)
+    found = {
+        job.claimed.reference: (job, results) for one in groups for job, results in one.results
+    }
+    return [found[job.claimed.reference] for job in jobs]
 
 
 def several(count: int) -> list[ClaimedDelivery]:
     return [claimed(notification_id=ObjectId(f"{n:024x}")) for n in range(count)]
-
-
-@pytest.fixture
-def two_threads(settings: Any) -> Iterator[None]:
-    settings.WORKER_THREADS = 2
-    sending._thread_pool.cache_clear()
-    yield
-    sending._thread_pool.cache_clear()
 
 
 def test_send_request_holds_message_and_reference() -> None:
@@ -81,18 +90,6 @@ def test_recipient_is_the_address_of_the_channel(channel: Channel, recipient: st
     assert provider.seen[0].recipient == recipient
 
 
-def test_single_message_is_sent_in_the_calling_thread() -> None:
-    threads: list[str] = []
-
-    def note(outbound: SendRequest) -> SendResult:
-        threads.append(threading.current_thread().name)
-        return accepted()
-
-    send_all(ScriptedProvider(note), claimed())
-    assert threads == [threading.current_thread().name]
-
-
-@pytest.mark.usefixtures("two_threads")
 def test_several_messages_are_sent_concurrently() -> None:
     both = threading.Barrier(2, timeout=LIMIT)
 
@@ -103,14 +100,6 @@ def test_several_messages_are_sent_concurrently() -> None:
     assert len(send_all(ScriptedProvider(meet), *several(2))) == 2
 
 
-@pytest.mark.usefixtures("two_threads")
-def test_outcomes_keep_the_order_of_deliveries() -> None:
-    started = several(20)
-    settlements = send_all(ScriptedProvider(), *started)
-    assert [s.claimed for s in settlements] == started
-
-
-@pytest.mark.usefixtures("two_threads")
 def test_internal_error_affects_only_its_delivery_and_has_its_own_code() -> None:
     started = several(3)
 
@@ -156,18 +145,3 @@ def test_recipient_without_an_address_is_reached_by_user_id() -> None:
     provider = ScriptedProvider()
     send_all(provider, replace(claimed(channel=Channel.IN_APP), recipient=Recipient()))
     assert provider.seen[0].recipient == "ada"
-
-
-@pytest.mark.parametrize(
-    ("has_recent_success", "expected"), [(True, [32, 32, 16]), (False, [10, 32, 32, 6])]
-)
-def test_first_round_to_an_unproven_provider_is_small(
-    settings: Any, has_recent_success: bool, expected: list[int]
-) -> None:
-    settings.WORKER_THREADS = 32
-    waiting = [
-        PreparedDelivery(claimed=one, message=MESSAGE, targets=(targets.address_of(one),))
-        for one in several(80)
-    ]
-    found = split_rounds(ScriptedProvider(), waiting, has_recent_success=has_recent_success)
-    assert [len(some) for some in found] == expected

@@ -3,7 +3,6 @@
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import nullcontext
 from datetime import timedelta
 from types import ModuleType
 from typing import Any
@@ -14,6 +13,8 @@ from bson import ObjectId
 from pymongo.errors import NotPrimaryError
 
 from delivery import dispatcher, sweeper, worker
+from delivery.dispatcher import Isolation
+from delivery.window import SendWindow
 from domain import content
 from domain.states import Channel, Priority
 from notifications import store
@@ -240,10 +241,10 @@ def test_channel_uses_most_threads_but_not_all(
     assert message.eta is not None
 
 
-def test_stopping_worker_ends_its_round_and_returns_the_rest(
-    broker: redis.Redis, fcm: ScriptedProvider, settings: Any
+@pytest.mark.usefixtures("one_at_a_time")
+def test_stopping_worker_ends_its_requests_and_returns_the_rest(
+    broker: redis.Redis, fcm: ScriptedProvider
 ) -> None:
-    settings.WORKER_THREADS = 1
 
     def stop(_outbound: Any) -> Any:
         process.request_shutdown()
@@ -282,16 +283,16 @@ def test_inline_worker_sends_everything_by_priority(fcm: ScriptedProvider) -> No
     assert sweeper.sweep(now=NOON).woken == 0
 
 
-def test_stopping_worker_returns_a_batch_that_waits_for_the_bulkhead(
+def test_stopping_worker_returns_a_batch_that_waits_for_room(
     fcm: ScriptedProvider, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ids = [accepted()["_id"] for _ in range(5)]
 
-    def acquire_late(*_args: object, **_options: object) -> Any:
+    def acquire_late(_window: SendWindow, count: int, *, timeout: float) -> int:
         process.request_shutdown()
-        return nullcontext(True)
+        return count
 
-    monkeypatch.setattr(dispatcher, "bulkhead", acquire_late)
+    monkeypatch.setattr(SendWindow, "acquire", acquire_late)
     report = dispatcher.dispatch(ids, channel=EMAIL, clock=noon)
     assert fcm.seen == []
     assert {one.notification_id for one in report.wakeups} == set(ids)
@@ -406,15 +407,15 @@ def test_one_candidate_at_a_time_is_claimed_and_unsent() -> None:
     order: list[str] = []
 
     def another() -> None:
-        with dispatcher.isolate():
+        with Isolation():
             order.append("second")
 
-    with dispatcher.isolate():
+    with Isolation() as isolation:
         thread = threading.Thread(target=another)
         thread.start()
         until(lambda: _is_in(thread, dispatcher))
         order.append("first")
-        dispatcher.end_isolation()
+        isolation.end()
         thread.join(timeout=LIMIT)
         order.append("first is sent")
     assert order == ["first", "second", "first is sent"]

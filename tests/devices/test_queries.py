@@ -9,11 +9,12 @@ import pytest
 from devices import queries, registration, status
 from devices.models import DeactivationReason, Device, Platform
 from devices.preferences import NO_PREFERENCES, Preferences
-from devices.queries import MAX_TARGETS, Position, PushTarget, PushTargets
+from devices.queries import MAX_TARGETS, PushTarget, PushTargets
 from devices.registration import Registration
 from devices.status import Evidence
 from devices.tokens import device_id
 from notifyproject.db.collections import collection
+from notifyproject.db.paging import Cursor, cursor_of_document
 from tests.support.factories.notifications import NOON
 from tests.support.mongo.query_plans import Plan, emptied, plans
 
@@ -241,12 +242,14 @@ def test_list_is_paginated_in_both_directions() -> None:
     assert_efficient(plan)
     assert (first.has_next, first.has_previous) == (True, False)
     second, plan = query(
-        lambda: queries.page(user_id="user-5", limit=5, after=_place(first.documents[-1]))
+        lambda: queries.page(user_id="user-5", limit=5, cursor=_cursor(first.documents[-1]))
     )
     assert_efficient(plan)
     assert (second.has_next, second.has_previous) == (True, True)
     back, plan = query(
-        lambda: queries.page(user_id="user-5", limit=5, before=_place(second.documents[0]))
+        lambda: queries.page(
+            user_id="user-5", limit=5, cursor=_cursor(second.documents[0], backwards=True)
+        )
     )
     assert_efficient(plan)
     assert [*first.documents, *second.documents] == everything[:10]
@@ -254,8 +257,8 @@ def test_list_is_paginated_in_both_directions() -> None:
     assert (back.has_next, back.has_previous) == (True, False)
 
 
-def _place(document: queries.Document) -> Position:
-    return Position(document["created_at"], document["_id"])
+def _cursor(document: queries.Document, *, backwards: bool = False) -> Cursor:
+    return cursor_of_document(document, queries.NEWEST_FIRST, backwards=backwards)
 
 
 def test_device_is_read_by_id() -> None:

@@ -90,15 +90,13 @@ def quick_retries(monkeypatch: pytest.MonkeyPatch) -> None:
 def quick_silence(monkeypatch: pytest.MonkeyPatch) -> None:
     """Shorten the time limit for messages to recipients that match SILENT."""
     for provider in (SendGrid, FCM, WhatsApp):
-        exchange: Any = provider.exchange
+        send: Any = provider.send
 
-        def hurried(
-            self: Any, outbound: SendRequest, *, timeout: float, exchange: Any = exchange
-        ) -> Any:
+        def hurried(self: Any, outbound: SendRequest, *, timeout: float, send: Any = send) -> Any:
             is_silent = SILENT.match(outbound.recipient)
-            return exchange(self, outbound, timeout=SHORT if is_silent else timeout)
+            return send(self, outbound, timeout=SHORT if is_silent else timeout)
 
-        monkeypatch.setattr(provider, "exchange", hurried)
+        monkeypatch.setattr(provider, "send", hurried)
 
 
 @pytest.fixture

@@ -97,14 +97,14 @@ def test_provider_defect_does_not_fail_the_rest_of_the_batch(
 ) -> None:
     from providers.sendgrid.provider import SendGrid
 
-    exchange = SendGrid.exchange
+    send = SendGrid.send
 
-    def fail_for_eve(self: Any, outbound: Any, **options: Any) -> Any:
+    async def fail_for_eve(self: Any, outbound: Any, **options: Any) -> Any:
         if outbound.recipient == "eve@example.com":
             raise ZeroDivisionError
-        return (yield from exchange(self, outbound, **options))
+        return await send(self, outbound, **options)
 
-    monkeypatch.setattr(SendGrid, "exchange", fail_for_eve)
+    monkeypatch.setattr(SendGrid, "send", fail_for_eve)
     ada = factories.accepted()
     # Another text: the same mail to both would be one request.
     eve = factories.accepted(

@@ -70,7 +70,7 @@ def test_backlog_is_not_counted_beyond_its_cap() -> None:
     assert sum(plan.keys for plan in read) <= 101 + 2 * len(Priority)
 
 
-@pytest.mark.parametrize("by", list(GroupBy))
+@pytest.mark.parametrize("by", [one for one in GroupBy if one is not GroupBy.PLATFORM])
 @pytest.mark.parametrize(
     ("selection", "count", "first"),
     [
@@ -93,6 +93,44 @@ def test_statistics_of_a_time_span_read_only_it() -> None:
     found, read = reads(lambda: statistics.count_notifications(span, by=GroupBy.STATUS))
     assert found.counted == 95
     assert_read_once(read, 95, "client_id")
+
+
+def test_statistics_by_platform_read_only_pushes_and_their_attempts() -> None:
+    pushes = [
+        new(channels=(Channel.PUSH,), created_at=NOON + number * SECOND) for number in range(30)
+    ]
+    store.accept(pushes, now=NOW)
+    ids = {"_id": {"$in": [one.id for one in pushes]}}
+    collection("delivery_attempts").insert_many(
+        [
+            {
+                "_id": f"{one.id}.push.1.{device}",
+                "notification_id": one.id,
+                "device_id": device,
+                "attempt_number": 1,
+                "status": "sent",
+                "platform": "ios",
+            }
+            for one in pushes
+            for device in ("a", "b")
+        ]
+    )
+    # The small client's list is the shorter way if it sends few notifications.
+    small = StatisticsFilter(client_id=SMALL_CLIENT)
+    every = StatisticsFilter(client_id=CLIENT)
+    try:
+        found, read = reads(lambda: statistics.count_notifications(every, by=GroupBy.PLATFORM))
+        nothing, short = reads(lambda: statistics.count_notifications(small, by=GroupBy.PLATFORM))
+    finally:
+        collection("notifications").delete_many(ids)
+        collection("delivery_attempts").delete_many({})
+    assert [(one.value, one.total) for one in found.groups] == [("ios", 60)]
+    (plan,) = read
+    assert plan.summary.startswith("IXSCAN { delivery.channel: 1")
+    assert not plan.sorts
+    assert plan.examined <= 30 + 60 + 1
+    assert nothing.groups == []
+    assert sum(plan.examined for plan in short) <= COUNT // 20
 
 
 def assert_read_once(read: list[Plan], count: int, first: str) -> None:

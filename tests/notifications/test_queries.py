@@ -8,12 +8,12 @@ from bson import ObjectId
 
 from domain.states import Category, Channel, DeliveryStatus, Priority
 from notifications import queries, store
-from notifications.queries import Filter, Position
+from notifications.queries import Filter, Ordering
 from notifications.queueing import fair_queue
 from notifications.queueing.fair_queue import Due, FairQueue
 from notifications.store import LEASE, Document
 from notifyproject.db.collections import collection
-from notifyproject.db.paging import Page
+from notifyproject.db.paging import Cursor, Page, cursor_of_document
 from tests.support.factories import notifications as factories
 from tests.support.factories.notifications import (
     CLIENT,
@@ -38,12 +38,16 @@ def listed(limit: int = 20, **fields: Any) -> list[ObjectId]:
 
 
 def page(limit: int = 20, **fields: Any) -> Page:
-    where = {name: fields.pop(name) for name in ("after", "before") if name in fields}
+    where = {name: fields.pop(name) for name in ("cursor", "ordering") if name in fields}
     return queries.page(Filter(**({"client_id": CLIENT} | fields)), limit=limit, **where)
 
 
-def place(document: Document) -> Position:
-    return Position(document["created_at"], document["_id"])
+def after(document: Document) -> Cursor:
+    return cursor_of_document(document, Ordering.NEWEST.order)
+
+
+def before(document: Document) -> Cursor:
+    return cursor_of_document(document, Ordering.NEWEST.order, backwards=True)
 
 
 def test_get_returns_a_notification_by_id() -> None:
@@ -72,22 +76,22 @@ def test_forward_and_backward_pages_hold_everything_once(limit: int) -> None:
     forwards, current = [], page(limit)
     forwards.append(current)
     while current.has_next:
-        current = page(limit, after=place(current.documents[-1]))
+        current = page(limit, cursor=after(current.documents[-1]))
         forwards.append(current)
     assert [d["_id"] for p in forwards for d in p.documents] == whole
     backwards = [current]
     while current.has_previous:
-        current = page(limit, before=place(current.documents[0]))
+        current = page(limit, cursor=before(current.documents[0]))
         backwards.insert(0, current)
     assert [d["_id"] for p in backwards for d in p.documents] == whole
 
 
 def test_page_knows_its_neighbours() -> None:
     documents = [accepted(created_at=NOON + n * SECOND) for n in range(4)][::-1]
-    first, second = page(2), page(2, after=place(documents[1]))
+    first, second = page(2), page(2, cursor=after(documents[1]))
     assert (first.has_previous, first.has_next) == (False, True)
     assert (second.has_previous, second.has_next) == (True, False)
-    again = page(2, before=place(documents[2]))
+    again = page(2, cursor=before(documents[2]))
     assert [d["_id"] for d in again.documents] == [d["_id"] for d in documents[:2]]
     assert (again.has_previous, again.has_next) == (False, True)
 
@@ -96,7 +100,7 @@ def test_new_notification_does_not_shift_the_next_page() -> None:
     documents = [accepted(created_at=NOON + n * SECOND) for n in range(4)][::-1]
     page(2)
     accepted(created_at=NOON + 9 * SECOND)
-    assert listed(2, after=place(documents[1])) == [d["_id"] for d in documents[2:]]
+    assert listed(2, cursor=after(documents[1])) == [d["_id"] for d in documents[2:]]
 
 
 def test_empty_list_has_no_neighbours() -> None:
@@ -122,7 +126,7 @@ def test_list_holds_only_active_notifications_of_the_client() -> None:
         ({"entity_id": "order-1"}, {"entity_id": "order-1"}),
         ({"external_id": "x-1"}, {"external_id": "x-1"}),
         ({"channel": "whatsapp"}, {"channels": [WHATSAPP]}),
-        ({"status": "created"}, {"send_at": NOON + MINUTE}),
+        ({"statuses": ("created",)}, {"send_at": NOON + MINUTE}),
         ({"created_after": NOON + MINUTE}, {"created_at": NOON + MINUTE}),
         ({"created_before": NOON}, {"created_at": NOON - SECOND}),
         ({"unread": True}, {"channels": [IN_APP]}),
@@ -141,14 +145,51 @@ def test_time_span_includes_its_start_and_excludes_its_end() -> None:
     assert found == [documents[2]["_id"], documents[1]["_id"]]
 
 
+@pytest.mark.parametrize("limit", [2, 3, 20])
+@pytest.mark.parametrize("ordering", list(Ordering))
+def test_pages_of_each_order_hold_everything_once(ordering: Ordering, limit: int) -> None:
+    """Also with equal times, and several statuses among which the index alternates."""
+    name = ordering.value.lstrip("-")
+    stored = []
+    for number in range(9):
+        at = NOON + number // 2 * SECOND
+        scheduled_at = at + (MINUTE if number % 3 else -SECOND)
+        fields = {"send_at": scheduled_at, "scheduled_at": scheduled_at}
+        stored.append(accepted(created_at=at, **fields))
+    unscheduled = accepted(created_at=NOON)
+    stored += [] if ordering.is_by_schedule else [unscheduled]
+    expected = sorted(stored, key=lambda one: (one[name], one["_id"]))
+    expected = expected[::-1] if ordering.value.startswith("-") else expected
+    found, current = [], page(limit, ordering=ordering)
+    found += current.documents
+    while current.has_next:
+        cursor = cursor_of_document(current.documents[-1], ordering.order)
+        current = page(limit, ordering=ordering, cursor=cursor)
+        found += current.documents
+    assert [one["_id"] for one in found] == [one["_id"] for one in expected]
+
+
+def test_range_of_the_schedule_includes_its_start_and_excludes_its_end() -> None:
+    at = [NOON + n * MINUTE for n in range(4)]
+    stored = [accepted(send_at=one, scheduled_at=one)["_id"] for one in at]
+    fields = {"scheduled_after": at[1], "scheduled_before": at[3]}
+    assert listed(ordering=Ordering.SCHEDULED, **fields) == stored[1:3]
+
+
+def test_several_statuses_list_any_of_them() -> None:
+    queued, created = accepted(), accepted(send_at=NOON + MINUTE)
+    store.cancel(notification_id=accepted()["_id"], channels=[EMAIL], reason="No.", now=NOON)
+    assert {*listed(statuses=("queued", "created"))} == {queued["_id"], created["_id"]}
+
+
 def test_channel_and_status_apply_to_one_delivery() -> None:
     """Mail failed and WhatsApp is pending: neither failed WhatsApp nor pending mail."""
     document = accepted(channels=[EMAIL, WHATSAPP])
     store.settle([factories.settlement(start(claim(document["_id"])), S.FAILED)], now=NOON)
-    assert listed(channel="email", delivery_status="failed") == [document["_id"]]
-    assert listed(channel="whatsapp", delivery_status="pending") == [document["_id"]]
-    assert listed(channel="email", delivery_status="pending") == []
-    assert listed(channel="whatsapp", delivery_status="failed") == []
+    assert listed(channel="email", delivery_statuses=("failed",)) == [document["_id"]]
+    assert listed(channel="whatsapp", delivery_statuses=("pending",)) == [document["_id"]]
+    assert listed(channel="email", delivery_statuses=("pending",)) == []
+    assert listed(channel="whatsapp", delivery_statuses=("failed",)) == []
 
 
 @pytest.mark.parametrize("channel", list(Channel))

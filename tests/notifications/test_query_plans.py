@@ -10,11 +10,11 @@ from bson import ObjectId
 from domain.states import Category, Channel, DeliveryStatus, Priority
 from notifications import queries, store
 from notifications.models import Notification
-from notifications.queries import Filter, Position
+from notifications.queries import Filter, Ordering
 from notifications.queueing import fair_queue
-from notifications.store import ClaimedDelivery
+from notifications.store import ClaimedDelivery, Document
 from notifyproject.db.collections import collection
-from notifyproject.db.paging import Page
+from notifyproject.db.paging import Page, cursor_of_document
 from tests.support.factories import notifications as factories
 from tests.support.factories.notifications import CLIENT, NOON, new
 from tests.support.mongo.query_plans import Plan, emptied, plans
@@ -55,6 +55,7 @@ def _new(number: int) -> store.NewNotification:
         external_id=f"external-{number}",
         source="rare" if number % 500 == 0 else None,
         send_at=created_at + timedelta(days=number % 6 == 0),
+        scheduled_at=created_at + timedelta(days=1) if number % 6 == 0 else None,
         created_at=created_at,
         resent_from=ObjectId(),
     )
@@ -90,15 +91,15 @@ def assert_efficient(found: list[Plan]) -> None:
 
 
 def page(**fields: Any) -> tuple[Page, list[Plan]]:
-    arguments = {name: fields.pop(name) for name in ("after", "before") if name in fields}
+    arguments = {name: fields.pop(name) for name in ("cursor", "ordering") if name in fields}
     filters = Filter(**{"client_id": CLIENT, **fields})
     return explain(lambda: queries.page(filters, limit=PAGE, **arguments))
 
 
-def position(number: int) -> Position:
+def stored(number: int) -> Document:
     document = collection("notifications").find_one({"external_id": f"external-{number}"})
     assert document is not None
-    return Position(document["created_at"], document["_id"])
+    return document
 
 
 FILTERS: list[dict[str, Any]] = [
@@ -107,10 +108,21 @@ FILTERS: list[dict[str, Any]] = [
     {"user_id": "nobody"},
     {"type": "order_shipped"},
     {"category": "transactional"},
-    {"status": "queued"},
+    {"statuses": ("queued",)},
+    {"statuses": ("queued", "sent")},
     {"channel": "email"},
-    {"delivery_status": "pending"},
-    {"channel": "email", "delivery_status": "pending"},
+    {"delivery_statuses": ("pending",)},
+    {"channel": "email", "delivery_statuses": ("pending",)},
+    {"channel": "email", "delivery_statuses": ("pending", "sent")},
+    {"ordering": Ordering.OLDEST},
+    {"ordering": Ordering.OLDEST, "statuses": ("queued", "sent")},
+    {"ordering": Ordering.SCHEDULED},
+    {"ordering": Ordering.SCHEDULED_LAST},
+    {"ordering": Ordering.SCHEDULED, "statuses": ("created",)},
+    {"ordering": Ordering.SCHEDULED, "statuses": ("queued", "created")},
+    {"ordering": Ordering.SCHEDULED, "client_id": SMALL_CLIENT},
+    {"ordering": Ordering.SCHEDULED, "scheduled_after": NOON + timedelta(days=1, hours=1)},
+    {"ordering": Ordering.SCHEDULED_LAST, "scheduled_before": NOON + timedelta(days=1, hours=1)},
     {"created_before": NOON + timedelta(hours=1)},
     {"created_after": NOON + timedelta(hours=1)},
     {"user_id": "user-7", "unread": True},
@@ -135,12 +147,14 @@ def test_page_is_read_by_an_index(fields: dict[str, Any]) -> None:
         {"entity_id": "entity-5"},
         {"external_id": "external-777"},
         {"client_id": SMALL_CLIENT, "source": "rare"},
-        {"status": "partially_delivered"},
-        {"status": "processing"},
+        {"statuses": ("partially_delivered",)},
+        {"statuses": ("processing",)},
+        {"statuses": ("partially_delivered", "processing")},
         {"type": "marketing"},
         {"category": "marketing"},
-        {"delivery_status": "failed"},
-        {"channel": "email", "delivery_status": "failed"},
+        {"delivery_statuses": ("failed",)},
+        {"delivery_statuses": ("failed", "unknown")},
+        {"channel": "email", "delivery_statuses": ("failed",)},
     ],
     ids="+".join,
 )
@@ -150,14 +164,38 @@ def test_page_of_rare_values_is_read_by_an_index(fields: dict[str, Any]) -> None
     assert_efficient(read)
 
 
-@pytest.mark.parametrize("direction", ["after", "before"])
+@pytest.mark.parametrize("backwards", [False, True])
 @pytest.mark.parametrize(
     "fields", [{}, {"user_id": "user-7"}, {"type": "order_shipped"}], ids="+".join
 )
-def test_deep_page_costs_the_same_as_the_first(fields: dict[str, Any], direction: str) -> None:
-    found, read = page(**fields, **{direction: position(COUNT // 2)})
+def test_deep_page_costs_the_same_as_the_first(fields: dict[str, Any], backwards: bool) -> None:
+    middle = stored(COUNT // 2)
+    cursor = cursor_of_document(middle, Ordering.NEWEST.order, backwards=backwards)
+    found, read = page(**fields, cursor=cursor)
     assert len(found.documents) == PAGE
     assert_efficient(read)
+
+
+@pytest.mark.parametrize("backwards", [False, True])
+@pytest.mark.parametrize("ordering", [Ordering.SCHEDULED, Ordering.SCHEDULED_LAST])
+def test_deep_page_of_the_schedule_costs_the_same(ordering: Ordering, backwards: bool) -> None:
+    (middle,) = (
+        collection("notifications").find({"scheduled_at": {"$exists": True}}).skip(900).limit(1)
+    )
+    cursor = cursor_of_document(middle, ordering.order, backwards=backwards)
+    found, read = page(ordering=ordering, cursor=cursor)
+    assert len(found.documents) == PAGE
+    assert_efficient(read)
+
+
+@pytest.mark.parametrize("statuses", [(), ("created",)])
+def test_schedule_of_a_recipient_reads_no_others(statuses: tuple[str, ...]) -> None:
+    """A recipient has few notifications, so they may be sorted in memory."""
+    count = collection("notifications").count_documents({"user_id": "user-6"})
+    found, read = page(user_id="user-6", ordering=Ordering.SCHEDULED, statuses=statuses)
+    assert found.documents
+    assert all(plan.is_indexed for plan in read)
+    assert sum(plan.examined for plan in read) <= count
 
 
 def test_read_all_reads_the_recipients_history_alone() -> None:
@@ -188,7 +226,7 @@ def test_list_of_a_small_client_reads_no_others() -> None:
 
 
 def test_notifications_are_read_by_id() -> None:
-    ids = [position(number).id for number in (1, 500, 9_000)]
+    ids = [stored(number)["_id"] for number in (1, 500, 9_000)]
     found, read = explain(lambda: queries.get(notification_id=ids[0], client_id=CLIENT))
     assert found is not None
     assert_efficient(read)
@@ -220,7 +258,7 @@ def test_due_deliveries_are_read_from_open_work_oldest_first(priority: Priority)
 
 
 def test_claim_reads_only_its_batch() -> None:
-    ids = [position(number).id for number in range(1, 50)]
+    ids = [stored(number)["_id"] for number in range(1, 50)]
     with plans("notifications") as read:
         claims = store.claim(ids=ids, channel=PUSH, worker="w", now=NOW)
     assert claims == []

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from notifyproject.platform import event_loop
 from providers import http_client
 from providers.fcm import credentials
 from sandbox.config import Config, Timings
@@ -17,7 +18,7 @@ from tests.support.providers.fcm import Project
 def _own_connections() -> Iterator[None]:
     credentials._shared.clear()
     yield
-    http_client.close_idle_connections()
+    event_loop.run(http_client.close_idle_connections())
     credentials._shared.clear()
 
 

@@ -1,30 +1,28 @@
 """The pooled HTTP client: connection reuse, concurrency, failures, and limits."""
 
-import os
+import asyncio
 import socket
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
 
 from domain.errors import FailureCode, ProviderUnavailableError, TransientError
+from notifyproject.platform import event_loop
 from providers import http, http_client
-from providers.http import Exchange, Request, Response
+from providers.http import Request, Response
 from tests.support.fakes import socket_server
 from tests.support.threads import at_once
 from tests.support.waiting import LIMIT, SHORT, ending, lag
 
 
 def post(url: str, *, timeout: float = LIMIT, body: bytes = b"{}") -> http.Response:
-    return http_client.post(
-        f"{url}/send",
-        body=body,
-        headers={"Authorization": "Bearer secret", "Content-Type": "application/json"},
-        timeout=timeout,
-    )
+    headers = {"Authorization": "Bearer secret", "Content-Type": "application/json"}
+    request = Request(url=f"{url}/send", body=body, headers=headers, timeout=timeout)
+    return event_loop.run(http_client.post(request))
 
 
 def failure(handler: socket_server.Handler, *, timeout: float = LIMIT) -> TransientError:
@@ -163,11 +161,21 @@ def test_refused_connection_after_a_success_is_not_ambiguous() -> None:
     assert not error.value.is_ambiguous
 
 
-def asking(url: str, *, body: bytes = b"{}", timeout: float = LIMIT) -> Exchange[Response]:
-    return (yield Request(url=f"{url}/send", headers={}, body=body, timeout=timeout))
+def asking(url: str, *, body: bytes = b"{}", timeout: float = LIMIT) -> Awaitable[Response]:
+    request = Request(url=f"{url}/send", headers={}, body=body, timeout=timeout)
+    return http_client.post(request)
 
 
-def statuses(outcomes: list[Response | Exception]) -> list[int]:
+def at_the_same_time(*requests: Awaitable[Response]) -> list[Response | BaseException]:
+    """Return the outcome of each."""
+
+    async def gather() -> list[Response | BaseException]:
+        return await asyncio.gather(*requests, return_exceptions=True)
+
+    return event_loop.run(gather())
+
+
+def statuses(outcomes: list[Response | BaseException]) -> list[int]:
     return [one.status for one in outcomes if isinstance(one, Response)]
 
 
@@ -180,7 +188,7 @@ def test_requests_of_one_thread_run_concurrently() -> None:
         connection.sendall(socket_server.response(202))
 
     with socket_server.serving(handle) as server:
-        outcomes = http_client.run_exchanges(asking(server.url) for _ in range(16))
+        outcomes = at_the_same_time(*[asking(server.url) for _ in range(16)])
     assert statuses(outcomes) == [202] * 16
 
 
@@ -191,13 +199,13 @@ def test_each_request_gets_its_answer() -> None:
 
     with socket_server.serving(echo) as server:
         bodies = [str(number).encode() for number in range(20)]
-        outcomes = http_client.run_exchanges(asking(server.url, body=body) for body in bodies)
+        outcomes = at_the_same_time(*[asking(server.url, body=body) for body in bodies])
     assert [one.body for one in outcomes if isinstance(one, Response)] == bodies
 
 
 def test_connections_are_reused_by_the_next_round(server: socket_server.SocketServer) -> None:
     for _ in range(3):
-        http_client.run_exchanges(asking(server.url) for _ in range(8))
+        at_the_same_time(*[asking(server.url) for _ in range(8)])
     assert server.connections <= 8
 
 
@@ -209,7 +217,7 @@ def test_failed_or_invalid_request_does_not_affect_the_others(
     server: socket_server.SocketServer, elsewhere: str, kind: type[Exception]
 ) -> None:
     urls = (server.url, elsewhere, server.url)
-    outcomes = http_client.run_exchanges([asking(url) for url in urls])
+    outcomes = at_the_same_time(*[asking(url) for url in urls])
     assert statuses(outcomes) == [202, 202]
     assert type(outcomes[1]) is kind
 
@@ -217,9 +225,9 @@ def test_failed_or_invalid_request_does_not_affect_the_others(
 def test_slow_answer_delays_only_itself() -> None:
     done: list[str] = []
 
-    def noted(url: str, timeout: float) -> Exchange[Response]:
+    async def noted(url: str, timeout: float) -> Response:
         try:
-            return (yield from asking(url, timeout=timeout))
+            return await asking(url, timeout=timeout)
         finally:
             done.append(url)
 
@@ -227,44 +235,10 @@ def test_slow_answer_delays_only_itself() -> None:
         socket_server.serving(socket_server.stopping()) as silent,
         socket_server.serving(socket_server.KeepAlive(socket_server.response(202))) as quick,
     ):
-        outcomes = http_client.run_exchanges([noted(silent.url, SHORT), noted(quick.url, LIMIT)])
+        outcomes = at_the_same_time(noted(silent.url, SHORT), noted(quick.url, LIMIT))
     assert isinstance(outcomes[0], TransientError)
     assert outcomes[0].is_ambiguous
     assert done == [quick.url, silent.url]
-
-
-def test_exchange_may_send_several_requests(server: socket_server.SocketServer) -> None:
-    def stubborn(url: str) -> Exchange[list[int]]:
-        seen = []
-        try:
-            yield Request(url="http://127.0.0.1:1", headers={}, body=b"")
-        except TransientError:
-            seen.append(0)
-        for _ in range(2):
-            answer = yield from asking(url)
-            seen.append(answer.status)
-        return seen
-
-    assert http_client.run_exchange(stubborn(server.url)) == [0, 202, 202]
-
-
-def test_exchange_without_requests_needs_no_connection() -> None:
-    def silent() -> Exchange[str]:
-        return "nothing to ask"
-        yield
-
-    assert http_client.run_exchange(silent()) == "nothing to ask"
-    assert not http_client._pools[os.getpid()]
-
-
-def test_defect_is_the_outcome_of_its_exchange(server: socket_server.SocketServer) -> None:
-    def broken(url: str) -> Exchange[Response]:
-        yield from asking(url)
-        raise KeyError("ours")
-
-    outcomes = http_client.run_exchanges([broken(server.url), asking(server.url)])
-    assert isinstance(outcomes[0], KeyError)
-    assert statuses(outcomes) == [202]
 
 
 @pytest.mark.parametrize("pause", [0.0, 1.2])
@@ -292,29 +266,6 @@ def test_request_on_a_reused_connection_is_not_repeated(
         assert (len(requests), server.connections) == (2, 1)
 
 
-def test_warm_connections_are_lent_first_and_to_one_thread(
-    server: socket_server.SocketServer,
-) -> None:
-    post(server.url)
-    (warm,) = http_client._pools[os.getpid()]
-    both = threading.Barrier(2, timeout=LIMIT)
-
-    def meet(url: str) -> Exchange[Response]:
-        answer = yield from asking(url)
-        both.wait()
-        return answer
-
-    def run(talk: Callable[[], object]) -> threading.Thread:
-        thread = threading.Thread(target=talk)
-        thread.start()
-        return thread
-
-    for thread in [run(lambda: http_client.run_exchange(meet(server.url))) for _ in range(2)]:
-        thread.join()
-    assert len(http_client._pools[os.getpid()]) == 2
-    assert warm in http_client._pools[os.getpid()]
-
-
 def test_forked_process_has_its_own_connections(
     server: socket_server.SocketServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -322,7 +273,6 @@ def test_forked_process_has_its_own_connections(
     monkeypatch.setattr("os.getpid", lambda: 4711)
     post(server.url)
     assert server.connections == 2
-    http_client.close_idle_connections()
 
 
 def test_request_body_is_released(server: socket_server.SocketServer) -> None:
@@ -333,20 +283,27 @@ def test_request_body_is_released(server: socket_server.SocketServer) -> None:
     assert sys.getrefcount(body) == before
 
 
-def test_idle_connections_are_closed(
-    server: socket_server.SocketServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    idle = http_client._pools[os.getpid()]
-    post(server.url)
-    left = idle.pop()
-    post(server.url)
-    idle.appendleft(left)
-    monkeypatch.setattr(
-        left, "_last_used_at", left._last_used_at - http_client.MAX_IDLE_SECONDS - 1
-    )
-    post(server.url)
-    assert left not in idle
-    assert len(idle) == 1
+def test_connection_dropped_while_others_are_in_use_is_not_reused() -> None:
+    """Its server restarts: a request on it would end with an unknown outcome."""
+    release = threading.Event()
+
+    def handle(connection: socket.socket) -> None:
+        request = socket_server.read_request(connection)
+        if b"wait" in request:
+            release.wait(LIMIT)
+        connection.sendall(socket_server.response(202))
+
+    with socket_server.serving(handle) as server:
+
+        async def post_beside_a_slow_one() -> list[int]:
+            slow = asyncio.ensure_future(asking(server.url, body=b"wait"))
+            first = await asking(server.url)
+            await asyncio.to_thread(server.until_open, 1)
+            second = await asking(server.url)
+            release.set()
+            return [first.status, second.status, (await slow).status]
+
+        assert event_loop.run(post_beside_a_slow_one()) == [202] * 3
 
 
 PAUSE = 0.05
@@ -406,17 +363,13 @@ def test_failed_tls_handshake_is_not_ambiguous() -> None:
 def test_nothing_is_sent_after_the_deadline() -> None:
     """A suspended process may continue when another worker is sending."""
 
-    def held_up() -> Exchange[None]:
+    async def held_up() -> Response:
         lag(SHORT * 1.2)
-        return
-        yield
-
-    def asking(url: str) -> Exchange[Response]:
-        return (yield Request(url=f"{url}/send", headers={}, body=b"{}", timeout=SHORT))
+        return Response(status=0, headers={}, body=b"")
 
     server = socket_server.KeepAlive(socket_server.response(202))
     with socket_server.serving(server) as running:
-        outcome, _ = http_client.run_exchanges([asking(running.url), held_up()])
+        outcome, _ = at_the_same_time(asking(running.url, timeout=SHORT), held_up())
     assert isinstance(outcome, TransientError)
     assert not outcome.is_ambiguous
     assert outcome.code is FailureCode.CONNECTION_FAILED
@@ -427,8 +380,10 @@ def test_nothing_is_sent_after_the_deadline() -> None:
 def test_invalid_key_is_about_the_account(key: str) -> None:
     """Mounted secrets often end with a line break, which no header may contain."""
     server = socket_server.KeepAlive(socket_server.response(202))
-    with socket_server.serving(server) as running, pytest.raises(ProviderUnavailableError) as error:
-        http_client.post(running.url, body=b"{}", headers={"Authorization": key}, timeout=LIMIT)
+    with socket_server.serving(server) as running:
+        request = Request(url=running.url, body=b"{}", headers={"Authorization": key})
+        with pytest.raises(ProviderUnavailableError) as error:
+            event_loop.run(http_client.post(request))
     assert "secret" not in error.value.reason
     assert server.requests == []
 
@@ -436,7 +391,7 @@ def test_invalid_key_is_about_the_account(key: str) -> None:
 @pytest.mark.parametrize("url", ["", "api.example.com", "ftp://127.0.0.1", "http://", "http://[::"])
 def test_invalid_url_is_about_the_account(url: str) -> None:
     with pytest.raises(ProviderUnavailableError):
-        http_client.post(url, body=b"{}", headers={}, timeout=LIMIT)
+        event_loop.run(http_client.post(Request(url=url, body=b"{}", headers={})))
 
 
 def drip(text: bytes) -> socket_server.Handler:

@@ -8,6 +8,7 @@ from email.message import EmailMessage
 import pytest
 
 from domain.errors import FailureCode, PermanentError
+from notifyproject.platform.event_loop import run
 from providers.contract import Message
 from tests.support.factories.notifications import outbound
 from tests.support.fakes import socket_server
@@ -31,7 +32,7 @@ def by_smtp(message: Message, *, reply_to: str | None = None) -> tuple[EmailMess
     with socket_server.serving(server) as running:
         plain = provider(running.port)
         smtp = replace(plain, reply_to=reply_to)
-        smtp.send(outbound(message=message), timeout=LIMIT)
+        run(smtp.send(outbound(message=message), timeout=LIMIT))
     (raw,) = server.mails
     return email.message_from_bytes(raw, policy=email.policy.default), raw
 

@@ -6,6 +6,7 @@ import pytest
 
 from domain.states import Category
 from notifyproject.db.collections import collection
+from notifyproject.db.paging import Cursor
 from recipients import queries
 from recipients.models import PersonalQuietHours, Recipient
 from recipients.preferences import Preference
@@ -77,6 +78,34 @@ def test_preference_for_a_type_is_read() -> None:
 
 
 ADDRESS = ("email", "ada@example.com")
+
+
+@pytest.mark.parametrize("backwards", [None, False, True])
+@pytest.mark.parametrize(
+    "fields",
+    [{}, {"email": "house@example.com"}, {"phone": "+351912345678"}, {"email": "no@example.com"}],
+    ids=lambda fields: "+".join(fields) or "all",
+)
+def test_page_is_read_by_an_index(fields: dict[str, str], backwards: bool | None) -> None:
+    collection("recipients").insert_many(
+        [
+            {
+                "_id": f"user-{n:04d}",
+                "is_active": True,
+                **({"email": "house@example.com"} if n % 40 == 0 else {}),
+                **({"phone": "+351912345678"} if n % 50 == 0 else {}),
+            }
+            for n in range(2_000)
+        ]
+    )
+    cursor = None if backwards is None else Cursor(("user-1000",), backwards)
+    with plans("recipients") as found:
+        page = queries.page(**fields, limit=10, cursor=cursor)
+    (plan,) = found
+    assert len(page.documents) == (0 if "no@" in fields.get("email", "") else 10)
+    assert plan.is_indexed or plan.is_by_id
+    assert not plan.sorts
+    assert plan.examined <= 11
 
 
 def suppression(

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from domain.states import Category
+from notifyproject.platform.event_loop import run
 from providers.contract import Message, SendRequest
 from sandbox.outbox import STATIC
 from tests.support.clients.sandbox import Box, Receiver, mail
@@ -461,7 +462,7 @@ def personal(**fields: Any) -> list[dict[str, Any]]:
 def test_mail_to_many_shows_each_recipient_their_own_link(
     shared_box: Box, number: int, address: str
 ) -> None:
-    shared_box.account().send_many([campaign(one) for one in PEOPLE], timeout=LIMIT)
+    run(shared_box.account().send_many([campaign(one) for one in PEOPLE], timeout=LIMIT))
     query = f"?to={number}"
     for shown in (
         mail_page(shared_box, query, "/html"),
@@ -478,7 +479,7 @@ def test_mail_to_many_shows_each_recipient_their_own_link(
 
 
 def test_mail_to_many_links_to_the_view_of_each_recipient(shared_box: Box) -> None:
-    shared_box.account().send_many([campaign(one) for one in PEOPLE], timeout=LIMIT)
+    run(shared_box.account().send_many([campaign(one) for one in PEOPLE], timeout=LIMIT))
     html = mail_page(shared_box, "?to=1&view=text")
     for number, address in enumerate(PEOPLE):
         current = ' aria-current="true"' if number == 1 else ""
@@ -488,12 +489,12 @@ def test_mail_to_many_links_to_the_view_of_each_recipient(shared_box: Box) -> No
 
 @pytest.mark.parametrize("query", ["?to=3", "?to=-1", "?to=x", "?to=", ""])
 def test_unknown_recipient_shows_the_view_of_the_first(shared_box: Box, query: str) -> None:
-    shared_box.account().send_many([campaign(one) for one in PEOPLE], timeout=LIMIT)
+    run(shared_box.account().send_many([campaign(one) for one in PEOPLE], timeout=LIMIT))
     assert link(PEOPLE[0]) in mail_page(shared_box, query, "/html")
 
 
 def test_unsubscribe_headers_are_shown(shared_box: Box) -> None:
-    shared_box.account().send(campaign("ada@example.com"), timeout=LIMIT)
+    run(shared_box.account().send(campaign("ada@example.com"), timeout=LIMIT))
     html = mail_page(shared_box)
     assert "<dt>List-Unsubscribe</dt>" in html
     assert f"<code>&lt;{link('ada@example.com')}&gt;</code>" in html
@@ -554,7 +555,7 @@ def test_substitutions_apply_once_and_longest_first(shared_box: Box) -> None:
 
 
 def test_messages_list_shows_the_view_of_the_filtered_recipient(shared_box: Box) -> None:
-    shared_box.account().send_many([campaign(one) for one in PEOPLE], timeout=LIMIT)
+    run(shared_box.account().send_many([campaign(one) for one in PEOPLE], timeout=LIMIT))
     for address in PEOPLE:
         (found,) = shared_box.control("GET", f"/messages?recipient={address.upper()}")["results"]
         assert link(address) in found["text"]

@@ -17,6 +17,7 @@ from domain.errors import (
     ProviderUnavailableError,
     TransientError,
 )
+from notifyproject.platform import event_loop
 from providers.contract import Message, ReceiptKind, SendRequest
 from tests.support.clients.sandbox import QUICK, Box, Receiver, RunSandbox, mail
 from tests.support.waiting import LIMIT, SHORT, ending, until
@@ -164,7 +165,7 @@ def test_service_distinguishes_the_failures(
     timeout = SHORT if expected.get("code") is FailureCode.TIMEOUT else LIMIT
     # Its slow answers are slower than the test waits.
     with run(timings=replace(QUICK, drip=1.0)) as box, pytest.raises(error) as caught:
-        box.account().send(outbound(f"{recipient}@example.com"), timeout=timeout)
+        event_loop.run(box.account().send(outbound(f"{recipient}@example.com"), timeout=timeout))
     assert {name: getattr(caught.value, name) for name in expected} == expected
 
 
@@ -172,7 +173,7 @@ def test_service_reads_the_end_of_a_rate_limit(box: Box) -> None:
     now = datetime.now(UTC)
     account = replace(box.account(), clock=lambda: now)
     with pytest.raises(TransientError) as caught:
-        account.send(outbound("ratelimit@example.com"), timeout=LIMIT)
+        event_loop.run(account.send(outbound("ratelimit@example.com"), timeout=LIMIT))
     [request] = box.requests()
     limited = datetime.fromisoformat(request["time"])
     assert caught.value.retry_after is not None
@@ -184,7 +185,7 @@ def test_service_reads_the_end_of_a_rate_limit(box: Box) -> None:
 def test_service_sends_an_accepted_mail_and_reads_its_receipts(
     box: Box, receiver: Receiver, recipient: str
 ) -> None:
-    result = box.account().send(outbound(recipient), timeout=LIMIT)
+    result = event_loop.run(box.account().send(outbound(recipient), timeout=LIMIT))
     until(lambda: len(receiver.events) == 2)
     receipts = [receipt for post in receiver.posts for receipt in box.receipts(post)]
     assert [receipt.kind for receipt in receipts] == [K.QUEUED, K.DELIVERED]

@@ -151,6 +151,8 @@ def silent_provider(*, count: int) -> Findings:
             retried = push_body(number, user_id=USER_ID, priority=PRIORITY, max_retries=1)
             content = {"subject": "News", "body": "Once or never."}
             once = {**retried, "type": "marketing", "content": content, "data": {}}
+            # A marketing type allows no critical priority.
+            once["priority"] = "high"
             for name, body in {"reported": mail, "repeated": retried, "once": once}.items():
                 answer = installation.client.send(body, key=f"{name}-{number}")
                 groups[name].add(expected.add(answer, copies=2 if name == "repeated" else 1))

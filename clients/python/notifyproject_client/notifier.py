@@ -100,7 +100,7 @@ class Notifier:
         given = {
             "user_id": user_id,
             "recipient": recipient or _addresses(email, phone),
-            "channels": channels,
+            "channels": [channels] if isinstance(channels, str) else channels,
             "data": data,
             "content": content,
             "priority": priority,

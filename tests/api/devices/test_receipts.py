@@ -136,11 +136,13 @@ def test_receipt_before_settlement_is_kept(
     assert status_of(one.notification_id) == {"opened": "read"}.get(event, event)
 
 
-def test_accepted_device_is_matched_without_reading_attempts(app: App, phone: str) -> None:
+def test_receipt_reads_and_changes_one_attempt_by_an_index(app: App, phone: str) -> None:
     notification_id = sent(app, phone)
     with plans("delivery_attempts") as found:
         send_receipt(app, phone, notification_id)
-    assert found == []
+    read, change = found
+    assert (read.is_indexed, read.sorts, read.examined) == (True, False, 1)
+    assert (change.is_by_id, change.examined) == (True, 1)
 
 
 def returned_unsent(app: App, phone: str) -> ObjectId:

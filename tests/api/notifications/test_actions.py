@@ -244,7 +244,7 @@ class TestEveryAction:
         document = failed(app, channels=(Channel.EMAIL, Channel.IN_APP))
         answer = act(app, document["_id"], action, {"channels": ["in-app"]})
         assert answer.status_code == (202 if action == "resend" else 409)
-        every = act(app, document["_id"], action, {"channels": ["all"]})
+        every = act(app, document["_id"], action, {"channels": "all"})
         assert every.status_code == (409 if action == "cancel" else 202)
 
     def test_unknown_notification_is_not_found(self, app: App, action: str) -> None:

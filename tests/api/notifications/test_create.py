@@ -168,3 +168,31 @@ def test_notification_of_a_live_key_is_not_a_test(app: App, stored: Stored) -> N
 
 def test_is_test_is_no_request_field(app: App) -> None:
     assert app.notify(is_test=True).status_code == 422
+
+
+@pytest.mark.parametrize("channels", ["all", ["all"]])
+def test_all_channels_are_those_that_reach_the_recipient(app: App, channels: Any) -> None:
+    recipient = {"email": "ada@example.com", "phone": "+351912345678"}
+    accepted = app.notify(channels=channels, recipient=recipient).json()
+    status = {one["channel"]: one["status"] for one in accepted["delivery"]}
+    assert status == {
+        "email": "pending",
+        "whatsapp": "pending",
+        "push": "suppressed",
+        "in_app": "suppressed",
+    }
+
+
+def test_type_names_the_channels_of_a_request_without_any(app: App) -> None:
+    definition = {"name": "Release", "category": "alert", "channels": ["email", "whatsapp"]}
+    assert app.put("/types/release", definition).status_code == 201
+    recipient = {"email": "ada@example.com", "phone": "+351912345678"}
+    content = {"subject": "Out now", "body": "It is out."}
+    accepted = app.notify(type="release", recipient=recipient, content=content, data=...).json()
+    assert accepted["channels"] == ["email", "whatsapp"]
+
+
+def test_single_channel_is_a_list(app: App) -> None:
+    answer = app.notify(channels="email")
+    assert answer.status_code == 422
+    assert pointers(answer) == {"/channels": "wrong_type"}

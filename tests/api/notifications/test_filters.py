@@ -12,10 +12,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from api.http.problems import ApiError
-from api.notifications.filters import CHOICES, LIST, ListRequest, cursors, parse_list_request
+from api.notifications.filters import (
+    CHOICES,
+    LIST,
+    STATUSES,
+    ListRequest,
+    cursors,
+    parse_list_request,
+)
 from domain.states import Channel, DeliveryStatus
-from notifications.queries import Filter, Position
-from notifyproject.db.paging import MAX_PAGE, Page, _salt
+from notifications.queries import Filter, Ordering
+from notifyproject.db.paging import MAX_PAGE, Cursor, Page, _salt
 
 CLIENT = ObjectId("c" * 24)
 ID = ObjectId("a" * 24)
@@ -81,6 +88,92 @@ def test_every_choice_is_a_filter(name: str, word: str) -> None:
     assert getattr(parse(f"{name}={word}").filters, name) == word
 
 
+@pytest.mark.parametrize(
+    ("name", "word"),
+    [(name, member.value) for name, (_, words) in STATUSES.items() for member in words],
+)
+def test_every_status_is_a_filter(name: str, word: str) -> None:
+    assert getattr(parse(f"{name}={word}").filters, STATUSES[name][0]) == (word,)
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "status=failed,expired",
+        "status=failed&status=expired",
+        "status=failed,expired&status=failed",
+    ],
+)
+def test_several_statuses_are_a_filter(query: str) -> None:
+    filters = parse(query).filters
+    assert filters.statuses == ("failed", "expired")
+    assert filters.match()["status"] == {"$in": ["failed", "expired"]}
+
+
+def test_several_delivery_statuses_are_a_filter() -> None:
+    match = parse("delivery_status=failed,expired").filters.match()
+    statuses = {"$in": ["failed", "expired"]}
+    assert match["delivery"] == {"$elemMatch": {"channel": ANY_CHANNEL, "status": statuses}}
+
+
+@pytest.mark.parametrize(
+    ("query", "ordering"),
+    [
+        ("", "-created_at"),
+        *((f"ordering={one}", one) for one in Ordering),
+        ("scheduled_after=2026-11-21T12:00:00Z", "scheduled_at"),
+        ("scheduled_before=2026-11-21T12:00:00Z&ordering=-scheduled_at", "-scheduled_at"),
+        ("created_before=2026-11-21T12:00:00Z&ordering=scheduled_at", "scheduled_at"),
+    ],
+)
+def test_list_has_the_order_of_an_index(query: str, ordering: str) -> None:
+    assert parse(query).ordering == ordering
+
+
+def test_other_order_is_refused_with_those_that_an_index_serves() -> None:
+    with pytest.raises(ApiError) as problem:
+        parse("ordering=updated_at")
+    (error,) = problem.value.errors
+    assert error.pointer == "/ordering"
+    assert all(one.value in error.detail for one in Ordering)
+
+
+def test_order_of_creation_is_refused_for_a_range_of_the_schedule() -> None:
+    with pytest.raises(ApiError) as problem:
+        parse("scheduled_after=2026-11-21T12:00:00Z&ordering=-created_at")
+    (error,) = problem.value.errors
+    assert (error.pointer, error.code) == ("/ordering", "conflict")
+    assert error.detail.startswith("Expected one of -scheduled_at, scheduled_at with")
+
+
+def test_cursor_is_for_one_order() -> None:
+    newest = parse()
+    cursor = cursors(Page([document(1)], has_next=True, has_previous=False), newest)["next"]
+    assert parse(f"cursor={cursor}").cursor is not None
+    assert refused(f"cursor={cursor}&ordering=created_at") == (400, "invalid_cursor")
+
+
+def test_fields_are_parsed() -> None:
+    assert parse().fields is None
+    assert parse("fields=id,status").fields == {"id", "status"}
+
+
+@pytest.mark.parametrize(
+    ("query", "detail"),
+    [
+        ("fields=id,statuss", "Unknown field `statuss`. Did you mean `status`?"),
+        ("fields=xyzzy", "Unknown field `xyzzy`."),
+        ("fields=", "Unknown field."),
+        ("fields=%3Cb%3E", "Unknown field."),
+    ],
+)
+def test_unknown_field_is_refused_with_its_name(query: str, detail: str) -> None:
+    with pytest.raises(ApiError) as problem:
+        parse(query)
+    (error,) = problem.value.errors
+    assert (error.pointer, error.code, error.detail) == ("/fields", "unknown_field", detail)
+
+
 @pytest.mark.parametrize("limit", [1, 20, 99, MAX_PAGE])
 def test_page_size_up_to_100_is_accepted(limit: int) -> None:
     assert parse(f"limit={limit}").limit == limit
@@ -101,8 +194,11 @@ def test_filter_fixed_by_the_path_is_no_parameter() -> None:
 @pytest.mark.parametrize(
     ("query", "place"),
     [
-        *[(f"{name}=nope", (f"/{name}", "unknown_value")) for name in CHOICES],
-        *[(f"{name}=", (f"/{name}", "unknown_value")) for name in CHOICES],
+        *[(f"{name}=nope", (f"/{name}", "unknown_value")) for name in (*CHOICES, *STATUSES)],
+        *[(f"{name}=", (f"/{name}", "unknown_value")) for name in (*CHOICES, *STATUSES)],
+        ("status=failed,nope", ("/status", "unknown_value")),
+        ("status=failed,", ("/status", "unknown_value")),
+        ("scheduled_after=tomorrow", ("/scheduled_after", "invalid_datetime")),
         ("status=SENT", ("/status", "unknown_value")),
         ("status=pending", ("/status", "unknown_value")),
         ("created_after=yesterday", ("/created_after", "invalid_datetime")),
@@ -143,19 +239,19 @@ def test_forged_cursor_is_malformed(cursor: str) -> None:
 )
 def test_page_has_cursors_to_its_neighbors(has_next: bool, has_previous: bool) -> None:
     page = Page([document(3), document(2), document(1)], has_next, has_previous)
-    found = cursors(page)
+    found = cursors(page, parse())
     assert (found["next"] is not None) is has_next
     assert (found["previous"] is not None) is has_previous
     if found["next"]:
-        request = parse(f"cursor={found['next']}")
-        assert (request.after, request.before) == (Position(NOON, document(1)["_id"]), None)
+        assert parse(f"cursor={found['next']}").cursor == Cursor((NOON, document(1)["_id"]))
     if found["previous"]:
-        request = parse(f"cursor={found['previous']}")
-        assert (request.after, request.before) == (None, Position(NOON, document(3)["_id"]))
+        before = Cursor((NOON, document(3)["_id"]), backwards=True)
+        assert parse(f"cursor={found['previous']}").cursor == before
 
 
 def test_empty_page_has_no_cursors() -> None:
-    assert cursors(Page([], has_next=False, has_previous=True)) == {"next": None, "previous": None}
+    empty = Page([], has_next=False, has_previous=True)
+    assert cursors(empty, parse()) == {"next": None, "previous": None}
 
 
 @given(
@@ -164,12 +260,12 @@ def test_empty_page_has_no_cursors() -> None:
 def test_cursor_is_exact_to_the_millisecond(moment: datetime, raw: bytes) -> None:
     created_at = moment.replace(microsecond=moment.microsecond // 1000 * 1000, tzinfo=UTC)
     page = Page([{"_id": ObjectId(raw), "created_at": created_at}], True, False)
-    position = parse(f"cursor={cursors(page)['next']}").after
-    assert position == Position(created_at, ObjectId(raw))
+    cursor = parse(f"cursor={cursors(page, parse())['next']}").cursor
+    assert cursor == Cursor((created_at, ObjectId(raw)))
 
 
 def test_cursor_is_short_ascii() -> None:
-    cursor = cursors(Page([document(1)], has_next=True, has_previous=False))["next"]
+    cursor = cursors(Page([document(1)], has_next=True, has_previous=False), parse())["next"]
     assert cursor is not None
     assert len(cursor) < 200
     assert cursor.isascii()

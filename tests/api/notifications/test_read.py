@@ -1,6 +1,6 @@
 """Reading notifications: one, its attempts, and lists."""
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -8,8 +8,12 @@ from bson import ObjectId
 
 from domain.states import Channel, DeliveryStatus
 from domain.time import utc_now
+from notifications import store
+from notifications.queries import Ordering
+from notifications.store import AttemptReference, DeliveryReceipt
 from tests.support.clients.api import App, pages
 from tests.support.factories import notifications as factories
+from tests.support.mongo.query_plans import plans
 
 
 def many(app: App, count: int, **fields: Any) -> list[str]:
@@ -181,3 +185,81 @@ def test_large_numbers_are_returned_unchanged(app: App) -> None:
     accepted = app.notify(data=data).json()
     assert accepted["data"] == data
     assert app.get(f"/notifications/{accepted['id']}").json()["data"] == data
+
+
+def test_list_is_ordered_by_the_scheduled_time(app: App) -> None:
+    now = utc_now()
+    later, sooner = (
+        str(factories.accepted(client_id=app.id, send_at=at, scheduled_at=at)["_id"])
+        for at in (now + timedelta(days=2), now + timedelta(days=1))
+    )
+    app.notify()
+    assert ids(app.get("/notifications", ordering="scheduled_at")) == [sooner, later]
+    assert ids(app.get("/notifications", ordering="-scheduled_at")) == [later, sooner]
+    before = (now + timedelta(hours=36)).isoformat()
+    assert ids(app.get("/notifications", scheduled_before=before)) == [sooner]
+    after = {"scheduled_after": before, "status": "created,queued"}
+    assert ids(app.get("/notifications", **after)) == [later]
+
+
+@pytest.mark.parametrize("ordering", list(Ordering))
+def test_pages_of_every_order_lead_back(app: App, ordering: str) -> None:
+    at = utc_now() + timedelta(days=1)
+    for number in range(5):
+        scheduled_at = at + timedelta(minutes=number // 2)
+        factories.accepted(client_id=app.id, send_at=scheduled_at, scheduled_at=scheduled_at)
+    found = pages(app.get, "/notifications", limit=2, ordering=ordering)
+    assert len({one["id"] for page in found for one in page}) == 5
+
+
+def test_several_statuses_are_listed(app: App) -> None:
+    failed = factories.settled(DeliveryStatus.FAILED, client_id=app.id)
+    sent = factories.settled(DeliveryStatus.SENT, client_id=app.id)
+    factories.accepted(client_id=app.id)
+    expected = {str(failed["_id"]), str(sent["_id"])}
+    repeated = app.http.get(
+        "/api/v1/notifications?status=failed&status=sent", headers=app._headers({})
+    )
+    assert {*ids(app.get("/notifications", status="failed,sent"))} == {*ids(repeated)} == expected
+
+
+def test_response_has_only_the_requested_fields(app: App) -> None:
+    accepted = app.notify(user_id="ada").json()
+    fields = "id,status,delivery"
+    expected = {name: accepted[name] for name in ("id", "status", "delivery")}
+    assert app.get(f"/notifications/{accepted['id']}", fields=fields).json() == expected
+    assert app.get("/notifications", fields=fields).json()["results"] == [expected]
+    history = app.get("/recipients/ada/notifications", fields=fields)
+    assert history.json()["results"] == [expected]
+
+
+def test_unknown_field_of_one_notification_is_refused(app: App) -> None:
+    accepted = app.notify().json()
+    answer = app.get(f"/notifications/{accepted['id']}", fields="statuss")
+    assert answer.status_code == 422
+    (error,) = answer.json()["errors"]
+    assert (error["pointer"], error["code"]) == ("/fields", "unknown_field")
+    assert "`statuss`" in error["detail"]
+    other = app.get(f"/notifications/{accepted['id']}", field="status")
+    assert (other.status_code, other.json()["code"]) == (400, "unknown_parameter")
+
+
+def test_whether_it_can_be_retried_is_read_only_if_requested(app: App) -> None:
+    document = factories.settled(DeliveryStatus.FAILED, client_id=app.id)
+    path = f"/notifications/{document['_id']}"
+    with plans("suppressions") as found:
+        assert app.get(path, fields="id").json() == {"id": str(document["_id"])}
+    assert found == []
+    assert app.get(path, fields="can_retry").json() == {"can_retry": True}
+
+
+def test_attempt_has_the_times_of_its_receipts(app: App) -> None:
+    document = factories.settled(DeliveryStatus.SENT, client_id=app.id)
+    at = document["sent_at"] + timedelta(seconds=5)
+    reference = AttemptReference(document["_id"], Channel.EMAIL, 1)
+    for status in (DeliveryStatus.DELIVERED, DeliveryStatus.READ):
+        receipt = DeliveryReceipt(reference=reference, status=status, at=at, provider="sendgrid")
+        assert store.apply_receipt(receipt, now=at)
+    (attempt,) = app.get(f"/notifications/{document['_id']}/attempts").json()["results"]
+    times = [datetime.fromisoformat(attempt[name]) for name in ("delivered_at", "opened_at")]
+    assert (attempt["status"], times) == ("sent", [at, at])

@@ -1,15 +1,24 @@
-"""Statistics of notifications by status, type, and channel."""
+"""Statistics of notifications by status, type, channel, provider, and platform."""
 
 from datetime import timedelta
 from typing import Any
 
 import pytest
 
+from devices.models import Platform
 from domain.states import Channel, DeliveryStatus
 from monitoring import statistics
 from tests.support.clients.api import App, pointers
 from tests.support.factories import notifications as factories
 from tests.support.factories.notifications import NOON
+from tests.support.factories.push import RETRY, deliver, push
+from tests.support.fakes.provider import (
+    ScriptedProvider,
+    accepted,
+    by_recipient,
+    invalid_token,
+    provider_error,
+)
 
 EMAIL, WHATSAPP, IN_APP = Channel.EMAIL, Channel.WHATSAPP, Channel.IN_APP
 S = DeliveryStatus
@@ -68,7 +77,14 @@ class TestStatistics:
             "in_app": (1, 1, 0, 0.0),
         }
 
-    @pytest.mark.parametrize("by", ["status", "type", "channel"])
+    def test_statistics_by_provider_count_deliveries(self, app: App) -> None:
+        assert groups(app, by="provider") == {
+            "sendgrid": (3, 2, 1, 1.0),
+            "none": (1, 0, 0, 0.0),
+            "inbox": (1, 1, 0, 0.0),
+        }
+
+    @pytest.mark.parametrize("by", ["status", "type", "channel", "provider"])
     def test_number_of_counted_notifications_is_shown(self, app: App, by: str) -> None:
         body = stats(app, by=by)
         assert (body["by"], body["counted"], body["complete"]) == (by, 4, True)
@@ -116,3 +132,45 @@ def test_invalid_query_is_refused(app: App, query: str, status: int) -> None:
     assert answer.status_code == status
     if status == 422:
         assert list(pointers(answer)) == [f"/{query.partition('=')[0]}"]
+
+
+@pytest.mark.usefixtures("broker")
+class TestStatisticsByPlatform:
+    def test_devices_are_counted_once_with_their_attempts(
+        self, app: App, fcm: ScriptedProvider
+    ) -> None:
+        factories.device("phone", platform=Platform.IOS)
+        factories.device("watch", platform=Platform.IOS)
+        factories.device("tablet")
+        factories.device("browser", platform=Platform.WEB)
+        fcm.behave = by_recipient({"browser": invalid_token, "tablet": provider_error})
+        one = push(client_id=app.id)
+        deliver(one)
+        fcm.always(accepted)
+        deliver(one, at=RETRY)
+        push(client_id=app.id)  # Not attempted
+        factories.settled(S.SENT, client_id=app.id)
+        assert groups(app, by="platform") == {
+            "ios": (2, 2, 0, 1.0),
+            "android": (1, 1, 0, 2.0),
+            "web": (1, 0, 1, 1.0),
+        }
+        body = stats(app, by="platform")
+        assert (body["counted"], body["complete"]) == (2, True)
+
+    def test_other_clients_and_recipients_are_not_counted(
+        self, app: App, other_app: App, fcm: ScriptedProvider
+    ) -> None:
+        factories.device("phone")
+        deliver(push(client_id=other_app.id), push(client_id=app.id))
+        assert groups(app, by="platform", user_id="ada") == {"android": (1, 1, 0, 1.0)}
+        assert groups(app, by="platform", user_id="eve") == {}
+
+    def test_newest_are_counted_up_to_the_cap(
+        self, app: App, fcm: ScriptedProvider, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(statistics, "PLATFORM_CAP", 2)
+        factories.device("phone")
+        deliver(*(push(client_id=app.id) for _ in range(3)))
+        body = stats(app, by="platform")
+        assert (body["counted"], body["complete"]) == (2, False)

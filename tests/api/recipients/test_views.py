@@ -4,8 +4,11 @@ from typing import Any
 
 import pytest
 
+from access.models import Scope
 from notifyproject.db.collections import collection
-from tests.support.clients.api import Answer, App, pointers
+from recipients import registration
+from tests.support.clients.api import Answer, App, new_app, pages, pointers
+from tests.support.factories.notifications import NOON
 
 ADA = {
     "email": "ada@example.com",
@@ -140,3 +143,61 @@ def test_recipients_are_shared_by_all_clients(app: App, other_app: App) -> None:
     assert other_app.get(ONE).json()["email"] == ADA["email"]
     app.notify(user_id="ada")
     assert other_app.get(f"{ONE}/notifications").json()["results"] == []
+
+
+def listed(app: App, **query: Any) -> list[str]:
+    answer = app.get("/recipients", **query)
+    assert answer.status_code == 200
+    return [one["user_id"] for one in answer.json()["results"]]
+
+
+def test_recipients_are_listed_by_user_id(app: App) -> None:
+    for user_id in ("eve", "ada", "bob", "cyd", "dan"):
+        register(app, user_id)
+    found = [one for page in pages(app.get, "/recipients", limit=2) for one in page]
+    assert [one["user_id"] for one in found] == ["ada", "bob", "cyd", "dan", "eve"]
+    assert found[0] == app.get(ONE).json()
+
+
+def test_recipient_being_erased_is_not_listed(app: App) -> None:
+    register(app, "ada")
+    register(app, "eve")
+    registration.begin_erasure("ada", now=NOON)
+    assert listed(app) == ["eve"]
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ({"email": "ada@example.com"}, ["ada", "eve"]),
+        ({"email": "ada@EXAMPLE.com"}, ["ada", "eve"]),
+        ({"phone": "+351912345679"}, ["bob", "eve"]),
+        ({"phone": " 351912345679"}, ["bob", "eve"]),
+        ({"email": "ada@example.com", "phone": "+351912345679"}, ["eve"]),
+        ({"email": "nobody@example.com"}, []),
+    ],
+)
+def test_recipients_are_found_by_address(
+    app: App, query: dict[str, str], expected: list[str]
+) -> None:
+    register(app, "ada")
+    register(app, "bob", email="bob@example.com", phone="+351912345679")
+    register(app, "eve", phone="+351912345679")
+    assert listed(app, **query) == expected
+
+
+def test_invalid_addresses_are_refused_together(app: App) -> None:
+    answer = app.get("/recipients", email="ada", phone="911", limit=0)
+    assert pointers(answer) == {
+        "/email": "invalid_email",
+        "/phone": "invalid_phone",
+        "/limit": "out_of_range",
+    }
+
+
+def test_recipients_are_listed_with_the_scope_to_read_them(app: App) -> None:
+    reader = new_app("reader", Scope.RECIPIENTS_READ)
+    sender = new_app("sender", Scope.NOTIFICATIONS_READ)
+    register(app)
+    assert listed(reader) == ["ada"]
+    assert sender.get("/recipients").json()["code"] == "insufficient_scope"

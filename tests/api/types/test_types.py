@@ -12,7 +12,8 @@ from notifications.catalog import types
 from notifications.catalog.default_types import DEFAULT_TYPES
 from notifications.catalog.types import Fallback
 from notifyproject.db.collections import collection
-from tests.support.clients.api import App, new_app, pointers
+from tests.support.clients.api import App, new_app, pages, pointers
+from tests.support.mongo.query_plans import plans
 
 PATH = "/types/parcel_lost"
 W = {"locale": "pt", "name": "lost", "language": "pt_PT"}
@@ -217,3 +218,21 @@ def test_invalid_field_is_refused_with_its_pointer(
 def test_all_problems_are_reported_at_once(app: App) -> None:
     bad = {"name": " ", "category": "x", "priority": "y", "channels": ["z"]}
     assert set(pointers(app.put(PATH, bad))) == {"/name", "/category", "/priority", "/channels/0"}
+
+
+def test_types_are_listed_by_slug(app: App) -> None:
+    app.put(PATH, MINIMAL | {"is_active": False})
+    found = [one for page in pages(app.get, "/types", limit=5) for one in page]
+    slugs = [one["slug"] for one in found]
+    assert slugs == sorted({"parcel_lost", *(default.slug for default in DEFAULT_TYPES)})
+    listed = next(one for one in found if one["slug"] == "parcel_lost")
+    assert listed == app.get(PATH).json()
+
+
+def test_types_are_read_in_the_order_of_an_index(app: App) -> None:
+    with plans("notification_types") as found:
+        app.get("/types", limit=3)
+    (plan,) = [one for one in found if one.returned == 4]
+    assert plan.is_by_id
+    assert plan.examined == 4
+    assert not plan.sorts

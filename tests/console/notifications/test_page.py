@@ -1,6 +1,7 @@
 """The page of one notification: content, resend risk, and masked addresses."""
 
 import re
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -14,10 +15,14 @@ from domain.states import Channel, DeliveryStatus
 from domain.time import utc_now
 from notifications import store
 from notifications.catalog.types import MASK
+from notifications.receipts import device_receipts
+from notifications.receipts.device_receipts import DeviceEvent
 from notifyproject.db.collections import collection
 from recipients.models import SuppressionReason
 from tests.support.clients.console import listed, make_staff, signed_in
 from tests.support.factories import notifications as factories
+from tests.support.factories.push import deliver, push
+from tests.support.fakes.provider import ScriptedProvider
 
 pytestmark = pytest.mark.usefixtures("db", "broker")
 
@@ -55,6 +60,24 @@ def test_page_shows_result_cause_and_attempts(console: Client) -> None:
         *("Payment confirmed to ada", "order-7", "1 of 4"),
     ):
         assert words in shown, words
+
+
+def test_attempts_show_when_each_device_reported(console: Client, fcm: ScriptedProvider) -> None:
+    now = utc_now()
+    phone, _tablet = factories.device("phone", at=now), factories.device("tablet", at=now)
+    one = push(created_at=now, send_at=now)
+    deliver(one, at=now)
+    device_receipts.apply_device_receipt(
+        device_id=phone,
+        notification_id=one,
+        client_id=factories.CLIENT,
+        event=DeviceEvent.OPENED,
+        now=now + timedelta(seconds=5),
+    )
+    shown = page(console, factories.read(one))
+    assert shown.count("Push, attempt 1") == 2
+    assert shown.count(" · delivered <time") == 1
+    assert shown.count(" · opened <time") == 1
 
 
 def test_page_shows_the_trace_id(console: Client) -> None:

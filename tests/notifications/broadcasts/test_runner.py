@@ -1,6 +1,6 @@
 """Running a broadcast: pages, audiences, and skipped recipients."""
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -9,7 +9,7 @@ from bson import ObjectId
 
 from delivery import sweeper, worker
 from domain.states import Channel, Priority
-from notifications.broadcasts import repository
+from notifications.broadcasts import fan_out, repository
 from notifications.broadcasts.requests import AudienceRequest
 from notifications.catalog import types
 from notifications.intake.requests import Caller
@@ -23,6 +23,7 @@ from tests.support.factories import notifications as factories
 from tests.support.factories.broadcasts import (
     CALLER,
     begun,
+    leased,
     name,
     notified_users,
     read,
@@ -360,3 +361,80 @@ def test_ended_broadcast_is_purged_with_its_notifications() -> None:
     assert "purge_at" not in read(one)
     run_to_completion(one)
     assert read(one)["purge_at"] == NOON + 90 * DAY
+
+
+CONTEST = {"contest_name": "Round 900"}
+
+
+def reminder(event_at: datetime, **fields: Any) -> ObjectId:
+    """Create a broadcast of reminders, whose type's lead time is two hours. Return its id."""
+    at = event_at.isoformat()
+    given = {"type": "contest_reminder", "content": ..., "data": CONTEST, "event_at": at}
+    return begun(**(given | fields))
+
+
+def notification_of(user_id: str) -> dict[str, Any]:
+    document = collection("notifications").find_one({"user_id": user_id})
+    assert document is not None
+    return document
+
+
+def test_each_recipient_is_reminded_with_their_own_lead_time() -> None:
+    early, usual, late = recipients(3)
+    for user_id, seconds in ((early, 86_400), (late, 600)):
+        wish = {"contest_reminder": {"notify_before": seconds}}
+        registration.set_preferences(user_id=user_id, preferences=wish, quiet_hours=None, now=NOON)
+    event_at = NOON + 3 * DAY
+    one = reminder(event_at)
+    run_to_completion(one)
+    assert "scheduled_at" not in read(one), "the audience is read at once"
+    assert read(one)["status"] == "completed"
+    for user_id, before in ((early, DAY), (usual, 120 * MINUTE), (late, 10 * MINUTE)):
+        document = notification_of(user_id)
+        assert document["scheduled_at"] == event_at - before
+        assert document["expires_at"] == event_at
+        assert document["data"]["hours_until_start"] == max(round(before / (60 * MINUTE)), 1)
+
+
+@pytest.mark.parametrize("hours", [1, 5])
+def test_audience_is_not_read_once_the_event_has_begun(hours: int) -> None:
+    recipients(1)
+    event_at = NOON + 2 * 60 * MINUTE
+    one = reminder(event_at, expires_at=(NOON + hours * 60 * MINUTE).isoformat())
+    assert read(one)["expires_at"] == min(event_at, NOON + hours * 60 * MINUTE)
+    run_to_completion(one, at=event_at)
+    assert (read(one)["status"], read(one)["failure_code"]) == ("failed", "expired")
+    assert notified_users(one) == []
+
+
+def test_recipient_who_was_notified_about_the_entity_is_skipped() -> None:
+    names = recipients(4)
+    factories.accepted(user_id=names[1], type="marketing", entity_id="video-7")
+    factories.accepted(user_id=names[2], type="marketing", entity_id="video-8")
+    one = begun(entity_id="video-7")
+    run_to_completion(one)
+    done = read(one)
+    assert done["accepted"] == 3
+    assert done["skipped"] == {"already_notified": {"count": 1, "examples": [names[1]]}}
+    assert notified_users(one) == [names[0], names[2], names[3]]
+    found = collection("notifications").find({"broadcast_id": one})
+    assert {document["entity_id"] for document in found} == {"video-7"}
+
+
+def test_second_broadcast_about_an_entity_reaches_only_new_recipients() -> None:
+    recipients(2)
+    run_to_completion(begun(entity_id="video-7"))
+    recipients(1, first=2)
+    second = begun(entity_id="video-7")
+    run_to_completion(second)
+    assert notified_users(second) == [name(2)]
+    assert read(second)["skipped"]["already_notified"]["count"] == 2
+
+
+def test_repeated_page_about_an_entity_counts_its_own_notifications_as_accepted() -> None:
+    recipients(2)
+    one = begun(entity_id="video-7")
+    lost = leased(one)
+    fan_out.fan_out([name(0)], request=lost.request, broadcast_id=one, caller=lost.caller, now=NOON)
+    run_to_completion(one, at=lost.lease_until)
+    assert (read(one)["accepted"], read(one)["skipped"]) == (2, {})

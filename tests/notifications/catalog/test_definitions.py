@@ -11,7 +11,7 @@ from notifications.catalog import definitions
 from notifications.catalog.default_types import DEFAULT_TYPES
 from notifications.catalog.definitions import TypeRequest, WhatsAppTemplateRequest
 from notifications.models import NotificationType
-from notifications.validation import InvalidRequestError
+from notifications.validation import ChannelNames, InvalidRequestError
 
 FORM_FIELDS = set(TypeRequest.__struct_fields__)
 FIELDS = FORM_FIELDS - {"confirm_not_sensitive"}
@@ -54,6 +54,12 @@ def problems_of(**fields: Any) -> dict[str, str]:
     except InvalidRequestError as refused:
         return {problem.pointer: problem.code for problem in refused.problems}
     return {}
+
+
+@pytest.mark.parametrize("channels", ["all", ["all"]])
+def test_all_is_every_channel_of_a_type(channels: ChannelNames) -> None:
+    request = TypeRequest(name="Parcel lost", category="alert", channels=channels)
+    assert definitions.validate_type("parcel_lost", request)["channels"] == list(Channel)
 
 
 @pytest.mark.parametrize("channel", ["email", "whatsapp", "in_app", "in-app"])

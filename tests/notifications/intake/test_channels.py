@@ -12,7 +12,7 @@ from domain.states import Channel, DeliveryStatus
 from notifications.catalog.types import Fallback
 from notifications.intake.preparation import choose_channels
 from notifications.store import NewDelivery
-from notifications.validation import ProblemCollector
+from notifications.validation import ChannelNames, ProblemCollector
 from recipients.queries import RegisteredRecipient
 from tests.support.factories.notifications import SHIPPED, request
 
@@ -26,7 +26,7 @@ def registered(**preferences: Any) -> RegisteredRecipient:
 
 
 def choose(
-    channels: list[str] | None = None,
+    channels: ChannelNames | None = None,
     *,
     recipient: Recipient = REACHABLE,
     known: RegisteredRecipient | None = None,
@@ -91,8 +91,11 @@ def test_channel_is_found_by_its_names(name: str, channel: Channel) -> None:
         (Recipient(), [PUSH, IN_APP]),
     ],
 )
-def test_all_selects_every_reachable_channel(recipient: Recipient, expected: list[Channel]) -> None:
-    deliveries, problems = choose(["all"], recipient=recipient)
+@pytest.mark.parametrize("channels", ["all", ["all"]])
+def test_all_selects_every_reachable_channel(
+    channels: ChannelNames, recipient: Recipient, expected: list[Channel]
+) -> None:
+    deliveries, problems = choose(channels, recipient=recipient)
     assert names(deliveries) == expected
     assert problems == []
     assert len(deliveries) == len(Channel)

@@ -8,14 +8,16 @@ from typing import Any
 import pytest
 from bson import ObjectId
 
+from analytics import rollup_state
 from delivery import dispatcher
 from domain.errors import FailureCode
 from domain.retry import GiveUp, RetryAt
 from domain.states import Channel
-from notifications import store
+from notifications import queries, store
 from notifications.receipts import device_receipts
 from notifications.receipts.device_receipts import DeviceEvent
 from notifications.store import LEASE, NewDelivery, recovery
+from notifyproject.db.collections import collection
 from providers.contract import SendRequest
 from tests.support.factories import notifications as factories
 from tests.support.factories.notifications import CLIENT, NOON, device
@@ -30,6 +32,7 @@ from tests.support.fakes.provider import (
     timeout,
 )
 from tests.support.fakes.provider import accepted as taken
+from tests.support.mongo.query_plans import plans
 
 pytestmark = pytest.mark.usefixtures("db", "broker")
 
@@ -271,3 +274,83 @@ def test_receipt_resolves_an_unknown_outcome(fcm: ScriptedProvider) -> None:
     assert delivery_status(one)[0] == "unknown"
     send_receipt(one, phone)
     assert delivery_status(one) == ("delivered", None)
+
+
+def attempts(one: ObjectId) -> dict[str, dict[str, Any]]:
+    """Return the last attempt at each device, as the API shows it."""
+    found = queries.attempts_with_receipts(factories.read(one))
+    return {attempt["device_id"]: attempt for attempt in found}
+
+
+def test_attempt_at_a_device_has_the_times_of_its_receipts(fcm: ScriptedProvider) -> None:
+    phone, tablet = device("phone"), device("tablet")
+    one = push()
+    deliver(one)
+    send_receipt(one, tablet, at=NOON + SECOND)
+    send_receipt(one, phone, DeviceEvent.OPENED, at=NOON + 3 * SECOND)
+    send_receipt(one, phone, at=NOON + 2 * SECOND)
+    found = attempts(one)
+    assert found[tablet]["delivered_at"] == NOON + SECOND
+    assert "opened_at" not in found[tablet]
+    assert found[phone]["delivered_at"] == NOON + 2 * SECOND
+    assert found[phone]["opened_at"] == NOON + 3 * SECOND
+    assert [attempt["status"] for attempt in found.values()] == ["sent", "sent"]
+
+
+def test_receipt_belongs_to_the_attempt_that_the_provider_accepted(fcm: ScriptedProvider) -> None:
+    one, phone = half_sent(fcm)
+    deliver(one, at=RETRY)
+    send_receipt(one, phone, at=RETRY + SECOND)
+    (attempt,) = store.attempts_at(one, phone)
+    assert (attempt["attempt_number"], attempt["delivered_at"]) == (1, RETRY + SECOND)
+
+
+def test_receipt_before_the_providers_answer_is_on_the_attempt(fcm: ScriptedProvider) -> None:
+    phone = device("phone")
+    one = push()
+
+    def behave(request: SendRequest) -> Outcome:
+        assert send_receipt(one, phone, at=NOON)
+        return taken(request)
+
+    fcm.behave = behave
+    deliver(one)
+    assert attempts(one)[phone]["delivered_at"] == NOON
+
+
+def test_single_device_of_an_older_push_has_the_receipt_of_the_delivery(
+    fcm: ScriptedProvider,
+) -> None:
+    phone = device("phone")
+    one = push()
+    deliver(one)
+    send_receipt(one, phone, DeviceEvent.OPENED)
+    times = {"delivered_at": "", "opened_at": "", "platform": ""}
+    collection("delivery_attempts").update_many({}, {"$unset": times})
+    found = attempts(one)[phone]
+    assert (found["delivered_at"], found["opened_at"]) == (NOON + SECOND, NOON + SECOND)
+
+
+def test_receipt_of_a_further_device_has_its_minute_counted_again(fcm: ScriptedProvider) -> None:
+    phone, tablet = device("phone"), device("tablet")
+    one = push()
+    deliver(one)
+    send_receipt(one, phone)
+    collection("metrics_due").delete_many({})
+    before = factories.read(one)
+    assert not send_receipt(one, tablet, at=NOON + MINUTE)
+    assert factories.read(one) == before
+    (due,) = rollup_state.due_minutes(now=NOON + MINUTE)
+    assert due.minute == NOON
+
+
+def test_attempts_at_a_device_are_read_by_an_index(fcm: ScriptedProvider) -> None:
+    for number in range(5):
+        device(f"device-{number}")
+    one = push()
+    deliver(one)
+    phone = device("device-3")
+    with plans("delivery_attempts") as found:
+        assert len(store.attempts_at(one, phone)) == 1
+    (plan,) = found
+    assert (plan.is_indexed, plan.sorts, plan.examined) == (True, False, 1)

@@ -113,8 +113,7 @@ def test_missing_attempt_record_is_added() -> None:
 def test_answered_attempt_record_is_kept() -> None:
     """The worker was lost between the two writes of the settlement."""
     one = started()
-    answered = {"status": "sent", "provider_message_id": "sg-1", "finished_at": NOON}
-    collection("delivery_attempts").update_one({"_id": one.reference}, {"$set": answered})
+    leases._log_ended({one.reference: (one, {"status": "sent", "finished_at": NOON})})
     store.expire_leases(now=LEASE_END)
     (record,) = attempts(one.notification_id)
     assert (record["status"], record["finished_at"]) == ("sent", NOON)

@@ -1,5 +1,6 @@
 """Starting attempts: recorded before sending, by the owner of the claim."""
 
+from collections import Counter
 from datetime import timedelta
 
 import pytest
@@ -40,10 +41,28 @@ def test_start_is_recorded_before_any_byte_is_sent() -> None:
     assert sending["last_attempt_at"] == NOON
     assert sending["next_attempt_at"] is None
     assert document["due_at"] == sending["claim"]["lease_until"] == NOON + LEASE
+    assert sending["claim"]["worker"] == WORKER
+
+
+def test_attempt_is_logged_when_it_ends() -> None:
+    """Until then the delivery itself records it."""
+    one = started()
+    assert attempts(one.notification_id) == []
+    store.settle([factories.settlement(one, S.SENT)], now=NOON + MINUTE)
     (attempt,) = attempts(one.notification_id)
-    assert (attempt["_id"], attempt["status"]) == (one.reference, "started")
+    assert (attempt["_id"], attempt["status"]) == (one.reference, "sent")
     assert (attempt["attempt_number"], attempt["worker"]) == (1, WORKER)
     assert (attempt["attempted_at"], attempt["provider"]) == (NOON, "sendgrid")
+
+
+def test_late_outcome_replaces_the_record_of_a_lost_attempt() -> None:
+    one = started()
+    store.expire_leases(now=TAKEN_OVER)
+    (lost,) = attempts(one.notification_id)
+    assert (lost["status"], lost["attempted_at"]) == ("unknown", NOON)
+    store.settle([factories.settlement(one, S.SENT)], now=TAKEN_OVER)
+    (attempt,) = attempts(one.notification_id)
+    assert (attempt["_id"], attempt["status"]) == (one.reference, "sent")
 
 
 def test_start_renews_the_lease() -> None:
@@ -66,7 +85,7 @@ def test_start_clears_the_previous_failure() -> None:
     start(claim(document["_id"], at=NOON + 5 * MINUTE), at=NOON + 5 * MINUTE)
     sending = delivery(read(document["_id"]))
     assert (sending["failure_code"], sending["failure_reason"]) == (None, None)
-    assert [a["attempt_number"] for a in attempts(document["_id"])] == [1, 2]
+    assert [a["attempt_number"] for a in attempts(document["_id"])] == [1]
 
 
 def test_replaced_claim_is_not_started() -> None:
@@ -89,7 +108,6 @@ def test_repeated_start_counts_one_attempt() -> None:
     assert len(begin(one)) == 1
     begin(one)
     assert delivery(read(one.notification_id))["attempt_count"] == 1
-    assert len(attempts(one.notification_id)) == 1
 
 
 def test_only_valid_claims_of_a_batch_are_started() -> None:
@@ -100,7 +118,8 @@ def test_only_valid_claims_of_a_batch_are_started() -> None:
     begun = begin(*claims)
     assert {c.notification_id for c in begun} == {c.notification_id for c in claims} - lost
     assert all(c.attempt_count == 1 for c in begun)
-    assert sum(len(attempts(c.notification_id)) for c in claims) == 8
+    statuses = Counter(delivery(read(c.notification_id))["status"] for c in claims)
+    assert statuses == {"sending": 8, "cancelled": 2}
 
 
 def test_batch_with_lost_claims_is_started_in_rounds() -> None:
@@ -131,11 +150,9 @@ def test_unsent_attempt_is_due_again_and_uncounted() -> None:
 def test_unsent_attempt_is_recorded_as_expired() -> None:
     one = started()
     store.return_unsent([one], now=NOON + MINUTE)
-    begin(claim(one.notification_id, at=NOON + MINUTE), at=NOON + MINUTE)
-    first, second = attempts(one.notification_id)
-    assert (first["_id"], first["status"]) == (one.reference, "expired")
-    assert first["finished_at"] == NOON + MINUTE
-    assert (second["attempt_number"], second["status"]) == (2, "started")
+    (attempt,) = attempts(one.notification_id)
+    assert (attempt["_id"], attempt["status"]) == (one.reference, "expired")
+    assert (attempt["attempted_at"], attempt["finished_at"]) == (NOON, NOON + MINUTE)
 
 
 def test_recovered_attempt_is_not_returned() -> None:

@@ -58,6 +58,14 @@ def test_undeclared_index_is_reported_and_kept() -> None:
     assert "by_hand" in database()[COLLECTION].index_information()
 
 
+def test_index_of_a_hashed_shard_key_is_accepted() -> None:
+    database()[COLLECTION].create_indexes([IndexModel([("user_id", "hashed")], name="by_shard")])
+    try:
+        assert index_drift.find_drift() == []
+    finally:
+        database()[COLLECTION].drop_index("by_shard")
+
+
 @pytest.mark.parametrize(
     "other",
     [

@@ -11,6 +11,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 from domain.time import utc_now
 from notifyproject.platform.egress import Deadline
+from notifyproject.platform.event_loop import run
 from providers.fcm import credentials as fcm_credentials
 from providers.fcm.provider import FCM
 from providers.in_app import InAppProvider
@@ -123,8 +124,10 @@ MAIL_SERVER = Subject(
 def _fcm(place: Place, account: str) -> FCM:
     credentials = json.dumps(place.project.key)
     # The access token is there before the clock of a send runs.
-    fcm_credentials.shared_token_cache(credentials, clock=utc_now).current(
-        deadline=Deadline.after(10)
+    run(
+        fcm_credentials.shared_token_cache(credentials, clock=utc_now).current(
+            deadline=Deadline.after(10)
+        )
     )
     own = place.project.key["project_id"]
     return FCM(
@@ -144,8 +147,10 @@ def _fcm_error(status: int, name: str, code: str | None = None, *headers: str) -
 
 def _fcm_secrets(place: Place) -> Sequence[str]:
     credentials, key = json.dumps(place.project.key), place.project.key["private_key"]
-    token = fcm_credentials.shared_token_cache(credentials, clock=utc_now).current(
-        deadline=Deadline.after(10)
+    token = run(
+        fcm_credentials.shared_token_cache(credentials, clock=utc_now).current(
+            deadline=Deadline.after(10)
+        )
     )
     return [token.value, *(line for line in key.splitlines()[1:-1] if line)]
 

@@ -7,6 +7,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
 from domain.errors import ProviderError
+from notifyproject.platform.event_loop import run
 from providers.contract import Provider, SendResult
 from tests.providers.contract.cases import LONG, SLOW, UNREACHED, Case
 from tests.providers.contract.servers import FakeServer, HTTPServer
@@ -75,7 +76,7 @@ def attempt(
 ) -> SendResult | ProviderError:
     """Return the result or the ProviderError of one send."""
     try:
-        return provider.send(subject.outbound, timeout=timeout)
+        return run(provider.send(subject.outbound, timeout=timeout))
     except ProviderError as error:
         return error
 

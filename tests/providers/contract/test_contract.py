@@ -1,5 +1,6 @@
 """The contract of :mod:`providers.contract`, kept by every provider."""
 
+import asyncio
 import importlib
 import inspect
 import logging
@@ -21,6 +22,7 @@ from domain.errors import (
     TransientError,
 )
 from domain.time import utc_now
+from notifyproject.platform.event_loop import run
 from providers.contract import (
     InvalidSignatureError,
     NotAttemptedError,
@@ -142,7 +144,7 @@ def test_threads_share_a_provider(subject: Subject, project: Project) -> None:
     ]
     with socket_server.serving(handler) as running, ThreadPoolExecutor(THREADS) as pool:
         provider = subject.make(Place(host="127.0.0.1", port=running.port, project=project), FIRST)
-        results = list(pool.map(lambda one: provider.send(one, timeout=LONG), outbounds))
+        results = list(pool.map(lambda one: run(provider.send(one, timeout=LONG)), outbounds))
     assert all(isinstance(result, SendResult) for result in results)
     handed_over = MESSAGES * subject.begun.get(Case.ACCEPTED, 1)
     assert handler.begun == handed_over
@@ -217,8 +219,8 @@ def broken(how: Send) -> Subject:
     """Return SendGrid with a ``send`` that breaks the contract."""
 
     class Broken(SendGrid):
-        def send(self, request: SendRequest, *, timeout: float) -> SendResult:
-            return how(self, request, timeout)
+        async def send(self, request: SendRequest, *, timeout: float) -> SendResult:
+            return await asyncio.to_thread(how, self, request, timeout)
 
     def make(place: Place, account: str) -> Provider:
         good: Any = SENDGRID.make(place, account)
@@ -229,7 +231,7 @@ def broken(how: Send) -> Subject:
 
 
 def as_it_should(one: SendGrid, outbound: SendRequest, timeout: float) -> SendResult:
-    return SendGrid.send(one, outbound, timeout=timeout)
+    return run(SendGrid.send(one, outbound, timeout=timeout))
 
 
 def again(one: SendGrid, outbound: SendRequest, timeout: float) -> SendResult:

@@ -8,6 +8,7 @@ import pytest
 
 from domain.errors import FailureCode, PermanentError
 from domain.states import Priority
+from notifyproject.platform.event_loop import run
 from providers.contract import Message, SendRequest
 from providers.fcm.messages import MAX_PAYLOAD
 from tests.support.factories.notifications import FIXED_NOON
@@ -20,9 +21,9 @@ def sent(project: Project, outbound: SendRequest, *, clock: datetime | None = No
     fcm = project.fcm()
     if clock is not None:
         # Google takes no assertion of another time: the access token is fetched in the present.
-        fcm.send(push(), timeout=LIMIT)
+        run(fcm.send(push(), timeout=LIMIT))
         fcm = project.fcm(clock=lambda: clock)
-    assert fcm.send(outbound, timeout=LIMIT).provider_id
+    assert run(fcm.send(outbound, timeout=LIMIT)).provider_id
     return project.sent()[-1]
 
 
@@ -104,7 +105,7 @@ def test_our_data_fields_override_the_payload(project: Project) -> None:
 )
 def test_reserved_data_key_is_refused_unsent(project: Project, key: str) -> None:
     with pytest.raises(PermanentError) as error:
-        project.fcm().send(push(message=saying(payload={key: "1"})), timeout=LIMIT)
+        run(project.fcm().send(push(message=saying(payload={key: "1"})), timeout=LIMIT))
     assert error.value.code is FailureCode.REJECTED
     assert project.requests() == []
 
@@ -205,7 +206,7 @@ def test_payload_limit_is_four_kilobytes(project: Project) -> None:
     left = MAX_PAYLOAD - weight(sent(project, filled(0)))
     assert weight(sent(project, filled(left))) == MAX_PAYLOAD
     with pytest.raises(PermanentError) as error:
-        project.fcm().send(filled(left + 1), timeout=LIMIT)
+        run(project.fcm().send(filled(left + 1), timeout=LIMIT))
     assert error.value.code is FailureCode.TOO_LARGE
     assert str(MAX_PAYLOAD) in error.value.reason
     assert [request["accepted"] for request in project.requests()] == [True, True]
@@ -238,7 +239,7 @@ def test_texts_are_passed_on_unchanged(project: Project, text: str) -> None:
 )
 def test_unencodable_message_is_not_sent(project: Project, message: Message) -> None:
     with pytest.raises(PermanentError) as error:
-        project.fcm().send(push(message=message), timeout=LIMIT)
+        run(project.fcm().send(push(message=message), timeout=LIMIT))
     assert error.value.code is FailureCode.RENDER_FAILED
     assert project.requests() == []
 

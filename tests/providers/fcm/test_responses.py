@@ -16,6 +16,7 @@ from domain.errors import (
     RecipientAction,
     TransientError,
 )
+from notifyproject.platform.event_loop import run
 from providers.fcm import responses
 from providers.fcm.provider import FCM
 from providers.fcm.responses import (
@@ -35,7 +36,7 @@ def sandbox_error(
     fcm: FCM, token: str, *, timeout: float = LIMIT, platform: str = "ios"
 ) -> ProviderError:
     with pytest.raises(ProviderError) as error:
-        fcm.send(push(token, platform=platform), timeout=timeout)
+        run(fcm.send(push(token, platform=platform), timeout=timeout))
     return error.value
 
 
@@ -90,7 +91,7 @@ def test_apple_key_error_is_scoped_to_the_platform(project: Project) -> None:
 
 
 def test_expired_access_token_is_renewed_and_the_push_repeated(project: Project) -> None:
-    assert project.fcm().send(push("expired-token-1"), timeout=LIMIT).provider_id
+    assert run(project.fcm().send(push("expired-token-1"), timeout=LIMIT)).provider_id
     assert [request["status"] for request in project.requests()] == [401, 200]
     assert len(project.requests(TOKENS)) == 2
 
@@ -125,7 +126,7 @@ def test_acceptance_has_a_name_and_no_sleep(
 ) -> None:
     slept: list[float] = []
     monkeypatch.setattr("pyfcm.baseapi.time", SimpleNamespace(sleep=slept.append))
-    result = project.fcm().send(push(token), timeout=LIMIT)
+    result = run(project.fcm().send(push(token), timeout=LIMIT))
     assert result.provider_id.startswith("projects/notify-sandbox/messages/")
     assert not result.is_delivered
     assert len(project.requests()) == 1
@@ -135,7 +136,7 @@ def test_acceptance_has_a_name_and_no_sleep(
 def test_send_succeeds_after_recovery(project: Project) -> None:
     fcm = project.fcm()
     assert [type(sandbox_error(fcm, "flaky-1")) for _ in range(2)] == [TransientError] * 2
-    assert fcm.send(push("flaky-1"), timeout=LIMIT).provider_id
+    assert run(fcm.send(push("flaky-1"), timeout=LIMIT)).provider_id
     assert [request["status"] for request in project.requests()] == [500, 500, 200]
 
 
@@ -166,7 +167,7 @@ def refusal(
 ) -> ProviderError:
     firebase = socket_server.KeepAlive(answer)
     with socket_server.serving(firebase) as server, pytest.raises(ProviderError) as error:
-        project.fcm(base_url=server.url).send(push(token), timeout=timeout)
+        run(project.fcm(base_url=server.url).send(push(token), timeout=timeout))
     assert len(firebase.requests) == posts
     return error.value
 
@@ -316,7 +317,7 @@ def test_answer_after_a_new_access_token_is_classified(project: Project) -> None
             connection.sendall(answers.pop(0))
 
     with socket_server.serving(firebase) as server, pytest.raises(InvalidRecipientError):
-        project.fcm(base_url=server.url).send(push(), timeout=LIMIT)
+        run(project.fcm(base_url=server.url).send(push(), timeout=LIMIT))
     assert answers == []
 
 
@@ -334,7 +335,7 @@ def test_time_limit_covers_both_requests(project: Project) -> None:
         ending(),
     ):
         # Enough for the first answer, and not for the second.
-        project.fcm(base_url=server.url).send(push(), timeout=SHORT)
+        run(project.fcm(base_url=server.url).send(push(), timeout=SHORT))
     assert error.value.code is FailureCode.TIMEOUT
 
 
@@ -360,7 +361,7 @@ SECOND = timedelta(seconds=1)
 
 def mismatch(fcm: FCM, token: str = "wrong-sender-1") -> ProviderError:
     with pytest.raises(ProviderError) as error:
-        fcm.send(push(token), timeout=LIMIT)
+        run(fcm.send(push(token), timeout=LIMIT))
     return error.value
 
 
@@ -373,7 +374,7 @@ def test_mismatch_at_an_unproven_project_is_about_the_project(project: Project) 
 
 def test_mismatch_at_a_proven_project_is_about_the_token(project: Project) -> None:
     fcm = project.fcm()
-    fcm.send(push("device-1"), timeout=LIMIT)
+    run(fcm.send(push("device-1"), timeout=LIMIT))
     error = mismatch(fcm)
     assert isinstance(error, InvalidRecipientError)
     assert error.action is RecipientAction.SUSPECT
@@ -382,7 +383,7 @@ def test_mismatch_at_a_proven_project_is_about_the_token(project: Project) -> No
 
 def test_several_mismatches_in_a_row_are_about_the_project(project: Project) -> None:
     fcm = project.fcm()
-    fcm.send(push("device-1"), timeout=LIMIT)
+    run(fcm.send(push("device-1"), timeout=LIMIT))
     errors = [mismatch(fcm, f"wrong-sender-{n}") for n in range(MISMATCH_LIMIT)]
     assert [type(e) for e in errors] == [InvalidRecipientError] * (MISMATCH_LIMIT - 1) + [
         ProviderUnavailableError
@@ -390,7 +391,7 @@ def test_several_mismatches_in_a_row_are_about_the_project(project: Project) -> 
     (*_, last) = errors
     assert isinstance(last, ProviderUnavailableError)
     assert last.scope is None
-    fcm.send(push("device-1"), timeout=LIMIT)
+    run(fcm.send(push("device-1"), timeout=LIMIT))
     assert isinstance(mismatch(fcm), InvalidRecipientError)
 
 

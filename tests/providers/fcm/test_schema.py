@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from domain.errors import PermanentError
+from notifyproject.platform.event_loop import run
 from providers.contract import SendRequest
 from providers.fcm import messages, provider
 from sandbox.log import REQUESTS_FILE
@@ -34,28 +35,28 @@ def wrong(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("wrong")
 def test_schema_check_sees_pushes_to_fcm(project: Project) -> None:
     with pytest.raises(PermanentError):
-        project.fcm().send(push(), timeout=LIMIT)
+        run(project.fcm().send(push(), timeout=LIMIT))
     assert fcm_schema.take_noted() == [NOTED]
 
 
 @pytest.mark.usefixtures("wrong")
 def test_schema_check_sees_scripted_providers() -> None:
-    ScriptedProvider().send(push(), timeout=LIMIT)
+    run(ScriptedProvider().send(push(), timeout=LIMIT))
     assert fcm_schema.take_noted() == [NOTED]
 
 
 @pytest.mark.usefixtures("wrong")
 def test_schema_check_sees_other_processes(project: Project) -> None:
     with pytest.raises(PermanentError):
-        project.fcm().send(push(), timeout=LIMIT)
+        run(project.fcm().send(push(), timeout=LIMIT))
     fcm_schema.take_noted()
     fcm_schema.look_into(Path(project.sandbox.data, REQUESTS_FILE))
     assert NOTED in fcm_schema.take_noted()
 
 
 def test_valid_push_has_no_problem(project: Project) -> None:
-    project.fcm().send(push(), timeout=LIMIT)
-    ScriptedProvider().send(push(), timeout=LIMIT)
+    run(project.fcm().send(push(), timeout=LIMIT))
+    run(ScriptedProvider().send(push(), timeout=LIMIT))
     assert fcm_schema.take_noted() == []
 
 

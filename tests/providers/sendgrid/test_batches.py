@@ -1,5 +1,6 @@
 """SendGrid batches: one request, one outcome per recipient, and bisection."""
 
+import asyncio
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
@@ -17,6 +18,7 @@ from domain.errors import (
     RecipientAction,
     TransientError,
 )
+from notifyproject.platform import event_loop
 from providers.contract import Message, NotAttemptedError, SendResult
 from providers.sendgrid import provider
 from providers.sendgrid.provider import MAX_REQUESTS, Outcome, RequestResult, send_bisecting
@@ -65,7 +67,7 @@ def test_address_is_in_a_request_only_once(account: Account) -> None:
 def test_batch_of_one_equals_a_single_send(account: Account) -> None:
     (mail,) = mails("ada@example.com")
     account.send([mail])
-    account.sendgrid().send(mail, timeout=LIMIT)
+    event_loop.run(account.sendgrid().send(mail, timeout=LIMIT))
     first, second = account.bodies()
     assert first == second
 
@@ -269,7 +271,7 @@ class Provider:
         self.requests: list[list[int]] = []
         self.sent: Counter[int] = Counter()
 
-    def __call__(self, group: Sequence[int]) -> RequestResult:
+    async def __call__(self, group: Sequence[int]) -> RequestResult:
         self.requests.append(list(group))
         if self.bad.intersection(group):
             return RequestResult(outcome=BLAMED, can_bisect=True)
@@ -284,7 +286,9 @@ def bisect(
 ) -> dict[int, Outcome]:
     """Send a batch; after the first request, time remains for ``seconds`` further requests."""
     left = iter(range(seconds))
-    return send_bisecting(requests, send=provider, has_time=lambda: next(left, None) is not None)
+    return asyncio.run(
+        send_bisecting(requests, send=provider, has_time=lambda: next(left, None) is not None)
+    )
 
 
 @given(count=st.integers(1, 200), bad=st.sets(st.integers(0, 199), max_size=4))

@@ -15,6 +15,7 @@ from domain.errors import (
     RecipientAction,
     TransientError,
 )
+from notifyproject.platform.event_loop import run
 from providers.contract import Message
 from providers.mail import AttachmentFile
 from providers.sendgrid import provider
@@ -65,7 +66,7 @@ def test_texts_are_passed_on_unchanged(text: str) -> None:
     handler = socket_server.KeepAlive(socket_server.response(202))
     with socket_server.serving(handler) as server:
         mail = outbound(message=Message(subject=text, text=text, html=text), recipient_name=text)
-        account(base_url=server.url).send(mail, timeout=LIMIT)
+        run(account(base_url=server.url).send(mail, timeout=LIMIT))
     sent = json.loads(handler.requests[0].partition(b"\r\n\r\n")[2])
     assert sent["subject"] == text
     assert [part["value"] for part in sent["content"]] == [text, text]
@@ -75,7 +76,7 @@ def test_texts_are_passed_on_unchanged(text: str) -> None:
 def test_mail_is_one_post_with_the_key() -> None:
     handler = socket_server.KeepAlive(socket_server.response(202))
     with socket_server.serving(handler) as server:
-        account(base_url=server.url).send(outbound(), timeout=LIMIT)
+        run(account(base_url=server.url).send(outbound(), timeout=LIMIT))
     (request,) = handler.requests
     head = request.partition(b"\r\n\r\n")[0]
     assert head.startswith(b"POST /v3/mail/send HTTP/1.1\r\n")
@@ -96,7 +97,7 @@ def test_international_domain_is_encoded() -> None:
 def test_unencodable_mail_is_not_sent(fields: dict[str, Any]) -> None:
     handler = socket_server.KeepAlive(socket_server.response(202))
     with socket_server.serving(handler) as server, pytest.raises(PermanentError) as error:
-        account(base_url=server.url).send(outbound(**fields), timeout=LIMIT)
+        run(account(base_url=server.url).send(outbound(**fields), timeout=LIMIT))
     assert handler.requests == []
     assert error.value.code is FailureCode.RENDER_FAILED
 
@@ -131,7 +132,7 @@ def test_body_equals_that_of_sendgrids_library(
 def test_202_is_accepted_with_or_without_an_id(headers: list[str], provider_id: str | None) -> None:
     answer = socket_server.response(202, b"", *headers)
     with socket_server.serving(socket_server.answering(answer)) as server:
-        result = account(base_url=server.url).send(outbound(), timeout=LIMIT)
+        result = run(account(base_url=server.url).send(outbound(), timeout=LIMIT))
     assert (result.provider_id, result.response.status) == (provider_id, 202)
     assert not result.is_delivered
 
@@ -139,7 +140,7 @@ def test_202_is_accepted_with_or_without_an_id(headers: list[str], provider_id: 
 def test_message_id_is_truncated() -> None:
     answer = socket_server.response(202, b"", f"X-Message-Id: {'x' * 5_000}")
     with socket_server.serving(socket_server.answering(answer)) as server:
-        result = account(base_url=server.url).send(outbound(), timeout=LIMIT)
+        result = run(account(base_url=server.url).send(outbound(), timeout=LIMIT))
     assert result.provider_id == "x" * MAX_ID_LENGTH
 
 
@@ -157,7 +158,7 @@ def refusal(answer: bytes, *, timeout: float = LIMIT) -> ProviderError:
         socket_server.serving(socket_server.answering(answer)) as server,
         pytest.raises(ProviderError) as error,
     ):
-        account(base_url=server.url).send(outbound(), timeout=timeout)
+        run(account(base_url=server.url).send(outbound(), timeout=timeout))
     return error.value
 
 

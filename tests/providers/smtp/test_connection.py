@@ -15,6 +15,7 @@ from domain.errors import (
     ProviderUnavailableError,
     TransientError,
 )
+from notifyproject.platform.event_loop import run
 from providers.smtp import connection as smtp_connection
 from providers.smtp.connection import Connection
 from tests.support.factories.notifications import outbound
@@ -71,17 +72,17 @@ def test_invalid_greeting_is_not_ambiguous() -> None:
         socket_server.serving(lambda connection: connection.sendall(b"\xff\xfe\r\n")) as running,
         pytest.raises(ProviderError) as error,
     ):
-        provider(running.port).send(outbound(), timeout=SHORT)
+        run(provider(running.port).send(outbound(), timeout=SHORT))
     assert not getattr(error.value, "is_ambiguous", False)
 
 
 def connections_over_idleness(server: MailServer, *, afterwards: int = 1) -> int:
     """Send before and after the server closes the connection. Return the number of connections."""
     with mail_server(server) as (smtp, running):
-        smtp.send(outbound(), timeout=LIMIT)
+        run(smtp.send(outbound(), timeout=LIMIT))
         running.until_idle()
         for _ in range(afterwards):
-            smtp.send(outbound(), timeout=LIMIT)
+            run(smtp.send(outbound(), timeout=LIMIT))
         return running.connections
 
 
@@ -97,27 +98,27 @@ def test_connection_closed_by_the_server_is_replaced_once(farewell: str, afterwa
 def test_long_idle_connection_is_not_reused(monkeypatch: pytest.MonkeyPatch) -> None:
     """A firewall may drop an idle connection silently."""
     with mail_server(MailServer()) as (smtp, running):
-        smtp.send(outbound(), timeout=LIMIT)
+        run(smtp.send(outbound(), timeout=LIMIT))
         monkeypatch.setattr(smtp_connection, "MAX_IDLE", -1.0)
-        smtp.send(outbound(), timeout=LIMIT)
+        run(smtp.send(outbound(), timeout=LIMIT))
         assert running.connections == 2
 
 
 def test_forked_process_has_its_own_connection(monkeypatch: pytest.MonkeyPatch) -> None:
     with mail_server(MailServer()) as (smtp, running):
-        smtp.send(outbound(), timeout=LIMIT)
+        run(smtp.send(outbound(), timeout=LIMIT))
         monkeypatch.setattr("os.getpid", lambda: 4711)
-        smtp.send(outbound(), timeout=LIMIT)
+        run(smtp.send(outbound(), timeout=LIMIT))
         assert running.connections == 2
 
 
 def test_closed_connection_to_a_gone_server_is_not_ambiguous() -> None:
     server = MailServer(idle=0.1)
     with mail_server(server) as (smtp, running):
-        smtp.send(outbound(), timeout=LIMIT)
+        run(smtp.send(outbound(), timeout=LIMIT))
         running.close()
         with pytest.raises(TransientError) as error:
-            smtp.send(outbound(), timeout=LIMIT)
+            run(smtp.send(outbound(), timeout=LIMIT))
     assert not error.value.is_ambiguous
     assert len(server.mails) == 1
 
@@ -125,10 +126,10 @@ def test_closed_connection_to_a_gone_server_is_not_ambiguous() -> None:
 def test_ambiguous_mail_is_not_repeated() -> None:
     server = MailServer()
     with mail_server(server) as (smtp, running):
-        smtp.send(outbound(), timeout=LIMIT)
+        run(smtp.send(outbound(), timeout=LIMIT))
         server.replies = {"message": HANG_UP}
         with pytest.raises(TransientError) as error:
-            smtp.send(outbound(), timeout=LIMIT)
+            run(smtp.send(outbound(), timeout=LIMIT))
         assert error.value.is_ambiguous
         assert running.connections == 1
     assert len(server.mails) == 2
@@ -138,9 +139,9 @@ def test_failure_is_followed_by_a_new_connection() -> None:
     server = MailServer({"RCPT": "550 No such user"})
     with mail_server(server) as (smtp, running):
         with pytest.raises(InvalidRecipientError):
-            smtp.send(outbound(), timeout=LIMIT)
+            run(smtp.send(outbound(), timeout=LIMIT))
         server.replies = {}
-        smtp.send(outbound(), timeout=LIMIT)
+        run(smtp.send(outbound(), timeout=LIMIT))
         assert running.connections == 2
     assert len(server.mails) == 1
 
@@ -149,7 +150,7 @@ def test_slow_server_is_bounded_by_the_time_limit() -> None:
     """The time limit applies to the whole send, because a lease covers only one time limit."""
     server = MailServer(pause=SHORT * 0.6)
     with mail_server(server) as (smtp, _), pytest.raises(ProviderError), ending(after=SHORT - 0.05):
-        smtp.send(outbound(), timeout=SHORT)
+        run(smtp.send(outbound(), timeout=SHORT))
     assert server.mails == []
 
 
@@ -165,7 +166,7 @@ def test_slow_lookup_sends_nothing_after_the_time_limit(monkeypatch: pytest.Monk
     with mail_server(server) as (smtp, _):
         monkeypatch.setattr(socket, "getaddrinfo", slowly)
         with pytest.raises(TransientError) as error:
-            smtp.send(outbound(), timeout=SHORT)
+            run(smtp.send(outbound(), timeout=SHORT))
     assert not error.value.is_ambiguous
     assert server.commands == []
 
@@ -181,7 +182,7 @@ def test_endless_reply_is_cut_off(line: bytes) -> None:
             sent_bytes += 1000 * len(line)
 
     with socket_server.serving(reply_endlessly) as running, pytest.raises(TransientError) as error:
-        provider(running.port).send(outbound(), timeout=SILENT_FOR)
+        run(provider(running.port).send(outbound(), timeout=SILENT_FOR))
     assert not error.value.is_ambiguous
     # Most of it lies in the buffers of the connection.
     assert sent_bytes < 32 * 1024 * 1024
@@ -191,7 +192,7 @@ def test_failed_login_closes_the_connection(opened: list[smtplib.SMTP]) -> None:
     replies = {"EHLO": "250-mail.example.com\r\n250 AUTH PLAIN", "AUTH": "535 No"}
     with mail_server(MailServer(replies), username="u", password="p") as (smtp, _):
         with pytest.raises(ProviderUnavailableError):
-            smtp.send(outbound(), timeout=LIMIT)
+            run(smtp.send(outbound(), timeout=LIMIT))
         assert [connection.sock for connection in opened] == [None]
 
 
@@ -241,7 +242,7 @@ def test_mail_is_sent_over_tls(option: str, certificate: Path) -> None:
     with socket_server.serving(HANDLERS[option](server, certificate)) as running:
         smtp = provider(running.port, **{option: True})
         for _ in range(2):
-            smtp.send(outbound(), timeout=LIMIT)
+            run(smtp.send(outbound(), timeout=LIMIT))
         assert running.connections == 1
     assert len(server.mails) == 2
 
@@ -251,7 +252,7 @@ def test_untrusted_certificate_gets_nothing(option: str, certificate: Path) -> N
     server = MailServer()
     handler = HANDLERS[option](server, certificate)
     with socket_server.serving(handler) as running, pytest.raises(TransientError) as error:
-        provider(running.port, **{option: True}).send(outbound(), timeout=LIMIT)
+        run(provider(running.port, **{option: True}).send(outbound(), timeout=LIMIT))
     assert not error.value.is_ambiguous
     assert "TLS" in error.value.reason
     assert server.mails == []
@@ -264,7 +265,7 @@ def test_untrusted_certificate_gets_nothing(option: str, certificate: Path) -> N
 def test_refused_starttls_is_not_about_the_message(reply: str, kind: type[ProviderError]) -> None:
     server = MailServer(OFFERING | {"STAR": reply})
     with mail_server(server, use_tls=True) as (smtp, _), pytest.raises(kind):
-        smtp.send(outbound(), timeout=LIMIT)
+        run(smtp.send(outbound(), timeout=LIMIT))
     assert server.mails == []
 
 
@@ -277,5 +278,5 @@ def test_endless_handshake_is_cut_off(option: str) -> None:
             pass
 
     with socket_server.serving(stall) as running, pytest.raises(TransientError) as error, ending():
-        provider(running.port, **{option: True}).send(outbound(), timeout=SHORT)
+        run(provider(running.port, **{option: True}).send(outbound(), timeout=SHORT))
     assert not error.value.is_ambiguous

@@ -15,6 +15,7 @@ from domain.errors import (
     RecipientAction,
     TransientError,
 )
+from notifyproject.platform.event_loop import run
 from providers.contract import Message
 from tests.support.factories.notifications import outbound
 from tests.support.fakes.smtp_server import MailServer, mail_server, provider, refusal
@@ -27,7 +28,7 @@ pytestmark = pytest.mark.usefixtures("opened")
 def test_message_id_contains_the_reference() -> None:
     server = MailServer()
     with mail_server(server) as (smtp, _):
-        result = smtp.send(outbound(), timeout=LIMIT)
+        result = run(smtp.send(outbound(), timeout=LIMIT))
     assert result.provider_id == f"<{'a' * 24}.email.1@example.com>"
     assert not result.is_delivered
     envelope = [line for line in server.commands if line[:4].upper() in ("MAIL", "RCPT")]
@@ -40,7 +41,7 @@ def test_message_id_contains_the_reference() -> None:
 def test_mail_has_both_bodies_and_headers() -> None:
     server = MailServer()
     with mail_server(server) as (smtp, _):
-        smtp.send(outbound(), timeout=LIMIT)
+        run(smtp.send(outbound(), timeout=LIMIT))
     mail = email.message_from_bytes(server.mails[0], policy=email.policy.default)
     assert mail["From"] == "Notifications <notifications@example.com>"
     assert mail["To"] == "Ada <ada@example.com>"
@@ -59,7 +60,7 @@ def test_any_script_arrives_unchanged() -> None:
     server = MailServer()
     message = Message(subject=text, text=f"{text}\n.\n..dots", html=None)
     with mail_server(server) as (smtp, _):
-        smtp.send(outbound(message=message, recipient_name=text), timeout=LIMIT)
+        run(smtp.send(outbound(message=message, recipient_name=text), timeout=LIMIT))
     mail = email.message_from_bytes(server.mails[0], policy=email.policy.default)
     assert mail["Subject"] == text
     assert text in mail["To"]
@@ -70,7 +71,7 @@ def test_thread_reuses_its_connection() -> None:
     server = MailServer()
     with mail_server(server) as (smtp, running):
         for _ in range(3):
-            smtp.send(outbound(), timeout=LIMIT)
+            run(smtp.send(outbound(), timeout=LIMIT))
         assert running.connections == 1
     assert len(server.mails) == 3
 
@@ -78,7 +79,7 @@ def test_thread_reuses_its_connection() -> None:
 def test_each_thread_has_its_own_connection() -> None:
     server = MailServer()
     with mail_server(server) as (smtp, running):
-        at_once(*[lambda: smtp.send(outbound(), timeout=LIMIT)] * 3)
+        at_once(*[lambda: run(smtp.send(outbound(), timeout=LIMIT))] * 3)
         assert running.connections == 3
     assert len(server.mails) == 3
 
@@ -150,7 +151,7 @@ def test_failed_login_or_starttls_is_about_the_account(
         mail_server(server, **({"username": "u", "password": "p"} | options)) as (smtp, _),
         pytest.raises(ProviderUnavailableError) as error,
     ):
-        smtp.send(outbound(), timeout=LIMIT)
+        run(smtp.send(outbound(), timeout=LIMIT))
     assert server.mails == []
     if "AUTH" in replies:
         assert error.value.response.status == int(replies["AUTH"][:3])
@@ -215,7 +216,7 @@ def test_nonsense_after_the_message_is_ambiguous(nonsense: str) -> None:
 def test_unencodable_mail_is_not_sent(fields: dict[str, Any]) -> None:
     with mail_server(MailServer()) as (smtp, running):
         with pytest.raises(PermanentError) as error:
-            smtp.send(outbound(**fields), timeout=LIMIT)
+            run(smtp.send(outbound(**fields), timeout=LIMIT))
         assert running.connections == 0
     assert error.value.code is FailureCode.RENDER_FAILED
     assert "ada" not in error.value.reason
@@ -225,7 +226,7 @@ def test_international_domain_is_encoded() -> None:
     """IDNA 2003 encoded this domain as strasse.example, which is another domain."""
     server = MailServer()
     with mail_server(server) as (smtp, _):
-        smtp.send(outbound(recipient="ada@stra\u00dfe.example"), timeout=LIMIT)
+        run(smtp.send(outbound(recipient="ada@stra\u00dfe.example"), timeout=LIMIT))
     # Commands are in either case: Python 3.13 writes another than 3.12 does.
     commands = [command.lower() for command in server.commands]
     assert "rcpt to:<ada@xn--strae-oqa.example>" in commands
@@ -235,7 +236,7 @@ def test_international_domain_is_encoded() -> None:
 
 def test_invalid_host_is_about_the_account() -> None:
     with pytest.raises(ProviderUnavailableError):
-        provider(25, host="x" * 300).send(outbound(), timeout=LIMIT)
+        run(provider(25, host="x" * 300).send(outbound(), timeout=LIMIT))
 
 
 def test_smtp_has_no_receipts() -> None:

@@ -17,6 +17,7 @@ from domain.errors import (
     RecipientAction,
     TransientError,
 )
+from notifyproject.platform.event_loop import run
 from providers.contract import SendRequest, SendResult, WhatsAppTemplateMessage
 from providers.response_rules import ResponseKind
 from providers.whatsapp import provider
@@ -66,7 +67,7 @@ def test_text_has_our_reference() -> None:
 def test_message_is_one_post_with_the_token(version: str) -> None:
     handler = socket_server.KeepAlive(acceptance())
     with socket_server.serving(handler) as server:
-        number(base_url=server.url, version=version).send(whatsapp_message(), timeout=LIMIT)
+        run(number(base_url=server.url, version=version).send(whatsapp_message(), timeout=LIMIT))
     (request,) = handler.requests
     head = request.partition(b"\r\n\r\n")[0].decode()
     assert head.startswith(f"POST /{version}/{PHONE_NUMBER_ID}/messages HTTP/1.1\r\n")
@@ -141,7 +142,7 @@ def test_unencodable_text_is_not_sent() -> None:
     handler = socket_server.KeepAlive(acceptance())
     plain = WhatsApp(**{name: getattr(number(), name) for name in WhatsApp.__dataclass_fields__})
     with socket_server.serving(handler) as server, pytest.raises(PermanentError) as error:
-        replace(plain, base_url=server.url).send(message, timeout=LIMIT)
+        run(replace(plain, base_url=server.url).send(message, timeout=LIMIT))
     assert handler.requests == []
     assert error.value.code is FailureCode.RENDER_FAILED
 
@@ -240,7 +241,11 @@ def test_ambiguous_outcome_is_not_followed_by_the_template() -> None:
         socket_server.serving(socket_server.resetting) as server,
         pytest.raises(TransientError) as error,
     ):
-        number(base_url=server.url).send(whatsapp_message(whatsapp_template=ORDER), timeout=LIMIT)
+        run(
+            number(base_url=server.url).send(
+                whatsapp_message(whatsapp_template=ORDER), timeout=LIMIT
+            )
+        )
     assert error.value.is_ambiguous
     assert server.connections == 1
 
@@ -472,8 +477,10 @@ def test_undocumented_success_is_ambiguous(raw: bytes) -> None:
 def test_invalid_token_is_about_the_account() -> None:
     handler = socket_server.KeepAlive(acceptance())
     with socket_server.serving(handler) as server, pytest.raises(ProviderUnavailableError) as error:
-        number(base_url=server.url, token="EAA\r\nX: canary").send(
-            whatsapp_message(), timeout=LIMIT
+        run(
+            number(base_url=server.url, token="EAA\r\nX: canary").send(
+                whatsapp_message(), timeout=LIMIT
+            )
         )
     assert handler.requests == []
     assert "canary" not in str(error.value)

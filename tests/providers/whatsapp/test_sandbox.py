@@ -14,6 +14,7 @@ from domain.errors import (
     ProviderUnavailableError,
     TransientError,
 )
+from notifyproject.platform.event_loop import run
 from providers.contract import ReceiptKind, SendResult
 from sandbox.config import Config
 from sandbox.providers.whatsapp.outcomes import ERRORS, OUTCOME_BY_SUFFIX
@@ -145,7 +146,7 @@ def test_wrong_configuration_is_about_the_account(
     line: WhatsAppNumber, fields: dict[str, str]
 ) -> None:
     with pytest.raises(ProviderUnavailableError):
-        line.number(**fields).send(whatsapp_message(), timeout=LIMIT)
+        run(line.number(**fields).send(whatsapp_message(), timeout=LIMIT))
 
 
 @pytest.mark.parametrize(

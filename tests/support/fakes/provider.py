@@ -1,9 +1,11 @@
 """A scripted provider, and provider outcomes."""
 
+import asyncio
 from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
+import pytest
 from bson import ObjectId
 
 from domain.errors import (
@@ -16,6 +18,7 @@ from domain.errors import (
     RecipientAction,
     TransientError,
 )
+from notifications import store
 from providers.contract import Receipt, SendRequest, SendResult
 from tests.support.providers import fcm_schema
 
@@ -32,11 +35,12 @@ class ScriptedProvider:
         self.behave = behave or (lambda _outbound: accepted())
         self.seen: list[SendRequest] = []
 
-    def send(self, request: SendRequest, *, timeout: float) -> SendResult:
+    async def send(self, request: SendRequest, *, timeout: float) -> SendResult:
         self.seen.append(request)
         if request.platform is not None:
             fcm_schema.look_at(request)
-        outcome = self.behave(request)
+        # In a thread: a behaviour may block, or send other notifications.
+        outcome = await asyncio.to_thread(self.behave, request)
         if isinstance(outcome, ProviderError):
             raise outcome
         return outcome
@@ -60,6 +64,20 @@ class Slow:
 
     def clock(self) -> datetime:
         return self.now
+
+
+def frozen_after_start(
+    monkeypatch: pytest.MonkeyPatch, *, at: datetime, for_: timedelta
+) -> Callable[[], datetime]:
+    """Return the clock of a process that is frozen between an attempt's start and its send."""
+    start, started = store.start, []
+
+    def start_and_freeze(*args: Any, **options: Any) -> Any:
+        started.append(True)
+        return start(*args, **options)
+
+    monkeypatch.setattr(store, "start", start_and_freeze)
+    return lambda: at + for_ if started else at
 
 
 def by_recipient(outcomes: Mapping[str, Callable[[], Outcome]]) -> Behaviour:

@@ -9,6 +9,7 @@ from typing import Any, BinaryIO
 import pytest
 
 from domain.errors import ProviderError
+from notifyproject.platform.event_loop import run
 from providers.smtp.provider import SMTP
 from tests.support.factories.notifications import FIXED_NOON, outbound
 from tests.support.fakes import socket_server
@@ -129,5 +130,5 @@ def mail_server(
 def refusal(replies: dict[str, str], *, timeout: float = LIMIT) -> ProviderError:
     """Return the error of a mail to a server with these replies."""
     with mail_server(MailServer(replies)) as (smtp, _), pytest.raises(ProviderError) as error:
-        smtp.send(outbound(), timeout=timeout)
+        run(smtp.send(outbound(), timeout=timeout))
     return error.value

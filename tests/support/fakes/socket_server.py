@@ -42,7 +42,11 @@ class SocketServer:
 
     def until_idle(self) -> None:
         """Wait until the server has closed all connections."""
-        until(lambda: all(one.fileno() < 0 for one in list(self._open)))
+        self.until_open(0)
+
+    def until_open(self, count: int) -> None:
+        """Wait until the server has closed all but ``count`` connections."""
+        until(lambda: sum(one.fileno() >= 0 for one in list(self._open)) == count)
 
     def _accept(self) -> None:
         while True:

@@ -132,7 +132,14 @@ REQUIRED = (
         ),
     ),
     RequiredIndex(DEV, "one user's devices", "user_id", "dev_user"),
-    RequiredIndex(DEV, "a device by its token", "device_token", "dev_token", unique=True),
+    RequiredIndex(
+        DEV,
+        "a device by its token",
+        "device_token",
+        "_id_",
+        unique=True,
+        why="The `_id` is the token's SHA-256: unique on every shard.",
+    ),
     RequiredIndex(DEV, "one platform", "platform", "dev_platform"),
     RequiredIndex(
         DEV,
@@ -183,6 +190,7 @@ REQUIRED = (
 )
 OTHER_INDEXES: Mapping[str, str] = {
     "ntf_client_created": "a client's list, newest first",
+    "ntf_client_scheduled": "a client's scheduled notifications, by status and time",
     "ntf_category_created": "one category, newest first",
     "ntf_email": "search by email address",
     "ntf_phone": "search by phone number",
@@ -223,8 +231,8 @@ OTHER_INDEXES: Mapping[str, str] = {
     "opn_purge": "deletes bulk operations 400 days after their start, or 30 days if never started",
     "opr_outcome": "open rows of a bulk operation, and examples for its preview",
     "opr_purge": "deletes results of bulk operations after 30 days",
-    "rcp_email": "a recipient by email address",
-    "rcp_phone": "a recipient by phone number",
+    "rcp_email": "recipients with an email address, by user ID",
+    "rcp_phone": "recipients with a phone number, by user ID",
     "sup_created": "suppressions, newest first",
     "sup_key": "suppressions of an address",
     "sup_kind": "suppressions by channel or reason, newest first",

@@ -7,7 +7,7 @@ import pytest
 import redis
 
 from access.models import StaffUser
-from delivery import dispatcher, sending
+from delivery import dispatcher
 from monitoring import alert_rules
 from notifications.broadcasts import runner
 from notifyproject.db.collections import collection
@@ -66,11 +66,9 @@ def pages_of_three(backlog_anew: None, monkeypatch: pytest.MonkeyPatch) -> Itera
 
 
 @pytest.fixture
-def one_thread(settings: Any) -> Iterator[None]:
-    settings.WORKER_THREADS = 1
-    sending._thread_pool.cache_clear()
-    yield
-    sending._thread_pool.cache_clear()
+def one_at_a_time(settings: Any) -> None:
+    """Send one request at a time."""
+    settings.MAX_IN_FLIGHT = dict.fromkeys(("fcm", "sendgrid", "smtp"), 1)
 
 
 @pytest.fixture

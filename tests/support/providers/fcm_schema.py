@@ -22,7 +22,7 @@ from domain.time import utc_now
 from providers.contract import SendRequest
 from providers.fcm import messages
 from providers.fcm.provider import Client
-from providers.http import Exchange, Response
+from providers.http import Response
 from sandbox import log
 
 DOCUMENT = files("googleapiclient") / "discovery_cache" / "documents" / "fcm.v1.json"
@@ -53,15 +53,15 @@ def check(body: bytes) -> dict[str, Any]:
 
 @contextmanager
 def watching() -> Iterator[None]:
-    """Check every body that this process sends to FCM during the block."""
-    exchange = Client.exchange
+    """Check every body that this process sends."""
+    send_payload = Client.send_payload
 
-    def watched(client: Client, payload: bytes, **others: Any) -> Exchange[Response]:
+    async def watched(client: Client, payload: bytes, **others: Any) -> Response:
         _noted.extend(problems(payload))
-        return exchange(client, payload, **others)
+        return await send_payload(client, payload, **others)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Client, "exchange", watched)
+        patch.setattr(Client, "send_payload", watched)
         yield
 
 

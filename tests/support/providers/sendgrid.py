@@ -26,6 +26,7 @@ from sendgrid.helpers.mail import (
 
 from domain.errors import ProviderError
 from domain.time import utc_now
+from notifyproject.platform.event_loop import run
 from providers.contract import Message, SendRequest, SendResult
 from providers.mail import AttachmentFile
 from providers.sendgrid.provider import SendGrid, SubstitutionTag
@@ -76,7 +77,7 @@ class Account:
     def send(
         self, outbounds: Sequence[SendRequest], *, timeout: float = LIMIT, **fields: Any
     ) -> list[SendResult | ProviderError]:
-        return self.sendgrid(**fields).send_many(outbounds, timeout=timeout)
+        return run(self.sendgrid(**fields).send_many(outbounds, timeout=timeout))
 
     def requests(self) -> list[dict[str, Any]]:
         found = self._control("GET", "/requests?provider=sendgrid&limit=1000")["results"]

@@ -15,6 +15,7 @@ from pywa.types.templates import BodyText, TemplateLanguage
 
 from domain.errors import ProviderError
 from domain.time import utc_now
+from notifyproject.platform.event_loop import run
 from notifyproject.settings.environment import Environment
 from providers.contract import Message, Receipt, SendRequest, SendResult, WhatsAppTemplateMessage
 from providers.whatsapp.provider import Body, WhatsApp
@@ -56,7 +57,7 @@ class WhatsAppNumber:
         if outcome:
             message = replace(message, recipient=f"+447700{magic_suffix(outcome)}")
         try:
-            return self.number().send(message, timeout=timeout)
+            return run(self.number().send(message, timeout=timeout))
         except ProviderError as error:
             return error
 
@@ -180,7 +181,7 @@ def attempt(message: SendRequest, *answers: bytes) -> tuple[Any, list[dict[str, 
 
     with socket_server.serving(handle) as server:
         try:
-            return number(base_url=server.url).send(message, timeout=LIMIT), got
+            return run(number(base_url=server.url).send(message, timeout=LIMIT)), got
         except ProviderError as error:
             return error, got
 

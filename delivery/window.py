@@ -1,0 +1,123 @@
+"""The send window: how many requests this process has in flight to each provider account.
+
+Its size follows the provider, as TCP's congestion window does: it doubles per round trip up to the
+size at which the provider last slowed down, then grows by a few requests per round trip, and
+halves at a rate limit, a timeout, or a refused connection.
+"""
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from django.conf import settings
+
+from domain.errors import FailureCode, ProviderError
+from providers.contract import Provider
+
+from .results import TargetResult
+
+INITIAL_SIZE = 10
+"""Size without a recent success: a circuit opens before more requests fail."""
+MIN_SIZE = 1
+DEFAULT_MAXIMUM = 256
+"""Requests in flight to a provider without a setting of its own."""
+GROWTH = 8
+"""Requests that the window gains per round trip, above the size of the last slowdown."""
+RECENT_SUCCESS = 60.0
+"""Seconds without a success after which the window starts again with INITIAL_SIZE."""
+CONGESTION = frozenset(
+    {FailureCode.RATE_LIMITED, FailureCode.TIMEOUT, FailureCode.CONNECTION_FAILED}
+)
+
+
+@dataclass(slots=True)
+class SendWindow:
+    """The window of one provider account; safe for many threads."""
+
+    maximum: int
+    clock: Callable[[], float] = time.monotonic
+    _size: float = INITIAL_SIZE
+    _threshold: float = float("inf")
+    """Size above which the window grows slowly."""
+    _in_flight: int = 0
+    _waiting: int = 0
+    _last_success: float = float("-inf")
+    _last_decrease: float = float("-inf")
+    _freed: threading.Condition = field(default_factory=threading.Condition)
+
+    @property
+    def size(self) -> int:
+        """The number of requests that may be in flight now."""
+        return max(min(int(self._size), self.maximum), MIN_SIZE)
+
+    @property
+    def in_flight(self) -> int:
+        """The number of requests in flight."""
+        return self._in_flight
+
+    def acquire(self, count: int, *, timeout: float) -> int:
+        """Wait for room for ``count`` requests, or all the window has; return 0 if none came."""
+        with self._freed:
+            self._restart_if_idle()
+            self._waiting += 1
+            try:
+                self._freed.wait_for(lambda: self._room() >= min(count, self.size), timeout)
+            finally:
+                self._waiting -= 1
+            return self._take(min(count, self._room()))
+
+    def try_acquire(self, count: int) -> int:
+        """Take room for up to ``count`` requests; none while another thread waits for room."""
+        with self._freed:
+            return 0 if self._waiting else self._take(min(count, self._room()))
+
+    def adjust(self, count: int) -> None:
+        """Take room at once, even beyond the window; with a negative count, give it back unused."""
+        with self._freed:
+            self._in_flight += count
+            self._freed.notify_all()
+
+    def release(self, count: int, *, results: Sequence[TargetResult], started_at: float) -> None:
+        """Give room back after requests that began at ``started_at``, on the window's clock."""
+        errors = [one.outcome for one in results if isinstance(one.outcome, ProviderError)]
+        with self._freed:
+            now = self.clock()
+            was_full = self._in_flight * 2 > self.size
+            self._in_flight -= count
+            if len(errors) < len(results):
+                self._last_success = now
+                if was_full:
+                    self._grow(len(results) - len(errors))
+            # Requests that began before the last decrease say nothing about the size since.
+            is_congested = any(error.code in CONGESTION for error in errors)
+            if is_congested and started_at > self._last_decrease:
+                self._threshold = self._size = max(self._size / 2, MIN_SIZE)
+                self._last_decrease = now
+            self._freed.notify_all()
+
+    def _room(self) -> int:
+        return max(self.size - self._in_flight, 0)
+
+    def _take(self, count: int) -> int:
+        self._in_flight += count
+        return count
+
+    def _grow(self, successes: int) -> None:
+        gain = successes if self._size < self._threshold else GROWTH * successes / self._size
+        self._size = min(self._size + gain, self.maximum)
+
+    def _restart_if_idle(self) -> None:
+        if not self._in_flight and self.clock() - self._last_success > RECENT_SUCCESS:
+            self._size, self._threshold = min(INITIAL_SIZE, self.maximum), float("inf")
+
+
+_windows: dict[str, SendWindow] = {}
+
+
+def send_window(provider: Provider) -> SendWindow:
+    """Return this process's window of a provider account."""
+    if (window := _windows.get(provider.account)) is None:
+        maximum = settings.MAX_IN_FLIGHT.get(provider.name, DEFAULT_MAXIMUM)
+        window = _windows.setdefault(provider.account, SendWindow(maximum))
+    return window

@@ -1,0 +1,152 @@
+"""The send window: room for requests in flight, which follows what the provider takes."""
+
+import itertools
+import threading
+from collections.abc import Sequence
+
+import pytest
+
+from delivery import window
+from delivery.results import TargetResult
+from delivery.window import GROWTH, INITIAL_SIZE, SendWindow
+from tests.support.factories.notifications import FIXED_NOON as NOON
+from tests.support.fakes import provider as scripted
+from tests.support.fakes.provider import Outcome
+from tests.support.threads import at_once
+from tests.support.waiting import LIMIT, until
+
+MAXIMUM = 64
+
+
+def results(*outcomes: Outcome) -> Sequence[TargetResult]:
+    return [
+        TargetResult(device_id=None, outcome=one, started_at=NOON, finished_at=NOON, duration_ms=1)
+        for one in outcomes
+    ]
+
+
+def round_trip(one: SendWindow, *, count: int | None = None, outcome: Outcome | None = None) -> int:
+    """Send as many requests as there is room for; return how many."""
+    started_at = one.clock()
+    taken = one.acquire(count or one.maximum, timeout=0)
+    sent = results(*[outcome or scripted.accepted()] * taken)
+    one.release(taken, results=sent, started_at=started_at)
+    return taken
+
+
+@pytest.fixture
+def full() -> SendWindow:
+    """Return a window that has grown to its maximum."""
+    one = SendWindow(MAXIMUM, clock=itertools.count(1.0, 0.001).__next__)
+    while one.size < MAXIMUM:
+        round_trip(one)
+    return one
+
+
+def test_window_doubles_with_each_round_trip_up_to_its_maximum() -> None:
+    one = SendWindow(MAXIMUM, clock=itertools.count(1.0, 0.001).__next__)
+    assert [round_trip(one) for _ in range(5)] == [INITIAL_SIZE, 20, 40, MAXIMUM, MAXIMUM]
+
+
+def test_unused_window_does_not_grow() -> None:
+    one = SendWindow(MAXIMUM, clock=itertools.count(1.0, 0.001).__next__)
+    for _ in range(20):
+        round_trip(one, count=1)
+    assert one.size == INITIAL_SIZE
+
+
+@pytest.mark.parametrize(
+    "outcome", [scripted.rate_limited(), scripted.timeout(), scripted.unreachable()]
+)
+def test_window_halves_when_the_provider_slows_down(full: SendWindow, outcome: Outcome) -> None:
+    round_trip(full, outcome=outcome)
+    assert full.size == MAXIMUM // 2
+
+
+@pytest.mark.parametrize("outcome", [scripted.refused(), scripted.provider_error()])
+def test_other_errors_leave_the_window_as_it_is(full: SendWindow, outcome: Outcome) -> None:
+    round_trip(full, outcome=outcome)
+    assert full.size == MAXIMUM
+
+
+def test_window_grows_slowly_above_the_size_of_the_last_slowdown(full: SendWindow) -> None:
+    round_trip(full, outcome=scripted.rate_limited())
+    before = full.size
+    round_trip(full)
+    assert full.size == before + GROWTH
+
+
+def test_requests_in_flight_together_halve_the_window_once(full: SendWindow) -> None:
+    started_at = full.clock()
+    taken = full.acquire(MAXIMUM, timeout=0)
+    for _ in range(taken):
+        full.release(1, results=results(scripted.rate_limited()), started_at=started_at)
+    assert full.size == MAXIMUM // 2
+
+
+def test_window_is_never_closed(full: SendWindow) -> None:
+    for _ in range(20):
+        round_trip(full, outcome=scripted.timeout())
+    assert round_trip(full) == 1
+
+
+def test_window_starts_again_after_a_minute_without_success(
+    full: SendWindow, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(window, "RECENT_SUCCESS", 0.0)
+    assert round_trip(full) == INITIAL_SIZE
+
+
+def test_full_window_has_no_room(full: SendWindow) -> None:
+    assert full.acquire(MAXIMUM, timeout=0) == MAXIMUM
+    assert full.acquire(1, timeout=0) == 0
+    assert full.try_acquire(1) == 0
+
+
+def test_room_is_waited_for(full: SendWindow) -> None:
+    full.acquire(MAXIMUM, timeout=0)
+    taken: list[int] = []
+    waiting = threading.Thread(target=lambda: taken.append(full.acquire(20, timeout=LIMIT)))
+    waiting.start()
+    for _ in range(20):
+        full.release(1, results=results(scripted.accepted()), started_at=full.clock())
+    waiting.join(LIMIT)
+    assert taken == [20]
+
+
+def test_room_goes_to_the_batch_that_waits(full: SendWindow) -> None:
+    """Otherwise a batch that has requests in flight would take each room that its answers free."""
+    full.acquire(MAXIMUM, timeout=0)
+    taken: list[int] = []
+    waiting = threading.Thread(target=lambda: taken.append(full.acquire(20, timeout=LIMIT)))
+    waiting.start()
+    until(lambda: full._waiting == 1)
+    full.adjust(-1)
+    assert full.try_acquire(1) == 0
+    full.adjust(-19)
+    waiting.join(LIMIT)
+    assert taken == [20]
+
+
+def test_single_delivery_enters_a_full_window(full: SendWindow) -> None:
+    full.acquire(MAXIMUM, timeout=0)
+    full.adjust(1)
+    assert full.in_flight == MAXIMUM + 1
+    full.adjust(-1)
+    assert full.try_acquire(1) == 0
+
+
+def test_threads_never_have_more_in_flight_than_the_size(full: SendWindow) -> None:
+    highest: list[int] = []
+
+    def send() -> None:
+        for _ in range(200):
+            taken = full.acquire(10, timeout=LIMIT)
+            highest.append(full.in_flight)
+            full.release(
+                taken, results=results(*[scripted.accepted()] * taken), started_at=full.clock()
+            )
+
+    at_once(*[send] * 16)
+    assert max(highest) <= MAXIMUM
+    assert full.in_flight == 0
