@@ -108,6 +108,6 @@ def _describe(message: str, pointer: str) -> tuple[str, str, str]:
     text, path = (match[1], match[2] or "") if match else (message, "")
     inner = re.sub(r"\[(\d+)\]", r"/\1", path.replace(".", "/"))
     if text.startswith("Invalid enum value"):  # msgspec's text repeats the value.
-        return pointer + inner, "unknown_value", "Unknown value."
+        return pointer + inner, "wrong_type", "Expected another type or value."
     code = "out_of_range" if "length" in text or "int` " in text else "wrong_type"
     return pointer + inner, code, f"{text}."

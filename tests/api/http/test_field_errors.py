@@ -74,7 +74,7 @@ def test_pointers_escape_names_and_begin_with_the_given_one() -> None:
 
 
 def test_no_value_is_repeated() -> None:
-    body = {"type": "alert", "priority": 1, "ttl": "a-secret", "channels": "a-secret"}
+    body = {"type": "alert", "ttl": "a-secret", "channels": "a-secret", "data": "a-secret"}
     assert "a-secret" not in str(find_errors(body, NotificationRequest))
 
 
