@@ -160,8 +160,8 @@ class APIClientAdmin(ConsoleAdmin):
         """Store the client's own fields only, because keys can change at the same time."""
         scopes = [Scope(scope) for scope in form.cleaned_data["scopes"]]
         if change:
-            APIClient.objects.filter(pk=obj.pk).update(
-                name=obj.name, scopes=[scope.value for scope in scopes], is_active=obj.is_active
+            registry.change_client(
+                client_id=obj.pk, name=obj.name, scopes=scopes, is_active=obj.is_active
             )
         else:
             obj.pk = registry.create_client(

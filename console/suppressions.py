@@ -19,7 +19,7 @@ from domain.time import utc_now
 from notifyproject.db.fields import choices
 from recipients.masking import can_see_addresses, mask_address
 from recipients.models import Suppression, SuppressionReason
-from recipients.suppressions import lift_one, suppress, suppression_key
+from recipients.suppressions import lift_one, suppress, suppression_keys
 
 from .widgets.columns import label_column, text_column, time_column
 from .widgets.filters import choice_filter
@@ -125,7 +125,7 @@ class SuppressionAdmin(ConsoleAdmin):
         text = search_term.strip()
         if not text:
             return queryset, False
-        keys = [suppression_key(channel, text) for channel, _ in CHANNELS]
+        keys = [key for channel, _ in CHANNELS for key in suppression_keys(channel, text)]
         return queryset.filter(key__in=keys), False
 
     def prepare_rows(self, request: HttpRequest, rows: Sequence[Any]) -> None:

@@ -7,7 +7,7 @@ from datetime import datetime
 
 from domain import retry
 from domain.errors import FailureCode, ProviderError, TransientError
-from domain.states import AttemptStatus, DeliveryStatus
+from domain.states import AttemptStatus, DeliveryStatus, HeldReason
 from notifications.store import (
     NOT_ATTEMPTED,
     ClaimedDelivery,
@@ -54,6 +54,7 @@ class _NextState:
     uncounted: bool = False
     code: FailureCode | None = None
     reason: str = ""
+    held_reason: HeldReason | None = None
 
 
 def combine_results(
@@ -109,6 +110,7 @@ def combine_results(
         uncounted=next_state.uncounted,
         code=code,
         reason=reason,
+        held_reason=next_state.held_reason,
         accepted_targets=reached,
         ambiguous_targets=ambiguous if next_state.status is S.PENDING else (),
         fails_over=fails_over
@@ -148,13 +150,23 @@ def _waits_for_skipped_devices(
 ) -> list[_NextState]:
     """Return the waits for devices left out, most urgent first, within the maximum deferral."""
     waits = (
-        (now if not_attempted else None, FailureCode.PROVIDER_ERROR, NO_TIME),
-        (blocked_until, FailureCode.CHANNEL_UNAVAILABLE, PLATFORM_BLOCKED),
-        (quiet_hours_end, FailureCode.QUIET_HOURS, IN_QUIET_HOURS),
+        (now if not_attempted else None, FailureCode.PROVIDER_ERROR, NO_TIME, None),
+        (
+            *(blocked_until, FailureCode.CHANNEL_UNAVAILABLE),
+            *(PLATFORM_BLOCKED, HeldReason.CIRCUIT_OPEN),
+        ),
+        (quiet_hours_end, FailureCode.QUIET_HOURS, IN_QUIET_HOURS, None),
     )
     return [
-        _NextState(status=S.PENDING, at=max(at, now), uncounted=True, code=code, reason=reason)
-        for at, code, reason in waits
+        _NextState(
+            status=S.PENDING,
+            at=max(at, now),
+            uncounted=True,
+            code=code,
+            reason=reason,
+            held_reason=held,
+        )
+        for at, code, reason, held in waits
         if at is not None
         and retry.may_defer(until=max(at, now), state=claimed.retry_state, now=now)
     ]

@@ -11,7 +11,7 @@ from django.conf import settings
 
 from domain import retry
 from domain.errors import FailureCode
-from domain.states import DeliveryStatus
+from domain.states import DeliveryStatus, HeldReason
 from notifications.store import ClaimedDelivery, NotSent
 from providers.contract import Provider
 
@@ -20,10 +20,12 @@ from .circuit_breaker import Blocked, Permission, Probe, circuit_name
 from .targets import SendTarget
 
 S = DeliveryStatus
-PROVIDER_PAUSED = "Provider paused."
-CIRCUIT_OPEN = "Circuit open."
+HELD_TEXTS: Mapping[HeldReason, str] = {
+    HeldReason.PROVIDER_PAUSED: "Provider paused.",
+    HeldReason.CIRCUIT_OPEN: "Circuit open.",
+    HeldReason.RATE_LIMITED: "Rate limited.",
+}
 EXPIRES_WHILE_HELD = "It expires before the provider is tried again."
-RATE_LIMITED = "Rate limited."
 Platforms = Collection[str]
 """For push: android, ios, web. For a channel without devices: the empty string."""
 
@@ -141,7 +143,8 @@ def choose_routes(
             until, share = min(
                 ((at, share) for at, share in openings if at is not None), key=itemgetter(0)
             )
-            reason = PROVIDER_PAUSED if share.provider.name in paused else CIRCUIT_OPEN
+            is_paused = share.provider.name in paused
+            reason = HeldReason.PROVIDER_PAUSED if is_paused else HeldReason.CIRCUIT_OPEN
             not_sent.append(_hold(claimed, until, now, reason))
     routes: list[Route] = []
     for index, share in enumerate(shares):
@@ -213,23 +216,24 @@ def _apply_rate_limit(
     grant = rate_limiter.take(provider.account, totals[-1], rate=rate, burst=burst, now=now)
     count = max(bisect(totals, grant.granted), min(grant.granted, 1))
     first, step = now + grant.wait, timedelta(seconds=1 / rate if rate else 0)
+    held, code = HeldReason.RATE_LIMITED, FailureCode.RATE_LIMITED
     rate_limited = [
-        NotSent(one, S.PENDING, FailureCode.RATE_LIMITED, RATE_LIMITED, first + index * step)
+        NotSent(one, S.PENDING, code, HELD_TEXTS[held], first + index * step, held)
         for index, one in enumerate(claims[count:])
     ]
     return list(claims[:count]), rate_limited
 
 
-def _hold(claimed: ClaimedDelivery, until: datetime, now: datetime, reason: str) -> NotSent:
+def _hold(claimed: ClaimedDelivery, until: datetime, now: datetime, held: HeldReason) -> NotSent:
     """Defer a delivery until a provider is available, or end it if the outage lasts too long."""
     # A delivery that expires earlier is held until then, since staff may end the outage. With a
     # fallback channel it expires at once, so that the fallback channel has the remaining time.
-    code, state = FailureCode.CHANNEL_UNAVAILABLE, claimed.retry_state
+    code, state, reason = FailureCode.CHANNEL_UNAVAILABLE, claimed.retry_state, HELD_TEXTS[held]
     if retry.is_outage_too_long(state=state, now=now):
         return NotSent(claimed, S.FAILED, code, reason)
     if retry.may_defer(until=until, state=state, now=now):
-        return NotSent(claimed, S.PENDING, code, reason, until)
+        return NotSent(claimed, S.PENDING, code, reason, until, held)
     if claimed.fallback_channels:
         reason = f"{reason} {EXPIRES_WHILE_HELD}"
         return NotSent(claimed, S.EXPIRED, FailureCode.EXPIRED, reason)
-    return NotSent(claimed, S.PENDING, code, reason, claimed.expires_at)
+    return NotSent(claimed, S.PENDING, code, reason, claimed.expires_at, held)

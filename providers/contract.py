@@ -26,6 +26,8 @@ class WhatsAppTemplateMessage:
     """In Meta's notation: ``en``, ``pt_PT``."""
     parameters: tuple[str, ...] = ()
     """Values of the body's placeholders ``{{1}}``, ``{{2}}``, … in order."""
+    button: str | None = None
+    """The code that the button of an authentication template copies."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -37,11 +37,11 @@ _ADDRESS = re.compile(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """A POST request to a provider."""
+    """A request to a provider: a POST, or a GET if ``body`` is None."""
 
     url: str
     headers: Mapping[str, str] = field(repr=False)
-    body: bytes = field(repr=False)
+    body: bytes | None = field(repr=False)
     timeout: float = TOTAL_TIMEOUT
     """Seconds in total, from the DNS lookup to the last byte of the response."""
 

@@ -48,7 +48,6 @@ def new_handle() -> pycurl.Curl:
     handle = pycurl.Curl()
     options = {
         pycurl.NOSIGNAL: 1,
-        pycurl.POST: 1,
         pycurl.PROTOCOLS: pycurl.PROTO_HTTP | pycurl.PROTO_HTTPS,
         pycurl.HTTP_VERSION: pycurl.CURL_HTTP_VERSION_1_1,
         pycurl.FOLLOWLOCATION: 0,
@@ -81,7 +80,7 @@ class Transfer:
     def __init__(self, handle: pycurl.Curl, request: Request) -> None:
         """Prepare ``handle``. Raises ProviderUnavailableError for an invalid request."""
         self._handle = handle
-        self._body = io.BytesIO(request.body)
+        self._body = io.BytesIO(request.body or b"")
         self._may_have_sent = False
         self._has_headers = False
         """Whether all headers were received, so that the status is final."""
@@ -107,7 +106,8 @@ class Transfer:
         # libcurl silently repeats a request if a reused connection breaks without a response, even
         # if the server read all of it. It can't if a function supplies the body without a way to
         # rewind it.
-        handle.setopt(pycurl.POSTFIELDSIZE_LARGE, len(request.body))
+        handle.setopt(pycurl.POST if request.body is not None else pycurl.HTTPGET, 1)
+        handle.setopt(pycurl.POSTFIELDSIZE_LARGE, len(request.body or b""))
         handle.setopt(pycurl.READFUNCTION, self._read_body)
         handle.setopt(pycurl.HEADERFUNCTION, self._receive_header)
         handle.setopt(pycurl.WRITEFUNCTION, self._receive_body)
@@ -186,8 +186,8 @@ UNCHECKED_SECONDS = 1.5
 """Seconds for which libcurl reuses a connection unchecked; it checks after one second (8.23)."""
 
 
-async def post(request: Request) -> Response:
-    """Send a POST and return the response, whatever its status.
+async def send(request: Request) -> Response:
+    """Send a request and return the response, whatever its status.
 
     Raises TransientError, which is ambiguous if a byte was sent, or ProviderUnavailableError for an
     invalid URL or header.

@@ -93,6 +93,7 @@ def whatsapp(*, sandbox: bool = False) -> WhatsApp:
         name="sandbox-whatsapp" if sandbox else "whatsapp",
         token=SANDBOX_WHATSAPP_KEY if sandbox else settings.WHATSAPP_TOKEN,
         phone_number_id=SANDBOX_WHATSAPP_NUMBER if sandbox else settings.WHATSAPP_PHONE_NUMBER_ID,
+        business_account_id="" if sandbox else settings.WHATSAPP_BUSINESS_ACCOUNT_ID,
         base_url=settings.SANDBOX_URL if sandbox else settings.WHATSAPP_URL,
         app_secret="" if sandbox else settings.WHATSAPP_APP_SECRET,
         verify_token="" if sandbox else settings.WHATSAPP_VERIFY_TOKEN,

@@ -22,7 +22,10 @@ def address_key(channel: str, address: str) -> str:
 
 
 def address_digest(channel: str, address: str) -> str:
-    """Return the SHA-256 digest that identifies an address: 64 hex digits."""
+    """Return the SHA-256 digest of an address: 64 hex digits.
+
+    It is stored under a key only, since a phone number is found from its digest by trying all.
+    """
     return hashlib.sha256(address_key(channel, address).encode(errors="replace")).hexdigest()
 
 

@@ -75,7 +75,7 @@ class Suppression(models.Model):
     id = models.CharField(primary_key=True, db_column="_id", max_length=120)
     """``<key>:<reason>``: unique on any shard, without the address."""
     key = models.CharField(max_length=110)
-    """``<channel>:<digest of the address>``, shared by all suppressions of an address."""
+    """``<channel>:<keyed digest of the address>``, shared by all suppressions of an address."""
     channel = models.CharField(max_length=40)
     address = optional_text(254)
     """Missing after an erasure. The key still identifies the address."""

@@ -6,13 +6,15 @@ from datetime import datetime
 from typing import Any
 
 from notifyproject.db import paging
-from notifyproject.db.collections import collection
+from notifyproject.db.collections import collection, find_few
 from notifyproject.db.paging import Cursor, Page
 
 from .models import SuppressionReason
 from .preferences import Preference, preference_for
-from .suppressions import is_active, is_category_blocked, suppression_key
+from .suppressions import is_active, is_category_blocked, suppression_keys
 
+FEW_ADDRESSES = 4
+"""Addresses of one recipient; their suppressions fit into one response."""
 STRICTEST_FIRST = [
     SuppressionReason.COMPLAINT.value,
     SuppressionReason.HARD_BOUNCE.value,
@@ -103,7 +105,11 @@ def find_registered(user_ids: Iterable[str]) -> dict[str, RegisteredRecipient]:
     ids = sorted(set(user_ids))
     if not ids:
         return {}
-    found = collection("recipients").find({"_id": {"$in": ids}, "is_active": True})
+    wanted = {"_id": {"$in": ids}, "is_active": True}
+    if len(ids) == 1:
+        found: Iterable[Mapping[str, Any]] = find_few("recipients", wanted, limit=1)
+    else:
+        found = collection("recipients").find(wanted)
     return {document["_id"]: _recipient(document) for document in found}
 
 
@@ -138,14 +144,23 @@ def find_suppressed(
 ) -> dict[tuple[str, str], ActiveSuppression]:
     """Return the suppressions of these (channel, address) pairs, by pair."""
     # Of several suppressions the strictest applies: one that isn't for marketing only.
-    keys = {pair: suppression_key(*pair) for pair in addresses}
+    keys = {pair: suppression_keys(*pair) for pair in addresses}
     if not keys:
         return {}
-    reasons: dict[str, list[Mapping[str, Any]]] = {}
-    for document in collection("suppressions").find({"key": {"$in": sorted({*keys.values()})}}):
+    every = sorted({key for some in keys.values() for key in some})
+    by_key: dict[str, list[Mapping[str, Any]]] = {}
+    wanted = {"key": {"$in": every}}
+    if len(keys) <= FEW_ADDRESSES:
+        found = find_few("suppressions", wanted, limit=len(every) * len(STRICTEST_FIRST))
+    else:
+        found = list(collection("suppressions").find(wanted))
+    for document in found:
         if is_active(document, now=now):
-            reasons.setdefault(document["key"], []).append(document)
-    return {pair: _strictest(reasons[key]) for pair, key in keys.items() if key in reasons}
+            by_key.setdefault(document["key"], []).append(document)
+    reasons = {
+        pair: [one for key in some for one in by_key.get(key, ())] for pair, some in keys.items()
+    }
+    return {pair: _strictest(found) for pair, found in reasons.items() if found}
 
 
 def _strictest(reasons: Iterable[Mapping[str, Any]]) -> ActiveSuppression:

@@ -11,10 +11,12 @@ from domain.states import Category
 from notifyproject.db import paging
 from notifyproject.db.collections import collection
 from notifyproject.db.paging import Cursor, Page
+from notifyproject.platform import encryption
 
 from .addresses import ADDRESS_CHANNELS, address_digest, address_key
 from .models import SuppressionReason
 
+KEYED = "k1-"  # Begins a keyed digest
 MAX_SOFT_BOUNCES = 3
 SOFT_BOUNCE_TTL = timedelta(days=30)  # How long a soft bounce counts if no other follows
 Document = Mapping[str, Any]
@@ -68,14 +70,29 @@ def record_bounce(
     )
 
 
-def suppression_key(channel: str, address: str) -> str:
-    """Return the key that all suppressions of an address share."""
-    return f"{channel}:{address_digest(channel, address)}"
+def suppression_keys(channel: str, address: str) -> list[str]:
+    """Return the keys that suppressions of an address may have. New ones have the first.
+
+    There is one for each of ``FIELD_ENCRYPTION_KEYS``, and the unkeyed one of older versions.
+    """
+    unkeyed = f"{channel}:{address_digest(channel, address)}"
+    return [*keyed_forms(unkeyed), unkeyed]
+
+
+def keyed_forms(unkeyed: str) -> list[str]:
+    """Return the keyed forms of an unkeyed suppression key, which contains no address."""
+    channel, _, digest = unkeyed.partition(":")
+    digests = encryption.keyed_digests(digest.encode(), associated_data=f"suppression {channel}")
+    return [f"{channel}:{KEYED}{one}" for one in digests]
 
 
 def suppression_id(channel: str, address: str, reason: SuppressionReason) -> str:
-    """Return the ID of the suppression of an address for one reason."""
-    return f"{suppression_key(channel, address)}:{reason.value}"
+    """Return the ID of a new suppression of an address for one reason."""
+    return f"{suppression_keys(channel, address)[0]}:{reason.value}"
+
+
+def _possible_ids(channel: str, address: str, reason: SuppressionReason) -> list[str]:
+    return [f"{key}:{reason.value}" for key in suppression_keys(channel, address)]
 
 
 def suppress(
@@ -97,8 +114,10 @@ def suppress(
         "created_at": now,
         "address": address.lower(),
     }
-    match = {"_id": suppression_id(channel, address, reason)}
-    key = suppression_key(channel, address)
+    ids = _possible_ids(channel, address, reason)
+    stored = collection("suppressions").find_one({"_id": {"$in": ids}}, {"_id": 1})
+    match = {"_id": stored["_id"] if stored else ids[0]}
+    key = match["_id"].removesuffix(f":{reason.value}")
     identity = {"key": key, "channel": channel, "reason": reason.value}
     change = [*_keep_stricter(values, now), {"$set": identity}]
     try:
@@ -127,8 +146,8 @@ def lift(
         guard["created_at"] = {"$lte": before}
     lifted = []
     for reason in reasons:
-        match = {"_id": suppression_id(channel, address, reason), **guard}
-        if collection("suppressions").delete_one(match).deleted_count:
+        match = {"_id": {"$in": _possible_ids(channel, address, reason)}, **guard}
+        if collection("suppressions").delete_many(match).deleted_count:
             lifted.append(reason)
     if SuppressionReason.HARD_BOUNCE in lifted:
         clear_soft_bounces(channel=channel, address=address)
@@ -147,7 +166,8 @@ def lift_one(suppression_id: str) -> bool:
 
 def list_for_address(*, channel: str, address: str) -> list[Document]:
     """Return all suppressions of an address, newest first. Raises PyMongoError."""
-    found = collection("suppressions").find({"key": suppression_key(channel, address)})
+    keys = suppression_keys(channel, address)
+    found = collection("suppressions").find({"key": {"$in": keys}})
     return sorted(found, key=lambda one: (one["created_at"], one["_id"]), reverse=True)
 
 
@@ -181,7 +201,7 @@ def page(
 def anonymise(addresses: Iterable[tuple[str, str]]) -> int:
     """Remove these (channel, address) pairs but keep them suppressed. Return how many changed."""
     # The digest remains, so that the address is recognized again. Idempotent.
-    keys = sorted({suppression_key(*pair) for pair in addresses})
+    keys = sorted({key for pair in addresses for key in suppression_keys(*pair)})
     if not keys:
         return 0
     known = {"key": {"$in": keys}, "address": {"$exists": True}}

@@ -13,6 +13,7 @@ from bson import ObjectId
 from pymongo.errors import DuplicateKeyError
 
 from notifyproject.db.collections import collection
+from notifyproject.platform.cache import SharedCache
 
 from ..models import Scope
 
@@ -62,6 +63,13 @@ def create_client(
     return collection("api_clients").insert_one(document).inserted_id
 
 
+def change_client(*, client_id: ObjectId, name: str, scopes: list[Scope], is_active: bool) -> None:
+    """Change a client; its keys stay. Raises DuplicateKeyError for a known name."""
+    changes = {"name": name, "scopes": [scope.value for scope in scopes], "is_active": is_active}
+    collection("api_clients").update_one({"_id": client_id}, {"$set": changes})
+    _clients_by_prefix.invalidate()
+
+
 def find_client(name: str) -> ObjectId | None:
     """Return the ID of the client with this name, or None."""
     document = collection("api_clients").find_one({"name": name}, {"_id": 1})
@@ -96,6 +104,7 @@ def issue_key(
     unchanged = {"_id": client_id, "keys": client["keys"]}
     if not clients.update_one(unchanged, {"$push": {"keys": key}}).modified_count:
         return issue_key(client_id=client_id, now=now, lifetime=lifetime)
+    _clients_by_prefix.invalidate()
     is_test = client.get("is_test", False)
     return IssuedKey(text=f"{_public_part(prefix, is_test)}_{secret}", prefix=prefix)
 
@@ -111,6 +120,7 @@ def revoke_key(*, prefix: str, now: datetime) -> bool:
         {"keys": {"$elemMatch": {"prefix": prefix, "revoked_at": None}}},
         {"$set": {"keys.$.revoked_at": now}},
     )
+    _clients_by_prefix.invalidate()
     return result.modified_count == 1
 
 
@@ -121,6 +131,7 @@ def revoke_all_keys(*, client_id: ObjectId, now: datetime) -> None:
         {"$set": {"keys.$[key].revoked_at": now}},
         array_filters=[{"key.revoked_at": None}],
     )
+    _clients_by_prefix.invalidate()
 
 
 def authenticate(text: str, *, now: datetime) -> Client | None:
@@ -129,18 +140,14 @@ def authenticate(text: str, *, now: datetime) -> Client | None:
     if match is None:
         return None
     is_test, prefix, secret = match[1] is not None, match[2], match[3]
-    document = collection("api_clients").find_one({"keys.prefix": prefix, "is_active": True})
+    document = _clients_by_prefix.get().get(prefix)
     if document is None or document.get("is_test", False) is not is_test:
         return None
     key = next(k for k in document["keys"] if k["prefix"] == prefix)
     genuine = hmac.compare_digest(key["secret_hash"], hash_secret(secret))
     if not genuine or not is_active(key, now):
         return None
-    last_used_at = key.get("last_used_at")
-    if last_used_at is None or now - last_used_at > USE_RECORD_INTERVAL:
-        collection("api_clients").update_one(
-            {"keys.prefix": prefix}, {"$set": {"keys.$.last_used_at": now}}
-        )
+    _record_use(key, now)
     return Client(
         id=document["_id"],
         name=document["name"],
@@ -148,6 +155,27 @@ def authenticate(text: str, *, now: datetime) -> Client | None:
         scopes=frozenset(scope for scope in Scope if scope in document["scopes"]),
         is_test=is_test,
     )
+
+
+def _record_use(key: Mapping[str, Any], now: datetime) -> None:
+    prefix, stored = key["prefix"], key.get("last_used_at")
+    last_used_at = _uses.get(prefix, stored)
+    if last_used_at is None or now - last_used_at > USE_RECORD_INTERVAL:
+        _uses[prefix] = now
+        collection("api_clients").update_one(
+            {"keys.prefix": prefix}, {"$set": {"keys.$.last_used_at": now}}
+        )
+
+
+def _load_clients() -> dict[str, Mapping[str, Any]]:
+    active = collection("api_clients").find({"is_active": True})
+    return {key["prefix"]: document for document in active for key in document["keys"]}
+
+
+_clients_by_prefix = SharedCache("api_clients", _load_clients)
+"""Active clients by the prefix of each of their keys."""
+_uses: dict[str, datetime] = {}
+"""When this process last recorded a use of a key, by prefix."""
 
 
 def is_active(key: Mapping[str, Any], now: datetime) -> bool:

@@ -6,10 +6,8 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
-from delivery.results import PLATFORM_BLOCKED
-from delivery.routing import CIRCUIT_OPEN, PROVIDER_PAUSED, RATE_LIMITED
 from domain.errors import FailureCode
-from domain.states import OPEN, Channel, DeliveryStatus
+from domain.states import OPEN, Channel, DeliveryStatus, HeldReason
 
 S = DeliveryStatus
 
@@ -58,13 +56,14 @@ _REASON_BY_CODE: Mapping[str, WaitReason] = {
     FailureCode.DECRYPTION_FAILED.value: W.DECRYPTION_FAILED,
     FailureCode.OUTCOME_UNKNOWN.value: W.RECEIPT,
 }
-_REASON_BY_MESSAGE: Mapping[str, WaitReason] = {
-    PROVIDER_PAUSED: W.PROVIDER_PAUSED,
-    CIRCUIT_OPEN: W.CIRCUIT_OPEN,
-    PLATFORM_BLOCKED: W.CIRCUIT_OPEN,
-    RATE_LIMITED: W.RATE_LIMITED,
+_HELD_REASONS = frozenset(WaitReason(held.value) for held in HeldReason)
+_OLD_TEXTS: Mapping[str, WaitReason] = {
+    "Provider paused.": W.PROVIDER_PAUSED,
+    "Circuit open.": W.CIRCUIT_OPEN,
+    "Circuit open for a device's platform.": W.CIRCUIT_OPEN,
+    "Rate limited.": W.RATE_LIMITED,
 }
-"""By the failure reason that the service stores with a deferral."""
+"""By the failure reason of documents without ``held_reason``, which older versions stored."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,7 +98,8 @@ def wait_reason(delivery: Any, *, now: datetime) -> WaitReason:
     due_at = field(delivery, "next_attempt_at")
     if due_at is None or due_at <= now:
         return W.WORKER
-    reason = _REASON_BY_MESSAGE.get(field(delivery, "failure_reason"))
+    held, text = field(delivery, "held_reason"), field(delivery, "failure_reason")
+    reason = WaitReason(held) if held else _OLD_TEXTS.get(text)
     if reason or (reason := _REASON_BY_CODE.get(field(delivery, "failure_code"))):
         return reason
     if field(delivery, "attempt_count"):
@@ -116,10 +116,14 @@ def wait_condition(reason: WaitReason, *, now: datetime) -> dict[str, Any]:
         claimed = [{"status": S.SENDING.value}, {"claim": {"$ne": None}}]
         due = {"status": S.PENDING.value, "next_attempt_at": {"$lte": now}}
         return {"$or": [*claimed, due]}
-    for path, known in (("failure_reason", _REASON_BY_MESSAGE), ("failure_code", _REASON_BY_CODE)):
-        if values := [value for value, mapped in known.items() if mapped is reason]:
-            return waiting | {path: {"$in": values}}
-        waiting[path] = {"$nin": list(known)}
+    if reason in _HELD_REASONS:
+        texts = [text for text, mapped in _OLD_TEXTS.items() if mapped is reason]
+        old = {"held_reason": None, "failure_reason": {"$in": texts}}
+        return waiting | {"$or": [{"held_reason": reason.value}, old]}
+    waiting |= {"held_reason": None, "failure_reason": {"$nin": list(_OLD_TEXTS)}}
+    if codes := [code for code, mapped in _REASON_BY_CODE.items() if mapped is reason]:
+        return waiting | {"failure_code": {"$in": codes}}
+    waiting["failure_code"] = {"$nin": list(_REASON_BY_CODE)}
     if reason is W.RETRY:
         return waiting | {"attempt_count": {"$gt": 0}}
     waiting["attempt_count"] = 0

@@ -117,7 +117,7 @@ class NotificationTypeForm(forms.ModelForm):
         widget=UnfoldAdminTextareaWidget(attrs={"rows": 5}),
         help_text="Templates approved by Meta, used outside the 24-hour window: "
         '[{"locale": "pt", "name": "order_shipped", "language": "pt_PT", '
-        '"parameters": ["order"]}].',
+        '"parameters": ["order"]}]. body is the wording to submit.',
     )
 
     class Meta:
@@ -164,7 +164,8 @@ class NotificationTypeForm(forms.ModelForm):
             )
         except msgspec.ValidationError as error:
             raise forms.ValidationError(
-                "Enter a list of objects with exactly locale, name, language, and parameters. "
+                "Enter a list of objects with locale, name, language, and parameters, and "
+                "optionally body or button. "
                 f"({error})"
             ) from error
 

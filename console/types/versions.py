@@ -9,10 +9,12 @@ from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import URLPattern, reverse
 
+from domain.errors import ProviderError
 from domain.states import Channel
 from domain.time import utc_now
 from notifications import validation
-from notifications.catalog import types
+from notifications.catalog import types, whatsapp_templates
+from notifications.catalog.whatsapp_templates import NOT_SUBMITTED, NoAccountError
 from notifications.content import linting, templates
 from notifications.content.engine import TemplateError
 from notifications.content.templates import (
@@ -33,6 +35,14 @@ from . import preview as template_preview
 
 VERSION = "admin:notifications_notificationtype_version"
 TYPES = "admin:notifications_notificationtype_changelist"
+WHATSAPP_SECONDS = 3.0  # The page waits no longer for Meta
+WHATSAPP_STATUS = {
+    "APPROVED": ("Approved", "success"),
+    "PENDING": ("In review", "info"),
+    "REJECTED": ("Rejected", "danger"),
+    NOT_SUBMITTED: ("Not submitted", "warning"),
+}
+"""Label and color by Meta's status. Others are shown as Meta names them."""
 
 
 def test_channels(request: HttpRequest) -> list[tuple[str, str, str]]:
@@ -115,8 +125,23 @@ def type_page_context(admin: Any, request: HttpRequest, slug: str) -> dict[str, 
         "rows": [_row(version, number) for version in rows],
         "may_change_templates": admin.has_change_permission(request),
         "variables": template_preview.variables(document["example_data"]),
+        **_whatsapp_context(document),
         **_preview(request, document, published),
     }
+
+
+def _whatsapp_context(document: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the WhatsApp templates of a type with their status, or why that can't be read."""
+    slug = document["_id"]
+    try:
+        found = whatsapp_templates.read_templates(type_slug=slug, timeout=WHATSAPP_SECONDS)
+    except (NoAccountError, ProviderError) as error:
+        return {"whatsapp_error": str(error)}
+    rows = []
+    for one in found:
+        label, color = WHATSAPP_STATUS.get(one.status, (one.status.capitalize(), "warning"))
+        rows.append({"template": one, "label": label, "color": color})
+    return {"whatsapp_rows": rows}
 
 
 def version_view(request: HttpRequest, slug: str, number: int, admin: Any) -> HttpResponse:

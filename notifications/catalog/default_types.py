@@ -27,8 +27,22 @@ class DefaultType:
     on_unknown: UnknownPolicy = UnknownPolicy.RETRY
     example_data: Mapping[str, Any] = field(default_factory=dict)
     sensitive_variables: tuple[str, ...] = ()
+    approved_templates: tuple[Mapping[str, Any], ...] = ()
 
 
+def _whatsapp(name: str, *parameters: str, en: str, pt: str) -> tuple[Mapping[str, Any], ...]:
+    return tuple(
+        {**language, "name": name, "parameters": list(parameters), "body": body}
+        for language, body in zip(_WHATSAPP_LANGUAGES, (en, pt), strict=True)
+    )
+
+
+def _whatsapp_code(name: str) -> tuple[Mapping[str, Any], ...]:
+    fields = {"name": name, "parameters": ["code"], "button": "code"}
+    return tuple({**language, **fields} for language in _WHATSAPP_LANGUAGES)
+
+
+_WHATSAPP_LANGUAGES = ({"locale": "en", "language": "en"}, {"locale": "pt", "language": "pt_PT"})
 DEFAULT_TYPES = (
     # Without a template: the request contains the content.
     DefaultType(
@@ -68,6 +82,12 @@ DEFAULT_TYPES = (
         priority=Priority.HIGH,
         max_retries=REDUCED_MAX_RETRIES,
         example_data={"order_id": 1001, "video_title": "Sunrise", "amount": "49.90"},
+        approved_templates=_whatsapp(
+            *("payment_confirmed", "amount", "video_title", "order_id"),
+            en="✅ Your payment of *{{1}}* for “{{2}}” has arrived, for order {{3}}. Thank you.",
+            pt="✅ Recebemos o seu pagamento de *{{1}}*, referente a «{{2}}», da encomenda {{3}}. "
+            "Obrigado.",
+        ),
     ),
     DefaultType(
         slug="new_sale",
@@ -75,6 +95,12 @@ DEFAULT_TYPES = (
         description="A sale was made through a promoter.",
         max_retries=REDUCED_MAX_RETRIES,
         example_data={"order_id": 1001, "video_title": "Sunrise", "amount": "49.90"},
+        approved_templates=_whatsapp(
+            *("new_sale", "video_title", "amount", "order_id"),
+            en="🎉 “{{1}}” was just sold for *{{2}}*. The number of the order is {{3}}. Well done.",
+            pt="🎉 Foi vendido «{{1}}», no valor de *{{2}}*. O número da encomenda é {{3}}. "
+            "Parabéns.",
+        ),
     ),
     DefaultType(
         slug="video_release_schedule",
@@ -83,6 +109,12 @@ DEFAULT_TYPES = (
         max_retries=REDUCED_MAX_RETRIES,
         notify_before_seconds=86_400,
         example_data={"video_title": "Sunrise", "release_date": "2026-12-24T18:00:00Z"},
+        # Without the date, since a parameter can't be formatted in the recipient's time zone.
+        approved_templates=_whatsapp(
+            *("video_release_schedule", "video_title"),
+            en="🎬 The release of *{{1}}* is near. We look forward to seeing you there.",
+            pt="🎬 A estreia de *{{1}}* está próxima. Contamos consigo.",
+        ),
     ),
     # Accounts.
     DefaultType(
@@ -94,6 +126,7 @@ DEFAULT_TYPES = (
         ttl_seconds=300,
         example_data={"code": "123456", "expires_in": 5},
         sensitive_variables=("code",),
+        approved_templates=_whatsapp_code("mfa_code"),
     ),
     DefaultType(
         slug="user_activation",
@@ -104,6 +137,7 @@ DEFAULT_TYPES = (
         ttl_seconds=86_400,
         example_data={"code": "123456"},
         sensitive_variables=("code",),
+        approved_templates=_whatsapp_code("user_activation"),
     ),
     DefaultType(
         slug="forgot_password",
@@ -114,6 +148,7 @@ DEFAULT_TYPES = (
         ttl_seconds=3_600,
         example_data={"code": "123456"},
         sensitive_variables=("code",),
+        approved_templates=_whatsapp_code("forgot_password"),
     ),
     # Identity checks.
     DefaultType(
@@ -124,12 +159,25 @@ DEFAULT_TYPES = (
         max_retries=REDUCED_MAX_RETRIES,
         channels=(EMAIL, IN_APP),
         example_data={"applicant": "Ada Lovelace"},
+        approved_templates=_whatsapp(
+            *("kyc_submitted", "applicant"),
+            en="🪪 Identity documents of *{{1}}* have been submitted. Please review them.",
+            pt="🪪 Foram enviados os documentos de identificação de *{{1}}*. "
+            "Verifique-os, por favor.",
+        ),
     ),
     DefaultType(
         slug="kyc_approved",
         name="Identity confirmed",
         description="Identity documents were accepted.",
         max_retries=REDUCED_MAX_RETRIES,
+        approved_templates=_whatsapp(
+            "kyc_approved",
+            en="✅ We have checked your documents and everything is in order. "
+            "*Your account is now fully open.*",
+            pt="✅ Verificámos os seus documentos e está tudo em ordem. "
+            "*A sua conta já está totalmente ativa.*",
+        ),
     ),
     DefaultType(
         slug="kyc_rejected",
@@ -137,6 +185,13 @@ DEFAULT_TYPES = (
         description="Identity documents were rejected.",
         max_retries=REDUCED_MAX_RETRIES,
         example_data={"reason": "The photo is blurred."},
+        approved_templates=_whatsapp(
+            *("kyc_rejected", "reason"),
+            en="We could not accept your documents, for this reason:\n\n_{{1}}_\n\n"
+            "Please submit them again.",
+            pt="Não pudemos aceitar os seus documentos, pelo seguinte motivo:\n\n_{{1}}_\n\n"
+            "Por favor, envie-os novamente.",
+        ),
     ),
     # Contests.
     DefaultType(

@@ -30,10 +30,12 @@ MIN_REMINDER_SECONDS = int(MIN_REMINDER.total_seconds())
 MAX_REMINDER_SECONDS = int(MAX_REMINDER.total_seconds())
 MAX_SENSITIVE_VARIABLES = 100
 MAX_WHATSAPP_TEMPLATES = 100
+MAX_WHATSAPP_BODY = 1_024  # Meta's limit
 MAX_VARIABLES = 500  # Variables in the example data, at all levels together
 MAX_DEPTH = 20
 RESERVED_VARIABLE = "recipient"  # The name under which templates access the recipient
 _LOCALE = re.compile(r"[A-Za-z]{2,3}(?:-[A-Za-z0-9]{2,8})*", re.ASCII)
+_PLACEHOLDER = re.compile(r"\{\{\s*(\w+)\s*\}\}")
 _META_NAME = re.compile(r"[a-z0-9_]{1,512}", re.ASCII)
 _META_LANGUAGE = re.compile(r"[a-z]{2,3}(?:_[A-Za-z0-9]{2,4})?", re.ASCII)
 
@@ -52,6 +54,31 @@ class WhatsAppTemplateRequest(
         list[str],
         Meta(max_length=100, description="Variables, in the order of the template's parameters."),
     ] = []
+    body: (
+        Annotated[
+            str,
+            Meta(
+                min_length=1,
+                max_length=MAX_WHATSAPP_BODY,
+                description="Wording to submit to Meta, with `{{1}}` for the first parameter; "
+                "null: the template is submitted elsewhere.",
+                examples=["Parcel {{1}} is lost. We are sorry."],
+            ),
+        ]
+        | None
+    ) = None
+    button: (
+        Annotated[
+            str,
+            Meta(
+                max_length=VARIABLE_LENGTH,
+                description="For an authentication template, whose wording is Meta's: the variable "
+                "with the code, which its button copies.",
+                examples=["code"],
+            ),
+        ]
+        | None
+    ) = None
 
 
 class TypeRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -180,6 +207,10 @@ def validate_type(
         "channels": [channel.value for channel in channels],
         "fallback_channel": fallback.value if fallback else None,
         "sensitive_variables": list(dict.fromkeys(request.sensitive_variables)),
+        "approved_templates": [
+            {name: value for name, value in template.items() if value is not None}
+            for template in msgspec.to_builtins(request.approved_templates)
+        ],
     }
 
 
@@ -265,6 +296,29 @@ def _check_whatsapp_templates(request: TypeRequest, problems: ProblemCollector) 
             if name not in request.example_data:
                 reason = "Not in the example data."
                 problems.add(f"{pointer}/parameters/{number}", "unknown_variable", reason)
+        _check_wording(template, pointer, problems)
+
+
+def _check_wording(
+    template: WhatsAppTemplateRequest, pointer: str, problems: ProblemCollector
+) -> None:
+    if template.button is not None:
+        if template.parameters != [template.button]:
+            reason = "Must be the template's only parameter."
+            problems.add(f"{pointer}/button", "invalid_button", reason)
+        if template.body is not None:
+            reason = "Must be null: the wording of an authentication template is Meta's."
+            problems.add(f"{pointer}/body", "fixed_wording", reason)
+    if template.body is None:
+        return
+    text, numbers = template.body.strip(), range(1, len(template.parameters) + 1)
+    found = list(dict.fromkeys(_PLACEHOLDER.findall(text)))
+    if found != [str(number) for number in numbers]:
+        reason = "Must have the placeholders {{1}}, {{2}}, … in order, one for each parameter."
+        problems.add(f"{pointer}/body", "wrong_placeholders", reason)
+    elif text.startswith("{{") or text.endswith("}}"):
+        reason = "Meta rejects a text that begins or ends with a placeholder."
+        problems.add(f"{pointer}/body", "placeholder_at_the_end", reason)
 
 
 def _exceeds_depth(value: Any, max_depth: int) -> bool:

@@ -43,6 +43,8 @@ class WhatsAppTemplate:
     name: str
     language: str  # Meta's language code: ``pt_PT``
     parameters: tuple[str, ...]  # Variables, in the order of the template's parameters
+    body: str | None = None  # The wording to submit; None if it is known to Meta alone
+    button: str | None = None  # Authentication: the variable that the button copies
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -161,12 +163,12 @@ def add_missing_types() -> int:
         slug = fields.pop("slug")
         for name in ("channels", "sensitive_variables"):
             fields[name] = [str(value) for value in fields[name]]
+        fields["approved_templates"] = list(fields["approved_templates"])
         for name in ("category", "priority", "on_unknown"):
             fields[name] = str(fields[name])
         fields |= {
             "template_version": 0,
             "fallback_after_seconds": DEFAULT_FALLBACK_AFTER_SECONDS,
-            "approved_templates": [],
             "is_active": True,
             "created_at": now,
             "updated_at": now,

@@ -31,7 +31,10 @@ def choose_whatsapp_template(
     """Return the template in the nearest language. None without a template or with data missing."""
     # ``pt-BR`` falls back to ``pt``, and any other language to the first template.
     template = _find_nearest(candidates, locale)
-    if template is None or any(data.get(name) is None for name in template.parameters):
+    if template is None:
+        return None
+    required = (*template.parameters, *([template.button] if template.button else []))
+    if any(data.get(name) is None for name in required):
         return None
     return WhatsAppTemplateMessage(
         name=template.name,
@@ -40,6 +43,7 @@ def choose_whatsapp_template(
         parameters=tuple(
             " ".join(str(data[name]).split())[:MAX_PARAMETER_LENGTH] for name in template.parameters
         ),
+        button=str(data[template.button]) if template.button is not None else None,
     )
 
 

@@ -154,7 +154,7 @@ def prepare(
         request,
         type_config=type_config,
         recipient=recipient,
-        registered=registered,
+        snapshot=snapshot,
         problems=problems,
         has_device=has_device,
     )
@@ -197,7 +197,7 @@ def prepare(
         content=redacted.content,
         data=redacted.data,
         secret=redacted.secret,
-        deliveries=tuple(_mark_suppressed(deliveries, request, recipient, type_config, snapshot)),
+        deliveries=tuple(deliveries),
         max_attempts=1 + max_retries,
         send_at=times.send_at,
         scheduled_at=times.scheduled_at,
@@ -242,14 +242,14 @@ def choose_channels(
     *,
     type_config: TypeConfig,
     recipient: Recipient,
-    registered: RegisteredRecipient | None,
+    snapshot: RecipientSnapshot,
     problems: ProblemCollector,
     has_device: bool | None = None,
 ) -> list[NewDelivery]:
     """Return a delivery for each channel. An unreachable channel that was named is a problem."""
     # The first of: the request's channels, the recipient's, the type's. A push without a device is
     # never a problem, because a device may be registered before the push is sent.
-    preference = NO_PREFERENCE
+    preference, registered = NO_PREFERENCE, snapshot.registered.get(request.user_id or "")
     if registered is not None:
         preference = registered.preference(
             type_slug=type_config.slug,
@@ -279,6 +279,7 @@ def choose_channels(
             else one
             for one in deliveries
         ]
+    deliveries = _mark_suppressed(deliveries, request, recipient, type_config, snapshot)
     if not is_explicit and type_config.fallback is not None:
         deliveries = _apply_fallback(deliveries, type_config.fallback)
     return deliveries
@@ -322,7 +323,7 @@ def _suppressed(channel: Channel, code: FailureCode, reason: str) -> NewDelivery
 
 def _apply_fallback(deliveries: list[NewDelivery], fallback: Fallback) -> list[NewDelivery]:
     """Let the fallback channel wait for the first other open channel, and return the deliveries."""
-    # The fallback never waits for in-app, which always delivers.
+    # The fallback never waits for in-app, which always delivers, or for a suppressed channel.
     primary = next(
         (
             one.channel

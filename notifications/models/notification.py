@@ -90,6 +90,8 @@ class Delivery(EmbeddedModel):
     provider_message_id = optional_text(200)
     failure_code = optional_text(40)
     failure_reason = optional_text(500)
+    held_reason = optional_text(40)
+    """Pending: a value of HeldReason, or none."""
     accepted_targets = ArrayField(models.CharField(max_length=64), default=list, blank=True)
     """Devices for which the provider accepted the message, or that reported it."""
     doubtful_targets = ArrayField(models.CharField(max_length=64), default=list, blank=True)

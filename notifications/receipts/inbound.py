@@ -8,6 +8,7 @@ import structlog
 
 from domain.states import Channel
 from notifyproject.db.collections import collection
+from notifyproject.platform import encryption
 from providers.registry import whatsapp
 from providers.whatsapp.webhooks import MarketingPreference
 from recipients import service_windows
@@ -34,10 +35,11 @@ def apply_opt_outs(
     # Each is applied once: a repeated event does not bring back a preference that was changed
     # since. An opt-in lifts only the recipient's own opt-out. An opt-out that arrives after a newer
     # opt-in still applies, which errs on the safe side.
-    events = {_event_key(preference, provider): preference for preference in preferences}
-    seen = collection("provider_events").find({"_id": {"$in": sorted(events)}}, {"_id": 1})
-    for document in seen:
-        del events[document["_id"]]
+    keys = {_event_keys(preference, provider): preference for preference in preferences}
+    every = sorted(one for some in keys for one in some)
+    found = collection("provider_events").find({"_id": {"$in": every}}, {"_id": 1})
+    seen = {document["_id"] for document in found}
+    events = {some[0]: one for some, one in keys.items() if seen.isdisjoint(some)}
     for key, preference in sorted(events.items(), key=lambda event: event[1].at):
         _apply_opt_out(preference, provider=provider, at=min(preference.at, now))
         collection("provider_events").update_one(
@@ -69,7 +71,12 @@ def _apply_opt_out(preference: MarketingPreference, *, provider: str, at: dateti
     )
 
 
-def _event_key(preference: MarketingPreference, provider: str) -> str:
-    """Return the key that identifies a repeated event. It contains no phone number."""
-    identity = f"{preference.phone}:{preference.is_wanted}:{preference.at.isoformat()}"
-    return f"{provider}:wish:{hashlib.sha256(identity.encode()).hexdigest()}"
+def _event_keys(preference: MarketingPreference, provider: str) -> tuple[str, ...]:
+    """Return the keys that identify a repeated event. They don't reveal the phone number.
+
+    New events have the first. The last is the unkeyed one of older versions.
+    """
+    identity = f"{preference.phone}:{preference.is_wanted}:{preference.at.isoformat()}".encode()
+    keyed = encryption.keyed_digests(identity, associated_data=f"{provider} wish")
+    digests = (*keyed, hashlib.sha256(identity).hexdigest())
+    return tuple(f"{provider}:wish:{digest}" for digest in digests)

@@ -9,7 +9,6 @@ from bson import ObjectId
 
 from domain import content, time
 from domain.content import SensitiveContent
-from domain.retry import DEFAULT_MAX_RETRIES
 from domain.states import (
     BulkAction,
     Category,
@@ -229,7 +228,10 @@ def _copy(
     now: datetime,
     new_id: ObjectId,
 ) -> NewNotification:
-    max_attempts = max(d["max_attempts"] for d in document["delivery"])
+    # As many attempts as were granted at first: each retry by a client or staff raises the maximum.
+    max_attempts = max(
+        d["max_attempts"] - (d.get("earlier_attempts") or 0) for d in document["delivery"]
+    )
     type_config = types.find_type(document["type"])
     expires_at: datetime | None = now + timedelta(days=1)
     if type_config is not None:
@@ -248,7 +250,7 @@ def _copy(
         data=document["data"],
         secret=secret,
         deliveries=tuple(NewDelivery(channel=channel) for channel in channels),
-        max_attempts=min(max_attempts, 1 + DEFAULT_MAX_RETRIES),
+        max_attempts=max_attempts,
         send_at=now,
         expires_at=expires_at,
         purge_at=retention.purge_at(Category(document["category"]), send_at=now),

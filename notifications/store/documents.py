@@ -11,7 +11,15 @@ from bson import ObjectId
 from domain.content import PROFILE_FIELDS, Attachment, Content, Recipient, SensitiveContent
 from domain.errors import FailureCode
 from domain.retry import RetryState
-from domain.states import OPEN, AttemptStatus, Category, Channel, DeliveryStatus, Priority
+from domain.states import (
+    OPEN,
+    AttemptStatus,
+    Category,
+    Channel,
+    DeliveryStatus,
+    HeldReason,
+    Priority,
+)
 
 Document = Mapping[str, Any]
 S = DeliveryStatus
@@ -213,6 +221,7 @@ class Settlement:
     uncounted: bool = False
     code: FailureCode | None = None
     reason: str | None = None
+    held_reason: HeldReason | None = None
     accepted_targets: tuple[str, ...] = field(default=())  # Devices that have it by now
     ambiguous_targets: tuple[str, ...] = field(default=())  # Devices that may have it
     fails_over: bool = False  # The provider refused it, and the next one is used at once
@@ -232,6 +241,7 @@ class NotSent:
     code: FailureCode
     reason: str
     next_attempt_at: datetime | None = None
+    held_reason: HeldReason | None = None
 
 
 def claimed_from(document: Document, token: str) -> ClaimedDelivery:

@@ -192,6 +192,7 @@ def start(
             "next_attempt_at": None,
             "failure_code": None,
             "failure_reason": None,
+            "held_reason": None,
         },
         now=now,
     )
@@ -314,14 +315,14 @@ def _outcome(s: Settlement, now: datetime) -> dict[str, Any]:
         return changes | ({"delivered_at": s.finished_at} if s.status is S.DELIVERED else {})
     if s.uncounted:
         changes["excused_count"] = s.claimed.uncounted_attempts + 1
-    return changes | _failure(s.status, s.code, s.reason, now)
+    return changes | _failure(s, now)
 
 
 def _not_sent_fields(one: NotSent, now: datetime) -> dict[str, Any]:
     fields = (
         {"sent_at": now, "failure_code": None, "failure_reason": None}
         if one.status is S.SENT
-        else _failure(one.status, one.code, one.reason, now)
+        else _failure(one, now)
     )
     if one.claimed.failed_over_from:
         # After a wait, providers are tried in their normal order again.
@@ -335,14 +336,13 @@ def _not_sent_fields(one: NotSent, now: datetime) -> dict[str, Any]:
     }
 
 
-def _failure(
-    status: DeliveryStatus, code: FailureCode | None, reason: str | None, now: datetime
-) -> dict[str, Any]:
+def _failure(one: Settlement | NotSent, now: datetime) -> dict[str, Any]:
     changes: dict[str, Any] = {
-        "failure_code": (code or FailureCode.PROVIDER_ERROR).value,
-        "failure_reason": (reason or "")[:ERROR_LENGTH],
+        "failure_code": (one.code or FailureCode.PROVIDER_ERROR).value,
+        "failure_reason": (one.reason or "")[:ERROR_LENGTH],
+        "held_reason": one.held_reason.value if one.held_reason else None,
     }
-    return changes | ({"failed_at": now} if status is S.FAILED else {})
+    return changes | ({"failed_at": now} if one.status is S.FAILED else {})
 
 
 def _write(

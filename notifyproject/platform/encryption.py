@@ -84,11 +84,17 @@ def keyed_digest(value: bytes, *, associated_data: str) -> str:
     raise NoEncryptionKeyError("FIELD_ENCRYPTION_KEYS lists no key")
 
 
+def keyed_digests(value: bytes, *, associated_data: str) -> list[str]:
+    """Return the digests of a value under all keys, that of :func:`keyed_digest` first."""
+    secrets = settings.FIELD_ENCRYPTION_KEYS.values()
+    return [_keyed_digest(secret, value, associated_data) for secret in secrets]
+
+
 def is_digest_of(digest: str, value: bytes, *, associated_data: str) -> bool:
     """Return whether :func:`keyed_digest` returned this digest for the value, under any key."""
     return any(
-        hmac.compare_digest(digest, _keyed_digest(secret, value, associated_data))
-        for secret in settings.FIELD_ENCRYPTION_KEYS.values()
+        hmac.compare_digest(digest, one)
+        for one in keyed_digests(value, associated_data=associated_data)
     )
 
 

@@ -57,6 +57,7 @@ class Environment(msgspec.Struct, frozen=True, kw_only=True):
     FCM_URL: str = "https://fcm.googleapis.com"
     WHATSAPP_TOKEN: str = ""
     WHATSAPP_PHONE_NUMBER_ID: str = ""
+    WHATSAPP_BUSINESS_ACCOUNT_ID: str = ""
     WHATSAPP_APP_SECRET: str = ""
     WHATSAPP_VERIFY_TOKEN: str = ""
     WHATSAPP_URL: str = "https://graph.facebook.com"

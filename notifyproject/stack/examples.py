@@ -59,6 +59,7 @@ class Outcome:
             and have_values("status", expected["delivery"])
             and have_values("attempt_count", expected.get("attempts", {}))
             and have_values("failure_reason", expected.get("reasons", {}))
+            and have_values("failure_code", expected.get("codes", {}))
             and len(notification["error_history"]) >= expected.get("errors", 0)
         )
 

@@ -184,6 +184,7 @@ def _providers(addresses: Addresses) -> dict[str, str]:
         "WHATSAPP_TOKEN": {
             "WHATSAPP_TOKEN": whatsapp.access_token,
             "WHATSAPP_PHONE_NUMBER_ID": whatsapp.phone_number_id,
+            "WHATSAPP_BUSINESS_ACCOUNT_ID": whatsapp.business_account_id,
             "WHATSAPP_APP_SECRET": whatsapp.app_secret,
             "WHATSAPP_VERIFY_TOKEN": whatsapp.verify_token,
             "WHATSAPP_URL": addresses.sandbox,

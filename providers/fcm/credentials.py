@@ -192,7 +192,7 @@ async def _fetch_token(source: str, *, clock: Callable[[], datetime]) -> AccessT
         account = read_service_account(source)
         assertion = await asyncio.to_thread(account.assertion, now=now)
         form = {"grant_type": GRANT, "assertion": assertion}
-        response = await http_client.post(
+        response = await http_client.send(
             Request(
                 url=account.token_uri,
                 body=urlencode(form).encode(),

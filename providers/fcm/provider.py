@@ -56,11 +56,11 @@ class Client(FCMNotification):
         """
         deadline = Deadline.after(timeout)
         token = await self.tokens.current(deadline=deadline)
-        response = await http_client.post(self._build_request(payload, token, deadline, request))
+        response = await http_client.send(self._build_request(payload, token, deadline, request))
         if response.status != ACCEPTED and rule_for(read_refusal(response)).needs_new_token:
             # Rejected for the token, so nothing was sent.
             token = await self.tokens.replace(token, deadline=deadline)
-            response = await http_client.post(
+            response = await http_client.send(
                 self._build_request(payload, token, deadline, request)
             )
         return response

@@ -308,7 +308,7 @@ class SendGrid:
         if timeout <= 0 or any(is_expired(one, now=now) for one in requests):
             return RequestResult(outcome=NotAttemptedError())
         try:
-            response = await http_client.post(
+            response = await http_client.send(
                 Request(
                     url=f"{self.base_url}/v3/mail/send",
                     body=body,

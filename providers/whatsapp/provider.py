@@ -48,9 +48,16 @@ def template_message(template: contract.WhatsAppTemplateMessage, request: SendRe
     """Return the body of a message that uses an approved template."""
     content: dict[str, Any] = {"name": template.name, "language": {"code": template.language}}
     if template.parameters:
-        values = [{"type": "text", "text": _GAPS.sub(" ", v)} for v in template.parameters]
-        content["components"] = [{"type": "body", "parameters": values}]
+        content["components"] = [{"type": "body", "parameters": _texts(*template.parameters)}]
+    if template.button is not None:
+        button = {"type": "button", "sub_type": "url", "index": "0"}
+        button_component = {**button, "parameters": _texts(template.button)}
+        content["components"] = [*content.get("components", ()), button_component]
     return _build_message("template", content, request)
+
+
+def _texts(*values: str) -> list[Body]:
+    return [{"type": "text", "text": _GAPS.sub(" ", value)} for value in values]
 
 
 def _build_message(kind: str, content: Body, request: SendRequest) -> Body:
@@ -83,6 +90,8 @@ class WhatsApp:
 
     token: str = field(repr=False)
     phone_number_id: str
+    business_account_id: str = ""
+    """Owner of the templates. Empty: templates can't be submitted or listed."""
     base_url: str
     app_secret: str = field(repr=False)
     """Signs the webhooks. Empty: every webhook is rejected."""
@@ -155,7 +164,7 @@ class WhatsApp:
             raise PermanentError(
                 "Can't build the WhatsApp message.", code=FailureCode.RENDER_FAILED
             ) from error
-        response = await http_client.post(
+        response = await http_client.send(
             Request(
                 url=f"{self.base_url}/{self.version}/{self.phone_number_id}/messages",
                 body=encoded,

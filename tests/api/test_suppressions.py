@@ -136,7 +136,7 @@ def test_lifting_is_audited_without_the_address(app: App) -> None:
     entry = LogEntry.objects.get()
     assert entry.get_change_message() == "By client app: Lifted: hard_bounce on email."
     assert entry.user_id == app.id
-    assert "ada" not in f"{entry.object_id} {entry.object_repr}"
+    assert "ada@" not in f"{entry.object_id} {entry.object_repr}"
 
 
 @pytest.fixture

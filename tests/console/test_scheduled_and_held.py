@@ -10,9 +10,8 @@ from django.test import Client
 
 from console.texts.wait_reasons import WaitReason, find_waits, wait_condition
 from console.widgets import lists, window_list
-from delivery.routing import CIRCUIT_OPEN, PROVIDER_PAUSED, RATE_LIMITED
 from domain.errors import FailureCode
-from domain.states import Channel, DeliveryStatus
+from domain.states import Channel, DeliveryStatus, HeldReason
 from domain.time import utc_now
 from notifications import store
 from notifications.store import NewDelivery
@@ -38,11 +37,11 @@ def scheduled(now: datetime, *, after: timedelta = HOUR, **fields: Any) -> Any:
     return factories.read(document["_id"])
 
 
-def not_sent(now: datetime, code: FailureCode, *, reason: str = "Later.") -> Any:
+def not_sent(
+    now: datetime, code: FailureCode, *, reason: str = "Later.", held: HeldReason | None = None
+) -> Any:
     one = factories.claimed(at=now, created_at=now)
-    later = store.NotSent(
-        claimed=one, status=S.PENDING, code=code, reason=reason, next_attempt_at=now + HOUR
-    )
+    later = store.NotSent(one, S.PENDING, code, reason, now + HOUR, held)
     store.settle_not_sent([later], now=now)
     return factories.read(one.notification_id)
 
@@ -57,10 +56,12 @@ def each_kind(now: datetime) -> dict[WaitReason, Any]:
     return {
         WaitReason.SCHEDULE: scheduled(now),
         WaitReason.QUIET_HOURS: not_sent(now, FailureCode.QUIET_HOURS),
-        WaitReason.PROVIDER_PAUSED: not_sent(now, unavailable, reason=PROVIDER_PAUSED),
-        WaitReason.CIRCUIT_OPEN: not_sent(now, unavailable, reason=CIRCUIT_OPEN),
+        WaitReason.PROVIDER_PAUSED: not_sent(now, unavailable, held=HeldReason.PROVIDER_PAUSED),
+        WaitReason.CIRCUIT_OPEN: not_sent(now, unavailable, held=HeldReason.CIRCUIT_OPEN),
         WaitReason.PROVIDER_UNAVAILABLE: not_sent(now, unavailable),
-        WaitReason.RATE_LIMITED: not_sent(now, FailureCode.RATE_LIMITED, reason=RATE_LIMITED),
+        WaitReason.RATE_LIMITED: not_sent(
+            now, FailureCode.RATE_LIMITED, held=HeldReason.RATE_LIMITED
+        ),
         WaitReason.DECRYPTION_FAILED: not_sent(now, FailureCode.DECRYPTION_FAILED),
         WaitReason.RETRY: factories.settled(S.PENDING, at=now, created_at=now),
         WaitReason.FALLBACK: factories.read(with_fallback["_id"]),
@@ -85,9 +86,33 @@ def test_wait_reasons_are_shown_and_can_be_filtered(console: Client) -> None:
         assert text in shown
 
 
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("Provider paused.", WaitReason.PROVIDER_PAUSED),
+        ("Circuit open.", WaitReason.CIRCUIT_OPEN),
+        ("Circuit open for a device's platform.", WaitReason.CIRCUIT_OPEN),
+        ("Rate limited.", WaitReason.RATE_LIMITED),
+    ],
+)
+def test_deliveries_stored_before_held_reasons_are_recognized(
+    console: Client, text: str, reason: WaitReason
+) -> None:
+    now = utc_now()
+    document = not_sent(now, FailureCode.CHANNEL_UNAVAILABLE, reason=text)
+    assert [one.reason for one in find_waits(document["delivery"], now=now)] == [reason]
+    assert listed(console, f"{LIST}?reason={reason.value}") == [document["_id"]]
+
+
 def row(delivery: dict[str, Any]) -> Any:
     """Return a stored delivery as an object, as the rows of the list have it."""
-    default = {"failure_code": None, "instead_of": None, "claim": None, "next_attempt_at": None}
+    default = {
+        "failure_code": None,
+        "held_reason": None,
+        "instead_of": None,
+        "claim": None,
+        "next_attempt_at": None,
+    }
     return SimpleNamespace(**{**default, **delivery})
 
 
@@ -109,7 +134,7 @@ def test_rare_reason_is_searched_window_by_window(
     monkeypatch.setattr(window_list, "WINDOW", 3)
     now = utc_now()
     before = [scheduled(now, after=timedelta(minutes=n)) for n in range(1, 5)]
-    rare = not_sent(now, FailureCode.RATE_LIMITED, reason=RATE_LIMITED)
+    rare = not_sent(now, FailureCode.RATE_LIMITED, held=HeldReason.RATE_LIMITED)
     for n in range(2, 6):
         scheduled(now, after=n * HOUR)
     first = console.get(f"{LIST}?reason=rate_limited")

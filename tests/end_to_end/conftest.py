@@ -53,6 +53,7 @@ def provider(
         settings.FCM_CREDENTIALS = str(sandbox.service_account)
         settings.WHATSAPP_TOKEN = sandbox.whatsapp.access_token
         settings.WHATSAPP_PHONE_NUMBER_ID = sandbox.whatsapp.phone_number_id
+        settings.WHATSAPP_BUSINESS_ACCOUNT_ID = sandbox.whatsapp.business_account_id
         settings.WHATSAPP_APP_SECRET = sandbox.whatsapp.app_secret
         settings.WHATSAPP_VERIFY_TOKEN = sandbox.whatsapp.verify_token
         yield sandbox

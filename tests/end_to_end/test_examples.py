@@ -43,6 +43,21 @@ def test_every_example_ends_as_expected(app: App, live_server: Any, provider: Sa
     assert "email delivered after 3 attempts" in table
 
 
+def test_whatsapp_examples_arrive_unless_they_show_a_refusal() -> None:
+    loaded = examples.load(datetime.now(UTC))
+    by_whatsapp = [one for one in loaded if "whatsapp" in one.expected["delivery"]]
+    assert len(by_whatsapp) >= 4
+    for one in by_whatsapp:
+        arrives = one.expected["delivery"]["whatsapp"] == "delivered"
+        assert arrives != one.description.startswith("A refusal"), one.name
+
+
+def test_recipients_without_a_device_are_no_failure() -> None:
+    for one in examples.load(datetime.now(UTC)):
+        if not one.devices:
+            assert one.expected["delivery"].get("push") != "failed", one.name
+
+
 def test_refused_example_raises_with_the_code(
     app: App, live_server: Any, provider: Sandbox
 ) -> None:

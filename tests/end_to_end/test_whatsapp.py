@@ -43,7 +43,8 @@ def write(provider: Sandbox) -> Write:
 def approved(db: None, provider: Sandbox) -> None:
     """Approve a template and assign it to the type."""
     account, http = provider.whatsapp, urllib3.PoolManager()
-    components = [{"type": "BODY", "text": TEMPLATE_TEXT}]
+    example = {"body_text": [["Ada", "1001"]]}
+    components = [{"type": "BODY", "text": TEMPLATE_TEXT, "example": example}]
     template = {"name": "shipped", "language": "en", "category": "UTILITY"}
     answer = http.request(
         "POST",

@@ -22,7 +22,7 @@ from tests.support.waiting import LIMIT, SHORT, ending, lag
 def post(url: str, *, timeout: float = LIMIT, body: bytes = b"{}") -> http.Response:
     headers = {"Authorization": "Bearer secret", "Content-Type": "application/json"}
     request = Request(url=f"{url}/send", body=body, headers=headers, timeout=timeout)
-    return event_loop.run(http_client.post(request))
+    return event_loop.run(http_client.send(request))
 
 
 def failure(handler: socket_server.Handler, *, timeout: float = LIMIT) -> TransientError:
@@ -163,7 +163,7 @@ def test_refused_connection_after_a_success_is_not_ambiguous() -> None:
 
 def asking(url: str, *, body: bytes = b"{}", timeout: float = LIMIT) -> Awaitable[Response]:
     request = Request(url=f"{url}/send", headers={}, body=body, timeout=timeout)
-    return http_client.post(request)
+    return http_client.send(request)
 
 
 def at_the_same_time(*requests: Awaitable[Response]) -> list[Response | BaseException]:
@@ -383,7 +383,7 @@ def test_invalid_key_is_about_the_account(key: str) -> None:
     with socket_server.serving(server) as running:
         request = Request(url=running.url, body=b"{}", headers={"Authorization": key})
         with pytest.raises(ProviderUnavailableError) as error:
-            event_loop.run(http_client.post(request))
+            event_loop.run(http_client.send(request))
     assert "secret" not in error.value.reason
     assert server.requests == []
 
@@ -391,7 +391,7 @@ def test_invalid_key_is_about_the_account(key: str) -> None:
 @pytest.mark.parametrize("url", ["", "api.example.com", "ftp://127.0.0.1", "http://", "http://[::"])
 def test_invalid_url_is_about_the_account(url: str) -> None:
     with pytest.raises(ProviderUnavailableError):
-        event_loop.run(http_client.post(Request(url=url, body=b"{}", headers={})))
+        event_loop.run(http_client.send(Request(url=url, body=b"{}", headers={})))
 
 
 def drip(text: bytes) -> socket_server.Handler:

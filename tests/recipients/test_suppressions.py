@@ -1,14 +1,18 @@
 """Suppressions: reasons, lifting, lists, and soft bounces."""
 
+import importlib
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from django.db import connection
 
 from notifyproject.db.collections import collection
 from notifyproject.db.paging import Cursor
 from recipients import queries, suppressions
+from recipients.addresses import address_digest
 from recipients.models import Suppression, SuppressionReason
 from recipients.queries import ActiveSuppression
 from recipients.suppressions import lift, lift_one, list_for_address, suppress, suppression_id
@@ -131,7 +135,7 @@ def test_suppression_has_its_source_and_no_address_in_its_id() -> None:
     assert (one.reason, one.source, one.marketing_only) == ("complaint", "sendgrid", False)
     assert (one.created_at, one.expires_at) == (NOON, None)
     assert stored["_id"] == one.pk
-    assert "ada" not in one.pk
+    assert "ada@" not in one.pk
 
 
 @pytest.mark.parametrize(
@@ -269,7 +273,7 @@ def test_anonymized_address_stays_suppressed() -> None:
     assert find(EMAIL)[EMAIL].reason == "complaint"
     kept = [one.get("address") for one in collection("suppressions").find().sort("address", 1)]
     assert kept == [None, "bob@example.com"]
-    assert "ada" not in str(list(collection("suppressions").find({"reason": "complaint"})))
+    assert "ada@" not in str(list(collection("suppressions").find({"reason": "complaint"})))
     assert suppressions.anonymise([EMAIL]) == 0
 
 
@@ -344,3 +348,54 @@ def test_addresses_are_counted_separately() -> None:
     soft_bounce("a")
     other = PHONE_ADDRESS | {"address": "+351912345679"}
     assert suppressions.record_soft_bounce(**other, event="b", now=NOON) == 1
+
+
+def as_older_versions_stored_it() -> None:
+    """Replace the suppression of EMAIL by one with the unkeyed digest."""
+    (document,) = collection("suppressions").find()
+    collection("suppressions").delete_one({"_id": document["_id"]})
+    key = f"email:{address_digest(*EMAIL)}"
+    collection("suppressions").insert_one(
+        {**document, "_id": f"{key}:{document['reason']}", "key": key}
+    )
+
+
+def test_stored_digest_is_keyed(settings: Any) -> None:
+    store()
+    suppressions.anonymise([EMAIL])
+    (stored,) = collection("suppressions").find()
+    assert address_digest(*EMAIL) not in str(stored)
+    settings.FIELD_ENCRYPTION_KEYS = {"other": b"y" * 48}
+    assert find(EMAIL) == {}
+
+
+def test_unkeyed_suppression_of_an_older_version_stays_effective() -> None:
+    store()
+    as_older_versions_stored_it()
+    assert find(EMAIL)[EMAIL].reason == "hard_bounce"
+    assert len(list_for_address(channel="email", address=EMAIL[1])) == 1
+    store()
+    assert collection("suppressions").count_documents({}) == 1
+    assert suppressions.anonymise([EMAIL]) == 1
+    assert lift_reasons() == (R.HARD_BOUNCE,)
+    assert find(EMAIL) == {}
+
+
+def test_suppression_stays_effective_while_its_key_is_listed(settings: Any) -> None:
+    store()
+    old = settings.FIELD_ENCRYPTION_KEYS
+    settings.FIELD_ENCRYPTION_KEYS = {"new": b"x" * 48, **old}
+    assert find(EMAIL)[EMAIL].reason == "hard_bounce"
+    store()
+    assert collection("suppressions").count_documents({}) == 1
+    assert lift_reasons() == (R.HARD_BOUNCE,)
+
+
+def test_migration_adds_a_key_to_unkeyed_digests() -> None:
+    store()
+    expected = collection("suppressions").find_one()
+    as_older_versions_stored_it()
+    migration = importlib.import_module("recipients.migrations.0005_keyed_suppressions")
+    for _ in range(2):
+        migration.add_keys(None, SimpleNamespace(connection=connection))
+        assert list(collection("suppressions").find()) == [expected]

@@ -20,6 +20,13 @@ from tests.support.providers.sandbox_whatsapp import (
 )
 
 
+def worded(text: str, *, example: Any = None) -> dict[str, Any]:
+    """Return the changes of a template: a name, and a body with this text."""
+    given = {"body_text": [["x"]]} if example is None else example
+    body = {"type": "BODY", "text": text, "example": given}
+    return {"name": "worded", "components": [body]}
+
+
 @pytest.fixture
 def chats(box: Box) -> WhatsAppClient:
     chats = WhatsAppClient(box=box)
@@ -152,7 +159,12 @@ def test_image_header_requires_one_image(chats: WhatsAppClient) -> None:
 
 
 def test_named_parameters_must_match(chats: WhatsAppClient) -> None:
-    body = {"type": "BODY", "text": "Hello {{first_name}}"}
+    example = [{"param_name": "first_name", "example": "Ada"}]
+    body = {
+        "type": "BODY",
+        "text": "Hello {{first_name}}.",
+        "example": {"body_text_named_params": example},
+    }
     chats.add_template(
         {**ORDER, "name": "named", "parameter_format": "NAMED", "components": [body]}
     )
@@ -161,7 +173,7 @@ def test_named_parameters_must_match(chats: WhatsAppClient) -> None:
         component = {"type": "body", "parameters": [parameter]}
         content = {"name": "named", "language": {"code": "en"}, "components": [component]}
         assert chats.post(message("template", content)).status == status
-    assert chats.box.control("GET", "/messages")["results"][0]["text"] == "Hello Ada"
+    assert chats.box.control("GET", "/messages")["results"][0]["text"] == "Hello Ada."
 
 
 def test_graph_api_creates_lists_and_deletes_templates(chats: WhatsAppClient) -> None:
@@ -186,6 +198,12 @@ def test_graph_api_creates_lists_and_deletes_templates(chats: WhatsAppClient) ->
         ({"components": []}, "one BODY"),
         ({"components": [{"type": "BODY", "text": "x"}] * 2}, "one BODY"),
         ({"components": "x"}, "Expected `array`"),
+        (worded("{{1}} has shipped."), "Leading or trailing params"),
+        (worded("Shipped: {{1}}"), "Leading or trailing params"),
+        (worded("It is {{1}} now.", example={}), "an example of each variable"),
+        (worded("It is {{1}} now.", example={"body_text": [["a", "b"]]}), "an example of each"),
+        (worded(""), "must have a text"),
+        ({"category": "AUTHENTICATION"}, "fixed text and one OTP button"),
     ],
 )
 def test_invalid_template_is_refused(
@@ -219,3 +237,51 @@ def test_unreadable_file_of_templates_is_named(
     arguments = ["--port", "0", "--data", str(data), "--whatsapp-templates", str(given)]
     assert main(arguments) == 1
     assert f"{given} is no list of templates" in capsys.readouterr().err
+
+
+def test_authentication_template_has_metas_text_and_a_code_button(chats: WhatsAppClient) -> None:
+    components = [
+        {"type": "BODY", "add_security_recommendation": True},
+        {"type": "BUTTONS", "buttons": [{"type": "OTP", "otp_type": "COPY_CODE", "text": "Copy"}]},
+    ]
+    code = {"name": "login", "language": "en", "category": "AUTHENTICATION"}
+    assert chats.add_template({**code, "components": components}).status == 200
+    body = {"type": "body", "parameters": [words("123456")]}
+    button = {"type": "button", "sub_type": "url", "index": "0", "parameters": [words("123456")]}
+    use = {"name": "login", "language": {"code": "en"}}
+    assert chats.post(message("template", {**use, "components": [body]})).status == 400
+    assert chats.post(message("template", {**use, "components": [body, button]})).status == 200
+    text = chats.box.control("GET", "/messages")["results"][0]["text"]
+    assert text.startswith("*123456* is your verification code.")
+
+
+def test_name_chooses_the_review(chats: WhatsAppClient) -> None:
+    path = f"{chats.account.business_account_id}/message_templates"
+    for ending, expected in (
+        ("pending", ("PENDING", "NONE")),
+        ("rejected", ("REJECTED", "INVALID_FORMAT")),
+    ):
+        name = f"shipped_{ending}"
+        assert chats.add_template({**ORDER, "name": name}).json()["status"] == expected[0]
+        (listed,) = chats.graph("GET", f"{path}?name={name}").json()["data"]
+        assert (listed["status"], listed["rejected_reason"]) == expected
+        assert error(chats.post(template(name=name)))["code"] == 132001
+    (row,) = chats.graph("GET", f"{path}?status=REJECTED&fields=name").json()["data"]
+    assert row.keys() == {"id", "name"}
+
+
+def test_templates_are_listed_page_by_page(chats: WhatsAppClient) -> None:
+    path = f"{chats.account.business_account_id}/message_templates"
+    everything = chats.graph("GET", f"{path}?limit=1000").json()["data"]
+    assert len(everything) > 15
+    found: list[Any] = []
+    query = "?limit=7"
+    while query:
+        page = chats.graph("GET", path + query).json()
+        found += page["data"]
+        assert len(page["data"]) <= 7
+        has_next = "next" in page["paging"]
+        query = f"?limit=7&after={page['paging']['cursors']['after']}" if has_next else ""
+    assert found == everything
+    for bad in ("limit=0", "limit=x", "after=-1", f"after={'9' * 5000}"):
+        assert error(chats.graph("GET", f"{path}?{bad}"))["code"] == 100

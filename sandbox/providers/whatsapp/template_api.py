@@ -1,7 +1,9 @@
-"""The Graph API's routes for message templates. New templates are approved at once."""
+"""The Graph API's routes for message templates. A template's name chooses its review."""
 
 import re
 from collections.abc import Mapping
+from typing import Any
+from urllib.parse import urlencode
 
 import msgspec
 
@@ -9,11 +11,23 @@ from ...responses import ProviderResponse
 from ..base import IncomingRequest
 from . import answers
 from .answers import GraphError
-from .templates import Template, Templates
+from .templates import Component, Template, Templates
 
 CATEGORIES = ("AUTHENTICATION", "MARKETING", "UTILITY")
+AUTHENTICATION = "AUTHENTICATION"
 EXISTS = 2388024
+DANGLING = 2388299
+NO_EXAMPLE = 2388043
+PAGE_SIZE = 25
+CODE_TEXT = "*{{1}}* is your verification code."
+SECURITY_TEXT = " For your security, do not share this code."
+_REVIEWS = {
+    "_pending": ("PENDING", "NONE"),
+    "_rejected": ("REJECTED", "INVALID_FORMAT"),
+}
+"""The outcome of Meta's review, by the ending of a template's name. Others are approved."""
 _NAME = re.compile(r"[a-z0-9_]{1,512}", re.ASCII)
+_COUNT = re.compile(r"[0-9]{1,4}", re.ASCII)
 _LANGUAGE = re.compile(r"[a-z]{2,3}(_[A-Z]{2})?", re.ASCII)
 
 
@@ -21,7 +35,7 @@ def handle(incoming: IncomingRequest, templates: Templates) -> ProviderResponse 
     """Return the answer to a request for the account's templates."""
     match incoming.method:
         case "GET":
-            return _list(templates, incoming.query)
+            return _list(templates, incoming.query, path=incoming.path)
         case "POST":
             return _create(templates, incoming.body or b"")
         case "DELETE":
@@ -31,9 +45,28 @@ def handle(incoming: IncomingRequest, templates: Templates) -> ProviderResponse 
     return _invalid(f"Unsupported {incoming.method.lower()} request.")
 
 
-def _list(templates: Templates, query: Mapping[str, str]) -> ProviderResponse:
-    found = [msgspec.to_builtins(one) for one in templates.all(name=query.get("name"))]
-    return answers.success({"data": found, "paging": {"cursors": {"before": "MAZDZD"}}})
+def _list(
+    templates: Templates, query: Mapping[str, str], *, path: str
+) -> ProviderResponse | GraphError:
+    limit, after = query.get("limit", str(PAGE_SIZE)), query.get("after", "0")
+    if not (_COUNT.fullmatch(limit) and _COUNT.fullmatch(after) and int(limit) > 0):
+        return _invalid("Param limit or after is invalid.")
+    start = int(after)
+    end = start + int(limit)
+    found = [
+        msgspec.to_builtins(one)
+        for one in templates.all(name=query.get("name"))
+        if query.get("status") in (None, one.status)
+    ]
+    fields = query.get("fields", "").split(",") if query.get("fields") else None
+    rows = [
+        {name: one[name] for name in one if fields is None or name in {*fields, "id"}}
+        for one in found[start:end]
+    ]
+    paging: dict[str, Any] = {"cursors": {"before": str(start), "after": str(end)}}
+    if end < len(found):
+        paging["next"] = f"{path}?{urlencode({**query, 'after': end})}"
+    return answers.success({"data": rows, "paging": paging} if rows else {"data": []})
 
 
 def _create(templates: Templates, body: bytes) -> ProviderResponse | GraphError:
@@ -44,6 +77,16 @@ def _create(templates: Templates, body: bytes) -> ProviderResponse | GraphError:
     template.category = template.category.upper()
     if problem := _problem(template):
         return _invalid(problem)
+    if refused := _wording_problem(template):
+        return refused
+    if template.category == AUTHENTICATION:
+        wording = template.component("BODY")
+        if wording is not None:
+            advice = SECURITY_TEXT if wording.add_security_recommendation else ""
+            wording.text = CODE_TEXT + advice
+    for ending, (status, reason) in _REVIEWS.items():
+        if template.name.endswith(ending):
+            template.status, template.rejected_reason = status, reason
     added = templates.add(template)
     if added is None:
         return _invalid("Content in This Language Already Exists", subcode=EXISTS)
@@ -61,6 +104,30 @@ def _problem(template: Template) -> str | None:
     if kinds.count("BODY") != 1 or len(set(kinds)) < len(kinds):
         return "Param components must have one BODY, and each other type at most once."
     return None
+
+
+def _wording_problem(template: Template) -> GraphError | None:
+    body = template.component("BODY") or Component(type="BODY")
+    text = body.text.strip()
+    if template.category == AUTHENTICATION:
+        is_code = [str(one.get("type")).upper() for one in template.buttons] == ["OTP"]
+        wrong = "An authentication template has a fixed text and one OTP button."
+        return _invalid(wrong) if text or not is_code else None
+    if not text:
+        return _invalid("The BODY must have a text.")
+    if text.startswith("{{") or text.endswith("}}"):
+        return _invalid("Leading or trailing params are not allowed", subcode=DANGLING)
+    if body.variables and not _has_examples(template, body):
+        return _invalid("The BODY must have an example of each variable", subcode=NO_EXAMPLE)
+    return None
+
+
+def _has_examples(template: Template, body: Component) -> bool:
+    if template.parameter_format == "NAMED":
+        named = body.example.get("body_text_named_params") or []
+        return {one.get("param_name") for one in named} == set(body.variables)
+    examples = body.example.get("body_text") or [[]]
+    return len(examples[0]) == len(body.variables)
 
 
 def _invalid(details: str, *, subcode: int | None = None) -> GraphError:

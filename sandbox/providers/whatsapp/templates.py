@@ -12,6 +12,8 @@ import msgspec
 from ... import credentials
 
 FILE = "whatsapp_templates.json"
+APPROVED = Path(__file__).with_name("approved_templates.json")
+"""The templates of the service's built-in types, which every account has."""
 MEDIA = ("IMAGE", "VIDEO", "DOCUMENT")
 _VARIABLE = re.compile(r"\{\{\s*([a-z0-9_]+)\s*\}\}", re.ASCII)
 
@@ -45,6 +47,7 @@ class Template(msgspec.Struct, kw_only=True):
     category: str
     components: list[Component]
     status: str = "APPROVED"
+    rejected_reason: str = "NONE"
     parameter_format: str = "POSITIONAL"
     id: str = ""
 
@@ -82,14 +85,14 @@ class Templates:
         """Load the stored templates and a file; raises UnreadableTemplatesError or OSError."""
         found = cls(path=data / FILE)
         found._put(HELLO_WORLD)
-        for path in (found.path, extra):
-            if path is not None and (path is extra or path.exists()):
+        for path in (APPROVED, found.path, extra):
+            if path is not None and (path is not found.path or path.exists()):
                 for template in _read(path):
                     found._put(template)
         return found
 
     def add(self, template: Template) -> Template | None:
-        """Store a new, approved template; return None if its name and language exist."""
+        """Store a new template; return None if its name and language exist."""
         if (template.name, template.language) in self._known:
             return None
         added = self._put(template)

@@ -12,12 +12,13 @@ from tests.support.clients.api import App, request
 from tests.support.mongo.query_plans import plans
 
 PHONE = "+351912345678"
-TEMPLATE = {"locale": "en", "name": "paid", "language": "en_US", "parameters": ["video_title"]}
+WHATSAPP = {"channels": ["whatsapp"], "recipient": {"phone": PHONE}}
+TEMPLATE = {"locale": "en", "name": "sent", "language": "en_US", "parameters": ["order"]}
 
 
 def warnings(app: App, **fields: Any) -> list[str]:
     """Return the codes of the warnings; a preview and an acceptance must have the same."""
-    whatsapp = {"channels": ["whatsapp"], "recipient": {"phone": PHONE}} | fields
+    whatsapp = {"type": "order_shipped", "data": {"order": "1"}, **WHATSAPP} | fields
     shown = app.post("/notifications/preview", request(**whatsapp))
     accepted = app.notify(**whatsapp)
     assert (shown.status_code, accepted.status_code) == (200, 202), accepted.content
@@ -37,11 +38,16 @@ def test_whatsapp_inside_the_window_has_no_warning(app: App) -> None:
 
 
 def test_whatsapp_template_prevents_the_warning_if_its_variables_are_given(app: App) -> None:
-    types.define_type("payment_confirmed", {"approved_templates": [TEMPLATE]}, now=utc_now())
+    types.define_type("order_shipped", {"approved_templates": [TEMPLATE]}, now=utc_now())
     assert warnings(app) == []
     unnamed = TEMPLATE | {"parameters": ["not_given"]}
-    types.define_type("payment_confirmed", {"approved_templates": [unnamed]}, now=utc_now())
+    types.define_type("order_shipped", {"approved_templates": [unnamed]}, now=utc_now())
     assert warnings(app) == ["whatsapp: window_closed"]
+
+
+def test_built_in_whatsapp_template_prevents_the_warning(app: App) -> None:
+    data = {"order_id": 1001, "video_title": "Sunrise", "amount": "49.90"}
+    assert warnings(app, type="payment_confirmed", data=data) == []
 
 
 @pytest.mark.parametrize("channels", [["email"], ["push"]])
@@ -53,7 +59,7 @@ def test_other_channels_have_no_warning_and_read_no_window(app: App, channels: l
 
 
 def test_repeated_request_has_the_same_warning(app: App) -> None:
-    body = request(channels=["whatsapp"], recipient={"phone": PHONE})
+    body = request(type="order_shipped", data={"order": "1"}, **WHATSAPP)
     first, again = (
         app.post("/notifications", body, headers={"Idempotency-Key": "k"}).json() for _ in range(2)
     )

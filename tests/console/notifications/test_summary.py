@@ -9,7 +9,6 @@ import pytest
 from django.utils.html import strip_tags
 
 from console.notifications import summary
-from delivery.routing import RATE_LIMITED
 from domain.states import DeliveryStatus
 
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
@@ -57,7 +56,7 @@ SENTENCES = [
     ),
     (
         delivery(
-            S.PENDING, attempt_count=2, failure_code="rate_limited", failure_reason=RATE_LIMITED
+            S.PENDING, attempt_count=2, failure_code="rate_limited", held_reason="rate_limited"
         ),
         "Email held: rate limit until 12:05.",
     ),

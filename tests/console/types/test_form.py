@@ -157,4 +157,4 @@ def test_fallback_channel_and_whatsapp_templates_are_stored(console: Client) -> 
     assert (kind.fallback.channel, kind.fallback.after) == (Channel.EMAIL, timedelta(minutes=10))
     assert [one.language for one in kind.whatsapp_templates] == ["pt_PT"]
     refused = console.post(f"{LIST}add/", form | {"slug": "x", "approved_templates": "[1]"})
-    assert "exactly locale, name" in refused.content.decode()
+    assert "objects with locale, name" in refused.content.decode()

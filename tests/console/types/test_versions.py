@@ -217,7 +217,9 @@ def test_saving_a_type_keeps_the_published_version(console: Client) -> None:
     form = console.get(page(SLUG)).context["adminform"].form
     data = {name: value for name, value in form.initial.items() if value is not None}
     templates.publish_version(type_slug=SLUG, number=number, now=utc_now())
-    response = console.post(page(SLUG), data | {"name": "Paid", "example_data": "{}"})
+    response = console.post(
+        page(SLUG), data | {"name": "Paid", "example_data": "{}", "approved_templates": "[]"}
+    )
     assert response.status_code == 302
     assert NotificationType.objects.get(pk=SLUG).name == "Paid"
     assert types.get_template_version(SLUG) == number

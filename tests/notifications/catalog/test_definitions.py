@@ -32,7 +32,11 @@ def test_console_form_has_the_same_fields() -> None:
 def test_shipped_types_are_valid(default: Any) -> None:
     shipped = {name: getattr(default, name) for name in FIELDS if hasattr(default, name)}
     lists = {name: list(shipped[name]) for name in ("channels", "sensitive_variables")}
-    assert definitions.validate_type(default.slug, TypeRequest(**(shipped | lists)))
+    lists["approved_templates"] = [
+        WhatsAppTemplateRequest(**template) for template in default.approved_templates
+    ]
+    stored = definitions.validate_type(default.slug, TypeRequest(**(shipped | lists)))
+    assert stored["approved_templates"] == list(default.approved_templates)
 
 
 TEMPLATE = {"locale": "pt", "name": "lost", "language": "pt_PT", "parameters": ["parcel"]}
@@ -168,3 +172,25 @@ def test_sensitive_variables_are_limited() -> None:
     assert problems_of(sensitive_variables=["a" * 65]) == {"/sensitive_variables/0": "invalid"}
     many = [f"n{n}" for n in range(101)]
     assert problems_of(sensitive_variables=many) == {"/sensitive_variables": "too_many"}
+
+
+@pytest.mark.parametrize(
+    ("one", "problem"),
+    [
+        ({"body": "Parcel {{1}} is lost."}, {}),
+        ({"body": "Parcel {{parcel}} is lost."}, {"body": "wrong_placeholders"}),
+        ({"body": "Parcel {{2}} is lost."}, {"body": "wrong_placeholders"}),
+        ({"body": "A parcel is lost."}, {"body": "wrong_placeholders"}),
+        ({"body": "{{1}} is lost."}, {"body": "placeholder_at_the_end"}),
+        ({"body": "It is lost: {{1}} "}, {"body": "placeholder_at_the_end"}),
+        ({"button": "parcel"}, {}),
+        ({"button": "parcel", "body": "Code {{1}}."}, {"body": "fixed_wording"}),
+        ({"button": "pin"}, {"button": "invalid_button"}),
+        ({"button": "parcel", "parameters": []}, {"button": "invalid_button"}),
+    ],
+)
+def test_wording_of_a_whatsapp_template_matches_its_parameters(
+    one: dict[str, Any], problem: dict[str, str]
+) -> None:
+    expected = {f"/approved_templates/0/{field}": code for field, code in problem.items()}
+    assert problems_of(templates=[one]) == expected

@@ -13,7 +13,8 @@ from notifications.catalog.types import Fallback
 from notifications.intake.preparation import choose_channels
 from notifications.store import NewDelivery
 from notifications.validation import ChannelNames, ProblemCollector
-from recipients.queries import RegisteredRecipient
+from recipients.models import SuppressionReason
+from recipients.queries import ActiveSuppression, RecipientSnapshot, RegisteredRecipient
 from tests.support.factories.notifications import SHIPPED, request
 
 EMAIL, PUSH, WHATSAPP, IN_APP = Channel
@@ -23,6 +24,14 @@ REACHABLE = Recipient(email="ada@example.com", phone="+351912345678", device_ids
 
 def registered(**preferences: Any) -> RegisteredRecipient:
     return RegisteredRecipient(user_id="ada", preferences=preferences)
+
+
+def snapshot(known: RegisteredRecipient | None, *suppressed: tuple[str, str]) -> RecipientSnapshot:
+    bounced = ActiveSuppression(reason=SuppressionReason.HARD_BOUNCE, marketing_only=False)
+    return RecipientSnapshot(
+        registered={known.user_id: known} if known else {},
+        suppressed=dict.fromkeys(suppressed, bounced),
+    )
 
 
 def choose(
@@ -38,7 +47,7 @@ def choose(
         request(type=kind, channels=channels, user_id=user_id),
         type_config=SHIPPED[kind],
         recipient=recipient,
-        registered=known,
+        snapshot=snapshot(known),
         problems=problems,
     )
     return deliveries, [(p.pointer, p.code) for p in problems.problems]
@@ -242,8 +251,25 @@ def test_fallback_does_not_wait_for_a_muted_channel() -> None:
             request(type="order_shipped"),
             type_config=kind,
             recipient=REACHABLE,
-            registered=registered(order_shipped={"muted_channels": muted}),
+            snapshot=snapshot(registered(order_shipped={"muted_channels": muted})),
             problems=ProblemCollector(),
         )
         (push,) = [one for one in deliveries if one.channel is PUSH]
         assert (push.status, push.fallback_for) == (S.PENDING, fallback_for)
+
+
+def test_fallback_does_not_wait_for_a_suppressed_channel() -> None:
+    kind = replace(
+        SHIPPED["order_shipped"], fallback=Fallback(channel=PUSH, after=timedelta(minutes=10))
+    )
+    deliveries = choose_channels(
+        request(type="order_shipped"),
+        type_config=kind,
+        recipient=REACHABLE,
+        snapshot=snapshot(None, ("email", "ada@example.com")),
+        problems=ProblemCollector(),
+    )
+    by_channel = {one.channel: one for one in deliveries}
+    assert by_channel[EMAIL].failure_code is FailureCode.SUPPRESSED
+    push = by_channel[PUSH]
+    assert (push.status, push.fallback_for, push.delay) == (S.PENDING, None, timedelta())

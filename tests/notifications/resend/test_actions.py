@@ -92,3 +92,14 @@ def test_run_now_refuses_unscheduled_deliveries(status: DeliveryStatus) -> None:
 def test_run_now_of_an_unknown_notification_raises_lookup_error() -> None:
     with pytest.raises(LookupError):
         run({"_id": ObjectId()})
+
+
+@pytest.mark.parametrize("max_attempts", [3, 9])
+def test_resend_grants_the_attempts_of_the_original_anew(max_attempts: int) -> None:
+    document = factories.settled(S.FAILED, max_attempts=max_attempts)
+    resent = actions.resend(notification_id=document["_id"], channels=None, now=SOON)
+    assert [one["max_attempts"] for one in resent["delivery"]] == [max_attempts]
+    retried = actions.retry(notification_id=document["_id"], channels=None, now=SOON)
+    assert retried["delivery"][0]["max_attempts"] > max_attempts
+    again = actions.resend(notification_id=document["_id"], channels=None, now=SOON)
+    assert [one["max_attempts"] for one in again["delivery"]] == [max_attempts]

@@ -170,6 +170,18 @@ def test_template_without_parameters_has_no_components() -> None:
     assert message["template"] == {"name": "hello_world", "language": {"code": "en_US"}}
 
 
+def test_authentication_template_has_the_code_in_body_and_button() -> None:
+    code = WhatsAppTemplateMessage(
+        name="mfa_code", language="en", parameters=("123456",), button="123456"
+    )
+    message = sent(whatsapp_message(whatsapp_template=code, is_service_window_open=False))
+    text = [{"type": "text", "text": "123456"}]
+    assert message["template"]["components"] == [
+        {"type": "body", "parameters": text},
+        {"type": "button", "sub_type": "url", "index": "0", "parameters": text},
+    ]
+
+
 @pytest.mark.parametrize(
     ("value", "passed_on"),
     [

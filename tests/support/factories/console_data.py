@@ -9,7 +9,7 @@ from bson import ObjectId
 
 from domain.states import Channel, DeliveryStatus
 from notifyproject.db.collections import collection
-from recipients.suppressions import suppression_key
+from recipients.suppressions import suppression_keys
 from tests.support.factories import notifications as factories
 
 MANY = 12_000
@@ -103,7 +103,7 @@ def _recipient(n: int, now: datetime) -> dict[str, Any]:
 
 def _suppression(n: int, now: datetime) -> dict[str, Any]:
     channel, reason = ("email", "whatsapp")[n % 2], ("manual", "hard_bounce", "complaint")[n % 3]
-    key = suppression_key(channel, f"p{n}@example.com")
+    key = suppression_keys(channel, f"p{n}@example.com")[0]
     return {"_id": f"{key}:{reason}", "key": key, "channel": channel, "reason": reason} | {
         "address": f"p{n}@example.com",
         "source": "admin",

@@ -20,7 +20,11 @@ ORDER = {
     "category": "UTILITY",
     "components": [
         {"type": "HEADER", "format": "TEXT", "text": "Order {{1}}"},
-        {"type": "BODY", "text": "Hello {{1}}, your order {{2}} has shipped."},
+        {
+            "type": "BODY",
+            "text": "Hello {{1}}, your order {{2}} has shipped.",
+            "example": {"body_text": [["Ada", "1001"]]},
+        },
         {"type": "FOOTER", "text": "The Shop"},
         {
             "type": "BUTTONS",

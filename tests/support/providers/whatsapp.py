@@ -64,7 +64,8 @@ class WhatsAppNumber:
     def add_template(self, name: str) -> WhatsAppTemplateMessage:
         """Create an approved template with two parameters."""
         account = self.sandbox.whatsapp
-        body = {"type": "BODY", "text": "Hello {{1}}, your order {{2}} has shipped."}
+        text = "Hello {{1}}, your order {{2}} has shipped."
+        body = {"type": "BODY", "text": text, "example": {"body_text": [["Ada", "1001"]]}}
         wanted = {"name": name, "language": "en", "category": "UTILITY", "components": [body]}
         path = f"{API_VERSION}/{account.business_account_id}/message_templates"
         self.call("POST", path, wanted, Authorization=f"Bearer {account.access_token}")

@@ -1,0 +1,36 @@
+"""Each use of a plain hash is listed with its reason: a guessable value needs a key."""
+
+import re
+
+from tests.support.source import SERVICE, files, text
+
+_HASH = re.compile(r"hashlib\.(?:sha\d|md5|blake|new|pbkdf)")
+_KEYED = "an HMAC, under a key"
+_RANDOM_SECRET = "a random secret, which can't be guessed"
+_NAMES = "client and user IDs, which other documents contain, and no address"
+_IDS = "random IDs, hashed for new ones"
+REASONS = {
+    "access/clients/inbox_tokens.py": f"{_KEYED}; {_NAMES}",
+    "access/clients/registry.py": _RANDOM_SECRET,
+    "access/staff/lockout.py": _KEYED,
+    "access/staff/second_factor.py": _RANDOM_SECRET,
+    "api/http/rate_limits.py": _NAMES,
+    "callbacks/signing.py": _KEYED,
+    "devices/tokens.py": "a push token, which is random",
+    "notifications/broadcasts/fan_out.py": _IDS,
+    "notifications/bulk/operation.py": _IDS,
+    "notifications/intake/bulk.py": "a fingerprint, of which only a keyed digest is stored",
+    "notifications/intake/idempotency.py": "client and key; a fingerprint that is stored keyed",
+    "notifications/receipts/inbound.py": "a key of older versions, only looked up",
+    "notifications/store/inbox.py": _NAMES,
+    "providers/contract.py": _RANDOM_SECRET,
+    "providers/fcm/messages.py": _IDS,
+    "providers/fcm/responses.py": "a push token, which is random, and in memory only",
+    "providers/whatsapp/webhooks.py": _KEYED,
+    "recipients/addresses.py": "the input of a keyed digest, and a key of older versions",
+}
+
+
+def test_each_use_of_a_hash_has_a_reason() -> None:
+    found = {str(path) for path in files(*SERVICE) if _HASH.search(text(path))}
+    assert found == REASONS.keys()

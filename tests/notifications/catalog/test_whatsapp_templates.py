@@ -1,0 +1,167 @@
+"""WhatsApp templates of types: the built-in ones, their submission, and their status."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import asdict
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.core.management import CommandError, call_command
+from django.test import Client
+
+from domain.time import utc_now
+from notifications.catalog import types, whatsapp_templates
+from notifications.catalog.default_types import DEFAULT_TYPES
+from providers import registry
+from providers.whatsapp import templates as whatsapp_api
+from sandbox.config import Config
+from sandbox.providers.whatsapp.templates import APPROVED
+from sandbox.server import Sandbox, run_in_thread
+from tests.support.clients.sandbox import QUICK
+from tests.support.waiting import LIMIT
+
+TYPE_PAGE = "/admin/notifications/notificationtype/payment_confirmed/change/"
+WITH_TEMPLATES = {
+    *("mfa_code", "user_activation", "forgot_password", "video_release_schedule"),
+    *("payment_confirmed", "kyc_submitted", "kyc_approved", "kyc_rejected", "new_sale"),
+}
+OWN = {
+    "locale": "en",
+    "name": "parcel_lost",
+    "language": "en_US",
+    "parameters": ["order_id"],
+    "body": "Order {{1}} is lost. We are sorry.",
+}
+
+
+@pytest.fixture
+def meta(db: None, settings: Any, tmp_path: Path) -> Iterator[Sandbox]:
+    with run_in_thread(Config(data=tmp_path, timings=QUICK)) as sandbox:
+        settings.WHATSAPP_URL = sandbox.url
+        settings.WHATSAPP_TOKEN = sandbox.whatsapp.access_token
+        settings.WHATSAPP_BUSINESS_ACCOUNT_ID = sandbox.whatsapp.business_account_id
+        registry.clear()
+        yield sandbox
+    registry.clear()
+
+
+def run(*arguments: str) -> list[str]:
+    output = StringIO()
+    call_command("whatsapp_templates", *arguments, stdout=output)
+    return output.getvalue().splitlines()
+
+
+def add_template(**changes: Any) -> None:
+    templates = [OWN | changes]
+    types.define_type("payment_confirmed", {"approved_templates": templates}, now=utc_now())
+
+
+def built_in_submissions() -> list[Any]:
+    every = [whatsapp_templates.submissions(asdict(default)) for default in DEFAULT_TYPES]
+    return [submission for found in every for _, submission in found]
+
+
+def test_built_in_types_have_templates_in_both_languages() -> None:
+    named = {one.slug: one for one in DEFAULT_TYPES if one.approved_templates}
+    assert named.keys() == WITH_TEMPLATES
+    for default in named.values():
+        languages = [(one["locale"], one["language"]) for one in default.approved_templates]
+        assert languages == [("en", "en"), ("pt", "pt_PT")]
+
+
+def test_sandbox_has_approved_the_built_in_templates() -> None:
+    approved = json.loads(APPROVED.read_text())
+    for one in approved:
+        if one["category"] == "AUTHENTICATION":
+            # Meta's own text.
+            del one["components"][0]["text"]
+    assert approved == built_in_submissions()
+
+
+def test_status_lists_the_templates_of_active_types(meta: Sandbox) -> None:
+    lines = run("status")
+    assert len(lines) == 2 * len(WITH_TEMPLATES)
+    assert all(line.endswith(": APPROVED") for line in lines)
+    assert run("status", "--type", "mfa_code") == [
+        "mfa_code: mfa_code (en): APPROVED",
+        "mfa_code: mfa_code (pt_PT): APPROVED",
+    ]
+
+
+def test_push_submits_missing_templates_once(meta: Sandbox) -> None:
+    add_template()
+    name = "payment_confirmed: parcel_lost (en_US)"
+    assert run("push") == [
+        f"{name}: to submit",
+        "1 to submit. Nothing was changed; submit with --yes.",
+    ]
+    assert run("status", "--type", "payment_confirmed") == [f"{name}: NOT_SUBMITTED"]
+    assert run("push", "--yes") == [f"{name}: APPROVED", "1 submitted."]
+    assert run("push", "--yes") == ["0 submitted."]
+
+
+def test_rejected_template_shows_the_reason_and_is_not_submitted_again(meta: Sandbox) -> None:
+    add_template(name="lost_rejected")
+    assert "payment_confirmed: lost_rejected (en_US): REJECTED" in run("push", "--yes")[0]
+    (line,) = run("status", "--type", "payment_confirmed")
+    assert line.endswith("REJECTED, INVALID_FORMAT")
+    assert run("push", "--yes") == ["0 submitted."]
+
+
+def test_template_without_a_wording_is_left_to_its_owner(meta: Sandbox) -> None:
+    add_template(body=None)
+    first, last = run("push", "--yes")
+    assert "no wording" in first
+    assert last == "0 submitted."
+
+
+def test_refusal_by_meta_is_shown(meta: Sandbox) -> None:
+    add_template(body="It is lost: {{1}}")
+    output = StringIO()
+    with pytest.raises(CommandError, match="1 of 1 templates weren't submitted"):
+        call_command("whatsapp_templates", "push", "--yes", stdout=output)
+    assert "Leading or trailing params are not allowed" in output.getvalue()
+
+
+def test_lost_response_of_a_submission_is_no_error(meta: Sandbox) -> None:
+    add_template()
+    (one,) = whatsapp_templates.read_templates(type_slug="payment_confirmed", timeout=LIMIT)
+    for _ in range(2):
+        submitted = whatsapp_templates.submit(one, timeout=LIMIT)
+        assert (submitted.name, submitted.language) == ("parcel_lost", "en_US")
+
+
+def test_templates_are_read_page_by_page(meta: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
+    everything = whatsapp_api.list_templates(registry.whatsapp(), timeout=LIMIT)
+    monkeypatch.setattr(whatsapp_api, "_LIST", {**whatsapp_api._LIST, "limit": "4"})
+    assert whatsapp_api.list_templates(registry.whatsapp(), timeout=LIMIT) == everything
+    assert len(everything) > 2 * len(WITH_TEMPLATES)
+
+
+@pytest.mark.usefixtures("db")
+def test_missing_account_and_invalid_token_are_named(meta: Sandbox, settings: Any) -> None:
+    settings.WHATSAPP_TOKEN = "EAAexpired"
+    registry.clear()
+    with pytest.raises(CommandError, match="access token is invalid"):
+        run("status")
+    settings.WHATSAPP_BUSINESS_ACCOUNT_ID = ""
+    registry.clear()
+    with pytest.raises(CommandError, match="WHATSAPP_BUSINESS_ACCOUNT_ID"):
+        run("status")
+
+
+def test_type_page_shows_the_status(meta: Sandbox, console: Client, settings: Any) -> None:
+    page = console.get(TYPE_PAGE).content.decode()
+    assert "WhatsApp templates" in page
+    assert page.count(">Approved<") == 2
+    add_template(name="lost_rejected")
+    assert ">Not submitted<" in console.get(TYPE_PAGE).content.decode()
+    run("push", "--yes")
+    rejected = console.get(TYPE_PAGE).content.decode()
+    assert ">Rejected<" in rejected
+    assert "INVALID_FORMAT" in rejected
+    settings.WHATSAPP_TOKEN = ""
+    registry.clear()
+    assert "Status unknown. Set WHATSAPP_TOKEN" in console.get(TYPE_PAGE).content.decode()
