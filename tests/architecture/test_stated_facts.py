@@ -56,9 +56,6 @@ FACTS: dict[str, dict[str, timedelta]] = {
         "7 days": SPANS["7d"][1],
         "30 days": SPANS["30d"][1],
     },
-    "templates/console/api_clients/keys.html": {
-        f"{days} days": timedelta(days=days) for days in (30, 90, 365)
-    },
     "templates/console/bulk/page.html": {"30 days": results.RETENTION},
     "templates/console/home.html": {"24 h": _DAY_SHOWN},
     "templates/console/providers.html": {
