@@ -16,21 +16,22 @@ from monitoring import dashboard as monitoring_dashboard
 from monitoring import failure_groups
 from monitoring.dashboard import ChannelTotals, Traffic, WorkSummary
 from monitoring.failure_groups import FailureCounts
+from monitoring.workers import SWEEP_TASK, scheduled_interval
 
 from .alerts import MAY_ACKNOWLEDGE
 from .providers import rows
 from .texts.failure_codes import explain
 from .texts.labels import CHANNEL_ICONS, CHANNELS, code_label
-from .widgets.formats import count_of, duration, latency, percent
+from .widgets.formats import count_of, duration, latency, percent, runs_every
 from .widgets.links import FAILURES, NOTIFICATIONS
 
-SWEEP_OVERDUE = timedelta(minutes=3)  # Maximum age of the last sweep, which runs every 15 s
+SWEEP_OVERDUE = timedelta(minutes=3)  # Maximum age of the last sweep
 WORK_OVERDUE = timedelta(minutes=5)
 """Maximum age of a due delivery, which a worker normally claims within seconds."""
 MANY_FAILURES = 10  # Failures of one cause in a day that are an issue
 RECENT = timedelta(hours=1)
 METRICS_STALE_AFTER = timedelta(minutes=5)
-"""Maximum age of the metrics, which are rolled up every minute."""
+"""Maximum age of the metrics."""
 MAX_INCIDENTS = 10
 BACKLOG_COUNT_CAP = 1_000
 _PERCENTILES = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
@@ -233,7 +234,8 @@ def _backlog_tiles(backlog: WorkSummary, now: datetime) -> list[dict[str, str]]:
         for label, value, note, status in tiles
     ]
     last = f"{_ago(sweep, now)} ago" if sweep else "never"
-    return [*found, {"label": "Last sweep", "value": last, "note": "runs every 15 s", "url": ""}]
+    note = runs_every(scheduled_interval(SWEEP_TASK))
+    return [*found, {"label": "Last sweep", "value": last, "note": note, "url": ""}]
 
 
 def _ago(at: datetime, now: datetime) -> str:

@@ -1,6 +1,6 @@
 """One format for times, durations, shares and counts."""
 
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
@@ -27,6 +27,15 @@ def duration(seconds: float) -> str:
         if seconds >= length:
             return f"{int(seconds // length)} {unit}"
     return f"{max(int(seconds), 0)} s"
+
+
+def runs_every(interval: timedelta | None) -> str:
+    """Return how often a periodic task runs by its schedule, exactly: "runs every 90 s"."""
+    if interval is None:
+        return "not scheduled"
+    seconds = interval.total_seconds()
+    length = next((length for _, length in _UNITS if seconds >= length), 1)
+    return f"runs every {f'{seconds:g} s' if seconds % length else duration(seconds)}"
 
 
 def latency(seconds: float | None) -> str:

@@ -30,6 +30,7 @@ from .filters import RECENT, TimeFilter
 COUNT_CAP = 10_000
 COUNT_SECONDS = 0.5  # Time limit of a count; without a count, the page is shown all the same
 PAGE_SECONDS = 5.0
+MAX_SEARCH = 400  # Characters, more than any address; MongoDB fails at 32 KB
 _KEY_PLACEHOLDER = "place-of-the-key"
 _FILTERS_ONLY = "is_for_filters_only"
 TOO_SLOW = "Query too large. Select a shorter time range or search for one notification."
@@ -98,7 +99,12 @@ class BoundedChangeList(ChangeList):
         return specs, has_filters, others, duplicates, is_active
 
     def get_queryset(self, request: HttpRequest, *args: Any, **options: Any) -> QuerySet:
-        """Return the rows; recent ones only for an unindexed filter without a time range."""
+        """Return the rows; recent ones only for an unindexed filter without a time range.
+
+        Raises IncorrectLookupParameters for a search that is too long.
+        """
+        if len(self.query) > MAX_SEARCH:
+            raise IncorrectLookupParameters(f"a search of over {MAX_SEARCH} characters")
         queryset = super().get_queryset(request, *args, **options)
         times = [spec for spec in self.filter_specs if isinstance(spec, TimeFilter)]
         is_unindexed = any(
