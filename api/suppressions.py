@@ -91,7 +91,7 @@ class SuppressionRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unkno
 
 
 def _parse_address(channel: str, address: str, problems: ProblemCollector) -> str:
-    """Return the normalized address of the path; its problems have an empty pointer."""
+    """Return the normalized address of the path. Its problems have an empty pointer."""
     if channel not in ADDRESS_CHANNELS:
         problems.add("", "unknown_channel", one_of(ADDRESS_CHANNELS))
         return address

@@ -1,4 +1,4 @@
-"""Callback endpoint, signing secret, deliveries, test, and replay."""
+"""Operations on the callback endpoint, its signing secret, and its deliveries."""
 
 from typing import Any
 

@@ -137,7 +137,7 @@ def _device_response(found: Document | None) -> Response:
 
 
 def _apply_changes(device_id: str, body: DeviceChanges) -> Document | None:
-    """Apply each change by its own idempotent write; return the device, None if missing."""
+    """Apply each change by an idempotent write; return the device, or None if it's missing."""
     now, changes = utc_now(), device_changes(body)
     if changes and registration.update(device_id=device_id, changes=changes, now=now) is None:
         return None

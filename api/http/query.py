@@ -1,4 +1,4 @@
-"""Checks query parameters."""
+"""Parses query parameters. Functions add invalid values to ``problems``."""
 
 import difflib
 from collections.abc import Collection
@@ -27,10 +27,7 @@ FIELDS = OpenApiParameter(
 def reject_unknown(
     query: QueryDict, *, allowed: Collection[str], repeatable: Collection[str] = ()
 ) -> None:
-    """Raise ApiError 400 for a parameter that isn't ``allowed``.
-
-    Also raises it for a repeated parameter that isn't ``repeatable``.
-    """
+    """Raise ApiError 400 for a parameter not ``allowed``, or repeated and not ``repeatable``."""
     for name in query:
         if name not in allowed:
             is_plain = PLAIN_NAME.fullmatch(name)
@@ -40,7 +37,7 @@ def reject_unknown(
 
 
 def reject_invalid_text(query: QueryDict, problems: ProblemCollector) -> None:
-    """Report values that are invalid for every parameter."""
+    """Report values with NUL or more than ``MAX_VALUE_LENGTH`` characters."""
     for name, texts in query.lists():
         if any("\x00" in text or len(text) > MAX_VALUE_LENGTH for text in texts):
             problems.add(f"/{name}", "invalid", INVALID_VALUE)
@@ -100,7 +97,7 @@ def parse_fields(
 
 
 def select_fields(view: msgspec.Struct, names: frozenset[str] | None) -> Any:
-    """Return these fields of a view, or the view for None."""
+    """Return the named fields of a view, or the whole view if ``names`` is None."""
     if names is None:
         return view
     return {name: getattr(view, name) for name in view.__struct_fields__ if name in names}
@@ -114,5 +111,5 @@ def parse_bool(name: str, query: QueryDict, problems: ProblemCollector) -> bool:
 
 
 def one_of(choices: Collection[str]) -> str:
-    """Return the detail that names the allowed values."""
+    """Return the text of an error that lists the allowed values."""
     return f"Expected one of {', '.join(sorted(choices))}."

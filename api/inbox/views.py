@@ -37,7 +37,7 @@ STREAM_PATH = "/api/v1/inbox/stream"
 
 
 class InboxView(APIView):
-    """Base of the inbox views: takes an inbox token; responses aren't cached."""
+    """Base of the inbox views. It requires an inbox token and forbids caching."""
 
     authentication_classes: Any = (InboxAuthentication,)
     permission_classes: Any = (OwnsInbox,)

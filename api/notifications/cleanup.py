@@ -36,7 +36,7 @@ class CleanupView(msgspec.Struct, kw_only=True, frozen=True):
     complete: Annotated[bool, Meta(description="False: more to delete.", examples=[True])]
 
 
-MAX_PER_CALL = 10_000  # Per request; takes some seconds
+MAX_PER_CALL = 10_000  # Notifications per request, which takes some seconds
 
 
 @operation(scope=Scope.ADMIN, request=CleanupRequest, response=CleanupView, test_mode=SafeWrite.OWN)

@@ -71,7 +71,7 @@ def notification_or_404(request: Any, notification_id: str) -> Document:
 
 
 def view_for(request: Any, document: Document) -> NotificationView:
-    """Return a notification with what the client may read of its recipient."""
+    """Return a notification with the recipient data that the client may read."""
     (view,) = notification_views([document], shows_registry=_shows_registry(request), now=utc_now())
     return view
 
