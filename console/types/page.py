@@ -79,7 +79,7 @@ class NotificationTypeAdmin(ConsoleAdmin):
 
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
         """Store the type, and clear its caches."""
-        # Of an existing type only the changed fields, because a version can be published meanwhile.
+        # Store only changed fields, because a version can be published at the same time.
         if change:
             obj.save(update_fields=[*form.changed_data, "updated_at"])
         else:
