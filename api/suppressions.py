@@ -202,7 +202,7 @@ def put_suppression(request: Any, channel: str, address: str) -> Response:
     parameters=(CHANNEL, ADDRESS, REASON_FILTER),
 )
 def lift_suppression(request: Any, channel: str, address: str) -> Response:
-    """Lift the suppressions of an address. Those set by the recipient need their `reason`."""
+    """Lift the suppressions of an address. Those set by the recipient require `reason`."""
     problems = ProblemCollector()
     reject_unknown(request.query_params, allowed={"reason"})
     reason = parse_choice("reason", REASONS, request.query_params, problems)

@@ -57,7 +57,7 @@ DEVICE_ID = path_parameter(
 
 @operation(scope=DEVICES, request=DeviceRequest, response=DeviceView)
 def register_device(request: Any) -> Response:
-    """Register a device by its token; a device of another user changes its user."""
+    """Register a device by its token; a known token moves to the given user."""
     new = parse_registration(read_request(request, DeviceRequest))
     return _device_response(registration.register(new, now=utc_now()))
 
@@ -105,7 +105,7 @@ def remove_device(_request: Any, device_id: str) -> Response:
 
 @operation(scope=DEVICES, request=HeartbeatRequest, response=DeviceView, parameters=(DEVICE_ID,))
 def device_heartbeat(request: Any, device_id: str) -> Response:
-    """Report a device's state. If the response isn't active, register the device again."""
+    """Report a device's state. If the response has `is_active` false, register the device again."""
     device_id, now = _device_id_or_404(device_id), utc_now()
     body = read_request(request, HeartbeatRequest)
     document = found_or_404(registration.heartbeat(device_id=device_id, now=now))

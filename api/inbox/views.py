@@ -90,7 +90,7 @@ def count_inbox(request: Any) -> Response:
 
 @operation(scope=None, response=UpdatedView, problems=(UNKNOWN_PARAMETER,), test_mode=SafeWrite.OWN)
 def read_all_inbox(request: Any) -> Response:
-    """Mark all notifications as read, archived ones and other channels' too; idempotent."""
+    """Mark all notifications as read, even archived ones and other channels'; idempotent."""
     count = actions.mark_all_read(inbox=inbox_of(request.user), now=utc_now())
     return Response(UpdatedView(updated=count))
 
@@ -133,7 +133,7 @@ def stream_inbox(_request: Any) -> Response:
     """Stream the inbox as server-sent events.
 
     ``notification`` is a new notification, with its id as the event id; ``counts`` comes first
-    and after every change; ``reload`` means that more was missed than is repeated; ``end``
+    and after every change; ``reload`` means that missed notifications aren't all sent; ``end``
     gives the reason why the stream ends. A comment is sent every 15 s. With ``Last-Event-ID``,
     the notifications since then are sent first; a notification can be repeated, with the same
     id. In a browser, use fetch: EventSource can't send the header with the token.

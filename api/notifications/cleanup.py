@@ -18,7 +18,7 @@ from ..openapi.operations import operation
 
 
 class CleanupRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The minimum age."""
+    """The minimum age of the notifications to delete."""
 
     older_than_days: Annotated[
         int,
@@ -28,7 +28,7 @@ class CleanupRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
 
 
 class CleanupView(msgspec.Struct, kw_only=True, frozen=True):
-    """The numbers deleted or, in a dry run, to delete."""
+    """The numbers of deleted items or, in a dry run, of items to delete."""
 
     notifications: Annotated[int, Meta(examples=[12])]
     attempts: Annotated[int | None, Meta(description="Not counted in a dry run.", examples=[14])]

@@ -59,7 +59,7 @@ class DeliveryView(msgspec.Struct, kw_only=True, frozen=True):
 class NotificationRecipientView(msgspec.Struct, kw_only=True, frozen=True):
     """The recipient, as known when the notification was accepted.
 
-    Without the scope recipients:read, only what the request contained.
+    Without the scope recipients:read, it contains only data of the request.
     """
 
     device_ids: list[str] = []

@@ -244,7 +244,7 @@ def cancel_notification(request: Any, notification_id: str) -> Response:
 def retry_notification(request: Any, notification_id: str) -> Response:
     """Retry the failed deliveries of a notification.
 
-    Their retries are granted anew. A delivery that waits for another try is sent now.
+    Failed deliveries get all their retries again. A delivery that waits for a retry is sent now.
     `can_retry` of the notification says in advance whether a retry is possible.
 
     409 `recipient_suppressed`: the address bounced or is suppressed, or the recipient opted out.

@@ -156,7 +156,7 @@ class PreferencesView(msgspec.Struct, kw_only=True, frozen=True):
 
 
 class ErasureView(msgspec.Struct, kw_only=True, frozen=True):
-    """What this request erased."""
+    """The data that the request erased."""
 
     user_id: UserId
     is_complete: Annotated[bool, Meta(examples=[True])]
