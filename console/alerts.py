@@ -32,6 +32,7 @@ KIND_LABELS = {
     AlertKind.SWEEP_OVERDUE: "Sweep overdue",
     AlertKind.PROVIDER_PAUSED: "Provider paused",
     AlertKind.CALLBACK_DISABLED: "Callback disabled",
+    AlertKind.KEY_EXPIRING: "API key expires soon",
 }
 MAX_WINDOW_MINUTES = 24 * 60
 MAX_FAILURES = 900  # Maximum threshold: failures are counted up to 1,000
@@ -69,8 +70,8 @@ class AlertRuleForm(forms.ModelForm):
         fields = ("name", "kind", "channel", "type", "threshold", "window_minutes", "is_enabled")
         labels = {"window_minutes": "Window (minutes)", "is_enabled": "Enabled"}
         help_texts = {
-            "threshold": "Final failures: more than this number in the window. Other conditions: "
-            "for more than this number of minutes.",
+            "threshold": "Final failures: more than this number in the window. API key: this many "
+            "days before. Other conditions: for more than this number of minutes.",
             "window_minutes": "Final failures: the time range in which they are counted.",
         }
 
@@ -116,6 +117,8 @@ class AlertRuleAdmin(ConsoleAdmin):
         """Return the threshold with its unit."""
         if row.kind == AlertKind.FAILURES:
             return f"more than {row.threshold} in {row.window_minutes} min"
+        if row.kind == AlertKind.KEY_EXPIRING:
+            return f"{row.threshold} days before"
         return f"more than {row.threshold} min" if row.threshold else "immediately"
 
     @admin.display(description="Scope")

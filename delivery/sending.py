@@ -127,12 +127,12 @@ class InFlight:
                 one = self._finished.get(timeout=max(deadline - time.monotonic(), 0))
             except Empty:
                 break
+            self.count -= 1
             if isinstance(one, BaseException):
                 raise one
             if not finished:
                 deadline = min(deadline, time.monotonic() + COLLECT_SECONDS)
             finished.append(one)
-            self.count -= 1
         for group in finished:
             for delivery, results in group.results:
                 for result in results:

@@ -180,8 +180,8 @@ def _unsent_error(code: int) -> ProviderError:
     return TransientError(reason, code=FailureCode.CONNECTION_FAILED)
 
 
-MAX_IDLE_CONNECTIONS = 256
-"""Connections that a process keeps open between requests."""
+MAX_CONNECTIONS = 4_096
+"""Connections that a process keeps open: no fewer than requests in flight to all providers."""
 UNCHECKED_SECONDS = 1.5
 """Seconds for which libcurl reuses a connection unchecked; it checks after one second (8.23)."""
 
@@ -204,7 +204,7 @@ class _ConnectionPool:
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
         self._multi = pycurl.CurlMulti()
-        self._multi.setopt(pycurl.M_MAXCONNECTS, MAX_IDLE_CONNECTIONS)
+        self._multi.setopt(pycurl.M_MAXCONNECTS, MAX_CONNECTIONS)
         self._multi.setopt(pycurl.M_SOCKETFUNCTION, self._watch)
         self._multi.setopt(pycurl.M_TIMERFUNCTION, self._set_timer)
         self._timer: asyncio.Handle | None = None

@@ -1,18 +1,20 @@
 """Reads recipients and suppressions in batches, and decides which messages are suppressed."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
 from notifyproject.db import paging
-from notifyproject.db.collections import collection
+from notifyproject.db.collections import collection, find_few
 from notifyproject.db.paging import Cursor, Page
 
 from .models import SuppressionReason
 from .preferences import Preference, preference_for
 from .suppressions import is_active, is_category_blocked, suppression_keys
 
+FEW_ADDRESSES = 4
+"""Addresses of one recipient; their suppressions fit into one response."""
 STRICTEST_FIRST = [
     SuppressionReason.COMPLAINT.value,
     SuppressionReason.HARD_BOUNCE.value,
@@ -62,6 +64,8 @@ class RecipientSnapshot:
 
     registered: Mapping[str, RegisteredRecipient]  # By user id
     suppressed: Mapping[tuple[str, str], ActiveSuppression]  # By channel and address
+    device_users: Mapping[str, str] = field(default_factory=dict)
+    """By device ID: the user of each device that the notifications name."""
 
     def suppression_of(
         self,
@@ -101,7 +105,11 @@ def find_registered(user_ids: Iterable[str]) -> dict[str, RegisteredRecipient]:
     ids = sorted(set(user_ids))
     if not ids:
         return {}
-    found = collection("recipients").find({"_id": {"$in": ids}, "is_active": True})
+    wanted = {"_id": {"$in": ids}, "is_active": True}
+    if len(ids) == 1:
+        found: Iterable[Mapping[str, Any]] = find_few("recipients", wanted, limit=1)
+    else:
+        found = collection("recipients").find(wanted)
     return {document["_id"]: _recipient(document) for document in found}
 
 
@@ -141,7 +149,12 @@ def find_suppressed(
         return {}
     every = sorted({key for some in keys.values() for key in some})
     by_key: dict[str, list[Mapping[str, Any]]] = {}
-    for document in collection("suppressions").find({"key": {"$in": every}}):
+    wanted = {"key": {"$in": every}}
+    if len(keys) <= FEW_ADDRESSES:
+        found = find_few("suppressions", wanted, limit=len(every) * len(STRICTEST_FIRST))
+    else:
+        found = list(collection("suppressions").find(wanted))
+    for document in found:
         if is_active(document, now=now):
             by_key.setdefault(document["key"], []).append(document)
     reasons = {

@@ -4,7 +4,7 @@ import hashlib
 import hmac
 import re
 import secrets
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -13,12 +13,15 @@ from bson import ObjectId
 from pymongo.errors import DuplicateKeyError
 
 from notifyproject.db.collections import collection
+from notifyproject.platform.cache import SharedCache
 
 from ..models import Scope
 
 KEY = re.compile(r"ntf_(test_)?([a-z0-9]{10})_([A-Za-z0-9_-]{43})", re.ASCII)
 MAX_ACTIVE_KEYS = 2
 """Two keys let a client rotate its key without downtime."""
+KEY_LIFETIME = timedelta(days=365)
+"""Lifetime of a new key, unless its issuer names another or none."""
 USE_RECORD_INTERVAL = timedelta(minutes=1)
 INCLUDED_IN = {Scope.RECIPIENTS_READ: (Scope.RECIPIENTS_WRITE,)}
 """The scopes, besides admin, that include a scope."""
@@ -60,6 +63,13 @@ def create_client(
     return collection("api_clients").insert_one(document).inserted_id
 
 
+def change_client(*, client_id: ObjectId, name: str, scopes: list[Scope], is_active: bool) -> None:
+    """Change a client; its keys stay. Raises DuplicateKeyError for a known name."""
+    changes = {"name": name, "scopes": [scope.value for scope in scopes], "is_active": is_active}
+    collection("api_clients").update_one({"_id": client_id}, {"$set": changes})
+    _clients_by_prefix.invalidate()
+
+
 def find_client(name: str) -> ObjectId | None:
     """Return the ID of the client with this name, or None."""
     document = collection("api_clients").find_one({"name": name}, {"_id": 1})
@@ -73,9 +83,12 @@ def names(*, limit: int) -> dict[ObjectId, str]:
 
 
 def issue_key(
-    *, client_id: ObjectId, now: datetime, expires_at: datetime | None = None
+    *, client_id: ObjectId, now: datetime, lifetime: timedelta | None = KEY_LIFETIME
 ) -> IssuedKey:
-    """Add a key to a client. Raises TooManyKeysError, or LookupError for an unknown client."""
+    """Add a key to a client. ``lifetime`` None: it never expires.
+
+    Raises TooManyKeysError, or LookupError for an unknown client.
+    """
     clients = collection("api_clients")
     client = clients.find_one({"_id": client_id})
     if client is None:
@@ -85,12 +98,13 @@ def issue_key(
     prefix = "".join(secrets.choice(_PREFIX_ALPHABET) for _ in range(10))
     secret = secrets.token_urlsafe(32)
     key: dict[str, Any] = {"prefix": prefix, "secret_hash": hash_secret(secret), "created_at": now}
-    if expires_at:
-        key["expires_at"] = expires_at
+    if lifetime is not None:
+        key["expires_at"] = now + lifetime
     # Compare-and-set: a concurrent change of the list makes this a retry.
     unchanged = {"_id": client_id, "keys": client["keys"]}
     if not clients.update_one(unchanged, {"$push": {"keys": key}}).modified_count:
-        return issue_key(client_id=client_id, now=now, expires_at=expires_at)
+        return issue_key(client_id=client_id, now=now, lifetime=lifetime)
+    _clients_by_prefix.invalidate()
     is_test = client.get("is_test", False)
     return IssuedKey(text=f"{_public_part(prefix, is_test)}_{secret}", prefix=prefix)
 
@@ -106,6 +120,7 @@ def revoke_key(*, prefix: str, now: datetime) -> bool:
         {"keys": {"$elemMatch": {"prefix": prefix, "revoked_at": None}}},
         {"$set": {"keys.$.revoked_at": now}},
     )
+    _clients_by_prefix.invalidate()
     return result.modified_count == 1
 
 
@@ -116,6 +131,7 @@ def revoke_all_keys(*, client_id: ObjectId, now: datetime) -> None:
         {"$set": {"keys.$[key].revoked_at": now}},
         array_filters=[{"key.revoked_at": None}],
     )
+    _clients_by_prefix.invalidate()
 
 
 def authenticate(text: str, *, now: datetime) -> Client | None:
@@ -124,18 +140,14 @@ def authenticate(text: str, *, now: datetime) -> Client | None:
     if match is None:
         return None
     is_test, prefix, secret = match[1] is not None, match[2], match[3]
-    document = collection("api_clients").find_one({"keys.prefix": prefix, "is_active": True})
+    document = _clients_by_prefix.get().get(prefix)
     if document is None or document.get("is_test", False) is not is_test:
         return None
     key = next(k for k in document["keys"] if k["prefix"] == prefix)
     genuine = hmac.compare_digest(key["secret_hash"], hash_secret(secret))
     if not genuine or not is_active(key, now):
         return None
-    last_used_at = key.get("last_used_at")
-    if last_used_at is None or now - last_used_at > USE_RECORD_INTERVAL:
-        collection("api_clients").update_one(
-            {"keys.prefix": prefix}, {"$set": {"keys.$.last_used_at": now}}
-        )
+    _record_use(key, now)
     return Client(
         id=document["_id"],
         name=document["name"],
@@ -145,10 +157,42 @@ def authenticate(text: str, *, now: datetime) -> Client | None:
     )
 
 
+def _record_use(key: Mapping[str, Any], now: datetime) -> None:
+    prefix, stored = key["prefix"], key.get("last_used_at")
+    last_used_at = _uses.get(prefix, stored)
+    if last_used_at is None or now - last_used_at > USE_RECORD_INTERVAL:
+        _uses[prefix] = now
+        collection("api_clients").update_one(
+            {"keys.prefix": prefix}, {"$set": {"keys.$.last_used_at": now}}
+        )
+
+
+def _load_clients() -> dict[str, Mapping[str, Any]]:
+    active = collection("api_clients").find({"is_active": True})
+    return {key["prefix"]: document for document in active for key in document["keys"]}
+
+
+_clients_by_prefix = SharedCache("api_clients", _load_clients)
+"""Active clients by the prefix of each of their keys."""
+_uses: dict[str, datetime] = {}
+"""When this process last recorded a use of a key, by prefix."""
+
+
 def is_active(key: Mapping[str, Any], now: datetime) -> bool:
     """Return whether a stored key is neither revoked nor expired."""
     expires_at = key.get("expires_at")
     return key.get("revoked_at") is None and (expires_at is None or expires_at > now)
+
+
+def access_ends_at(keys: Iterable[Mapping[str, Any]], *, now: datetime) -> datetime | None:
+    """Return when the last of a client's active keys expires.
+
+    None without an active key, and if one never expires. While a key is rotated, the new one lasts
+    longer, so the old one's expiry is no concern.
+    """
+    active = [key for key in keys if is_active(key, now)]
+    expiries = [key["expires_at"] for key in active if key.get("expires_at") is not None]
+    return max(expiries, default=None) if len(expiries) == len(active) else None
 
 
 def hash_secret(secret: str) -> str:

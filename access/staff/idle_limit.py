@@ -6,9 +6,10 @@ from datetime import datetime, timedelta
 from django.conf import settings
 from django.contrib.sessions.models import Session
 from django.http import HttpRequest, HttpResponse
-from django.urls import reverse
 
 from domain.time import utc_now
+
+from .second_factor_middleware import is_console_page
 
 
 class IdleLimitMiddleware:
@@ -22,10 +23,11 @@ class IdleLimitMiddleware:
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
         """Handle the request."""
+        if not is_console_page(request):
+            return self.get_response(request)
         response = self.get_response(request)
         key = request.session.session_key
-        is_page = request.path.startswith(reverse("admin:index"))
-        if key and is_page and "HX-Request" not in request.headers:
+        if key and "HX-Request" not in request.headers:
             extend(key, now=utc_now())
         return response
 

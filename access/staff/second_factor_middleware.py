@@ -1,6 +1,7 @@
 """Middleware that requires the second factor for the console."""
 
 from collections.abc import Callable
+from functools import cache
 
 from bson import ObjectId
 from django.conf import settings
@@ -23,6 +24,8 @@ class SecondFactorMiddleware:
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
         """Redirect a request of an unverified session, or pass the request on."""
+        if not is_console_page(request):
+            return self.get_response(request)
         page = self._required_page(request)
         if page is None:
             return self.get_response(request)
@@ -31,7 +34,7 @@ class SecondFactorMiddleware:
         return HttpResponseRedirect(f"{reverse(page)}?{query.urlencode()}")
 
     def _required_page(self, request: HttpRequest) -> str | None:
-        if not request.path.startswith(reverse("admin:index")) or not request.user.is_authenticated:
+        if not request.user.is_authenticated:
             return None
         if request.path in {reverse(name) for name in (*PUBLIC_PAGES, CHECK, SET_UP, RENEW)}:
             return None
@@ -39,6 +42,16 @@ class SecondFactorMiddleware:
         if enrollment is None:
             return SET_UP if settings.ADMIN_REQUIRE_OTP else None
         return None if is_verified(request, enrollment) else CHECK
+
+
+@cache
+def _console_path() -> str:
+    return reverse("admin:index")
+
+
+def is_console_page(request: HttpRequest) -> bool:
+    """Return whether a request is for a page of the console."""
+    return request.path.startswith(_console_path())
 
 
 def is_verified(request: HttpRequest, enrollment: Enrollment) -> bool:

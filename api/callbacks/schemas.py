@@ -13,8 +13,8 @@ from msgspec import Meta
 from callbacks import endpoints
 from callbacks.events import SUBSCRIBABLE, CallbackState, CallbackStatus, DisabledReason, EventType
 from callbacks.models import URL_LENGTH
-from domain.states import Channel
-from notifications.validation import ProblemCollector
+from domain.states import Channel, DeliveryStatus, NotificationStatus
+from notifications.validation import ProblemCollector, enum_of
 
 from ..http import paging
 from ..http.fields import EXAMPLE_ID, EXAMPLE_TIME, view_of
@@ -132,7 +132,7 @@ class CallbackRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
         ),
     ]
     events: Annotated[
-        list[Annotated[str, Meta(extra_json_schema={"enum": EVENTS})]],
+        list[Annotated[str, enum_of(EVENTS)]],
         Meta(min_length=1, max_length=20, examples=[_EXAMPLE_EVENTS]),
     ]
 
@@ -155,7 +155,7 @@ class CallbackOutcome(msgspec.Struct, kw_only=True, frozen=True):
     """The outcome of a channel."""
 
     channel: Channel
-    status: str
+    status: DeliveryStatus
     failure_code: str | None = None
 
 
@@ -167,7 +167,11 @@ class CallbackEventData(msgspec.Struct, kw_only=True, frozen=True):
     entity_id: str | None = None
     notification_type: str
     is_test: bool
-    status: Annotated[str, Meta(description="Of the channel; overall for notification.completed.")]
+    status: Annotated[
+        str,
+        enum_of(dict.fromkeys([*DeliveryStatus, *NotificationStatus])),
+        Meta(description="Of the channel; overall for notification.completed."),
+    ]
     channel: Channel | None = None
     attempt_count: int | None = None
     failure_code: Annotated[str, Meta(examples=["bounced"])] | None = None

@@ -56,7 +56,6 @@ def put_callback(request: Any) -> Response:
     The response to the creation contains the signing secret. A disabled endpoint is enabled again.
     """
     body = read_request(request, CallbackRequest)
-    before = subscriptions.get_many([request.user.id]).get(request.user.id)
     saved = subscriptions.put(
         client_id=request.user.id,
         url=body.url,
@@ -64,8 +63,8 @@ def put_callback(request: Any) -> Response:
         allow_loopback=settings.CALLBACK_LOOPBACK,
         now=utc_now(),
     )
-    if before is None or any(before[name] != saved.document[name] for name in ("url", "state")):
-        _record_change(request, f"Endpoint set to {saved.document['host']}.")
+    events = ", ".join(saved.document["events"])
+    _record_change(request, f"Endpoint set to {saved.document['host']} for {events}.")
     return Response(callback_view(saved.document, secret=saved.secret), headers=NO_STORE)
 
 
@@ -132,6 +131,7 @@ def replay_callback_delivery(request: Any, delivery_id: str) -> Response:
         document = outbox.replay(message_id=delivery_id, client_id=request.user.id, now=utc_now())
     except LookupError:
         raise NOT_FOUND.error() from None
+    _record_change(request, f"Event {delivery_id} sent again.")
     return Response(delivery_view(document), status=202)
 
 
@@ -145,7 +145,9 @@ def replay_callback_delivery(request: Any, delivery_id: str) -> Response:
 def test_callback(request: Any) -> Response:
     """Send a test event to the callback endpoint. It needs no subscription."""
     _require_enabled(request)
-    return Response(delivery_view(outbox.send_test(request.user.id, now=utc_now())), status=202)
+    sent = outbox.send_test(request.user.id, now=utc_now())
+    _record_change(request, "Test event sent.")
+    return Response(delivery_view(sent), status=202)
 
 
 def _record_change(request: Any, message: str) -> None:

@@ -16,7 +16,7 @@ from devices.registration import Registration
 from devices.tokens import MAX_LENGTH, MIN_LENGTH, is_token, mask_token
 from notifications.models.notification import USER_ID_LENGTH
 from notifications.receipts.device_receipts import DeviceEvent
-from notifications.validation import ProblemCollector
+from notifications.validation import ProblemCollector, enum_of
 
 from ..http.fields import (
     DeviceId,
@@ -122,7 +122,7 @@ class DeviceRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 
     user_id: Annotated[UserId, Meta(min_length=1, max_length=USER_ID_LENGTH)]
     device_token: Token
-    platform: Annotated[str, Meta(description="android, ios or web.", examples=["android"])]
+    platform: Annotated[str, enum_of(Platform), Meta(examples=["android"])]
     app_version: Annotated[Text40 | None, Meta(examples=["2.4.0"])] = None
     device_model: Text120 | None = None
     os_version: Text40 | None = None
@@ -159,14 +159,7 @@ class DeviceReceiptRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unk
     notification_id: Annotated[
         NotificationId, Meta(description="24 hex digits: notification_id in the push's data.")
     ]
-    event: Annotated[
-        str,
-        Meta(
-            description="delivered or opened.",
-            examples=["opened"],
-            extra_json_schema={"enum": [event.value for event in DeviceEvent]},
-        ),
-    ]
+    event: Annotated[str, enum_of(DeviceEvent), Meta(examples=["opened"])]
 
 
 class DevicePreferencesRequest(

@@ -9,7 +9,7 @@ from django.http import QueryDict
 from drf_spectacular.utils import OpenApiParameter
 from msgspec import Meta
 
-from notifications.validation import ProblemCollector
+from notifications.validation import FieldProblem, ProblemCollector
 from notifyproject.db.paging import (
     MAX_PAGE,
     Cursor,
@@ -92,7 +92,8 @@ def parse_cursor(query: QueryDict, *, list_name: str) -> Cursor | None:
     try:
         return decode_cursor(text, list_name=list_name)
     except InvalidCursorError:
-        raise INVALID_CURSOR.error() from None
+        problem = FieldProblem("/cursor", INVALID_CURSOR.code, INVALID_CURSOR.detail)
+        raise INVALID_CURSOR.error(errors=[problem]) from None
 
 
 def page_links(page: Page, *, list_name: str, order: Order) -> dict[str, str | None]:

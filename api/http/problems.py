@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 import structlog
 from django.core.exceptions import PermissionDenied
+from django.db import DatabaseError
 from django.http import Http404, HttpRequest, HttpResponse
 from django.template.loader import select_template
 from pymongo.errors import PyMongoError
@@ -365,7 +366,7 @@ _TYPES_BY_STATUS = {
 }
 _TYPES_BY_EXCEPTION: Sequence[tuple[tuple[type[Exception], ...], ProblemType, int | None]] = (
     ((KeyReusedError,), IDEMPOTENCY_KEY_REUSED, None),
-    ((PyMongoError,), STORE_UNAVAILABLE, RETRY_SECONDS),
+    ((PyMongoError, DatabaseError), STORE_UNAVAILABLE, RETRY_SECONDS),
     ((TestKeyError,), TEST_KEY, None),
     ((StillPendingError,), CALLBACK_PENDING, None),
     ((TooManySecretsError,), TOO_MANY_SECRETS, None),

@@ -1,8 +1,8 @@
 """Parses query parameters. Functions add invalid values to ``problems``."""
 
-import difflib
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from datetime import datetime
+from itertools import islice
 from typing import Any
 
 import msgspec
@@ -10,9 +10,9 @@ from django.http import QueryDict
 from drf_spectacular.utils import OpenApiParameter
 
 from domain import time
-from notifications.validation import ProblemCollector
+from notifications.validation import MAX_PROBLEMS, FieldProblem, ProblemCollector, suggest
 
-from .problems import PLAIN_NAME, REPEATED_PARAMETER, UNKNOWN_PARAMETER
+from .problems import PLAIN_NAME, REPEATED_PARAMETER, UNKNOWN_PARAMETER, ProblemType
 
 MAX_VALUE_LENGTH = 512
 INVALID_VALUE = "Invalid value."
@@ -27,13 +27,28 @@ FIELDS = OpenApiParameter(
 def reject_unknown(
     query: QueryDict, *, allowed: Collection[str], repeatable: Collection[str] = ()
 ) -> None:
-    """Raise ApiError 400 for a parameter not ``allowed``, or repeated and not ``repeatable``."""
+    """Raise ApiError 400 for parameters not ``allowed``, or repeated and not ``repeatable``."""
+    refused = list(islice(_refusals(query, allowed, repeatable), MAX_PROBLEMS))
+    if refused:
+        problem_type, first = refused[0]
+        raise problem_type.error(first.detail, errors=[problem for _, problem in refused])
+
+
+def _refusals(
+    query: QueryDict, allowed: Collection[str], repeatable: Collection[str]
+) -> Iterator[tuple[ProblemType, FieldProblem]]:
     for name in query:
+        one: ProblemType | None = None
+        suggestion = ""
         if name not in allowed:
-            is_plain = PLAIN_NAME.fullmatch(name)
-            raise UNKNOWN_PARAMETER.error(None if is_plain else "Unknown parameter.", name=name)
-        if name not in repeatable and len(query.getlist(name)) > 1:
-            raise REPEATED_PARAMETER.error(name=name)
+            one, suggestion = UNKNOWN_PARAMETER, suggest(name, *sorted(allowed))
+        elif name not in repeatable and len(query.getlist(name)) > 1:
+            one = REPEATED_PARAMETER
+        if one is not None:
+            is_plain = PLAIN_NAME.fullmatch(name) is not None
+            detail = one.detail.format(name=name) if is_plain else "Unknown parameter."
+            pointer = f"/{name}" if is_plain else ""
+            yield one, FieldProblem(pointer, one.code, detail + suggestion)
 
 
 def reject_invalid_text(query: QueryDict, problems: ProblemCollector) -> None:
@@ -89,8 +104,7 @@ def parse_fields(
     names = query[FIELDS.name].split(",")
     for name in names:
         if name not in view.__struct_fields__:
-            known = difflib.get_close_matches(name, view.__struct_fields__, n=1)
-            suggestion = f" Did you mean `{known[0]}`?" if known else ""
+            suggestion = suggest(name, *view.__struct_fields__)
             unknown = f"Unknown field `{name}`." if PLAIN_NAME.fullmatch(name) else "Unknown field."
             problems.add("/fields", "unknown_field", unknown + suggestion)
     return frozenset(names)

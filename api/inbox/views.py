@@ -15,6 +15,7 @@ from notifications.inbox import actions, feed
 from notifications.inbox.feed import NEWEST_FIRST
 from notifications.store import Inbox
 from notifications.validation import ProblemCollector
+from notifyproject.platform.audit import Unaudited
 
 from ..http import paging
 from ..http.fields import UpdatedView
@@ -88,7 +89,13 @@ def count_inbox(request: Any) -> Response:
     return Response(InboxCounts(unread=counts.unread, unseen=counts.unseen))
 
 
-@operation(scope=None, response=UpdatedView, problems=(UNKNOWN_PARAMETER,), test_mode=SafeWrite.OWN)
+@operation(
+    scope=None,
+    response=UpdatedView,
+    problems=(UNKNOWN_PARAMETER,),
+    test_mode=SafeWrite.OWN,
+    unaudited=Unaudited.MARKS,
+)
 def read_all_inbox(request: Any) -> Response:
     """Mark all notifications as read, even archived ones and other channels'; idempotent."""
     count = actions.mark_all_read(inbox=inbox_of(request.user), now=utc_now())
@@ -101,6 +108,7 @@ _item_operation = operation(
     problems=(UNKNOWN_PARAMETER,),
     parameters=(NOTIFICATION_ID,),
     test_mode=SafeWrite.OWN,
+    unaudited=Unaudited.MARKS,
 )
 
 

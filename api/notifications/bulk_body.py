@@ -17,6 +17,7 @@ from notifications.validation import (
     InvalidRequestError,
     ProblemCollector,
     pointer_token,
+    suggest,
 )
 
 from ..http.body import BOM, MAX_DEPTH, MAX_PROPERTIES, check_values, convert, decode, measure_depth
@@ -83,7 +84,8 @@ def _item_list(value: Any) -> Sequence[Any]:
         raise validation_failed([FieldProblem("", "wrong_type", "Expected a JSON object.")])
     problems = ProblemCollector()
     for name in value.keys() - {FIELD}:
-        problems.add(f"/{pointer_token(name)}", "unknown_field", "Unknown field.")
+        detail = f"Unknown field.{suggest(name, FIELD)}"
+        problems.add(f"/{pointer_token(name)}", "unknown_field", detail)
     items = value.get(FIELD)
     if FIELD not in value:
         problems.add(f"/{FIELD}", "required", "The field is required.")

@@ -4,12 +4,14 @@ from datetime import timedelta
 from typing import Annotated, Any
 
 import msgspec
+from django.contrib.admin.models import DELETION
 from msgspec import Meta
 from rest_framework.response import Response
 
 from access.clients.authentication import SafeWrite
-from access.models import Scope
+from access.models import APIClient, Scope
 from domain.time import utc_now
+from notifyproject.platform import audit
 from privacy import purge
 from privacy.purge import MAX_DAYS, MIN_DAYS
 
@@ -54,6 +56,15 @@ def clean_up_notifications(request: Any) -> Response:
         at_most=MAX_PER_CALL,
         now=utc_now(),
     )
+    if not body.dry_run:
+        audit.record_client_action(
+            request.user,
+            model=APIClient,
+            object_id=str(request.user.id),
+            message=f"Deleted {report.notifications} of its notifications that were unchanged for "
+            f"{body.older_than_days} days.",
+            flag=DELETION,
+        )
     return Response(
         CleanupView(
             notifications=report.notifications,

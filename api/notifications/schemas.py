@@ -8,6 +8,7 @@ import msgspec
 from bson import ObjectId
 from msgspec import Meta
 
+from devices.models import Platform
 from domain.states import (
     DELIVERED_STATUSES,
     SUCCEEDED,
@@ -178,7 +179,7 @@ class AttemptView(msgspec.Struct, kw_only=True, frozen=True):
     attempted_at: datetime
     finished_at: OptionalTime = None
     duration_ms: Annotated[int | None, Meta(examples=[84])] = None
-    platform: str | None = None  # Of the device of a push
+    platform: Platform | None = None  # Of the device of a push
     delivered_at: datetime | None = None
     """When the device or the provider reported that it was delivered."""
     opened_at: datetime | None = None
@@ -275,6 +276,8 @@ def accepted_view(
         [acceptance.document],
         adjusted=acceptance.is_time_adjusted,
         shows_registry=shows_registry,
+        # A new notification has no failed channel.
+        has_can_retry=acceptance.is_replayed,
         now=now,
     )
     return AcceptedNotificationView(

@@ -10,6 +10,7 @@ from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_sche
 
 from access.clients.authentication import SafeWrite
 from access.models import Scope
+from notifyproject.platform.audit import Unaudited
 
 from ..http import idempotency
 from ..http.body import MAX_BYTES
@@ -69,6 +70,7 @@ class Operation:
 
     scope: Scope | None = None
     test_mode: SafeWrite | None = None
+    unaudited: Unaudited | None = None
     parameters: Sequence[OpenApiParameter] = ()
     problems: Sequence[ProblemType]
     is_body_required: bool = True
@@ -108,17 +110,20 @@ def operation(
     parameters: Sequence[OpenApiParameter] = (),
     headers: Mapping[int, Sequence[str]] | None = None,
     test_mode: SafeWrite | None = None,
+    unaudited: Unaudited | None = None,
 ) -> Callable[[Any], Any]:
     """Make a function an operation, whose docstring becomes the summary and the description.
 
     Without ``scope``, it takes an inbox token. Without ``response``, it returns no body.
     ``also_status`` is another status with the same response. ``problems`` are added to those of the
-    authentication, the request and the parameters. ``test_mode`` says why a test key may write.
+    authentication, the request and the parameters. ``test_mode`` says why a test key may write, and
+    ``unaudited`` why a write leaves no audit entry.
     """
     standard = _standard_problems(scope, request, parameters, is_body_required=is_body_required)
     described = Operation(
         scope=scope,
         test_mode=test_mode,
+        unaudited=unaudited,
         parameters=parameters,
         problems=tuple(dict.fromkeys([*standard, *problems])),
         is_body_required=is_body_required,

@@ -16,7 +16,6 @@ from notifications.models.catalog import NOTE_LENGTH
 from notifications.store import Document
 from notifications.validation import (
     FieldProblem,
-    InvalidRequestError,
     ProblemCollector,
     pointer_token,
 )
@@ -24,7 +23,6 @@ from notifications.validation import (
 from ..http.body import convert
 from ..http.fields import EXAMPLE_DATA, EXAMPLE_TIME, TypeSlug, view_of
 from ..http.paging import PageView
-from ..http.problems import ApiError
 
 EXAMPLE_PARTS = {
     "default": {"subject": "Paid", "body": "We have your {{ amount }} for {{ video_title }}."}
@@ -143,17 +141,7 @@ class EmptyRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
 
 def template_parts(raw: Document) -> tuple[Parts, str]:
-    """Return the parts and the note of a body. Raises ApiError 422 or InvalidRequestError."""
-    parts = raw.get("parts")
-    errors: list[FieldProblem] = []
-    if isinstance(parts, dict):
-        for language, texts in parts.items():
-            try:
-                convert(texts, PartsRequest, pointer=f"/parts/{pointer_token(language)}")
-            except ApiError as problem:
-                errors += problem.errors
-    if errors:
-        raise InvalidRequestError(errors)
+    """Return the parts and the note of a body; raises ApiError and InvalidRequestError."""
     request = convert(raw, TemplateRequest)
     problems = ProblemCollector()
     problems.check_one_line(request.note, "/note")

@@ -12,6 +12,7 @@ from unfold.widgets import (
     UnfoldAdminSelectWidget,
     UnfoldAdminTextareaWidget,
     UnfoldAdminTextInputWidget,
+    UnfoldBooleanSwitchWidget,
 )
 
 from domain.retry import MAX_RETRIES, UnknownPolicy
@@ -78,6 +79,13 @@ class NotificationTypeForm(forms.ModelForm):
         required=False,
         widget=UnfoldAdminTextInputWidget,
         help_text="Names of variables with secrets, separated by commas. The values are masked.",
+    )
+    confirm_not_sensitive = forms.BooleanField(
+        label="Make removed variables readable",
+        required=False,
+        widget=UnfoldBooleanSwitchWidget,
+        help_text="Required to remove a sensitive variable: from then on, its values are stored "
+        "and shown unmasked.",
     )
     example_data = forms.JSONField(
         required=False,
@@ -175,9 +183,15 @@ class NotificationTypeForm(forms.ModelForm):
         given: dict[str, Any] = self.cleaned_data
         if self.errors:
             return given
-        request = TypeRequest(**{name: given[name] for name in TypeRequest.__struct_fields__})
+        names = set(TypeRequest.__struct_fields__) - {"confirm_not_sensitive"}
+        request = TypeRequest(**{name: given[name] for name in names})
+        slug = self.instance.slug or given["slug"]
+        before = types.read_type(slug)
+        if given.get("confirm_not_sensitive"):
+            removed = definitions.removed_secrets(before, request)
+            request = msgspec.structs.replace(request, confirm_not_sensitive=removed)
         try:
-            return given | definitions.validate_type(self.instance.slug or given["slug"], request)
+            return given | definitions.validate_type(slug, request, before=before)
         except InvalidRequestError as refused:
             for problem in refused.problems:
                 self.add_error(*_form_error(problem, msgspec.to_builtins(request)))
@@ -186,6 +200,8 @@ class NotificationTypeForm(forms.ModelForm):
 
 def _form_error(problem: FieldProblem, given: Mapping[str, Any]) -> tuple[str, str]:
     field, _, rest = problem.pointer.removeprefix("/").partition("/")
+    if field == "confirm_not_sensitive":
+        return field, "Turn this on to remove a sensitive variable, or add it again."
     value: Any = given.get(field)
     for token in filter(None, rest.split("/")):
         if isinstance(value, list) and token.isdecimal():

@@ -73,6 +73,15 @@ class NotificationTypeAdmin(ConsoleAdmin):
         """Return the template versions."""
         return versions.type_page_context(self, request, unquote(object_id))
 
+    def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
+        """Return the sections; with sensitive variables to remove, they ask for a confirmation."""
+        sections = super().get_fieldsets(request, obj)
+        if obj is None or not obj.sensitive_variables or not self.has_change_permission(request):
+            return sections
+        *others, (title, options) = sections
+        fields = (*options["fields"], "confirm_not_sensitive")
+        return [*others, (title, {**options, "fields": fields})]
+
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:
         """Return the read-only fields: the slug of an existing type."""
         return ("slug",) if obj else ()
@@ -81,7 +90,8 @@ class NotificationTypeAdmin(ConsoleAdmin):
         """Store the type, and clear its caches."""
         # Store only changed fields, because a version can be published at the same time.
         if change:
-            obj.save(update_fields=[*form.changed_data, "updated_at"])
+            changed = [name for name in form.changed_data if name != "confirm_not_sensitive"]
+            obj.save(update_fields=[*changed, "updated_at"])
         else:
             super().save_model(request, obj, form, change)
         types.invalidate_types()

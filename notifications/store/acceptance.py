@@ -1,13 +1,14 @@
 """Stores accepted notifications. Idempotent by ID."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, fields
 from datetime import datetime
 from functools import lru_cache
 from typing import Any, NamedTuple
 
 from bson import ObjectId
-from pymongo.errors import BulkWriteError
+from pymongo.errors import BulkWriteError, DuplicateKeyError
 
 from domain.content import Content, Recipient
 from domain.states import OPEN, SUCCEEDED, Channel, DeliveryStatus, overall_status
@@ -58,6 +59,11 @@ def accept(new: Sequence[NewNotification], *, now: datetime) -> list[Accepted | 
     if not documents:
         return []
     try:
+        if len(documents) == 1:
+            # It costs a third less than a bulk write of one.
+            with suppress(DuplicateKeyError):
+                notifications().insert_one(documents[0])
+                return [Accepted(documents[0])]
         notifications().insert_many(documents, ordered=False)
     except BulkWriteError as error:
         return _resolve_conflicts(documents, error)

@@ -1,5 +1,7 @@
 """The audit log that the console shows: one line for each action of staff or of a client."""
 
+from collections.abc import Iterable, Mapping
+from enum import StrEnum
 from typing import Any
 
 from django.contrib.admin.models import CHANGE, LogEntry
@@ -7,6 +9,27 @@ from django.contrib.contenttypes.models import ContentType
 from django.db.models import Model
 
 MAX_NAME = 200
+
+
+class Unaudited(StrEnum):
+    """Reasons, declared by a writing operation of the API, why it leaves no audit entry."""
+
+    CREATES = "the stored document itself names its client, time, and request"
+    MARKS = "reading marks, heartbeats, and receipts: frequent, and they configure nothing"
+    NOTHING = "it stores nothing that outlasts the request"
+
+
+def describe_change(
+    before: Mapping[str, Any] | None, after: Mapping[str, Any], *, fields: Iterable[str]
+) -> str | None:
+    """Return the names of the fields that changed; None if none did.
+
+    Only names, because values can be addresses. ``before`` None: the object is new.
+    """
+    if before is None:
+        return "Created."
+    changed = [name for name in fields if before.get(name) != after.get(name)]
+    return f"Changed: {', '.join(changed)}." if changed else None
 
 
 def record(

@@ -14,9 +14,8 @@ from typing import Any, Generic, TypeVar
 from weakref import WeakSet
 
 from bson import ObjectId
-from pymongo.errors import AutoReconnect
 
-from ..db.collections import collection, database
+from ..db.collections import collection, find_few
 
 MAX_AGE = 1.0
 """Seconds for which a long request or task relies on the versions that it has read."""
@@ -146,23 +145,11 @@ class _Versions:
             self._reads_started += 1
             number = self._reads_started
         read_at = time.monotonic()
-        found = _fetch()
+        found = next(iter(find_few("cache_versions", {"_id": _VERSIONS_ID}, limit=1)), {})
         with self._lock:
             # Keep the result of a read that began later, which is newer.
             if number > self._last_applied:
                 self._last_applied, self._found, self._read_at = number, found, read_at
-
-
-def _fetch() -> Mapping[str, Any]:
-    """Return the stored versions. A bare command uses two thirds of the CPU time of a find."""
-    try:
-        reply = database().command(
-            "find", "cache_versions", filter={"_id": _VERSIONS_ID}, limit=1, singleBatch=True
-        )
-    except AutoReconnect:
-        # While a primary is elected, the driver retries a find but not a command.
-        return collection("cache_versions").find_one({"_id": _VERSIONS_ID}) or {}
-    return next(iter(reply["cursor"]["firstBatch"]), {})
 
 
 _caches: "WeakSet[SharedCache[Any]]" = WeakSet()

@@ -5,6 +5,7 @@ Other threads submit coroutines. A forked child has its own loop.
 
 import asyncio
 import os
+import resource
 import threading
 from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
@@ -14,6 +15,7 @@ from typing import Any, TypeVar
 from django.conf import settings
 
 T = TypeVar("T")
+MAX_DESCRIPTORS = 65_536
 _loops: dict[int, asyncio.AbstractEventLoop] = {}
 _lock = threading.Lock()
 
@@ -23,9 +25,18 @@ def event_loop() -> asyncio.AbstractEventLoop:
     process_id = os.getpid()
     with _lock:
         if process_id not in _loops:
+            _raise_descriptor_limit()
             loop = _loops[process_id] = asyncio.new_event_loop()
             threading.Thread(target=loop.run_forever, name="event-loop", daemon=True).start()
         return _loops[process_id]
+
+
+def _raise_descriptor_limit() -> None:
+    """Allow as many connections as the system does: shells often limit a process to 1,024."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = MAX_DESCRIPTORS if hard == resource.RLIM_INFINITY else min(hard, MAX_DESCRIPTORS)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
 def run(coroutine: Coroutine[Any, Any, T]) -> T:

@@ -5,7 +5,6 @@ with the key, and opens a connection per request. Its mail builder takes 40 µs 
 checks that both build the same body. A request is repeated only after a clear rejection.
 """
 
-import asyncio
 import base64
 import secrets
 import time
@@ -21,7 +20,7 @@ from collections.abc import (
     Sequence,
 )
 from collections.abc import Set as AbstractSet
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import AbstractContextManager, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from email.utils import parseaddr
@@ -30,6 +29,7 @@ from typing import Any, Self
 
 import msgspec
 
+from domain.content import Attachment
 from domain.errors import (
     FailureCode,
     PermanentError,
@@ -38,6 +38,7 @@ from domain.errors import (
     ProviderUnavailableError,
     TransientError,
 )
+from notifyproject.platform import event_loop
 from notifyproject.platform.egress import Deadline
 
 from .. import contract, http, http_client
@@ -291,15 +292,21 @@ class SendGrid:
         if not message.attachments:
             yield ()
             return
-        files = fetch_attachments(
-            message.attachments, hosts=self.attachment_hosts, timeout=_time_left(deadline)
+        files, fetched = await event_loop.run_blocking(
+            self._download, message.attachments, deadline, pool="attachments"
         )
-        # Downloads block.
-        fetched = await asyncio.to_thread(files.__enter__)
         try:
             yield fetched
         finally:
             files.__exit__(None, None, None)
+
+    def _download(
+        self, attachments: Sequence[Attachment], deadline: Deadline
+    ) -> tuple[AbstractContextManager[object], tuple[AttachmentFile, ...]]:
+        # Computed in the thread: the email may have waited for it.
+        timeout = max(_time_left(deadline), 0)
+        files = fetch_attachments(attachments, hosts=self.attachment_hosts, timeout=timeout)
+        return files, files.__enter__()
 
     async def _request_mail(
         self, body: bytes, requests: Sequence[SendRequest], deadline: Deadline

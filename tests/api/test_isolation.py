@@ -204,6 +204,8 @@ def test_request_without_the_scope_is_403(world: World, route: Route) -> None:
     before = world.belongings()
     answer = world.ask(route, world.without[VIEWS[route[0]].scopes[route[1]]])
     assert (answer.status_code, answer.json()["code"]) == (403, "insufficient_scope")
+    needed = VIEWS[route[0]].scopes[route[1]]
+    assert answer.json()["detail"] == f"The API key needs the scope `{needed}`."
     assert world.belongings() == before
 
 

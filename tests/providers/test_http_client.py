@@ -192,6 +192,20 @@ def test_requests_of_one_thread_run_concurrently() -> None:
     assert statuses(outcomes) == [202] * 16
 
 
+def test_thousand_requests_are_in_flight_at_once() -> None:
+    """More than `select` could wait for."""
+    together = threading.Barrier(1_100, timeout=LIMIT)
+
+    def handle(connection: socket.socket) -> None:
+        socket_server.read_request(connection)
+        together.wait()
+        connection.sendall(socket_server.response(202, b"", "Connection: close"))
+
+    with socket_server.serving(handle) as server:
+        outcomes = at_the_same_time(*[asking(server.url) for _ in range(1_100)])
+    assert statuses(outcomes) == [202] * 1_100
+
+
 def test_each_request_gets_its_answer() -> None:
     def echo(connection: socket.socket) -> None:
         body = socket_server.read_request(connection).partition(b"\r\n\r\n")[2]

@@ -1,5 +1,6 @@
 """Attachments: downloaded before sending, and bounded in size and number."""
 
+import asyncio
 import base64
 import email
 import email.policy
@@ -21,7 +22,7 @@ from domain.errors import FailureCode, PermanentError, ProviderError
 from notifyproject.platform.egress import Deadline
 from notifyproject.platform.event_loop import run
 from providers import mail as providers_mail
-from providers.contract import Message, SendRequest
+from providers.contract import Message, SendRequest, SendResult
 from providers.mail import MAX_CONCURRENT_MAILS, DownloadError, fetch_attachments
 from providers.sendgrid.provider import SendGrid
 from providers.smtp.provider import SMTP
@@ -31,7 +32,7 @@ from tests.support.fakes.file_server import HOST, Files, certificate, files_at, 
 from tests.support.fakes.smtp_server import MailServer, provider
 from tests.support.providers.sendgrid import account
 from tests.support.threads import at_once
-from tests.support.waiting import LIMIT, ending
+from tests.support.waiting import LIMIT, SHORT, ending
 
 pytestmark = pytest.mark.usefixtures("opened")
 Serve = Callable[[socket_server.Handler], AbstractContextManager[socket_server.SocketServer]]
@@ -241,6 +242,22 @@ def test_concurrent_mails_with_files_are_limited(serve: Serve) -> None:
     with serve(Files(socket_server.response(200, CSV))):
         at_once(*[send] * 3 * MAX_CONCURRENT_MAILS)
     assert most == MAX_CONCURRENT_MAILS
+
+
+def test_stalled_downloads_of_many_mails_end_in_time(serve: Serve) -> None:
+    """A wait for a thread or a slot counts, too: a send that ends late would be unknown."""
+
+    def stall(connection: socket.socket) -> None:
+        read_head(connection)
+        connection.recv(1)
+
+    async def send_all() -> list[SendResult | BaseException]:
+        sends = (sendgrid().send(attached(), timeout=SHORT) for _ in range(80))
+        return await asyncio.gather(*sends, return_exceptions=True)
+
+    with serve(stall), ending(after=SHORT * 2 / 3 - 0.05):
+        outcomes = run(send_all())
+    assert {type(one) for one in outcomes} == {DownloadError}
 
 
 def test_mail_without_a_slot_is_retried(serve: Serve) -> None:

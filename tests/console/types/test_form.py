@@ -5,11 +5,13 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.contrib.admin.models import LogEntry
 from django.test import Client
 
 from domain.states import Channel, Priority
 from notifications.catalog import types
 from notifications.models import NotificationType
+from tests.support.clients.console import make_staff, signed_in
 
 pytestmark = pytest.mark.usefixtures("db")
 
@@ -98,6 +100,31 @@ def test_slug_cannot_change(console: Client) -> None:
     assert response.status_code == 302
     assert NotificationType.objects.get(pk="parcel_lost").name == "Lost parcel"
     assert not NotificationType.objects.filter(pk="other").exists()
+
+
+def test_removing_a_sensitive_variable_asks_for_a_confirmation(console: Client) -> None:
+    console.post(f"{LIST}add/", GOOD)
+    url = f"{LIST}parcel_lost/change/"
+    assert "confirm_not_sensitive" not in console.get(f"{LIST}add/").content.decode()
+    assert 'name="confirm_not_sensitive"' in console.get(url).content.decode()
+    fewer = {name: value for name, value in GOOD.items() if name != "slug"}
+    fewer |= {"sensitive_variables": "pin"}
+    response = console.post(url, fewer)
+    assert response.status_code == 200
+    assert "Turn this on to remove a sensitive variable" in response.content.decode()
+    assert types.get_type("parcel_lost").sensitive_variables == {"pin", "code"}
+    assert console.post(url, fewer | {"confirm_not_sensitive": "on"}).status_code == 302
+    assert types.get_type("parcel_lost").sensitive_variables == {"pin"}
+    entry = LogEntry.objects.latest("pk")
+    assert "Make removed variables readable" in entry.get_change_message()
+
+
+def test_viewer_is_not_asked_for_the_confirmation(console: Client) -> None:
+    console.post(f"{LIST}add/", GOOD)
+    viewer = signed_in(make_staff("eva", "notifications.view_notificationtype"))
+    page = viewer.get(f"{LIST}parcel_lost/change/")
+    assert page.status_code == 200
+    assert "confirm_not_sensitive" not in page.content.decode()
 
 
 def test_disabled_type_is_unknown(console: Client) -> None:

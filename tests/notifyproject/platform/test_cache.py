@@ -1,7 +1,6 @@
 """The shared configuration cache: loads, comparisons, and invalidation."""
 
 import threading
-from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import count
 from typing import Any
@@ -167,19 +166,19 @@ def test_late_old_version_does_not_undo_a_newer_one(
     """A thread can read versions, and stall until another thread has read newer versions."""
     cached.get()
     stalled, go_on = threading.Event(), threading.Event()
-    real = cache._fetch
+    real = cache.find_few
 
-    def stalling() -> Mapping[str, Any]:
-        found = real()
+    def stalling(*args: Any, **options: Any) -> list[Any]:
+        found = real(*args, **options)
         stalled.set()
         assert go_on.wait(60)
         return found
 
-    monkeypatch.setattr(cache, "_fetch", stalling)
+    monkeypatch.setattr(cache, "find_few", stalling)
     slow = threading.Thread(target=cached.get)
     slow.start()
     assert stalled.wait(60)
-    monkeypatch.setattr(cache, "_fetch", real)
+    monkeypatch.setattr(cache, "find_few", real)
     other_process_changes(stored, "new")
     cache.compare_at_next_read()
     assert cached.get() == "new"

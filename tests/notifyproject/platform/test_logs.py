@@ -17,12 +17,14 @@ from django.conf import settings
 from django.test import RequestFactory
 
 from delivery import sending
+from delivery.routing import Route
 from delivery.sending import PreparedDelivery
 from delivery.targets import address_of
 from notifyproject.platform.logs import configure, logging_config
 from providers.contract import Message, SendRequest, SendResult
 from tests.support.factories.notifications import FIXED_NOON, claimed_delivery
 from tests.support.source import ROOT, SERVICE
+from tests.support.waiting import LIMIT
 
 ADDRESS, BODY, KEY = "ada@example.com", "Your code is 493817.", "SG.s3cret"
 TELLTALE = {
@@ -117,9 +119,9 @@ def fail(error: Exception) -> None:
 class Failing:
     """A provider with a defect whose error message contains the address."""
 
-    name = "failing"
+    name = account = "failing"
 
-    def send(self, request: SendRequest, *, timeout: float) -> SendResult:
+    async def send(self, request: SendRequest, *, timeout: float) -> SendResult:
         recipient, body = request.recipient, request.message.text
         try:
             fail(KeyError(body))
@@ -134,7 +136,9 @@ def send_by_a_provider_with_a_defect() -> None:
     one = claimed_delivery()
     message = Message(subject="Code", text=BODY)
     job = PreparedDelivery(claimed=one, message=message, targets=(address_of(one),))
-    sending.send_batch(Failing(), [job], lambda: FIXED_NOON)
+    in_flight = sending.InFlight(lambda: FIXED_NOON)
+    in_flight.submit(Route(provider=Failing(), claims=[one]), [[job]])
+    in_flight.collect(timeout=LIMIT)
 
 
 @pytest.mark.parametrize("form", ["json", "console"])
