@@ -34,7 +34,7 @@ EXAMPLE_BROADCAST_ID = "6745e3f09b1d4c2a7f3e8b70"
 
 
 class BroadcastAudienceView(msgspec.Struct, kw_only=True, frozen=True, omit_defaults=True):
-    """The audience: one of these."""
+    """The audience. Exactly one field is set."""
 
     topic: Annotated[str | None, Meta(examples=["news"])] = None
     user_ids: Annotated[bool, Meta(description="Listed recipients; not repeated here.")] = False
@@ -42,7 +42,7 @@ class BroadcastAudienceView(msgspec.Struct, kw_only=True, frozen=True, omit_defa
 
 
 class SkipReasonView(msgspec.Struct, kw_only=True, frozen=True):
-    """Recipients without a notification for the same reason."""
+    """Recipients who got no notification, for one reason."""
 
     code: Annotated[str, Meta(examples=["no_address", "opted_out", "suppressed"])]
     count: int
@@ -235,9 +235,9 @@ def resume_broadcast(request: Any, broadcast_id: str) -> Response:
 def cancel_broadcast(request: Any, broadcast_id: str) -> Response:
     """Cancel a broadcast.
 
-    No more notifications are created, and those that haven't been sent are cancelled, also of a
-    completed broadcast. The status is cancelling until the last of them has ended, then
-    cancelled.
+    No more notifications are created, and those that haven't been sent are cancelled. A completed
+    broadcast can be cancelled, too. The status is cancelling until all notifications have ended,
+    then cancelled.
     """
     return _apply(request, broadcast_id, control.cancel, done="Cancelled", status=202)
 

@@ -92,7 +92,7 @@ class SuppressionRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unkno
 
 
 def _parse_address(channel: str, address: str, problems: ProblemCollector) -> str:
-    """Return the normalized address of the path; its problems have an empty pointer."""
+    """Return the normalized address of the path. Its problems have an empty pointer."""
     if channel not in ADDRESS_CHANNELS:
         problems.add("", "unknown_channel", one_of(ADDRESS_CHANNELS))
         return address
@@ -206,7 +206,7 @@ def put_suppression(request: Any, channel: str, address: str) -> Response:
     parameters=(CHANNEL, ADDRESS, REASON_FILTER),
 )
 def lift_suppression(request: Any, channel: str, address: str) -> Response:
-    """Lift the suppressions of an address. Those set by the recipient need their `reason`."""
+    """Lift the suppressions of an address. Those set by the recipient require `reason`."""
     problems = ProblemCollector()
     reject_unknown(request.query_params, allowed={"reason"})
     reason = parse_choice("reason", REASONS, request.query_params, problems)

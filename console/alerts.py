@@ -81,7 +81,7 @@ class AlertRuleForm(forms.ModelForm):
         self.fields["type"].choices = [("", "All"), *((kind.pk, kind.name) for kind in types)]
 
     def clean(self) -> dict[str, Any]:
-        """Return the fields; only a rule on failures has a channel and a type."""
+        """Return the fields. Clears channel and type unless the rule counts failures."""
         found = super().clean() or self.cleaned_data
         is_about_failures = found.get("kind") == AlertKind.FAILURES
         for name in ("channel", "type"):
@@ -89,7 +89,7 @@ class AlertRuleForm(forms.ModelForm):
         return found
 
     def clean_threshold(self) -> int:
-        """Return the threshold. Raises ValidationError for an unreachable one."""
+        """Return the threshold. Raises ValidationError if it can't be reached."""
         return _bounded(self.cleaned_data["threshold"], 0, MAX_FAILURES)
 
     def clean_window_minutes(self) -> int:
@@ -130,7 +130,7 @@ class AlertRuleAdmin(ConsoleAdmin):
 
 @admin.register(Incident)
 class IncidentAdmin(ListOnlyAdmin):
-    """The incidents, newest first, which staff acknowledge."""
+    """The incidents, newest first. Staff acknowledge them."""
 
     list_display = ("incident", "state", "opened", "resolved", "acknowledged_by_display")
     list_filter = (StateFilter, time_filter("opened", "opened_at"))

@@ -97,7 +97,7 @@ class APIClientAdmin(ConsoleAdmin):
     change_form_outer_after_template = "console/api_clients/keys.html"
 
     def get_fields(self, request: HttpRequest, obj: Any = None) -> Sequence[str]:
-        """Return the fields; a new client is active."""
+        """Return the fields. The form of a new client has no ``is_active``."""
         return self.fields if obj else ("name", "is_test", "scopes")
 
     def own_urls(self) -> list[URLPattern]:
@@ -186,7 +186,7 @@ class APIClientAdmin(ConsoleAdmin):
             return _to_client(client)
         message = f"Issued the key {_key_label(client, issued)}."
         record_change(request, APIClient, client.pk, message, name=str(client))
-        # The admin's views forbid every cache to store their responses.
+        # The response holds the key. The admin's views forbid caches to store responses.
         return render_page(
             self,
             request,

@@ -51,20 +51,20 @@ ActorFilter = choice_filter(
 
 
 class ActionTimeFilter(TimeFilter):
-    """A time range over the key, which begins with a time; no other index is needed."""
+    """A time range over the key, an ObjectId that begins with its time. Uses the key's index."""
 
     title = "time"
     parameter_name = "done"
     path = "_id"
 
     def bound(self, at: datetime) -> ObjectId:
-        """Return the lowest key of a time, to the second."""
+        """Return the lowest key of the second that contains ``at``."""
         return ObjectId.from_datetime(at)
 
 
 @admin.register(LogEntry)
 class LogEntryAdmin(ListOnlyAdmin):
-    """Every change by staff and clients, newest first: the key begins with the time."""
+    """Every change by staff and clients, newest first."""
 
     list_display = ("time", "actor", "action", "object_kind", "object_name", "changes")
     list_filter = (ActorFilter, ActionFilter, ActionTimeFilter)
@@ -77,7 +77,7 @@ class LogEntryAdmin(ListOnlyAdmin):
     object_name = text_column("Object", "object_repr")
 
     def prepare_rows(self, request: HttpRequest, rows: Sequence[Any]) -> None:
-        """Add the names of the actors, users or API clients, and of the objects' types."""
+        """Add the names of the actors (staff or clients) and of the objects' types."""
         actors = {row.user_id for row in rows}
         users = staff_names(actors)
         clients = APIClient.objects.only("name").in_bulk(actors - users.keys())

@@ -27,8 +27,8 @@ from .widgets.links import FAILURES, NOTIFICATIONS
 
 SWEEP_OVERDUE = timedelta(minutes=3)  # Maximum age of the last sweep
 WORK_OVERDUE = timedelta(minutes=5)
-"""Maximum age of a due delivery, which a worker normally claims within seconds."""
-MANY_FAILURES = 10  # Failures of one cause in a day that are an issue
+"""Maximum age of a due delivery. Normally, a worker claims it within seconds."""
+MANY_FAILURES = 10  # Failures of one cause in a day, from which they are an issue
 RECENT = timedelta(hours=1)
 METRICS_STALE_AFTER = timedelta(minutes=5)
 """Maximum age of the metrics."""
@@ -43,10 +43,10 @@ _GREY = "#8891a0"
 class Issue:
     """A problem that needs an operator."""
 
-    color: str  # ``danger`` for an outage, ``warning`` for all else
+    color: str  # ``danger`` for an outage, else ``warning``
     text: str
     advice: str
-    list_query: str | None = None  # The query of the list of failures that shows the problem
+    list_query: str | None = None  # Query that shows the problem in the list of failures
 
 
 def issues(*, backlog: WorkSummary, failures: FailureCounts, now: datetime) -> list[Issue]:
@@ -89,7 +89,7 @@ def _failure_issues(failures: FailureCounts, now: datetime) -> Iterator[Issue]:
 
 
 def dashboard(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
-    """Return the context of Home; metrics are for users who may see notifications."""
+    """Return the context of Home. Only users who may view notifications see metrics."""
     context["title"] = "Home"
     if not request.user.has_perm("notifications.view_notification"):
         return context
@@ -156,7 +156,7 @@ def _totals(traffic: Traffic) -> dict[str, Any]:
 
 
 def _charts(traffic: Traffic) -> list[dict[str, Any]]:
-    """Return a chart for each channel with traffic; none if one channel has all of it."""
+    """Return a chart for each channel with traffic, or none if only one channel has any."""
     day = traffic.per_channel(since=min(traffic.hours))
     busy = [channel for channel in Channel if day[channel].total]
     if len(busy) == 1:

@@ -20,7 +20,7 @@ def environment_badge(_request: HttpRequest) -> tuple[str, str]:
 
 
 def menu_item(title: str, icon: str, model: str, *, permission: str = "") -> dict[str, Any]:
-    """Return a menu entry for the list of a model, which is named ``app_model``."""
+    """Return a menu entry for the list of a ``model`` in the form ``app_model``."""
     app, _, name = model.rpartition("_")
     required = permission or f"{app}.view_{name}"
     return {
@@ -44,7 +44,7 @@ NAVIGATION = [
                 "title": "Home",
                 "icon": "monitoring",
                 "link": reverse_lazy("admin:index"),
-                # Its path is the beginning of every other path.
+                # The path of Home is the beginning of every other path.
                 "active": lambda request: request.path == reverse("admin:index"),
             },
             menu_item(
@@ -105,5 +105,5 @@ NAVIGATION = [
 
 
 def sidebar(_request: HttpRequest) -> list[dict[str, Any]]:
-    """Return the menu; each entry has the permission that it needs."""
+    """Return the menu. The theme hides entries without permission."""
     return NAVIGATION

@@ -38,7 +38,7 @@ DISPLAYED_FIELDS = (
     *("source", "created_at", "expires_at"),
 )
 ERASED_LABEL = "Erased"
-"""Label in place of an erased recipient's address, which is stored as a hash."""
+"""Shown for an erased recipient, of whom only a digest of the address is stored."""
 _E164 = re.compile(r"\+[1-9]\d{6,14}", re.ASCII)
 
 
@@ -62,7 +62,7 @@ class SuppressionForm(forms.ModelForm):
         fields = ("channel", "address", "marketing_only")
 
     def clean(self) -> dict[str, Any]:
-        """Return the fields; the address must match the channel."""
+        """Return the fields. Adds an error if the address doesn't fit the channel."""
         cleaned: dict[str, Any] = super().clean() or self.cleaned_data
         address = cleaned.get("address")
         if address and cleaned.get("channel") == "email":
@@ -75,7 +75,7 @@ class SuppressionForm(forms.ModelForm):
         return cleaned
 
 
-# Each condition names every value of the other field, so that one index serves it.
+# Each condition names all values of the other field, so that one index serves both.
 SuppressionChannelFilter = choice_filter(
     "channel",
     CHANNELS,
@@ -93,9 +93,9 @@ SuppressionReasonFilter = choice_filter(
 
 @admin.register(Suppression)
 class SuppressionAdmin(ConsoleAdmin):
-    """Suppressions by address and reason: added, or deleted to lift them, never changed."""
+    """The suppressions. Staff add them, or delete them to lift them, but can't change them."""
 
-    # Users without permission for addresses see them masked, but can search for a whole address.
+    # Users who see masked addresses can still search for a whole address.
 
     form = SuppressionForm
     list_display = (
@@ -143,7 +143,7 @@ class SuppressionAdmin(ConsoleAdmin):
         return "Marketing" if row.marketing_only else "Everything"
 
     def get_fields(self, request: HttpRequest, obj: Any = None) -> Sequence[str]:
-        """Return the fields; an existing suppression has more."""
+        """Return the fields: more for an existing suppression than in the form."""
         return DISPLAYED_FIELDS if obj is not None else self.form.Meta.fields
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Sequence[str]:
@@ -151,7 +151,7 @@ class SuppressionAdmin(ConsoleAdmin):
         return DISPLAYED_FIELDS if obj is not None else ()
 
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
-        """Suppress the address; of two suppressions for one reason the stricter stays."""
+        """Suppress the address. A stricter suppression for the same reason stays."""
         stored = suppress(
             channel=obj.channel,
             address=obj.address,
@@ -164,7 +164,7 @@ class SuppressionAdmin(ConsoleAdmin):
         obj.refresh_from_db()
 
     def delete_model(self, request: HttpRequest, obj: Any) -> None:
-        """Lift the suppression; the admin records it."""
+        """Lift the suppression. Django's admin records the deletion."""
         lift_one(obj.pk)
 
     def delete_queryset(self, request: HttpRequest, queryset: QuerySet) -> None:

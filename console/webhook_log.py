@@ -1,4 +1,4 @@
-"""Provider webhooks: every verified call, and its replay."""
+"""The log of verified provider webhooks, and their replay."""
 
 import json
 from collections.abc import Sequence
@@ -77,14 +77,14 @@ class WebhookLogAdmin(ReadOnlyAdmin):
     unmatched = text_column("Unmatched", "unmatched_count", empty="0")
 
     def get_queryset(self, request: HttpRequest) -> QuerySet:
-        """Return the calls, for the list without their bodies."""
+        """Return the calls. The list leaves out their bodies."""
         queryset = super().get_queryset(request)
         match = request.resolver_match
         is_list = match is not None and match.url_name == LIST.partition(":")[2]
         return queryset.defer("body") if is_list else queryset
 
     def get_object(self, request: HttpRequest, *args: Any) -> Any:
-        """Return one call, its body masked unless the user may see addresses."""
+        """Return one call. Its body is masked unless the user may see addresses."""
         found = super().get_object(request, *args)
         if found is not None and not can_see_addresses(request.user):
             found.body = mask_text(found.body)
@@ -95,7 +95,7 @@ class WebhookLogAdmin(ReadOnlyAdmin):
         return [self.url("<path:object_id>/replay/", self.replay_view, "replay")]
 
     def page_context(self, request: HttpRequest, object_id: str) -> dict[str, Any]:
-        """Return the button that replays."""
+        """Return the context of the replay button."""
         return {"may_replay": self.has_replay_permission(request)}
 
     @admin.action(description="Replay", permissions=["replay"])

@@ -1,4 +1,4 @@
-"""Workers and queues: the backlog by priority, heartbeats, and active workers. Read-only."""
+"""The page of workers and queues: the backlog by priority, heartbeats, and active workers."""
 
 from datetime import datetime
 from typing import Any
@@ -22,7 +22,7 @@ from .widgets.lists import ListOnlyAdmin
 
 @admin.register(Heartbeat)
 class HeartbeatAdmin(ListOnlyAdmin):
-    """The page of the queues, the workers and the heartbeats."""
+    """Shows the page in place of a list of heartbeats."""
 
     def changelist_view(
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None

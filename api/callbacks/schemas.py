@@ -1,4 +1,4 @@
-"""Callbacks in the API, and the event that a client receives."""
+"""Structures of the callback operations, and of the event that a client receives."""
 
 import json
 from collections.abc import Mapping
@@ -42,7 +42,7 @@ class CallbackView(msgspec.Struct, kw_only=True, frozen=True):
         Meta(description="Only in the response that creates it.", examples=[_EXAMPLE_KEY]),
     ] = None
     state: Annotated[CallbackState, Meta(examples=["active"])]
-    """disabled: nothing is sent until it's put again or staff enable it."""
+    """disabled: nothing is sent until the client puts the endpoint again or staff enable it."""
     disabled_at: datetime | None = None
     disabled_reason: DisabledReason | None = None
     failing_since: datetime | None = None
@@ -80,7 +80,7 @@ class CallbackDeliveryView(msgspec.Struct, kw_only=True, frozen=True):
     notification_id: Annotated[str | None, Meta(examples=[EXAMPLE_ID])] = None
     status: Annotated[CallbackStatus, Meta(examples=["delivered"])]
     tries: Annotated[int, Meta(examples=[1])]
-    """Attempts since it was created or replayed."""
+    """Attempts since the delivery was created or replayed."""
     next_try_at: datetime | None = None
     error: str | None = None
     body: Annotated[Any, Meta(examples=[_EXAMPLE_BODY])]
@@ -138,7 +138,7 @@ class CallbackRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
 
 
 def validated_events(body: CallbackRequest) -> list[EventType]:
-    """Return the requested events, each once; raises InvalidRequestError, also for the URL."""
+    """Check the URL; return the requested events without duplicates. Raises InvalidRequestError."""
     problems = ProblemCollector()
     try:
         endpoints.parse_url(body.url, allow_loopback=settings.CALLBACK_LOOPBACK)

@@ -1,4 +1,4 @@
-"""Callback endpoint, signing secret, deliveries, test, and replay."""
+"""Operations on the callback endpoint, its signing secret, and its deliveries."""
 
 from typing import Any
 
@@ -53,7 +53,7 @@ def get_callback(request: Any) -> Response:
 def put_callback(request: Any) -> Response:
     """Create or replace the callback endpoint.
 
-    The response that creates it holds the signing secret. A disabled endpoint is enabled again.
+    The response to the creation contains the signing secret. A disabled endpoint is enabled again.
     """
     body = read_request(request, CallbackRequest)
     saved = subscriptions.put(
@@ -84,7 +84,7 @@ def delete_callback(request: Any) -> Response:
     test_mode=SafeWrite.OWN,
 )
 def rotate_callback_secret(request: Any) -> Response:
-    """Rotate the signing secret. For a day, events are signed with the old one, too."""
+    """Rotate the signing secret. For a day, events are signed with the old secret, too."""
     now = utc_now()
     secret = subscriptions.rotate(request.user.id, now=now)
     _record_change(request, "Secret rotated.")

@@ -1,4 +1,4 @@
-"""Devices in the API."""
+"""Structures of the device operations."""
 
 import re
 from collections.abc import Mapping
@@ -73,7 +73,7 @@ class DeviceView(msgspec.Struct, kw_only=True, frozen=True):
     language: str | None = None
     timezone: str | None = None
     notification_preferences: DevicePreferencesView = DevicePreferencesView()
-    is_active: Annotated[bool, Meta(examples=[True])]  # False: no push until it registers again
+    is_active: Annotated[bool, Meta(examples=[True])]  # False: no push until registered again
     deactivated_at: datetime | None = None
     deactivation_reason: DeactivationReason | None = None
     last_accepted_at: datetime | None = None
@@ -196,7 +196,7 @@ def parse_registration(body: DeviceRequest) -> Registration:
 
 
 def device_changes(body: DeviceChanges) -> dict[str, str | None]:
-    """Return the changed fields of a device; raises InvalidRequestError."""
+    """Return the given fields, but not token and activity. Raises InvalidRequestError."""
     problems = ProblemCollector()
     if body.device_token is not UNSET:
         _check_token(body.device_token, problems)

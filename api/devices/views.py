@@ -63,7 +63,7 @@ DEVICE_ID = path_parameter(
 
 @operation(scope=DEVICES, request=DeviceRequest, response=DeviceView, also_status=201)
 def register_device(request: Any) -> Response:
-    """Register a device by its token; 201 for a new one, and another user's changes its user."""
+    """Register a device by its token; 201 for a new one. A known token moves to the given user."""
     new = parse_registration(read_request(request, DeviceRequest))
     before = queries.get(id_of(new.token))
     stored = registration.register(new, now=utc_now())
@@ -127,7 +127,7 @@ def remove_device(request: Any, device_id: str) -> Response:
     unaudited=Unaudited.MARKS,
 )
 def device_heartbeat(request: Any, device_id: str) -> Response:
-    """Report a device's state. If the response isn't active, register the device again."""
+    """Report a device's state. If the response has `is_active` false, register the device again."""
     device_id, now = _device_id_or_404(device_id), utc_now()
     body = read_request(request, HeartbeatRequest)
     document = found_or_404(registration.heartbeat(device_id=device_id, now=now))
@@ -168,7 +168,7 @@ def _record(request: Any, device_id: str, message: str, *, flag: int = CHANGE) -
 
 
 def _apply_changes(device_id: str, body: DeviceChanges) -> Document | None:
-    """Apply each change by its own idempotent write; return the device, None if missing."""
+    """Apply each change by an idempotent write; return the device, or None if it's missing."""
     now, changes = utc_now(), device_changes(body)
     if changes and registration.update(device_id=device_id, changes=changes, now=now) is None:
         return None

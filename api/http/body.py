@@ -35,7 +35,7 @@ MAX_BYTES_BULK = 4 * 1024 * 1024
 MAX_DEPTH = 20
 MAX_PROPERTIES = 500  # Of one notification, over all levels
 MAX_DIGITS = 400
-"""Numbers this long attack the parser; a double has at most 309 digits before the point."""
+"""Such a long number is an attack: a double has at most 309 digits before the point."""
 BOM = b"\xef\xbb\xbf"
 # Possessive quantifiers never backtrack. An unterminated string matches to the end of the body, so
 # no part of the body is scanned twice.
@@ -46,7 +46,7 @@ T = TypeVar("T")
 
 
 class StrictJSONParser(BaseParser):
-    """Takes part in content negotiation only: views call :func:`read_request`."""
+    """Names JSON for content negotiation. Views read bodies by :func:`read_request`."""
 
     media_type = "application/json"
 
@@ -56,9 +56,10 @@ class StrictJSONParser(BaseParser):
 
 
 def read_request(request: Any, structure: type[T], *, limit: int = MAX_BYTES) -> T:
-    """Return the JSON body of a view's request as a structure; ApiError, UnsupportedMediaType.
+    """Return the JSON body of a view's request as a structure.
 
-    400 if it isn't an acceptable JSON object, 413 over ``limit`` bytes, 422 if it's invalid.
+    Raises UnsupportedMediaType, or ApiError: 400 for malformed JSON, 413 over ``limit`` bytes, 422
+    for invalid fields.
     """
     return convert(read_json(request, limit=limit), structure)
 
@@ -144,7 +145,7 @@ def check_values(value: Mapping[str, Any], *, pointer: str = "") -> None:
 
 
 def convert(value: Mapping[str, Any], structure: type[T], *, pointer: str = "") -> T:
-    """Return ``value`` as a strict structure; raises ApiError 422 with every invalid field.
+    """Convert without coercion of types. Raises ApiError 422 with every invalid field.
 
     The pointers of the fields are below ``pointer``.
     """

@@ -1,4 +1,4 @@
-"""Checks query parameters."""
+"""Parses query parameters. Functions add invalid values to ``problems``."""
 
 from collections.abc import Collection, Iterator
 from datetime import datetime
@@ -27,10 +27,7 @@ FIELDS = OpenApiParameter(
 def reject_unknown(
     query: QueryDict, *, allowed: Collection[str], repeatable: Collection[str] = ()
 ) -> None:
-    """Raise ApiError 400 that names the parameters that aren't ``allowed``.
-
-    Also those that are repeated and not ``repeatable``.
-    """
+    """Raise ApiError 400 for parameters not ``allowed``, or repeated and not ``repeatable``."""
     refused = list(islice(_refusals(query, allowed, repeatable), MAX_PROBLEMS))
     if refused:
         problem_type, first = refused[0]
@@ -55,7 +52,7 @@ def _refusals(
 
 
 def reject_invalid_text(query: QueryDict, problems: ProblemCollector) -> None:
-    """Report values that are invalid for every parameter."""
+    """Report values with NUL or more than ``MAX_VALUE_LENGTH`` characters."""
     for name, texts in query.lists():
         if any("\x00" in text or len(text) > MAX_VALUE_LENGTH for text in texts):
             problems.add(f"/{name}", "invalid", INVALID_VALUE)
@@ -114,7 +111,7 @@ def parse_fields(
 
 
 def select_fields(view: msgspec.Struct, names: frozenset[str] | None) -> Any:
-    """Return these fields of a view, or the view for None."""
+    """Return the named fields of a view, or the whole view if ``names`` is None."""
     if names is None:
         return view
     return {name: getattr(view, name) for name in view.__struct_fields__ if name in names}
@@ -128,5 +125,5 @@ def parse_bool(name: str, query: QueryDict, problems: ProblemCollector) -> bool:
 
 
 def one_of(choices: Collection[str]) -> str:
-    """Return the detail that names the allowed values."""
+    """Return the text of an error that lists the allowed values."""
     return f"Expected one of {', '.join(sorted(choices))}."

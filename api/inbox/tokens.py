@@ -32,7 +32,7 @@ EXAMPLE_JTI = "q0Vd2pT7wYbJ4mXs"
 
 
 class InboxTokenRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A request for an inbox token: whose inbox it opens."""
+    """A request for a token that opens the inbox of ``user_id``."""
 
     user_id: Annotated[UserId, Meta(min_length=1, max_length=USER_ID_LENGTH)]
 

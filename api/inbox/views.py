@@ -38,7 +38,7 @@ STREAM_PATH = "/api/v1/inbox/stream"
 
 
 class InboxView(APIView):
-    """Base of the inbox views: takes an inbox token; responses aren't cached."""
+    """Base of the inbox views. It requires an inbox token and forbids caching."""
 
     authentication_classes: Any = (InboxAuthentication,)
     permission_classes: Any = (OwnsInbox,)
@@ -97,7 +97,7 @@ def count_inbox(request: Any) -> Response:
     unaudited=Unaudited.MARKS,
 )
 def read_all_inbox(request: Any) -> Response:
-    """Mark all notifications as read, archived ones and other channels' too; idempotent."""
+    """Mark all notifications as read, even archived ones and other channels'; idempotent."""
     count = actions.mark_all_read(inbox=inbox_of(request.user), now=utc_now())
     return Response(UpdatedView(updated=count))
 
@@ -141,7 +141,7 @@ def stream_inbox(_request: Any) -> Response:
     """Stream the inbox as server-sent events.
 
     ``notification`` is a new notification, with its id as the event id; ``counts`` comes first
-    and after every change; ``reload`` means that more was missed than is repeated; ``end``
+    and after every change; ``reload`` means that missed notifications aren't all sent; ``end``
     gives the reason why the stream ends. A comment is sent every 15 s. With ``Last-Event-ID``,
     the notifications since then are sent first; a notification can be repeated, with the same
     id. In a browser, use fetch: EventSource can't send the header with the token.

@@ -20,7 +20,7 @@ from ..openapi.operations import operation
 
 
 class CleanupRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The minimum age."""
+    """The minimum age of the notifications to delete."""
 
     older_than_days: Annotated[
         int,
@@ -30,7 +30,7 @@ class CleanupRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
 
 
 class CleanupView(msgspec.Struct, kw_only=True, frozen=True):
-    """The numbers deleted or, in a dry run, to delete."""
+    """The numbers of deleted items or, in a dry run, of items to delete."""
 
     notifications: Annotated[int, Meta(examples=[12])]
     attempts: Annotated[int | None, Meta(description="Not counted in a dry run.", examples=[14])]
@@ -38,7 +38,7 @@ class CleanupView(msgspec.Struct, kw_only=True, frozen=True):
     complete: Annotated[bool, Meta(description="False: more to delete.", examples=[True])]
 
 
-MAX_PER_CALL = 10_000  # Per request; takes some seconds
+MAX_PER_CALL = 10_000  # Notifications per request, which takes some seconds
 
 
 @operation(scope=Scope.ADMIN, request=CleanupRequest, response=CleanupView, test_mode=SafeWrite.OWN)

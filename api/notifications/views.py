@@ -75,7 +75,7 @@ def notification_or_404(request: Any, notification_id: str) -> Document:
 
 
 def view_for(request: Any, document: Document) -> NotificationView:
-    """Return a notification with what the client may read of its recipient."""
+    """Return a notification with the recipient data that the client may read."""
     (view,) = notification_views([document], shows_registry=_shows_registry(request), now=utc_now())
     return view
 
@@ -250,7 +250,7 @@ def cancel_notification(request: Any, notification_id: str) -> Response:
 def retry_notification(request: Any, notification_id: str) -> Response:
     """Retry the failed deliveries of a notification.
 
-    Their retries are granted anew. A delivery that waits for another try is sent now.
+    Failed deliveries get all their retries again. A delivery that waits for a retry is sent now.
     `can_retry` of the notification says in advance whether a retry is possible.
 
     409 `recipient_suppressed`: the address bounced or is suppressed, or the recipient opted out.

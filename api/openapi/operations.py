@@ -1,4 +1,4 @@
-"""``@operation``: the scope and the OpenAPI description of one operation, and their registry."""
+"""``@operation`` declares the scope and the OpenAPI description of a view function."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -66,7 +66,7 @@ class InboxTokenScheme(OpenApiAuthenticationExtension):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Operation:
-    """An operation: what authorizes it, and what drf-spectacular doesn't keep for the document."""
+    """The authorization of an operation, and details that drf-spectacular doesn't keep."""
 
     scope: Scope | None = None
     test_mode: SafeWrite | None = None
@@ -114,10 +114,10 @@ def operation(
 ) -> Callable[[Any], Any]:
     """Make a function an operation, whose docstring becomes the summary and the description.
 
-    ``scope`` None: takes an inbox token. ``response`` None: without a body. ``also_status``:
-    another status with the same response. ``problems``: those besides the ones that follow from the
-    authentication, the request and the parameters. ``test_mode``: why a test key may write.
-    ``unaudited``: why a write leaves no audit entry.
+    Without ``scope``, it takes an inbox token. Without ``response``, it returns no body.
+    ``also_status`` is another status with the same response. ``problems`` are added to those of the
+    authentication, the request and the parameters. ``test_mode`` says why a test key may write, and
+    ``unaudited`` why a write leaves no audit entry.
     """
     standard = _standard_problems(scope, request, parameters, is_body_required=is_body_required)
     described = Operation(

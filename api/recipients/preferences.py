@@ -132,7 +132,7 @@ def _check_name(
 
 
 def _find_type(name: str) -> TypeConfig | None:
-    """Return the type; None for a category or a disabled type; raises UnknownTypeError."""
+    """Return a type, or None for a category or a disabled type. Raises UnknownTypeError."""
     if name in CATEGORIES:
         return None
     if not types.SLUG.fullmatch(name):
@@ -146,7 +146,7 @@ def _find_type(name: str) -> TypeConfig | None:
 
 
 def _stored_channels(names: list[str], pointer: str, problems: ProblemCollector) -> list[str]:
-    """Return channels in their stored form; an empty list is valid only for muted ones."""
+    """Return channels in their stored form. Only ``muted_channels`` may be empty."""
     if not names and pointer.endswith("muted_channels"):
         return []
     return [channel.value for channel in parse_channels(names, problems=problems, pointer=pointer)]

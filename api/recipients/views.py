@@ -115,7 +115,7 @@ def put_recipient(request: Any, user_id: str) -> Response:
     parameters=(USER_ID,),
 )
 def erase_recipient(request: Any, user_id: str) -> Response:
-    """Erase a recipient, registered or not; 202 with Retry-After if it isn't complete."""
+    """Erase a recipient, registered or not; 202 with Retry-After if the erasure isn't complete."""
     user_id = user_id_or_404(user_id)
     result = erasure.erase(user_id, now=utc_now())
     if result.has_found_anything:

@@ -1,4 +1,4 @@
-"""Types and templates in the API."""
+"""Structures of the type and template operations."""
 
 from datetime import datetime
 from typing import Annotated, Any
@@ -38,7 +38,7 @@ class TypeView(msgspec.Struct, kw_only=True, frozen=True):
     category: Annotated[Category, Meta(examples=["transactional"])]
     priority: Annotated[Priority, Meta(examples=["normal"])]
     max_priority: Annotated[Priority, Meta(examples=["high"])]
-    """Highest priority of a request."""
+    """Highest priority that a request may have."""
     channels: list[Channel]
     max_retries: Annotated[int, Meta(examples=[3])]
     ttl_seconds: int | None = None
@@ -154,7 +154,7 @@ def template_parts(raw: Document) -> tuple[Parts, str]:
 
 
 def template_error(fault: TemplateFault) -> FieldProblem:
-    """Return a fault of a template as the error of a field."""
+    """Return the field error for a fault in a template."""
     pointer = "/parts"
     if fault.language is not None:
         pointer += f"/{pointer_token(fault.language)}"

@@ -52,7 +52,7 @@ LIST, TYPES = "template", "types"
 def version_page(
     type_slug: str, page_request: PageRequest
 ) -> tuple[Sequence[Version], dict[str, str | None]]:
-    """Return a page of a type's versions and its links; the built-in one is the last."""
+    """Return a page of a type's versions and its links. The built-in version is the last."""
     cursor, limit = page_request.cursor, page_request.limit
     is_backwards = cursor is not None and cursor.backwards
     number = cursor.values[0] if cursor is not None else None

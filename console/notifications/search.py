@@ -1,4 +1,4 @@
-"""Search of notifications by any key: each kind has an index, one query for all would have none."""
+"""Searches notifications by any key. Each kind of key has a query, so that an index serves it."""
 
 import re
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ _NEWEST_FIRST = frozenset({"ntf_user_feed", "ntf_entity", "ntf_email", "ntf_phon
 
 
 def find_ids(text: str, *, cap: int = MAX_RESULTS) -> list[ObjectId]:
-    """Return the IDs of the notifications that a key may mean, the newest ``cap`` of each kind."""
+    """Return the IDs of notifications with this key, the newest ``cap`` for each kind of key."""
     found: dict[ObjectId, None] = {}
     reference = AttemptReference.parse(text)
     if reference is not None:

@@ -24,7 +24,7 @@ SEARCH_CAP = 200
 
 @admin.register(Recipient)
 class RecipientAdmin(ReadOnlyAdmin):
-    """The recipients, which clients register; unregistered ones have a page too."""
+    """The registered recipients. A recipient that isn't registered also has a page."""
 
     list_display = ("user_id", "name", "email_display", "phone_display", "locale", "is_active")
     search_fields = ("user_id",)

@@ -1,4 +1,4 @@
-"""Form of a notification type, validated as by the API."""
+"""Form of a notification type. Its validation is that of the API."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -132,7 +132,7 @@ class NotificationTypeForm(forms.ModelForm):
             self.initial["sensitive_variables"] = ", ".join(self.instance.sensitive_variables)
 
     def clean_slug(self) -> str:
-        """Return the slug. Raises ValidationError for an existing one."""
+        """Return the slug. Raises ValidationError if a type has it."""
         slug: str = self.cleaned_data["slug"]
         if NotificationType.objects.filter(pk=slug).exists():
             raise forms.ValidationError("A type with this slug already exists.")
@@ -153,11 +153,11 @@ class NotificationTypeForm(forms.ModelForm):
         return self.cleaned_data["fallback_channel"] or None
 
     def clean_fallback_after_seconds(self) -> int:
-        """Return the seconds; if empty, the default."""
+        """Return the seconds or, if empty, the default."""
         return self.cleaned_data["fallback_after_seconds"] or types.DEFAULT_FALLBACK_AFTER_SECONDS
 
     def clean_approved_templates(self) -> list[WhatsAppTemplateRequest]:
-        """Return the templates. Raises ValidationError for incomplete ones."""
+        """Return the templates. Raises ValidationError if one is incomplete."""
         try:
             return msgspec.convert(
                 self.cleaned_data["approved_templates"] or [], list[WhatsAppTemplateRequest]
@@ -179,7 +179,7 @@ class NotificationTypeForm(forms.ModelForm):
         return data
 
     def clean(self) -> dict[str, Any]:
-        """Return the fields as they are stored, after the validation of the API."""
+        """Validate the fields as the API does; return them as they are stored."""
         given: dict[str, Any] = self.cleaned_data
         if self.errors:
             return given

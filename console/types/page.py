@@ -88,7 +88,7 @@ class NotificationTypeAdmin(ConsoleAdmin):
 
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
         """Store the type, and clear its caches."""
-        # Of an existing type only the changed fields, because a version can be published meanwhile.
+        # Store only changed fields, because a version can be published at the same time.
         if change:
             changed = [name for name in form.changed_data if name != "confirm_not_sensitive"]
             obj.save(update_fields=[*changed, "updated_at"])

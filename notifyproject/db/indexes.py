@@ -18,7 +18,7 @@ class MongoIndex(Index):
     """An index on any path of a document.
 
     ``keys`` are column names or dotted paths, with ``-`` for descending and ``#`` for hashed;
-    ``expire_after_seconds`` makes a TTL index. Unlike Django's ``unique``, this one adds no filter:
+    ``expire_after_seconds`` makes a TTL index. Unlike Django's, a ``unique`` index has no filter:
     a missing field counts as null.
     """
 
@@ -31,7 +31,7 @@ class MongoIndex(Index):
         partial: Mapping[str, Any] | None = None,
         expire_after_seconds: int | None = None,
     ) -> None:
-        # Django requires field names of the model, and a dotted path is none.
+        # Django accepts only names of the model's fields, not dotted paths.
         super().__init__(fields=["unused"], name=name)
         self.fields: list[str] = []
         self.fields_orders: list[tuple[str, str]] = []
