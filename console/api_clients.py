@@ -120,7 +120,7 @@ class APIClientAdmin(ConsoleAdmin):
 
     @admin.display(description="Access ends")
     def access_ends(self, row: Any) -> SafeString | str:
-        """Return when the last active key expires; soon is marked."""
+        """Return when the last active key expires. A date in the near future is highlighted."""
         now = utc_now()
         ends_at = registry.access_ends_at(map(_key_fields, row.keys), now=now)
         if ends_at is None:

@@ -64,7 +64,7 @@ class ActionTimeFilter(TimeFilter):
 
 @admin.register(LogEntry)
 class LogEntryAdmin(ListOnlyAdmin):
-    """Every change by staff and clients, newest first."""
+    """Every change by staff and clients, newest first: the key begins with the time."""
 
     list_display = ("time", "actor", "action", "object_kind", "object_name", "changes")
     list_filter = (ActorFilter, ActionFilter, ActionTimeFilter)

@@ -75,7 +75,7 @@ class SuppressionForm(forms.ModelForm):
         return cleaned
 
 
-# Each condition names all values of the other field, so that one index serves both.
+# Each condition names every value of the other field, so that one index serves it.
 SuppressionChannelFilter = choice_filter(
     "channel",
     CHANNELS,

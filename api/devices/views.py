@@ -67,7 +67,7 @@ def register_device(request: Any) -> Response:
     new = parse_registration(read_request(request, DeviceRequest))
     before = queries.get(id_of(new.token))
     stored = registration.register(new, now=utc_now())
-    # An unchanged registration, as at each start of an app, is no entry.
+    # Apps register at each start. A registration that changes nothing isn't recorded.
     if change := audit.describe_change(before, stored, fields=REGISTERED_FIELDS):
         _record(request, stored["_id"], change, flag=CHANGE if before else ADDITION)
     return _device_response(stored, status=200 if before else 201)

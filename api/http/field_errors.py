@@ -17,14 +17,14 @@ from notifications.validation import (
 )
 
 UNKNOWN = "unknown_field"
-MAX_SUGGESTIONS = 10  # Unknown fields of a body that get a suggestion: each takes 0.1 ms
+MAX_SUGGESTIONS = 10  # Maximum per body. Each takes 0.1 ms
 _PATH = re.compile(r"(.*?)(?: - at `\$(.*)`)?", re.DOTALL)
 
 
 def find_errors(value: Any, structure: Any, *, pointer: str = "") -> list[FieldProblem]:
-    """Return the problems of a value that msgspec can't convert, with pointers below ``pointer``.
+    """Return all problems of a value that msgspec can't convert, with pointers below ``pointer``.
 
-    Slower than msgspec, which stops at the first problem. Call it only after a failure.
+    This is slow. Call it only after msgspec, which stops at the first problem, has failed.
     """
     problems = ProblemCollector()
     _check(value, structure, pointer, problems)
@@ -45,7 +45,7 @@ def _check(value: Any, expected: Any, pointer: str, problems: ProblemCollector) 
 
 
 def _check_parts(value: Any, expected: Any, pointer: str, problems: ProblemCollector) -> None:
-    """Check the fields of an object or the items of a list; a value of another type has none."""
+    """Check the fields of an object or the items of a list. Ignore other values."""
     if isinstance(value, list) and get_origin(expected) is list:
         for index, item in enumerate(value):
             _check(item, get_args(expected)[0], f"{pointer}/{index}", problems)
@@ -92,7 +92,7 @@ def _inner_names(hints: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _options(expected: Any) -> Iterator[Any]:
-    """Yield the types of a union, or the one type, without their annotations."""
+    """Yield the types of a union, or a single type, without annotations."""
     origin = get_origin(expected)
     if origin is Annotated:
         yield from _options(get_args(expected)[0])

@@ -99,7 +99,7 @@ def put_recipient(request: Any, user_id: str) -> Response:
     now = utc_now()
     before = registration.get(recipient.user_id)
     stored = registration.register(recipient, now=now)
-    # An unchanged registration, as of a daily synchronization, is no entry.
+    # A registration that changes nothing, such as in a daily synchronization, isn't recorded.
     if change := audit.describe_change(before, stored.document, fields=REGISTERED_FIELDS):
         _record(request, user_id, change, flag=CHANGE if before else ADDITION)
     if recipient.timezone is not None and not stored.is_new:

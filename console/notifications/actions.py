@@ -50,7 +50,7 @@ S = DeliveryStatus
 class StaffAction:
     """An action of staff on notifications."""
 
-    name: str  # Segment in URLs; the action on rows is ``{name}_selected``
+    name: str  # Its segment in URLs; the admin's action is ``{name}_selected``
     button: str
     question: str  # Heading of the confirmation, with a placeholder for the notifications
     action: BulkAction
@@ -61,9 +61,9 @@ class StaffAction:
     has_channel_choice: bool = False
     has_time_input: bool = False
     shows_resend_risk: bool = False
-    is_for_scheduled: bool = False  # Only deliveries that are due in the future
+    is_for_scheduled: bool = False  # It applies only to deliveries with a due time in the future
     is_for_unattempted: bool = False
-    lifts_suppressions: bool = False  # Lifts those of the recipient's addresses
+    lifts_suppressions: bool = False  # It lifts those of the addresses that it sends to
 
     def is_permitted(self, user: Any) -> bool:
         """Return whether the user may run the action."""

@@ -51,7 +51,7 @@ TIMES = (
 def show(
     admin: Any, request: HttpRequest, object_id: str, *, is_revealed: bool = False
 ) -> HttpResponse:
-    """Show one notification. ``is_revealed`` unmasks addresses and records that."""
+    """Show one notification, with recorded unmasked addresses if ``is_revealed``."""
     if not admin.has_view_permission(request):
         raise PermissionDenied
     notification_id = parse_id(object_id)
@@ -117,7 +117,7 @@ def _context(request: HttpRequest, document: Document, *, unmasked: bool) -> dic
 def _available_actions(
     request: HttpRequest, document: Document, now: datetime, *, can_retry: bool
 ) -> list[StaffAction]:
-    """Return the available actions, the most useful first. Pending deliveries need no resend."""
+    """Return the actions, the most useful first: what waits needs no resend."""
     if not document["is_active"]:
         return []
     is_removed = is_content_removed(document)

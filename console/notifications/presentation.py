@@ -43,8 +43,8 @@ _TIMES = (
     ("Read", "read_at"),
     ("Failed", "failed_at"),
 )
-# A previewed email may load images but runs no scripts. Its links do nothing: they open windows,
-# which the frame's sandbox forbids.
+# A previewed email may load images and runs nothing. Its links open new windows, which the frame's
+# sandbox forbids, so that they lead nowhere.
 _POLICY = (
     '<meta http-equiv="Content-Security-Policy" '
     "content=\"default-src 'none'; style-src 'unsafe-inline'; img-src https: data:\">"

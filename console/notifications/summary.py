@@ -66,7 +66,7 @@ def _predicate(delivery: Delivery, now: datetime) -> str:
 def _pending(delivery: Delivery, *, now: datetime) -> str:
     at = delivery["next_attempt_at"]
     reason = wait_reason(delivery, now=now)
-    # The code of a waiting delivery explains the wait, not an attempt.
+    # A wait has a code too, which explains it and no attempt.
     if reason is WaitReason.RECEIPT:
         return format_html("unknown: awaiting a receipt until {}.", clock(at, now=now))
     if reason not in HELD and (count := delivery["attempt_count"]):

@@ -1,7 +1,4 @@
-"""Finds why open deliveries wait, and until when. Pure.
-
-A delivery is a stored document or a row of the admin.
-"""
+"""Why an open delivery, stored document or row of the admin, waits, and until when. Pure."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -66,12 +63,12 @@ _OLD_TEXTS: Mapping[str, WaitReason] = {
     "Circuit open for a device's platform.": W.CIRCUIT_OPEN,
     "Rate limited.": W.RATE_LIMITED,
 }
-"""Failure reasons of documents without ``held_reason``, which older releases stored."""
+"""By the failure reason of documents without ``held_reason``, which older versions stored."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wait:
-    """The reason why one open delivery waits, and its due time."""
+    """The wait of one open delivery."""
 
     channel: Channel
     reason: WaitReason
@@ -111,7 +108,7 @@ def wait_reason(delivery: Any, *, now: datetime) -> WaitReason:
 
 
 def wait_condition(reason: WaitReason, *, now: datetime) -> dict[str, Any]:
-    """Return the MongoDB condition for deliveries with this :func:`wait_reason`."""
+    """Return the MongoDB condition on a delivery that is equal to :func:`wait_reason`."""
     waiting: dict[str, Any] = {"status": S.PENDING.value, "next_attempt_at": {"$gt": now}}
     if reason is W.RECEIPT:
         return {"status": S.UNKNOWN.value}
@@ -134,5 +131,5 @@ def wait_condition(reason: WaitReason, *, now: datetime) -> dict[str, Any]:
 
 
 def field(delivery: Any, name: str) -> Any:
-    """Return one field of a delivery."""
+    """Return one field of a delivery, which is a stored document or a row of the admin."""
     return delivery.get(name) if isinstance(delivery, Mapping) else getattr(delivery, name, None)

@@ -18,7 +18,7 @@ class MongoIndex(Index):
     """An index on any path of a document.
 
     ``keys`` are column names or dotted paths, with ``-`` for descending and ``#`` for hashed;
-    ``expire_after_seconds`` makes a TTL index. Unlike Django's, a ``unique`` index has no filter:
+    ``expire_after_seconds`` makes a TTL index. Unlike Django's ``unique``, this one adds no filter:
     a missing field counts as null.
     """
 

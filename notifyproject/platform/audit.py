@@ -12,7 +12,7 @@ MAX_NAME = 200
 
 
 class Unaudited(StrEnum):
-    """Reasons, declared by a writing operation of the API, why it leaves no audit entry."""
+    """Reason why a writing operation of the API leaves no audit entry. Operations declare it."""
 
     CREATES = "the stored document itself names its client, time, and request"
     MARKS = "reading marks, heartbeats, and receipts: frequent, and they configure nothing"
