@@ -12,6 +12,7 @@ from django.utils.safestring import SafeString
 
 from domain.states import Priority
 from domain.time import utc_now
+from domain.wait_reasons import WaitReason, find_waits, wait_condition
 from notifications.models.notification import WaitingNotification
 from notifyproject.db.fields import choices
 from notifyproject.db.match import Match
@@ -20,20 +21,15 @@ from .notifications import filters
 from .notifications.actions import RESCHEDULE, SEND_NOW, selected_action
 from .notifications.list import SecondaryListAdmin
 from .texts.labels import CHANNELS
-from .texts.wait_reasons import WAIT_LABELS, WaitReason, find_waits, wait_condition
+from .texts.wait_reasons import WAIT_LABELS
 from .widgets import columns
 from .widgets.actions import permission_check
 from .widgets.filters import choice_filter, time_filter
-from .widgets.formats import clock, duration, timestamp
+from .widgets.formats import duration, timestamp
+from .widgets.waits import find_pauses, wait_text
 from .widgets.window_list import WindowChangeList
 
 LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
-_WITH_TIME = {
-    WaitReason.QUIET_HOURS: " until ",
-    WaitReason.RATE_LIMITED: " until ",
-    WaitReason.RETRY: " at ",
-}
-"""Reasons whose label continues with the due time."""
 
 
 def _any_delivery(condition: dict[str, Any]) -> dict[str, Any]:
@@ -99,6 +95,13 @@ class WaitingNotificationAdmin(SecondaryListAdmin):
         """Return the order by due time. Search results are few, so they have the same order."""
         return self.ordering
 
+    def prepare_rows(self, request: HttpRequest, rows: Sequence[Any]) -> None:
+        """Add the pauses of providers, which hold deliveries."""
+        super().prepare_rows(request, rows)
+        pauses = find_pauses() if rows else {}
+        for row in rows:
+            row.pauses = pauses
+
     @admin.display(description="Due")
     def due(self, row: Any) -> SafeString:
         """Return the due time and the time until or since then."""
@@ -113,13 +116,11 @@ class WaitingNotificationAdmin(SecondaryListAdmin):
         lines = (
             (
                 CHANNELS[wait.channel],
-                WAIT_LABELS[wait.reason][0],
-                _WITH_TIME[wait.reason] if wait.until and wait.reason in _WITH_TIME else "",
-                clock(wait.until, now=now) if wait.until and wait.reason in _WITH_TIME else "",
+                wait_text(wait.reason, wait.channel, wait.until, pauses=row.pauses, now=now),
             )
             for wait in find_waits(row.delivery, now=now)
         )
         return format_html(
             '<span class="two-lines">{}</span>',
-            format_html_join("", "<span>{}: {}{}{}</span>", lines),
+            format_html_join("", "<span>{}: {}</span>", lines),
         )

@@ -5,10 +5,14 @@ from collections.abc import Sequence
 from typing import Any
 
 from django import forms
-from django.contrib import admin
+from django.contrib import admin, messages
+from django.contrib.admin.models import DELETION
+from django.contrib.admin.utils import quote
 from django.core.validators import validate_email
 from django.db.models import QuerySet
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.urls import reverse
+from django.utils.http import url_has_allowed_host_and_scheme, urlencode
 from unfold.widgets import (
     UnfoldAdminSelectWidget,
     UnfoldAdminTextInputWidget,
@@ -21,8 +25,10 @@ from recipients.masking import can_see_addresses, mask_address
 from recipients.models import Suppression, SuppressionReason
 from recipients.suppressions import lift_one, suppress, suppression_keys
 
+from .widgets.actions import record_change
 from .widgets.columns import label_column, text_column, time_column
 from .widgets.filters import choice_filter
+from .widgets.links import HOME, LIFT_SUPPRESSION, SUPPRESSIONS
 from .widgets.lists import ConsoleAdmin, never
 
 CHANNELS = (("email", "Email"), ("whatsapp", "WhatsApp"))  # Channels that have an address
@@ -37,6 +43,7 @@ DISPLAYED_FIELDS = (
     *("address_display", "channel", "reason", "marketing_only"),
     *("source", "created_at", "expires_at"),
 )
+MAX_REASON = 200
 ERASED_LABEL = "Erased"
 """Shown for an erased recipient, of whom only a digest of the address is stored."""
 _E164 = re.compile(r"\+[1-9]\d{6,14}", re.ASCII)
@@ -75,6 +82,18 @@ class SuppressionForm(forms.ModelForm):
         return cleaned
 
 
+def lift_url(suppression_id: str, *, back: str) -> str:
+    """Return the URL of the page that lifts a suppression, and then leads back to a path."""
+    return f"{reverse(LIFT_SUPPRESSION, args=[quote(suppression_id)])}?{urlencode({'next': back})}"
+
+
+def _back(request: HttpRequest) -> str:
+    """Return the console's path in ``next``, or else the list of suppressions."""
+    back = request.GET.get("next", "")
+    is_safe = back.startswith(reverse(HOME)) and url_has_allowed_host_and_scheme(back, None)
+    return back if is_safe else reverse(SUPPRESSIONS)
+
+
 # Each condition names every value of the other field, so that one index serves it.
 SuppressionChannelFilter = choice_filter(
     "channel",
@@ -98,6 +117,7 @@ class SuppressionAdmin(ConsoleAdmin):
     # Users who see masked addresses can still search for a whole address.
 
     form = SuppressionForm
+    delete_confirmation_template = "console/recipients/lift_suppression.html"
     list_display = (
         "address_display",
         "channel_display",
@@ -162,6 +182,30 @@ class SuppressionAdmin(ConsoleAdmin):
         )
         obj.pk = stored["_id"]
         obj.refresh_from_db()
+
+    def delete_view(
+        self, request: HttpRequest, object_id: str, extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        """Ask for the reason, lift the suppression, and go back to the page that led here."""
+        back = _back(request)
+        may_lift = self.has_delete_permission(request)
+        if may_lift and request.method == "POST" and not request.POST.get("reason", "").strip():
+            messages.error(request, "No change: enter the reason for lifting the suppression.")
+            return HttpResponseRedirect(request.get_full_path())
+        context = {"title": "Lift this suppression?", "back": back, **(extra_context or {})}
+        return super().delete_view(request, object_id, context)
+
+    def log_deletions(self, request: HttpRequest, queryset: QuerySet) -> None:
+        """Record who lifted each suppression, and why."""
+        reason = request.POST.get("reason", "").strip()[:MAX_REASON]
+        for obj in queryset:
+            message = f"Lifted: {reason}" if reason else "Lifted."
+            record_change(request, Suppression, obj.pk, message, name=str(obj), flag=DELETION)
+
+    def response_delete(self, request: HttpRequest, obj_display: str, obj_id: str) -> HttpResponse:
+        """Redirect to the page that led here."""
+        messages.success(request, "Suppression lifted.")
+        return HttpResponseRedirect(_back(request))
 
     def delete_model(self, request: HttpRequest, obj: Any) -> None:
         """Lift the suppression. Django's admin records the deletion."""

@@ -22,6 +22,7 @@ NOT_SENT = (AttemptStatus.FAILED, AttemptStatus.EXPIRED)
 RECEIPT_TIMES = {"delivered_at": "delivered_at", "opened_at": "read_at"}
 """The times of an attempt's receipts, and the times of its delivery that supply them."""
 _notifications = partial(collection, "notifications")
+MAX_RECEIPTS = 200  # Mail programs may open an email any number of times
 COUNT_CAP = 10_000  # Upper limit of displayed counts
 
 
@@ -171,6 +172,12 @@ def by_provider_message(provider_ids: Sequence[str]) -> dict[str, AttemptReferen
                 references.setdefault(provider_id, set()).add(one)
     # Emails of one send batch share the ID, which then identifies none of them.
     return {provider_id: ones.pop() for provider_id, ones in references.items() if len(ones) == 1}
+
+
+def receipts_of(notification_id: ObjectId) -> list[Document]:
+    """Return the providers' receipts about a notification, of the last 30 days, oldest first."""
+    found = collection("provider_events").find({"notification_id": notification_id})
+    return sorted(found.limit(MAX_RECEIPTS), key=lambda receipt: (receipt["at"], receipt["_id"]))
 
 
 def attempts_with_receipts(document: Document) -> list[dict[str, Any]]:

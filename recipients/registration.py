@@ -91,6 +91,17 @@ def set_preferences(
     )
 
 
+def replace_address(
+    *, user_id: str, field_name: str, old: str | None, new: str, now: datetime
+) -> bool:
+    """Replace a recipient's email or phone, if it is still ``old``. Return whether it was."""
+    changed = collection("recipients").update_one(
+        {"_id": user_id, "is_active": True, field_name: old},
+        {"$set": {field_name: new, "updated_at": now}},
+    )
+    return changed.modified_count > 0
+
+
 def begin_erasure(user_id: str, *, now: datetime) -> Document | None:
     """Deactivate a recipient and return the stored document, or None if unknown."""
     # The addresses stay until :func:`finish_erasure`, so that an interrupted erasure can continue.

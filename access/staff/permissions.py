@@ -22,6 +22,7 @@ OPERATOR_PERMISSIONS = frozenset(
         "notifications.cancel_notification",
         "notifications.reschedule_notification",
         "notifications.restore_notification",
+        "notifications.correct_address",
         "notifications.reveal_addresses",
         "notifications.replay_webhooklog",
         "notifications.pause_provider",
@@ -57,9 +58,10 @@ SUPPORT_PERMISSIONS = frozenset(
         "recipients.view_suppression",
         "devices.view_device",
         "notifications.resend_notification",
+        "notifications.correct_address",
     }
 )
-"""All permissions of support: find, understand, and resend one notification."""
+"""All permissions of support: find, understand, correct, and resend one notification."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

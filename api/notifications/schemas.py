@@ -11,6 +11,7 @@ from msgspec import Meta
 from devices.models import Platform
 from domain.states import (
     DELIVERED_STATUSES,
+    OPEN,
     SUCCEEDED,
     AttemptStatus,
     Category,
@@ -19,6 +20,7 @@ from domain.states import (
     NotificationStatus,
     Priority,
 )
+from domain.wait_reasons import WaitReason, wait_reason
 from notifications.catalog import types
 from notifications.catalog.types import MASK
 from notifications.content import redaction, rendering
@@ -46,6 +48,8 @@ class DeliveryView(msgspec.Struct, kw_only=True, frozen=True):
     attempt_count: int
     max_attempts: Annotated[int, Meta(examples=[4])]
     next_attempt_at: datetime | None = None
+    wait_reason: WaitReason | None = None
+    """Why it isn't sent now; null once it's final."""
     last_attempt_at: OptionalTime = None
     provider: ProviderName = None
     provider_message_id: ProviderMessageId = None
@@ -217,6 +221,7 @@ def notification_views(
             can_retry=has_can_retry and bool(choices[one["_id"]].channels),
             adjusted=adjusted,
             shows_registry=shows_registry,
+            now=now,
         )
         for one in documents
     ]
@@ -228,6 +233,7 @@ def notification_view(
     can_retry: bool = False,
     adjusted: bool = False,
     shows_registry: bool = False,
+    now: datetime,
 ) -> NotificationView:
     """Return a stored notification as the API shows it.
 
@@ -240,7 +246,14 @@ def notification_view(
             content, data=document["data"], recipient=recipient
         )
         recipient = recipient.as_given()
-    deliveries = [view_of(DeliveryView, delivery) for delivery in document["delivery"]]
+    deliveries = [
+        view_of(
+            DeliveryView,
+            one,
+            wait_reason=wait_reason(one, now=now) if one["status"] in OPEN else None,
+        )
+        for one in document["delivery"]
+    ]
     succeeded = [d.channel for d in deliveries if d.status in SUCCEEDED]
     failed = [d.channel for d in deliveries if d.status is DeliveryStatus.FAILED]
     return view_of(

@@ -1,31 +1,37 @@
 """Actions of staff on notifications: confirmation, execution, audit and result."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import Any
 
 from bson import ObjectId
 from django.contrib import admin, messages
 from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
-from django.contrib.admin.models import DELETION
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
-from django.template.response import TemplateResponse
 from django.urls import reverse
 from django.utils.html import format_html
 
 from domain.states import SUCCEEDED, BulkAction, Channel, DeliveryStatus
 from domain.time import utc_now
 from notifications import queries, store
-from notifications.resend.actions import ActionResult, ChannelSelection, act_on_each
+from notifications.resend.actions import (
+    ADDRESS_FIELDS,
+    ActionResult,
+    ChannelSelection,
+    Correction,
+    InvalidStateError,
+    SingleAction,
+    act_on_each,
+    corrected_recipient,
+)
 from notifications.resend.assessment import assess_risks
 from notifications.resend.retries import LIFTABLE_STATUSES, liftable_channels
 from notifications.resend.risk import ResendRisk
 from notifications.store import Document
-from recipients import suppressions
-from recipients.masking import mask_address
-from recipients.models import Suppression
+from notifications.validation import InvalidAddressError, normalize_email, normalize_phone
+from recipients import registration
 
 from ..texts.labels import CHANNELS, RESEND_RISKS, delivery_state
 from ..widgets import names
@@ -33,7 +39,6 @@ from ..widgets.actions import (
     is_confirmed,
     not_found,
     parse_id,
-    record_change,
     render_page,
     require_post,
     staff_of,
@@ -41,9 +46,11 @@ from ..widgets.actions import (
 from ..widgets.columns import chip
 from ..widgets.formats import count_of
 from ..widgets.links import NOTIFICATION, NOTIFICATIONS
+from ..widgets.waits import find_pauses
 from .summary import summarize
 
 S = DeliveryStatus
+MAX_REASON = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,22 +60,24 @@ class StaffAction:
     name: str  # Its segment in URLs; the admin's action is ``{name}_selected``
     button: str
     question: str  # Heading of the confirmation, with a placeholder for the notifications
-    action: BulkAction
+    action: BulkAction | SingleAction
     statuses: frozenset[DeliveryStatus]
     consequence: str
     done_phrase: str
     permission: str
+    more_permissions: tuple[str, ...] = ()
+    needs_confirmation: bool = True
     has_channel_choice: bool = False
     has_time_input: bool = False
+    has_reason_input: bool = False
     shows_resend_risk: bool = False
+    sends_copy: bool = False  # It makes a new notification, to whose page it leads
     is_for_scheduled: bool = False  # It applies only to deliveries with a due time in the future
     is_for_unattempted: bool = False
-    lifts_suppressions: bool = False  # It lifts those of the addresses that it sends to
 
     def is_permitted(self, user: Any) -> bool:
         """Return whether the user may run the action."""
-        more = ("recipients.delete_suppression",) if self.lifts_suppressions else ()
-        return bool(user.has_perms((self.permission, *more)))
+        return bool(user.has_perms((self.permission, *self.more_permissions)))
 
     def applies_to(self, delivery: Mapping[str, Any], *, now: datetime) -> bool:
         """Return whether the action applies to a delivery."""
@@ -102,18 +111,34 @@ RESEND = StaffAction(
     permission="notifications.resend_notification",
     has_channel_choice=True,
     shows_resend_risk=True,
+    sends_copy=True,
 )
 LIFT_AND_RESEND = StaffAction(
     name="lift",
     button="Lift suppression and resend",
     question="Lift suppression and resend {}?",
-    action=BulkAction.RESEND,
+    action=SingleAction.LIFT_AND_RESEND,
     statuses=LIFTABLE_STATUSES,
     consequence="Lifts the bounce or manual suppression of the address, for all notifications to "
     "it, and sends a copy as a new, linked notification.",
     done_phrase="resent",
     permission="notifications.resend_notification",
-    lifts_suppressions=True,
+    more_permissions=("recipients.delete_suppression",),
+    has_reason_input=True,
+    sends_copy=True,
+)
+CORRECT = StaffAction(
+    name="correct",
+    button="Correct address and resend",
+    question="Correct the address and resend {}?",
+    action=SingleAction.CORRECT_AND_RESEND,
+    statuses=LIFTABLE_STATUSES,
+    consequence="Sends a copy to the corrected address, as a new, linked notification.",
+    done_phrase="resent to the corrected address",
+    permission="notifications.correct_address",
+    more_permissions=("notifications.resend_notification",),
+    shows_resend_risk=True,
+    sends_copy=True,
 )
 CANCEL = StaffAction(
     name="cancel",
@@ -149,9 +174,18 @@ RESCHEDULE = StaffAction(
     has_time_input=True,
     is_for_unattempted=True,
 )
-STAFF_ACTIONS = (RETRY, RESEND, LIFT_AND_RESEND, SEND_NOW, RESCHEDULE, CANCEL)
-RESTORE = "notifications.restore_notification"
-"""The permission to undo a client's deletion."""
+RESTORE = StaffAction(
+    name="restore",
+    button="Restore",
+    question="Restore {}?",
+    action=SingleAction.RESTORE,
+    statuses=frozenset(DeliveryStatus),
+    consequence="Undoes the deletion by its client. Cancelled deliveries stay cancelled.",
+    done_phrase="restored. Cancelled deliveries stay cancelled",
+    permission="notifications.restore_notification",
+    needs_confirmation=False,
+)
+STAFF_ACTIONS = (RETRY, RESEND, LIFT_AND_RESEND, CORRECT, SEND_NOW, RESCHEDULE, CANCEL, RESTORE)
 
 
 def selected_action(action: StaffAction, permission: str) -> Callable[..., Any]:
@@ -180,32 +214,46 @@ def run_on_one(
     notification_id = parse_id(object_id)
     if notification_id is None or queries.get(notification_id=notification_id) is None:
         return not_found(request, "Notification", NOTIFICATIONS)
-    if not is_confirmed(request):
+    if action.needs_confirmation and not is_confirmed(request):
         return _confirmation_page(model_admin, request, action, [notification_id], is_single=True)
-    _run(action, request, [notification_id])
-    return HttpResponseRedirect(reverse(NOTIFICATION, args=[notification_id]))
+    done = _run(action, request, [notification_id])
+    shown = done[0] if done and action.sends_copy else notification_id
+    return HttpResponseRedirect(reverse(NOTIFICATION, args=[shown]))
 
 
-def _confirmation_items(documents: Sequence[Document], action: StaffAction) -> list[dict[str, Any]]:
+def _confirmation_items(
+    documents: Sequence[Document], action: StaffAction, correction: Correction | None
+) -> list[dict[str, Any]]:
     types = names.type_names({document["type"] for document in documents})
     now = utc_now()
-    risks = assess_risks(documents, now=now)
-    liftable = {
-        document["_id"]: liftable_channels(document, now=now)
-        for document in documents
-        if action.lifts_suppressions
-    }
+    corrected = [correction.channel] if correction else []
+    pauses = find_pauses()
+    risks = assess_risks(documents, corrected=corrected, now=now)
     return [
         {
             "id": document["_id"],
             "type": types[document["type"]],
             "user_id": document.get("user_id"),
-            "summary": summarize(document, now=now),
+            "summary": summarize(document, pauses=pauses, now=now),
             "channels": [
                 _channel(d, risks[document["_id"], Channel(d["channel"])], now=now)
                 for d in document["delivery"]
-                if action.applies_to(d, now=now)
-                and (not action.lifts_suppressions or d["channel"] in liftable[document["_id"]])
+                if action.applies_to(d, now=now) and (not corrected or d["channel"] in corrected)
+            ],
+        }
+        for document in (_liftable(documents, now=now) if action is LIFT_AND_RESEND else documents)
+    ]
+
+
+def _liftable(documents: Sequence[Document], *, now: datetime) -> list[Document]:
+    """Return the notifications with only those deliveries whose suppression is lifted."""
+    return [
+        {
+            **document,
+            "delivery": [
+                one
+                for one in document["delivery"]
+                if one["channel"] in liftable_channels(document, now=now)
             ],
         }
         for document in documents
@@ -230,9 +278,20 @@ def _confirmation_page(
     ids: Sequence[ObjectId],
     *,
     is_single: bool,
-) -> TemplateResponse:
+) -> HttpResponse:
     order = {notification_id: place for place, notification_id in enumerate(ids)}
     documents = sorted(queries.get_many(ids), key=lambda document: order[document["_id"]])
+    back = reverse(NOTIFICATION, args=[ids[0]]) if is_single else request.get_full_path()
+    correction, may_update_profile = None, False
+    if action is CORRECT:
+        try:
+            correction = _read_correction(request)
+            recipient = corrected_recipient(documents[0], correction)
+        except (_InputError, InvalidStateError) as problem:
+            messages.error(request, f"No change: {problem}")
+            return HttpResponseRedirect(back)
+        may_update_profile = _is_in_profile(documents[0], correction.channel)
+        documents = [{**documents[0], "recipient": asdict(recipient)}]
     subject = "this notification" if is_single else count_of(len(documents), "notification")
     return render_page(
         model_admin,
@@ -240,12 +299,22 @@ def _confirmation_page(
         "console/notifications/confirm.html",
         title=action.question.format(subject),
         action=action,
-        items=_confirmation_items(documents, action),
+        items=_confirmation_items(documents, action, correction),
         is_single=is_single,
         channel_choices=_choices(documents),
+        correction=correction,
+        may_update_profile=may_update_profile,
         action_checkbox_name=ACTION_CHECKBOX_NAME,
-        back=reverse(NOTIFICATION, args=[ids[0]]) if is_single else request.get_full_path(),
+        back=back,
     )
+
+
+def _is_in_profile(document: Document, channel: Channel) -> bool:
+    """Return whether the recipient's profile contains the address of a notification's channel."""
+    user_id = document.get("user_id")
+    profile = registration.get(user_id) if user_id else None
+    address = store.recipient_of(document).address(channel)
+    return profile is not None and profile.get(ADDRESS_FIELDS[channel]) == address
 
 
 def _choices(documents: Sequence[Document]) -> list[dict[str, Any]]:
@@ -259,58 +328,69 @@ def _choices(documents: Sequence[Document]) -> list[dict[str, Any]]:
     ]
 
 
-def _run(action: StaffAction, request: HttpRequest, ids: Sequence[ObjectId]) -> None:
-    selection: ChannelSelection = dict.fromkeys(ids)
-    send_at: datetime | None = None
-    if action.has_time_input:
-        try:
-            send_at = datetime.fromisoformat(request.POST.get("at", ""))
-        except ValueError:
-            messages.error(request, "No change: enter the time as 2026-12-01T09:00.")
-            return
-        send_at = send_at if send_at.tzinfo else send_at.replace(tzinfo=UTC)
-    if action.has_channel_choice:
-        known = {channel.value for channel in Channel}
-        chosen = [Channel(c) for c in request.POST.getlist("channels") if c in known]
-        if not chosen:
-            messages.error(request, f"No change: select a channel to {action.name} on.")
-            return
-        include_succeeded = len(ids) == 1 or request.POST.get("again") == "yes"
-        selection = _resend_selection(ids, chosen, include_succeeded=include_succeeded)
-    if action.lifts_suppressions:
-        selection = {one["_id"]: _lift(request, one) for one in queries.get_many(ids)}
-    result = act_on_each(
-        action.action, selection, by=staff_of(request), now=utc_now(), send_at=send_at
+class _InputError(ValueError):
+    """An input of a confirmation page is missing or invalid. The message says what to enter."""
+
+
+def _run(action: StaffAction, request: HttpRequest, ids: Sequence[ObjectId]) -> list[ObjectId]:
+    """Run an action, show its result, and return the changed or new notifications."""
+    try:
+        selection: ChannelSelection = (
+            _read_selection(action, request, ids)
+            if action.has_channel_choice
+            else dict.fromkeys(ids)
+        )
+        result = act_on_each(
+            action.action,
+            selection,
+            by=staff_of(request),
+            now=utc_now(),
+            send_at=_read_time(request) if action.has_time_input else None,
+            reason=request.POST.get("reason", "")[:MAX_REASON],
+            correction=_read_correction(request) if action is CORRECT else None,
+        )
+    except _InputError as problem:
+        messages.error(request, f"No change: {problem}")
+        return []
+    _show_result(request, action, result, is_shown=len(ids) == 1)
+    return result.done
+
+
+def _read_time(request: HttpRequest) -> datetime:
+    try:
+        send_at = datetime.fromisoformat(request.POST.get("at", ""))
+    except ValueError:
+        raise _InputError("enter the time as 2026-12-01T09:00.") from None
+    return send_at if send_at.tzinfo else send_at.replace(tzinfo=UTC)
+
+
+def _read_correction(request: HttpRequest) -> Correction:
+    readers = {Channel.EMAIL: normalize_email, Channel.WHATSAPP: normalize_phone}
+    channel = request.POST.get("channel", "")
+    if channel not in readers:
+        raise _InputError("select a channel to correct.")
+    try:
+        address = readers[Channel(channel)](request.POST.get("address", "").strip())
+    except InvalidAddressError as problem:
+        raise _InputError(str(problem)) from None
+    return Correction(
+        channel=Channel(channel),
+        address=address,
+        updates_profile=request.POST.get("update_profile") == "yes",
     )
-    _show_result(request, action, result)
 
 
-def _lift(request: HttpRequest, document: Document) -> list[Channel]:
-    """Lift the suppressions of a notification's addresses; return their channels."""
-    recipient = store.recipient_of(document)
-    channels = liftable_channels(document, now=utc_now())
-    for channel in channels:
-        address = recipient.address(channel) or ""
-        for reason in suppressions.lift(
-            channel=channel.value, address=address, reasons=sorted(suppressions.OPERATOR_REASONS)
-        ):
-            record_change(
-                request,
-                Suppression,
-                suppressions.suppression_id(channel.value, address, reason),
-                f"Lifted to resend {document['_id']}.",
-                name=f"{CHANNELS[channel]} {mask_address(address)}",
-                flag=DELETION,
-            )
-    return channels
-
-
-def _resend_selection(
-    ids: Sequence[ObjectId], chosen: Sequence[Channel], *, include_succeeded: bool
+def _read_selection(
+    action: StaffAction, request: HttpRequest, ids: Sequence[ObjectId]
 ) -> ChannelSelection:
-    done = (
-        frozenset[str]() if include_succeeded else frozenset(status.value for status in SUCCEEDED)
-    )
+    known = {channel.value for channel in Channel}
+    chosen = [Channel(c) for c in request.POST.getlist("channels") if c in known]
+    if not chosen:
+        raise _InputError(f"select a channel to {action.name} on.")
+    if len(ids) == 1 or request.POST.get("again") == "yes":
+        done = frozenset[str]()
+    else:
+        done = frozenset(status.value for status in SUCCEEDED)
     found = {
         document["_id"]: {d["channel"] for d in document["delivery"] if d["status"] not in done}
         for document in queries.get_many(ids)
@@ -318,10 +398,12 @@ def _resend_selection(
     return {key: [c for c in chosen if c in found.get(key, chosen)] for key in ids}
 
 
-def _show_result(request: HttpRequest, action: StaffAction, result: ActionResult) -> None:
+def _show_result(
+    request: HttpRequest, action: StaffAction, result: ActionResult, *, is_shown: bool
+) -> None:
     count = len(result.done)
     text = f"{count_of(count, 'notification')} {action.done_phrase}."
-    if action.action is BulkAction.RESEND and count == 1:
+    if action.sends_copy and count == 1 and not is_shown:
         url = reverse(NOTIFICATION, args=[result.done[0]])
         messages.success(request, format_html('{} <a href="{}">View it</a>.', text, url))
     elif count:

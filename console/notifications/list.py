@@ -12,24 +12,21 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from domain.time import utc_now
-from notifications import queries
 from notifications.models import Notification
-from notifications.resend.actions import InvalidStateError, restore
 from recipients.masking import can_reveal_addresses, can_see_addresses
 
 from ..texts.failure_codes import explain
 from ..texts.labels import code_label, notification_state
 from ..widgets import columns, names
-from ..widgets.actions import not_found, parse_id, permission_check, require_post, staff_of
+from ..widgets.actions import permission_check, require_post
 from ..widgets.formats import EMPTY
 from ..widgets.keyset_list import KeysetChangeList
-from ..widgets.links import NOTIFICATION, NOTIFICATIONS
+from ..widgets.links import NOTIFICATION
 from ..widgets.lists import ReadOnlyAdmin, search_text
 from . import filters, page, search
 from .actions import (
     CANCEL,
     RESEND,
-    RESTORE,
     RETRY,
     STAFF_ACTIONS,
     StaffAction,
@@ -171,7 +168,7 @@ class NotificationAdmin(NotificationListAdmin):
                 for a in STAFF_ACTIONS
             ),
             self.url("<path:object_id>/reveal/", self.reveal_view, "reveal"),
-            self.url("<path:object_id>/restore/", self.restore_view, "restore"),
+            self.url("<path:object_id>/refresh/", self.refresh_view, "refresh"),
         ]
 
     def change_view(
@@ -182,28 +179,16 @@ class NotificationAdmin(NotificationListAdmin):
             raise PermissionDenied
         return page.show(self, request, object_id)
 
+    def refresh_view(self, request: HttpRequest, object_id: str) -> HttpResponseBase:
+        """Return the parts of a notification's page that change."""
+        return page.refresh(self, request, object_id)
+
     def reveal_view(self, request: HttpRequest, object_id: str) -> HttpResponseBase:
         """Show one notification with unmasked addresses; POST only."""
         allowed = self.has_view_permission(request) and can_reveal_addresses(request.user)
         if refused := require_post(request, allowed=allowed):
             return refused
         return page.show(self, request, object_id, is_revealed=True)
-
-    def restore_view(self, request: HttpRequest, object_id: str) -> HttpResponseBase:
-        """Undo a client's deletion of one notification; POST only."""
-        allowed = self.has_view_permission(request) and request.user.has_perm(RESTORE)
-        if refused := require_post(request, allowed=allowed):
-            return refused
-        notification_id = parse_id(object_id)
-        if notification_id is None or queries.get(notification_id=notification_id) is None:
-            return not_found(request, "Notification", NOTIFICATIONS)
-        try:
-            restore(notification_id=notification_id, by=staff_of(request), now=utc_now())
-        except InvalidStateError as problem:
-            messages.error(request, f"No change: {problem}")
-        else:
-            messages.success(request, "Restored. Cancelled deliveries stay cancelled.")
-        return HttpResponseRedirect(reverse(NOTIFICATION, args=[notification_id]))
 
     def action_view(
         self, request: HttpRequest, object_id: str, action: StaffAction

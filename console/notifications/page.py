@@ -1,144 +1,318 @@
-"""The page of one notification."""
+"""The page of one notification: what happened, what to do now, and the timeline."""
 
-from datetime import datetime
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
 from typing import Any
 
 from bson import ObjectId
 from django.contrib.admin.utils import quote
 from django.core.exceptions import PermissionDenied
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, HttpResponseNotFound
+from django.template.loader import render_to_string
 from django.urls import reverse
+from django.utils.http import urlencode
 
-from domain.states import DeliveryStatus
+from domain.errors import FailureCode
+from domain.states import OPEN, Channel, DeliveryStatus
 from domain.time import utc_now
 from notifications import queries
 from notifications.models import Notification
+from notifications.resend.actions import correctable_channels
 from notifications.resend.assessment import assess_risks
 from notifications.resend.retries import liftable_channels, retry_choices
-from notifications.store import Document, is_content_removed
+from notifications.resend.risk import ResendRisk, RiskKind
+from notifications.store import Document, is_content_removed, recipient_of
 from notifyproject.platform import tracing
+from recipients import suppressions
 from recipients.masking import can_reveal_addresses, can_see_addresses
 
-from ..texts.labels import CHANNELS, notification_state
+from ..suppressions import lift_url
+from ..texts.labels import notification_state
 from ..widgets import columns, names, panels
 from ..widgets.actions import not_found, parse_id, record_change, render_page
-from ..widgets.links import NOTIFICATION, NOTIFICATIONS, RECIPIENT
+from ..widgets.links import NOTIFICATION, NOTIFICATIONS, RECIPIENT, SUPPRESSION
 from . import presentation
 from .actions import (
+    CANCEL,
+    CORRECT,
     LIFT_AND_RESEND,
-    RESCHEDULE,
     RESEND,
     RESTORE,
     RETRY,
+    SEND_NOW,
     STAFF_ACTIONS,
     StaffAction,
 )
-from .summary import summarize
+from .summary import problems_first, summarize_delivery
+from .timeline import History, notification_link, read_history, successful_resend, timeline
 
+F, S = FailureCode, DeliveryStatus
 TIMES = (
     ("Created", "created_at"),
     ("Scheduled", "scheduled_at"),
     ("Expires", "expires_at"),
-    ("Sent", "sent_at"),
-    ("Read", "read_at"),
-    ("Failed", "failed_at"),
-    ("Deleted by its client", "deleted_at"),
-    ("Content removed", "content_removed_at"),
     ("Purged on", "purge_at"),
 )
+REFRESH_SECONDS, SLOW_REFRESH_SECONDS = 2, 30
+SOON = timedelta(minutes=1)
+"""A delivery that is due later than this is refreshed slowly."""
+RECEIPT_WAIT = timedelta(minutes=10)
+"""After a send, the page waits this long for the provider's receipt."""
+ADDRESS_FAILURES = frozenset({F.BOUNCED, F.INVALID_RECIPIENT, F.NO_ADDRESS, F.DROPPED})
+"""Failures for which the best action is to correct the address."""
 
 
 def show(
     admin: Any, request: HttpRequest, object_id: str, *, is_revealed: bool = False
 ) -> HttpResponse:
     """Show one notification, with recorded unmasked addresses if ``is_revealed``."""
-    if not admin.has_view_permission(request):
-        raise PermissionDenied
-    notification_id = parse_id(object_id)
-    document = queries.get(notification_id=notification_id) if notification_id else None
+    document = _find(admin, request, object_id)
     if document is None:
         return not_found(request, "Notification", NOTIFICATIONS)
     if is_revealed:
         name = f"{document['type']} {document['_id']}"
         record_change(request, Notification, document["_id"], "Revealed addresses.", name=name)
-    context = _context(request, document, unmasked=is_revealed or can_see_addresses(request.user))
+    unmasked = is_revealed or can_see_addresses(request.user)
+    now = utc_now()
+    context = _changing(request, document, unmasked=unmasked, now=now)
+    if is_revealed:
+        # A refresh would hide the addresses again.
+        context["refresh_url"] = None
     return render_page(
-        admin, request, "console/notifications/page.html", **context, is_revealed=is_revealed
+        admin,
+        request,
+        "console/notifications/page.html",
+        **context,
+        **_constant(request, document, unmasked=unmasked),
+        is_revealed=is_revealed,
     )
 
 
-def _context(request: HttpRequest, document: Document, *, unmasked: bool) -> dict[str, Any]:
-    now = utc_now()
-    retry_refusal = retry_choices([document], now=now)[document["_id"]].refusal(None)
-    may_lift = LIFT_AND_RESEND.is_permitted(request.user) and not is_content_removed(document)
+def refresh(admin: Any, request: HttpRequest, object_id: str) -> HttpResponse:
+    """Return the parts of the page that change, or 204 if nothing has changed since ``was``."""
+    document = _find(admin, request, object_id)
+    if document is None:
+        return HttpResponseNotFound()
+    context = _changing(request, document, unmasked=can_see_addresses(request.user), now=utc_now())
+    if request.GET.get("was") == context["version"]:
+        return HttpResponse(status=204)
+    parts = [
+        render_to_string(f"console/notifications/{part}.html", context, request)
+        for part in ("state", "timeline")
+    ]
+    return HttpResponse("".join(parts))
+
+
+def _find(admin: Any, request: HttpRequest, object_id: str) -> Document | None:
+    if not admin.has_view_permission(request):
+        raise PermissionDenied
+    notification_id = parse_id(object_id)
+    return queries.get(notification_id=notification_id) if notification_id else None
+
+
+def _changing(
+    request: HttpRequest, document: Document, *, unmasked: bool, now: datetime
+) -> dict[str, Any]:
+    """Return what may change while the page is open: the state and the timeline."""
+    suppressed = _active_suppressions(document, now=now)
+    history = read_history(document, suppressed)
     risks = {channel: risk for (_, channel), risk in assess_risks([document], now=now).items()}
+    worst = problems_first(document["delivery"])[0]
+    others = problems_first(document["delivery"])[1:]
+    retry_refusal = retry_choices([document], now=now)[document["_id"]].refusal(None)
+    permitted = _permitted_actions(request, document, now, can_retry=retry_refusal is None)
+    best = _best_action(document, worst, risks, permitted, now=now)
+    resend = successful_resend(history, Channel(worst["channel"]))
+    if resend is not None and worst["status"] not in OPEN:
+        best = None
+    version = history.version(document)
+    interval = _refresh_interval(document, history, now=now)
     status, color = notification_state(document["status"], document["delivery"], now=now)
+    refresh_url = reverse("admin:notifications_notification_refresh", args=[document["_id"]])
+    return {
+        "document": document,
+        "key": document["_id"],
+        "status": status,
+        "color": color,
+        "type_name": names.type_names([document["type"]])[document["type"]],
+        "deleted_chip": columns.deleted_chip() if document.get("deleted_at") else "",
+        "test_chip": columns.test_chip() if document.get("is_test") else "",
+        "sentence": summarize_delivery(worst, pauses=history.pauses, now=now),
+        "other_sentences": [
+            summarize_delivery(one, pauses=history.pauses, now=now) for one in others
+        ],
+        "advice": None
+        if resend is not None or is_content_removed(document)
+        else presentation.advice(worst, now=now),
+        "resent_from": _link(document.get("resent_from")),
+        "resends": [
+            {
+                "link": notification_link(one["_id"]),
+                "chip": columns.chip(*notification_state(one["status"], one["delivery"], now=now)),
+            }
+            for one in history.resends
+        ],
+        "best": best,
+        "actions": sorted(
+            (one for one in permitted if one is not CORRECT), key=lambda one: one is not best
+        ),
+        "retry_refusal": retry_refusal,
+        "rows": presentation.channel_rows(
+            document,
+            risks,
+            _suppression_links(request, document, suppressed),
+            pauses=history.pauses,
+            unmasked=unmasked,
+            now=now,
+        ),
+        "corrections": _corrections(document, worst) if CORRECT in permitted else [],
+        "is_correction_best": best is CORRECT,
+        "timeline": timeline(document, history, unmasked=unmasked, now=now),
+        "version": version,
+        "refresh_seconds": interval,
+        "refresh_url": f"{refresh_url}?{urlencode({'was': version})}" if interval else None,
+    }
+
+
+def _constant(request: HttpRequest, document: Document, *, unmasked: bool) -> dict[str, Any]:
     type_name = names.type_names([document["type"]])[document["type"]]
     # The breadcrumbs show the text of this object: the type's name and the ID.
     original = Notification(pk=document["_id"], type=type_name)
+    user_id = document.get("user_id")
+    may_view_recipient = request.user.has_perm("recipients.view_recipient")
     return {
         "title": str(original),
         "original": original,
-        "document": document,
-        "type_name": type_name,
-        "status": status,
-        "color": color,
-        "deleted_chip": columns.deleted_chip() if document.get("deleted_at") else "",
-        "may_restore": _is_restorable(document) and request.user.has_perm(RESTORE),
-        "test_chip": columns.test_chip() if document.get("is_test") else "",
-        "headline": summarize(document, now=now),
-        "actions": _available_actions(request, document, now, can_retry=retry_refusal is None),
-        "retry_refusal": retry_refusal,
-        "cards": presentation.cards(document, risks, unmasked=unmasked, now=now),
-        "lift": LIFT_AND_RESEND,
-        "liftable_channels": [
-            CHANNELS[channel]
-            for channel in (liftable_channels(document, now=now) if may_lift else ())
-        ],
-        "timeline": presentation.timeline(
-            queries.attempts_with_receipts(document), unmasked=unmasked
-        ),
-        "errors": presentation.errors(document, unmasked=unmasked),
         "shown": presentation.render_content(document),
         "contact": presentation.contact(document, unmasked=unmasked),
         "variables": presentation.variables(document, unmasked=unmasked),
         "facts": _facts(document),
         "times": panels.times(document, TIMES),
-        "resent_from": _link(document.get("resent_from")),
-        "resent_as": [_link(resend_id) for resend_id in document["resent_as"]],
-        "recipient_url": reverse(RECIPIENT, args=[quote(document["user_id"])])
-        if document.get("user_id") and request.user.has_perm("recipients.view_recipient")
+        "recipient_url": reverse(RECIPIENT, args=[quote(user_id)])
+        if user_id and may_view_recipient
         else None,
         "may_reveal": not unmasked and can_reveal_addresses(request.user),
-        "audit": panels.audit_log(Notification, document["_id"]),
     }
 
 
-def _available_actions(
+def _permitted_actions(
     request: HttpRequest, document: Document, now: datetime, *, can_retry: bool
 ) -> list[StaffAction]:
-    """Return the actions, the most useful first: what waits needs no resend."""
+    """Return the actions that the user may run and that apply, in the order of STAFF_ACTIONS."""
+    if document.get("deleted_at") is not None:
+        is_restorable = document.get("erased_at") is None and RESTORE.is_permitted(request.user)
+        return [RESTORE] if is_restorable else []
     if not document["is_active"]:
         return []
     is_removed = is_content_removed(document)
-    is_waiting = any(d["status"] == DeliveryStatus.PENDING for d in document["delivery"])
-    available = [
-        action
-        for action in STAFF_ACTIONS
-        if action is not LIFT_AND_RESEND
-        and action.is_permitted(request.user)
-        and not (is_removed and action.shows_resend_risk)
-        and (action is RESEND or any(action.applies_to(d, now=now) for d in document["delivery"]))
+    found = []
+    for action in STAFF_ACTIONS:
+        applies = any(action.applies_to(d, now=now) for d in document["delivery"])
+        if action is RESTORE or not action.is_permitted(request.user):
+            continue
+        if (action.shows_resend_risk or action.sends_copy) and is_removed:
+            continue
+        if action is CORRECT:
+            applies = bool(correctable_channels(document))
+        elif action is LIFT_AND_RESEND:
+            applies = bool(liftable_channels(document, now=now))
+        if applies:
+            found.append(action)
+    return found if can_retry else sorted(found, key=lambda one: one is RETRY)
+
+
+def _best_action(
+    document: Document,
+    worst: Mapping[str, Any],
+    risks: Mapping[Channel, ResendRisk],
+    permitted: Sequence[StaffAction],
+    *,
+    now: datetime,
+) -> StaffAction | None:
+    """Return the action to suggest: one that helps and doesn't send a duplicate."""
+    channel, code = Channel(worst["channel"]), worst.get("failure_code")
+    risk = risks[channel].kind
+    wanted: list[StaffAction] = [RESTORE]
+    if any(one["status"] in OPEN for one in document["delivery"]):
+        # What waits needs no resend.
+        waiting = [one for one in document["delivery"] if one["status"] == S.PENDING]
+        wanted = [
+            one for one in (SEND_NOW, CANCEL) if any(one.applies_to(d, now=now) for d in waiting)
+        ]
+    elif channel in correctable_channels(document) and code in ADDRESS_FAILURES:
+        wanted += [CORRECT, LIFT_AND_RESEND]
+    elif risk is RiskKind.SUPPRESSED:
+        wanted += [LIFT_AND_RESEND]
+    elif risk is RiskKind.SAFE and worst["status"] == S.FAILED:
+        wanted += [RETRY, RESEND]
+    elif risk in (RiskKind.SAFE, RiskKind.EXPIRED):
+        wanted += [RESEND]
+    return next((one for one in wanted if one in permitted), None)
+
+
+def _corrections(document: Document, worst: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the channels whose address can be corrected, that of the worst delivery first."""
+    found = sorted(correctable_channels(document), key=lambda one: one != worst["channel"])
+    return [
+        {
+            "channel": channel.value,
+            "label": "Email address" if channel is Channel.EMAIL else "Phone number",
+            "input": "email" if channel is Channel.EMAIL else "tel",
+            "example": "name@example.com" if channel is Channel.EMAIL else "+351…",
+        }
+        for channel in found
     ]
-    later = [RESCHEDULE, RESEND] if is_waiting else []
-    if not can_retry:
-        later.append(RETRY)
-    first = [one for one in available if one not in later]
-    return [*first, *(one for one in later if one in available)]
 
 
-def _is_restorable(document: Document) -> bool:
-    return document.get("deleted_at") is not None and document.get("erased_at") is None
+def _active_suppressions(document: Document, *, now: datetime) -> list[Document]:
+    recipient = recipient_of(document)
+    return [
+        one
+        for delivery in document["delivery"]
+        if (address := recipient.address(Channel(delivery["channel"])))
+        for one in suppressions.list_for_address(channel=delivery["channel"], address=address)
+        if suppressions.is_active(one, now=now)
+    ]
+
+
+def _suppression_links(
+    request: HttpRequest, document: Document, found: Sequence[Document]
+) -> list[dict[str, Any]]:
+    back = reverse(NOTIFICATION, args=[document["_id"]])
+    may_view = request.user.has_perm("recipients.view_suppression")
+    may_lift = request.user.has_perm("recipients.delete_suppression")
+    return [
+        {
+            "channel": one["channel"],
+            "reason": one["reason"].replace("_", " "),
+            "since": one["created_at"],
+            "url": reverse(SUPPRESSION, args=[quote(one["_id"])]) if may_view else None,
+            "lift_url": lift_url(one["_id"], back=back) if may_lift else None,
+        }
+        for one in found
+    ]
+
+
+def _refresh_interval(document: Document, history: History, *, now: datetime) -> int | None:
+    """Return the seconds between refreshes, or None once everything has ended."""
+    intervals = [
+        one
+        for document_ in (document, *history.resends)
+        for delivery in document_["delivery"]
+        if (one := _delivery_interval(delivery, now=now))
+    ]
+    return min(intervals, default=None)
+
+
+def _delivery_interval(delivery: Mapping[str, Any], *, now: datetime) -> int | None:
+    if delivery["status"] == S.SENT:
+        sent_at = delivery.get("sent_at")
+        return REFRESH_SECONDS if sent_at and now - sent_at < RECEIPT_WAIT else None
+    if delivery["status"] not in OPEN:
+        return None
+    due_at = delivery.get("next_attempt_at")
+    is_later = due_at is not None and due_at - now > SOON
+    return SLOW_REFRESH_SECONDS if is_later else REFRESH_SECONDS
 
 
 def _facts(document: Document) -> list[tuple[str, str]]:
@@ -160,7 +334,5 @@ def _facts(document: Document) -> list[tuple[str, str]]:
     return [(label, value) for label, value in facts if value]
 
 
-def _link(notification_id: ObjectId | None) -> dict[str, str] | None:
-    if notification_id is None:
-        return None
-    return {"id": str(notification_id), "url": reverse(NOTIFICATION, args=[notification_id])}
+def _link(notification_id: ObjectId | None) -> Any:
+    return None if notification_id is None else notification_link(notification_id)

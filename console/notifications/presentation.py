@@ -1,4 +1,4 @@
-"""One notification as its page shows it: cards, timeline, content. Independent of requests."""
+"""One notification as its page shows it: channels, content, contact. Independent of requests."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -9,7 +9,8 @@ from typing import Any
 from django.utils.html import format_html
 
 from domain import content as domain_content
-from domain.states import OPEN, SUCCEEDED, AttemptStatus, Channel, DeliveryStatus
+from domain.states import OPEN, SUCCEEDED, Channel, DeliveryStatus
+from domain.wait_reasons import wait_reason
 from notifications import store
 from notifications.catalog import types
 from notifications.content import redaction, rendering
@@ -21,28 +22,19 @@ from recipients.masking import mask_text
 
 from ..texts.failure_codes import explain
 from ..texts.labels import (
-    ATTEMPT_LABELS,
     CHANNEL_ICONS,
     CHANNELS,
     RESEND_RISKS,
-    code_label,
     delivery_state,
     provider_label,
 )
-from ..texts.wait_reasons import HELD_ADVICE, wait_reason
-from ..widgets import columns, panels
-from ..widgets.formats import latency, timestamp
-from .summary import summarize_delivery
+from ..texts.wait_reasons import HELD_ADVICE
+from ..widgets import columns
+from ..widgets.formats import timestamp
+from ..widgets.waits import Pauses
+from .summary import problems_first, summarize_delivery
 
 S = DeliveryStatus
-_TIMES = (
-    ("Next attempt", "next_attempt_at"),
-    ("Last attempt", "last_attempt_at"),
-    ("Sent", "sent_at"),
-    ("Delivered", "delivered_at"),
-    ("Read", "read_at"),
-    ("Failed", "failed_at"),
-)
 # A previewed email may load images and runs nothing. Its links open new windows, which the frame's
 # sandbox forbids, so that they lead nowhere.
 _POLICY = (
@@ -71,37 +63,6 @@ class RenderedContent:
     messages: Sequence[RenderedMessage]
     problem: str | None = None
     removed: str | None = None
-
-
-def cards(
-    document: Document, risks: Mapping[Channel, ResendRisk], *, unmasked: bool, now: datetime
-) -> list[dict[str, Any]]:
-    """Return the card of each delivery."""
-    found = [
-        _card(delivery, risks[Channel(delivery["channel"])], unmasked=unmasked, now=now)
-        for delivery in document["delivery"]
-    ]
-    # Without content nothing can be resent, whatever the cause.
-    change = {"advice": None} if store.is_content_removed(document) else {}
-    return [card | change for card in found]
-
-
-def timeline(attempts: Sequence[Document], *, unmasked: bool) -> list[dict[str, Any]]:
-    """Return the attempts as lines of the timeline."""
-    return [_line(attempt, unmasked=unmasked) for attempt in attempts]
-
-
-def errors(document: Document, *, unmasked: bool) -> list[dict[str, Any]]:
-    """Return the error history, the newest first."""
-    return [
-        {
-            "at": line["timestamp"],
-            "channel": CHANNELS[Channel(line["channel"])],
-            "code": code_label(line["code"]),
-            "error": _text(line["error"], unmasked=unmasked),
-        }
-        for line in reversed(document.get("error_history", []))
-    ]
 
 
 def render_content(document: Document) -> RenderedContent:
@@ -181,59 +142,63 @@ def contact(document: Document, *, unmasked: bool) -> list[tuple[str, str]]:
     return [(label, value) for label, value in facts if value]
 
 
-def _card(
-    delivery: Mapping[str, Any], risk: ResendRisk, *, unmasked: bool, now: datetime
+def channel_rows(
+    document: Document,
+    risks: Mapping[Channel, ResendRisk],
+    suppressions: Sequence[Document],
+    *,
+    pauses: Pauses,
+    unmasked: bool,
+    now: datetime,
+) -> list[dict[str, Any]]:
+    """Return the state of each delivery, problems first."""
+    rows = []
+    for delivery in problems_first(document["delivery"]):
+        channel = Channel(delivery["channel"])
+        row = _row(delivery, risks[channel], pauses=pauses, unmasked=unmasked, now=now)
+        row["suppressions"] = [one for one in suppressions if one["channel"] == channel]
+        rows.append(row)
+    return rows
+
+
+def _row(
+    delivery: Mapping[str, Any],
+    risk: ResendRisk,
+    *,
+    pauses: Pauses,
+    unmasked: bool,
+    now: datetime,
 ) -> dict[str, Any]:
     channel, status = Channel(delivery["channel"]), DeliveryStatus(delivery["status"])
-    has_error = delivery.get("failure_code") and status not in (S.SENT, S.DELIVERED, S.READ)
+    has_error = delivery.get("failure_code") and status not in SUCCEEDED
     used = delivery["attempt_count"] - delivery["excused_count"]
     label, color = delivery_state(delivery, now=now)
-    card: dict[str, Any] = {
+    row: dict[str, Any] = {
         "name": CHANNELS[channel],
         "icon": CHANNEL_ICONS[channel],
         "status": label,
         "color": color,
-        "summary": summarize_delivery(delivery, now=now),
+        "summary": summarize_delivery(delivery, pauses=pauses, now=now),
         "attempts": f"{used} of {delivery['max_attempts']}" if delivery["attempt_count"] else None,
         "provider": provider_label(delivery.get("provider")),
         "message_id": delivery.get("provider_message_id"),
-        "times": panels.times(delivery, _TIMES),
     }
     if has_error:
-        card["provider_message"] = _text(delivery.get("failure_reason"), unmasked=unmasked)
-        card["advice"] = _advice(delivery, now=now)
+        row["provider_message"] = _text(delivery.get("failure_reason"), unmasked=unmasked)
     if status not in OPEN | SUCCEEDED:
-        card["resend_risk"], card["resend_risk_color"] = RESEND_RISKS[risk.kind]
-        card["resend_risk_reason"] = risk.reason
-    return card
+        row["resend_risk"], row["resend_risk_color"] = RESEND_RISKS[risk.kind]
+        row["resend_risk_reason"] = risk.reason
+    return row
 
 
-def _advice(delivery: Mapping[str, Any], *, now: datetime) -> str | None:
+def advice(delivery: Mapping[str, Any], *, now: datetime) -> str | None:
     """Return the next step for a failed delivery, or for one that is held for its provider."""
     # Other pending deliveries need no advice: the service sends them.
     if delivery["status"] == S.PENDING:
         return HELD_ADVICE.get(wait_reason(delivery, now=now))
+    if delivery["status"] in SUCCEEDED or not delivery.get("failure_code"):
+        return None
     return explain(delivery["failure_code"]).advice
-
-
-def _line(attempt: Document, *, unmasked: bool) -> dict[str, Any]:
-    response, duration = attempt.get("platform_response"), attempt.get("duration_ms")
-    text = json.dumps(response, indent=2, default=str) if response else None
-    result, color = ATTEMPT_LABELS[AttemptStatus(attempt["status"])]
-    return {
-        "at": attempt["attempted_at"],
-        "channel": CHANNELS[Channel(attempt["channel"])],
-        "number": attempt["attempt_number"],
-        "color": color,
-        "result": result,
-        "provider": provider_label(attempt.get("provider")),
-        "delivered_at": attempt.get("delivered_at"),
-        "opened_at": attempt.get("opened_at"),
-        "duration": None if duration is None else latency(duration / 1000),
-        "error_message": _text(attempt.get("error_message"), unmasked=unmasked),
-        "code": code_label(attempt["error_code"]) if attempt.get("error_code") else None,
-        "response": _text(text, unmasked=unmasked),
-    }
 
 
 def _text(text: str | None, *, unmasked: bool) -> str | None:

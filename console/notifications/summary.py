@@ -1,6 +1,6 @@
 """Describes each delivery of a notification in one sentence. Pure."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
@@ -9,11 +9,12 @@ from django.utils.safestring import SafeString
 
 from domain.errors import RECEIPT_FAILURES, FailureCode
 from domain.states import Channel, DeliveryStatus
+from domain.wait_reasons import WaitReason, wait_reason
 
 from ..texts.failure_codes import explain
 from ..texts.labels import CHANNELS, provider_label
-from ..texts.wait_reasons import HELD, WAIT_LABELS, WaitReason, wait_reason
 from ..widgets.formats import clock, duration
+from ..widgets.waits import Pauses, wait_text
 
 S = DeliveryStatus
 Delivery = Mapping[str, Any]
@@ -24,26 +25,31 @@ _SUMMARY_ORDER = (
 """Order of the deliveries: problems first."""
 
 
-def summarize(document: Mapping[str, Any], *, now: datetime) -> SafeString:
+def problems_first(deliveries: Iterable[Delivery]) -> list[Delivery]:
+    """Return the deliveries, those that didn't reach the recipient first."""
+    return sorted(deliveries, key=lambda d: _SUMMARY_ORDER.index(DeliveryStatus(d["status"])))
+
+
+def summarize(document: Mapping[str, Any], *, pauses: Pauses, now: datetime) -> SafeString:
     """Return a sentence for each delivery, problems first."""
-    deliveries = sorted(
-        document["delivery"], key=lambda d: _SUMMARY_ORDER.index(DeliveryStatus(d["status"]))
+    lines = (
+        (summarize_delivery(delivery, pauses=pauses, now=now),)
+        for delivery in problems_first(document["delivery"])
     )
-    return format_html_join(
-        " ", "{}", ((summarize_delivery(delivery, now=now),) for delivery in deliveries)
-    )
+    return format_html_join(" ", "{}", lines)
 
 
-def summarize_delivery(delivery: Delivery, *, now: datetime) -> SafeString:
-    """Return a sentence on the state of a delivery and its next step."""
-    return format_html("{} {}", CHANNELS[Channel(delivery["channel"])], _predicate(delivery, now))
+def summarize_delivery(delivery: Delivery, *, pauses: Pauses, now: datetime) -> SafeString:
+    """Return a sentence on the state of a delivery, and on why and until when it waits."""
+    predicate = _predicate(delivery, pauses, now)
+    return format_html("{} {}", CHANNELS[Channel(delivery["channel"])], predicate)
 
 
-def _predicate(delivery: Delivery, now: datetime) -> str:
+def _predicate(delivery: Delivery, pauses: Pauses, now: datetime) -> str:
     status = DeliveryStatus(delivery["status"])
     meaning = explain(delivery.get("failure_code")).meaning
     if status is S.PENDING:
-        return _pending(delivery, now=now)
+        return _pending(delivery, pauses, now=now)
     if status is S.FAILED:
         return _failed(delivery)
     if status is S.UNKNOWN:
@@ -63,26 +69,22 @@ def _predicate(delivery: Delivery, now: datetime) -> str:
     return f"{predicates.get(status, f'not sent: {meaning}')}."
 
 
-def _pending(delivery: Delivery, *, now: datetime) -> str:
-    at = delivery["next_attempt_at"]
+def _pending(delivery: Delivery, pauses: Pauses, *, now: datetime) -> str:
+    at, channel = delivery["next_attempt_at"], Channel(delivery["channel"])
     reason = wait_reason(delivery, now=now)
-    # A wait has a code too, which explains it and no attempt.
-    if reason is WaitReason.RECEIPT:
-        return format_html("unknown: awaiting a receipt until {}.", clock(at, now=now))
-    if reason not in HELD and (count := delivery["attempt_count"]):
+    count = delivery["attempt_count"]
+    if reason is WaitReason.WORKER:
+        if not count:
+            return f"queued for {duration((now - at).total_seconds())}."
         meaning = explain(delivery.get("failure_code")).meaning
-        then = format_html("Retries at {}.", clock(at, now=now)) if at > now else "A retry is due."
-        return format_html("failed {}: {}. {}", _times(count), meaning, then)
-    if reason is WaitReason.FALLBACK:
-        return format_html(
-            "held: fallback at {} unless another channel delivers.", clock(at, now=now)
-        )
-    if reason in HELD:
-        label = WAIT_LABELS[reason][0]
-        return format_html("{} until {}.", label[0].lower() + label[1:], clock(at, now=now))
-    if at > now:
-        return format_html("scheduled for {}.", clock(at, now=now))
-    return f"queued for {duration((now - at).total_seconds())}."
+        return f"failed {_times(count)}: {meaning}. A retry is due."
+    text = wait_text(reason, channel, at, pauses=pauses, now=now)
+    if reason is WaitReason.RETRY:
+        meaning = explain(delivery.get("failure_code")).meaning
+        return format_html("failed {}: {}. {}.", _times(count), meaning, text)
+    if reason is WaitReason.RECEIPT:
+        return format_html("may have been sent. {}.", text)
+    return format_html("isn't sent yet. {}.", text)
 
 
 def _failed(delivery: Delivery) -> str:

@@ -25,11 +25,11 @@ from recipients.masking import can_reveal_addresses, mask_text
 from recipients.models import Recipient, SuppressionReason
 
 from ..devices import PLATFORM_LABELS, REASON_LABELS
-from ..suppressions import SOURCE_LABELS
+from ..suppressions import SOURCE_LABELS, lift_url
 from ..texts.labels import CHANNELS, code_label, notification_state
 from ..widgets import columns, names
 from ..widgets.actions import not_found, render_page
-from ..widgets.links import DEVICE, NOTIFICATION, NOTIFICATIONS, RECIPIENT, RECIPIENTS
+from ..widgets.links import DEVICE, NOTIFICATION, NOTIFICATIONS, RECIPIENT, RECIPIENTS, SUPPRESSION
 
 RECENT = 25  # Number of notifications on the page
 _FIELDS = {"type": 1, "status": 1, "created_at": 1, "delivery": 1, "entity_id": 1, "is_test": 1}
@@ -75,7 +75,7 @@ def recipient_page(
         ],
         quiet_hours=_quiet_hours(known),
         attributes=_attributes(known, unmasked=unmasked),
-        suppressions=_suppressions(known),
+        suppressions=_suppressions(request, known, back=recipient_url(user_id)),
         last_inbound=service_windows.last_inbound(known["phone"]) if known.get("phone") else None,
         topics=[membership["topic"] for membership in topics.memberships_of(user_id)],
         devices=[_device(device) for device in own_devices],
@@ -121,9 +121,15 @@ def _attributes(person: Mapping[str, Any], *, unmasked: bool) -> str:
     return text if unmasked else mask_text(text)
 
 
-def _suppressions(person: Mapping[str, Any]) -> list[dict[str, Any]]:
+def _suppressions(
+    request: HttpRequest, person: Mapping[str, Any], *, back: str
+) -> list[dict[str, Any]]:
+    may_view = request.user.has_perm("recipients.view_suppression")
+    may_lift = request.user.has_perm("recipients.delete_suppression")
     return [
         {
+            "url": reverse(SUPPRESSION, args=[quote(found["_id"])]) if may_view else None,
+            "lift_url": lift_url(found["_id"], back=back) if may_lift else None,
             "channel": CHANNELS[Channel(found["channel"])],
             "reason": code_label(SuppressionReason(found["reason"]).name),
             "scope": "Marketing" if found["marketing_only"] else "Everything",

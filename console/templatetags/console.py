@@ -14,6 +14,7 @@ from ..widgets.columns import chip
 
 register = template.Library()
 register.simple_tag(chip)
+register.simple_tag(formats.precise)
 
 
 @register.simple_tag

@@ -51,11 +51,11 @@ EXPLANATIONS: Mapping[FailureCode, Explanation] = {
     ),
     F.INVALID_RECIPIENT: Explanation(
         "address rejected by the provider",
-        "Correct the address, and send a new notification. A retry fails the same way.",
+        "Correct the address and resend. A retry fails the same way.",
     ),
     F.NO_ADDRESS: Explanation(
         "no address or device",
-        "Add an address or a device for this channel, and send a new notification.",
+        "Enter the address and resend, or register a device.",
     ),
     F.REJECTED: Explanation(
         "message rejected by the provider",
@@ -90,7 +90,7 @@ EXPLANATIONS: Mapping[FailureCode, Explanation] = {
     ),
     F.BOUNCED: Explanation(
         "hard bounce",
-        "Correct the address, and send a new notification. The address is suppressed now.",
+        "Correct the address and resend. If the address is right, lift its suppression and resend.",
     ),
     F.BLOCKED: Explanation(
         "blocked by the receiving server", "Resend once. The address might be valid."

@@ -11,9 +11,11 @@ from domain.states import (
     DeliveryStatus,
     NotificationStatus,
 )
+from domain.wait_reasons import HELD, WaitReason, field, find_waits, wait_reason
 from notifications.resend.risk import RiskKind
+from providers.contract import ReceiptKind
 
-from .wait_reasons import HELD, WAIT_LABELS, Label, WaitReason, field, find_waits, wait_reason
+from .wait_reasons import WAIT_LABELS, Label
 
 A, B, N, S, W = AttemptStatus, BroadcastStatus, NotificationStatus, DeliveryStatus, WaitReason
 CHANNELS: Mapping[Channel, str] = {
@@ -70,6 +72,21 @@ ATTEMPT_LABELS: Mapping[AttemptStatus, Label] = {
     A.FAILED: ("Failed", "danger"),
     A.UNKNOWN: ("Unknown", "warning"),
     A.EXPIRED: ("Not sent", "calm"),
+}
+RECEIPT_LABELS: Mapping[ReceiptKind, Label] = {
+    ReceiptKind.QUEUED: ("Queued by the provider", "calm"),
+    ReceiptKind.SENT: ("Sent by the provider", "success"),
+    ReceiptKind.DEFERRED: ("Deferred by the receiving server", "warning"),
+    ReceiptKind.DELIVERED: ("Delivered", "success"),
+    ReceiptKind.OPENED: ("Opened", "success"),
+    ReceiptKind.CLICKED: ("Clicked", "success"),
+    ReceiptKind.READ: ("Read", "success"),
+    ReceiptKind.BOUNCED: ("Bounced", "danger"),
+    ReceiptKind.BLOCKED: ("Blocked by the receiving server", "danger"),
+    ReceiptKind.REJECTED: ("Dropped by the provider", "danger"),
+    ReceiptKind.FAILED: ("Failed at the provider", "danger"),
+    ReceiptKind.COMPLAINED: ("Spam complaint", "danger"),
+    ReceiptKind.UNSUBSCRIBED: ("Unsubscribed", "warning"),
 }
 BROADCAST_LABELS: Mapping[BroadcastStatus, Label] = {
     B.SCHEDULED: ("Scheduled", "calm"),

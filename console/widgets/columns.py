@@ -10,10 +10,10 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
 from domain.states import Channel
+from domain.wait_reasons import field
 from recipients.masking import mask_address
 
 from ..texts.labels import CHANNEL_ICONS, CHANNELS, delivery_state
-from ..texts.wait_reasons import field
 from .formats import EMPTY, timestamp
 from .links import NOTIFICATION
 

@@ -15,6 +15,15 @@ def timestamp(at: datetime | None, *, empty: str = EMPTY) -> SafeString | str:
     return empty if at is None else _time_element(at, f"{at:%Y-%m-%d %H:%M}", "")
 
 
+def precise(at: datetime) -> SafeString:
+    """Return an instant to the second: the browser's time zone, and UTC beside it."""
+    return format_html(
+        '<span class="moment">{}<span class="quiet">{} UTC</span></span>',
+        _time_element(at, f"{at:%Y-%m-%d %H:%M:%S}", " data-seconds"),
+        f"{at:%H:%M:%S}",
+    )
+
+
 def clock(at: datetime, *, now: datetime) -> SafeString:
     """Return a time element, without the date if ``at`` is today."""
     text = f"{at:%H:%M}" if at.date() == now.date() else f"{at:%Y-%m-%d %H:%M}"

@@ -1,4 +1,4 @@
-"""Acts on each notification of a bulk operation once, and skips those already resent."""
+"""Acts on each notification of a bulk operation once."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -6,9 +6,8 @@ from datetime import datetime
 from bson import ObjectId
 
 from domain import time
-from domain.states import FINAL_BULK_OUTCOMES, OPEN, SUCCEEDED, BulkAction, BulkOutcome, Channel
+from domain.states import FINAL_BULK_OUTCOMES, BulkAction, BulkOutcome, Channel
 from domain.time import Clock
-from notifyproject.db.collections import collection
 
 from .. import queries
 from ..resend import actions
@@ -19,40 +18,11 @@ from . import results, selection
 from .operation import Operation, Position, resend_id
 from .results import DeliveryKey, DeliveryOutcome
 
-ALREADY_RESENT = ResendRisk(
-    kind=RiskKind.MAY_DUPLICATE, reason="It was already resent as another notification."
-)
-_OPEN_OR_SUCCEEDED = frozenset(status.value for status in OPEN | SUCCEEDED)
-
-
-def find_duplicates(operation: Operation, documents: Sequence[Document]) -> set[DeliveryKey]:
-    """Return the deliveries that were already resent otherwise, unless that resend failed."""
-    originals = {
-        resend: document["_id"]
-        for document in documents
-        for resend in document.get("resent_as", ())
-        if resend != resend_id(operation, document["_id"])
-    }
-    if not originals:
-        return set()
-    found = collection("notifications").find(
-        {"_id": {"$in": list(originals)}}, {"delivery.channel": 1, "delivery.status": 1}
-    )
-    return {
-        DeliveryKey(originals[resend["_id"]], Channel(delivery["channel"]))
-        for resend in found
-        for delivery in resend["delivery"]
-        if delivery["status"] in _OPEN_OR_SUCCEEDED
-    }
-
-
 CHANGED, GONE, REFUSED = "changed", "gone", "refused"
 """Reasons for which deliveries are skipped or fail, besides the resend risks."""
 NOTHING_SENT = ResendRisk(kind=RiskKind.SAFE, reason="Nothing was sent.")
 ASSESSED_ACTIONS = frozenset({BulkAction.RETRY, BulkAction.RESEND})
 """Actions that send again. Cancelling or rescheduling can't duplicate a message."""
-OVERRIDDEN_BY_RESEND = frozenset({RiskKind.SAFE, RiskKind.EXPIRED})
-"""Risks with which a resend arrives, so that an earlier resend makes it a duplicate."""
 
 
 class LeaseExpiredError(Exception):
@@ -70,13 +40,10 @@ def assess(
     }
     if operation.action not in ASSESSED_ACTIONS:
         return assessed
-    risks = assess_risks(documents, now=now)
-    duplicates = find_duplicates(operation, documents)
-    found_risks = {key: risks[(key.notification_id, key.channel)] for key in assessed}
-    return {
-        key: ALREADY_RESENT if key in duplicates and risk.kind in OVERRIDDEN_BY_RESEND else risk
-        for key, risk in found_risks.items()
-    }
+    # A repeated run must not count the resends of its first run.
+    own = {resend_id(operation, document["_id"]) for document in documents}
+    risks = assess_risks(documents, ignored_resends=own, now=now)
+    return {key: risks[(key.notification_id, key.channel)] for key in assessed}
 
 
 def execute(

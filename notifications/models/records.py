@@ -78,15 +78,28 @@ class IdempotencyKey(models.Model):
 
 
 class ProviderEvent(models.Model):
-    """A provider's event that was applied, so that a repeated webhook has no second effect."""
+    """A provider's event that was applied, so that a repeated webhook has no second effect.
+
+    The fields of a receipt are missing in an inbound message, and in older documents.
+    """
 
     id = models.CharField(primary_key=True, db_column="_id", max_length=200)
     """``<provider>:<the provider's event ID>``."""
+    notification_id = ObjectIdField(null=True, blank=True)
+    channel = optional_text(16)
+    kind = optional_text(20)
+    """A :class:`providers.contract.ReceiptKind`."""
+    at = optional_datetime()
+    """When it happened, according to the provider."""
+    reason = optional_text(500)
     expires_at = models.DateTimeField()
 
     class Meta:
         db_table = "provider_events"
-        indexes = (MongoIndex("expires_at", name="evt_expires", expire_after_seconds=0),)
+        indexes = (
+            MongoIndex("expires_at", name="evt_expires", expire_after_seconds=0),
+            MongoIndex("notification_id", name="evt_notification", sparse=True),
+        )
 
 
 class Heartbeat(models.Model):

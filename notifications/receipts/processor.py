@@ -76,7 +76,7 @@ def apply_receipts(receipts: Sequence[Receipt], *, provider: str, now: datetime)
         _apply_reputation(receipt, reference, provider, now)
     _store_early(unmatched, provider, now)
     callback_events.enqueue_publisher(now=now)
-    _mark_applied(matched, provider, now)
+    _mark_applied(matched, references, provider, now)
     crash_points.reach(Boundary.RECEIPTS_MARKED)
     _record_spans(changed, provider, now)
     return Applied(len(receipts), len(changed), len(receipts) - len(new), len(unmatched))
@@ -190,11 +190,27 @@ def _deduplicate(receipts: Sequence[Receipt], provider: str) -> list[Receipt]:
     return list(by_id.values())
 
 
-def _mark_applied(receipts: Sequence[Receipt], provider: str, now: datetime) -> None:
+def _mark_applied(
+    receipts: Sequence[Receipt],
+    references: Mapping[str, AttemptReference],
+    provider: str,
+    now: datetime,
+) -> None:
     if not receipts:
         return
     expires_at = now + EVENT_RETENTION
-    documents = [{"_id": _event_key(r, provider), "expires_at": expires_at} for r in receipts]
+    documents = [
+        {
+            "_id": _event_key(receipt, provider),
+            "notification_id": references[receipt.event_id].notification_id,
+            "channel": references[receipt.event_id].channel.value,
+            "kind": receipt.kind.value,
+            "at": min(receipt.at, now),
+            **({"reason": receipt.reason} if receipt.reason else {}),
+            "expires_at": expires_at,
+        }
+        for receipt in receipts
+    ]
     by_message = [_event_key(r, provider) for r in receipts if not r.reference]
     if by_message:
         collection("early_receipts").delete_many({"_id": {"$in": by_message}})

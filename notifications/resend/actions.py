@@ -1,11 +1,14 @@
-"""Retry, resend, cancel, reschedule, run now, delete, and restore. Staff's are audit-logged."""
+"""What clients and staff do to notifications after acceptance. Staff's actions are audit-logged."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Any
 
 from bson import ObjectId
+from django.contrib.admin.models import DELETION
 
 from domain import content, time
 from domain.content import SensitiveContent
@@ -21,6 +24,10 @@ from domain.time import InvalidTimeError
 from notifyproject.platform import audit, crash_points, tracing
 from notifyproject.platform.crash_points import Boundary
 from notifyproject.platform.encryption import DecryptionError
+from recipients import registration, suppressions
+from recipients.masking import mask_address
+from recipients.models import Recipient as RegisteredRecipient
+from recipients.models import Suppression
 
 from .. import callback_events, queries, store
 from ..catalog import retention, types
@@ -28,7 +35,7 @@ from ..inbox import wakeups as inbox_wakeups
 from ..models import Notification
 from ..queueing import fair_queue
 from ..store import Document, NewDelivery, NewNotification
-from .retries import retry_choices
+from .retries import LIFTABLE_STATUSES, liftable_channels, retry_choices
 
 
 class InvalidStateError(Exception):
@@ -118,6 +125,14 @@ def resend(
     channels, SensitiveDataDestroyedError, and ContentRemovedError.
     """
     document = _load_document(notification_id)
+    new = _copy(document, channels, new_id or ObjectId(), now)
+    return _store_resend(notification_id, new, now=now)
+
+
+def _copy(
+    document: Document, channels: Sequence[Channel] | None, new_id: ObjectId, now: datetime
+) -> NewNotification:
+    """Return the resend of a notification. Raises as :func:`resend` does."""
     if store.is_content_removed(document):
         raise ContentRemovedError(document["content_removed_at"])
     original_channels = [Channel(d["channel"]) for d in document["delivery"]]
@@ -130,11 +145,14 @@ def resend(
         raise SensitiveDataDestroyedError from None
     except DecryptionError as problem:
         raise InvalidStateError(f"Its sensitive data can't be decrypted: {problem}.") from None
-    new = _copy(document, chosen, secret, now, new_id or ObjectId())
+    return _new_notification(document, chosen, secret, now, new_id)
+
+
+def _store_resend(original_id: ObjectId, new: NewNotification, *, now: datetime) -> Document:
     (result,) = store.accept(callback_events.mark_for_callbacks([new]), now=now)
     if isinstance(result, store.DuplicateEntity):
         raise InvalidStateError("A notification for this entity already exists.")
-    store.link_resend(original_id=notification_id, resend_id=new.id, now=now)
+    store.link_resend(original_id=original_id, resend_id=new.id, now=now)
     fair_queue.enqueue_wakeups([result.document], now=now)
     inbox_wakeups.wake_inboxes_of([result.document])
     callback_events.enqueue_publisher(now=now)
@@ -221,7 +239,7 @@ def _reopen_error(
     return InvalidStateError("No failed channel to retry.")
 
 
-def _copy(
+def _new_notification(
     document: Document,
     channels: Sequence[Channel],
     secret: SensitiveContent | None,
@@ -303,6 +321,26 @@ class Staff:
     username: str
 
 
+class SingleAction(StrEnum):
+    """What staff do to one notification only. Bulk operations have the actions of BulkAction."""
+
+    LIFT_AND_RESEND = "lift_and_resend"
+    CORRECT_AND_RESEND = "correct_and_resend"
+    RESTORE = "restore"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Correction:
+    """The address to which a notification is resent instead of the one that failed."""
+
+    channel: Channel
+    address: str = field(repr=False)
+    updates_profile: bool = False
+    """Also replaces the failed address in the recipient's profile, if that contains it."""
+
+
+ADDRESS_FIELDS: Mapping[Channel, str] = {Channel.EMAIL: "email", Channel.WHATSAPP: "phone"}
+"""Field of a recipient with the address of a channel."""
 ChannelSelection = Mapping[ObjectId, Sequence[Channel] | None]
 """Notifications, each with the channels to act on; None for all of its channels."""
 NOT_FOUND = "Not found."
@@ -326,12 +364,14 @@ class ActionResult:
 
 
 def act_on_each(
-    action: BulkAction,
+    action: BulkAction | SingleAction,
     selection: ChannelSelection,
     *,
     by: Staff,
     now: datetime,
     send_at: datetime | None = None,
+    reason: str = "",
+    correction: Correction | None = None,
 ) -> ActionResult:
     """Apply a staff action to several notifications. A refusal doesn't stop the others."""
     result = ActionResult()
@@ -347,6 +387,8 @@ def act_on_each(
                 by=by,
                 now=now,
                 send_at=send_at,
+                reason=reason,
+                correction=correction,
             )
         except (InvalidStateError, InvalidTimeError) as problem:
             result.refused[notification_id] = str(problem)
@@ -358,7 +400,7 @@ def act_on_each(
 
 
 def act_as_staff(
-    action: BulkAction,
+    action: BulkAction | SingleAction,
     *,
     notification_id: ObjectId,
     channels: Sequence[Channel] | None,
@@ -368,17 +410,19 @@ def act_as_staff(
     failed_until: datetime | None = None,
     new_id: ObjectId | None = None,
     source: str = "",
+    reason: str = "",
+    correction: Correction | None = None,
 ) -> ObjectId:
     """Apply a staff action to one notification and record it in the audit log.
 
-    ``send_at`` is for a reschedule, ``failed_until`` for a retry, ``new_id`` for a resend.
-    ``source`` is appended to the audit message. Returns the notification's ID, or the new
-    notification's for a resend.
+    ``send_at`` is for a reschedule, ``failed_until`` for a retry, ``new_id`` for a resend,
+    ``reason`` for lifting a suppression, and ``correction`` for correcting an address. ``source``
+    is appended to the audit message. Returns the notification's ID, or the new notification's for
+    a resend.
 
     Raises LookupError, InvalidStateError, InvalidTimeError, and PyMongoError.
     """
     on_channels = f"on {', '.join(channels) if channels else 'all channels'}"
-    sent_id = notification_id
     match action:
         case BulkAction.RETRY:
             document = retry(
@@ -389,11 +433,10 @@ def act_as_staff(
             )
             done = f"Retried {on_channels}"
         case BulkAction.RESEND:
-            new = resend(notification_id=notification_id, channels=channels, new_id=new_id, now=now)
-            sent_id = ObjectId(new["_id"])
-            _audit(new, f"Resent from {notification_id}{source}.", by)
-            document = {**new, "_id": notification_id}
-            done = f"Resent {on_channels} as {sent_id}"
+            document = resend(
+                notification_id=notification_id, channels=channels, new_id=new_id, now=now
+            )
+            done = f"Resent {on_channels} as {document['_id']}"
         case BulkAction.CANCEL:
             reason = f"Cancelled by {by.username}."
             document = cancel(
@@ -408,20 +451,132 @@ def act_as_staff(
         case BulkAction.RUN_NOW:
             document = run_now(notification_id=notification_id, now=now)
             done = "Made due now"
-    _audit(document, f"{done}{source}.", by)
-    return sent_id
+        case SingleAction():
+            document, done = _act_on_single(
+                action, notification_id, reason=reason, correction=correction, by=by, now=now
+            )
+    if document["_id"] != notification_id:
+        _audit(document, f"Resent from {notification_id}{source}.", by)
+    _audit({**document, "_id": notification_id}, f"{done}{source}.", by)
+    return ObjectId(document["_id"])
 
 
-def restore(*, notification_id: ObjectId, by: Staff, now: datetime) -> None:
-    """Undo the deletion of a notification. Deliveries that it cancelled stay cancelled.
+def _act_on_single(
+    action: SingleAction,
+    notification_id: ObjectId,
+    *,
+    reason: str,
+    correction: Correction | None,
+    by: Staff,
+    now: datetime,
+) -> tuple[Document, str]:
+    """Return the changed or new notification, and what was done."""
+    if action is SingleAction.LIFT_AND_RESEND:
+        document = _lift_and_resend(notification_id, reason=reason, by=by, now=now)
+        return document, f"Lifted the suppression and resent as {document['_id']}"
+    if action is SingleAction.RESTORE:
+        return _restore(notification_id, now=now), "Restored what its client had deleted"
+    if correction is None:
+        raise ValueError("a correction needs an address")
+    document = _correct_and_resend(notification_id, correction, by=by, now=now)
+    name = _ADDRESS_NAMES[correction.channel]
+    return document, f"Corrected the {name} and resent as {document['_id']}"
 
-    Raises InvalidStateError if the notification isn't deleted or was erased, and PyMongoError.
+
+_ADDRESS_NAMES = {Channel.EMAIL: "email address", Channel.WHATSAPP: "phone number"}
+
+
+def _lift_and_resend(
+    notification_id: ObjectId, *, reason: str, by: Staff, now: datetime
+) -> Document:
+    document = _load_document(notification_id)
+    channels = liftable_channels(document, now=now)
+    if not channels:
+        raise InvalidStateError("Staff can't lift a suppression of its addresses.")
+    if not reason.strip():
+        raise InvalidStateError("Enter the reason for lifting the suppression.")
+    # Before the suppression is lifted, since some notifications can't be resent.
+    new = _copy(document, channels, ObjectId(), now)
+    for channel in channels:
+        address = new.recipient.address(channel) or ""
+        for lifted in suppressions.lift(
+            channel=channel.value, address=address, reasons=sorted(suppressions.OPERATOR_REASONS)
+        ):
+            audit.record(
+                by=by.id,
+                model=Suppression,
+                object_id=suppressions.suppression_id(channel.value, address, lifted),
+                name=f"{channel.value} {mask_address(address)}",
+                message=f"Lifted to resend {notification_id}: {reason.strip()}",
+                flag=DELETION,
+            )
+    return _store_resend(notification_id, new, now=now)
+
+
+def correctable_channels(document: Document) -> list[Channel]:
+    """Return the channels that failed or were suppressed, and whose address staff can correct."""
+    # A code or a link for one person must not be sent to another address.
+    is_sensitive = "sealed" in document or document["content"].get("is_masked", False)
+    if is_sensitive or not document["is_active"] or store.is_content_removed(document):
+        return []
+    return [
+        Channel(one["channel"])
+        for one in document["delivery"]
+        if one["channel"] in ADDRESS_FIELDS and one["status"] in LIFTABLE_STATUSES
+    ]
+
+
+def corrected_recipient(document: Document, correction: Correction) -> content.Recipient:
+    """Return the recipient of a notification with the corrected address.
+
+    Raises InvalidStateError if the channel can't be corrected, or already has this address.
     """
+    recipient = store.recipient_of(document)
+    if correction.channel not in correctable_channels(document):
+        raise InvalidStateError(
+            "Its address can't be corrected: the channel hasn't failed, the content was removed, "
+            "or it is sensitive."
+        )
+    if recipient.address(correction.channel) == correction.address:
+        raise InvalidStateError("This is the address that failed. Enter another one.")
+    fields: Any = {ADDRESS_FIELDS[correction.channel]: correction.address}
+    return replace(recipient, **fields)
+
+
+def _correct_and_resend(
+    notification_id: ObjectId, correction: Correction, *, by: Staff, now: datetime
+) -> Document:
+    document = _load_document(notification_id)
+    recipient = corrected_recipient(document, correction)
+    new = _copy(document, [correction.channel], ObjectId(), now)
+    user_id, field_name = document.get("user_id"), ADDRESS_FIELDS[correction.channel]
+    if correction.updates_profile and user_id:
+        is_replaced = registration.replace_address(
+            user_id=user_id,
+            field_name=field_name,
+            old=store.recipient_of(document).address(correction.channel),
+            new=correction.address,
+            now=now,
+        )
+        if is_replaced:
+            name = _ADDRESS_NAMES[correction.channel]
+            audit.record(
+                by=by.id,
+                model=RegisteredRecipient,
+                object_id=user_id,
+                name=user_id,
+                message=f"Corrected the {name} to resend {notification_id}.",
+            )
+    return _store_resend(notification_id, replace(new, recipient=recipient), now=now)
+
+
+def _restore(notification_id: ObjectId, *, now: datetime) -> Document:
+    # Deliveries that the deletion cancelled stay cancelled.
     restored = store.restore(notification_id=notification_id, now=now)
     if restored is None:
         raise InvalidStateError("It isn't deleted, or its recipient was erased.")
     inbox_wakeups.wake_inboxes_of([restored])
-    _audit(restored, "Restored what its client had deleted.", by)
+    return restored
 
 
 def _audit(document: Document, message: str, by: Staff) -> None:

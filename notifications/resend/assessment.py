@@ -1,6 +1,6 @@
 """Reads the facts for the resend risk of many notifications in a few queries."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -11,7 +11,7 @@ from devices import preferences as device_preferences
 from devices import queries as devices
 from domain.content import Recipient
 from domain.errors import FailureCode
-from domain.states import AttemptStatus, Channel, DeliveryStatus, Priority
+from domain.states import OPEN, SUCCEEDED, AttemptStatus, Channel, DeliveryStatus, Priority
 from notifyproject.db.collections import collection
 from providers.registry import is_configured
 from recipients import queries as recipients
@@ -24,6 +24,7 @@ from ..store import Document, is_content_removed, is_secret_expired, recipient_o
 from .risk import DeliveryFacts, ResendRisk, assess_risk
 
 BATCH = 100  # Notifications whose facts are read at once
+MAX_RESEND_CHAIN = 10  # Resends of resends that are followed
 F = FailureCode
 
 
@@ -35,25 +36,37 @@ class _Context:
     ambiguous: frozenset[tuple[ObjectId, str]]
     """Notification IDs and channels of attempts with an unknown outcome."""
     refused_devices: Mapping[ObjectId, set[str]]
+    resent: frozenset[tuple[ObjectId, str]]
+    """Notification IDs and channels of resends that are open or have succeeded."""
 
 
 def assess_risks(
-    documents: Sequence[Document], *, now: datetime
+    documents: Sequence[Document],
+    *,
+    ignored_resends: Collection[ObjectId] = (),
+    corrected: Collection[Channel] = (),
+    now: datetime,
 ) -> dict[tuple[ObjectId, Channel], ResendRisk]:
-    """Return the resend risk of each of the documents' deliveries, by ID and channel."""
-    # Takes at most five indexed reads per 100 notifications.
+    """Return the resend risk of each of the documents' deliveries, by ID and channel.
+
+    ``ignored_resends`` are the caller's own. On the ``corrected`` channels, the documents contain
+    another address than the one that failed.
+    """
+    # Takes at most five indexed reads per 100 notifications, and one per generation of resends.
     found: dict[tuple[ObjectId, Channel], ResendRisk] = {}
     for start in range(0, len(documents), BATCH):
         batch = documents[start : start + BATCH]
-        context = _read_context(batch, now=now)
+        context = _read_context(batch, ignored_resends, now=now)
         for document in batch:
             for delivery in document["delivery"]:
-                facts = _collect_facts(document, delivery, context, now=now)
+                facts = _collect_facts(document, delivery, context, corrected, now=now)
                 found[(document["_id"], facts.channel)] = assess_risk(facts)
     return found
 
 
-def _read_context(documents: Sequence[Document], *, now: datetime) -> _Context:
+def _read_context(
+    documents: Sequence[Document], ignored_resends: Collection[ObjectId], *, now: datetime
+) -> _Context:
     addressees = [recipient_of(document) for document in documents]
     channels = {delivery["channel"] for one in documents for delivery in one["delivery"]}
     pairs = {(c, a) for one in addressees for c in channels if (a := one.address(Channel(c)))}
@@ -72,7 +85,35 @@ def _read_context(documents: Sequence[Document], *, now: datetime) -> _Context:
         open_windows=service_windows.open_windows(phones, now=now),
         ambiguous=ambiguous,
         refused_devices=refused_devices,
+        resent=_read_resends(documents, ignored_resends),
     )
+
+
+def _read_resends(
+    documents: Sequence[Document], ignored: Collection[ObjectId]
+) -> frozenset[tuple[ObjectId, str]]:
+    resent: set[tuple[ObjectId, str]] = set()
+    # By the resend's ID, the notification that it or an earlier resend of it repeats.
+    originals = {one: d["_id"] for d in documents for one in d.get("resent_as", ())}
+    for _ in range(MAX_RESEND_CHAIN):
+        wanted = [one for one in originals if one not in ignored]
+        if not wanted:
+            break
+        found = collection("notifications").find(
+            {"_id": {"$in": wanted}},
+            {"delivery.channel": 1, "delivery.status": 1, "resent_as": 1},
+        )
+        following: dict[ObjectId, ObjectId] = {}
+        for resend in found:
+            original = originals[resend["_id"]]
+            following |= dict.fromkeys(resend.get("resent_as", ()), original)
+            resent |= {
+                (original, delivery["channel"])
+                for delivery in resend["delivery"]
+                if delivery["status"] in OPEN | SUCCEEDED
+            }
+        originals = following
+    return frozenset(resent)
 
 
 def _read_attempts(
@@ -94,9 +135,15 @@ def _read_attempts(
 
 
 def _collect_facts(
-    document: Document, delivery: Mapping[str, Any], context: _Context, *, now: datetime
+    document: Document,
+    delivery: Mapping[str, Any],
+    context: _Context,
+    corrected: Collection[Channel],
+    *,
+    now: datetime,
 ) -> DeliveryFacts:
     channel, recipient = Channel(delivery["channel"]), recipient_of(document)
+    is_corrected = channel in corrected
     expires_at = document.get("expires_at")
     reached_targets = delivery.get("accepted_targets") or delivery.get("doubtful_targets")
     return DeliveryFacts(
@@ -111,7 +158,9 @@ def _collect_facts(
         is_sensitive_data_destroyed=is_secret_expired(document),
         is_content_removed=is_content_removed(document),
         suppression_reason=suppression_reason(document, channel, context.snapshot),
-        can_reach=_can_reach(document, delivery, recipient, context),
+        is_resent=(document["_id"], channel.value) in context.resent,
+        is_address_corrected=is_corrected,
+        can_reach=is_corrected or _can_reach(document, delivery, recipient, context),
         has_provider=is_configured(channel, test=document.get("is_test", False)),
         is_whatsapp_allowed=channel is not Channel.WHATSAPP
         or recipient.phone in context.open_windows

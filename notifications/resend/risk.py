@@ -35,6 +35,10 @@ class DeliveryFacts:
     is_sensitive_data_destroyed: bool = False
     is_content_removed: bool = False
     suppression_reason: str | None = None  # What blocks its category, as a sentence
+    is_resent: bool = False
+    """Another notification resends it on this channel, and that resend hasn't failed."""
+    is_address_corrected: bool = False
+    """The resend goes to another address than the one that failed."""
     can_reach: bool = True  # There is an address, or a device that hasn't rejected it
     has_provider: bool = True
     is_whatsapp_allowed: bool = True  # Within the 24-hour window, or with a template
@@ -85,6 +89,10 @@ _RISK_BY_FAILURE: Mapping[FailureCode, tuple[RiskKind, str]] = {
     F.EXPIRED: (R.EXPIRED, "It expired before sending. A resend gets a new expiry."),
 }
 """Risk of a resend by failure code, if no other fact decides."""
+_ADDRESS_FAILURES = frozenset(
+    {F.BOUNCED, F.INVALID_RECIPIENT, F.NO_ADDRESS, F.DROPPED, F.SUPPRESSED, F.OPTED_OUT}
+)
+"""Failures of an address, which say nothing about another one."""
 _UNREACHABLE_REASONS: Mapping[Channel, str] = {
     Channel.EMAIL: "No usable email address.",
     Channel.WHATSAPP: "No usable phone number.",
@@ -134,11 +142,15 @@ def _assess_failure(facts: DeliveryFacts) -> tuple[RiskKind, str]:
         kind, reason = _RISK_BY_FAILURE[FailureCode(facts.code or "")]
     except ValueError:
         kind, reason = R.MAY_DUPLICATE, "Unknown failure code."
+    if facts.is_address_corrected and facts.code in _ADDRESS_FAILURES:
+        kind, reason = R.SAFE, "It goes to another address than the one that failed."
     if kind is R.WILL_FAIL_AGAIN:
         return kind, reason
     if facts.may_be_delivered:
         reason = "The recipient may have it: an attempt's outcome is unknown, or one device has it."
         return R.MAY_DUPLICATE, reason
+    if facts.is_resent:
+        return R.MAY_DUPLICATE, "It was already resent as another notification."
     if kind is R.SAFE and facts.is_expired:
         return _RISK_BY_FAILURE[F.EXPIRED]
     return kind, reason

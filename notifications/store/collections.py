@@ -19,6 +19,7 @@ R = TypeVar("R")
 
 notifications = partial(collection, "notifications")
 attempts = partial(collection, "delivery_attempts")
+events = partial(collection, "provider_events")  # Applied receipts
 visits = partial(collection, "inbox_visits")  # Until when each inbox was seen
 
 

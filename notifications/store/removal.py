@@ -11,7 +11,7 @@ from pymongo import ReturnDocument, UpdateMany
 from domain.states import Channel, DeliveryStatus
 
 from .actions import cancelled_changes
-from .collections import attempts, notifications, visits
+from .collections import attempts, events, notifications, visits
 from .documents import Document
 from .inbox import Inbox
 from .pipelines import MILLISECOND, Expression, Pipeline, update
@@ -105,9 +105,14 @@ def erase(erasables: Sequence[Erasable], *, user_id: str, now: datetime) -> int:
     erased = notifications().update_many({"_id": {"$in": ids}}, _erasure_pipeline(now))
     response_fields = {"platform_response": "", "error_message": ""}
     attempts().update_many({"notification_id": {"$in": ids}}, {"$unset": response_fields})
+    _remove_receipt_reasons(ids)
     keys = {Inbox(client_id, user_id).key for client_id in {one.client_id for one in erasables}}
     visits().delete_many({"_id": {"$in": sorted(keys)}})
     return erased.matched_count
+
+
+def _remove_receipt_reasons(ids: Sequence[ObjectId]) -> None:
+    events().update_many({"notification_id": {"$in": list(ids)}}, {"$unset": {"reason": ""}})
 
 
 def _erasure_pipeline(now: datetime) -> Pipeline:
@@ -186,6 +191,7 @@ def remove_content(*, ids: Sequence[ObjectId], before: datetime, now: datetime) 
         {"notification_id": {"$in": gone}},
         [{"$set": {"platform_response": answer}}, {"$unset": "error_message"}],
     )
+    _remove_receipt_reasons(gone)
     return Removed(notifications=changed, attempts=found.modified_count)
 
 
@@ -229,6 +235,7 @@ def purge(*, ids: Sequence[ObjectId], before: datetime) -> Removed:
     left = {document["_id"] for document in notifications().find(wanted, {"_id": 1})}
     gone = [one for one in ids if one not in left]
     found = attempts().delete_many({"notification_id": {"$in": gone}}).deleted_count
+    _remove_receipt_reasons(gone)
     return Removed(notifications=deleted, attempts=found)
 
 

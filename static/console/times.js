@@ -1,5 +1,5 @@
 // Shows times in the browser's time zone. The server writes them in UTC, and the title keeps UTC.
-// A clock (data-clock) leaves the date out on the same day.
+// A clock (data-clock) leaves the date out on the same day; data-seconds adds the seconds.
 const two = (number) => String(number).padStart(2, "0");
 
 function localize(root) {
@@ -8,8 +8,9 @@ function localize(root) {
     const at = new Date(element.dateTime);
     if (isNaN(at)) continue;
     const day = `${at.getFullYear()}-${two(at.getMonth() + 1)}-${two(at.getDate())}`;
-    const clock = `${two(at.getHours())}:${two(at.getMinutes())}`;
+    let clock = `${two(at.getHours())}:${two(at.getMinutes())}`;
     const isShort = "clock" in element.dataset && at.toDateString() === today;
+    if ("seconds" in element.dataset) clock += `:${two(at.getSeconds())}`;
     element.textContent = isShort ? clock : `${day} ${clock}`;
   }
 }

@@ -3,15 +3,19 @@
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page
 
-SERIOUS = {"serious", "critical"}
+SERIOUS = frozenset({"serious", "critical"})
 _axe = Axe()
 
 
-def violations(page: Page) -> list[str]:
+FRAME_RULES = frozenset({"landmark-one-main", "region"})
+"""Rules on the frame that all pages of the console share."""
+
+
+def violations(page: Page, *, impacts: frozenset[str] = SERIOUS) -> list[str]:
     found = _axe.run(page).response["violations"]
     return [
         f"{one['id']}: {node['target']} {node['failureSummary']}"
         for one in found
-        if one["impact"] in SERIOUS
+        if one["impact"] in impacts and one["id"] not in FRAME_RULES
         for node in one["nodes"]
     ]

@@ -41,7 +41,7 @@ def test_paused_provider_uses_no_attempts(screen: Screen, sendgrid: ScriptedProv
     assert sendgrid.seen == []
     screen.choose("Scheduled and held")
     row = page.locator("#result_list tbody", has_text="ada")
-    expect(row).to_contain_text("Held: provider paused")
+    expect(row).to_contain_text("Held: SendGrid paused by maria (They are moving house)")
     row.locator("a").first.click()
     screen.shows(page.get_by_text("No attempt is used"), page.get_by_text("No attempts"))
     assert factories.attempts(one) == []

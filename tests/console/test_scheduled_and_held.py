@@ -8,11 +8,12 @@ import pytest
 from django.contrib.admin.models import LogEntry
 from django.test import Client
 
-from console.texts.wait_reasons import WaitReason, find_waits, wait_condition
 from console.widgets import lists, window_list
+from delivery import circuit_breaker
 from domain.errors import FailureCode
 from domain.states import Channel, DeliveryStatus, HeldReason
 from domain.time import utc_now
+from domain.wait_reasons import WaitReason, find_waits, wait_condition
 from notifications import store
 from notifications.store import NewDelivery
 from notifyproject.db.collections import collection
@@ -80,10 +81,12 @@ def test_wait_reasons_are_shown_and_can_be_filtered(console: Client) -> None:
         assert collection("notifications").count_documents(found) == 1
     shown = console.get(LIST).content.decode()
     for text in (
-        *("Held: quiet hours until", "Retrying at", "Scheduled"),
+        *("Quiet hours until", "Retry at", "Scheduled for", "Rate limited until"),
         *("Held: provider paused<", "Held: circuit open<", "Held: provider unavailable<"),
     ):
         assert text in shown
+    circuit_breaker.pause("sendgrid", by="maria", reason="OPS-12", now=now)
+    assert "Held: SendGrid paused by maria (OPS-12)" in console.get(LIST).content.decode()
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ READS = frozenset(
     {
         *("index", "search", "autocomplete", "jsi18n", "app_list", "view_on_site"),
         *("login", "password_change", "password_change_done"),
-        "notifications_notificationtype_version",
+        *("notifications_notificationtype_version", "notifications_notification_refresh"),
         *("notifications_bulkoperation_progress", "notifications_bulkoperation_results"),
     }
 )
@@ -45,6 +45,7 @@ CHANGES = {
     "notifications_notification_run": "notifications.reschedule_notification",
     "notifications_notification_reschedule": "notifications.reschedule_notification",
     "notifications_notification_lift": "notifications.resend_notification",
+    "notifications_notification_correct": "notifications.correct_address",
     "notifications_notification_restore": "notifications.restore_notification",
     "notifications_notification_reveal": "notifications.reveal_addresses",
     "notifications_notificationtype_publish": "notifications.change_notificationtype",

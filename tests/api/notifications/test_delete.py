@@ -9,7 +9,7 @@ from bson import ObjectId
 from domain.states import Channel, DeliveryStatus
 from domain.time import utc_now
 from notifications.resend import actions
-from notifications.resend.actions import Staff
+from notifications.resend.actions import SingleAction, Staff
 from tests.support.clients.api import App
 from tests.support.clients.inbox import InboxUser, delivered
 from tests.support.factories import notifications as factories
@@ -76,13 +76,23 @@ def test_unknown_notification_is_not_deleted(app: App, other_app: App) -> None:
     assert ids(other_app.get("/notifications")) == [str(theirs)]
 
 
+def restore(notification_id: ObjectId) -> None:
+    actions.act_as_staff(
+        SingleAction.RESTORE,
+        notification_id=notification_id,
+        channels=None,
+        by=STAFF,
+        now=utc_now(),
+    )
+
+
 def test_restored_notification_is_listed_again(app: App) -> None:
     document = delivered(app, channels=[Channel.IN_APP])
     one = document["_id"]
     app.delete(f"/notifications/{one}")
-    actions.restore(notification_id=one, by=STAFF, now=utc_now())
+    restore(one)
     assert ids(app.get("/notifications")) == InboxUser(app=app).ids() == [str(one)]
     shown = app.get(f"/notifications/{one}").json()
     assert (shown["is_active"], shown["deleted_at"]) == (True, None)
     with pytest.raises(actions.InvalidStateError):
-        actions.restore(notification_id=one, by=STAFF, now=utc_now())
+        restore(one)

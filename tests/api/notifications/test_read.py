@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 from bson import ObjectId
 
-from domain.states import Channel, DeliveryStatus
+from domain.errors import FailureCode
+from domain.states import Channel, DeliveryStatus, HeldReason
 from domain.time import utc_now
 from notifications import store
 from notifications.queries import Ordering
@@ -32,6 +33,34 @@ def test_notification_is_read_as_accepted(app: App) -> None:
     accepted = app.notify(user_id="ada", external_id="e-1").json()
     assert accepted.pop("warnings") == []  # Only an acceptance has them
     assert app.get(f"/notifications/{accepted['id']}").json() == accepted
+
+
+def wait_reason(app: App, document: Any) -> str | None:
+    (delivery,) = app.get(f"/notifications/{document['_id']}").json()["delivery"]
+    reason: str | None = delivery["wait_reason"]
+    return reason
+
+
+def test_delivery_says_why_it_is_not_sent_now(app: App) -> None:
+    now, mine = utc_now(), {"client_id": app.id}
+    later = now + timedelta(hours=1)
+    assert wait_reason(app, factories.accepted(created_at=now, send_at=later, **mine)) == "schedule"
+    assert wait_reason(app, factories.accepted(created_at=now, **mine)) == "worker"
+    retried = factories.settled(DeliveryStatus.PENDING, at=now, created_at=now, **mine)
+    assert wait_reason(app, retried) == "retry"
+    sent = factories.settled(DeliveryStatus.SENT, at=now, created_at=now, **mine)
+    assert wait_reason(app, sent) is None
+    one = factories.claimed(at=now, created_at=now, **mine)
+    held = store.NotSent(
+        claimed=one,
+        status=DeliveryStatus.PENDING,
+        code=FailureCode.CHANNEL_UNAVAILABLE,
+        reason="Paused.",
+        held_reason=HeldReason.PROVIDER_PAUSED,
+        next_attempt_at=later,
+    )
+    store.settle_not_sent([held], now=now)
+    assert wait_reason(app, factories.read(one.notification_id)) == "provider_paused"
 
 
 def test_attempts_have_the_provider_response(app: App) -> None:

@@ -61,7 +61,7 @@ def document(*deliveries: dict[str, Any], **fields: Any) -> dict[str, Any]:
 
 
 def shown(*deliveries: dict[str, Any], **fields: Any) -> dict[str, Any]:
-    view = notification_view(document(*deliveries, **fields))
+    view = notification_view(document(*deliveries, **fields), now=NOON)
     return msgspec.json.decode(JSONRenderer().render(view))
 
 
@@ -151,7 +151,7 @@ def test_resend_links_are_ids() -> None:
 
 def test_adjusted_time_is_shown() -> None:
     assert not shown()["adjusted"]
-    assert notification_view(document(), adjusted=True).adjusted
+    assert notification_view(document(), adjusted=True, now=NOON).adjusted
 
 
 def test_error_history_is_shown() -> None:

@@ -195,12 +195,12 @@ def test_lifting_a_suppression_resends_its_channel_and_is_audited(console: Clien
     asked = console.post(url(document, "lift"), {}).content.decode()
     assert f"{LIFT} this notification?" in asked
     assert collection("suppressions").count_documents({}) == 1
-    assert "1 notification resent." in do(console, document, "lift")
+    assert "1 notification resent." in do(console, document, "lift", reason="It works again")
     assert collection("suppressions").count_documents({}) == 0
     (resent,) = resends_of(document)
     assert (resent["channels"], resent["status"]) == (["email"], "queued")
     (lifted,) = LogEntry.objects.filter(object_id=suppression["_id"])
-    assert lifted.change_message == f"Lifted to resend {document['_id']}."
+    assert lifted.change_message == f"Lifted to resend {document['_id']}: It works again"
     assert "ada@example.com" not in lifted.object_repr
 
 
@@ -220,7 +220,7 @@ def test_opt_out_of_the_recipient_is_not_lifted_with_a_resend(console: Client) -
     document = failed()
     factories.suppress()
     factories.suppress(reason=SuppressionReason.COMPLAINT)
-    assert "1 skipped" in do(console, document, "lift")
+    assert "1 skipped" in do(console, document, "lift", reason="It works again")
     assert collection("suppressions").count_documents({}) == 2
     assert resends_of(document) == []
 
@@ -232,7 +232,7 @@ def test_suppression_of_a_deleted_notification_is_not_lifted_with_a_resend(conso
     text = page(console, document)
     assert LIFT not in text
     assert RETRY_BUTTON.search(text) is None
-    assert "1 skipped" in do(console, document, "lift")
+    assert "1 skipped" in do(console, document, "lift", reason="It works again")
     assert collection("suppressions").count_documents({}) == 1
     assert resends_of(document) == []
 
@@ -269,7 +269,6 @@ def test_resend_creates_a_linked_copy_on_the_selected_channels(console: Client) 
     (new,) = resends_of(document)
     assert new["channels"] == ["email"]
     assert factories.read(document["_id"])["resent_as"] == [new["_id"]]
-    assert f'href="{LIST}{new["_id"]}/change/"' in text
     assert "1 notification resent" in text
     assert audit(document) == [f"Resent on email as {new['_id']}."]
     assert audit(new) == [f"Resent from {document['_id']}."]

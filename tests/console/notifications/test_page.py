@@ -1,7 +1,6 @@
 """The page of one notification: content, resend risk, and masked addresses."""
 
 import re
-from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -15,14 +14,10 @@ from domain.states import Channel, DeliveryStatus
 from domain.time import utc_now
 from notifications import store
 from notifications.catalog.types import MASK
-from notifications.receipts import device_receipts
-from notifications.receipts.device_receipts import DeviceEvent
 from notifyproject.db.collections import collection
 from recipients.models import SuppressionReason
 from tests.support.clients.console import listed, make_staff, signed_in
 from tests.support.factories import notifications as factories
-from tests.support.factories.push import deliver, push
-from tests.support.fakes.provider import ScriptedProvider
 
 pytestmark = pytest.mark.usefixtures("db", "broker")
 
@@ -56,28 +51,10 @@ def test_page_shows_result_cause_and_attempts(console: Client) -> None:
     for words in (
         "Email failed once: provider error (5xx). No more retries.",
         *("The provider had a problem of its own. (503)", "retry when it has recovered."),
-        *("Email, attempt 1", "12 ms", " · SendGrid", "&quot;status&quot;: 503"),
+        *("Attempt 1 <span", "SendGrid · 12 ms", "&quot;status&quot;: 503"),
         *("Payment confirmed to ada", "order-7", "1 of 4"),
     ):
         assert words in shown, words
-
-
-def test_attempts_show_when_each_device_reported(console: Client, fcm: ScriptedProvider) -> None:
-    now = utc_now()
-    phone, _tablet = factories.device("phone", at=now), factories.device("tablet", at=now)
-    one = push(created_at=now, send_at=now)
-    deliver(one, at=now)
-    device_receipts.apply_device_receipt(
-        device_id=phone,
-        notification_id=one,
-        client_id=factories.CLIENT,
-        event=DeviceEvent.OPENED,
-        now=now + timedelta(seconds=5),
-    )
-    shown = page(console, factories.read(one))
-    assert shown.count("Push, attempt 1") == 2
-    assert shown.count(" · delivered <time") == 1
-    assert shown.count(" · opened <time") == 1
 
 
 def test_page_shows_the_trace_id(console: Client) -> None:
@@ -277,7 +254,7 @@ def test_deleted_notification_is_found_and_restored() -> None:
     )
     assert "Retry failed channels" not in page(operator, one)
     answer = operator.post(restore, follow=True).content.decode()
-    assert "Restored. Cancelled deliveries stay cancelled." in answer
+    assert "1 notification restored. Cancelled deliveries stay cancelled." in answer
     assert "Retry failed channels" in answer
     assert listed(viewer, f"{LIST}?deleted=yes") == []
     (entry,) = LogEntry.objects.all()
@@ -285,7 +262,7 @@ def test_deleted_notification_is_found_and_restored() -> None:
         *("rui", "Restored what its client had deleted."),
     )
     again = operator.post(restore, follow=True).content.decode()
-    assert "No change: It isn&#x27;t deleted" in again
+    assert "1 skipped: It isn&#x27;t deleted" in again
 
 
 def test_page_shows_the_resend_risk(document: Any, console: Client) -> None:

@@ -9,7 +9,7 @@ import pytest
 from django.utils.html import strip_tags
 
 from console.notifications import summary
-from domain.states import DeliveryStatus
+from domain.states import Channel, DeliveryStatus
 
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 S = DeliveryStatus
@@ -48,26 +48,29 @@ SENTENCES = [
     ),
     (
         delivery(S.PENDING, attempt_count=2, failure_code="provider_error"),
-        "Email failed twice: provider error (5xx). Retries at 12:05.",
+        "Email failed twice: provider error (5xx). Retry at 12:05.",
     ),
     (
         delivery(S.PENDING, attempt_count=2, failure_code="rate_limited"),
-        "Email failed twice: rate limited by the provider. Retries at 12:05.",
+        "Email failed twice: rate limited by the provider. Retry at 12:05.",
     ),
     (
         delivery(
             S.PENDING, attempt_count=2, failure_code="rate_limited", held_reason="rate_limited"
         ),
-        "Email held: rate limit until 12:05.",
+        "Email isn't sent yet. Rate limited until 12:05.",
     ),
     (
         delivery(S.PENDING, failure_code="decryption_failed"),
-        "Email held: decryption failed until 12:05.",
+        "Email isn't sent yet. Held: decryption failed.",
     ),
-    (delivery(S.PENDING, failure_code="quiet_hours"), "Email held: quiet hours until 12:05."),
+    (
+        delivery(S.PENDING, failure_code="quiet_hours"),
+        "Email isn't sent yet. Quiet hours until 12:05.",
+    ),
     (
         delivery(S.PENDING, failure_code="outcome_unknown"),
-        "Email unknown: awaiting a receipt until 12:05.",
+        "Email may have been sent. Unknown: awaiting a receipt until 12:05.",
     ),
     (
         delivery(S.PENDING, failure_code="timeout", next_attempt_at=NOW),
@@ -75,15 +78,15 @@ SENTENCES = [
     ),
     (
         delivery(S.PENDING, attempt_count=0, next_attempt_at=NOW + timedelta(days=2)),
-        "Email scheduled for 2026-11-23 12:00.",
+        "Email isn't sent yet. Scheduled for 2026-11-23 12:00.",
     ),
     (
         delivery(S.PENDING, attempt_count=0, failure_code="quiet_hours"),
-        "Email held: quiet hours until 12:05.",
+        "Email isn't sent yet. Quiet hours until 12:05.",
     ),
     (
         delivery(S.PENDING, attempt_count=0, instead_of="push"),
-        "Email held: fallback at 12:05 unless another channel delivers.",
+        "Email isn't sent yet. Held: fallback at 12:05 unless another channel delivers.",
     ),
     (
         delivery(S.PENDING, attempt_count=0, next_attempt_at=NOW - timedelta(minutes=3)),
@@ -111,7 +114,19 @@ SENTENCES = [
 
 @pytest.mark.parametrize(("one", "expected"), SENTENCES, ids=[s[:40] for _, s in SENTENCES])
 def test_delivery_is_summarized_in_one_sentence(one: Mapping[str, Any], expected: str) -> None:
-    assert text_of(summary.summarize_delivery(one, now=NOW)) == expected
+    assert text_of(summary.summarize_delivery(one, pauses={}, now=NOW)) == expected
+
+
+def test_pause_is_named_with_who_paused_it_and_why() -> None:
+    held = delivery(S.PENDING, attempt_count=0, failure_code="channel_unavailable")
+    paused = held | {"held_reason": "provider_paused"}
+    pauses = {Channel.EMAIL: "SendGrid paused by maria (OPS-12)"}
+    assert text_of(summary.summarize_delivery(paused, pauses=pauses, now=NOW)) == (
+        "Email isn't sent yet. Held: SendGrid paused by maria (OPS-12)."
+    )
+    assert text_of(summary.summarize_delivery(paused, pauses={}, now=NOW)) == (
+        "Email isn't sent yet. Held: provider paused."
+    )
 
 
 def test_headline_starts_with_failures() -> None:
@@ -119,6 +134,6 @@ def test_headline_starts_with_failures() -> None:
         delivery(S.DELIVERED, channel="in_app"),
         delivery(S.FAILED, failure_code="rejected"),
     )
-    assert text_of(summary.summarize({"delivery": [in_app, email]}, now=NOW)) == (
+    assert text_of(summary.summarize({"delivery": [in_app, email]}, pauses={}, now=NOW)) == (
         "Email failed once: message rejected by the provider. No more retries. In-app delivered."
     )

@@ -1,12 +1,14 @@
 """Recipients and suppressions in the console."""
 
+from urllib.parse import urlencode
+
 import pytest
 from django.contrib.admin.models import LogEntry
 from django.test import Client
 
 from domain.time import utc_now
 from notifyproject.db.collections import collection
-from recipients import queries
+from recipients import queries, registration
 from recipients.models import Suppression, SuppressionReason
 from recipients.suppressions import anonymise, suppression_id
 from tests.support.clients.console import listed, make_staff, register_ada, signed_in
@@ -16,6 +18,7 @@ pytestmark = pytest.mark.usefixtures("db")
 
 RECIPIENTS = "/admin/recipients/recipient/"
 SUPPRESSIONS = "/admin/recipients/suppression/"
+LIFT = {"post": "yes", "reason": "Mailbox works again"}
 ADA = "ada@example.com"
 BOUNCE = suppression_id("email", ADA, SuppressionReason.HARD_BOUNCE)
 KEY = BOUNCE.replace("_", "_5F").replace(":", "_3A")
@@ -116,7 +119,7 @@ def test_manual_suppression_is_separate_and_keeps_the_stricter_scope(console: Cl
 def test_lifting_a_bounce_keeps_the_unsubscription(console: Client) -> None:
     reason = SuppressionReason.UNSUBSCRIBED
     factories.suppress(ADA, reason=reason, source="one-click", marketing_only=True, at=utc_now())
-    console.post(f"{SUPPRESSIONS}{KEY}/delete/", {"post": "yes"})
+    console.post(f"{SUPPRESSIONS}{KEY}/delete/", LIFT)
     assert Suppression.objects.get().reason == "unsubscribed"
 
 
@@ -150,9 +153,49 @@ def test_selected_suppressions_are_lifted(console: Client) -> None:
 
 @pytest.mark.usefixtures("suppressed")
 def test_lifting_a_suppression_is_audited(console: Client) -> None:
-    console.post(f"{SUPPRESSIONS}{KEY}/delete/", {"post": "yes"})
+    console.post(f"{SUPPRESSIONS}{KEY}/delete/", LIFT)
     entry = LogEntry.objects.get()
     assert (entry.user.username, entry.object_repr) == ("maria", "email: hard_bounce")
+    assert entry.change_message == "Lifted: Mailbox works again"
+
+
+@pytest.mark.usefixtures("suppressed")
+def test_lifting_a_suppression_requires_a_reason(console: Client) -> None:
+    url = f"{SUPPRESSIONS}{KEY}/delete/"
+    assert 'name="reason"' in console.get(url).content.decode()
+    answer = console.post(url, {"post": "yes", "reason": " "}, follow=True)
+    assert "enter the reason" in answer.content.decode()
+    assert Suppression.objects.exists()
+
+
+@pytest.mark.usefixtures("suppressed")
+@pytest.mark.parametrize(
+    ("came_from", "expected"),
+    [
+        ("/admin/recipients/recipient/ada/change/", "/admin/recipients/recipient/ada/change/"),
+        ("", SUPPRESSIONS),
+        ("https://evil.example/admin/", SUPPRESSIONS),
+        ("//evil.example/", SUPPRESSIONS),
+    ],
+)
+def test_lifting_a_suppression_leads_back(console: Client, came_from: str, expected: str) -> None:
+    url = f"{SUPPRESSIONS}{KEY}/delete/?{urlencode({'next': came_from})}"
+    answer = console.post(url, LIFT)
+    assert (answer.status_code, answer["Location"]) == (302, expected)
+
+
+@pytest.mark.usefixtures("suppressed")
+def test_suppression_is_linked_from_the_recipient_and_the_notification(console: Client) -> None:
+    profile = registration.RecipientProfile(user_id="ada", email=ADA)
+    registration.register(profile, now=utc_now())
+    document = factories.accepted(created_at=utc_now())
+    for page in (
+        "/admin/recipients/recipient/ada/change/",
+        f"/admin/notifications/notification/{document['_id']}/change/",
+    ):
+        shown = console.get(page).content.decode()
+        assert f"{SUPPRESSIONS}{KEY}/change/" in shown
+        assert f"{SUPPRESSIONS}{KEY}/delete/?{urlencode({'next': page})}" in shown
 
 
 @pytest.mark.usefixtures("suppressed")
@@ -165,7 +208,7 @@ def test_suppression_is_lifted_without_seeing_its_address(db: None) -> None:
         assert ADA not in shown, page
         assert "a***@example.com" in shown or page.endswith("delete/"), page
     assert listed(operator, f"{SUPPRESSIONS}?q={ADA}") == [BOUNCE]
-    assert operator.post(f"{url}delete/", {"post": "yes"}).status_code == 302
+    assert operator.post(f"{url}delete/", LIFT).status_code == 302
     assert not Suppression.objects.exists()
 
 
@@ -180,5 +223,5 @@ def test_suppressions_are_filtered_by_channel_and_reason(console: Client) -> Non
 @pytest.mark.usefixtures("suppressed")
 def test_viewer_cannot_lift_a_suppression(db: None) -> None:
     support = signed_in(make_staff("rui", "recipients.view_suppression"))
-    assert support.post(f"{SUPPRESSIONS}{KEY}/delete/", {"post": "yes"}).status_code == 403
+    assert support.post(f"{SUPPRESSIONS}{KEY}/delete/", LIFT).status_code == 403
     assert Suppression.objects.exists()

@@ -7,7 +7,7 @@ import pytest
 
 from console.texts import failure_codes, labels
 from console.texts.failure_codes import EXPLANATIONS
-from console.texts.wait_reasons import WAIT_LABELS, WaitReason
+from console.texts.wait_reasons import WAIT_LABELS
 from domain.errors import FailureCode
 from domain.states import (
     AttemptStatus,
@@ -16,6 +16,7 @@ from domain.states import (
     DeliveryStatus,
     NotificationStatus,
 )
+from domain.wait_reasons import WaitReason
 from notifications.resend.risk import RiskKind
 
 S, F = DeliveryStatus, FailureCode
@@ -77,7 +78,7 @@ def test_notification_state_has_its_label(
         (pending(), "Scheduled"),
         (pending(next_attempt_at=NOW), "Queued"),
         (pending(attempt_count=1, failure_code="timeout"), "Retrying"),
-        (pending(failure_code="quiet_hours"), "Held: quiet hours"),
+        (pending(failure_code="quiet_hours"), "Quiet hours"),
         (pending(instead_of="push"), "Held: fallback"),
         (pending(status="read"), "Read"),
     ],

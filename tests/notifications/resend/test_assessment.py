@@ -11,6 +11,7 @@ from devices.preferences import Preferences
 from domain.errors import FailureCode
 from domain.states import Category, Channel, DeliveryStatus
 from notifications import store
+from notifications.resend import actions
 from notifications.resend.assessment import assess_risks
 from notifications.resend.risk import RiskKind
 from notifications.store import ProviderAnswer
@@ -71,6 +72,51 @@ def test_unknown_outcome_may_duplicate() -> None:
     one = factories.started()
     store.settle([factories.settlement(one, S.UNKNOWN, code=F.TIMEOUT)], now=NOON)
     assert kind(factories.read(one.notification_id)) is RiskKind.MAY_DUPLICATE
+
+
+def test_resend_that_has_not_failed_makes_another_a_duplicate() -> None:
+    document = failed(F.PROVIDER_ERROR, channels=(Channel.EMAIL, Channel.PUSH))
+    first = resent(document)
+    assert kind(document) is RiskKind.MAY_DUPLICATE
+    fail(first)
+    assert kind(document) is RiskKind.SAFE
+    # The resend of a resend counts too.
+    second = resent(first)
+    assert kind(document) is RiskKind.MAY_DUPLICATE
+    deliver(second)
+    assert kind(document) is RiskKind.MAY_DUPLICATE
+    risks = assess_risks(
+        [factories.read(document["_id"])], ignored_resends=[first["_id"]], now=NOON
+    )
+    assert risks[(document["_id"], Channel.EMAIL)].kind is RiskKind.SAFE
+
+
+def resent(document: Any) -> Any:
+    return actions.resend(notification_id=document["_id"], channels=[Channel.EMAIL], now=NOON)
+
+
+def fail(document: Any) -> None:
+    begun = factories.start(factories.claim(document["_id"]))
+    store.settle([factories.settlement(begun, S.FAILED, code=F.PROVIDER_ERROR)], now=NOON)
+
+
+def deliver(document: Any) -> None:
+    factories.start(factories.claim(document["_id"]))
+    assert factories.arrive(document["_id"])
+
+
+@pytest.mark.parametrize("code", [F.BOUNCED, F.INVALID_RECIPIENT, F.NO_ADDRESS])
+def test_corrected_address_is_safe_unless_it_is_suppressed_too(code: FailureCode) -> None:
+    document = factories.read(failed(code)["_id"])
+    other = {**document, "recipient": {**document["recipient"], "email": "ada@home.example"}}
+
+    def risk() -> RiskKind:
+        found = assess_risks([other], corrected=[Channel.EMAIL], now=LATER)
+        return found[(document["_id"], Channel.EMAIL)].kind
+
+    assert risk() is RiskKind.SAFE
+    factories.suppress("ada@home.example")
+    assert risk() is RiskKind.SUPPRESSED
 
 
 def test_expired_notification_is_expired() -> None:

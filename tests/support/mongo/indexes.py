@@ -222,6 +222,7 @@ OTHER_INDEXES: Mapping[str, str] = {
     "inc_opened": "incidents, newest first",
     "idm_expires": "deletes idempotency records",
     "evt_expires": "deletes provider events",
+    "evt_notification": "the receipts of one notification",
     "sus_expires": "deletes soft bounces",
     "ear_expires": "deletes receipts of unknown messages",
     "whk_received": "the webhook log, newest first",

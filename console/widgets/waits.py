@@ -1,0 +1,56 @@
+"""Why a delivery waits, and until when: the same words on every page."""
+
+from collections.abc import Mapping
+from datetime import datetime
+
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+
+from delivery import circuit_breaker
+from domain.states import Channel
+from domain.wait_reasons import WaitReason
+from providers.registry import providers_for
+
+from ..texts.labels import provider_label
+from ..texts.wait_reasons import WAIT_LABELS
+from .formats import clock
+
+W = WaitReason
+Pauses = Mapping[Channel, str]
+"""By channel: which of its providers is paused, by whom, and why."""
+_WITH_TIME: Mapping[WaitReason, str] = {
+    W.SCHEDULE: "Scheduled for {}",
+    W.RETRY: "Retry at {}",
+    W.QUIET_HOURS: "Quiet hours until {}",
+    W.RATE_LIMITED: "Rate limited until {}",
+    W.FALLBACK: "Held: fallback at {} unless another channel delivers",
+    W.RECEIPT: "Unknown: awaiting a receipt until {}",
+}
+"""Texts of the reasons that end at a time. The others end when their cause does."""
+
+
+def wait_text(
+    reason: WaitReason, channel: Channel, until: datetime | None, *, pauses: Pauses, now: datetime
+) -> SafeString | str:
+    """Return why a delivery waits, and until when: "Rate limited until 12:05"."""
+    if reason in _WITH_TIME and until is not None and until > now:
+        return format_html(_WITH_TIME[reason], clock(until, now=now))
+    if reason is W.PROVIDER_PAUSED and channel in pauses:
+        return f"Held: {pauses[channel]}"
+    return WAIT_LABELS[reason][0]
+
+
+def find_pauses() -> Pauses:
+    """Return the pauses of each channel's providers, such as "SendGrid paused by maria (OPS-12)".
+
+    Raises PyMongoError.
+    """
+    paused = circuit_breaker.pauses()
+    found: dict[Channel, str] = {}
+    for channel in Channel if paused else ():
+        names = [one.name for test in (False, True) for one in providers_for(channel, test=test)]
+        for pause in (paused[name] for name in names if name in paused):
+            text = f"{provider_label(pause.provider)} paused"
+            text += f" by {pause.by}" if pause.by else ""
+            found.setdefault(channel, f"{text} ({pause.reason})" if pause.reason else text)
+    return found

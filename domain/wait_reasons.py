@@ -1,0 +1,116 @@
+"""Why an open delivery, stored document or row of the admin, waits, and until when. Pure."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+from .errors import FailureCode
+from .states import OPEN, Channel, DeliveryStatus, HeldReason
+
+S = DeliveryStatus
+
+
+class WaitReason(StrEnum):
+    """The reason why an open delivery waits."""
+
+    SCHEDULE = "schedule"
+    QUIET_HOURS = "quiet_hours"
+    PROVIDER_PAUSED = "provider_paused"
+    CIRCUIT_OPEN = "circuit_open"
+    PROVIDER_UNAVAILABLE = "provider_unavailable"
+    RATE_LIMITED = "rate_limited"
+    DECRYPTION_FAILED = "decryption_failed"
+    RETRY = "retry"
+    FALLBACK = "fallback"
+    RECEIPT = "receipt"
+    WORKER = "worker"
+
+
+W = WaitReason
+HELD = frozenset(W) - {W.SCHEDULE, W.RETRY, W.RECEIPT, W.WORKER}
+"""Reasons of held deliveries: all but the send time, a retry, a receipt, and work in progress."""
+_REASON_BY_CODE: Mapping[str, WaitReason] = {
+    FailureCode.QUIET_HOURS.value: W.QUIET_HOURS,
+    FailureCode.CHANNEL_UNAVAILABLE.value: W.PROVIDER_UNAVAILABLE,
+    FailureCode.DECRYPTION_FAILED.value: W.DECRYPTION_FAILED,
+    FailureCode.OUTCOME_UNKNOWN.value: W.RECEIPT,
+}
+_HELD_REASONS = frozenset(WaitReason(held.value) for held in HeldReason)
+_OLD_TEXTS: Mapping[str, WaitReason] = {
+    "Provider paused.": W.PROVIDER_PAUSED,
+    "Circuit open.": W.CIRCUIT_OPEN,
+    "Circuit open for a device's platform.": W.CIRCUIT_OPEN,
+    "Rate limited.": W.RATE_LIMITED,
+}
+"""By the failure reason of documents without ``held_reason``, which older versions stored."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wait:
+    """The wait of one open delivery."""
+
+    channel: Channel
+    reason: WaitReason
+    until: datetime | None  # When the delivery is due next; None while a worker holds its lease
+
+
+def find_waits(deliveries: Iterable[Any], *, now: datetime) -> list[Wait]:
+    """Return the waits of the open deliveries, the next one due first."""
+    found = [
+        Wait(
+            channel=Channel(field(delivery, "channel")),
+            reason=wait_reason(delivery, now=now),
+            until=field(delivery, "next_attempt_at"),
+        )
+        for delivery in deliveries
+        if field(delivery, "status") in OPEN
+    ]
+    return sorted(found, key=lambda wait: wait.until or now)
+
+
+def wait_reason(delivery: Any, *, now: datetime) -> WaitReason:
+    """Return the reason why an open delivery waits."""
+    if field(delivery, "status") == S.UNKNOWN:
+        return W.RECEIPT
+    if field(delivery, "status") == S.SENDING or field(delivery, "claim") is not None:
+        return W.WORKER
+    due_at = field(delivery, "next_attempt_at")
+    if due_at is None or due_at <= now:
+        return W.WORKER
+    held, text = field(delivery, "held_reason"), field(delivery, "failure_reason")
+    reason = WaitReason(held) if held else _OLD_TEXTS.get(text)
+    if reason or (reason := _REASON_BY_CODE.get(field(delivery, "failure_code"))):
+        return reason
+    if field(delivery, "attempt_count"):
+        return W.RETRY
+    return W.FALLBACK if field(delivery, "instead_of") else W.SCHEDULE
+
+
+def wait_condition(reason: WaitReason, *, now: datetime) -> dict[str, Any]:
+    """Return the MongoDB condition on a delivery that is equal to :func:`wait_reason`."""
+    waiting: dict[str, Any] = {"status": S.PENDING.value, "next_attempt_at": {"$gt": now}}
+    if reason is W.RECEIPT:
+        return {"status": S.UNKNOWN.value}
+    if reason is W.WORKER:
+        claimed = [{"status": S.SENDING.value}, {"claim": {"$ne": None}}]
+        due = {"status": S.PENDING.value, "next_attempt_at": {"$lte": now}}
+        return {"$or": [*claimed, due]}
+    if reason in _HELD_REASONS:
+        texts = [text for text, mapped in _OLD_TEXTS.items() if mapped is reason]
+        old = {"held_reason": None, "failure_reason": {"$in": texts}}
+        return waiting | {"$or": [{"held_reason": reason.value}, old]}
+    waiting |= {"held_reason": None, "failure_reason": {"$nin": list(_OLD_TEXTS)}}
+    if codes := [code for code, mapped in _REASON_BY_CODE.items() if mapped is reason]:
+        return waiting | {"failure_code": {"$in": codes}}
+    waiting["failure_code"] = {"$nin": list(_REASON_BY_CODE)}
+    if reason is W.RETRY:
+        return waiting | {"attempt_count": {"$gt": 0}}
+    waiting["attempt_count"] = 0
+    return waiting | {"instead_of": {"$ne": None} if reason is W.FALLBACK else None}
+
+
+def field(delivery: Any, name: str) -> Any:
+    """Return one field of a delivery, which is a stored document or a row of the admin."""
+    return delivery.get(name) if isinstance(delivery, Mapping) else getattr(delivery, name, None)

@@ -1,0 +1,232 @@
+"""The timeline of a notification's page, and how the page refreshes it."""
+
+from datetime import timedelta
+from html import unescape
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.utils.html import strip_tags
+
+from delivery import circuit_breaker
+from domain.errors import FailureCode
+from domain.states import Channel, DeliveryStatus, HeldReason
+from domain.time import utc_now
+from notifications import store
+from notifications.receipts import device_receipts
+from notifications.receipts.device_receipts import DeviceEvent
+from notifications.receipts.processor import apply_receipts
+from notifications.resend import actions
+from notifyproject.db.collections import collection
+from privacy import erasure
+from providers.contract import Receipt, ReceiptKind
+from tests.support.clients.console import make_staff, signed_in
+from tests.support.factories import notifications as factories
+from tests.support.factories.push import deliver, push
+from tests.support.fakes.provider import ScriptedProvider
+
+pytestmark = pytest.mark.usefixtures("db", "broker")
+
+LIST = "/admin/notifications/notification/"
+ADA = "ada@example.com"
+VIEW = "notifications.view_notification"
+SECOND = timedelta(seconds=1)
+S, K = DeliveryStatus, ReceiptKind
+
+
+def lines(client: Client, document: Any) -> list[str]:
+    """Return the events as text: channel, title, note, detail."""
+    events = client.get(f"{LIST}{document['_id']}/change/").context["timeline"]
+    parts = (
+        (
+            "Next:" if event.is_next else "",
+            event.channel_label,
+            unescape(strip_tags(event.title)),
+            unescape(strip_tags(event.note)),
+            event.detail or "",
+        )
+        for event in events
+    )
+    return [" ".join(filter(None, line)) for line in parts]
+
+
+def report(document: Any, kind: ReceiptKind, *, reason: str | None = None) -> None:
+    """Apply a provider's receipt on the first attempt to email a notification."""
+    receipt = Receipt(
+        reference=f"{document['_id']}.email.1",
+        provider_id="sg-1",
+        kind=kind,
+        at=utc_now(),
+        reason=reason,
+        event_id=f"{document['_id']}-{kind}",
+        address=ADA,
+    )
+    apply_receipts([receipt], provider="sendgrid", now=utc_now())
+
+
+def sent(**fields: Any) -> Any:
+    now = utc_now()
+    return factories.settled(S.SENT, at=now, created_at=now, **fields)
+
+
+def test_timeline_tells_why_an_email_bounced_and_who_resent_it(console: Client) -> None:
+    document = sent(request_id="req-7")
+    report(document, K.QUEUED)
+    report(document, K.BOUNCED, reason="550 no such user")
+    assert lines(console, document) == [
+        f"Accepted by {factories.CLIENT}",
+        "Email Attempt 1 Sent SendGrid · 12 ms",
+        "Email Queued by the provider receipt",
+        "Email Bounced receipt 550 no such user",
+        "Email Address suppressed: hard bounce",
+    ]
+    form = {"channel": "email", "address": "ada@home.example", "confirmed": "yes"}
+    console.post(f"{LIST}{document['_id']}/correct/", form)
+    (resent,) = collection("notifications").find({"resent_from": document["_id"]})
+    last = lines(console, document)[-1]
+    assert last == f"Resent as {resent['_id']} Queued on Email by maria"
+    assert lines(console, resent)[0].startswith(f"Resent from {document['_id']}")
+    assert lines(console, resent)[-1] == "Next: Email Queued"
+
+
+def test_receipts_that_change_no_state_are_shown(console: Client) -> None:
+    document = sent()
+    for kind in (K.DELIVERED, K.OPENED, K.CLICKED, K.COMPLAINED):
+        report(document, kind)
+        report(document, kind)
+    shown = [line for line in lines(console, document) if line.endswith("receipt")]
+    assert shown == [
+        "Email Delivered receipt",
+        "Email Opened receipt",
+        "Email Clicked receipt",
+        "Email Spam complaint receipt",
+    ]
+
+
+def test_in_app_delivery_and_reading_are_shown(console: Client) -> None:
+    document = factories.accepted(created_at=utc_now(), channels=(Channel.IN_APP,))
+    marked = {"$set": {"marked_read_at": utc_now() + SECOND}}
+    collection("notifications").update_one({"_id": document["_id"]}, marked)
+    assert lines(console, document)[1:] == ["In-app Delivered", "Marked as read"]
+
+
+def test_push_names_the_device_of_each_attempt_and_receipt(
+    console: Client, fcm: ScriptedProvider
+) -> None:
+    now = utc_now()
+    phone = factories.device("phone", at=now, device_model="Pixel 9")
+    factories.device("tablet", at=now, device_model="Galaxy Tab")
+    one = push(created_at=now, send_at=now)
+    deliver(one, at=now)
+    device_receipts.apply_device_receipt(
+        device_id=phone,
+        notification_id=one,
+        client_id=factories.CLIENT,
+        event=DeviceEvent.OPENED,
+        now=now + 5 * SECOND,
+    )
+    shown = lines(console, factories.read(one))
+    assert sum(line.startswith("Push Attempt 1 Sent") for line in shown) == 2
+    assert any("Galaxy Tab" in line for line in shown)
+    assert "Push Opened Pixel 9" in shown
+
+
+@pytest.mark.parametrize(
+    ("code", "reason", "expected"),
+    [
+        (FailureCode.QUIET_HOURS, None, "Next: Email Quiet hours until "),
+        (
+            *(FailureCode.CHANNEL_UNAVAILABLE, HeldReason.PROVIDER_PAUSED),
+            "Next: Email Held: SendGrid paused by maria (OPS-12)",
+        ),
+    ],
+)
+def test_wait_is_the_last_line(
+    console: Client, code: FailureCode, reason: HeldReason | None, expected: str
+) -> None:
+    now = utc_now()
+    circuit_breaker.pause("sendgrid", by="maria", reason="OPS-12", now=now)
+    one = factories.claimed(at=now, created_at=now)
+    held = store.NotSent(
+        claimed=one,
+        status=S.PENDING,
+        code=code,
+        reason="Later.",
+        held_reason=reason,
+        next_attempt_at=now + 60 * SECOND,
+    )
+    store.settle_not_sent([held], now=now)
+    assert lines(console, factories.read(one.notification_id))[-1].startswith(expected)
+
+
+def test_suppressed_delivery_without_an_attempt_says_why(console: Client) -> None:
+    now = utc_now()
+    one = factories.claimed(at=now, created_at=now)
+    suppressed = store.NotSent(
+        claimed=one, status=S.SUPPRESSED, code=FailureCode.SUPPRESSED, reason="Hard bounce."
+    )
+    store.settle_not_sent([suppressed], now=now)
+    document = factories.read(one.notification_id)
+    assert lines(console, document)[-1] == "Email Suppressed Hard bounce."
+    assert (
+        "Time not recorded" in console.get(f"{LIST}{one.notification_id}/change/").content.decode()
+    )
+
+
+def test_reason_of_a_receipt_is_masked_and_removed_by_an_erasure(
+    console: Client, support: Client
+) -> None:
+    document = sent()
+    report(document, K.BOUNCED, reason=f"550 {ADA} unknown")
+    assert any(ADA in line for line in lines(console, document))
+    assert not any(ADA in line for line in lines(support, document))
+    erasure.erase("ada", now=utc_now())
+    assert collection("provider_events").count_documents({"reason": {"$exists": True}}) == 0
+    assert "Email Bounced receipt" in lines(console, document)
+
+
+def refresh(client: Client, document: Any, was: str = "") -> Any:
+    return client.get(f"{LIST}{document['_id']}/refresh/", {"was": was})
+
+
+def test_page_is_refreshed_only_after_a_change(console: Client) -> None:
+    document = sent()
+    version = console.get(f"{LIST}{document['_id']}/change/").context["version"]
+    assert refresh(console, document, version).status_code == 204
+    report(document, K.OPENED)
+    changed = refresh(console, document, version)
+    assert (changed.status_code, changed.context["version"] != version) == (200, True)
+    text = changed.content.decode()
+    assert 'id="state"' in text
+    assert 'hx-swap-oob="true"' in text
+    assert "<html" not in text
+
+
+def test_refreshes_stop_once_everything_has_ended(console: Client) -> None:
+    document = sent()
+    assert 'hx-trigger="every 2s"' in refresh(console, document).content.decode()
+    report(document, K.DELIVERED)
+    assert "hx-trigger" not in refresh(console, document).content.decode()
+    page = console.get(f"{LIST}{document['_id']}/change/").content.decode()
+    assert "every 2s" not in page
+    actions.resend(notification_id=document["_id"], channels=None, now=utc_now())
+    # The state of the resend is on the page too.
+    assert 'hx-trigger="every 2s"' in refresh(console, document).content.decode()
+
+
+def test_page_is_refreshed_slowly_until_the_send_time(console: Client) -> None:
+    later = utc_now() + timedelta(hours=1)
+    document = factories.accepted(created_at=utc_now(), send_at=later, scheduled_at=later)
+    assert 'hx-trigger="every 30s"' in refresh(console, document).content.decode()
+
+
+def test_refresh_requires_the_view_permission_and_a_notification(console: Client) -> None:
+    document = sent()
+    assert refresh(signed_in(make_staff("nobody")), document).status_code == 403
+    assert refresh(console, {"_id": "0" * 24}).status_code == 404
+    assert refresh(console, {"_id": "nonsense"}).status_code == 404
+
+
+def test_reading_the_page_masks_addresses_without_the_permission(support: Client) -> None:
+    document = sent()
+    assert ADA not in refresh(support, document).content.decode()
