@@ -24,6 +24,7 @@ from recipients.suppressions import lift_one, suppress, suppression_key
 from .widgets.columns import label_column, text_column, time_column
 from .widgets.filters import choice_filter
 from .widgets.lists import ConsoleAdmin, never
+from .widgets.search import searched_addresses
 
 CHANNELS = (("email", "Email"), ("whatsapp", "WhatsApp"))  # Channels that have an address
 SOURCE_LABELS = {
@@ -125,7 +126,8 @@ class SuppressionAdmin(ConsoleAdmin):
         text = search_term.strip()
         if not text:
             return queryset, False
-        keys = [suppression_key(channel, text) for channel, _ in CHANNELS]
+        addresses = searched_addresses(text).by_channel()
+        keys = [suppression_key(channel.value, address) for channel, address in addresses]
         return queryset.filter(key__in=keys), False
 
     def prepare_rows(self, request: HttpRequest, rows: Sequence[Any]) -> None:

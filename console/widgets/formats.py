@@ -15,6 +15,11 @@ def timestamp(at: datetime | None, *, empty: str = EMPTY) -> SafeString | str:
     return empty if at is None else _time_element(at, f"{at:%Y-%m-%d %H:%M}", "")
 
 
+def utc_text(at: datetime) -> str:
+    """Return an instant as text, for places without a time element: "2026-12-01 09:00 UTC"."""
+    return f"{at:%Y-%m-%d %H:%M} UTC"
+
+
 def clock(at: datetime, *, now: datetime) -> SafeString:
     """Return an instant as a time element that shows the time only, if it is today."""
     text = f"{at:%H:%M}" if at.date() == now.date() else f"{at:%Y-%m-%d %H:%M}"

@@ -24,7 +24,6 @@ UNFOLD: dict[str, Any] = {
         lambda _request: static("console/palette.js"),
         lambda _request: static("console/times.js"),
     ],
-    "COMMAND": {"search_callback": "console.command_palette.search"},
     "SIDEBAR": {
         "show_search": True,
         "command_search": True,
