@@ -365,13 +365,13 @@ def act_as_staff(
     send_at: datetime | None = None,
     failed_until: datetime | None = None,
     new_id: ObjectId | None = None,
-    source: str = "",
+    part_of: ObjectId | None = None,
 ) -> ObjectId:
     """Apply a staff action to one notification and record it in the audit log.
 
     ``send_at`` is for a reschedule, ``failed_until`` for a retry, ``new_id`` for a resend.
-    ``source`` is appended to the audit message. Returns the notification's ID, or the new
-    notification's for a resend.
+    ``part_of`` is the bulk operation, which the audit entry names. Returns the notification's ID,
+    or the new notification's for a resend.
 
     Raises LookupError, InvalidStateError, InvalidTimeError, and PyMongoError.
     """
@@ -389,7 +389,7 @@ def act_as_staff(
         case BulkAction.RESEND:
             new = resend(notification_id=notification_id, channels=channels, new_id=new_id, now=now)
             sent_id = ObjectId(new["_id"])
-            _audit(new, f"Resent from {notification_id}{source}.", by)
+            _audit(new, f"Resent from {notification_id}", by, part_of=part_of)
             document = {**new, "_id": notification_id}
             done = f"Resent {on_channels} as {sent_id}"
         case BulkAction.CANCEL:
@@ -406,7 +406,7 @@ def act_as_staff(
         case BulkAction.RUN_NOW:
             document = run_now(notification_id=notification_id, now=now)
             done = "Made due now"
-    _audit(document, f"{done}{source}.", by)
+    _audit(document, done, by, part_of=part_of)
     return sent_id
 
 
@@ -419,14 +419,16 @@ def restore(*, notification_id: ObjectId, by: Staff, now: datetime) -> None:
     if restored is None:
         raise InvalidStateError("It isn't deleted, or its recipient was erased.")
     inbox_wakeups.wake_inboxes_of([restored])
-    _audit(restored, "Restored what its client had deleted.", by)
+    _audit(restored, "Restored what its client had deleted", by)
 
 
-def _audit(document: Document, message: str, by: Staff) -> None:
+def _audit(document: Document, message: str, by: Staff, *, part_of: ObjectId | None = None) -> None:
+    source = "" if part_of is None else f" by bulk operation {part_of}"
     audit.record(
         by=by.id,
         model=Notification,
         object_id=str(document["_id"]),
         name=f"{document['type']} {document['_id']}",
-        message=message,
+        message=f"{message}{source}.",
+        part_of=None if part_of is None else str(part_of),
     )

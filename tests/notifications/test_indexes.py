@@ -8,12 +8,14 @@ from typing import Any
 import pytest
 from django.apps import apps
 from django.conf import settings
+from django.contrib.admin.models import LogEntry
 from django.core.management import call_command
 from django.db import connection
 from pymongo import TEXT
 
 from notifyproject.db.collections import database
 from notifyproject.db.indexes import MongoIndex
+from notifyproject.platform import audit
 from tests.support.mongo.indexes import OTHER_INDEXES, REQUIRED, Key, RequiredIndex
 
 HEAD = """\
@@ -52,7 +54,7 @@ def render(existing: Callable[[str], Mapping[str, Mapping[str, Any]]]) -> str:
         *("metrics_due", "incidents", "webhook_log", "provider_events", "recipients"),
         *("suppressions", "topic_members", "conversations", "suspicions", "early_receipts"),
         *("api_clients", "inbox_visits", "inbox_revocations", "login_failures", "broadcasts"),
-        *("callback_messages", "operations", "operation_results"),
+        *("callback_messages", "operations", "operation_results", "django_admin_log"),
     }
     found = {name: index for c in collections for name, index in existing(c).items()}
     others = [
@@ -115,6 +117,8 @@ def declared(model: Any) -> dict[str, Key | None]:
             if some != ["_id"]:
                 name = str(editor._create_index_name(options.db_table, some, suffix))
                 names[name] = [(column, 1) for column in some]
+    if model is LogEntry:
+        names |= {index.name: None for index in audit.INDEXES}
     return names | {constraint.name: None for constraint in options.constraints}
 
 
