@@ -19,7 +19,7 @@ _NOTHING: tuple[Any, ...] = (None, "", [], {}, ())
 
 def changed_fields(form: Any) -> list[str]:
     """Return each changed field of a valid form as "Max retries (3 → 5)"; addresses are masked."""
-    return [_change(form, name) for name in form.changed_data]
+    return [change for name in form.changed_data if (change := _change(form, name))]
 
 
 def _change(form: Any, name: str) -> str:
@@ -33,7 +33,9 @@ def _change(form: Any, name: str) -> str:
     before, after = form.get_initial_for_field(field, name), form.cleaned_data.get(name)
     if isinstance(field, forms.MultipleChoiceField | forms.ModelMultipleChoiceField):
         return f"{label} ({_difference(field, before, after)})"
-    return f"{label} ({_text(field, before)} → {_text(field, after)})"
+    old, new = _text(field, before), _text(field, after)
+    # An empty input may stand for the default, and a list may be entered as text.
+    return f"{label} ({_shown(old)} → {_shown(new)})" if old != new else ""
 
 
 def _difference(field: Any, before: Any, after: Any) -> str:
@@ -44,7 +46,10 @@ def _difference(field: Any, before: Any, after: Any) -> str:
     added = [name for name in new if name not in old]
     removed = [name for name in old if name not in new]
     parts = (("added", added), ("removed", removed))
-    return "; ".join(f"{verb} {', '.join(names)}" for verb, names in parts if names) or "order"
+    return (
+        "; ".join(f"{verb} {', '.join(map(_shown, names))}" for verb, names in parts if names)
+        or "order"
+    )
 
 
 def _items(values: Any) -> Iterable[Any]:
@@ -63,9 +68,15 @@ def _text(field: Any, value: Any) -> str:
         value = value if chosen is None else field.label_from_instance(chosen)
     elif isinstance(field, forms.ChoiceField):
         value = dict(_flat(field.choices)).get(str(value), value)
+    elif isinstance(value, list) and all(isinstance(item, str) for item in value):
+        value = ", ".join(value)
     elif isinstance(value, Mapping | list | tuple | msgspec.Struct):
         value = json.dumps(msgspec.to_builtins(value), ensure_ascii=False, default=str)
-    text = mask_text(" ".join(str(value).split()))
+    return " ".join(str(value).split())
+
+
+def _shown(text: str) -> str:
+    text = mask_text(text)
     return text if len(text) <= MAX_VALUE else f"{text[: MAX_VALUE - 1]}…"
 
 

@@ -232,7 +232,7 @@ class ConsoleAdmin(ModelAdmin):
             # An entry with a name is about an inline form.
             if "name" not in entry.get("changed", {"name": ""}):
                 entry["changed"]["fields"] = changed_fields(form)
-        return found
+        return [entry for entry in found if entry.get("changed", {}).get("fields") != []]
 
     @admin.display(description=ModelAdmin.action_checkbox.short_description)
     def action_checkbox(self, obj: Any) -> SafeString:
