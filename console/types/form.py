@@ -138,7 +138,7 @@ class NotificationTypeForm(forms.ModelForm):
         super().__init__(*args, **options)
         if not self.instance.slug:
             # A declared field doesn't get the model's default.
-            self.initial = forms.model_to_dict(self.instance) | self.initial
+            self.initial: dict[str, Any] = forms.model_to_dict(self.instance) | self.initial
         else:
             self.initial["sensitive_variables"] = ", ".join(self.instance.sensitive_variables)
 
