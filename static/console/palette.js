@@ -5,6 +5,9 @@ addEventListener("DOMContentLoaded", () => {
   const field = document.getElementById("search-input-command");
   if (!field) return;
   field.setAttribute("aria-label", "Search pages, recipients, and notifications");
+  const dialog = field.closest("[x-data]");
+  dialog?.setAttribute("role", "dialog");
+  dialog?.setAttribute("aria-label", "Search");
   new IntersectionObserver(([seen]) => {
     if (seen.isIntersecting) field.focus();
   }).observe(field);

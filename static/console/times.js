@@ -1,5 +1,5 @@
-// Shows times in the browser's time zone. The server writes them in UTC, and the title keeps UTC.
-// A clock (data-clock) leaves the date out on the same day.
+// Shows times in the browser's time zone, with UTC, in which the server writes them, beside it if it
+// differs. A clock (data-clock) leaves the date out on the same day.
 const two = (number) => String(number).padStart(2, "0");
 
 function localize(root) {
@@ -11,6 +11,13 @@ function localize(root) {
     const clock = `${two(at.getHours())}:${two(at.getMinutes())}`;
     const isShort = "clock" in element.dataset && at.toDateString() === today;
     element.textContent = isShort ? clock : `${day} ${clock}`;
+    if (at.getTimezoneOffset() === 0) continue;
+    const utc = at.toISOString();
+    const utcDay = utc.slice(0, 10) === day ? "" : `${utc.slice(0, 10)} `;
+    const beside = document.createElement("span");
+    beside.className = "utc quiet";
+    beside.textContent = ` ${utcDay}${utc.slice(11, 16)} UTC`;
+    element.append(beside);
   }
 }
 

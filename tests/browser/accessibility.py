@@ -3,15 +3,16 @@
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page
 
-SERIOUS = {"serious", "critical"}
+REPORTED = {"moderate", "serious", "critical"}
+OPTIONS = {"rules": {"target-size": {"enabled": True}}}
 _axe = Axe()
 
 
 def violations(page: Page) -> list[str]:
-    found = _axe.run(page).response["violations"]
+    found = _axe.run(page, options=OPTIONS).response["violations"]
     return [
         f"{one['id']}: {node['target']} {node['failureSummary']}"
         for one in found
-        if one["impact"] in SERIOUS
+        if one["impact"] in REPORTED
         for node in one["nodes"]
     ]
