@@ -29,11 +29,10 @@ const AREAS = { "nav-sidebar-apps": "Pages", "command-results": "Search results"
 function nameArea(area) {
   const id = Object.keys(AREAS).find((name) => area.id === name || area.querySelector(`#${name}`));
   const name = AREAS[id] ?? (area.closest("#changelist-filter") ? "Filters" : "");
-  if (name) area.dataset.simplebarAriaLabel = name;
+  if (name) area.querySelector(".simplebar-content-wrapper")?.setAttribute("aria-label", name);
 }
 
 addEventListener("DOMContentLoaded", () => {
-  document.querySelectorAll("[data-simplebar]").forEach(nameArea);
   for (const element of document.querySelectorAll("[x-on\\:click]")) {
     if (!element.matches(OWN_FOCUS) && element.id !== "changelist-filter-close") addButton(element);
   }
@@ -50,3 +49,6 @@ addEventListener("DOMContentLoaded", () => {
     }
   }
 });
+
+// The areas exist when their script, the last one, has run.
+addEventListener("load", () => document.querySelectorAll("[data-simplebar]").forEach(nameArea));
