@@ -5,6 +5,7 @@
 # make lint    check style, types, imports, settings, migrations, API schema
 # make fuzz    10,000 (or CASES=n) random API requests, responses checked against the OpenAPI document
 # make fuzz-templates   20,000 (or CASES=n) random templates: rejected, or rendered within 250 ms and 50 MB
+# make security   all generated security tests: scopes, roles, CSRF, hostile text: docs/reference/security.md
 # make client  update clients/python/openapi.yaml from the API, and install the client built from it
 # make chaos   inject faults, all scenarios or SCENARIO=n, figures to JSON=file: docs/reference/fault_injection.md
 # make screenshots   take the screenshots of docs/images from example data
@@ -25,7 +26,7 @@ export PORT
 # The Python of the virtual environment, if it exists.
 PYTHON_NOW = $(or $(wildcard .venv/bin/python),$(PYTHON))
 
-.PHONY: up down test lint fuzz fuzz-templates client chaos bench bench-servers audit requirements screenshots clean
+.PHONY: up down test lint fuzz fuzz-templates security client chaos bench bench-servers audit requirements screenshots clean
 .PHONY: python machine machine-for-tests
 # Check the machine before installing anything, also with -j.
 .NOTPARALLEL:
@@ -55,6 +56,10 @@ fuzz: machine .venv/dev
 fuzz-templates: .venv/dev
 	FUZZ_TEMPLATES=$(or $(CASES),20000) FUZZ_SEED=$(or $(SEED),$(shell date +%s)) \
 	  $(BIN)/python -m pytest -q tests/fuzz/test_templates.py
+
+security: machine .venv/dev
+	SECURITY_WHOLE=1 $(BIN)/python -m pytest -q tests/fuzz/test_injections.py \
+	  tests/console/test_url_permissions.py tests/api/test_isolation.py
 
 client: .venv/dev
 	env $(PRODUCTION) $(BIN)/python manage.py spectacular --file clients/python/openapi.yaml

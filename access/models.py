@@ -32,6 +32,7 @@ class Scope(StrEnum):
     SUPPRESSIONS_WRITE = "suppressions:write"
     CALLBACKS_WRITE = "callbacks:write"
     TEMPLATES_WRITE = "templates:write"
+    TYPES_ADMIN = "types:admin"
     ADMIN = "admin"
 
 

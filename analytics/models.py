@@ -105,6 +105,7 @@ class AlertKind(StrEnum):
     SWEEP_OVERDUE = "sweep_overdue"
     PROVIDER_PAUSED = "provider_paused"
     CALLBACK_DISABLED = "callback_disabled"
+    KEY_EXPIRING = "key_expiring"
 
 
 class AlertRule(models.Model):

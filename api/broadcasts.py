@@ -18,6 +18,10 @@ from notifications.broadcasts.documents import Document, request_of
 from notifications.broadcasts.repository import NEWEST_FIRST
 from notifications.broadcasts.requests import BroadcastRequest
 from notifications.intake.requests import Caller, ContentRequest
+from notifications.models import Broadcast
+from notifications.validation import ALIASES, ChannelName
+from notifyproject.platform import audit
+from notifyproject.platform.audit import Unaudited
 
 from .http import idempotency, paging
 from .http.body import MAX_BYTES_BULK, read_request
@@ -30,7 +34,7 @@ EXAMPLE_BROADCAST_ID = "6745e3f09b1d4c2a7f3e8b70"
 
 
 class BroadcastAudienceView(msgspec.Struct, kw_only=True, frozen=True, omit_defaults=True):
-    """The audience: one of these."""
+    """The audience. Exactly one field is set."""
 
     topic: Annotated[str | None, Meta(examples=["news"])] = None
     user_ids: Annotated[bool, Meta(description="Listed recipients; not repeated here.")] = False
@@ -38,7 +42,7 @@ class BroadcastAudienceView(msgspec.Struct, kw_only=True, frozen=True, omit_defa
 
 
 class SkipReasonView(msgspec.Struct, kw_only=True, frozen=True):
-    """Recipients without a notification for the same reason."""
+    """Recipients who got no notification, for one reason."""
 
     code: Annotated[str, Meta(examples=["no_address", "opted_out", "suppressed"])]
     count: int
@@ -57,7 +61,7 @@ class BroadcastView(msgspec.Struct, kw_only=True, frozen=True):
         int | None,
         Meta(description="Approximate size at creation; null: not counted.", examples=[12_200]),
     ]
-    channels: list[str] | None = None
+    channels: list[ChannelName] | None = None
     content: Annotated[
         ContentRequest, Meta(examples=[{"subject": "Spring", "body": "It is spring."}])
     ]
@@ -123,7 +127,9 @@ def broadcast_view(
             user_ids=document["audience"] == AudienceKind.USER_IDS,
             all=document["audience"] == AudienceKind.ALL,
         ),
-        channels=request.channels,
+        channels=None
+        if request.channels is None
+        else [ALIASES.get(name, name) for name in request.channels],
         content=request.content,
         data=request.data,
         source=request.source,
@@ -167,6 +173,7 @@ _control_operation = partial(
     parameters=(idempotency.parameter(required=False),),
     headers={202: ("Location",)},
     test_mode=SafeWrite.MARKED,
+    unaudited=Unaudited.CREATES,
 )
 def create_broadcast(request: Any) -> Response:
     """Create a broadcast.
@@ -215,24 +222,24 @@ def pause_broadcast(request: Any, broadcast_id: str) -> Response:
     No more notifications are created until it's resumed, apart from the batch in progress: up
     to 1,000. Notifications that were created are sent.
     """
-    return _apply(request, broadcast_id, control.pause)
+    return _apply(request, broadcast_id, control.pause, done="Paused")
 
 
 @_control_operation()
 def resume_broadcast(request: Any, broadcast_id: str) -> Response:
     """Resume a broadcast. It continues after the last recipient processed."""
-    return _apply(request, broadcast_id, control.resume)
+    return _apply(request, broadcast_id, control.resume, done="Resumed")
 
 
 @_control_operation(status=202)
 def cancel_broadcast(request: Any, broadcast_id: str) -> Response:
     """Cancel a broadcast.
 
-    No more notifications are created, and those that haven't been sent are cancelled, also of a
-    completed broadcast. The status is cancelling until the last of them has ended, then
-    cancelled.
+    No more notifications are created, and those that haven't been sent are cancelled. A completed
+    broadcast can be cancelled, too. The status is cancelling until all notifications have ended,
+    then cancelled.
     """
-    return _apply(request, broadcast_id, control.cancel, status=202)
+    return _apply(request, broadcast_id, control.cancel, done="Cancelled", status=202)
 
 
 def _broadcast_or_404(request: Any, broadcast_id: str) -> Document:
@@ -240,7 +247,15 @@ def _broadcast_or_404(request: Any, broadcast_id: str) -> Document:
 
 
 def _apply(
-    request: Any, broadcast_id: str, change: Callable[..., Document], *, status: int = 200
+    request: Any,
+    broadcast_id: str,
+    change: Callable[..., Document],
+    *,
+    done: str,
+    status: int = 200,
 ) -> Response:
     changed = change(_broadcast_or_404(request, broadcast_id)["_id"], now=utc_now())
+    audit.record_client_action(
+        request.user, model=Broadcast, object_id=broadcast_id, message=f"{done}."
+    )
     return Response(broadcast_view(changed), status=status)

@@ -19,7 +19,7 @@ from notifyproject.platform import clock_check
 
 log = structlog.get_logger(__name__)
 PROBE_TIMEOUT = 2.0  # Seconds that MongoDB or the broker may take to respond
-OVERDUE_AFTER = timedelta(seconds=150)  # Age from which a sweep or a worker heartbeat is missing
+OVERDUE_AFTER = timedelta(seconds=150)  # Age at which a sweep or a worker heartbeat is missing
 
 
 def healthz(_request: HttpRequest) -> JsonResponse:
@@ -76,7 +76,7 @@ def _broker_check() -> dict[str, Any]:
 
 
 def _heartbeat_check(last_seen: datetime | None, reason: str) -> dict[str, Any]:
-    """Return whether a heartbeat is recent; each sweep requests one."""
+    """Return the result of a heartbeat's check, with ``reason`` if it is overdue."""
     if last_seen is None or utc_now() - last_seen > OVERDUE_AFTER:
         return _not_ok(reason)
     return {"ok": True, "at": last_seen.isoformat()}
@@ -87,7 +87,7 @@ def _not_ok(reason: str) -> dict[str, Any]:
 
 
 class _StandstillAlert:
-    """Evaluates the standstill rules here, every 30 s at most: beat, which does, may be down."""
+    """Evaluates the standstill rules at most every 30 s, because beat may be down."""
 
     INTERVAL = 30.0
 

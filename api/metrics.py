@@ -1,4 +1,4 @@
-"""``/metrics`` for Prometheus: with ``METRICS_TOKEN``, or from this machine if none is set."""
+"""``/metrics`` for Prometheus. Requires ``METRICS_TOKEN`` or, if not set, a local request."""
 
 import hmac
 from ipaddress import ip_address

@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Annotated, Any
 
 import msgspec
-from django.contrib.admin.models import DELETION
+from django.contrib.admin.models import ADDITION, DELETION
 from drf_spectacular.utils import OpenApiParameter
 from msgspec import Meta
 from rest_framework.response import Response
@@ -18,6 +18,7 @@ from notifications.intake.requests import Timestamp
 from notifications.validation import (
     InvalidAddressError,
     ProblemCollector,
+    enum_of,
     normalize_email,
     normalize_phone,
 )
@@ -81,9 +82,9 @@ PARAMETERS = (CHANNEL_FILTER, REASON_FILTER, *paging.PARAMETERS)
 class SuppressionRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A suppression. An existing one for the same reason is never weakened."""
 
-    reason: Annotated[
-        str, Meta(examples=["manual"], extra_json_schema={"enum": sorted(REASONS)})
-    ] = SuppressionReason.MANUAL.value
+    reason: Annotated[str, enum_of(sorted(REASONS)), Meta(examples=["manual"])] = (
+        SuppressionReason.MANUAL.value
+    )
     marketing_only: Annotated[bool, Meta(description="True: blocks marketing only.")] = False
     expires_at: (
         Annotated[Timestamp, Meta(description="For manual ones only; null: until lifted.")] | None
@@ -91,7 +92,7 @@ class SuppressionRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unkno
 
 
 def _parse_address(channel: str, address: str, problems: ProblemCollector) -> str:
-    """Return the normalized address of the path; its problems have an empty pointer."""
+    """Return the normalized address of the path. Its problems have an empty pointer."""
     if channel not in ADDRESS_CHANNELS:
         problems.add("", "unknown_channel", one_of(ADDRESS_CHANNELS))
         return address
@@ -192,6 +193,9 @@ def put_suppression(request: Any, channel: str, address: str) -> Response:
         expires_at=expires_at,
         now=now,
     )
+    scope = "marketing" if stored["marketing_only"] else "everything"
+    message = f"Suppressed for {scope}: {body.reason} on {channel}."
+    _record(request, stored["_id"], message, flag=ADDITION)
     return Response(suppression_view(stored))
 
 
@@ -202,7 +206,7 @@ def put_suppression(request: Any, channel: str, address: str) -> Response:
     parameters=(CHANNEL, ADDRESS, REASON_FILTER),
 )
 def lift_suppression(request: Any, channel: str, address: str) -> Response:
-    """Lift the suppressions of an address. Those set by the recipient need their `reason`."""
+    """Lift the suppressions of an address. Those set by the recipient require `reason`."""
     problems = ProblemCollector()
     reject_unknown(request.query_params, allowed={"reason"})
     reason = parse_choice("reason", REASONS, request.query_params, problems)
@@ -216,13 +220,14 @@ def lift_suppression(request: Any, channel: str, address: str) -> Response:
         has_opted_out = named_reason is None and remaining
         raise (RECIPIENT_OPTED_OUT if has_opted_out else NOT_FOUND).error()
     for reason in lifted:
-        audit.record_client_action(
-            request.user,
-            model=Suppression,
-            # A digest: the audit log holds no address.
-            object_id=suppressions.suppression_id(channel, address, reason),
-            message=f"Lifted: {reason.value} on {channel}.",
-            flag=DELETION,
-        )
+        lifted_id = suppressions.suppression_id(channel, address, reason)
+        _record(request, lifted_id, f"Lifted: {reason.value} on {channel}.", flag=DELETION)
     remaining_reasons = [SuppressionReason(one["reason"]) for one in remaining]
     return Response(LiftResultView(lifted=list(lifted), standing=remaining_reasons))
+
+
+def _record(request: Any, suppression_id: str, message: str, *, flag: int) -> None:
+    # The id is a digest: the audit log holds no address.
+    audit.record_client_action(
+        request.user, model=Suppression, object_id=suppression_id, message=message, flag=flag
+    )

@@ -4,12 +4,15 @@ from datetime import datetime
 from typing import Any
 
 import msgspec
+from django.contrib.admin.models import ADDITION, DELETION
 from rest_framework.response import Response
 
 from access.models import Scope
 from domain.time import utc_now
 from notifications.validation import FieldProblem
+from notifyproject.platform import audit
 from recipients import topics
+from recipients.models import TopicMember
 from recipients.topics import KEY_ORDER, TOPIC
 
 from .http import paging
@@ -56,17 +59,31 @@ def list_topic_members(request: Any, topic: str) -> Response:
 @operation(
     scope=WRITE, response=MemberView, problems=(VALIDATION_FAILED,), parameters=(NAME, USER_ID)
 )
-def join_topic(_request: Any, topic: str, user_id: str) -> Response:
+def join_topic(request: Any, topic: str, user_id: str) -> Response:
     """Add a recipient to a topic; idempotent."""
     if not TOPIC.fullmatch(topic):
         raise validation_failed([INVALID_TOPIC])
-    joined = topics.join(topic=topic, user_id=user_id_or_404(user_id), now=utc_now())
+    now = utc_now()
+    joined = topics.join(topic=topic, user_id=user_id_or_404(user_id), now=now)
+    if joined["created_at"] == now:
+        _record(request, topic, user_id, "Joined", flag=ADDITION)
     return Response(view_of(MemberView, joined))
 
 
 @operation(scope=WRITE, response=None, status=204, parameters=(NAME, USER_ID))
-def leave_topic(_request: Any, topic: str, user_id: str) -> Response:
+def leave_topic(request: Any, topic: str, user_id: str) -> Response:
     """Remove a recipient from a topic."""
     if not topics.leave(topic=topic, user_id=user_id):
         raise NOT_FOUND.error()
+    _record(request, topic, user_id, "Left", flag=DELETION)
     return Response(status=204)
+
+
+def _record(request: Any, topic: str, user_id: str, done: str, *, flag: int) -> None:
+    audit.record_client_action(
+        request.user,
+        model=TopicMember,
+        object_id=topics.member_id(topic, user_id),
+        message=f"{done} the topic {topic}.",
+        flag=flag,
+    )

@@ -26,7 +26,7 @@ from recipients.masking import mask_address
 from .http.problems import RETRY_SECONDS
 
 log = structlog.get_logger(__name__)
-FOLDER = "unsubscribe"  # Of the templates; every language other than English has a subfolder
+FOLDER = "unsubscribe"  # Templates, with a subfolder for each language other than English
 
 
 # The one-click POST comes without a cookie or a form. The link's token authorizes the change of one
@@ -38,7 +38,7 @@ class Unsubscribe(View):
     http_method_names = ("get", "head", "post")
 
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
-        """Respond, also to an invalid link or while the database is unavailable."""
+        """Show a page, also for an invalid link or while the database is unavailable."""
         token = kwargs["token"]
         try:
             subscriber = unsubscribe.parse_link(token)
@@ -68,11 +68,11 @@ class Resubscribe(Unsubscribe):
     """Undoes an unsubscribe."""
 
     def get(self, request: HttpRequest, subscriber: Subscriber, token: str) -> HttpResponse:
-        """Redirect to the unsubscribe page: a browser reopened the URL of the POST."""
+        """Redirect to the unsubscribe page. Browsers get this URL when they reopen the result."""
         return HttpResponseRedirect(_link(token))
 
     def post(self, request: HttpRequest, subscriber: Subscriber, token: str) -> HttpResponse:
-        """Lift the unsubscribe; another suppression of the address remains."""
+        """Lift the unsubscribe. Other suppressions of the address remain."""
         unsubscribe.resubscribe(subscriber)
         if subscriber.is_test:
             return _page(request, "test", subscriber=subscriber, token=token)
@@ -92,7 +92,7 @@ def _page(
     token: str = "",
     status: int = 200,
 ) -> HttpResponse:
-    """Return a page in the recipient's language, or the browser's if theirs is unknown."""
+    """Return a page in the recipient's language or, if that is unknown, the browser's."""
     nonce = secrets.token_urlsafe(16)
     name, address = parseaddr(settings.EMAIL_FROM)
     locale = subscriber.locale if subscriber else None

@@ -41,6 +41,7 @@ def route(pattern: str, name: str, **handlers: Callable[..., Any]) -> URLPattern
     attributes = {
         "scopes": scopes,
         "test_mode": {method: one.test_mode for method, one in described.items() if one.test_mode},
+        "unaudited": {method: one.unaudited for method, one in described.items() if one.unaudited},
         "parameters": [parameter for one in described.values() for parameter in one.parameters],
         **{method: staticmethod(handler) for method, handler in handlers.items()},
     }

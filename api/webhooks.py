@@ -52,7 +52,7 @@ class SendGridWebhook(APIView):
 
 
 class WhatsAppWebhook(APIView):
-    """The webhook, authenticated by its signature; without an app secret none is accepted."""
+    """Meta's webhook for WhatsApp. Without an app secret, no webhook is accepted."""
 
     # Meta repeats a webhook that fails halfway. Applying one twice is idempotent.
 

@@ -3,6 +3,7 @@
 from django_celery_beat.models import IntervalSchedule, PeriodicTask
 
 from delivery.sweeper import SWEEP_SECONDS
+from monitoring.workers import ROLLUP_TASK, SWEEP_TASK
 
 MINUTE = 60
 """Seconds."""
@@ -10,8 +11,8 @@ ROLLUP, ALERTS = "notifications.roll_up", "notifications.alerts"
 CALLBACKS, RETENTION = "notifications.callbacks", "notifications.retention"
 SWEEP = "notifications.sweep"
 PERIODIC_TASKS = {
-    "Sweep": (SWEEP, SWEEP_SECONDS, "Enqueues due work whose wake-up was lost."),
-    "Figures": (ROLLUP, MINUTE, "Rolls up metrics. Without it, charts don't update."),
+    SWEEP_TASK: (SWEEP, SWEEP_SECONDS, "Enqueues due work whose wake-up was lost."),
+    ROLLUP_TASK: (ROLLUP, MINUTE, "Rolls up metrics. Without it, charts don't update."),
     "Alerts": (ALERTS, MINUTE, "Evaluates alert rules. Without it, no alert is raised."),
     "Callbacks": (CALLBACKS, MINUTE, "Sends callbacks whose wake-up was lost."),
     "Retention": (RETENTION, MINUTE, "Removes expired content of old notifications."),

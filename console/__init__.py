@@ -1,1 +1,1 @@
-"""The operations console. It reads through the ORM and queries, and changes through actions."""
+"""The operations console: a Django admin with pages, lists, and actions for staff."""

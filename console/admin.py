@@ -1,6 +1,6 @@
-"""Registration of every page with the Django admin.
+"""Registers every page with the Django admin.
 
-The admin imports this module after those of other apps, so that the console replaces their pages.
+The console is the last app, so its pages replace those of other apps.
 """
 
 from importlib import import_module

@@ -32,6 +32,7 @@ KIND_LABELS = {
     AlertKind.SWEEP_OVERDUE: "Sweep overdue",
     AlertKind.PROVIDER_PAUSED: "Provider paused",
     AlertKind.CALLBACK_DISABLED: "Callback disabled",
+    AlertKind.KEY_EXPIRING: "API key expires soon",
 }
 MAX_WINDOW_MINUTES = 24 * 60
 MAX_FAILURES = 900  # Maximum threshold: failures are counted up to 1,000
@@ -39,7 +40,7 @@ MAX_FAILURES = 900  # Maximum threshold: failures are counted up to 1,000
 
 StateFilter = choice_filter(
     "state",
-    (("open", "Open"), ("over", "Resolved")),
+    (("open", "Open"), ("resolved", "Resolved")),
     condition=lambda value: {"is_open": value == "open"},
 )
 
@@ -69,8 +70,8 @@ class AlertRuleForm(forms.ModelForm):
         fields = ("name", "kind", "channel", "type", "threshold", "window_minutes", "is_enabled")
         labels = {"window_minutes": "Window (minutes)", "is_enabled": "Enabled"}
         help_texts = {
-            "threshold": "Final failures: more than this number in the window. Other conditions: "
-            "for more than this number of minutes.",
+            "threshold": "Final failures: more than this number in the window. API key: this many "
+            "days before. Other conditions: for more than this number of minutes.",
             "window_minutes": "Final failures: the time range in which they are counted.",
         }
 
@@ -80,7 +81,7 @@ class AlertRuleForm(forms.ModelForm):
         self.fields["type"].choices = [("", "All"), *((kind.pk, kind.name) for kind in types)]
 
     def clean(self) -> dict[str, Any]:
-        """Return the fields; only a rule on failures has a channel and a type."""
+        """Return the fields. Clears channel and type unless the rule counts failures."""
         found = super().clean() or self.cleaned_data
         is_about_failures = found.get("kind") == AlertKind.FAILURES
         for name in ("channel", "type"):
@@ -88,7 +89,7 @@ class AlertRuleForm(forms.ModelForm):
         return found
 
     def clean_threshold(self) -> int:
-        """Return the threshold. Raises ValidationError for an unreachable one."""
+        """Return the threshold. Raises ValidationError if it can't be reached."""
         return _bounded(self.cleaned_data["threshold"], 0, MAX_FAILURES)
 
     def clean_window_minutes(self) -> int:
@@ -116,6 +117,8 @@ class AlertRuleAdmin(ConsoleAdmin):
         """Return the threshold with its unit."""
         if row.kind == AlertKind.FAILURES:
             return f"more than {row.threshold} in {row.window_minutes} min"
+        if row.kind == AlertKind.KEY_EXPIRING:
+            return f"{row.threshold} days before"
         return f"more than {row.threshold} min" if row.threshold else "immediately"
 
     @admin.display(description="Scope")
@@ -127,7 +130,7 @@ class AlertRuleAdmin(ConsoleAdmin):
 
 @admin.register(Incident)
 class IncidentAdmin(ListOnlyAdmin):
-    """The incidents, newest first, which staff acknowledge."""
+    """The incidents, newest first. Staff acknowledge them."""
 
     list_display = ("incident", "state", "opened", "resolved", "acknowledged_by_display")
     list_filter = (StateFilter, time_filter("opened", "opened_at"))

@@ -1,6 +1,6 @@
 """API clients and their keys."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -8,6 +8,7 @@ from django import forms
 from django.contrib import admin, messages
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import URLPattern, reverse
+from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from unfold.widgets import (
     UnfoldAdminCheckboxSelectMultipleWidget,
@@ -20,13 +21,19 @@ from access.models import APIClient, Scope
 from domain.time import utc_now
 
 from .widgets.actions import is_confirmed, not_found, record_change, render_page, require_post
-from .widgets.columns import test_chip
+from .widgets.columns import chip, test_chip
 from .widgets.formats import timestamp
 from .widgets.lists import ConsoleAdmin, never
 
 CHANGE_URL = "admin:access_apiclient_change"
-KEY_LIFETIMES = {"": None, "30": 30, "90": 90, "365": 365}
-"""Lifetimes of a new key in days, by the form's values; None: no expiry."""
+DEFAULT_LIFETIME = str(registry.KEY_LIFETIME.days)
+KEY_LIFETIMES: Mapping[str, timedelta | None] = {
+    **{str(days): timedelta(days=days) for days in (30, 90, registry.KEY_LIFETIME.days)},
+    "never": None,
+}
+"""Lifetimes of a new key by the form's values; None: no expiry."""
+EXPIRES_SOON = timedelta(days=30)
+ROTATE = "Issue a second key, change the application to it, and revoke this one."
 _SCOPE_LABELS = {
     Scope.NOTIFICATIONS_READ: "Read its notifications",
     Scope.NOTIFICATIONS_WRITE: "Send, schedule, and cancel notifications",
@@ -39,6 +46,7 @@ _SCOPE_LABELS = {
     Scope.SUPPRESSIONS_WRITE: "Manage suppressions",
     Scope.CALLBACKS_WRITE: "Manage its callback endpoint",
     Scope.TEMPLATES_WRITE: "Manage types and templates",
+    Scope.TYPES_ADMIN: "Make sensitive variables of types readable",
     Scope.ADMIN: "Full access",
 }
 
@@ -77,7 +85,9 @@ class APIClientAdmin(ConsoleAdmin):
     """The API clients. They are disabled, not deleted, because notifications refer to them."""
 
     form = APIClientForm
-    list_display = ("name", "mode", "active_keys", "last_used", "scope_list", "is_active")
+    list_display = (
+        *("name", "mode", "active_keys", "access_ends", "last_used", "scope_list", "is_active"),
+    )
     fields = ("name", "mode", "is_active", "scopes")
     readonly_fields = ("mode",)
     search_fields = ("name__startswith",)
@@ -87,7 +97,7 @@ class APIClientAdmin(ConsoleAdmin):
     change_form_outer_after_template = "console/api_clients/keys.html"
 
     def get_fields(self, request: HttpRequest, obj: Any = None) -> Sequence[str]:
-        """Return the fields; a new client is active."""
+        """Return the fields. The form of a new client has no ``is_active``."""
         return self.fields if obj else ("name", "is_test", "scopes")
 
     def own_urls(self) -> list[URLPattern]:
@@ -108,6 +118,18 @@ class APIClientAdmin(ConsoleAdmin):
         now = utc_now()
         return ", ".join(_key_label(row, k) for k in row.keys if _is_active(k, now)) or "None"
 
+    @admin.display(description="Access ends")
+    def access_ends(self, row: Any) -> SafeString | str:
+        """Return when the last active key expires. A date in the near future is highlighted."""
+        now = utc_now()
+        ends_at = registry.access_ends_at(map(_key_fields, row.keys), now=now)
+        if ends_at is None:
+            return "Never" if any(_is_active(key, now) for key in row.keys) else "No key"
+        shown = timestamp(ends_at)
+        if ends_at - now > EXPIRES_SOON:
+            return shown
+        return format_html("{} {}", shown, chip("Expires soon", "warning", title=ROTATE))
+
     @admin.display(description="Last used")
     def last_used(self, row: Any) -> SafeString | str:
         """Return when a key of the client was last used, to the minute."""
@@ -127,6 +149,8 @@ class APIClientAdmin(ConsoleAdmin):
             "client": client,
             "client_keys": [_key_row(client, key, now) for key in client.keys] if client else [],
             "may_change_keys": self.has_change_permission(request, client),
+            "lifetimes": KEY_LIFETIMES,
+            "default_lifetime": DEFAULT_LIFETIME,
             "max_active_keys": registry.MAX_ACTIVE_KEYS,
             "can_issue": client is not None
             and sum(_is_active(key, now) for key in client.keys) < registry.MAX_ACTIVE_KEYS,
@@ -149,20 +173,20 @@ class APIClientAdmin(ConsoleAdmin):
         if refused := self._require_key_permission(request, object_id):
             return refused
         client = self.get_object(request, object_id)
-        lifetime, now = request.POST.get("life", ""), utc_now()
+        lifetime, now = request.POST.get("life", DEFAULT_LIFETIME), utc_now()
         if lifetime not in KEY_LIFETIMES:
             messages.error(request, "No change: select an expiry.")
             return _to_client(client)
-        days = KEY_LIFETIMES[lifetime]
-        expires_at = now + timedelta(days=days) if days else None
         try:
-            issued = registry.issue_key(client_id=client.pk, now=now, expires_at=expires_at)
+            issued = registry.issue_key(
+                client_id=client.pk, now=now, lifetime=KEY_LIFETIMES[lifetime]
+            )
         except registry.TooManyKeysError as problem:
             messages.error(request, str(problem))
             return _to_client(client)
         message = f"Issued the key {_key_label(client, issued)}."
         record_change(request, APIClient, client.pk, message, name=str(client))
-        # The admin's views forbid every cache to store their responses.
+        # The response holds the key. The admin's views forbid caches to store responses.
         return render_page(
             self,
             request,
@@ -215,7 +239,11 @@ def _to_client(client: Any) -> HttpResponse:
 
 
 def _is_active(key: Any, now: datetime) -> bool:
-    return registry.is_active({"revoked_at": key.revoked_at, "expires_at": key.expires_at}, now)
+    return registry.is_active(_key_fields(key), now)
+
+
+def _key_fields(key: Any) -> dict[str, Any]:
+    return {"revoked_at": key.revoked_at, "expires_at": key.expires_at}
 
 
 def _key_label(client: Any, key: Any) -> str:

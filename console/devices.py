@@ -70,7 +70,7 @@ PlatformFilter = choice_filter(
 
 def _state_condition(value: str) -> dict[str, Any]:
     if value == ACTIVE:
-        # Nearly all devices are active: read them in the list's order, by its index.
+        # Nearly all devices are active, so the index of the list's order is best.
         return {"is_active": True, "last_seen": {"$gte": _LONG_AGO}}
     # Each reason is named, so that the index serves the list's order for each of them.
     reasons = [reason.value for reason in DeactivationReason] if value == INACTIVE else [value]
@@ -88,7 +88,7 @@ StateFilter = choice_filter(
 
 
 def set_active(request: HttpRequest, devices: Sequence[Device], *, active: bool) -> None:
-    """Enable or disable devices, record each change, and tell the user the count."""
+    """Enable or disable devices, record each change, and show the number changed."""
     changed = [d for d in devices if _set_device_active(d.pk, active=active, by=request.user)]
     state = "enabled" if active else "disabled"
     for device in changed:
@@ -113,7 +113,7 @@ def _set_device_active(device_id: str, *, active: bool, by: Any) -> bool:
 class DeviceAdmin(EnableDisableAdmin):
     """The registered devices, the most recently seen first; clients manage them."""
 
-    # A token would suffice to push to the recipient, so tokens are masked.
+    # Tokens are masked, because anyone with a token could push to the recipient.
 
     list_display = (
         "device",
@@ -168,7 +168,7 @@ class DeviceAdmin(EnableDisableAdmin):
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet, search_term: str
     ) -> tuple[QuerySet, bool]:
-        """Return a user's devices, or the device with this ID; never by token: URLs are logged."""
+        """Search by user ID or device ID. URLs are logged, so tokens can't be searched for."""
         text = search_term.strip()
         if not text:
             return queryset, False
@@ -200,7 +200,7 @@ class DeviceAdmin(EnableDisableAdmin):
 
     @admin.display(description="Device")
     def device(self, row: Any) -> str:
-        """Return the device's model, or else the beginning of its ID."""
+        """Return the device's model or, if unknown, the beginning of its ID."""
         return row.device_model or f"{row.pk[:12]}…"
 
     @admin.display(description="State")
@@ -212,7 +212,7 @@ class DeviceAdmin(EnableDisableAdmin):
 
     @admin.display(description="Explanation")
     def meaning(self, row: Any) -> SafeString | str:
-        """Return the meaning of the state, and what enables the device again."""
+        """Return the meaning of the state and, if inactive, how to enable the device."""
         if row.is_active:
             return "Receives push notifications."
         reason = DeactivationReason(row.deactivation_reason)
@@ -238,7 +238,7 @@ class DeviceAdmin(EnableDisableAdmin):
 
     @admin.display(description="Current state")
     def app_presence(self, row: Any) -> SafeString | str:
-        """Return the app's last heartbeat of the last hour."""
+        """Return the app's last heartbeat, if any in the last hour."""
         known = presence.read([row.pk]).get(row.pk)
         if known is None:
             return "No heartbeat in the last hour"

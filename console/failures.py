@@ -1,4 +1,4 @@
-"""Failed deliveries: the list, and its groups by cause."""
+"""The list of failed notifications, and counts of failures by cause."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -36,7 +36,7 @@ from .widgets.lists import PAGE_SECONDS, TOO_SLOW, is_timeout
 DEFAULT_PERIOD = timedelta(hours=24)  # Time range of the groups when no time is chosen
 MIN_PERIOD = timedelta(minutes=1)
 GROUP_FILTERS = (filters.FailedChannelFilter, filters.CauseFilter, filters.ProviderFilter)
-"""Filters that select a group; they don't narrow the groups themselves."""
+"""Filters that select a group. They apply to the list but not to the groups."""
 CHART_SIZE = (96, 24)  # Width and height of a group's trend in pixels
 
 
@@ -53,12 +53,12 @@ class GroupRow:
     count: str
     trend: str  # Comparison with the previous period of the same length; empty if unknown
     bars: Sequence[tuple[int, int, int]]  # Bars of the trend: left edge, top, height
-    url: str  # The list of this group; of all groups, if this one is chosen
+    url: str  # Selects the group or, if it is chosen, all groups
     is_chosen: bool
 
 
 class FailedChangeList(KeysetChangeList):
-    """The list of failures and their groups in the same time range."""
+    """A page of failures, and their groups in the same time range."""
 
     groups: Sequence[GroupRow] = ()
     counted_since: Any = None
@@ -69,7 +69,7 @@ class FailedChangeList(KeysetChangeList):
         return reverse(NOTIFICATION, args=[result.pk])
 
     def get_results(self, request: HttpRequest) -> None:
-        """Read one page and the groups."""
+        """Read one page of failures, and the groups."""
         super().get_results(request)
         if self.skips_rows:
             return

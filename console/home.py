@@ -16,21 +16,22 @@ from monitoring import dashboard as monitoring_dashboard
 from monitoring import failure_groups
 from monitoring.dashboard import ChannelTotals, Traffic, WorkSummary
 from monitoring.failure_groups import FailureCounts
+from monitoring.workers import SWEEP_TASK, scheduled_interval
 
 from .alerts import MAY_ACKNOWLEDGE
 from .providers import rows
 from .texts.failure_codes import explain
 from .texts.labels import CHANNEL_ICONS, CHANNELS, code_label
-from .widgets.formats import count_of, duration, latency, percent
+from .widgets.formats import count_of, duration, latency, percent, runs_every
 from .widgets.links import FAILURES, NOTIFICATIONS
 
-SWEEP_OVERDUE = timedelta(minutes=3)  # Maximum age of the last sweep, which runs every 15 s
+SWEEP_OVERDUE = timedelta(minutes=3)  # Maximum age of the last sweep
 WORK_OVERDUE = timedelta(minutes=5)
-"""Maximum age of a due delivery, which a worker normally claims within seconds."""
-MANY_FAILURES = 10  # Failures of one cause in a day that are an issue
+"""Maximum age of a due delivery. Normally, a worker claims it within seconds."""
+MANY_FAILURES = 10  # Failures of one cause in a day, from which they are an issue
 RECENT = timedelta(hours=1)
 METRICS_STALE_AFTER = timedelta(minutes=5)
-"""Maximum age of the metrics, which are rolled up every minute."""
+"""Maximum age of the metrics."""
 MAX_INCIDENTS = 10
 BACKLOG_COUNT_CAP = 1_000
 _PERCENTILES = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
@@ -42,10 +43,10 @@ _GREY = "#8891a0"
 class Issue:
     """A problem that needs an operator."""
 
-    color: str  # ``danger`` for an outage, ``warning`` for all else
+    color: str  # ``danger`` for an outage, else ``warning``
     text: str
     advice: str
-    list_query: str | None = None  # The query of the list of failures that shows the problem
+    list_query: str | None = None  # Query that shows the problem in the list of failures
 
 
 def issues(*, backlog: WorkSummary, failures: FailureCounts, now: datetime) -> list[Issue]:
@@ -88,7 +89,7 @@ def _failure_issues(failures: FailureCounts, now: datetime) -> Iterator[Issue]:
 
 
 def dashboard(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
-    """Return the context of Home; metrics are for users who may see notifications."""
+    """Return the context of Home. Only users who may view notifications see metrics."""
     context["title"] = "Home"
     if not request.user.has_perm("notifications.view_notification"):
         return context
@@ -155,7 +156,7 @@ def _totals(traffic: Traffic) -> dict[str, Any]:
 
 
 def _charts(traffic: Traffic) -> list[dict[str, Any]]:
-    """Return a chart for each channel with traffic; none if one channel has all of it."""
+    """Return a chart for each channel with traffic, or none if only one channel has any."""
     day = traffic.per_channel(since=min(traffic.hours))
     busy = [channel for channel in Channel if day[channel].total]
     if len(busy) == 1:
@@ -233,7 +234,8 @@ def _backlog_tiles(backlog: WorkSummary, now: datetime) -> list[dict[str, str]]:
         for label, value, note, status in tiles
     ]
     last = f"{_ago(sweep, now)} ago" if sweep else "never"
-    return [*found, {"label": "Last sweep", "value": last, "note": "runs every 15 s", "url": ""}]
+    note = runs_every(scheduled_interval(SWEEP_TASK))
+    return [*found, {"label": "Last sweep", "value": last, "note": note, "url": ""}]
 
 
 def _ago(at: datetime, now: datetime) -> str:

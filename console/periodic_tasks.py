@@ -40,7 +40,7 @@ for model in (PeriodicTask, *SCHEDULES.values()):
 
 
 class RegisteredTaskWidget(UnfoldAdminSelectWidget, TaskSelectWidget):
-    """A choice of this project's tasks, in the theme."""
+    """The package's select box for a task, in the theme."""
 
 
 class ThemedPeriodicTaskForm(PeriodicTaskForm):
@@ -139,7 +139,7 @@ class PeriodicTaskAdmin(ConsoleAdmin):
 
 
 class PeriodicTaskInline(TabularInline):
-    """Tasks that use a schedule; they are added on their own page."""
+    """The tasks that use a schedule. New tasks are added on the page of tasks."""
 
     model = PeriodicTask
     fields = ("name", "task", "enabled")

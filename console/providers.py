@@ -106,7 +106,7 @@ class ProviderStateAdmin(ListOnlyAdmin):
         return HttpResponseRedirect(reverse(PAGE))
 
     def close_view(self, request: HttpRequest, name: str) -> HttpResponse:
-        """Close a provider's circuit before its next probe; POST only."""
+        """Close a provider's circuit without waiting for a probe; POST only."""
         if refused := _require_provider(request, name, MAY_PAUSE):
             return refused
         account = request.POST.get("circuit", "")

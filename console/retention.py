@@ -63,7 +63,7 @@ class RetentionPolicyForm(forms.ModelForm):
                 self.fields[name].widget.attrs["placeholder"] = days
 
     def clean(self) -> dict[str, Any]:
-        """Return the fields. Content isn't kept longer than the record."""
+        """Return the fields. Adds an error if content would be kept longer than the record."""
         found = super().clean() or self.cleaned_data
         if {"content_days", "metadata_days"} <= found.keys():
             _, metadata = retention.effective_days(None, found["metadata_days"])
@@ -77,7 +77,7 @@ class RetentionPolicyForm(forms.ModelForm):
 
 @admin.register(RetentionPolicy)
 class RetentionPolicyAdmin(ConsoleAdmin):
-    """One row for each category; none is added or deleted."""
+    """The retention of each category. Staff can't add or delete rows."""
 
     form = RetentionPolicyForm
     list_display = ("category_display", "content", "record", "removed_until_display")
@@ -100,7 +100,7 @@ class RetentionPolicyAdmin(ConsoleAdmin):
         return f"{metadata} days{_default_note(row.metadata_days)}"
 
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
-        """Store the changed fields only: the removal updates its progress at the same time."""
+        """Store only changed fields, because the removal job updates the same document."""
         if form.changed_data:
             obj.save(update_fields=form.changed_data)
         retention.invalidate_retention()

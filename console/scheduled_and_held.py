@@ -1,4 +1,4 @@
-"""Scheduled and held: every open notification, with its due time and the reason why it waits."""
+"""The list of open notifications, with the due time and the reason of each wait."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -33,8 +33,8 @@ LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def _any_delivery(condition: dict[str, Any]) -> dict[str, Any]:
-    """Return the condition that any delivery matches, in a form for which MongoDB uses no index."""
-    # With an index, MongoDB would sort all matches; this way the list is read in its own order.
+    """Return a condition that any delivery meets, written so that MongoDB uses no index."""
+    # With an index, MongoDB would sort all matches. Without, it reads the list in order.
     return {"$nor": [{"delivery": {"$not": {"$elemMatch": condition}}}]}
 
 
@@ -84,7 +84,7 @@ class WaitingNotificationAdmin(SecondaryListAdmin):
     priority_display = columns.label_column("Priority", "priority", dict(choices(Priority)))
 
     def get_queryset(self, request: HttpRequest) -> QuerySet:
-        """Return open notifications; each priority is named, so that one index serves the order."""
+        """Return open notifications. Naming each priority lets one index serve the order."""
         condition = {
             "priority": {"$in": [priority.value for priority in Priority]},
             "due_at": {"$gte": LONG_AGO},
@@ -92,7 +92,7 @@ class WaitingNotificationAdmin(SecondaryListAdmin):
         return super().get_queryset(request).filter(Match(condition))
 
     def get_ordering(self, request: HttpRequest) -> Sequence[str]:
-        """Return the order by due time, also for search results, which are few."""
+        """Return the order by due time. Search results are few, so they have the same order."""
         return self.ordering
 
     def prepare_rows(self, request: HttpRequest, rows: Sequence[Any]) -> None:

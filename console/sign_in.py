@@ -41,7 +41,7 @@ class CodeForm(forms.Form):
 @sensitive_post_parameters("code")
 @require_http_methods(["GET", "POST"])
 def check(request: HttpRequest) -> HttpResponse:
-    """Check a code of the authenticator app or a recovery code."""
+    """Ask for and check a code of the authenticator app, or a recovery code."""
     enrollment = second_factor.enrollment_of(request.user.pk)
     if enrollment is None:
         return HttpResponseRedirect(reverse(SET_UP))
@@ -59,7 +59,7 @@ def check(request: HttpRequest) -> HttpResponse:
                 messages.warning(request, f"{text} Regenerate them in the account menu.")
             return HttpResponseRedirect(_next(request))
         form.add_error("code", ERRORS[result])
-    # The theme's script hides the page at first, and the browser focuses nothing hidden.
+    # Set the focus by script: at first the theme hides the page, so autofocus fails.
     form.fields["code"].widget.attrs["x-init"] = "$nextTick(() => $el.focus())"
     return _page(request, "check.html", "Two-factor authentication", form=form)
 
@@ -87,7 +87,7 @@ def set_up(request: HttpRequest) -> HttpResponse:
         form=form,
         enrollment=enrollment,
         key=" ".join(invitation.key[n : n + 4] for n in range(0, len(invitation.key), 4)),
-        # Dark on light in any theme.
+        # Scanners need dark modules on a light ground in any theme.
         qr_code=segno.make(invitation.uri, error="m").svg_data_uri(
             scale=5, border=4, dark="#000", light="#fff"
         ),
@@ -129,7 +129,7 @@ def _page(request: HttpRequest, template: str, title: str, **context: Any) -> Ht
 
 
 def _next(request: HttpRequest) -> str:
-    """Return the requested page if it is within this site, else Home."""
+    """Return the URL in ``next`` if it is of this site, else the URL of Home."""
     target: str = request.POST.get("next") or request.GET.get("next") or ""
     is_safe = url_has_allowed_host_and_scheme(
         target, allowed_hosts={request.get_host()}, require_https=request.is_secure()

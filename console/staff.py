@@ -63,7 +63,7 @@ def _kind(permission: Permission) -> str:
 
 
 def console_permissions() -> QuerySet[Permission]:
-    """Return the permissions that the console checks; read-only pages have no write permissions."""
+    """Return the permissions that the console checks, without writing on read-only pages."""
     kinds = ContentType.objects.get_for_models(*admin.site._registry)
     read_only = {
         kinds[model].pk
@@ -114,14 +114,14 @@ class StaffUserAdmin(UserAdmin, ConsoleAdmin):
     def formfield_for_manytomany(
         self, db_field: Any, request: HttpRequest, **options: Any
     ) -> forms.ModelMultipleChoiceField | None:
-        """Return the field of the roles as checkboxes."""
+        """Return the roles' field, as checkboxes."""
         options["widget"] = UnfoldAdminCheckboxSelectMultipleWidget()
         field = super().formfield_for_manytomany(db_field, request, **options)
         field.help_text = "Roles"
         return field
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """Return whether the user may change an account; see the class."""
+        """Return whether the user may change accounts, or the account ``obj``."""
         return super().has_change_permission(request, obj) and _can_edit(request, obj)
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:

@@ -30,6 +30,7 @@ from .widgets.columns import label_column, text_column, time_column
 from .widgets.filters import choice_filter
 from .widgets.links import HOME, LIFT_SUPPRESSION, SUPPRESSIONS
 from .widgets.lists import ConsoleAdmin, never
+from .widgets.search import searched_addresses
 
 CHANNELS = (("email", "Email"), ("whatsapp", "WhatsApp"))  # Channels that have an address
 SOURCE_LABELS = {
@@ -45,7 +46,7 @@ DISPLAYED_FIELDS = (
 )
 MAX_REASON = 200
 ERASED_LABEL = "Erased"
-"""Label in place of an erased recipient's address, which is stored as a hash."""
+"""Shown for an erased recipient, of whom only a digest of the address is stored."""
 _E164 = re.compile(r"\+[1-9]\d{6,14}", re.ASCII)
 
 
@@ -69,7 +70,7 @@ class SuppressionForm(forms.ModelForm):
         fields = ("channel", "address", "marketing_only")
 
     def clean(self) -> dict[str, Any]:
-        """Return the fields; the address must match the channel."""
+        """Return the fields. Adds an error if the address doesn't fit the channel."""
         cleaned: dict[str, Any] = super().clean() or self.cleaned_data
         address = cleaned.get("address")
         if address and cleaned.get("channel") == "email":
@@ -112,9 +113,9 @@ SuppressionReasonFilter = choice_filter(
 
 @admin.register(Suppression)
 class SuppressionAdmin(ConsoleAdmin):
-    """Suppressions by address and reason: added, or deleted to lift them, never changed."""
+    """The suppressions. Staff add them, or delete them to lift them, but can't change them."""
 
-    # Users without permission for addresses see them masked, but can search for a whole address.
+    # Users who see masked addresses can still search for a whole address.
 
     form = SuppressionForm
     delete_confirmation_template = "console/recipients/lift_suppression.html"
@@ -145,7 +146,8 @@ class SuppressionAdmin(ConsoleAdmin):
         text = search_term.strip()
         if not text:
             return queryset, False
-        keys = [key for channel, _ in CHANNELS for key in suppression_keys(channel, text)]
+        addresses = searched_addresses(text).by_channel()
+        keys = [key for channel, one in addresses for key in suppression_keys(channel.value, one)]
         return queryset.filter(key__in=keys), False
 
     def prepare_rows(self, request: HttpRequest, rows: Sequence[Any]) -> None:
@@ -163,7 +165,7 @@ class SuppressionAdmin(ConsoleAdmin):
         return "Marketing" if row.marketing_only else "Everything"
 
     def get_fields(self, request: HttpRequest, obj: Any = None) -> Sequence[str]:
-        """Return the fields; an existing suppression has more."""
+        """Return the fields: more for an existing suppression than in the form."""
         return DISPLAYED_FIELDS if obj is not None else self.form.Meta.fields
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Sequence[str]:
@@ -171,7 +173,7 @@ class SuppressionAdmin(ConsoleAdmin):
         return DISPLAYED_FIELDS if obj is not None else ()
 
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
-        """Suppress the address; of two suppressions for one reason the stricter stays."""
+        """Suppress the address. A stricter suppression for the same reason stays."""
         stored = suppress(
             channel=obj.channel,
             address=obj.address,
@@ -208,7 +210,7 @@ class SuppressionAdmin(ConsoleAdmin):
         return HttpResponseRedirect(_back(request))
 
     def delete_model(self, request: HttpRequest, obj: Any) -> None:
-        """Lift the suppression; the admin records it."""
+        """Lift the suppression. Django's admin records the deletion."""
         lift_one(obj.pk)
 
     def delete_queryset(self, request: HttpRequest, queryset: QuerySet) -> None:

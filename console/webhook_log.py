@@ -1,4 +1,4 @@
-"""Provider webhooks: every verified call, and its replay."""
+"""The log of verified provider webhooks, and their replay."""
 
 import json
 from collections.abc import Sequence
@@ -17,16 +17,19 @@ from notifications.models import WebhookLog
 from notifications.receipts import webhook_log
 from recipients.masking import can_see_addresses, mask_text
 
+from .notifications.search import find_ids
 from .texts.labels import PROVIDERS
 from .widgets.actions import not_found, parse_id, permission_check, record_change, require_post
 from .widgets.columns import label_column, text_column, time_column
 from .widgets.filters import choice_filter, time_filter
 from .widgets.formats import count_of
 from .widgets.keyset_list import KeysetChangeList
-from .widgets.lists import ReadOnlyAdmin
+from .widgets.lists import ReadOnlyAdmin, search_text
+from .widgets.search import searched_addresses
 
 LIST = "admin:notifications_webhooklog_changelist"
 DETAIL = "admin:notifications_webhooklog_change"
+SEARCH_CAP = 500
 
 
 ProviderFilter = choice_filter(
@@ -52,6 +55,8 @@ class WebhookLogAdmin(ReadOnlyAdmin):
 
     list_display = ("received", "provider_display", "events", "applied", "unmatched", "processed")
     list_filter = (ProviderFilter, OutcomeFilter, time_filter("received", "received_at"))
+    search_fields = ("id",)
+    search_help_text = "Notification ID, provider message ID, email, or phone"
     fields = (
         "received",
         "provider_display",
@@ -77,14 +82,30 @@ class WebhookLogAdmin(ReadOnlyAdmin):
     unmatched = text_column("Unmatched", "unmatched_count", empty="0")
 
     def get_queryset(self, request: HttpRequest) -> QuerySet:
-        """Return the calls, for the list without their bodies."""
+        """Return the calls. The list leaves out their bodies."""
         queryset = super().get_queryset(request)
         match = request.resolver_match
         is_list = match is not None and match.url_name == LIST.partition(":")[2]
         return queryset.defer("body") if is_list else queryset
 
+    def get_ordering(self, request: HttpRequest) -> Sequence[str]:
+        """Return the order; search results are read by key."""
+        return ("-id",) if search_text(request) else self.ordering
+
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet, search_term: str
+    ) -> tuple[QuerySet, bool]:
+        """Return the newest calls about a message or an address."""
+        text = search_term.strip()
+        if not text:
+            return queryset, False
+        # A call names a message by its notification's ID, which any key of it leads to.
+        messages_found = map(str, find_ids(text, cap=SEARCH_CAP))
+        keys = [text, *messages_found, *searched_addresses(text).digests()]
+        return queryset.filter(pk__in=webhook_log.find_logged(keys, cap=SEARCH_CAP)), False
+
     def get_object(self, request: HttpRequest, *args: Any) -> Any:
-        """Return one call, its body masked unless the user may see addresses."""
+        """Return one call. Its body is masked unless the user may see addresses."""
         found = super().get_object(request, *args)
         if found is not None and not can_see_addresses(request.user):
             found.body = mask_text(found.body)
@@ -95,7 +116,7 @@ class WebhookLogAdmin(ReadOnlyAdmin):
         return [self.url("<path:object_id>/replay/", self.replay_view, "replay")]
 
     def page_context(self, request: HttpRequest, object_id: str) -> dict[str, Any]:
-        """Return the button that replays."""
+        """Return the context of the replay button."""
         return {"may_replay": self.has_replay_permission(request)}
 
     @admin.action(description="Replay", permissions=["replay"])

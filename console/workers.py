@@ -1,4 +1,4 @@
-"""Workers and queues: the backlog by priority, heartbeats, and active workers. Read-only."""
+"""The page of workers and queues: the backlog by priority, heartbeats, and active workers."""
 
 from datetime import datetime
 from typing import Any
@@ -16,13 +16,13 @@ from notifications.queries import COUNT_CAP
 from .home import SWEEP_OVERDUE, WORK_OVERDUE
 from .texts.labels import CHANNELS
 from .widgets.actions import render_page
-from .widgets.formats import duration
+from .widgets.formats import duration, runs_every
 from .widgets.lists import ListOnlyAdmin
 
 
 @admin.register(Heartbeat)
 class HeartbeatAdmin(ListOnlyAdmin):
-    """The page of the queues, the workers and the heartbeats."""
+    """Shows the page in place of a list of heartbeats."""
 
     def changelist_view(
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None
@@ -43,11 +43,16 @@ class HeartbeatAdmin(ListOnlyAdmin):
             queues=[_queue(queue, now) for queue in workers.queue_status(now=now)],
             service_depth=workers.service_depth(),
             heartbeats=[
-                _heartbeat("Last sweep", beats.sweep, "picks up missed work every 15 s", now),
+                _heartbeat(
+                    "Last sweep",
+                    beats.sweep,
+                    f"picks up missed work, {_runs(workers.SWEEP_TASK)}",
+                    now,
+                ),
                 _heartbeat(
                     "Worker heartbeat", beats.worker, "a worker took a sweep's message", now
                 ),
-                _heartbeat("Metrics roll-up", beats.rollup, "runs every minute", now),
+                _heartbeat("Metrics roll-up", beats.rollup, _runs(workers.ROLLUP_TASK), now),
             ],
             workers=[
                 {
@@ -72,6 +77,10 @@ def _queue(queue: workers.QueueStatus, now: datetime) -> dict[str, Any]:
         "is_late": oldest is not None and now - oldest > WORK_OVERDUE,
         "depths": list(queue.depths.values()),
     }
+
+
+def _runs(task: str) -> str:
+    return runs_every(workers.scheduled_interval(task))
 
 
 def _heartbeat(label: str, at: datetime | None, note: str, now: datetime) -> dict[str, Any]:

@@ -97,6 +97,15 @@ def find_owners(user_ids: Iterable[str]) -> frozenset[str]:
     return frozenset(document["user_id"] for document in found)
 
 
+def find_users(device_ids: Iterable[str]) -> dict[str, str]:
+    """Return the user IDs of these devices, active or not, by device ID. Raises PyMongoError."""
+    ids = sorted(set(device_ids))
+    if not ids:
+        return {}
+    found = collection("devices").find({"_id": {"$in": ids}}, {"user_id": 1}, batch_size=len(ids))
+    return {document["_id"]: document["user_id"] for document in found}
+
+
 def get(device_id: str) -> Document | None:
     """Return a device, active or not. Raises PyMongoError."""
     return collection("devices").find_one({"_id": device_id})

@@ -7,6 +7,7 @@ from typing import Any
 
 from bson import ObjectId
 
+from access.clients import registry
 from analytics.incidents import Finding
 from analytics.models import AlertKind
 from delivery import circuit_breaker
@@ -23,8 +24,9 @@ SHIPPED_RULES = (
     ("sweep-overdue", "Sweep overdue", AlertKind.SWEEP_OVERDUE, 3),
     ("provider-paused", "A provider stays paused", AlertKind.PROVIDER_PAUSED, 60),
     ("callback-disabled", "Callback disabled", AlertKind.CALLBACK_DISABLED, 0),
+    ("key-expiring", "An API key expires", AlertKind.KEY_EXPIRING, 30),
 )
-"""Slug, name, kind, and threshold: failures in the window or, for other kinds, minutes."""
+"""Slug, name, kind, and threshold: failures in the window, days until an expiry, else minutes."""
 DEFAULT_WINDOW_MINUTES = 60
 ALERT_TYPE = "system_alert"
 """Type of the notifications to operators. Its own failures raise no alert, to prevent a loop."""
@@ -190,6 +192,21 @@ def _detect_disabled_callbacks(rule: Rule, now: datetime) -> Iterator[Finding]:
         )
 
 
+def _detect_expiring_keys(rule: Rule, now: datetime) -> Iterator[Finding]:
+    notice = now + timedelta(days=rule.threshold)
+    soon = {"$elemMatch": {"expires_at": {"$gt": now, "$lte": notice}, "revoked_at": None}}
+    for client in collection("api_clients").find({"is_active": True, "keys": soon}):
+        ends_at = registry.access_ends_at(client["keys"], now=now)
+        if ends_at is not None and ends_at <= notice:
+            yield _finding(
+                rule,
+                str(client["_id"]),
+                title=f"API client {client['name']}: key expires on {ends_at:%Y-%m-%d}",
+                detail=f"Its last active key expires at {ends_at:%Y-%m-%d %H:%M} UTC. Issue a "
+                "second key, change the application to it, and revoke the old one.",
+            )
+
+
 def _channels_of_providers() -> dict[str, str]:
     return {
         provider.name: channel.value for channel in Channel for provider in providers_for(channel)
@@ -216,4 +233,5 @@ _DETECTORS: Mapping[AlertKind, Callable[[Rule, datetime], Iterator[Finding]]] = 
     AlertKind.SWEEP_OVERDUE: _detect_overdue_sweep,
     AlertKind.PROVIDER_PAUSED: _detect_long_pauses,
     AlertKind.CALLBACK_DISABLED: _detect_disabled_callbacks,
+    AlertKind.KEY_EXPIRING: _detect_expiring_keys,
 }

@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 import redis
 from celery import current_app
 from django.conf import settings
+from django_celery_beat.models import IntervalSchedule, PeriodicTask
 from kombu.exceptions import OperationalError
 
 from analytics import rollup_state
@@ -18,6 +19,7 @@ from notifications.queueing import backlog
 from notifyproject.db.collections import collection
 from notifyproject.platform import valkey
 
+SWEEP_TASK, ROLLUP_TASK = "Sweep", "Figures"  # Names of periodic tasks in beat's schedule
 ACTIVE_WITHIN = timedelta(minutes=5)
 ATTEMPTS_READ = 5_000
 """Number of the newest attempts from which active workers are found."""
@@ -123,3 +125,10 @@ def _depths() -> dict[str, int] | None:
             return dict(zip(names, pipe.execute(), strict=True))
     except valkey.Unavailable:
         return None
+
+
+def scheduled_interval(name: str) -> timedelta | None:
+    """Return the interval at which beat runs a task, None if it is disabled or has another rule."""
+    task = PeriodicTask.objects.filter(name=name, enabled=True).only("interval_id").first()
+    interval = task and IntervalSchedule.objects.filter(pk=task.interval_id).first()
+    return timedelta(**{interval.period: interval.every}) if interval else None

@@ -1,18 +1,20 @@
 """Validates fields: addresses, links, channels, and storable values, and collects problems."""
 
+import difflib
 import math
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Final, Literal
+from typing import Annotated, Any, Final, Literal
 from urllib.parse import urlsplit
 
 import phonenumbers
 from email_validator import EmailNotValidError, validate_email
+from msgspec import Meta
 
-from domain.states import Channel
+from domain.states import Channel, Priority
 
 _E164 = re.compile(r"\+[1-9]\d{6,14}", re.ASCII)
 _SIMPLE_EMAIL = re.compile(r"([a-z0-9_+-]+(?:\.[a-z0-9_+-]+)*)@([A-Za-z0-9.-]+)", re.ASCII)
@@ -31,12 +33,26 @@ MAX_KEY_LENGTH = 128
 FREE_FORM = frozenset({"attributes", "data", "payload", "example_data"})
 """Fields whose keys the client chooses: they become field names in MongoDB."""
 _LANGUAGE = re.compile(r"[A-Za-z]{2,8}([-_][A-Za-z0-9]{1,8})*", re.ASCII)
+_CAMEL_CASE_BOUNDARY = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _MAX_INT, _MIN_INT = 2**63 - 1, -(2**63)
 ALIASES = {"in-app": Channel.IN_APP}
 ALL: Final = "all"
 """Selects every channel that can reach the recipient, also as the only element of a list."""
-ChannelNames = list[str] | Literal["all"]
+
+
+def enum_of(values: Iterable[str]) -> Meta:
+    """Return the annotation of a text with these values, for the OpenAPI document.
+
+    It refuses no other text. A later check does that, since it also accepts aliases and can say
+    which values there are.
+    """
+    return Meta(extra_json_schema={"enum": [str(value) for value in values]})
+
+
+ChannelName = Annotated[str, enum_of([*Channel, ALL])]
+ChannelNames = list[ChannelName] | Literal["all"]
+PriorityName = Annotated[str, enum_of(Priority)]
 
 
 class InvalidAddressError(ValueError):
@@ -228,6 +244,19 @@ def pointer_token(key: str) -> str:
     """Return a key as a token of a JSON Pointer, truncated if long."""
     escaped = key[:MAX_KEY_LENGTH].replace("~", "~0").replace("/", "~1")
     return escaped.encode(errors="replace").decode()
+
+
+def suggest(name: str, *names: str, inner: Iterable[str] = ()) -> str:
+    """Return `` Did you mean `user_id`?`` with the name most like an unknown one, or an empty text.
+
+    ``inner`` are dotted names, such as ``recipient.email``. Only their last part is compared, and
+    it must be equal.
+    """
+    snake_case = _CAMEL_CASE_BOUNDARY.sub("_", name[:MAX_KEY_LENGTH]).lower().replace("-", "_")
+    similar = [one for one in inner if one.rpartition(".")[2] == snake_case]
+    similar = difflib.get_close_matches(snake_case, names, n=1, cutoff=0.8) or similar
+    similar = similar or difflib.get_close_matches(snake_case, names, n=1)
+    return f" Did you mean `{similar[0]}`?" if similar else ""
 
 
 def _check_text(text: str, pointer: str, problems: ProblemCollector) -> None:

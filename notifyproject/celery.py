@@ -1,4 +1,4 @@
-"""The Celery application. Its messages are wake-ups; MongoDB decides (docs/reference/states.md)."""
+"""The Celery application. Messages only start work: MongoDB has the state."""
 
 import ctypes
 import os
@@ -8,7 +8,7 @@ from typing import Any
 from celery import Celery, signals
 
 M_ARENA_MAX = -8
-"""From glibc's malloc.h."""
+"""Parameter of mallopt, from glibc's malloc.h."""
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "notifyproject.settings.local")
 
 app = Celery("notifyproject", task_cls="notifyproject.platform.clock_check:ClockCheckedTask")
@@ -18,7 +18,7 @@ app.autodiscover_tasks()
 
 @signals.setup_logging.connect
 def _skip_celery_logging(**_: Any) -> None:
-    """Keep the logging configuration of the settings."""
+    """Keep the settings' logging: with a receiver of this signal, Celery configures none."""
 
 
 @signals.beat_init.connect
@@ -38,7 +38,7 @@ def _refuse_unsafe_settings(**_: Any) -> None:
 @signals.beat_init.connect
 @signals.worker_init.connect
 def _wait_for_right_clock(**_: Any) -> None:
-    """Take and schedule nothing before the clock is right: beat would keep a fast one's times."""
+    """Wait until the clock is right: beat would keep the times of a clock that is ahead."""
     from .platform import clock_check
 
     clock_check.wait_until_right()
@@ -46,8 +46,8 @@ def _wait_for_right_clock(**_: Any) -> None:
 
 @signals.worker_init.connect
 def _tune_process(**_: Any) -> None:
-    # Fewer switches between threads, which cost a tenth of the throughput: a thread that waits for
-    # a provider releases the GIL by itself.
+    # Switches between threads cost a tenth of the throughput. Fewer suffice, because a thread that
+    # waits for a provider releases the GIL by itself.
     sys.setswitchinterval(0.05)
     libc = ctypes.CDLL(None)
     if hasattr(libc, "mallopt"):
@@ -77,7 +77,7 @@ def _close_inherited_connections(**_: Any) -> None:
 
 @signals.worker_shutting_down.connect
 def _request_shutdown(**_: Any) -> None:
-    """End running batches after their current round; the rest is released."""
+    """End running batches after their current round. Their other deliveries are released."""
     from .platform import process
 
     process.request_shutdown()

@@ -36,7 +36,7 @@ def check_secrets(**_: Any) -> list[checks.CheckMessage]:
 
 
 def check_allowed_hosts(**_: Any) -> list[checks.CheckMessage]:
-    """Report patterns that admit any host, and texts that match none."""
+    """Report patterns that admit any host, and invalid host names."""
     wrong = [host for host in settings.ALLOWED_HOSTS if not _HOST.fullmatch(host)]
     if not wrong:
         return []

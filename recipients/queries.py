@@ -1,7 +1,7 @@
 """Reads recipients and suppressions in batches, and decides which messages are suppressed."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
@@ -64,6 +64,8 @@ class RecipientSnapshot:
 
     registered: Mapping[str, RegisteredRecipient]  # By user id
     suppressed: Mapping[tuple[str, str], ActiveSuppression]  # By channel and address
+    device_users: Mapping[str, str] = field(default_factory=dict)
+    """By device ID: the user of each device that the notifications name."""
 
     def suppression_of(
         self,

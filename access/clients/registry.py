@@ -4,7 +4,7 @@ import hashlib
 import hmac
 import re
 import secrets
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -20,6 +20,8 @@ from ..models import Scope
 KEY = re.compile(r"ntf_(test_)?([a-z0-9]{10})_([A-Za-z0-9_-]{43})", re.ASCII)
 MAX_ACTIVE_KEYS = 2
 """Two keys let a client rotate its key without downtime."""
+KEY_LIFETIME = timedelta(days=365)
+"""Lifetime of a new key, unless its issuer names another or none."""
 USE_RECORD_INTERVAL = timedelta(minutes=1)
 INCLUDED_IN = {Scope.RECIPIENTS_READ: (Scope.RECIPIENTS_WRITE,)}
 """The scopes, besides admin, that include a scope."""
@@ -81,9 +83,12 @@ def names(*, limit: int) -> dict[ObjectId, str]:
 
 
 def issue_key(
-    *, client_id: ObjectId, now: datetime, expires_at: datetime | None = None
+    *, client_id: ObjectId, now: datetime, lifetime: timedelta | None = KEY_LIFETIME
 ) -> IssuedKey:
-    """Add a key to a client. Raises TooManyKeysError, or LookupError for an unknown client."""
+    """Add a key to a client. ``lifetime`` None: it never expires.
+
+    Raises TooManyKeysError, or LookupError for an unknown client.
+    """
     clients = collection("api_clients")
     client = clients.find_one({"_id": client_id})
     if client is None:
@@ -93,12 +98,12 @@ def issue_key(
     prefix = "".join(secrets.choice(_PREFIX_ALPHABET) for _ in range(10))
     secret = secrets.token_urlsafe(32)
     key: dict[str, Any] = {"prefix": prefix, "secret_hash": hash_secret(secret), "created_at": now}
-    if expires_at:
-        key["expires_at"] = expires_at
+    if lifetime is not None:
+        key["expires_at"] = now + lifetime
     # Compare-and-set: a concurrent change of the list makes this a retry.
     unchanged = {"_id": client_id, "keys": client["keys"]}
     if not clients.update_one(unchanged, {"$push": {"keys": key}}).modified_count:
-        return issue_key(client_id=client_id, now=now, expires_at=expires_at)
+        return issue_key(client_id=client_id, now=now, lifetime=lifetime)
     _clients_by_prefix.invalidate()
     is_test = client.get("is_test", False)
     return IssuedKey(text=f"{_public_part(prefix, is_test)}_{secret}", prefix=prefix)
@@ -177,6 +182,17 @@ def is_active(key: Mapping[str, Any], now: datetime) -> bool:
     """Return whether a stored key is neither revoked nor expired."""
     expires_at = key.get("expires_at")
     return key.get("revoked_at") is None and (expires_at is None or expires_at > now)
+
+
+def access_ends_at(keys: Iterable[Mapping[str, Any]], *, now: datetime) -> datetime | None:
+    """Return when the last of a client's active keys expires.
+
+    None without an active key, and if one never expires. While a key is rotated, the new one lasts
+    longer, so the old one's expiry is no concern.
+    """
+    active = [key for key in keys if is_active(key, now)]
+    expiries = [key["expires_at"] for key in active if key.get("expires_at") is not None]
+    return max(expiries, default=None) if len(expiries) == len(active) else None
 
 
 def hash_secret(secret: str) -> str:

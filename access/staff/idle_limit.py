@@ -23,11 +23,12 @@ class IdleLimitMiddleware:
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
         """Handle the request."""
+        if not is_console_page(request):
+            return self.get_response(request)
         response = self.get_response(request)
-        if is_console_page(request) and "HX-Request" not in request.headers:
-            key = request.session.session_key
-            if key:
-                extend(key, now=utc_now())
+        key = request.session.session_key
+        if key and "HX-Request" not in request.headers:
+            extend(key, now=utc_now())
         return response
 
 

@@ -24,6 +24,8 @@ class SecondFactorMiddleware:
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
         """Redirect a request of an unverified session, or pass the request on."""
+        if not is_console_page(request):
+            return self.get_response(request)
         page = self._required_page(request)
         if page is None:
             return self.get_response(request)
@@ -32,7 +34,7 @@ class SecondFactorMiddleware:
         return HttpResponseRedirect(f"{reverse(page)}?{query.urlencode()}")
 
     def _required_page(self, request: HttpRequest) -> str | None:
-        if not is_console_page(request) or not request.user.is_authenticated:
+        if not request.user.is_authenticated:
             return None
         if request.path in {reverse(name) for name in (*PUBLIC_PAGES, CHECK, SET_UP, RENEW)}:
             return None

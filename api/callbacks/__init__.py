@@ -1,1 +1,1 @@
-"""Callbacks."""
+"""REST operations on a client's callback endpoint and its deliveries."""

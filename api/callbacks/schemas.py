@@ -1,4 +1,4 @@
-"""Callbacks in the API, and the event that a client receives."""
+"""Structures of the callback operations, and of the event that a client receives."""
 
 import json
 from collections.abc import Mapping
@@ -13,8 +13,8 @@ from msgspec import Meta
 from callbacks import endpoints
 from callbacks.events import SUBSCRIBABLE, CallbackState, CallbackStatus, DisabledReason, EventType
 from callbacks.models import URL_LENGTH
-from domain.states import Channel
-from notifications.validation import ProblemCollector
+from domain.states import Channel, DeliveryStatus, NotificationStatus
+from notifications.validation import ProblemCollector, enum_of
 
 from ..http import paging
 from ..http.fields import EXAMPLE_ID, EXAMPLE_TIME, view_of
@@ -42,7 +42,7 @@ class CallbackView(msgspec.Struct, kw_only=True, frozen=True):
         Meta(description="Only in the response that creates it.", examples=[_EXAMPLE_KEY]),
     ] = None
     state: Annotated[CallbackState, Meta(examples=["active"])]
-    """disabled: nothing is sent until it's put again or staff enable it."""
+    """disabled: nothing is sent until the client puts the endpoint again or staff enable it."""
     disabled_at: datetime | None = None
     disabled_reason: DisabledReason | None = None
     failing_since: datetime | None = None
@@ -80,7 +80,7 @@ class CallbackDeliveryView(msgspec.Struct, kw_only=True, frozen=True):
     notification_id: Annotated[str | None, Meta(examples=[EXAMPLE_ID])] = None
     status: Annotated[CallbackStatus, Meta(examples=["delivered"])]
     tries: Annotated[int, Meta(examples=[1])]
-    """Attempts since it was created or replayed."""
+    """Attempts since the delivery was created or replayed."""
     next_try_at: datetime | None = None
     error: str | None = None
     body: Annotated[Any, Meta(examples=[_EXAMPLE_BODY])]
@@ -132,13 +132,13 @@ class CallbackRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
         ),
     ]
     events: Annotated[
-        list[Annotated[str, Meta(extra_json_schema={"enum": EVENTS})]],
+        list[Annotated[str, enum_of(EVENTS)]],
         Meta(min_length=1, max_length=20, examples=[_EXAMPLE_EVENTS]),
     ]
 
 
 def validated_events(body: CallbackRequest) -> list[EventType]:
-    """Return the requested events, each once; raises InvalidRequestError, also for the URL."""
+    """Check the URL; return the requested events without duplicates. Raises InvalidRequestError."""
     problems = ProblemCollector()
     try:
         endpoints.parse_url(body.url, allow_loopback=settings.CALLBACK_LOOPBACK)
@@ -155,7 +155,7 @@ class CallbackOutcome(msgspec.Struct, kw_only=True, frozen=True):
     """The outcome of a channel."""
 
     channel: Channel
-    status: str
+    status: DeliveryStatus
     failure_code: str | None = None
 
 
@@ -167,7 +167,11 @@ class CallbackEventData(msgspec.Struct, kw_only=True, frozen=True):
     entity_id: str | None = None
     notification_type: str
     is_test: bool
-    status: Annotated[str, Meta(description="Of the channel; overall for notification.completed.")]
+    status: Annotated[
+        str,
+        enum_of(dict.fromkeys([*DeliveryStatus, *NotificationStatus])),
+        Meta(description="Of the channel; overall for notification.completed."),
+    ]
     channel: Channel | None = None
     attempt_count: int | None = None
     failure_code: Annotated[str, Meta(examples=["bounced"])] | None = None

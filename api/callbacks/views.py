@@ -1,4 +1,4 @@
-"""Callback endpoint, signing secret, deliveries, test, and replay."""
+"""Operations on the callback endpoint, its signing secret, and its deliveries."""
 
 from typing import Any
 
@@ -53,10 +53,9 @@ def get_callback(request: Any) -> Response:
 def put_callback(request: Any) -> Response:
     """Create or replace the callback endpoint.
 
-    The response that creates it holds the signing secret. A disabled endpoint is enabled again.
+    The response to the creation contains the signing secret. A disabled endpoint is enabled again.
     """
     body = read_request(request, CallbackRequest)
-    before = subscriptions.get_many([request.user.id]).get(request.user.id)
     saved = subscriptions.put(
         client_id=request.user.id,
         url=body.url,
@@ -64,8 +63,8 @@ def put_callback(request: Any) -> Response:
         allow_loopback=settings.CALLBACK_LOOPBACK,
         now=utc_now(),
     )
-    if before is None or any(before[name] != saved.document[name] for name in ("url", "state")):
-        _record_change(request, f"Endpoint set to {saved.document['host']}.")
+    events = ", ".join(saved.document["events"])
+    _record_change(request, f"Endpoint set to {saved.document['host']} for {events}.")
     return Response(callback_view(saved.document, secret=saved.secret), headers=NO_STORE)
 
 
@@ -85,7 +84,7 @@ def delete_callback(request: Any) -> Response:
     test_mode=SafeWrite.OWN,
 )
 def rotate_callback_secret(request: Any) -> Response:
-    """Rotate the signing secret. For a day, events are signed with the old one, too."""
+    """Rotate the signing secret. For a day, events are signed with the old secret, too."""
     now = utc_now()
     secret = subscriptions.rotate(request.user.id, now=now)
     _record_change(request, "Secret rotated.")
@@ -132,6 +131,7 @@ def replay_callback_delivery(request: Any, delivery_id: str) -> Response:
         document = outbox.replay(message_id=delivery_id, client_id=request.user.id, now=utc_now())
     except LookupError:
         raise NOT_FOUND.error() from None
+    _record_change(request, f"Event {delivery_id} sent again.")
     return Response(delivery_view(document), status=202)
 
 
@@ -145,7 +145,9 @@ def replay_callback_delivery(request: Any, delivery_id: str) -> Response:
 def test_callback(request: Any) -> Response:
     """Send a test event to the callback endpoint. It needs no subscription."""
     _require_enabled(request)
-    return Response(delivery_view(outbox.send_test(request.user.id, now=utc_now())), status=202)
+    sent = outbox.send_test(request.user.id, now=utc_now())
+    _record_change(request, "Test event sent.")
+    return Response(delivery_view(sent), status=202)
 
 
 def _record_change(request: Any, message: str) -> None:

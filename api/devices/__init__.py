@@ -1,1 +1,1 @@
-"""Devices."""
+"""REST operations on devices: registration, heartbeats, preferences, and receipts."""

@@ -1,4 +1,4 @@
-"""Devices in the API."""
+"""Structures of the device operations."""
 
 import re
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ from devices.registration import Registration
 from devices.tokens import MAX_LENGTH, MIN_LENGTH, is_token, mask_token
 from notifications.models.notification import USER_ID_LENGTH
 from notifications.receipts.device_receipts import DeviceEvent
-from notifications.validation import ProblemCollector
+from notifications.validation import ProblemCollector, enum_of
 
 from ..http.fields import (
     DeviceId,
@@ -73,7 +73,7 @@ class DeviceView(msgspec.Struct, kw_only=True, frozen=True):
     language: str | None = None
     timezone: str | None = None
     notification_preferences: DevicePreferencesView = DevicePreferencesView()
-    is_active: Annotated[bool, Meta(examples=[True])]  # False: no push until it registers again
+    is_active: Annotated[bool, Meta(examples=[True])]  # False: no push until registered again
     deactivated_at: datetime | None = None
     deactivation_reason: DeactivationReason | None = None
     last_accepted_at: datetime | None = None
@@ -122,7 +122,7 @@ class DeviceRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 
     user_id: Annotated[UserId, Meta(min_length=1, max_length=USER_ID_LENGTH)]
     device_token: Token
-    platform: Annotated[str, Meta(description="android, ios or web.", examples=["android"])]
+    platform: Annotated[str, enum_of(Platform), Meta(examples=["android"])]
     app_version: Annotated[Text40 | None, Meta(examples=["2.4.0"])] = None
     device_model: Text120 | None = None
     os_version: Text40 | None = None
@@ -159,14 +159,7 @@ class DeviceReceiptRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unk
     notification_id: Annotated[
         NotificationId, Meta(description="24 hex digits: notification_id in the push's data.")
     ]
-    event: Annotated[
-        str,
-        Meta(
-            description="delivered or opened.",
-            examples=["opened"],
-            extra_json_schema={"enum": [event.value for event in DeviceEvent]},
-        ),
-    ]
+    event: Annotated[str, enum_of(DeviceEvent), Meta(examples=["opened"])]
 
 
 class DevicePreferencesRequest(
@@ -203,7 +196,7 @@ def parse_registration(body: DeviceRequest) -> Registration:
 
 
 def device_changes(body: DeviceChanges) -> dict[str, str | None]:
-    """Return the changed fields of a device; raises InvalidRequestError."""
+    """Return the given fields, but not token and activity. Raises InvalidRequestError."""
     problems = ProblemCollector()
     if body.device_token is not UNSET:
         _check_token(body.device_token, problems)

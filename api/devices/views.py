@@ -3,6 +3,7 @@
 from typing import Any
 
 import msgspec
+from django.contrib.admin.models import ADDITION, CHANGE, DELETION
 from drf_spectacular.utils import OpenApiParameter
 from msgspec import UNSET
 from rest_framework.response import Response
@@ -10,16 +11,20 @@ from rest_framework.response import Response
 from access.clients.authentication import SafeWrite
 from access.models import Scope
 from devices import presence, queries, registration, status
-from devices.models import DeactivationReason
+from devices.models import DeactivationReason, Device
 from devices.presence import Presence
 from devices.queries import NEWEST_FIRST
+from devices.registration import DESCRIPTIVE_FIELDS
 from devices.status import Evidence
+from devices.tokens import device_id as id_of
 from devices.tokens import is_device_id
 from domain.time import utc_now
 from notifications.models.notification import USER_ID_LENGTH
 from notifications.receipts import device_receipts
 from notifications.store import Document
 from notifications.validation import ProblemCollector
+from notifyproject.platform import audit
+from notifyproject.platform.audit import Unaudited
 
 from ..http import paging
 from ..http.body import read_request
@@ -43,6 +48,7 @@ from .schemas import (
 )
 
 LIST = "device"
+REGISTERED_FIELDS = ("user_id", "platform", "is_active", *DESCRIPTIVE_FIELDS)
 PARAMETERS = (
     OpenApiParameter("user_id", str, required=True, description="The devices' user."),
     *paging.PARAMETERS,
@@ -55,11 +61,16 @@ DEVICE_ID = path_parameter(
 )
 
 
-@operation(scope=DEVICES, request=DeviceRequest, response=DeviceView)
+@operation(scope=DEVICES, request=DeviceRequest, response=DeviceView, also_status=201)
 def register_device(request: Any) -> Response:
-    """Register a device by its token; a device of another user changes its user."""
+    """Register a device by its token; 201 for a new one. A known token moves to the given user."""
     new = parse_registration(read_request(request, DeviceRequest))
-    return _device_response(registration.register(new, now=utc_now()))
+    before = queries.get(id_of(new.token))
+    stored = registration.register(new, now=utc_now())
+    # Apps register at each start. A registration that changes nothing isn't recorded.
+    if change := audit.describe_change(before, stored, fields=REGISTERED_FIELDS):
+        _record(request, stored["_id"], change, flag=CHANGE if before else ADDITION)
+    return _device_response(stored, status=200 if before else 201)
 
 
 @operation(scope=DEVICES, response=DeviceList, parameters=PARAMETERS)
@@ -67,7 +78,7 @@ def list_devices(request: Any) -> Response:
     """List the devices of a user, newest first."""
     query, problems = request.query_params, ProblemCollector()
     user_id = query.get("user_id", "")
-    if not user_id:
+    if not user_id.strip():
         problems.add("/user_id", "required", "`user_id` is required.")
     elif "\x00" in user_id or len(user_id) > USER_ID_LENGTH:
         problems.add("/user_id", "invalid", INVALID_VALUE)
@@ -92,20 +103,31 @@ def get_device(_request: Any, device_id: str) -> Response:
 def change_device(request: Any, device_id: str) -> Response:
     """Change a device; with a new token, returns the new device."""
     device_id = _device_id_or_404(device_id)
-    return _device_response(_apply_changes(device_id, read_request(request, DeviceChanges)))
+    body = read_request(request, DeviceChanges)
+    changed = found_or_404(_apply_changes(device_id, body))
+    given = [name for name in body.__struct_fields__ if getattr(body, name) is not UNSET]
+    _record(request, device_id, f"Changed: {', '.join(given) or 'nothing'}.")
+    return _device_response(changed)
 
 
 @operation(scope=DEVICES, response=None, status=204, parameters=(DEVICE_ID,))
-def remove_device(_request: Any, device_id: str) -> Response:
+def remove_device(request: Any, device_id: str) -> Response:
     """Delete a device. Also deletes its token."""
     if not registration.remove(device_id=_device_id_or_404(device_id)):
         raise NOT_FOUND.error()
+    _record(request, device_id, "Deleted.", flag=DELETION)
     return Response(status=204)
 
 
-@operation(scope=DEVICES, request=HeartbeatRequest, response=DeviceView, parameters=(DEVICE_ID,))
+@operation(
+    scope=DEVICES,
+    request=HeartbeatRequest,
+    response=DeviceView,
+    parameters=(DEVICE_ID,),
+    unaudited=Unaudited.MARKS,
+)
 def device_heartbeat(request: Any, device_id: str) -> Response:
-    """Report a device's state. If the response isn't active, register the device again."""
+    """Report a device's state. If the response has `is_active` false, register the device again."""
     device_id, now = _device_id_or_404(device_id), utc_now()
     body = read_request(request, HeartbeatRequest)
     document = found_or_404(registration.heartbeat(device_id=device_id, now=now))
@@ -120,9 +142,11 @@ def set_device_preferences(request: Any, device_id: str) -> Response:
     """Replace a device's preferences."""
     device_id = _device_id_or_404(device_id)
     new = parse_preferences(read_request(request, DevicePreferencesRequest))
-    return _device_response(
+    stored = found_or_404(
         registration.set_preferences(device_id=device_id, preferences=new, now=utc_now())
     )
+    _record(request, device_id, "Preferences replaced.")
+    return _device_response(stored)
 
 
 def _device_id_or_404(text: str) -> str:
@@ -131,13 +155,20 @@ def _device_id_or_404(text: str) -> str:
     return text
 
 
-def _device_response(found: Document | None) -> Response:
+def _device_response(found: Document | None, *, status: int = 200) -> Response:
     document = found_or_404(found)
-    return Response(device_view(document, presence.read([document["_id"]]).get(document["_id"])))
+    state = presence.read([document["_id"]]).get(document["_id"])
+    return Response(device_view(document, state), status=status)
+
+
+def _record(request: Any, device_id: str, message: str, *, flag: int = CHANGE) -> None:
+    audit.record_client_action(
+        request.user, model=Device, object_id=device_id, message=message, flag=flag
+    )
 
 
 def _apply_changes(device_id: str, body: DeviceChanges) -> Document | None:
-    """Apply each change by its own idempotent write; return the device, None if missing."""
+    """Apply each change by an idempotent write; return the device, or None if it's missing."""
     now, changes = utc_now(), device_changes(body)
     if changes and registration.update(device_id=device_id, changes=changes, now=now) is None:
         return None
@@ -165,6 +196,7 @@ def _apply_changes(device_id: str, body: DeviceChanges) -> Document | None:
     status=204,
     parameters=(DEVICE_ID,),
     test_mode=SafeWrite.OWN,
+    unaudited=Unaudited.MARKS,
 )
 def report_device_receipt(request: Any, device_id: str) -> Response:
     """Report that a push was delivered or opened; idempotent."""

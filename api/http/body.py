@@ -1,6 +1,5 @@
 """Reads request bodies: size, media type, strict JSON, and structure."""
 
-import difflib
 import json
 import math
 import re
@@ -13,8 +12,9 @@ from rest_framework.exceptions import UnsupportedMediaType
 from rest_framework.parsers import BaseParser
 
 from notifications import validation
-from notifications.validation import FieldProblem, ProblemCollector, pointer_token
+from notifications.validation import FieldProblem, ProblemCollector
 
+from .field_errors import find_errors
 from .problems import (
     BAD_REQUEST,
     BYTE_ORDER_MARK,
@@ -35,21 +35,18 @@ MAX_BYTES_BULK = 4 * 1024 * 1024
 MAX_DEPTH = 20
 MAX_PROPERTIES = 500  # Of one notification, over all levels
 MAX_DIGITS = 400
-"""Numbers this long attack the parser; a double has at most 309 digits before the point."""
+"""Such a long number is an attack: a double has at most 309 digits before the point."""
 BOM = b"\xef\xbb\xbf"
 # Possessive quantifiers never backtrack. An unterminated string matches to the end of the body, so
 # no part of the body is scanned twice.
 _STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)
 _LONG_NUMBER = re.compile(rb"\d{%d}" % MAX_DIGITS)
-_UNKNOWN_FIELD = re.compile(r"Object contains unknown field `(.*)`", re.DOTALL)
-_REQUIRED = re.compile(r"Object missing required field `(\w+)`")
-_PATH = re.compile(r"(.*?)(?: - at `\$(.*)`)?", re.DOTALL)
 _BRACKETS = re.compile(rb"[\[\]{}]")
 T = TypeVar("T")
 
 
 class StrictJSONParser(BaseParser):
-    """Takes part in content negotiation only: views call :func:`read_request`."""
+    """Names JSON for content negotiation. Views read bodies by :func:`read_request`."""
 
     media_type = "application/json"
 
@@ -59,9 +56,10 @@ class StrictJSONParser(BaseParser):
 
 
 def read_request(request: Any, structure: type[T], *, limit: int = MAX_BYTES) -> T:
-    """Return the JSON body of a view's request as a structure; ApiError, UnsupportedMediaType.
+    """Return the JSON body of a view's request as a structure.
 
-    400 if it isn't an acceptable JSON object, 413 over ``limit`` bytes, 422 if it's invalid.
+    Raises UnsupportedMediaType, or ApiError: 400 for malformed JSON, 413 over ``limit`` bytes, 422
+    for invalid fields.
     """
     return convert(read_json(request, limit=limit), structure)
 
@@ -147,11 +145,14 @@ def check_values(value: Mapping[str, Any], *, pointer: str = "") -> None:
 
 
 def convert(value: Mapping[str, Any], structure: type[T], *, pointer: str = "") -> T:
-    """Return ``value`` as a strict structure; raises ApiError 422, pointers below ``pointer``."""
+    """Convert without coercion of types. Raises ApiError 422 with every invalid field.
+
+    The pointers of the fields are below ``pointer``.
+    """
     try:
         return msgspec.convert(value, structure, strict=True)
-    except msgspec.ValidationError as error:
-        raise validation_failed([_field_problem(str(error), pointer, structure)]) from None
+    except msgspec.ValidationError:
+        raise validation_failed(find_errors(value, structure, pointer=pointer)) from None
 
 
 def _is_chunked(request: HttpRequest) -> bool:
@@ -199,20 +200,3 @@ def _parse_float(text: str) -> float:
 
 def _reject_constant(_name: str) -> NoReturn:
     raise MALFORMED_JSON.error("Invalid JSON: NaN or Infinity.")
-
-
-def _field_problem(message: str, prefix: str, structure: Any) -> FieldProblem:
-    match = _PATH.fullmatch(message)
-    text, path = (match[1], match[2] or "") if match else (message, "")
-    pointer = prefix + re.sub(r"\[(\d+)\]", r"/\1", path.replace(".", "/"))
-    if unknown := _UNKNOWN_FIELD.fullmatch(text):
-        name = f"{pointer}/{pointer_token(unknown[1])}"
-        # A message doesn't name the structure of an inner field.
-        known = [] if path else [one.encode_name for one in msgspec.structs.fields(structure)]
-        similar = difflib.get_close_matches(unknown[1], known, n=1)
-        suggestion = f" Did you mean `{similar[0]}`?" if similar else ""
-        return FieldProblem(name, "unknown_field", f"Unknown field.{suggestion}")
-    if required := _REQUIRED.fullmatch(text):
-        return FieldProblem(f"{pointer}/{required[1]}", "required", "The field is required.")
-    code = "out_of_range" if "length" in text or "int` " in text else "wrong_type"
-    return FieldProblem(pointer, code, f"{text}.")

@@ -27,7 +27,7 @@ V = TypeVar("V", bound=msgspec.Struct)
 
 
 def view_of(view: type[V], document: Mapping[str, Any], **computed: Any) -> V:
-    """Return a view with the fields that it shares with ``document``, and the computed ones."""
+    """Return a view with its fields from ``document``. ``computed`` fields take precedence."""
     fields = {name: document[name] for name in view.__struct_fields__ if name in document}
     return msgspec.convert({**fields, **computed}, view)
 

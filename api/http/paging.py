@@ -9,7 +9,7 @@ from django.http import QueryDict
 from drf_spectacular.utils import OpenApiParameter
 from msgspec import Meta
 
-from notifications.validation import ProblemCollector
+from notifications.validation import FieldProblem, ProblemCollector
 from notifyproject.db.paging import (
     MAX_PAGE,
     Cursor,
@@ -61,10 +61,9 @@ def parse_page_request(
     problems: ProblemCollector | None = None,
     extra_parameters: Collection[str] = (),
 ) -> PageRequest:
-    """Return the requested page; reports an invalid limit, or raises InvalidRequestError.
+    """Return the requested page. Raises ApiError 400 for an invalid cursor or parameter name.
 
-    Raises ApiError 400 for a parameter that is unknown (neither one of these nor one of
-    ``extra_parameters``) or repeated, and for a cursor of another list.
+    An invalid limit is added to ``problems`` or, without them, raises InvalidRequestError.
     """
     reject_unknown(query, allowed={*PARAMETER_NAMES, *extra_parameters})
     collector = problems or ProblemCollector()
@@ -77,7 +76,7 @@ def parse_page_request(
 
 
 def parse_limit(query: QueryDict, problems: ProblemCollector) -> int:
-    """Return the page size; reports an invalid one."""
+    """Return the page size. Adds a problem if it's invalid."""
     limit = query.get("limit", str(DEFAULT_PAGE))
     if limit not in _PAGE_SIZES:
         problems.add("/limit", "out_of_range", f"Expected a number from 1 to {MAX_PAGE}.")
@@ -86,14 +85,15 @@ def parse_limit(query: QueryDict, problems: ProblemCollector) -> int:
 
 
 def parse_cursor(query: QueryDict, *, list_name: str) -> Cursor | None:
-    """Return the cursor, None for the first page; raises ApiError 400."""
+    """Return the cursor, or None for the first page. Raises ApiError 400 if it's invalid."""
     text = query.get("cursor")
     if text is None:
         return None
     try:
         return decode_cursor(text, list_name=list_name)
     except InvalidCursorError:
-        raise INVALID_CURSOR.error() from None
+        problem = FieldProblem("/cursor", INVALID_CURSOR.code, INVALID_CURSOR.detail)
+        raise INVALID_CURSOR.error(errors=[problem]) from None
 
 
 def page_links(page: Page, *, list_name: str, order: Order) -> dict[str, str | None]:
@@ -112,7 +112,7 @@ def page_links(page: Page, *, list_name: str, order: Order) -> dict[str, str | N
 def document_cursor(
     document: Mapping[str, Any], *, list_name: str, order: Order, backwards: bool = False
 ) -> str:
-    """Return the cursor to the documents behind one, or before it."""
+    """Return the cursor of the page after a document or, if ``backwards``, before it."""
     return encode_cursor(
         cursor_of_document(document, order, backwards=backwards), list_name=list_name
     )

@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 import structlog
 from django.core.exceptions import PermissionDenied
+from django.db import DatabaseError
 from django.http import Http404, HttpRequest, HttpResponse
 from django.template.loader import select_template
 from pymongo.errors import PyMongoError
@@ -36,12 +37,12 @@ log = structlog.get_logger(__name__)
 MEDIA_TYPE = "application/problem+json"
 RETRY_SECONDS = 5  # ``Retry-After`` while the database is unavailable
 PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,63}", re.ASCII)
-"""A name from a request that a problem may repeat."""
+"""Names that a problem may quote from a request."""
 _STATUS_TITLES = {
     HTTPStatus.REQUEST_ENTITY_TOO_LARGE: "Request Entity Too Large",
     HTTPStatus.UNPROCESSABLE_ENTITY: "Unprocessable Entity",
 }
-"""Statuses that Python 3.13 renamed: the OpenAPI document is the same with every Python."""
+"""Statuses that Python 3.13 renamed. The OpenAPI document must not depend on the version."""
 
 
 def status_title(status: int) -> str:
@@ -74,7 +75,7 @@ class ProblemView(msgspec.Struct, kw_only=True, frozen=True, omit_defaults=True)
 
 @dataclass(frozen=True, kw_only=True)
 class ApiError(Exception):
-    """An error response."""
+    """An exception that becomes an error response."""
 
     type: "ProblemType"
     detail: str
@@ -111,7 +112,7 @@ class ApiError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class ProblemType:
-    """An entry of the catalogue. ``detail`` may hold placeholders."""
+    """A kind of problem in the catalogue. ``detail`` may contain placeholders."""
 
     code: str
     status: int
@@ -129,9 +130,9 @@ class ProblemType:
         retry_after: int | None = None,
         **values: Any,
     ) -> ApiError:
-        """Return an error of this type; ``values`` fill the placeholders of the detail.
+        """Return an error of this type. ``values`` fill the placeholders of its detail.
 
-        ``detail`` replaces the catalogue's. ``retry_after``: seconds, for the header Retry-After.
+        ``detail`` replaces the catalogue's. ``retry_after`` is in seconds.
         """
         all_headers = dict(headers or {})
         if retry_after is not None:
@@ -140,7 +141,7 @@ class ProblemType:
         return ApiError(type=self, detail=text, errors=errors, headers=all_headers)
 
     def example_error(self, *, errors: Sequence[FieldProblem] = (), **values: Any) -> ApiError:
-        """Return an error whose placeholders have the example's values, or the given ones."""
+        """Return an error for the OpenAPI document. ``values`` override the example's values."""
         return self.error(errors=errors, **{**self.example, **values})
 
 
@@ -365,7 +366,7 @@ _TYPES_BY_STATUS = {
 }
 _TYPES_BY_EXCEPTION: Sequence[tuple[tuple[type[Exception], ...], ProblemType, int | None]] = (
     ((KeyReusedError,), IDEMPOTENCY_KEY_REUSED, None),
-    ((PyMongoError,), STORE_UNAVAILABLE, RETRY_SECONDS),
+    ((PyMongoError, DatabaseError), STORE_UNAVAILABLE, RETRY_SECONDS),
     ((TestKeyError,), TEST_KEY, None),
     ((StillPendingError,), CALLBACK_PENDING, None),
     ((TooManySecretsError,), TOO_MANY_SECRETS, None),
@@ -447,7 +448,7 @@ def _from_rest_framework(error: Exception, view: Any) -> ApiError:
 
 
 def problem_response(problem: ApiError, request: HttpRequest) -> HttpResponse:
-    """Return a problem document."""
+    """Return a problem document as a Django response."""
     return HttpResponse(
         msgspec.json.encode(problem.body(request)),
         status=problem.status,

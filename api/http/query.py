@@ -1,8 +1,8 @@
-"""Checks query parameters."""
+"""Parses query parameters. Functions add invalid values to ``problems``."""
 
-import difflib
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from datetime import datetime
+from itertools import islice
 from typing import Any
 
 import msgspec
@@ -10,9 +10,9 @@ from django.http import QueryDict
 from drf_spectacular.utils import OpenApiParameter
 
 from domain import time
-from notifications.validation import ProblemCollector
+from notifications.validation import MAX_PROBLEMS, FieldProblem, ProblemCollector, suggest
 
-from .problems import PLAIN_NAME, REPEATED_PARAMETER, UNKNOWN_PARAMETER
+from .problems import PLAIN_NAME, REPEATED_PARAMETER, UNKNOWN_PARAMETER, ProblemType
 
 MAX_VALUE_LENGTH = 512
 INVALID_VALUE = "Invalid value."
@@ -27,20 +27,32 @@ FIELDS = OpenApiParameter(
 def reject_unknown(
     query: QueryDict, *, allowed: Collection[str], repeatable: Collection[str] = ()
 ) -> None:
-    """Raise ApiError 400 for a parameter that isn't ``allowed``.
+    """Raise ApiError 400 for parameters not ``allowed``, or repeated and not ``repeatable``."""
+    refused = list(islice(_refusals(query, allowed, repeatable), MAX_PROBLEMS))
+    if refused:
+        problem_type, first = refused[0]
+        raise problem_type.error(first.detail, errors=[problem for _, problem in refused])
 
-    Also raises it for a repeated parameter that isn't ``repeatable``.
-    """
+
+def _refusals(
+    query: QueryDict, allowed: Collection[str], repeatable: Collection[str]
+) -> Iterator[tuple[ProblemType, FieldProblem]]:
     for name in query:
+        one: ProblemType | None = None
+        suggestion = ""
         if name not in allowed:
-            is_plain = PLAIN_NAME.fullmatch(name)
-            raise UNKNOWN_PARAMETER.error(None if is_plain else "Unknown parameter.", name=name)
-        if name not in repeatable and len(query.getlist(name)) > 1:
-            raise REPEATED_PARAMETER.error(name=name)
+            one, suggestion = UNKNOWN_PARAMETER, suggest(name, *sorted(allowed))
+        elif name not in repeatable and len(query.getlist(name)) > 1:
+            one = REPEATED_PARAMETER
+        if one is not None:
+            is_plain = PLAIN_NAME.fullmatch(name) is not None
+            detail = one.detail.format(name=name) if is_plain else "Unknown parameter."
+            pointer = f"/{name}" if is_plain else ""
+            yield one, FieldProblem(pointer, one.code, detail + suggestion)
 
 
 def reject_invalid_text(query: QueryDict, problems: ProblemCollector) -> None:
-    """Report values that are invalid for every parameter."""
+    """Report values with NUL or more than ``MAX_VALUE_LENGTH`` characters."""
     for name, texts in query.lists():
         if any("\x00" in text or len(text) > MAX_VALUE_LENGTH for text in texts):
             problems.add(f"/{name}", "invalid", INVALID_VALUE)
@@ -92,15 +104,14 @@ def parse_fields(
     names = query[FIELDS.name].split(",")
     for name in names:
         if name not in view.__struct_fields__:
-            known = difflib.get_close_matches(name, view.__struct_fields__, n=1)
-            suggestion = f" Did you mean `{known[0]}`?" if known else ""
+            suggestion = suggest(name, *view.__struct_fields__)
             unknown = f"Unknown field `{name}`." if PLAIN_NAME.fullmatch(name) else "Unknown field."
             problems.add("/fields", "unknown_field", unknown + suggestion)
     return frozenset(names)
 
 
 def select_fields(view: msgspec.Struct, names: frozenset[str] | None) -> Any:
-    """Return these fields of a view, or the view for None."""
+    """Return the named fields of a view, or the whole view if ``names`` is None."""
     if names is None:
         return view
     return {name: getattr(view, name) for name in view.__struct_fields__ if name in names}
@@ -114,5 +125,5 @@ def parse_bool(name: str, query: QueryDict, problems: ProblemCollector) -> bool:
 
 
 def one_of(choices: Collection[str]) -> str:
-    """Return the detail that names the allowed values."""
+    """Return the text of an error that lists the allowed values."""
     return f"Expected one of {', '.join(sorted(choices))}."

@@ -1,4 +1,4 @@
-"""Rate limits per client, inbox or IP, for reads and writes of an endpoint; their headers."""
+"""Rate limits of clients, inboxes, and IP addresses, and the ``RateLimit-*`` headers."""
 
 import hashlib
 from collections.abc import Callable, Mapping
@@ -24,7 +24,7 @@ SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
 class ClientThrottle(BaseThrottle):
-    """Rate limit of a client or an inbox; in ``DEFAULT_THROTTLE_CLASSES``."""
+    """Limits a client's or an inbox's reads and writes of each endpoint."""
 
     def allow_request(self, request: Any, view: Any) -> bool:
         """Count a request and return whether it's within the limit."""
@@ -47,7 +47,7 @@ class RateLimitMiddleware:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        """Respond to the request."""
+        """Reject a blocked address, or respond and set the headers."""
         if not request.path.startswith(API_PREFIX):
             return self.get_response(request)
         request.rate_status = None
@@ -67,13 +67,13 @@ class RateLimitMiddleware:
 
 @dataclass(frozen=True, slots=True)
 class AuthenticationFailures:
-    """Requests of an IP address without a valid key or token: web and streams count together."""
+    """Counts an IP address's requests without a valid credential, in web and stream processes."""
 
     counter: Counter
 
     @classmethod
     def of(cls, meta: Mapping[str, str]) -> "AuthenticationFailures":
-        """Return the failures of the address that sent a request; ``meta`` as in WSGI."""
+        """Return the counter of the address that sent a request. ``meta`` is as in WSGI."""
         address = rate_limits.client_ip(meta, proxies=settings.TRUSTED_PROXIES)
         return cls(Counter(scope="address", identifier=address, endpoint="authentication"))
 

@@ -1,4 +1,4 @@
-"""CORS for pages of ``INBOX_ORIGINS`` that read an inbox; issuing tokens takes an API key."""
+"""CORS for web pages of ``INBOX_ORIGINS``, which may read an inbox but not issue tokens."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -14,13 +14,13 @@ PREFLIGHT_MAX_AGE = 3600  # Seconds for which a browser caches a preflight
 
 
 class InboxCorsMiddleware:
-    """Adds the CORS headers of the inbox and answers preflights."""
+    """Adds the CORS headers of the inbox, and answers preflights without authentication."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        """Respond to the request; to a preflight without authentication."""
+        """Answer a preflight, or respond and add the headers."""
         if not BROWSER_PATHS.fullmatch(request.path):
             return self.get_response(request)
         if is_preflight(request.method, request.headers):

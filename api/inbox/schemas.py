@@ -29,7 +29,7 @@ class InboxItem(msgspec.Struct, kw_only=True, frozen=True):
     deep_link: str | None = None
     payload: dict[str, Any] | None = None
     delivered_at: datetime
-    """When it arrived in the inbox or, without the in-app channel, was sent."""
+    """Time of arrival in the inbox or, without the in-app channel, of sending."""
     is_read: bool
     read_at: datetime | None = None
     is_archived: bool
@@ -75,8 +75,8 @@ def inbox_item(document: Document, *, now: datetime) -> InboxItem:
 
 
 def _visible_content(document: Document, now: datetime) -> tuple[Content, Mapping[str, Any] | None]:
-    """Return the content, and the template's variables if they include sensitive ones."""
-    # The recipient sees sensitive values while they're useful, later the redacted content.
+    """Return the content and, if sensitive values may be shown, the variables to render."""
+    # The recipient sees sensitive values until they expire, and then the redacted content.
     content = content_of(document)
     if not is_shown_in_inbox(document, now=now):
         return content, None

@@ -11,12 +11,14 @@ from rest_framework.response import Response
 
 from access.clients import inbox_tokens
 from access.clients.authentication import SafeWrite
-from access.models import Scope
+from access.models import InboxRevocation, Scope
 from domain.time import utc_now
 from notifications.inbox import wakeups as inbox_wakeups
 from notifications.models.notification import USER_ID_LENGTH
 from notifications.store import Inbox
 from notifications.validation import ProblemCollector
+from notifyproject.platform import audit
+from notifyproject.platform.audit import Unaudited
 
 from ..http.body import read_request
 from ..http.fields import UserId
@@ -30,7 +32,7 @@ EXAMPLE_JTI = "q0Vd2pT7wYbJ4mXs"
 
 
 class InboxTokenRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A request for an inbox token: whose inbox it opens."""
+    """A request for a token that opens the inbox of ``user_id``."""
 
     user_id: Annotated[UserId, Meta(min_length=1, max_length=USER_ID_LENGTH)]
 
@@ -57,6 +59,7 @@ USER_ID = OpenApiParameter("user_id", str, required=True, description="The token
     response=InboxTokenView,
     status=201,
     test_mode=SafeWrite.NOTHING,
+    unaudited=Unaudited.NOTHING,
 )
 def issue_inbox_token(request: Any) -> Response:
     """Issue an inbox token. It opens one recipient's inbox for 15 minutes."""
@@ -79,6 +82,7 @@ def revoke_inbox_tokens(request: Any) -> Response:
     user_id = _check_user_id(request.query_params.get("user_id", ""))
     inbox_tokens.revoke_all(client_id=request.user.id, user_id=user_id)
     inbox_wakeups.wake_inbox(Inbox(request.user.id, user_id))
+    _record(request, user_id, "All tokens of the recipient revoked.")
     return Response(status=204)
 
 
@@ -94,7 +98,14 @@ def revoke_inbox_token(request: Any, jti: str) -> Response:
     if not inbox_tokens.revoke(client_id=request.user.id, jti=jti, now=utc_now()):
         raise NOT_FOUND.error()
     inbox_wakeups.wake_revoked(jti)
+    _record(request, jti, "Token revoked.")
     return Response(status=204)
+
+
+def _record(request: Any, object_id: str, message: str) -> None:
+    audit.record_client_action(
+        request.user, model=InboxRevocation, object_id=object_id, message=message
+    )
 
 
 def _check_user_id(user_id: str) -> str:

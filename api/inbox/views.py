@@ -15,6 +15,7 @@ from notifications.inbox import actions, feed
 from notifications.inbox.feed import NEWEST_FIRST
 from notifications.store import Inbox
 from notifications.validation import ProblemCollector
+from notifyproject.platform.audit import Unaudited
 
 from ..http import paging
 from ..http.fields import UpdatedView
@@ -37,7 +38,7 @@ STREAM_PATH = "/api/v1/inbox/stream"
 
 
 class InboxView(APIView):
-    """Base of the inbox views: takes an inbox token; responses aren't cached."""
+    """Base of the inbox views. It requires an inbox token and forbids caching."""
 
     authentication_classes: Any = (InboxAuthentication,)
     permission_classes: Any = (OwnsInbox,)
@@ -88,9 +89,15 @@ def count_inbox(request: Any) -> Response:
     return Response(InboxCounts(unread=counts.unread, unseen=counts.unseen))
 
 
-@operation(scope=None, response=UpdatedView, problems=(UNKNOWN_PARAMETER,), test_mode=SafeWrite.OWN)
+@operation(
+    scope=None,
+    response=UpdatedView,
+    problems=(UNKNOWN_PARAMETER,),
+    test_mode=SafeWrite.OWN,
+    unaudited=Unaudited.MARKS,
+)
 def read_all_inbox(request: Any) -> Response:
-    """Mark all notifications as read, archived ones and other channels' too; idempotent."""
+    """Mark all notifications as read, even archived ones and other channels'; idempotent."""
     count = actions.mark_all_read(inbox=inbox_of(request.user), now=utc_now())
     return Response(UpdatedView(updated=count))
 
@@ -101,6 +108,7 @@ _item_operation = operation(
     problems=(UNKNOWN_PARAMETER,),
     parameters=(NOTIFICATION_ID,),
     test_mode=SafeWrite.OWN,
+    unaudited=Unaudited.MARKS,
 )
 
 
@@ -133,7 +141,7 @@ def stream_inbox(_request: Any) -> Response:
     """Stream the inbox as server-sent events.
 
     ``notification`` is a new notification, with its id as the event id; ``counts`` comes first
-    and after every change; ``reload`` means that more was missed than is repeated; ``end``
+    and after every change; ``reload`` means that missed notifications aren't all sent; ``end``
     gives the reason why the stream ends. A comment is sent every 15 s. With ``Last-Event-ID``,
     the notifications since then are sent first; a notification can be repeated, with the same
     id. In a browser, use fetch: EventSource can't send the header with the token.

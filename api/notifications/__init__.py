@@ -1,1 +1,1 @@
-"""Notifications."""
+"""REST operations on notifications."""

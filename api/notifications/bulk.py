@@ -16,6 +16,7 @@ from notifications.intake import bulk
 from notifications.intake.bulk import ItemOutcome
 from notifications.intake.requests import Caller, OverloadedError
 from notifyproject.platform import tracing
+from notifyproject.platform.audit import Unaudited
 
 from ..http import idempotency
 from ..http.body import MAX_BYTES_BULK, read_body
@@ -62,6 +63,7 @@ def bulk_view(outcomes: Sequence[ItemOutcome], request: HttpRequest) -> BulkView
     problems=(OVERLOADED,),
     parameters=(idempotency.parameter(required=True),),
     test_mode=SafeWrite.MARKED,
+    unaudited=Unaudited.CREATES,
 )
 def create_notifications(request: Any) -> Response:
     """Create up to 1,000 notifications.

@@ -17,13 +17,14 @@ from notifications.validation import (
     InvalidRequestError,
     ProblemCollector,
     pointer_token,
+    suggest,
 )
 
 from ..http.body import BOM, MAX_DEPTH, MAX_PROPERTIES, check_values, convert, decode, measure_depth
 from ..http.problems import ApiError, validation_failed
 
 FIELD = "notifications"
-OUTER_LEVELS = 2  # An item is in a list in an object, and may be as deep as a single notification
+OUTER_LEVELS = 2  # The object and the list around each item
 _MIN_INT, _MAX_INT = -(2**63), 2**63 - 1
 _PLAIN_KEY = re.compile(r"(?!__proto__$)[A-Za-z_][A-Za-z0-9_-]{0,127}", re.ASCII)
 _encoder = msgspec.json.Encoder(order="sorted")
@@ -58,9 +59,9 @@ def read_items(raw: bytes) -> Items:
 
 
 def _read_fast(raw: bytes) -> tuple[Sequence[Any], Sequence[bytes]] | None:
-    """Return the items of a body and their canonical JSON; None if it needs the strict reader."""
-    # Duplicate keys are found by counting colons: each property has one, and decoding drops the
-    # duplicate with its own. An escaped colon would break the count.
+    """Return the items and their canonical JSON, or None if only :func:`decode` can tell."""
+    # A body with duplicate keys has more colons than its decoded items: each property has one,
+    # and decoding drops duplicates. An escaped colon would falsify the count.
     if raw.startswith(BOM) or b"\\u003" in raw:
         return None
     try:
@@ -83,7 +84,8 @@ def _item_list(value: Any) -> Sequence[Any]:
         raise validation_failed([FieldProblem("", "wrong_type", "Expected a JSON object.")])
     problems = ProblemCollector()
     for name in value.keys() - {FIELD}:
-        problems.add(f"/{pointer_token(name)}", "unknown_field", "Unknown field.")
+        detail = f"Unknown field.{suggest(name, FIELD)}"
+        problems.add(f"/{pointer_token(name)}", "unknown_field", detail)
     items = value.get(FIELD)
     if FIELD not in value:
         problems.add(f"/{FIELD}", "required", "The field is required.")
@@ -100,7 +102,7 @@ def _canonical_json(value: Any) -> bytes:
     try:
         return _encoder.encode(value)
     except UnicodeError:
-        # Half a surrogate pair, which the strict check of the item reports.
+        # A lone surrogate. The strict check of the item reports it.
         return json.dumps(value, sort_keys=True).encode()
 
 

@@ -4,12 +4,14 @@ from datetime import timedelta
 from typing import Annotated, Any
 
 import msgspec
+from django.contrib.admin.models import DELETION
 from msgspec import Meta
 from rest_framework.response import Response
 
 from access.clients.authentication import SafeWrite
-from access.models import Scope
+from access.models import APIClient, Scope
 from domain.time import utc_now
+from notifyproject.platform import audit
 from privacy import purge
 from privacy.purge import MAX_DAYS, MIN_DAYS
 
@@ -18,7 +20,7 @@ from ..openapi.operations import operation
 
 
 class CleanupRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The minimum age."""
+    """The minimum age of the notifications to delete."""
 
     older_than_days: Annotated[
         int,
@@ -28,7 +30,7 @@ class CleanupRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
 
 
 class CleanupView(msgspec.Struct, kw_only=True, frozen=True):
-    """The numbers deleted or, in a dry run, to delete."""
+    """The numbers of deleted items or, in a dry run, of items to delete."""
 
     notifications: Annotated[int, Meta(examples=[12])]
     attempts: Annotated[int | None, Meta(description="Not counted in a dry run.", examples=[14])]
@@ -36,7 +38,7 @@ class CleanupView(msgspec.Struct, kw_only=True, frozen=True):
     complete: Annotated[bool, Meta(description="False: more to delete.", examples=[True])]
 
 
-MAX_PER_CALL = 10_000  # Per request; takes some seconds
+MAX_PER_CALL = 10_000  # Notifications per request, which takes some seconds
 
 
 @operation(scope=Scope.ADMIN, request=CleanupRequest, response=CleanupView, test_mode=SafeWrite.OWN)
@@ -54,6 +56,15 @@ def clean_up_notifications(request: Any) -> Response:
         at_most=MAX_PER_CALL,
         now=utc_now(),
     )
+    if not body.dry_run:
+        audit.record_client_action(
+            request.user,
+            model=APIClient,
+            object_id=str(request.user.id),
+            message=f"Deleted {report.notifications} of its notifications that were unchanged for "
+            f"{body.older_than_days} days.",
+            flag=DELETION,
+        )
     return Response(
         CleanupView(
             notifications=report.notifications,

@@ -35,7 +35,7 @@ STATUSES: Mapping[str, tuple[str, type[StrEnum]]] = {
     "status": ("statuses", NotificationStatus),
     "delivery_status": ("delivery_statuses", DeliveryStatus),
 }
-"""By parameter with several values: the field of the filter, and the allowed values."""
+"""For each repeatable parameter, the field of ``Filter`` and the allowed values."""
 TEXT_FILTERS = ("user_id", "type", "entity_id", "external_id", "source")
 CREATED_FILTERS = ("created_after", "created_before")
 SCHEDULED_FILTERS = ("scheduled_after", "scheduled_before")
@@ -74,7 +74,7 @@ class ListRequest:
 def parse_list_request(
     query: QueryDict, *, client_id: ObjectId, fixed: Mapping[str, Any]
 ) -> ListRequest:
-    """Return the checked list request with the ``fixed`` filters of the path; ApiError 400, 422."""
+    """Parse a query, and add the ``fixed`` filters of the path. Raises ApiError 400 or 422."""
     reject_unknown(query, allowed=NAMES - fixed.keys(), repeatable=STATUSES)
     problems = ProblemCollector()
     values: dict[str, Any] = {name: query[name] for name in TEXT_FILTERS if name in query}

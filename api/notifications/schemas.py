@@ -8,6 +8,7 @@ import msgspec
 from bson import ObjectId
 from msgspec import Meta
 
+from devices.models import Platform
 from domain.states import (
     DELIVERED_STATUSES,
     OPEN,
@@ -63,7 +64,7 @@ class DeliveryView(msgspec.Struct, kw_only=True, frozen=True):
 class NotificationRecipientView(msgspec.Struct, kw_only=True, frozen=True):
     """The recipient, as known when the notification was accepted.
 
-    Without the scope recipients:read, only what the request contained.
+    Without the scope recipients:read, it contains only data of the request.
     """
 
     device_ids: list[str] = []
@@ -182,7 +183,7 @@ class AttemptView(msgspec.Struct, kw_only=True, frozen=True):
     attempted_at: datetime
     finished_at: OptionalTime = None
     duration_ms: Annotated[int | None, Meta(examples=[84])] = None
-    platform: str | None = None  # Of the device of a push
+    platform: Platform | None = None  # Of the device of a push
     delivered_at: datetime | None = None
     """When the device or the provider reported that it was delivered."""
     opened_at: datetime | None = None
@@ -210,9 +211,8 @@ def notification_views(
 ) -> list[NotificationView]:
     """Return stored notifications as the API shows them. Raises PyMongoError.
 
-    ``can_retry`` takes two reads for all of them if a channel has failed or waits for another try,
-    and none otherwise; without ``has_can_retry`` it's false. ``shows_registry``: as
-    :func:`notification_view`.
+    ``can_retry`` takes two reads in all if a channel has failed or waits for a retry. Without
+    ``has_can_retry``, it's false. For ``shows_registry``, see :func:`notification_view`.
     """
     choices = retry_choices(documents, now=now) if has_can_retry else {}
     return [
@@ -237,8 +237,8 @@ def notification_view(
 ) -> NotificationView:
     """Return a stored notification as the API shows it.
 
-    ``shows_registry``: also what the registry supplied, such as the address of a user ID. Without
-    it, the recipient has what the request contained, and the texts mask the registered name.
+    With ``shows_registry``, the recipient includes registered data, such as the address. Without
+    it, only data of the request is shown, and the texts mask the registered name.
     """
     recipient, content = recipient_of(document), content_of(document)
     if not shows_registry:
@@ -289,6 +289,8 @@ def accepted_view(
         [acceptance.document],
         adjusted=acceptance.is_time_adjusted,
         shows_registry=shows_registry,
+        # A new notification has no failed channel.
+        has_can_retry=acceptance.is_replayed,
         now=now,
     )
     return AcceptedNotificationView(
@@ -314,7 +316,7 @@ def redacted(
     data: Mapping[str, Any], type_name: str, template_id: str | None = None
 ) -> dict[str, Any]:
     """Return the template's variables with sensitive ones redacted."""
-    # They are stored redacted. Variables that became sensitive later are redacted here, and all
+    # Sensitive variables are stored redacted. Redact those that became sensitive later, and all
     # variables of a type that no longer exists.
     if types.find_type(type_name) is None:
         return dict.fromkeys(data, MASK)

@@ -65,8 +65,8 @@ class StatisticsView(msgspec.Struct, kw_only=True, frozen=True):
 def get_notification_stats(request: Any) -> Response:
     """Count notifications: total, sent, failed, and average attempts.
 
-    Of more than 100,000 (by platform: 10,000), the newest are counted and complete is false: narrow
-    the time range.
+    At most the newest 100,000 (by platform: 10,000) are counted. If complete is false, narrow the
+    time range.
     """
     query, problems = request.query_params, ProblemCollector()
     reject_unknown(query, allowed=("by", "user_id", *filters.CREATED_FILTERS))

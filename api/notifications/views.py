@@ -4,6 +4,8 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
+from bson import ObjectId
+from django.contrib.admin.models import CHANGE, DELETION
 from rest_framework.response import Response
 
 from access.clients.authentication import SafeWrite
@@ -16,10 +18,12 @@ from notifications.inbox import actions as inbox_actions
 from notifications.intake import acceptance as intake_acceptance
 from notifications.intake import preview
 from notifications.intake.requests import Caller, NotificationRequest
+from notifications.models import Notification
 from notifications.resend import actions
 from notifications.store import Document
 from notifications.validation import FieldProblem, ProblemCollector, is_all, parse_channels
-from notifyproject.platform import tracing
+from notifyproject.platform import audit, tracing
+from notifyproject.platform.audit import Unaudited
 
 from ..http import idempotency
 from ..http.body import has_body, read_request
@@ -71,7 +75,7 @@ def notification_or_404(request: Any, notification_id: str) -> Document:
 
 
 def view_for(request: Any, document: Document) -> NotificationView:
-    """Return a notification with what the client may read of its recipient."""
+    """Return a notification with the recipient data that the client may read."""
     (view,) = notification_views([document], shows_registry=_shows_registry(request), now=utc_now())
     return view
 
@@ -89,6 +93,7 @@ def _shows_registry(request: Any) -> bool:
     parameters=(idempotency.parameter(required=False),),
     headers={202: ("Location",)},
     test_mode=SafeWrite.MARKED,
+    unaudited=Unaudited.CREATES,
 )
 def create_notification(request: Any) -> Response:
     """Create a notification."""
@@ -140,14 +145,12 @@ def delete_notification(request: Any, notification_id: str) -> Response:
     retention ends, and still prevents a second notification for the same entity.
     """
     reject_unknown(request.query_params, allowed=())
+    found = object_id_or_404(notification_id)
     try:
-        actions.delete(
-            notification_id=object_id_or_404(notification_id),
-            client_id=request.user.id,
-            now=utc_now(),
-        )
+        actions.delete(notification_id=found, client_id=request.user.id, now=utc_now())
     except LookupError:
         raise NOT_FOUND.error() from None
+    _record(request, found, "Deleted.", flag=DELETION)
     return Response(status=204)
 
 
@@ -194,6 +197,7 @@ _mark_operation = operation(
     problems=(UNKNOWN_PARAMETER,),
     parameters=(NOTIFICATION_ID,),
     test_mode=SafeWrite.OWN,
+    unaudited=Unaudited.MARKS,
 )
 
 
@@ -226,12 +230,14 @@ def _mark(action: inbox_actions.MarkAction, request: Any, notification_id: str) 
 def cancel_notification(request: Any, notification_id: str) -> Response:
     """Cancel the pending deliveries of a notification."""
     document = notification_or_404(request, notification_id)
+    channels = _requested_channels(request)
     cancelled = actions.cancel(
         notification_id=document["_id"],
-        channels=_requested_channels(request),
+        channels=channels,
         reason="Cancelled by the client.",
         now=utc_now(),
     )
+    _record(request, document["_id"], f"Cancelled: {_names_of(channels)}.")
     return Response(view_for(request, cancelled))
 
 
@@ -244,14 +250,14 @@ def cancel_notification(request: Any, notification_id: str) -> Response:
 def retry_notification(request: Any, notification_id: str) -> Response:
     """Retry the failed deliveries of a notification.
 
-    Their retries are granted anew. A delivery that waits for another try is sent now.
+    Failed deliveries get all their retries again. A delivery that waits for a retry is sent now.
     `can_retry` of the notification says in advance whether a retry is possible.
 
     409 `recipient_suppressed`: the address bounced or is suppressed, or the recipient opted out.
     409 `sensitive_data_destroyed`: its sensitive data, such as a code, is destroyed when all
     deliveries have ended. 409 `content_removed`: retention removed its content.
     """
-    return _send_again(actions.retry, request, notification_id)
+    return _send_again(actions.retry, request, notification_id, done="Retried")
 
 
 @_channels_operation(
@@ -266,7 +272,7 @@ def resend_notification(request: Any, notification_id: str) -> Response:
     409 `sensitive_data_destroyed`: its sensitive data, such as a code, is destroyed when all
     deliveries have ended. 409 `content_removed`: retention removed its content.
     """
-    return _send_again(actions.resend, request, notification_id)
+    return _send_again(actions.resend, request, notification_id, done="Resent")
 
 
 @operation(
@@ -292,15 +298,32 @@ def reschedule_notification(request: Any, notification_id: str) -> Response:
         )
     except time.InvalidTimeError as error:
         raise validation_failed([FieldProblem("/scheduled_at", error.code, str(error))]) from None
+    _record(request, document["_id"], "Rescheduled.")
     return Response(view_for(request, rescheduled))
 
 
-def _send_again(action: Callable[..., Document], request: Any, notification_id: str) -> Response:
+def _send_again(
+    action: Callable[..., Document], request: Any, notification_id: str, *, done: str
+) -> Response:
     document = notification_or_404(request, notification_id)
-    again = action(
-        notification_id=document["_id"], channels=_requested_channels(request), now=utc_now()
-    )
+    channels = _requested_channels(request)
+    again = action(notification_id=document["_id"], channels=channels, now=utc_now())
+    _record(request, document["_id"], f"{done}: {_names_of(channels)}.")
     return Response(view_for(request, again), status=202)
+
+
+def _names_of(channels: Sequence[Channel] | None) -> str:
+    return "all channels" if channels is None else ", ".join(channels)
+
+
+def _record(request: Any, notification_id: ObjectId, message: str, *, flag: int = CHANGE) -> None:
+    audit.record_client_action(
+        request.user,
+        model=Notification,
+        object_id=str(notification_id),
+        message=message,
+        flag=flag,
+    )
 
 
 def _requested_channels(request: Any) -> list[Channel] | None:
@@ -317,7 +340,11 @@ def _requested_channels(request: Any) -> list[Channel] | None:
 
 
 @operation(
-    scope=WRITE, request=NotificationRequest, response=PreviewView, test_mode=SafeWrite.NOTHING
+    scope=WRITE,
+    request=NotificationRequest,
+    response=PreviewView,
+    test_mode=SafeWrite.NOTHING,
+    unaudited=Unaudited.NOTHING,
 )
 def preview_notification(request: Any) -> Response:
     """Validate a notification and render it for every channel; nothing is stored or sent."""

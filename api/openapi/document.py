@@ -47,7 +47,7 @@ is left of a minute's requests. On 429 and 503, wait for the seconds in `Retry-A
 
 **Pagination.** Lists come in pages. Pass `next` as `cursor` to get the next page; null marks the
 last page."""
-"""Follows the description's first sentence."""
+"""Appended to the description in the settings."""
 STREAM = "text/event-stream"
 STREAM_EXAMPLE = (
     "retry: 3000\n\nevent: counts\n"
@@ -88,7 +88,7 @@ def add_components(result: dict[str, Any], **_context: Any) -> dict[str, Any]:
 
 
 def complete_document(result: dict[str, Any], **_context: Any) -> dict[str, Any]:
-    """Complete the document; the second of the ``POSTPROCESSING_HOOKS``."""
+    """Add summaries, headers, and examples; the second of the ``POSTPROCESSING_HOOKS``."""
     result["info"]["description"] += INTRODUCTION
     components = result["components"]
     components["headers"] = {name: _header(name) for name in HEADERS}

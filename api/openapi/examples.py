@@ -10,7 +10,7 @@ REFERENCE = "#/components/schemas/"
 
 
 def example_of(schema: Schema, components: Mapping[str, Schema], *, name: str = "") -> Any:
-    """Return an example of a schema: its own, its default, or one of its parts; else ``name``."""
+    """Return a schema's example or default, or compose one. ``name`` is the example of a text."""
     if values := schema.get("examples") or schema.get("enum"):
         return values[0]
     if "default" in schema:

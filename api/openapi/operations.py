@@ -1,4 +1,4 @@
-"""``@operation``: the scope and the OpenAPI description of one operation, and their registry."""
+"""``@operation`` declares the scope and the OpenAPI description of a view function."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -10,6 +10,7 @@ from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_sche
 
 from access.clients.authentication import SafeWrite
 from access.models import Scope
+from notifyproject.platform.audit import Unaudited
 
 from ..http import idempotency
 from ..http.body import MAX_BYTES
@@ -65,10 +66,11 @@ class InboxTokenScheme(OpenApiAuthenticationExtension):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Operation:
-    """An operation: what authorizes it, and what drf-spectacular doesn't keep for the document."""
+    """The authorization of an operation, and details that drf-spectacular doesn't keep."""
 
     scope: Scope | None = None
     test_mode: SafeWrite | None = None
+    unaudited: Unaudited | None = None
     parameters: Sequence[OpenApiParameter] = ()
     problems: Sequence[ProblemType]
     is_body_required: bool = True
@@ -108,17 +110,20 @@ def operation(
     parameters: Sequence[OpenApiParameter] = (),
     headers: Mapping[int, Sequence[str]] | None = None,
     test_mode: SafeWrite | None = None,
+    unaudited: Unaudited | None = None,
 ) -> Callable[[Any], Any]:
     """Make a function an operation, whose docstring becomes the summary and the description.
 
-    ``scope`` None: takes an inbox token. ``response`` None: without a body. ``also_status``:
-    another status with the same response. ``problems``: those besides the ones that follow from the
-    authentication, the request and the parameters. ``test_mode``: why a test key may write.
+    Without ``scope``, it takes an inbox token. Without ``response``, it returns no body.
+    ``also_status`` is another status with the same response. ``problems`` are added to those of the
+    authentication, the request and the parameters. ``test_mode`` says why a test key may write, and
+    ``unaudited`` why a write leaves no audit entry.
     """
     standard = _standard_problems(scope, request, parameters, is_body_required=is_body_required)
     described = Operation(
         scope=scope,
         test_mode=test_mode,
+        unaudited=unaudited,
         parameters=parameters,
         problems=tuple(dict.fromkeys([*standard, *problems])),
         is_body_required=is_body_required,

@@ -1,1 +1,1 @@
-"""Recipients."""
+"""REST operations on recipients and their preferences."""

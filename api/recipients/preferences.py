@@ -6,11 +6,11 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
-from domain.states import Category, Priority
+from domain.states import Category, Channel, Priority
 from domain.time import MAX_REMINDER, MIN_REMINDER
 from notifications.catalog import types
 from notifications.catalog.types import TypeConfig
-from notifications.validation import ProblemCollector, parse_channels, pointer_token
+from notifications.validation import ProblemCollector, enum_of, parse_channels, pointer_token
 
 from ..http.body import convert
 from ..http.fields import QuietHours, check_quiet_hours
@@ -31,12 +31,17 @@ class PreferenceRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
     muted: Annotated[bool, Meta(description="True: send nothing.")] | None = None
     channels: (
         Annotated[
-            list[str], Meta(description="Replaces the type's channels if the request names none.")
+            list[Annotated[str, enum_of(Channel)]],
+            Meta(description="Replaces the type's channels if the request names none."),
         ]
         | None
     ) = None
     muted_channels: (
-        Annotated[list[str], Meta(description="Never used, even if the request names them.")] | None
+        Annotated[
+            list[Annotated[str, enum_of(Channel)]],
+            Meta(description="Never used, even if the request names them."),
+        ]
+        | None
     ) = None
     notify_before: (
         Annotated[
@@ -127,7 +132,7 @@ def _check_name(
 
 
 def _find_type(name: str) -> TypeConfig | None:
-    """Return the type; None for a category or a disabled type; raises UnknownTypeError."""
+    """Return a type, or None for a category or a disabled type. Raises UnknownTypeError."""
     if name in CATEGORIES:
         return None
     if not types.SLUG.fullmatch(name):
@@ -141,7 +146,7 @@ def _find_type(name: str) -> TypeConfig | None:
 
 
 def _stored_channels(names: list[str], pointer: str, problems: ProblemCollector) -> list[str]:
-    """Return channels in their stored form; an empty list is valid only for muted ones."""
+    """Return channels in their stored form. Only ``muted_channels`` may be empty."""
     if not names and pointer.endswith("muted_channels"):
         return []
     return [channel.value for channel in parse_channels(names, problems=problems, pointer=pointer)]

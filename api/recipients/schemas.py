@@ -1,4 +1,4 @@
-"""Recipients in the API."""
+"""Structures of the recipient operations."""
 
 from collections.abc import Callable, Mapping
 from datetime import datetime
@@ -95,7 +95,7 @@ def parse_recipient(user_id: str, body: RecipientRequest) -> RecipientProfile:
 
 
 def parse_address_filters(query: QueryDict, problems: ProblemCollector) -> dict[str, str | None]:
-    """Return the normalized addresses that a list is filtered by. Reports invalid ones."""
+    """Return the normalized addresses in a list's query. Adds a problem for an invalid address."""
     # A plus sign that wasn't escaped arrives as a space, which no address has.
     given = {name: query[name].replace(" ", "+") for name in ADDRESSES if name in query}
     return {name: _normalize(name, text, problems) for name, text in given.items()}
@@ -156,7 +156,7 @@ class PreferencesView(msgspec.Struct, kw_only=True, frozen=True):
 
 
 class ErasureView(msgspec.Struct, kw_only=True, frozen=True):
-    """What this request erased."""
+    """The data that the request erased."""
 
     user_id: UserId
     is_complete: Annotated[bool, Meta(examples=[True])]
@@ -199,7 +199,7 @@ def recipient_view(document: Document) -> RecipientView:
 
 
 def preferences_view(document: Document) -> PreferencesView:
-    """Return a stored recipient's preferences, without values that an older release stored."""
+    """Return a stored recipient's preferences, without invalid values of older releases."""
     stored = as_mapping(document.get("preferences"))
     return PreferencesView(
         preferences={

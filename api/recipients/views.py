@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from django.contrib.admin.models import CHANGE, DELETION
+from django.contrib.admin.models import ADDITION, CHANGE, DELETION
 from drf_spectacular.utils import OpenApiParameter
 from rest_framework.response import Response
 
@@ -15,10 +15,12 @@ from notifications.resend import actions
 from notifications.store import Inbox
 from notifications.validation import ProblemCollector
 from notifyproject.platform import audit
+from notifyproject.platform.audit import Unaudited
 from privacy import erasure, export
 from privacy.export import NEWEST_FIRST
 from recipients import queries, registration
 from recipients.models import Recipient
+from recipients.registration import PROFILE_FIELDS
 
 from ..devices.schemas import device_view
 from ..http import paging
@@ -74,6 +76,9 @@ def list_recipients(request: Any) -> Response:
     return Response(RecipientList(results=results, **links))
 
 
+REGISTERED_FIELDS = (*PROFILE_FIELDS, "attributes", "quiet_hours")
+
+
 @operation(scope=READ, response=RecipientView, parameters=(USER_ID,))
 def get_recipient(_request: Any, user_id: str) -> Response:
     """Get a recipient."""
@@ -92,7 +97,11 @@ def put_recipient(request: Any, user_id: str) -> Response:
     body = read_request(request, RecipientRequest)
     recipient = schemas.parse_recipient(user_id_or_404(user_id), body)
     now = utc_now()
+    before = registration.get(recipient.user_id)
     stored = registration.register(recipient, now=now)
+    # A registration that changes nothing, such as in a daily synchronization, isn't recorded.
+    if change := audit.describe_change(before, stored.document, fields=REGISTERED_FIELDS):
+        _record(request, user_id, change, flag=CHANGE if before else ADDITION)
     if recipient.timezone is not None and not stored.is_new:
         actions.follow_time_zone(user_id=recipient.user_id, zone=recipient.timezone, now=now)
     return Response(recipient_view(stored.document), status=201 if stored.is_new else 200)
@@ -106,7 +115,7 @@ def put_recipient(request: Any, user_id: str) -> Response:
     parameters=(USER_ID,),
 )
 def erase_recipient(request: Any, user_id: str) -> Response:
-    """Erase a recipient, registered or not; 202 with Retry-After if it isn't complete."""
+    """Erase a recipient, registered or not; 202 with Retry-After if the erasure isn't complete."""
     user_id = user_id_or_404(user_id)
     result = erasure.erase(user_id, now=utc_now())
     if result.has_found_anything:
@@ -178,7 +187,9 @@ def put_preferences(request: Any, user_id: str) -> Response:
         quiet_hours=quiet_hours,
         now=utc_now(),
     )
-    return Response(preferences_view(found_or_404(stored)))
+    view = preferences_view(found_or_404(stored))
+    _record(request, user_id, "Preferences and quiet hours replaced.")
+    return Response(view)
 
 
 def _recipient_or_404(user_id: str) -> registration.Document:
@@ -201,7 +212,13 @@ def list_recipient_notifications(request: Any, user_id: str) -> Response:
     return list_page(request, {"user_id": user_id})
 
 
-@operation(scope=WRITE, response=UpdatedView, parameters=(USER_ID,), test_mode=SafeWrite.OWN)
+@operation(
+    scope=WRITE,
+    response=UpdatedView,
+    parameters=(USER_ID,),
+    test_mode=SafeWrite.OWN,
+    unaudited=Unaudited.MARKS,
+)
 def read_all_recipient_notifications(request: Any, user_id: str) -> Response:
     """Mark all notifications that were sent to a recipient, on any channel, as read."""
     count = inbox_actions.mark_all_read(inbox=Inbox(request.user.id, user_id), now=utc_now())

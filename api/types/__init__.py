@@ -1,1 +1,1 @@
-"""Types and template versions."""
+"""REST operations on types and template versions."""

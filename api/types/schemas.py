@@ -1,4 +1,4 @@
-"""Types and templates in the API."""
+"""Structures of the type and template operations."""
 
 from datetime import datetime
 from typing import Annotated, Any
@@ -16,7 +16,6 @@ from notifications.models.catalog import NOTE_LENGTH
 from notifications.store import Document
 from notifications.validation import (
     FieldProblem,
-    InvalidRequestError,
     ProblemCollector,
     pointer_token,
 )
@@ -24,7 +23,6 @@ from notifications.validation import (
 from ..http.body import convert
 from ..http.fields import EXAMPLE_DATA, EXAMPLE_TIME, TypeSlug, view_of
 from ..http.paging import PageView
-from ..http.problems import ApiError
 
 EXAMPLE_PARTS = {
     "default": {"subject": "Paid", "body": "We have your {{ amount }} for {{ video_title }}."}
@@ -40,7 +38,7 @@ class TypeView(msgspec.Struct, kw_only=True, frozen=True):
     category: Annotated[Category, Meta(examples=["transactional"])]
     priority: Annotated[Priority, Meta(examples=["normal"])]
     max_priority: Annotated[Priority, Meta(examples=["high"])]
-    """Highest priority of a request."""
+    """Highest priority that a request may have."""
     channels: list[Channel]
     max_retries: Annotated[int, Meta(examples=[3])]
     ttl_seconds: int | None = None
@@ -143,17 +141,7 @@ class EmptyRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
 
 def template_parts(raw: Document) -> tuple[Parts, str]:
-    """Return the parts and the note of a body; raises ApiError 422 with the errors of all parts."""
-    parts = raw.get("parts")
-    errors: list[FieldProblem] = []
-    if isinstance(parts, dict):
-        for language, texts in parts.items():
-            try:
-                convert(texts, PartsRequest, pointer=f"/parts/{pointer_token(language)}")
-            except ApiError as problem:
-                errors += problem.errors
-    if errors:
-        raise InvalidRequestError(errors)
+    """Return the parts and the note of a body; raises ApiError and InvalidRequestError."""
     request = convert(raw, TemplateRequest)
     problems = ProblemCollector()
     problems.check_one_line(request.note, "/note")
@@ -166,7 +154,7 @@ def template_parts(raw: Document) -> tuple[Parts, str]:
 
 
 def template_error(fault: TemplateFault) -> FieldProblem:
-    """Return a fault of a template as the error of a field."""
+    """Return the field error for a fault in a template."""
     pointer = "/parts"
     if fault.language is not None:
         pointer += f"/{pointer_token(fault.language)}"

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+from django.contrib.admin.models import ADDITION, CHANGE
 from rest_framework.response import Response
 
 from access.models import Scope
@@ -11,9 +12,11 @@ from notifications.catalog import definitions, types
 from notifications.catalog.definitions import TypeRequest
 from notifications.content import linting, templates
 from notifications.content.templates import SHIPPED_VERSION, Version
+from notifications.models import NotificationType
 from notifications.store import Document
 from notifications.validation import InvalidRequestError
 from notifyproject.db.paging import Page
+from notifyproject.platform import audit
 
 from ..http import paging
 from ..http.body import read_json, read_request
@@ -21,6 +24,7 @@ from ..http.paging import PageRequest
 from ..http.paths import found_or_404, path_parameter
 from ..http.problems import (
     EMPTY_BODY,
+    INSUFFICIENT_SCOPE,
     MALFORMED_JSON,
     TOO_LARGE,
     UNSUPPORTED_MEDIA_TYPE,
@@ -48,7 +52,7 @@ LIST, TYPES = "template", "types"
 def version_page(
     type_slug: str, page_request: PageRequest
 ) -> tuple[Sequence[Version], dict[str, str | None]]:
-    """Return a page of a type's versions and its links; the built-in one is the last."""
+    """Return a page of a type's versions and its links. The built-in version is the last."""
     cursor, limit = page_request.cursor, page_request.limit
     is_backwards = cursor is not None and cursor.backwards
     number = cursor.values[0] if cursor is not None else None
@@ -98,10 +102,23 @@ def get_type(_request: Any, slug: str) -> Response:
     scope=TEMPLATES, request=TypeRequest, response=TypeView, also_status=201, parameters=(SLUG,)
 )
 def put_type(request: Any, slug: str) -> Response:
-    """Create or replace a type; 201 for a new one."""
-    fields = definitions.validate_type(slug, read_request(request, TypeRequest))
+    """Create or replace a type; 201 for a new one.
+
+    Removing a sensitive variable makes its values readable from then on. It needs the scope
+    `types:admin`, and the variable's name in `confirm_not_sensitive`.
+    """
+    body, before = read_request(request, TypeRequest), types.read_type(slug)
+    removed = definitions.removed_secrets(before, body)
+    if removed and not request.user.has_scope(Scope.TYPES_ADMIN):
+        raise INSUFFICIENT_SCOPE.error(scope=Scope.TYPES_ADMIN)
+    fields = definitions.validate_type(slug, body, before=before)
     is_new = types.define_type(slug, fields, now=utc_now())
-    return Response(type_view(_type_or_404(slug)), status=201 if is_new else 200)
+    document = _type_or_404(slug)
+    message = audit.describe_change(before, document, fields=fields) or "Saved without changes."
+    if removed:
+        message += f" No longer sensitive: {', '.join(removed)}."
+    _record(request, slug, message, flag=ADDITION if is_new else CHANGE)
+    return Response(type_view(document), status=201 if is_new else 200)
 
 
 @operation(scope=TEMPLATES, response=TemplateVersionList, parameters=(SLUG, *paging.PARAMETERS))
@@ -138,6 +155,7 @@ def create_template_version(request: Any, slug: str) -> Response:
     version = templates.create_version(
         type_slug=slug, parts=parts, note=note, created_by=f"app:{request.user.name}", now=utc_now()
     )
+    _record(request, slug, f"Template version {version.number} created.")
     view = version_view(version, published_number=_published_number(document))
     location = f"{request.path.rstrip('/')}/versions/{version.number}"
     return Response(view, status=201, headers={"Location": location})
@@ -164,7 +182,14 @@ def publish_template_version(request: Any, slug: str, number: str) -> Response:
             raise
     _type_or_404(slug)
     templates.publish_version(type_slug=slug, number=int(number), now=utc_now())
+    _record(request, slug, f"Template version {int(number)} published.")
     return Response(_version_view_or_404(slug, number))
+
+
+def _record(request: Any, slug: str, message: str, *, flag: int = CHANGE) -> None:
+    audit.record_client_action(
+        request.user, model=NotificationType, object_id=slug, message=message, flag=flag
+    )
 
 
 def _type_or_404(slug: str) -> Document:

@@ -35,13 +35,13 @@ B = BroadcastStatus
 class BroadcastAction:
     """An action of staff on a broadcast."""
 
-    name: str  # Its segment in URLs, and the beginning of its permission
+    name: str  # Segment in URLs, and beginning of the permission's name
     button: str
     run: Callable[..., Document]
     statuses: frozenset[BroadcastStatus]
     success_message: str
     audit_message: str
-    consequence: str = ""  # Text of the confirmation; without it, the action runs at once
+    consequence: str = ""  # Text of the confirmation; if empty, none is shown
 
     @property
     def permission(self) -> str:
@@ -82,7 +82,7 @@ BROADCAST_ACTIONS = (
 def run_action(
     admin: Any, request: HttpRequest, object_id: str, action: BroadcastAction
 ) -> HttpResponse:
-    """Run an action on one broadcast, after a confirmation if it has one; POST only."""
+    """Run an action on one broadcast, after its confirmation if any; POST only."""
     if refused := require_post(
         request,
         allowed=admin.has_view_permission(request) and request.user.has_perm(action.permission),
@@ -116,6 +116,6 @@ def run_action(
 
 
 def find_broadcast(object_id: str) -> Document | None:
-    """Return the broadcast with the ID in a URL; None if there is none."""
+    """Return the broadcast with an ID from a URL, or None."""
     broadcast_id = parse_id(object_id)
     return repository.get(broadcast_id) if broadcast_id else None

@@ -1,4 +1,4 @@
-"""Texts on a broadcast: its audience, and one sentence on its state."""
+"""Texts about a broadcast's audience and state."""
 
 from django.utils.html import format_html
 from django.utils.safestring import SafeString

@@ -95,7 +95,7 @@ def _skip_reasons(document: Document, kind: str) -> list[dict[str, Any]]:
 
 
 def _status_counts(broadcast_id: ObjectId) -> list[dict[str, Any]] | None:
-    """Return the number of notifications in each status; None: too many to count."""
+    """Return the number of notifications in each status, or None if there are too many."""
     counts = repository.count_by_status(broadcast_id)
     if counts is None:
         return None

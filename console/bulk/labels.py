@@ -1,4 +1,4 @@
-"""Texts on bulk operations."""
+"""Texts about bulk operations."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -20,13 +20,13 @@ from ..widgets.formats import count_of, duration, timestamp
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ActionLabels:
-    """The texts of an action and its permission."""
+    """The texts and the permission of an action."""
 
     verb: str
     done: str
     consequence: str
     permission: str
-    is_for_failures: bool = False  # Offered for the list of failures
+    is_for_failures: bool = False  # Available for the list of failures
 
 
 ACTIONS: Mapping[BulkAction, ActionLabels] = {
@@ -88,7 +88,7 @@ REASON_LABELS: Mapping[str, str] = {
 
 
 def progress(operation: Operation, *, now: datetime) -> dict[str, Any]:
-    """Return the text and the bar of an operation's progress, without a maximum if unknown."""
+    """Return the text and the bar of an operation's progress. The maximum may be unknown."""
     if operation.stage in (BulkStage.PREVIEWING, BulkStage.READY):
         return {"value": operation.found_count, "summary": _preview_summary(operation)}
     done = operation.settled_count
@@ -133,7 +133,7 @@ def reasons(operation: Operation) -> list[tuple[str, int]]:
 
 
 def summarize(operation: Operation) -> SafeString:
-    """Return the action and the list of an operation."""
+    """Return one phrase: the action, the list, and the send time if any."""
     verb, at = ACTIONS[operation.action].verb, operation.send_at
     list_name = next(iter(operation.selection.description), "")
     to = format_html(" to {}", timestamp(at)) if at else ""

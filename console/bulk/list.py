@@ -1,4 +1,4 @@
-"""The list of bulk operations, and the URLs of their pages and steps."""
+"""The list of bulk operations, and the URLs that show and control one."""
 
 from typing import Any
 
@@ -66,7 +66,7 @@ class BulkOperationAdmin(ReadOnlyAdmin):
     reason_display = columns.text_column("Reason", "reason")
 
     def own_urls(self) -> list[URLPattern]:
-        """Return the URLs of an operation's pages and steps."""
+        """Return the URLs that show and control an operation."""
         return [
             self.url("new/", self.new_view, "new"),
             self.url("<str:object_id>/start/", self.start_view, "start"),
@@ -136,7 +136,7 @@ class BulkOperationAdmin(ReadOnlyAdmin):
         )
 
     def _find_operation(self, request: HttpRequest, object_id: str) -> Operation | None:
-        """Return an operation, None for an unknown ID; raises PermissionDenied."""
+        """Return an operation, or None if it doesn't exist. Raises PermissionDenied."""
         if not self.has_view_permission(request):
             raise PermissionDenied
         operation_id = parse_id(object_id)

@@ -40,7 +40,7 @@ BUTTONS = {
     BulkStage.RUNNING: (("pause", "Pause", "button-primary"), _CANCEL),
     BulkStage.PAUSED: (("resume", "Resume", "button-primary"), _CANCEL),
 }
-"""The transitions of a stage: name, label and style."""
+"""Buttons of each stage: transition, label, and style."""
 RISK_ORDER = (
     RiskKind.SAFE,
     RiskKind.MAY_DUPLICATE,
@@ -89,7 +89,7 @@ def new_operation(model_admin: Any, request: HttpRequest) -> HttpResponse:
 
 
 def page(model_admin: Any, request: HttpRequest, operation: Operation) -> HttpResponse:
-    """Show one operation; a rejected form keeps its values."""
+    """Show one operation. The values of a rejected form are kept."""
     context = {
         **_progress(operation),
         "title": ACTIONS[operation.action].verb,
@@ -115,7 +115,7 @@ def page(model_admin: Any, request: HttpRequest, operation: Operation) -> HttpRe
 
 
 def progress(request: HttpRequest, operation: Operation) -> HttpResponse:
-    """Return the part of the page that changes; a new stage makes the browser reload the page."""
+    """Return the progress for htmx, or make the browser reload the page at a new stage."""
     if request.GET.get("was") != operation.stage:
         return HttpResponse(headers={"HX-Refresh": "true"})
     text = render_to_string("console/bulk/progress.html", _progress(operation), request)
@@ -123,7 +123,7 @@ def progress(request: HttpRequest, operation: Operation) -> HttpResponse:
 
 
 def start_options(request: HttpRequest, operation: Operation) -> StartOptions:
-    """Return the options in the form. Raises InvalidStateError for invalid ones."""
+    """Return the options in the form. Raises InvalidStateError if one is invalid."""
     selected = request.POST.getlist("include")
     known = {kind.value: kind for kind in RiskKind}
     if unknown := [value for value in selected if value not in known]:
@@ -172,7 +172,7 @@ def _available_actions(request: HttpRequest, selected: Selection) -> list[BulkAc
 def _preview(
     request: HttpRequest, selected: Selection, available_actions: list[BulkAction]
 ) -> Operation:
-    """Start the preview of the choices in the form. Raises InvalidStateError for invalid ones."""
+    """Start the preview that the form requests. Raises InvalidStateError for invalid values."""
     if request.POST.get("action") not in available_actions:
         raise InvalidStateError("Select an action.")
     chosen = request.POST.getlist("channels")
@@ -192,7 +192,7 @@ def _preview(
 
 
 def _send_at(text: str) -> datetime | None:
-    """Return the time in UTC, None without one. Raises InvalidStateError for an invalid text."""
+    """Parse a UTC time; an empty text is None. Raises InvalidStateError."""
     if not text:
         return None
     try:

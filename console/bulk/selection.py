@@ -23,11 +23,11 @@ PAGING_PARAMETERS = ("p", "all", "o", "e", "cursor", "list")
 
 
 class UnknownListError(Exception):
-    """The list doesn't exist or rejects the filters; the message is for the user."""
+    """The list doesn't exist or rejects the filters. The message is for the user."""
 
 
 def selection_of_list(request: HttpRequest, *, name: str, query: str) -> tuple[Any, Selection]:
-    """Return a list's admin, and the selection of a query's matches; raises UnknownListError."""
+    """Return a list's admin, and the selection that ``query`` makes. Raises UnknownListError."""
     list_admin = next(
         (
             model_admin
@@ -58,7 +58,7 @@ def selection_of_list(request: HttpRequest, *, name: str, query: str) -> tuple[A
 
 
 def filter_query(query: str) -> str:
-    """Return the query of a list without the parameters of paging."""
+    """Return a list's query without its paging parameters."""
     params = QueryDict(query, mutable=True)
     for parameter in PAGING_PARAMETERS:
         params.pop(parameter, None)

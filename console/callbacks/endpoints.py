@@ -36,7 +36,7 @@ MEANINGS: Mapping[DisabledReason, str] = {
 
 
 class ClientOwnedAdmin(ReadOnlyAdmin):
-    """Base of lists whose rows belong to a client; shows the client's name."""
+    """Base of lists with a column for the client that owns the row."""
 
     client = text_column("Client", "client_name")
 
@@ -49,7 +49,7 @@ class ClientOwnedAdmin(ReadOnlyAdmin):
 
 @admin.register(Callback)
 class CallbackAdmin(ClientOwnedAdmin, EnableDisableAdmin):
-    """The clients' callback endpoints: their hosts only, because a path may contain a secret."""
+    """The clients' callback endpoints. Only hosts are shown, because a path may hold a secret."""
 
     list_display = ("client", "host", "status", "last_success", "failing_since_display", "error")
     fieldsets = (
@@ -90,7 +90,7 @@ class CallbackAdmin(ClientOwnedAdmin, EnableDisableAdmin):
         return bool(request.user.has_perm("callbacks.switch_callback"))
 
     def set_enabled(self, request: HttpRequest, obj: Any, *, enabled: bool) -> None:
-        """Enable or disable an endpoint, record it, and tell the user."""
+        """Enable or disable an endpoint, record the change, and show a message."""
         client_id, now, state = obj.client_id, utc_now(), "enabled" if enabled else "disabled"
         if enabled:
             is_done = subscriptions.enable(client_id=client_id, now=now)
@@ -115,7 +115,7 @@ class CallbackAdmin(ClientOwnedAdmin, EnableDisableAdmin):
 
     @admin.display(description="Explanation")
     def meaning(self, row: Any) -> SafeString | str:
-        """Return the meaning of the state, and what enables the endpoint again."""
+        """Return the meaning of the state and, if disabled, how to enable the endpoint."""
         if row.state != CallbackState.ACTIVE:
             meaning = MEANINGS[DisabledReason(row.disabled_reason)]
             return format_html("Disabled since {}. {}", timestamp(row.disabled_at), meaning)

@@ -1,4 +1,4 @@
-"""Callback messages, and their replay."""
+"""The list of callback messages, the page of one, and replay."""
 
 import json
 from collections import Counter
@@ -92,7 +92,7 @@ class CallbackMessageAdmin(ClientOwnedAdmin):
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet, search_term: str
     ) -> tuple[QuerySet, bool]:
-        """Return the messages about one notification, or one message."""
+        """Return the message with this ID, or the messages about the notification with this ID."""
         return find_by_notification(queryset, search_term.strip(), cap=SEARCH_CAP), False
 
     def own_urls(self) -> list[URLPattern]:
@@ -117,7 +117,7 @@ class CallbackMessageAdmin(ClientOwnedAdmin):
         )
 
     def page_context(self, request: HttpRequest, object_id: str) -> dict[str, Any]:
-        """Return the button that replays."""
+        """Return the context of the replay button."""
         message = self.get_object(request, object_id)
         if message is None:
             return {}

@@ -67,13 +67,13 @@ class DeliveryAttemptAdmin(ListOnlyAdmin):
         return super().get_queryset(request).defer("platform_response")
 
     def get_ordering(self, request: HttpRequest) -> Sequence[str]:
-        """Return the order; search results are read by key."""
+        """Return the order. Search results are ordered by key."""
         return ("-id",) if search_text(request) else self.ordering
 
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet, search_term: str
     ) -> tuple[QuerySet, bool]:
-        """Return the attempts of one notification, or one attempt."""
+        """Return the attempt with this ID, or the attempts of the notification with this ID."""
         return find_by_notification(queryset, search_term.strip(), cap=ATTEMPTS_CAP), False
 
     def prepare_rows(self, request: HttpRequest, rows: Sequence[Any]) -> None:

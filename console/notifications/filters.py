@@ -28,9 +28,9 @@ OVERALL_STATUSES: Mapping[DeliveryStatus, frozenset[NotificationStatus]] = {
     S.FAILED: _UNFINISHED | {N.FAILED, N.PARTIALLY_DELIVERED},
     S.EXPIRED: _UNFINISHED | {N.FAILED, N.EXPIRED, N.PARTIALLY_DELIVERED},
 }
-"""Overall statuses that a notification can have if a delivery has this status.
+"""Overall statuses that a notification with a delivery in this status can have.
 
-With them, the index on the overall status serves a filter on the deliveries' status.
+A filter by delivery status includes them, so that the index on the overall status serves it.
 """
 
 
@@ -39,7 +39,7 @@ CAUSE_OPTIONS = tuple((code.value, code_label(code)) for code in FailureCode)
 
 
 def any_delivery(**fields: Any) -> dict[str, Any]:
-    """Return the MongoDB condition that one delivery has all these values."""
+    """Return the MongoDB condition that a single delivery has all these values."""
     return {"delivery": {"$elemMatch": fields}}
 
 
@@ -87,7 +87,7 @@ FailedFilter = time_filter("failed", "failed_at")
 
 
 class DeliveryStatusFilter(ChoiceFilter):
-    """Filter by the status of a delivery: of the chosen channel, or of any."""
+    """Filter by the delivery status of the chosen channel or, without a choice, of any channel."""
 
     title = "delivery status"
     parameter_name = "delivery_status"
@@ -96,7 +96,7 @@ class DeliveryStatusFilter(ChoiceFilter):
     def __init__(self, request: HttpRequest, *args: Any) -> None:
         self.channel = request.GET.get("channel", "")
         super().__init__(request, *args)
-        # Any overall status is possible with these, so no index helps.
+        # These occur with any overall status, so no index helps.
         self.is_unindexed = self.value() in (S.CANCELLED, S.SUPPRESSED)
 
     def condition(self, value: str) -> dict[str, Any]:
@@ -109,7 +109,7 @@ class DeliveryStatusFilter(ChoiceFilter):
 
 
 class CauseFilter(ChoiceFilter):
-    """Filter by failure code: of the chosen channel, or of any."""
+    """Filter by the failure code of the chosen channel or, without a choice, of any channel."""
 
     title = "cause"
     parameter_name = "code"
@@ -126,7 +126,7 @@ class CauseFilter(ChoiceFilter):
 
 
 class ProviderFilter(ChoiceFilter):
-    """Filter by the provider of a failed delivery: of the chosen channel and cause, or of any."""
+    """Filter by the provider of a delivery that failed with the chosen channel and cause."""
 
     title = "provider"
     parameter_name = "provider"

@@ -36,7 +36,7 @@ from .actions import (
 
 
 class NotificationListAdmin(ReadOnlyAdmin):
-    """A list of notifications, which actions change, never a form."""
+    """Base of the lists of notifications. Staff change notifications by actions only."""
 
     has_bulk_operations = True
     search_fields = ("id",)
@@ -59,13 +59,13 @@ class NotificationListAdmin(ReadOnlyAdmin):
         return super().get_queryset(request).defer("content", "data", "error_history")
 
     def get_ordering(self, request: HttpRequest) -> Sequence[str]:
-        """Return the order; search results are read by key, which begins with the time."""
+        """Return the order. Search results are ordered by key, which begins with the time."""
         return ("-id",) if search_text(request) else self.ordering
 
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet, search_term: str
     ) -> tuple[QuerySet, bool]:
-        """Return the notifications that the text may mean; see :mod:`.search`."""
+        """Return the notifications that a text identifies; see :mod:`.search`."""
         if not search_term.strip():
             return queryset, False
         ids = search.find_ids(search_term.strip())
@@ -122,7 +122,7 @@ class NotificationListAdmin(ReadOnlyAdmin):
 
 
 class SecondaryListAdmin(NotificationListAdmin):
-    """A list of a proxy model, whose rows lead to the pages of the notifications."""
+    """A list of a proxy model. Its rows link to the notifications' pages."""
 
     has_view_permission = permission_check("notifications.view_notification")
 
@@ -174,7 +174,7 @@ class NotificationAdmin(NotificationListAdmin):
     def change_view(
         self, request: HttpRequest, object_id: str, *_args: Any, **_options: Any
     ) -> HttpResponseBase:
-        """Show one notification, which only actions change."""
+        """Show one notification."""
         if request.method not in ("GET", "HEAD"):
             raise PermissionDenied
         return page.show(self, request, object_id)

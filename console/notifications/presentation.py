@@ -91,7 +91,7 @@ def render_content(document: Document) -> RenderedContent:
 
 
 def _remaining_content(document: Document, content: domain_content.Content) -> RenderedContent:
-    """Return the item in the recipient's inbox, which outlasts the removal of content."""
+    """Return the inbox item, which remains after retention has removed the other content."""
     removed = format_html(
         "Content removed on {} by retention: subject, body, template variables, addresses, and "
         "provider responses.",
@@ -117,7 +117,7 @@ def _rendered_message(channel: Channel, message: Message) -> RenderedMessage:
 
 
 def variables(document: Document, *, unmasked: bool) -> dict[str, Any]:
-    """Return the template variables with sensitive values masked, and addresses too by default."""
+    """Return the template variables. Masks sensitive values and, unless ``unmasked``, addresses."""
     data = document["data"]
     if types.find_type(document["type"]) is None:
         return dict.fromkeys(data, types.MASK)
@@ -129,7 +129,7 @@ def variables(document: Document, *, unmasked: bool) -> dict[str, Any]:
 
 
 def contact(document: Document, *, unmasked: bool) -> list[tuple[str, str]]:
-    """Return the recipient's contact data of the time of acceptance."""
+    """Return the recipient's contact data as of acceptance."""
     recipient = document["recipient"]
     facts = (
         ("Name", recipient.get("name")),
@@ -193,7 +193,7 @@ def _row(
 
 def advice(delivery: Mapping[str, Any], *, now: datetime) -> str | None:
     """Return the next step for a failed delivery, or for one that is held for its provider."""
-    # Any other pending delivery needs none: the service sends it, and a resend would duplicate it.
+    # Other pending deliveries need no advice: the service sends them.
     if delivery["status"] == S.PENDING:
         return HELD_ADVICE.get(wait_reason(delivery, now=now))
     if delivery["status"] in SUCCEEDED or not delivery.get("failure_code"):

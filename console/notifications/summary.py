@@ -1,4 +1,4 @@
-"""One sentence on each delivery of a notification. Pure."""
+"""Describes each delivery of a notification in one sentence. Pure."""
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime

@@ -1,6 +1,6 @@
 """Actions on a recipient: reveal addresses, revoke inbox tokens, export, erase.
 
-Each has its own permission and audit entry; export and erasure ask for the user ID.
+Each has its own permission and audit entry. Export and erasure require typing the user ID.
 """
 
 import json
@@ -49,7 +49,7 @@ def _require_permission(admin: Any, request: HttpRequest, permission: str) -> Ht
 
 
 def reveal(admin: Any, request: HttpRequest, user_id: str) -> HttpResponseBase:
-    """Show a recipient with unmasked addresses, and record that."""
+    """Show a recipient with unmasked addresses, and record the access."""
     if refused := require_post(
         request, allowed=admin.has_view_permission(request) and can_reveal_addresses(request.user)
     ):
@@ -82,7 +82,7 @@ def export(admin: Any, request: HttpRequest, user_id: str) -> HttpResponseBase:
 
 
 def erase(admin: Any, request: HttpRequest, user_id: str) -> HttpResponseBase:
-    """Erase a recipient as far as the time of a request allows; a repeated request continues."""
+    """Erase a recipient. If the time of a request isn't enough, another request continues."""
     if refused := _require_permission(admin, request, "recipients.erase_recipient"):
         return refused
     if not _is_confirmed(request, user_id):
@@ -116,7 +116,7 @@ def _is_confirmed(request: HttpRequest, user_id: str) -> bool:
 
 
 def _export_lines(user_id: str) -> Iterator[str]:
-    """Yield the file in pieces; notifications are read in pages."""
+    """Yield the JSON file in pieces. Notifications are read page by page."""
     part = privacy_export.export(user_id, client_id=None, limit=MAX_PAGE)
     first = {
         "user_id": user_id,

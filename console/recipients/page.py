@@ -43,7 +43,7 @@ def recipient_url(user_id: str) -> str:
 def recipient_page(
     admin: Any, request: HttpRequest, user_id: str, *, unmasked: bool
 ) -> HttpResponse:
-    """Show one recipient; redirect to the list if nothing is known of this user ID."""
+    """Show one recipient, or redirect to the list if the user ID is unknown."""
     if not admin.has_view_permission(request):
         raise PermissionDenied
     person = collection("recipients").find_one({"_id": user_id})

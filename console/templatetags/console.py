@@ -35,9 +35,9 @@ def icon(name: str, color: str = "") -> SafeString:
 
 @register.simple_block_tag
 def table(content: SafeString, labelled_by: str, *headers: str) -> SafeString:
-    """Return a table that scrolls by itself; a header may begin with a class: ``number|Failed``."""
+    """Return a table that scrolls by itself. Headers may have a class: ``number|Failed``."""
     return format_html(
-        '<div class="scroll-x" tabindex="0" role="region" aria-labelledby="{}">'
+        '<div class="scroll-x" tabindex="0" role="group" aria-labelledby="{}">'
         '<table class="figures"><thead><tr>{}</tr></thead><tbody>{}</tbody></table></div>',
         labelled_by,
         format_html_join("", "{}", ((_header_cell(header),) for header in headers)),
@@ -54,8 +54,8 @@ def _header_cell(header: str) -> SafeString:
 
 @register.simple_tag
 def breadcrumbs(parts: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """Return the breadcrumbs, with the titles of the menu and without repeated titles."""
-    # Of two equal titles the last stays, because a phone shows no other.
+    """Return the breadcrumbs with the menu's titles, without repetition."""
+    # Keep the last of two equal titles, because a phone shows only the last breadcrumb.
     menu = {str(item["link"]): item["title"] for group in NAVIGATION for item in group["items"]}
     named = [{**part, "title": menu.get(str(part.get("link")), part["title"])} for part in parts]
     return [

@@ -1,1 +1,1 @@
-"""What the console says about states, waits, and failures."""
+"""Texts of the console about states, waits, and failures."""

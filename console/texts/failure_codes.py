@@ -1,4 +1,4 @@
-"""Meaning of each failure code, and what staff can do about it. Pure."""
+"""Meaning of each failure code, and advice for staff. Pure."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,9 +12,9 @@ F = FailureCode
 class Explanation:
     """The meaning of a failure code, and the next step."""
 
-    meaning: str  # Half a sentence, for the place after a colon
+    meaning: str  # Phrase to follow a colon
     advice: str  # Imperative sentences
-    needs_operator: bool = False  # The cause stays until an operator removes it
+    needs_operator: bool = False  # The cause doesn't end by itself
 
 
 _DUPLICATE = "The recipient might have it. A retry or resend might send a duplicate."
@@ -120,7 +120,7 @@ UNKNOWN_CODE = Explanation("unknown failure code", "Read the provider response."
 
 
 def explain(code: str | None) -> Explanation:
-    """Return the explanation of a stored code. An unknown code isn't an error: codes change."""
+    """Return the explanation of a stored code. Codes that no longer exist share one."""
     try:
         return EXPLANATIONS[FailureCode(code or "")]
     except ValueError:

@@ -107,7 +107,7 @@ RESEND_RISKS: Mapping[RiskKind, Label] = {
 
 
 def notification_state(status: str, deliveries: Iterable[Any], *, now: datetime) -> Label:
-    """Return the label of a notification, by its stored status and its deliveries."""
+    """Return a notification's label, derived from its stored status and its deliveries."""
     known, found = NotificationStatus(status), list(deliveries)
     if known is N.CREATED:
         waits = find_waits(found, now=now)
@@ -125,7 +125,7 @@ def notification_state(status: str, deliveries: Iterable[Any], *, now: datetime)
 
 
 def delivery_state(delivery: Any, *, now: datetime) -> Label:
-    """Return the label of a delivery; of a pending one, by the reason why it waits."""
+    """Return a delivery's label. A pending delivery has the label of its wait reason."""
     status = DeliveryStatus(field(delivery, "status"))
     if status is S.PENDING:
         return WAIT_LABELS[wait_reason(delivery, now=now)]
@@ -133,7 +133,7 @@ def delivery_state(delivery: Any, *, now: datetime) -> Label:
 
 
 def broadcast_state(status: str, *, is_throttled: bool) -> Label:
-    """Return the label of a broadcast; throttled: the backlog is over ``BULK_PENDING_LIMIT``."""
+    """Return a broadcast's label. It's throttled while over ``BULK_PENDING_LIMIT`` are pending."""
     known = BroadcastStatus(status)
     return (
         ("Throttled", "warning") if known is B.RUNNING and is_throttled else BROADCAST_LABELS[known]
@@ -141,7 +141,7 @@ def broadcast_state(status: str, *, is_throttled: bool) -> Label:
 
 
 def provider_label(name: str | None) -> str | None:
-    """Return the label of a provider; an unknown name is its own label."""
+    """Return a provider's label. An unknown name is returned unchanged."""
     return PROVIDERS.get(name, name) if name else None
 
 

@@ -1,10 +1,12 @@
-"""Form of a notification type, validated as by the API."""
+"""Form of a notification type. Its validation is that of the API."""
 
+import json
 from collections.abc import Mapping
 from typing import Any
 
 import msgspec
 from django import forms
+from django.forms.fields import InvalidJSONInput
 from unfold.widgets import (
     UnfoldAdminCheckboxSelectMultipleWidget,
     UnfoldAdminIntegerFieldWidget,
@@ -12,6 +14,7 @@ from unfold.widgets import (
     UnfoldAdminSelectWidget,
     UnfoldAdminTextareaWidget,
     UnfoldAdminTextInputWidget,
+    UnfoldBooleanSwitchWidget,
 )
 
 from domain.retry import MAX_RETRIES, UnknownPolicy
@@ -23,6 +26,22 @@ from notifications.models.catalog import SLUG_LENGTH
 from notifications.validation import FieldProblem, InvalidRequestError
 
 from ..texts.labels import CHANNELS
+
+
+class JsonTextField(forms.JSONField):
+    """JSON as indented text; an empty value is an empty text instead of ``null`` or ``{}``."""
+
+    widget = UnfoldAdminTextareaWidget(attrs={"rows": 5})
+
+    def prepare_value(self, value: Any) -> Any:
+        """Return the text of a stored value; a text that isn't JSON stays as it was sent."""
+        if isinstance(value, InvalidJSONInput):
+            return str(value)
+        return json.dumps(value, indent=2, ensure_ascii=False) if value else ""
+
+    def has_changed(self, initial: Any, data: Any) -> bool:
+        """Return whether the value differs; two empty ones don't."""
+        return super().has_changed(initial or None, data)
 
 
 class NotificationTypeForm(forms.ModelForm):
@@ -79,9 +98,15 @@ class NotificationTypeForm(forms.ModelForm):
         widget=UnfoldAdminTextInputWidget,
         help_text="Names of variables with secrets, separated by commas. The values are masked.",
     )
-    example_data = forms.JSONField(
+    confirm_not_sensitive = forms.BooleanField(
+        label="Make removed variables readable",
         required=False,
-        widget=UnfoldAdminTextareaWidget(attrs={"rows": 5}),
+        widget=UnfoldBooleanSwitchWidget,
+        help_text="Required to remove a sensitive variable: from then on, its values are stored "
+        "and shown unmasked.",
+    )
+    example_data = JsonTextField(
+        required=False,
         help_text="Variables for previews, as a JSON object.",
     )
 
@@ -103,10 +128,9 @@ class NotificationTypeForm(forms.ModelForm):
         widget=UnfoldAdminIntegerFieldWidget,
         help_text="Time limit of the other channel. If it fails, the fallback starts immediately.",
     )
-    approved_templates = forms.JSONField(
+    approved_templates = JsonTextField(
         label="WhatsApp templates",
         required=False,
-        widget=UnfoldAdminTextareaWidget(attrs={"rows": 5}),
         help_text="Templates approved by Meta, used outside the 24-hour window: "
         '[{"locale": "pt", "name": "order_shipped", "language": "pt_PT", '
         '"parameters": ["order"]}]. body is the wording to submit.',
@@ -120,11 +144,14 @@ class NotificationTypeForm(forms.ModelForm):
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
-        if self.instance.slug:
+        if not self.instance.slug:
+            # A declared field doesn't get the model's default.
+            self.initial: dict[str, Any] = forms.model_to_dict(self.instance) | self.initial
+        else:
             self.initial["sensitive_variables"] = ", ".join(self.instance.sensitive_variables)
 
     def clean_slug(self) -> str:
-        """Return the slug. Raises ValidationError for an existing one."""
+        """Return the slug. Raises ValidationError if a type has it."""
         slug: str = self.cleaned_data["slug"]
         if NotificationType.objects.filter(pk=slug).exists():
             raise forms.ValidationError("A type with this slug already exists.")
@@ -145,11 +172,11 @@ class NotificationTypeForm(forms.ModelForm):
         return self.cleaned_data["fallback_channel"] or None
 
     def clean_fallback_after_seconds(self) -> int:
-        """Return the seconds; if empty, the default."""
+        """Return the seconds or, if empty, the default."""
         return self.cleaned_data["fallback_after_seconds"] or types.DEFAULT_FALLBACK_AFTER_SECONDS
 
     def clean_approved_templates(self) -> list[WhatsAppTemplateRequest]:
-        """Return the templates. Raises ValidationError for incomplete ones."""
+        """Return the templates. Raises ValidationError if one is incomplete."""
         try:
             return msgspec.convert(
                 self.cleaned_data["approved_templates"] or [], list[WhatsAppTemplateRequest]
@@ -171,13 +198,19 @@ class NotificationTypeForm(forms.ModelForm):
         return data
 
     def clean(self) -> dict[str, Any]:
-        """Return the fields as they are stored, after the validation of the API."""
+        """Validate the fields as the API does; return them as they are stored."""
         given: dict[str, Any] = self.cleaned_data
         if self.errors:
             return given
-        request = TypeRequest(**{name: given[name] for name in TypeRequest.__struct_fields__})
+        names = set(TypeRequest.__struct_fields__) - {"confirm_not_sensitive"}
+        request = TypeRequest(**{name: given[name] for name in names})
+        slug = self.instance.slug or given["slug"]
+        before = types.read_type(slug)
+        if given.get("confirm_not_sensitive"):
+            removed = definitions.removed_secrets(before, request)
+            request = msgspec.structs.replace(request, confirm_not_sensitive=removed)
         try:
-            return given | definitions.validate_type(self.instance.slug or given["slug"], request)
+            return given | definitions.validate_type(slug, request, before=before)
         except InvalidRequestError as refused:
             for problem in refused.problems:
                 self.add_error(*_form_error(problem, msgspec.to_builtins(request)))
@@ -186,6 +219,8 @@ class NotificationTypeForm(forms.ModelForm):
 
 def _form_error(problem: FieldProblem, given: Mapping[str, Any]) -> tuple[str, str]:
     field, _, rest = problem.pointer.removeprefix("/").partition("/")
+    if field == "confirm_not_sensitive":
+        return field, "Turn this on to remove a sensitive variable, or add it again."
     value: Any = given.get(field)
     for token in filter(None, rest.split("/")):
         if isinstance(value, list) and token.isdecimal():

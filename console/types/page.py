@@ -33,7 +33,7 @@ class NotificationTypeAdmin(ConsoleAdmin):
         *("name", "slug", "category", "priority", "channels_display", "max_attempts"),
         *("template", "is_active"),
     )
-    change_form_outer_after_template = "console/types/templates.html"
+    change_form_outer_before_template = "console/types/templates.html"
     ordering = ("slug",)
     has_delete_permission = never
     search_fields = ("slug__startswith",)
@@ -73,15 +73,25 @@ class NotificationTypeAdmin(ConsoleAdmin):
         """Return the template versions."""
         return versions.type_page_context(self, request, unquote(object_id))
 
+    def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
+        """Return the sections; with sensitive variables to remove, they ask for a confirmation."""
+        sections = super().get_fieldsets(request, obj)
+        if obj is None or not obj.sensitive_variables or not self.has_change_permission(request):
+            return sections
+        *others, (title, options) = sections
+        fields = (*options["fields"], "confirm_not_sensitive")
+        return [*others, (title, {**options, "fields": fields})]
+
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:
         """Return the read-only fields: the slug of an existing type."""
         return ("slug",) if obj else ()
 
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
         """Store the type, and clear its caches."""
-        # Of an existing type only the changed fields, because a version can be published meanwhile.
+        # Store only changed fields, because a version can be published at the same time.
         if change:
-            obj.save(update_fields=[*form.changed_data, "updated_at"])
+            changed = [name for name in form.changed_data if name != "confirm_not_sensitive"]
+            obj.save(update_fields=[*changed, "updated_at"])
         else:
             super().save_model(request, obj, form, change)
         types.invalidate_types()

@@ -76,7 +76,7 @@ def preview(document: Document, *, version: int, language: str) -> Preview:
 
 
 def languages(document: Document, version: Version | None, *, requested: str) -> list[Language]:
-    """Return the languages of a version and the built-in template, the default first."""
+    """Return the languages of a version and of the built-in template, the default first."""
     shipped = templates.get_version(type_slug=document["_id"], number=templates.SHIPPED_VERSION)
     found = [known.parts for known in (version, shipped) if known is not None]
     codes = dict.fromkeys([DEFAULT_LANGUAGE, *(code for parts in found for code in parts)])

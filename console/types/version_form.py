@@ -27,7 +27,7 @@ ROWS: Mapping[Part, int] = {Part.SUBJECT: 1, Part.PUSH_TITLE: 1, Part.PUSH: 2, P
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LanguageFields:
-    """The text fields of one language; a new language has no code yet."""
+    """The text fields of one language. The code of a new language is empty."""
 
     code: str
     name: str
@@ -36,7 +36,7 @@ class LanguageFields:
 
     @property
     def is_open(self) -> bool:
-        """Whether the section is expanded."""
+        """Whether the section of the language is expanded."""
         has_errors = bool(self.errors) or any(field["errors"] for field in self.fields)
         return has_errors or self.code == DEFAULT_LANGUAGE
 
@@ -52,7 +52,7 @@ class VersionForm:
     faults: Sequence[TemplateFault] = ()
 
     def with_faults(self, faults: Sequence[TemplateFault]) -> "VersionForm":
-        """Return the form with template faults."""
+        """Return a copy of the form that shows template faults."""
         general_errors = [fault.text for fault in faults if fault.language is None]
         return replace(self, faults=faults, errors=[*self.errors, *general_errors])
 
@@ -101,7 +101,7 @@ def field_name(code: str, part: Part) -> str:
 
 
 def from_post(post: QueryDict) -> VersionForm:
-    """Return a form from a POST. Browsers send CRLF line ends, which become LF."""
+    """Return a form from a POST. Converts the line ends of browsers, CRLF, to LF."""
     codes = list(dict.fromkeys([DEFAULT_LANGUAGE, *post.getlist(LANGUAGES)]))
     parts = {code: _texts(post, code) for code in codes if code}
     new, texts = post.get(NEW_LANGUAGE, "").strip(), _texts(post, "")

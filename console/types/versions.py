@@ -35,14 +35,14 @@ from . import preview as template_preview
 
 VERSION = "admin:notifications_notificationtype_version"
 TYPES = "admin:notifications_notificationtype_changelist"
-WHATSAPP_SECONDS = 3.0  # The page waits no longer for Meta
+WHATSAPP_SECONDS = 3.0  # Longest wait for Meta's response
 WHATSAPP_STATUS = {
     "APPROVED": ("Approved", "success"),
     "PENDING": ("In review", "info"),
     "REJECTED": ("Rejected", "danger"),
     NOT_SUBMITTED: ("Not submitted", "warning"),
 }
-"""Label and color by Meta's status. Others are shown as Meta names them."""
+"""Label and color by Meta's status. Any other status is shown unchanged."""
 
 
 def test_channels(request: HttpRequest) -> list[tuple[str, str, str]]:
@@ -131,7 +131,7 @@ def type_page_context(admin: Any, request: HttpRequest, slug: str) -> dict[str, 
 
 
 def _whatsapp_context(document: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the WhatsApp templates of a type with their status, or why that can't be read."""
+    """Return a type's WhatsApp templates with their status, or why the status is unknown."""
     slug = document["_id"]
     try:
         found = whatsapp_templates.read_templates(type_slug=slug, timeout=WHATSAPP_SECONDS)
@@ -254,7 +254,7 @@ def _preview(request: HttpRequest, document: Document, version: Version | None) 
 
 
 def _differences(document: Document, version: Version) -> Mapping[str, Any]:
-    """Return the diff to the published version; of the published version, to the previous one."""
+    """Return the diff to the published version or, for that version, to the previous one."""
     slug, number = document["_id"], version.number
     published = document.get("template_version") or SHIPPED_VERSION
     other = published if number != published else max(number - 1, SHIPPED_VERSION)

@@ -1,1 +1,1 @@
-"""Parts that pages are made of: lists, filters, columns, labels."""
+"""Building blocks of pages: lists, filters, columns, and formats."""

@@ -1,4 +1,4 @@
-"""POST guards, IDs in URLs, rendering of pages, and enabling and disabling of objects."""
+"""Helpers for views of the console, and a base for objects that staff enable or disable."""
 
 from collections.abc import Callable
 from typing import Any
@@ -19,7 +19,7 @@ from .lists import ReadOnlyAdmin
 
 
 def require_post(request: HttpRequest, *, allowed: bool) -> HttpResponse | None:
-    """Return 405 unless the request is a POST; raises PermissionDenied unless it's ``allowed``."""
+    """Return 405 if the request isn't a POST. Raises PermissionDenied unless ``allowed``."""
     if request.method != "POST":
         return HttpResponseNotAllowed(["POST"])
     if not allowed:
@@ -45,7 +45,7 @@ def record_change(
     name: str = "",
     flag: int = CHANGE,
 ) -> None:
-    """Record the user's action on an object in the audit log, under its key if it has no name."""
+    """Record the user's action on an object in the audit log. The name defaults to the key."""
     audit.record(
         by=request.user.pk,
         model=model,
@@ -67,7 +67,7 @@ def parse_id(text: str) -> ObjectId | None:
 
 
 def is_confirmed(request: HttpRequest) -> bool:
-    """Return whether the confirmation page sent this request."""
+    """Return whether the user has confirmed this request on the confirmation page."""
     return request.POST.get("confirmed") == "yes"
 
 
@@ -89,7 +89,7 @@ def not_found(request: HttpRequest, what: str, list_url: str) -> HttpResponse:
 
 
 class EnableDisableAdmin(ReadOnlyAdmin):
-    """A read-only admin whose objects staff can enable and disable, on the object's page."""
+    """A read-only admin with a button that enables or disables an object on its page."""
 
     change_form_outer_after_template = "console/widgets/enable_disable.html"
     object_label: str
@@ -105,7 +105,7 @@ class EnableDisableAdmin(ReadOnlyAdmin):
         raise NotImplementedError
 
     def set_enabled(self, request: HttpRequest, obj: Any, *, enabled: bool) -> None:
-        """Enable or disable an object, record it, and tell the user."""
+        """Enable or disable an object, record the change, and show a message."""
         raise NotImplementedError
 
     def own_urls(self) -> list[URLPattern]:
@@ -129,7 +129,7 @@ class EnableDisableAdmin(ReadOnlyAdmin):
         return HttpResponseRedirect(reverse(f"admin:{self.url_name}_change", args=[obj.pk]))
 
     def page_context(self, request: HttpRequest, object_id: str) -> dict[str, Any]:
-        """Return the button that enables or disables the object."""
+        """Return the context of the button that enables or disables the object."""
         obj = self.get_object(request, object_id)
         if obj is None:
             return {}

@@ -42,7 +42,7 @@ def text_column(label: str, path: str, *, empty: str = EMPTY) -> Column:
 
 
 def label_column(label: str, path: str, labels: Mapping[Any, str]) -> Column:
-    """Return a column that shows the label of an attribute; an unknown value is its own label."""
+    """Return a column that shows the label of an attribute, or an unknown value unchanged."""
 
     @admin.display(description=label)
     def column(_admin: Any, row: Any) -> str:
@@ -53,7 +53,7 @@ def label_column(label: str, path: str, labels: Mapping[Any, str]) -> Column:
 
 
 def id_column() -> Column:
-    """Return a column that shows the ID, broken where the line ends."""
+    """Return a column that shows the ID, which may wrap anywhere."""
 
     @admin.display(description="ID")
     def column(_admin: Any, row: Any) -> SafeString:
@@ -80,7 +80,7 @@ def link(url: str, text: object) -> SafeString:
 
 
 def chip(text: object, color: str, *, title: str = "") -> SafeString:
-    """Return a text in a color; ``title`` is its tooltip."""
+    """Return a text in a colored chip. ``title`` is its tooltip."""
     if title:
         return format_html('<span class="chip chip-{}" title="{}">{}</span>', color, title, text)
     return format_html('<span class="chip chip-{}">{}</span>', color, text)
@@ -92,7 +92,7 @@ def test_chip() -> SafeString:
 
 
 def deleted_chip() -> SafeString:
-    """Return the chip of what a client deleted."""
+    """Return the chip that marks a row as deleted by its client."""
     return chip("Deleted", "calm", title="Deleted by its client: in no list or inbox.")
 
 
@@ -116,7 +116,7 @@ def channel_icons(deliveries: Iterable[Any], *, now: datetime) -> SafeString:
 
 
 def two_lines(first: Any, second: Any) -> SafeString:
-    """Return a main line and a quieter one below it."""
+    """Return two lines, of which the second is less prominent."""
     return format_html(
         '<span class="two-lines"><span>{}</span><span class="quiet">{}</span></span>',
         first,

@@ -15,7 +15,7 @@ from unfold.widgets import INPUT_CLASSES, UnfoldAdminSelectWidget
 
 from notifyproject.db.match import Match
 
-RECENT = "7d"  # Time range of a list with an unindexed filter and no chosen time
+RECENT = "7d"  # Default range of a list with an unindexed filter
 SPANS = {
     "1h": ("Last hour", timedelta(hours=1)),
     "24h": ("Last 24 hours", timedelta(hours=24)),
@@ -27,7 +27,7 @@ _INPUT = "%Y-%m-%dT%H:%M"
 
 
 class TimeForm(forms.Form):
-    """A time range: back from now, or explicit limits in UTC."""
+    """Form for a time range: a span back from now, or explicit limits in UTC."""
 
     def __init__(self, *, name: str, label: str, data: dict[str, str]) -> None:
         super().__init__(data)
@@ -48,7 +48,7 @@ class TimeForm(forms.Form):
 
 
 class TimeFilter(admin.SimpleListFilter):
-    """A time range over one ``path``: back from now, or explicit limits."""
+    """Filter by the time in ``path``: a span back from now, or explicit limits."""
 
     path: str
     template = "unfold/filters/filters_field.html"
@@ -67,7 +67,7 @@ class TimeFilter(admin.SimpleListFilter):
         self.form.is_valid()
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> tuple[()]:
-        """Return no choices: they are in the form."""
+        """Return no choices, because the filter has a form."""
         return ()
 
     def has_output(self) -> bool:
@@ -79,7 +79,7 @@ class TimeFilter(admin.SimpleListFilter):
         return [f"{self.parameter_name}_{part}" for part in ("within", "from", "until")]
 
     def value(self) -> str | None:
-        """Return the chosen range back from now."""
+        """Return the name of the chosen span back from now."""
         return self.form.cleaned_data.get(f"{self.parameter_name}_within") or None
 
     @property
@@ -98,16 +98,16 @@ class TimeFilter(admin.SimpleListFilter):
         return since, chosen.get(f"{self.parameter_name}_until")
 
     def since(self, span: str) -> Match:
-        """Return the condition for a range back from now."""
+        """Return the condition for a span back from now."""
         return self.condition(datetime.now(UTC) - SPANS[span][1], None)
 
     def condition(self, since: datetime | None, until: datetime | None) -> Match:
-        """Return the condition for these limits; at least one must be given."""
+        """Return the condition for these limits. At least one is required."""
         limits = {"$gte": since, "$lt": until}
         return Match({self.path: {op: self.bound(at) for op, at in limits.items() if at}})
 
     def bound(self, at: datetime) -> Any:
-        """Return a limit as the path's values are stored."""
+        """Return a limit in the stored form of the path's values."""
         return at
 
     def queryset(self, request: HttpRequest, queryset: QuerySet) -> QuerySet:
@@ -122,7 +122,7 @@ class TimeFilter(admin.SimpleListFilter):
 
 
 class ChoiceFilter(DropdownFilter):
-    """A choice of one value; ``is_unindexed``: with the list's order, it needs a time range."""
+    """Filter by one of several values. An unindexed filter needs a time range to be fast."""
 
     is_unindexed = False
     options: Sequence[tuple[str, str]] = ()
@@ -146,7 +146,7 @@ class ChoiceFilter(DropdownFilter):
 
 
 def time_filter(title: str, path: str, *, parameter: str = "") -> type[TimeFilter]:
-    """Return a time filter over one path; its parameters begin with ``parameter`` or the title."""
+    """Return a time filter on a path. Its parameters begin with ``parameter`` or the title."""
     fields = {"title": title, "parameter_name": parameter or title, "path": path}
     return type(f"{title.title().replace(' ', '')}Filter", (TimeFilter,), fields)
 
@@ -159,7 +159,7 @@ def choice_filter(
     is_unindexed: bool = False,
     condition: Callable[[str], dict[str, Any]] | None = None,
 ) -> type[ChoiceFilter]:
-    """Return a choice filter; without a ``condition``, on the field of the parameter's name."""
+    """Return a choice filter. Without ``condition``, it filters by the field ``parameter``."""
     fields: dict[str, Any] = {
         "title": title,
         "parameter_name": parameter or title,

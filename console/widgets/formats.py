@@ -1,6 +1,6 @@
-"""One format for times, durations, shares and counts."""
+"""Formats times, durations, shares, and counts for all pages."""
 
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
@@ -11,7 +11,7 @@ _UNITS = (("d", 86_400), ("h", 3_600), ("min", _MINUTE))
 
 
 def timestamp(at: datetime | None, *, empty: str = EMPTY) -> SafeString | str:
-    """Return an instant as a time element, in UTC: ``times.js`` shows the browser's time zone."""
+    """Return a time element in UTC. ``times.js`` converts it to the browser's time zone."""
     return empty if at is None else _time_element(at, f"{at:%Y-%m-%d %H:%M}", "")
 
 
@@ -24,22 +24,36 @@ def precise(at: datetime) -> SafeString:
     )
 
 
+def utc_text(at: datetime) -> str:
+    """Return an instant as text, for places without a time element: "2026-12-01 09:00 UTC"."""
+    return f"{at:%Y-%m-%d %H:%M} UTC"
+
+
 def clock(at: datetime, *, now: datetime) -> SafeString:
-    """Return an instant as a time element that shows the time only, if it is today."""
+    """Return a time element, without the date if ``at`` is today."""
     text = f"{at:%H:%M}" if at.date() == now.date() else f"{at:%Y-%m-%d %H:%M}"
     return _time_element(at, text, " data-clock")
 
 
 def duration(seconds: float) -> str:
-    """Return a duration in the largest unit that fits: "15 s", "5 min", "3 d"."""
+    """Return a duration in its largest whole unit: "15 s", "5 min", "3 d"."""
     for unit, length in _UNITS:
         if seconds >= length:
             return f"{int(seconds // length)} {unit}"
     return f"{max(int(seconds), 0)} s"
 
 
+def runs_every(interval: timedelta | None) -> str:
+    """Return how often a periodic task runs by its schedule, exactly: "runs every 90 s"."""
+    if interval is None:
+        return "not scheduled"
+    seconds = interval.total_seconds()
+    length = next((length for _, length in _UNITS if seconds >= length), 1)
+    return f"runs every {f'{seconds:g} s' if seconds % length else duration(seconds)}"
+
+
 def latency(seconds: float | None) -> str:
-    """Return a duration to the millisecond below a second: "84 ms", "1.2 s", "5 min"."""
+    """Return a duration with milliseconds if under 1 s: "84 ms", "1.2 s", "5 min"."""
     if seconds is None:
         return EMPTY
     if seconds < 1:
@@ -48,7 +62,7 @@ def latency(seconds: float | None) -> str:
 
 
 def percent(share: float | None) -> str:
-    """Return a share as a percentage; only exactly 1 is "100 %"."""
+    """Return a share as a percentage. Less than 1 is never rounded to "100 %"."""
     if share is None:
         return EMPTY
     return "100 %" if share == 1 else f"{min(share * 100, 99.9):.1f} %"

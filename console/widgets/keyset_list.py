@@ -1,4 +1,4 @@
-"""Keyset pagination for lists: no page is slower than the first, and no rows are counted."""
+"""Keyset pagination of lists. All pages are equally fast, because no rows are skipped."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -12,7 +12,7 @@ from notifyproject.db.paging import Cursor, InvalidCursorError, cursor_of_row
 
 from .lists import BoundedChangeList, CappedPaginator
 
-CURSOR = "cursor"  # The query parameter; the cursor holds the direction
+CURSOR = "cursor"  # Query parameter. A cursor contains its direction
 
 
 class KeysetPage(CappedPaginator):
@@ -35,13 +35,13 @@ class KeysetChangeList(BoundedChangeList):
     def get_query_string(
         self, new_params: Mapping[str, Any] | None = None, remove: Sequence[str] | None = None
     ) -> str:
-        """Return the query of a link; a link with other filters starts at the first page."""
+        """Return the query of a link. It has no cursor unless ``new_params`` has one."""
         removed = [*(remove or ()), *([] if CURSOR in (new_params or {}) else [CURSOR])]
         text: str = super().get_query_string(new_params, removed)
         return text
 
     def read_page(self, request: HttpRequest) -> None:
-        """Read the rows after or before a cursor, and one more to learn whether there are more."""
+        """Read the page at the cursor in the request, and set the links to its neighbors."""
         order = self.get_ordering(request, self.queryset)
         cursor = self._parse_cursor(request)
         backwards = cursor is not None and cursor.backwards
@@ -69,7 +69,7 @@ class KeysetChangeList(BoundedChangeList):
 
     @property
     def cursor_list_name(self) -> str:
-        """The name that cursors of this list are signed for."""
+        """The list's name in the signatures of its cursors."""
         return f"console-{self.opts.model_name}"
 
     def cursor_link(self, cursor: Cursor) -> str:
@@ -78,7 +78,7 @@ class KeysetChangeList(BoundedChangeList):
         return self.get_query_string({CURSOR: text})
 
     def read(self, cursor: Cursor | None, order: Sequence[str]) -> list[Any]:
-        """Rows beyond a cursor and one more, nearest first; raises InvalidCursorError."""
+        """Return a page's rows and one more, nearest first. Raises InvalidCursorError."""
         rows = self.queryset
         if self.model_admin.list_index and not self.query:
             rows = rows.filter(Match({}, index=self.model_admin.list_index))
@@ -102,5 +102,5 @@ class KeysetChangeList(BoundedChangeList):
 
 
 def reversed_field(name: str) -> str:
-    """Return a field's name for the reversed order."""
+    """Return an order field with the opposite direction: ``-name`` for ``name``."""
     return name[1:] if name.startswith("-") else f"-{name}"

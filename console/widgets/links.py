@@ -1,4 +1,4 @@
-"""Names of the URLs by which pages link to one another."""
+"""Names of URLs to which several pages link."""
 
 NOTIFICATION = "admin:notifications_notification_change"
 NOTIFICATIONS = "admin:notifications_notification_changelist"

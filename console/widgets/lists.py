@@ -1,4 +1,4 @@
-"""Base classes of the lists: bounded counts, reads within a time limit, declared filters only."""
+"""Base classes of the lists, which limit counts, the time of reads, and filters."""
 
 import copy
 from collections.abc import Sequence
@@ -25,20 +25,22 @@ from unfold.views import ChangeList
 
 from notifyproject.db.collections import collection
 
+from .changes import changed_fields
 from .filters import RECENT, TimeFilter
 
 COUNT_CAP = 10_000
-COUNT_SECONDS = 0.5  # Time limit of a count; without a count, the page is shown all the same
+COUNT_SECONDS = 0.5  # Time limit of a count. After it, the page shows no exact count
 PAGE_SECONDS = 5.0
+MAX_SEARCH = 400  # Characters, more than any address; MongoDB fails at 32 KB
 _KEY_PLACEHOLDER = "place-of-the-key"
 _FILTERS_ONLY = "is_for_filters_only"
 TOO_SLOW = "Query too large. Select a shorter time range or search for one notification."
 
 
 class CappedPaginator(Paginator):
-    """A paginator that counts at most COUNT_CAP rows and estimates the size of collections."""
+    """A paginator that counts at most COUNT_CAP rows. A larger collection is estimated."""
 
-    # Pages end where the count ends: a skip beyond it reads all the rows before.
+    # There are no pages beyond COUNT_CAP, because a skip reads all skipped rows.
 
     template_name = "console/widgets/pagination.html"
 
@@ -82,23 +84,28 @@ def is_timeout(error: BaseException) -> bool:
 
 
 class BoundedChangeList(ChangeList):
-    """A list that rejects undeclared lookups and reads within a time window and a time limit."""
+    """A list that rejects undeclared lookups, and whose reads have a time limit."""
 
     result_list: Sequence[Any]
-    is_limited_to_recent = False  # An unindexed filter without a time range: older rows are omitted
+    is_limited_to_recent = False  # Older rows are omitted; see get_queryset
     skips_rows = False  # No row is shown: see :func:`filters_only_request` and :meth:`_runs_action`
 
     def get_filters(self, request: HttpRequest) -> tuple[Any, ...]:
-        """Return the filters. Raises IncorrectLookupParameters for any other condition."""
+        """Return the filters. Raises IncorrectLookupParameters for undeclared lookups."""
         specs, has_filters, others, duplicates, _ = super().get_filters(request)
         if others:
             raise IncorrectLookupParameters(f"unknown conditions: {sorted(others)}")
-        # A form also sends empty filters.
+        # A form sends filters without a value, too.
         is_active = any(getattr(spec, "is_active", spec.value()) for spec in specs)
         return specs, has_filters, others, duplicates, is_active
 
     def get_queryset(self, request: HttpRequest, *args: Any, **options: Any) -> QuerySet:
-        """Return the rows; recent ones only for an unindexed filter without a time range."""
+        """Return the rows. An unindexed filter without a time range shows only ``RECENT`` rows.
+
+        Raises IncorrectLookupParameters for a search that is too long.
+        """
+        if len(self.query) > MAX_SEARCH:
+            raise IncorrectLookupParameters(f"a search of over {MAX_SEARCH} characters")
         queryset = super().get_queryset(request, *args, **options)
         times = [spec for spec in self.filter_specs if isinstance(spec, TimeFilter)]
         is_unindexed = any(
@@ -131,8 +138,8 @@ class BoundedChangeList(ChangeList):
         self.model_admin.prepare_rows(request, self.result_list)
 
     def _runs_action(self, request: HttpRequest) -> bool:
-        """Return whether the admin answers with the action's own page or a redirect."""
-        # A user without any action gets the list, also in answer to a POST.
+        """Return whether the request runs an action, so that no list is shown."""
+        # A user without actions gets the list, even after a POST.
         has_selection = ACTION_CHECKBOX_NAME in request.POST or "index" in request.POST
         is_action = request.method == "POST" and has_selection and "_save" not in request.POST
         return is_action and bool(self.model_admin.get_actions(request))
@@ -175,11 +182,11 @@ class ConsoleAdmin(ModelAdmin):
 
     @property
     def url_name(self) -> str:
-        """The beginning of the names of this admin's URLs."""
+        """The prefix of the names of this admin's URLs."""
         return f"{self.opts.app_label}_{self.opts.model_name}"
 
     def get_urls(self) -> list[URLPattern]:
-        """Return the URLs, the own ones first: the admin's last one matches every path."""
+        """Return all URLs. Own URLs are first, because the admin's last URL matches any path."""
         return [*self.own_urls(), *super().get_urls()]
 
     def own_urls(self) -> list[URLPattern]:
@@ -187,7 +194,7 @@ class ConsoleAdmin(ModelAdmin):
         return []
 
     def url(self, route: str, view: Any, name: str, **options: Any) -> URLPattern:
-        """Return the URL of a view, which gets the ``options``."""
+        """Return the URL of a view. ``options`` are passed to the view."""
         view = self.admin_site.admin_view(view)
         return path(route, view, options, name=f"{self.url_name}_{name}")
 
@@ -217,12 +224,25 @@ class ConsoleAdmin(ModelAdmin):
         return super().change_view(request, object_id, form_url, context)
 
     def page_context(self, request: HttpRequest, object_id: str) -> dict[str, Any]:
-        """Return what the object's page shows beside its form."""
+        """Return additional template context of the object's page."""
         return {}
+
+    def construct_change_message(
+        self, request: HttpRequest, form: Any, formsets: Any, add: bool = False
+    ) -> list[dict[str, dict[str, Any]]]:
+        """Return the audit entry of a form, which names the values before and after."""
+        found: list[dict[str, dict[str, Any]]] = super().construct_change_message(
+            request, form, formsets, add
+        )
+        for entry in found:
+            # An entry with a name is about an inline form.
+            if "name" not in entry.get("changed", {"name": ""}):
+                entry["changed"]["fields"] = changed_fields(form)
+        return [entry for entry in found if entry.get("changed", {}).get("fields") != []]
 
     @admin.display(description=ModelAdmin.action_checkbox.short_description)
     def action_checkbox(self, obj: Any) -> SafeString:
-        """Return a row's checkbox; the widget is rendered once for all rows."""
+        """Return a row's checkbox. For speed, the widget is rendered once for all rows."""
         before, after = self._checkbox_parts
         return format_html("{}{}{}", before, obj.pk, after)
 
@@ -241,12 +261,12 @@ class ConsoleAdmin(ModelAdmin):
 
 
 def never(_admin: Any, _request: HttpRequest, *_args: Any) -> bool:
-    """Return False: as a method of an admin, a permission that nobody has."""
+    """Return False. As a method of an admin, denies a permission to everyone."""
     return False
 
 
 class ReadOnlyAdmin(ConsoleAdmin):
-    """An admin that changes nothing."""
+    """An admin without adding, changing, and deleting."""
 
     has_add_permission = has_change_permission = has_delete_permission = never
 
@@ -262,7 +282,7 @@ class ListOnlyAdmin(ReadOnlyAdmin):
 
 
 def filters_only_request(request: HttpRequest, query: QueryDict) -> HttpRequest:
-    """Return a request for the filters of a list with this query, and for none of its rows."""
+    """Return a copy of the request that applies a list's filters without reading rows."""
     filters_request = copy.copy(request)
     filters_request.method, filters_request.GET = "GET", query
     setattr(filters_request, _FILTERS_ONLY, True)
@@ -270,12 +290,12 @@ def filters_only_request(request: HttpRequest, query: QueryDict) -> HttpRequest:
 
 
 def search_text(request: HttpRequest) -> str:
-    """Return the search text of a list; empty without a search."""
+    """Return the search text of a list, which may be empty."""
     return request.GET.get(SEARCH_VAR, "").strip()
 
 
 def find_by_notification(queryset: QuerySet, text: str, *, cap: int) -> QuerySet:
-    """Return up to ``cap`` documents of a notification; other text is a document's own key."""
+    """Return the document with this key, or up to ``cap`` about the notification with this ID."""
     if not text or not ObjectId.is_valid(text):
         return queryset.filter(pk=text) if text else queryset
     rows = collection(queryset.model._meta.db_table).find(

@@ -10,18 +10,18 @@ from ..texts.labels import code_label
 
 
 def type_names(slugs: Collection[str]) -> Mapping[str, str]:
-    """Return the types' names; a type that isn't registered any more has the label of its slug."""
+    """Return the types' names. The name of an unregistered type is derived from its slug."""
     known = NotificationType.objects.only("name").in_bulk(list(slugs))
     return {slug: known[slug].name if slug in known else code_label(slug) for slug in slugs}
 
 
 def client_names(client_ids: Collection[Any]) -> Mapping[Any, str]:
-    """Return the clients' names; a client that doesn't exist any more has its ID."""
+    """Return the clients' names. The name of a deleted client is its ID."""
     known = APIClient.objects.only("name").in_bulk(list(client_ids))
     return {key: known[key].name if key in known else str(key) for key in client_ids}
 
 
 def staff_names(user_ids: Collection[Any]) -> Mapping[Any, str]:
-    """Return the usernames of those who exist."""
+    """Return the usernames of existing users."""
     known = StaffUser.objects.only("username").in_bulk(list(user_ids))
     return {key: user.username for key, user in known.items()}

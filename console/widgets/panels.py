@@ -17,7 +17,7 @@ AUDIT_LINES = 50
 def times(
     document: Mapping[str, Any], fields: Iterable[tuple[str, str]]
 ) -> list[tuple[str, datetime]]:
-    """Return the label and the value of each time that a document has."""
+    """Return a label and a time for each of ``fields`` that the document has."""
     return [(label, document[name]) for label, name in fields if document.get(name)]
 
 

@@ -1,6 +1,6 @@
-"""Lists that scan one window of rows per page, for filters that no index serves.
+"""Lists with filters that no index serves. A page scans one window of rows.
 
-Such a filter may match nothing, and only a scan of all rows can prove it.
+Without windows, a filter that matches few rows would scan all rows.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,21 +15,21 @@ from notifyproject.db.paging import Cursor, InvalidCursorError, Order
 from .filters import TimeFilter
 from .keyset_list import KeysetChangeList, reversed_field
 
-WINDOW = 10_000  # Rows that a page scans. To read and reject all of them takes about 150 ms.
+WINDOW = 10_000  # Rows that a page scans, in about 150 ms.
 _LAST_AND_NEXT = 2
 
 
 class WindowChangeList(KeysetChangeList):
     """A list whose admin names its unindexed ``scanned_filters`` and its ``list_index``."""
 
-    # That index must serve the other filters, because it alone finds the end of a window. The order
-    # is a field and the key, both in one direction.
+    # The index must serve all other filters, because only it is used to find the end of a window.
+    # The order must be a field and the key, both in the same direction.
 
     next_window_url = ""  # URL of the next window; empty if the page is full or the list ends
     window_label = f"{WINDOW:,}"
 
     def read(self, cursor: Cursor | None, order: Sequence[str]) -> list[Any]:
-        """Return a page's rows and one more, from a window if scanned; InvalidCursorError."""
+        """Return a page's rows and one more, scanning one window. Raises InvalidCursorError."""
         if self.query:
             return super().read(cursor, order)
         backwards = cursor is not None and cursor.backwards
@@ -52,7 +52,7 @@ class WindowChangeList(KeysetChangeList):
     def link(
         self, order: Sequence[str], *, has_more: bool, backwards: bool, has_cursor: bool
     ) -> None:
-        """Set the URLs of the pages; a page that ends with its window leads to the next window."""
+        """Set the URLs of the pages. The page after the end of a window is the next window."""
         super().link(order, has_more=has_more, backwards=backwards, has_cursor=has_cursor)
         if self.next_window_url and backwards:
             self.previous_url = self.next_window_url
@@ -69,7 +69,7 @@ class WindowChangeList(KeysetChangeList):
         return served
 
     def _window_end(self, cursor: Cursor | None, sort_order: Order) -> Cursor | None:
-        """Return the cursor of the window's last row; None if no row follows it."""
+        """Return the cursor of the window's last row, or None if no row follows."""
         served, rows = self._indexed_conditions(), collection(self.model._meta.db_table)
         names = {"_id": 0, **dict.fromkeys((name for name, _ in sort_order), 1)}
         found: list[Mapping[str, Any]] = []
@@ -91,16 +91,16 @@ class WindowChangeList(KeysetChangeList):
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """Part of a list: a condition, and the number of order fields that have one value in it."""
+    """Part of a list. The first ``fixed`` order fields have the same value in all its rows."""
 
     match: dict[str, Any]
     fixed: int = 0
 
 
 def _parts(start: Cursor | None, end: Cursor | None, sort_order: Order) -> list[_Part]:
-    """Return the rows after ``start`` up to ``end`` as parts; raises InvalidCursorError."""
-    # Each part is one range of the index. Given one condition with several ranges, MongoDB reads
-    # the rows to compare them, or sorts them.
+    """Divide the rows after ``start`` up to ``end`` into parts. Raises InvalidCursorError."""
+    # Each part is one range of the index. For several ranges in one condition, MongoDB would read
+    # the rows to compare them, or sort them.
     if start is not None and len(start.values) != len(sort_order):
         raise InvalidCursorError("a cursor of another list")
     (field, direction), (key, _) = sort_order

@@ -5,11 +5,12 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
+from domain.states import Priority
 from domain.time import MAX_TTL
 
 from ..intake.requests import ContentRequest, Id128, Source, Timestamp
 from ..models.notification import USER_ID_LENGTH
-from ..validation import ChannelNames
+from ..validation import ChannelNames, enum_of
 
 MAX_USER_IDS = 10_000  # Larger audiences use a topic, or several broadcasts
 
@@ -55,8 +56,8 @@ class BroadcastRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
         Annotated[
             ChannelNames,
             Meta(
-                description="email, push, whatsapp, in_app, or all; recipients get those that "
-                "reach them. Default: the recipient's or the type's."
+                description="Recipients get those that reach them; all: every channel. "
+                "Default: the recipient's or the type's."
             ),
         ]
         | None
@@ -68,7 +69,14 @@ class BroadcastRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
         Source | None,
         Meta(description="The part of your system that sends it.", examples=["newsletter"]),
     ] = None
-    priority: Annotated[str, Meta(description="high, normal, or low. Default: low.")] | None = None
+    priority: (
+        Annotated[
+            str,
+            enum_of(priority for priority in Priority if priority is not Priority.CRITICAL),
+            Meta(description="Default: low."),
+        ]
+        | None
+    ) = None
     entity_id: (
         Annotated[
             Id128,

@@ -1,7 +1,7 @@
 """Validates type definitions, for the API and the console."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
 import msgspec
@@ -13,7 +13,15 @@ from domain.time import MAX_REMINDER, MAX_TTL, MIN_REMINDER
 
 from .. import validation
 from ..models.catalog import NAME_LENGTH, VARIABLE_LENGTH
-from ..validation import ALIASES, ChannelNames, ProblemCollector, is_all, parse_channels
+from ..validation import (
+    ALIASES,
+    ChannelNames,
+    PriorityName,
+    ProblemCollector,
+    enum_of,
+    is_all,
+    parse_channels,
+)
 from . import types
 
 DESCRIPTION_LENGTH = 2_000
@@ -78,13 +86,11 @@ class TypeRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
     name: Annotated[str, Meta(min_length=1, max_length=NAME_LENGTH, examples=["Payment confirmed"])]
     description: Annotated[str, Meta(max_length=DESCRIPTION_LENGTH)] = ""
-    category: Annotated[
-        str, Meta(description=", ".join(Category), examples=[Category.TRANSACTIONAL.value])
-    ]
-    priority: Annotated[str, Meta(description=", ".join(Priority))] = Priority.NORMAL.value
+    category: Annotated[str, enum_of(Category), Meta(examples=[Category.TRANSACTIONAL.value])]
+    priority: PriorityName = Priority.NORMAL.value
     max_priority: (
         Annotated[
-            str,
+            PriorityName,
             Meta(
                 description="Highest priority of a request; null: high for marketing, "
                 "otherwise critical."
@@ -125,10 +131,10 @@ class TypeRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         | None
     ) = None
     on_unknown: Annotated[
-        str, Meta(description=f"Policy for unknown outcomes: {', '.join(UnknownPolicy)}.")
+        str, enum_of(UnknownPolicy), Meta(description="Policy for unknown outcomes.")
     ] = UnknownPolicy.RETRY.value
     fallback_channel: Annotated[
-        str | None,
+        Annotated[str, enum_of(Channel)] | None,
         Meta(
             description="Channel used only if the first other channel doesn't deliver "
             "in time; null: all channels at once."
@@ -155,11 +161,30 @@ class TypeRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         list[Annotated[str, Meta(max_length=VARIABLE_LENGTH)]],
         Meta(max_length=MAX_SENSITIVE_VARIABLES),
     ] = []
+    confirm_not_sensitive: Annotated[
+        list[Annotated[str, Meta(max_length=VARIABLE_LENGTH)]],
+        Meta(
+            max_length=MAX_SENSITIVE_VARIABLES,
+            description="Variables that this request removes from `sensitive_variables`: their "
+            "values become readable. Needs the scope types:admin.",
+        ),
+    ] = []
     is_active: bool = True
 
 
-def validate_type(slug: str, request: TypeRequest) -> dict[str, Any]:
-    """Return a type's stored fields. Raises InvalidRequestError with every problem."""
+def removed_secrets(before: Mapping[str, Any] | None, request: TypeRequest) -> list[str]:
+    """Return the sensitive variables of a stored type that a request makes readable."""
+    stored = before["sensitive_variables"] if before is not None else ()
+    return [name for name in stored if name not in request.sensitive_variables]
+
+
+def validate_type(
+    slug: str, request: TypeRequest, *, before: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
+    """Return a type's stored fields. Raises InvalidRequestError with every problem.
+
+    ``before`` is the stored type, None for a new one.
+    """
     problems = ProblemCollector()
     _check_scalar_fields(slug, request, problems)
     channels = (
@@ -170,9 +195,15 @@ def validate_type(slug: str, request: TypeRequest) -> dict[str, Any]:
     fallback = _check_fallback(request, channels, problems)
     _check_variables(request, problems)
     _check_whatsapp_templates(request, problems)
+    removed = removed_secrets(before, request)
+    if unconfirmed := [name for name in removed if name not in request.confirm_not_sensitive]:
+        reason = f"Makes values readable. To confirm, name {', '.join(unconfirmed)} here."
+        problems.add("/confirm_not_sensitive", "confirmation_required", reason)
     problems.raise_if_any()
+    fields = msgspec.to_builtins(request)
+    del fields["confirm_not_sensitive"]
     return {
-        **msgspec.to_builtins(request),
+        **fields,
         "channels": [channel.value for channel in channels],
         "fallback_channel": fallback.value if fallback else None,
         "sensitive_variables": list(dict.fromkeys(request.sensitive_variables)),
@@ -241,6 +272,9 @@ def _check_variables(request: TypeRequest, problems: ProblemCollector) -> None:
     for index, name in enumerate(request.sensitive_variables):
         if len(name) > VARIABLE_LENGTH or not types.VARIABLE.fullmatch(name):
             problems.add(f"/sensitive_variables/{index}", "invalid", "Not a valid variable name.")
+    for index, name in enumerate(request.confirm_not_sensitive):
+        if not types.VARIABLE.fullmatch(name):
+            problems.add(f"/confirm_not_sensitive/{index}", "invalid", "Not a valid variable name.")
 
 
 def _check_whatsapp_templates(request: TypeRequest, problems: ProblemCollector) -> None:

@@ -15,7 +15,7 @@ import structlog
 from . import inliner, markup
 from .engine import MAX_OUTPUT, TemplateError, check_source, line_at
 
-_LIQUID = re.compile(r"\{%-?\s*comment\b.*?\bendcomment\s*-?%\}|\{\{.*?\}\}|\{%.*?%\}", re.DOTALL)
+LIQUID = re.compile(r"\{%-?\s*comment\b.*?\bendcomment\s*-?%\}|\{\{.*?\}\}|\{%.*?%\}", re.DOTALL)
 _STYLE = re.compile(r"<style>(.*?)</style>", re.DOTALL)
 _QUOTED = re.compile(r"\"[^\"]*\"|'[^']*'")
 _NOT_LINE_END = re.compile(r"[^\n]")
@@ -42,7 +42,7 @@ def extract_liquid(source: str) -> tuple[str, list[str]]:
     # Raises TemplateError for what could exceed the library's stack or memory.
     check_source(source)
     # Replacing Liquid by spaces keeps the line numbers of the source.
-    blanked = _LIQUID.sub(lambda match: _NOT_LINE_END.sub(" ", match[0]), source)
+    blanked = LIQUID.sub(lambda match: _NOT_LINE_END.sub(" ", match[0]), source)
     if excess := markup.find_excess(blanked):
         raise TemplateError("too_complex", excess.reason, line=line_at(source, excess.index))
     liquid: list[str] = []
@@ -52,7 +52,7 @@ def extract_liquid(source: str) -> tuple[str, list[str]]:
         return _PLACEHOLDER.format(len(liquid) - 1)
 
     plain = source.replace("\ue000", "").replace("\ue001", "")
-    html = _wrap_tags_in_comments(_LIQUID.sub(replace_with_placeholder, plain), liquid)
+    html = _wrap_tags_in_comments(LIQUID.sub(replace_with_placeholder, plain), liquid)
     if excess := markup.find_excess(html):
         raise TemplateError("too_complex", excess.reason)
     return html, liquid
@@ -69,9 +69,9 @@ def restore_liquid(html: str, liquid: Sequence[str]) -> str:
 def find_misplaced_liquid(source: str) -> int | None:
     """Return the index of Liquid in a tag outside of a value, which HTML parsers lose, or None."""
     # ``<a href="{{ url }}">`` is valid; ``<a {% if url %}href=…{% endif %}>`` isn't.
-    positions = [match.start() for match in _LIQUID.finditer(source)]
+    positions = [match.start() for match in LIQUID.finditer(source)]
     count = iter(range(len(positions)))
-    html = _LIQUID.sub(lambda _match: _PLACEHOLDER.format(next(count)), source)
+    html = LIQUID.sub(lambda _match: _PLACEHOLDER.format(next(count)), source)
     for token in markup.tokenize(html):
         tag = html[token.start : token.tag_end] if token.name else ""
         if unquoted := _PLACEHOLDER_PATTERN.search(_QUOTED.sub("", tag)):

@@ -11,7 +11,7 @@ from liquid.static_analysis import Variable
 
 from ..catalog.types import MASK
 from ..models.notification import SUBJECT_LENGTH
-from . import inlining, templates
+from . import exposure, inlining, templates
 from .engine import (
     HTML_ENVIRONMENT,
     TEXT_ENVIRONMENT,
@@ -80,7 +80,7 @@ def lint_template(
                 return [*faults, TemplateFault(code="too_complex", reason=reason)]
             try:
                 bound = _parse(part, source)
-                found = _check_names(bound, source, variables)
+                found = _check_names(bound, source, variables, sensitive, part)
                 if part is Part.EMAIL_HTML and not found:
                     fragments[language] = _extract_liquid(source)
                 elif not found:
@@ -138,7 +138,11 @@ def _parse(part: Part, source: str) -> BoundTemplate:
 
 
 def _check_names(
-    bound: BoundTemplate, source: str, variables: Mapping[str, Any]
+    bound: BoundTemplate,
+    source: str,
+    variables: Mapping[str, Any],
+    sensitive: frozenset[str],
+    part: Part,
 ) -> list[TemplateFault]:
     analysis = bound.analyze(include_partials=False)
     faults = [
@@ -149,6 +153,16 @@ def _check_names(
         )
         for name, spans in analysis.filters.items()
         if name not in bound.env.filters
+    ]
+    faults += [
+        TemplateFault(
+            code=exposure.CODE,
+            reason=exposure.REASON.format(name=repr(name)),
+            line=line_at(source, index),
+        )
+        for name, index in exposure.find_in_source(
+            source, analysis, sensitive=sensitive, is_html=part is Part.EMAIL_HTML
+        )
     ]
     return faults + [
         TemplateFault(
@@ -214,7 +228,11 @@ def _check_output(
 ) -> None:
     """Raise TemplateError if a part can't be rendered, or its output is blank or too long."""
     template = Template.from_bound(bound)
-    for text in [template.render(variables, budget=budget) for variables in examples]:
+    texts = [template.render(variables, budget=budget) for variables in examples]
+    if exposure.is_mask_exposed(texts[-1], is_html=part is Part.EMAIL_HTML):
+        reason = exposure.REASON.format(name="A variable")
+        raise TemplateError(exposure.CODE, reason)
+    for text in texts:
         if not clean_line(text):
             raise TemplateError("blank", "Blank when rendered with the example data.")
         if part in ONE_LINE_PARTS and len(clean_line(text)) > SUBJECT_LENGTH:

@@ -6,6 +6,7 @@ from datetime import datetime
 
 from bson import ObjectId
 
+from devices import queries as devices
 from domain import time
 from domain.content import Recipient
 from domain.errors import NO_DEVICE, FailureCode
@@ -138,8 +139,7 @@ def prepare(
         problems.add("/user_id", "invalid", "Must not be blank.")
     for field in ("user_id", "entity_id", "external_id", "source"):
         problems.check_one_line(getattr(request, field), f"/{field}")
-    for index, device_id in enumerate(request.recipient.device_ids):
-        problems.check_one_line(device_id, f"/recipient/device_ids/{index}")
+    _check_devices(request, snapshot, problems)
     request = intake_times.apply_reminder(
         request, type_config=type_config, registered=registered, now=now, problems=problems
     )
@@ -215,6 +215,17 @@ def prepare(
         created_at=now,
     )
     return Prepared(notification=notification, is_time_adjusted=times.is_time_adjusted)
+
+
+def _check_devices(
+    request: NotificationRequest, snapshot: RecipientSnapshot, problems: ProblemCollector
+) -> None:
+    """Add a problem for each device that isn't registered, or not for the request's user."""
+    for index, device_id in enumerate(request.recipient.device_ids):
+        user_id = snapshot.device_users.get(device_id)
+        if user_id is None or request.user_id not in (None, user_id):
+            reason = "Unknown device." if request.user_id is None else "Not a device of this user."
+            problems.add(f"/recipient/device_ids/{index}", "unknown_device", reason)
 
 
 def _find_type(request: NotificationRequest, problems: ProblemCollector) -> TypeConfig | None:
@@ -386,11 +397,15 @@ def addresses_of(
 
 
 def load_recipients(requests: Sequence[NotificationRequest], *, now: datetime) -> RecipientSnapshot:
-    """Read the registered recipients and the suppressions for a batch in two queries."""
+    """Read the recipients, suppressions, and named devices of a batch in up to three queries."""
     registered = recipients.find_registered(r.user_id for r in requests if r.user_id)
     addresses = [
         pair for r in requests for pair in addresses_of(r, registered.get(r.user_id or ""))
     ]
     return RecipientSnapshot(
-        registered=registered, suppressed=recipients.find_suppressed(addresses, now=now)
+        registered=registered,
+        suppressed=recipients.find_suppressed(addresses, now=now),
+        device_users=devices.find_users(
+            device_id for r in requests for device_id in r.recipient.device_ids
+        ),
     )

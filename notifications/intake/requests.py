@@ -20,7 +20,7 @@ from ..models.notification import (
     SUBJECT_LENGTH,
     USER_ID_LENGTH,
 )
-from ..validation import ChannelNames
+from ..validation import ChannelNames, PriorityName
 
 Id128 = Annotated[str, Meta(min_length=1, max_length=128)]
 Source = Annotated[str, Meta(min_length=1, max_length=SOURCE_LENGTH)]
@@ -116,18 +116,18 @@ class NotificationRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unkn
         Annotated[
             ChannelNames,
             Meta(
-                description="email, push, whatsapp, in_app; or all, for each of these that can "
-                "reach the recipient. Default: the recipient's or type's."
+                description="all: each channel that can reach the recipient. "
+                "Default: the recipient's or type's."
             ),
         ]
         | None
     ) = None
     priority: (
         Annotated[
-            str,
+            PriorityName,
             Meta(
-                description="critical, high, normal, or low; at most the type's max_priority. "
-                "Default: the type's. Critical needs the scope notifications:critical."
+                description="At most the type's max_priority. Default: the type's. "
+                "Critical needs the scope notifications:critical."
             ),
         ]
         | None

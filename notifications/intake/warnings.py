@@ -31,14 +31,15 @@ def find_warnings(notification: NewNotification, *, now: datetime) -> tuple[Acce
 
     Takes one read for a WhatsApp message without a template, otherwise none.
     """
-    phone = notification.recipient.phone
+    if notification.recipient.phone is None:
+        return ()
     is_whatsapp_pending = any(
         one.channel is Channel.WHATSAPP and one.status is DeliveryStatus.PENDING
         for one in notification.deliveries
     )
-    if phone is None or not is_whatsapp_pending or _has_template(notification):
+    if not is_whatsapp_pending or _has_template(notification):
         return ()
-    if service_windows.open_windows([phone], now=now):
+    if service_windows.open_windows([notification.recipient.phone], now=now):
         return ()
     return (
         AcceptanceWarning(

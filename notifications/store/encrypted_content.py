@@ -64,8 +64,10 @@ def encrypted_fields(
     expires_at: datetime | None,
 ) -> dict[str, Any]:
     """Return the stored fields for a new notification's sensitive content, if any are needed."""
+    if secret is None:
+        return {}
     is_open = not OPEN.isdisjoint(statuses)
-    if secret is None or (not is_open and inbox_at is None):
+    if not is_open and inbox_at is None:
         return {}
     stored: dict[str, Any] = {"sealed": encrypt(secret, notification_id=notification_id)}
     if inbox_at is not None and not is_open:

@@ -5,8 +5,8 @@ from django_mongodb_backend import base, operations
 
 from .schema import DatabaseSchemaEditor
 
-# A single-column foreign key reaches the backend as ColPairs of one column. Declared as simple, the
-# $expr of prefetch_related, which scans, becomes a match that an index serves.
+# A foreign key reaches the backend as ColPairs of one column. If that is a simple column,
+# prefetch_related uses a match that an index serves, not an $expr that scans.
 ColPairs.is_simple_column = True
 
 

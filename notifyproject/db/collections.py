@@ -60,19 +60,19 @@ def find_few(name: str, wanted: Mapping[str, Any], *, limit: int) -> list[Docume
 
 
 def unclaimed(*, now: datetime) -> dict[str, Any]:
-    """Return the filter of documents whose ``claim`` holds no lease, or an expired one."""
+    """Return the filter for documents without a lease in ``claim``, or with an expired lease."""
     return {"$or": [{"claim": None}, {"claim.lease_until": {"$lte": now}}]}
 
 
 def is_duplicate(error: BulkWriteError) -> bool:
-    """Return whether the only errors are documents stored before, and a majority has the write."""
+    """Return whether all errors are duplicate keys, and the write has reached a majority."""
     return _has_only_duplicates(error) and not error.details["writeConcernErrors"]
 
 
 def is_transient(error: PyMongoError) -> bool:
-    """Return whether to retry an idempotent write: the response, or a majority's, did not come."""
+    """Return whether to retry an idempotent write, which got no response or no majority."""
     if isinstance(error, BulkWriteError):
-        # The driver reports all errors of a bulk write as one; its details tell them apart.
+        # The driver reports all errors of a bulk write as one error with details.
         return _has_only_duplicates(error) and bool(error.details["writeConcernErrors"])
     if isinstance(error, (AutoReconnect, WriteConcernError)):
         return True

@@ -34,7 +34,7 @@ class Drift:
 
 
 class _RecordingEditor(DatabaseSchemaEditor):
-    """A schema editor, and its collections, that record indexes instead of creating them."""
+    """A schema editor, also used as its collections, that only records indexes."""
 
     def __init__(self) -> None:
         super().__init__(connection)

@@ -15,7 +15,7 @@ class Match(Lookup):
     contains_over_clause = False
 
     def __init__(self, match: Mapping[str, Any], *, index: str | None = None) -> None:
-        # Django's lookups compare two sides; this one has none.
+        # Django's lookups compare two sides. A Match has none.
         self.match, self.index = dict(match), index
         self.lhs = self.rhs = None
         self.bilateral_transforms: list[Any] = []

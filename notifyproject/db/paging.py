@@ -1,4 +1,4 @@
-"""Keyset paging: pages that begin at a cursor, which an index finds, and the cursors' encoding."""
+"""Keyset paging: reads pages from a cursor on by an index, and encodes cursors."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -52,7 +52,7 @@ def cursor_of_document(document: Document, order: Order, *, backwards: bool = Fa
 
 
 def order_of(fields: Sequence[str]) -> list[tuple[str, int]]:
-    """Return MongoDB's form of an order as in Django, such as ``-created_at``."""
+    """Convert an order from Django's form, such as ``-created_at``, to MongoDB's."""
     return [
         ("_id" if name.lstrip("-") == "id" else name.lstrip("-"), -1 if name[0] == "-" else 1)
         for name in fields
@@ -86,7 +86,7 @@ def page(
 ) -> Page:
     """Return up to ``limit`` documents of a collection from a cursor on. Raises PyMongoError."""
     if cursor is not None:
-        # Combined by $and: the filter may bound the order's first field, too.
+        # Combined by $and, because ``match`` may bound the order's first field, too.
         beyond = match_beyond(cursor, order)
         match = {"$and": [match, beyond]} if match else beyond
     backwards = cursor is not None and cursor.backwards
@@ -102,10 +102,10 @@ def page(
 
 
 def match_beyond(cursor: Cursor, order: Order) -> dict[str, Any]:
-    """Return the filter for the documents behind a cursor, or before it; raises InvalidCursorError.
+    """Return the filter for documents after (or before) a cursor. Raises InvalidCursorError.
 
     Each branch of ``$or`` matches documents that equal the cursor up to a field and lie beyond it
-    in that field. The range before them is implied: it bounds the index scan.
+    in that field. The range before ``$or`` follows from it, but bounds the index scan.
     """
     if len(cursor.values) != len(order):
         raise InvalidCursorError("a cursor of another list")

@@ -1,7 +1,7 @@
 """Schema editor: unique indexes that the query planner can also use for lookups.
 
-The backend makes them partial on ``{"$type": "string"}``, a filter that no equality implies for
-MongoDB. ``{"$gte": ""}`` admits the same documents.
+The backend makes unique indexes partial on ``{"$type": "string"}``. MongoDB doesn't see that an
+equality implies this filter, so lookups scan. ``{"$gte": ""}`` admits the same documents.
 """
 
 from collections.abc import Mapping
@@ -27,7 +27,7 @@ LEAST_VALUE: dict[str, Any] = {
 
 
 def lookup_friendly(partial: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the partial filter with each ``$type`` as an equivalent comparison."""
+    """Return the partial filter with each ``$type`` replaced by an equivalent comparison."""
     comparisons = {
         field: {"$gte": LEAST_VALUE[condition["$type"]]}
         for field, condition in partial.items()

@@ -19,19 +19,19 @@ from . import valkey
 log = structlog.get_logger(__name__)
 PAUSE_AFTER_FAILURE = 5.0
 TIMEOUT = 0.3
-"""Seconds for each command. The broker's client tries four times, and a request waits for it."""
+"""Seconds for each command. The client tries four times, while an API request waits."""
 TRUSTED_SECONDS = 1.0
-"""Seconds after a success in which the broker is not pinged first."""
+"""Seconds after a success, in which messages are published without a ping."""
 MAX_COUNTDOWN = 60.0
-"""Seconds ahead of which no message is published: the sweeper enqueues it later."""
+"""Messages due later than in this many seconds are left to the sweeper."""
 
 
 def publish(
     task: str, *, args: list[Any], queue: str | None, at: datetime | None, now: datetime
 ) -> bool:
-    """Publish a message for now, or for an instant within a minute.
+    """Publish a message; return whether the broker accepted it.
 
-    ``queue`` None is the default queue. Returns whether the broker accepted the message.
+    A message for an instant over MAX_COUNTDOWN ahead isn't published. ``queue`` has a default.
     """
     countdown = max((at - now).total_seconds(), 0.0) if at is not None else 0.0
     if countdown > MAX_COUNTDOWN or not _health.is_up():
@@ -48,7 +48,7 @@ def publish(
                 producer=producer,
             )
     except LimitExceeded:
-        # All producers of this process wait for the broker, and none has failed yet.
+        # All producers of this process are in use, and none has failed yet.
         log.warning("message_not_published", reason="LimitExceeded")
         return False
     except (OperationalError, redis.RedisError, OSError) as error:
@@ -62,7 +62,7 @@ def publish(
 def load_driver() -> None:
     """Load the broker's client library, without a connection."""
     _connection(os.getpid())
-    # Celery creates these at the first message, the unused result backend among them.
+    # Celery creates these at the first message. The result backend is unused.
     attrgetter("backend", "amqp.send_task_message")(current_app)
 
 
@@ -75,7 +75,7 @@ def queue_depth(queue: str) -> int | None:
 
 
 class _BrokerHealth:
-    """Circuit of the broker: a publish to a broker that hangs takes many seconds."""
+    """Circuit breaker of the broker. Publishing to a broker that hangs takes many seconds."""
 
     def __init__(self) -> None:
         self._answered_at = self._failed_at = float("-inf")

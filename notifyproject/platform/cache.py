@@ -2,8 +2,8 @@
 
 A change of configuration is visible in all processes once its writer has a response. A writer
 stores its change, then a new version of its cache, then responds. A reader compares versions at the
-first read of each request, task, and batch, for all caches in one round trip. They are not in
-Valkey: a process that could not reach it would miss a change.
+first read of each request, task, and batch, for all caches in one round trip. Versions are in
+MongoDB, because a process that could not reach Valkey would miss a change.
 """
 
 import threading
@@ -20,8 +20,8 @@ from ..db.collections import collection, find_few
 MAX_AGE = 1.0
 """Seconds for which a long request or task relies on the versions that it has read."""
 MAX_LOADED = 30.0
-"""Seconds after which a value is reloaded, whatever its version. MongoDB's shell, a restored
-backup, or a process that died right before may have changed it without a version."""
+"""Seconds after which a value is reloaded, even if its version is the same. A shell, a restored
+backup, or a process that died may have changed the value without a new version."""
 _VERSIONS_ID = "all"
 
 T = TypeVar("T")
@@ -44,14 +44,14 @@ class SharedCache(Generic[T]):
         if loaded is None or not loaded.is_current(version):
             with self._lock:
                 loaded = self._loaded
-                # The first of the waiting threads has loaded it for all.
+                # Another thread may have loaded the value meanwhile.
                 if loaded is None or not loaded.is_current(version):
                     loaded_at = time.monotonic()
                     loaded = self._loaded = _Loaded(self._load(), version, loaded_at)
         return loaded.value
 
     def invalidate(self) -> None:
-        """Make every process reload the value, after each write; repeat that on a PyMongoError."""
+        """Make every process reload the value. Call after each write; repeat on PyMongoError."""
         self.clear()
         collection("cache_versions").update_one(
             {"_id": _VERSIONS_ID}, {"$set": {self._name: ObjectId()}}, upsert=True
@@ -77,7 +77,7 @@ class TimedCache(Generic[T]):
         self._computed_at = float("-inf")
 
     def get(self, compute: Callable[[], T]) -> T:
-        """Return the value, computed if it is too old."""
+        """Return the value. Computes it if it is over ``seconds`` old."""
         latest = self.latest
         is_computing = self._lock.locked()
         if latest is not None and (self._is_fresh() or (self._serve_stale and is_computing)):
@@ -147,7 +147,7 @@ class _Versions:
         read_at = time.monotonic()
         found = next(iter(find_few("cache_versions", {"_id": _VERSIONS_ID}, limit=1)), {})
         with self._lock:
-            # A read that began later has seen all changes that this one must see.
+            # Keep the result of a read that began later, which is newer.
             if number > self._last_applied:
                 self._last_applied, self._found, self._read_at = number, found, read_at
 

@@ -1,7 +1,7 @@
-"""Compares this process's clock with MongoDB's; a process with a wrong clock does no work.
+"""Compares this process's clock with MongoDB's. A process with a wrong clock does no work.
 
-It would send early, send what has expired, or take over a lease that is held. Why nothing is
-corrected: docs/decisions/0020-clock-skew.md.
+It could send too early or too late, or take over a valid lease. For the reason why times aren't
+corrected, see docs/decisions/0020-clock-skew.md.
 """
 
 import threading
@@ -28,7 +28,7 @@ MAX_OFFSET = timedelta(seconds=2)
 
 
 class ClockCheck:
-    """The result of the last comparison, repeated when it is due."""
+    """Compares the clocks when a comparison is due, and keeps the result."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -36,17 +36,17 @@ class ClockCheck:
         self._is_right: bool | None = None
 
     def is_right(self) -> bool:
-        """Return whether the clock is known to be right. Compares it if that is due."""
+        """Return whether the clock is known to be right. May compare the clocks."""
         self._check_if_due()
         return self._is_right is True
 
     def is_wrong(self) -> bool:
-        """Return whether the clock is known to be wrong. Compares it if that is due."""
+        """Return whether the clock is known to be wrong. May compare the clocks."""
         self._check_if_due()
         return self._is_right is False
 
     def _check_if_due(self) -> None:
-        # While one thread compares, the others use the last result. They wait for the first one.
+        # While one thread compares, others use the last result, or wait for the first result.
         if time.monotonic() < self._next_check_at or not self._lock.acquire(
             blocking=self._is_right is None
         ):
@@ -84,7 +84,7 @@ class ClockCheck:
 
 
 def measure_offset(*, sent: datetime, server_time: datetime, round_trip: float) -> timedelta:
-    """Return by how much this process's clock is ahead of MongoDB's, at least; 0 if maybe equal."""
+    """Return the minimum that this clock is ahead of MongoDB's, or 0 if they may be equal."""
     half = timedelta(seconds=round_trip / 2)
     difference = sent + half - server_time
     if abs(difference) <= half:
@@ -104,7 +104,7 @@ def wait_until_right() -> None:
 
 
 class ClockCheckedTask(Task):
-    """A Celery task that is dropped while the clock is wrong; the sweeper enqueues it again."""
+    """A Celery task that is dropped while the clock is wrong. The sweeper enqueues it again."""
 
     def before_start(self, task_id: str, args: Any, kwargs: Any) -> None:
         """Raise Ignore if the clock is wrong."""

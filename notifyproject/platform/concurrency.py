@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 
 class ConcurrencyLimiter:
-    """Counts the holders of each key."""
+    """Limits the concurrent holders of each key."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -15,7 +15,7 @@ class ConcurrencyLimiter:
 
     @contextmanager
     def try_acquire(self, key: Hashable, *, limit: int) -> Iterator[bool]:
-        """Enter if fewer than ``limit`` hold the key. The value is whether it was entered."""
+        """Hold the key in a context if fewer than ``limit`` hold it; yield whether it is held."""
         with self._lock:
             is_acquired = self._in_use[key] < limit
             self._in_use[key] += is_acquired

@@ -101,7 +101,7 @@ class Boundary(StrEnum):
 
 
 def make_reach(crash_at: str, freeze_at: str = "") -> Callable[[Boundary], None]:
-    """Return the function that kills or freezes this process there. Raises ImproperlyConfigured."""
+    """Return a function that stops this process as configured. Raises ImproperlyConfigured."""
     targets = [
         (*_parse(text), number, itertools.count(1))
         for text, number in ((crash_at, signal.SIGKILL), (freeze_at, signal.SIGSTOP))
@@ -111,7 +111,7 @@ def make_reach(crash_at: str, freeze_at: str = "") -> Callable[[Boundary], None]
     def stop(boundary: Boundary) -> None:
         for target, occurrence, signal_number, counter in targets:
             if boundary is target and next(counter) == occurrence:
-                # To this thread: it would run on for a while if another thread took the signal.
+                # Signal this thread: if another thread took the signal, this thread would run on.
                 signal.pthread_kill(threading.get_ident(), signal_number)
 
     return stop
@@ -132,6 +132,6 @@ def _configured() -> Callable[[Boundary], None] | None:
 
 
 def reach(boundary: Boundary) -> None:
-    """Mark that this process reaches a boundary. One call site for each boundary."""
+    """Kill or freeze this process if configured. Each boundary has one call site."""
     if stop := _configured():
         stop(boundary)

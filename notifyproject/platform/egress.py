@@ -1,7 +1,7 @@
 """SSRF-safe connections with a deadline.
 
-Every address of a host must be public, and the connection uses one of them without a second lookup.
-A response is complete only when its framing says so.
+All addresses of a host must be public. A connection uses one of them, without another DNS lookup.
+A response that ends before its framing says so is an error.
 """
 
 import http.client
@@ -69,7 +69,7 @@ class Deadline:
 
     @classmethod
     def after(cls, seconds: float) -> Self:
-        """Return the deadline in so many seconds."""
+        """Return the deadline that is ``seconds`` from now."""
         return cls(time.monotonic() + seconds)
 
     @property
@@ -86,7 +86,7 @@ class Deadline:
 
 
 class DeadlineReader(io.RawIOBase):
-    """A socket's input with a deadline and an ``allowance`` of bytes; None is any number."""
+    """Reads from a socket until a deadline, and at most ``allowance`` bytes unless it is None."""
 
     def __init__(
         self, sock: socket.socket, remaining: Callable[[], float], *, allowance: int | None = None
@@ -101,7 +101,7 @@ class DeadlineReader(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Any) -> int | None:
-        """Read once. Raises TimeoutError at the deadline, and OSError without allowance."""
+        """Read once. Raises TimeoutError at the deadline, and OSError after the allowance."""
         if self.allowance is not None and self.allowance <= 0:
             raise OSError("the response is larger than allowed")
         self._sock.settimeout(self._remaining())
@@ -111,7 +111,7 @@ class DeadlineReader(io.RawIOBase):
         return count
 
     def close(self) -> None:
-        """Close the input; the socket stays."""
+        """Close the input, but not the socket."""
         self._raw.close()
         super().close()
 
@@ -145,7 +145,7 @@ class _Response(http.client.HTTPResponse):
 class Connection(http.client.HTTPConnection):
     """An HTTPS connection with a deadline, for one request. Raises NotPublicError and OSError."""
 
-    # The library's own class loads all certificates of the system for each connection.
+    # Not http.client.HTTPSConnection, which loads all certificates for each connection.
     default_port = http.client.HTTPS_PORT
 
     def __init__(self, host: str, port: int, *, deadline: Deadline, connect_timeout: float) -> None:
@@ -201,9 +201,9 @@ class PlainConnection(Connection):
 
 @cache
 def tls_context() -> ssl.SSLContext:
-    """Return the TLS context: the system's certificates, and an end by close_notify only."""
+    """Return the TLS context, in which only close_notify ends a connection without an error."""
     context = ssl.create_default_context()
-    # Some Python releases set it (3.11.2 does, 3.11.7 does not): OpenSSL 3 then reports the end
+    # Some Python releases set this option (3.11.2, not 3.11.7): OpenSSL 3 then reports the end
     # of TCP as the end of TLS. OpenSSL 1.1 has no such option and always distinguishes them.
     context.options &= ~getattr(ssl, "OP_IGNORE_UNEXPECTED_EOF", 0)
     return context

@@ -1,14 +1,14 @@
 """Encryption of stored values (AES-256-GCM) and of tokens in links (AES-SIV), and keyed digests.
 
-A value is ``v1.{key id}.{base64url of nonce and ciphertext}``. The first of
-``FIELD_ENCRYPTION_KEYS`` encrypts, and each decrypts. The associated data is authenticated, so a
+A stored value is ``v1.{key id}.{base64url of nonce and ciphertext}``. The first of
+``FIELD_ENCRYPTION_KEYS`` encrypts; any of them decrypts. Associated data is authenticated, so a
 ciphertext copied to another document does not decrypt there. See
 docs/decisions/0016-sensitive-variables.md.
 
 A token is deterministic: the same text for the same bytes. Its key is derived from ``SECRET_KEY``.
 
-A keyed digest (HMAC-SHA256) tells whether two values are equal. Without its key, derived from one
-of ``FIELD_ENCRYPTION_KEYS``, the value isn't found by trying all, such as all codes of six digits.
+A keyed digest (HMAC-SHA256) tells whether two values are equal. Its key is derived from one of
+``FIELD_ENCRYPTION_KEYS``. Without the key, nobody finds a value, such as six digits, by trying all.
 """
 
 import base64
@@ -85,7 +85,7 @@ def keyed_digest(value: bytes, *, associated_data: str) -> str:
 
 
 def keyed_digests(value: bytes, *, associated_data: str) -> list[str]:
-    """Return the digests of a value under all keys, that of :func:`keyed_digest` first."""
+    """Return the digests of a value under all keys. The first is :func:`keyed_digest`."""
     secrets = settings.FIELD_ENCRYPTION_KEYS.values()
     return [_keyed_digest(secret, value, associated_data) for secret in secrets]
 
@@ -99,7 +99,7 @@ def is_digest_of(digest: str, value: bytes, *, associated_data: str) -> bool:
 
 
 def encrypt_token(plain: bytes, *, purpose: str) -> str:
-    """Encrypt a token under ``SECRET_KEY``, as base64url. ``purpose`` separates its keys."""
+    """Encrypt a token under ``SECRET_KEY``, as base64url. Each ``purpose`` has its own key."""
     return _encode(_token_cipher(settings.SECRET_KEY, purpose).encrypt(plain, None))
 
 

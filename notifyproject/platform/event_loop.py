@@ -1,6 +1,6 @@
 """The event loop of this process: one thread runs asyncio for all requests to providers.
 
-Other threads hand it coroutines. A forked child has its own loop.
+Other threads submit coroutines. A forked child has its own loop.
 """
 
 import asyncio
@@ -40,7 +40,7 @@ def _raise_descriptor_limit() -> None:
 
 
 def run(coroutine: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine in the loop and wait for its result. Raises what it raises."""
+    """Run a coroutine in the loop; return its result or raise its exception."""
     return asyncio.run_coroutine_threadsafe(coroutine, event_loop()).result()
 
 
@@ -50,12 +50,12 @@ def call(function: Callable[[], object]) -> None:
 
 
 async def run_blocking(function: Callable[..., T], *args: object, pool: str) -> T:
-    """Run a blocking function in one of a pool's threads: a pool that hangs blocks no other."""
+    """Run a blocking function in a thread of a pool. Pools don't block one another."""
     threads = _thread_pool(os.getpid(), pool)
     return await asyncio.get_running_loop().run_in_executor(threads, function, *args)
 
 
 @cache
 def _thread_pool(_process_id: int, name: str) -> ThreadPoolExecutor:
-    """Return this process's pool, of WORKER_THREADS threads; not shared with forks."""
+    """Return the pool of this process, with WORKER_THREADS threads. Forks have their own."""
     return ThreadPoolExecutor(max_workers=settings.WORKER_THREADS, thread_name_prefix=name)

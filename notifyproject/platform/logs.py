@@ -12,7 +12,7 @@ SHARED_PROCESSORS: list[Any] = [
     structlog.contextvars.merge_contextvars,
     structlog.stdlib.add_log_level,
     structlog.stdlib.add_logger_name,
-    # No other extras of libraries: a request contains its query, a task its arguments.
+    # Other extras of libraries are dropped: they hold queries and task arguments.
     structlog.stdlib.ExtraAdder(allow=["status_code"]),
     structlog.processors.TimeStamper(fmt="iso", utc=True),
     structlog.processors.StackInfoRenderer(),
@@ -67,20 +67,20 @@ def logging_config(*, level: str, form: str) -> dict[str, Any]:
         "root": {"handlers": ["stderr"], "level": level},
         "loggers": {
             "django.server": {"handlers": ["stderr"], "propagate": False},
-            # Its own format needs fields that configure() disables.
+            # gunicorn's own format needs fields that configure() disables.
             "gunicorn.error": {"handlers": ["stderr"], "propagate": False},
-            # Its DEBUG lines contain the API key.
+            # DEBUG lines contain the API key.
             "python_http_client": {"level": "WARNING"},
             "celery.app.trace": {"level": "WARNING"},
             "celery.worker.strategy": {"level": "WARNING"},
             "pymongo": {"level": "WARNING"},
-            # It logs each attempt. The tracing package logs once that spans are dropped.
+            # The exporter logs each attempt. The tracing package logs once that spans are dropped.
             "opentelemetry.exporter": {"level": "CRITICAL"},
         },
     }
 
 
-# One list object: loggers keep the first one, and tests insert their processors into it.
+# The only list, because loggers keep the first. Tests insert processors into it.
 _PROCESSORS = [*SHARED_PROCESSORS, structlog.stdlib.ProcessorFormatter.wrap_for_formatter]
 
 

@@ -11,7 +11,7 @@ from django.http import HttpRequest, HttpResponse
 
 HEADER = "X-Request-Id"
 DATABASE_SECONDS = 12
-"""An election of a primary takes less. After it, the response is 503 with Retry-After."""
+"""Limit after which the response is 503 with Retry-After. Electing a primary takes less."""
 _VALID_REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{8,64}", re.ASCII)
 
 
@@ -26,7 +26,7 @@ class _Middleware:
 
 
 class RequestIdMiddleware(_Middleware):
-    """Set a request id on the request, its response, and its log lines: the client's, if valid."""
+    """Set :func:`request_id` on the request, its response, and its log lines."""
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
         """Handle the request."""

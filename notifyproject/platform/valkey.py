@@ -34,7 +34,7 @@ def client() -> redis.Redis:
 
 @contextmanager
 def connection() -> Iterator[redis.Redis]:
-    """Provide the client. Raises Unavailable on an error, and then for a while at once."""
+    """Yield the client. Raises Unavailable on an error and for PAUSE_AFTER_FAILURE after it."""
     if _pause.is_on():
         raise Unavailable
     try:
@@ -67,7 +67,7 @@ def to_milliseconds(instant: datetime) -> int:
 
 
 def from_milliseconds(milliseconds: int) -> datetime:
-    """Return the aware UTC instant of :func:`to_milliseconds`."""
+    """Return the aware UTC instant for milliseconds since 1970."""
     return _EPOCH + milliseconds * _MILLISECOND
 
 

@@ -22,7 +22,7 @@ from . import clock_check, process, valkey
 
 log = structlog.get_logger(__name__)
 MAX_SILENCE = 45.0
-"""Seconds in which messages wait, a thread is free, and none is received."""
+"""Seconds without a received message, while messages wait and a thread is free."""
 SAMPLE_SECONDS = 5.0
 SHUTDOWN_SECONDS = 60.0
 """Seconds for a graceful shutdown, after which the process exits at once."""
@@ -43,7 +43,7 @@ class WorkerSample:
 
 @dataclass(kw_only=True)
 class WorkerLimits:
-    """Limits of a worker, checked against its history."""
+    """Limits of a worker, and the history that is checked against them."""
 
     max_tasks: float = float("inf")
     max_megabytes: float = float("inf")

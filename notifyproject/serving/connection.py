@@ -1,6 +1,6 @@
 """A client's connection to the web: received bytes, the response, and the deadline.
 
-It decides when a request is complete; only gunicorn's parser interprets the received bytes.
+This module finds the end of a request. gunicorn's parser interprets the request.
 """
 
 import io
@@ -54,9 +54,9 @@ class Phase(StrEnum):
     HEAD = "head"
     """The rest of a request's head."""
     BODY = "body"
-    """The rest of its body."""
+    """The rest of the request's body."""
     PROCESSING = "processing"
-    """A thread, and its response."""
+    """A thread, and the thread's response."""
     RESPONSE = "response"
     """The client, to read the response."""
     LINGER = "linger"
@@ -68,14 +68,14 @@ class Limits:
     """Time limits for a client."""
 
     seconds: float
-    """For a head. For a body and a response, in addition to the time from ``rate``."""
+    """Time for a head. For a body or a response, the time from ``rate`` is added."""
     rate: float
     """Minimum bytes per second of a body or a response."""
     idle: float
 
 
 class Connection:
-    """A client's connection. Its owner is the poller, or the thread that handles its request."""
+    """A client's connection, used either by the poller or by the thread with its request."""
 
     def __init__(
         self, *, client: socket.socket, address: Any, server: Any, config: Any, limits: Limits
@@ -154,7 +154,7 @@ class Connection:
         self.request.body = io.BytesIO(self.request.body.read())
 
     def begin_next(self, *, now: float) -> None:
-        """Wait for the next request, of which a part may be received."""
+        """Wait for the next request. A part of it may already be received."""
         self._received[:0] = self._parser.unreader.take_buffered()
         self._searched = 0
         self.enter(Phase.IDLE, now=now)
@@ -188,7 +188,7 @@ class Connection:
         return is_complete
 
     def _read_received(self) -> Iterator[bytes]:
-        """Yield the received bytes to the parser; for it, empty bytes are the end."""
+        """Yield received bytes to the parser, for which empty bytes mean the end."""
         while True:
             data = bytes(self._received)
             self._received.clear()
@@ -196,11 +196,11 @@ class Connection:
 
 
 class ChunkedBody:
-    """Finds the end of a chunked body. A malformed one is complete: the parser rejects it."""
+    """Finds the end of a chunked body. A malformed body is left to the parser to reject."""
 
     def __init__(self) -> None:
         self._next_chunk = 0
-        """Offset of the next chunk, which may not be received yet."""
+        """Offset of the next chunk, even if it isn't received yet."""
 
     def is_complete(self, data: bytearray) -> bool:
         """Return whether the parser needs no more bytes."""

@@ -61,7 +61,7 @@ _REFUSALS: tuple[tuple[type[BaseException], int, str, str], ...] = (
     (errors.UnsupportedTransferCoding, 501, "unsupported_transfer_coding", _TRANSFER_CODING),
     (errors.ParseException, *_MALFORMED),
     (errors.NoMoreData, *_MALFORMED),
-    # The parser raises it at the beginning of a request.
+    # The parser raises StopIteration at the beginning of a request.
     (StopIteration, *_MALFORMED),
 )
 REFUSED = tuple(kind for kind, *_ in _REFUSALS)

@@ -7,7 +7,7 @@ from collections import deque
 from typing import Any
 
 FLUSH_BYTES = 64 * 1024
-"""Bytes that are sent together; fewer wait for the end of the response."""
+"""Bytes that are sent together. Fewer wait for the end of the response."""
 MAX_UNSENT = 1024 * 1024
 """Unsent bytes of a streamed response, beyond which the thread waits for the client."""
 
@@ -39,7 +39,7 @@ class ResponseBuffer:
         self._parts.append(memoryview(mapped)[offset : None if count is None else offset + count])
 
     def flush(self) -> bool:
-        """Send as much as the kernel accepts; return whether that is all. Raises OSError."""
+        """Send as much as the kernel accepts; return whether nothing is left. Raises OSError."""
         while self._parts:
             parts = [self._parts[index] for index in range(min(len(self._parts), 16))]
             try:
@@ -73,6 +73,6 @@ class ResponseBuffer:
         return b""
 
     def gettimeout(self, *_args: Any) -> None:
-        """Do nothing: the connection controls timeouts, and the state of the socket."""
+        """Do nothing: :class:`.connection.Connection` controls the socket."""
 
     settimeout = setblocking = shutdown = close = gettimeout

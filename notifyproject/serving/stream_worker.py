@@ -1,4 +1,4 @@
-"""gunicorn worker for ASGI streams, which would not end by themselves at shutdown."""
+"""gunicorn worker for ASGI streams. It ends streams at shutdown."""
 
 import asyncio
 import uuid
@@ -17,7 +17,7 @@ log = structlog.get_logger(__name__)
 
 
 class StreamWorker(ASGIWorker):
-    """Closes its streams at SIGTERM, and gets a connection when a request's head is complete."""
+    """Closes its streams at SIGTERM. Handles a connection once a request's head is complete."""
 
     def init_process(self) -> None:
         """Raise the limit of open files, and run."""
@@ -117,7 +117,7 @@ class StreamProtocol(ASGIProtocol):
         self._safe_write(_refuse(refusals.refusal_with(status)))
 
     def _is_websocket_upgrade(self, request: Any) -> bool:
-        # A server may ignore an upgrade: the app then answers an ordinary request.
+        # Servers may ignore an upgrade. The app then answers an ordinary request.
         return False
 
 

@@ -1,7 +1,7 @@
-"""gunicorn worker for the web: docs/decisions/0029-slow-clients.md.
+"""gunicorn worker for the web. Design: docs/decisions/0029-slow-clients.md.
 
-One poller receives requests and sends responses for all clients without waiting for any; a thread
-gets a request only when it is complete, and only runs Django.
+One poller receives requests and sends responses for all clients without waiting for any. Threads
+only run Django, on complete requests.
 """
 
 import errno
@@ -51,7 +51,7 @@ class WebWorker(ThreadWorker):
 
     def init_process(self) -> None:
         """Raise the limit of open files, and run."""
-        # A response from a file also has the file open.
+        # A response from a file uses two open files.
         self.worker_connections = min(self._max_connections, raise_file_limit() // 2)
         super().init_process()
 
@@ -74,12 +74,12 @@ class WebWorker(ThreadWorker):
             limits=self._limits,
         )
         self._wait_for(connection, Phase.IDLE, selectors.EVENT_READ)
-        # One less than gunicorn's limit, at which it stops accepting.
+        # Stay below gunicorn's limit, at which gunicorn stops accepting.
         if self.nr_conns >= self.worker_connections:
             self._drop_oldest()
 
     def handle(self, conn: Connection) -> bool:
-        """Handle a request in a thread; return whether another may follow."""
+        """Handle a request in a thread; return whether the connection stays open."""
         try:
             conn.read_body()
             is_keepalive = self.handle_request(conn.request, conn)
@@ -112,7 +112,7 @@ class WebWorker(ThreadWorker):
         client.sendall(refusal.as_bytes(request_id=request_id))
 
     def finish_request(self, conn: Connection, fs: Future[bool]) -> None:
-        """Send a thread's response, in the poller."""
+        """Send the response of a thread. Called in the poller."""
         error = None if fs.cancelled() else fs.exception()
         if error is not None and not isinstance(error, OSError):
             log.error("web_request_failed", reason=type(error).__name__, exc_info=error)
@@ -137,7 +137,7 @@ class WebWorker(ThreadWorker):
         self._free_memory()
 
     def _cap_keepalive(self, deadline: float) -> None:
-        """While the process stops, give connections without a response until ``deadline``."""
+        """At shutdown, set a deadline for connections that aren't sending a response."""
         for connection in self._waiting:
             if connection.phase is not Phase.RESPONSE:
                 connection.hard_deadline = deadline

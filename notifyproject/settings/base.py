@@ -63,7 +63,7 @@ MIDDLEWARE = [
     "access.staff.second_factor_middleware.SecondFactorMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
-    # Innermost: it renders the page of a login that axes refused.
+    # Innermost, because it renders the page of a refused login.
     "axes.middleware.AxesMiddleware",
 ]
 AUTHENTICATION_BACKENDS = [
@@ -177,7 +177,7 @@ UNCHANGED = (
     *("WHATSAPP_PHONE_NUMBER_ID", "WHATSAPP_APP_SECRET", "WHATSAPP_VERIFY_TOKEN"),
     *("WHATSAPP_BUSINESS_ACCOUNT_ID", "WHATSAPP_API_VERSION", "SANDBOX_FCM_CREDENTIALS"),
 )
-"""Settings that are environment variables without a change."""
+"""Settings with the unchanged value of the environment variable."""
 
 
 def configure(environment: Environment) -> dict[str, Any]:
@@ -198,7 +198,7 @@ def configure(environment: Environment) -> dict[str, Any]:
         "PROVIDER_RATES": _provider_rates(environment),
         "MAX_IN_FLIGHT": {
             "sendgrid": environment.SENDGRID_MAX_IN_FLIGHT,
-            # Each request has a thread.
+            # SMTP sends from threads, so there are no more requests than threads.
             "smtp": environment.WORKER_THREADS,
             "fcm": environment.FCM_MAX_IN_FLIGHT,
             "whatsapp": environment.WHATSAPP_MAX_IN_FLIGHT,
@@ -287,8 +287,8 @@ def _email(environment: Environment) -> dict[str, Any]:
 def _provider_rates(environment: Environment) -> dict[str, tuple[float, int]]:
     """Return rate per second and burst for each provider with a limit.
 
-    The burst is the rate of a tenth of a second: a provider that counts by the second hardly sees
-    more than the rate.
+    The burst is the messages of a tenth of a second, so that a second has little more than the
+    rate.
     """
     rates = {
         "sendgrid": environment.SENDGRID_MAX_PER_SECOND,
@@ -316,7 +316,7 @@ def _celery(environment: Environment) -> dict[str, Any]:
         "CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP": True,
         "CELERY_BROKER_CONNECTION_MAX_RETRIES": None,
         "CELERY_BROKER_TRANSPORT_OPTIONS": {
-            # Seconds after which a lost message is redelivered; the sweep is faster.
+            # Seconds after which a lost message is redelivered. The sweep is faster.
             "visibility_timeout": 120,
             "queue_order_strategy": "priority",
             "socket_connect_timeout": 1,
@@ -340,7 +340,7 @@ def _celery(environment: Environment) -> dict[str, Any]:
         "CELERY_WORKER_POOL": "threads",
         "CELERY_WORKER_HIJACK_ROOT_LOGGER": False,
         "CELERY_WORKER_SEND_TASK_EVENTS": False,
-        # A task may finish during an outage of the broker: MongoDB has its state.
+        # A task may finish during an outage of the broker, because MongoDB has the state.
         "CELERY_WORKER_CANCEL_LONG_RUNNING_TASKS_ON_CONNECTION_LOSS": False,
         "CELERY_BEAT_SCHEDULER": "django_celery_beat.schedulers:DatabaseScheduler",
         "CELERY_TIMEZONE": "UTC",

@@ -18,7 +18,7 @@ Port = Annotated[int, msgspec.Meta(ge=0, le=65535)]
 PerSecond = Annotated[float, msgspec.Meta(ge=0, le=1_000_000)]
 """Messages per second, over all processes; 0.5 is one every two seconds, and 0 is no limit."""
 InFlight = Annotated[int, msgspec.Meta(ge=1, le=4_096)]
-"""Requests that a worker process has in flight to a provider at most."""
+"""Maximum requests that a worker process has in flight to a provider."""
 PerMinute = Annotated[int, msgspec.Meta(ge=0, le=10_000_000)]
 """Requests per minute, over all web processes; 0 is no limit."""
 

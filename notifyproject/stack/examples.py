@@ -1,4 +1,4 @@
-"""Example notifications of a new local stack: requests as data, sent through the REST API."""
+"""Example notifications of a new local stack, sent through the REST API."""
 
 import json
 import re
@@ -82,7 +82,7 @@ class API:
         return self._call(method, f"{self.base_url}/api/v1{path}", body)
 
     def configure_sandbox(self, method: str, path: str, body: Any) -> None:
-        """Script the sandbox. Raises ExampleRefusedError for an error status."""
+        """Call the sandbox's control API. Raises ExampleRefusedError for an error status."""
         self._call(method, f"{self.sandbox}/_sandbox{path}", body)
 
     def _call(self, method: str, url: str, body: Any) -> dict[str, Any]:

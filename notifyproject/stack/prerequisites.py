@@ -1,6 +1,6 @@
-"""Prerequisites of the machine, which ``make`` checks, or as root installs by apt.
+"""Checks the machine's prerequisites for ``make`` and, as root, installs them by apt.
 
-It imports only the standard library, because it runs before a virtual environment exists.
+Only the standard library is imported, because no virtual environment may exist yet.
 """
 
 import argparse
@@ -48,7 +48,7 @@ class Prerequisite:
 
     @property
     def is_met(self) -> bool:
-        """Whether this machine has it."""
+        """Whether this machine has the prerequisite."""
         match self.kind:
             case Kind.LIBRARY:
                 return _can_load(self.name)
@@ -125,7 +125,7 @@ def find_missing(prerequisites: Iterable[Prerequisite]) -> list[Prerequisite]:
 
 
 def format_missing(missing: Sequence[tuple[str, str]]) -> str:
-    """Format names and their users: ``libcurl.so.4 (for mongod) and …``."""
+    """Format names with the programs that need them: ``libcurl.so.4 (for mongod) and …``."""
     parts = [f"{name} (for {needed_by})" for name, needed_by in missing]
     return " and ".join([", ".join(parts[:-1]), parts[-1]] if parts[1:] else parts)
 

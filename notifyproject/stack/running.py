@@ -62,7 +62,7 @@ def up(*, port: int, with_examples: bool) -> None:
         first_run = _start_first_run(addresses, environment, with_examples=with_examples)
         supervisor.run(
             on_tick=lambda: _report_first_run(supervisor, first_run),
-            # It would log that the web is gone.
+            # Otherwise, the first run would log that the web is gone.
             before_stop=first_run.terminate,
         )
     finally:
@@ -89,7 +89,7 @@ def down() -> bool:
 
 
 def programs(addresses: Addresses, environment: Mapping[str, str]) -> list[Program]:
-    """Return the programs beside the servers: sandbox, web, stream, workers, and beat."""
+    """Return the programs other than servers: sandbox, web, stream, workers, and beat."""
     python = sys.executable
     worker = [
         *(python, "-m", "celery", "-q", "-A", "notifyproject", "worker", "--loglevel", "INFO"),
@@ -125,7 +125,7 @@ def programs(addresses: Addresses, environment: Mapping[str, str]) -> list[Progr
             *("--pidfile", ""),
         ],
     }
-    # A setting and not Celery's option: the limit of each channel is a share of the setting.
+    # Not Celery's option, because the limit of each channel is a share of this setting.
     overrides = {"urgent": {"WORKER_THREADS": str(URGENT_THREADS)}}
     return [
         Program(name=name, command=command, environment={**environment, **overrides.get(name, {})})
@@ -153,7 +153,7 @@ def _start_servers(supervisor: Supervisor, addresses: Addresses) -> dict[str, st
         state["valkey"] = valkey.port
     for name in ("secret_key", "inbox_signing_key"):
         state.setdefault(name, secrets.token_urlsafe(48))
-    # Stored: without the key, encrypted values are lost. The key is 48 bytes in base64.
+    # The key is stored, because without it encrypted values are lost. 48 bytes in base64.
     new_key = f"local:{base64.b64encode(secrets.token_bytes(48)).decode()}"
     state.setdefault("field_encryption_keys", state.pop("sealing_keys", new_key))
     MEMORY_FILE.write_text(json.dumps(state))

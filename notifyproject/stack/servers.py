@@ -106,7 +106,7 @@ class Server:
     _log_size: int = field(default=0, init=False)
 
     def start(self, *, timeout: float = 60) -> None:
-        """Start it and wait until it is ready. Raises ServerFailedError."""
+        """Start the server and wait until it is ready. Raises ServerFailedError."""
         self.prepare()
         output_file = self.data_dir / "output.log"
         with output_file.open("wb") as output:
@@ -122,7 +122,7 @@ class Server:
         self.wait(timeout=timeout, process=self.process, read_output=read_output)
 
     def prepare(self) -> None:
-        """Prepare a start, also by a supervisor."""
+        """Create the data directory, and note the size of the log. Call before a start."""
         self.data_dir.mkdir(parents=True, exist_ok=True)
         self._log_size = _size(self.log) if self.log else 0
 
@@ -133,7 +133,7 @@ class Server:
         process: subprocess.Popen[bytes],
         read_output: Callable[[], Sequence[str]],
     ) -> None:
-        """Wait until it is ready. Raises ServerFailedError if it ends, or after the timeout."""
+        """Wait until the server is ready. Raises ServerFailedError if it ends or times out."""
         deadline = time.monotonic() + timeout
         while not self.is_ready():
             code = process.poll()
@@ -150,7 +150,7 @@ class Server:
             time.sleep(0.05)
 
     def stop(self, *, timeout: float = 10) -> None:
-        """Stop it, and kill it after ``timeout`` seconds."""
+        """Stop the server, and kill it after ``timeout`` seconds."""
         if self.process is None:
             return
         self.process.terminate()
@@ -161,7 +161,7 @@ class Server:
         self.process = None
 
     def kill(self) -> None:
-        """Kill it."""
+        """Kill the server."""
         if self.process is not None:
             self.process.kill()
             self.process.wait()
@@ -194,7 +194,7 @@ def mongodb_uri(port: int, database: str) -> str:
 
 
 def make_primary(port: int, *, timeout: float = 60) -> None:
-    """Make the mongod on this port the primary of a set of one, also if its port changed."""
+    """Make the mongod on this port the primary of a replica set of one."""
     member = f"{HOST}:{port}"
     with MongoClient[dict[str, object]](
         HOST, port, directConnection=True, serverSelectionTimeoutMS=int(timeout * 1000)
@@ -271,7 +271,7 @@ def _size(path: Path) -> int:
 
 
 def last_lines(path: Path, *, since: int) -> list[str]:
-    """Return the last lines of a log after an offset; of mongod's, only errors."""
+    """Return the last lines of a log after an offset, or mongod's last errors if any."""
     if not path.exists():
         return []
     with path.open("rb") as file:

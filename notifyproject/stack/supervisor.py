@@ -70,7 +70,7 @@ class Supervisor:
         self._print_lock = threading.Lock()
 
     def start(self, program: Program) -> subprocess.Popen[bytes]:
-        """Start a program. Call it from the main thread: the kernel stops children with it."""
+        """Start a program. Call from the main thread: the kernel stops children when it ends."""
         self._width = max(self._width, len(program.name))
         running = _RunningProgram(program=program, colour=next(self._colours))
         self._launch(running)

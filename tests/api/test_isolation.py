@@ -10,6 +10,7 @@ import redis
 from django.conf import settings
 from django.test import Client as DjangoClient
 from django.urls import resolve
+from drf_spectacular.generators import SchemaGenerator
 
 from access.clients import inbox_tokens, registry
 from access.clients.registry import INCLUDED_IN
@@ -28,6 +29,7 @@ from tests.support.clients.isolation_requests import BROADCAST, PARTS, SAMPLES, 
 from tests.support.clients.routes import (
     APPS,
     INBOX,
+    METHODS,
     ROUTES,
     VIEWS,
     Route,
@@ -37,6 +39,7 @@ from tests.support.clients.routes import (
     sample_of,
 )
 from tests.support.factories import notifications as factories
+from tests.support.security_cases import sampled
 
 MARKER = "only-for-the-first-app"
 
@@ -204,6 +207,8 @@ def test_request_without_the_scope_is_403(world: World, route: Route) -> None:
     before = world.belongings()
     answer = world.ask(route, world.without[VIEWS[route[0]].scopes[route[1]]])
     assert (answer.status_code, answer.json()["code"]) == (403, "insufficient_scope")
+    needed = VIEWS[route[0]].scopes[route[1]]
+    assert answer.json()["detail"] == f"The API key needs the scope `{needed}`."
     assert world.belongings() == before
 
 
@@ -214,6 +219,39 @@ def test_request_with_only_the_scope_is_allowed(world: World, route: Route) -> N
     answer = world.ask(route, world.only[VIEWS[route[0]].scopes[route[1]]])
     assert answer.status_code not in (401, 403)
     assert world.belongings() == before
+
+
+def test_exactly_the_documented_scopes_are_allowed(
+    world: World, capsys: pytest.CaptureFixture[str]
+) -> None:
+    described = _described_scopes()
+    cases = [(route, scope) for route in APPS for scope in Scope]
+    checked = sampled(cases, each=7)
+    wrong = {}
+    before = world.belongings()
+    for route, scope in checked:
+        documented = described[route]
+        is_allowed = scope in {documented, Scope.ADMIN, *INCLUDED_IN.get(documented, ())}
+        _restore(world, route)
+        status = world.ask(route, world.only[scope]).status_code
+        if (status != 403) is not is_allowed or status == 401:
+            wrong[name_of(route), scope.value] = status
+    assert wrong == {}
+    assert world.belongings() == before
+    with capsys.disabled():
+        print(f"\nscopes: {len(checked)} of {len(cases)} requests, {len(wrong)} wrong")
+
+
+def _described_scopes() -> dict[Route, Scope]:
+    """Return the scope in the OpenAPI document of each route that takes an API key."""
+    described = SchemaGenerator().get_schema(request=None, public=True)["paths"]
+    operations = {
+        (resolve(path.replace("{number}", "1")).url_name, method.upper()): operation
+        for path, methods in described.items()
+        for method, operation in methods.items()
+        if path.startswith("/api/v1") and method in METHODS
+    }
+    return {route: Scope(operations[route]["x-scope"]) for route in APPS}
 
 
 @pytest.mark.parametrize("name", VIEWS)

@@ -13,10 +13,10 @@ from drf_spectacular.generators import SchemaGenerator
 from notifyproject_client import (
     ContentRequest,
     NotificationError,
+    NotificationRecipientRequest,
     NotificationRejectedError,
     NotificationRequest,
     Notifier,
-    RecipientRequest,
     RetryPolicy,
     ServiceUnavailableError,
 )
@@ -117,7 +117,7 @@ def test_every_request_field_is_a_keyword(accepted: Any) -> None:
     service = Service(accepted())
     service.notifier().notify(
         "payment_confirmed",
-        recipient=RecipientRequest(email="ada@example.com", locale="pt"),
+        recipient=NotificationRecipientRequest(email="ada@example.com", locale="pt"),
         content=ContentRequest(subject="Paid"),
         scheduled_at=NOW,
         channels=("email",),
@@ -131,6 +131,34 @@ def test_every_request_field_is_a_keyword(accepted: Any) -> None:
         "channels": ["email"],
         "ttl": 60,
     }
+
+
+def test_objects_can_be_dicts(accepted: Any) -> None:
+    service = Service(accepted(), accepted())
+    body: dict[str, Any] = {
+        "recipient": {"email": "ada@example.com", "device_ids": []},
+        "content": {"subject": "Paid", "attachments": [{"url": "https://a.example/b"}]},
+        "scheduled_local": {"at": "2026-12-01T09:00"},
+        "data": {"orders": [{"id": 1}], "at": "now"},
+    }
+    service.notifier().notify("payment_confirmed", **body)
+    service.notifier().send({"type": "payment_confirmed", **body, "expires_at": NOW})
+    sent = [json.loads(request.content) for request in service.requests]
+    assert sent[0] == {"type": "payment_confirmed", **body}
+    assert sent[1] == {**sent[0], "expires_at": "2026-12-01T09:00:00+00:00"}
+
+
+def test_unknown_field_of_a_dict_is_sent_for_the_service_to_refuse(accepted: Any) -> None:
+    service = Service(accepted())
+    service.notifier().notify("mfa_code", user_id="ada", content={"titel": "Paid"})
+    assert json.loads(service.requests[0].content)["content"] == {"titel": "Paid"}
+
+
+def test_text_of_a_refusal_names_the_fields() -> None:
+    service = Service(problem(422, "validation_failed"))
+    with pytest.raises(NotificationRejectedError) as caught:
+        service.notifier().notify("mfa_code", email="nonsense")
+    assert str(caught.value) == ("422 validation_failed: It is not so. /recipient/email: No.")
 
 
 def test_retries_have_the_same_key_and_body(accepted: Any) -> None:

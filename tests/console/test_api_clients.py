@@ -106,6 +106,30 @@ def test_key_can_expire(console: Client, shop: ObjectId) -> None:
     assert f"{key.expires_at:%Y-%m-%d %H:%M}" in page(console, shop)
 
 
+def test_key_expires_in_a_year_by_default_and_never_only_if_chosen(
+    console: Client, shop: ObjectId
+) -> None:
+    assert '<option value="365" selected>in 365 days</option>' in page(console, shop)
+    issue(console, shop)
+    console.post(f"{LIST}{shop}/issue-key/", {"life": "never"})
+    first, second = APIClient.objects.get(pk=shop).keys
+    assert first.expires_at - first.created_at == timedelta(days=365)
+    assert second.expires_at is None
+
+
+@pytest.mark.parametrize(
+    ("days", "shown"), [(29, "Expires soon"), (31, None), (None, "Never"), (-1, "No key")]
+)
+def test_list_shows_which_clients_lose_access_soon(
+    console: Client, shop: ObjectId, days: int | None, shown: str | None
+) -> None:
+    lifetime = None if days is None else timedelta(days=days)
+    registry.issue_key(client_id=shop, now=utc_now(), lifetime=lifetime)
+    text = console.get(LIST).content.decode()
+    assert ("Expires soon" in text) is (shown == "Expires soon")
+    assert shown is None or shown in text
+
+
 def test_unknown_expiry_issues_no_key(console: Client, shop: ObjectId) -> None:
     response = console.post(f"{LIST}{shop}/issue-key/", {"life": "for ever"}, follow=True)
     assert "No change: select an expiry." in response.content.decode()

@@ -50,6 +50,13 @@ def test_no_address_of_the_console_fails(console: Client, value: str) -> None:
     assert {one for one, status in statuses.items() if status >= 500} == set()
 
 
+@pytest.mark.parametrize("model", ["auth/group", "access/apiclient", "recipients/recipient"])
+def test_long_search_is_refused(console: Client, model: str) -> None:
+    answer = console.get(f"/admin/{model}/", {"q": "x" * 70_000})
+    assert (answer.status_code, answer.headers["Location"]) == (302, f"/admin/{model}/?e=1")
+    assert console.get(f"/admin/{model}/", {"q": "x" * 320}).status_code == 200
+
+
 def test_unknown_page_redirects_to_login_without_a_session(client: Client) -> None:
     answer = client.get("/admin/nope/")
     assert answer.status_code == 302

@@ -5,7 +5,9 @@ from datetime import timedelta
 import pytest
 import redis
 from django.test import Client
+from django_celery_beat.models import IntervalSchedule, PeriodicTask
 
+from background.schedule import add_missing_tasks
 from domain.states import Channel, DeliveryStatus, Priority
 from domain.time import utc_now
 from monitoring import workers
@@ -56,3 +58,17 @@ def test_workers_are_pinged_only_on_request(
     monkeypatch.setattr(workers, "PING_SECONDS", 0.01)
     assert "responded within" not in text_of(console)
     assert "0 responded within" in text_of(console, "?ask=1")
+
+
+def test_intervals_are_those_of_the_schedule(console: Client) -> None:
+    add_missing_tasks()
+    page = text_of(console)
+    assert "picks up missed work, runs every 15 s" in page
+    assert "runs every 1 min" in page
+    slower, _ = IntervalSchedule.objects.get_or_create(every=90, period=IntervalSchedule.SECONDS)
+    PeriodicTask.objects.filter(name=workers.SWEEP_TASK).update(interval=slower)
+    PeriodicTask.objects.filter(name=workers.ROLLUP_TASK).update(enabled=False)
+    page, home = text_of(console), console.get("/admin/").content.decode()
+    assert "picks up missed work, runs every 90 s" in page
+    assert "not scheduled" in page
+    assert "runs every 90 s" in home

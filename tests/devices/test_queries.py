@@ -167,6 +167,16 @@ def test_owners_of_active_devices_are_read_from_the_index() -> None:
     assert plan.examined == 0
 
 
+def test_users_of_named_devices_are_read_by_id() -> None:
+    ids = [one for user in range(BATCH) for one in ids_of(user)[:2]]
+    found, plan = query(lambda: queries.find_users([*ids, "0" * 64]))
+    assert set(found) == set(ids)
+    assert_efficient(plan)
+    with plans("devices") as reads:
+        assert queries.find_users([]) == {}
+    assert reads == []
+
+
 def test_batch_is_one_read_by_devices() -> None:
     ids = [one for user in range(BATCH) for one in ids_of(user)[:2]]
     found, plan = query(lambda: queries.find_push_targets(device_ids=ids))

@@ -9,6 +9,7 @@ import pytest
 from django.contrib.auth.models import Group
 from structlog.testing import capture_logs
 
+from access.clients import registry as clients
 from access.models import StaffUser
 from analytics import incidents
 from analytics.models import AlertKind
@@ -241,6 +242,25 @@ def test_disabled_callback_opens_an_incident_unless_disabled_by_hand() -> None:
     (incident,) = found()
     assert incident["kind"] == AlertKind.CALLBACK_DISABLED
     assert "app.example.com" in incident["detail"]
+
+
+def test_last_key_of_a_client_opens_an_incident_30_days_before_its_expiry() -> None:
+    day = timedelta(days=1)
+    shop = clients.create_client(name="shop", scopes=[], now=NOW)
+    clients.issue_key(client_id=shop, now=NOW, lifetime=40 * day)
+    rotated = clients.create_client(name="rotated", scopes=[], now=NOW)
+    for lifetime in (40 * day, 400 * day):
+        clients.issue_key(client_id=rotated, now=NOW, lifetime=lifetime)
+    evaluate(NOW + 9 * day)
+    assert AlertKind.KEY_EXPIRING not in kinds()
+    evaluate(NOW + 11 * day)
+    (incident,) = [one for one in found() if one["kind"] == AlertKind.KEY_EXPIRING]
+    assert incident["title"] == f"API client shop: key expires on {NOW + 40 * day:%Y-%m-%d}"
+    clients.issue_key(client_id=shop, now=NOW + 12 * day)
+    evaluate(NOW + 12 * day)
+    evaluate(NOW + 12 * day + 3 * MINUTE)
+    (incident,) = [one for one in found() if one["kind"] == AlertKind.KEY_EXPIRING]
+    assert not incident["is_open"]
 
 
 def test_task_evaluates_the_rules() -> None:

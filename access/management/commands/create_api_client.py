@@ -1,5 +1,6 @@
 """``manage.py create_api_client``: create an API client or issue a key to one."""
 
+from argparse import ArgumentTypeError
 from datetime import timedelta
 from typing import Any
 
@@ -11,7 +12,17 @@ from ...clients import registry
 from ...models import Scope
 
 ALL_SCOPES = "all"
+NEVER = "never"
+MAX_DAYS = 3_650
 DEFAULT_SCOPES = [Scope.NOTIFICATIONS_WRITE.value, Scope.NOTIFICATIONS_READ.value]
+
+
+def _parse_days(text: str) -> timedelta | None:
+    if text == NEVER:
+        return None
+    if not (text.isascii() and text.isdecimal()) or not 1 <= int(text) <= MAX_DAYS:
+        raise ArgumentTypeError(f"expected 1 to {MAX_DAYS} days, or {NEVER}")
+    return timedelta(days=int(text))
 
 
 class Command(BaseCommand):
@@ -35,7 +46,13 @@ class Command(BaseCommand):
             action="store_true",
             help="send to the sandbox only; keys start with ntf_test_",
         )
-        parser.add_argument("--expires-in-days", type=int, metavar="N", help="default: never")
+        parser.add_argument(
+            "--expires-in-days",
+            type=_parse_days,
+            default=registry.KEY_LIFETIME,
+            metavar="N",
+            help=f"a number of days, or {NEVER}; default: {registry.KEY_LIFETIME.days}",
+        )
         existing = parser.add_mutually_exclusive_group()
         existing.add_argument(
             "--new-key", action="store_true", help="issue another key to an existing client"
@@ -49,15 +66,13 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         """Create the client or find it, and print a new key."""
         now = timezone.now()
-        days = options["expires_in_days"]
-        if days is not None and days < 1:
-            raise CommandError("--expires-in-days must be at least 1.")
         client_id = self._find_or_create_client(options, now)
         if options["replace_keys"]:
             registry.revoke_all_keys(client_id=client_id, now=now)
         try:
-            expires_at = now + timedelta(days=days) if days else None
-            key = registry.issue_key(client_id=client_id, now=now, expires_at=expires_at)
+            key = registry.issue_key(
+                client_id=client_id, now=now, lifetime=options["expires_in_days"]
+            )
         except registry.TooManyKeysError as error:
             raise CommandError(str(error)) from None
         self.stderr.write("Copy this key now. You can't view it again.")

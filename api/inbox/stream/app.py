@@ -55,9 +55,9 @@ class StreamTiming:
 
     heartbeat: float = 15.0  # Between heartbeats, and between checks of the token
     poll: float = 60.0  # Between polls without a wake-up; without Valkey, each heartbeat polls
-    write_timeout: float = 20.0  # For which a client may stop reading
+    write_timeout: float = 20.0  # Longest time that a client doesn't read
     retry_from: float = 2.0
-    retry_to: float = 6.0  # Reconnection delay, random in this range: not all return at once
+    retry_to: float = 6.0  # Clients reconnect after a random delay in this range
 
 
 class InboxStreamApp:
@@ -85,7 +85,7 @@ class InboxStreamApp:
             await send({"type": "websocket.close"})
 
     async def stop(self) -> None:
-        """End all streams and release what they share."""
+        """End all streams, the Valkey subscription, and the threads."""
         self._is_shutting_down = True
         self.listener.wake_all()
         deadline = asyncio.get_running_loop().time() + SHUTDOWN_TIMEOUT
@@ -123,7 +123,7 @@ class InboxStreamApp:
                 await connection.send_problem(to_api_error(error))
 
     async def _authenticate(self, connection: StreamConnection) -> InboxUser:
-        """Return the token's user; raises ApiError and PyMongoError."""
+        """Check the request; return its token's user. Raises ApiError or PyMongoError."""
         if connection.method != "GET":
             raise METHOD_NOT_ALLOWED.error(methods="GET")
         if connection.query:
@@ -146,7 +146,7 @@ class InboxStreamApp:
                     reason = "restart"
             await connection.write(encode_event("end", {"reason": reason}), is_last=True)
         except TimeoutError:
-            # It still counts toward the limit: the client keeps the connection open.
+            # The stream counts toward the limit until the client closes the connection.
             reason = "not_read"
             with suppress(asyncio.CancelledError):
                 await asyncio.wait(
@@ -159,7 +159,7 @@ class InboxStreamApp:
     async def _send_events(
         self, connection: StreamConnection, follower: Follower, wakeup: asyncio.Event
     ) -> str:
-        """Send events; return the reason why the stream ends."""
+        """Send events until the stream ends; return the reason."""
         wakeup.set()
         polled_at = float("-inf")
         loop = asyncio.get_running_loop()
@@ -187,7 +187,7 @@ class InboxStreamApp:
         return "left"
 
     async def _next_events(self, follower: Follower, *, is_poll: bool) -> list[bytes] | None:
-        """Return the events to send, if any; None if the token is no longer valid."""
+        """Poll, or only check the token. Return the events, or None if the token is invalid."""
         now = self._clock()
         if is_poll:
             return await self._run_blocking(partial(follower.poll, now))
@@ -224,7 +224,7 @@ STREAM_HEADERS = {
 
 
 def _token_user(connection: StreamConnection, *, now: datetime) -> InboxUser:
-    """Return the token's user, or count a failure; raises ApiError and PyMongoError."""
+    """Return the token's user. Counts failures. Raises ApiError or PyMongoError."""
     failures = AuthenticationFailures.of(connection.meta)
     failures.raise_if_blocked()
     user = authenticate(connection.headers.get("Authorization", ""), now=now)

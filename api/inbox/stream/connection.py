@@ -21,7 +21,7 @@ Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 @dataclass(slots=True, kw_only=True)
 class StreamConnection:
-    """One open inbox stream: the ASGI request, and the writer of its response."""
+    """The ASGI request for an inbox stream, and methods that send the response."""
 
     method: str
     path: str
@@ -59,7 +59,7 @@ class StreamConnection:
 
     @property
     def meta(self) -> dict[str, str]:
-        """What tells the client's address, as in WSGI."""
+        """The WSGI variables from which the client's address is found."""
         forwarded = self.headers.get("X-Forwarded-For", "")
         return {"REMOTE_ADDR": self.peer, "HTTP_X_FORWARDED_FOR": forwarded}
 

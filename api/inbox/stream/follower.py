@@ -1,4 +1,4 @@
-"""Reads the next events of a stream from MongoDB; a wake-up only sets the time."""
+"""Reads the next events of a stream from MongoDB. Wake-ups contain no events."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -20,10 +20,10 @@ from ..schemas import InboxCounts, inbox_item
 DATABASE_TIMEOUT = 5
 """Seconds per poll; after a timeout, the stream stays open and polls again later."""
 MAX_EVENTS_PER_POLL = 100
-"""New notifications per poll. Of more, the newest are sent, after a ``reload`` event."""
+"""New notifications per poll. If there are more, the newest follow a ``reload`` event."""
 OVERLAP = timedelta(seconds=10)
-"""How far a poll reads back before the newest notification sent. Processes stamp notifications with
-their own clocks, so they may become visible in another order than that of their times."""
+"""A poll starts this long before the newest notification sent. Processes use their own clocks, so
+notifications can become visible out of order."""
 HEARTBEAT = b":\n\n"
 
 
@@ -35,21 +35,21 @@ def authenticate(header: str, *, now: datetime) -> InboxUser | None:
 
 @dataclass(slots=True, kw_only=True)
 class Follower:
-    """One stream's position in an inbox: what it has sent."""
+    """One stream's position in an inbox, and the notifications it has sent."""
 
     user: InboxUser
-    last_event_id: ObjectId | None  # The last event received, on an earlier connection
+    last_event_id: ObjectId | None  # Received on an earlier connection
     _since: datetime | None = None
     _sent: dict[ObjectId, datetime] = field(default_factory=dict)
     _counts: FeedCounts | None = None
 
     @property
     def inbox(self) -> Inbox:
-        """The inbox it follows."""
+        """The inbox that the stream follows."""
         return Inbox(self.user.client_id, self.user.user_id)
 
     def is_token_valid(self, now: datetime) -> bool:
-        """Return whether its token is still valid; raises PyMongoError."""
+        """Return whether the stream's token is still valid. Raises PyMongoError."""
         with pymongo.timeout(DATABASE_TIMEOUT):
             return inbox_tokens.is_valid(self.user, now=now)
 
@@ -77,13 +77,13 @@ class Follower:
         return events
 
     def _resume_position(self, now: datetime) -> tuple[datetime, Mapping[ObjectId, datetime], bool]:
-        """Return the poll's start, what was sent since then, and whether events were missed."""
+        """Return the time to read from, notifications sent since then, and if any were missed."""
         if self._since is not None:
             return self._since, self._sent, False
         last = feed.get(self.inbox, self.last_event_id) if self.last_event_id else None
         if last is not None:
             return last["inbox_at"] - OVERLAP, {last["_id"]: last["inbox_at"]}, False
-        # Older notifications come from GET /inbox.
+        # The client gets older notifications by GET /inbox.
         since = now - OVERLAP
         existing = feed.since(self.inbox, moment=since, limit=MAX_EVENTS_PER_POLL)
         return since, {d["_id"]: d["inbox_at"] for d in existing}, self.last_event_id is not None
@@ -104,5 +104,5 @@ class Follower:
 
 
 def encode_event(name: str, data: object) -> bytes:
-    """Return an encoded event; the JSON has no line breaks."""
+    """Encode a server-sent event. Its data is JSON in one line."""
     return f"event: {name}\ndata: ".encode() + msgspec.json.encode(data) + b"\n\n"

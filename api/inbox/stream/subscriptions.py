@@ -54,7 +54,7 @@ class ConnectionLimiter:
 
 
 class WakeupListener:
-    """Receives wake-ups of all inboxes and wakes their streams; all of them after an outage."""
+    """Receives wake-ups of inboxes and wakes their streams. After an outage, wakes all streams."""
 
     def __init__(self) -> None:
         self.is_connected = False
@@ -63,7 +63,7 @@ class WakeupListener:
 
     @contextmanager
     def subscribe(self, wakeup: asyncio.Event, *, on: Sequence[str]) -> Iterator[None]:
-        """Set ``wakeup`` at each wake-up with one of these keys."""
+        """Set ``wakeup`` at each message with one of the keys, while the context is open."""
         if self._listen_task is None or self._listen_task.done():
             # A context of its own: the task must not log the first request's id.
             self._listen_task = asyncio.create_task(self._listen(), context=Context())

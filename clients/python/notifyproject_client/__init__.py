@@ -8,22 +8,22 @@ from .errors import NotificationError, NotificationRejectedError, ServiceUnavail
 from .notifier import Notifier
 from .rest.models.content_request import ContentRequest
 from .rest.models.local_time import LocalTime
+from .rest.models.notification_recipient_request import NotificationRecipientRequest
 from .rest.models.notification_request import NotificationRequest
 from .rest.models.notification_view import NotificationView
 from .rest.models.problem_view import ProblemView
-from .rest.models.recipient_request import RecipientRequest
 from .retry import RetryPolicy
 
 __all__ = [
     "ContentRequest",
     "LocalTime",
     "NotificationError",
+    "NotificationRecipientRequest",
     "NotificationRejectedError",
     "NotificationRequest",
     "NotificationView",
     "Notifier",
     "ProblemView",
-    "RecipientRequest",
     "RetryPolicy",
     "ServiceUnavailableError",
 ]

@@ -6,8 +6,9 @@ from .rest.models.problem_view import ProblemView
 class NotificationError(Exception):
     """The service rejected the notification, or its acceptance is unknown.
 
-    Calls with the same ``idempotency_key`` create at most one notification. ``status`` and
-    ``problem`` (a problem document) are those of the last response; None if there is none.
+    The text names the invalid fields. Calls with the same ``idempotency_key`` create at most one
+    notification. ``status`` and ``problem`` (a problem document) are those of the last response;
+    None if there is none.
     """
 
     def __init__(
@@ -18,7 +19,9 @@ class NotificationError(Exception):
         status: int | None = None,
         problem: ProblemView | None = None,
     ) -> None:
-        super().__init__(message)
+        errors = problem.errors if problem else ()
+        fields = [f"{error.pointer or 'body'}: {error.detail}" for error in errors]
+        super().__init__(" ".join([message, *fields]))
         self.idempotency_key = idempotency_key
         self.status = status
         self.problem = problem

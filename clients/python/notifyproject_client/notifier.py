@@ -14,11 +14,10 @@ from .errors import NotificationRejectedError, ServiceUnavailableError
 from .rest.client import AuthenticatedClient
 from .rest.models.content_request import ContentRequest
 from .rest.models.local_time import LocalTime
+from .rest.models.notification_recipient_request import NotificationRecipientRequest
 from .rest.models.notification_request import NotificationRequest
-from .rest.models.notification_request_data import NotificationRequestData
 from .rest.models.notification_view import NotificationView
 from .rest.models.problem_view import ProblemView
-from .rest.models.recipient_request import RecipientRequest
 from .retry import RETRYABLE_STATUSES, RetryPolicy, parse_retry_after
 
 ACCEPTED = 202
@@ -76,16 +75,16 @@ class Notifier:
         email: str | None = None,
         phone: str | None = None,
         user_id: str | None = None,
-        recipient: RecipientRequest | None = None,
+        recipient: NotificationRecipientRequest | Mapping[str, Any] | None = None,
         channels: Sequence[str] | None = None,
         data: Mapping[str, Any] | None = None,
-        content: ContentRequest | None = None,
+        content: ContentRequest | Mapping[str, Any] | None = None,
         priority: str | None = None,
         entity_id: str | None = None,
         external_id: str | None = None,
         source: str | None = None,
         scheduled_at: datetime | None = None,
-        scheduled_local: LocalTime | None = None,
+        scheduled_local: LocalTime | Mapping[str, Any] | None = None,
         event_at: datetime | None = None,
         ttl: int | None = None,
         expires_at: datetime | None = None,
@@ -95,13 +94,14 @@ class Notifier:
         """Send a notification of a registered type; return the accepted notification.
 
         For a registered recipient, ``user_id`` is enough. ``email`` and ``phone`` are short for
-        ``recipient``. The others are fields of NotificationRequest. Raises as ``send`` does.
+        ``recipient``. The others are fields of NotificationRequest. An object can be a dict, such
+        as ``content={"subject": "Paid"}``. Raises as ``send`` does.
         """
         given = {
             "user_id": user_id,
-            "recipient": recipient or _recipient(email, phone),
-            "channels": [channels] if isinstance(channels, str) else channels and list(channels),
-            "data": NotificationRequestData.from_dict(data) if data is not None else None,
+            "recipient": recipient or _addresses(email, phone),
+            "channels": [channels] if isinstance(channels, str) else channels,
+            "data": data,
             "content": content,
             "priority": priority,
             "entity_id": entity_id,
@@ -114,14 +114,16 @@ class Notifier:
             "expires_at": expires_at,
             "max_retries": max_retries,
         }
-        fields: dict[str, Any] = {name: v for name, v in given.items() if v is not None}
-        request = NotificationRequest(type_=type_slug, **fields)
-        return self.send(request, idempotency_key=idempotency_key)
+        fields = {name: _to_json(value) for name, value in given.items() if value is not None}
+        return self.send({"type": type_slug, **fields}, idempotency_key=idempotency_key)
 
     def send(
-        self, request: NotificationRequest, *, idempotency_key: str | None = None
+        self,
+        request: NotificationRequest | Mapping[str, Any],
+        *,
+        idempotency_key: str | None = None,
     ) -> NotificationView:
-        """Send a notification; return the accepted notification.
+        """Send a notification, also given as the JSON object; return the accepted notification.
 
         All attempts have the same idempotency key, so that they create at most one notification.
         Store a key of your own and pass it if this must hold even when your program restarts.
@@ -129,12 +131,13 @@ class Notifier:
         Raises NotificationRejectedError if the request is invalid or not allowed, and
         ServiceUnavailableError if no attempt got a clear response in time.
         """
+        body: Any = _to_json(request)
         key = idempotency_key or uuid.uuid4().hex
         started = self._clock()
         attempts = 0
         while True:
             attempts += 1
-            result = self._send_once(request, key)
+            result = self._send_once(body, key)
             if isinstance(result, NotificationView):
                 return result
             failure, retry_after = result
@@ -146,13 +149,13 @@ class Notifier:
             self._sleep(delay)
 
     def _send_once(
-        self, request: NotificationRequest, key: str
+        self, body: Mapping[str, Any], key: str
     ) -> NotificationView | tuple[ServiceUnavailableError, float | None]:
         """Return the accepted notification, or a retryable error and ``Retry-After`` (seconds)."""
         try:
             response = self.rest.get_httpx_client().post(
                 "/api/v1/notifications",
-                json=request.to_dict(),
+                json=body,
                 headers={"Idempotency-Key": key},
                 follow_redirects=False,
             )
@@ -190,11 +193,21 @@ class Notifier:
         return failure, parse_retry_after(response.headers, now=datetime.now(UTC))
 
 
-def _recipient(email: str | None, phone: str | None) -> RecipientRequest | None:
+def _addresses(email: str | None, phone: str | None) -> dict[str, str] | None:
     """Return a recipient with these addresses; None if there are none."""
-    given: dict[str, Any] = {"email": email, "phone": phone}
-    addresses = {name: address for name, address in given.items() if address is not None}
-    return RecipientRequest(**addresses) if addresses else None
+    given = {"email": email, "phone": phone}
+    return {name: address for name, address in given.items() if address is not None} or None
+
+
+def _to_json(value: Any) -> Any:
+    """Return a value as JSON. The service, not the client, refuses an unknown field of a dict."""
+    if isinstance(value, Mapping):
+        return {name: _to_json(one) for name, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_to_json(one) for one in value]
+    if isinstance(value, datetime):
+        return value.isoformat()
+    return value.to_dict() if hasattr(value, "to_dict") else value
 
 
 def _problem(response: httpx.Response) -> ProblemView | None:

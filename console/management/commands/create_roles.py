@@ -12,7 +12,7 @@ from ...staff import console_permissions
 
 
 class Command(BaseCommand):
-    """Create the default roles; existing ones get missing permissions and lose none."""
+    """Create the default roles. Existing roles get missing permissions and lose none."""
 
     help = "Create the roles viewer, support, operator and admin, or add their missing permissions."
 

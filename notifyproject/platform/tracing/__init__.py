@@ -1,4 +1,4 @@
-"""Spans of requests, and of the work that follows minutes and processes later.
+"""Spans of requests, and of the work that follows later in other processes.
 
 Without tracing, nothing is imported or stored. A span contains ids and codes, never an address.
 """
@@ -84,7 +84,7 @@ def record(span: Span, *, parent: str, link: str | None = None) -> None:
 
 @contextmanager
 def request_span(*, parent: str | None) -> Iterator[None]:
-    """Trace a request. Raises no error of its own."""
+    """Trace a request. Errors of tracing are logged, not raised."""
     if _state.tracer is None:
         yield
         return
@@ -92,7 +92,7 @@ def request_span(*, parent: str | None) -> Iterator[None]:
         try:
             request.enter_context(_state.tracer.request_span(parent=parent))
         except Exception:
-            # An OpenTelemetry variable is unusable, and stays so for the next request.
+            # An OpenTelemetry variable is invalid, so the next request would fail, too.
             log.exception("tracing_disabled")
             set_tracer(None)
         yield
@@ -114,7 +114,7 @@ def traceparent() -> str | None:
 
 
 def trace_id(parent: str | None) -> str | None:
-    """Return the trace id of a traceparent, by which people find the trace."""
+    """Return the trace id in a traceparent."""
     return parent.split("-")[1] if parent else None
 
 

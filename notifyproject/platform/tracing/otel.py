@@ -27,7 +27,7 @@ log = structlog.get_logger(__name__)
 DEFAULT_SERVICE_NAME = "notifyproject"
 """``service.name`` without OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES."""
 MAX_QUEUE = 4_096
-"""Spans of a process that wait for the collector. Beyond it, the oldest are dropped."""
+"""Spans of a process that wait for the collector. If there are more, the oldest are dropped."""
 BATCH = 512
 SCHEDULE_DELAY_MS = 2_000
 TIMEOUT = 3.0
@@ -40,10 +40,7 @@ _propagator = TraceContextTextMapPropagator()
 
 
 class OpenTelemetry:
-    """Tracer. Each process creates its own queue, thread, and connection at its first span.
-
-    So a worker that gunicorn or Celery forks needs no hook.
-    """
+    """Tracer. Each process or fork creates a queue, thread, and connection at its first span."""
 
     def __init__(self, endpoint: str) -> None:
         self._url = f"{endpoint.rstrip('/')}/v1/traces"

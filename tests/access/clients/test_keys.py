@@ -118,7 +118,7 @@ def test_client_has_two_keys_during_rotation() -> None:
 def test_expired_key_frees_its_place() -> None:
     client_id = client()
     for _ in range(MAX_ACTIVE_KEYS):
-        issue(client_id, expires_at=NOON + DAY)
+        issue(client_id, lifetime=DAY)
     assert is_accepted(issue(client_id, now=NOON + DAY), now=NOON + DAY)
 
 
@@ -178,7 +178,30 @@ def test_revoked_key_is_rejected() -> None:
     [(NOON, True), (NOON + DAY - timedelta(milliseconds=1), True), (NOON + DAY, False)],
 )
 def test_key_expires(now: Any, is_open: bool) -> None:
-    assert is_accepted(issue(client(), expires_at=NOON + DAY), now=now) is is_open
+    assert is_accepted(issue(client(), lifetime=DAY), now=now) is is_open
+
+
+def test_key_expires_in_a_year_unless_told_otherwise() -> None:
+    client_id = client()
+    issue(client_id)
+    issue(client_id, lifetime=None)
+    first, second = stored(client_id)["keys"]
+    assert first["expires_at"] == NOON + timedelta(days=365)
+    assert "expires_at" not in second
+
+
+@pytest.mark.parametrize(
+    ("lifetimes", "ends_after"),
+    [([], None), ([DAY], DAY), ([DAY, 3 * DAY], 3 * DAY), ([DAY, None], None), ([-DAY], None)],
+)
+def test_access_ends_with_the_last_key(
+    lifetimes: list[timedelta | None], ends_after: timedelta | None
+) -> None:
+    client_id = client()
+    for lifetime in lifetimes:
+        issue(client_id, lifetime=lifetime)
+    ends_at = registry.access_ends_at(stored(client_id)["keys"], now=NOON)
+    assert ends_at == (None if ends_after is None else NOON + ends_after)
 
 
 def test_last_use_is_recorded_once_a_minute() -> None:
@@ -201,7 +224,7 @@ def test_last_use_is_recorded_per_key() -> None:
 
 def test_refused_key_records_no_use() -> None:
     client_id = client()
-    issued = issue(client_id, expires_at=NOON)
+    issued = issue(client_id, lifetime=timedelta(0))
     assert not is_accepted(issued)
     assert "last_used_at" not in stored(client_id)["keys"][0]
 
@@ -254,6 +277,20 @@ def test_command_issues_keys_in_the_clients_mode() -> None:
     assert run("try-out", "--test").startswith("ntf_test_")
     assert run("try-out", "--new-key").startswith("ntf_test_")
     assert not run("shop").startswith("ntf_test_")
+
+
+@pytest.mark.parametrize(("days", "lifetime"), [([], 365), (["30"], 30), (["never"], None)])
+def test_command_sets_the_lifetime(days: list[str], lifetime: int | None) -> None:
+    run("shop", *(["--expires-in-days", *days] if days else []))
+    (key,) = stored(registry.find_client("shop"))["keys"]
+    found = key["expires_at"] - key["created_at"] if "expires_at" in key else None
+    assert found == (None if lifetime is None else timedelta(days=lifetime))
+
+
+@pytest.mark.parametrize("days", ["0", "-1", "soon", "3651", "\u0663", ""])
+def test_command_refuses_another_lifetime(days: str) -> None:
+    with pytest.raises(CommandError, match="expected 1 to 3650 days, or never"):
+        run("shop", f"--expires-in-days={days}")
 
 
 def test_client_mode_cannot_change() -> None:

@@ -208,8 +208,9 @@ def test_callback_changes_are_audited(shop: App) -> None:
     shop.delete("/callbacks")
     entries = LogEntry.objects.filter(object_id=str(shop.id)).order_by("pk")
     assert [entry.change_message for entry in entries] == [
-        "By client shop: Endpoint set to shop.example.com.",
-        "By client shop: Endpoint set to elsewhere.example.com.",
+        f"By client shop: Endpoint set to shop.example.com for {', '.join(HOOK['events'])}.",
+        "By client shop: Endpoint set to shop.example.com for delivery.sent.",
+        f"By client shop: Endpoint set to elsewhere.example.com for {', '.join(HOOK['events'])}.",
         "By client shop: Secret rotated.",
         "By client shop: Endpoint deleted.",
     ]

@@ -60,7 +60,7 @@ def deactivate_device(one: str = ID) -> None:
 
 def test_device_is_registered_and_shown(app: App) -> None:
     answer = register(app, **DESCRIPTION)
-    assert answer.status_code == 200
+    assert answer.status_code == 201
     shown = answer.json()
     at = shown["created_at"]
     assert shown == {
@@ -83,6 +83,45 @@ def test_device_is_registered_and_shown(app: App) -> None:
     assert app.get(ONE).json() == shown
 
 
+def test_first_registration_is_201_and_others_are_200(app: App) -> None:
+    assert register(app).status_code == 201
+    assert register(app).status_code == 200
+    assert register(app, user_id="bob").status_code == 200
+    assert register(app, device_token=f"{TOKEN}-2").status_code == 201
+    call(app, "DELETE", ONE)
+    assert register(app).status_code == 201
+
+
+@pytest.mark.parametrize("user_id", ["", " ", "%20%09"])
+def test_list_of_a_blank_user_is_refused(app: App, user_id: str) -> None:
+    answer = call(app, "GET", f"/devices?user_id={user_id.replace(' ', '%20')}")
+    assert (answer.status_code, pointers(answer)) == (422, {"/user_id": "required"})
+
+
+def test_device_of_nobody_or_of_another_user_is_refused_at_once(app: App) -> None:
+    phone = register(app).json()["id"]
+    tablet = register(app, user_id="bob", device_token=f"{TOKEN}-2").json()["id"]
+    named = [phone, "0" * 64, tablet, "a\nb"]
+    unknown = dict.fromkeys((f"/recipient/device_ids/{n}" for n in (1, 2, 3)), "unknown_device")
+    push = {"type": "order_shipped", "channels": ["push"], "data": {"order": "1"}}
+    body = {**push, "user_id": "ada", "recipient": {"device_ids": named}}
+    for path in ("/notifications", "/notifications/preview"):
+        answer = app.post(path, body)
+        assert (answer.status_code, pointers(answer)) == (422, unknown), path
+    headers = {"Idempotency-Key": "1"}
+    bulk = app.post("/notifications/bulk", {"notifications": [body]}, headers=headers).json()
+    assert {e["pointer"] for e in bulk["results"][0]["error"]["errors"]} == set(unknown)
+    assert collection("notifications").count_documents({}) == 0
+    assert (
+        app.post("/notifications", {**push, "recipient": {"device_ids": named[:1]}}).status_code
+        == 202
+    )
+    body["recipient"] = {"device_ids": [phone]}
+    assert app.post("/notifications", body).status_code == 202
+    deactivate_device(phone)
+    assert app.post("/notifications", body).status_code == 202
+
+
 @pytest.mark.parametrize(
     ("spelling", "meant"), [("ios", "ios"), ("IOS", "ios"), ("ANDROID", "android"), ("web", "web")]
 )
@@ -101,7 +140,7 @@ def test_token_is_in_no_response_and_no_log(app: App, caplog: pytest.LogCaptureF
         call(app, "PUT", "/devices", device(platform="fax")),
         call(app, "DELETE", ONE),
     ]
-    assert [a.status_code for a in answers] == [200, 200, 200, 200, 200, 422, 204]
+    assert [a.status_code for a in answers] == [201, 200, 200, 200, 200, 422, 204]
     assert not any(TOKEN in answer.content.decode() for answer in answers)
     assert "devices_deactivated" in caplog.text
     assert TOKEN not in caplog.text

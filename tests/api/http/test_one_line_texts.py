@@ -1,4 +1,4 @@
-"""Every text field accepts one line only, except those for longer texts."""
+"""Text fields: one line, except for longer texts; those with fixed values are described so."""
 
 import json
 import re
@@ -104,20 +104,39 @@ def test_every_text_field_takes_one_line(
     app: App, url_of: Callable[[Route], str], settings: Any
 ) -> None:
     settings.ATTACHMENT_HOSTS = ["files.example.com"]
-    accepted = []
-    for route, path in FIELDS:
-        url, body = url_of(route), replaced(sample_of(route).body, path, "a\r\nBcc: b")
-        raw = json.dumps(body).encode()
-        key = {"Idempotency-Key": f"{len(accepted)}-{'/'.join(path)}"}
-        answer = app.send(url, raw, method=route[1], headers=key)
-        found = answer.json().get("errors") or []
-        for one in answer.json().get("results") or []:
-            found += one.get("error", {}).get("errors") or []
-        pointer = "/" + "/".join(path)
-        if not any(one["pointer"] and pointer.endswith(one["pointer"]) for one in found):
-            accepted.append((route, pointer, answer.status_code, found))
+    accepted = [
+        (route, path) for route, path in FIELDS if not errors_at(app, url_of, route, path, "a\r\nb")
+    ]
     assert accepted == [], "\n".join(map(str, accepted))
     assert len(FIELDS) > 60
+
+
+def test_text_with_fixed_values_is_described_as_an_enum(
+    app: App, url_of: Callable[[Route], str], settings: Any
+) -> None:
+    settings.ATTACHMENT_HOSTS = ["files.example.com"]
+    undescribed = [
+        (route, path)
+        for route, path in FIELDS
+        for error in errors_at(app, url_of, route, path, "no-such-value")
+        if error["detail"].startswith("Expected one of")
+    ]
+    assert undescribed == [], "\n".join(map(str, undescribed))
+
+
+def errors_at(
+    app: App, url_of: Callable[[Route], str], route: Route, path: Sequence[str], text: str
+) -> list[dict[str, str]]:
+    """Return the errors at a field of a route's body if it is ``text``."""
+    raw = json.dumps(replaced(sample_of(route).body, path, text)).encode()
+    key = {"Idempotency-Key": f"{len(text)}-{'/'.join(path)}"}
+    answer = app.send(url_of(route), raw, method=route[1], headers=key)
+    body = answer.json() if answer.content else {}
+    found = body.get("errors") or []
+    for one in body.get("results") or []:
+        found += one.get("error", {}).get("errors") or []
+    pointer = "/" + "/".join(path)
+    return [one for one in found if one["pointer"] and pointer.endswith(one["pointer"])]
 
 
 @pytest.mark.parametrize("locale", ["pt-BR", "pt_PT", "sr-Latn-RS", "en"])

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 from django.core.exceptions import PermissionDenied
+from django.db import DatabaseError
 from django.http import Http404
 from django.test import RequestFactory
 from pymongo.errors import AutoReconnect
@@ -41,6 +42,7 @@ def answered(error: Exception) -> Any:
         (AlreadyNotifiedError(None), 409, "already_notified"),
         (KeyReusedError(), 422, "idempotency_key_reused"),
         (AutoReconnect("canary"), 503, "store_unavailable"),
+        (DatabaseError("canary"), 503, "store_unavailable"),
         (Http404("canary"), 404, "not_found"),
         (PermissionDenied("canary"), 403, "insufficient_scope"),
         (exceptions.NotFound("canary"), 404, "not_found"),

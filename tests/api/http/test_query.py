@@ -6,7 +6,7 @@ from urllib.parse import quote
 import pytest
 from drf_spectacular.generators import SchemaGenerator
 
-from tests.support.clients.api import App
+from tests.support.clients.api import App, pointers
 from tests.support.clients.inbox import token
 
 MALFORMED = [
@@ -71,6 +71,17 @@ def test_unknown_parameter_and_forged_cursor_are_400(app: App, lists: list[str])
     for path in lists:
         for query, code in MALFORMED:
             assert outcome(app, path, query) == (400, code), (path, query)
+
+
+def test_problem_names_the_parameter(app: App, lists: list[str]) -> None:
+    for path in lists:
+        answer = app.get(f"{path}&limits=5&curser=x") if "inbox" not in path else None
+        if answer is not None:
+            assert pointers(answer) == dict.fromkeys(("/limits", "/curser"), "unknown_parameter")
+            assert answer.json()["detail"] == "Unknown parameter `limits`. Did you mean `limit`?"
+            assert pointers(app.get(f"{path}&cursor=x")) == {"/cursor": "invalid_cursor"}
+            assert pointers(app.get(f"{path}&limit=1&limit=2")) == {"/limit": "repeated_parameter"}
+            assert pointers(app.get(f"{path}&limit=x")) == {"/limit": "out_of_range"}
 
 
 def test_cursor_of_another_list_is_400(app: App, lists: list[str]) -> None:

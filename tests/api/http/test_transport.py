@@ -135,6 +135,16 @@ def test_invalid_body_is_422_with_a_pointer_on_every_route(
     assert not any(collection(one).count_documents({}) for one in CHANGED)
 
 
+def _request_contents(described: Any) -> dict[str, Any]:
+    """Return the described body of each operation that takes one."""
+    return {
+        one["operationId"]: one["requestBody"]["content"]["application/json"]
+        for methods in described["paths"].values()
+        for one in methods.values()
+        if "requestBody" in one
+    }
+
+
 def _wrong_fields(described: Any, schema: Any) -> Iterator[tuple[str, Any, str]]:
     """Yield each field of a request with values of other types; ... leaves a required one out."""
     body = described["components"]["schemas"][schema["$ref"].rpartition("/")[2]]
@@ -153,18 +163,31 @@ def test_field_of_a_wrong_type_and_missing_field_are_422_on_every_route(
     app: App, routes: list[tuple[str, str, str]]
 ) -> None:
     described = SchemaGenerator().get_schema(request=None, public=True)
-    contents = {
-        one["operationId"]: one["requestBody"]["content"]["application/json"]
-        for methods in described["paths"].values()
-        for one in methods.values()
-        if "requestBody" in one
-    }
+    contents = _request_contents(described)
     for name, method, path in routes:
         example = contents[name]["examples"]["request"]["value"]
         for field, value, code in _wrong_fields(described, contents[name]["schema"]):
             body = {n: v for n, v in {**example, field: value}.items() if v is not ...}
             answer = app.send(path, json.dumps(body).encode(), method=method, headers=KEY)
             assert (answer.status_code, pointers(answer)) == (422, {f"/{field}": code}), name
+    assert not any(collection(one).count_documents({}) for one in CHANGED)
+
+
+def test_all_invalid_fields_are_reported_at_once_on_every_route(
+    app: App, routes: list[tuple[str, str, str]]
+) -> None:
+    described = SchemaGenerator().get_schema(request=None, public=True)
+    contents = _request_contents(described)
+    for name, method, path in routes:
+        fields = _wrong_fields(described, contents[name]["schema"])
+        wrong = {field: value for field, value, code in fields if code == "wrong_type"}
+        misspelled = f"{next(iter(wrong))}s"
+        body = json.dumps({**wrong, misspelled: 1}).encode()
+        answer = app.send(path, body, method=method, headers=KEY)
+        expected = {f"/{field}": "wrong_type" for field in wrong}
+        assert pointers(answer) == {**expected, f"/{misspelled}": "unknown_field"}, name
+        (detail,) = (e["detail"] for e in answer.json()["errors"] if e["code"] == "unknown_field")
+        assert "Did you mean `" in detail, name
     assert not any(collection(one).count_documents({}) for one in CHANGED)
 
 

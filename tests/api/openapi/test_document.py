@@ -113,6 +113,35 @@ def _nameless(value: Any, field: str) -> Iterator[str]:
         yield field
 
 
+def test_field_with_fixed_values_is_an_enum_in_every_structure(described: Any) -> None:
+    schemas = described["components"]["schemas"]
+    texts = [
+        (structure, name, text)
+        for structure, schema in schemas.items()
+        for name, field in schema.get("properties", {}).items()
+        if (text := _text_of(field, schemas)) is not None
+    ]
+    fixed = {name for _, name, text in texts if "enum" in text}
+    assert fixed >= {"channel", "channels", "status", "priority", "category", "platform", "event"}
+    # The type of a notification is an open vocabulary, unlike that of a callback event.
+    others = {
+        f"{structure}.{name}"
+        for structure, name, text in texts
+        if name in fixed - {"type"} and "enum" not in text
+    }
+    assert others == {"ChannelPreviewView.reason"}
+
+
+def _text_of(schema: Any, schemas: Any) -> Any:
+    """Return the schema of a text, of a list's texts, or of a nullable text; None for others."""
+    if "$ref" in schema:
+        return _text_of(schemas[schema["$ref"].rpartition("/")[2]], schemas)
+    options = [*schema.get("anyOf", ()), *([schema["items"]] if "items" in schema else ())]
+    if options:
+        return next((text for one in options if (text := _text_of(one, schemas))), None)
+    return schema if "enum" in schema or schema.get("type") == "string" else None
+
+
 def test_every_problem_example_has_its_code(described: Any, operations: list[Any]) -> None:
     for operation in operations:
         answers = operation["responses"]

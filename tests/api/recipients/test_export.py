@@ -76,7 +76,7 @@ def test_sensitive_data_is_masked(ada: App) -> None:
 
 def test_export_is_audited(ada: App) -> None:
     ada.get(f"{ONE}/export")
-    assert LogEntry.objects.get().get_change_message() == "By client app: Exported."
+    assert LogEntry.objects.latest("pk").get_change_message() == "By client app: Exported."
 
 
 def test_export_of_an_unknown_recipient_is_not_found(app: App) -> None:

@@ -4,13 +4,15 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.contrib.admin.models import LogEntry
 
+from access.models import Scope
 from domain.states import Channel, Priority
 from notifications.catalog import types
 from notifications.catalog.default_types import DEFAULT_TYPES
 from notifications.catalog.types import Fallback
 from notifyproject.db.collections import collection
-from tests.support.clients.api import App, pages, pointers
+from tests.support.clients.api import App, new_app, pages, pointers
 from tests.support.mongo.query_plans import plans
 
 PATH = "/types/parcel_lost"
@@ -90,11 +92,52 @@ def test_put_replaces_the_type_and_keeps_creation_time_and_template(app: App) ->
     collection("notification_types").update_one(
         {"_id": "parcel_lost"}, {"$set": {"template_version": 3}}
     )
-    answer = app.put(PATH, MINIMAL)
+    answer = app.put(PATH, {**MINIMAL, "sensitive_variables": COMPLETE["sensitive_variables"]})
     assert (answer.status_code, answer.json()["priority"]) == (200, "normal")
     assert answer.json()["template_version"] == 3
     assert answer.json()["created_at"] == made["created_at"]
     assert answer.json()["updated_at"] >= made["updated_at"]
+
+
+def test_removing_a_sensitive_variable_needs_the_scope_and_its_name(db: None) -> None:
+    editor = new_app("editor", Scope.TEMPLATES_WRITE)
+    security = new_app("security", Scope.TEMPLATES_WRITE, Scope.TYPES_ADMIN)
+    secret = {**MINIMAL, "sensitive_variables": ["code", "link"]}
+    assert editor.put(PATH, secret).status_code == 201
+    readable = {**MINIMAL, "sensitive_variables": ["link", "pin"], "confirm_not_sensitive": []}
+    for names in ([], ["code"]):
+        answer = editor.put(PATH, {**readable, "confirm_not_sensitive": names})
+        assert (answer.status_code, answer.json()["code"]) == (403, "insufficient_scope")
+        assert answer.json()["detail"] == "The API key needs the scope `types:admin`."
+    for names in ([], ["link"]):
+        answer = security.put(PATH, {**readable, "confirm_not_sensitive": names})
+        assert answer.status_code == 422
+        assert pointers(answer) == {"/confirm_not_sensitive": "confirmation_required"}
+        assert "To confirm, name code here." in answer.json()["errors"][0]["detail"]
+    assert editor.get(PATH).json()["sensitive_variables"] == ["code", "link"]
+    for _ in range(2):  # A repeated request has the same outcome.
+        answer = security.put(PATH, {**readable, "confirm_not_sensitive": ["code"]})
+        assert answer.status_code == 200
+        assert answer.json()["sensitive_variables"] == ["link", "pin"]
+        assert "confirm_not_sensitive" not in answer.json()
+    document = collection("notification_types").find_one({"_id": "parcel_lost"})
+    assert "confirm_not_sensitive" not in document
+    assert (
+        editor.put(PATH, {**MINIMAL, "sensitive_variables": ["pin", "link", "a"]}).status_code
+        == 200
+    )
+    messages = [one.change_message for one in LogEntry.objects.order_by("pk")]
+    expected = "By client security: Changed: sensitive_variables. No longer sensitive: code."
+    assert messages[1] == expected
+
+
+def test_login_codes_do_not_become_readable_unnoticed(db: None) -> None:
+    editor = new_app("editor", Scope.TEMPLATES_WRITE)
+    body = editor.get("/types/mfa_code").json()
+    derived = ("slug", "template_version", "created_at", "updated_at", "sensitive_variables")
+    same = {name: value for name, value in body.items() if name not in derived}
+    assert editor.put("/types/mfa_code", same).status_code == 403
+    assert editor.get("/types/mfa_code").json()["sensitive_variables"] == ["code"]
 
 
 def test_disabled_type_is_readable_and_not_usable(app: App) -> None:
@@ -146,7 +189,11 @@ def test_invalid_slug_is_refused(app: App, slug: str) -> None:
         ({"fallback_channel": "push"}, "/fallback_channel", "not_a_channel"),
         ({"fallback_channel": "email"}, "/fallback_channel", "no_other_channel"),
         ({"fallback_after_seconds": 0}, "/fallback_after_seconds", "out_of_range"),
-        ({"approved_templates": [{}]}, "/approved_templates/0/locale", "required"),
+        (
+            {"approved_templates": [{"name": "a", "language": "pt"}]},
+            "/approved_templates/0/locale",
+            "required",
+        ),
         ({"approved_templates": [{**W, "x": 1}]}, "/approved_templates/0/x", "unknown_field"),
         (
             {"approved_templates": [{**W, "parameters": ["order"]}]},

@@ -5,11 +5,13 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.contrib.admin.models import CHANGE, LogEntry
 from django.test import Client
 
 from domain.states import Channel, Priority
 from notifications.catalog import types
 from notifications.models import NotificationType
+from tests.support.clients.console import make_staff, signed_in
 
 pytestmark = pytest.mark.usefixtures("db")
 
@@ -46,6 +48,40 @@ def test_optional_fields_can_be_empty(console: Client) -> None:
     assert console.post(f"{LIST}add/", less).status_code == 302
     stored = NotificationType.objects.get(pk="parcel_lost")
     assert (stored.ttl_seconds, stored.example_data, stored.sensitive_variables) == (None, {}, [])
+
+
+def test_new_form_has_the_defaults_and_no_null(console: Client) -> None:
+    form = console.get(f"{LIST}add/").context["adminform"].form
+    shown = {name: form[name].value() for name in form.fields}
+    assert shown["max_retries"] == 3
+    assert shown["priority"] == "normal"
+    assert shown["on_unknown"] == "retry"
+    assert shown["fallback_after_seconds"] == 600
+    assert shown["is_active"] is True
+    assert shown["example_data"] == shown["approved_templates"] == ""
+
+
+def test_json_is_shown_as_text_and_rejected_text_as_it_was_sent(console: Client) -> None:
+    console.post(f"{LIST}add/", GOOD)
+    page = console.get(f"{LIST}parcel_5Flost/change/")
+    assert page.context["adminform"].form["example_data"].value() == '{\n  "parcel": "77"\n}'
+    page = console.post(f"{LIST}add/", GOOD | {"slug": "other", "example_data": '{"parcel": '})
+    assert page.context["adminform"].form["example_data"].value() == '{"parcel": '
+
+
+def test_saving_empty_json_changes_nothing(console: Client) -> None:
+    empty = GOOD | {"example_data": ""}
+    console.post(f"{LIST}add/", empty)
+    page = console.post(f"{LIST}parcel_5Flost/change/", empty | {"max_retries": "4"}, follow=True)
+    assert page.status_code == 200
+    (said,) = LogEntry.objects.filter(action_flag=CHANGE)
+    assert said.get_change_message() == "Changed Max retries (2 → 4)."
+
+
+def test_template_and_preview_precede_the_settings(console: Client) -> None:
+    page = console.get(f"{LIST}order_5Fshipped/change/").content.decode()
+    template, settings = page.index('id="template-title"'), page.index('id="id_name"')
+    assert template < settings
 
 
 TEMPLATE = '{"locale": "pt", "name": "lost", "language": "pt_PT", "parameters": ["order"]}'
@@ -98,6 +134,31 @@ def test_slug_cannot_change(console: Client) -> None:
     assert response.status_code == 302
     assert NotificationType.objects.get(pk="parcel_lost").name == "Lost parcel"
     assert not NotificationType.objects.filter(pk="other").exists()
+
+
+def test_removing_a_sensitive_variable_asks_for_a_confirmation(console: Client) -> None:
+    console.post(f"{LIST}add/", GOOD)
+    url = f"{LIST}parcel_lost/change/"
+    assert "confirm_not_sensitive" not in console.get(f"{LIST}add/").content.decode()
+    assert 'name="confirm_not_sensitive"' in console.get(url).content.decode()
+    fewer = {name: value for name, value in GOOD.items() if name != "slug"}
+    fewer |= {"sensitive_variables": "pin"}
+    response = console.post(url, fewer)
+    assert response.status_code == 200
+    assert "Turn this on to remove a sensitive variable" in response.content.decode()
+    assert types.get_type("parcel_lost").sensitive_variables == {"pin", "code"}
+    assert console.post(url, fewer | {"confirm_not_sensitive": "on"}).status_code == 302
+    assert types.get_type("parcel_lost").sensitive_variables == {"pin"}
+    entry = LogEntry.objects.latest("pk")
+    assert "Make removed variables readable" in entry.get_change_message()
+
+
+def test_viewer_is_not_asked_for_the_confirmation(console: Client) -> None:
+    console.post(f"{LIST}add/", GOOD)
+    viewer = signed_in(make_staff("eva", "notifications.view_notificationtype"))
+    page = viewer.get(f"{LIST}parcel_lost/change/")
+    assert page.status_code == 200
+    assert "confirm_not_sensitive" not in page.content.decode()
 
 
 def test_disabled_type_is_unknown(console: Client) -> None:

@@ -82,7 +82,7 @@ def test_shipped_layout_keeps_its_liquid() -> None:
     source = templates.read_shipped(templates.LAYOUT, Part.EMAIL_HTML, "default")
     assert source is not None
     html = inlining.inline_layout(source)
-    assert inlining._LIQUID.findall(html) == inlining._LIQUID.findall(source)
+    assert inlining.LIQUID.findall(html) == inlining.LIQUID.findall(source)
     assert inlining.find_misplaced_liquid(source) is None
     Template(html, environment=LAYOUT_ENVIRONMENT)
 

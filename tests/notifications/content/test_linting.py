@@ -7,6 +7,7 @@ import pytest
 from notifications.content.limits import MAX_SOURCE
 from notifications.content.linting import MAX_LANGUAGES, TemplateFault, lint_template
 from notifications.content.templates import Part
+from tests.support.waiting import computing
 
 EXAMPLE = {"order": "12345", "items": [{"name": "Tea"}], "shop": {"city": "Porto"}, "code": "1"}
 
@@ -186,3 +187,73 @@ def test_number_of_languages_is_limited() -> None:
     many = {f"a{letter}": {"body": "B"} for letter in letters}
     assert len(many) > MAX_LANGUAGES
     assert [f.code for f in faults(many)] == ["too_many_languages"]
+
+
+URLS = [
+    *("https://example.com/?c={{ code }}", "HTTPS://example.com/{{ code }}/x", "app://x/{{code}}"),
+    *("www.example.com/{{ code }}", "example.com/{{ code }}", "mailto:{{ code }}@example.com"),
+    *("(https://example.com/{{ code | upcase }})", "https://example.com/{{ code | slice: 0, 1 }}"),
+    "https://example.com/{% if order == '0' %}{{ code }}{% endif %}",
+    "https://example.com/?o={{ order }}&c={{ code }}",
+    "{% assign c = code %}https://example.com/{{ c }}",
+    "{% capture c %}{{ code }}{% endcapture %}https://example.com/{{ c | url_encode }}",
+    "{{ 'https://example.com/' | append: code }}",
+    "{{ base }}{{ code }}",
+]
+
+
+@pytest.mark.parametrize("part", ["body", "email_html", "push", "whatsapp"])
+@pytest.mark.parametrize("source", URLS)
+def test_sensitive_variable_in_a_url_is_a_fault(source: str, part: str) -> None:
+    parts = {"default": {"subject": "S", "body": "B", part: f"Hello\n{source}"}}
+    (fault,) = faults(parts, base="https://example.com/?c=")
+    assert (fault.code, fault.part) == ("sensitive_in_url", part)
+    assert "is sensitive, and URLs and HTML attributes are recorded" in fault.reason
+    assert fault.line in (2, None)
+
+
+@pytest.mark.parametrize(
+    "html",
+    [
+        *(
+            '<a href="{{ code }}">x</a>',
+            "<a href='/c/{{ code }}'>x</a>",
+            '<b title="{{code}}">x</b>',
+        ),
+        *('<img alt="{{ code }}" src="a">', "<style>a{background:url({{ code }})}</style>x"),
+        *('{% assign c = code %}<a href="{{ c }}">x</a>', "<p>https://example.com/{{ code }}</p>"),
+        '<a href="https://example.com/{% if order == "0" %}{{ code }}{% endif %}">x</a>',
+    ],
+)
+def test_sensitive_variable_in_an_html_attribute_is_a_fault(html: str) -> None:
+    parts = {"default": {"subject": "S", "body": "B", "email_html": f"<p>Hello</p>\n{html}"}}
+    (fault,) = faults(parts)
+    assert (fault.code, fault.part, fault.language) == ("sensitive_in_url", "email_html", "default")
+    assert fault.line in (2, None)
+
+
+@pytest.mark.parametrize(
+    ("part", "source"),
+    [
+        ("body", "Code:{{ code }}. See https://example.com/ {{ code }} www.example.com"),
+        ("body", "https://example.com/{{ order }} ({{ code }})"),
+        ("body", "https://example.com/{% if code %}new{% endif %}\n{{ code }}"),
+        ("body", "{{ code }}\nhttps://example.com/?order={{ order }}"),
+        ("email_html", '<a href="https://example.com/{{ order }}">x</a>{{ code }}'),
+        ("email_html", '<p class="{% if code %}new{% endif %}">{{ code }}</p>'),
+        ("email_html", "<b>https://example.com/</b>{{ code }}"),
+        ("whatsapp", "*{{ code }}*, shop.example"),
+    ],
+)
+def test_sensitive_variable_beside_a_url_is_valid(part: str, source: str) -> None:
+    assert faults({"default": {"subject": "S", "body": "B", part: source}}) == []
+
+
+def test_sensitive_uses_are_searched_in_linear_time() -> None:
+    longest = "a" * (MAX_SOURCE // 2)
+    source = longest + "{{ code }}." * 500
+    with computing(at_most=1.0):
+        assert [one.code for one in faults({"default": {"subject": "S", "body": source}})] in (
+            [],
+            ["too_complex"],
+        )

@@ -59,7 +59,7 @@ def seed(live: App) -> dict[str, str]:
     assert live.put("/recipients/ada/preferences", wanted).status_code == 200
     for token, user_id in DEVICES.items():
         registration = {"user_id": user_id, "device_token": token, "platform": "android"}
-        assert live.put("/devices", registration).status_code == 200
+        assert live.put("/devices", registration).status_code == 201
     assert live.put("/suppressions/email/held@example.com", {}).status_code == 200
     factories.suppress("gone@example.com", marketing_only=True)
     suppressions.record_soft_bounce(

@@ -79,7 +79,7 @@ def _app(now: datetime) -> ObjectId:
     """Return a client whose key is being rotated."""
     begins = now - timedelta(days=40)
     shop = registry.create_client(name="shop", scopes=list(Scope)[:7], now=begins)
-    registry.issue_key(client_id=shop, now=begins, expires_at=now + timedelta(days=5))
+    registry.issue_key(client_id=shop, now=begins, lifetime=timedelta(days=45))
     registry.issue_key(client_id=shop, now=now - timedelta(days=2))
     registry.create_client(name="warehouse", scopes=[Scope.NOTIFICATIONS_WRITE], now=begins)
     return shop

@@ -1,0 +1,130 @@
+"""Each duration that a text of the console or the API states is the one that the code uses."""
+
+import ast
+import re
+from collections.abc import Iterator
+from datetime import timedelta
+
+from access.clients import inbox_tokens
+from api.health import OVERDUE_AFTER, _StandstillAlert
+from api.inbox.stream.app import StreamTiming
+from background.schedule import MINUTE
+from callbacks import outbox, subscriptions
+from callbacks import retry as callback_retry
+from console import failures
+from console.widgets.filters import RECENT, SPANS
+from delivery import circuit_breaker
+from delivery.sweeper import SWEEP_SECONDS
+from domain.retry import MAX_OUTAGE
+from domain.time import MAX_TTL
+from monitoring import dashboard, provider_health, workers
+from notifications.bulk import results
+from notifications.receipts import webhook_log
+from notifyproject.platform import clock_check
+from recipients import service_windows
+from tests.support.source import ROOT, files, text, tree
+
+_UNITS = {"s": 1, "second": 1, "min": 60, "minute": 60, "h": 3600, "hour": 3600}
+_UNITS |= {"d": 86_400, "day": 86_400}
+_DURATION = re.compile(r"\b([\d.]+)[ -](seconds?|s|minutes?|min|hours?|h|days?|d)\b")
+_DAY_SHOWN = timedelta(hours=dashboard.HOURS)
+FACTS: dict[str, dict[str, timedelta]] = {
+    "api/callbacks/schemas.py": {"5 days": callback_retry.DISABLED_AFTER},
+    "api/callbacks/views.py": {"30 days": outbox.MESSAGE_RETENTION},
+    "api/health.py": {
+        "30 s": timedelta(seconds=_StandstillAlert.INTERVAL),
+        "150 s": OVERDUE_AFTER,
+        "2 s": clock_check.MAX_OFFSET,
+    },
+    "api/http/problems.py": {"24 hours": subscriptions.SECRET_OVERLAP},
+    "api/inbox/tokens.py": {"15 minutes": inbox_tokens.LIFETIME},
+    "api/inbox/views.py": {"15 s": timedelta(seconds=StreamTiming().heartbeat)},
+    "api/recipients/schemas.py": {"30 days": service_windows.RETENTION},
+    "console/bulk/selection.py": {"7 days": SPANS[RECENT][1]},
+    "console/callbacks/endpoints.py": {
+        "5 days": callback_retry.DISABLED_AFTER,
+        "30 days": outbox.MESSAGE_RETENTION,
+    },
+    "console/callbacks/messages.py": {"30 days": outbox.MESSAGE_RETENTION},
+    "console/failures.py": {"24 h": failures.DEFAULT_PERIOD},
+    "console/home.py": {"24 hours": _DAY_SHOWN, "24 h": _DAY_SHOWN},
+    "console/texts/failure_codes.py": {"24-hour": service_windows.WINDOW},
+    "console/types/form.py": {"30 days": MAX_TTL, "24-hour": service_windows.WINDOW},
+    "console/webhook_log.py": {"30 days": webhook_log.LOG_RETENTION},
+    "console/widgets/filters.py": {
+        "24 hours": SPANS["24h"][1],
+        "7 days": SPANS["7d"][1],
+        "30 days": SPANS["30d"][1],
+    },
+    "templates/console/bulk/page.html": {"30 days": results.RETENTION},
+    "templates/console/home.html": {"24 h": _DAY_SHOWN},
+    "templates/console/providers.html": {
+        "3 d": MAX_OUTAGE,
+        "24 h": provider_health.DAY,
+        "1 min": circuit_breaker.WINDOW,
+    },
+    "templates/console/widgets/list_notices.html": {"7 days": SPANS[RECENT][1]},
+    "templates/console/workers.html": {"0.5 s": timedelta(seconds=workers.PING_SECONDS)},
+}
+"""The value in the code of each duration that a file states."""
+BOUNDS = {
+    "console/providers.py": (
+        "restarts within 1 min",
+        circuit_breaker.PAUSE_CHECK_INTERVAL + timedelta(seconds=SWEEP_SECONDS),
+    ),
+    "console/retention.py": ("within 1 min", timedelta(seconds=MINUTE)),
+}
+"""Durations that a file promises as a maximum, and the time that it takes."""
+NO_FACTS = {
+    "console/widgets/formats.py": "examples of formats",
+    "templates/console/errors/problem.html": "advice",
+    "templates/console/retention.html": "MongoDB's TTL monitor, which runs every 60 s by default",
+}
+"""Files whose durations don't speak of the code, and why."""
+
+
+def stated() -> Iterator[tuple[str, str]]:
+    """Yield each duration in a text of the console or the API, with its file."""
+    for path in files("api", "console"):
+        for node in ast.walk(tree(path)):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                yield from ((str(path), one[0]) for one in _DURATION.finditer(node.value))
+    for template in sorted((ROOT / "templates" / "console").rglob("*.html")):
+        path = template.relative_to(ROOT)
+        yield from ((str(path), one[0]) for one in _DURATION.finditer(text(path)))
+
+
+def seconds(duration: str) -> float:
+    number, unit = re.split(r"[ -]", duration)
+    return float(number) * _UNITS[unit if unit in _UNITS else unit.removesuffix("s")]
+
+
+def test_each_stated_duration_is_compared_with_the_code() -> None:
+    found = {(path, one) for path, one in stated() if path not in {*NO_FACTS, *BOUNDS}}
+    listed = {(path, one) for path, facts in FACTS.items() for one in facts}
+    assert found - listed == set(), "name the code's value in FACTS"
+    assert listed - found == set(), "they are gone"
+
+
+def test_stated_durations_are_those_of_the_code() -> None:
+    wrong = {
+        (path, one): value
+        for path, facts in FACTS.items()
+        for one, value in facts.items()
+        if seconds(one) != value.total_seconds()
+    }
+    assert wrong == {}
+
+
+def test_promised_maximums_are_kept() -> None:
+    for path, (sentence, taken) in BOUNDS.items():
+        assert sentence in (ROOT / path).read_text()
+        (duration,) = _DURATION.findall(sentence)
+        assert taken.total_seconds() <= seconds(" ".join(duration)), path
+
+
+def test_console_has_no_interval_of_a_periodic_task() -> None:
+    sentence = re.compile(r"\b(runs|comes|sweeps|work) every \d|every (second|minute|hour)\b")
+    pages = [path for path in files("console") if sentence.search(text(path))]
+    # Operators change the schedule: console.widgets.formats.runs_every reads it.
+    assert [str(path) for path in pages] == ["console/widgets/formats.py"]
