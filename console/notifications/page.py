@@ -60,6 +60,8 @@ RECEIPT_WAIT = timedelta(minutes=10)
 """After a send, the page waits this long for the provider's receipt."""
 ADDRESS_FAILURES = frozenset({F.BOUNCED, F.INVALID_RECIPIENT, F.NO_ADDRESS, F.DROPPED})
 """Failures for which the best action is to correct the address."""
+OFFERS_CORRECTION = ADDRESS_FAILURES | {F.BLOCKED, F.REPORTED_FAILED, F.SUPPRESSED}
+"""Failures that a wrong address can cause."""
 
 
 def show(
@@ -252,7 +254,11 @@ def _best_action(
 
 def _corrections(document: Document, worst: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return the channels whose address can be corrected, that of the worst delivery first."""
-    found = sorted(correctable_channels(document), key=lambda one: one != worst["channel"])
+    codes = {one["channel"]: one.get("failure_code") for one in document["delivery"]}
+    found = sorted(
+        (one for one in correctable_channels(document) if codes[one] in OFFERS_CORRECTION),
+        key=lambda one: one != worst["channel"],
+    )
     return [
         {
             "channel": channel.value,

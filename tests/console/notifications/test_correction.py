@@ -202,6 +202,11 @@ def test_page_suggests_the_action_that_helps(
     assert SUGGESTED.findall(page(console, make())) == expected
 
 
+def test_correction_is_offered_only_after_a_failure_of_the_address(console: Client) -> None:
+    assert "correct/" in page(console, bounced())
+    assert "correct/" not in page(console, failed())
+
+
 def test_page_suggests_nothing_once_a_resend_is_under_way(console: Client) -> None:
     document = bounced()
     correct(console, document)
