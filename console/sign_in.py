@@ -60,7 +60,7 @@ def check(request: HttpRequest) -> HttpResponse:
             return HttpResponseRedirect(_next(request))
         form.add_error("code", ERRORS[result])
     # Set the focus by script: at first the theme hides the page, so autofocus fails.
-    form.fields["code"].widget.attrs["x-init"] = "$nextTick(() => $el.focus())"
+    form.fields["code"].widget.attrs["x-data"] = "focused"
     return _page(request, "check.html", "Two-factor authentication", form=form)
 
 

@@ -169,6 +169,7 @@ class NotificationAdmin(NotificationListAdmin):
             ),
             self.url("<path:object_id>/reveal/", self.reveal_view, "reveal"),
             self.url("<path:object_id>/refresh/", self.refresh_view, "refresh"),
+            self.url("<path:object_id>/email/", self.email_view, "email"),
         ]
 
     def change_view(
@@ -182,6 +183,10 @@ class NotificationAdmin(NotificationListAdmin):
     def refresh_view(self, request: HttpRequest, object_id: str) -> HttpResponseBase:
         """Return the parts of a notification's page that change."""
         return page.refresh(self, request, object_id)
+
+    def email_view(self, request: HttpRequest, object_id: str) -> HttpResponseBase:
+        """Return the previewed email of one notification."""
+        return page.email(self, request, object_id)
 
     def reveal_view(self, request: HttpRequest, object_id: str) -> HttpResponseBase:
         """Show one notification with unmasked addresses; POST only."""

@@ -12,6 +12,12 @@ from notifyproject.stack import prerequisites
 from tests.browser.screen import PASSWORD, WAIT, Screen
 
 expect.set_options(timeout=WAIT)
+REPORT_VIOLATIONS = """
+addEventListener("securitypolicyviolation", (event) => {
+  console.error(`${event.effectiveDirective} refused: ${event.blockedURI} ${event.sample}`);
+});
+"""
+"""Makes what a page's Content-Security-Policy refuses an error in the console."""
 
 
 @pytest.fixture(scope="package")
@@ -43,6 +49,7 @@ def window(chromium: Browser) -> Iterator[Page]:
     """Open one window for all tests, because opening takes a second and clearing little."""
     context = chromium.new_context()
     context.set_default_timeout(WAIT)
+    context.add_init_script(REPORT_VIOLATIONS)
     yield context.new_page()
     context.close()
 

@@ -14,6 +14,7 @@ READS = frozenset(
         *("index", "search", "autocomplete", "jsi18n", "app_list", "view_on_site"),
         *("login", "password_change", "password_change_done"),
         *("notifications_notificationtype_version", "notifications_notification_refresh"),
+        *("notifications_notification_email", "notifications_notificationtype_email"),
         *("notifications_bulkoperation_progress", "notifications_bulkoperation_results"),
     }
 )
