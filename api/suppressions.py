@@ -164,7 +164,7 @@ def get_suppressions(_request: Any, channel: str, address: str) -> Response:
     """List the suppressions of an address; an empty list if it isn't suppressed."""
     if channel not in ADDRESS_CHANNELS:
         raise NOT_FOUND.error()
-    found = suppressions.list_for_address(channel=channel, address=address)
+    found = suppressions.find_by_address(channel=channel, address=address)
     return Response(SuppressionList(results=[suppression_view(one) for one in found]))
 
 
@@ -215,7 +215,7 @@ def lift_suppression(request: Any, channel: str, address: str) -> Response:
     by_others = [one for one in SuppressionReason if one not in RECIPIENT_REASONS]
     reasons = [named_reason] if named_reason else by_others
     lifted = suppressions.lift(channel=channel, address=address, reasons=reasons)
-    remaining = suppressions.list_for_address(channel=channel, address=address)
+    remaining = suppressions.find_by_address(channel=channel, address=address)
     if not lifted:
         has_opted_out = named_reason is None and remaining
         raise (RECIPIENT_OPTED_OUT if has_opted_out else NOT_FOUND).error()

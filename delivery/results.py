@@ -7,7 +7,8 @@ from datetime import datetime
 
 from domain import retry
 from domain.errors import FailureCode, ProviderError, TransientError
-from domain.states import AttemptStatus, DeliveryStatus, HeldReason
+from domain.states import AttemptStatus, DeliveryStatus
+from domain.wait_reasons import WaitReason
 from notifications.store import (
     NOT_ATTEMPTED,
     ClaimedDelivery,
@@ -54,7 +55,7 @@ class _NextState:
     uncounted: bool = False
     code: FailureCode | None = None
     reason: str = ""
-    held_reason: HeldReason | None = None
+    held_reason: WaitReason | None = None
 
 
 def combine_results(
@@ -153,7 +154,7 @@ def _waits_for_skipped_devices(
         (now if not_attempted else None, FailureCode.PROVIDER_ERROR, NO_TIME, None),
         (
             *(blocked_until, FailureCode.CHANNEL_UNAVAILABLE),
-            *(PLATFORM_BLOCKED, HeldReason.CIRCUIT_OPEN),
+            *(PLATFORM_BLOCKED, WaitReason.CIRCUIT_OPEN),
         ),
         (quiet_hours_end, FailureCode.QUIET_HOURS, IN_QUIET_HOURS, None),
     )

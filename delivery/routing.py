@@ -11,7 +11,8 @@ from django.conf import settings
 
 from domain import retry
 from domain.errors import FailureCode
-from domain.states import DeliveryStatus, HeldReason
+from domain.states import DeliveryStatus
+from domain.wait_reasons import WaitReason
 from notifications.store import ClaimedDelivery, NotSent
 from providers.contract import Provider
 
@@ -20,10 +21,10 @@ from .circuit_breaker import Blocked, Permission, Probe, circuit_name
 from .targets import SendTarget
 
 S = DeliveryStatus
-HELD_TEXTS: Mapping[HeldReason, str] = {
-    HeldReason.PROVIDER_PAUSED: "Provider paused.",
-    HeldReason.CIRCUIT_OPEN: "Circuit open.",
-    HeldReason.RATE_LIMITED: "Rate limited.",
+_REASON_TEXTS: Mapping[WaitReason, str] = {
+    WaitReason.PROVIDER_PAUSED: "Provider paused.",
+    WaitReason.CIRCUIT_OPEN: "Circuit open.",
+    WaitReason.RATE_LIMITED: "Rate limited.",
 }
 EXPIRES_WHILE_HELD = "It expires before the provider is tried again."
 Platforms = Collection[str]
@@ -144,7 +145,7 @@ def choose_routes(
                 ((at, share) for at, share in openings if at is not None), key=itemgetter(0)
             )
             is_paused = share.provider.name in paused
-            reason = HeldReason.PROVIDER_PAUSED if is_paused else HeldReason.CIRCUIT_OPEN
+            reason = WaitReason.PROVIDER_PAUSED if is_paused else WaitReason.CIRCUIT_OPEN
             not_sent.append(_hold(claimed, until, now, reason))
     routes: list[Route] = []
     for index, share in enumerate(shares):
@@ -216,19 +217,19 @@ def _apply_rate_limit(
     grant = rate_limiter.take(provider.account, totals[-1], rate=rate, burst=burst, now=now)
     count = max(bisect(totals, grant.granted), min(grant.granted, 1))
     first, step = now + grant.wait, timedelta(seconds=1 / rate if rate else 0)
-    held, code = HeldReason.RATE_LIMITED, FailureCode.RATE_LIMITED
+    held, code = WaitReason.RATE_LIMITED, FailureCode.RATE_LIMITED
     rate_limited = [
-        NotSent(one, S.PENDING, code, HELD_TEXTS[held], first + index * step, held)
+        NotSent(one, S.PENDING, code, _REASON_TEXTS[held], first + index * step, held)
         for index, one in enumerate(claims[count:])
     ]
     return list(claims[:count]), rate_limited
 
 
-def _hold(claimed: ClaimedDelivery, until: datetime, now: datetime, held: HeldReason) -> NotSent:
+def _hold(claimed: ClaimedDelivery, until: datetime, now: datetime, held: WaitReason) -> NotSent:
     """Defer a delivery until a provider is available, or end it if the outage lasts too long."""
     # A delivery that expires earlier is held until then, since staff may end the outage. With a
     # fallback channel it expires at once, so that the fallback channel has the remaining time.
-    code, state, reason = FailureCode.CHANNEL_UNAVAILABLE, claimed.retry_state, HELD_TEXTS[held]
+    code, state, reason = FailureCode.CHANNEL_UNAVAILABLE, claimed.retry_state, _REASON_TEXTS[held]
     if retry.is_outage_too_long(state=state, now=now):
         return NotSent(claimed, S.FAILED, code, reason)
     if retry.may_defer(until=until, state=state, now=now):

@@ -18,8 +18,8 @@ from .models import BY_PROVIDER, DeactivationReason
 
 log = structlog.get_logger(__name__)
 Expression = Any
-MAX_SOFT_BOUNCES = 3
-"""This many rejections in a row, as malformed or another sender's token, deactivate a device."""
+MAX_TOKEN_REJECTIONS = 3
+"""Rejections of a token in a row, as malformed or another sender's, that deactivate a device."""
 DEACTIVATION_FIELDS = ("deactivated_at", "deactivation_reason", "deactivation_evidence")
 _BY_PROVIDER = [reason.value for reason in BY_PROVIDER]
 
@@ -86,7 +86,7 @@ def record_suspicion(
     if reason is DeactivationReason.SENDER_MISMATCH:
         match["last_accepted_at"] = None
     match["suspected_at"] = {"$not": {"$gte": evidence.at}}
-    is_over_limit = {"$gte": ["$suspicions", MAX_SOFT_BOUNCES]}
+    is_over_limit = {"$gte": ["$suspicions", MAX_TOKEN_REJECTIONS]}
     deactivation: dict[str, Expression] = {
         "deactivated_at": now,
         "deactivation_reason": reason.value,

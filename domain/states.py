@@ -54,14 +54,6 @@ class DeliveryStatus(StrEnum):
     """The recipient opted out or has no address or device, or the address is suppressed."""
 
 
-class HeldReason(StrEnum):
-    """Why a pending delivery is held, stored with it if its failure code doesn't say."""
-
-    PROVIDER_PAUSED = "provider_paused"
-    CIRCUIT_OPEN = "circuit_open"
-    RATE_LIMITED = "rate_limited"
-
-
 class NotificationStatus(StrEnum):
     """The overall status of a notification, computed from its deliveries in every write."""
 

@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import Any
 
 from .errors import FailureCode
-from .states import OPEN, Channel, DeliveryStatus, HeldReason
+from .states import OPEN, Channel, DeliveryStatus
 
 S = DeliveryStatus
 
@@ -37,7 +37,8 @@ _REASON_BY_CODE: Mapping[str, WaitReason] = {
     FailureCode.DECRYPTION_FAILED.value: W.DECRYPTION_FAILED,
     FailureCode.OUTCOME_UNKNOWN.value: W.RECEIPT,
 }
-_HELD_REASONS = frozenset(WaitReason(held.value) for held in HeldReason)
+_STORED_REASONS = frozenset({W.PROVIDER_PAUSED, W.CIRCUIT_OPEN, W.RATE_LIMITED})
+"""Reasons that a delivery's failure code does not give. Its ``held_reason`` holds them."""
 _OLD_TEXTS: Mapping[str, WaitReason] = {
     "Provider paused.": W.PROVIDER_PAUSED,
     "Circuit open.": W.CIRCUIT_OPEN,
@@ -97,7 +98,7 @@ def wait_condition(reason: WaitReason, *, now: datetime) -> dict[str, Any]:
         claimed = [{"status": S.SENDING.value}, {"claim": {"$ne": None}}]
         due = {"status": S.PENDING.value, "next_attempt_at": {"$lte": now}}
         return {"$or": [*claimed, due]}
-    if reason in _HELD_REASONS:
+    if reason in _STORED_REASONS:
         texts = [text for text, mapped in _OLD_TEXTS.items() if mapped is reason]
         old = {"held_reason": None, "failure_reason": {"$in": texts}}
         return waiting | {"$or": [{"held_reason": reason.value}, old]}

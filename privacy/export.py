@@ -58,7 +58,7 @@ def export(
             one
             for channel, address in ((EMAIL, email), (WHATSAPP, phone))
             if address
-            for one in suppressions.list_for_address(channel=channel, address=address)
+            for one in suppressions.find_by_address(channel=channel, address=address)
         ],
         last_inbound_at=service_windows.last_inbound(phone) if phone else None,
         notifications=page.documents,

@@ -77,7 +77,7 @@ def excerpt(text: str) -> str:
     return redact(text)[:EXCERPT_LENGTH]
 
 
-def parse_retry_after(headers: Mapping[str, str], *, now: datetime) -> float | None:
+def retry_after_seconds(headers: Mapping[str, str], *, now: datetime) -> float | None:
     """Return the seconds of Retry-After. None if the header is absent, invalid, or in the past."""
     pause = retry.parse_retry_after(headers, now=now, limit=timedelta(seconds=MAX_RETRY_AFTER))
     return None if pause is None else pause.total_seconds()

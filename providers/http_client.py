@@ -234,7 +234,10 @@ class _ConnectionPool:
         return outcome
 
     def has_dropped_connection(self) -> bool:
-        """Return whether a server closed a recent connection; libcurl checks older ones itself."""
+        """Return whether a server has closed a connection that was used a moment ago.
+
+        libcurl checks a connection only if it was idle for over UNCHECKED_SECONDS.
+        """
         if self._is_checked or not self._idle:
             return False
         self._is_checked = True

@@ -164,8 +164,8 @@ def lift_one(suppression_id: str) -> bool:
     return True
 
 
-def list_for_address(*, channel: str, address: str) -> list[Document]:
-    """Return all suppressions of an address, newest first. Raises PyMongoError."""
+def find_by_address(*, channel: str, address: str) -> list[Document]:
+    """Return an address's suppressions, expired ones too, newest first. Raises PyMongoError."""
     keys = suppression_keys(channel, address)
     found = collection("suppressions").find({"key": {"$in": keys}})
     return sorted(found, key=lambda one: (one["created_at"], one["_id"]), reverse=True)

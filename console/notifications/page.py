@@ -286,7 +286,7 @@ def _active_suppressions(document: Document, *, now: datetime) -> list[Document]
         one
         for delivery in document["delivery"]
         if (address := recipient.address(Channel(delivery["channel"])))
-        for one in suppressions.list_for_address(channel=delivery["channel"], address=address)
+        for one in suppressions.find_by_address(channel=delivery["channel"], address=address)
         if suppressions.is_active(one, now=now)
     ]
 

@@ -138,7 +138,7 @@ def _suppressions(
         }
         for channel, address in ((EMAIL, person.get("email")), (WHATSAPP, person.get("phone")))
         if address
-        for found in suppressions.list_for_address(channel=channel, address=address)
+        for found in suppressions.find_by_address(channel=channel, address=address)
     ]
 
 

@@ -91,7 +91,7 @@ class Delivery(EmbeddedModel):
     failure_code = optional_text(40)
     failure_reason = optional_text(500)
     held_reason = optional_text(40)
-    """Pending: a value of HeldReason, or none."""
+    """Pending: the WaitReason that the failure code doesn't give, or none."""
     accepted_targets = ArrayField(models.CharField(max_length=64), default=list, blank=True)
     """Devices for which the provider accepted the message, or that reported it."""
     doubtful_targets = ArrayField(models.CharField(max_length=64), default=list, blank=True)

@@ -108,7 +108,7 @@ def liftable_channels(document: Document, *, now: datetime) -> list[Channel]:
             continue
         reasons = {
             one["reason"]
-            for one in suppressions.list_for_address(channel=channel.value, address=address)
+            for one in suppressions.find_by_address(channel=channel.value, address=address)
             if suppressions.is_active(one, now=now)
             and suppressions.is_category_blocked(
                 document["category"], marketing_only=one["marketing_only"]

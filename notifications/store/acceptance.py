@@ -41,7 +41,7 @@ class DuplicateEntity:
     """None if that notification has just been deleted."""
 
 
-class _Entity(NamedTuple):
+class _EntityKey(NamedTuple):
     """Key by which a client notifies a recipient of an entity only once, per mode and type."""
 
     user_id: str
@@ -95,7 +95,7 @@ def _resolve_conflicts(
     return results
 
 
-def _existing_by_entity(documents: Sequence[Document]) -> dict[_Entity, DuplicateEntity]:
+def _existing_by_entity(documents: Sequence[Document]) -> dict[_EntityKey, DuplicateEntity]:
     if not documents:
         return {}
     found = notifications().find(
@@ -104,14 +104,14 @@ def _existing_by_entity(documents: Sequence[Document]) -> dict[_Entity, Duplicat
             "is_test": {"$in": list({one.get("is_test") for one in documents})},
             "resent_from": None,
         },
-        dict.fromkeys(_Entity._fields, 1),
+        dict.fromkeys(_EntityKey._fields, 1),
     )
     return {_entity_of(one): DuplicateEntity(one["_id"]) for one in found}
 
 
-def _entity_of(document: Document) -> _Entity:
+def _entity_of(document: Document) -> _EntityKey:
     user_id, type_, entity_id, client_id = (document[name] for name in _ENTITY_FIELDS)
-    return _Entity(user_id, type_, entity_id, client_id, document.get("is_test"))
+    return _EntityKey(user_id, type_, entity_id, client_id, document.get("is_test"))
 
 
 class _NewState(NamedTuple):

@@ -17,9 +17,9 @@ from domain.states import (
     Category,
     Channel,
     DeliveryStatus,
-    HeldReason,
     Priority,
 )
+from domain.wait_reasons import WaitReason
 
 Document = Mapping[str, Any]
 S = DeliveryStatus
@@ -221,7 +221,7 @@ class Settlement:
     uncounted: bool = False
     code: FailureCode | None = None
     reason: str | None = None
-    held_reason: HeldReason | None = None
+    held_reason: WaitReason | None = None
     accepted_targets: tuple[str, ...] = field(default=())  # Devices that have it by now
     ambiguous_targets: tuple[str, ...] = field(default=())  # Devices that may have it
     fails_over: bool = False  # The provider refused it, and the next one is used at once
@@ -241,7 +241,7 @@ class NotSent:
     code: FailureCode
     reason: str
     next_attempt_at: datetime | None = None
-    held_reason: HeldReason | None = None
+    held_reason: WaitReason | None = None
 
 
 def claimed_from(document: Document, token: str) -> ClaimedDelivery:

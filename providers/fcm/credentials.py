@@ -234,5 +234,5 @@ def _refusal_error(response: http.Response, *, now: datetime) -> ProviderUnavail
     return ProviderUnavailableError(
         f"{reason} ({response.status})",
         response=ProviderResponse(status=response.status, code=code, excerpt=response.excerpt),
-        retry_after=http.parse_retry_after(response.headers, now=now),
+        retry_after=http.retry_after_seconds(response.headers, now=now),
     )

@@ -322,7 +322,7 @@ def classify_response(
         code=http.redact(provider_code)[:MAX_CODE] if provider_code else None,
         excerpt=http.excerpt(response.text.replace(token, "[token]") if token else response.text),
     )
-    pause = http.parse_retry_after(response.headers, now=now)
+    pause = http.retry_after_seconds(response.headers, now=now)
     scope = SENDER_SCOPE if rule.is_sender_only else None
     return build_error(
         rule.kind,

@@ -382,7 +382,7 @@ class SendGrid:
         reset = headers.get("x-ratelimit-reset", "")
         if webhooks.EPOCH.fullmatch(reset):
             return http.clamp_pause(int(reset) - self.clock().timestamp())
-        return http.parse_retry_after(headers, now=self.clock())
+        return http.retry_after_seconds(headers, now=self.clock())
 
 
 def _time_left(deadline: Deadline) -> float:

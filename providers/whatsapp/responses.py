@@ -139,7 +139,7 @@ def classify_response(response: http.Response, *, now: datetime) -> ProviderErro
         code=str(code) if code is not None else None,
         excerpt=response.excerpt,
     )
-    pause = http.parse_retry_after(response.headers, now=now)
+    pause = http.retry_after_seconds(response.headers, now=now)
     rule = rule_for(code, subcode) if code is not None else None
     if rule is not None:
         return build_error(

@@ -10,7 +10,13 @@ addEventListener("DOMContentLoaded", () => {
     problem.hidden = text === "";
   }
 
-  function failed() {
+  // Other requests on the page, such as those of the command palette, are not refreshes.
+  function isRefresh(event) {
+    return event.detail.pathInfo?.requestPath.split("?")[0].endsWith("/refresh/") ?? false;
+  }
+
+  function failed(event) {
+    if (!isRefresh(event)) return;
     report(`Couldn't refresh at ${new Date().toLocaleTimeString()}. Trying again.`);
   }
 
@@ -18,6 +24,7 @@ addEventListener("DOMContentLoaded", () => {
     document.body.addEventListener(name, failed);
   }
   document.body.addEventListener("htmx:beforeSwap", (event) => {
+    if (!isRefresh(event)) return;
     // After the session has ended, the request is redirected to the login page.
     if (!new URL(event.detail.xhr.responseURL).pathname.endsWith("/refresh/")) {
       event.detail.shouldSwap = false;

@@ -54,7 +54,7 @@ STOPS = (
         menu="Notifications",
         then=(f"order-{FAILED_ORDER}",),
         heading="Payment confirmed",
-        shows=("Attempts", "Message preview", "Resend: safe"),
+        shows=("Timeline", "Message preview", "Resend: safe"),
         offers=("Retry failed channels", "Resend"),
     ),
     Stop(

@@ -11,7 +11,7 @@ from django.test import Client
 from console.widgets import lists, window_list
 from delivery import circuit_breaker
 from domain.errors import FailureCode
-from domain.states import Channel, DeliveryStatus, HeldReason
+from domain.states import Channel, DeliveryStatus
 from domain.time import utc_now
 from domain.wait_reasons import WaitReason, find_waits, wait_condition
 from notifications import store
@@ -39,7 +39,7 @@ def scheduled(now: datetime, *, after: timedelta = HOUR, **fields: Any) -> Any:
 
 
 def not_sent(
-    now: datetime, code: FailureCode, *, reason: str = "Later.", held: HeldReason | None = None
+    now: datetime, code: FailureCode, *, reason: str = "Later.", held: WaitReason | None = None
 ) -> Any:
     one = factories.claimed(at=now, created_at=now)
     later = store.NotSent(one, S.PENDING, code, reason, now + HOUR, held)
@@ -57,11 +57,11 @@ def each_kind(now: datetime) -> dict[WaitReason, Any]:
     return {
         WaitReason.SCHEDULE: scheduled(now),
         WaitReason.QUIET_HOURS: not_sent(now, FailureCode.QUIET_HOURS),
-        WaitReason.PROVIDER_PAUSED: not_sent(now, unavailable, held=HeldReason.PROVIDER_PAUSED),
-        WaitReason.CIRCUIT_OPEN: not_sent(now, unavailable, held=HeldReason.CIRCUIT_OPEN),
+        WaitReason.PROVIDER_PAUSED: not_sent(now, unavailable, held=WaitReason.PROVIDER_PAUSED),
+        WaitReason.CIRCUIT_OPEN: not_sent(now, unavailable, held=WaitReason.CIRCUIT_OPEN),
         WaitReason.PROVIDER_UNAVAILABLE: not_sent(now, unavailable),
         WaitReason.RATE_LIMITED: not_sent(
-            now, FailureCode.RATE_LIMITED, held=HeldReason.RATE_LIMITED
+            now, FailureCode.RATE_LIMITED, held=WaitReason.RATE_LIMITED
         ),
         WaitReason.DECRYPTION_FAILED: not_sent(now, FailureCode.DECRYPTION_FAILED),
         WaitReason.RETRY: factories.settled(S.PENDING, at=now, created_at=now),
@@ -137,7 +137,7 @@ def test_rare_reason_is_searched_window_by_window(
     monkeypatch.setattr(window_list, "WINDOW", 3)
     now = utc_now()
     before = [scheduled(now, after=timedelta(minutes=n)) for n in range(1, 5)]
-    rare = not_sent(now, FailureCode.RATE_LIMITED, held=HeldReason.RATE_LIMITED)
+    rare = not_sent(now, FailureCode.RATE_LIMITED, held=WaitReason.RATE_LIMITED)
     for n in range(2, 6):
         scheduled(now, after=n * HOUR)
     first = console.get(f"{LIST}?reason=rate_limited")

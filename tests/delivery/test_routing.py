@@ -8,7 +8,8 @@ import pytest
 from delivery.circuit_breaker import PROBE_LEASE, Allowed, Probe
 from domain.errors import FailureCode
 from domain.retry import MAX_OUTAGE
-from domain.states import Channel, DeliveryStatus, HeldReason
+from domain.states import Channel, DeliveryStatus
+from domain.wait_reasons import WaitReason
 from tests.support.factories.notifications import FIXED_NOON as NOON
 from tests.support.factories.routes import (
     AFTER,
@@ -142,9 +143,9 @@ def test_deferral_names_the_pause_or_the_open_circuit(
     trip(second, retry_after=300)
     _, (by_pause,) = choose([one()], first, second, paused={"first": NOON + MINUTE})
     _, (by_circuit,) = choose([one()], first, second, paused={"first": NOON + 10 * MINUTE})
-    assert by_pause.held_reason is HeldReason.PROVIDER_PAUSED
+    assert by_pause.held_reason is WaitReason.PROVIDER_PAUSED
     assert (by_pause.reason, by_pause.next_attempt_at) == ("Provider paused.", NOON + MINUTE)
-    assert by_circuit.held_reason is HeldReason.CIRCUIT_OPEN
+    assert by_circuit.held_reason is WaitReason.CIRCUIT_OPEN
     assert (by_circuit.reason, by_circuit.next_attempt_at) == ("Circuit open.", NOON + 5 * MINUTE)
 
 
@@ -168,7 +169,7 @@ def test_deliveries_beyond_the_rate_are_spread_out(first: ScriptedProvider, sett
     assert route.claims == claims[:3]
     assert [p.claimed for p in deferred] == claims[3:]
     assert {(p.status, p.code, p.held_reason) for p in deferred} == {
-        (S.PENDING, FailureCode.RATE_LIMITED, HeldReason.RATE_LIMITED)
+        (S.PENDING, FailureCode.RATE_LIMITED, WaitReason.RATE_LIMITED)
     }
     tenth = SECOND / 10
     assert [p.next_attempt_at for p in deferred] == [NOON + n * tenth for n in range(1, 8)]

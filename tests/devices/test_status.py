@@ -10,7 +10,7 @@ import pytest
 from devices import queries, registration, status
 from devices.models import BY_PROVIDER, DeactivationReason, Platform
 from devices.registration import Registration
-from devices.status import MAX_SOFT_BOUNCES, Evidence
+from devices.status import MAX_TOKEN_REJECTIONS, Evidence
 from devices.tokens import device_id
 from notifyproject.db.collections import Document, collection
 from tests.support.factories.notifications import NOON
@@ -241,14 +241,14 @@ def test_minimal_device_can_be_deactivated_and_reactivated() -> None:
 
 def test_three_suspect_results_in_a_row_deactivate() -> None:
     register()
-    for minute in range(1, MAX_SOFT_BOUNCES):
+    for minute in range(1, MAX_TOKEN_REJECTIONS):
         assert suspect(began=minute) == 1
         assert (device()["is_active"], device()["suspicions"]) == (True, minute)
     assert "deactivated_at" not in device()
-    assert suspect(began=MAX_SOFT_BOUNCES) == 1
+    assert suspect(began=MAX_TOKEN_REJECTIONS) == 1
     document = device()
     assert (document["is_active"], document["deactivation_reason"]) == (False, "suspect")
-    assert document["deactivated_at"] == at(MAX_SOFT_BOUNCES)
+    assert document["deactivated_at"] == at(MAX_TOKEN_REJECTIONS)
     assert document["deactivation_evidence"]["code"] == "INVALID_ARGUMENT"
     assert suspect(began=9) == 0
 

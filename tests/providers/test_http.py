@@ -40,7 +40,7 @@ NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
     ],
 )
 def test_retry_after_is_seconds_or_a_date(value: str, pause: float | None) -> None:
-    assert http.parse_retry_after({"retry-after": value}, now=NOW) == pause
+    assert http.retry_after_seconds({"retry-after": value}, now=NOW) == pause
 
 
 @pytest.mark.parametrize(
@@ -103,5 +103,5 @@ def test_undecodable_body_is_shown_with_replacements() -> None:
 
 def test_retry_after_date_is_relative_to_the_given_time() -> None:
     header = {"retry-after": "Sat, 21 Nov 2026 12:02:00 GMT"}
-    assert http.parse_retry_after(header, now=NOW + timedelta(seconds=90)) == 30.0
-    assert http.parse_retry_after({}, now=NOW) is None
+    assert http.retry_after_seconds(header, now=NOW + timedelta(seconds=90)) == 30.0
+    assert http.retry_after_seconds({}, now=NOW) is None

@@ -15,7 +15,7 @@ from recipients import queries, suppressions
 from recipients.addresses import address_digest
 from recipients.models import Suppression, SuppressionReason
 from recipients.queries import ActiveSuppression
-from recipients.suppressions import lift, lift_one, list_for_address, suppress, suppression_id
+from recipients.suppressions import find_by_address, lift, lift_one, suppress, suppression_id
 from tests.support.factories.notifications import NOON
 from tests.support.mongo.query_plans import plans
 
@@ -161,7 +161,7 @@ def test_reasons_are_listed_newest_first() -> None:
     store(reason=R.UNSUBSCRIBED, marketing_only=True)
     store(now=NOON + DAY)
     store(("email", "bob@example.com"))
-    found = list_for_address(channel="email", address="ADA@example.com")
+    found = find_by_address(channel="email", address="ADA@example.com")
     assert [one["reason"] for one in found] == ["hard_bounce", "unsubscribed"]
 
 
@@ -373,7 +373,7 @@ def test_unkeyed_suppression_of_an_older_version_stays_effective() -> None:
     store()
     as_older_versions_stored_it()
     assert find(EMAIL)[EMAIL].reason == "hard_bounce"
-    assert len(list_for_address(channel="email", address=EMAIL[1])) == 1
+    assert len(find_by_address(channel="email", address=EMAIL[1])) == 1
     store()
     assert collection("suppressions").count_documents({}) == 1
     assert suppressions.anonymise([EMAIL]) == 1

@@ -7,8 +7,9 @@ import pytest
 from bson import ObjectId
 
 from domain.errors import FailureCode
-from domain.states import Channel, DeliveryStatus, HeldReason
+from domain.states import Channel, DeliveryStatus
 from domain.time import utc_now
+from domain.wait_reasons import WaitReason
 from notifications import store
 from notifications.queries import Ordering
 from notifications.store import AttemptReference, DeliveryReceipt
@@ -56,7 +57,7 @@ def test_delivery_says_why_it_is_not_sent_now(app: App) -> None:
         status=DeliveryStatus.PENDING,
         code=FailureCode.CHANNEL_UNAVAILABLE,
         reason="Paused.",
-        held_reason=HeldReason.PROVIDER_PAUSED,
+        held_reason=WaitReason.PROVIDER_PAUSED,
         next_attempt_at=later,
     )
     store.settle_not_sent([held], now=now)

@@ -10,8 +10,9 @@ from django.utils.html import strip_tags
 
 from delivery import circuit_breaker
 from domain.errors import FailureCode
-from domain.states import Channel, DeliveryStatus, HeldReason
+from domain.states import Channel, DeliveryStatus
 from domain.time import utc_now
+from domain.wait_reasons import WaitReason
 from notifications import store
 from notifications.receipts import device_receipts
 from notifications.receipts.device_receipts import DeviceEvent
@@ -136,13 +137,13 @@ def test_push_names_the_device_of_each_attempt_and_receipt(
     [
         (FailureCode.QUIET_HOURS, None, "Next: Email Quiet hours until "),
         (
-            *(FailureCode.CHANNEL_UNAVAILABLE, HeldReason.PROVIDER_PAUSED),
+            *(FailureCode.CHANNEL_UNAVAILABLE, WaitReason.PROVIDER_PAUSED),
             "Next: Email Held: SendGrid paused by maria (OPS-12)",
         ),
     ],
 )
 def test_wait_is_the_last_line(
-    console: Client, code: FailureCode, reason: HeldReason | None, expected: str
+    console: Client, code: FailureCode, reason: WaitReason | None, expected: str
 ) -> None:
     now = utc_now()
     circuit_breaker.pause("sendgrid", by="maria", reason="OPS-12", now=now)
