@@ -7,7 +7,6 @@ from django.urls import reverse
 
 from access.models import StaffUser
 from domain.time import utc_now
-from notifyproject.db.collections import collection
 from tests.support.clients.console import make_staff, signed_in
 from tests.support.factories import notifications as factories
 from tests.support.factories.one_of_each import store_one_of_each
