@@ -23,6 +23,7 @@ from ..widgets.formats import EMPTY
 from ..widgets.keyset_list import KeysetChangeList
 from ..widgets.links import NOTIFICATION
 from ..widgets.lists import ReadOnlyAdmin, search_text
+from ..widgets.reauthentication import require_reauthentication
 from . import filters, page, search
 from .actions import (
     CANCEL,
@@ -191,7 +192,7 @@ class NotificationAdmin(NotificationListAdmin):
     def reveal_view(self, request: HttpRequest, object_id: str) -> HttpResponseBase:
         """Show one notification with unmasked addresses; POST only."""
         allowed = self.has_view_permission(request) and can_reveal_addresses(request.user)
-        if refused := require_post(request, allowed=allowed):
+        if refused := require_post(request, allowed=allowed) or require_reauthentication(request):
             return refused
         return page.show(self, request, object_id, is_revealed=True)
 
