@@ -91,7 +91,8 @@ class NewAccountForm(UserCreationForm):
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
         roles = self.fields["groups"]
-        roles.required = True
+        for field in (self.fields["password1"], self.fields["password2"], roles):
+            field.required = True
         if not roles.queryset.exists():
             roles.help_text = "No roles yet: add one under Roles, or run manage.py create_roles."
 
@@ -102,6 +103,7 @@ class StaffUserAdmin(UserAdmin, ReauthenticatedAdmin):
 
     form = UserChangeForm
     add_form = NewAccountForm
+    add_form_template = None
     change_password_form = AdminPasswordChangeForm
     list_display = ("username", "full_name", "email", "roles", "is_active", "last_login")
     list_filter = ()
