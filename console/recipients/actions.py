@@ -74,7 +74,7 @@ def export(admin: Any, request: HttpRequest, user_id: str) -> HttpResponseBase:
     """Stream all data on a recipient as a JSON file."""
     if refused := (
         _require_permission(admin, request, "recipients.export_recipient")
-        or require_reauthentication(request)
+        or require_reauthentication(request, is_download=True)
     ):
         return refused
     if not _is_confirmed(request, user_id):

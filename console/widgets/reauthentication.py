@@ -3,8 +3,8 @@
 from typing import Any
 
 from django import forms
-from django.contrib import admin
-from django.http import HttpRequest, HttpResponse
+from django.contrib import admin, messages
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.urls import reverse
 from django.utils.http import url_has_allowed_host_and_scheme
@@ -41,11 +41,14 @@ class ReauthenticationForm(forms.Form):
     )
 
 
-def require_reauthentication(request: HttpRequest) -> HttpResponse | None:
+def require_reauthentication(
+    request: HttpRequest, *, is_download: bool = False
+) -> HttpResponse | None:
     """Return None if staff entered a password or code within 10 minutes, or else a page for it.
 
     The page posts the request's own fields again, together with the password or code, so that the
-    action runs as soon as it is right. New passwords among the fields are entered again.
+    action runs as soon as it is right. New passwords among the fields are entered again. A download
+    would leave the page open, so staff go back instead, and start it again.
     """
     request.sensitive_post_parameters = "__ALL__"
     now = utc_now()
@@ -57,7 +60,10 @@ def require_reauthentication(request: HttpRequest) -> HttpResponse | None:
         if result is CodeResult.RIGHT:
             name = request.user.get_username()
             record_change(request, StaffUser, request.user.pk, "Re-authenticated.", name=name)
-            return None
+            if not is_download:
+                return None
+            messages.info(request, "Identity confirmed. Start the download again.")
+            return HttpResponseRedirect(_back(request))
         form.add_error(CREDENTIAL, ERRORS[result])
     if enrollment_of(request.user.pk) is not None:
         form.fields[CREDENTIAL].label = "Password, or code from your authenticator app"

@@ -119,6 +119,16 @@ def text(response: Any) -> str:
     return unescape(response.content.decode())
 
 
+def test_download_starts_from_the_page_that_led_here(console: Client) -> None:
+    register_ada()
+    fields = {"typed": "ada", "reauthentication_back": ADA_PAGE, "reauthentication": PASSWORD}
+    back = console.post(f"{ADA}export/", fields)
+    assert back["Location"] == ADA_PAGE
+    assert "Start the download again." in text(console.get(f"{ADA}change/"))
+    export = console.post(f"{ADA}export/", {"typed": "ada"})
+    assert export["Content-Type"] == "application/json"
+
+
 def test_password_is_valid_for_10_minutes(console: Client) -> None:
     register_ada()
     assert ASKED in text(console.post(f"{ADA}reveal/"))
