@@ -18,6 +18,7 @@ from unfold.widgets import UnfoldAdminCheckboxSelectMultipleWidget, UnfoldAdminT
 
 from access.models import StaffUser
 
+from .widgets.columns import time_column
 from .widgets.lists import ReadOnlyAdmin, section
 from .widgets.reauthentication import ReauthenticatedAdmin, require_reauthentication
 
@@ -105,7 +106,7 @@ class StaffUserAdmin(UserAdmin, ReauthenticatedAdmin):
     add_form = NewAccountForm
     add_form_template = None
     change_password_form = AdminPasswordChangeForm
-    list_display = ("username", "full_name", "email", "roles", "is_active", "last_login")
+    list_display = ("username", "full_name", "email", "roles", "is_active", "last_sign_in")
     list_filter = ()
     filter_horizontal = ()
     fieldsets = (
@@ -121,6 +122,7 @@ class StaffUserAdmin(UserAdmin, ReauthenticatedAdmin):
     search_fields = ("username__startswith", "email__exact")
     search_help_text = "Beginning of the username, or the email"
     ordering = ("username",)
+    last_sign_in = time_column("Last sign-in", "last_login")
 
     @admin.display(description="Name")
     def full_name(self, row: Any) -> str:
