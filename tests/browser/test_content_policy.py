@@ -44,7 +44,7 @@ def test_every_page_obeys_its_policy(screen: Screen) -> None:
     store_one_of_each(now=utc_now())
     Group.objects.create(name="Helpers")
     CrontabSchedule.objects.create(minute="5")
-    SolarSchedule.objects.create(event="sunrise", latitude=1, longitude=1)
+    SolarSchedule.objects.get_or_create(event="sunrise", latitude=1, longitude=1)
     ClockedSchedule.objects.create(clocked_time=utc_now())
     client = signed_in(StaffUser.objects.get(username="maria"))
     screen.sign_in()
