@@ -7,7 +7,6 @@ from django.contrib import admin
 from django.contrib.auth.models import Group
 from django.test import Client
 from django.urls import reverse
-from django_celery_beat.models import ClockedSchedule, CrontabSchedule, SolarSchedule
 from playwright.sync_api import expect
 
 from access.models import StaffUser
@@ -40,12 +39,10 @@ def paths() -> Iterator[str]:
         yield reverse(f"admin:{name}", kwargs=console_urls.arguments(name))
 
 
+@pytest.mark.usefixtures("schedules")
 def test_every_page_obeys_its_policy(screen: Screen) -> None:
     store_one_of_each(now=utc_now())
     Group.objects.create(name="Helpers")
-    CrontabSchedule.objects.create(minute="5")
-    SolarSchedule.objects.get_or_create(event="sunrise", latitude=1, longitude=1)
-    ClockedSchedule.objects.create(clocked_time=utc_now())
     client = signed_in(StaffUser.objects.get(username="maria"))
     screen.sign_in()
     opened = 0
