@@ -1,6 +1,7 @@
 """Django app configuration."""
 
 from django.apps import AppConfig
+from django.contrib.auth.signals import user_logged_in
 from django.core import checks
 from django.db.models.signals import post_migrate
 
@@ -13,10 +14,12 @@ class AccessConfig(AppConfig):
     default_auto_field = "django_mongodb_backend.fields.ObjectIdAutoField"
 
     def ready(self) -> None:
-        """Register the system checks, and rename stored permissions after each migrate."""
+        """Register the system checks, and the receivers of migrations and sign-ins."""
         from .checks import check_inbox_signing_key, check_second_factor
         from .staff.permissions import rename_stored_permissions
+        from .staff.reauthentication import mark_signed_in
 
         checks.register(check_inbox_signing_key, checks.Tags.security)
         checks.register(check_second_factor, checks.Tags.security, deploy=True)
         post_migrate.connect(rename_stored_permissions)
+        user_logged_in.connect(mark_signed_in)

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from django.urls import URLPattern, include, path, re_path
-from drf_spectacular.views import SpectacularSwaggerView
+from drf_spectacular.views import SpectacularSwaggerSplitView
 from rest_framework.views import APIView
 
 from . import broadcasts, health, metrics, suppressions, topics, unsubscribe, webhooks
@@ -178,7 +178,7 @@ urlpatterns = [
     path("readyz", health.readyz, name="readyz"),
     path("metrics", metrics.metrics, name="metrics"),
     path("api/schema", OpenAPIDocument.as_view(), name="schema"),
-    path("api/docs", SpectacularSwaggerView.as_view(url_name="schema"), name="docs"),
+    path("api/docs", SpectacularSwaggerSplitView.as_view(url_name="schema"), name="docs"),
     path("api/v1/", include(version_1)),
     path("webhooks/sendgrid", webhooks.SendGridWebhook.as_view(), name="webhook-sendgrid"),
     path("webhooks/whatsapp", webhooks.WhatsAppWebhook.as_view(), name="webhook-whatsapp"),

@@ -7,6 +7,8 @@ from importlib import import_module
 
 from django.contrib import admin
 
+from .sign_in import SignInForm
+
 PAGES = (
     *("alerts", "api_clients", "audit_log", "broadcasts.list", "bulk.list", "callbacks.endpoints"),
     *("callbacks.messages", "devices", "failures", "notifications.attempts", "notifications.list"),
@@ -18,3 +20,4 @@ PAGES = (
 for page in PAGES:
     import_module(f"{__package__}.{page}")
 admin.site.index_template = "console/home.html"
+admin.site.login_form = SignInForm

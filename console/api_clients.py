@@ -24,6 +24,7 @@ from .widgets.actions import is_confirmed, not_found, record_change, render_page
 from .widgets.columns import chip, test_chip
 from .widgets.formats import timestamp
 from .widgets.lists import ConsoleAdmin, never
+from .widgets.reauthentication import require_reauthentication
 
 CHANGE_URL = "admin:access_apiclient_change"
 DEFAULT_LIFETIME = str(registry.KEY_LIFETIME.days)
@@ -170,7 +171,9 @@ class APIClientAdmin(ConsoleAdmin):
 
     def issue_key_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
         """Issue a key and show it once; POST only."""
-        if refused := self._require_key_permission(request, object_id):
+        if refused := (
+            self._require_key_permission(request, object_id) or require_reauthentication(request)
+        ):
             return refused
         client = self.get_object(request, object_id)
         lifetime, now = request.POST.get("life", DEFAULT_LIFETIME), utc_now()

@@ -1,25 +1,29 @@
-"""Two-factor sign-in: the check of a code, the set-up, and recovery codes."""
+"""Sign-in: password, second factor, its set-up and recovery codes, and the own password."""
 
 from typing import Any
 
 import segno
 from django import forms
 from django.contrib import admin, messages
+from django.contrib.auth.views import PasswordChangeView
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
-from django.urls import path, reverse
+from django.urls import path, reverse, reverse_lazy
 from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods
+from unfold.forms import AdminOwnPasswordChangeForm, AuthenticationForm
 from unfold.widgets import UnfoldAdminTextInputWidget
 
 from access.models import StaffUser
 from access.staff import second_factor
+from access.staff.reauthentication import is_password, mark_authenticated
 from access.staff.second_factor import TRY_WINDOW, CodeResult
 from access.staff.second_factor_middleware import CHECK, RENEW, SET_UP, is_verified, mark_verified
 from domain.time import utc_now
 
 from .widgets.actions import record_change
+from .widgets.reauthentication import require_reauthentication
 
 ERRORS = {
     CodeResult.WRONG: "Invalid or used code. Wait for the next one.",
@@ -38,6 +42,55 @@ class CodeForm(forms.Form):
     )
 
 
+class SignInForm(AuthenticationForm):
+    """Form of the username and password."""
+
+    error_messages = {
+        "invalid_login": "Wrong username or password. Both are case-sensitive.",
+        "inactive": "This account is deactivated. Ask an administrator.",
+        "no_staff": "This account has no access to the console. Ask an administrator.",
+    }
+
+    def confirm_login_allowed(self, user: Any) -> None:
+        """Check the account after its password. Raises ValidationError."""
+        for is_allowed, code in ((user.is_active, "inactive"), (user.is_staff, "no_staff")):
+            if not is_allowed:
+                raise forms.ValidationError(self.error_messages[code], code=code)
+
+
+class OwnPasswordForm(AdminOwnPasswordChangeForm):
+    """Form of the own password. Wrong old passwords count towards the lockout."""
+
+    def __init__(self, *args: Any, request: HttpRequest, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.request = request
+
+    def clean_old_password(self) -> str:
+        """Return the old password. Raises ValidationError if it is wrong."""
+        password: str = self.cleaned_data["old_password"]
+        if not is_password(self.request, password):
+            raise forms.ValidationError(
+                self.error_messages["password_incorrect"], code="password_incorrect"
+            )
+        return password
+
+
+class OwnPasswordView(PasswordChangeView):
+    """The page on which staff change their own password."""
+
+    form_class = OwnPasswordForm
+    success_url = reverse_lazy("admin:password_change_done")
+
+    def get_form_kwargs(self) -> dict[str, Any]:
+        """Return the arguments of the form, with the request."""
+        return {**super().get_form_kwargs(), "request": self.request}
+
+    def get_context_data(self, **context: Any) -> dict[str, Any]:
+        """Return the context, with that of the console's frame."""
+        self.request.current_app = admin.site.name
+        return super().get_context_data(**admin.site.each_context(self.request), **context)
+
+
 @sensitive_post_parameters("code")
 @require_http_methods(["GET", "POST"])
 def check(request: HttpRequest) -> HttpResponse:
@@ -50,17 +103,19 @@ def check(request: HttpRequest) -> HttpResponse:
     form = CodeForm(request.POST or None)
     if form.is_valid():
         code = form.cleaned_data["code"]
-        result = second_factor.check(request.user.pk, code, now=utc_now())
+        now = utc_now()
+        result = second_factor.check(request.user.pk, code, now=now)
         if result is CodeResult.RIGHT:
             mark_verified(request, enrollment)
-            now = second_factor.enrollment_of(request.user.pk)
-            if now is not None and now.recovery_codes < enrollment.recovery_codes:
-                text = f"Recovery code used; {now.recovery_codes} left."
+            mark_authenticated(request, now=now)
+            left = second_factor.enrollment_of(request.user.pk)
+            if left is not None and left.recovery_codes < enrollment.recovery_codes:
+                text = f"Recovery code used; {left.recovery_codes} left."
                 messages.warning(request, f"{text} Regenerate them in the account menu.")
             return HttpResponseRedirect(_next(request))
         form.add_error("code", ERRORS[result])
     # Set the focus by script: at first the theme hides the page, so autofocus fails.
-    form.fields["code"].widget.attrs["x-init"] = "$nextTick(() => $el.focus())"
+    form.fields["code"].widget.attrs["x-data"] = "focused"
     return _page(request, "check.html", "Two-factor authentication", form=form)
 
 
@@ -71,6 +126,8 @@ def set_up(request: HttpRequest) -> HttpResponse:
     now, enrollment = utc_now(), second_factor.enrollment_of(request.user.pk)
     if enrollment is not None and not is_verified(request, enrollment):
         return HttpResponseRedirect(f"{reverse(CHECK)}?next={reverse(SET_UP)}")
+    if request.method == "POST" and (refused := require_reauthentication(request)):
+        return refused
     form = CodeForm(request.POST or None)
     if form.is_valid():
         codes = second_factor.confirm(request.user.pk, form.cleaned_data["code"], now=now)
@@ -101,6 +158,8 @@ def renew(request: HttpRequest) -> HttpResponse:
     enrollment = second_factor.enrollment_of(request.user.pk)
     if enrollment is None or not is_verified(request, enrollment):
         return HttpResponseRedirect(reverse(CHECK))
+    if refused := require_reauthentication(request):
+        return refused
     codes = second_factor.renew_recovery_codes(request.user.pk)
     return _recovery_codes_page(request, codes, "Regenerated recovery codes.")
 
@@ -138,7 +197,9 @@ def _next(request: HttpRequest) -> str:
 
 
 urlpatterns = [
-    path("", admin.site.admin_view(check), name=CHECK),
-    path("set-up/", admin.site.admin_view(set_up), name=SET_UP),
-    path("recovery-codes/", admin.site.admin_view(renew), name=RENEW),
+    path("second-factor/", admin.site.admin_view(check), name=CHECK),
+    path("second-factor/set-up/", admin.site.admin_view(set_up), name=SET_UP),
+    path("second-factor/recovery-codes/", admin.site.admin_view(renew), name=RENEW),
+    # In place of the page of Django's admin, which doesn't count wrong passwords.
+    path("password_change/", admin.site.admin_view(OwnPasswordView.as_view())),
 ]

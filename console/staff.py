@@ -11,14 +11,16 @@ from django.contrib.auth.models import Group, Permission
 from django.contrib.contenttypes.models import ContentType
 from django.db.models import QuerySet
 from django.forms.models import ModelChoiceIterator
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
 from django.utils.text import capfirst
 from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationForm
 from unfold.widgets import UnfoldAdminCheckboxSelectMultipleWidget, UnfoldAdminTextInputWidget
 
 from access.models import StaffUser
 
-from .widgets.lists import ConsoleAdmin, ReadOnlyAdmin, section
+from .widgets.columns import time_column
+from .widgets.lists import ReadOnlyAdmin, section
+from .widgets.reauthentication import ReauthenticatedAdmin, require_reauthentication
 
 _WRITING = ("add_", "change_", "delete_")
 
@@ -81,30 +83,71 @@ def console_permissions() -> QuerySet[Permission]:
     return Permission.objects.filter(pk__in=shown).order_by("codename")
 
 
+class NewAccountForm(UserCreationForm):
+    """Form of a new account, which can sign in at once: it has a password and a role."""
+
+    # Passwords are the only way to sign in.
+    usable_password = None
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        roles = self.fields["groups"]
+        for field in (self.fields["password1"], self.fields["password2"], roles):
+            field.required = True
+        if not roles.queryset.exists():
+            roles.help_text = "No roles yet: add one under Roles, or run manage.py create_roles."
+
+
 @admin.register(StaffUser)
-class StaffUserAdmin(UserAdmin, ConsoleAdmin):
+class StaffUserAdmin(UserAdmin, ReauthenticatedAdmin):
     """The staff accounts. Only a superuser can create or change superusers."""
 
     form = UserChangeForm
-    add_form = UserCreationForm
+    add_form = NewAccountForm
+    add_form_template = None
     change_password_form = AdminPasswordChangeForm
-    list_display = ("username", "full_name", "email", "is_active", "is_superuser", "last_login")
+    list_display = ("username", "full_name", "email", "roles", "is_active", "last_sign_in")
     list_filter = ()
     filter_horizontal = ()
     fieldsets = (
         section(None, "username", "password"),
         section("Profile", "first_name", "last_name", "email"),
-        section("Access", "is_active", "is_staff", "is_superuser", "groups"),
+        section("Access", "is_active", "groups", "is_superuser"),
         section("Activity", "last_login", "date_joined"),
+    )
+    add_fieldsets = (
+        section(None, "username", "password1", "password2", "groups"),
+        section("Profile", "first_name", "last_name", "email"),
     )
     search_fields = ("username__startswith", "email__exact")
     search_help_text = "Beginning of the username, or the email"
     ordering = ("username",)
+    last_sign_in = time_column("Last sign-in", "last_login")
 
     @admin.display(description="Name")
     def full_name(self, row: Any) -> str:
         """Return the first and last name."""
         return row.get_full_name() or "-"
+
+    def prepare_rows(self, request: HttpRequest, rows: Sequence[Any]) -> None:
+        """Add the roles to the rows."""
+        through = StaffUser.groups.through
+        pairs = through.objects.filter(staffuser_id__in=[row.pk for row in rows])
+        pairs = list(pairs.values_list("staffuser_id", "group_id"))
+        names = dict(Group.objects.values_list("pk", "name"))
+        for row in rows:
+            own = sorted(names[role] for user, role in pairs if user == row.pk and role in names)
+            row.role_names = [*(["Superuser"] if row.is_superuser else []), *own]
+
+    @admin.display(description="Role")
+    def roles(self, row: Any) -> str:
+        """Return the roles, and whether the account is a superuser."""
+        return ", ".join(row.role_names) or "None"
+
+    def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
+        """Store the account. Every account is for the console; ``is_active`` turns it off."""
+        obj.is_staff = True
+        super().save_model(request, obj, form, change)
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Sequence[str]:
         """Return the read-only fields; only a superuser may set ``is_superuser``."""
@@ -117,7 +160,7 @@ class StaffUserAdmin(UserAdmin, ConsoleAdmin):
         """Return the roles' field, as checkboxes."""
         options["widget"] = UnfoldAdminCheckboxSelectMultipleWidget()
         field = super().formfield_for_manytomany(db_field, request, **options)
-        field.help_text = "Roles"
+        field.label, field.help_text = "Roles", ""
         return field
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
@@ -129,6 +172,15 @@ class StaffUserAdmin(UserAdmin, ConsoleAdmin):
         allowed = super().has_delete_permission(request, obj) and _can_edit(request, obj)
         return allowed and (obj is None or obj.pk != request.user.pk)
 
+    def user_change_password(
+        self, request: HttpRequest, *args: Any, **options: Any
+    ) -> HttpResponse:
+        """Show the form of an account's password. On POST, require re-authentication first."""
+        if request.method == "POST" and (refused := require_reauthentication(request)):
+            return refused
+        response: HttpResponse = super().user_change_password(request, *args, **options)
+        return response
+
     def get_actions(self, request: HttpRequest) -> dict[str, Any]:
         """Return no actions: accounts are changed individually."""
         return {}
@@ -138,7 +190,7 @@ admin.site.unregister(Group)
 
 
 @admin.register(Group)
-class RoleAdmin(ConsoleAdmin):
+class RoleAdmin(ReauthenticatedAdmin):
     """The roles."""
 
     form = RoleForm

@@ -6,7 +6,7 @@ from django.views.generic import RedirectView
 
 urlpatterns = [
     path("", RedirectView.as_view(pattern_name="admin:index")),
-    path("admin/second-factor/", include("console.sign_in")),
+    path("admin/", include("console.sign_in")),
     # Django's "view on site": no object of the console has a page elsewhere.
     path("admin/r/<path:url>", admin.site.admin_view(admin.site.catch_all_view)),
     path("admin/", admin.site.urls),

@@ -55,9 +55,14 @@ class LockoutHandler(AxesHandler):
 
     def user_logged_in(self, sender: Any, request: HttpRequest, user: Any, **kwargs: Any) -> None:
         """Reset the failures of the account after a successful login."""
-        keys = _keys(request, {"username": user.get_username()})
-        del keys["address"]
-        collection("login_failures").delete_many({"_id": {"$in": list(keys.values())}})
+        reset(request, user.get_username())
+
+
+def reset(request: HttpRequest, username: str) -> None:
+    """Delete the failures of an account after its right password, but not those of the address."""
+    keys = _keys(request, {"username": username})
+    del keys["address"]
+    collection("login_failures").delete_many({"_id": {"$in": list(keys.values())}})
 
 
 def locked_out(

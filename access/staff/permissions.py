@@ -91,6 +91,15 @@ def roles(known: Iterable[str]) -> tuple[Role, ...]:
 class StaffBackend(ModelBackend):
     """Authentication backend for staff, whose permissions come from the user and their groups."""
 
+    def user_can_authenticate(self, user: Any) -> bool:
+        """Return True: the sign-in form refuses an inactive account, and says why."""
+        return True
+
+    def get_user(self, user_id: Any) -> Any:
+        """Return the user of a session; None if the account is inactive or gone."""
+        user = super().get_user(user_id)
+        return user if user is not None and user.is_active else None
+
     def _get_user_permissions(self, user_obj: Any) -> QuerySet:
         own = StaffUser.user_permissions.through.objects.filter(staffuser_id=user_obj.pk)
         return _permissions(own.values_list("permission_id", flat=True))

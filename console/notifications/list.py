@@ -23,6 +23,7 @@ from ..widgets.formats import EMPTY
 from ..widgets.keyset_list import KeysetChangeList
 from ..widgets.links import NOTIFICATION
 from ..widgets.lists import ReadOnlyAdmin, search_text
+from ..widgets.reauthentication import require_reauthentication
 from . import filters, page, search
 from .actions import (
     CANCEL,
@@ -169,6 +170,7 @@ class NotificationAdmin(NotificationListAdmin):
             ),
             self.url("<path:object_id>/reveal/", self.reveal_view, "reveal"),
             self.url("<path:object_id>/refresh/", self.refresh_view, "refresh"),
+            self.url("<path:object_id>/email/", self.email_view, "email"),
         ]
 
     def change_view(
@@ -183,10 +185,14 @@ class NotificationAdmin(NotificationListAdmin):
         """Return the parts of a notification's page that change."""
         return page.refresh(self, request, object_id)
 
+    def email_view(self, request: HttpRequest, object_id: str) -> HttpResponseBase:
+        """Return the previewed email of one notification."""
+        return page.email(self, request, object_id)
+
     def reveal_view(self, request: HttpRequest, object_id: str) -> HttpResponseBase:
         """Show one notification with unmasked addresses; POST only."""
         allowed = self.has_view_permission(request) and can_reveal_addresses(request.user)
-        if refused := require_post(request, allowed=allowed):
+        if refused := require_post(request, allowed=allowed) or require_reauthentication(request):
             return refused
         return page.show(self, request, object_id, is_revealed=True)
 

@@ -7,7 +7,7 @@ from typing import Any
 from bson import ObjectId
 from django.contrib.admin.utils import quote
 from django.core.exceptions import PermissionDenied
-from django.http import HttpRequest, HttpResponse, HttpResponseNotFound
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseNotFound
 from django.template.loader import render_to_string
 from django.urls import reverse
 from django.utils.http import urlencode
@@ -103,6 +103,16 @@ def refresh(admin: Any, request: HttpRequest, object_id: str) -> HttpResponse:
         for part in ("state", "timeline")
     ]
     return HttpResponse("".join(parts))
+
+
+def email(admin: Any, request: HttpRequest, object_id: str) -> HttpResponse:
+    """Return the previewed email, for a frame of the page. Raises Http404 if there is none."""
+    document = _find(admin, request, object_id)
+    messages = presentation.render_content(document).messages if document else ()
+    for message in messages:
+        if message.html is not None:
+            return panels.email_document(message.html)
+    raise Http404
 
 
 def _find(admin: Any, request: HttpRequest, object_id: str) -> Document | None:

@@ -35,14 +35,6 @@ from ..widgets.waits import Pauses
 from .summary import problems_first, summarize_delivery
 
 S = DeliveryStatus
-# A previewed email may load images and runs nothing. Its links open new windows, which the frame's
-# sandbox forbids, so that they lead nowhere.
-_POLICY = (
-    '<meta http-equiv="Content-Security-Policy" '
-    "content=\"default-src 'none'; style-src 'unsafe-inline'; img-src https: data:\">"
-    '<base target="_blank">'
-)
-_HEAD = "<head>"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,7 +104,7 @@ def _rendered_message(channel: Channel, message: Message) -> RenderedMessage:
         icon=CHANNEL_ICONS[channel],
         subject=message.subject,
         text=message.text,
-        html=sandboxed_html(message.html),
+        html=message.html,
     )
 
 
@@ -209,10 +201,3 @@ def _value(value: Any, *, unmasked: bool) -> Any:
     if unmasked or isinstance(value, int | float | bool) or value is None:
         return value
     return mask_text(value if isinstance(value, str) else json.dumps(value, default=str))
-
-
-def sandboxed_html(html: str | None) -> str | None:
-    """Return an email's HTML for a sandboxed frame, with a Content-Security-Policy."""
-    if html is None:
-        return None
-    return html.replace(_HEAD, _HEAD + _POLICY, 1) if _HEAD in html else _POLICY + html

@@ -1,6 +1,7 @@
 """Actions on a recipient: reveal addresses, revoke inbox tokens, export, erase.
 
-Each has its own permission and audit entry. Export and erasure require typing the user ID.
+Each has its own permission and audit entry. Export and erasure require typing the user ID. All but
+the revocation require re-authentication.
 """
 
 import json
@@ -36,6 +37,7 @@ from ..notifications import presentation
 from ..widgets.actions import record_change, require_post
 from ..widgets.formats import count_of
 from ..widgets.links import RECIPIENTS
+from ..widgets.reauthentication import require_reauthentication
 from .page import recipient_page, recipient_url
 
 Action = Callable[[Any, HttpRequest, str], HttpResponseBase]
@@ -50,9 +52,8 @@ def _require_permission(admin: Any, request: HttpRequest, permission: str) -> Ht
 
 def reveal(admin: Any, request: HttpRequest, user_id: str) -> HttpResponseBase:
     """Show a recipient with unmasked addresses, and record the access."""
-    if refused := require_post(
-        request, allowed=admin.has_view_permission(request) and can_reveal_addresses(request.user)
-    ):
+    allowed = admin.has_view_permission(request) and can_reveal_addresses(request.user)
+    if refused := require_post(request, allowed=allowed) or require_reauthentication(request):
         return refused
     record_change(request, Recipient, user_id, "Revealed addresses.")
     return recipient_page(admin, request, user_id, unmasked=True)
@@ -71,7 +72,10 @@ def revoke_inbox_tokens(admin: Any, request: HttpRequest, user_id: str) -> HttpR
 
 def export(admin: Any, request: HttpRequest, user_id: str) -> HttpResponseBase:
     """Stream all data on a recipient as a JSON file."""
-    if refused := _require_permission(admin, request, "recipients.export_recipient"):
+    if refused := (
+        _require_permission(admin, request, "recipients.export_recipient")
+        or require_reauthentication(request, is_download=True)
+    ):
         return refused
     if not _is_confirmed(request, user_id):
         return HttpResponseRedirect(recipient_url(user_id))
@@ -83,7 +87,10 @@ def export(admin: Any, request: HttpRequest, user_id: str) -> HttpResponseBase:
 
 def erase(admin: Any, request: HttpRequest, user_id: str) -> HttpResponseBase:
     """Erase a recipient. If the time of a request isn't enough, another request continues."""
-    if refused := _require_permission(admin, request, "recipients.erase_recipient"):
+    if refused := (
+        _require_permission(admin, request, "recipients.erase_recipient")
+        or require_reauthentication(request)
+    ):
         return refused
     if not _is_confirmed(request, user_id):
         return HttpResponseRedirect(recipient_url(user_id))

@@ -19,7 +19,6 @@ from notifications.content.templates import DEFAULT_LANGUAGE, Version
 from notifications.store import Document
 from providers.contract import Message
 
-from ..notifications.presentation import sandboxed_html
 from ..texts.labels import CHANNEL_ICONS, CHANNELS
 
 EXAMPLE_NAME = "Ada Lovelace"
@@ -128,7 +127,7 @@ def _channel_preview(channel: Channel, message: Message, document: Document) -> 
         is_default=channel.value in document["channels"],
         subject=message.subject,
         text=_with_emphasis(message.text) if is_whatsapp else message.text,
-        html=sandboxed_html(message.html),
+        html=message.html,
     )
 
 

@@ -6,8 +6,9 @@ from typing import Any
 from django.contrib import messages
 from django.contrib.admin.utils import quote
 from django.core.exceptions import PermissionDenied
-from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import URLPattern, reverse
+from django.utils.http import urlencode
 
 from domain.errors import ProviderError
 from domain.states import Channel
@@ -30,6 +31,7 @@ from notifications.store import Document
 from ..providers import ADDRESS_LENGTH, MAY_TEST, TEST_ADDRESSES, show_not_sent, show_test_sent
 from ..texts.labels import CHANNELS
 from ..widgets.actions import not_found, record_change, render_page, require_post
+from ..widgets.panels import email_document
 from . import diff, version_form
 from . import preview as template_preview
 
@@ -95,6 +97,7 @@ TYPE = "admin:notifications_notificationtype_change"
 NEW = "admin:notifications_notificationtype_new_version"
 PUBLISH = "admin:notifications_notificationtype_publish"
 TEST = "admin:notifications_notificationtype_try"
+EMAIL = "admin:notifications_notificationtype_email"
 MAX_VERSIONS = 50  # Maximum versions on the type's page
 
 
@@ -106,6 +109,7 @@ def urls(admin: Any) -> list[URLPattern]:
         admin.url(version, version_view, "version", admin=admin),
         admin.url(f"{version}publish/", publish_view, "publish", admin=admin),
         admin.url(f"{version}try/", test_view, "try", admin=admin),
+        admin.url(f"{version}email/", email_view, "email", admin=admin),
     ]
 
 
@@ -167,6 +171,18 @@ def version_view(request: HttpRequest, slug: str, number: int, admin: Any) -> Ht
         **_preview(request, document, version),
     }
     return _page(admin, request, "version.html", document, context)
+
+
+def email_view(request: HttpRequest, slug: str, number: int, admin: Any) -> HttpResponse:
+    """Return the previewed email of a version. Raises Http404 if there is none."""
+    if not admin.has_view_permission(request):
+        raise PermissionDenied
+    if (document := types.read_type(slug)) is not None:
+        version = templates.get_version(type_slug=slug, number=number)
+        for channel in _preview(request, document, version)["preview"].channels:
+            if channel.html is not None:
+                return email_document(channel.html)
+    raise Http404
 
 
 def new_view(request: HttpRequest, slug: str, admin: Any) -> HttpResponse:
@@ -246,10 +262,11 @@ def _preview(request: HttpRequest, document: Document, version: Version | None) 
     requested = request.GET.get("language", DEFAULT_LANGUAGE)
     languages = template_preview.languages(document, version, requested=requested)
     chosen = next(language.code for language in languages if language.is_chosen)
-    number = version.number if version else SHIPPED_VERSION
+    slug, number = document["_id"], version.number if version else SHIPPED_VERSION
     return {
         "languages": languages,
         "preview": template_preview.preview(document, version=number, language=chosen),
+        "email_url": f"{reverse(EMAIL, args=[slug, number])}?{urlencode({'language': chosen})}",
     }
 
 

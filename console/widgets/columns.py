@@ -57,7 +57,7 @@ def id_column() -> Column:
 
     @admin.display(description="ID")
     def column(_admin: Any, row: Any) -> SafeString:
-        return format_html('<span style="overflow-wrap: anywhere">{}</span>', row.pk)
+        return format_html('<span class="wraps">{}</span>', row.pk)
 
     return column
 

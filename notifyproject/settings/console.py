@@ -21,6 +21,7 @@ UNFOLD: dict[str, Any] = {
     "LOGIN": {"image": lambda _request: static("console/login.svg")},
     "STYLES": [lambda _request: static("console/console.css")],
     "SCRIPTS": [
+        lambda _request: static("console/theme.js"),
         lambda _request: static("console/palette.js"),
         lambda _request: static("console/times.js"),
     ],

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from datetime import timedelta
 
 from access.clients import inbox_tokens
+from access.staff import reauthentication
 from api.health import OVERDUE_AFTER, _StandstillAlert
 from api.inbox.stream.app import StreamTiming
 from background.schedule import MINUTE
@@ -51,6 +52,7 @@ FACTS: dict[str, dict[str, timedelta]] = {
     "console/texts/failure_codes.py": {"24-hour": service_windows.WINDOW},
     "console/types/form.py": {"30 days": MAX_TTL, "24-hour": service_windows.WINDOW},
     "console/webhook_log.py": {"30 days": webhook_log.LOG_RETENTION},
+    "console/widgets/reauthentication.py": {"10 minutes": reauthentication.WINDOW},
     "console/widgets/filters.py": {
         "24 hours": SPANS["24h"][1],
         "7 days": SPANS["7d"][1],

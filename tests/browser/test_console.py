@@ -64,7 +64,7 @@ def test_wrong_password_is_rejected(screen: Screen) -> None:
     screen.page.fill("#id_username", "maria")
     screen.page.fill("#id_password", "wrong")
     screen.page.click("button[type=submit]")
-    screen.shows(screen.page.get_by_text("Please enter the correct username"))
+    screen.shows(screen.page.get_by_text("Wrong username or password."))
     assert screen.fits()
 
 

@@ -1,10 +1,12 @@
 """Staff, their roles, and the audit log of their actions."""
 
 import re
+from html import unescape
 
 import pytest
 from django.contrib.admin.models import CHANGE, LogEntry
 from django.contrib.auth.models import Group, Permission
+from django.core.management import call_command
 from django.test import Client
 
 from access.models import StaffUser
@@ -32,16 +34,70 @@ def permission(name: str) -> Permission:
     return Permission.objects.get(content_type__app_label=app, codename=codename)
 
 
-def test_account_is_created_with_a_password(console: Client) -> None:
-    new = {"username": "ines", "usable_password": "true"}
-    passwords = {"password1": "a-long-Secret-9", "password2": "a-long-Secret-9"}
-    assert console.post(f"{STAFF}add/", new | passwords).status_code == 302
-    assert StaffUser.objects.get(username="ines").check_password("a-long-Secret-9")
+NEW = {"username": "ines", "password1": "a-long-Secret-9", "password2": "a-long-Secret-9"}
+
+
+def sign_in(user: str, password: str) -> Client:
+    client = Client()
+    client.post("/admin/login/", {"username": user, "password": password})
+    return client
+
+
+def test_new_account_signs_in_with_its_role(console: Client) -> None:
+    call_command("create_roles", verbosity=0)
+    support = Group.objects.get(name="support")
+    made = console.post(f"{STAFF}add/", NEW | {"groups": [str(support.pk)]})
+    assert made.status_code == 302
+    member = sign_in("ines", "a-long-Secret-9")
+    assert member.get("/admin/notifications/notification/").status_code == 200
+    assert member.get("/admin/notifications/webhooklog/").status_code == 403
+
+
+def test_new_account_needs_a_role(console: Client) -> None:
+    assert "No roles yet" in console.get(f"{STAFF}add/").content.decode()
+    Group.objects.create(name="Helpers")
+    page = console.get(f"{STAFF}add/").content.decode()
+    assert "Helpers" in page
+    assert "No roles yet" not in page
+    assert "This field is required" in console.post(f"{STAFF}add/", NEW).content.decode()
+    assert not StaffUser.objects.filter(username="ines").exists()
+
+
+def test_list_shows_the_roles(console: Client, admin_user: StaffUser) -> None:
+    for name in ("rui", "eva"):
+        make_staff(name)
+    for role in ("support", "Billing"):
+        Group.objects.create(name=role).user_set.add(StaffUser.objects.get(username="rui"))
+    rows = console.get(STAFF).context["cl"].result_list
+    shown = {row.username: ", ".join(row.role_names) for row in rows}
+    assert shown == {"rui": "Billing, support", "eva": "", admin_user.username: "Superuser"}
+
+
+def test_account_without_console_access_signs_in_once_saved(console: Client) -> None:
+    user = make_staff("rui")
+    StaffUser.objects.filter(pk=user.pk).update(is_staff=False)
+    refused = Client().post("/admin/login/", {"username": "rui", "password": "s3cret-enough"})
+    assert "This account has no access to the console." in unescape(refused.content.decode())
+    assert console.post(f"{STAFF}{user.pk}/change/", fields(user)).status_code == 302
+    assert sign_in("rui", "s3cret-enough").get("/admin/").status_code == 200
+
+
+def test_sign_in_of_a_deactivated_account_says_so_after_the_password(db: None) -> None:
+    user = make_staff("rui")
+    session = signed_in(user)
+    StaffUser.objects.filter(pk=user.pk).update(is_active=False)
+    assert session.get("/admin/").status_code == 302, "its sessions end"
+    for password, problem in (
+        ("s3cret-enough", "This account is deactivated."),
+        ("wrong", "Wrong username or password."),
+    ):
+        refused = Client().post("/admin/login/", {"username": "rui", "password": password})
+        assert problem in unescape(refused.content.decode())
 
 
 def test_weak_password_is_refused(console: Client) -> None:
-    new = {"username": "ines", "usable_password": "true", "password1": "1", "password2": "1"}
-    assert "too short" in console.post(f"{STAFF}add/", new).content.decode()
+    weak = {"username": "ines", "password1": "1", "password2": "1"}
+    assert "too short" in console.post(f"{STAFF}add/", weak).content.decode()
     assert not StaffUser.objects.filter(username="ines").exists()
 
 

@@ -37,7 +37,10 @@ NOT_ASKED = frozenset({"logout", "view_on_site", "autocomplete"})
 READ_PERMISSIONS = {
     "notifications_bulkoperation_progress": "notifications.view_bulkoperation",
     "notifications_bulkoperation_results": "notifications.view_bulkoperation",
+    "notifications_notification_refresh": "notifications.view_notification",
+    "notifications_notification_email": "notifications.view_notification",
     "notifications_notificationtype_version": "notifications.view_notificationtype",
+    "notifications_notificationtype_email": "notifications.view_notificationtype",
 }
 REDIRECTS = re.compile(
     r"/history/$|/(failednotification|waitingnotification)/\w+/change/$", re.ASCII

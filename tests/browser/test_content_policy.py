@@ -1,0 +1,95 @@
+"""Every page of the console works under its Content-Security-Policy, which refuses inline code."""
+
+from collections.abc import Iterator
+
+import pytest
+from django.contrib import admin
+from django.contrib.auth.models import Group
+from django.test import Client
+from django.urls import reverse
+from playwright.sync_api import expect
+
+from access.models import StaffUser
+from domain.time import utc_now
+from tests.browser.screen import Screen
+from tests.support import console_urls
+from tests.support.clients.console import signed_in
+from tests.support.console_urls import FORMS, MODEL_PAGES, READS
+from tests.support.factories.one_of_each import store_one_of_each
+
+pytestmark = pytest.mark.usefixtures("db", "broker")
+
+HOME = "/admin/"
+FAILED = "/admin/notifications/failednotification/"
+SIGN_IN_PAGES = ("/admin/login/", "/admin/second-factor/set-up/")
+NO_PAGE = frozenset({"app_list", "jsi18n", "autocomplete", "view_on_site", "search", "login"})
+"""URLs without a page of their own."""
+
+
+def paths() -> Iterator[str]:
+    for model in admin.site._registry:
+        name = f"admin:{model._meta.app_label}_{model._meta.model_name}"
+        one = model.objects.first()
+        for page in MODEL_PAGES:
+            if page in ("_changelist", "_add"):
+                yield reverse(f"{name}{page}")
+            elif one is not None:
+                yield reverse(f"{name}{page}", args=[one.pk])
+    for name in {*READS, *FORMS} - NO_PAGE:
+        yield reverse(f"admin:{name}", kwargs=console_urls.arguments(name))
+
+
+@pytest.mark.usefixtures("schedules")
+def test_every_page_obeys_its_policy(screen: Screen) -> None:
+    store_one_of_each(now=utc_now())
+    Group.objects.create(name="Helpers")
+    client = signed_in(StaffUser.objects.get(username="maria"))
+    screen.sign_in()
+    opened = 0
+    for path in sorted({*paths(), *SIGN_IN_PAGES}):
+        if not _is_page(client, path):
+            continue
+        screen.open(path)
+        screen.page.wait_for_load_state("load")
+        assert screen.problems == [], path
+        opened += 1
+    assert opened > len(admin.site._registry) * 2
+
+
+def _is_page(client: Client, path: str) -> bool:
+    answer = client.get(path)
+    return answer.status_code == 200 and "x-cloak" in answer.content.decode()
+
+
+def test_theme_menu_and_account_work(screen: Screen) -> None:
+    page = screen.page
+    html, menu = page.locator("html"), page.locator("#nav-sidebar")
+    toggle = page.get_by_text("dock_to_right").locator("visible=true")
+    screen.sign_in()
+    screen.open(HOME)
+    toggle.click()
+    expect(menu).to_be_hidden()
+    screen.open(FAILED)
+    expect(menu).to_be_hidden()
+    toggle.click()
+    expect(menu).to_be_visible()
+    page.get_by_text("unfold_more").locator("visible=true").click()
+    page.get_by_text("Dark", exact=True).locator("visible=true").click()
+    expect(html).to_have_class("dark")
+    screen.open(HOME)
+    expect(html).to_have_class("dark")
+    page.keyboard.press("Control+e")
+    expect(html).not_to_have_class("dark")
+
+
+def test_actions_on_rows_appear_with_a_selection(screen: Screen) -> None:
+    store_one_of_each(now=utc_now())
+    page = screen.page
+    screen.sign_in()
+    screen.open(FAILED)
+    page.locator("#result_list tbody input[type=checkbox]").first.check()
+    actions = page.locator("#changelist-actions")
+    expect(actions).to_be_visible()
+    page.select_option("#changelist-actions select[name=action]", index=1)
+    page.get_by_role("button", name="Run").click()
+    expect(page.get_by_role("heading", level=1)).to_be_visible()
