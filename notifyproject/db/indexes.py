@@ -4,20 +4,22 @@ from collections.abc import Mapping
 from typing import Any
 
 from django.db.models import Index
-from pymongo import ASCENDING, DESCENDING, HASHED
+from pymongo import ASCENDING, DESCENDING, HASHED, TEXT
 from pymongo.operations import IndexModel
 
-DIRECTIONS: dict[str, int | str] = {"-": DESCENDING, "#": HASHED}
+DIRECTIONS: dict[str, int | str] = {"-": DESCENDING, "#": HASHED, "~": TEXT}
 MONGODB_NAMES = {
     "partial": "partialFilterExpression",
     "expire_after_seconds": "expireAfterSeconds",
+    "language": "default_language",
 }
 
 
 class MongoIndex(Index):
     """An index on any path of a document.
 
-    ``keys`` are column names or dotted paths, with ``-`` for descending and ``#`` for hashed;
+    ``keys`` are column names or dotted paths, with ``-`` for descending, ``#`` for hashed, and
+    ``~`` for full text, whose ``language`` is ``none`` for names, which have no stop words;
     ``expire_after_seconds`` makes a TTL index. Unlike Django's ``unique``, this one adds no filter:
     a missing field counts as null.
     """
@@ -30,13 +32,19 @@ class MongoIndex(Index):
         sparse: bool = False,
         partial: Mapping[str, Any] | None = None,
         expire_after_seconds: int | None = None,
+        language: str = "",
     ) -> None:
         # Django accepts only names of the model's fields, not dotted paths.
         super().__init__(fields=["unused"], name=name)
         self.fields: list[str] = []
         self.fields_orders: list[tuple[str, str]] = []
         self.keys = keys
-        options = {"unique": unique, "sparse": sparse, "partial": dict(partial or {})}
+        options = {
+            "unique": unique,
+            "sparse": sparse,
+            "partial": dict(partial or {}),
+            "language": language,
+        }
         self.options: dict[str, Any] = {word: value for word, value in options.items() if value}
         if expire_after_seconds is not None:
             self.options["expire_after_seconds"] = expire_after_seconds
@@ -64,7 +72,7 @@ class MongoIndex(Index):
         """Return pymongo's index; ``column_prefix`` is the path of an embedded model."""
         options = {MONGODB_NAMES.get(name, name): value for name, value in self.options.items()}
         keys: list[tuple[str, int | str]] = [
-            (column_prefix + key.lstrip("-#"), DIRECTIONS.get(key[0], ASCENDING))
+            (column_prefix + key.lstrip("-#~"), DIRECTIONS.get(key[0], ASCENDING))
             for key in self.keys
         ]
         return IndexModel(keys, name=self.name, **options)

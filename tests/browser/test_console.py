@@ -9,7 +9,9 @@ from playwright.sync_api import expect
 from domain.states import Channel, DeliveryStatus
 from domain.time import utc_now
 from notifications.models import Notification
+from tests.browser.accessibility import violations
 from tests.browser.screen import Screen
+from tests.support.clients.console import register_ada
 from tests.support.factories import notifications as factories
 
 pytestmark = pytest.mark.usefixtures("db")
@@ -118,6 +120,25 @@ def test_command_palette_works_from_the_keyboard(screen: Screen) -> None:
         page.keyboard.press("Enter")
         page.wait_for_url(f"{screen.url}{LIST}{document['_id']}/change/")
         screen.wait_for_scripts()
+
+
+def test_command_palette_opens_the_first_result_on_enter(screen: Screen) -> None:
+    register_ada(name="Ada Lovelace")
+    page = screen.page
+    screen.sign_in()
+    screen.open("/admin/")
+    page.keyboard.press("Control+k")
+    expect(page.locator("#search-input-command")).to_be_focused()
+    page.keyboard.type("nobody at all")
+    expect(page.locator("#command-results")).to_contain_text("No results for nobody at all")
+    page.keyboard.press("Enter")
+    page.locator("#search-input-command").fill("lovelac")
+    page.keyboard.type("e")
+    expect(page.locator("#command-results li.active")).to_contain_text("Ada Lovelace")
+    assert violations(page) == []
+    page.keyboard.press("Enter")
+    page.wait_for_url(f"{screen.url}/admin/recipients/recipient/ada/change/")
+    assert screen.problems == []
 
 
 def test_command_palette_gets_the_focus_when_drawn_late(screen: Screen) -> None:

@@ -1,0 +1,22 @@
+from django.db import migrations
+
+from notifyproject.db.collections import collection
+from notifyproject.platform.audit import INDEXES
+
+
+def create_indexes(apps, schema_editor):
+    model = apps.get_model("admin", "LogEntry")
+    found = [index.get_pymongo_index_model(model, schema_editor) for index in INDEXES]
+    collection(model._meta.db_table).create_indexes(found)
+
+
+def drop_indexes(apps, _schema_editor):
+    model = apps.get_model("admin", "LogEntry")
+    for index in INDEXES:
+        collection(model._meta.db_table).drop_index(index.name)
+
+
+class Migration(migrations.Migration):
+    dependencies = [("admin", "0001_initial")]
+
+    operations = [migrations.RunPython(create_indexes, drop_indexes)]
