@@ -76,7 +76,6 @@ class LogEntryAdmin(ListOnlyAdmin):
     list_display = ("time", "actor", "action", "object_kind", "object_name", "changes")
     list_filter = (ActorFilter, ActionFilter, ActionTimeFilter)
     changelist_class = KeysetChangeList
-    list_index = "log_direct"
     search_fields = ("object_id",)
     search_help_text = "ID or name of the object"
     ordering = ("-id",)

@@ -67,7 +67,7 @@ def search_keys(receipts: Sequence[Receipt]) -> list[str]:
 def find_logged(keys: Sequence[str], *, cap: int) -> list[ObjectId]:
     """Return the IDs of the newest webhooks with one of these keys."""
     found = collection("webhook_log").find({"search_keys": {"$in": list(keys)}}, {"_id": 1})
-    return [row["_id"] for row in found.sort("_id", -1).hint("whk_search").limit(cap)]
+    return [row["_id"] for row in found.sort("_id", -1).limit(cap)]
 
 
 def _apply_logged(

@@ -11,7 +11,6 @@ DIRECTIONS: dict[str, int | str] = {"-": DESCENDING, "#": HASHED, "~": TEXT}
 MONGODB_NAMES = {
     "partial": "partialFilterExpression",
     "expire_after_seconds": "expireAfterSeconds",
-    "language": "default_language",
 }
 
 
@@ -19,9 +18,8 @@ class MongoIndex(Index):
     """An index on any path of a document.
 
     ``keys`` are column names or dotted paths, with ``-`` for descending, ``#`` for hashed, and
-    ``~`` for full text, whose ``language`` is ``none`` for names, which have no stop words;
-    ``expire_after_seconds`` makes a TTL index. Unlike Django's ``unique``, this one adds no filter:
-    a missing field counts as null.
+    ``~`` for the words of a text in any language; ``expire_after_seconds`` makes a TTL index.
+    Unlike Django's ``unique``, this one adds no filter: a missing field counts as null.
     """
 
     def __init__(
@@ -32,19 +30,13 @@ class MongoIndex(Index):
         sparse: bool = False,
         partial: Mapping[str, Any] | None = None,
         expire_after_seconds: int | None = None,
-        language: str = "",
     ) -> None:
         # Django accepts only names of the model's fields, not dotted paths.
         super().__init__(fields=["unused"], name=name)
         self.fields: list[str] = []
         self.fields_orders: list[tuple[str, str]] = []
         self.keys = keys
-        options = {
-            "unique": unique,
-            "sparse": sparse,
-            "partial": dict(partial or {}),
-            "language": language,
-        }
+        options = {"unique": unique, "sparse": sparse, "partial": dict(partial or {})}
         self.options: dict[str, Any] = {word: value for word, value in options.items() if value}
         if expire_after_seconds is not None:
             self.options["expire_after_seconds"] = expire_after_seconds
@@ -75,6 +67,9 @@ class MongoIndex(Index):
             (column_prefix + key.lstrip("-#~"), DIRECTIONS.get(key[0], ASCENDING))
             for key in self.keys
         ]
+        if TEXT in dict(keys).values():
+            # A language has words that its index leaves out.
+            options["default_language"] = "none"
         return IndexModel(keys, name=self.name, **options)
 
     def __repr__(self) -> str:
@@ -85,3 +80,13 @@ class MongoIndex(Index):
 
     def __hash__(self) -> int:
         return hash((self.name, self.keys))
+
+
+EXTERNAL_INDEXES: Mapping[str, tuple[MongoIndex, ...]] = {
+    "django_admin_log": (
+        MongoIndex("object_id", "-_id", name="log_object"),
+        MongoIndex("object_repr", "-_id", name="log_name"),
+        MongoIndex("part_of", "-_id", name="log_direct"),
+    ),
+}
+"""Indexes on collections whose models are Django's, by collection. Our migrations create them."""

@@ -11,15 +11,8 @@ from django.db.models import Model
 from django.utils import timezone
 
 from notifyproject.db.collections import collection
-from notifyproject.db.indexes import MongoIndex
 
 MAX_NAME = 200
-# The model is Django's: its migration creates these indexes by this list.
-INDEXES = (
-    MongoIndex("object_id", "-_id", name="log_object"),
-    MongoIndex("object_repr", "-_id", name="log_name"),
-    MongoIndex("part_of", "-_id", name="log_direct"),
-)
 
 
 class Unaudited(StrEnum):
@@ -76,9 +69,9 @@ def record(
 def find_entries(text: str, *, cap: int) -> list[ObjectId]:
     """Return the IDs of the newest entries about objects with this ID or name."""
     found: set[ObjectId] = set()
-    for path, index in (("object_id", "log_object"), ("object_repr", "log_name")):
+    for path in ("object_id", "object_repr"):
         rows = collection(LogEntry._meta.db_table).find({path: text}, {"_id": 1})
-        found |= {row["_id"] for row in rows.sort("_id", -1).hint(index).limit(cap)}
+        found |= {row["_id"] for row in rows.sort("_id", -1).limit(cap)}
     return sorted(found, reverse=True)[:cap]
 
 

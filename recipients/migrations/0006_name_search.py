@@ -11,6 +11,6 @@ class Migration(migrations.Migration):
     operations = [
         migrations.AddIndex(
             model_name='recipient',
-            index=notifyproject.db.indexes.MongoIndex('~name', name='rcp_name', language='none'),
+            index=notifyproject.db.indexes.MongoIndex('~name', name='rcp_name'),
         ),
     ]

@@ -134,7 +134,7 @@ def test_command_palette_opens_the_first_result_on_enter(screen: Screen) -> None
     page.keyboard.press("Enter")
     page.locator("#search-input-command").fill("lovelac")
     page.keyboard.type("e")
-    expect(page.locator("#command-results li.active")).to_contain_text("Ada Lovelace")
+    expect(page.locator("#command-results [aria-selected=true]")).to_contain_text("Ada Lovelace")
     assert violations(page) == []
     page.keyboard.press("Enter")
     page.wait_for_url(f"{screen.url}/admin/recipients/recipient/ada/change/")

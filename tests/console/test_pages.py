@@ -1,28 +1,16 @@
 """Every page of the console opens, but only for staff with the permission."""
 
 import pytest
-from bson import ObjectId
 from django.contrib import admin
 from django.test import Client
 from django.urls import reverse
 
 from access.models import StaffUser
-from analytics import incidents
-from analytics.incidents import Finding
-from analytics.models import AlertKind
-from callbacks import outbox
-from delivery import circuit_breaker, heartbeats
-from devices import registration
-from devices.models import Platform
-from devices.registration import Registration
-from domain.states import BulkAction, DeliveryStatus
 from domain.time import utc_now
-from notifications.bulk import decisions, operation, selection
 from notifyproject.db.collections import collection
 from tests.support.clients.console import make_staff, register_ada, signed_in
 from tests.support.factories import notifications as factories
-from tests.support.factories.broadcasts import begun
-from tests.support.fakes.callback_receiver import called_back
+from tests.support.factories.one_of_each import store_one_of_each
 
 pytestmark = pytest.mark.usefixtures("db", "broker")
 
@@ -37,35 +25,7 @@ EVERY_MODEL = pytest.mark.parametrize("model", MODELS, ids=lambda model: model._
 
 @pytest.fixture
 def one_of_each() -> None:
-    """Store a document of every model that has none yet."""
-    now = utc_now()
-    factories.settled(DeliveryStatus.FAILED, at=now)
-    collection("webhook_log").insert_one(
-        {"provider": "sendgrid", "received_at": now, "body": "[]", "event_count": 0}
-        | {"applied_count": 0, "unmatched_count": 0}
-    )
-    collection("recipients").insert_one(
-        {"_id": "ada", "email": "ada@example.com", "attributes": {}, "preferences": {}}
-        | {"is_active": True, "created_at": now, "updated_at": now}
-    )
-    device = Registration(user_id="ada", token="token", platform=Platform.IOS)
-    registration.register(device, now=now)
-    factories.suppress(at=now)
-    begun(at=now)
-    failures = selection.select_failures(channel=None, code=None, since=None)
-    by = operation.UNKNOWN_STAFF
-    decisions.preview(action=BulkAction.RETRY, selection=failures, by=by, now=now)
-    circuit_breaker.pause("smtp", by="maria", reason="", now=now)
-    heartbeats.record_worker_heartbeat(now=now)
-    finding = Finding(
-        rule_id=ObjectId(), kind=AlertKind.FAILURES, subject="all", title="Many", detail="Many."
-    )
-    incidents.record(finding, now=now)
-    made = called_back("http://127.0.0.1/hooks", now=now)
-    outbox.send_test(made.document["_id"], now=now)
-    collection("api_clients").insert_one(
-        {"name": "Shop", "scopes": ["admin"], "is_active": True, "keys": [], "created_at": now}
-    )
+    store_one_of_each(now=utc_now())
 
 
 def url_of(model, page: str, *args: object) -> str:

@@ -1,7 +1,13 @@
 from django.db import migrations
 
 from notifyproject.db.collections import collection
-from notifyproject.platform.audit import INDEXES
+from notifyproject.db.indexes import MongoIndex
+
+INDEXES = (
+    MongoIndex("object_id", "-_id", name="log_object"),
+    MongoIndex("object_repr", "-_id", name="log_name"),
+    MongoIndex("part_of", "-_id", name="log_direct"),
+)
 
 
 def create_indexes(apps, schema_editor):
