@@ -1,6 +1,7 @@
 // The theme has controls that only a mouse reaches: elements with a click handler that are neither
 // links nor buttons, such as the filters, the account menu, the sidebar, and collapsible groups.
-// This makes them buttons for the keyboard and for screen readers, and names icons and landmarks.
+// This makes them buttons for the keyboard and for screen readers, and names icons, landmarks, and
+// the cells of lists.
 const NAMES = { close: "Close menu", dock_to_right: "Show or hide menu" };
 const OWN_FOCUS = "a[href], button, input, select, textarea, summary, li, form";
 
@@ -32,7 +33,21 @@ function nameArea(area) {
   if (name) area.querySelector(".simplebar-content-wrapper")?.setAttribute("aria-label", name);
 }
 
+// On a phone, a cell has its column's heading as a label. The theme's own labels lack capitals, and
+// the first is "Select record" in a list without checkboxes.
+function labelCells(list) {
+  const headings = [...list.tHead.rows[0].cells].map((cell) => cell.textContent.trim());
+  for (const row of list.querySelectorAll("tr.data-row")) {
+    for (const cell of row.cells) {
+      const heading = headings[cell.cellIndex];
+      if (heading && !cell.querySelector(".action-select")) cell.dataset.label = heading;
+    }
+  }
+}
+
 addEventListener("DOMContentLoaded", () => {
+  const list = document.getElementById("result_list");
+  if (list?.tHead) labelCells(list);
   for (const element of document.querySelectorAll("[x-on\\:click]")) {
     if (!element.matches(OWN_FOCUS) && element.id !== "changelist-filter-close") addButton(element);
   }

@@ -31,7 +31,7 @@ def store_pages(client: Client) -> list[str]:
     store_one_of_each(now=utc_now())
     Group.objects.create(name="Helpers")
     CrontabSchedule.objects.create(minute="5")
-    SolarSchedule.objects.create(event="sunrise", latitude=1, longitude=1)
+    SolarSchedule.objects.get_or_create(event="sunrise", latitude=1, longitude=1)
     ClockedSchedule.objects.create(clocked_time=utc_now())
     return [path for path in (*SIGN_IN_PAGES, *console_urls.page_paths()) if _is_page(client, path)]
 
