@@ -8,6 +8,7 @@
 # make security   all generated security tests: scopes, roles, CSRF, hostile text: docs/reference/security.md
 # make client  update clients/python/openapi.yaml from the API, and install the client built from it
 # make chaos   inject faults, all scenarios or SCENARIO=n, figures to JSON=file: docs/reference/fault_injection.md
+# make accessibility   check every page of the console by axe, in light and dark; make test checks a sample
 # make screenshots   take the screenshots of docs/images from example data
 # make bench   run the benchmarks beside a floor and a peer: docs/reference/performance.md
 # make audit   check the server's libraries for known vulnerabilities by pip-audit; needs the internet
@@ -26,7 +27,7 @@ export PORT
 # The Python of the virtual environment, if it exists.
 PYTHON_NOW = $(or $(wildcard .venv/bin/python),$(PYTHON))
 
-.PHONY: up down test lint fuzz fuzz-templates security client chaos bench bench-servers audit requirements screenshots clean
+.PHONY: up down test lint fuzz fuzz-templates security client chaos bench bench-servers audit requirements screenshots accessibility clean
 .PHONY: python machine machine-for-tests
 # Check the machine before installing anything, also with -j.
 .NOTPARALLEL:
@@ -127,6 +128,9 @@ endif
 .venv/client: .venv/dev $(wildcard clients/python/*.* clients/python/notifyproject_client/*.py)
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --force-reinstall ./clients/python
 	touch $@
+
+accessibility: machine-for-tests .venv/dev
+	ACCESSIBILITY_WHOLE=1 $(BIN)/python -m pytest -q tests/browser/test_accessibility.py
 
 screenshots: machine-for-tests .venv/dev
 	$(BIN)/python -m pytest -q tests/browser/screenshots.py

@@ -40,7 +40,7 @@ MAX_FAILURES = 900  # Maximum threshold: failures are counted up to 1,000
 
 StateFilter = choice_filter(
     "state",
-    (("open", "Open"), ("over", "Resolved")),
+    (("open", "Open"), ("resolved", "Resolved")),
     condition=lambda value: {"is_open": value == "open"},
 )
 

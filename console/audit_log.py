@@ -8,18 +8,22 @@ from bson import ObjectId
 from django.contrib import admin
 from django.contrib.admin.models import ADDITION, CHANGE, DELETION, LogEntry
 from django.contrib.contenttypes.models import ContentType
+from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils.safestring import SafeString
 from django.utils.text import capfirst
 
 from access.models import APIClient, StaffUser
+from notifyproject.db.match import Match
+from notifyproject.platform import audit
 
 from .widgets.columns import chip, text_column, time_column
 from .widgets.filters import TimeFilter, choice_filter
 from .widgets.keyset_list import KeysetChangeList
-from .widgets.lists import ListOnlyAdmin
+from .widgets.lists import ListOnlyAdmin, search_text
 from .widgets.names import staff_names
 
+SEARCH_CAP = 500
 ACTION_LABELS = {
     ADDITION: ("Added", "success"),
     CHANGE: ("Changed", "info"),
@@ -64,17 +68,36 @@ class ActionTimeFilter(TimeFilter):
 
 @admin.register(LogEntry)
 class LogEntryAdmin(ListOnlyAdmin):
-    """Every change by staff and clients, newest first: the key begins with the time."""
+    """Every change by staff and clients, newest first: the key begins with the time.
+
+    A bulk operation has one entry; a search for a notification shows what it did to this one.
+    """
 
     list_display = ("time", "actor", "action", "object_kind", "object_name", "changes")
     list_filter = (ActorFilter, ActionFilter, ActionTimeFilter)
     changelist_class = KeysetChangeList
+    search_fields = ("object_id",)
+    search_help_text = "ID or name of the object"
     ordering = ("-id",)
     list_fullwidth = True
     time = time_column("Time", "action_time")
     actor = text_column("User", "actor_name")
     object_kind = text_column("Object type", "kind_name")
     object_name = text_column("Object", "object_repr")
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet:
+        """Return the entries; without a search, none that is part of a bulk operation."""
+        entries = super().get_queryset(request)
+        return entries if search_text(request) else entries.filter(Match({"part_of": None}))
+
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet, search_term: str
+    ) -> tuple[QuerySet, bool]:
+        """Return the newest entries about an object, by its ID or its name."""
+        text = search_term.strip()
+        if not text:
+            return queryset, False
+        return queryset.filter(pk__in=audit.find_entries(text, cap=SEARCH_CAP)), False
 
     def prepare_rows(self, request: HttpRequest, rows: Sequence[Any]) -> None:
         """Add the names of the actors (staff or clients) and of the objects' types."""

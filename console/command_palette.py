@@ -1,48 +1,109 @@
-"""Search of the command palette (Ctrl K)."""
+"""Search of the command palette (Ctrl K): pages and actions, recipients, and notifications."""
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterator
+from dataclasses import dataclass
 
-from django.http import HttpRequest
-from django.urls import reverse
-from unfold.dataclasses import SearchResult
+from django.contrib import admin
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.urls import path, reverse
 
+from domain.time import utc_now
 from notifications import queries
+from notifyproject.db.collections import collection
 from recipients.masking import can_see_addresses
 
-from .notifications.search import find_ids
-from .widgets import columns, names
+from .navigation import command_links
+from .notifications.search import find_ids as find_notification_ids
+from .recipients.page import recipient_url
+from .recipients.search import find_ids as find_user_ids
+from .texts.labels import notification_state
+from .widgets import columns, formats, names
 from .widgets.links import NOTIFICATION
 
-SEARCH_LIMIT = 20
+LIMIT = 8  # Maximum results of each kind
+_RECIPIENT = {"name": 1, "email": 1, "phone": 1}
 
 
-def search(request: HttpRequest, _term: str) -> list[SearchResult]:
-    """Return up to SEARCH_LIMIT notifications that match the search text, newest first."""
-    if not request.user.has_perm("notifications.view_notification"):
-        return []
-    # The theme lowers the case of the term, and keys are case-sensitive.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result:
+    """One line of the palette: a link, its kind, and a description."""
+
+    kind: str
+    icon: str
+    title: str
+    description: str
+    url: str
+
+
+def search_view(request: HttpRequest) -> HttpResponse:
+    """Return the results for a search text, as the part of the page that the palette shows."""
     text = request.GET.get("s", "").strip()
-    ids = sorted(find_ids(text, cap=SEARCH_LIMIT), reverse=True)[:SEARCH_LIMIT]
+    results = [*_pages(request, text), *_recipients(request, text), *_notifications(request, text)]
+    context = {"text": text, "results": results if text else []}
+    return render(request, "console/widgets/command_results.html", context)
+
+
+def _pages(request: HttpRequest, text: str) -> Iterator[Result]:
+    wanted = text.lower().split()
+    found = 0
+    for kind, title, icon, url in command_links(request):
+        is_match = all(
+            any(word.startswith(part) for word in title.lower().split()) for part in wanted
+        )
+        if is_match and found < LIMIT:
+            found += 1
+            yield Result(kind=kind, icon=icon, title=title, description="", url=url)
+
+
+def _recipients(request: HttpRequest, text: str) -> Iterator[Result]:
+    if not text or not request.user.has_perm("recipients.view_recipient"):
+        return
     unmasked = can_see_addresses(request.user)
+    ids = find_user_ids(text, cap=LIMIT)[:LIMIT]
+    rows = collection("recipients").find({"_id": {"$in": ids}}, _RECIPIENT)
+    found = {row["_id"]: row for row in rows}
+    for user_id in ids:
+        row = found.get(user_id, {})
+        parts = (
+            user_id if row.get("name") else "",
+            *(columns.address(row.get(name), unmasked=unmasked) for name in ("email", "phone")),
+        )
+        yield Result(
+            kind="Recipient",
+            icon="person",
+            title=row.get("name") or user_id,
+            description=" · ".join(part for part in parts if part),
+            url=recipient_url(user_id),
+        )
+
+
+def _notifications(request: HttpRequest, text: str) -> Iterator[Result]:
+    if not text or not request.user.has_perm("notifications.view_notification"):
+        return
+    ids = sorted(find_notification_ids(text, cap=LIMIT), reverse=True)[:LIMIT]
+    unmasked, now = can_see_addresses(request.user), utc_now()
     found = {document["_id"]: document for document in queries.get_many(ids)}
     types = names.type_names({document["type"] for document in found.values()})
-    return [
-        _result(found[key], type_name=types[found[key]["type"]], unmasked=unmasked)
-        for key in ids
-        if key in found
-    ]
+    for key in ids:
+        if key not in found:
+            continue
+        document = found[key]
+        recipient = document["recipient"]
+        state, _ = notification_state(document["status"], document["delivery"], now=now)
+        parts = (
+            state,
+            document.get("user_id"),
+            columns.address(recipient.get("email") or recipient.get("phone"), unmasked=unmasked),
+            formats.utc_text(document["created_at"]),
+        )
+        yield Result(
+            kind="Notification",
+            icon="notifications",
+            title=f"{types[document['type']]} {document.get('entity_id') or key}",
+            description=" · ".join(part for part in parts if part),
+            url=reverse(NOTIFICATION, args=[key]),
+        )
 
 
-def _result(document: Mapping[str, Any], *, type_name: str, unmasked: bool) -> SearchResult:
-    recipient = document["recipient"]
-    address = columns.address(recipient.get("email") or recipient.get("phone"), unmasked=unmasked)
-    created = f"{document['created_at']:%Y-%m-%d %H:%M} UTC"
-    return SearchResult(
-        title=f"{type_name} {document.get('entity_id') or document['_id']}",
-        description=" · ".join(
-            part for part in (document.get("user_id"), address, created) if part
-        ),
-        link=reverse(NOTIFICATION, args=[document["_id"]]),
-        icon="notifications",
-    )
+urlpatterns = [path("", admin.site.admin_view(search_view))]

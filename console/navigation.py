@@ -1,5 +1,6 @@
 """The menu, and the badge that shows the environment."""
 
+from collections.abc import Iterator
 from typing import Any
 
 from django.conf import settings
@@ -107,3 +108,26 @@ NAVIGATION = [
 def sidebar(_request: HttpRequest) -> list[dict[str, Any]]:
     """Return the menu. The theme hides entries without permission."""
     return NAVIGATION
+
+
+_ADDABLE = (
+    ("Suppress an address", "block", "recipients_suppression"),
+    ("Add a type", "category", "notifications_notificationtype"),
+    ("Add an API client", "key", "access_apiclient"),
+    ("Add an alert rule", "rule", "analytics_alertrule"),
+    ("Add a staff user", "badge", "access_staffuser"),
+)
+
+
+def command_links(request: HttpRequest) -> Iterator[tuple[str, str, str, str]]:
+    """Return kind, title, icon, and URL of each page and action that the user may open."""
+    for group in NAVIGATION:
+        for item in group["items"]:
+            if "permission" not in item or item["permission"](request):
+                yield "Page", item["title"], item["icon"], str(item["link"])
+    for item in settings.UNFOLD["ACCOUNT"]["navigation"]:
+        yield "Page", item["title"], "account_circle", str(item["link"])
+    for title, icon, model in _ADDABLE:
+        app, _, name = model.rpartition("_")
+        if request.user.has_perm(f"{app}.add_{name}"):
+            yield "Action", title, icon, reverse(f"admin:{model}_add")

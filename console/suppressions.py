@@ -30,6 +30,7 @@ from .widgets.columns import label_column, text_column, time_column
 from .widgets.filters import choice_filter
 from .widgets.links import HOME, LIFT_SUPPRESSION, SUPPRESSIONS
 from .widgets.lists import ConsoleAdmin, never
+from .widgets.search import searched_addresses
 
 CHANNELS = (("email", "Email"), ("whatsapp", "WhatsApp"))  # Channels that have an address
 SOURCE_LABELS = {
@@ -145,7 +146,8 @@ class SuppressionAdmin(ConsoleAdmin):
         text = search_term.strip()
         if not text:
             return queryset, False
-        keys = [key for channel, _ in CHANNELS for key in suppression_keys(channel, text)]
+        addresses = searched_addresses(text).by_channel()
+        keys = [key for channel, one in addresses for key in suppression_keys(channel.value, one)]
         return queryset.filter(key__in=keys), False
 
     def prepare_rows(self, request: HttpRequest, rows: Sequence[Any]) -> None:

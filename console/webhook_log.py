@@ -17,16 +17,19 @@ from notifications.models import WebhookLog
 from notifications.receipts import webhook_log
 from recipients.masking import can_see_addresses, mask_text
 
+from .notifications.search import find_ids
 from .texts.labels import PROVIDERS
 from .widgets.actions import not_found, parse_id, permission_check, record_change, require_post
 from .widgets.columns import label_column, text_column, time_column
 from .widgets.filters import choice_filter, time_filter
 from .widgets.formats import count_of
 from .widgets.keyset_list import KeysetChangeList
-from .widgets.lists import ReadOnlyAdmin
+from .widgets.lists import ReadOnlyAdmin, search_text
+from .widgets.search import searched_addresses
 
 LIST = "admin:notifications_webhooklog_changelist"
 DETAIL = "admin:notifications_webhooklog_change"
+SEARCH_CAP = 500
 
 
 ProviderFilter = choice_filter(
@@ -52,6 +55,8 @@ class WebhookLogAdmin(ReadOnlyAdmin):
 
     list_display = ("received", "provider_display", "events", "applied", "unmatched", "processed")
     list_filter = (ProviderFilter, OutcomeFilter, time_filter("received", "received_at"))
+    search_fields = ("id",)
+    search_help_text = "Notification ID, provider message ID, email, or phone"
     fields = (
         "received",
         "provider_display",
@@ -82,6 +87,22 @@ class WebhookLogAdmin(ReadOnlyAdmin):
         match = request.resolver_match
         is_list = match is not None and match.url_name == LIST.partition(":")[2]
         return queryset.defer("body") if is_list else queryset
+
+    def get_ordering(self, request: HttpRequest) -> Sequence[str]:
+        """Return the order; search results are read by key."""
+        return ("-id",) if search_text(request) else self.ordering
+
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet, search_term: str
+    ) -> tuple[QuerySet, bool]:
+        """Return the newest calls about a message or an address."""
+        text = search_term.strip()
+        if not text:
+            return queryset, False
+        # A call names a message by its notification's ID, which any key of it leads to.
+        messages_found = map(str, find_ids(text, cap=SEARCH_CAP))
+        keys = [text, *messages_found, *searched_addresses(text).digests()]
+        return queryset.filter(pk__in=webhook_log.find_logged(keys, cap=SEARCH_CAP)), False
 
     def get_object(self, request: HttpRequest, *args: Any) -> Any:
         """Return one call. Its body is masked unless the user may see addresses."""

@@ -9,6 +9,8 @@ urlpatterns = [
     path("admin/", include("console.sign_in")),
     # Django's "view on site": no object of the console has a page elsewhere.
     path("admin/r/<path:url>", admin.site.admin_view(admin.site.catch_all_view)),
+    # The theme's search lowers the case of the text and caches what it finds for five minutes.
+    path("admin/search/", include("console.command_palette")),
     path("admin/", admin.site.urls),
     path("", include("api.urls")),
 ]

@@ -54,6 +54,7 @@ class Recipient(models.Model):
         indexes = (
             MongoIndex("email", "_id", name="rcp_email", partial=EMAIL),
             MongoIndex("phone", "_id", name="rcp_phone", partial=PHONE),
+            MongoIndex("~name", name="rcp_name"),
         )
 
     def __str__(self) -> str:

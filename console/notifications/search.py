@@ -1,6 +1,5 @@
 """Searches notifications by any key. Each kind of key has a query, so that an index serves it."""
 
-import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -9,9 +8,9 @@ from bson import ObjectId
 from notifications.store import AttemptReference
 from notifyproject.db.collections import collection
 
+from ..widgets.search import searched_addresses
+
 MAX_RESULTS = 1_000  # Maximum results for each kind of key, newest first
-_PHONE = re.compile(r"\+\d{6,15}", re.ASCII)
-_SEPARATORS = re.compile(r"[\s().-]+")
 _NEWEST_FIRST = frozenset({"ntf_user_feed", "ntf_entity", "ntf_email", "ntf_phone"})
 """Indexes that also serve the order by time."""
 
@@ -40,11 +39,8 @@ def _look_ups(text: str) -> Iterator[tuple[str, Any, str]]:
         yield "broadcast_id", ObjectId(text), "ntf_broadcast"
     yield "idempotency_key", text, "ntf_idempotency_key"
     yield "delivery.provider_message_id", text, "ntf_provider_message"
-    if "@" in text:
-        # Stored as the client sent it, with the domain in lower case.
-        local, _, domain = text.rpartition("@")
-        for spelling in sorted({text, f"{local}@{domain.lower()}", text.lower()}):
-            yield "recipient.email", spelling, "ntf_email"
-    number = _SEPARATORS.sub("", text)
-    if _PHONE.fullmatch(number):
-        yield "recipient.phone", number, "ntf_phone"
+    addresses = searched_addresses(text)
+    for spelling in addresses.emails:
+        yield "recipient.email", spelling, "ntf_email"
+    if addresses.phone:
+        yield "recipient.phone", addresses.phone, "ntf_phone"

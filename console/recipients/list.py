@@ -10,16 +10,13 @@ from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponseBase
 from django.urls import URLPattern
 
-from notifyproject.db.collections import collection
 from recipients.masking import can_see_addresses
 from recipients.models import Recipient
 
 from ..widgets import columns
 from ..widgets.lists import ReadOnlyAdmin
-from . import actions
+from . import actions, search
 from .page import recipient_page
-
-SEARCH_CAP = 200
 
 
 @admin.register(Recipient)
@@ -28,7 +25,7 @@ class RecipientAdmin(ReadOnlyAdmin):
 
     list_display = ("user_id", "name", "email_display", "phone_display", "locale", "is_active")
     search_fields = ("user_id",)
-    search_help_text = "User ID, email, or phone"
+    search_help_text = "User ID, name, email, or phone"
     ordering = ("user_id",)
     email_display = columns.text_column("Email", "shown_email")
     phone_display = columns.text_column("Phone", "shown_phone")
@@ -36,15 +33,9 @@ class RecipientAdmin(ReadOnlyAdmin):
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet, search_term: str
     ) -> tuple[QuerySet, bool]:
-        """Return the recipients with this ID or address; each kind has its own index."""
+        """Return the recipients that the text may mean; see :mod:`.search`."""
         text = search_term.strip()
-        if not text:
-            return queryset, False
-        ids = {text}
-        for path, index in (("email", "rcp_email"), ("phone", "rcp_phone")):
-            rows = collection("recipients").find({path: text}, {"_id": 1}, limit=SEARCH_CAP)
-            ids |= {row["_id"] for row in rows.hint(index)}
-        return queryset.filter(pk__in=sorted(ids)), False
+        return queryset.filter(pk__in=search.find_ids(text)) if text else queryset, False
 
     def prepare_rows(self, request: HttpRequest, rows: Sequence[Any]) -> None:
         """Add the addresses, masked unless the user may see them."""

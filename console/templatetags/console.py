@@ -37,7 +37,7 @@ def icon(name: str, color: str = "") -> SafeString:
 def table(content: SafeString, labelled_by: str, *headers: str) -> SafeString:
     """Return a table that scrolls by itself. Headers may have a class: ``number|Failed``."""
     return format_html(
-        '<div class="scroll-x" tabindex="0" role="region" aria-labelledby="{}">'
+        '<div class="scroll-x" tabindex="0" role="group" aria-labelledby="{}">'
         '<table class="figures"><thead><tr>{}</tr></thead><tbody>{}</tbody></table></div>',
         labelled_by,
         format_html_join("", "{}", ((_header_cell(header),) for header in headers)),

@@ -1,10 +1,12 @@
 """Form of a notification type. Its validation is that of the API."""
 
+import json
 from collections.abc import Mapping
 from typing import Any
 
 import msgspec
 from django import forms
+from django.forms.fields import InvalidJSONInput
 from unfold.widgets import (
     UnfoldAdminCheckboxSelectMultipleWidget,
     UnfoldAdminIntegerFieldWidget,
@@ -24,6 +26,22 @@ from notifications.models.catalog import SLUG_LENGTH
 from notifications.validation import FieldProblem, InvalidRequestError
 
 from ..texts.labels import CHANNELS
+
+
+class JsonTextField(forms.JSONField):
+    """JSON as indented text; an empty value is an empty text instead of ``null`` or ``{}``."""
+
+    widget = UnfoldAdminTextareaWidget(attrs={"rows": 5})
+
+    def prepare_value(self, value: Any) -> Any:
+        """Return the text of a stored value; a text that isn't JSON stays as it was sent."""
+        if isinstance(value, InvalidJSONInput):
+            return str(value)
+        return json.dumps(value, indent=2, ensure_ascii=False) if value else ""
+
+    def has_changed(self, initial: Any, data: Any) -> bool:
+        """Return whether the value differs; two empty ones don't."""
+        return super().has_changed(initial or None, data)
 
 
 class NotificationTypeForm(forms.ModelForm):
@@ -87,9 +105,8 @@ class NotificationTypeForm(forms.ModelForm):
         help_text="Required to remove a sensitive variable: from then on, its values are stored "
         "and shown unmasked.",
     )
-    example_data = forms.JSONField(
+    example_data = JsonTextField(
         required=False,
-        widget=UnfoldAdminTextareaWidget(attrs={"rows": 5}),
         help_text="Variables for previews, as a JSON object.",
     )
 
@@ -111,10 +128,9 @@ class NotificationTypeForm(forms.ModelForm):
         widget=UnfoldAdminIntegerFieldWidget,
         help_text="Time limit of the other channel. If it fails, the fallback starts immediately.",
     )
-    approved_templates = forms.JSONField(
+    approved_templates = JsonTextField(
         label="WhatsApp templates",
         required=False,
-        widget=UnfoldAdminTextareaWidget(attrs={"rows": 5}),
         help_text="Templates approved by Meta, used outside the 24-hour window: "
         '[{"locale": "pt", "name": "order_shipped", "language": "pt_PT", '
         '"parameters": ["order"]}]. body is the wording to submit.',
@@ -128,7 +144,10 @@ class NotificationTypeForm(forms.ModelForm):
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
-        if self.instance.slug:
+        if not self.instance.slug:
+            # A declared field doesn't get the model's default.
+            self.initial: dict[str, Any] = forms.model_to_dict(self.instance) | self.initial
+        else:
             self.initial["sensitive_variables"] = ", ".join(self.instance.sensitive_variables)
 
     def clean_slug(self) -> str:

@@ -33,7 +33,7 @@ class NotificationTypeAdmin(ConsoleAdmin):
         *("name", "slug", "category", "priority", "channels_display", "max_attempts"),
         *("template", "is_active"),
     )
-    change_form_outer_after_template = "console/types/templates.html"
+    change_form_outer_before_template = "console/types/templates.html"
     ordering = ("slug",)
     has_delete_permission = never
     search_fields = ("slug__startswith",)

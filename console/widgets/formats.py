@@ -24,6 +24,11 @@ def precise(at: datetime) -> SafeString:
     )
 
 
+def utc_text(at: datetime) -> str:
+    """Return an instant as text, for places without a time element: "2026-12-01 09:00 UTC"."""
+    return f"{at:%Y-%m-%d %H:%M} UTC"
+
+
 def clock(at: datetime, *, now: datetime) -> SafeString:
     """Return a time element, without the date if ``at`` is today."""
     text = f"{at:%H:%M}" if at.date() == now.date() else f"{at:%Y-%m-%d %H:%M}"

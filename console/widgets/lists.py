@@ -25,6 +25,7 @@ from unfold.views import ChangeList
 
 from notifyproject.db.collections import collection
 
+from .changes import changed_fields
 from .filters import RECENT, TimeFilter
 
 COUNT_CAP = 10_000
@@ -225,6 +226,19 @@ class ConsoleAdmin(ModelAdmin):
     def page_context(self, request: HttpRequest, object_id: str) -> dict[str, Any]:
         """Return additional template context of the object's page."""
         return {}
+
+    def construct_change_message(
+        self, request: HttpRequest, form: Any, formsets: Any, add: bool = False
+    ) -> list[dict[str, dict[str, Any]]]:
+        """Return the audit entry of a form, which names the values before and after."""
+        found: list[dict[str, dict[str, Any]]] = super().construct_change_message(
+            request, form, formsets, add
+        )
+        for entry in found:
+            # An entry with a name is about an inline form.
+            if "name" not in entry.get("changed", {"name": ""}):
+                entry["changed"]["fields"] = changed_fields(form)
+        return [entry for entry in found if entry.get("changed", {}).get("fields") != []]
 
     @admin.display(description=ModelAdmin.action_checkbox.short_description)
     def action_checkbox(self, obj: Any) -> SafeString:

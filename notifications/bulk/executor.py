@@ -150,7 +150,7 @@ def _execute_one(
             send_at=operation.send_at,
             failed_until=operation.frozen_at,
             new_id=resend_id(operation, notification_id),
-            source=f" by bulk operation {operation.id}",
+            part_of=operation.id,
         )
     except (actions.InvalidStateError, time.InvalidTimeError) as problem:
         return REFUSED, str(problem)

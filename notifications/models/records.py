@@ -147,6 +147,8 @@ class WebhookLog(models.Model):
     provider = models.CharField(max_length=40)
     received_at = models.DateTimeField()
     body = models.TextField()
+    search_keys = ArrayField(models.CharField(max_length=200), default=list)
+    """IDs of its messages and digests of its addresses. Missing in older documents."""
     event_count = models.IntegerField(default=0)
     applied_count = models.IntegerField(default=0)  # Events that changed a delivery
     unmatched_count = models.IntegerField(default=0)  # Events without a known delivery
@@ -159,6 +161,7 @@ class WebhookLog(models.Model):
         permissions = (("replay_webhooklog", "Can replay provider webhooks"),)
         indexes = (
             MongoIndex("-received_at", "-_id", name="whk_received"),
+            MongoIndex("search_keys", "-_id", name="whk_search"),
             MongoIndex("purge_at", name="whk_purge", expire_after_seconds=0),
         )
 

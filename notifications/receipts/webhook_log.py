@@ -5,13 +5,16 @@ from datetime import datetime, timedelta
 
 from bson import ObjectId
 
+from domain.states import Channel
 from notifyproject.db.collections import collection
 from notifyproject.platform import crash_points
 from notifyproject.platform.crash_points import Boundary
 from providers.contract import Receipt
 from providers.sendgrid import webhooks
 from providers.whatsapp import webhooks as whatsapp_webhooks
+from recipients.addresses import address_digest
 
+from ..store import AttemptReference
 from .inbound import apply_inbound
 from .processor import Applied, apply_receipts
 
@@ -32,6 +35,7 @@ def process_webhook(
         "provider": provider,
         "received_at": now,
         "body": body,
+        "search_keys": search_keys(receipts),
         "event_count": len(receipts),
         "applied_count": 0,
         "unmatched_count": 0,
@@ -40,6 +44,30 @@ def process_webhook(
     log_id = collection("webhook_log").insert_one(entry).inserted_id
     crash_points.reach(Boundary.WEBHOOK_LOGGED)
     return _apply_logged(log_id, receipts, provider=provider, now=now)
+
+
+def search_keys(receipts: Sequence[Receipt]) -> list[str]:
+    """Return the keys by which staff find a webhook: its messages, and digests of its addresses.
+
+    A message is its notification's ID, or the provider's ID if the provider returned no reference.
+    """
+    keys: dict[str, None] = {}
+    for receipt in receipts:
+        reference = AttemptReference.parse(receipt.reference or "")
+        if reference is not None:
+            keys[str(reference.notification_id)] = None
+        elif receipt.provider_id:
+            keys[receipt.provider_id] = None
+        if receipt.address:
+            channel = Channel.EMAIL if "@" in receipt.address else Channel.WHATSAPP
+            keys[address_digest(channel.value, receipt.address)] = None
+    return list(keys)
+
+
+def find_logged(keys: Sequence[str], *, cap: int) -> list[ObjectId]:
+    """Return the IDs of the newest webhooks with one of these keys."""
+    found = collection("webhook_log").find({"search_keys": {"$in": list(keys)}}, {"_id": 1})
+    return [row["_id"] for row in found.sort("_id", -1).limit(cap)]
 
 
 def _apply_logged(

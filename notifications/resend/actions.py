@@ -409,16 +409,16 @@ def act_as_staff(
     send_at: datetime | None = None,
     failed_until: datetime | None = None,
     new_id: ObjectId | None = None,
-    source: str = "",
+    part_of: ObjectId | None = None,
     reason: str = "",
     correction: Correction | None = None,
 ) -> ObjectId:
     """Apply a staff action to one notification and record it in the audit log.
 
     ``send_at`` is for a reschedule, ``failed_until`` for a retry, ``new_id`` for a resend,
-    ``reason`` for lifting a suppression, and ``correction`` for correcting an address. ``source``
-    is appended to the audit message. Returns the notification's ID, or the new notification's for
-    a resend.
+    ``reason`` for lifting a suppression, and ``correction`` for correcting an address. ``part_of``
+    is the bulk operation, which the audit entry names. Returns the notification's ID, or the new
+    notification's for a resend.
 
     Raises LookupError, InvalidStateError, InvalidTimeError, and PyMongoError.
     """
@@ -456,8 +456,8 @@ def act_as_staff(
                 action, notification_id, reason=reason, correction=correction, by=by, now=now
             )
     if document["_id"] != notification_id:
-        _audit(document, f"Resent from {notification_id}{source}.", by)
-    _audit({**document, "_id": notification_id}, f"{done}{source}.", by)
+        _audit(document, f"Resent from {notification_id}", by, part_of=part_of)
+    _audit({**document, "_id": notification_id}, done, by, part_of=part_of)
     return ObjectId(document["_id"])
 
 
@@ -579,11 +579,13 @@ def _restore(notification_id: ObjectId, *, now: datetime) -> Document:
     return restored
 
 
-def _audit(document: Document, message: str, by: Staff) -> None:
+def _audit(document: Document, message: str, by: Staff, *, part_of: ObjectId | None = None) -> None:
+    source = "" if part_of is None else f" by bulk operation {part_of}"
     audit.record(
         by=by.id,
         model=Notification,
         object_id=str(document["_id"]),
         name=f"{document['type']} {document['_id']}",
-        message=message,
+        message=f"{message}{source}.",
+        part_of=None if part_of is None else str(part_of),
     )

@@ -7,12 +7,17 @@ from typing import Any
 
 from django.apps import apps
 from django.db import connection, models
+from pymongo import TEXT
 from pymongo.operations import IndexModel
 
 from .collections import database
+from .indexes import EXTERNAL_INDEXES
 from .schema import DatabaseSchemaEditor
 
-OPTIONS = ("key", "unique", "sparse", "expireAfterSeconds", "partialFilterExpression")
+OPTIONS = (
+    *("key", "unique", "sparse", "expireAfterSeconds", "partialFilterExpression"),
+    "default_language",
+)
 ID_INDEX = "_id_"
 
 
@@ -48,9 +53,11 @@ class _RecordingEditor(DatabaseSchemaEditor):
 
 
 def declared_indexes(model: type[models.Model]) -> dict[str, IndexModel]:
-    """Return a model's indexes by name, including those that Django derives from its fields."""
+    """Return a model's indexes by name, also external ones and those of Django for its fields."""
     editor = _RecordingEditor()
     editor._create_model_indexes(model)
+    for index in EXTERNAL_INDEXES.get(model._meta.db_table, ()):
+        editor.indexes.append(index.get_pymongo_index_model(model, editor))
     return {index.document["name"]: index for index in editor.indexes}
 
 
@@ -104,4 +111,7 @@ def _definition(index: Mapping[str, Any]) -> dict[str, Any]:
     if "expireAfterSeconds" in index:
         definition["expireAfterSeconds"] = index["expireAfterSeconds"]
     keys = index["key"].items() if isinstance(index["key"], Mapping) else index["key"]
+    if "weights" in index:
+        # MongoDB lists a text index under keys of its own.
+        keys = [(name, TEXT) for name in index["weights"]]
     return definition | {"key": [tuple(key) for key in keys]}

@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from django.db.models import Index
-from pymongo import ASCENDING, DESCENDING, HASHED
+from pymongo import ASCENDING, DESCENDING, HASHED, TEXT
 from pymongo.operations import IndexModel
 
-DIRECTIONS: dict[str, int | str] = {"-": DESCENDING, "#": HASHED}
+DIRECTIONS: dict[str, int | str] = {"-": DESCENDING, "#": HASHED, "~": TEXT}
 MONGODB_NAMES = {
     "partial": "partialFilterExpression",
     "expire_after_seconds": "expireAfterSeconds",
@@ -17,9 +17,9 @@ MONGODB_NAMES = {
 class MongoIndex(Index):
     """An index on any path of a document.
 
-    ``keys`` are column names or dotted paths, with ``-`` for descending and ``#`` for hashed;
-    ``expire_after_seconds`` makes a TTL index. Unlike Django's ``unique``, this one adds no filter:
-    a missing field counts as null.
+    ``keys`` are column names or dotted paths, with ``-`` for descending, ``#`` for hashed, and
+    ``~`` for the words of a text in any language; ``expire_after_seconds`` makes a TTL index.
+    Unlike Django's ``unique``, this one adds no filter: a missing field counts as null.
     """
 
     def __init__(
@@ -64,9 +64,12 @@ class MongoIndex(Index):
         """Return pymongo's index; ``column_prefix`` is the path of an embedded model."""
         options = {MONGODB_NAMES.get(name, name): value for name, value in self.options.items()}
         keys: list[tuple[str, int | str]] = [
-            (column_prefix + key.lstrip("-#"), DIRECTIONS.get(key[0], ASCENDING))
+            (column_prefix + key.lstrip("-#~"), DIRECTIONS.get(key[0], ASCENDING))
             for key in self.keys
         ]
+        if TEXT in dict(keys).values():
+            # A language has words that its index leaves out.
+            options["default_language"] = "none"
         return IndexModel(keys, name=self.name, **options)
 
     def __repr__(self) -> str:
@@ -77,3 +80,13 @@ class MongoIndex(Index):
 
     def __hash__(self) -> int:
         return hash((self.name, self.keys))
+
+
+EXTERNAL_INDEXES: Mapping[str, tuple[MongoIndex, ...]] = {
+    "django_admin_log": (
+        MongoIndex("object_id", "-_id", name="log_object"),
+        MongoIndex("object_repr", "-_id", name="log_name"),
+        MongoIndex("part_of", "-_id", name="log_direct"),
+    ),
+}
+"""Indexes on collections whose models are Django's, by collection. Our migrations create them."""

@@ -4,9 +4,13 @@ from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from typing import Any
 
+from bson import ObjectId
 from django.contrib.admin.models import CHANGE, LogEntry
 from django.contrib.contenttypes.models import ContentType
 from django.db.models import Model
+from django.utils import timezone
+
+from notifyproject.db.collections import collection
 
 MAX_NAME = 200
 
@@ -33,20 +37,42 @@ def describe_change(
 
 
 def record(
-    *, by: Any, model: type[Model], object_id: str, name: str, message: str, flag: int = CHANGE
+    *,
+    by: Any,
+    model: type[Model],
+    object_id: str,
+    name: str,
+    message: str,
+    flag: int = CHANGE,
+    part_of: str | None = None,
 ) -> None:
-    """Record an action on an object. Raises DatabaseError.
+    """Record an action on an object. Raises PyMongoError.
 
-    ``by`` is the ID of the staff user or client. Never pass an address in ``name`` or ``message``.
+    ``by`` is the ID of the staff user or client. ``part_of`` is the ID of a bulk operation: the
+    list of the audit log shows the operation's own entry instead of one for each object. Never pass
+    an address in ``name`` or ``message``.
     """
-    LogEntry.objects.create(
-        user_id=by,
-        content_type=ContentType.objects.get_for_model(model),
-        object_id=object_id,
-        object_repr=name[:MAX_NAME],
-        action_flag=flag,
-        change_message=message,
-    )
+    entry = {
+        "action_time": timezone.now(),
+        "user_id": by,
+        "content_type_id": ContentType.objects.get_for_model(model).pk,
+        "object_id": object_id,
+        "object_repr": name[:MAX_NAME],
+        "action_flag": flag,
+        "change_message": message,
+    }
+    if part_of is not None:
+        entry["part_of"] = part_of
+    collection(LogEntry._meta.db_table).insert_one(entry)
+
+
+def find_entries(text: str, *, cap: int) -> list[ObjectId]:
+    """Return the IDs of the newest entries about objects with this ID or name."""
+    found: set[ObjectId] = set()
+    for path in ("object_id", "object_repr"):
+        rows = collection(LogEntry._meta.db_table).find({path: text}, {"_id": 1})
+        found |= {row["_id"] for row in rows.sort("_id", -1).limit(cap)}
+    return sorted(found, reverse=True)[:cap]
 
 
 def record_client_action(

@@ -22,10 +22,10 @@ UNFOLD: dict[str, Any] = {
     "STYLES": [lambda _request: static("console/console.css")],
     "SCRIPTS": [
         lambda _request: static("console/theme.js"),
+        lambda _request: static("console/keyboard.js"),
         lambda _request: static("console/palette.js"),
         lambda _request: static("console/times.js"),
     ],
-    "COMMAND": {"search_callback": "console.command_palette.search"},
     "SIDEBAR": {
         "show_search": True,
         "command_search": True,

@@ -1,5 +1,6 @@
-// Shows times in the browser's time zone. The server writes them in UTC, and the title keeps UTC.
-// A clock (data-clock) leaves the date out on the same day; data-seconds adds the seconds.
+// Shows times in the browser's time zone, with UTC, in which the server writes them, beside it if it
+// differs. A clock (data-clock) leaves the date out on the same day. A time with seconds
+// (data-seconds) has its UTC beside it in the page.
 const two = (number) => String(number).padStart(2, "0");
 
 function localize(root) {
@@ -12,6 +13,13 @@ function localize(root) {
     const isShort = "clock" in element.dataset && at.toDateString() === today;
     if ("seconds" in element.dataset) clock += `:${two(at.getSeconds())}`;
     element.textContent = isShort ? clock : `${day} ${clock}`;
+    if (at.getTimezoneOffset() === 0 || "seconds" in element.dataset) continue;
+    const utc = at.toISOString();
+    const utcDay = utc.slice(0, 10) === day ? "" : `${utc.slice(0, 10)} `;
+    const beside = document.createElement("span");
+    beside.className = "utc quiet";
+    beside.textContent = ` ${utcDay}${utc.slice(11, 16)} UTC`;
+    element.append(beside);
   }
 }
 

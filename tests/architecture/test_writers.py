@@ -4,6 +4,7 @@ import ast
 from pathlib import Path
 
 import pytest
+from django.apps import apps
 from django.contrib import admin
 from django.test import RequestFactory
 
@@ -37,6 +38,7 @@ MAKES = {
 """Other files that create bulk writes. Their collections are checked like all others."""
 MERGES = {"monitoring/rollup.py": '"into": "analytics_events"'}
 """Files that write with ``$merge``, and the stage they may contain."""
+TABLES = {model.__name__: model._meta.db_table for model in apps.get_models()}
 MODELS = ("Notification.", "Notification(", "DeliveryAttempt.", "DeliveryAttempt(")
 STORE = Path("notifications", "store")
 OTHER_FILES = [path for path in files(*SERVICE) if STORE not in path.parents]
@@ -51,6 +53,8 @@ def collection_of(path: Path, node: ast.expr) -> str | None:
         key = node.args[0]
     if isinstance(node, ast.Subscript):
         key = node.slice
+    if isinstance(key, ast.Attribute) and ast.unparse(key).endswith("._meta.db_table"):
+        return TABLES.get(ast.unparse(key).partition(".")[0])
     return key.value if isinstance(key, ast.Constant) and isinstance(key.value, str) else None
 
 

@@ -3,15 +3,17 @@
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page
 
-SERIOUS = frozenset({"serious", "critical"})
+REPORTED = frozenset({"moderate", "serious", "critical"})
+OPTIONS = {"rules": {"target-size": {"enabled": True}}}
+"""Rules that axe leaves out by default."""
 _axe = Axe()
 
 
-def violations(page: Page, *, impacts: frozenset[str] = SERIOUS) -> list[str]:
-    found = _axe.run(page).response["violations"]
+def violations(page: Page) -> list[str]:
+    found = _axe.run(page, options=OPTIONS).response["violations"]
     return [
         f"{one['id']}: {node['target']} {node['failureSummary']}"
         for one in found
-        if one["impact"] in impacts
+        if one["impact"] in REPORTED
         for node in one["nodes"]
     ]

@@ -9,7 +9,9 @@ from playwright.sync_api import expect
 from domain.states import Channel, DeliveryStatus
 from domain.time import utc_now
 from notifications.models import Notification
+from tests.browser.accessibility import violations
 from tests.browser.screen import Screen
+from tests.support.clients.console import register_ada
 from tests.support.factories import notifications as factories
 
 pytestmark = pytest.mark.usefixtures("db")
@@ -118,6 +120,69 @@ def test_command_palette_works_from_the_keyboard(screen: Screen) -> None:
         page.keyboard.press("Enter")
         page.wait_for_url(f"{screen.url}{LIST}{document['_id']}/change/")
         screen.wait_for_scripts()
+
+
+def test_command_palette_opens_the_first_result_on_enter(screen: Screen) -> None:
+    register_ada(name="Ada Lovelace")
+    page = screen.page
+    screen.sign_in()
+    screen.open("/admin/")
+    page.keyboard.press("Control+k")
+    expect(page.locator("#search-input-command")).to_be_focused()
+    page.keyboard.type("nobody at all")
+    expect(page.locator("#command-results")).to_contain_text("No results for nobody at all")
+    page.keyboard.press("Enter")
+    page.locator("#search-input-command").fill("lovelac")
+    page.keyboard.type("e")
+    expect(page.locator("#command-results [aria-selected=true]")).to_contain_text("Ada Lovelace")
+    assert violations(page) == []
+    page.keyboard.press("Enter")
+    page.wait_for_url(f"{screen.url}/admin/recipients/recipient/ada/change/")
+    assert screen.problems == []
+
+
+def test_command_palette_opens_the_result_of_a_text_that_was_just_typed(screen: Screen) -> None:
+    register_ada(name="Ada Lovelace")
+    page = screen.page
+    screen.sign_in()
+    screen.open("/admin/")
+    page.locator(".open-search").click()
+    expect(page.locator("#search-input-command")).to_be_focused()
+    page.keyboard.type("Lovelace")
+    page.keyboard.press("Enter")
+    page.wait_for_url(f"{screen.url}/admin/recipients/recipient/ada/change/")
+
+
+def test_command_palette_keeps_and_returns_the_focus(screen: Screen) -> None:
+    page = screen.page
+    screen.sign_in()
+    screen.open("/admin/")
+    button, field = page.locator(".open-search"), page.locator("#search-input-command")
+    button.focus()
+    page.keyboard.press("Enter")
+    expect(field).to_be_focused()
+    page.keyboard.press("Tab")
+    expect(field).to_be_focused()
+    page.keyboard.press("Escape")
+    expect(field).to_be_hidden()
+    expect(button).to_be_focused()
+
+
+def test_command_palette_reports_a_failed_search(screen: Screen) -> None:
+    page = screen.page
+    screen.sign_in()
+    screen.open("/admin/")
+    page.route("**/admin/search/**", lambda route: route.fulfill(status=503, body=""))
+    page.keyboard.press("Control+k")
+    expect(page.locator("#search-input-command")).to_be_focused()
+    page.keyboard.type("ada")
+    expect(page.get_by_role("alert")).to_have_text("Search failed. Try again in a moment.")
+    page.unroute("**/admin/search/**")
+    page.keyboard.type("7")
+    expect(page.locator("#command-results")).to_contain_text("No results for ada7")
+    # The browser reports the refused request.
+    assert all("503" in one for one in screen.problems)
+    screen.problems.clear()
 
 
 def test_command_palette_gets_the_focus_when_drawn_late(screen: Screen) -> None:

@@ -67,7 +67,7 @@ def test_incidents_are_listed_and_filtered(console: Client) -> None:
     end = {"is_open": False, "resolved_at": utc_now()}
     collection("incidents").update_one({"_id": resolved}, {"$set": end})
     assert len(console.get(INCIDENTS).context["cl"].result_list) == 2
-    (row,) = console.get(f"{INCIDENTS}?state=over").context["cl"].result_list
+    (row,) = console.get(f"{INCIDENTS}?state=resolved").context["cl"].result_list
     assert row.pk == resolved
     for plan in plans(console, f"{INCIDENTS}?state=open", of="incidents"):
         assert not {"COLLSCAN", "SORT"} & plan.stages

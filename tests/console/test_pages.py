@@ -7,7 +7,8 @@ from django.urls import reverse
 
 from access.models import StaffUser
 from domain.time import utc_now
-from tests.support.clients.console import make_staff, signed_in
+from notifyproject.db.collections import collection
+from tests.support.clients.console import make_staff, register_ada, signed_in
 from tests.support.factories import notifications as factories
 from tests.support.factories.one_of_each import store_one_of_each
 
@@ -92,6 +93,51 @@ def test_command_palette_finds_a_notification(console: Client, support: Client) 
         found = client.get("/admin/search/", {"s": "Ada-7", "extended": "1"}).content.decode()
         assert f"/admin/notifications/notification/{document['_id']}/change/" in found
         assert address in found
+
+
+def palette(client: Client, text: str) -> str:
+    return client.get("/admin/search/", {"s": text, "extended": "1"}).content.decode()
+
+
+def test_command_palette_finds_a_recipient_by_name_and_address(
+    console: Client, support: Client
+) -> None:
+    register_ada(name="Ada Lovelace")
+    for text in ("lovelace", "ada", "ada@example.com", "+351 912 345 678"):
+        assert "/admin/recipients/recipient/ada/change/" in palette(console, text), text
+    found = palette(support, "Lovelace")
+    assert "a***@example.com" in found
+    assert "ada@example.com" not in found
+
+
+def test_command_palette_shows_the_present_state(console: Client) -> None:
+    document = factories.accepted(user_id="ada-7", created_at=utc_now())
+    assert "Scheduled" in palette(console, "ada-7") or "Queued" in palette(console, "ada-7")
+    collection("notifications").update_one(
+        {"_id": document["_id"]},
+        {"$set": {"status": "cancelled", "delivery.0.status": "cancelled"}},
+    )
+    assert "Cancelled" in palette(console, "ada-7")
+
+
+def test_command_palette_finds_permitted_pages_and_actions(
+    console: Client, support: Client
+) -> None:
+    for text, url in (
+        ("failed", "/admin/notifications/failednotification/"),
+        ("scheduled and", "/admin/notifications/waitingnotification/"),
+        ("api cl", "/admin/access/apiclient/add/"),
+        ("password", "/admin/password_change/"),
+    ):
+        assert url in palette(console, text), text
+    assert "/admin/access/apiclient/" not in palette(support, "api cl")
+
+
+def test_command_palette_says_when_nothing_is_found(console: Client) -> None:
+    shown = palette(console, "<nothing>")
+    assert "No results for <strong>&lt;nothing&gt;</strong>" in shown
+    assert 'id="command-results-list"' in shown, "the part that the theme's script shows"
+    assert "No results" not in palette(console, "")
 
 
 def test_command_palette_requires_the_view_permission(db: None) -> None:

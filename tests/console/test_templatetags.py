@@ -61,7 +61,7 @@ def test_table_has_a_heading_and_column_classes() -> None:
         rows=["<i>"],
     )
     assert shown == (
-        '<div class="scroll-x" tabindex="0" role="region" aria-labelledby="sums">'
+        '<div class="scroll-x" tabindex="0" role="group" aria-labelledby="sums">'
         '<table class="figures"><thead><tr><th scope="col">Channel</th>'
         '<th scope="col" class="number">Failed</th>'
         '<th scope="col" class="wide-only">Last</th></tr></thead>'

@@ -98,6 +98,23 @@ def test_webhooks_are_filtered_by_provider_and_outcome(console: Client) -> None:
     assert listed(console, f"{LIST}?provider=whatsapp") == [applied]
 
 
+def test_webhook_is_found_by_its_message_and_address(console: Client) -> None:
+    now = utc_now()
+    document = factories.settled(S.SENT, at=now, created_at=now, entity_id="order-7")
+    known, unknown = bounce(document), json.loads(bounce(document))
+    del unknown[0]["reference"]
+    unknown[0] |= {"sg_message_id": "lost-1.recvd", "email": "bob@example.com"}
+    for body in (known, json.dumps(unknown), "[]"):
+        events = webhooks.parse_receipts(body.encode())
+        webhook_log.process_webhook(events, provider="sendgrid", body=body, now=now)
+    first, second, _ = [row["_id"] for row in collection("webhook_log").find().sort("_id", 1)]
+    for text in (str(document["_id"]), "order-7", "ada@example.com", "Ada@Example.com"):
+        assert listed(console, f"{LIST}?q={text}") == [first], text
+    for text in ("lost-1", "bob@example.com"):
+        assert listed(console, f"{LIST}?q={text}") == [second], text
+    assert listed(console, f"{LIST}?q=nothing") == []
+
+
 def test_unknown_webhook_is_reported(console: Client) -> None:
     assert "Webhook not found" in replay(console, "0" * 24)
     assert "Webhook not found" in replay(console, "nonsense")

@@ -10,9 +10,10 @@ from django.apps import apps
 from django.conf import settings
 from django.core.management import call_command
 from django.db import connection
+from pymongo import TEXT
 
 from notifyproject.db.collections import database
-from notifyproject.db.indexes import MongoIndex
+from notifyproject.db.indexes import EXTERNAL_INDEXES, MongoIndex
 from tests.support.mongo.indexes import OTHER_INDEXES, REQUIRED, Key, RequiredIndex
 
 HEAD = """\
@@ -51,12 +52,11 @@ def render(existing: Callable[[str], Mapping[str, Mapping[str, Any]]]) -> str:
         *("metrics_due", "incidents", "webhook_log", "provider_events", "recipients"),
         *("suppressions", "topic_members", "conversations", "suspicions", "early_receipts"),
         *("api_clients", "inbox_visits", "inbox_revocations", "login_failures", "broadcasts"),
-        *("callback_messages", "operations", "operation_results"),
+        *("callback_messages", "operations", "operation_results", "django_admin_log"),
     }
     found = {name: index for c in collections for name, index in existing(c).items()}
     others = [
-        f"| `{name}` | {OTHER_INDEXES[name]} | {_keys(found[name]['key'])} |"
-        for name in OTHER_INDEXES
+        f"| `{name}` | {OTHER_INDEXES[name]} | {_all_keys(found[name])} |" for name in OTHER_INDEXES
     ]
     return HEAD + "\n".join(lines) + "\n" + MIDDLE + "\n".join(others) + "\n" + TAIL
 
@@ -68,6 +68,11 @@ def _served(required: RequiredIndex) -> str:
         else "none"
     )
     return f"{index}. {required.why}" if required.why else index
+
+
+def _all_keys(index: Mapping[str, Any]) -> str:
+    words = index.get("weights", {})
+    return ", ".join(f"words of `{name}`" for name in words) or _keys(index["key"])
 
 
 def _keys(keys: Key) -> str:
@@ -93,11 +98,13 @@ def declared(model: Any) -> dict[str, Key | None]:
     """Return the keys of a model's declared indexes by name; None if Django defines the keys."""
     options, names = model._meta, dict[str, Key | None]()
     with connection.schema_editor() as editor:
-        for index in options.indexes:
+        for index in (*options.indexes, *EXTERNAL_INDEXES.get(options.db_table, ())):
             names[index.name] = None
             if isinstance(index, MongoIndex):
                 document = index.get_pymongo_index_model(model, editor).document
-                names[index.name] = list(dict(document["key"]).items())
+                key = list(dict(document["key"]).items())
+                # MongoDB lists a full-text index under keys of its own.
+                names[index.name] = None if TEXT in dict(key).values() else key
         columns = [([f.column], "_uniq") for f in options.local_fields if f.unique]
         columns += [([f.column], "") for f in options.local_fields if f.db_index and not f.unique]
         columns += [

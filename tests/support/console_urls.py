@@ -4,6 +4,8 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
 
+from django.contrib import admin
+from django.contrib.admin.utils import quote
 from django.urls import NoReverseMatch, URLPattern, URLResolver, get_resolver, reverse
 from django.urls.converters import IntConverter
 
@@ -106,6 +108,22 @@ def addresses_with(value: str) -> list[str]:
         with suppress(NoReverseMatch):
             addresses.add(reverse(f"admin:{pattern.name}", kwargs=values))
     return sorted(addresses)
+
+
+def page_paths() -> list[str]:
+    """Return each path that may be a page: of every model with its first object, and all others."""
+    found = {reverse("admin:index")}
+    for model in admin.site._registry:
+        name = f"admin:{model._meta.app_label}_{model._meta.model_name}"
+        first = model._default_manager.first()
+        for page in MODEL_PAGES:
+            if page in ("_changelist", "_add"):
+                found.add(reverse(f"{name}{page}"))
+            elif first is not None:
+                found.add(reverse(f"{name}{page}", args=[quote(first.pk)]))
+    for name in {*READS, *FORMS} - {"app_list", "view_on_site"}:
+        found.add(reverse(f"admin:{name}", kwargs=arguments(name)))
+    return sorted(found)
 
 
 def arguments(name: str) -> dict[str, Any]:

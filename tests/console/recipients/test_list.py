@@ -47,6 +47,21 @@ def test_recipient_is_found_by_id_and_address(console: Client) -> None:
     assert listed(console, f"{RECIPIENTS}?q=ad") == []
 
 
+def test_recipient_is_found_by_words_of_the_name(console: Client) -> None:
+    register_ada(name="João Álvares Pessoa")
+    register_ada(_id="bob", name="Bob Pessoa", email="bob@example.com", phone="+351911111111")
+    for text in ("João Álvares", "joao", "pessoa alvares", "João Álvares Pessoa"):
+        assert listed(console, f"{RECIPIENTS}?q={text}") == ["ada"], text
+    assert listed(console, f"{RECIPIENTS}?q=Pessoa") == ["ada", "bob"]
+    assert listed(console, f"{RECIPIENTS}?q=Joa") == []
+
+
+@pytest.mark.usefixtures("ada")
+def test_address_is_found_in_other_spellings(console: Client) -> None:
+    for text in ("ADA@Example.com", "%2B351 912-345-678"):
+        assert listed(console, f"{RECIPIENTS}?q={text}") == ["ada"], text
+
+
 @pytest.mark.usefixtures("ada", "suppressed")
 def test_recipient_page_shows_preferences_and_suppressions(console: Client) -> None:
     shown = console.get(f"{RECIPIENTS}ada/change/").content.decode()

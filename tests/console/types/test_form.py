@@ -5,7 +5,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from django.contrib.admin.models import LogEntry
+from django.contrib.admin.models import CHANGE, LogEntry
 from django.test import Client
 
 from domain.states import Channel, Priority
@@ -48,6 +48,40 @@ def test_optional_fields_can_be_empty(console: Client) -> None:
     assert console.post(f"{LIST}add/", less).status_code == 302
     stored = NotificationType.objects.get(pk="parcel_lost")
     assert (stored.ttl_seconds, stored.example_data, stored.sensitive_variables) == (None, {}, [])
+
+
+def test_new_form_has_the_defaults_and_no_null(console: Client) -> None:
+    form = console.get(f"{LIST}add/").context["adminform"].form
+    shown = {name: form[name].value() for name in form.fields}
+    assert shown["max_retries"] == 3
+    assert shown["priority"] == "normal"
+    assert shown["on_unknown"] == "retry"
+    assert shown["fallback_after_seconds"] == 600
+    assert shown["is_active"] is True
+    assert shown["example_data"] == shown["approved_templates"] == ""
+
+
+def test_json_is_shown_as_text_and_rejected_text_as_it_was_sent(console: Client) -> None:
+    console.post(f"{LIST}add/", GOOD)
+    page = console.get(f"{LIST}parcel_5Flost/change/")
+    assert page.context["adminform"].form["example_data"].value() == '{\n  "parcel": "77"\n}'
+    page = console.post(f"{LIST}add/", GOOD | {"slug": "other", "example_data": '{"parcel": '})
+    assert page.context["adminform"].form["example_data"].value() == '{"parcel": '
+
+
+def test_saving_empty_json_changes_nothing(console: Client) -> None:
+    empty = GOOD | {"example_data": ""}
+    console.post(f"{LIST}add/", empty)
+    page = console.post(f"{LIST}parcel_5Flost/change/", empty | {"max_retries": "4"}, follow=True)
+    assert page.status_code == 200
+    (said,) = LogEntry.objects.filter(action_flag=CHANGE)
+    assert said.get_change_message() == "Changed Max retries (2 → 4)."
+
+
+def test_template_and_preview_precede_the_settings(console: Client) -> None:
+    page = console.get(f"{LIST}order_5Fshipped/change/").content.decode()
+    template, settings = page.index('id="template-title"'), page.index('id="id_name"')
+    assert template < settings
 
 
 TEMPLATE = '{"locale": "pt", "name": "lost", "language": "pt_PT", "parameters": ["order"]}'

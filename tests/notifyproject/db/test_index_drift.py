@@ -5,12 +5,14 @@ from collections.abc import Iterator
 
 import pytest
 from django.core.management import CommandError, call_command
+from pymongo import TEXT
 from pymongo.operations import IndexModel
 
 from notifications.models import Notification
 from notifyproject.db import index_drift
 from notifyproject.db.collections import database
 from notifyproject.db.index_drift import Drift, Problem
+from notifyproject.db.indexes import EXTERNAL_INDEXES
 
 pytestmark = pytest.mark.usefixtures("db")
 COLLECTION, NAME = "notifications", "ntf_due"
@@ -48,6 +50,26 @@ def test_missing_index_is_reported_and_created() -> None:
     with pytest.raises(CommandError, match="--create creates missing"):
         run()
     assert run(create=True) == "notifications.ntf_due: created\nEvery index is as declared.\n"
+
+
+@pytest.mark.parametrize("name", [index.name for index in EXTERNAL_INDEXES["django_admin_log"]])
+def test_missing_index_of_a_model_of_django_is_reported(name: str) -> None:
+    database()["django_admin_log"].drop_index(name)
+    assert index_drift.find_drift() == [Drift("django_admin_log", name, Problem.MISSING)]
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        IndexModel([("name", TEXT)], name="rcp_name"),
+        IndexModel([("locale", TEXT)], name="rcp_name", default_language="none"),
+    ],
+    ids=["another language", "other words"],
+)
+def test_different_text_index_is_reported(other: IndexModel) -> None:
+    database()["recipients"].drop_index("rcp_name")
+    database()["recipients"].create_indexes([other])
+    assert index_drift.find_drift() == [Drift("recipients", "rcp_name", Problem.DIFFERENT)]
 
 
 def test_undeclared_index_is_reported_and_kept() -> None:

@@ -43,7 +43,10 @@ OTHERS = ("webhook_log", "recipients", "django_admin_log", "suppressions")
 
 
 def _others(now: datetime) -> Mapping[str, list[dict[str, Any]]]:
-    calls = [{"provider": "sendgrid", "received_at": now, "body": "[]"} for _ in range(MANY)]
+    calls = [
+        {"provider": "sendgrid", "received_at": now, "body": "[]", "search_keys": [f"call-{n}"]}
+        for n in range(MANY)
+    ]
     people = [_recipient(n, now) for n in range(MANY)]
     entries = [_entry(now) for _ in range(MANY)]
     suppressions = [_suppression(n, now) for n in range(MANY)]
@@ -91,6 +94,7 @@ def _vary_attempt(attempts: list[Any], n: int, document: dict[str, Any]) -> dict
 def _recipient(n: int, now: datetime) -> dict[str, Any]:
     return {
         "_id": f"user-{n:05d}",
+        "name": f"Ada Person{n}",
         "email": f"p{n}@example.com",
         "phone": f"+3519{n:08d}",
         "attributes": {},

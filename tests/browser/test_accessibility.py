@@ -1,0 +1,74 @@
+"""Every page of the console is accessible by the rules of axe, and several rows fit on a phone."""
+
+import os
+
+import pytest
+from django.contrib.auth.models import Group
+from django.test import Client
+from django_celery_beat.models import ClockedSchedule, CrontabSchedule, SolarSchedule
+
+from access.models import StaffUser
+from domain.time import utc_now
+from tests.browser.accessibility import violations
+from tests.browser.screen import Screen
+from tests.support import console_urls
+from tests.support.clients.console import signed_in
+from tests.support.factories.demo_day import store_day
+from tests.support.factories.one_of_each import store_one_of_each
+
+pytestmark = pytest.mark.usefixtures("db", "broker")
+
+IS_WHOLE = "ACCESSIBILITY_WHOLE" in os.environ
+SAMPLE = 8
+"""One page of this many is tested in each scheme, unless by ``make accessibility``."""
+SCHEMES = ("light", "dark")
+SIGN_IN_PAGES = ("/admin/login/", "/admin/second-factor/", "/admin/second-factor/set-up/")
+
+
+def store_pages(client: Client) -> list[str]:
+    """Store a document for every page, and return the paths of the pages."""
+    store_day(now=utc_now(), busy=2, waves=4)
+    store_one_of_each(now=utc_now())
+    Group.objects.create(name="Helpers")
+    CrontabSchedule.objects.create(minute="5")
+    SolarSchedule.objects.get_or_create(event="sunrise", latitude=1, longitude=1)
+    ClockedSchedule.objects.create(clocked_time=utc_now())
+    return [path for path in (*SIGN_IN_PAGES, *console_urls.page_paths()) if _is_page(client, path)]
+
+
+def _is_page(client: Client, path: str) -> bool:
+    response = client.get(path)
+    return response.status_code == 200 and b"<main" in response.content
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_pages_have_no_violation(screen: Screen, subtests: pytest.Subtests, scheme: str) -> None:
+    paths = store_pages(signed_in(StaffUser.objects.get(username="maria")))
+    assert len(paths) > 60
+    screen.sign_in()
+    screen.page.emulate_media(color_scheme="dark" if scheme == "dark" else "light")
+    sample = paths[SCHEMES.index(scheme) * SAMPLE // 2 :: SAMPLE]
+    for path in paths if IS_WHOLE else sample:
+        screen.open(path)
+        screen.page.wait_for_load_state("load")
+        for size in screen.sizes():
+            with subtests.test(page=path, size=size):
+                assert violations(screen.page) == []
+        with subtests.test(page=path):
+            assert screen.fits()
+
+
+def test_several_rows_fit_on_a_phone(screen: Screen) -> None:
+    store_day(now=utc_now(), busy=2, waves=4)
+    screen.sign_in()
+    screen.resize("phone")
+    for path in ("/admin/notifications/notification/", "/admin/devices/device/"):
+        screen.open(path)
+        rows = screen.page.locator("#result_list tr.data-row")
+        boxes = [rows.nth(number).bounding_box() for number in range(4)]
+        assert all(box is not None and box["height"] < 160 for box in boxes), boxes
+        cut = "cells => cells.filter(cell => cell.scrollWidth > cell.clientWidth + 1).length"
+        assert rows.locator("td, th").evaluate_all(cut) == 0
+        label = "cell => getComputedStyle(cell, '::before').content"
+        dates = rows.first.locator(":is(td, th):has(time)")
+        assert dates.first.evaluate(label) != "none", "dates have a label"
