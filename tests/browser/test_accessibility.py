@@ -1,6 +1,7 @@
 """Every page of the console is accessible by the rules of axe, and several rows fit on a phone."""
 
 import os
+from collections.abc import Iterator
 
 import pytest
 from django.contrib.auth.models import Group
@@ -25,14 +26,22 @@ SCHEMES = ("light", "dark")
 SIGN_IN_PAGES = ("/admin/login/", "/admin/second-factor/", "/admin/second-factor/set-up/")
 
 
+@pytest.fixture
+def schedules(db: None) -> Iterator[None]:
+    """Store a schedule of each kind, which the tests' database would keep."""
+    crontab = CrontabSchedule.objects.create(minute="5")
+    solar, _ = SolarSchedule.objects.get_or_create(event="sunrise", latitude=1, longitude=1)
+    clocked = ClockedSchedule.objects.create(clocked_time=utc_now())
+    yield
+    for one in (crontab, solar, clocked):
+        one.delete()
+
+
 def store_pages(client: Client) -> list[str]:
     """Store a document for every page, and return the paths of the pages."""
     store_day(now=utc_now(), busy=2, waves=4)
     store_one_of_each(now=utc_now())
     Group.objects.create(name="Helpers")
-    CrontabSchedule.objects.create(minute="5")
-    SolarSchedule.objects.get_or_create(event="sunrise", latitude=1, longitude=1)
-    ClockedSchedule.objects.create(clocked_time=utc_now())
     return [path for path in (*SIGN_IN_PAGES, *console_urls.page_paths()) if _is_page(client, path)]
 
 
@@ -41,6 +50,7 @@ def _is_page(client: Client, path: str) -> bool:
     return response.status_code == 200 and b"<main" in response.content
 
 
+@pytest.mark.usefixtures("schedules")
 @pytest.mark.parametrize("scheme", SCHEMES)
 def test_pages_have_no_violation(screen: Screen, subtests: pytest.Subtests, scheme: str) -> None:
     paths = store_pages(signed_in(StaffUser.objects.get(username="maria")))
