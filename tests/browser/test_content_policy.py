@@ -4,7 +4,6 @@ import pytest
 from django.contrib import admin
 from django.contrib.auth.models import Group
 from django.test import Client
-from django_celery_beat.models import ClockedSchedule, CrontabSchedule, SolarSchedule
 from playwright.sync_api import expect
 
 from access.models import StaffUser
@@ -21,12 +20,10 @@ FAILED = "/admin/notifications/failednotification/"
 SIGN_IN_PAGES = ("/admin/login/", "/admin/second-factor/set-up/")
 
 
+@pytest.mark.usefixtures("schedules")
 def test_every_page_obeys_its_policy(screen: Screen) -> None:
     store_one_of_each(now=utc_now())
     Group.objects.create(name="Helpers")
-    CrontabSchedule.objects.create(minute="5")
-    SolarSchedule.objects.get_or_create(event="sunrise", latitude=1, longitude=1)
-    ClockedSchedule.objects.create(clocked_time=utc_now())
     client = signed_in(StaffUser.objects.get(username="maria"))
     screen.sign_in()
     opened = 0
