@@ -68,8 +68,17 @@ class BatchReport:
         self.wakeups.append(Wakeup(claimed.notification_id, claimed.channel, claimed.priority, at))
 
 
-def dispatch(ids: Sequence[ObjectId], *, channel: Channel, clock: Clock = utc_now) -> BatchReport:
-    """Send the deliveries among ``ids`` that are due. Concurrent callers never send one twice."""
+def dispatch(
+    ids: Sequence[ObjectId],
+    *,
+    channel: Channel,
+    clock: Clock = utc_now,
+    on_in_flight: Callable[[BatchReport], None] = lambda _: None,
+) -> BatchReport:
+    """Send the deliveries among ``ids`` that are due. Concurrent callers never send one twice.
+
+    ``on_in_flight`` is called when all requests of a batch are in flight.
+    """
     crash_points.reach(Boundary.WAKEUP_RECEIVED)
     report = BatchReport()
     unique = list(dict.fromkeys(ids))
@@ -77,7 +86,7 @@ def dispatch(ids: Sequence[ObjectId], *, channel: Channel, clock: Clock = utc_no
         batch = unique[start : start + MAX_BATCH]
         cache.compare_at_next_read()
         claims = store.claim(ids=batch, channel=channel, worker=worker_name(), now=clock())
-        _deliver(claims, channel, clock, report)
+        _deliver(claims, channel, clock, report, on_in_flight=on_in_flight)
         if len(claims) < len(batch):
             claimed_ids = {claimed.notification_id for claimed in claims}
             unclaimed = [one for one in batch if one not in claimed_ids]
@@ -116,6 +125,7 @@ def _deliver(
     report: BatchReport,
     *,
     on_started: Callable[[], None] = lambda: None,
+    on_in_flight: Callable[[BatchReport], None] = lambda _: None,
 ) -> None:
     report.claimed += len(claims)
     if claims:
@@ -127,7 +137,7 @@ def _deliver(
         providers = providers_for(channel, test=is_test)
         deliveries = _prepare(group, channel, clock, report, has_provider=bool(providers))
         if deliveries:
-            _BatchSend(providers, clock, report, on_started).run(deliveries)
+            _BatchSend(providers, clock, report, on_started, on_in_flight).run(deliveries)
 
 
 def _prepare(
@@ -166,11 +176,13 @@ class _BatchSend:
         clock: Clock,
         report: BatchReport,
         on_started: Callable[[], None],
+        on_in_flight: Callable[[BatchReport], None],
     ) -> None:
         self._providers = providers
         self._clock = clock
         self._report = report
         self._on_started = on_started
+        self._on_in_flight = on_in_flight
         self._window = send_window(providers[0])
         self._in_flight = InFlight(clock)
         self._waiting: deque[list[PreparedDelivery]] = deque()
@@ -184,6 +196,8 @@ class _BatchSend:
                     self._release_waiting()
                 if self._waiting:
                     self._start(self._take_groups())
+                    if not self._waiting:
+                        self._on_in_flight(self._report)
                 self._finish(REFILL_SECONDS if self._waiting else MAX_SEND_SECONDS)
         finally:
             # After an error, such as of MongoDB, the requests in flight still have results.
@@ -407,6 +421,11 @@ def _activate_fallbacks(
 def channel_threads() -> int:
     """Return how many threads of this process one channel may use: three quarters of them."""
     return max(settings.WORKER_THREADS * 3 // 4, 1)
+
+
+def in_flight(channel: Channel) -> int:
+    """Return how many requests this process has in flight to the channel's providers."""
+    return sum(send_window(provider).in_flight for provider in providers_for(channel))
 
 
 _isolating_threads = ConcurrencyLimiter()

@@ -20,7 +20,7 @@ from .results import TargetResult
 INITIAL_SIZE = 10
 """Size without a recent success: a circuit opens before more requests fail."""
 MIN_SIZE = 1
-DEFAULT_MAXIMUM = 256
+DEFAULT_MAXIMUM = 512
 """Requests in flight to a provider without a setting of its own."""
 GROWTH = 8
 """Requests that the window gains per round trip, above the size of the last slowdown."""
@@ -44,6 +44,8 @@ class SendWindow:
     _waiting: int = 0
     _last_success: float = float("-inf")
     _last_decrease: float = float("-inf")
+    _last_limited: float = float("-inf")
+    """When the window last had less room than a caller wanted."""
     _freed: threading.Condition = field(default_factory=threading.Condition)
 
     @property
@@ -65,12 +67,12 @@ class SendWindow:
                 self._freed.wait_for(lambda: self._room() >= min(count, self.size), timeout)
             finally:
                 self._waiting -= 1
-            return self._take(min(count, self._room()))
+            return self._take(count)
 
     def try_acquire(self, count: int) -> int:
         """Take room for up to ``count`` requests; none while another thread waits for room."""
         with self._freed:
-            return 0 if self._waiting else self._take(min(count, self._room()))
+            return 0 if self._waiting else self._take(count)
 
     def adjust(self, count: int) -> None:
         """Take room at once, even beyond the window; with a negative count, give it back unused."""
@@ -83,11 +85,12 @@ class SendWindow:
         errors = [one.outcome for one in results if isinstance(one.outcome, ProviderError)]
         with self._freed:
             now = self.clock()
-            was_full = self._in_flight * 2 > self.size
+            # Without a limit, more success says nothing about a larger window.
+            was_limited = self._waiting > 0 or self._last_limited >= started_at
             self._in_flight -= count
             if len(errors) < len(results):
                 self._last_success = now
-                if was_full:
+                if was_limited:
                     self._grow(len(results) - len(errors))
             # Requests that began before the last decrease say nothing about the size since.
             is_congested = any(error.code in CONGESTION for error in errors)
@@ -100,8 +103,11 @@ class SendWindow:
         return max(self.size - self._in_flight, 0)
 
     def _take(self, count: int) -> int:
-        self._in_flight += count
-        return count
+        taken = min(count, self._room())
+        if taken < count:
+            self._last_limited = self.clock()
+        self._in_flight += taken
+        return taken
 
     def _grow(self, successes: int) -> None:
         gain = successes if self._size < self._threshold else GROWTH * successes / self._size

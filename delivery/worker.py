@@ -3,6 +3,7 @@
 import math
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
 
@@ -20,13 +21,13 @@ from notifyproject.platform.concurrency import ConcurrencyLimiter
 from notifyproject.platform.crash_points import Boundary
 
 from . import dispatcher
-from .dispatcher import BatchReport, channel_threads
+from .dispatcher import BatchReport, channel_threads, in_flight
 
 REQUEUE_DELAY = timedelta(seconds=1)
 """Delay before a message returns if its channel has no free thread or its client no capacity."""
-MAX_BATCHES_PER_CLIENT = 5
-"""Concurrent batches of one fair queue in a process: enough to fill the send window while others
-are prepared and settled. At 24, an email cost a sixth more time."""
+BATCHES_AHEAD = 3
+"""Concurrent batches of one fair queue in a process that are prepared and settled while the
+requests of others are in flight. With eight, an email cost a sixth more time."""
 _thread_limiter = ConcurrencyLimiter()
 _batch_limiter = ConcurrencyLimiter()
 
@@ -64,7 +65,7 @@ def pull(queue: FairQueue, token: PullToken | None, *, clock: Clock = utc_now) -
     fair_queue.release_token(queue, token)
     crash_points.reach(Boundary.PULL_STARTED)
     with (
-        _batch_limiter.try_acquire(queue, limit=_max_batches_per_client()) as has_capacity,
+        _batch_limiter.try_acquire(queue, limit=_max_batches(queue)) as has_capacity,
         _thread_limiter.try_acquire(queue.channel, limit=channel_threads()) as has_thread,
     ):
         now = clock()
@@ -74,23 +75,53 @@ def pull(queue: FairQueue, token: PullToken | None, *, clock: Clock = utc_now) -
         if not has_thread or process.is_shutting_down():
             fair_queue.enqueue_pulls(queue, at=now + REQUEUE_DELAY, now=now)
             return 0
+        chain = _PullChain(queue, token, clock)
         try:
             found, has_more = _next_batch(queue, token, now=now)
-            report = dispatcher.dispatch(found, channel=queue.channel, clock=clock)
+            report = dispatcher.dispatch(
+                found,
+                channel=queue.channel,
+                clock=clock,
+                on_in_flight=chain.continue_early if has_more else lambda _: None,
+            )
         except Exception:
             # Celery logs the error but does not continue the pull.
             fair_queue.retry_pull(queue, at=now + REQUEUE_DELAY, now=now)
             raise
     now = clock()
     wakeups.send_later([w for w in report.wakeups if w.channel is not queue.channel], now=now)
-    if has_more:
-        has_capacity = _batch_limiter.in_use(queue) < _max_batches_per_client() - 1
-        fair_queue.continue_pull(
-            queue, token, has_capacity=has_capacity, at=_next_pull_at(report, queue), now=now
-        )
-    else:
+    if not has_more:
         _schedule_next_pull(queue, now)
+    elif not chain.is_continued:
+        chain.continue_with(report)
     return report.claimed
+
+
+@dataclass(slots=True)
+class _PullChain:
+    """Continues a pull once: when its batch is in flight, or else when the batch has ended."""
+
+    queue: FairQueue
+    token: PullToken | None
+    clock: Clock
+    is_continued: bool = False
+
+    def continue_early(self, report: BatchReport) -> None:
+        """Let the next batch be claimed and rendered while this one's answers are awaited."""
+        if not self.is_continued and _batch_limiter.in_use(self.queue) < _max_batches(self.queue):
+            self.continue_with(report)
+
+    def continue_with(self, report: BatchReport) -> None:
+        """Enqueue the next pull, and one more if the process has capacity for another batch."""
+        self.is_continued = True
+        has_capacity = _batch_limiter.in_use(self.queue) < _max_batches(self.queue) - 1
+        fair_queue.continue_pull(
+            self.queue,
+            self.token,
+            has_capacity=has_capacity,
+            at=_next_pull_at(report, self.queue),
+            now=self.clock(),
+        )
 
 
 def run_inline(*, seconds: float = math.inf, clock: Clock = utc_now) -> int:
@@ -163,6 +194,7 @@ def _schedule_next_pull(queue: FairQueue, now: datetime) -> None:
             fair_queue.schedule_pull(queue, at=wakeups.wakeup_time(one.at, now=now), now=now)
 
 
-def _max_batches_per_client() -> int:
+def _max_batches(queue: FairQueue) -> int:
     # Fewer than a channel's threads, so that one client never takes them all.
-    return max(min(MAX_BATCHES_PER_CLIENT, channel_threads() - 1), 1)
+    limit = BATCHES_AHEAD + in_flight(queue.channel) // batch_size()
+    return max(min(limit, channel_threads() - 1), 1)

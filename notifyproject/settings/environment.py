@@ -68,9 +68,9 @@ class Environment(msgspec.Struct, frozen=True, kw_only=True):
     FCM_MAX_PER_SECOND: PerSecond = 10_000
     WHATSAPP_MAX_PER_SECOND: PerSecond = 80
 
-    SENDGRID_MAX_IN_FLIGHT: InFlight = 256
-    FCM_MAX_IN_FLIGHT: InFlight = 256
-    WHATSAPP_MAX_IN_FLIGHT: InFlight = 256
+    SENDGRID_MAX_IN_FLIGHT: InFlight = 512
+    FCM_MAX_IN_FLIGHT: InFlight = 512
+    WHATSAPP_MAX_IN_FLIGHT: InFlight = 512
 
     RATE_LIMIT_READ: PerMinute = 30_000
     RATE_LIMIT_WRITE: PerMinute = 60_000

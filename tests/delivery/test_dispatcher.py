@@ -1,5 +1,6 @@
 """The dispatcher with the real store: claim, deferral, sending, and settlement."""
 
+import threading
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, time, timedelta
 from typing import Any
@@ -22,6 +23,7 @@ from tests.support.factories import notifications as factories
 from tests.support.factories.notifications import NOON, accepted, new, suppress
 from tests.support.fakes import provider as scripted
 from tests.support.fakes.provider import ScriptedProvider, Slow, rate_limited
+from tests.support.waiting import LIMIT
 
 pytestmark = pytest.mark.usefixtures("db")
 
@@ -108,17 +110,24 @@ def test_poison_candidates_are_sent_one_at_a_time(fcm: ScriptedProvider) -> None
     lost, fresh = many(3), many(2)
     store.claim(ids=lost, channel=EMAIL, worker="lost", now=NOON)
     claims_held: list[int] = []
+    fresh_ids, together = {str(one) for one in fresh}, threading.Barrier(len(fresh), timeout=LIMIT)
 
-    def record_claims(_outbound: Any) -> Any:
+    def record_claims(outbound: Any) -> Any:
+        count_claims()
+        if outbound.notification_id in fresh_ids:
+            # Neither ends before both have counted.
+            together.wait()
+        return scripted.accepted()
+
+    def count_claims() -> None:
         documents = [factories.read(one) for one in (*lost, *fresh)]
         deliveries = [factories.delivery(one) for one in documents]
         ours = [one["claim"] for one in deliveries if one["claim"]]
         claims_held.append(sum(claim["worker"] != "lost" for claim in ours))
-        return scripted.accepted()
 
     fcm.behave = record_claims
     assert dispatch(*lost, *fresh, at=NOON + LEASE).counts == {"sent": 5}
-    assert {o.notification_id for o in fcm.seen[:2]} == {str(one) for one in fresh}
+    assert {o.notification_id for o in fcm.seen[:2]} == fresh_ids
     assert claims_held == [2, 2, 1, 1, 1]
 
 

@@ -48,6 +48,23 @@ def test_window_doubles_with_each_round_trip_up_to_its_maximum() -> None:
     assert [round_trip(one) for _ in range(5)] == [INITIAL_SIZE, 20, 40, MAXIMUM, MAXIMUM]
 
 
+def test_window_grows_by_each_answer_while_more_is_to_be_sent() -> None:
+    one = SendWindow(MAXIMUM, clock=itertools.count(1.0, 0.001).__next__)
+    started_at = one.clock()
+    one.acquire(INITIAL_SIZE, timeout=0)
+    assert one.try_acquire(1) == 0
+    for _ in range(INITIAL_SIZE):
+        one.release(1, results=results(scripted.accepted()), started_at=started_at)
+    assert one.size == 2 * INITIAL_SIZE
+
+
+def test_window_that_was_full_and_enough_does_not_grow() -> None:
+    one = SendWindow(MAXIMUM, clock=itertools.count(1.0, 0.001).__next__)
+    for _ in range(20):
+        round_trip(one, count=INITIAL_SIZE)
+    assert one.size == INITIAL_SIZE
+
+
 def test_unused_window_does_not_grow() -> None:
     one = SendWindow(MAXIMUM, clock=itertools.count(1.0, 0.001).__next__)
     for _ in range(20):

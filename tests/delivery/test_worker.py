@@ -13,7 +13,7 @@ from bson import ObjectId
 from pymongo.errors import NotPrimaryError
 
 from delivery import dispatcher, sweeper, worker
-from delivery.dispatcher import Isolation
+from delivery.dispatcher import Isolation, channel_threads
 from delivery.window import SendWindow
 from domain import content
 from domain.states import Channel, Priority
@@ -184,7 +184,7 @@ def test_batches_per_client_are_limited(broker: redis.Redis, fcm: ScriptedProvid
     pulled: list[int] = []
 
     def pull_again(_outbound: Any) -> Any:
-        if len(fcm.seen) <= worker.MAX_BATCHES_PER_CLIENT:
+        if len(fcm.seen) <= worker.BATCHES_AHEAD:
             accept_burst(1)
             pulled.append(worker.pull(QUEUE, None, clock=noon))
         return scripted.accepted()
@@ -192,8 +192,8 @@ def test_batches_per_client_are_limited(broker: redis.Redis, fcm: ScriptedProvid
     fcm.behave = pull_again
     accept_burst(1)
     worker.pull(QUEUE, None, clock=noon)
-    assert pulled == [0, *[1] * (worker.MAX_BATCHES_PER_CLIENT - 1)]
-    assert len(fcm.seen) == worker.MAX_BATCHES_PER_CLIENT
+    assert pulled == [0, *[1] * (worker.BATCHES_AHEAD - 1)]
+    assert len(fcm.seen) == worker.BATCHES_AHEAD
     first, *_ = queued_messages(broker)
     assert (first.task, first.args[3][0]) == (wakeups.PULL, fair_queue.RETRY_SLOT), "retried later"
     assert first.eta is not None
@@ -201,11 +201,48 @@ def test_batches_per_client_are_limited(broker: redis.Redis, fcm: ScriptedProvid
     assert still_open() == 0
 
 
+def test_more_batches_are_prepared_the_more_requests_are_in_flight(
+    fcm: ScriptedProvider, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.WORKER_THREADS = 8
+    monkeypatch.setattr(worker, "batch_size", lambda: 1)
+    pulled: list[int] = []
+
+    def pull_again(_outbound: Any) -> Any:
+        accept_burst(1)
+        pulled.append(worker.pull(QUEUE, None, clock=noon))
+        return scripted.accepted()
+
+    fcm.behave = pull_again
+    accept_burst(1)
+    worker.pull(QUEUE, None, clock=noon)
+    assert len(fcm.seen) == channel_threads() - 1
+    assert pulled[0] == 0
+
+
+def test_next_batch_is_pulled_when_the_requests_of_this_one_are_in_flight(
+    broker: redis.Redis, fcm: ScriptedProvider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(worker, "batch_size", lambda: 5)
+    pulls: list[int] = []
+
+    def look(_outbound: Any) -> Any:
+        until(lambda: len(queued_messages(broker)) == 2, otherwise="the next batch was not pulled")
+        pulls.append(len(queued_messages(broker)))
+        return scripted.accepted()
+
+    fcm.behave = look
+    accept_burst(6)
+    assert worker.pull(QUEUE, _token(broker, slot=0), clock=noon) == 5
+    assert set(pulls) == {2}, "its own slot, and another for the free capacity"
+    assert len(queued_messages(broker)) == 2
+
+
 def test_batches_of_one_client_leave_room_for_another(fcm: ScriptedProvider) -> None:
     pulled: list[int] = []
 
     def pull_again(_outbound: Any) -> Any:
-        if len(fcm.seen) < worker.MAX_BATCHES_PER_CLIENT:
+        if len(fcm.seen) < worker.BATCHES_AHEAD:
             accept_burst(1)
             worker.pull(QUEUE, None, clock=noon)
         elif not pulled:
