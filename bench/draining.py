@@ -21,7 +21,7 @@ TIMEOUT = 900.0
 CLAIM_PROCESSES = 4
 PROCESSES = os.cpu_count() or 1
 """Worker processes: one for each core, because a Python process uses one core."""
-FLOOR_WINDOW = 256
+FLOOR_WINDOW = 512
 """Requests that the floor has in flight if the provider takes its time."""
 PEER_LATENCY = 100
 """Milliseconds for which the goal against the peer is set."""
