@@ -20,6 +20,7 @@ from .recipients.search import find_ids as find_user_ids
 from .texts.labels import notification_state
 from .widgets import columns, formats, names
 from .widgets.links import NOTIFICATION
+from .widgets.search import REFUSAL, searched_addresses
 
 LIMIT = 8  # Maximum results of each kind
 _RECIPIENT = {"name": 1, "email": 1, "phone": 1}
@@ -40,7 +41,8 @@ def search_view(request: HttpRequest) -> HttpResponse:
     """Return the results for a search text, as the part of the page that the palette shows."""
     text = request.GET.get("s", "").strip()
     results = [*_pages(request, text), *_recipients(request, text), *_notifications(request, text)]
-    context = {"text": text, "results": results if text else []}
+    refusal = REFUSAL if searched_addresses(text, user=request.user).is_refused else ""
+    context = {"text": text, "results": results if text else [], "refusal": refusal}
     return render(request, "console/widgets/command_results.html", context)
 
 
@@ -60,7 +62,7 @@ def _recipients(request: HttpRequest, text: str) -> Iterator[Result]:
     if not text or not request.user.has_perm("recipients.view_recipient"):
         return
     unmasked = can_see_addresses(request.user)
-    ids = find_user_ids(text, cap=LIMIT)[:LIMIT]
+    ids = find_user_ids(text, user=request.user, cap=LIMIT)[:LIMIT]
     rows = collection("recipients").find({"_id": {"$in": ids}}, _RECIPIENT)
     found = {row["_id"]: row for row in rows}
     for user_id in ids:
@@ -81,7 +83,7 @@ def _recipients(request: HttpRequest, text: str) -> Iterator[Result]:
 def _notifications(request: HttpRequest, text: str) -> Iterator[Result]:
     if not text or not request.user.has_perm("notifications.view_notification"):
         return
-    ids = sorted(find_notification_ids(text, cap=LIMIT), reverse=True)[:LIMIT]
+    ids = sorted(find_notification_ids(text, user=request.user, cap=LIMIT), reverse=True)[:LIMIT]
     unmasked, now = can_see_addresses(request.user), utc_now()
     found = {document["_id"]: document for document in queries.get_many(ids)}
     types = names.type_names({document["type"] for document in found.values()})

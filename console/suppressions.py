@@ -30,7 +30,7 @@ from .widgets.columns import label_column, text_column, time_column
 from .widgets.filters import choice_filter
 from .widgets.links import HOME, LIFT_SUPPRESSION, SUPPRESSIONS
 from .widgets.lists import ConsoleAdmin, never
-from .widgets.search import searched_addresses
+from .widgets.search import explain_refusal, searched_addresses
 
 CHANNELS = (("email", "Email"), ("whatsapp", "WhatsApp"))  # Channels that have an address
 SOURCE_LABELS = {
@@ -115,8 +115,6 @@ SuppressionReasonFilter = choice_filter(
 class SuppressionAdmin(ConsoleAdmin):
     """The suppressions. Staff add them, or delete them to lift them, but can't change them."""
 
-    # Users who see masked addresses can still search for a whole address.
-
     form = SuppressionForm
     delete_confirmation_template = "console/recipients/lift_suppression.html"
     list_display = (
@@ -146,7 +144,8 @@ class SuppressionAdmin(ConsoleAdmin):
         text = search_term.strip()
         if not text:
             return queryset, False
-        addresses = searched_addresses(text).by_channel()
+        explain_refusal(request, text)
+        addresses = searched_addresses(text, user=request.user).by_channel()
         keys = [key for channel, one in addresses for key in suppression_keys(channel.value, one)]
         return queryset.filter(key__in=keys), False
 

@@ -25,7 +25,7 @@ from .widgets.filters import choice_filter, time_filter
 from .widgets.formats import count_of
 from .widgets.keyset_list import KeysetChangeList
 from .widgets.lists import ReadOnlyAdmin, search_text
-from .widgets.search import searched_addresses
+from .widgets.search import explain_refusal, searched_addresses
 
 LIST = "admin:notifications_webhooklog_changelist"
 DETAIL = "admin:notifications_webhooklog_change"
@@ -100,8 +100,9 @@ class WebhookLogAdmin(ReadOnlyAdmin):
         if not text:
             return queryset, False
         # A call names a message by its notification's ID, which any key of it leads to.
-        messages_found = map(str, find_ids(text, cap=SEARCH_CAP))
-        keys = [text, *messages_found, *searched_addresses(text).digests()]
+        explain_refusal(request, text)
+        messages_found = map(str, find_ids(text, user=request.user, cap=SEARCH_CAP))
+        keys = [text, *messages_found, *searched_addresses(text, user=request.user).digests()]
         return queryset.filter(pk__in=webhook_log.find_logged(keys, cap=SEARCH_CAP)), False
 
     def get_object(self, request: HttpRequest, *args: Any) -> Any:

@@ -7,6 +7,9 @@ SEE_ADDRESSES = "notifications.view_addresses"  # The permission to see unmasked
 REVEAL_ADDRESSES = "notifications.reveal_addresses"
 """The permission to reveal the addresses of one notification or recipient, with an audit entry."""
 
+CORRECT_ADDRESS = "notifications.correct_address"
+"""The permission to enter another address for a notification, as its recipient told it."""
+
 _EMAIL = re.compile(r"[^\s<>\"'(),:;@\\]+@[^\s<>\"'(),:;@\\]+")
 # With a plus and separators; or, as providers write them, ten or more digits in a row.
 _PHONE = re.compile(r"\+\d[\d ()-]{6,18}\d|(?<![\w.])\d{10,15}(?![\w.])", re.ASCII)
@@ -22,6 +25,14 @@ def can_see_addresses(user: Any) -> bool:
 def can_reveal_addresses(user: Any) -> bool:
     """Return whether a staff user sees masked addresses and may reveal them."""
     return bool(user.has_perm(REVEAL_ADDRESSES)) and not can_see_addresses(user)
+
+
+def can_search_addresses(user: Any) -> bool:
+    """Return whether a staff user may search by address: who may see, reveal, or correct one.
+
+    Others would confirm a masked address by searching for guesses.
+    """
+    return any(user.has_perm(name) for name in (SEE_ADDRESSES, REVEAL_ADDRESSES, CORRECT_ADDRESS))
 
 
 def mask_email(address: str) -> str:

@@ -24,6 +24,7 @@ from ..widgets.keyset_list import KeysetChangeList
 from ..widgets.links import NOTIFICATION
 from ..widgets.lists import ReadOnlyAdmin, search_text
 from ..widgets.reauthentication import require_reauthentication
+from ..widgets.search import explain_refusal
 from . import filters, page, search
 from .actions import (
     CANCEL,
@@ -69,7 +70,8 @@ class NotificationListAdmin(ReadOnlyAdmin):
         """Return the notifications that a text identifies; see :mod:`.search`."""
         if not search_term.strip():
             return queryset, False
-        ids = search.find_ids(search_term.strip())
+        explain_refusal(request, search_term.strip())
+        ids = search.find_ids(search_term.strip(), user=request.user)
         if len(ids) >= search.MAX_RESULTS:
             messages.info(request, f"Showing the newest {search.MAX_RESULTS:,} matches.")
         return queryset.filter(pk__in=ids), False

@@ -15,7 +15,7 @@ _NEWEST_FIRST = frozenset({"ntf_user_feed", "ntf_entity", "ntf_email", "ntf_phon
 """Indexes that also serve the order by time."""
 
 
-def find_ids(text: str, *, cap: int = MAX_RESULTS) -> list[ObjectId]:
+def find_ids(text: str, *, user: Any, cap: int = MAX_RESULTS) -> list[ObjectId]:
     """Return the IDs of notifications with this key, the newest ``cap`` for each kind of key."""
     found: dict[ObjectId, None] = {}
     reference = AttemptReference.parse(text)
@@ -23,7 +23,7 @@ def find_ids(text: str, *, cap: int = MAX_RESULTS) -> list[ObjectId]:
         found[reference.notification_id] = None
     elif ObjectId.is_valid(text):
         found[ObjectId(text)] = None
-    for path, value, index in _look_ups(text):
+    for path, value, index in _look_ups(text, user):
         cursor = collection("notifications").find({path: value}, {"_id": 1})
         if index in _NEWEST_FIRST:
             cursor = cursor.sort("created_at", -1)
@@ -31,7 +31,7 @@ def find_ids(text: str, *, cap: int = MAX_RESULTS) -> list[ObjectId]:
     return list(found)
 
 
-def _look_ups(text: str) -> Iterator[tuple[str, Any, str]]:
+def _look_ups(text: str, user: Any) -> Iterator[tuple[str, Any, str]]:
     yield "user_id", text, "ntf_user_feed"
     yield "entity_id", text, "ntf_entity"
     yield "external_id", text, "ntf_external"
@@ -39,7 +39,7 @@ def _look_ups(text: str) -> Iterator[tuple[str, Any, str]]:
         yield "broadcast_id", ObjectId(text), "ntf_broadcast"
     yield "idempotency_key", text, "ntf_idempotency_key"
     yield "delivery.provider_message_id", text, "ntf_provider_message"
-    addresses = searched_addresses(text)
+    addresses = searched_addresses(text, user=user)
     for spelling in addresses.emails:
         yield "recipient.email", spelling, "ntf_email"
     if addresses.phone:

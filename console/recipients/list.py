@@ -15,6 +15,7 @@ from recipients.models import Recipient
 
 from ..widgets import columns
 from ..widgets.lists import ReadOnlyAdmin
+from ..widgets.search import explain_refusal
 from . import actions, search
 from .page import recipient_page
 
@@ -35,7 +36,10 @@ class RecipientAdmin(ReadOnlyAdmin):
     ) -> tuple[QuerySet, bool]:
         """Return the recipients that the text may mean; see :mod:`.search`."""
         text = search_term.strip()
-        return queryset.filter(pk__in=search.find_ids(text)) if text else queryset, False
+        if not text:
+            return queryset, False
+        explain_refusal(request, text)
+        return queryset.filter(pk__in=search.find_ids(text, user=request.user)), False
 
     def prepare_rows(self, request: HttpRequest, rows: Sequence[Any]) -> None:
         """Add the addresses, masked unless the user may see them."""

@@ -19,20 +19,20 @@ log = structlog.get_logger(__name__)
 _WORD = re.compile(r"\w+")
 
 
-def find_ids(text: str, *, cap: int = MAX_RESULTS) -> list[str]:
+def find_ids(text: str, *, user: Any, cap: int = MAX_RESULTS) -> list[str]:
     """Return the user IDs that a text may mean, at most ``cap`` of each kind.
 
     A name is found by whole words in any order, case, and accents.
     """
     found = dict.fromkeys(_read({"_id": text}, cap=cap))
-    addresses = searched_addresses(text)
+    addresses = searched_addresses(text, user=user)
     for spelling in addresses.emails:
         found |= dict.fromkeys(_read({"email": spelling}, cap=cap))
     if addresses.phone:
         found |= dict.fromkeys(_read({"phone": addresses.phone}, cap=cap))
     words = _WORD.findall(text)[:MAX_WORDS]
     # An address and an ID aren't names: their words, such as "com", are in many documents.
-    if words and not addresses.emails and any(word.isalpha() for word in words):
+    if words and "@" not in text and any(word.isalpha() for word in words):
         found |= dict.fromkeys(_named(words, cap=cap))
     return list(found)
 

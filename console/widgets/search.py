@@ -3,10 +3,16 @@
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
+
+from django.contrib import messages
+from django.http import HttpRequest
 
 from domain.states import Channel
 from recipients.addresses import address_digest
+from recipients.masking import can_search_addresses
 
+REFUSAL = "Your role can't search by address, because it sees masked addresses. Search by an ID."
 _PHONE = re.compile(r"\+\d{6,15}", re.ASCII)
 _SEPARATORS = re.compile(r"[\s().-]+")
 
@@ -19,6 +25,8 @@ class SearchedAddresses:
     """The spellings of one email address: as typed, and in lower case as a whole or its domain."""
     phone: str | None = None
     """A phone number without separators, such as ``+351912345678``."""
+    is_refused: bool = False
+    """Whether the text is an address by which the user may not search."""
 
     def by_channel(self) -> Iterator[tuple[Channel, str]]:
         """Return each address with the channel of its suppressions and digests."""
@@ -32,12 +40,23 @@ class SearchedAddresses:
         return [address_digest(channel.value, address) for channel, address in self.by_channel()]
 
 
-def searched_addresses(text: str) -> SearchedAddresses:
-    """Return the addresses that a search text may mean; none if it isn't a whole address."""
+def searched_addresses(text: str, *, user: Any) -> SearchedAddresses:
+    """Return the addresses that a search text may mean.
+
+    There are none if it isn't a whole address, or if the user may not search by address.
+    """
     local, at, domain = text.rpartition("@")
     number = _SEPARATORS.sub("", text)
+    if not can_search_addresses(user):
+        return SearchedAddresses(is_refused=bool(at or _PHONE.fullmatch(number)))
     return SearchedAddresses(
         # Stored as the client sent it, with the domain in lower case.
         emails=tuple(sorted({text, f"{local}@{domain.lower()}", text.lower()})) if at else (),
         phone=number if _PHONE.fullmatch(number) else None,
     )
+
+
+def explain_refusal(request: HttpRequest, text: str) -> None:
+    """Add a message if the text is an address by which the user may not search."""
+    if searched_addresses(text, user=request.user).is_refused:
+        messages.warning(request, REFUSAL)

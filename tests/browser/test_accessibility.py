@@ -1,12 +1,10 @@
 """Every page of the console is accessible by the rules of axe, and several rows fit on a phone."""
 
 import os
-from collections.abc import Iterator
 
 import pytest
 from django.contrib.auth.models import Group
 from django.test import Client
-from django_celery_beat.models import ClockedSchedule, CrontabSchedule, SolarSchedule
 
 from access.models import StaffUser
 from domain.time import utc_now
@@ -24,17 +22,6 @@ SAMPLE = 8
 """One page of this many is tested in each scheme, unless by ``make accessibility``."""
 SCHEMES = ("light", "dark")
 SIGN_IN_PAGES = ("/admin/login/", "/admin/second-factor/", "/admin/second-factor/set-up/")
-
-
-@pytest.fixture
-def schedules(db: None) -> Iterator[None]:
-    """Store a schedule of each kind, which the tests' database would keep."""
-    crontab = CrontabSchedule.objects.create(minute="5")
-    solar, _ = SolarSchedule.objects.get_or_create(event="sunrise", latitude=1, longitude=1)
-    clocked = ClockedSchedule.objects.create(clocked_time=utc_now())
-    yield
-    for one in (crontab, solar, clocked):
-        one.delete()
 
 
 def store_pages(client: Client) -> list[str]:

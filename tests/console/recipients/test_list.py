@@ -216,7 +216,7 @@ def test_suppression_is_linked_from_the_recipient_and_the_notification(console: 
 @pytest.mark.usefixtures("suppressed")
 def test_suppression_is_lifted_without_seeing_its_address(db: None) -> None:
     names = [f"recipients.{verb}_suppression" for verb in ("view", "delete", "add")]
-    operator = signed_in(make_staff("rui", *names))
+    operator = signed_in(make_staff("rui", *names, "notifications.reveal_addresses"))
     url = f"{SUPPRESSIONS}{KEY}/"
     for page in (SUPPRESSIONS, f"{url}change/", f"{url}delete/"):
         shown = operator.get(page).content.decode()

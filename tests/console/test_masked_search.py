@@ -1,0 +1,122 @@
+"""Search by address in every search box, for staff who see masked addresses."""
+
+import json
+from datetime import timedelta
+from html import unescape
+from urllib.parse import urlencode
+
+import pytest
+from django.contrib import admin
+from django.contrib.auth.models import Group
+from django.core.management import call_command
+from django.test import Client
+from django.urls import reverse
+
+from console.widgets.search import REFUSAL
+from domain.states import DeliveryStatus
+from domain.time import utc_now
+from notifications.receipts import webhook_log
+from notifyproject.db.collections import collection
+from providers.sendgrid import webhooks
+from tests.support.clients.console import listed, make_staff, register_ada, signed_in
+from tests.support.factories import notifications as factories
+
+ADDRESSES = ("ada@example.com", "Ada@Example.com", "+351912345678", "+351 912 345 678")
+BY_ADDRESS = {
+    *("notification", "failednotification", "waitingnotification"),
+    *("recipient", "suppression", "webhooklog"),
+}
+"""The models whose lists are searched by address."""
+PALETTE = "/admin/search/"
+
+
+@pytest.fixture(autouse=True)
+def _stored(db: None, broker: None) -> None:
+    now = utc_now()
+    register_ada()
+    factories.suppress(at=now)
+    factories.accepted(created_at=now, scheduled_at=now + timedelta(days=1), user_id="ada")
+    factories.settled(DeliveryStatus.FAILED, at=now, created_at=now)
+    event = {
+        "email": "ada@example.com",
+        "event": "bounce",
+        "sg_message_id": "m-1",
+        "sg_event_id": "e-1",
+        "timestamp": 1,
+    }
+    body = json.dumps([event])
+    receipts = webhooks.parse_receipts(body.encode())
+    webhook_log.process_webhook(receipts, provider="sendgrid", body=body, now=now)
+    call_command("create_roles", verbosity=0)
+
+
+def member(role: str) -> Client:
+    user = make_staff(f"a-{role}")
+    user.groups.add(Group.objects.get(name=role))
+    return signed_in(user)
+
+
+def lists(client: Client) -> dict[str, str]:
+    """Return the URL of each list with a search that the client may open, by its model."""
+    urls = {
+        model._meta.model_name: reverse(
+            f"admin:{model._meta.app_label}_{model._meta.model_name}_changelist"
+        )
+        for model, model_admin in admin.site._registry.items()
+        if model_admin.search_fields
+    }
+    return {name: url for name, url in urls.items() if client.get(url).status_code == 200}
+
+
+def searched(url: str, text: str) -> str:
+    return f"{url}?{urlencode({'q': text})}"
+
+
+@pytest.mark.parametrize("role", ["admin", "operator", "support"])
+def test_roles_that_handle_addresses_find_them(role: str) -> None:
+    client = member(role)
+    urls = lists(client)
+    found = {
+        name
+        for name, url in urls.items()
+        if any(listed(client, searched(url, address)) for address in ADDRESSES)
+    }
+    assert found == BY_ADDRESS & urls.keys()
+    assert REFUSAL not in text_of(client, f"{PALETTE}?{urlencode({'s': ADDRESSES[0]})}")
+
+
+def test_viewer_confirms_no_address_in_any_list() -> None:
+    viewer = member("viewer")
+    urls = lists(viewer)
+    assert urls.keys() >= BY_ADDRESS
+    refused = set()
+    for name, url in urls.items():
+        for address in ADDRESSES:
+            assert listed(viewer, searched(url, address)) == [], name
+            if REFUSAL in text_of(viewer, searched(url, address)):
+                refused.add(name)
+        unknown = searched(url, "nobody@example.com")
+        assert (REFUSAL in text_of(viewer, unknown)) is (name in BY_ADDRESS), name
+        assert REFUSAL not in text_of(viewer, searched(url, "ada")), name
+    assert refused == BY_ADDRESS
+
+
+def test_viewer_confirms_no_address_in_the_palette() -> None:
+    viewer = member("viewer")
+    for address in (*ADDRESSES, "nobody@example.com"):
+        shown = text_of(viewer, f"{PALETTE}?{urlencode({'s': address})}")
+        assert "No results" in shown
+        assert REFUSAL in shown
+    assert "/admin/recipients/recipient/ada/change/" in text_of(viewer, f"{PALETTE}?s=ada")
+
+
+def test_viewer_still_finds_by_id() -> None:
+    viewer = member("viewer")
+    document = collection("notifications").find_one({"user_id": "ada"})
+    url = lists(viewer)["notification"]
+    assert document is not None
+    assert document["_id"] in listed(viewer, searched(url, "ada"))
+
+
+def text_of(client: Client, url: str) -> str:
+    return unescape(client.get(url).content.decode())
