@@ -111,7 +111,7 @@ class ProviderStateAdmin(ListOnlyAdmin):
             return refused
         account = request.POST.get("circuit", "")
         known = {
-            circuit.account
+            circuit.name
             for health in provider_health.provider_health(now=utc_now())
             for circuit in health.circuits
             if health.name == name
@@ -174,7 +174,7 @@ def _row(health: ProviderHealth, now: datetime) -> dict[str, Any]:
         "circuits": [
             {
                 "circuit": circuit,
-                "scope": circuit.account.removeprefix(health.account).removeprefix(":"),
+                "scope": circuit.name.removeprefix(health.account).removeprefix(":"),
                 "chip": chip(*CIRCUIT_LABELS[circuit.state]),
                 "is_closed": circuit.state is State.CLOSED,
                 "next_probe": clock(circuit.open_until, now=now) if circuit.open_until else "",

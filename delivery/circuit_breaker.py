@@ -93,7 +93,8 @@ Permission = Allowed | Probe | Blocked
 class CircuitState:
     """State of one circuit, for the console."""
 
-    account: str
+    name: str
+    """The provider account, with the push platform if it is the circuit of one."""
     state: State
     failures: int
     """Failures in the minute before now, or before the circuit opened."""
@@ -104,9 +105,9 @@ class CircuitState:
     reason: str | None = None
 
 
-def request_permissions(accounts: Sequence[str], *, now: datetime) -> Mapping[str, Permission]:
+def request_permissions(circuits: Sequence[str], *, now: datetime) -> Mapping[str, Permission]:
     """Return the permission of each circuit. The caller must return a ``Probe`` it does not use."""
-    names, token = list(dict.fromkeys(accounts)), uuid.uuid4().hex
+    names, token = list(dict.fromkeys(circuits)), uuid.uuid4().hex
     if not names:
         return {}
     args: list[str | int] = [valkey.to_milliseconds(now), token, PROBE_LEASE // _MILLISECOND]
@@ -118,7 +119,7 @@ def request_permissions(accounts: Sequence[str], *, now: datetime) -> Mapping[st
 
 
 def record(
-    account: str,
+    name: str,
     *,
     successes: int,
     failures: int,
@@ -132,31 +133,31 @@ def record(
     began earlier. ``reason`` must not contain an address.
     """
     token = probe.token if probe else ""
-    _change(account, now, reason, ["record", successes, failures, token])
+    _change(name, now, reason, ["record", successes, failures, token])
 
 
-def trip(account: str, *, now: datetime, retry_after: float | None, reason: str = "") -> None:
+def trip(name: str, *, now: datetime, retry_after: float | None, reason: str = "") -> None:
     """Open the circuit at once, because of invalid credentials, quota, or configuration.
 
     It stays open for at least ``retry_after`` seconds, capped at one day.
     """
     pause = math.ceil(1000 * min(max(0.0, retry_after or 0.0), MAX_RETRY_AFTER))
-    _change(account, now, reason, ["trip", pause])
+    _change(name, now, reason, ["trip", pause])
 
 
-def return_probe(account: str, *, probe: Probe, now: datetime) -> None:
+def return_probe(name: str, *, probe: Probe, now: datetime) -> None:
     """Give an unused probe back, so that another caller gets it at once."""
-    record(account, successes=0, failures=0, probe=probe, now=now)
+    record(name, successes=0, failures=0, probe=probe, now=now)
 
 
-def close(account: str) -> bool:
+def close(name: str) -> bool:
     """Close a circuit and delete its history. Return False if Valkey is unavailable."""
     try:
         with valkey.connection() as client:
-            client.delete(_key(account))
+            client.delete(_key(name))
     except valkey.Unavailable:
         return False
-    log.info("circuit_closed", account=account, by="operator")
+    log.info("circuit_closed", circuit=name, by="operator")
     return True
 
 
@@ -165,20 +166,20 @@ def circuit_states(*, now: datetime) -> list[CircuitState] | None:
     since = valkey.to_milliseconds(now - LISTING_WINDOW)
     try:
         with valkey.connection() as client:
-            names = cast("list[bytes]", client.zrangebyscore(_INDEX, since, "+inf"))
-            accounts = [name.decode() for name in names]
+            listed = cast("list[bytes]", client.zrangebyscore(_INDEX, since, "+inf"))
+            names = [name.decode() for name in listed]
             with client.pipeline(transaction=False) as pipe:
-                for account in accounts:
-                    pipe.hgetall(_key(account))
+                for name in names:
+                    pipe.hgetall(_key(name))
                 found = pipe.execute()
     except valkey.Unavailable:
         return None
-    circuits = zip(accounts, found, strict=True)
-    return sorted((_state(*circuit, now=now) for circuit in circuits), key=lambda c: c.account)
+    circuits = zip(names, found, strict=True)
+    return sorted((_state(*circuit, now=now) for circuit in circuits), key=lambda c: c.name)
 
 
-def _key(account: str) -> str:
-    return f"circuit:{account}"
+def _key(name: str) -> str:
+    return f"circuit:{name}"
 
 
 def _permission(answer: int, token: str) -> Permission:
@@ -187,21 +188,21 @@ def _permission(answer: int, token: str) -> Permission:
     return Probe(token) if answer < 0 else Blocked(valkey.from_milliseconds(answer))
 
 
-def _state(account: str, fields: Mapping[bytes, bytes], *, now: datetime) -> CircuitState:
+def _state(name: str, fields: Mapping[bytes, bytes], *, now: datetime) -> CircuitState:
     opened = b"until" in fields
     until = valkey.from_milliseconds(int(fields[b"until"])) if opened else None
     counted_at = valkey.from_milliseconds(int(fields[b"opened_at"])) if opened else now
     oldest = valkey.to_milliseconds(counted_at - WINDOW) // (BUCKET // _MILLISECOND)
     counts = {"s": 0, "f": 0}
-    for name, number in fields.items():
-        kind, bucket = name[:1].decode(), name[1:]
+    for field, number in fields.items():
+        kind, bucket = field[:1].decode(), field[1:]
         if kind in counts and bucket.isdigit() and int(bucket) > oldest:
             counts[kind] += int(number)
     state = State.CLOSED
     if until is not None:
         state = State.OPEN if now < until else State.HALF_OPEN
     return CircuitState(
-        account=account,
+        name=name,
         state=state,
         failures=counts["f"],
         successes=counts["s"],
@@ -212,18 +213,18 @@ def _state(account: str, fields: Mapping[bytes, bytes], *, now: datetime) -> Cir
     )
 
 
-def _change(account: str, now: datetime, reason: str, command: Sequence[str | int]) -> None:
+def _change(name: str, now: datetime, reason: str, command: Sequence[str | int]) -> None:
     reason = reason[:REASON_LENGTH]
-    args: list[str | int] = [account, valkey.to_milliseconds(now), _RULES, reason, *command]
+    args: list[str | int] = [name, valkey.to_milliseconds(now), _RULES, reason, *command]
     try:
-        until = valkey.run(_CHANGE_SCRIPT, keys=[_key(account), _INDEX], args=args)
+        until = valkey.run(_CHANGE_SCRIPT, keys=[_key(name), _INDEX], args=args)
     except valkey.Unavailable:
         return
     if until == 0:
-        log.info("circuit_closed", account=account, by="probe")
+        log.info("circuit_closed", circuit=name, by="probe")
     elif until > 0:
         at = valkey.from_milliseconds(until).isoformat()
-        log.warning("circuit_opened", account=account, until=at, reason=reason)
+        log.warning("circuit_opened", circuit=name, until=at, reason=reason)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -124,14 +124,14 @@ def _count_failed_by_channel(rule: Rule, *, since: datetime) -> Mapping[str, int
 def _detect_open_circuits(rule: Rule, now: datetime) -> Iterator[Finding]:
     channels = _channels_of_providers()
     for circuit in circuit_breaker.circuit_states(now=now) or ():
-        provider = circuit.account.partition(":")[0]
+        provider = circuit.name.partition(":")[0]
         if circuit.opened_at is None or provider.startswith(SANDBOX_PREFIX):
             continue
         if now - circuit.opened_at < timedelta(minutes=rule.threshold):
             continue
         yield _finding(
             rule,
-            circuit.account,
+            circuit.name,
             title=f"{provider}: circuit open",
             detail=f"Open since {circuit.opened_at:%H:%M:%S} UTC"
             f"{f': {circuit.reason}' if circuit.reason else ''}.",

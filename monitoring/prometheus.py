@@ -153,7 +153,7 @@ def _providers(now: datetime) -> Iterator[Metric]:
     pauses, names = circuit_breaker.pauses(), sorted(provider_health.provider_names())
     worst = dict.fromkeys(names, 0.0)
     for circuit in circuit_breaker.circuit_states(now=now) or ():
-        name = circuit.account.partition(":")[0]
+        name = circuit.name.partition(":")[0]
         if name in worst:
             worst[name] = max(worst[name], _CIRCUIT_VALUES[circuit.state])
     for name in names:

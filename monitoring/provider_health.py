@@ -87,7 +87,7 @@ def provider_health(*, now: datetime) -> list[ProviderHealth]:
         name, account = provider.name, provider.account
         pause, rate_status = pauses.get(name), rate_statuses.get(account)
         own_circuits = [
-            c for c in circuits or () if c.account == account or c.account.startswith(f"{account}:")
+            c for c in circuits or () if c.name == account or c.name.startswith(f"{account}:")
         ]
         own = [f for f in values if f.dimensions.get("provider") == name]
         attempts = [f for f in own if f.metric == Metric.TRIED]
@@ -135,7 +135,7 @@ def _classify(
     pause: Pause | None,
     rate_status: RateStatus | None,
 ) -> Health:
-    states: Mapping[str, State] = {circuit.account: circuit.state for circuit in circuits}
+    states: Mapping[str, State] = {circuit.name: circuit.state for circuit in circuits}
     is_rate_limited = rate_status is not None and (
         rate_status.blocked_until or rate_status.share < 1
     )

@@ -242,7 +242,7 @@ def test_accounts_are_listed_by_name_for_a_day() -> None:
         circuit_breaker.record(account, successes=1, failures=0, now=NOON + hours * HOUR)
 
     def listed(after: timedelta) -> list[str]:
-        return [state.account for state in circuit_breaker.circuit_states(now=NOON + after) or []]
+        return [state.name for state in circuit_breaker.circuit_states(now=NOON + after) or []]
 
     assert listed(2 * HOUR) == ["fcm:2", "sendgrid:3", "smtp:1"]
     assert listed(DAY + HOUR) == ["fcm:2", "sendgrid:3"]

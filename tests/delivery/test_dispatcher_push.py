@@ -283,7 +283,7 @@ def test_unavailable_channel_opens_the_circuit_and_uses_no_attempt(fcm: Scripted
     assert (state(one)["attempt_count"], state(one)["excused_count"]) == (1, 1)
     circuits = circuit_breaker.circuit_states(now=NOON)
     assert circuits is not None
-    assert [(c.account, c.state) for c in circuits] == [(fcm.account, circuit_breaker.State.OPEN)]
+    assert [(c.name, c.state) for c in circuits] == [(fcm.account, circuit_breaker.State.OPEN)]
     assert all(stored_device(phone)["is_active"] for phone in phones)
     tokens(fcm)
     assert deliver(two).counts == {"pending": 1}

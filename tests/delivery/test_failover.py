@@ -160,7 +160,7 @@ def open_circuit(provider: ScriptedProvider) -> None:
 
 
 def circuit(provider: ScriptedProvider, now: datetime) -> State:
-    found = {c.account: c.state for c in circuit_breaker.circuit_states(now=now) or []}
+    found = {c.name: c.state for c in circuit_breaker.circuit_states(now=now) or []}
     return found.get(provider.account, State.CLOSED)
 
 
