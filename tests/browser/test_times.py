@@ -50,6 +50,7 @@ def test_two_times_fit_in_one_line_of_a_phone(in_tokyo: Screen) -> None:
     in_tokyo.open(LIST)
     assert in_tokyo.fits()
     in_tokyo.resize("phone")
+    in_tokyo.page.evaluate("document.fonts.ready.then(() => true)")
     box = in_tokyo.page.locator("#result_list tr.data-row th").bounding_box()
     assert box is not None
     assert box["height"] < 24
