@@ -1,7 +1,10 @@
 """Alert rules and incidents."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, timedelta
 from typing import Any
+from urllib.parse import urlencode
 
 from django import forms
 from django.contrib import admin, messages
@@ -15,13 +18,14 @@ from analytics import incidents
 from analytics.models import AlertKind, AlertRule, Incident
 from domain.states import Channel
 from domain.time import utc_now
+from domain.wait_reasons import WaitReason
 from notifications.models import NotificationType
 
 from .texts.labels import CHANNELS
 from .widgets.actions import parse_id, permission_check, record_change, require_post
 from .widgets.columns import chip, label_column, text_column, time_column, two_lines
 from .widgets.filters import choice_filter, time_filter
-from .widgets.links import HOME, INCIDENTS
+from .widgets.links import FAILURES, HOME, INCIDENTS, PROVIDERS, WAITING
 from .widgets.lists import ConsoleAdmin, ListOnlyAdmin
 
 MAY_ACKNOWLEDGE = "analytics.acknowledge_incident"
@@ -101,6 +105,45 @@ def _bounded(number: int, lowest: int, highest: int) -> int:
     if not lowest <= number <= highest:
         raise forms.ValidationError(f"Expected {lowest} to {highest}.")
     return number
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """A link from an incident to what caused it."""
+
+    label: str
+    url: str
+
+
+def evidence_of(incident: Mapping[str, Any], rule: AlertRule | None) -> list[Evidence]:
+    """Return links from an incident to its deliveries, its provider, or its settings."""
+    kind, subject = AlertKind(incident["kind"]), incident["key"].partition(":")[2]
+    channel = incident.get("broken_channel")
+    if kind is AlertKind.FAILURES:
+        since = incident["opened_at"] - timedelta(minutes=rule.window_minutes if rule else 60)
+        scope = {"channel": rule and rule.channel, "type": rule and rule.type}
+        query = {name: value for name, value in scope.items() if value}
+        query["failed_from"] = f"{since.astimezone(UTC):%Y-%m-%dT%H:%M}"
+        return [Evidence("Show the failures", f"{reverse(FAILURES)}?{urlencode(query)}")]
+    if kind in (AlertKind.BREAKER_OPEN, AlertKind.PROVIDER_PAUSED):
+        is_pause = kind is AlertKind.PROVIDER_PAUSED
+        reason = WaitReason.PROVIDER_PAUSED if is_pause else WaitReason.CIRCUIT_OPEN
+        query = {"reason": reason.value} | ({"channel": channel} if channel else {})
+        return [
+            Evidence("Show the provider", f"{reverse(PROVIDERS)}#{subject.partition(':')[0]}"),
+            Evidence("Show what it holds", f"{reverse(WAITING)}?{urlencode(query)}"),
+        ]
+    if kind is AlertKind.WORK_OVERDUE:
+        return [Evidence("Show what is overdue", reverse(WAITING))]
+    label, name = _PAGES_OF_KINDS[kind]
+    return [Evidence(label, reverse(name))]
+
+
+_PAGES_OF_KINDS = {
+    AlertKind.SWEEP_OVERDUE: ("Show the workers", "admin:notifications_heartbeat_changelist"),
+    AlertKind.CALLBACK_DISABLED: ("Show the endpoints", "admin:callbacks_callback_changelist"),
+    AlertKind.KEY_EXPIRING: ("Show the API clients", "admin:access_apiclient_changelist"),
+}
 
 
 @admin.register(AlertRule)

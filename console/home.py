@@ -1,29 +1,36 @@
 """Home: what needs attention, the backlog, and the metrics of the last 24 hours."""
 
-import json
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from enum import StrEnum
 from typing import Any
 
-from django.http import HttpRequest
-from django.urls import reverse
+from django.contrib import admin
+from django.core.exceptions import PermissionDenied
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.urls import path, reverse
 
 from analytics import incidents
+from analytics.models import AlertRule
 from domain.states import Channel
 from domain.time import utc_now
 from monitoring import dashboard as monitoring_dashboard
 from monitoring import failure_groups
 from monitoring.dashboard import ChannelTotals, Traffic, WorkSummary
 from monitoring.failure_groups import FailureCounts
+from monitoring.provider_health import Health, ProviderHealth
 from monitoring.workers import SWEEP_TASK, scheduled_interval
 
-from .alerts import MAY_ACKNOWLEDGE
-from .providers import rows
+from .alerts import MAY_ACKNOWLEDGE, evidence_of
+from .providers import HEALTH_LABELS, rows
 from .texts.failure_codes import explain
-from .texts.labels import CHANNEL_ICONS, CHANNELS, code_label
+from .texts.labels import CHANNEL_ICONS, CHANNELS, code_label, provider_label
+from .texts.wait_reasons import WAIT_LABELS
 from .widgets.formats import count_of, duration, latency, percent, runs_every
-from .widgets.links import FAILURES, NOTIFICATIONS
+from .widgets.links import FAILURES, NOTIFICATIONS, PROVIDERS, WAITING
 
 SWEEP_OVERDUE = timedelta(minutes=3)  # Maximum age of the last sweep
 WORK_OVERDUE = timedelta(minutes=5)
@@ -35,8 +42,45 @@ METRICS_STALE_AFTER = timedelta(minutes=5)
 MAX_INCIDENTS = 10
 BACKLOG_COUNT_CAP = 1_000
 _PERCENTILES = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
-_CHART_COLORS = ("--chart-delivered", "--chart-sent", "--chart-failed")
-_GREY = "#8891a0"
+CHART_SIZE = (96, 24)  # Width and height of a channel's trend in pixels
+BLOCKED = frozenset({Health.PAUSED, Health.OPEN})
+"""States in which a provider sends nothing."""
+
+
+class ServiceState(StrEnum):
+    """The state of the whole service, from the best to the worst."""
+
+    OPERATIONAL = "operational"
+    DEGRADED = "degraded"
+    OUTAGE = "outage"
+
+
+STATE_LABELS = {
+    ServiceState.OPERATIONAL: ("Operational", "success"),
+    ServiceState.DEGRADED: ("Degraded", "warning"),
+    ServiceState.OUTAGE: ("Outage", "danger"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """A reason why the service isn't operational."""
+
+    text: str
+    url: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceStatus:
+    """The state of the service, and its causes."""
+
+    state: ServiceState
+    causes: Sequence[Cause] = ()
+
+    @property
+    def label(self) -> tuple[str, str]:
+        """The label of the state, and its color."""
+        return STATE_LABELS[self.state]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +91,7 @@ class Issue:
     text: str
     advice: str
     list_query: str | None = None  # Query that shows the problem in the list of failures
+    is_outage: bool = False  # Due work isn't done
 
 
 def issues(*, backlog: WorkSummary, failures: FailureCounts, now: datetime) -> list[Issue]:
@@ -63,6 +108,7 @@ def _backlog_issues(backlog: WorkSummary, now: datetime) -> Iterator[Issue]:
             color="danger",
             text=f"No sweep{since}: missed wake-ups aren't picked up.",
             advice="Check Celery beat and the workers.",
+            is_outage=True,
         )
     oldest = backlog.oldest_due_at
     if oldest is not None and now - oldest > WORK_OVERDUE:
@@ -70,6 +116,7 @@ def _backlog_issues(backlog: WorkSummary, now: datetime) -> Iterator[Issue]:
             color="danger",
             text=f"Deliveries overdue by {_ago(oldest, now)}",
             advice="Check that workers run and keep up.",
+            is_outage=True,
         )
 
 
@@ -88,6 +135,55 @@ def _failure_issues(failures: FailureCounts, now: datetime) -> Iterator[Issue]:
         )
 
 
+def service_status(
+    *,
+    issues: Sequence[Issue],
+    providers: Sequence[ProviderHealth],
+    incidents: Sequence[Mapping[str, Any]],
+) -> ServiceStatus:
+    """Return the state of the service.
+
+    An outage: a channel has no provider that sends, or due work isn't done. Degraded: a provider
+    isn't healthy, or there is another issue or an open incident.
+    """
+    by_channel: dict[Channel, list[ProviderHealth]] = {}
+    for one in providers:
+        by_channel.setdefault(one.channel, []).append(one)
+    blocked = [
+        channel
+        for channel, found in by_channel.items()
+        if all(provider.health in BLOCKED for provider in found)
+    ]
+    outages = [Cause(f"{CHANNELS[channel]} isn't sent", _provider_url()) for channel in blocked]
+    outages += [Cause(issue.text) for issue in issues if issue.is_outage]
+    degraded = [
+        Cause(_describe(provider), _provider_url(provider.name))
+        for provider in providers
+        if provider.health is not Health.HEALTHY
+    ]
+    others = sum(not issue.is_outage for issue in issues) + len(incidents)
+    if others:
+        degraded.append(Cause(f"{count_of(others, 'open alert')}, listed below"))
+    if outages:
+        return ServiceStatus(ServiceState.OUTAGE, [*outages, *degraded])
+    state = ServiceState.DEGRADED if degraded else ServiceState.OPERATIONAL
+    return ServiceStatus(state, degraded)
+
+
+def _describe(health: ProviderHealth) -> str:
+    name = provider_label(health.name)
+    if health.pause is not None:
+        reason = f" ({health.pause.reason})" if health.pause.reason else ""
+        return f"{name} paused by {health.pause.by}{reason}"
+    if health.health is Health.FAILING:
+        return f"{name}: {health.recent_failures} of {health.recent_attempts} attempts failed"
+    return f"{name}: {HEALTH_LABELS[health.health][0].lower()}"
+
+
+def _provider_url(name: str = "") -> str:
+    return reverse(PROVIDERS) + (f"#{name}" if name else "")
+
+
 def dashboard(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
     """Return the context of Home. Only users who may view notifications see metrics."""
     context["title"] = "Home"
@@ -99,17 +195,33 @@ def dashboard(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
         since=now - timedelta(hours=24), match=monitoring_dashboard.NOT_TEST
     )
     backlog = monitoring_dashboard.summarize_work(now=now, cap=BACKLOG_COUNT_CAP)
+    provider_rows = rows(now=now)
+    open_incidents = incidents.open_incidents(limit=MAX_INCIDENTS)
+    rules = AlertRule.objects.in_bulk([incident["rule_id"] for incident in open_incidents])
+    found = issues(backlog=backlog, failures=failures, now=now)
     midnight = now.replace(hour=0, minute=0, second=0, microsecond=0)
     return context | {
         "as_of": now,
         "channels": _channels(traffic, midnight),
         "totals": _totals(traffic),
-        "chart": _bars(traffic, tuple(Channel), _OPTIONS),
-        "charts": _charts(traffic),
+        "chart_size": CHART_SIZE,
         "counted_at": traffic.counted_at,
         "is_stale": traffic.counted_at is None or now - traffic.counted_at > METRICS_STALE_AFTER,
-        "providers": rows(now=now),
+        "status": service_status(
+            issues=found,
+            providers=[row["health"] for row in provider_rows],
+            incidents=open_incidents,
+        ),
+        "providers": provider_rows,
         "backlog_tiles": _backlog_tiles(backlog, now),
+        "held": [
+            {
+                "label": WAIT_LABELS[reason][0],
+                "count": _count(count),
+                "url": f"{reverse(WAITING)}?reason={reason.value}",
+            }
+            for reason, count in sorted(backlog.held.items(), key=lambda one: -one[1])
+        ],
         "errors": [
             {
                 "group": group,
@@ -123,12 +235,26 @@ def dashboard(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
         ],
         "errors_since": failures.counted_since,
         "incidents": [
-            {**incident, "id": incident["_id"]}
-            for incident in incidents.open_incidents(limit=MAX_INCIDENTS)
+            {
+                **incident,
+                "id": incident["_id"],
+                "evidence": evidence_of(incident, rules.get(incident["rule_id"])),
+            }
+            for incident in open_incidents
         ],
         "may_acknowledge": request.user.has_perm(MAY_ACKNOWLEDGE),
-        "issues": issues(backlog=backlog, failures=failures, now=now),
+        "issues": found,
     }
+
+
+def refresh_view(request: HttpRequest) -> HttpResponse:
+    """Return the part of Home that changes. Raises PermissionDenied."""
+    if not request.user.has_perm("notifications.view_notification"):
+        raise PermissionDenied
+    return render(request, "console/home_state.html", dashboard(request, {}))
+
+
+urlpatterns = [path("", admin.site.admin_view(refresh_view), name="home_refresh")]
 
 
 def _channels(traffic: Traffic, midnight: datetime) -> list[dict[str, Any]]:
@@ -142,6 +268,7 @@ def _channels(traffic: Traffic, midnight: datetime) -> list[dict[str, Any]]:
             "rate": percent(day[channel].success_rate),
             "p95": latency(day[channel].latency_quantile(0.95)),
             "is_idle": not day[channel].total,
+            "bars": _bars(traffic, channel),
         }
         for channel in Channel
     ]
@@ -155,64 +282,20 @@ def _totals(traffic: Traffic) -> dict[str, Any]:
     return {"tally": total, "rate": percent(total.success_rate), "waits": waits}
 
 
-def _charts(traffic: Traffic) -> list[dict[str, Any]]:
-    """Return a chart for each channel with traffic, or none if only one channel has any."""
-    day = traffic.per_channel(since=min(traffic.hours))
-    busy = [channel for channel in Channel if day[channel].total]
-    if len(busy) == 1:
-        return []
-    return [
-        {
-            "name": CHANNELS[channel],
-            "icon": CHANNEL_ICONS[channel],
-            "chart": _bars(traffic, (channel,), _OPTIONS_WITHOUT_LEGEND),
-        }
-        for channel in busy
-    ]
-
-
-def _bars(traffic: Traffic, channels: Sequence[Channel], options: str) -> dict[str, str]:
-    totals = []
-    for by_channel in traffic.hours.values():
-        total = ChannelTotals()
-        for channel in channels:
-            total.add(by_channel[channel])
-        totals.append(total)
-    bars = {
-        "Delivered": [tally.delivered for tally in totals],
-        "Sent, no receipt": [tally.sent - tally.delivered for tally in totals],
-        "Failed": [tally.failed for tally in totals],
-    }
-    datasets = [
-        {"label": label, "data": values, "backgroundColor": f"var({color})", "stack": "total"}
-        for (label, values), color in zip(bars.items(), _CHART_COLORS, strict=True)
-    ]
-    labels = [f"{hour:%H}" for hour in traffic.hours]
-    return {"data": json.dumps({"labels": labels, "datasets": datasets}), "options": options}
-
-
-def _options(legend: Mapping[str, Any]) -> str:
-    return json.dumps(
-        {
-            "animation": False,
-            "responsive": True,
-            "maintainAspectRatio": False,
-            "interaction": {"mode": "index", "intersect": False},
-            "plugins": {"legend": legend},
-            "scales": {
-                "x": {"stacked": True, "grid": {"display": False}, "ticks": {"color": _GREY}},
-                "y": {
-                    "stacked": True,
-                    "beginAtZero": True,
-                    "ticks": {"precision": 0, "color": _GREY},
-                },
-            },
-        }
-    )
-
-
-_OPTIONS = _options({"position": "bottom", "labels": {"color": _GREY, "boxWidth": 12}})
-_OPTIONS_WITHOUT_LEGEND = _options({"display": False})
+def _bars(traffic: Traffic, channel: Channel) -> list[list[tuple[int, int, int]]]:
+    """Return the bars of a channel's hours: sent, and failed on top. Left edge, top, height."""
+    hours = [by_channel[channel] for by_channel in traffic.hours.values()]
+    width, height = CHART_SIZE
+    highest = max((hour.sent + hour.failed for hour in hours), default=0) or 1
+    step = width // len(hours)
+    sent, failed = [], []
+    for number, hour in enumerate(hours):
+        lower = math.ceil(height * hour.sent / highest)
+        upper = math.ceil(height * hour.failed / highest)
+        lower = min(lower, height - upper)
+        sent.append((number * step, height - lower, lower))
+        failed.append((number * step, height - lower - upper, upper))
+    return [[bar for bar in bars if bar[2]] for bars in (sent, failed)]
 
 
 def _backlog_tiles(backlog: WorkSummary, now: datetime) -> list[dict[str, str]]:

@@ -20,7 +20,7 @@ from notifications.intake import preview
 from notifications.models import ProviderState
 
 from .texts.labels import CHANNEL_ICONS, CHANNELS, PROVIDERS
-from .widgets.actions import record_change, render_page, require_post
+from .widgets.actions import ask, is_confirmed, record_change, render_page, require_post
 from .widgets.columns import chip
 from .widgets.formats import clock, duration, latency
 from .widgets.links import NOTIFICATION
@@ -34,6 +34,7 @@ HEALTH_LABELS = {
     Health.OPEN: ("Circuit open", "danger"),
     Health.PROBING: ("Probing", "warning"),
     Health.PARTLY_OPEN: ("Degraded", "warning"),
+    Health.FAILING: ("Failing", "danger"),
     Health.RATE_LIMITED: ("Rate limited", "warning"),
     Health.UNKNOWN: ("Unknown", "calm"),
     Health.HEALTHY: ("Healthy", "success"),
@@ -106,20 +107,36 @@ class ProviderStateAdmin(ListOnlyAdmin):
         return HttpResponseRedirect(reverse(PAGE))
 
     def close_view(self, request: HttpRequest, name: str) -> HttpResponse:
-        """Close a provider's circuit without waiting for a probe; POST only."""
+        """Close a provider's circuit without a probe, after a confirmation; POST only."""
         if refused := _require_provider(request, name, MAY_PAUSE):
             return refused
-        account = request.POST.get("circuit", "")
+        circuit_name = request.POST.get("circuit", "")
         known = {
             circuit.name
             for health in provider_health.provider_health(now=utc_now())
             for circuit in health.circuits
             if health.name == name
         }
-        if account not in known:
+        if circuit_name not in known:
             messages.warning(request, "Circuit not found.")
-        elif circuit_breaker.close(account):
-            _record(request, name, f"Closed the circuit {account}.")
+        elif not is_confirmed(request):
+            minutes = circuit_breaker.WINDOW.total_seconds() / 60
+            risk = (
+                f"If {_label(name)} still fails, each delivery that is sent uses an attempt. The "
+                f"circuit opens again after {circuit_breaker.MIN_FAILURES} failures in "
+                f"{minutes:.0f} min."
+            )
+            return ask(
+                self,
+                request,
+                question=f"Close the circuit of {_label(name)}?",
+                consequences=["What it holds is sent within minutes, without a probe first.", risk],
+                button="Close circuit",
+                back=reverse(PAGE),
+                hidden={"circuit": circuit_name},
+            )
+        elif circuit_breaker.close(circuit_name):
+            _record(request, name, f"Closed the circuit {circuit_name}.")
             messages.success(request, f"Circuit of {_label(name)} closed.")
         else:
             messages.error(request, "No change: Valkey is unavailable.")

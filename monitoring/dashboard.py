@@ -4,6 +4,7 @@ Pending work is counted at each request. Each count uses an index and has a cap,
 fast.
 """
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -13,7 +14,8 @@ from analytics import metrics, rollup_state
 from analytics.metrics import Metric
 from analytics.models import Interval
 from delivery.heartbeats import last_sweep
-from domain.states import Channel, DeliveryStatus, NotificationStatus
+from domain.states import Channel, DeliveryStatus, NotificationStatus, Priority
+from domain.wait_reasons import HELD, WaitReason, find_waits
 from notifications import queries
 from notifications.queueing import backlog
 from notifyproject.db.collections import collection
@@ -91,6 +93,8 @@ class WorkSummary:
     scheduled: int
     retrying: int
     unknown: int
+    held: Mapping[WaitReason, int]
+    """Held deliveries by reason, among the next notifications up to the cap."""
     last_sweep: datetime | None
 
 
@@ -128,8 +132,25 @@ def summarize_work(*, now: datetime, cap: int | None = None) -> WorkSummary:
         unknown=_count(
             {"delivery": {"$elemMatch": unknown_delivery}}, "ntf_delivery_status", limit
         ),
+        held=_count_held(now, limit),
         last_sweep=last_sweep(),
     )
+
+
+def _count_held(now: datetime, limit: int) -> Mapping[WaitReason, int]:
+    # A held delivery is tried again within minutes, so it is among the next that are due.
+    wanted = {
+        "priority": {"$in": [priority.value for priority in Priority]},
+        "due_at": {"$gt": now},
+        **NOT_TEST,
+    }
+    found = collection("notifications").find(wanted, {"delivery": 1}).sort("due_at", 1)
+    waits = (
+        wait
+        for document in found.hint(backlog.INDEX).limit(limit)
+        for wait in find_waits(document["delivery"], now=now)
+    )
+    return Counter(wait.reason for wait in waits if wait.reason in HELD)
 
 
 def _count(wanted: dict[str, Any], index: str, limit: int) -> int:

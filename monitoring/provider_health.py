@@ -18,6 +18,10 @@ from providers.contract import Provider
 from providers.registry import providers_for
 
 DAY = timedelta(hours=24)
+RECENT = timedelta(minutes=10)
+"""Attempts of this long decide whether a provider fails."""
+MIN_RECENT, MAX_FAILED_SHARE = 5, 0.5
+"""A provider fails if at least this many recent attempts ended, and this share of them failed."""
 A = AttemptStatus
 
 
@@ -31,6 +35,8 @@ class Health(StrEnum):
     """Circuit half-open: one probe at a time."""
     PARTLY_OPEN = "partly_open"
     """The circuit of a platform is open."""
+    FAILING = "failing"
+    """Most recent attempts failed."""
     RATE_LIMITED = "slowed"
     UNKNOWN = "unknown"
     """Valkey, which holds the circuits, is unavailable."""
@@ -55,6 +61,9 @@ class ProviderHealth:
     """Attempts in the last 24 hours."""
     failures: int
     """Attempts among them that failed or ended unknown."""
+    recent_attempts: int
+    """Attempts in the last RECENT."""
+    recent_failures: int
     last_success: datetime | None
     """In the last 24 hours, to the minute."""
     last_failure: datetime | None
@@ -82,6 +91,13 @@ def provider_health(*, now: datetime) -> list[ProviderHealth]:
         metrics=(Metric.TRIED.value, Metric.LATENCY.value),
         by=("provider", "status"),
     )
+    recent = metrics.read_summed(
+        Interval.MINUTE,
+        since=now - RECENT,
+        until=now,
+        metrics=(Metric.TRIED.value,),
+        by=("provider", "status"),
+    )
     healths = []
     for channel, provider in known:
         name, account = provider.name, provider.account
@@ -91,7 +107,12 @@ def provider_health(*, now: datetime) -> list[ProviderHealth]:
         ]
         own = [f for f in values if f.dimensions.get("provider") == name]
         attempts = [f for f in own if f.metric == Metric.TRIED]
-        failures = [f for f in attempts if f.dimensions["status"] in (A.FAILED, A.UNKNOWN)]
+        failures = _failed(attempts)
+        recent_attempts = [f for f in recent if f.dimensions.get("provider") == name]
+        recent_count, recent_failures = _sum(recent_attempts), _sum(_failed(recent_attempts))
+        is_failing = recent_count >= MIN_RECENT and (
+            recent_failures >= recent_count * MAX_FAILED_SHARE
+        )
         successes = [f for f in attempts if f.dimensions["status"] == A.SENT]
         latencies = (f.histogram for f in own if f.metric == Metric.LATENCY)
         healths.append(
@@ -99,13 +120,22 @@ def provider_health(*, now: datetime) -> list[ProviderHealth]:
                 name=name,
                 account=account,
                 channel=channel,
-                health=_classify(account, circuits is None, own_circuits, pause, rate_status),
+                health=_classify(
+                    account,
+                    own_circuits,
+                    pause,
+                    rate_status,
+                    is_unknown=circuits is None,
+                    is_failing=is_failing,
+                ),
                 pause=pause,
                 circuits=own_circuits,
                 rate=settings.PROVIDER_RATES.get(name, (None, 1))[0],
                 rate_status=rate_status,
                 attempts=_sum(attempts),
                 failures=_sum(failures),
+                recent_attempts=recent_count,
+                recent_failures=recent_failures,
                 last_success=_last_minute(successes, name, (A.SENT,), now),
                 last_failure=_last_minute(failures, name, (A.FAILED, A.UNKNOWN), now),
                 p95=metrics.quantile(metrics.merge_histograms(latencies), 0.95),
@@ -130,10 +160,12 @@ def _configured() -> list[tuple[Channel, Provider]]:
 
 def _classify(
     account: str,
-    is_unknown: bool,
     circuits: Sequence[CircuitState],
     pause: Pause | None,
     rate_status: RateStatus | None,
+    *,
+    is_unknown: bool,
+    is_failing: bool,
 ) -> Health:
     states: Mapping[str, State] = {circuit.name: circuit.state for circuit in circuits}
     is_rate_limited = rate_status is not None and (
@@ -145,9 +177,14 @@ def _classify(
         Health.OPEN: states.get(account) is State.OPEN,
         Health.PROBING: states.get(account) is State.HALF_OPEN,
         Health.PARTLY_OPEN: any(state is not State.CLOSED for state in states.values()),
+        Health.FAILING: is_failing,
         Health.RATE_LIMITED: is_rate_limited,
     }
     return next((health for health, is_met in conditions.items() if is_met), Health.HEALTHY)
+
+
+def _failed(attempts: Iterable[MetricValue]) -> list[MetricValue]:
+    return [one for one in attempts if one.dimensions["status"] in (A.FAILED, A.UNKNOWN)]
 
 
 def _sum(values: Iterable[MetricValue]) -> int:

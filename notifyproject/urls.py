@@ -11,6 +11,7 @@ urlpatterns = [
     path("admin/r/<path:url>", admin.site.admin_view(admin.site.catch_all_view)),
     # The theme's search lowers the case of the text and caches what it finds for five minutes.
     path("admin/search/", include("console.command_palette")),
+    path("admin/refresh/", include("console.home")),
     path("admin/", admin.site.urls),
     path("", include("api.urls")),
 ]

@@ -7,6 +7,7 @@ from typing import Any
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
+from django.utils.html import format_html
 
 from domain.states import BroadcastStatus
 from domain.time import utc_now
@@ -17,11 +18,11 @@ from notifications.resend import actions
 
 from ..widgets import names
 from ..widgets.actions import (
+    ask,
     is_confirmed,
     not_found,
     parse_id,
     record_change,
-    render_page,
     require_post,
 )
 from .labels import audience_label, summarize
@@ -93,15 +94,20 @@ def run_action(
         return not_found(request, "Broadcast", LIST)
     back = reverse(PAGE, args=[document["_id"]])
     if action.consequence and not is_confirmed(request):
-        return render_page(
+        type_name = names.type_names([document["type"]])[document["type"]]
+        audience = audience_label(document["audience"], document.get("topic"))
+        return ask(
             admin,
             request,
-            "console/broadcasts/confirm.html",
-            title=f"{action.name.capitalize()}?",
-            action=action,
-            headline=summarize(document),
-            type_name=names.type_names([document["type"]])[document["type"]],
-            audience=audience_label(document["audience"], document.get("topic")),
+            question=f"{action.name.capitalize()} this broadcast?",
+            consequences=(
+                format_html(
+                    "<strong>{}</strong> to {}. {}.",
+                    *(type_name, audience.lower(), summarize(document)),
+                ),
+                action.consequence,
+            ),
+            button="Cancel notifications",
             back=back,
         )
     try:

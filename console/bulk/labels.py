@@ -9,13 +9,15 @@ from typing import Any
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from domain.states import BulkAction, BulkOutcome, BulkStage
+from domain.states import OPEN, BulkAction, BulkOutcome, BulkStage, DeliveryStatus
 from notifications.bulk.operation import Operation
 from notifications.bulk.runner import NO_DELIVERY, PREVIEW_CAP
 from notifications.resend.risk import RiskKind
 
 from ..texts.labels import code_label
 from ..widgets.formats import count_of, duration, timestamp
+
+S = DeliveryStatus
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,6 +114,17 @@ def _preview_summary(operation: Operation) -> str:
     note = f" {unaffected:,} without an eligible delivery." if unaffected else ""
     notifications = count_of(operation.found_count, "notification")
     return f"{notifications}, {count_of(operation.delivery_count, 'delivery')}.{note}"
+
+
+def delivered(statuses: Mapping[DeliveryStatus, int]) -> list[tuple[str, str, int]]:
+    """Return the label, the color and the count of what became of changed deliveries."""
+    labels = (
+        ("Delivered", "success", (S.DELIVERED, S.READ)),
+        ("Sent, no receipt", "success", (S.SENT,)),
+        ("Failed", "danger", (S.FAILED, S.EXPIRED, S.SUPPRESSED, S.CANCELLED)),
+        ("Still open", "calm", tuple(OPEN)),
+    )
+    return [(label, color, sum(statuses.get(one, 0) for one in of)) for label, color, of in labels]
 
 
 def outcomes(operation: Operation) -> list[tuple[str, str, int]]:

@@ -23,8 +23,16 @@ from notifications.models import BulkOperation
 from notifications.resend.actions import InvalidStateError
 
 from ..widgets import columns
-from ..widgets.actions import not_found, parse_id, require_post, staff_of
+from ..widgets.actions import (
+    ask,
+    is_confirmed,
+    not_found,
+    parse_id,
+    require_post,
+    staff_of,
+)
 from ..widgets.filters import choice_filter, time_filter
+from ..widgets.formats import count_of
 from ..widgets.links import FAILURES
 from ..widgets.lists import ReadOnlyAdmin
 from . import page
@@ -112,10 +120,25 @@ class BulkOperationAdmin(ReadOnlyAdmin):
     def transition_view(
         self, request: HttpRequest, object_id: str, transition: str
     ) -> HttpResponseBase:
-        """Pause, resume or cancel an operation; POST only."""
+        """Pause, resume or cancel an operation; POST only. A cancellation asks first."""
         operation = self._find_for_change(request, object_id)
         if isinstance(operation, HttpResponse):
             return operation
+        has_begun = operation.stage in (BulkStage.RUNNING, BulkStage.PAUSED)
+        if transition == "cancel" and has_begun and not is_confirmed(request):
+            left = max(operation.delivery_count - operation.settled_count, 0)
+            consequence = (
+                f"Ends it for good: {count_of(left, 'delivery')} of "
+                f"{operation.delivery_count:,} stay as they are. What is done stays done."
+            )
+            return ask(
+                self,
+                request,
+                question="Cancel this bulk operation?",
+                consequences=[consequence],
+                button="Cancel operation",
+                back=reverse(PAGE, args=[operation.id]),
+            )
         apply, message = TRANSITIONS[transition]
         try:
             apply(operation.id, by=staff_of(request), now=utc_now())

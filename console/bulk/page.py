@@ -3,8 +3,9 @@
 import csv
 import io
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 from django.contrib import messages
@@ -13,7 +14,15 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.loader import render_to_string
 from django.urls import reverse
 
-from domain.states import ACTIVE_BULK_STAGES, BulkAction, BulkOutcome, BulkStage, Channel
+from domain.states import (
+    ACTIVE_BULK_STAGES,
+    OPEN,
+    BulkAction,
+    BulkOutcome,
+    BulkStage,
+    Channel,
+    DeliveryStatus,
+)
 from domain.time import utc_now
 from notifications.bulk import decisions, results
 from notifications.bulk import operation as bulk_operation
@@ -33,6 +42,7 @@ from .selection import UnknownListError
 PAGE = "admin:notifications_bulkoperation_change"
 MAX_SAMPLES = 3  # Example deliveries of each resend risk
 RISK_ACTIONS = frozenset({BulkAction.RETRY, BulkAction.RESEND})
+OPEN_REFRESH_SECONDS = 3  # Between refreshes after the operation, while deliveries are open
 _INTEGER = re.compile(r"\d{1,6}", re.ASCII)
 _CANCEL = ("cancel", "Cancel", "button-danger")
 BUTTONS = {
@@ -203,13 +213,28 @@ def _send_at(text: str) -> datetime | None:
 
 def _progress(operation: Operation) -> dict[str, Any]:
     label, color = STAGES[operation.stage]
+    has_begun = operation.started_at is not None
+    statuses: Mapping[DeliveryStatus, int] = {}
+    if has_begun and operation.action in RISK_ACTIONS:
+        statuses = results.delivery_statuses(
+            operation.id,
+            sent_as=partial(bulk_operation.resend_id, operation)
+            if operation.action is BulkAction.RESEND
+            else lambda notification_id: notification_id,
+        )
+    is_worked_on = operation.stage in ACTIVE_BULK_STAGES
+    is_open = any(statuses.get(status) for status in OPEN)
     return {
         "operation": operation,
         "stage": label,
         "color": color,
         "progress": labels.progress(operation, now=utc_now()),
-        "is_worked_on": operation.stage in ACTIVE_BULK_STAGES,
-        "has_begun": operation.started_at is not None,
+        "is_worked_on": is_worked_on,
+        "refresh_seconds": 1 if is_worked_on else OPEN_REFRESH_SECONDS if is_open else None,
+        "has_begun": has_begun,
+        "delivered": labels.delivered(statuses) if statuses else [],
+        "is_status_capped": sum(statuses.values()) >= results.STATUS_CAP,
+        "status_cap": results.STATUS_CAP,
         "outcomes": labels.outcomes(operation),
         "reasons": labels.reasons(operation),
     }

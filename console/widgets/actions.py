@@ -1,6 +1,6 @@
 """Helpers for views of the console, and a base for objects that staff enable or disable."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from bson import ObjectId
@@ -11,6 +11,7 @@ from django.db.models import Model
 from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, reverse
+from django.utils.safestring import SafeString
 
 from notifications.resend.actions import Staff
 from notifyproject.platform import audit
@@ -79,6 +80,29 @@ def render_page(
     frame = admin.admin_site.each_context(request)
     return TemplateResponse(
         request, template, {**frame, "title": title, "opts": admin.opts, **context}
+    )
+
+
+def ask(
+    admin: Any,
+    request: HttpRequest,
+    *,
+    question: str,
+    consequences: Sequence[str | SafeString],
+    button: str,
+    back: str,
+    hidden: Mapping[str, str] | None = None,
+) -> TemplateResponse:
+    """Return a page that asks before a POST takes effect, and posts it again once confirmed."""
+    return render_page(
+        admin,
+        request,
+        "console/widgets/confirm.html",
+        title=question,
+        consequences=consequences,
+        button=button,
+        back=back,
+        hidden=hidden or {},
     )
 
 

@@ -4,7 +4,7 @@ A row is written before the action, so that the next worker knows what a lost wo
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -12,7 +12,7 @@ from typing import Any
 from bson import ObjectId
 from pymongo.errors import BulkWriteError
 
-from domain.states import FINAL_BULK_OUTCOMES, BulkOutcome, Channel
+from domain.states import FINAL_BULK_OUTCOMES, BulkOutcome, Channel, DeliveryStatus
 from notifyproject.db.collections import collection, is_duplicate
 
 from ..resend.risk import ResendRisk, RiskKind
@@ -20,6 +20,8 @@ from ..store import Document
 
 RETENTION = timedelta(days=30)
 OPEN_OUTCOMES = [BulkOutcome.WAITING.value, BulkOutcome.BEGUN.value]
+STATUS_CAP = 5_000
+"""Changed deliveries whose status is counted: the most that a page reads at each refresh."""
 COLUMNS = ("notification_id", "channel", "outcome", "verdict", "why", "reason", "detail", "at")
 
 
@@ -154,6 +156,30 @@ def counts(operation_id: ObjectId) -> tuple[dict[BulkOutcome, int], dict[str, in
             if reason is not None:
                 by_reason[reason] += row["count"]
     return by_outcome, by_reason
+
+
+def delivery_statuses(
+    operation_id: ObjectId, *, sent_as: Callable[[ObjectId], ObjectId]
+) -> Counter[DeliveryStatus]:
+    """Count what became of up to STATUS_CAP deliveries that the operation changed.
+
+    ``sent_as`` returns the ID of the notification that a notification was sent as. Raises
+    PyMongoError.
+    """
+    done = {"operation_id": operation_id, "outcome": BulkOutcome.DONE.value}
+    rows = collection("operation_results").find(done, {"notification_id": 1, "channel": 1})
+    channels: dict[ObjectId, set[str]] = {}
+    for row in rows.hint("opr_outcome").limit(STATUS_CAP):
+        channels.setdefault(sent_as(row["notification_id"]), set()).add(row["channel"])
+    found = collection("notifications").find(
+        {"_id": {"$in": list(channels)}}, {"delivery.channel": 1, "delivery.status": 1}
+    )
+    return Counter(
+        DeliveryStatus(delivery["status"])
+        for document in found
+        for delivery in document["delivery"]
+        if delivery["channel"] in channels[document["_id"]]
+    )
 
 
 def iter_rows(operation_id: ObjectId) -> Iterator[Document]:

@@ -33,10 +33,14 @@ addEventListener("DOMContentLoaded", () => {
       report("");
     }
   });
-  document.body.addEventListener("htmx:oobAfterSwap", () => {
+  function announce() {
     const sentence = document.querySelector("#state h2");
     if (sentence && status.textContent !== sentence.textContent) {
       status.textContent = sentence.textContent;
     }
-  });
+  }
+
+  for (const name of ["htmx:oobAfterSwap", "htmx:afterSwap"]) {
+    document.body.addEventListener(name, announce);
+  }
 });

@@ -4,14 +4,17 @@ import re
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 
 import pytest
 from bson import ObjectId
-from playwright.sync_api import expect
+from playwright.sync_api import Locator, expect
 
+from analytics import incidents
 from domain import states
 from domain.states import DeliveryStatus
 from domain.time import utc_now
+from monitoring.alert_rules import add_missing_rules, detect, enabled_rules
 from notifications import store
 from notifications.bulk import runner
 from notifyproject.db.collections import collection
@@ -24,9 +27,9 @@ FAILED = "/admin/notifications/failednotification/"
 COUNT, BATCH = 500, 100
 
 
-def failures() -> None:
+def failures(count: int = COUNT) -> None:
     now = utc_now()
-    for _ in range(COUNT // BATCH):
+    for _ in range(count // BATCH):
         new = [factories.new(user_id=None, created_at=now) for _ in range(BATCH)]
         store.accept(new, now=now)
         ids = [one.id for one in new]
@@ -99,3 +102,43 @@ def test_bulk_retry_of_500_shows_progress_and_results(screen: Screen) -> None:
     with page.expect_download() as download:
         screen.reach(page.get_by_role("link", name="Download results (CSV)")).click()
     assert len(download.value.path().read_text().splitlines()) == 1 + COUNT
+
+
+def test_outage_of_300_is_retried_in_five_clicks_from_the_alert(screen: Screen) -> None:
+    failures(300)
+    add_missing_rules()
+    for rule in enabled_rules():
+        for finding in detect(rule, now=utc_now()):
+            incidents.record(finding, now=utc_now())
+    page, clicks = screen.page, 0
+    screen.sign_in()
+    screen.open("/admin/")
+
+    def click(target: Locator) -> None:
+        nonlocal clicks
+        clicks += 1
+        screen.reach(target).click()
+
+    with worker():
+        click(page.get_by_role("link", name="Show the failures"))
+        click(page.get_by_role("link", name="Bulk action on all matches…"))
+        click(page.get_by_role("button", name="Preview"))
+        page.get_by_label("Reason", exact=True).fill("SendGrid outage")
+        click(page.get_by_role("button", name="Start retry"))
+        screen.shows(page.locator(".chip", has_text="Completed"))
+    assert clicks <= 5
+    tiles = page.locator("#result")
+    expect(tiles).to_contain_text("Still open300")
+    deliver_all()
+    expect(tiles).to_contain_text("Delivered300")
+    expect(tiles).to_contain_text("Still open0")
+    assert screen.fits()
+
+
+def deliver_all() -> None:
+    now = utc_now() + timedelta(hours=1)
+    ids = [one["_id"] for one in collection("notifications").find({}, {"_id": 1})]
+    claims = store.claim(ids=ids, channel=states.Channel.EMAIL, worker="w", now=now)
+    begun = store.start(claims, provider="sendgrid", worker="w", now=now)
+    ended = [factories.settlement(one, DeliveryStatus.DELIVERED, at=now) for one in begun]
+    store.settle(ended, now=now)

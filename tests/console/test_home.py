@@ -7,19 +7,25 @@ from typing import Any
 import pytest
 from bson import ObjectId
 from django.test import Client
+from django.utils.html import escape
 
 from analytics import incidents
 from analytics.incidents import Finding
 from analytics.models import AlertKind
 from console import home
-from console.home import issues
+from console.alerts import evidence_of
+from console.home import ServiceState, issues
+from delivery.circuit_breaker import Pause
 from domain.errors import FailureCode
 from domain.states import Channel, DeliveryStatus
 from domain.time import utc_now
+from domain.wait_reasons import WaitReason
 from monitoring import dashboard, failure_groups, rollup
 from monitoring.dashboard import WorkSummary
 from monitoring.failure_groups import FailureCount, FailureCounts
+from monitoring.provider_health import Health, ProviderHealth
 from notifications import store
+from notifications.store import NotSent
 from notifyproject.db.collections import collection
 from tests.support.clients.console import make_staff, signed_in
 from tests.support.factories import notifications as factories
@@ -29,7 +35,7 @@ pytestmark = pytest.mark.usefixtures("db", "broker")
 S, F = DeliveryStatus, FailureCode
 AT_NOON = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 NO_WORK = WorkSummary(
-    due=0, oldest_due_at=None, scheduled=0, retrying=0, unknown=0, last_sweep=AT_NOON
+    due=0, oldest_due_at=None, scheduled=0, retrying=0, unknown=0, held={}, last_sweep=AT_NOON
 )
 NO_FAILURES = FailureCounts(groups=(), counted_since=None)
 
@@ -131,7 +137,8 @@ def test_home_reports_no_problems(console: Client) -> None:
     assert "No metrics yet." in text_of(console)
     rollup.run(now=utc_now())
     page = text_of(console)
-    assert "All systems operational" in page
+    assert "Operational" in page
+    assert "nothing waits for you" in page
     assert "No failures" in page
 
 
@@ -149,7 +156,7 @@ def test_home_shows_the_last_day(console: Client) -> None:
         "No sweep: missed wake-ups aren&#x27;t picked up.",
         "Email: 1 failure in 24 h, message rejected by the provider",
         "/admin/notifications/failednotification/?channel=email&amp;code=rejected",
-        *("Deliveries, last 24 h", "Retrying", "SendGrid", "p95 95 ms", 'data-type="bar"'),
+        *("Outage", "Retrying", "SendGrid", "p95 95 ms", "sent and failed per hour"),
     ):
         assert words in page, words
 
@@ -180,7 +187,7 @@ def test_open_incident_comes_first_and_is_acknowledged(console: Client) -> None:
     incident = incidents.record(finding, now=utc_now())
     assert incident is not None
     page = text_of(console)
-    assert page.index("No sweep for over 3 minutes") < page.index("No sweep: missed")
+    assert page.index("No sweep for over 3 minutes") < page.rindex("No sweep: missed")
     url = f"/admin/analytics/incident/{incident['_id']}/acknowledge/"
     assert f'action="{url}"' in page
     console.post(url)
@@ -193,7 +200,7 @@ def test_metrics_require_the_view_permission(db: None) -> None:
     nobody = signed_in(make_staff("nobody"))
     page = text_of(nobody)
     assert "Select a page from the menu." in page
-    assert "Deliveries, last 24 h" not in page
+    assert "Failures, last 24 h" not in page
 
 
 def failed(code: FailureCode, count: int, *, ago: timedelta = timedelta()) -> FailureCounts:
@@ -243,3 +250,86 @@ def test_many_recent_failures_come_after_a_missing_sweep() -> None:
     assert "1,234 failures" in found[1].text
     long_ago = failed(F.PROVIDER_ERROR, 1_234, ago=timedelta(hours=2))
     assert issues(backlog=NO_WORK, failures=long_ago, now=AT_NOON) == []
+
+
+def provider(health: Health, *, channel: Channel = Channel.EMAIL, **fields: Any) -> ProviderHealth:
+    unset = dict.fromkeys(("rate", "rate_status", "last_success", "last_failure", "p95"))
+    counts = dict.fromkeys(("attempts", "failures", "recent_attempts", "recent_failures"), 0)
+    defaults = {"name": "sendgrid", "account": "sendgrid:1", "circuits": (), "pause": None}
+    values = {**defaults, **unset, **counts, **fields}
+    return ProviderHealth(health=health, channel=channel, **values)
+
+
+def status(*providers: ProviderHealth, **fields: Any) -> tuple[ServiceState, list[str]]:
+    found = home.service_status(**{"issues": [], "providers": providers, "incidents": [], **fields})
+    return found.state, [cause.text for cause in found.causes]
+
+
+def test_service_is_operational_without_a_problem() -> None:
+    assert status(provider(Health.HEALTHY)) == (ServiceState.OPERATIONAL, [])
+
+
+def test_channel_without_an_available_provider_is_an_outage() -> None:
+    pause = Pause(provider="sendgrid", since=AT_NOON, by="maria", reason="OPS-12")
+    paused = provider(Health.PAUSED, pause=pause)
+    cause = "SendGrid paused by maria (OPS-12)"
+    assert status(paused) == (ServiceState.OUTAGE, ["Email isn't sent", cause])
+    assert status(paused, provider(Health.HEALTHY, name="smtp")) == (ServiceState.DEGRADED, [cause])
+
+
+def test_provider_whose_attempts_fail_degrades_the_service() -> None:
+    failing = provider(Health.FAILING, recent_attempts=36, recent_failures=35)
+    assert status(failing) == (ServiceState.DEGRADED, ["SendGrid: 35 of 36 attempts failed"])
+
+
+def test_work_that_is_not_done_is_an_outage() -> None:
+    backlog = replace(NO_WORK, oldest_due_at=AT_NOON - timedelta(minutes=30))
+    found = issues(backlog=backlog, failures=NO_FAILURES, now=AT_NOON)
+    assert status(issues=found) == (ServiceState.OUTAGE, ["Deliveries overdue by 30 min"])
+
+
+def test_open_alert_degrades_the_service() -> None:
+    assert status(incidents=[{}]) == (ServiceState.DEGRADED, ["1 open alert, listed below"])
+
+
+def test_held_deliveries_are_counted_by_reason_with_their_list(console: Client) -> None:
+    now = utc_now()
+    document = factories.accepted()
+    claims = store.claim(ids=[document["_id"]], channel=Channel.EMAIL, worker="w", now=now)
+    code, until = F.CHANNEL_UNAVAILABLE, now + timedelta(minutes=1)
+    held = [
+        NotSent(one, S.PENDING, code, "Provider paused.", until, WaitReason.PROVIDER_PAUSED)
+        for one in claims
+    ]
+    store.settle_not_sent(held, now=now)
+    page = text_of(console)
+    assert "Held: provider paused</a> <strong>1</strong>" in page
+    assert "/admin/notifications/waitingnotification/?reason=provider_paused" in page
+
+
+def test_home_refreshes_by_itself(console: Client) -> None:
+    assert 'hx-get="/admin/refresh/"' in text_of(console)
+    answer = console.get("/admin/refresh/")
+    assert "service-status" in answer.content.decode()
+    assert "<html" not in answer.content.decode()
+    assert signed_in(make_staff("nobody")).get("/admin/refresh/").status_code == 403
+
+
+@pytest.mark.parametrize("kind", AlertKind)
+def test_incident_leads_to_its_evidence(console: Client, kind: AlertKind) -> None:
+    subject = "sendgrid:1" if kind is AlertKind.BREAKER_OPEN else "all"
+    finding = Finding(
+        rule_id=ObjectId(),
+        kind=kind,
+        subject=subject,
+        title="Something",
+        detail="Details.",
+        broken_channel="email",
+    )
+    incident = incidents.record(finding, now=utc_now())
+    assert incident is not None
+    found = evidence_of(incident, None)
+    assert found
+    for one in found:
+        assert escape(one.url) in text_of(console)
+        assert console.get(one.url.partition("#")[0]).status_code == 200

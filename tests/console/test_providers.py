@@ -51,6 +51,24 @@ def test_page_shows_attempts_and_health(console: Client) -> None:
         assert words in page, words
 
 
+def test_provider_whose_recent_attempts_fail_is_failing(console: Client) -> None:
+    now = utc_now()
+    for _ in range(2):
+        factories.settled(S.SENT, at=now, created_at=now)
+    for _ in range(3):
+        factories.settled(S.FAILED, at=now, created_at=now)
+    rollup.run(now=now + timedelta(seconds=1))
+    one = health()
+    assert (one.recent_attempts, one.recent_failures, one.health) == (5, 3, Health.FAILING)
+    assert "Failing" in text_of(console)
+    (later,) = (
+        found
+        for found in provider_health.provider_health(now=now + timedelta(minutes=15))
+        if found.name == "sendgrid"
+    )
+    assert (later.recent_attempts, later.health) == (0, Health.HEALTHY)
+
+
 def test_page_shows_open_circuit_and_reduced_rate(console: Client, settings: Any) -> None:
     settings.PROVIDER_RATES = {"sendgrid": (100.0, 10)}
     account, now = registry.sendgrid().account, utc_now()
@@ -82,7 +100,10 @@ def test_open_circuit_is_closed_manually(console: Client) -> None:
     account = registry.sendgrid().account
     circuit_breaker.trip(account, now=utc_now(), retry_after=600, reason="Out of quota.")
     assert "Close circuit" in text_of(console)
-    console.post(f"{URL}sendgrid/close/", {"circuit": account})
+    asked = console.post(f"{URL}sendgrid/close/", {"circuit": account})
+    assert "Close the circuit of SendGrid?" in asked.content.decode()
+    assert "opens again after 20 failures in 1 min" in asked.content.decode()
+    console.post(f"{URL}sendgrid/close/", {"circuit": account, "confirmed": "yes"})
     assert health().health is Health.HEALTHY
     assert "Close circuit" not in text_of(console)
     (entry,) = LogEntry.objects.all()

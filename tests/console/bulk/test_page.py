@@ -117,8 +117,12 @@ def test_operation_is_paused_resumed_and_cancelled(operator: Client) -> None:
     operation = open_form(operator)
     start(operator, operation)
     stages = {"pause": "PAUSED", "resume": "RUNNING", "cancel": "CANCELLED"}
+    asked = text(operator.post(url(operation, "cancel")))
+    assert "Cancel this bulk operation?" in asked
+    assert "Ends it for good: 1 delivery of 1 stay as they are." in asked
     for step, stage in stages.items():
-        assert operator.post(url(operation, step), follow=True).status_code == 200
+        given = {"confirmed": "yes"} if step == "cancel" else {}
+        assert operator.post(url(operation, step), given, follow=True).status_code == 200
         assert stored(operation.id).stage is BulkStage[stage]
     assert "The operation has ended." in text(operator.post(url(operation, "cancel"), follow=True))
     lines = LogEntry.objects.filter(object_id=str(operation.id)).order_by("id")
