@@ -16,6 +16,9 @@ from typing import Any
 
 import django
 
+ROUND = 250
+"""Cases of one Hypothesis run, which keeps a record of every case until it ends."""
+
 
 @dataclass(kw_only=True)
 class Report:
@@ -27,7 +30,7 @@ class Report:
     storing_ms: list[float] = field(default_factory=list)
     """CPU time of each case, including the process that tries its HTML."""
     sending_ms: list[float] = field(default_factory=list)
-    """Maximum CPU time of rendering for one channel with one set of data."""
+    """Maximum CPU time of rendering and building requests for one channel and set of data."""
     most_mb: float = 0.0
     """The maximum growth of memory in one case."""
     largest: tuple[str, str] = ("", "")
@@ -54,13 +57,16 @@ def main(folder: Path, *, count: int, first_seed: int) -> Report:
             report.most_mb, report.largest = taken, case
 
     quiet = settings(
-        max_examples=count,
         phases=[Phase.generate],
         deadline=None,
         database=None,
         suppress_health_check=list(HealthCheck),
     )
-    quiet(seed(first_seed)(given(cases)(one)))()
+    for done in range(0, count, ROUND):
+        limited = settings(quiet, max_examples=min(ROUND, count - done))
+        limited(seed(f"{first_seed}.{done}")(given(cases)(one)))()
+        # Free the record before the next round.
+        gc.collect()
     return report
 
 
@@ -88,7 +94,7 @@ def _check(parts: Mapping[str, Mapping[str, str]]) -> list[Any]:
 
 
 def _send(texts: Mapping[str, str], folder: Path) -> float:
-    """Render for every channel and set of data. Return the maximum CPU time."""
+    """Build the requests for every channel and set of data. Return the maximum CPU time."""
     from domain.content import Content, Recipient
     from domain.states import Channel
     from notifications.content import engine, rendering, templates
@@ -114,15 +120,52 @@ def _send(texts: Mapping[str, str], folder: Path) -> float:
                 subject, body = "S", "B"
             content = Content(subject=subject, body=body, template_id="t", template_version=0)
             try:
-                rendering.render_message(
+                message = rendering.render_message(
                     channel=channel, content=content, data=data, recipient=person
                 )
+                _build_requests(channel, message)
             except engine.TemplateError:
                 # The notification fails finally, and the worker continues with the next.
                 continue
             finally:
                 most = max(most, _cpu() - began)
     return most
+
+
+def _build_requests(channel: Any, message: Any) -> None:
+    """Build and encode the request of each provider of a channel, as its ``send`` does."""
+    import msgspec
+
+    from domain.errors import FailureCode, PermanentError
+    from domain.states import Channel
+    from domain.time import utc_now
+    from providers import registry
+    from providers.contract import SendRequest
+    from providers.fcm import messages
+    from providers.smtp.provider import build_mail
+    from providers.whatsapp.provider import text_message
+
+    request = SendRequest(
+        reference="6b049c091afe51127ee3cf2b.email.1",
+        notification_id="6b049c091afe51127ee3cf2b",
+        recipient="ada@example.com",
+        recipient_name="Ada",
+        message=message,
+        category="transactional",
+    )
+    try:
+        match channel:
+            case Channel.EMAIL:
+                msgspec.json.encode(registry.sendgrid().body(request))
+                build_mail(request, sender="a@example.com", default_reply_to=None, files=())
+            case Channel.PUSH:
+                msgspec.json.encode(messages.build_payload(request, now=utc_now()))
+            case Channel.WHATSAPP:
+                msgspec.json.encode(text_message(request))
+    except PermanentError as error:
+        # Too large for the provider: the delivery fails, and the worker continues.
+        if error.code is not FailureCode.TOO_LARGE:
+            raise
 
 
 def _warm_up(folder: Path) -> None:
