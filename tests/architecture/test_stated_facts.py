@@ -59,9 +59,10 @@ FACTS: dict[str, dict[str, timedelta]] = {
         "30 days": SPANS["30d"][1],
     },
     "templates/console/bulk/page.html": {"30 days": results.RETENTION},
-    "templates/console/home.html": {"24 h": _DAY_SHOWN},
+    "templates/console/home_state.html": {"24 h": _DAY_SHOWN},
     "templates/console/providers.html": {
         "3 d": MAX_OUTAGE,
+        "10 min": provider_health.RECENT,
         "24 h": provider_health.DAY,
         "1 min": circuit_breaker.WINDOW,
     },

@@ -30,8 +30,8 @@ def test_failure_is_found_and_resent_after_login(screen: Screen) -> None:
     document = failed(user_id="ada-7", entity_id="order-77")
     page = screen.page
     screen.log_in()
-    heading = page.get_by_role("heading", name="Deliveries, last 24 h", exact=True)
-    screen.shows(heading, page.locator("canvas.chart"))
+    heading = page.get_by_role("heading", name="Channels", exact=True)
+    screen.shows(heading, page.locator("svg.spark").first)
     assert screen.fits()
     screen.choose("Failed deliveries")
     screen.shows(page.get_by_role("heading", name="Causes"))

@@ -58,8 +58,8 @@ def test_home_shows_the_day_and_acknowledges_an_incident(screen: Screen) -> None
     screen.sign_in()
     screen.open("/admin/")
     screen.shows(
-        page.get_by_role("heading", name="Deliveries, last 24 h", exact=True),
-        page.locator("canvas.chart").first,
+        page.get_by_role("heading", name="Channels", exact=True),
+        page.locator("svg.spark").first,
         page.get_by_role("heading", name="Providers", exact=True),
     )
     assert screen.fits()

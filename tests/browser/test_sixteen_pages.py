@@ -37,7 +37,7 @@ BEATRIZ = CUSTOMERS[0]
 STOPS = (
     Stop(
         menu="Home",
-        shows=("Deliveries, last 24 h", "Success", "Retrying", "Unknown", "Last sweep"),
+        shows=("Degraded", "Channels", "Success", "Retrying", "Unknown", "Last sweep"),
         offers=("Queued", "Provider error"),
     ),
     Stop(

@@ -9,7 +9,7 @@ import pytest
 
 from notifyproject.platform import event_loop
 from tests.support.threads import at_once
-from tests.support.waiting import LIMIT
+from tests.support.waiting import LIMIT, until
 
 
 def test_threads_share_one_loop() -> None:
@@ -60,10 +60,12 @@ def test_forked_child_has_its_own_loop(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "getpid", lambda: -1)
     childs = event_loop.event_loop()
     assert childs is not parents
-    childs.call_soon_threadsafe(childs.stop)
     monkeypatch.undo()
     assert event_loop.event_loop() is parents
     del event_loop._loops[-1]
+    childs.call_soon_threadsafe(childs.stop)
+    until(lambda: not childs.is_running())
+    childs.close()
 
 
 def test_loop_raises_the_limit_of_descriptors(monkeypatch: pytest.MonkeyPatch) -> None:
