@@ -37,7 +37,7 @@ BEATRIZ = CUSTOMERS[0]
 STOPS = (
     Stop(
         menu="Home",
-        shows=("Outage", "Channels", "Success", "Retrying", "Unknown", "Last sweep"),
+        shows=("Channels", "Success", "Retrying", "Unknown", "Last sweep"),
         offers=("Queued", "Provider error"),
     ),
     Stop(
