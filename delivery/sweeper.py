@@ -86,7 +86,7 @@ def sweep_if_due(*, now: datetime) -> None:
 
 
 def recover_expired_leases(*, now: datetime) -> int:
-    """End the expired leases of lost workers, batch by batch. Return how many."""
+    """End sends whose worker was lost, as unknown or by their attempts. Return how many."""
     recovered = expired = store.expire_leases(now=now)
     while expired:
         expired = store.expire_leases(now=now)

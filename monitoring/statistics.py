@@ -76,7 +76,10 @@ class StatisticsFilter:
 
 
 def count_notifications(selection: StatisticsFilter, *, by: GroupBy) -> Statistics:
-    """Count notifications by group, with the largest group first."""
+    """Count the newest notifications by group, the largest group first.
+
+    By channel and provider, each delivery counts; by platform, each device.
+    """
     match, cap = selection.match(), CAP
     options: dict[str, Any] = {
         "hint": "ntf_client_created" if selection.user_id is None else "ntf_user_feed"

@@ -1,4 +1,4 @@
-"""Reads recipients and suppressions in batches, and decides which messages are suppressed."""
+"""Reads recipients, preferences, and suppressions in batches, and decides what is not sent."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace

@@ -101,7 +101,7 @@ class CallbackMessageAdmin(ClientOwnedAdmin):
 
     @admin.action(description="Replay", permissions=["replay"])
     def replay_selected(self, request: HttpRequest, queryset: QuerySet) -> None:
-        """Replay the selected messages, each with its own ID."""
+        """Send the selected messages again, each with the same ID as before."""
         _replay(request, list(queryset))
 
     def replay_view(self, request: HttpRequest, object_id: str) -> HttpResponse:

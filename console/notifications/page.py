@@ -44,7 +44,7 @@ from .actions import (
     StaffAction,
 )
 from .summary import problems_first, summarize_delivery
-from .timeline import History, notification_link, read_history, successful_resend, timeline
+from .timeline import History, notification_link, read_history, resend_in_effect, timeline
 
 F, S = FailureCode, DeliveryStatus
 TIMES = (
@@ -134,7 +134,7 @@ def _changing(
     retry_refusal = retry_choices([document], now=now)[document["_id"]].refusal(None)
     permitted = _permitted_actions(request, document, now, can_retry=retry_refusal is None)
     best = _best_action(document, worst, risks, permitted, now=now)
-    resend = successful_resend(history, Channel(worst["channel"]))
+    resend = resend_in_effect(history, Channel(worst["channel"]))
     if resend is not None and worst["status"] not in OPEN:
         best = None
     version = history.version(document)

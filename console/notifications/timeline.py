@@ -321,7 +321,7 @@ def notification_link(notification_id: ObjectId) -> SafeString:
     return format_html('<a class="text-link id" href="{}">{}</a>', url, notification_id)
 
 
-def successful_resend(history: History, channel: Channel) -> Document | None:
+def resend_in_effect(history: History, channel: Channel) -> Document | None:
     """Return the resend that is open or has succeeded on a channel, if there is one."""
     open_or_done = (S.PENDING, S.SENDING, S.UNKNOWN, *SUCCEEDED)
     found = (

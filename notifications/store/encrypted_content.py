@@ -1,6 +1,7 @@
-"""Encrypts the sensitive content of a notification in ``sealed`` while a channel is open.
+"""Encrypts the sensitive content of a notification, in its field ``sealed``.
 
-While the inbox shows the notification, it stays for up to a day longer.
+It is kept while a delivery is open, and for a day from when the inbox got the notification, or
+until the notification expires.
 :mod:`notifications.store.pipelines` has the same rule.
 """
 

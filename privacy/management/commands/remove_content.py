@@ -33,7 +33,7 @@ class Command(BaseCommand):
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Remove content, or count it."""
+        """Remove content whose retention has ended; in a dry run, count it."""
         if not clock_check.is_right():
             raise CommandError(
                 "The clock is wrong, or MongoDB doesn't respond. Nothing was removed."
