@@ -1,8 +1,9 @@
 """Stores incidents of alert rules. Concurrent checks open one only once."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any
 
 from bson import ObjectId
 from pymongo import ReturnDocument
@@ -34,6 +35,12 @@ class Finding:
     def key(self) -> str:
         """The key under which one incident at a time is open."""
         return f"{self.rule_id}:{self.subject}"
+
+
+def subject_of(incident: Mapping[str, Any]) -> str:
+    """Return the subject of an incident: the part of its key after the rule's ID."""
+    key: str = incident["key"]
+    return key.partition(":")[2]
 
 
 def record(finding: Finding, *, now: datetime) -> Document | None:

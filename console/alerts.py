@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, timedelta
+from datetime import timedelta
 from typing import Any
 from urllib.parse import urlencode
 
@@ -19,12 +19,13 @@ from analytics.models import AlertKind, AlertRule, Incident
 from domain.states import Channel
 from domain.time import utc_now
 from domain.wait_reasons import WaitReason
+from monitoring.alert_rules import DEFAULT_WINDOW_MINUTES
 from notifications.models import NotificationType
 
 from .texts.labels import CHANNELS
 from .widgets.actions import parse_id, permission_check, record_change, require_post
 from .widgets.columns import chip, label_column, text_column, time_column, two_lines
-from .widgets.filters import choice_filter, time_filter
+from .widgets.filters import TIME_INPUT, choice_filter, time_filter
 from .widgets.links import FAILURES, HOME, INCIDENTS, PROVIDERS, WAITING
 from .widgets.lists import ConsoleAdmin, ListOnlyAdmin
 
@@ -107,6 +108,13 @@ def _bounded(number: int, lowest: int, highest: int) -> int:
     return number
 
 
+_PAGES_OF_KINDS = {
+    AlertKind.SWEEP_OVERDUE: ("Show the workers", "admin:notifications_heartbeat_changelist"),
+    AlertKind.CALLBACK_DISABLED: ("Show the endpoints", "admin:callbacks_callback_changelist"),
+    AlertKind.KEY_EXPIRING: ("Show the API clients", "admin:access_apiclient_changelist"),
+}
+
+
 @dataclass(frozen=True, slots=True)
 class Evidence:
     """A link from an incident to what caused it."""
@@ -117,13 +125,15 @@ class Evidence:
 
 def evidence_of(incident: Mapping[str, Any], rule: AlertRule | None) -> list[Evidence]:
     """Return links from an incident to its deliveries, its provider, or its settings."""
-    kind, subject = AlertKind(incident["kind"]), incident["key"].partition(":")[2]
+    kind, subject = AlertKind(incident["kind"]), incidents.subject_of(incident)
     channel = incident.get("broken_channel")
     if kind is AlertKind.FAILURES:
-        since = incident["opened_at"] - timedelta(minutes=rule.window_minutes if rule else 60)
+        since = incident["opened_at"] - timedelta(
+            minutes=rule.window_minutes if rule else DEFAULT_WINDOW_MINUTES
+        )
         scope = {"channel": rule and rule.channel, "type": rule and rule.type}
         query = {name: value for name, value in scope.items() if value}
-        query["failed_from"] = f"{since.astimezone(UTC):%Y-%m-%dT%H:%M}"
+        query["failed_from"] = since.strftime(TIME_INPUT)
         return [Evidence("Show the failures", f"{reverse(FAILURES)}?{urlencode(query)}")]
     if kind in (AlertKind.BREAKER_OPEN, AlertKind.PROVIDER_PAUSED):
         is_pause = kind is AlertKind.PROVIDER_PAUSED
@@ -137,13 +147,6 @@ def evidence_of(incident: Mapping[str, Any], rule: AlertRule | None) -> list[Evi
         return [Evidence("Show what is overdue", reverse(WAITING))]
     label, name = _PAGES_OF_KINDS[kind]
     return [Evidence(label, reverse(name))]
-
-
-_PAGES_OF_KINDS = {
-    AlertKind.SWEEP_OVERDUE: ("Show the workers", "admin:notifications_heartbeat_changelist"),
-    AlertKind.CALLBACK_DISABLED: ("Show the endpoints", "admin:callbacks_callback_changelist"),
-    AlertKind.KEY_EXPIRING: ("Show the API clients", "admin:access_apiclient_changelist"),
-}
 
 
 @admin.register(AlertRule)

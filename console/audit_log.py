@@ -90,14 +90,9 @@ class LogEntryAdmin(ListOnlyAdmin):
         entries = super().get_queryset(request)
         return entries if search_text(request) else entries.filter(Match({"part_of": None}))
 
-    def get_search_results(
-        self, request: HttpRequest, queryset: QuerySet, search_term: str
-    ) -> tuple[QuerySet, bool]:
+    def search(self, request: HttpRequest, queryset: QuerySet, text: str) -> QuerySet:
         """Return the newest entries about an object, by its ID or its name."""
-        text = search_term.strip()
-        if not text:
-            return queryset, False
-        return queryset.filter(pk__in=audit.find_entries(text, cap=SEARCH_CAP)), False
+        return queryset.filter(pk__in=audit.find_entries(text, cap=SEARCH_CAP))
 
     def prepare_rows(self, request: HttpRequest, rows: Sequence[Any]) -> None:
         """Add the names of the actors (staff or clients) and of the objects' types."""

@@ -165,16 +165,11 @@ class DeviceAdmin(EnableDisableAdmin):
     has_deactivate_permission = permission_check("devices.deactivate_device")
     has_reactivate_permission = permission_check("devices.reactivate_device")
 
-    def get_search_results(
-        self, request: HttpRequest, queryset: QuerySet, search_term: str
-    ) -> tuple[QuerySet, bool]:
+    def search(self, request: HttpRequest, queryset: QuerySet, text: str) -> QuerySet:
         """Search by user ID or device ID. URLs are logged, so tokens can't be searched for."""
-        text = search_term.strip()
-        if not text:
-            return queryset, False
         rows = collection("devices").find({"user_id": text}, {"_id": 1}, limit=SEARCH_CAP)
         ids = {text, *(row["_id"] for row in rows)}
-        return queryset.filter(pk__in=sorted(ids)), False
+        return queryset.filter(pk__in=sorted(ids))
 
     @admin.action(description="Disable", permissions=["deactivate"])
     def disable_selected(self, request: HttpRequest, queryset: QuerySet) -> None:

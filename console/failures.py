@@ -26,6 +26,7 @@ from .notifications import filters
 from .notifications.list import SecondaryListAdmin
 from .texts.failure_codes import Explanation, explain
 from .texts.labels import CHANNEL_ICONS, CHANNELS, RESEND_RISKS, code_label, provider_label
+from .widgets.charts import Bar, stacked_bars
 from .widgets.columns import chip, time_column
 from .widgets.filters import ChoiceFilter
 from .widgets.formats import EMPTY
@@ -37,7 +38,6 @@ DEFAULT_PERIOD = timedelta(hours=24)  # Time range of the groups when no time is
 MIN_PERIOD = timedelta(minutes=1)
 GROUP_FILTERS = (filters.FailedChannelFilter, filters.CauseFilter, filters.ProviderFilter)
 """Filters that select a group. They apply to the list but not to the groups."""
-CHART_SIZE = (96, 24)  # Width and height of a group's trend in pixels
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +52,7 @@ class GroupRow:
     explanation: Explanation
     count: str
     trend: str  # Comparison with the previous period of the same length; empty if unknown
-    bars: Sequence[tuple[int, int, int]]  # Bars of the trend: left edge, top, height
+    bars: Sequence[Bar]  # Of the trend
     url: str  # Selects the group or, if it is chosen, all groups
     is_chosen: bool
 
@@ -118,7 +118,7 @@ class FailedChangeList(KeysetChangeList):
             explanation=explain(cause.code),
             count=f"{group.count:,}{'' if found.is_complete else '+'}",
             trend=_trend(group) if found.has_previous else "",
-            bars=_bars(group.trend),
+            bars=stacked_bars(group.trend)[0],
             url=self.get_query_string(**query),
             is_chosen=chosen,
         )
@@ -130,13 +130,6 @@ def _trend(group: failure_groups.FailureGroup) -> str:
     if group.count == group.previous_count:
         return f"unchanged: {group.previous_count:,}"
     return f"{'↑' if group.count > group.previous_count else '↓'} from {group.previous_count:,}"
-
-
-def _bars(counts: Sequence[int]) -> list[tuple[int, int, int]]:
-    highest = max(counts, default=0) or 1
-    step = CHART_SIZE[0] // len(counts)
-    heights = [max(round(count * CHART_SIZE[1] / highest), 1 if count else 0) for count in counts]
-    return [(n * step, CHART_SIZE[1] - height, height) for n, height in enumerate(heights)]
 
 
 @admin.register(FailedNotification)

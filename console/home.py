@@ -1,6 +1,5 @@
 """Home: what needs attention, the backlog, and the metrics of the last 24 hours."""
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -29,8 +28,10 @@ from .providers import HEALTH_LABELS, rows
 from .texts.failure_codes import explain
 from .texts.labels import CHANNEL_ICONS, CHANNELS, code_label, provider_label
 from .texts.wait_reasons import WAIT_LABELS
+from .widgets.charts import CHART_SIZE, stacked_bars
 from .widgets.formats import count_of, duration, latency, percent, runs_every
 from .widgets.links import FAILURES, NOTIFICATIONS, PROVIDERS, WAITING
+from .widgets.waits import pause_text
 
 SWEEP_OVERDUE = timedelta(minutes=3)  # Maximum age of the last sweep
 WORK_OVERDUE = timedelta(minutes=5)
@@ -42,7 +43,6 @@ METRICS_STALE_AFTER = timedelta(minutes=5)
 MAX_INCIDENTS = 10
 BACKLOG_COUNT_CAP = 1_000
 _PERCENTILES = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
-CHART_SIZE = (96, 24)  # Width and height of a channel's trend in pixels
 BLOCKED = frozenset({Health.PAUSED, Health.OPEN})
 """States in which a provider sends nothing."""
 
@@ -53,13 +53,6 @@ class ServiceState(StrEnum):
     OPERATIONAL = "operational"
     DEGRADED = "degraded"
     OUTAGE = "outage"
-
-
-STATE_LABELS = {
-    ServiceState.OPERATIONAL: ("Operational", "success"),
-    ServiceState.DEGRADED: ("Degraded", "warning"),
-    ServiceState.OUTAGE: ("Outage", "danger"),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,11 +69,6 @@ class ServiceStatus:
 
     state: ServiceState
     causes: Sequence[Cause] = ()
-
-    @property
-    def label(self) -> tuple[str, str]:
-        """The label of the state, and its color."""
-        return STATE_LABELS[self.state]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -171,10 +159,9 @@ def service_status(
 
 
 def _describe(health: ProviderHealth) -> str:
-    name = provider_label(health.name)
     if health.pause is not None:
-        reason = f" ({health.pause.reason})" if health.pause.reason else ""
-        return f"{name} paused by {health.pause.by}{reason}"
+        return pause_text(health.pause)
+    name = provider_label(health.name)
     if health.health is Health.FAILING:
         return f"{name}: {health.recent_failures} of {health.recent_attempts} attempts failed"
     return f"{name}: {HEALTH_LABELS[health.health][0].lower()}"
@@ -268,7 +255,10 @@ def _channels(traffic: Traffic, midnight: datetime) -> list[dict[str, Any]]:
             "rate": percent(day[channel].success_rate),
             "p95": latency(day[channel].latency_quantile(0.95)),
             "is_idle": not day[channel].total,
-            "bars": _bars(traffic, channel),
+            "bars": stacked_bars(
+                [hour[channel].sent for hour in traffic.hours.values()],
+                [hour[channel].failed for hour in traffic.hours.values()],
+            ),
         }
         for channel in Channel
     ]
@@ -280,22 +270,6 @@ def _totals(traffic: Traffic) -> dict[str, Any]:
         total.add(tally)
     waits = {name: latency(total.latency_quantile(share)) for name, share in _PERCENTILES.items()}
     return {"tally": total, "rate": percent(total.success_rate), "waits": waits}
-
-
-def _bars(traffic: Traffic, channel: Channel) -> list[list[tuple[int, int, int]]]:
-    """Return the bars of a channel's hours: sent, and failed on top. Left edge, top, height."""
-    hours = [by_channel[channel] for by_channel in traffic.hours.values()]
-    width, height = CHART_SIZE
-    highest = max((hour.sent + hour.failed for hour in hours), default=0) or 1
-    step = width // len(hours)
-    sent, failed = [], []
-    for number, hour in enumerate(hours):
-        lower = math.ceil(height * hour.sent / highest)
-        upper = math.ceil(height * hour.failed / highest)
-        lower = min(lower, height - upper)
-        sent.append((number * step, height - lower, lower))
-        failed.append((number * step, height - lower - upper, upper))
-    return [[bar for bar in bars if bar[2]] for bars in (sent, failed)]
 
 
 def _backlog_tiles(backlog: WorkSummary, now: datetime) -> list[dict[str, str]]:

@@ -137,17 +137,12 @@ class SuppressionAdmin(ConsoleAdmin):
     channel_display = label_column("Channel", "channel", dict(CHANNELS))
     source_display = label_column("Source", "source", SOURCE_LABELS)
 
-    def get_search_results(
-        self, request: HttpRequest, queryset: QuerySet, search_term: str
-    ) -> tuple[QuerySet, bool]:
+    def search(self, request: HttpRequest, queryset: QuerySet, text: str) -> QuerySet:
         """Return the suppressions of one address."""
-        text = search_term.strip()
-        if not text:
-            return queryset, False
         explain_refusal(request, text)
         addresses = searched_addresses(text, user=request.user).by_channel()
         keys = [key for channel, one in addresses for key in suppression_keys(channel.value, one)]
-        return queryset.filter(key__in=keys), False
+        return queryset.filter(key__in=keys)
 
     def prepare_rows(self, request: HttpRequest, rows: Sequence[Any]) -> None:
         """Add the addresses, masked unless the user may see them."""

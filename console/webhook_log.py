@@ -92,18 +92,13 @@ class WebhookLogAdmin(ReadOnlyAdmin):
         """Return the order; search results are read by key."""
         return ("-id",) if search_text(request) else self.ordering
 
-    def get_search_results(
-        self, request: HttpRequest, queryset: QuerySet, search_term: str
-    ) -> tuple[QuerySet, bool]:
+    def search(self, request: HttpRequest, queryset: QuerySet, text: str) -> QuerySet:
         """Return the newest calls about a message or an address."""
-        text = search_term.strip()
-        if not text:
-            return queryset, False
         # A call names a message by its notification's ID, which any key of it leads to.
         explain_refusal(request, text)
         messages_found = map(str, find_ids(text, user=request.user, cap=SEARCH_CAP))
         keys = [text, *messages_found, *searched_addresses(text, user=request.user).digests()]
-        return queryset.filter(pk__in=webhook_log.find_logged(keys, cap=SEARCH_CAP)), False
+        return queryset.filter(pk__in=webhook_log.find_logged(keys, cap=SEARCH_CAP))
 
     def get_object(self, request: HttpRequest, *args: Any) -> Any:
         """Return one call. Its body is masked unless the user may see addresses."""

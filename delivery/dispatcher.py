@@ -77,7 +77,7 @@ def dispatch(
 ) -> BatchReport:
     """Send the deliveries among ``ids`` that are due. Concurrent callers never send one twice.
 
-    ``on_in_flight`` is called when all requests of a batch are in flight.
+    ``on_in_flight`` is called when the last request of a batch is in flight.
     """
     crash_points.reach(Boundary.WAKEUP_RECEIVED)
     report = BatchReport()

@@ -75,14 +75,14 @@ def pull(queue: FairQueue, token: PullToken | None, *, clock: Clock = utc_now) -
         if not has_thread or process.is_shutting_down():
             fair_queue.enqueue_pulls(queue, at=now + REQUEUE_DELAY, now=now)
             return 0
-        chain = _PullChain(queue, token, clock)
+        next_pull = _NextPull(queue, token, clock)
         try:
             found, has_more = _next_batch(queue, token, now=now)
             report = dispatcher.dispatch(
                 found,
                 channel=queue.channel,
                 clock=clock,
-                on_in_flight=chain.continue_early if has_more else lambda _: None,
+                on_in_flight=next_pull.enqueue_early if has_more else lambda _: None,
             )
         except Exception:
             # Celery logs the error but does not continue the pull.
@@ -92,28 +92,28 @@ def pull(queue: FairQueue, token: PullToken | None, *, clock: Clock = utc_now) -
     wakeups.send_later([w for w in report.wakeups if w.channel is not queue.channel], now=now)
     if not has_more:
         _schedule_next_pull(queue, now)
-    elif not chain.is_continued:
-        chain.continue_with(report)
+    elif not next_pull.is_enqueued:
+        next_pull.enqueue(report)
     return report.claimed
 
 
 @dataclass(slots=True)
-class _PullChain:
-    """Continues a pull once: when its batch is in flight, or else when the batch has ended."""
+class _NextPull:
+    """The pull after this one, enqueued once: when the batch is in flight, or when it has ended."""
 
     queue: FairQueue
     token: PullToken | None
     clock: Clock
-    is_continued: bool = False
+    is_enqueued: bool = False
 
-    def continue_early(self, report: BatchReport) -> None:
+    def enqueue_early(self, report: BatchReport) -> None:
         """Let the next batch be claimed and rendered while this one's answers are awaited."""
-        if not self.is_continued and _batch_limiter.in_use(self.queue) < _max_batches(self.queue):
-            self.continue_with(report)
+        if not self.is_enqueued and _batch_limiter.in_use(self.queue) < _max_batches(self.queue):
+            self.enqueue(report)
 
-    def continue_with(self, report: BatchReport) -> None:
-        """Enqueue the next pull, and one more if the process has capacity for another batch."""
-        self.is_continued = True
+    def enqueue(self, report: BatchReport) -> None:
+        """Enqueue it, and one more if the process has capacity for another batch."""
+        self.is_enqueued = True
         has_capacity = _batch_limiter.in_use(self.queue) < _max_batches(self.queue) - 1
         fair_queue.continue_pull(
             self.queue,

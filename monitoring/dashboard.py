@@ -138,7 +138,8 @@ def summarize_work(*, now: datetime, cap: int | None = None) -> WorkSummary:
 
 
 def _count_held(now: datetime, limit: int) -> Mapping[WaitReason, int]:
-    # A held delivery is tried again within minutes, so it is among the next that are due.
+    # A provider's held deliveries are tried again within minutes, so they are among the next that
+    # are due. Of those that wait for hours, a longer list would cost more than it says.
     wanted = {
         "priority": {"$in": [priority.value for priority in Priority]},
         "due_at": {"$gt": now},

@@ -20,8 +20,8 @@ from providers.registry import providers_for
 DAY = timedelta(hours=24)
 RECENT = timedelta(minutes=10)
 """Attempts of this long decide whether a provider fails."""
-MIN_RECENT, MAX_FAILED_SHARE = 5, 0.5
-"""A provider fails if at least this many recent attempts ended, and this share of them failed."""
+MIN_RECENT_ATTEMPTS, MIN_FAILED_SHARE = 5, 0.5
+"""A provider fails if it had this many recent attempts, and this share of them failed."""
 A = AttemptStatus
 
 
@@ -110,8 +110,8 @@ def provider_health(*, now: datetime) -> list[ProviderHealth]:
         failures = _failed(attempts)
         recent_attempts = [f for f in recent if f.dimensions.get("provider") == name]
         recent_count, recent_failures = _sum(recent_attempts), _sum(_failed(recent_attempts))
-        is_failing = recent_count >= MIN_RECENT and (
-            recent_failures >= recent_count * MAX_FAILED_SHARE
+        is_failing = recent_count >= MIN_RECENT_ATTEMPTS and (
+            recent_failures >= recent_count * MIN_FAILED_SHARE
         )
         successes = [f for f in attempts if f.dimensions["status"] == A.SENT]
         latencies = (f.histogram for f in own if f.metric == Metric.LATENCY)

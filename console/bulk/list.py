@@ -23,14 +23,7 @@ from notifications.models import BulkOperation
 from notifications.resend.actions import InvalidStateError
 
 from ..widgets import columns
-from ..widgets.actions import (
-    ask,
-    is_confirmed,
-    not_found,
-    parse_id,
-    require_post,
-    staff_of,
-)
+from ..widgets.actions import ask, is_confirmed, not_found, parse_id, require_post, staff_of
 from ..widgets.filters import choice_filter, time_filter
 from ..widgets.formats import count_of
 from ..widgets.links import FAILURES

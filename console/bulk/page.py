@@ -42,6 +42,7 @@ from .selection import UnknownListError
 PAGE = "admin:notifications_bulkoperation_change"
 MAX_SAMPLES = 3  # Example deliveries of each resend risk
 RISK_ACTIONS = frozenset({BulkAction.RETRY, BulkAction.RESEND})
+REFRESH_SECONDS = 1  # Between refreshes during the operation
 OPEN_REFRESH_SECONDS = 3  # Between refreshes after the operation, while deliveries are open
 _INTEGER = re.compile(r"\d{1,6}", re.ASCII)
 _CANCEL = ("cancel", "Cancel", "button-danger")
@@ -223,14 +224,16 @@ def _progress(operation: Operation) -> dict[str, Any]:
             else lambda notification_id: notification_id,
         )
     is_worked_on = operation.stage in ACTIVE_BULK_STAGES
-    is_open = any(statuses.get(status) for status in OPEN)
+    refresh_seconds = REFRESH_SECONDS if is_worked_on else None
+    if not is_worked_on and any(statuses.get(status) for status in OPEN):
+        refresh_seconds = OPEN_REFRESH_SECONDS
     return {
         "operation": operation,
         "stage": label,
         "color": color,
         "progress": labels.progress(operation, now=utc_now()),
         "is_worked_on": is_worked_on,
-        "refresh_seconds": 1 if is_worked_on else OPEN_REFRESH_SECONDS if is_open else None,
+        "refresh_seconds": refresh_seconds,
         "has_begun": has_begun,
         "delivered": labels.delivered(statuses) if statuses else [],
         "is_status_capped": sum(statuses.values()) >= results.STATUS_CAP,

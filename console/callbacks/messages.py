@@ -89,11 +89,9 @@ class CallbackMessageAdmin(ClientOwnedAdmin):
     key = id_column()
     replayed = time_column("Last replayed", "replayed_at")
 
-    def get_search_results(
-        self, request: HttpRequest, queryset: QuerySet, search_term: str
-    ) -> tuple[QuerySet, bool]:
+    def search(self, request: HttpRequest, queryset: QuerySet, text: str) -> QuerySet:
         """Return the message with this ID, or the messages about the notification with this ID."""
-        return find_by_notification(queryset, search_term.strip(), cap=SEARCH_CAP), False
+        return find_by_notification(queryset, text, cap=SEARCH_CAP)
 
     def own_urls(self) -> list[URLPattern]:
         """Return the URL of the replay."""

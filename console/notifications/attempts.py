@@ -70,11 +70,9 @@ class DeliveryAttemptAdmin(ListOnlyAdmin):
         """Return the order. Search results are ordered by key."""
         return ("-id",) if search_text(request) else self.ordering
 
-    def get_search_results(
-        self, request: HttpRequest, queryset: QuerySet, search_term: str
-    ) -> tuple[QuerySet, bool]:
+    def search(self, request: HttpRequest, queryset: QuerySet, text: str) -> QuerySet:
         """Return the attempt with this ID, or the attempts of the notification with this ID."""
-        return find_by_notification(queryset, search_term.strip(), cap=ATTEMPTS_CAP), False
+        return find_by_notification(queryset, text, cap=ATTEMPTS_CAP)
 
     def prepare_rows(self, request: HttpRequest, rows: Sequence[Any]) -> None:
         """Mask addresses in the messages unless the user may see them."""

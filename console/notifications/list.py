@@ -64,17 +64,13 @@ class NotificationListAdmin(ReadOnlyAdmin):
         """Return the order. Search results are ordered by key, which begins with the time."""
         return ("-id",) if search_text(request) else self.ordering
 
-    def get_search_results(
-        self, request: HttpRequest, queryset: QuerySet, search_term: str
-    ) -> tuple[QuerySet, bool]:
+    def search(self, request: HttpRequest, queryset: QuerySet, text: str) -> QuerySet:
         """Return the notifications that a text identifies; see :mod:`.search`."""
-        if not search_term.strip():
-            return queryset, False
-        explain_refusal(request, search_term.strip())
-        ids = search.find_ids(search_term.strip(), user=request.user)
+        explain_refusal(request, text)
+        ids = search.find_ids(text, user=request.user)
         if len(ids) >= search.MAX_RESULTS:
             messages.info(request, f"Showing the newest {search.MAX_RESULTS:,} matches.")
-        return queryset.filter(pk__in=ids), False
+        return queryset.filter(pk__in=ids)
 
     def prepare_rows(self, request: HttpRequest, rows: Sequence[Any]) -> None:
         """Add the names of the clients and types, and the right to see addresses."""

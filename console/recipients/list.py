@@ -31,15 +31,10 @@ class RecipientAdmin(ReadOnlyAdmin):
     email_display = columns.text_column("Email", "shown_email")
     phone_display = columns.text_column("Phone", "shown_phone")
 
-    def get_search_results(
-        self, request: HttpRequest, queryset: QuerySet, search_term: str
-    ) -> tuple[QuerySet, bool]:
+    def search(self, request: HttpRequest, queryset: QuerySet, text: str) -> QuerySet:
         """Return the recipients that the text may mean; see :mod:`.search`."""
-        text = search_term.strip()
-        if not text:
-            return queryset, False
         explain_refusal(request, text)
-        return queryset.filter(pk__in=search.find_ids(text, user=request.user)), False
+        return queryset.filter(pk__in=search.find_ids(text, user=request.user))
 
     def prepare_rows(self, request: HttpRequest, rows: Sequence[Any]) -> None:
         """Add the addresses, masked unless the user may see them."""

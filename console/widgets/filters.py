@@ -23,7 +23,7 @@ SPANS = {
     "30d": ("Last 30 days", timedelta(days=30)),
 }
 Options = Iterable[tuple[str, str]]  # Values and labels
-_INPUT = "%Y-%m-%dT%H:%M"
+TIME_INPUT = "%Y-%m-%dT%H:%M"
 
 
 class TimeForm(forms.Form):
@@ -39,10 +39,10 @@ class TimeForm(forms.Form):
             self.fields[f"{name}_{end}"] = forms.DateTimeField(
                 label=f"{end.capitalize()} (UTC)",
                 required=False,
-                input_formats=[_INPUT, f"{_INPUT}:%S"],
+                input_formats=[TIME_INPUT, f"{TIME_INPUT}:%S"],
                 widget=forms.DateTimeInput(
                     attrs={"type": "datetime-local", "class": " ".join(INPUT_CLASSES)},
-                    format=_INPUT,
+                    format=TIME_INPUT,
                 ),
             )
 

@@ -202,6 +202,17 @@ class ConsoleAdmin(ModelAdmin):
         """Return the class of the list."""
         return self.changelist_class
 
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet, search_term: str
+    ) -> tuple[QuerySet, bool]:
+        """Return the rows that a text finds, each once; without a text, all rows."""
+        text = search_term.strip()
+        return self.search(request, queryset, text) if text else queryset, False
+
+    def search(self, request: HttpRequest, queryset: QuerySet, text: str) -> QuerySet:
+        """Return the rows that a text finds."""
+        return super().get_search_results(request, queryset, text)[0]
+
     def prepare_rows(self, request: HttpRequest, rows: Sequence[Any]) -> None:
         """Add data of other documents to the rows of a page, in one read for all rows."""
 
@@ -296,8 +307,8 @@ def search_text(request: HttpRequest) -> str:
 
 def find_by_notification(queryset: QuerySet, text: str, *, cap: int) -> QuerySet:
     """Return the document with this key, or up to ``cap`` about the notification with this ID."""
-    if not text or not ObjectId.is_valid(text):
-        return queryset.filter(pk=text) if text else queryset
+    if not ObjectId.is_valid(text):
+        return queryset.filter(pk=text)
     rows = collection(queryset.model._meta.db_table).find(
         {"notification_id": ObjectId(text)}, {"_id": 1}, limit=cap
     )

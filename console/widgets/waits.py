@@ -7,6 +7,7 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from delivery import circuit_breaker
+from delivery.circuit_breaker import Pause
 from domain.states import Channel
 from domain.wait_reasons import WaitReason
 from providers.registry import providers_for
@@ -40,17 +41,19 @@ def wait_text(
     return WAIT_LABELS[reason][0]
 
 
-def find_pauses() -> Pauses:
-    """Return the pauses of each channel's providers, such as "SendGrid paused by maria (OPS-12)".
+def pause_text(pause: Pause) -> str:
+    """Return a provider's pause as text: "SendGrid paused by maria (OPS-12)"."""
+    text = f"{provider_label(pause.provider)} paused"
+    text += f" by {pause.by}" if pause.by else ""
+    return f"{text} ({pause.reason})" if pause.reason else text
 
-    Raises PyMongoError.
-    """
+
+def find_pauses() -> Pauses:
+    """Return the pause of each channel's first paused provider. Raises PyMongoError."""
     paused = circuit_breaker.pauses()
     found: dict[Channel, str] = {}
     for channel in Channel if paused else ():
         names = [one.name for test in (False, True) for one in providers_for(channel, test=test)]
         for pause in (paused[name] for name in names if name in paused):
-            text = f"{provider_label(pause.provider)} paused"
-            text += f" by {pause.by}" if pause.by else ""
-            found.setdefault(channel, f"{text} ({pause.reason})" if pause.reason else text)
+            found.setdefault(channel, pause_text(pause))
     return found
