@@ -1,4 +1,4 @@
-"""Labels of the reasons why a delivery waits, and the next step. Pure."""
+"""Texts of the reasons why a delivery waits: labels, and the next step while it is held. Pure."""
 
 from collections.abc import Mapping
 
@@ -19,9 +19,21 @@ WAIT_LABELS: Mapping[WaitReason, Label] = {
     W.FALLBACK: ("Held: fallback", "calm"),
     W.RECEIPT: ("Unknown: awaiting receipt", "warning"),
 }
+WAITS_UNTIL: Mapping[WaitReason, str] = {
+    W.SCHEDULE: "Scheduled for {}",
+    W.RETRY: "Retry at {}",
+    W.QUIET_HOURS: "Quiet hours until {}",
+    W.RATE_LIMITED: "Rate limited until {}",
+    W.FALLBACK: "Held: fallback at {} unless another channel delivers",
+    W.RECEIPT: "Unknown: awaiting a receipt until {}",
+}
+"""Texts of the reasons that end at a time. The others end when their cause does."""
 HELD_ADVICE: Mapping[WaitReason, str] = {
+    W.QUIET_HOURS: "Wait. The recipient's quiet hours end at that time. No attempt is used.",
     W.PROVIDER_PAUSED: "Wait, or resume the provider in Providers. No attempt is used.",
     W.CIRCUIT_OPEN: "Wait, or see the circuit in Providers. No attempt is used.",
-    W.DECRYPTION_FAILED: "Restore the key in FIELD_ENCRYPTION_KEYS. No attempt is used.",
     W.PROVIDER_UNAVAILABLE: "Wait, or see the cause in Providers. No attempt is used.",
+    W.RATE_LIMITED: "Wait. The provider's rate limit is reached. No attempt is used.",
+    W.DECRYPTION_FAILED: "Restore the key in FIELD_ENCRYPTION_KEYS. No attempt is used.",
+    W.FALLBACK: "Wait. It is sent only if the other channel doesn't deliver in time.",
 }

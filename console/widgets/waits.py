@@ -13,30 +13,20 @@ from domain.wait_reasons import WaitReason
 from providers.registry import providers_for
 
 from ..texts.labels import provider_label
-from ..texts.wait_reasons import WAIT_LABELS
+from ..texts.wait_reasons import WAIT_LABELS, WAITS_UNTIL
 from .formats import clock
 
-W = WaitReason
 Pauses = Mapping[Channel, str]
 """By channel: which of its providers is paused, by whom, and why."""
-_WITH_TIME: Mapping[WaitReason, str] = {
-    W.SCHEDULE: "Scheduled for {}",
-    W.RETRY: "Retry at {}",
-    W.QUIET_HOURS: "Quiet hours until {}",
-    W.RATE_LIMITED: "Rate limited until {}",
-    W.FALLBACK: "Held: fallback at {} unless another channel delivers",
-    W.RECEIPT: "Unknown: awaiting a receipt until {}",
-}
-"""Texts of the reasons that end at a time. The others end when their cause does."""
 
 
 def wait_text(
     reason: WaitReason, channel: Channel, until: datetime | None, *, pauses: Pauses, now: datetime
 ) -> SafeString | str:
     """Return why a delivery waits, and until when: "Rate limited until 12:05"."""
-    if reason in _WITH_TIME and until is not None and until > now:
-        return format_html(_WITH_TIME[reason], clock(until, now=now))
-    if reason is W.PROVIDER_PAUSED and channel in pauses:
+    if reason in WAITS_UNTIL and until is not None and until > now:
+        return format_html(WAITS_UNTIL[reason], clock(until, now=now))
+    if reason is WaitReason.PROVIDER_PAUSED and channel in pauses:
         return f"Held: {pauses[channel]}"
     return WAIT_LABELS[reason][0]
 

@@ -7,7 +7,7 @@ import pytest
 
 from console.texts import failure_codes, labels
 from console.texts.failure_codes import EXPLANATIONS
-from console.texts.wait_reasons import WAIT_LABELS
+from console.texts.wait_reasons import HELD_ADVICE, WAIT_LABELS, WAITS_UNTIL
 from domain.errors import FailureCode
 from domain.states import (
     AttemptStatus,
@@ -16,7 +16,7 @@ from domain.states import (
     DeliveryStatus,
     NotificationStatus,
 )
-from domain.wait_reasons import WaitReason
+from domain.wait_reasons import HELD, WaitReason
 from notifications.resend.risk import RiskKind
 
 S, F = DeliveryStatus, FailureCode
@@ -28,6 +28,8 @@ def test_every_code_and_state_has_a_label() -> None:
     assert set(labels.STATUS_LABELS) == set(NotificationStatus)
     assert set(labels.DELIVERY_LABELS) == set(S)
     assert set(WAIT_LABELS) == set(WaitReason)
+    assert set(WAITS_UNTIL) < set(WaitReason)
+    assert set(HELD_ADVICE) == HELD
     assert set(labels.ATTEMPT_LABELS) == set(AttemptStatus)
     assert set(labels.BROADCAST_LABELS) == set(BroadcastStatus)
     assert set(labels.CHANNELS) == set(labels.CHANNEL_ICONS) == set(Channel)
