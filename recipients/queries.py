@@ -1,18 +1,20 @@
 """Reads recipients, preferences, and suppressions in batches, and decides what is not sent."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
 from notifyproject.db import paging
-from notifyproject.db.collections import collection, find_few
+from notifyproject.db.collections import Document, collection, find_few, find_in_several
 from notifyproject.db.paging import Cursor, Page
 
 from .models import SuppressionReason
 from .preferences import Preference, preference_for
 from .suppressions import is_active, is_category_blocked, suppression_keys
 
+Address = tuple[str, str]
+"""A channel and an address."""
 FEW_ADDRESSES = 4
 """Addresses of one recipient; their suppressions fit into one response."""
 STRICTEST_FIRST = [
@@ -94,23 +96,41 @@ class RecipientSnapshot:
 def load_snapshot(
     user_ids: Iterable[str], addresses: Iterable[tuple[str, str]], *, now: datetime
 ) -> RecipientSnapshot:
-    """Read the recipients and suppressions of a batch in two queries. Raises PyMongoError."""
+    """Read the recipients and suppressions of a batch. Raises PyMongoError."""
+    ids, keys = sorted(set(user_ids)), _keys_of(addresses)
+    if len(ids) != 1 or not 0 < len(keys) <= FEW_ADDRESSES:
+        return RecipientSnapshot(
+            registered=_registered(_read_recipients(ids)),
+            suppressed=_suppressed(keys, _read_suppressions(keys), now=now),
+        )
+    found = find_in_several(
+        {"recipients": _recipients_filter(ids), "suppressions": _suppressions_filter(keys)}
+    )
     return RecipientSnapshot(
-        registered=find_registered(user_ids), suppressed=find_suppressed(addresses, now=now)
+        registered=_registered(found["recipients"]),
+        suppressed=_suppressed(keys, found["suppressions"], now=now),
     )
 
 
 def find_registered(user_ids: Iterable[str]) -> dict[str, RegisteredRecipient]:
     """Return those of these recipients that are registered and active, by user ID."""
-    ids = sorted(set(user_ids))
+    return _registered(_read_recipients(sorted(set(user_ids))))
+
+
+def _registered(documents: Iterable[Document]) -> dict[str, RegisteredRecipient]:
+    return {document["_id"]: _recipient(document) for document in documents}
+
+
+def _recipients_filter(ids: Sequence[str]) -> Document:
+    return {"_id": {"$in": ids}, "is_active": True}
+
+
+def _read_recipients(ids: Sequence[str]) -> Iterable[Document]:
     if not ids:
-        return {}
-    wanted = {"_id": {"$in": ids}, "is_active": True}
+        return []
     if len(ids) == 1:
-        found: Iterable[Mapping[str, Any]] = find_few("recipients", wanted, limit=1)
-    else:
-        found = collection("recipients").find(wanted)
-    return {document["_id"]: _recipient(document) for document in found}
+        return find_few("recipients", _recipients_filter(ids), limit=1)
+    return collection("recipients").find(_recipients_filter(ids))
 
 
 def page(
@@ -141,22 +161,40 @@ def next_user_ids(*, after: str | None = None, limit: int) -> list[str]:
 
 def find_suppressed(
     addresses: Iterable[tuple[str, str]], *, now: datetime
-) -> dict[tuple[str, str], ActiveSuppression]:
+) -> dict[Address, ActiveSuppression]:
     """Return the suppressions of these (channel, address) pairs, by pair."""
-    # Of several suppressions the strictest applies: one that isn't for marketing only.
-    keys = {pair: suppression_keys(*pair) for pair in addresses}
+    keys = _keys_of(addresses)
+    return _suppressed(keys, _read_suppressions(keys), now=now)
+
+
+def _keys_of(addresses: Iterable[Address]) -> dict[Address, list[str]]:
+    return {pair: suppression_keys(*pair) for pair in addresses}
+
+
+def _suppressions_filter(keys: Mapping[Address, Sequence[str]]) -> Document:
+    return {"key": {"$in": sorted({key for some in keys.values() for key in some})}}
+
+
+def _read_suppressions(keys: Mapping[Address, Sequence[str]]) -> Iterable[Document]:
     if not keys:
-        return {}
-    every = sorted({key for some in keys.values() for key in some})
-    by_key: dict[str, list[Mapping[str, Any]]] = {}
-    wanted = {"key": {"$in": every}}
+        return []
+    wanted = _suppressions_filter(keys)
     if len(keys) <= FEW_ADDRESSES:
-        found = find_few("suppressions", wanted, limit=len(every) * len(STRICTEST_FIRST))
-    else:
-        found = list(collection("suppressions").find(wanted))
-    for document in found:
+        limit = len(wanted["key"]["$in"]) * len(STRICTEST_FIRST)
+        return find_few("suppressions", wanted, limit=limit)
+    return collection("suppressions").find(wanted)
+
+
+def _suppressed(
+    keys: Mapping[Address, Sequence[str]], documents: Iterable[Document], *, now: datetime
+) -> dict[Address, ActiveSuppression]:
+    # Of several suppressions the strictest applies: one that isn't for marketing only.
+    by_key: dict[str, list[Document]] = {}
+    for document in documents:
         if is_active(document, now=now):
             by_key.setdefault(document["key"], []).append(document)
+    if not by_key:
+        return {}
     reasons = {
         pair: [one for key in some for one in by_key.get(key, ())] for pair, some in keys.items()
     }

@@ -398,13 +398,20 @@ def addresses_of(
 
 def load_recipients(requests: Sequence[NotificationRequest], *, now: datetime) -> RecipientSnapshot:
     """Read the recipients, suppressions, and named devices of a batch in up to three queries."""
-    registered = recipients.find_registered(r.user_id for r in requests if r.user_id)
-    addresses = [
-        pair for r in requests for pair in addresses_of(r, registered.get(r.user_id or ""))
+    # One query for a single request that names its addresses. For a batch, the registered
+    # recipients come first, so that each address is normalized once.
+    named = addresses_of(requests[0], None) if len(requests) == 1 else []
+    snapshot = recipients.load_snapshot((r.user_id for r in requests if r.user_id), named, now=now)
+    registered = snapshot.registered
+    others = [
+        pair
+        for r in requests
+        for pair in addresses_of(r, registered.get(r.user_id or ""))
+        if pair not in named
     ]
     return RecipientSnapshot(
         registered=registered,
-        suppressed=recipients.find_suppressed(addresses, now=now),
+        suppressed={**snapshot.suppressed, **recipients.find_suppressed(others, now=now)},
         device_users=devices.find_users(
             device_id for r in requests for device_id in r.recipient.device_ids
         ),

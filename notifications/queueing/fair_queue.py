@@ -37,6 +37,7 @@ AHEAD_SLOT, RETRY_SLOT = MAX_PULLS, 2 * MAX_PULLS
 TOKEN_LIFETIME = 30
 """Seconds from a pull's due time to its token's expiry. Then the pull was lost or is queued."""
 _RELEASE_SCRIPT = Path(__file__).with_name("release_token.lua").read_text()
+_BURST_SCRIPT = Path(__file__).with_name("acquire_for_burst.lua").read_text()
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,12 +80,15 @@ def enqueue_wakeups(documents: Iterable[Document], *, now: datetime) -> None:
         queue = FairQueue(client_id, Channel(channel), Priority(priority))
         if at - now > HORIZON:
             continue
-        if not _is_burst(queue, len(ids)):
+        # For a later instant, a slot would block pulls for what falls due meanwhile.
+        slots = _slots_for(len(ids)) if at <= now else ()
+        acquired = _acquire_for_burst(queue, len(ids), slots)
+        if acquired is None:
             send_wakeups(ids, channel=queue.channel, priority=queue.priority, at=at, now=now)
-        elif at <= now:
-            enqueue_pulls(queue, count=len(ids), now=now)
+        elif slots:
+            for token in acquired:
+                _send_pull(queue, token, at=now, now=now)
         else:
-            # A slot would block pulls for what falls due meanwhile.
             _send_pull(queue, None, at=at, now=now)
 
 
@@ -96,11 +100,8 @@ def enqueue_pulls(
     now: datetime,
 ) -> bool:
     """Enqueue a pull in each free slot. Return whether the broker accepted all."""
-    # If all slots are taken, workers are already pulling. For ``count`` new deliveries, one pull
-    # per hundred is enough: with a pull in every slot for fifty emails a second, three of four
-    # pulls found nothing.
-    slots = range(min(math.ceil(count / WAKEUP_SIZE), MAX_PULLS))
-    return _acquire_and_send(queue, slots, at=at or now, now=now)
+    # If all slots are taken, workers are already pulling.
+    return _acquire_and_send(queue, _slots_for(count), at=at or now, now=now)
 
 
 def continue_pull(
@@ -144,7 +145,7 @@ def release_token(queue: FairQueue, token: PullToken | None) -> None:
 def _acquire_and_send(
     queue: FairQueue, slots: Sequence[int], *, at: datetime, now: datetime
 ) -> bool:
-    tokens = [PullToken(slot, secrets.token_hex(8)) for slot in slots]
+    tokens = _new_tokens(slots)
     ttl_seconds = math.ceil((at - now).total_seconds()) + TOKEN_LIFETIME
     try:
         with valkey.connection() as client, client.pipeline(transaction=False) as pipe:
@@ -167,16 +168,30 @@ def _send_pull(queue: FairQueue, token: PullToken | None, *, at: datetime, now: 
     return published
 
 
-def _is_burst(queue: FairQueue, count: int) -> bool:
-    """Count new deliveries. Return whether the client exceeds BURST in BURST_WINDOW."""
+def _slots_for(count: int) -> range:
+    # One pull per hundred new deliveries is enough: with a pull in every slot for fifty emails a
+    # second, three of four pulls found nothing.
+    return range(min(math.ceil(count / WAKEUP_SIZE), MAX_PULLS))
+
+
+def _acquire_for_burst(
+    queue: FairQueue, count: int, slots: Sequence[int]
+) -> list[PullToken] | None:
+    """Count new deliveries. Return None, or tokens of free slots if the client exceeds BURST."""
+    tokens = _new_tokens(slots)
     try:
-        with valkey.connection() as client, client.pipeline(transaction=False) as pipe:
-            pipe.incrby(queue.key("count"), count)
-            pipe.expire(queue.key("count"), BURST_WINDOW, nx=True)
-            total, _ = pipe.execute()
+        positions = valkey.run(
+            _BURST_SCRIPT,
+            keys=[queue.key("count"), *(queue.key(token.slot) for token in tokens)],
+            args=[count, BURST_WINDOW, BURST, TOKEN_LIFETIME, *(token.nonce for token in tokens)],
+        )
     except valkey.Unavailable:
-        return False
-    return int(total) > BURST
+        return None
+    return None if positions is None else [tokens[position - 1] for position in positions]
+
+
+def _new_tokens(slots: Sequence[int]) -> list[PullToken]:
+    return [PullToken(slot, secrets.token_hex(8)) for slot in slots]
 
 
 @dataclass(frozen=True, slots=True)

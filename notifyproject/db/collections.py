@@ -59,6 +59,36 @@ def find_few(name: str, wanted: Mapping[str, Any], *, limit: int) -> list[Docume
     return reply["cursor"]["firstBatch"]
 
 
+def find_in_several(wanted: Mapping[str, Mapping[str, Any]]) -> dict[str, list[Document]]:
+    """Return a few matching documents of each collection, read in one request.
+
+    ``wanted`` has a filter for each collection. Two finds cost twice the CPU time, here and in
+    MongoDB.
+    """
+    (first, match), *others = wanted.items()
+    pipeline: list[dict[str, Any]] = [{"$match": match}, _tagged(first)]
+    for name, match in others:
+        pipeline.append(
+            {"$unionWith": {"coll": name, "pipeline": [{"$match": match}, _tagged(name)]}}
+        )
+    try:
+        reply = database().command(
+            "aggregate", first, pipeline=pipeline, cursor={}, codec_options=CODEC
+        )
+        rows = reply["cursor"]["firstBatch"]
+    except AutoReconnect:
+        # As in find_few.
+        rows = list(collection(first).aggregate(pipeline))
+    found: dict[str, list[Document]] = {name: [] for name in wanted}
+    for row in rows:
+        found[row["from"]].append(row["document"])
+    return found
+
+
+def _tagged(name: str) -> dict[str, Any]:
+    return {"$replaceWith": {"from": name, "document": "$$ROOT"}}
+
+
 def unclaimed(*, now: datetime) -> dict[str, Any]:
     """Return the filter for documents without a lease in ``claim``, or with an expired lease."""
     return {"$or": [{"claim": None}, {"claim.lease_until": {"$lte": now}}]}

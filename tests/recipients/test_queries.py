@@ -7,11 +7,12 @@ import pytest
 from domain.states import Category
 from notifyproject.db.collections import collection
 from notifyproject.db.paging import Cursor
-from recipients import queries
+from recipients import queries, suppressions
 from recipients.models import PersonalQuietHours, Recipient
 from recipients.preferences import Preference
 from recipients.queries import ActiveSuppression, RecipientSnapshot, RegisteredRecipient
 from tests.support.factories.notifications import NOON
+from tests.support.fakes.mongo_failpoints import CUT, fail_commands
 from tests.support.mongo.query_plans import plans
 
 pytestmark = pytest.mark.usefixtures("db")
@@ -78,6 +79,42 @@ def test_preference_for_a_type_is_read() -> None:
 
 
 ADDRESS = ("email", "ada@example.com")
+
+
+def suppress_many() -> None:
+    collection("suppressions").insert_many(
+        [
+            {
+                "_id": f"{n}",
+                "key": suppressions.suppression_keys("email", f"user-{n}@example.com")[0],
+                "reason": "manual",
+                "marketing_only": False,
+                "expires_at": None,
+            }
+            for n in range(2_000)
+        ]
+    )
+
+
+def test_recipient_and_suppressions_are_one_indexed_read() -> None:
+    register("ada", name="Ada")
+    suppress_many()
+    pair = ("email", "user-7@example.com")
+    with plans("recipients") as found:
+        snapshot = queries.load_snapshot(["ada"], [pair], now=NOON)
+    assert snapshot.registered["ada"].name == "Ada"
+    assert snapshot.suppressed == {pair: ActiveSuppression(reason="manual", marketing_only=False)}
+    (plan,) = found
+    assert plan.command["aggregate"] == "recipients"
+    assert plan.examined <= 2
+    assert plan.keys <= 6
+
+
+def test_read_is_repeated_after_a_lost_connection() -> None:
+    register("ada")
+    with fail_commands("aggregate", "recipients", CUT):
+        snapshot = queries.load_snapshot(["ada"], [ADDRESS], now=NOON)
+    assert set(snapshot.registered) == {"ada"}
 
 
 @pytest.mark.parametrize("backwards", [None, False, True])
