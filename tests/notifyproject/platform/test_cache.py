@@ -90,6 +90,47 @@ def test_request_uses_one_version_throughout(stored: Stored, cached: SharedCache
     assert cached.get() == "old"
 
 
+def test_request_relies_on_copies_until_its_first_read(
+    stored: Stored, cached: SharedCache[str], finds: _Finds
+) -> None:
+    other_process_changes(stored, "first")
+    cached.get()
+    for _ in range(3):
+        cache.compare_at_next_read()
+        finds.count = 0
+        cache.rely_on_copies()
+        assert cached.get() == "first"
+        assert cache.find_in_several({"recipients": {"_id": "ada"}}) == {"recipients": []}
+        cache.confirm_copies()
+        assert cached.get() == "first"
+        assert finds.count == 0, "versions come with the recipients"
+
+
+@pytest.mark.parametrize("reads", [{}, {"recipients": {"_id": "ada"}}])
+def test_request_that_relied_on_an_old_copy_starts_again(
+    stored: Stored, cached: SharedCache[str], reads: dict[str, Any]
+) -> None:
+    other_process_changes(stored, "old")
+    cached.get()
+    other_process_changes(stored, "new")
+    cache.compare_at_next_read()
+    cache.rely_on_copies()
+    assert cached.get() == "old"
+    with pytest.raises(cache.ChangedError):
+        cache.find_in_several(reads)
+    assert cached.get() == "new", "the versions are compared"
+    cache.confirm_copies()
+
+
+def test_process_without_versions_compares_first(
+    stored: Stored, cached: SharedCache[str], finds: _Finds, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cache, "_versions", cache._Versions())
+    cache.rely_on_copies()
+    assert cached.get() == "old"
+    assert finds.count == 1
+
+
 def test_long_task_sees_a_change_within_a_second(
     stored: Stored, cached: SharedCache[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -107,6 +148,7 @@ def test_change_without_a_version_is_seen_eventually(
     cache.compare_at_next_read()
     assert cached.get() == "old"
     monkeypatch.setattr(cache, "MAX_LOADED", -1.0)
+    cache.compare_at_next_read()
     assert cached.get() == "from the shell"
 
 
