@@ -416,10 +416,9 @@ def load_recipients(requests: Sequence[NotificationRequest], *, now: datetime) -
         for pair in addresses_of(r, registered.get(r.user_id or ""))
         if pair not in named
     ]
+    device_ids = [device_id for r in requests for device_id in r.recipient.device_ids]
     return RecipientSnapshot(
         registered=registered,
         suppressed={**snapshot.suppressed, **recipients.find_suppressed(others, now=now)},
-        device_users=devices.find_users(
-            device_id for r in requests for device_id in r.recipient.device_ids
-        ),
+        device_users=devices.find_users(device_ids) if device_ids else {},
     )

@@ -117,9 +117,19 @@ def compare_at_next_read(**_: Any) -> None:
     _thread.is_compared, _thread.relied_on = False, None
 
 
-def rely_on_copies() -> None:
-    """Let this thread use the copies of its process until :func:`confirm_copies`."""
+def relying_on_copies(handle: Callable[[], T]) -> T:
+    """Call ``handle``, which relies on the copies of this process, and again if they were old.
+
+    It must confirm the copies before its first write.
+    """
     _thread.relied_on = _versions.latest if _versions.latest.versions else None
+    try:
+        result = handle()
+        # A refusal may not have read anything.
+        confirm_copies()
+    except ChangedError:
+        return handle()
+    return result
 
 
 def confirm_copies() -> None:
