@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 
 import urllib3
 
@@ -56,11 +57,14 @@ def run_stack(bench: Bench, *names: str, **variables: str) -> Iterator[Stack]:
             one = environment.program(bench, name, chosen[name].command, own)
             one.ready_text = READY_TEXTS.get(name, "")
             if name in PORT_OFFSETS:
-                port = addresses.port + PORT_OFFSETS[name]
-                one.is_usable = lambda port=port: not servers.is_free(port)  # type: ignore[misc]
+                one.is_usable = partial(_is_listening, addresses.port + PORT_OFFSETS[name])
             stack.enter_context(one.running())
             started[name] = one
         yield Stack(programs=started, addresses=addresses)
+
+
+def _is_listening(port: int) -> bool:
+    return not servers.is_free(port)
 
 
 def _free_ports() -> int:

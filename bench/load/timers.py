@@ -45,7 +45,7 @@ class Timers:
 def fill(groups: Sequence[Timers]) -> None:
     """Replace all notifications by timers of the stored form, which MongoDB makes."""
     with volume.rebuild_indexes_after("notifications"):
-        database().aggregate(copies(_stored_timer(), groups))
+        database().aggregate(copies(stored_timer(), groups))
 
 
 def copies(seed: Mapping[str, Any], groups: Sequence[Timers]) -> list[dict[str, Any]]:
@@ -93,7 +93,7 @@ def _random(below: str) -> dict[str, Any]:
     return {"$toLong": {"$floor": {"$multiply": [{"$rand": {}}, below]}}}
 
 
-def _stored_timer() -> Mapping[str, Any]:
+def stored_timer() -> Mapping[str, Any]:
     """Return the document of a scheduled mail, as the service stores it."""
     from notifications import store
 
@@ -161,7 +161,7 @@ def _measure_drain(
     server.start()
     try:
         began = time.monotonic()
-        due_at = _postpone(past)
+        due_at = postpone(past)
         log_progress(f"{due:,} timers set anew in {time.monotonic() - began:.0f} s")
         with run_stack(bench, "web", "worker", "urgent", "beat", SENDGRID_URL=sink.url) as stack:
             posts = SteadyPosts(
@@ -228,7 +228,7 @@ def during(
     ]
 
 
-def _postpone(past: datetime) -> datetime:
+def postpone(past: datetime) -> datetime:
     """Let the due timers fall due a little later from now; return the new time."""
     due_at = (utc_now() + LEAD).replace(microsecond=0)
     shift = _milliseconds(due_at - past)
