@@ -10,6 +10,7 @@ from rest_framework.views import APIView
 from . import broadcasts, health, metrics, suppressions, topics, unsubscribe, webhooks
 from .callbacks import views as callbacks
 from .devices import views as devices
+from .http.views import ClientView
 from .inbox import tokens
 from .inbox import views as inbox
 from .inbox.views import InboxView
@@ -42,10 +43,11 @@ def route(pattern: str, name: str, **handlers: Callable[..., Any]) -> URLPattern
         "scopes": scopes,
         "test_mode": {method: one.test_mode for method, one in described.items() if one.test_mode},
         "unaudited": {method: one.unaudited for method, one in described.items() if one.unaudited},
+        "relies_on_copies": {method for method, one in described.items() if one.relies_on_copies},
         "parameters": [parameter for one in described.values() for parameter in one.parameters],
         **{method: staticmethod(handler) for method, handler in handlers.items()},
     }
-    base = InboxView if None in scopes.values() else APIView
+    base = InboxView if None in scopes.values() else ClientView
     view: type[APIView] = type(name, (base,), attributes)
     return re_path(rf"^{pattern}/?$", view.as_view(), name=name)
 

@@ -5,7 +5,8 @@ import re
 
 MIN_LENGTH, MAX_LENGTH = 6, 4096
 """Firebase's tokens have 100 characters and more; the sandbox's are words."""
-_TOKEN = re.compile(rf"[A-Za-z0-9_:-]{{{MIN_LENGTH},{MAX_LENGTH}}}", re.ASCII)
+TOKEN_PATTERN = rf"^[A-Za-z0-9_:-]{{{MIN_LENGTH},{MAX_LENGTH}}}$"
+_TOKEN = re.compile(TOKEN_PATTERN, re.ASCII)
 _DEVICE_ID = re.compile(r"[0-9a-f]{64}", re.ASCII)
 _SHOWN_HEAD, _SHOWN_TAIL = 6, 4
 _MIN_MASKABLE_LENGTH = 24

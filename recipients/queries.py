@@ -6,8 +6,9 @@ from datetime import datetime
 from typing import Any
 
 from notifyproject.db import paging
-from notifyproject.db.collections import Document, collection, find_few, find_in_several
+from notifyproject.db.collections import Document, collection, find_few
 from notifyproject.db.paging import Cursor, Page
+from notifyproject.platform import cache
 
 from .models import SuppressionReason
 from .preferences import Preference, preference_for
@@ -98,17 +99,20 @@ def load_snapshot(
 ) -> RecipientSnapshot:
     """Read the recipients and suppressions of a batch. Raises PyMongoError."""
     ids, keys = sorted(set(user_ids)), _keys_of(addresses)
-    if len(ids) != 1 or not 0 < len(keys) <= FEW_ADDRESSES:
+    if len(ids) > 1 or len(keys) > FEW_ADDRESSES:
         return RecipientSnapshot(
             registered=_registered(_read_recipients(ids)),
             suppressed=_suppressed(keys, _read_suppressions(keys), now=now),
         )
-    found = find_in_several(
-        {"recipients": _recipients_filter(ids), "suppressions": _suppressions_filter(keys)}
-    )
+    wanted = {}
+    if ids:
+        wanted["recipients"] = _recipients_filter(ids)
+    if keys:
+        wanted["suppressions"] = _suppressions_filter(keys)
+    found = cache.find_in_several(wanted) if wanted else {}
     return RecipientSnapshot(
-        registered=_registered(found["recipients"]),
-        suppressed=_suppressed(keys, found["suppressions"], now=now),
+        registered=_registered(found.get("recipients", ())),
+        suppressed=_suppressed(keys, found.get("suppressions", ()), now=now),
     )
 
 

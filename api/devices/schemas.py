@@ -13,7 +13,7 @@ from devices.models import DeactivationReason, Platform
 from devices.preferences import Preferences
 from devices.presence import Presence
 from devices.registration import Registration
-from devices.tokens import MAX_LENGTH, MIN_LENGTH, is_token, mask_token
+from devices.tokens import MAX_LENGTH, MIN_LENGTH, TOKEN_PATTERN, is_token, mask_token
 from notifications.models.notification import USER_ID_LENGTH
 from notifications.receipts.device_receipts import DeviceEvent
 from notifications.validation import ProblemCollector, enum_of
@@ -113,6 +113,7 @@ Token = Annotated[
     Meta(
         description=f"Firebase's registration token: {TOKEN_FORM}.",
         examples=["cXk3-a-token-of-firebase"],
+        extra_json_schema={"pattern": TOKEN_PATTERN},
     ),
 ]
 
@@ -134,7 +135,13 @@ class DeviceChanges(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """Changes to a device. Omitted fields stay; null clears a field."""
 
     device_token: (
-        Annotated[str, Meta(description="Creates a new device and deactivates this one.")]
+        Annotated[
+            str,
+            Meta(
+                description="Creates a new device and deactivates this one.",
+                extra_json_schema={"pattern": TOKEN_PATTERN},
+            ),
+        ]
         | UnsetType
     ) = UNSET
     app_version: Annotated[Text40 | None, Meta(examples=["2.5.0"])] | UnsetType = UNSET

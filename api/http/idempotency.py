@@ -17,7 +17,7 @@ def parameter(*, required: bool) -> OpenApiParameter:
     """Return the header's description in the OpenAPI document."""
     return OpenApiParameter(
         HEADER,
-        str,
+        {"type": "string", "pattern": "^[!-~]{1,255}$"},
         OpenApiParameter.HEADER,
         required=required,
         description="1 to 255 visible ASCII characters. A request with the same key and body is "

@@ -32,7 +32,9 @@ class ClientThrottle(BaseThrottle):
         if counter_and_limit is None:
             return True
         counter, limit = counter_and_limit
-        self.rate_status = request._request.rate_status = rate_limits.consume(counter, limit=limit)
+        # A request that starts again counts once.
+        self.rate_status = request._request.rate_status or rate_limits.consume(counter, limit=limit)
+        request._request.rate_status = self.rate_status
         return self.rate_status is None or self.rate_status.is_allowed
 
     def wait(self) -> float | None:

@@ -94,6 +94,7 @@ def _shows_registry(request: Any) -> bool:
     headers={202: ("Location",)},
     test_mode=SafeWrite.MARKED,
     unaudited=Unaudited.CREATES,
+    relies_on_copies=True,
 )
 def create_notification(request: Any) -> Response:
     """Create a notification."""

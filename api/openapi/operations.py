@@ -71,6 +71,7 @@ class Operation:
     scope: Scope | None = None
     test_mode: SafeWrite | None = None
     unaudited: Unaudited | None = None
+    relies_on_copies: bool = False
     parameters: Sequence[OpenApiParameter] = ()
     problems: Sequence[ProblemType]
     is_body_required: bool = True
@@ -111,19 +112,22 @@ def operation(
     headers: Mapping[int, Sequence[str]] | None = None,
     test_mode: SafeWrite | None = None,
     unaudited: Unaudited | None = None,
+    relies_on_copies: bool = False,
 ) -> Callable[[Any], Any]:
     """Make a function an operation, whose docstring becomes the summary and the description.
 
     Without ``scope``, it takes an inbox token. Without ``response``, it returns no body.
     ``also_status`` is another status with the same response. ``problems`` are added to those of the
     authentication, the request and the parameters. ``test_mode`` says why a test key may write, and
-    ``unaudited`` why a write leaves no audit entry.
+    ``unaudited`` why a write leaves no audit entry. ``relies_on_copies`` is explained at
+    ``ClientView``.
     """
     standard = _standard_problems(scope, request, parameters, is_body_required=is_body_required)
     described = Operation(
         scope=scope,
         test_mode=test_mode,
         unaudited=unaudited,
+        relies_on_copies=relies_on_copies,
         parameters=parameters,
         problems=tuple(dict.fromkeys([*standard, *problems])),
         is_body_required=is_body_required,

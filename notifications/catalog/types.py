@@ -101,7 +101,8 @@ def sensitive_variables(*slugs: str | None) -> frozenset[str]:
     """Return the sensitive variables of these types, even if disabled."""
     # A template has the name of its type, whose sensitive variables apply wherever it is used.
     known = _snapshot_cache.get().sensitive_variables
-    return frozenset[str]().union(*(known.get(slug, ()) for slug in slugs if slug is not None))
+    found = [names for slug in slugs if slug is not None and (names := known.get(slug))]
+    return found[0].union(*found[1:]) if found else frozenset()
 
 
 def define_type(slug: str, fields: Mapping[str, Any], *, now: datetime) -> bool:

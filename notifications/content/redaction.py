@@ -113,6 +113,8 @@ def mask(
     data: Mapping[str, Any], names: Collection[str], secrets: Collection[str] | None = None
 ) -> dict[str, Any]:
     """Mask the values under these names, and wherever they occur. ``secrets`` if already found."""
+    if not names and not secrets:
+        return dict(data)
     known = find_secrets(data, names) if secrets is None else secrets
     return {name: _mask_value(value, name, names, known) for name, value in data.items()}
 

@@ -6,7 +6,7 @@ from datetime import datetime
 
 from bson import ObjectId
 
-from notifyproject.platform import crash_points
+from notifyproject.platform import cache, crash_points
 from notifyproject.platform.crash_points import Boundary
 
 from .. import callback_events, queries, store
@@ -35,9 +35,11 @@ def accept(request: NotificationRequest, *, caller: Caller, now: datetime) -> Ac
     """Validate, store, and enqueue one notification, once per idempotency key.
 
     Raises InvalidRequestError, ScopeRequiredError, AlreadyNotifiedError, or KeyReusedError. After a
-    PyMongoError, nothing was accepted.
+    PyMongoError or a ChangedError, nothing was accepted.
     """
     snapshot = load_recipients([request], now=now)
+    # From here on, types and templates are those of this request.
+    cache.confirm_copies()
     try:
         prepared = prepare(
             request, notification_id=ObjectId(), caller=caller, snapshot=snapshot, now=now

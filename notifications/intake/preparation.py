@@ -77,8 +77,7 @@ def resolve_recipient(
 ) -> Recipient:
     """Return the recipient. Invalid fields are left out and added as problems."""
 
-    def check(field: str, normalize: Callable[[str], str]) -> str | None:
-        value = getattr(given, field)
+    def check(field: str, value: str | None, normalize: Callable[[str], str]) -> str | None:
         try:
             return None if value is None else normalize(value)
         except InvalidAddressError as problem:
@@ -88,7 +87,8 @@ def resolve_recipient(
         return None
 
     known = registered or _UNREGISTERED
-    email, phone = check("email", normalize_email), check("phone", normalize_phone)
+    email = check("email", given.email, normalize_email)
+    phone = check("phone", given.phone, normalize_phone)
     name = given.name
     if name is not None and has_control_characters(name):
         reason = "Must be one line without control characters."
@@ -99,12 +99,16 @@ def resolve_recipient(
         expected = "Expected a language such as pt or pt-BR."
         problems.add("/recipient/locale", "invalid_language", expected)
         locale = None
-    zone = check("timezone", lambda zone: time.parse_zone(zone).key)
+    zone = check("timezone", given.timezone, lambda zone: time.parse_zone(zone).key)
     own = {"email": email, "phone": phone, "name": name, "locale": locale, "timezone": zone}
     return Recipient(
         device_ids=tuple(dict.fromkeys(given.device_ids)),
-        given=tuple(field for field, value in own.items() if value),
-        **{field: value or getattr(known, field) for field, value in own.items()},
+        given=tuple([field for field, value in own.items() if value]),
+        email=email or known.email,
+        phone=phone or known.phone,
+        name=name or known.name,
+        locale=locale or known.locale,
+        timezone=zone or known.timezone,
     )
 
 
@@ -138,7 +142,8 @@ def prepare(
     if request.user_id is not None and ("\x00" in request.user_id or not request.user_id.strip()):
         problems.add("/user_id", "invalid", "Must not be blank.")
     for field in ("user_id", "entity_id", "external_id", "source"):
-        problems.check_one_line(getattr(request, field), f"/{field}")
+        if (text := getattr(request, field)) is not None:
+            problems.check_one_line(text, f"/{field}")
     _check_devices(request, snapshot, problems)
     request = intake_times.apply_reminder(
         request, type_config=type_config, registered=registered, now=now, problems=problems
@@ -361,6 +366,8 @@ def _mark_suppressed(
     type_config: TypeConfig,
     snapshot: RecipientSnapshot,
 ) -> list[NewDelivery]:
+    if not snapshot.suppressed and request.user_id not in snapshot.registered:
+        return deliveries
     marked = []
     for one in deliveries:
         reason = None
@@ -409,10 +416,9 @@ def load_recipients(requests: Sequence[NotificationRequest], *, now: datetime) -
         for pair in addresses_of(r, registered.get(r.user_id or ""))
         if pair not in named
     ]
+    device_ids = [device_id for r in requests for device_id in r.recipient.device_ids]
     return RecipientSnapshot(
         registered=registered,
         suppressed={**snapshot.suppressed, **recipients.find_suppressed(others, now=now)},
-        device_users=devices.find_users(
-            device_id for r in requests for device_id in r.recipient.device_ids
-        ),
+        device_users=devices.find_users(device_ids) if device_ids else {},
     )

@@ -5,6 +5,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, fields
 from datetime import datetime
 from functools import lru_cache
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 from bson import ObjectId
@@ -23,6 +24,7 @@ ONCE_PER_ENTITY = "ntf_once_per_entity"
 _ENTITY_FIELDS = ("user_id", "type", "entity_id", "client_id")
 _RECIPIENT_FIELDS = [one.name for one in fields(Recipient)]
 _CONTENT_FIELDS = [one.name for one in fields(Content) if one.name != "attachments"]
+_recipient_values, _content_values = attrgetter(*_RECIPIENT_FIELDS), attrgetter(*_CONTENT_FIELDS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +138,7 @@ def _document(new: NewNotification, now: datetime) -> dict[str, Any]:
         "is_test": new.is_test or None,
         "broadcast_id": new.broadcast_id,
         "user_id": new.user_id,
-        "recipient": _stored(new.recipient, _RECIPIENT_FIELDS),
+        "recipient": _stored(_RECIPIENT_FIELDS, _recipient_values(new.recipient)),
         "type": new.type,
         "category": new.category.value,
         "priority": new.priority.value,
@@ -204,14 +206,17 @@ def _delivery(new: NewNotification, one: NewDelivery, now: datetime) -> dict[str
     return delivery
 
 
-def _stored(record: Recipient | Content, names: Sequence[str]) -> dict[str, Any]:
+def _stored(names: Sequence[str], values: Sequence[Any]) -> dict[str, Any]:
     # Not asdict(), which costs as much as the rest of the acceptance.
-    return {name: value for name in names if (value := getattr(record, name)) is not None}
+    pairs = zip(names, values, strict=True)
+    return {name: value for name, value in pairs if value is not None}
 
 
 def _content(content: Content) -> dict[str, Any]:
-    attachments = [asdict(one) for one in content.attachments]
-    return _stored(content, _CONTENT_FIELDS) | ({"attachments": attachments} if attachments else {})
+    stored = _stored(_CONTENT_FIELDS, _content_values(content))
+    if content.attachments:
+        stored["attachments"] = [asdict(one) for one in content.attachments]
+    return stored
 
 
 @lru_cache(maxsize=1024)

@@ -18,6 +18,8 @@ Document = dict[str, Any]
 DUPLICATE_KEY = 11_000
 """MongoDB's error code of a violated unique index."""
 CODEC = CodecOptions[Document](tz_aware=True, tzinfo=UTC)
+MAX_FEW = 100
+"""Documents that :func:`find_in_several` returns at most."""
 # An acknowledged write is on the disks of a majority, so it survives the loss of a server.
 MAJORITY = WriteConcern(w="majority", j=True)
 
@@ -66,6 +68,8 @@ def find_in_several(wanted: Mapping[str, Mapping[str, Any]]) -> dict[str, list[D
     MongoDB.
     """
     (first, match), *others = wanted.items()
+    if not others:
+        return {first: find_few(first, match, limit=MAX_FEW)}
     pipeline: list[dict[str, Any]] = [{"$match": match}, _tagged(first)]
     for name, match in others:
         pipeline.append(
@@ -73,7 +77,11 @@ def find_in_several(wanted: Mapping[str, Mapping[str, Any]]) -> dict[str, list[D
         )
     try:
         reply = database().command(
-            "aggregate", first, pipeline=pipeline, cursor={}, codec_options=CODEC
+            "aggregate",
+            first,
+            pipeline=pipeline,
+            cursor={"batchSize": MAX_FEW},
+            codec_options=CODEC,
         )
         rows = reply["cursor"]["firstBatch"]
     except AutoReconnect:

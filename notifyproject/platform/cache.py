@@ -4,6 +4,9 @@ A change of configuration is visible in all processes once its writer has a resp
 stores its change, then a new version of its cache, then responds. A reader compares versions at the
 first read of each request, task, and batch, for all caches in one round trip. Versions are in
 MongoDB, because a process that could not reach Valkey would miss a change.
+
+A request may instead rely on the copies of its process, and compare versions by a read that it
+needs anyway. It must do so before its first write, and starts again if a version has changed.
 """
 
 import threading
@@ -15,14 +18,15 @@ from weakref import WeakSet
 
 from bson import ObjectId
 
-from ..db.collections import collection, find_few
+from ..db.collections import Document, collection, find_few
+from ..db.collections import find_in_several as find_documents
 
 MAX_AGE = 1.0
 """Seconds for which a long request or task relies on the versions that it has read."""
 MAX_LOADED = 30.0
 """Seconds after which a value is reloaded, even if its version is the same. A shell, a restored
 backup, or a process that died may have changed the value without a new version."""
-_VERSIONS_ID = "all"
+_VERSIONS, _VERSIONS_ID = "cache_versions", "all"
 
 T = TypeVar("T")
 
@@ -39,7 +43,14 @@ class SharedCache(Generic[T]):
 
     def get(self) -> T:
         """Return the value as of this request, task, or batch. Raises PyMongoError."""
-        version = _versions.version_of(self._name)
+        comparison = _versions.latest_of_thread()
+        loaded = self._loaded
+        if loaded is None or loaded.comparison is not comparison:
+            loaded = self._compare(comparison)
+        return loaded.value
+
+    def _compare(self, comparison: "_Comparison") -> "_Loaded[T]":
+        version = comparison.versions.get(self._name)
         loaded = self._loaded
         if loaded is None or not loaded.is_current(version):
             with self._lock:
@@ -47,8 +58,9 @@ class SharedCache(Generic[T]):
                 # Another thread may have loaded the value meanwhile.
                 if loaded is None or not loaded.is_current(version):
                     loaded_at = time.monotonic()
-                    loaded = self._loaded = _Loaded(self._load(), version, loaded_at)
-        return loaded.value
+                    loaded = self._loaded = _Loaded(self._load(), version, loaded_at, comparison)
+        loaded.comparison = comparison
+        return loaded
 
     def invalidate(self) -> None:
         """Make every process reload the value. Call after each write; repeat on PyMongoError."""
@@ -96,9 +108,52 @@ class TimedCache(Generic[T]):
         return time.monotonic() - self._computed_at <= self.seconds
 
 
+class ChangedError(Exception):
+    """A version has changed since this thread began to rely on the copies of its process."""
+
+
 def compare_at_next_read(**_: Any) -> None:
     """Compare versions before this thread's next read. A receiver of signals."""
-    _thread.is_compared = False
+    _thread.is_compared, _thread.relied_on = False, None
+
+
+def relying_on_copies(handle: Callable[[], T]) -> T:
+    """Call ``handle``, which relies on the copies of this process, and again if they were old.
+
+    It must confirm the copies before its first write.
+    """
+    _thread.relied_on = _versions.latest if _versions.latest.versions else None
+    try:
+        result = handle()
+        # A refusal may not have read anything.
+        confirm_copies()
+    except ChangedError:
+        return handle()
+    return result
+
+
+def confirm_copies() -> None:
+    """Compare versions, unless this thread has. Raises ChangedError and PyMongoError."""
+    if _thread.relied_on is not None:
+        find_in_several({})
+
+
+def find_in_several(wanted: Mapping[str, Mapping[str, Any]]) -> dict[str, list[Document]]:
+    """Return a few matching documents of each collection, read in one request.
+
+    Confirms the copies that this thread relies on. Raises ChangedError and PyMongoError.
+    """
+    if _thread.relied_on is None:
+        return find_documents(wanted)
+    began = _versions.begin()
+    found = find_documents({**wanted, _VERSIONS: {"_id": _VERSIONS_ID}})
+    (versions,) = found.pop(_VERSIONS) or [{}]
+    relied_on, _thread.relied_on = _thread.relied_on, None
+    _versions.end(began, versions)
+    _thread.is_compared = True
+    if versions != relied_on.versions:
+        raise ChangedError
+    return found
 
 
 def clear_all() -> None:
@@ -108,48 +163,62 @@ def clear_all() -> None:
     compare_at_next_read()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
+class _Comparison:
+    """The versions of all caches, as read at an instant."""
+
+    versions: Mapping[str, Any]
+    number: int  # Of the read, in the order in which reads began
+    read_at: float
+
+
+@dataclass(slots=True)
 class _Loaded(Generic[T]):
     value: T
     version: ObjectId | None
     loaded_at: float
+    comparison: _Comparison  # The latest one by which the value is current
 
     def is_current(self, version: ObjectId | None) -> bool:
         return self.version == version and time.monotonic() - self.loaded_at <= MAX_LOADED
 
 
 class _Thread(threading.local):
-    """Whether this thread's request or task has compared versions."""
+    """Whether this thread's request or task has compared versions, or relies on older ones."""
 
     is_compared = False
+    relied_on: _Comparison | None = None
 
 
 class _Versions:
     def __init__(self) -> None:
-        self._found: Mapping[str, Any] = {}
-        self._read_at = float("-inf")
-        self._reads_started = 0
-        self._last_applied = 0
+        self.latest = _Comparison({}, 0, float("-inf"))
+        self._reads_begun = 0
         self._lock = threading.Lock()
 
-    def version_of(self, name: str) -> ObjectId | None:
-        """Return the version of a cache, or None if it never changed. Raises PyMongoError."""
-        is_old = time.monotonic() - self._read_at > MAX_AGE
-        if is_old or not _thread.is_compared:
-            self._read()
+    def latest_of_thread(self) -> _Comparison:
+        """Return the versions that apply to this thread's request. Raises PyMongoError."""
+        if _thread.relied_on is not None:
+            return _thread.relied_on
+        if not _thread.is_compared or time.monotonic() - self.latest.read_at > MAX_AGE:
+            began = self.begin()
+            found = find_few(_VERSIONS, {"_id": _VERSIONS_ID}, limit=1)
+            self.end(began, next(iter(found), {}))
             _thread.is_compared = True
-        return self._found.get(name)
+        return self.latest
 
-    def _read(self) -> None:
+    def begin(self) -> tuple[int, float]:
+        """Return the number and the time of a read that begins now."""
         with self._lock:
-            self._reads_started += 1
-            number = self._reads_started
-        read_at = time.monotonic()
-        found = next(iter(find_few("cache_versions", {"_id": _VERSIONS_ID}, limit=1)), {})
+            self._reads_begun += 1
+            return self._reads_begun, time.monotonic()
+
+    def end(self, began: tuple[int, float], versions: Mapping[str, Any]) -> None:
+        """Keep the versions, unless a read that began later has ended: it is newer."""
+        number, read_at = began
         with self._lock:
-            # Keep the result of a read that began later, which is newer.
-            if number > self._last_applied:
-                self._last_applied, self._found, self._read_at = number, found, read_at
+            if number > self.latest.number:
+                self.latest = _Comparison(versions, number, read_at)
 
 
 _caches: "WeakSet[SharedCache[Any]]" = WeakSet()

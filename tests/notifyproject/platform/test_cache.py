@@ -90,6 +90,59 @@ def test_request_uses_one_version_throughout(stored: Stored, cached: SharedCache
     assert cached.get() == "old"
 
 
+@pytest.fixture
+def relied_on(stored: Stored, cached: SharedCache[str]) -> SharedCache[str]:
+    """Return a cache with a version, which a request may rely on."""
+    other_process_changes(stored, "first")
+    cached.get()
+    cache.compare_at_next_read()
+    return cached
+
+
+ADA = {"recipients": {"_id": "ada"}}
+
+
+def test_request_relies_on_copies_until_its_first_read(
+    relied_on: SharedCache[str], finds: _Finds
+) -> None:
+    def handle() -> list[str]:
+        values = [relied_on.get()]
+        assert cache.find_in_several(ADA) == {"recipients": []}
+        cache.confirm_copies()
+        return [*values, relied_on.get()]
+
+    assert cache.relying_on_copies(handle) == ["first", "first"]
+    assert finds.count == 0, "the versions come with the recipients"
+
+
+@pytest.mark.parametrize("reads", [{}, ADA])
+@pytest.mark.parametrize("confirms", [True, False])
+def test_request_that_relied_on_an_old_copy_starts_again(
+    stored: Stored, relied_on: SharedCache[str], reads: dict[str, Any], confirms: bool
+) -> None:
+    other_process_changes(stored, "new")
+    values: list[str] = []
+
+    def handle() -> str:
+        values.append(relied_on.get())
+        if reads:
+            cache.find_in_several(reads)
+        if confirms:
+            cache.confirm_copies()
+        return relied_on.get()
+
+    assert cache.relying_on_copies(handle) == "new"
+    assert values == ["first", "new"]
+
+
+def test_process_without_versions_compares_first(
+    cached: SharedCache[str], finds: _Finds, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cache, "_versions", cache._Versions())
+    assert cache.relying_on_copies(cached.get) == "old"
+    assert finds.count == 1
+
+
 def test_long_task_sees_a_change_within_a_second(
     stored: Stored, cached: SharedCache[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -107,6 +160,7 @@ def test_change_without_a_version_is_seen_eventually(
     cache.compare_at_next_read()
     assert cached.get() == "old"
     monkeypatch.setattr(cache, "MAX_LOADED", -1.0)
+    cache.compare_at_next_read()
     assert cached.get() == "from the shell"
 
 

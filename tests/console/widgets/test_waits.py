@@ -1,0 +1,56 @@
+"""Texts of waits."""
+
+import re
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from console.texts.wait_reasons import WAIT_LABELS
+from console.widgets.waits import wait_text
+from domain.states import Channel
+from domain.wait_reasons import WaitReason, wait_reason
+
+NOW = datetime(2026, 11, 21, 15, 3, tzinfo=UTC)
+CLOCK = re.compile(r"\d\d:\d\d")
+PENDING = {"channel": "email", "status": "pending", "attempt_count": 0}
+WAITING = {
+    WaitReason.SCHEDULE: {},
+    WaitReason.RETRY: {"attempt_count": 1, "failure_code": "timeout"},
+    WaitReason.QUIET_HOURS: {"failure_code": "quiet_hours"},
+    WaitReason.RATE_LIMITED: {"held_reason": "rate_limited"},
+    WaitReason.PROVIDER_PAUSED: {"held_reason": "provider_paused"},
+    WaitReason.CIRCUIT_OPEN: {"held_reason": "circuit_open"},
+    WaitReason.PROVIDER_UNAVAILABLE: {"failure_code": "channel_unavailable"},
+    WaitReason.DECRYPTION_FAILED: {"failure_code": "decryption_failed"},
+    WaitReason.FALLBACK: {"instead_of": "push"},
+}
+
+TIMED = {
+    WaitReason.SCHEDULE,
+    WaitReason.RETRY,
+    WaitReason.QUIET_HOURS,
+    WaitReason.RATE_LIMITED,
+    WaitReason.FALLBACK,
+}
+"""The others end when their cause does, which no clock tells."""
+
+
+def text(delivery: dict[str, Any]) -> str:
+    reason, until = wait_reason(delivery, now=NOW), delivery["next_attempt_at"]
+    return str(wait_text(reason, Channel.EMAIL, until, pauses={}, now=NOW))
+
+
+@pytest.mark.parametrize("reason", WAITING)
+@pytest.mark.parametrize("late_by", [timedelta(0), timedelta(minutes=9), timedelta(days=3)])
+def test_text_never_promises_a_time_that_has_passed(reason: WaitReason, late_by: timedelta) -> None:
+    stated = text(PENDING | WAITING[reason] | {"next_attempt_at": NOW - late_by})
+    assert stated == WAIT_LABELS[WaitReason.WORKER][0]
+    assert not CLOCK.search(str(wait_text(reason, Channel.EMAIL, NOW, pauses={}, now=NOW)))
+
+
+@pytest.mark.parametrize("reason", WAITING)
+def test_text_states_why_a_delivery_waits(reason: WaitReason) -> None:
+    soon = PENDING | WAITING[reason] | {"next_attempt_at": NOW + timedelta(minutes=9)}
+    assert wait_reason(soon, now=NOW) is reason
+    assert bool(CLOCK.search(text(soon))) is (reason in TIMED)
