@@ -121,7 +121,7 @@ def measure_rates_with_latency(
     """Measure S1 with a provider that answers after some milliseconds, and at once."""
     limits = Limits(latencies=((0, milliseconds / 1000),))
     sink = LoadSink(folder=bench.fresh_folder("load-sink"), limits=limits)
-    server, url = sink.server(), {"SENDGRID_URL": sink.url}
+    url = {"SENDGRID_URL": sink.url}
     service = partial(drain_with_service, bench, count=count, provider="sendgrid")
     floor = partial(drain_with_floor, bench, count=count, window=FLOOR_WINDOW, sink=sink.url)
     # The peer has five requests in flight, so that it takes minutes for all.
@@ -132,11 +132,8 @@ def measure_rates_with_latency(
         "floor": floor,
         "peer": partial(peer, backend=post_office.SENDGRID),
     }
-    server.start()
-    try:
+    with sink.running():
         results = run_rounds(runs, rounds=rounds, log_progress=log_progress)
-    finally:
-        server.stop()
     rate = {name: [one.rate for one in drained] for name, drained in results.items()}
     yield compare(
         ours=rate["ours"],

@@ -66,12 +66,11 @@ def measure_hour(
     """Measure waits and memory under a steady load."""
     limits = Limits(latencies=((0.0, LATENCY),))
     sink = LoadSink(folder=bench.fresh_folder("load-sink"), limits=limits)
-    server, key = sink.server(), posting.create_key(CRITICAL_SCOPE)
+    key = posting.create_key(CRITICAL_SCOPE)
     memory: list[MemorySample] = []
     rows: list[Minute] = []
     with ExitStack() as context:
-        context.callback(server.stop)
-        server.start()
+        context.enter_context(sink.running())
         programs = ("web", "worker", "urgent", "beat")
         stack = context.enter_context(run_stack(bench, *programs, SENDGRID_URL=sink.url))
         pids = {**stack.pids(), "mongod": bench.mongod_pid}

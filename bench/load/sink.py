@@ -10,7 +10,8 @@ import re
 import secrets
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TextIO, cast
@@ -126,6 +127,16 @@ class LoadSink:
             port=self.port,
             is_ready=lambda: not servers.is_free(self.port),
         )
+
+    @contextmanager
+    def running(self) -> Iterator["LoadSink"]:
+        """Run the sink during the block."""
+        server = self.server()
+        server.start()
+        try:
+            yield self
+        finally:
+            server.stop()
 
     def samples(self) -> list[Sample]:
         """Return the samples so far, from the first request on."""

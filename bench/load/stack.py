@@ -87,6 +87,8 @@ class SteadyPosts:
     per_second: float
     batch: int = 1
     posted: int = field(default=0, init=False)
+    took: list[float] = field(default_factory=list, init=False)
+    """Seconds of each accepted POST."""
     errors: list[str] = field(default_factory=list, init=False)
     _stop: threading.Event = field(default_factory=threading.Event, init=False)
     _lock: threading.Lock = field(default_factory=threading.Lock, init=False)
@@ -144,3 +146,4 @@ class SteadyPosts:
                 self.errors.append(problem)
             else:
                 self.posted += self.batch
+                self.took.append(time.time() - at)

@@ -16,7 +16,7 @@ from notifyproject.stack import servers
 from .. import environment, posting
 from ..environment import Bench
 from ..figures import Figure, Progress, at_most
-from ..processes import Program, ScenarioError, resident_megabytes, wait_until
+from ..processes import Program, ScenarioError, cpu_seconds, resident_megabytes, wait_until
 from .stack import Stack, SteadyPosts, run_stack
 from .stream_clients import StreamLog, read_log, subject
 from .tables import percentile_of
@@ -87,6 +87,7 @@ def measure_streams(
             stream.wait_ready()
             ready_after = time.time() - restarted_at
             _wait_open(log_file, streams)
+            cpu = cpu_seconds(*stream.children())
             memory = max(memory, _watch_memory(stream, seconds=MEMORY_POLL))
         log_progress(f"restarted after {ready_after:.1f} s")
         if posts.errors:
@@ -124,7 +125,8 @@ def measure_streams(
         unit="s",
         ours=max(log.opened) - restarted_at,
         goals=(at_most(MAX_RECONNECT),),
-        note=f"from SIGTERM; the new process was ready after {ready_after:.1f} s",
+        note=f"from SIGTERM; the new process was ready after {ready_after:.1f} s, and "
+        f"used {cpu:.1f} s of CPU until all were open",
     )
     yield Figure(
         key="S10 missed",

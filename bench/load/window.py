@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from math import inf
@@ -175,7 +174,7 @@ def _run(bench: Bench, limits: Limits, *, rate: float, seconds: float) -> Run:
     from delivery import sweeper
 
     collection("notifications").delete_many({})
-    with _run_sink(bench, limits) as sink:
+    with LoadSink(folder=bench.fresh_folder("load-sink"), limits=limits).running() as sink:
         variables = {"SENDGRID_URL": sink.url}
         with run_workers(bench, processes=PROCESSES, environment=variables):
             mail.store_due(round(rate * seconds * 1.2), at=utc_now())
@@ -194,22 +193,11 @@ def _count_wasted() -> int:
     return collection("notifications").count_documents({"$expr": {"$gt": [used, useful]}})
 
 
-@contextmanager
-def _run_sink(bench: Bench, limits: Limits) -> Iterator[LoadSink]:
-    sink = LoadSink(folder=bench.fresh_folder("load-sink"), limits=limits)
-    server = sink.server()
-    server.start()
-    try:
-        yield sink
-    finally:
-        server.stop()
-
-
 def _measure_many(bench: Bench, *, log_progress: Progress) -> Iterator[Figure]:
     """Stop one process with a thousand requests in flight, then send the rest."""
     collection("notifications").delete_many({})
     limits = Limits(latencies=((0.0, SLOW),))
-    with _run_sink(bench, limits) as sink:
+    with LoadSink(folder=bench.fresh_folder("load-sink"), limits=limits).running() as sink:
         variables = {"SENDGRID_URL": sink.url, "SENDGRID_MAX_IN_FLIGHT": str(MANY)}
         run_one = partial(run_workers, bench, environment=variables)
         mail.store_due(MANY_COUNT, at=utc_now())
