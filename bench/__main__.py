@@ -18,12 +18,14 @@ from typing import Any
 
 from notifyproject.stack import bytecode
 
-from . import console_pages, draining, environment, path, posting, slow_connections, volume
+from . import console_pages, draining, environment, path, posting, volume
 from .environment import Bench
 from .figures import HEADING, Figure
+from .load import hour, slow_connections, streams, timers, window
 
 GOALS = ("S1", "S2", "S3", "S4", "S5", "S7", "S8")
-EXCLUDED_FROM_ALL = ("S6", "admin", "claims", "slow_connections", "path")
+LOAD_GOALS = ("window", "S9", "S10", "S11")
+EXCLUDED_FROM_ALL = ("S6", "admin", "claims", "slow_connections", "path", *LOAD_GOALS)
 """Benchmarks that `all` excludes: they take long, or measure no speed. "admin" is S6."""
 
 
@@ -60,13 +62,24 @@ def _arguments() -> argparse.Namespace:
         "stored": (1_000_000, "in S4 and S5; the goal is 5,000,000, which take minutes to create"),
         "notifications": (1_000_000, "in S6, with three attempts each"),
         "mails": (200_000, "of claims: four workers"),
-        "seconds": (60, "of S7 and slow_connections"),
+        "seconds": (60, "of S7, slow_connections, and S10, and each phase of window"),
         "slow": (500, "clients of slow_connections"),
+        "streams": (5_000, "of S10"),
+        "timers": (3_000_000, "waiting in S11"),
+        "due_timers": (100_000, "that fall due in one second in S11"),
         "latency": (0, "milliseconds after which the provider answers in S1; 0: at once"),
     }
     for name, (default, text) in numbers.items():
-        parser.add_argument(f"--{name}", type=int, default=default, help=text)
-    parser.add_argument("--minutes", type=float, default=2, help="of load in S8; the goal is 60")
+        parser.add_argument(f"--{name.replace('_', '-')}", type=int, default=default, help=text)
+    parser.add_argument(
+        "--minutes", type=float, default=2, help="of load in S8 and S9; the goal is 60"
+    )
+    parser.add_argument("--modes", default="abcd", help="of window")
+    parser.add_argument(
+        "--results",
+        action="store_true",
+        help="write the chart of window into docs/images, and the samples of S9 into docs/results",
+    )
     return parser.parse_args()
 
 
@@ -75,7 +88,7 @@ def _measure(arguments: argparse.Namespace) -> list[Figure]:
     wanted |= set(GOALS) if "all" in wanted else set()
     found: list[Figure] = []
     with environment.run_environment() as bench:
-        for goal in ("S1", "S2", "S3", "S7", "S8", "claims", "slow_connections", "path"):
+        for goal in (*GOALS[:3], "S7", "S8", *EXCLUDED_FROM_ALL[2:]):
             if goal in wanted:
                 with bench.database(f"bench_{goal.lower()}"):
                     found += _measure_goal(goal, bench, arguments)
@@ -98,6 +111,16 @@ def _measure_goal(goal: str, bench: Bench, arguments: argparse.Namespace) -> Ite
         "claims": (draining.measure_claims, {"count": arguments.mails}),
         "slow_connections": (slow_connections.measure, {"count": arguments.slow, **timed}),
         "path": (path.measure_paths, {}),
+        "window": (
+            window.measure_window,
+            {**timed, "modes": arguments.modes, "writes_results": arguments.results},
+        ),
+        "S9": (
+            hour.measure_hour,
+            {"minutes": arguments.minutes, "writes_results": arguments.results},
+        ),
+        "S10": (streams.measure_streams, {"streams": arguments.streams, **timed}),
+        "S11": (timers.measure_timers, {"waiting": arguments.timers, "due": arguments.due_timers}),
     }
     measure, options = measures[goal]
     if goal == "S1" and arguments.latency:

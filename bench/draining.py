@@ -9,11 +9,11 @@ from statistics import median
 
 from domain.time import utc_now
 from notifyproject.db.collections import collection
-from notifyproject.stack import servers
 
-from . import mail, post_office, sinks
+from . import mail, post_office
 from .environment import Bench, run_program, run_workers
 from .figures import Figure, Measure, Progress, at_least, at_most, compare, run_rounds
+from .load.sink import Limits, LoadSink
 from .processes import cpu_seconds, resident_megabytes, wait_until
 
 WARM_UP = 200
@@ -119,9 +119,9 @@ def measure_rates_with_latency(
     bench: Bench, *, count: int, rounds: int, milliseconds: int, log_progress: Progress
 ) -> Iterator[Figure]:
     """Measure S1 with a provider that answers after some milliseconds, and at once."""
-    port, folder = servers.free_port(), bench.fresh_folder("delayed-sink")
-    sink = sinks.DelayedSink(folder=folder, port=port, milliseconds=milliseconds)
-    server, url = sink.server(), {"SENDGRID_URL": sink.url}
+    limits = Limits(latencies=((0, milliseconds / 1000),))
+    sink = LoadSink(folder=bench.fresh_folder("load-sink"), limits=limits)
+    url = {"SENDGRID_URL": sink.url}
     service = partial(drain_with_service, bench, count=count, provider="sendgrid")
     floor = partial(drain_with_floor, bench, count=count, window=FLOOR_WINDOW, sink=sink.url)
     # The peer has five requests in flight, so that it takes minutes for all.
@@ -132,11 +132,8 @@ def measure_rates_with_latency(
         "floor": floor,
         "peer": partial(peer, backend=post_office.SENDGRID),
     }
-    server.start()
-    try:
+    with sink.running():
         results = run_rounds(runs, rounds=rounds, log_progress=log_progress)
-    finally:
-        server.stop()
     rate = {name: [one.rate for one in drained] for name, drained in results.items()}
     yield compare(
         ours=rate["ours"],

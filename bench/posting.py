@@ -94,13 +94,15 @@ def _run_web(bench: Bench, application: str, **variables: str) -> Iterator[WebSe
         yield WebServer(pids=pids, url=f"{url}/", headers={"Content-Type": "application/json"})
 
 
-def create_key() -> str:
-    """Create an API client that may create notifications; return its key."""
+def create_key(*scopes: str) -> str:
+    """Create an API client that may create notifications and has other scopes; return its key."""
     from access.clients import registry
     from access.models import Scope
 
     client_id = registry.create_client(
-        name=f"bench {uuid4().hex[:8]}", scopes=[Scope.NOTIFICATIONS_WRITE], now=utc_now()
+        name=f"bench {uuid4().hex[:8]}",
+        scopes=[Scope.NOTIFICATIONS_WRITE, *map(Scope, scopes)],
+        now=utc_now(),
     )
     return registry.issue_key(client_id=client_id, now=utc_now()).text
 

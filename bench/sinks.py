@@ -4,16 +4,11 @@ nginx stands in for SendGrid, smtp-sink (of Postfix) for a mail server. ``make b
 unpacks both from Debian's packages; installed programs take precedence.
 """
 
-import asyncio
 import os
-import re
-import secrets
 import shutil
-import sys
 import urllib.request
 from dataclasses import dataclass
 from pathlib import Path
-from typing import cast
 
 from notifyproject.settings.environment import DATA_DIR
 from notifyproject.stack import servers
@@ -22,9 +17,6 @@ from notifyproject.stack.servers import HOST, Server
 UNPACKED = DATA_DIR / "debian"
 LIBRARIES = ("usr/lib/postfix", "usr/lib/x86_64-linux-gnu", "lib/x86_64-linux-gnu")
 BACKLOG = 256
-DELAYED_BACKLOG = 2_048
-LENGTH = re.compile(rb"\r\ncontent-length: (\d+)", re.IGNORECASE)
-ACCEPTED = b"HTTP/1.1 202 Accepted\r\nContent-Length: 0\r\nX-Message-Id: %b\r\n\r\n"
 
 NGINX = """\
 daemon off;
@@ -97,64 +89,6 @@ class HTTPSink:
         return {message_id: float(at) for message_id, at in (line.split() for line in lines)}
 
 
-@dataclass(frozen=True, kw_only=True)
-class DelayedSink:
-    """A SendGrid that answers every request with a 202 after a delay."""
-
-    folder: Path
-    port: int
-    milliseconds: int
-
-    @property
-    def url(self) -> str:
-        """The URL of the sink."""
-        return f"http://{HOST}:{self.port}"
-
-    def server(self) -> Server:
-        """Return the server, not started."""
-        return Server(
-            name="delayed-sink",
-            command=[sys.executable, "-m", "bench.sinks", str(self.port), str(self.milliseconds)],
-            data_dir=self.folder,
-            port=self.port,
-            is_ready=lambda: not servers.is_free(self.port),
-        )
-
-
-class _DelayedAnswers(asyncio.Protocol):
-    """A connection to a delayed sink; requests have a Content-Length."""
-
-    def __init__(self, seconds: float) -> None:
-        self._seconds = seconds
-        self._received = b""
-        self._transport: asyncio.WriteTransport | None = None
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast("asyncio.WriteTransport", transport)
-
-    def data_received(self, data: bytes) -> None:
-        self._received += data
-        while (end := self._received.find(b"\r\n\r\n")) >= 0:
-            found = LENGTH.search(self._received, 0, end)
-            size = end + 4 + (int(found[1]) if found else 0)
-            if len(self._received) < size:
-                return
-            self._received = self._received[size:]
-            asyncio.get_running_loop().call_later(self._seconds, self._answer)
-
-    def _answer(self) -> None:
-        if self._transport is not None and not self._transport.is_closing():
-            self._transport.write(ACCEPTED % secrets.token_hex(11).encode())
-
-
-async def _serve_delayed(port: int, seconds: float) -> None:
-    loop = asyncio.get_running_loop()
-    server = await loop.create_server(
-        lambda: _DelayedAnswers(seconds), HOST, port, backlog=DELAYED_BACKLOG
-    )
-    await server.serve_forever()
-
-
 def smtp_sink(*, folder: Path, port: int) -> Server:
     """Return smtp-sink, not started, which accepts and discards every mail."""
     unprivileged = ["-u", "nobody"] if os.geteuid() == 0 else []
@@ -176,7 +110,3 @@ def _command(name: str) -> list[str]:
         raise servers.MissingServerError(f"There is no {name}: run `make bench-servers`.")
     libraries = ":".join(str(UNPACKED / folder) for folder in LIBRARIES)
     return ["/usr/bin/env", f"LD_LIBRARY_PATH={libraries}", str(unpacked)]
-
-
-if __name__ == "__main__":
-    asyncio.run(_serve_delayed(int(sys.argv[1]), int(sys.argv[2]) / 1000))

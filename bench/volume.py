@@ -242,8 +242,8 @@ def measure_sweeps_and_claims(
         for _ in range(rounds):
             for name in names:
                 bench.use_database(name)
-                sweeps[name].append(_time_sweep())
-                claims[name].append(median(_time_claim() for _ in range(CLAIMS_PER_ROUND)))
+                sweeps[name].append(time_sweep())
+                claims[name].append(median(time_claim() for _ in range(CLAIMS_PER_ROUND)))
     for what, found in (("sweep", sweeps), ("claim of 100", claims)):
         yield _figure(what, f"{due:,} due", found[DUE_NAME], found[SMALL_NAME])
         yield _figure(what, f"{stored:,} stored", found[STORED_NAME], found[SMALL_NAME])
@@ -261,7 +261,8 @@ def _figure(what: str, size: str, big: Sequence[float], small: Sequence[float]) 
     )
 
 
-def _time_sweep() -> float:
+def time_sweep() -> float:
+    """Return the milliseconds of a sweep."""
     from delivery import sweeper
 
     started = time.perf_counter()
@@ -269,7 +270,8 @@ def _time_sweep() -> float:
     return 1000 * (time.perf_counter() - started)
 
 
-def _time_claim() -> float:
+def time_claim() -> float:
+    """Return the milliseconds in which FIRST_CLIENT's next batch is found and claimed."""
     from delivery import worker
     from notifications import store
     from notifications.queueing import fair_queue

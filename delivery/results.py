@@ -206,7 +206,14 @@ def _next_state(
     uncounted = [d.at for d in decisions if isinstance(d, retry.RetryUncounted)]
     if counted or uncounted:
         is_uncounted = not counted and not ambiguous_until
-        return _NextState(status=S.PENDING, at=max(counted + uncounted), uncounted=is_uncounted)
+        main = _main_failure(failures)
+        is_rate_limited = main is not None and main.error.code is FailureCode.RATE_LIMITED
+        return _NextState(
+            status=S.PENDING,
+            at=max(counted + uncounted),
+            uncounted=is_uncounted,
+            held_reason=WaitReason.RATE_LIMITED if is_uncounted and is_rate_limited else None,
+        )
     for wait in waits:
         if wait.code is not FailureCode.QUIET_HOURS or not is_reached:
             if not ambiguous_until or wait.at is None:

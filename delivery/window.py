@@ -1,13 +1,14 @@
 """The send window: how many requests this process has in flight to each provider account.
 
 Its size follows the provider, as TCP's congestion window does: it doubles per round trip up to the
-size at which the provider last slowed down, then grows by a few requests per round trip, and
-halves at a rate limit, a timeout, or a refused connection.
+size at which the provider last slowed down, then grows by a small share per round trip, and
+shrinks at a rate limit, a timeout, or a refused connection.
 """
 
+import math
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from django.conf import settings
@@ -22,13 +23,22 @@ INITIAL_SIZE = 10
 MIN_SIZE = 1
 DEFAULT_MAXIMUM = 512
 """Requests in flight to a provider without a setting of its own."""
-GROWTH = 8
-"""Requests that the window gains per round trip, above the size of the last slowdown."""
+GROWTH_SHARE = 1 / 32
+"""Share that the window gains per round trip, above the size of the last slowdown."""
+MIN_GROWTH = 2
+"""Requests that it gains at least."""
+ACQUIRED_SHARE = 0.25
+"""Share of the window that a batch waits for at most. If it waited for all of a small window, the
+provider would get one round of requests after another, each after the slowest of the last."""
 RECENT_SUCCESS = 60.0
 """Seconds without a success after which the window starts again with INITIAL_SIZE."""
-CONGESTION = frozenset(
-    {FailureCode.RATE_LIMITED, FailureCode.TIMEOUT, FailureCode.CONNECTION_FAILED}
-)
+SHARE_AFTER: Mapping[FailureCode, float] = {
+    FailureCode.RATE_LIMITED: 0.9,
+    FailureCode.TIMEOUT: 0.5,
+    FailureCode.CONNECTION_FAILED: 0.5,
+}
+"""Share of the window that is left after a slowdown. A rate limit tells the limit at no cost, so
+that the window stays close to it; an overloaded provider needs more relief."""
 
 
 @dataclass(slots=True)
@@ -59,12 +69,15 @@ class SendWindow:
         return self._in_flight
 
     def acquire(self, count: int, *, timeout: float) -> int:
-        """Wait for room for ``count`` requests, or all the window has; return 0 if none came."""
+        """Wait for room for ``count`` requests, or an ACQUIRED_SHARE of the window; then take it.
+
+        Return 0 if none came.
+        """
         with self._freed:
             self._restart_if_idle()
             self._waiting += 1
             try:
-                self._freed.wait_for(lambda: self._room() >= min(count, self.size), timeout)
+                self._freed.wait_for(lambda: self._room() >= min(count, self._least()), timeout)
             finally:
                 self._waiting -= 1
             return self._take(count)
@@ -93,11 +106,14 @@ class SendWindow:
                 if was_limited:
                     self._grow(len(results) - len(errors))
             # Requests that began before the last decrease say nothing about the size since.
-            is_congested = any(error.code in CONGESTION for error in errors)
-            if is_congested and started_at > self._last_decrease:
-                self._threshold = self._size = max(self._size / 2, MIN_SIZE)
+            share = min((SHARE_AFTER.get(error.code, 1.0) for error in errors), default=1.0)
+            if share < 1 and started_at > self._last_decrease:
+                self._threshold = self._size = max(self._size * share, MIN_SIZE)
                 self._last_decrease = now
             self._freed.notify_all()
+
+    def _least(self) -> int:
+        return math.ceil(self.size * ACQUIRED_SHARE)
 
     def _room(self) -> int:
         return max(self.size - self._in_flight, 0)
@@ -110,8 +126,8 @@ class SendWindow:
         return taken
 
     def _grow(self, successes: int) -> None:
-        gain = successes if self._size < self._threshold else GROWTH * successes / self._size
-        self._size = min(self._size + gain, self.maximum)
+        gain = 1.0 if self._size < self._threshold else max(GROWTH_SHARE, MIN_GROWTH / self._size)
+        self._size = min(self._size + gain * successes, self.maximum)
 
     def _restart_if_idle(self) -> None:
         if not self._in_flight and self.clock() - self._last_success > RECENT_SUCCESS:

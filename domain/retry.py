@@ -25,10 +25,13 @@ MAX_DOUBLINGS = 16
 JITTER = 0.2
 """Largest share by which jitter changes a delay, so that retries of one outage spread out."""
 OUTAGE_DELAY = timedelta(seconds=30)
-"""First delay while a provider is unavailable; it doubles up to OUTAGE_MAX_DELAY."""
-OUTAGE_MAX_DELAY = timedelta(minutes=15)
+"""First delay while a provider is unavailable; it doubles up to UNCOUNTED_MAX_DELAY."""
+RATE_LIMIT_DELAY = timedelta(seconds=1)
+"""First delay after a rate limit; it doubles up to UNCOUNTED_MAX_DELAY. The send window and the
+rate limiter slow the account down, so the delivery itself needs no long delay."""
+UNCOUNTED_MAX_DELAY = timedelta(minutes=15)
 MAX_OUTAGE = timedelta(hours=72)
-"""A delivery held by an outage for this long fails, so that an operator sees it."""
+"""A delivery held by an outage or a rate limit for this long fails, so that an operator sees it."""
 UNKNOWN_WAIT = {
     Priority.CRITICAL: timedelta(seconds=30),
     Priority.HIGH: timedelta(minutes=2),
@@ -54,7 +57,7 @@ class RetryState:
     priority: Priority
     attempt_count: int
     uncounted_attempts: int
-    """Attempts that an outage ended. They don't count against ``max_attempts``."""
+    """Attempts that an outage or a rate limit ended. They don't count against ``max_attempts``."""
     max_attempts: int
     first_due_at: datetime
     expires_at: datetime | None
@@ -101,11 +104,14 @@ def decide_retry(
 ) -> Decision:
     """Decide what follows a failed attempt. ``jitter`` is in [-1, 1]."""
     if isinstance(error, ProviderUnavailableError):
-        return _decide_after_outage(error=error, state=state, now=now, jitter=jitter)
+        return _retry_uncounted(error, OUTAGE_DELAY, state=state, now=now, jitter=jitter)
     if not isinstance(error, TransientError):
         return GiveUp(error.code)
     if error.is_ambiguous:
         return AwaitReceipt(now + UNKNOWN_WAIT[state.priority])
+    if error.code is FailureCode.RATE_LIMITED:
+        # Certainly not sent, and because of the rate of all messages rather than of this one.
+        return _retry_uncounted(error, RATE_LIMIT_DELAY, state=state, now=now, jitter=jitter)
     return retry_or_give_up(
         code=error.code, retry_after=error.retry_after, state=state, now=now, jitter=jitter
     )
@@ -136,11 +142,16 @@ def retry_or_give_up(
     return GiveUp(code) if _is_expired_at(at, state) else RetryAt(at)
 
 
-def _decide_after_outage(
-    *, error: ProviderUnavailableError, state: RetryState, now: datetime, jitter: float
-) -> Decision:
-    doubled = OUTAGE_DELAY * 2 ** min(state.uncounted_attempts, MAX_DOUBLINGS)
-    wait = min(doubled, OUTAGE_MAX_DELAY) * (1 + JITTER * jitter)
+def _retry_uncounted(
+    error: ProviderUnavailableError | TransientError,
+    first_delay: timedelta,
+    *,
+    state: RetryState,
+    now: datetime,
+    jitter: float,
+) -> RetryUncounted | GiveUp:
+    doubled = first_delay * 2 ** min(state.uncounted_attempts, MAX_DOUBLINGS)
+    wait = min(doubled, UNCOUNTED_MAX_DELAY) * (1 + JITTER * jitter)
     at = now + max(wait, timedelta(seconds=error.retry_after or 0))
     if now - state.first_due_at >= MAX_OUTAGE or _is_expired_at(at, state):
         return GiveUp(error.code)

@@ -19,6 +19,7 @@ from domain.errors import (
 )
 from domain.retry import MAX_OUTAGE
 from domain.states import AttemptStatus, DeliveryStatus, Priority
+from domain.wait_reasons import WaitReason
 from notifications.store import Settlement
 from providers.contract import SendResult
 from tests.support.factories.notifications import FIXED_NOON as NOON
@@ -116,7 +117,16 @@ def test_provider_result_determines_the_settlement(
     assert settlement.code == code
     assert settlement.duration_ms == 12
     assert settlement.finished_at == NOON
-    assert settlement.uncounted is isinstance(result, ProviderUnavailableError)
+    assert settlement.uncounted is (
+        isinstance(result, ProviderUnavailableError) or code is FailureCode.RATE_LIMITED
+    )
+
+
+def test_rate_limited_delivery_is_held_as_such() -> None:
+    """Operators see that it waits for the provider's limit, and not for a retry of its own."""
+    settlement = settle_one(rate_limited(), attempt_count=4, max_attempts=4)
+    assert (settlement.status, settlement.held_reason) == (S.PENDING, WaitReason.RATE_LIMITED)
+    assert settle_one(busy_provider()).held_reason is None
 
 
 def test_outage_does_not_use_up_the_last_attempt() -> None:

@@ -3,12 +3,13 @@
 import itertools
 import threading
 from collections.abc import Sequence
+from functools import partial
 
 import pytest
 
 from delivery import window
 from delivery.results import TargetResult
-from delivery.window import GROWTH, INITIAL_SIZE, SendWindow
+from delivery.window import INITIAL_SIZE, SendWindow
 from tests.support.factories.notifications import FIXED_NOON as NOON
 from tests.support.fakes import provider as scripted
 from tests.support.fakes.provider import Outcome
@@ -73,11 +74,14 @@ def test_unused_window_does_not_grow() -> None:
 
 
 @pytest.mark.parametrize(
-    "outcome", [scripted.rate_limited(), scripted.timeout(), scripted.unreachable()]
+    ("outcome", "share"),
+    [(scripted.rate_limited(), 0.9), (scripted.timeout(), 0.5), (scripted.unreachable(), 0.5)],
 )
-def test_window_halves_when_the_provider_slows_down(full: SendWindow, outcome: Outcome) -> None:
+def test_window_shrinks_when_the_provider_slows_down(
+    full: SendWindow, outcome: Outcome, share: float
+) -> None:
     round_trip(full, outcome=outcome)
-    assert full.size == MAXIMUM // 2
+    assert full.size == int(MAXIMUM * share)
 
 
 @pytest.mark.parametrize("outcome", [scripted.refused(), scripted.provider_error()])
@@ -87,18 +91,28 @@ def test_other_errors_leave_the_window_as_it_is(full: SendWindow, outcome: Outco
 
 
 def test_window_grows_slowly_above_the_size_of_the_last_slowdown(full: SendWindow) -> None:
-    round_trip(full, outcome=scripted.rate_limited())
-    before = full.size
-    round_trip(full)
-    assert full.size == before + GROWTH
+    """By two requests if it is small, so that few are refused at the provider's limit."""
+    round_trip(full, outcome=scripted.timeout())
+    for expected in (34, 36, 38):
+        round_trip(full)
+        assert full.size == expected
 
 
-def test_requests_in_flight_together_halve_the_window_once(full: SendWindow) -> None:
+def test_large_window_grows_by_a_share_of_itself() -> None:
+    large = SendWindow(1_024, clock=itertools.count(1.0, 0.001).__next__)
+    while large.size < 1_024:
+        round_trip(large)
+    round_trip(large, outcome=scripted.timeout())
+    round_trip(large)
+    assert large.size == 512 + 16
+
+
+def test_requests_in_flight_together_shrink_the_window_once(full: SendWindow) -> None:
     started_at = full.clock()
     taken = full.acquire(MAXIMUM, timeout=0)
     for _ in range(taken):
         full.release(1, results=results(scripted.rate_limited()), started_at=started_at)
-    assert full.size == MAXIMUM // 2
+    assert full.size == int(MAXIMUM * 0.9)
 
 
 def test_window_is_never_closed(full: SendWindow) -> None:
@@ -129,6 +143,17 @@ def test_room_is_waited_for(full: SendWindow) -> None:
         full.release(1, results=results(scripted.accepted()), started_at=full.clock())
     waiting.join(LIMIT)
     assert taken == [20]
+
+
+def test_batch_waits_for_a_quarter_of_the_window_at_most(full: SendWindow) -> None:
+    """Otherwise a small window would be used in rounds, each after the slowest request."""
+    full.acquire(MAXIMUM, timeout=0)
+    taken: list[int] = []
+    wait = partial(full.acquire, MAXIMUM, timeout=10 * LIMIT)
+    threading.Thread(target=lambda: taken.append(wait()), daemon=True).start()
+    until(lambda: full._waiting == 1)
+    full.adjust(-MAXIMUM // 4)
+    until(lambda: taken == [MAXIMUM // 4])
 
 
 def test_room_goes_to_the_batch_that_waits(full: SendWindow) -> None:

@@ -37,6 +37,7 @@ from tests.support.factories.notifications import retry_state
 BUSY = TransientError("busy", code=FailureCode.PROVIDER_ERROR)
 SILENT = TransientError("silent", code=FailureCode.TIMEOUT, is_ambiguous=True)
 DOWN = ProviderUnavailableError("down")
+TOO_FAST = TransientError("too fast", code=FailureCode.RATE_LIMITED)
 SECOND, MINUTE, HOUR = timedelta(seconds=1), timedelta(minutes=1), timedelta(hours=1)
 priorities = st.sampled_from(Priority)
 jitter = st.floats(-1, 1)
@@ -97,7 +98,7 @@ def test_more_attempts_never_wait_less(priority: Priority, attempts: int, jitter
     [(None, 300), (0.0, 300), (1.0, 300), (299.0, 300), (301.0, 301), (7200.0, 7200)],
 )
 def test_delay_is_at_least_retry_after(retry_after: float | None, wait: int) -> None:
-    error = TransientError("slow down", code=FailureCode.RATE_LIMITED, retry_after=retry_after)
+    error = TransientError("slow down", code=FailureCode.PROVIDER_ERROR, retry_after=retry_after)
     assert after(error) == RetryAt(NOON + wait * SECOND)
 
 
@@ -156,10 +157,10 @@ def test_retry_is_in_the_future_within_limit_and_expiry(
         expires_at=None if left is None else NOON + left * SECOND,
     )
     decision = retry_or_give_up(
-        code=FailureCode.RATE_LIMITED, retry_after=retry_after, state=past, now=NOON, jitter=jitter
+        code=BUSY.code, retry_after=retry_after, state=past, now=NOON, jitter=jitter
     )
     if isinstance(decision, GiveUp):
-        assert decision.code is FailureCode.RATE_LIMITED
+        assert decision.code is BUSY.code
         assert attempts >= max_attempts or past.expires_at is not None
     else:
         assert decision.at > NOON
@@ -215,7 +216,9 @@ def test_outage_retries_have_jitter(jitter: float, wait: int) -> None:
 
 
 @given(
-    error=st.sampled_from([BUSY, SILENT, DOWN, PermanentError("no", code=FailureCode.REJECTED)]),
+    error=st.sampled_from(
+        [BUSY, SILENT, DOWN, TOO_FAST, PermanentError("no", code=FailureCode.REJECTED)]
+    ),
     attempts=st.integers(1, 10**9),
     uncounted=st.integers(0, 10**9),
     jitter=jitter,
@@ -253,6 +256,36 @@ def test_outage_is_given_up_after_three_days() -> None:
 def test_outage_is_given_up_at_the_expiry() -> None:
     assert after(DOWN, expires_at=NOON + 30 * SECOND) == GiveUp(FailureCode.CHANNEL_UNAVAILABLE)
     assert isinstance(after(DOWN, expires_at=NOON + 31 * SECOND), RetryUncounted)
+
+
+def test_rate_limit_uses_no_attempt() -> None:
+    """A provider that takes less than the service has would otherwise fail the surplus."""
+    assert after(TOO_FAST, attempt_count=1, max_attempts=1) == RetryUncounted(NOON + SECOND)
+
+
+@pytest.mark.parametrize(
+    ("uncounted", "wait"), [(0, 1), (1, 2), (4, 16), (9, 512), (10, 900), (500, 900)]
+)
+def test_rate_limit_is_retried_at_growing_delays(uncounted: int, wait: int) -> None:
+    decision = after(TOO_FAST, attempt_count=uncounted + 1, uncounted_attempts=uncounted)
+    assert decision == RetryUncounted(NOON + wait * SECOND)
+
+
+@pytest.mark.parametrize(("retry_after", "wait"), [(0.0, 1), (1.0, 1), (90.0, 90)])
+def test_rate_limit_waits_for_retry_after(retry_after: float, wait: int) -> None:
+    error = TransientError("too fast", code=FailureCode.RATE_LIMITED, retry_after=retry_after)
+    assert after(error) == RetryUncounted(NOON + wait * SECOND)
+
+
+def test_rate_limit_is_given_up_after_three_days() -> None:
+    almost, over = NOON + MAX_OUTAGE - SECOND, NOON + MAX_OUTAGE
+    assert isinstance(after(TOO_FAST, now=almost), RetryUncounted)
+    assert after(TOO_FAST, now=over) == GiveUp(FailureCode.RATE_LIMITED)
+
+
+def test_rate_limit_is_given_up_at_the_expiry() -> None:
+    assert after(TOO_FAST, expires_at=NOON + SECOND) == GiveUp(FailureCode.RATE_LIMITED)
+    assert isinstance(after(TOO_FAST, expires_at=NOON + 2 * SECOND), RetryUncounted)
 
 
 @pytest.mark.parametrize(

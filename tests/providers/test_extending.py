@@ -118,7 +118,7 @@ def test_example_provider_sends_mail(settings: Any) -> None:
     [
         (404, ("failed", "invalid_recipient", 0)),
         (401, ("pending", "channel_unavailable", 1)),
-        (429, ("pending", "rate_limited", 0)),
+        (429, ("pending", "rate_limited", 1)),
         (503, ("pending", "provider_error", 0)),
         (200, ("unknown", "provider_error", 0)),
     ],

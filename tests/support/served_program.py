@@ -8,7 +8,7 @@ from pathlib import Path
 
 import urllib3
 
-from bench.slow_clients import TargetServer
+from bench.load.slow_clients import TargetServer
 from notifyproject.stack.servers import HOST
 from tests.support.waiting import LIMIT
 

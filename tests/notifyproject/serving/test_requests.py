@@ -5,7 +5,7 @@ import socket
 
 import pytest
 
-from bench.slow_clients import Kind, SlowClients
+from bench.load.slow_clients import Kind, SlowClients
 from notifyproject.serving.connection import MAX_BODY, MAX_HEAD
 from tests.support.clients.api import App, request
 from tests.support.clients.raw_http import Answers, get, post

@@ -12,9 +12,9 @@ from django.core.management import call_command
 from notifyproject.stack import servers
 from notifyproject.stack.running import Addresses, programs
 
-from . import environment, mail, posting
-from .environment import Bench
-from .figures import Figure, Progress, at_most
+from .. import environment, mail, posting
+from ..environment import Bench
+from ..figures import Figure, Progress, at_most
 from .slow_clients import Kind, SlowClients, TargetServer
 
 KINDS = {

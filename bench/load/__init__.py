@@ -1,0 +1,1 @@
+"""Benchmarks of load over time: a provider with limits, an hour of mail, timers, and streams."""
