@@ -1,0 +1,341 @@
+import { Api, ApiError, Tokens } from "./api.ts";
+import { Ledger } from "./ledger.ts";
+import { backOff, follow, pause, type StreamEvent } from "./stream.ts";
+import { Tabs } from "./tabs.ts";
+import type {
+  Connection, Counts, GetToken, InboxItem, Operation, Page, Problem, Snapshot,
+} from "./types.ts";
+
+const PAGE = 30;
+const LONGEST_PAGE = 100;
+const POLL_SECONDS = 60;
+const REFRESH_SECONDS = 0.2;
+
+export interface InboxOptions {
+  readonly getToken: GetToken;
+  /** The service's origin, if it isn't that of the token's `stream_url`. */
+  readonly service?: string | null;
+  readonly fetch?: typeof fetch;
+  /** A number from 0 to 1, for the jitter of back-offs. */
+  readonly random?: () => number;
+}
+
+/** What tabs tell each other. */
+type Message =
+  | { readonly about: "event"; readonly event: StreamEvent }
+  | { readonly about: "connection"; readonly connection: Connection }
+  | { readonly about: "item"; readonly item: InboxItem }
+  | { readonly about: "read-all" };
+
+const EMPTY: Snapshot = Object.freeze({
+  items: [], counts: null, hasMore: false, isLoading: false, isLoaded: false,
+  connection: "connecting", problem: null,
+});
+
+/** The inbox of one person: a snapshot that changes, and the person's operations. */
+export class Inbox {
+  private readonly api: Api;
+  private readonly tokens: Tokens;
+  private readonly ledger = new Ledger();
+  private readonly random: () => number;
+  private readonly closed = new AbortController();
+  private readonly subscribers = new Set<(snapshot: Snapshot) => void>();
+  private readonly receivers = new Set<(item: InboxItem) => void>();
+  private readonly problemReceivers = new Set<(problem: Problem) => void>();
+  private tabs: Tabs<Message> | null = null;
+  private state: Snapshot = EMPTY;
+  private cursor: string | null = null;
+  private isOpen = false;
+  private isSending = false;
+  private isCounting = false;
+  private isCountStale = false;
+  private refreshing: Promise<void> | null = null;
+  private isRefreshStale = false;
+  private refreshTimer: ReturnType<typeof setTimeout> | undefined;
+
+  constructor(options: InboxOptions) {
+    this.tokens = new Tokens(options.getToken);
+    const fetcher = options.fetch ?? ((input, init) => globalThis.fetch(input, init));
+    this.api = new Api(this.tokens, options.service ?? null, fetcher);
+    this.random = options.random ?? Math.random;
+  }
+
+  get snapshot(): Snapshot {
+    return this.state;
+  }
+
+  /** Call `subscriber` with each new snapshot. Return a function that ends this. */
+  subscribe(subscriber: (snapshot: Snapshot) => void): () => void {
+    this.subscribers.add(subscriber);
+    return () => this.subscribers.delete(subscriber);
+  }
+
+  /** Call `receiver` with each notification that arrives while the page is open. */
+  onReceived(receiver: (item: InboxItem) => void): () => void {
+    this.receivers.add(receiver);
+    return () => this.receivers.delete(receiver);
+  }
+
+  /** Call `receiver` with each problem, also those that a later answer ends. */
+  onProblem(receiver: (problem: Problem) => void): () => void {
+    this.problemReceivers.add(receiver);
+    return () => this.problemReceivers.delete(receiver);
+  }
+
+  /** Count, and follow the stream, until `close()`. */
+  async start(): Promise<void> {
+    for (let failures = 0; !this.closed.signal.aborted; failures += 1) {
+      try {
+        const token = await this.tokens.get();
+        if (this.closed.signal.aborted) return;
+        const name = `notifyproject inbox ${token.stream_url} ${token.user_id}`;
+        this.tabs = new Tabs<Message>(name, (signal) => this.lead(signal), (one) => this.hear(one));
+        this.count();
+        void this.poll();
+        return;
+      } catch (error) {
+        this.fail(error);
+        await pause(backOff(failures, this.random()), this.closed.signal);
+      }
+    }
+  }
+
+  close(): void {
+    this.closed.abort();
+    clearTimeout(this.refreshTimer);
+    this.tabs?.close();
+    this.subscribers.clear();
+    this.receivers.clear();
+    this.problemReceivers.clear();
+  }
+
+  /** The list is shown: load it and keep it current. The service then counts its items as seen. */
+  open(): Promise<void> {
+    this.isOpen = true;
+    return this.refresh();
+  }
+
+  /** The list is hidden: only counts are kept current. */
+  hide(): void {
+    this.isOpen = false;
+  }
+
+  /** Load the next page, if there is one. */
+  async loadMore(): Promise<void> {
+    if (this.cursor === null || this.state.isLoading) return;
+    const since = this.ledger.tick();
+    const { cursor } = this;
+    this.show({ isLoading: true });
+    try {
+      const page = await this.api.list({ limit: PAGE, cursor });
+      if (cursor === this.cursor) {
+        this.ledger.append(page, since);
+        this.cursor = page.next;
+      }
+      this.show({ isLoading: false, problem: null });
+    } catch (error) {
+      this.show({ isLoading: false });
+      this.fail(error);
+    }
+  }
+
+  /** Change an item at once here, and then at the service. */
+  mark(operation: Operation): void {
+    this.ledger.add(operation);
+    this.show({});
+    void this.send();
+  }
+
+  /** Read the loaded part of the list again. */
+  refresh(): Promise<void> {
+    if (this.refreshing !== null) {
+      this.isRefreshStale = true;
+      return this.refreshing;
+    }
+    this.refreshing = this.readList().finally(() => {
+      this.refreshing = null;
+      if (this.isRefreshStale && !this.closed.signal.aborted) void this.refresh();
+    });
+    return this.refreshing;
+  }
+
+  private async readList(): Promise<void> {
+    this.isRefreshStale = false;
+    const since = this.ledger.tick();
+    const wanted = Math.max(PAGE, this.ledger.size);
+    const pages: Page[] = [];
+    this.show({ isLoading: true });
+    try {
+      let cursor: string | null = null;
+      for (let left = wanted; left > 0; left -= LONGEST_PAGE) {
+        const page: Page = await this.api.list({ limit: Math.min(left, LONGEST_PAGE), cursor });
+        pages.push(page);
+        cursor = page.next;
+        if (cursor === null) break;
+      }
+      this.ledger.replace(pages, since);
+      this.cursor = cursor;
+      this.show({ isLoading: false, isLoaded: true, problem: null });
+    } catch (error) {
+      this.show({ isLoading: false });
+      this.fail(error);
+    }
+  }
+
+  // Operations are sent one after another, so that the service applies them in the person's order.
+  private async send(): Promise<void> {
+    if (this.isSending) return;
+    this.isSending = true;
+    for (let failures = 0; !this.closed.signal.aborted; ) {
+      const operation = this.ledger.operations[0];
+      if (operation === undefined) break;
+      try {
+        if (operation.kind === "read-all") {
+          await this.api.readAll();
+          this.ledger.answer(null);
+          this.tabs?.tell({ about: "read-all" });
+        } else {
+          const item = await this.api.mark(operation.id, operation.kind);
+          this.ledger.answer(item);
+          this.tabs?.tell({ about: "item", item });
+        }
+        failures = 0;
+      } catch (error) {
+        this.fail(error);
+        if (error instanceof ApiError && error.isTemporary) {
+          failures += 1;
+          const wait = Math.max(backOff(failures, this.random()), error.retryAfter ?? 0);
+          await pause(wait, this.closed.signal);
+          continue;
+        }
+        this.ledger.refuse();
+      }
+      this.show({});
+    }
+    this.isSending = false;
+    this.count();
+  }
+
+  /** Read the counts. Another wish while they are read causes one more read. */
+  private count(): void {
+    this.isCountStale = true;
+    if (!this.isCounting) void this.readCounts();
+  }
+
+  private async readCounts(): Promise<void> {
+    this.isCounting = true;
+    for (let failures = 0; this.isCountStale && !this.closed.signal.aborted; ) {
+      this.isCountStale = false;
+      const since = this.ledger.tick();
+      try {
+        const counts = await this.api.counts();
+        failures = 0;
+        // Counts don't say whether they include an operation that ran meanwhile. The first ones are shown anyhow.
+        if (this.state.counts !== null && this.isSending) break;
+        this.isCountStale ||= this.ledger.wasAnsweredSince(since);
+        if (this.state.counts === null || !this.isCountStale) this.takeCounts(counts, since);
+      } catch (error) {
+        this.fail(error);
+        if (!(error instanceof ApiError) || !error.isTemporary) break;
+        this.isCountStale = true;
+        failures += 1;
+        await pause(backOff(failures, this.random()), this.closed.signal);
+      }
+    }
+    this.isCounting = false;
+  }
+
+  private takeCounts(counts: Counts, since: number): void {
+    const before = this.state.counts;
+    this.ledger.count(counts, since);
+    const connection = this.state.connection === "offline" ? "polling" : this.state.connection;
+    this.show({ problem: null, connection });
+    const now = this.state.counts;
+    if (before?.unread !== now?.unread || before?.unseen !== now?.unseen) this.refreshSoon();
+  }
+
+  // Events come in groups. One read serves them all.
+  private refreshSoon(): void {
+    if (!this.isOpen || this.refreshTimer !== undefined) return;
+    this.refreshTimer = setTimeout(() => {
+      this.refreshTimer = undefined;
+      void this.refresh();
+    }, REFRESH_SECONDS * 1000);
+  }
+
+  // Without a live stream, the counts are read once a minute.
+  private async poll(): Promise<void> {
+    while (!this.closed.signal.aborted) {
+      await pause(POLL_SECONDS, this.closed.signal);
+      if (!this.closed.signal.aborted && this.state.connection !== "live") this.count();
+    }
+  }
+
+  private lead(signal: AbortSignal): Promise<void> {
+    const handlers = {
+      lastEventId: () => this.ledger.newestId,
+      onLive: (isLive: boolean) => this.setConnection(isLive ? "live" : "polling"),
+      onEvent: (event: StreamEvent) => {
+        this.tabs?.tell({ about: "event", event });
+        this.take(event);
+      },
+    };
+    return follow(this.api, handlers, signal, this.random);
+  }
+
+  private setConnection(connection: Connection): void {
+    if (connection === this.state.connection) return;
+    this.show({ connection });
+    this.tabs?.tell({ about: "connection", connection });
+    // What the stream missed while it was away.
+    if (connection === "live") this.refreshSoon();
+  }
+
+  private hear(message: Message): void {
+    if (message.about === "event") this.take(message.event);
+    else if (message.about === "connection") this.show({ connection: message.connection });
+    else {
+      if (message.about === "item") this.ledger.confirm(message.item);
+      else this.ledger.confirmAllRead();
+      this.show({});
+      this.count();
+    }
+  }
+
+  private take(event: StreamEvent): void {
+    if (event.name === "notification") {
+      const item = event.data as InboxItem;
+      if (this.ledger.receive(item)) for (const one of this.receivers) one(item);
+      this.show({});
+      this.refreshSoon();
+    } else if (event.name === "counts") {
+      // Counts of the stream don't say which operations they include: with any pending, ask.
+      if (this.ledger.hasPending || this.isCounting) this.count();
+      else this.ledger.count(event.data as Counts, this.ledger.tick());
+      this.show({});
+      this.refreshSoon();
+    } else if (event.name === "reload") {
+      this.count();
+      this.refreshSoon();
+    }
+  }
+
+  private fail(error: unknown): void {
+    const problem: Problem =
+      error instanceof ApiError ? error.problem : { status: 0, detail: String(error) };
+    for (const one of this.problemReceivers) one(problem);
+    this.show(problem.status === 0 ? { problem, connection: "offline" } : { problem });
+  }
+
+  private show(changes: Partial<Snapshot>): void {
+    if (this.closed.signal.aborted) return;
+    this.state = Object.freeze({
+      ...this.state,
+      ...changes,
+      items: this.ledger.shownItems(),
+      counts: this.ledger.shownCounts(),
+      hasMore: this.cursor !== null,
+    });
+    for (const one of [...this.subscribers]) one(this.state);
+  }
+}

@@ -1,0 +1,3 @@
+export { ApiError, tokenFrom } from "./api.ts";
+export { Inbox, type InboxOptions } from "./inbox.ts";
+export type * from "./types.ts";

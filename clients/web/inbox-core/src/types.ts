@@ -1,0 +1,59 @@
+/** A notification as `GET /inbox` returns it. Texts are plain text. */
+export interface InboxItem {
+  readonly id: string;
+  readonly type: string;
+  readonly category: string;
+  readonly subject?: string | null;
+  readonly body?: string | null;
+  readonly image_url?: string | null;
+  readonly deep_link?: string | null;
+  readonly payload?: Readonly<Record<string, unknown>> | null;
+  readonly delivered_at: string;
+  readonly is_read: boolean;
+  readonly is_archived: boolean;
+}
+
+export interface Counts {
+  readonly unread: number;
+  readonly unseen: number;
+}
+
+export interface Page {
+  readonly results: readonly InboxItem[];
+  readonly next: string | null;
+}
+
+/** The answer of `POST /inbox/tokens`, which the app's backend passes on. */
+export interface Token {
+  readonly token: string;
+  readonly user_id: string;
+  readonly stream_url: string;
+}
+
+export type GetToken = () => Promise<Token>;
+export type MarkKind = "read" | "unread" | "archive" | "unarchive";
+
+/** A change that the service has not yet confirmed. */
+export type Operation =
+  | { readonly kind: MarkKind; readonly id: string }
+  | { readonly kind: "read-all" };
+
+/** `live`: by the stream. `polling`: once a minute. `offline`: the service can't be reached. */
+export type Connection = "connecting" | "live" | "polling" | "offline";
+
+/** Why something failed. `status` is the HTTP status, or 0 without an answer. */
+export interface Problem {
+  readonly status: number;
+  readonly detail: string;
+}
+
+/** An immutable state of the inbox. */
+export interface Snapshot {
+  readonly items: readonly InboxItem[];
+  readonly counts: Counts | null;
+  readonly hasMore: boolean;
+  readonly isLoading: boolean;
+  readonly isLoaded: boolean;
+  readonly connection: Connection;
+  readonly problem: Problem | null;
+}
