@@ -45,7 +45,7 @@ export class Inbox {
   private tabs: Tabs<Message> | null = null;
   private state: Snapshot = EMPTY;
   private cursor: string | null = null;
-  private isOpen = false;
+  private viewers = 0;
   private isSending = false;
   private isCounting = false;
   private isCountStale = false;
@@ -111,13 +111,13 @@ export class Inbox {
 
   /** The list is shown: load it and keep it current. The service then counts its items as seen. */
   open(): Promise<void> {
-    this.isOpen = true;
+    this.viewers += 1;
     return this.refresh();
   }
 
-  /** The list is hidden: only counts are kept current. */
+  /** The list is hidden, once for each `open()`: only counts are kept current. */
   hide(): void {
-    this.isOpen = false;
+    this.viewers -= 1;
   }
 
   /** Load the next page, if there is one. */
@@ -256,7 +256,7 @@ export class Inbox {
 
   // Events come in groups. One read serves them all.
   private refreshSoon(): void {
-    if (!this.isOpen || this.refreshTimer !== undefined) return;
+    if (this.viewers === 0 || this.refreshTimer !== undefined) return;
     this.refreshTimer = setTimeout(() => {
       this.refreshTimer = undefined;
       void this.refresh();

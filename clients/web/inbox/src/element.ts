@@ -1,0 +1,110 @@
+import type { GetToken, Inbox, InboxItem, Snapshot } from "@notifyproject/inbox-core";
+import { LitElement, type PropertyValues } from "lit";
+import { acquire, release } from "./shared.ts";
+import { wordsFor, type Words } from "./words.ts";
+
+/** What both elements have: an inbox, its snapshot, words, and the events of the page. */
+export class InboxElement extends LitElement {
+  static override properties = {
+    tokenUrl: { attribute: "token-url" },
+    service: {},
+    locale: {},
+    theme: { reflect: true },
+    getToken: { attribute: false },
+    words: { attribute: false },
+    inbox: { attribute: false },
+    snapshot: { state: true },
+  };
+
+  /** The app's URL that answers with `POST /inbox/tokens` for the signed-in person. */
+  declare tokenUrl: string | undefined;
+  /** The service's origin, if the stream has another. */
+  declare service: string | undefined;
+  declare locale: string | undefined;
+  /** `light` or `dark`; otherwise as the system. */
+  declare theme: string | undefined;
+  /** In place of `token-url`. */
+  declare getToken: GetToken | undefined;
+  /** Texts in place of the built-in ones. */
+  declare words: Partial<Words> | undefined;
+  /** An inbox that another element follows. */
+  declare inbox: Inbox | undefined;
+  declare snapshot: Snapshot | undefined;
+
+  protected current: Inbox | null = null;
+  private source: string | GetToken | null = null;
+  private ends: (() => void)[] = [];
+
+  protected get language(): string {
+    return this.locale || document.documentElement.lang || navigator.language;
+  }
+
+  protected get text(): Words {
+    return wordsFor(this.language, this.words);
+  }
+
+  override connectedCallback(): void {
+    super.connectedCallback();
+    if (this.hasUpdated) this.attach();
+  }
+
+  override disconnectedCallback(): void {
+    super.disconnectedCallback();
+    this.detach();
+  }
+
+  protected override willUpdate(changed: PropertyValues<this>): void {
+    const names = ["tokenUrl", "getToken", "service", "inbox"] as const;
+    if (!this.hasUpdated || names.some((name) => changed.has(name))) {
+      this.detach();
+      this.attach();
+    }
+  }
+
+  /** A subclass adds what it does with a new inbox. */
+  protected attached(_inbox: Inbox): void {}
+
+  protected detaching(_inbox: Inbox): void {}
+
+  protected received(_item: InboxItem): void {}
+
+  protected announce(name: string, detail: unknown, cancelable = false): boolean {
+    const event = new CustomEvent(name, { detail, cancelable, bubbles: true, composed: true });
+    return this.dispatchEvent(event);
+  }
+
+  private attach(): void {
+    const source = this.getToken ?? this.tokenUrl;
+    if (this.current !== null || (this.inbox === undefined && source === undefined)) return;
+    const inbox = this.inbox ?? acquire(source!, this.service ?? null);
+    this.source = this.inbox === undefined ? source! : null;
+    this.current = inbox;
+    this.snapshot = inbox.snapshot;
+    this.ends = [
+      inbox.subscribe((snapshot) => this.follow(snapshot)),
+      inbox.onReceived((item) => {
+        this.received(item);
+        if (this.source !== null) this.announce("notify-received", item);
+      }),
+      inbox.onProblem((problem) => {
+        if (this.source !== null) this.announce("notify-problem", problem);
+      }),
+    ];
+    this.attached(inbox);
+  }
+
+  private detach(): void {
+    if (this.current === null) return;
+    for (const end of this.ends.splice(0)) end();
+    this.detaching(this.current);
+    this.current = null;
+    if (this.source !== null) release(this.source);
+  }
+
+  private follow(snapshot: Snapshot): void {
+    const [before, now] = [this.snapshot?.counts, snapshot.counts];
+    this.snapshot = snapshot;
+    const isChanged = before?.unread !== now?.unread || before?.unseen !== now?.unseen;
+    if (now && isChanged && this.source !== null) this.announce("notify-counts", now);
+  }
+}

@@ -1,0 +1,175 @@
+import type { Inbox, InboxItem } from "@notifyproject/inbox-core";
+import { html, nothing, type TemplateResult } from "lit";
+import { repeat } from "lit/directives/repeat.js";
+import { InboxElement } from "./element.ts";
+import * as icons from "./icons.ts";
+import { safeLink } from "./shared.ts";
+import * as styles from "./styles.ts";
+import { fill } from "./words.ts";
+
+/** The list of notifications: `<notify-inbox token-url="/me/notify-token" mode="page">`. */
+export class NotifyInbox extends InboxElement {
+  static override properties = { ...InboxElement.properties, mode: { reflect: true }, news: { state: true } };
+  static override styles = [styles.base, styles.inbox];
+
+  /** `popover`, `panel` (fills its container), or `page`. */
+  declare mode: string;
+  declare news: string;
+  private isViewing = false;
+
+  constructor() {
+    super();
+    this.mode = "page";
+    this.news = "";
+  }
+
+  override connectedCallback(): void {
+    super.connectedCallback();
+    document.addEventListener("visibilitychange", this.onVisibility);
+  }
+
+  override disconnectedCallback(): void {
+    document.removeEventListener("visibilitychange", this.onVisibility);
+    super.disconnectedCallback();
+  }
+
+  protected override attached(inbox: Inbox): void {
+    this.view(inbox);
+  }
+
+  protected override detaching(inbox: Inbox): void {
+    if (this.isViewing) inbox.hide();
+    this.isViewing = false;
+  }
+
+  protected override received(item: InboxItem): void {
+    this.news = fill(this.text.arrived, { subject: this.subject(item) });
+  }
+
+  // A list in a hidden tab isn't read: its notifications stay unseen.
+  private readonly onVisibility = (): void => {
+    if (this.current !== null) this.view(this.current);
+  };
+
+  private view(inbox: Inbox): void {
+    const isVisible = document.visibilityState === "visible";
+    if (isVisible === this.isViewing) return;
+    this.isViewing = isVisible;
+    if (isVisible) void inbox.open();
+    else inbox.hide();
+  }
+
+  protected override render(): TemplateResult {
+    const { text, snapshot } = this;
+    const unread = snapshot?.counts?.unread ?? 0;
+    return html`<div class="frame" part="frame" @keydown=${this.onKey}
+      role=${this.mode === "popover" ? nothing : "region"} aria-label=${this.mode === "popover" ? nothing : text.title}>
+      <header part="header">
+        <h2>${text.title}</h2>
+        ${unread > 0
+          ? html`<span class="count" part="count">${unread}<span class="only-spoken"> ${text.unread}</span></span>
+              <button class="quiet" part="read-all" @click=${this.readAll}>${text.readAll}</button>`
+          : nothing}
+      </header>
+      ${snapshot?.connection === "offline" && snapshot.isLoaded
+        ? html`<p class="strip" part="offline" role="status">${text.offline}</p>`
+        : nothing}
+      <div class="scroll" part="list">${this.renderContent()}</div>
+      <div class="only-spoken" role="status">${this.news}</div>
+    </div>`;
+  }
+
+  private renderContent(): TemplateResult {
+    const { text, snapshot } = this;
+    const items = snapshot?.items ?? [];
+    if (items.length > 0 && snapshot?.isLoaded) {
+      return html`<ul role="list">${repeat(items, (one) => one.id, (one) => this.renderItem(one))}</ul>
+        ${snapshot.hasMore
+          ? html`<button class="quiet more" part="more" @click=${this.loadMore}>${text.loadMore}</button>`
+          : nothing}`;
+    }
+    if (snapshot?.isLoaded) {
+      return html`<div class="state" part="empty">${icons.largeBell}<strong>${text.empty}</strong>${text.emptyHint}</div>`;
+    }
+    if (snapshot?.problem && !snapshot.isLoading) {
+      return html`<div class="state" part="error" role="alert">
+        <strong>${text.failed}</strong><button class="quiet" @click=${this.reload}>${text.retry}</button>
+      </div>`;
+    }
+    return html`<div role="status"><span class="only-spoken">${text.loading}</span>
+      ${[1, 2, 3, 4].map(() => html`<div class="bone"></div>`)}</div>`;
+  }
+
+  private renderItem(item: InboxItem): TemplateResult {
+    const { text } = this;
+    const subject = this.subject(item);
+    const link = safeLink(item.deep_link);
+    const image = safeLink(item.image_url);
+    const toggle = item.is_read ? text.markUnread : text.markRead;
+    const content = html`<span class="dot"></span>
+      ${image ? html`<img src=${image} alt="" loading="lazy" @error=${hide} />` : nothing}
+      <span class="words">
+        <span class="line">
+          <span class="subject" part="subject" dir="auto">${subject}</span>
+          <time part="time" datetime=${item.delivered_at}>${this.time(item)}</time>
+        </span>
+        ${item.subject && item.body ? html`<span class="body" part="body" dir="auto">${item.body}</span>` : nothing}
+        ${item.is_read ? nothing : html`<span class="only-spoken">, ${text.unread}</span>`}
+      </span>`;
+    const open = (event: Event): void => this.open(event, item, link);
+    return html`<li part="item" data-id=${item.id} class=${item.is_read ? "read" : "unread"}>
+      ${link
+        ? html`<a class="open" href=${link} @click=${open}>${content}</a>`
+        : html`<button class="open" @click=${open}>${content}</button>`}
+      <span class="actions">
+        <button aria-label=${fill(toggle, { subject })} title=${fill(toggle, { subject: "" }).replace(/: $/, "")}
+          @click=${() => this.current?.mark({ kind: item.is_read ? "unread" : "read", id: item.id })}>
+          ${item.is_read ? icons.dot : icons.check}</button>
+        <button aria-label=${fill(text.archive, { subject })} title=${fill(text.archive, { subject: "" }).replace(/: $/, "")}
+          @click=${(event: Event) => this.archive(event, item)}>${icons.box}</button>
+      </span>
+    </li>`;
+  }
+
+  private subject(item: InboxItem): string {
+    return item.subject || item.body || this.text.untitled;
+  }
+
+  // The time itself, not how long ago: the browser's clock may be wrong.
+  private time(item: InboxItem): string {
+    const format = { day: "numeric", month: "short", hour: "2-digit", minute: "2-digit" } as const;
+    return new Intl.DateTimeFormat(this.language, format).format(new Date(item.delivered_at));
+  }
+
+  private open(event: Event, item: InboxItem, link: string | null): void {
+    if (!item.is_read) this.current?.mark({ kind: "read", id: item.id });
+    if (!this.announce("notify-open", item, true) || link === null) event.preventDefault();
+  }
+
+  private archive(event: Event, item: InboxItem): void {
+    const row = (event.currentTarget as HTMLElement).closest("li");
+    const next = row?.nextElementSibling ?? row?.previousElementSibling;
+    const neighbour = next?.querySelector<HTMLElement>(".open");
+    this.current?.mark({ kind: "archive", id: item.id });
+    void this.updateComplete.then(() => neighbour?.focus());
+  }
+
+  private readonly readAll = (): void => this.current?.mark({ kind: "read-all" });
+  private readonly loadMore = (): void => void this.current?.loadMore();
+  private readonly reload = (): void => void this.current?.refresh();
+
+  private onKey(event: KeyboardEvent): void {
+    const steps: Record<string, number> = { ArrowDown: 1, ArrowUp: -1, Home: -Infinity, End: Infinity };
+    const step = steps[event.key];
+    if (step === undefined) return;
+    const rows = [...this.renderRoot.querySelectorAll<HTMLElement>(".open")];
+    const focused = (event.target as HTMLElement).closest("li")?.querySelector<HTMLElement>(".open");
+    const at = focused ? rows.indexOf(focused) : -1;
+    rows[Math.min(rows.length - 1, Math.max(0, at + step))]?.focus();
+    event.preventDefault();
+  }
+}
+
+function hide(event: Event): void {
+  (event.target as HTMLElement).hidden = true;
+}

@@ -1,0 +1,69 @@
+/** The texts of the elements. `{n}` and `{subject}` stand for a count and a notification's subject. */
+export interface Words {
+  readonly title: string;
+  readonly bell: string;
+  readonly bellWithCount: string;
+  readonly unread: string;
+  readonly readAll: string;
+  readonly markRead: string;
+  readonly markUnread: string;
+  readonly archive: string;
+  readonly loadMore: string;
+  readonly loading: string;
+  readonly empty: string;
+  readonly emptyHint: string;
+  readonly offline: string;
+  readonly failed: string;
+  readonly retry: string;
+  readonly arrived: string;
+  readonly untitled: string;
+}
+
+const EN: Words = {
+  title: "Notifications",
+  bell: "Notifications",
+  bellWithCount: "Notifications, {n} new",
+  unread: "unread",
+  readAll: "Mark all as read",
+  markRead: "Mark as read: {subject}",
+  markUnread: "Mark as unread: {subject}",
+  archive: "Archive: {subject}",
+  loadMore: "Load more",
+  loading: "Loading notifications",
+  empty: "You’re all caught up",
+  emptyHint: "New notifications appear here.",
+  offline: "You’re offline. Changes are sent when you’re back.",
+  failed: "Notifications couldn’t be loaded.",
+  retry: "Try again",
+  arrived: "New notification: {subject}",
+  untitled: "Notification",
+};
+
+const PT: Words = {
+  title: "Notificações",
+  bell: "Notificações",
+  bellWithCount: "Notificações, {n} novas",
+  unread: "não lidas",
+  readAll: "Marcar todas como lidas",
+  markRead: "Marcar como lida: {subject}",
+  markUnread: "Marcar como não lida: {subject}",
+  archive: "Arquivar: {subject}",
+  loadMore: "Carregar mais",
+  loading: "A carregar notificações",
+  empty: "Está tudo em dia",
+  emptyHint: "As novas notificações aparecem aqui.",
+  offline: "Está sem ligação. As alterações são enviadas quando voltar.",
+  failed: "Não foi possível carregar as notificações.",
+  retry: "Tentar de novo",
+  arrived: "Nova notificação: {subject}",
+  untitled: "Notificação",
+};
+
+/** Return the words of a language, English for an unknown one, with the app's own in their place. */
+export function wordsFor(locale: string, own: Partial<Words> | undefined): Words {
+  return { ...(locale.toLowerCase().startsWith("pt") ? PT : EN), ...own };
+}
+
+export function fill(text: string, values: Readonly<Record<string, string>>): string {
+  return text.replace(/\{(\w+)\}/g, (whole, name: string) => values[name] ?? whole);
+}

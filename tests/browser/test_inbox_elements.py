@@ -1,0 +1,210 @@
+"""The inbox elements on an app's page, of another origin and under a strict policy."""
+
+import json
+import re
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import timedelta
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.conf import settings as configured
+from playwright.sync_api import Browser, Page, expect
+
+from access.clients import inbox_tokens
+from domain.content import Content
+from domain.time import utc_now
+from notifications.inbox import wakeups
+from notifications.store import Inbox
+from notifyproject.stack.servers import HOST
+from tests.browser.accessibility import violations
+from tests.browser.conftest import REPORT_VIOLATIONS
+from tests.browser.screen import WAIT
+from tests.support.clients.api import App
+from tests.support.clients.inbox import delivered
+from tests.support.served_streams import served_streams
+
+pytestmark = pytest.mark.usefixtures("db", "broker")
+
+BUNDLE = next(Path(configured.BASE_DIR, "static", "inbox").glob("*.js"))
+HTML = """<!doctype html>
+<html lang="{locale}"><meta charset="utf-8"><title>An app</title>
+<meta name="viewport" content="width=device-width">
+<script type="module" src="{service}/static/inbox/{bundle}"></script>
+<link rel="stylesheet" href="/app.css"><main><h1>An app</h1>
+<notify-bell token-url="/me/notify-token" service="{service}"></notify-bell>
+<notify-inbox token-url="/me/notify-token" service="{service}"></notify-inbox></main>
+"""
+CSS = """
+:root { color-scheme: light dark }
+body { font-family: system-ui; margin: 16px; background: light-dark(#fafafa, #0c0c0e) }
+body { color: light-dark(#18181b, #f4f4f5) }
+main { max-width: 720px; margin: auto } h1 { font-size: 20px }
+notify-bell { float: inline-end; margin-block-start: -52px }
+"""
+STREAM = "/api/v1/inbox/stream"
+POLICY = (
+    "default-src 'self'; script-src {service}; connect-src 'self' {service} {streams}; "
+    "require-trusted-types-for 'script'"
+)
+
+
+@dataclass
+class Site:
+    """An app's page, whose own backend passes tokens on."""
+
+    app: App
+    service: str
+    streams: str
+    page: Page
+    url: str = ""
+    jti: str = ""
+    tokens: int = 0
+    problems: list[str] = field(default_factory=list)
+
+    def answer(self, path: str) -> tuple[str, str]:
+        """Return the content type and the body of a path."""
+        if path == "/me/notify-token":
+            issued = inbox_tokens.issue(client_id=self.app.id, user_id="ada", now=utc_now())
+            self.jti, self.tokens = issued.jti, self.tokens + 1
+            body = {"token": issued.text, "user_id": "ada", "stream_url": f"{self.streams}{STREAM}"}
+            return "application/json", json.dumps(body)
+        if path == "/app.css":
+            return "text/css", CSS
+        locale = "pt" if path == "/pt" else "en"
+        page = HTML.format(service=self.service, bundle=BUNDLE.name, locale=locale)
+        return "text/html", page
+
+    def send(self, subject: str, body: str = "Your order has left the warehouse.") -> None:
+        delivered(self.app, created_at=utc_now(), content=Content(subject=subject, body=body))
+        wakeups.wake_inbox(Inbox(self.app.id, "ada"))
+
+    def note(self, message: Any) -> None:
+        # The browser itself reports each 401.
+        if message.type == "error" and "401" not in message.text:
+            self.problems.append(message.text)
+
+
+@contextmanager
+def _served(site: Site) -> Iterator[str]:
+    policy = POLICY.format(service=site.service, streams=site.streams)
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            kind, body = site.answer(self.path)
+            self.send_response(200)
+            self.send_header("Content-Type", kind)
+            self.send_header("Content-Security-Policy", policy)
+            self.end_headers()
+            self.wfile.write(body.encode())
+
+        def log_message(self, *_: Any) -> None:
+            """Print nothing."""
+
+    server = ThreadingHTTPServer((HOST, 0), Handler)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    try:
+        yield f"http://{HOST}:{server.server_port}"
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+@pytest.fixture
+def site(chromium: Browser, app: App, live_server: Any, settings: Any) -> Iterator[Site]:
+    context = chromium.new_context()
+    context.set_default_timeout(WAIT)
+    context.add_init_script(REPORT_VIOLATIONS)
+    # The test server's own handler of static files adds no header, as WhiteNoise does.
+    allowed = {"Access-Control-Allow-Origin": "*", "Content-Type": "text/javascript"}
+    context.route(f"**/{BUNDLE.name}", lambda route: route.fulfill(path=BUNDLE, headers=allowed))
+    page = context.new_page()
+    with served_streams() as streams:
+        site = Site(app=app, service=live_server.url, streams=streams, page=page)
+        with _served(site) as site.url:
+            settings.INBOX_ORIGINS = frozenset({site.url})
+            context.on("console", site.note)
+            yield site
+            context.close()
+    assert site.problems == []
+
+
+def test_page_of_another_origin_shows_a_live_inbox(site: Site) -> None:
+    page = site.page
+    site.send("Order 1001 shipped")
+    page.goto(site.url)
+    row = page.locator("notify-inbox li")
+    expect(row).to_have_count(1)
+    expect(row).to_contain_text("Order 1001 shipped")
+    site.send("<b>Order</b> 1002 shipped")
+    expect(row).to_have_count(2)
+    expect(row.first).to_contain_text("<b>Order</b> 1002 shipped")
+
+
+def test_tabs_agree(site: Site) -> None:
+    first, second = site.page, site.page.context.new_page()
+    for number in range(3):
+        site.send(f"Order {number} shipped")
+    for page in (first, second):
+        page.goto(site.url)
+        expect(page.locator("notify-inbox .unread")).to_have_count(3)
+    second.get_by_role("button", name="Mark as read: Order 1 shipped").click()
+    for page in (first, second):
+        expect(page.locator("notify-inbox .unread")).to_have_count(2)
+    first.get_by_role("button", name="Mark all as read").click()
+    for page in (first, second):
+        expect(page.locator("notify-inbox .unread")).to_have_count(0)
+
+
+def test_user_does_not_see_that_a_token_ends(site: Site) -> None:
+    page = site.page
+    site.send("Order 1001 shipped")
+    page.goto(site.url)
+    expect(page.locator("notify-inbox li")).to_have_count(1)
+    inbox_tokens.revoke(client_id=site.app.id, jti=site.jti, now=utc_now() - timedelta(seconds=1))
+    page.get_by_role("button", name="Archive: Order 1001 shipped").click()
+    expect(page.get_by_text(re.compile("all caught up"))).to_be_visible()
+    site.send("Order 1002 shipped")
+    expect(page.locator("notify-inbox li")).to_contain_text("Order 1002 shipped")
+    assert site.tokens == 2
+
+
+def test_bell_works_by_keyboard(site: Site) -> None:
+    page = site.page
+    page.goto(f"{site.url}/pt")
+    page.get_by_text("Está tudo em dia").wait_for()
+    page.keyboard.press("Tab")
+    expect(page.locator("notify-bell .bell")).to_be_focused()
+    page.keyboard.press("Enter")
+    popover = page.get_by_role("dialog", name="Notificações")
+    expect(popover).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(popover).to_have_count(0)
+    expect(page.locator("notify-bell .bell")).to_be_focused()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1440, 390])
+def test_elements_are_accessible(site: Site, scheme: Any, width: int, tmp_path: Path) -> None:
+    page = site.page
+    page.emulate_media(color_scheme=scheme)
+    page.set_viewport_size({"width": width, "height": 844})
+    site.send("Payment received", "We have your 49.90 for Sunrise.")
+    site.send("A" + " very" * 30 + " long subject", "And" + " a long text" * 40)
+    site.send("Order 1001 shipped")
+    page.goto(site.url)
+    page.locator("notify-inbox li").first.wait_for()
+    page.get_by_role("button", name="Mark as read: Payment received").click()
+    assert violations(page) == []
+    page.screenshot(path=tmp_path / "page.png")
+    page.locator("notify-bell .bell").click()
+    page.locator("notify-bell li").first.wait_for()
+    assert violations(page) == []
+    page.screenshot(path=tmp_path / "bell.png")
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
