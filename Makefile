@@ -7,6 +7,7 @@
 # make fuzz-templates   20,000 (or CASES=n) random templates: rejected, or rendered within 250 ms and 50 MB
 # make security   all generated security tests: scopes, roles, CSRF, hostile text: docs/reference/security.md
 # make client  update clients/python/openapi.yaml from the API, and install the client built from it
+# make web     build static/inbox from clients/web, and test the web packages; needs Node.js
 # make chaos   inject faults, all scenarios or SCENARIO=n, figures to JSON=file: docs/reference/fault_injection.md
 # make accessibility   check every page of the console by axe, in light and dark; make test checks a sample
 # make screenshots   take the screenshots of docs/images from example data
@@ -27,7 +28,7 @@ export PORT
 # The Python of the virtual environment, if it exists.
 PYTHON_NOW = $(or $(wildcard .venv/bin/python),$(PYTHON))
 
-.PHONY: up down test lint fuzz fuzz-templates security client chaos bench bench-servers audit requirements screenshots accessibility clean
+.PHONY: up down test lint fuzz fuzz-templates security client web chaos bench bench-servers audit requirements screenshots accessibility clean
 .PHONY: python machine machine-for-tests
 # Check the machine before installing anything, also with -j.
 .NOTPARALLEL:
@@ -65,6 +66,9 @@ security: machine .venv/dev
 client: .venv/dev
 	env $(PRODUCTION) $(BIN)/python manage.py spectacular --file clients/python/openapi.yaml
 	$(MAKE) .venv/client
+
+web:
+	cd clients/web && npm ci --no-audit --no-fund && npm run check && npm run build && npm test
 
 chaos: machine .venv/local
 	$(BIN)/python -m bench.chaos $(if $(SCENARIO),--scenario $(SCENARIO)) $(if $(JSON),--json $(JSON)) \

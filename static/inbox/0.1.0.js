@@ -67,7 +67,7 @@
   notify-inbox { position: absolute; z-index: 1000; inset-block-start: calc(100% + 6px); inset-inline-end: 0;
     animation: arrive 0.13s ease-out; }
   @keyframes arrive { from { transform: translateY(-4px); } }
-  @media (max-width: 480px) { notify-inbox { position: fixed; inset: 8px; } }
+  @media (max-width: 480px) { notify-inbox { position: fixed; inset: 8px 8px auto; } }
 `,ft=S`
   :host { display: block; }
   :host([mode="popover"]) { width: min(400px, calc(100vw - 16px)); }
@@ -79,7 +79,6 @@
   :host([mode="page"]) .frame { border: 1px solid var(--_line); }
   @media (max-width: 480px) {
     :host([mode="popover"]) { width: auto; }
-    :host([mode="popover"]) .frame { max-height: 100%; }
   }
   header { display: flex; align-items: center; gap: 8px; min-height: 52px; padding: 8px 8px 8px 16px;
     padding-inline: 16px 8px; border-block-end: 1px solid var(--_line); }
@@ -96,12 +95,13 @@
     contain-intrinsic-size: auto 76px; transition: background 0.12s; }
   li:last-child { border-block-end: 0; }
   li:hover, li:focus-within { background: var(--_hover); }
-  .open { flex: 1; min-width: 0; display: grid; grid-template-columns: 8px auto minmax(0, 1fr); column-gap: 10px;
+  .open { flex: 1; min-width: 0; display: grid; grid-template-columns: 8px auto minmax(0, 1fr);
     padding: 13px 16px 13px 12px; padding-inline: 12px 16px; text-align: start; color: inherit; text-decoration: none; }
   .dot { width: 8px; height: 8px; margin-block-start: 6px; border-radius: 50%; }
   .unread .dot { background: var(--_accent); }
-  img { width: 32px; height: 32px; border-radius: 8px; object-fit: cover; margin-block-start: 2px; }
-  .words { min-width: 0; grid-column: 3; }
+  img { width: 32px; height: 32px; border-radius: 8px; object-fit: cover; margin-block-start: 2px;
+    margin-inline-start: 10px; }
+  .words { min-width: 0; grid-column: 3; margin-inline-start: 10px; }
   .line { display: flex; gap: 10px; align-items: baseline; }
   .subject { flex: 1; min-width: 0; font-weight: 450; overflow-wrap: anywhere; display: -webkit-box;
     -webkit-box-orient: vertical; -webkit-line-clamp: 2; overflow: hidden; }
@@ -114,6 +114,7 @@
   li:hover .actions, li:focus-within .actions { opacity: 1; }
   .actions button { display: grid; place-items: center; width: 28px; height: 28px; border-radius: 7px; color: var(--_muted); }
   .actions button:hover { background: var(--_hover); color: var(--_text); }
+  @media (hover: hover) { li:hover time, li:focus-within time { visibility: hidden; } }
   @media (hover: none) {
     .actions { position: static; opacity: 1; flex-direction: column; box-shadow: none; background: none; padding: 6px; }
     .actions button { width: 36px; height: 32px; }

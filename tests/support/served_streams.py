@@ -41,7 +41,7 @@ async def _serve(
         "headers": [(n.lower().encode(), v.strip().encode("latin-1")) for n, _, v in fields],
     }
 
-    async def receive() -> Mapping[str, Any]:
+    async def receive() -> dict[str, Any]:
         await reader.read()
         return {"type": "http.disconnect"}
 

@@ -1,0 +1,59 @@
+"""The web packages: their tests, and the file that the service serves is built from the sources."""
+
+import base64
+import gzip
+import hashlib
+import json
+import shutil
+import subprocess
+from pathlib import Path
+
+from django.conf import settings
+from django.test import Client
+
+WEB = Path(settings.BASE_DIR, "clients", "web")
+VERSION = json.loads((WEB / "inbox" / "package.json").read_text())["version"]
+BUNDLE = Path(settings.BASE_DIR, "static", "inbox", f"{VERSION}.js")
+GUIDE = Path(settings.BASE_DIR, "docs", "guides", "inbox.md")
+MAX_BYTES = 25 * 1024
+"""Of the compressed file, which an app's page loads."""
+
+
+def _run(*command: str) -> None:
+    done = subprocess.run(
+        command, check=False, cwd=WEB, capture_output=True, text=True, timeout=300
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_packages_pass_their_tests_and_give_the_served_file(tmp_path: Path) -> None:
+    if shutil.which("npm") is None:
+        # Node.js is no prerequisite of the tests: they hold the served file's hash everywhere.
+        return
+    stamp = WEB / "node_modules" / ".lock-hash"
+    wanted = hashlib.sha256((WEB / "package-lock.json").read_bytes()).hexdigest()
+    if not stamp.exists() or stamp.read_text() != wanted:
+        _run("npm", "ci", "--no-audit", "--no-fund")
+        stamp.write_text(wanted)
+    _run("npm", "run", "check")
+    _run("npm", "test")
+    _run("node", "build.js", str(tmp_path))
+    assert (tmp_path / BUNDLE.name).read_bytes() == BUNDLE.read_bytes(), "run make web"
+
+
+def test_served_file_is_small() -> None:
+    assert len(gzip.compress(BUNDLE.read_bytes())) <= MAX_BYTES
+
+
+def test_guide_names_the_file_and_its_hash() -> None:
+    digest = base64.b64encode(hashlib.sha384(BUNDLE.read_bytes()).digest()).decode()
+    text = GUIDE.read_text()
+    assert f"/static/inbox/{BUNDLE.name}" in text
+    assert f"sha384-{digest}" in text, "update the hash"
+
+
+def test_page_of_any_origin_may_load_the_file() -> None:
+    answer = Client().get(f"/static/inbox/{BUNDLE.name}")
+    answer.close()
+    assert (answer.status_code, answer["Access-Control-Allow-Origin"]) == (200, "*")
+    assert answer["Content-Type"].startswith("text/javascript")
