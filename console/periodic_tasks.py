@@ -26,6 +26,8 @@ from kombu.utils.json import loads
 from unfold.admin import TabularInline
 from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextInputWidget
 
+from domain.time import parse_zone
+
 from .widgets.columns import text_column, time_column
 from .widgets.lists import ConsoleAdmin, never, section
 
@@ -176,6 +178,13 @@ class CrontabScheduleAdmin(ScheduleAdmin):
         *("human_readable", "minute", "hour", "day_of_month"),
         *("month_of_year", "day_of_week", "timezone"),
     )
+
+    def formfield_for_dbfield(self, db_field: Any, request: HttpRequest, **options: Any) -> Any:
+        """Return a field of the form. The package's time zone fails for a long name."""
+        found = super().formfield_for_dbfield(db_field, request, **options)
+        if db_field.name == "timezone":
+            found.coerce = lambda zone: parse_zone(str(zone))
+        return found
 
 
 @admin.register(SolarSchedule)

@@ -52,7 +52,7 @@ class DevicePreferencesView(msgspec.Struct, kw_only=True, frozen=True):
 
 
 class DeviceStateView(msgspec.Struct, kw_only=True, frozen=True):
-    """A device's state at its last heartbeat, within the last hour."""
+    """A device's presence as of its last heartbeat, within the last hour."""
 
     online: Annotated[bool, Meta(examples=[True])]
     app_foreground: bool
@@ -61,7 +61,7 @@ class DeviceStateView(msgspec.Struct, kw_only=True, frozen=True):
 
 
 class DeviceView(msgspec.Struct, kw_only=True, frozen=True):
-    """A device and its state."""
+    """A device and its presence."""
 
     id: DeviceId
     user_id: UserId
@@ -153,7 +153,7 @@ class DeviceChanges(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 
 
 class HeartbeatRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A device's current state, kept for an hour."""
+    """A device's presence, kept for an hour."""
 
     online: Annotated[bool, Meta(examples=[True])]
     app_foreground: bool

@@ -127,7 +127,10 @@ def remove_device(request: Any, device_id: str) -> Response:
     unaudited=Unaudited.MARKS,
 )
 def device_heartbeat(request: Any, device_id: str) -> Response:
-    """Report a device's state. If the response has `is_active` false, register the device again."""
+    """Report a device's presence.
+
+    If the response has `is_active` false, register the device again.
+    """
     device_id, now = _device_id_or_404(device_id), utc_now()
     body = read_request(request, HeartbeatRequest)
     document = found_or_404(registration.heartbeat(device_id=device_id, now=now))

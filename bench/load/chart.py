@@ -1,12 +1,14 @@
 """Line charts as SVG, one panel below another. Pure."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 
 WIDTH, PANEL_HEIGHT, MARGIN = 860, 190, 48
 PLOT_WIDTH, PLOT_HEIGHT = WIDTH - 2 * MARGIN, PANEL_HEIGHT - 70
-TICKS = 6
+TICKS, TICK_SECONDS = 6, 5
+"""The most labels of the axis, and the seconds of which their distance is a multiple."""
 STYLE = "font-family:system-ui,sans-serif;font-size:12px;fill:#334155"
 
 
@@ -57,9 +59,10 @@ def _panel(panel: Panel, *, top: int) -> str:
         _text(MARGIN - 6, bottom - PLOT_HEIGHT + 4, f"{y_end:,.0f}", anchor="end"),
         _text(MARGIN - 6, bottom + 4, "0", anchor="end"),
     ]
-    for tick in range(TICKS + 1):
-        x = MARGIN + PLOT_WIDTH * tick / TICKS
-        parts.append(_text(x, bottom + 16, f"{x_end * tick / TICKS:.0f} s", anchor="middle"))
+    step = max(math.ceil(x_end / TICKS / TICK_SECONDS) * TICK_SECONDS, TICK_SECONDS)
+    for second in range(0, math.floor(x_end) + 1, step):
+        x = MARGIN + PLOT_WIDTH * second / x_end
+        parts.append(_text(x, bottom + 16, f"{second} s", anchor="middle"))
     left = MARGIN
     for line in panel.lines:
         dash = ' stroke-dasharray="5 4"' if line.is_dashed else ""

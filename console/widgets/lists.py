@@ -11,6 +11,7 @@ from django.contrib import admin, messages
 from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
 from django.contrib.admin.options import IncorrectLookupParameters, ShowFacets
 from django.contrib.admin.views.main import SEARCH_VAR
+from django.core.exceptions import ValidationError
 from django.core.paginator import Paginator
 from django.db import DatabaseError
 from django.db.models import QuerySet
@@ -265,10 +266,19 @@ class ConsoleAdmin(ModelAdmin):
         return SafeString(before), SafeString(after)
 
     def response_action(self, request: HttpRequest, queryset: QuerySet) -> HttpResponse | None:
-        """Run an action on the selected rows, never on all matches."""
+        """Run an action on the selected rows, never on all matches. Ignores malformed keys."""
+        selected = request.POST.getlist(ACTION_CHECKBOX_NAME)
         request.POST = request.POST.copy()
         request.POST["select_across"] = "0"
+        request.POST.setlist(ACTION_CHECKBOX_NAME, list(filter(self._is_key, selected)))
         return super().response_action(request, queryset)
+
+    def _is_key(self, text: str) -> bool:
+        try:
+            self.opts.pk.to_python(text)
+        except ValidationError:
+            return False
+        return True
 
 
 def never(_admin: Any, _request: HttpRequest, *_args: Any) -> bool:

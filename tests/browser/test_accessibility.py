@@ -1,4 +1,4 @@
-"""Every page of the console is accessible by the rules of axe, and several rows fit on a phone."""
+"""Every page of the console is accessible by the rules of axe, and is usable on a phone."""
 
 import os
 
@@ -8,6 +8,7 @@ from django.test import Client
 
 from access.models import StaffUser
 from domain.time import utc_now
+from notifications.models import Notification
 from tests.browser.accessibility import violations
 from tests.browser.screen import Screen
 from tests.support import console_urls
@@ -21,6 +22,27 @@ IS_WHOLE = "ACCESSIBILITY_WHOLE" in os.environ
 SAMPLE = 8
 """One page of this many is tested in each scheme, unless by ``make accessibility``."""
 SCHEMES = ("light", "dark")
+SMALL_CONTROLS = """
+() => {
+  const controls = "a[href], button, input:not([type=hidden]), select, summary, [role=button]";
+  const misses = (one) => {
+    one.scrollIntoView({ block: "center" });
+    const box = one.getBoundingClientRect();
+    const [x, y] = [box.x + box.width / 2, box.y + box.height / 2];
+    return [[-11, 0], [11, 0], [0, -11], [0, 11]].some(([right, down]) => {
+      const hit = document.elementFromPoint(x + right, y + down);
+      return !one.contains(hit) && hit?.closest("label")?.control !== one;
+    });
+  };
+  return [...document.querySelectorAll(controls)]
+    .filter((one) => one.checkVisibility({ visibilityProperty: true, opacityProperty: true }))
+    .filter((one) => !one.matches(".skip-link"))
+    .filter((one) => getComputedStyle(one).display !== "inline")
+    .filter(misses)
+    .map((one) => one.outerHTML.slice(0, 200));
+}
+"""
+"""The visible controls that a click 11 px beside the center misses, without links in a text."""
 SIGN_IN_PAGES = ("/admin/login/", "/admin/second-factor/", "/admin/second-factor/set-up/")
 
 
@@ -53,6 +75,23 @@ def test_pages_have_no_violation(screen: Screen, subtests: pytest.Subtests, sche
                 assert violations(screen.page) == []
         with subtests.test(page=path):
             assert screen.fits()
+
+
+def test_controls_are_at_least_24_px_large(screen: Screen, subtests: pytest.Subtests) -> None:
+    store_day(now=utc_now(), busy=2, waves=4)
+    store_one_of_each(now=utc_now())
+    failed = Notification.objects.filter(status="failed").first()
+    assert failed is not None
+    screen.sign_in()
+    for path in (
+        *("/admin/", "/admin/notifications/failednotification/"),
+        f"/admin/notifications/notification/{failed.pk}/change/",
+        "/admin/notifications/notificationtype/mfa_5Fcode/change/",
+    ):
+        screen.open(path)
+        for size in screen.sizes():
+            with subtests.test(page=path, size=size):
+                assert screen.page.evaluate(SMALL_CONTROLS) == []
 
 
 def test_several_rows_fit_on_a_phone(screen: Screen) -> None:

@@ -66,6 +66,7 @@ def test_page_shows_status_presence_and_preferences(console: Client) -> None:
     shown = console.get(PAGE).content.decode()
     for words in (
         *("iPhone 15", "iOS", "Active", "Receives push notifications.", f"{now:%Y-%m-%d %H:%M}"),
+        *("Last accepted by provider", "Last receipt"),
         *("marketing: muted", "22:00 to 07:00 (Europe/Lisbon)", "Disable"),
         "Online, app in the foreground, notifications disabled in the settings",
         "/admin/notifications/notification/?q=ada",

@@ -27,7 +27,7 @@ from monitoring.provider_health import Health, ProviderHealth
 from notifications import store
 from notifications.store import NotSent
 from notifyproject.db.collections import collection
-from tests.support.clients.console import make_staff, signed_in
+from tests.support.clients.console import listed, make_staff, signed_in
 from tests.support.factories import notifications as factories
 
 pytestmark = pytest.mark.usefixtures("db", "broker")
@@ -157,8 +157,10 @@ def test_home_shows_the_last_day(console: Client) -> None:
         "Email: 1 failure in 24 h, message rejected by the provider",
         "/admin/notifications/failednotification/?channel=email&amp;code=rejected",
         *("Outage", "Retrying", "SendGrid", "p95 95 ms", "sent and failed per hour"),
+        "Queue latency:",
     ):
         assert words in page, words
+    assert page.count("As of ") == 1, "one time for all counts"
 
 
 def test_rate_is_100_percent_without_failures(console: Client) -> None:
@@ -292,19 +294,38 @@ def test_open_alert_degrades_the_service() -> None:
     assert status(incidents=[{}]) == (ServiceState.DEGRADED, ["1 open alert, listed below"])
 
 
+def hold(now: datetime) -> None:
+    """Store a delivery whose provider is paused."""
+    claimed = factories.claimed(at=now, created_at=now)
+    reason, until = WaitReason.PROVIDER_PAUSED, now + timedelta(minutes=1)
+    code = F.CHANNEL_UNAVAILABLE
+    held = NotSent(claimed, S.PENDING, code, "Provider paused.", until, reason)
+    store.settle_not_sent([held], now=now)
+
+
 def test_held_deliveries_are_counted_by_reason_with_their_list(console: Client) -> None:
-    now = utc_now()
-    document = factories.accepted()
-    claims = store.claim(ids=[document["_id"]], channel=Channel.EMAIL, worker="w", now=now)
-    code, until = F.CHANNEL_UNAVAILABLE, now + timedelta(minutes=1)
-    held = [
-        NotSent(one, S.PENDING, code, "Provider paused.", until, WaitReason.PROVIDER_PAUSED)
-        for one in claims
-    ]
-    store.settle_not_sent(held, now=now)
+    hold(utc_now())
     page = text_of(console)
     assert "Held: provider paused</a> <strong>1</strong>" in page
     assert "/admin/notifications/waitingnotification/?reason=provider_paused" in page
+
+
+def test_each_tile_leads_to_what_it_counts(console: Client) -> None:
+    now = utc_now()
+    later = now + timedelta(hours=1)
+    for _ in range(2):
+        factories.accepted(created_at=now, send_at=later, scheduled_at=later)
+    factories.accepted(created_at=now)
+    hold(now)
+    for _ in range(3):
+        factories.settled(S.PENDING, at=now, created_at=now)
+    factories.settled(S.UNKNOWN, at=now, created_at=now)
+    tiles = console.get("/admin/").context["backlog_tiles"]
+    counts = {tile["label"]: tile["value"] for tile in tiles if tile["url"]}
+    assert counts == {"Queued": "1", "Retrying": "3", "Unknown": "1", "Scheduled and held": "3"}
+    for tile in tiles:
+        if tile["url"]:
+            assert str(len(listed(console, tile["url"]))) == tile["value"], tile["label"]
 
 
 def test_home_refreshes_by_itself(console: Client) -> None:

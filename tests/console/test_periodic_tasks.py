@@ -114,6 +114,18 @@ SCHEDULES = [
 NO_TASKS = {"periodictask_set-TOTAL_FORMS": "0", "periodictask_set-INITIAL_FORMS": "0"}
 
 
+@pytest.mark.parametrize("zone", ["Mars/Base", "../../etc/passwd", "9" * 400])
+def test_unknown_time_zone_of_a_schedule_is_refused(console: Client, zone: str) -> None:
+    url, before = f"{LIST}crontabschedule/add/", CrontabSchedule.objects.count()
+    crontab = {"minute": "0", "hour": "6", "timezone": "UTC", "day_of_week": "*"} | ANY_DAY
+    refused = console.post(url, crontab | NO_TASKS | {"timezone": zone})
+    assert "Select a valid choice" in errors(refused)
+    assert CrontabSchedule.objects.count() == before
+    # The form has its initial value beside each field, to tell which one has changed.
+    assert console.post(url, crontab | NO_TASKS | {"initial-timezone": zone}).status_code == 302
+    CrontabSchedule.objects.get(hour="6").delete()
+
+
 @pytest.mark.parametrize(("name", "first", "second"), SCHEDULES, ids=[s[0] for s in SCHEDULES])
 def test_schedule_is_created_changed_and_deleted(
     console: Client, name: str, first: dict[str, str], second: dict[str, str]

@@ -176,7 +176,7 @@ def test_scheduled_notification_is_sent_now(console: Client) -> None:
     assert "Send now" in page
     assert ">Reschedule</button>" in page
     url = f"{ONE}{document['_id']}/run/"
-    assert "Send now" in console.post(url).content.decode()
+    assert "Send this notification now?" in console.post(url).content.decode()
     assert "1 notification due now." in post(console, url, {"confirmed": "yes"})
     assert factories.read(document["_id"])["status"] == "queued"
     assert LogEntry.objects.get().change_message == "Made due now."

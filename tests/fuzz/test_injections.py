@@ -1,4 +1,4 @@
-"""Hostile text in each path, query, and body field of the API and each list of the console.
+"""Hostile text in each path, query, body field, form field, and header of the API and console.
 
 A sample runs by default, and every case by ``make security``.
 """
@@ -7,6 +7,7 @@ import copy
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
 from urllib.parse import quote, urlencode
 
@@ -17,12 +18,20 @@ from django.urls import reverse
 from drf_spectacular.generators import SchemaGenerator
 
 from api.http.problems import MEDIA_TYPE
+from domain.errors import FailureCode
+from domain.states import DeliveryStatus
+from domain.time import utc_now
+from notifications import store
+from notifications.bulk import runner
 from notifyproject.db.collections import collection
+from tests.fuzz.console_forms import every_form
 from tests.fuzz.seed_data import Seeder
-from tests.support.clients.api import new_app
+from tests.support.clients.api import App, new_app, request
 from tests.support.clients.console import register_ada
 from tests.support.clients.inbox import token
 from tests.support.console_urls import addresses_with
+from tests.support.factories import notifications as factories
+from tests.support.factories.one_of_each import store_one_of_each
 from tests.support.mongo.taken_operators import MARKER, taken
 from tests.support.security_cases import sampled
 
@@ -50,6 +59,25 @@ NEVER = (*HTML, PRODUCT, "root:x:0:")
 PLACES = ("path", "query")
 NOT_ASKED = frozenset({"streamInbox"})
 """Answered by another process."""
+TEMPLATE_FORM = "/templates/new/"
+"""Ends the URL of the form whose fields are Liquid."""
+HEADERS = (
+    *("Accept", "Accept-Language", "Authorization", "Content-Encoding", "Content-Language"),
+    *("Content-Type", "Cookie", "Forwarded", "Host", "HX-Current-URL", "HX-Request"),
+    *("Idempotency-Key", "If-Modified-Since", "If-None-Match", "Last-Event-ID", "Origin"),
+    *("Range", "Referer", "Traceparent", "Transfer-Encoding", "User-Agent", "X-CSRFToken"),
+    *("X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "X-HTTP-Method-Override"),
+    *("X-Hub-Signature-256", "X-Request-ID", "X-Twilio-Email-Event-Webhook-Signature"),
+    "X-Twilio-Email-Event-Webhook-Timestamp",
+)
+ASKED = (
+    *("GET /api/v1/notifications", "POST /api/v1/notifications", "OPTIONS /api/v1/notifications"),
+    *("GET /api/v1/inbox", "OPTIONS /api/v1/inbox", "GET /api/v1/nowhere", "GET /nowhere"),
+    *("POST /webhooks/sendgrid", "POST /webhooks/whatsapp", "GET /healthz", "GET /metrics"),
+    *("GET /admin/", "GET /admin/login/", "GET /admin/search/?s=ada", "POST /admin/login/"),
+    "POST /admin/notifications/notification/",
+)
+"""Requests that get a hostile header."""
 FILTERS = ("q", "status", "p", "user_id")
 """A search, a choice, a number, and a field; a list without one ignores it or refuses it."""
 
@@ -129,6 +157,62 @@ def test_hostile_text_in_any_address_of_the_console_is_only_text(
     assert sent.wrong is None
     with capsys.disabled():
         print(f"\nconsole: {sent.count} of {len(cases)} requests with hostile text")
+
+
+def test_hostile_text_in_any_form_of_the_console_is_only_text(
+    console: Client, broker: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    console.raise_request_exception = False
+    cases = [
+        (form, name, payload)
+        for form in every_form(console, _store_pages())
+        for name in form.values
+        for payload, text in PAYLOADS.items()
+        if isinstance(text, str) and payload != "surrogate"
+        if payload != "Liquid" or not form.action.endswith(TEMPLATE_FORM)
+    ]
+    checked = sampled(cases, each=41)
+    sent = Sent()
+    taken.commands.clear()
+    for form, name, payload in checked:
+        answer = console.post(form.action, {**form.values, name: PAYLOADS[payload]}, follow=True)
+        sent.note(f"{form.action} {name}: {payload}", answer)
+    assert sent.wrong is None
+    assert len({form.action for form, _, _ in cases}) > 50
+    assert console.get("/admin/").status_code == 200, "the session goes on"
+    with capsys.disabled():
+        print(f"\nforms: {sent.count} of {len(cases)} requests with hostile text")
+
+
+def test_hostile_text_in_any_header_is_only_text(
+    app: App, console: Client, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cases = [
+        (place, header, payload, text)
+        for place in ASKED
+        for header in HEADERS
+        for payload, text in PAYLOADS.items()
+        if isinstance(text, str)
+    ]
+    checked = sampled(cases, each=43)
+    console.raise_request_exception = False
+    sent = Sent()
+    taken.commands.clear()
+    for place, header, payload, text in checked:
+        method, path = place.split()
+        # A server reads the bytes of a header as Latin-1.
+        hostile = text.encode("utf-8", "surrogatepass").decode("latin-1")
+        client, headers = console, {header: hostile}
+        if not path.startswith("/admin/"):
+            client, headers = app.http, {"Authorization": f"Bearer {app.key}", **headers}
+        body = json.dumps(request()).encode() if method == "POST" else b""
+        answer = client.generic(
+            method, path, body, content_type="application/json", headers=headers
+        )
+        sent.note(f"{place} {header}: {payload}", answer)
+    assert sent.wrong is None
+    with capsys.disabled():
+        print(f"\nheaders: {sent.count} of {len(cases)} requests with hostile text")
 
 
 def test_operator_from_a_request_is_found(db: None) -> None:
@@ -217,6 +301,24 @@ def _replaced(value: Any, place: tuple[Any, ...], hostile: Any) -> Any:
         inner = inner[part]
     inner[place[-1]] = hostile
     return changed
+
+
+def _store_pages() -> list[str]:
+    """Store a document for every page. Return paths of further pages with forms."""
+    now = utc_now()
+    store_one_of_each(now=now)
+    for operation in collection("operations").find({}, {"_id": 1}):
+        runner.run(operation["_id"])
+    at = now + timedelta(days=1)
+    scheduled = factories.accepted(created_at=now, send_at=at, scheduled_at=at)
+    bounced = factories.started(at=now, created_at=now)
+    failure = factories.settlement(bounced, DeliveryStatus.FAILED, at=now, code=FailureCode.BOUNCED)
+    store.settle([failure], now=now)
+    shown = (scheduled["_id"], bounced.notification_id)
+    return [
+        f"{reverse('admin:notifications_bulkoperation_new')}?list=failednotification",
+        *(reverse("admin:notifications_notification_change", args=[one]) for one in shown),
+    ]
 
 
 def _console_lists(texts: dict[str, str]) -> Iterator[tuple[str, str]]:

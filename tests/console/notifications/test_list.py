@@ -170,7 +170,9 @@ def test_group_has_counts_per_interval_and_a_trend(console: Client) -> None:
         at = now - timedelta(hours=hours)
         factories.settled(S.FAILED, at=at, created_at=at)
     failure(FailureCode.REJECTED)
-    old, new = console.get(FAILED).context["cl"].groups
+    shown = console.get(FAILED)
+    assert ">Trend<" in shown.content.decode()
+    old, new = shown.context["cl"].groups
     assert (old.count, old.trend) == ("2", "↑ from 1")
     assert (new.count, new.trend) == ("1", "new")
     assert [count for count in old.group.trend if count] == [1, 1]

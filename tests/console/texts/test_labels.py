@@ -36,6 +36,16 @@ def test_every_code_and_state_has_a_label() -> None:
     assert set(labels.RESEND_RISKS) == set(RiskKind)
 
 
+def test_resend_risk_is_named_by_what_a_resend_would_do() -> None:
+    assert {risk: label for risk, (label, _color) in labels.RESEND_RISKS.items()} == {
+        RiskKind.SAFE: "Safe",
+        RiskKind.WILL_FAIL_AGAIN: "Won't help",
+        RiskKind.MAY_DUPLICATE: "May duplicate",
+        RiskKind.EXPIRED: "Expired",
+        RiskKind.SUPPRESSED: "Suppressed",
+    }
+
+
 @pytest.mark.parametrize("code", list(F))
 def test_explanation_reads_as_a_sentence(code: FailureCode) -> None:
     known = EXPLANATIONS[code]

@@ -161,6 +161,16 @@ def test_action_runs_on_selected_rows_only(console: Client) -> None:
     assert factories.read(other["_id"])["status"] == "queued"
 
 
+def test_action_ignores_malformed_keys(console: Client) -> None:
+    selected = factories.accepted(created_at=utc_now())
+    keys = ["../../etc/passwd", str(selected["_id"])]
+    action = {"action": "cancel_selected", "_selected_action": keys, "confirmed": "yes"}
+    assert console.post(URL, action).status_code == 302
+    assert factories.read(selected["_id"])["status"] == "cancelled"
+    answer = console.post(URL, action | {"_selected_action": keys[:1]}, follow=True)
+    assert "Items must be selected" in answer.content.decode()
+
+
 def test_pages_follow_the_cursor(console: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lists.ConsoleAdmin, "list_per_page", 2)
     accepted(5)
