@@ -1,5 +1,7 @@
 """The inbox elements on an app's page, of another origin and under a strict policy."""
 
+import base64
+import hashlib
 import json
 import re
 import threading
@@ -34,7 +36,8 @@ BUNDLE = next(Path(configured.BASE_DIR, "static", "inbox").glob("*.js"))
 HTML = """<!doctype html>
 <html lang="{locale}"><meta charset="utf-8"><title>An app</title>
 <meta name="viewport" content="width=device-width">
-<script type="module" src="{service}/static/inbox/{bundle}"></script>
+<script type="module" crossorigin src="{service}/static/inbox/{bundle}"
+  integrity="sha384-{digest}"></script>
 <link rel="stylesheet" href="/app.css"><main><h1>An app</h1>
 <notify-bell token-url="/me/notify-token" service="{service}"></notify-bell>
 <notify-inbox token-url="/me/notify-token" service="{service}"></notify-inbox></main>
@@ -76,8 +79,9 @@ class Site:
         if path == "/app.css":
             return "text/css", CSS
         locale = "pt" if path == "/pt" else "en"
-        page = HTML.format(service=self.service, bundle=BUNDLE.name, locale=locale)
-        return "text/html", page
+        digest = base64.b64encode(hashlib.sha384(BUNDLE.read_bytes()).digest()).decode()
+        values = {"service": self.service, "bundle": BUNDLE.name, "digest": digest}
+        return "text/html", HTML.format(**values, locale=locale)
 
     def send(self, subject: str, body: str = "Your order has left the warehouse.") -> None:
         delivered(self.app, created_at=utc_now(), content=Content(subject=subject, body=body))
@@ -173,6 +177,20 @@ def test_user_does_not_see_that_a_token_ends(site: Site) -> None:
     site.send("Order 1002 shipped")
     expect(page.locator("notify-inbox li")).to_contain_text("Order 1002 shipped")
     assert site.tokens == 2
+
+
+def test_list_that_failed_is_read_again(site: Site) -> None:
+    page = site.page
+    site.send("Order 1001 shipped")
+    page.route("**/api/v1/inbox?*", lambda route: route.abort())
+    page.goto(site.url)
+    expect(page.get_by_role("button", name="Try again")).to_be_visible()
+    assert violations(page) == []
+    page.unroute("**/api/v1/inbox?*")
+    site.send("Order 1002 shipped")
+    expect(page.locator("notify-inbox li")).to_have_count(2)
+    # The browser reports the requests that this test aborted.
+    site.problems = [one for one in site.problems if "ERR_FAILED" not in one]
 
 
 def test_bell_works_by_keyboard(site: Site) -> None:

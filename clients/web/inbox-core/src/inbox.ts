@@ -134,8 +134,8 @@ export class Inbox {
       }
       this.show({ isLoading: false, problem: null });
     } catch (error) {
-      this.show({ isLoading: false });
       this.fail(error);
+      this.show({ isLoading: false, problem: problemOf(error) });
     }
   }
 
@@ -177,8 +177,8 @@ export class Inbox {
       this.cursor = cursor;
       this.show({ isLoading: false, isLoaded: true, problem: null });
     } catch (error) {
-      this.show({ isLoading: false });
       this.fail(error);
+      this.show({ isLoading: false, problem: problemOf(error) });
     }
   }
 
@@ -249,7 +249,8 @@ export class Inbox {
     const before = this.state.counts;
     this.ledger.count(counts, since);
     const connection = this.state.connection === "offline" ? "polling" : this.state.connection;
-    this.show({ problem: null, connection });
+    this.show({ connection });
+    if (!this.state.isLoaded) this.refreshSoon();
     const now = this.state.counts;
     if (before?.unread !== now?.unread || before?.unseen !== now?.unseen) this.refreshSoon();
   }
@@ -321,10 +322,9 @@ export class Inbox {
   }
 
   private fail(error: unknown): void {
-    const problem: Problem =
-      error instanceof ApiError ? error.problem : { status: 0, detail: String(error) };
+    const problem = problemOf(error);
     for (const one of this.problemReceivers) one(problem);
-    this.show(problem.status === 0 ? { problem, connection: "offline" } : { problem });
+    if (problem.status === 0) this.show({ connection: "offline" });
   }
 
   private show(changes: Partial<Snapshot>): void {
@@ -338,4 +338,8 @@ export class Inbox {
     });
     for (const one of [...this.subscribers]) one(this.state);
   }
+}
+
+function problemOf(error: unknown): Problem {
+  return error instanceof ApiError ? error.problem : { status: 0, detail: String(error) };
 }

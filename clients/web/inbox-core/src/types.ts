@@ -55,5 +55,6 @@ export interface Snapshot {
   readonly isLoading: boolean;
   readonly isLoaded: boolean;
   readonly connection: Connection;
+  /** Why the list couldn't be read, until it is. */
   readonly problem: Problem | null;
 }

@@ -91,7 +91,7 @@ export class NotifyInbox extends InboxElement {
     if (snapshot?.isLoaded) {
       return html`<div class="state" part="empty">${icons.largeBell}<strong>${text.empty}</strong>${text.emptyHint}</div>`;
     }
-    if (snapshot?.problem && !snapshot.isLoading) {
+    if (snapshot?.problem) {
       return html`<div class="state" part="error" role="alert">
         <strong>${text.failed}</strong><button class="quiet" @click=${this.reload}>${text.retry}</button>
       </div>`;
