@@ -2,6 +2,7 @@
 
 import asyncio
 import itertools
+import socket
 import threading
 from collections.abc import AsyncIterator, Iterator, Mapping
 from concurrent.futures import Future
@@ -84,10 +85,19 @@ async def serve(config: Config) -> AsyncIterator[Sandbox]:
         )
         stack.push_async_callback(runner.cleanup)
         await runner.setup()
-        site = web.TCPSite(runner, config.host, config.port, backlog=BACKLOG)
-        await site.start()
+        listener = socket.create_server((config.host, config.port), backlog=BACKLOG)
+        await web.SockSite(runner, listener, backlog=BACKLOG).start()
+        stack.push_async_callback(_stop_accepting, listener)
         stack.callback(shutdown.set)
         yield create_secrets(config.data, url=f"http://{config.host}:{runner.addresses[0][1]}")
+
+
+async def _stop_accepting(listener: socket.socket) -> None:
+    # A connection that asyncio has accepted when its server closes would stay open until it's
+    # garbage. It has its handler two turns of the loop after it was accepted.
+    asyncio.get_running_loop().remove_reader(listener)
+    for _ in range(2):
+        await asyncio.sleep(0)
 
 
 @contextmanager
