@@ -20,7 +20,7 @@ from ..load import device_body, mail_body, push_body
 PRIORITY = "critical"
 USER_ID = "ada"
 RETRIES = 2
-RATE_LIMITED_FOR = timedelta(minutes=10)
+RATE_LIMITED_FOR = timedelta(minutes=5)
 """Lifetime of the mails that always get a 429, which uses no attempt."""
 ACCEPTED_OUTCOMES = ("user",) * 14
 TRANSIENT_OUTCOMES = ("flaky", "ratelimit-once")
@@ -55,7 +55,7 @@ def mixed_errors(*, count: int) -> Findings:
         sent = _post(installation, outcomes)
         ends_at = (utc_now() + RATE_LIMITED_FOR).isoformat()
         rate_limited = ("ratelimit-date", "ratelimit-odd", "ratelimit-long")
-        endless = _post(installation, rate_limited, name="rate limited", expires_at=ends_at)
+        endless = _post(installation, rate_limited, name="rate-limited", expires_at=ends_at)
         evidence = installation.finish(timeout=2_400)
         requested = Counter(one.notification_id for one in evidence.requests)
         accepted = {one.notification_id for one in evidence.requests if one.accepted}
