@@ -89,6 +89,7 @@ def has_body(request: HttpRequest) -> bool:
 
 def read_raw(request: HttpRequest, *, limit: int) -> bytes:
     """Return a body of any media type; raises ApiError 400 or 413."""
+    # A request that starts again reads its body again, but the stream only once.
     if (known := getattr(request, "raw_body", None)) is not None:
         return bytes(known)
     # A chunked body has no length: it's read up to the limit. Servers raise an OSError if the
@@ -105,7 +106,6 @@ def read_raw(request: HttpRequest, *, limit: int) -> bytes:
         raise INCOMPLETE_BODY.error() from None
     if len(body) > limit:
         raise TOO_LARGE.error(kilobytes=limit // 1024)
-    # A request that starts again reads its body again.
     request.raw_body = body
     return body
 

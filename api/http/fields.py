@@ -14,8 +14,9 @@ _LOCAL_TIME = re.compile(r"([01]\d|2[0-3]):[0-5]\d", re.ASCII)
 EXAMPLE_TIME = "2026-12-01T09:00:00Z"
 EXAMPLE_ID = "6745e3f09b1d4c2a7f3e8b51"
 EXAMPLE_DATA = {"order_id": 1001, "video_title": "Sunrise", "amount": "49.90"}
+OBJECT_ID_PATTERN = "[0-9a-fA-F]{24}"
 NotificationId = Annotated[
-    str, Meta(examples=[EXAMPLE_ID], extra_json_schema={"pattern": "^[0-9a-fA-F]{24}$"})
+    str, Meta(examples=[EXAMPLE_ID], extra_json_schema={"pattern": f"^{OBJECT_ID_PATTERN}$"})
 ]
 UserId = Annotated[str, Meta(examples=["ada"])]
 DeviceId = Annotated[str, Meta(examples=["9f2c" * 16])]

@@ -10,14 +10,14 @@ from .problems import INVALID_IDEMPOTENCY_KEY, MISSING_IDEMPOTENCY_KEY
 
 HEADER = "Idempotency-Key"
 REPLAYED_HEADER = "Idempotent-Replayed"
-KEY_PATTERN = re.compile(r"[\x21-\x7e]{1,255}", re.ASCII)
+KEY_PATTERN = re.compile(r"[!-~]{1,255}", re.ASCII)
 
 
 def parameter(*, required: bool) -> OpenApiParameter:
     """Return the header's description in the OpenAPI document."""
     return OpenApiParameter(
         HEADER,
-        {"type": "string", "pattern": "^[!-~]{1,255}$"},
+        {"type": "string", "pattern": f"^{KEY_PATTERN.pattern}$"},
         OpenApiParameter.HEADER,
         required=required,
         description="1 to 255 visible ASCII characters. A request with the same key and body is "

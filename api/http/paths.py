@@ -7,7 +7,7 @@ from drf_spectacular.utils import OpenApiParameter
 
 from notifications.validation import has_control_characters
 
-from .fields import EXAMPLE_ID
+from .fields import EXAMPLE_ID, OBJECT_ID_PATTERN
 from .problems import NOT_FOUND
 
 T = TypeVar("T")
@@ -26,7 +26,7 @@ def path_parameter(
 
 def object_id_parameter(name: str, *, example: str = EXAMPLE_ID) -> OpenApiParameter:
     """Return a path parameter that is a MongoDB id."""
-    return path_parameter(name, "24 hex digits", example=example, pattern="[0-9a-fA-F]{24}")
+    return path_parameter(name, "24 hex digits", example=example, pattern=OBJECT_ID_PATTERN)
 
 
 NOTIFICATION_ID = object_id_parameter("notification_id")
