@@ -61,6 +61,7 @@ version_1 = [
     ),
     route("notifications/bulk", "bulk", post=bulk.create_notifications),
     route("notifications/cleanup", "cleanup", post=cleanup.clean_up_notifications),
+    route("notifications/cancel", "cancel-entity", post=notifications.cancel_notifications),
     route("notifications/stats", "stats", get=statistics.get_notification_stats),
     route("notifications/preview", "preview", post=notifications.preview_notification),
     route(
@@ -72,6 +73,7 @@ version_1 = [
     route(f"notifications/{ID}/attempts", "attempts", get=notifications.list_attempts),
     route(f"notifications/{ID}/read", "read", post=notifications.read_notification),
     route(f"notifications/{ID}/unread", "unread", post=notifications.unread_notification),
+    route(f"notifications/{ID}/ack", "ack", post=notifications.ack_notification),
     route(f"notifications/{ID}/cancel", "cancel", post=notifications.cancel_notification),
     route(f"notifications/{ID}/retry", "retry", post=notifications.retry_notification),
     route(f"notifications/{ID}/resend", "resend", post=notifications.resend_notification),

@@ -116,7 +116,12 @@ class WaitingNotificationAdmin(SecondaryListAdmin):
         lines = (
             (
                 CHANNELS[wait.channel],
-                wait_text(wait.reason, wait.channel, wait.until, pauses=row.pauses, now=now),
+                wait_text(
+                    *(wait.reason, wait.channel, wait.until),
+                    goal=row.plan_until,
+                    pauses=row.pauses,
+                    now=now,
+                ),
             )
             for wait in find_waits(row.delivery, now=now)
         )

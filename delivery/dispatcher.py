@@ -17,6 +17,7 @@ import structlog
 from bson import ObjectId
 from django.conf import settings
 
+from domain.plans import ENDED_UNREACHED
 from domain.states import Channel, DeliveryStatus
 from domain.time import Clock, utc_now
 from notifications import callback_events, store
@@ -375,7 +376,7 @@ def _settle(settlements: Sequence[Settlement], now: datetime, report: BatchRepor
         report.counts[settlement.status.value] += 1
         if settlement.status is S.PENDING and settlement.next_attempt_at is not None:
             report.add_wakeup(settlement.claimed, at=settlement.next_attempt_at)
-    _activate_fallbacks([s.claimed for s in settlements if s.status is S.FAILED], now, report)
+    _open_next_steps([s.claimed for s in settlements if s.status is S.FAILED], now, report)
 
 
 def _requeue(claims: Sequence[ClaimedDelivery], now: datetime, report: BatchReport) -> None:
@@ -399,23 +400,20 @@ def _settle_not_sent(not_sent: Sequence[NotSent], now: datetime, report: BatchRe
         report.counts[one.status.value] += 1
         if one.next_attempt_at is not None:
             report.add_wakeup(one.claimed, at=one.next_attempt_at)
-    # A delivery may end as expired before its expiry: a fallback channel still has that time.
-    ended = (S.FAILED, S.SUPPRESSED, S.EXPIRED)
-    _activate_fallbacks([one.claimed for one in not_sent if one.status in ended], now, report)
+    # A delivery may end as expired before its expiry: the next step still has that time.
+    ended = [one.claimed for one in not_sent if one.status in ENDED_UNREACHED]
+    _open_next_steps(ended, now, report)
     feedback.record_not_sent(not_sent, now=now)
 
 
-def _activate_fallbacks(
-    failed: Sequence[ClaimedDelivery], now: datetime, report: BatchReport
-) -> None:
-    for claimed in failed:
-        if claimed.fallback_channels:
-            ids = [claimed.notification_id]
-            store.activate_fallback(ids=ids, fallback_for=claimed.channel, now=now)
-            report.wakeups += [
-                Wakeup(claimed.notification_id, channel, claimed.priority, now)
-                for channel in claimed.fallback_channels
-            ]
+def _open_next_steps(ended: Sequence[ClaimedDelivery], now: datetime, report: BatchReport) -> None:
+    waiting = [claimed for claimed in ended if claimed.later_channels]
+    store.open_next_steps(ids=[claimed.notification_id for claimed in waiting], now=now)
+    report.wakeups += [
+        Wakeup(claimed.notification_id, channel, claimed.priority, now)
+        for claimed in waiting
+        for channel in claimed.later_channels
+    ]
 
 
 def channel_threads() -> int:

@@ -8,6 +8,7 @@ from typing import Any
 import structlog
 
 from domain.errors import FailureCode
+from domain.plans import FIRST_STEP, how_reached
 from domain.states import Channel, DeliveryStatus, Priority
 from domain.time import InvalidTimeError, QuietHours, zone_names
 from notifications.catalog import types
@@ -21,8 +22,8 @@ MAX_CLAIMS = 3
 ADDRESSED = frozenset({Channel.EMAIL, Channel.WHATSAPP})
 MUTED = "muted by the recipient"
 _NO_SANDBOX = "Test notification, but no sandbox is configured for {}."
+TOO_LATE = "Its step of the plan couldn't begin in time."
 S = DeliveryStatus
-REACHED = frozenset({S.DELIVERED, S.READ})
 
 
 def check_eligibility(
@@ -52,13 +53,29 @@ def _check_obsolete(claimed: ClaimedDelivery, now: datetime) -> NotSent | None:
         return NotSent(claimed, S.CANCELLED, FailureCode.CANCELLED, DELETION_REASON)
     if claimed.expires_at is not None and now >= claimed.expires_at:
         return NotSent(claimed, S.EXPIRED, FailureCode.EXPIRED, "Expired before sending.")
-    if (first := claimed.fallback_for) and claimed.channel_statuses.get(first) in REACHED:
-        reason = f"Not needed: delivered by {first}."
-        return NotSent(claimed, S.CANCELLED, FailureCode.NOT_NEEDED, reason)
+    if claimed.step > FIRST_STEP and (how := _how_reached(claimed)) is not None:
+        return NotSent(claimed, S.CANCELLED, FailureCode.NOT_NEEDED, f"Not needed: {how}.")
+    if _is_too_late(claimed, now):
+        return NotSent(claimed, S.EXPIRED, FailureCode.EXPIRED, TOO_LATE)
     if claimed.claim_count > MAX_CLAIMS:
         reason = "Quarantined: three workers claimed it and none of them sent it."
         return NotSent(claimed, S.FAILED, FailureCode.QUARANTINED, reason)
     return None
+
+
+def _how_reached(claimed: ClaimedDelivery) -> str | None:
+    return how_reached(
+        claimed.plan_until,
+        statuses=claimed.channel_statuses,
+        is_marked_read=claimed.is_marked_read,
+        is_acted=claimed.is_acted,
+    )
+
+
+def _is_too_late(claimed: ClaimedDelivery, now: datetime) -> bool:
+    """Return whether a delivery misses its step's time. A retry never does."""
+    limit, is_first = claimed.skip_if_late, claimed.attempt_count == claimed.earlier_attempts
+    return limit is not None and is_first and now > claimed.first_due_at + limit
 
 
 def _check_reachable(

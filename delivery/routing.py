@@ -227,14 +227,14 @@ def _apply_rate_limit(
 
 def _hold(claimed: ClaimedDelivery, until: datetime, now: datetime, held: WaitReason) -> NotSent:
     """Defer a delivery until a provider is available, or end it if the outage lasts too long."""
-    # A delivery that expires earlier is held until then, since staff may end the outage. With a
-    # fallback channel it expires at once, so that the fallback channel has the remaining time.
+    # A delivery that expires earlier is held until then, since staff may end the outage. In a plan
+    # it expires at once, so that the next step has the remaining time.
     code, state, reason = FailureCode.CHANNEL_UNAVAILABLE, claimed.retry_state, _REASON_TEXTS[held]
     if retry.is_outage_too_long(state=state, now=now):
         return NotSent(claimed, S.FAILED, code, reason)
     if retry.may_defer(until=until, state=state, now=now):
         return NotSent(claimed, S.PENDING, code, reason, until, held)
-    if claimed.fallback_channels:
+    if claimed.later_channels:
         reason = f"{reason} {EXPIRES_WHILE_HELD}"
         return NotSent(claimed, S.EXPIRED, FailureCode.EXPIRED, reason)
     return NotSent(claimed, S.PENDING, code, reason, claimed.expires_at, held)

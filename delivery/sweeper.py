@@ -106,6 +106,8 @@ def resolve_unknown(*, now: datetime) -> int:
             decision = retry.decide_unknown(policy=policy, state=one.retry_state, now=now)
             decisions.append((one, decision))
         done = store.resolve_unknown(decisions, now=now)
+        given_up = [one.notification_id for one, d in decisions if isinstance(d, retry.GiveUp)]
+        store.open_next_steps(ids=given_up, now=now)
         resolved += done
         if not done:
             # Concurrent sweepers resolve the rest.

@@ -7,6 +7,7 @@ from enum import StrEnum
 from typing import Any
 
 from .errors import FailureCode
+from .plans import FIRST_STEP
 from .states import OPEN, Channel, DeliveryStatus
 
 S = DeliveryStatus
@@ -23,7 +24,7 @@ class WaitReason(StrEnum):
     RATE_LIMITED = "rate_limited"
     DECRYPTION_FAILED = "decryption_failed"
     RETRY = "retry"
-    FALLBACK = "fallback"
+    STEP = "step"  # A later step of the notification's plan
     RECEIPT = "receipt"
     WORKER = "worker"
 
@@ -86,7 +87,7 @@ def wait_reason(delivery: Any, *, now: datetime) -> WaitReason:
         return reason
     if field(delivery, "attempt_count"):
         return W.RETRY
-    return W.FALLBACK if field(delivery, "instead_of") else W.SCHEDULE
+    return W.STEP if (field(delivery, "step") or 0) > FIRST_STEP else W.SCHEDULE
 
 
 def wait_condition(reason: WaitReason, *, now: datetime) -> dict[str, Any]:
@@ -109,7 +110,8 @@ def wait_condition(reason: WaitReason, *, now: datetime) -> dict[str, Any]:
     if reason is W.RETRY:
         return waiting | {"attempt_count": {"$gt": 0}}
     waiting["attempt_count"] = 0
-    return waiting | {"instead_of": {"$ne": None} if reason is W.FALLBACK else None}
+    is_later = {"$gt": FIRST_STEP}
+    return waiting | {"step": is_later if reason is W.STEP else {"$not": is_later}}
 
 
 def field(delivery: Any, name: str) -> Any:

@@ -18,6 +18,7 @@ from .store import MATCH_SENT, AttemptReference, Document
 
 S = DeliveryStatus
 MAX_SCHEDULED_LOCAL = 1_000
+MAX_OF_ENTITY = 500
 NOT_SENT = (AttemptStatus.FAILED, AttemptStatus.EXPIRED)
 RECEIPT_TIMES = {"delivered_at": "delivered_at", "opened_at": "read_at"}
 """The times of an attempt's receipts, and the times of its delivery that supply them."""
@@ -112,6 +113,22 @@ def get(*, notification_id: ObjectId, client_id: ObjectId | None = None) -> Docu
     if client_id is not None:
         wanted["client_id"] = client_id
     return _notifications().find_one(wanted)
+
+
+def pending_of_entity(
+    *, client_id: ObjectId, entity_id: str, type_slug: str | None, user_id: str | None
+) -> list[ObjectId]:
+    """Return up to 500 of a client's notifications of an entity with a pending delivery."""
+    wanted: dict[str, Any] = {
+        "entity_id": entity_id,
+        "client_id": client_id,
+        "is_active": True,
+        "delivery.status": S.PENDING.value,
+    }
+    wanted |= {"type": type_slug} if type_slug is not None else {}
+    wanted |= {"user_id": user_id} if user_id is not None else {}
+    found = _notifications().find(wanted, {"_id": 1}).hint("ntf_entity").limit(MAX_OF_ENTITY)
+    return [document["_id"] for document in found]
 
 
 def get_many(ids: Sequence[ObjectId]) -> list[Document]:

@@ -9,6 +9,7 @@ from bson import ObjectId
 from msgspec import Meta
 
 from devices.models import Platform
+from domain.plans import Until
 from domain.states import (
     DELIVERED_STATUSES,
     OPEN,
@@ -26,8 +27,9 @@ from notifications.catalog.types import MASK
 from notifications.content import redaction, rendering
 from notifications.intake.acceptance import Acceptance
 from notifications.intake.preview import ChannelPreview, Preview
-from notifications.intake.requests import Timestamp
+from notifications.intake.requests import Id128, Timestamp
 from notifications.intake.warnings import WINDOW_CLOSED, AcceptanceWarning
+from notifications.models.notification import USER_ID_LENGTH
 from notifications.resend.retries import retry_choices
 from notifications.store import Document, content_of, recipient_of
 from notifications.validation import ChannelNames
@@ -50,6 +52,10 @@ class DeliveryView(msgspec.Struct, kw_only=True, frozen=True):
     next_attempt_at: datetime | None = None
     wait_reason: WaitReason | None = None
     """Why it isn't sent now; null once it's final."""
+    step: int | None = None
+    """Number of its step; null without a plan."""
+    opens_at: datetime | None = None
+    """When its step begins, unless the recipient is reached before."""
     last_attempt_at: OptionalTime = None
     provider: ProviderName = None
     provider_message_id: ProviderMessageId = None
@@ -115,6 +121,10 @@ class NotificationView(msgspec.Struct, kw_only=True, frozen=True):
     content: ContentView
     data: Annotated[dict[str, Any], Meta(examples=[EXAMPLE_DATA])]
     delivery: list[DeliveryView]
+    plan_until: Until | None = None
+    """The goal after which no later step is sent; null without a plan."""
+    acted_at: datetime | None = None
+    """When `POST …/ack` was first called."""
     scheduled_at: datetime | None = None
     adjusted: bool = False  # The local time doesn't exist: the first instant after it is used
     expires_at: datetime | None = None
@@ -251,6 +261,7 @@ def notification_view(
             DeliveryView,
             one,
             wait_reason=wait_reason(one, now=now) if one["status"] in OPEN else None,
+            opens_at=one["first_due_at"] if "step" in one else None,
         )
         for one in document["delivery"]
     ]
@@ -332,7 +343,12 @@ class ChannelPreviewView(msgspec.Struct, kw_only=True, frozen=True):
 
     channel: Channel
     would_send: Annotated[bool, Meta(examples=[True])]
+    """Also true for a later step of a plan."""
     reason: str | None = None
+    step: int | None = None
+    """Number of its step; null without a plan."""
+    opens_at: datetime | None = None
+    """When its step begins, unless the recipient is reached before."""
     subject: Annotated[str | None, Meta(examples=["Paid"])] = None
     text: Annotated[str | None, Meta(examples=["We have your 49.90 for Sunrise."])] = None
     html: str | None = None
@@ -354,6 +370,8 @@ class PreviewView(msgspec.Struct, kw_only=True, frozen=True):
     scheduled_at: datetime | None = None
     adjusted: bool = False  # The local time doesn't exist: the first instant after it is used
     expires_at: datetime | None = None
+    plan_until: Until | None = None
+    """The goal after which no later step is sent; null without a plan."""
     channels: list[ChannelPreviewView]  # All channels, in a fixed order
     warnings: Annotated[list[WarningView], Meta(examples=[[]])] = []
     """Channels that are about to fail."""
@@ -375,6 +393,7 @@ def preview_view(preview: Preview, *, shows_registry: bool) -> PreviewView:
         scheduled_at=notification.scheduled_at,
         adjusted=preview.is_time_adjusted,
         expires_at=notification.expires_at,
+        plan_until=notification.plan_until,
         channels=[_channel_view(one) for one in preview.channels],
         warnings=_warning_views(preview.warnings),
     )
@@ -387,6 +406,8 @@ def _channel_view(one: ChannelPreview) -> ChannelPreviewView:
         channel=one.channel,
         would_send=one.not_sent_reason is None,
         reason=one.not_sent_reason,
+        step=one.step,
+        opens_at=one.opens_at,
         **{name: getattr(message, name) for name in fields if message},
         payload=dict(message.payload) if message and message.payload else None,
         problem=one.problem,
@@ -397,6 +418,21 @@ class ChannelsRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     """The channels that an action applies to; omitted: all of them."""
 
     channels: Annotated[ChannelNames | None, Meta(examples=[["email"]])] = None
+
+
+class CancelRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The notifications to cancel."""
+
+    entity_id: Annotated[Id128, Meta(examples=["order-1001"])]
+    type: Annotated[str, Meta(min_length=1, max_length=64)] | None = None
+    user_id: Annotated[str, Meta(min_length=1, max_length=USER_ID_LENGTH)] | None = None
+
+
+class CancelledView(msgspec.Struct, kw_only=True, frozen=True):
+    """The result of a cancellation."""
+
+    cancelled: Annotated[int, Meta(examples=[1])]
+    """Notifications with a delivery that was cancelled."""
 
 
 class RescheduleRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -9,11 +9,12 @@ from django.contrib.admin.models import CHANGE, DELETION
 from rest_framework.response import Response
 
 from access.clients.authentication import SafeWrite
-from access.models import Scope
+from access.models import APIClient, Scope
 from domain import time
 from domain.states import Channel
 from domain.time import utc_now
 from notifications import queries
+from notifications.catalog import types
 from notifications.inbox import actions as inbox_actions
 from notifications.intake import acceptance as intake_acceptance
 from notifications.intake import preview
@@ -45,6 +46,8 @@ from .filters import list_parameters
 from .schemas import (
     AcceptedNotificationView,
     AttemptList,
+    CancelledView,
+    CancelRequest,
     ChannelsRequest,
     NotificationList,
     NotificationView,
@@ -225,6 +228,48 @@ def _mark(action: inbox_actions.MarkAction, request: Any, notification_id: str) 
         now=utc_now(),
     )
     return Response(view_for(request, marked))
+
+
+@_mark_operation
+def ack_notification(request: Any, notification_id: str) -> Response:
+    """Record that the recipient acted on a notification; idempotent.
+
+    Later steps of its plan aren't sent.
+    """
+    return _mark(inbox_actions.mark_acted, request, notification_id)
+
+
+@operation(scope=WRITE, request=CancelRequest, response=CancelledView, test_mode=SafeWrite.OWN)
+def cancel_notifications(request: Any) -> Response:
+    """Cancel the pending deliveries of every notification of an entity; idempotent.
+
+    For example once an invoice is paid: no later step and no scheduled reminder is sent.
+    """
+    body = read_request(request, CancelRequest)
+    problems = ProblemCollector()
+    for field in ("entity_id", "type", "user_id"):
+        if (text := getattr(body, field)) is not None:
+            problems.check_one_line(text, f"/{field}")
+    problems.raise_if_any()
+    try:
+        cancelled = actions.cancel_entity(
+            client_id=request.user.id,
+            entity_id=body.entity_id,
+            type_name=body.type,
+            user_id=body.user_id,
+            reason="Cancelled by the client.",
+            now=utc_now(),
+        )
+    except types.UnknownTypeError:
+        raise validation_failed([FieldProblem("/type", "unknown_type", "Unknown type.")]) from None
+    audit.record_client_action(
+        request.user,
+        model=APIClient,
+        object_id=str(request.user.id),
+        message=f"Cancelled {cancelled} of its notifications of {body.entity_id}.",
+        flag=CHANGE,
+    )
+    return Response(CancelledView(cancelled=cancelled))
 
 
 @_channels_operation(scope=WRITE, problems=(INVALID_STATE,), test_mode=SafeWrite.OWN)

@@ -9,7 +9,8 @@ from msgspec import Meta
 from domain.retry import UnknownPolicy
 from domain.states import Category, Channel, Priority
 from notifications.catalog.definitions import WhatsAppTemplateRequest
-from notifications.catalog.types import DEFAULT_FALLBACK_AFTER_SECONDS, max_priority
+from notifications.catalog.plans import DEFAULT_FALLBACK_AFTER_SECONDS, PlanRequest
+from notifications.catalog.types import max_priority
 from notifications.content.linting import TemplateFault
 from notifications.content.templates import Parts, Version
 from notifications.models.catalog import NOTE_LENGTH
@@ -47,6 +48,7 @@ class TypeView(msgspec.Struct, kw_only=True, frozen=True):
     fallback_channel: Channel | None = None
     """Used only if no other channel has delivered after fallback_after_seconds."""
     fallback_after_seconds: Annotated[int, Meta(examples=[600])]
+    plan: PlanRequest | None = None
     approved_templates: Annotated[list[WhatsAppTemplateRequest], Meta(examples=[[]])]
     example_data: Annotated[dict[str, Any], Meta(examples=[EXAMPLE_DATA])]
     sensitive_variables: Annotated[list[str], Meta(examples=[[]])]

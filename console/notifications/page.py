@@ -129,8 +129,11 @@ def _changing(
     suppressed = _active_suppressions(document, now=now)
     history = read_history(document, suppressed)
     risks = {channel: risk for (_, channel), risk in assess_risks([document], now=now).items()}
-    worst = problems_first(document["delivery"])[0]
-    others = problems_first(document["delivery"])[1:]
+    worst, *_ = ordered = problems_first(document["delivery"])
+    goal = document.get("plan_until")
+    sentence, *other_sentences = (
+        summarize_delivery(one, goal=goal, pauses=history.pauses, now=now) for one in ordered
+    )
     retry_refusal = retry_choices([document], now=now)[document["_id"]].refusal(None)
     permitted = _permitted_actions(request, document, now, can_retry=retry_refusal is None)
     best = _best_action(document, worst, risks, permitted, now=now)
@@ -149,10 +152,8 @@ def _changing(
         "type_name": names.type_names([document["type"]])[document["type"]],
         "deleted_chip": columns.deleted_chip() if document.get("deleted_at") else "",
         "test_chip": columns.test_chip() if document.get("is_test") else "",
-        "sentence": summarize_delivery(worst, pauses=history.pauses, now=now),
-        "other_sentences": [
-            summarize_delivery(one, pauses=history.pauses, now=now) for one in others
-        ],
+        "sentence": sentence,
+        "other_sentences": other_sentences,
         "advice": None
         if resend is not None or is_content_removed(document)
         else presentation.advice(worst, now=now),

@@ -147,7 +147,13 @@ def channel_rows(
     rows = []
     for delivery in problems_first(document["delivery"]):
         channel = Channel(delivery["channel"])
-        row = _row(delivery, risks[channel], pauses=pauses, unmasked=unmasked, now=now)
+        row = _row(
+            *(delivery, risks[channel]),
+            goal=document.get("plan_until"),
+            pauses=pauses,
+            unmasked=unmasked,
+            now=now,
+        )
         row["suppressions"] = [one for one in suppressions if one["channel"] == channel]
         rows.append(row)
     return rows
@@ -157,6 +163,7 @@ def _row(
     delivery: Mapping[str, Any],
     risk: ResendRisk,
     *,
+    goal: str | None,
     pauses: Pauses,
     unmasked: bool,
     now: datetime,
@@ -170,7 +177,7 @@ def _row(
         "icon": CHANNEL_ICONS[channel],
         "status": label,
         "color": color,
-        "summary": summarize_delivery(delivery, pauses=pauses, now=now),
+        "summary": summarize_delivery(delivery, goal=goal, pauses=pauses, now=now),
         "attempts": f"{used} of {delivery['max_attempts']}" if delivery["attempt_count"] else None,
         "provider": provider_label(delivery.get("provider")),
         "message_id": delivery.get("provider_message_id"),

@@ -33,23 +33,28 @@ def problems_first(deliveries: Iterable[Delivery]) -> list[Delivery]:
 def summarize(document: Mapping[str, Any], *, pauses: Pauses, now: datetime) -> SafeString:
     """Return a sentence for each delivery, problems first."""
     lines = (
-        (summarize_delivery(delivery, pauses=pauses, now=now),)
+        (summarize_delivery(delivery, goal=document.get("plan_until"), pauses=pauses, now=now),)
         for delivery in problems_first(document["delivery"])
     )
     return format_html_join(" ", "{}", lines)
 
 
-def summarize_delivery(delivery: Delivery, *, pauses: Pauses, now: datetime) -> SafeString:
-    """Return a sentence on the state of a delivery, and on why and until when it waits."""
-    predicate = _predicate(delivery, pauses, now)
+def summarize_delivery(
+    delivery: Delivery, *, goal: str | None = None, pauses: Pauses, now: datetime
+) -> SafeString:
+    """Return a sentence on the state of a delivery, and on why and until when it waits.
+
+    ``goal`` is the goal of the notification's plan.
+    """
+    predicate = _predicate(delivery, goal, pauses, now)
     return format_html("{} {}", CHANNELS[Channel(delivery["channel"])], predicate)
 
 
-def _predicate(delivery: Delivery, pauses: Pauses, now: datetime) -> str:
+def _predicate(delivery: Delivery, goal: str | None, pauses: Pauses, now: datetime) -> str:
     status = DeliveryStatus(delivery["status"])
     meaning = explain(delivery.get("failure_code")).meaning
     if status is S.PENDING:
-        return _pending(delivery, pauses, now=now)
+        return _pending(delivery, goal, pauses, now=now)
     if status is S.FAILED:
         return _failed(delivery)
     if status is S.UNKNOWN:
@@ -69,7 +74,7 @@ def _predicate(delivery: Delivery, pauses: Pauses, now: datetime) -> str:
     return f"{predicates.get(status, f'not sent: {meaning}')}."
 
 
-def _pending(delivery: Delivery, pauses: Pauses, *, now: datetime) -> str:
+def _pending(delivery: Delivery, goal: str | None, pauses: Pauses, *, now: datetime) -> str:
     at, channel = delivery["next_attempt_at"], Channel(delivery["channel"])
     reason = wait_reason(delivery, now=now)
     count = delivery["attempt_count"]
@@ -78,7 +83,7 @@ def _pending(delivery: Delivery, pauses: Pauses, *, now: datetime) -> str:
             return f"queued for {duration((now - at).total_seconds())}."
         meaning = explain(delivery.get("failure_code")).meaning
         return f"failed {_times(count)}: {meaning}. A retry is due."
-    text = wait_text(reason, channel, at, pauses=pauses, now=now)
+    text = wait_text(reason, channel, at, goal=goal, pauses=pauses, now=now)
     if reason is WaitReason.RETRY:
         meaning = explain(delivery.get("failure_code")).meaning
         return format_html("failed {}: {}. {}.", _times(count), meaning, text)

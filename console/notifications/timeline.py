@@ -44,6 +44,7 @@ S, K = DeliveryStatus, ReceiptKind
 _OWN_TIMES = (
     ("marked_read_at", "Marked as read", "success"),
     ("unread_at", "Marked as unread", "calm"),
+    ("acted_at", "Acted on", "success"),
     ("deleted_at", "Deleted by its client", "calm"),
     ("erased_at", "Recipient erased", "calm"),
     ("content_removed_at", "Content removed by retention", "calm"),
@@ -303,7 +304,12 @@ def _staff_events(history: History, *, now: datetime) -> Iterator[TimelineEvent]
 def _next_steps(document: Document, history: History, *, now: datetime) -> Iterator[TimelineEvent]:
     statuses = {one["channel"]: one["status"] for one in document["delivery"]}
     for wait in find_waits(document["delivery"], now=now):
-        text = wait_text(wait.reason, wait.channel, wait.until, pauses=history.pauses, now=now)
+        text = wait_text(
+            *(wait.reason, wait.channel, wait.until),
+            goal=document.get("plan_until"),
+            pauses=history.pauses,
+            now=now,
+        )
         is_sending = statuses[wait.channel] == S.SENDING
         yield TimelineEvent(
             at=wait.until or now,

@@ -111,7 +111,7 @@ EXPLANATIONS: Mapping[FailureCode, Explanation] = {
     F.EXPIRED: Explanation(
         "expired before sending", "Resend it if it is still relevant: a resend gets a new expiry."
     ),
-    F.NOT_NEEDED: Explanation("delivered on another channel", "No action is needed."),
+    F.NOT_NEEDED: Explanation("reached by an earlier step", "No action is needed."),
     F.CANCELLED: Explanation(
         "cancelled before sending", "Resend it if it was cancelled by mistake."
     ),

@@ -111,8 +111,10 @@ def notification_state(status: str, deliveries: Iterable[Any], *, now: datetime)
     known, found = NotificationStatus(status), list(deliveries)
     if known is N.CREATED:
         waits = find_waits(found, now=now)
-        first = next((wait for wait in waits if wait.reason is not W.FALLBACK), None)
-        if first is None or first.reason not in HELD:
+        first = next((wait for wait in waits if wait.reason is not W.STEP), None)
+        if first is None:
+            return WAIT_LABELS[W.STEP if waits else W.SCHEDULE]
+        if first.reason not in HELD:
             return WAIT_LABELS[W.SCHEDULE]
         return ("Held", WAIT_LABELS[first.reason][1])
     if known is N.PROCESSING:

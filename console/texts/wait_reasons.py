@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+from domain.plans import Until
 from domain.wait_reasons import WaitReason
 
 W = WaitReason
@@ -16,7 +17,7 @@ WAIT_LABELS: Mapping[WaitReason, Label] = {
     W.PROVIDER_UNAVAILABLE: ("Held: provider unavailable", "warning"),
     W.RATE_LIMITED: ("Rate limited", "warning"),
     W.DECRYPTION_FAILED: ("Held: decryption failed", "danger"),
-    W.FALLBACK: ("Held: fallback", "calm"),
+    W.STEP: ("Held: later step", "calm"),
     W.RECEIPT: ("Unknown: awaiting receipt", "warning"),
 }
 WAITS_UNTIL: Mapping[WaitReason, str] = {
@@ -24,10 +25,16 @@ WAITS_UNTIL: Mapping[WaitReason, str] = {
     W.RETRY: "Retry at {}",
     W.QUIET_HOURS: "Quiet hours until {}",
     W.RATE_LIMITED: "Rate limited until {}",
-    W.FALLBACK: "Held: fallback at {} unless another channel delivers",
+    W.STEP: "Held: later step at {}",
     W.RECEIPT: "Unknown: awaiting a receipt until {}",
 }
 """Texts of the reasons that end at a time. The others end when their cause does."""
+GOALS: Mapping[str, str] = {
+    Until.DELIVERED: "delivered",
+    Until.READ: "read",
+    Until.ACTED: "acted on",
+}
+"""What makes a later step of a plan unnecessary."""
 HELD_ADVICE: Mapping[WaitReason, str] = {
     W.QUIET_HOURS: "Wait. The recipient's quiet hours end at that time. No attempt is used.",
     W.PROVIDER_PAUSED: "Wait, or resume the provider in Providers. No attempt is used.",
@@ -35,5 +42,5 @@ HELD_ADVICE: Mapping[WaitReason, str] = {
     W.PROVIDER_UNAVAILABLE: "Wait, or see the cause in Providers. No attempt is used.",
     W.RATE_LIMITED: "Wait. The provider's rate limit is reached. No attempt is used.",
     W.DECRYPTION_FAILED: "Restore the key in FIELD_ENCRYPTION_KEYS. No attempt is used.",
-    W.FALLBACK: "Wait. It is sent only if the other channel doesn't deliver in time.",
+    W.STEP: "Wait. It is sent at that time unless an earlier step has reached the recipient.",
 }

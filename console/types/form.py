@@ -19,8 +19,9 @@ from unfold.widgets import (
 
 from domain.retry import MAX_RETRIES, UnknownPolicy
 from domain.states import Channel
-from notifications.catalog import definitions, types
+from notifications.catalog import definitions, plans, types
 from notifications.catalog.definitions import TypeRequest, WhatsAppTemplateRequest
+from notifications.catalog.plans import PlanRequest
 from notifications.models import NotificationType
 from notifications.models.catalog import SLUG_LENGTH
 from notifications.validation import FieldProblem, InvalidRequestError
@@ -110,15 +111,22 @@ class NotificationTypeForm(forms.ModelForm):
         help_text="Variables for previews, as a JSON object.",
     )
 
+    plan = JsonTextField(
+        required=False,
+        help_text='Channels in steps: {"until": "read", "steps": [{"channels": ["push"]}, '
+        '{"after": 900, "channels": ["email"]}]}. until is delivered, read, or acted; after is in '
+        "seconds from the send time; skip_if_late limits a step's delay. Empty: all channels "
+        "simultaneously.",
+    )
     fallback_channel = forms.ChoiceField(
         label="Fallback channel",
         required=False,
         choices=[
-            ("", "None: all channels simultaneously"),
+            ("", "None"),
             *((c.value, CHANNELS[c]) for c in Channel),
         ],
         widget=UnfoldAdminSelectWidget,
-        help_text="Used if the first other channel hasn't delivered in time.",
+        help_text="Used if no other channel has delivered in time: a plan of two steps.",
     )
     fallback_after_seconds = forms.IntegerField(
         label="Fallback after (s)",
@@ -126,7 +134,7 @@ class NotificationTypeForm(forms.ModelForm):
         min_value=1,
         max_value=definitions.MAX_TTL_SECONDS,
         widget=UnfoldAdminIntegerFieldWidget,
-        help_text="Time limit of the other channel. If it fails, the fallback starts immediately.",
+        help_text="Time limit of the other channels. If all fail, the fallback starts immediately.",
     )
     approved_templates = JsonTextField(
         label="WhatsApp templates",
@@ -173,7 +181,16 @@ class NotificationTypeForm(forms.ModelForm):
 
     def clean_fallback_after_seconds(self) -> int:
         """Return the seconds or, if empty, the default."""
-        return self.cleaned_data["fallback_after_seconds"] or types.DEFAULT_FALLBACK_AFTER_SECONDS
+        return self.cleaned_data["fallback_after_seconds"] or plans.DEFAULT_FALLBACK_AFTER_SECONDS
+
+    def clean_plan(self) -> PlanRequest | None:
+        """Return the plan or None. Raises ValidationError if a field is missing or unknown."""
+        try:
+            return msgspec.convert(self.cleaned_data["plan"] or None, PlanRequest | None)
+        except msgspec.ValidationError as error:
+            raise forms.ValidationError(
+                f"Enter an object with until and steps, at least two. ({error})"
+            ) from error
 
     def clean_approved_templates(self) -> list[WhatsAppTemplateRequest]:
         """Return the templates. Raises ValidationError if one is incomplete."""

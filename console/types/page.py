@@ -44,7 +44,7 @@ class NotificationTypeAdmin(ConsoleAdmin):
             "Sending", "category", "priority", "max_priority", "channels", "notify_before_seconds"
         ),
         section("Retries", "max_retries", "ttl_seconds", "on_unknown"),
-        section("Fallback", "fallback_channel", "fallback_after_seconds"),
+        section("Plan", "plan", "fallback_channel", "fallback_after_seconds"),
         section("WhatsApp", "approved_templates"),
         section("Variables", "example_data", "sensitive_variables"),
     )

@@ -13,7 +13,7 @@ from domain.wait_reasons import WaitReason
 from providers.registry import providers_for
 
 from ..texts.labels import provider_label
-from ..texts.wait_reasons import WAIT_LABELS, WAITS_UNTIL
+from ..texts.wait_reasons import GOALS, WAIT_LABELS, WAITS_UNTIL
 from .formats import clock
 
 Pauses = Mapping[Channel, str]
@@ -21,11 +21,23 @@ Pauses = Mapping[Channel, str]
 
 
 def wait_text(
-    reason: WaitReason, channel: Channel, until: datetime | None, *, pauses: Pauses, now: datetime
+    reason: WaitReason,
+    channel: Channel,
+    until: datetime | None,
+    *,
+    goal: str | None = None,
+    pauses: Pauses,
+    now: datetime,
 ) -> SafeString | str:
-    """Return why a delivery waits, and until when: "Rate limited until 12:05"."""
+    """Return why a delivery waits, and until when: "Rate limited until 12:05".
+
+    ``goal`` is that of the notification's plan: "Held: later step at 12:05 unless read by then".
+    """
     if reason in WAITS_UNTIL and until is not None and until > now:
-        return format_html(WAITS_UNTIL[reason], clock(until, now=now))
+        text = format_html(WAITS_UNTIL[reason], clock(until, now=now))
+        if reason is WaitReason.STEP and goal is not None:
+            return format_html("{} unless {} by then", text, GOALS[goal])
+        return text
     if reason is WaitReason.PROVIDER_PAUSED and channel in pauses:
         return f"Held: {pauses[channel]}"
     return WAIT_LABELS[reason][0]

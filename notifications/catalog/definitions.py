@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
+from domain.plans import Plan
 from domain.retry import DEFAULT_MAX_RETRIES, MAX_RETRIES, UnknownPolicy
 from domain.states import Category, Channel, Priority
 from domain.time import MAX_REMINDER, MAX_TTL, MIN_REMINDER
@@ -22,7 +23,8 @@ from ..validation import (
     is_all,
     parse_channels,
 )
-from . import types
+from . import plans, types
+from .plans import PlanRequest, parse_plan
 
 DESCRIPTION_LENGTH = 2_000
 MAX_TTL_SECONDS = int(MAX_TTL.total_seconds())
@@ -136,13 +138,20 @@ class TypeRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     fallback_channel: Annotated[
         Annotated[str, enum_of(Channel)] | None,
         Meta(
-            description="Channel used only if the first other channel doesn't deliver "
-            "in time; null: all channels at once."
+            description="Channel used only if no other channel delivers in time: a plan of two "
+            "steps; null: none."
         ),
     ] = None
     fallback_after_seconds: Annotated[
-        int, Meta(ge=1, le=MAX_TTL_SECONDS, description="Time for the other channel to deliver.")
-    ] = types.DEFAULT_FALLBACK_AFTER_SECONDS
+        int, Meta(ge=1, le=MAX_TTL_SECONDS, description="Time for the other channels to deliver.")
+    ] = plans.DEFAULT_FALLBACK_AFTER_SECONDS
+    plan: Annotated[
+        PlanRequest | None,
+        Meta(
+            description="Channels in steps; those it doesn't name are in the first. "
+            "null: all at once, or as `fallback_channel` says."
+        ),
+    ] = None
     approved_templates: Annotated[
         list[WhatsAppTemplateRequest],
         Meta(
@@ -193,6 +202,7 @@ def validate_type(
         else parse_channels(request.channels, problems=problems)
     )
     fallback = _check_fallback(request, channels, problems)
+    plan = _check_plan(request, channels, problems)
     _check_variables(request, problems)
     _check_whatsapp_templates(request, problems)
     removed = removed_secrets(before, request)
@@ -206,6 +216,7 @@ def validate_type(
         **fields,
         "channels": [channel.value for channel in channels],
         "fallback_channel": fallback.value if fallback else None,
+        "plan": plans.stored_plan(plan) if plan else None,
         "sensitive_variables": list(dict.fromkeys(request.sensitive_variables)),
         "approved_templates": [
             {name: value for name, value in template.items() if value is not None}
@@ -256,6 +267,23 @@ def _check_fallback(
         reason = "No other channel that can fail: in-app always delivers."
         problems.add(pointer, "no_other_channel", reason)
     return fallback
+
+
+def _check_plan(
+    request: TypeRequest, channels: Sequence[Channel], problems: ProblemCollector
+) -> Plan | None:
+    """Return the plan. Add a problem if a step could never be sent."""
+    if request.plan is None:
+        return None
+    if request.fallback_channel is not None:
+        reason = "Use either `plan` or `fallback_channel`."
+        problems.add("/plan", "conflict", reason)
+    plan = parse_plan(request.plan, problems, allowed=channels or tuple(Channel))
+    last = request.plan.steps[-1].after
+    if request.ttl_seconds is not None and last >= request.ttl_seconds:
+        reason = "Must be less than `ttl_seconds`."
+        problems.add(f"/plan/steps/{len(request.plan.steps) - 1}/after", "out_of_range", reason)
+    return plan
 
 
 def _check_variables(request: TypeRequest, problems: ProblemCollector) -> None:

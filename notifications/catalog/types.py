@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
+from domain.plans import Plan
 from domain.retry import UnknownPolicy
 from domain.states import Category, Channel, Priority
 from domain.time import utc_now
@@ -16,8 +17,8 @@ from notifyproject.db.paging import Cursor, Page
 from notifyproject.platform.cache import SharedCache
 
 from .default_types import DEFAULT_TYPES
+from .plans import DEFAULT_FALLBACK_AFTER_SECONDS, plan_of
 
-DEFAULT_FALLBACK_AFTER_SECONDS = 600
 MASK = "••••••"  # Replaces a sensitive value in everything that is stored or shown
 SLUG = re.compile(r"[a-z][a-z0-9_]{0,63}", re.ASCII)
 URGENCY = tuple(Priority)
@@ -25,14 +26,6 @@ URGENCY = tuple(Priority)
 BY_SLUG = (("_id", 1),)
 VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 _CAMEL_CASE_BOUNDARY = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Fallback:
-    """A channel that is used only if another channel doesn't deliver within ``after``."""
-
-    channel: Channel
-    after: timedelta
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +54,7 @@ class TypeConfig:
     notify_before: timedelta | None = None  # Reminder lead time; None if the type isn't a reminder
     on_unknown: UnknownPolicy
     sensitive_variables: frozenset[str]
-    fallback: Fallback | None = None
+    plan: Plan | None = None
     whatsapp_templates: tuple[WhatsAppTemplate, ...] = ()
     template_version: int = 0  # Template version for new notifications; 0 is the shipped files
 
@@ -127,6 +120,18 @@ def read_type(slug: str) -> Mapping[str, Any] | None:
 def page(*, limit: int, cursor: Cursor | None = None) -> Page:
     """Return up to ``limit`` types by slug, including disabled types. Raises PyMongoError."""
     return paging.page("notification_types", {}, order=BY_SLUG, limit=limit, cursor=cursor)
+
+
+def stored_slug(name: str) -> str:
+    """Return the slug of a type, even if disabled, by slug or in the form ``MfaCode``.
+
+    Raises UnknownTypeError.
+    """
+    known = _snapshot_cache.get().versions
+    for slug in (name, _CAMEL_CASE_BOUNDARY.sub("_", name).lower()):
+        if slug in known:
+            return slug
+    raise UnknownTypeError(difflib.get_close_matches(name.lower(), known, n=3, cutoff=0.5))
 
 
 def set_template_version(slug: str, *, version: int, now: datetime) -> None:
@@ -204,7 +209,7 @@ def max_priority(document: Mapping[str, Any]) -> Priority:
 
 
 def _parse_type(document: Mapping[str, Any]) -> TypeConfig:
-    lead_time, fallback = document.get("notify_before_seconds"), document.get("fallback_channel")
+    lead_time = document.get("notify_before_seconds")
     return TypeConfig(
         slug=document["_id"],
         category=Category(document["category"]),
@@ -216,11 +221,7 @@ def _parse_type(document: Mapping[str, Any]) -> TypeConfig:
         notify_before=None if lead_time is None else timedelta(seconds=lead_time),
         on_unknown=UnknownPolicy(document["on_unknown"]),
         sensitive_variables=frozenset(document["sensitive_variables"]),
-        fallback=Fallback(
-            channel=Channel(fallback), after=timedelta(seconds=document["fallback_after_seconds"])
-        )
-        if fallback
-        else None,
+        plan=plan_of(document),
         whatsapp_templates=tuple(
             WhatsAppTemplate(**{**stored, "parameters": tuple(stored["parameters"])})
             for stored in document.get("approved_templates") or ()

@@ -39,6 +39,7 @@ mark_read = partial(_mark, store.mark_read)
 mark_unread = partial(_mark, store.mark_unread)
 mark_read_by_client = partial(_mark, store.mark_read_by_client)
 mark_unread_by_client = partial(_mark, store.mark_unread_by_client)
+mark_acted = partial(_mark, store.mark_acted)
 archive = partial(_mark, store.archive)
 unarchive = partial(_mark, store.unarchive)
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from bson import ObjectId
 
@@ -10,13 +10,15 @@ from devices import queries as devices
 from domain import time
 from domain.content import Recipient
 from domain.errors import NO_DEVICE, FailureCode
+from domain.plans import FIRST_STEP, Plan, may_reach
 from domain.states import Channel, DeliveryStatus, Priority
 from recipients import queries as recipients
 from recipients.preferences import NO_PREFERENCE, Preference
 from recipients.queries import RecipientSnapshot, RegisteredRecipient
 
 from ..catalog import retention, types
-from ..catalog.types import Fallback, TypeConfig
+from ..catalog.plans import PlanRequest, parse_plan
+from ..catalog.types import TypeConfig
 from ..content.engine import RenderCache
 from ..content.redaction import redact
 from ..store import NewDelivery, NewNotification
@@ -155,7 +157,7 @@ def prepare(
         raise AssertionError("an unknown type is a problem")
     if caller.template_version is not None:
         type_config = replace(type_config, template_version=caller.template_version)
-    deliveries = choose_channels(
+    deliveries, plan = choose_channels(
         request,
         type_config=type_config,
         recipient=recipient,
@@ -163,6 +165,8 @@ def prepare(
         problems=problems,
         has_device=has_device,
     )
+    if plan is not None and request.plan is not None and times.expires_at is not None:
+        _check_plan_time(plan, times.expires_at - times.send_at, problems)
     content = compose_content(
         request,
         type_config=type_config,
@@ -203,6 +207,7 @@ def prepare(
         data=redacted.data,
         secret=redacted.secret,
         deliveries=tuple(deliveries),
+        plan_until=plan.until if plan is not None else None,
         max_attempts=1 + max_retries,
         send_at=times.send_at,
         scheduled_at=times.scheduled_at,
@@ -250,10 +255,13 @@ def choose_channels(
     snapshot: RecipientSnapshot,
     problems: ProblemCollector,
     has_device: bool | None = None,
-) -> list[NewDelivery]:
-    """Return a delivery for each channel. An unreachable channel that was named is a problem."""
-    # The first of: the request's channels, the recipient's, the type's. A push without a device is
-    # never a problem, because a device may be registered before the push is sent.
+) -> tuple[list[NewDelivery], Plan | None]:
+    """Return a delivery for each channel, and the plan if some of them wait for a later step.
+
+    An unreachable channel that the request names is a problem.
+    """
+    # The first of: the request's channels or plan, the recipient's channels, the type's. A push
+    # without a device is never a problem, because a device may be registered before it is sent.
     preference, registered = NO_PREFERENCE, snapshot.registered.get(request.user_id or "")
     if registered is not None:
         preference = registered.preference(
@@ -261,13 +269,18 @@ def choose_channels(
             category=type_config.category.value,
             is_critical=type_config.priority is Priority.CRITICAL,
         )
-    is_explicit, channels = _requested_channels(request, type_config, preference, problems)
+    requested_plan = None
+    if request.plan is not None:
+        requested_plan = _requested_plan(request, request.plan, problems)
+    is_explicit, channels = _requested_channels(
+        request, requested_plan, type_config, preference, problems
+    )
     deliveries = [
         _make_delivery(channel, request, recipient, problems, is_explicit=is_explicit)
         for channel in channels
     ]
     if preference.muted:
-        return [_suppressed(one.channel, FailureCode.OPTED_OUT, MUTED) for one in deliveries]
+        return [_suppressed(d.channel, FailureCode.OPTED_OUT, MUTED) for d in deliveries], None
     deliveries = [
         _suppressed(one.channel, FailureCode.OPTED_OUT, MUTED_ON_CHANNEL)
         if one.channel in preference.muted_channels
@@ -285,17 +298,23 @@ def choose_channels(
             for one in deliveries
         ]
     deliveries = _mark_suppressed(deliveries, request, recipient, type_config, snapshot)
-    if not is_explicit and type_config.fallback is not None:
-        deliveries = _apply_fallback(deliveries, type_config.fallback)
-    return deliveries
+    plan = requested_plan or (None if is_explicit else type_config.plan)
+    if plan is None:
+        return deliveries, None
+    planned = apply_plan(deliveries, plan)
+    return planned, plan if any(one.delay for one in planned) else None
 
 
 def _requested_channels(
     request: NotificationRequest,
+    plan: Plan | None,
     type_config: TypeConfig,
     preference: Preference,
     problems: ProblemCollector,
 ) -> tuple[bool, Sequence[Channel]]:
+    if plan is not None:
+        # Each step stands in for the others, so that an unreachable channel is no problem.
+        return False, [channel for step in plan.steps for channel in step.channels]
     if request.channels is None:
         preferred = (parse_channel(name) for name in preference.channels)
         channels = list(dict.fromkeys(one for one in preferred if one is not None))
@@ -326,24 +345,46 @@ def _suppressed(channel: Channel, code: FailureCode, reason: str) -> NewDelivery
     return NewDelivery(channel=channel, status=status, failure_code=code, failure_reason=reason)
 
 
-def _apply_fallback(deliveries: list[NewDelivery], fallback: Fallback) -> list[NewDelivery]:
-    """Let the fallback channel wait for the first other open channel, and return the deliveries."""
-    # The fallback never waits for in-app, which always delivers, or for a suppressed channel.
-    primary = next(
+def _requested_plan(
+    request: NotificationRequest, plan: PlanRequest, problems: ProblemCollector
+) -> Plan | None:
+    if request.channels is not None:
+        problems.add("/plan", "conflict", "Use either `channels` or `plan`.")
+    return parse_plan(plan, problems)
+
+
+def _check_plan_time(plan: Plan, lifetime: timedelta, problems: ProblemCollector) -> None:
+    """Add a problem for each step of a request's plan that would begin after the expiry."""
+    for index, step in enumerate(plan.steps):
+        if step.after >= lifetime:
+            reason = "The notification has expired by then."
+            problems.add(f"/plan/steps/{index}/after", "after_expiry", reason)
+
+
+def apply_plan(deliveries: Sequence[NewDelivery], plan: Plan) -> list[NewDelivery]:
+    """Return the deliveries with their steps. A step that nothing before it holds back is due."""
+    numbers = {one.channel: plan.step_of(one.channel) for one in deliveries}
+    waiting_for = min(
         (
-            one.channel
+            numbers[one.channel]
             for one in deliveries
-            if one.channel not in (fallback.channel, Channel.IN_APP) and _is_open(one)
+            if may_reach(one.channel, one.status, until=plan.until)
         ),
-        None,
+        default=max(numbers.values(), default=FIRST_STEP),
     )
-    if primary is None:
-        return deliveries
+    if not any(numbers[one.channel] > waiting_for for one in deliveries if _is_open(one)):
+        # Nothing waits: as without a plan.
+        return list(deliveries)
     return [
-        replace(one, fallback_for=primary, delay=fallback.after)
-        if one.channel is fallback.channel and _is_open(one)
-        else one
+        replace(
+            one,
+            step=number,
+            delay=step.after if number > waiting_for else timedelta(0),
+            skip_if_late=step.skip_if_late if _is_open(one) else None,
+        )
         for one in deliveries
+        for number in (numbers[one.channel],)
+        for step in (plan.steps[number - 1],)
     ]
 
 

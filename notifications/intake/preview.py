@@ -31,6 +31,8 @@ class ChannelPreview:
     message: Message | None  # None if it can't be rendered; ``problem`` holds the reason
     problem: str | None = None
     not_sent_reason: str | None = None  # None if the notification would be sent on this channel
+    step: int | None = None
+    opens_at: datetime | None = None  # When its step begins; None without a plan
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,7 +102,15 @@ def _preview_channel(
         reason = CHANNEL_NOT_CHOSEN
     elif delivery.status is not DeliveryStatus.PENDING:
         reason = delivery.failure_reason
-    return ChannelPreview(channel=channel, message=message, problem=problem, not_sent_reason=reason)
+    step = delivery.step if delivery is not None else None
+    return ChannelPreview(
+        channel=channel,
+        message=message,
+        problem=problem,
+        not_sent_reason=reason,
+        step=step,
+        opens_at=notification.send_at + delivery.delay if delivery and step else None,
+    )
 
 
 def _render(channel: Channel, notification: NewNotification) -> Message:

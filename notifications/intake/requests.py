@@ -13,6 +13,7 @@ from domain.content import MAX_ATTACHMENTS
 from domain.retry import MAX_RETRIES
 from domain.time import MAX_TTL
 
+from ..catalog.plans import PlanRequest
 from ..models.notification import (
     CONTENT_TYPE_LENGTH,
     FILENAME_LENGTH,
@@ -122,6 +123,10 @@ class NotificationRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unkn
         ]
         | None
     ) = None
+    plan: Annotated[
+        PlanRequest | None,
+        Meta(description="Channels in steps, in place of `channels`. Default: the type's plan."),
+    ] = None
     priority: (
         Annotated[
             PriorityName,

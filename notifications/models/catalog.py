@@ -41,8 +41,11 @@ class NotificationType(models.Model):
     template_version = models.IntegerField(default=0, editable=False)
     """The published template version; 0 is the files of the release."""
     fallback_channel = choice_field(Channel, null=True, blank=True)
-    """Used only if the type's first other channel has not delivered in time; empty: none."""
+    """Used only if no other channel has delivered in time, as a plan of two steps; empty: none."""
     fallback_after_seconds = models.IntegerField(default=600)
+    plan = models.JSONField(null=True, blank=True)
+    """Channels in steps: ``{"until": "read", "steps": [{"channels": ["push"], "after": 0}, …]}``;
+    empty: all at once, or as the fallback channel says."""
     approved_templates = models.JSONField(default=list, blank=True)
     """WhatsApp templates: ``[{"locale": "pt", "name": "order_shipped", "language": "pt_PT",
     "parameters": ["order"]}]``; the parameters are variables, in the order of the placeholders."""

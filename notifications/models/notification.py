@@ -79,8 +79,10 @@ class Delivery(EmbeddedModel):
     max_attempts = models.IntegerField(default=DEFAULT_MAX_RETRIES + 1)
     claim_count = models.IntegerField(default=0)
     """Claims in a row without a send."""
-    instead_of = optional_text(16)
-    """Sent only if this channel has not delivered the notification in time (fallback)."""
+    step = models.IntegerField(null=True, blank=True)
+    """Its step, from 1, in the notification's plan. Missing without a plan."""
+    skip_if_late = models.IntegerField(null=True, blank=True)
+    """Seconds after ``first_due_at`` within which its step must begin; missing: no limit."""
     first_due_at = models.DateTimeField()
     next_attempt_at = optional_datetime()
     """Pending: when it is due. Unknown: when the type's policy decides."""
@@ -161,6 +163,10 @@ class Notification(models.Model):
     """When to remove ``sealed`` if only the inbox still needs it."""
 
     delivery = EmbeddedModelArrayField(Delivery, default=list)
+    plan_until = optional_text(16)
+    """The goal after which no later step is sent. Missing without later steps."""
+    acted_at = optional_datetime()
+    """When the client said that the recipient acted on it. Missing if it never did."""
     status = choice_field(NotificationStatus)
     due_at = optional_datetime()
     """When this document needs processing next; missing when nothing is open."""

@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 
 import structlog
+from bson import ObjectId
 from pymongo.errors import BulkWriteError, PyMongoError
 
 from domain.errors import FailureCode
@@ -18,6 +19,7 @@ from recipients import suppressions
 from recipients.models import SuppressionReason
 
 from .. import callback_events, queries, store
+from ..queueing import fair_queue
 from ..store import AttemptReference, DeliveryReceipt
 
 log = structlog.get_logger(__name__)
@@ -137,6 +139,8 @@ def _apply_one(receipt: Receipt, reference: AttemptReference, provider: str, now
         ),
         now=now,
     )
+    if changed and status is S.FAILED:
+        _open_next_step(reference.notification_id, now)
     log.info(
         "receipt_applied",
         delivery_id=str(reference),
@@ -145,6 +149,13 @@ def _apply_one(receipt: Receipt, reference: AttemptReference, provider: str, now
         changed=changed,
     )
     return changed
+
+
+def _open_next_step(notification_id: ObjectId, now: datetime) -> None:
+    if store.open_next_steps(ids=[notification_id], now=now):
+        document = queries.get(notification_id=notification_id)
+        if document is not None:
+            fair_queue.enqueue_wakeups([document], now=now)
 
 
 def _apply_reputation(

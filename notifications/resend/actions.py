@@ -174,6 +174,34 @@ def cancel(
     return cancelled
 
 
+def cancel_entity(
+    *,
+    client_id: ObjectId,
+    entity_id: str,
+    type_name: str | None,
+    user_id: str | None,
+    reason: str,
+    now: datetime,
+) -> int:
+    """Cancel the pending deliveries of a client's notifications of an entity. Return how many.
+
+    The type and ``user_id`` select some of them. Idempotent. Raises UnknownTypeError and
+    PyMongoError.
+    """
+    type_slug = None if type_name is None else types.stored_slug(type_name)
+    count = 0
+    while ids := queries.pending_of_entity(
+        client_id=client_id, entity_id=entity_id, type_slug=type_slug, user_id=user_id
+    ):
+        changed = store.cancel_pending(ids=ids, reason=reason, now=now)
+        count += changed
+        if not changed:
+            # Workers have started the rest.
+            break
+    callback_events.enqueue_publisher(now=now)
+    return count
+
+
 def reschedule(*, notification_id: ObjectId, requested_time: datetime, now: datetime) -> Document:
     """Change the send time of a notification that has not been attempted.
 

@@ -150,6 +150,7 @@ def _collect_facts(
         channel=channel,
         status=DeliveryStatus(delivery["status"]),
         code=delivery.get("failure_code"),
+        failure_reason=delivery.get("failure_reason"),
         may_be_delivered=bool(reached_targets)
         or (document["_id"], channel.value) in context.ambiguous,
         is_expired=expires_at is not None and expires_at <= now,

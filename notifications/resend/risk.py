@@ -27,6 +27,7 @@ class DeliveryFacts:
     channel: Channel
     status: DeliveryStatus
     code: str | None = None  # The stored failure code, or an obsolete one
+    failure_reason: str | None = None  # The stored text, which says how a plan reached them
     may_be_delivered: bool = False  # An attempt's outcome is unknown, or a device has it
     is_expired: bool = False
     is_erased: bool = False
@@ -74,7 +75,7 @@ _RISK_BY_FAILURE: Mapping[FailureCode, tuple[RiskKind, str]] = {
     F.WORKER_LOST: (R.MAY_DUPLICATE, _MAY_DUPLICATE_REASON),
     F.OUTCOME_UNKNOWN: (R.MAY_DUPLICATE, _MAY_DUPLICATE_REASON),
     F.INTERNAL_ERROR: (R.MAY_DUPLICATE, "Internal error; the outcome is unknown."),
-    F.NOT_NEEDED: (R.MAY_DUPLICATE, "Another channel delivered it in time."),
+    F.NOT_NEEDED: (R.MAY_DUPLICATE, "An earlier step of its plan reached the recipient."),
     F.REJECTED: (R.WILL_FAIL_AGAIN, "The provider rejects this message for any recipient."),
     F.TOO_LARGE: (R.WILL_FAIL_AGAIN, "It is too large for the provider."),
     F.RENDER_FAILED: (R.WILL_FAIL_AGAIN, "The template can't be rendered with its data."),
@@ -144,6 +145,8 @@ def _assess_failure(facts: DeliveryFacts) -> tuple[RiskKind, str]:
         kind, reason = R.MAY_DUPLICATE, "Unknown failure code."
     if facts.is_address_corrected and facts.code in _ADDRESS_FAILURES:
         kind, reason = R.SAFE, "It goes to another address than the one that failed."
+    if facts.code == F.NOT_NEEDED and facts.failure_reason:
+        reason = f"{facts.failure_reason} Would be a duplicate."
     if kind is R.WILL_FAIL_AGAIN:
         return kind, reason
     if facts.may_be_delivered:

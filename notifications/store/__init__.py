@@ -2,7 +2,6 @@
 
 from .acceptance import Accepted, DuplicateEntity, accept
 from .actions import (
-    activate_fallback,
     cancel,
     cancel_pending,
     link_resend,
@@ -79,9 +78,10 @@ from .removal import (
     restore,
     set_purge_dates,
 )
+from .steps import mark_acted, match_unreached, open_next_steps
 
 __all__ = ["Accepted", "DuplicateEntity", "accept"]
-__all__ += ["activate_fallback", "cancel", "cancel_pending", "link_resend", "make_due_now"]
+__all__ += ["cancel", "cancel_pending", "link_resend", "make_due_now"]
 __all__ += ["reopen", "reschedule"]
 __all__ += ["backfill_marks", "clear_marks", "pending_callbacks"]
 __all__ += ["DeviceHistory", "attempts_at", "device_histories", "record_device_receipt"]
@@ -99,3 +99,4 @@ __all__ += ["UnknownOutcome", "expire_leases", "resolve_unknown", "unknown_outco
 __all__ += ["Erasable", "Removed", "erasable", "erasable_at", "erase", "is_content_removed"]
 __all__ += ["match_ended_before", "purge", "purged_at", "remove_content", "set_purge_dates"]
 __all__ += ["DELETION_REASON", "delete", "restore"]
+__all__ += ["mark_acted", "match_unreached", "open_next_steps"]

@@ -154,6 +154,7 @@ def _document(new: NewNotification, now: datetime) -> dict[str, Any]:
             expires_at=new.expires_at,
         ),
         "delivery": deliveries,
+        "plan_until": new.plan_until.value if new.plan_until is not None else None,
         "status": _status(states),
         "due_at": _earliest("next_attempt_at", deliveries),
         "scheduled_at": new.scheduled_at,
@@ -178,11 +179,10 @@ def _document(new: NewNotification, now: datetime) -> dict[str, Any]:
 
 
 def _delivery(new: NewNotification, one: NewDelivery, now: datetime) -> dict[str, Any]:
-    """Return a delivery to store. In-app is delivered at once unless scheduled."""
-    status = one.status
-    if one.channel is Channel.IN_APP and status is DeliveryStatus.PENDING and new.send_at <= now:
+    """Return a delivery to store. In-app is delivered at once unless it is due later."""
+    status, due_at = one.status, new.send_at + one.delay
+    if one.channel is Channel.IN_APP and status is DeliveryStatus.PENDING and due_at <= now:
         status = DeliveryStatus.DELIVERED
-    due_at = new.send_at + one.delay
     delivery: dict[str, Any] = {
         "channel": one.channel.value,
         "status": status.value,
@@ -195,8 +195,10 @@ def _delivery(new: NewNotification, one: NewDelivery, now: datetime) -> dict[str
     }
     if status in OPEN:
         delivery["next_attempt_at"] = due_at
-    if one.fallback_for is not None:
-        delivery["instead_of"] = one.fallback_for.value
+    if one.step is not None:
+        delivery["step"] = one.step
+    if one.skip_if_late is not None:
+        delivery["skip_if_late"] = int(one.skip_if_late.total_seconds())
     if one.failure_code is not None:
         delivery["failure_code"] = one.failure_code.value
     if one.failure_reason is not None:

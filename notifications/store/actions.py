@@ -121,29 +121,6 @@ def reopen(
     )
 
 
-def activate_fallback(*, ids: Sequence[ObjectId], fallback_for: Channel, now: datetime) -> int:
-    """Make the fallbacks for a failed channel due now. Return how many changed. Idempotent."""
-    waiting = {
-        "instead_of": fallback_for.value,
-        "status": S.PENDING.value,
-        "next_attempt_at": {"$gt": now},
-        "attempt_count": 0,
-    }
-    pipeline = update(
-        condition={
-            "$and": [
-                {"$eq": ["$$d.instead_of", fallback_for.value]},
-                {"$eq": ["$$d.status", S.PENDING.value]},
-                {"$eq": ["$$d.attempt_count", 0]},
-            ]
-        },
-        changes={"next_attempt_at": now, "first_due_at": now},
-        now=now,
-    )
-    wanted = {"_id": {"$in": list(ids)}, "delivery": {"$elemMatch": waiting}}
-    return notifications().update_many(wanted, pipeline).modified_count
-
-
 def make_due_now(
     *, notification_id: ObjectId, retries_of: Sequence[Channel] | None = None, now: datetime
 ) -> Document | None:
@@ -202,7 +179,7 @@ def reschedule(
     """Move the send time of a notification to ``send_at``. Return None if that is too late.
 
     It is too late after an attempt on any channel, a delivery, or the expiry. A worker that has
-    claimed a delivery without starting it loses the claim. Fallback channels keep their delay. An
+    claimed a delivery without starting it loses the claim. Later steps keep their delay. An
     expiry relative to the send time moves with it; an absolute one must lie after ``send_at``. With
     ``is_same_local_time``, the notification keeps following the recipient's time zone.
     """

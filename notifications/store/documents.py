@@ -1,7 +1,7 @@
 """Frozen records that pass between the layers, and their construction from documents."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
@@ -10,6 +10,7 @@ from bson import ObjectId
 
 from domain.content import PROFILE_FIELDS, Attachment, Content, Recipient, SensitiveContent
 from domain.errors import FailureCode
+from domain.plans import FIRST_STEP, Until
 from domain.retry import RetryState
 from domain.states import (
     OPEN,
@@ -54,9 +55,12 @@ class NewDelivery:
 
     channel: Channel
     status: DeliveryStatus = DeliveryStatus.PENDING
-    fallback_for: Channel | None = None
-    """Set for a fallback: sent only if this channel hasn't delivered within ``delay``."""
+    step: int | None = None
+    """Its step, from 1, in the notification's plan. None without a plan."""
     delay: timedelta = timedelta(0)
+    """Time from the send time to the step."""
+    skip_if_late: timedelta | None = None
+    """The delivery expires if it can't be sent within this time of its step."""
     failure_code: FailureCode | None = None
     failure_reason: str | None = None
 
@@ -77,6 +81,8 @@ class NewNotification:
     secret: SensitiveContent | None = None
     """Sensitive values that are masked in content and data. They are stored encrypted."""
     deliveries: tuple[NewDelivery, ...]
+    plan_until: Until | None = None
+    """The goal after which no later step is sent. None without later steps."""
     max_attempts: int
     send_at: datetime
     """Send time, equal to ``created_at`` unless scheduled."""
@@ -137,11 +143,16 @@ class ClaimedDelivery:
     """Provider of an earlier ambiguous attempt. No other provider may get the delivery."""
     failed_over_from: str | None = None
     """Provider that has just refused the delivery. The next provider is used at once."""
-    fallback_for: Channel | None = None
-    """Channel that makes this delivery unnecessary if it has delivered the notification."""
+    step: int = FIRST_STEP
+    plan_until: Until = Until.DELIVERED
+    """The goal that makes a later step unnecessary."""
+    skip_if_late: timedelta | None = None
+    is_marked_read: bool = False
+    is_acted: bool = False
+    """By its recipient, as the client says."""
     channel_statuses: Mapping[Channel, DeliveryStatus] = field(default_factory=dict)
-    fallback_channels: tuple[Channel, ...] = ()
-    """Channels that wait for this one to fail."""
+    later_channels: tuple[Channel, ...] = ()
+    """Channels of the plan's next step, which wait for this one."""
     earlier_attempts: int = 0
     """Attempts before the last reopening. They don't count for the limit or the delays."""
     device_ids: tuple[str, ...] = ()
@@ -247,6 +258,7 @@ class NotSent:
 def claimed_from(document: Document, token: str) -> ClaimedDelivery:
     """Return the delivery in a notification's document that is claimed with this token."""
     delivery = next(d for d in document["delivery"] if (d.get("claim") or {}).get("token") == token)
+    late = delivery.get("skip_if_late")
     return ClaimedDelivery(
         notification_id=document["_id"],
         channel=Channel(delivery["channel"]),
@@ -276,21 +288,34 @@ def claimed_from(document: Document, token: str) -> ClaimedDelivery:
         ambiguous_targets=tuple(delivery.get("doubtful_targets") or ()),
         ambiguous_provider=delivery.get("doubtful_provider"),
         failed_over_from=delivery.get("passed_over"),
-        fallback_for=Channel(delivery["instead_of"]) if "instead_of" in delivery else None,
-        fallback_channels=tuple(
-            Channel(other["channel"])
-            for other in document["delivery"]
-            if other.get("instead_of") == delivery["channel"] and other["status"] == S.PENDING
-        ),
+        step=_step_of(delivery),
+        plan_until=Until(document.get("plan_until", Until.DELIVERED)),
+        skip_if_late=None if late is None else timedelta(seconds=late),
+        is_marked_read="marked_read_at" in document,
+        is_acted="acted_at" in document,
         channel_statuses={Channel(d["channel"]): _channel_status(d) for d in document["delivery"]},
+        later_channels=_next_step(document["delivery"], _step_of(delivery)),
     )
 
 
+def _step_of(delivery: Document) -> int:
+    # A process of an older release stores ``instead_of`` in place of the step.
+    return int(delivery.get("step") or (FIRST_STEP + 1 if "instead_of" in delivery else FIRST_STEP))
+
+
+def _next_step(deliveries: Sequence[Document], step: int) -> tuple[Channel, ...]:
+    waiting = [d for d in deliveries if d["status"] == S.PENDING and _step_of(d) > step]
+    following = min(map(_step_of, waiting), default=step)
+    return tuple(Channel(d["channel"]) for d in waiting if _step_of(d) == following)
+
+
 def _channel_status(delivery: Document) -> DeliveryStatus:
-    """Return a channel's status. A push with a device receipt counts as delivered."""
+    """Return a channel's status. An open push has the status of its devices' receipts."""
     status = DeliveryStatus(delivery["status"])
     is_reported = delivery["channel"] == Channel.PUSH and delivery.get("delivered_at") is not None
-    return S.DELIVERED if is_reported and status in OPEN else status
+    if is_reported and status in OPEN:
+        return S.DELIVERED if delivery.get("read_at") is None else S.READ
+    return status
 
 
 def recipient_of(document: Mapping[str, Any]) -> Recipient:

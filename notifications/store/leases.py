@@ -10,6 +10,7 @@ from bson import ObjectId
 from pymongo.errors import BulkWriteError
 
 from domain.errors import FailureCode
+from domain.plans import FIRST_STEP
 from domain.states import SUCCEEDED, TRANSITIONS, AttemptStatus, Channel, DeliveryStatus
 from notifyproject.db.collections import is_duplicate, unclaimed
 from notifyproject.platform import crash_points
@@ -27,6 +28,7 @@ from .pipelines import (
     update_each,
 )
 from .receipts import with_device_receipts
+from .steps import match_unreached
 
 S = DeliveryStatus
 LEASE = timedelta(seconds=90)  # Longer than the slowest batch: four rounds of requests of 15 s each
@@ -173,11 +175,22 @@ def poison_candidates(
 def start(
     claims: Sequence[ClaimedDelivery], *, provider: str, worker: str, now: datetime
 ) -> list[ClaimedDelivery]:
-    """Mark deliveries of one :func:`claim` as sending. Return those whose lease is still held."""
+    """Mark deliveries of one :func:`claim` as sending. Return those whose lease is still held.
+
+    A later step of a plan isn't started if the recipient has been reached since the claim.
+    """
     # Counts an attempt for each. Called just before the request: if the worker is lost after this,
     # the outcome is unknown.
     if not claims:
         return []
+    guarded = [c for c in claims if c.step > FIRST_STEP]
+    if guarded and len(guarded) < len(claims):
+        unguarded = [c for c in claims if c.step == FIRST_STEP]
+        return [
+            one
+            for some in (unguarded, guarded)
+            for one in start(some, provider=provider, worker=worker, now=now)
+        ]
     token, channel = claims[0].token, claims[0].channel
     lease_until = now + LEASE
     pipeline = transition(
@@ -197,9 +210,8 @@ def start(
         now=now,
     )
     ids = [c.notification_id for c in claims]
-    result = retry_transient(
-        notifications().update_many, _owned_filter(ids, token, S.PENDING), pipeline
-    )
+    wanted = _owned_filter(ids, token, S.PENDING) | (match_unreached() if guarded else {})
+    result = retry_transient(notifications().update_many, wanted, pipeline)
     owned_ids = set(ids)
     if result.matched_count < len(claims):
         still_owned = notifications().find(_owned_filter(ids, token, S.SENDING), {"_id": 1})

@@ -195,9 +195,9 @@ def overall_status(now: datetime) -> Expression:
     return {
         "$switch": {
             "branches": [
-                _branch(_any_delivery(retrying), NotificationStatus.RETRYING),
+                _branch(any_delivery(retrying), NotificationStatus.RETRYING),
                 _branch(_has_status(S.SENDING, S.UNKNOWN), NotificationStatus.PROCESSING),
-                _branch(_any_delivery(due), NotificationStatus.QUEUED),
+                _branch(any_delivery(due), NotificationStatus.QUEUED),
                 _branch(_has_status(S.PENDING), NotificationStatus.CREATED),
                 _branch({"$eq": [counted, []]}, NotificationStatus.CANCELLED),
                 _branch(_subset(counted, {S.DELIVERED, S.READ}), NotificationStatus.DELIVERED),
@@ -252,7 +252,8 @@ def _is(status: DeliveryStatus) -> Expression:
     return {"$eq": ["$$d.status", status.value]}
 
 
-def _any_delivery(condition: Expression) -> Expression:
+def any_delivery(condition: Expression) -> Expression:
+    """Return whether any delivery, ``$$d``, meets a condition."""
     return {"$anyElementTrue": [{"$map": {"input": "$delivery", "as": "d", "in": condition}}]}
 
 

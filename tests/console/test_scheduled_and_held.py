@@ -49,8 +49,8 @@ def not_sent(
 
 def each_kind(now: datetime) -> dict[WaitReason, Any]:
     unavailable = FailureCode.CHANNEL_UNAVAILABLE
-    fallback = NewDelivery(channel=Channel.PUSH, fallback_for=Channel.EMAIL, delay=HOUR)
-    both = (NewDelivery(channel=Channel.EMAIL), fallback)
+    later = NewDelivery(channel=Channel.PUSH, step=2, delay=HOUR)
+    both = (NewDelivery(channel=Channel.EMAIL), later)
     with_fallback = factories.accepted(created_at=now, deliveries=both)
     sent = factories.start(factories.claim(with_fallback["_id"], at=now), at=now)
     store.settle([factories.settlement(sent, S.SENT, at=now)], now=now)
@@ -65,7 +65,7 @@ def each_kind(now: datetime) -> dict[WaitReason, Any]:
         ),
         WaitReason.DECRYPTION_FAILED: not_sent(now, FailureCode.DECRYPTION_FAILED),
         WaitReason.RETRY: factories.settled(S.PENDING, at=now, created_at=now),
-        WaitReason.FALLBACK: factories.read(with_fallback["_id"]),
+        WaitReason.STEP: factories.read(with_fallback["_id"]),
         WaitReason.RECEIPT: factories.settled(S.UNKNOWN, at=now, created_at=now),
         WaitReason.WORKER: factories.accepted(created_at=now),
     }

@@ -348,7 +348,7 @@ def test_pause_that_outlasts_a_message_leaves_its_time_to_the_fallback_channel(
 ) -> None:
     deliveries = (
         NewDelivery(channel=Channel.EMAIL),
-        NewDelivery(channel=Channel.PUSH, fallback_for=Channel.EMAIL, delay=timedelta(minutes=10)),
+        NewDelivery(channel=Channel.PUSH, step=2, delay=timedelta(minutes=10)),
     )
     new = factories.new(deliveries=deliveries, expires_at=NOON + timedelta(seconds=20))
     store.accept([new], now=NOON)

@@ -120,7 +120,7 @@ def test_all_wait_for_the_earliest_probe(first: ScriptedProvider, second: Script
             (S.PENDING, FailureCode.CHANNEL_UNAVAILABLE, NOON + 4 * MINUTE),
         ),
         (
-            {"expires_at": NOON + 4 * MINUTE, "fallback_channels": (Channel.IN_APP,)},
+            {"expires_at": NOON + 4 * MINUTE, "later_channels": (Channel.IN_APP,)},
             (S.EXPIRED, FailureCode.EXPIRED, None),
         ),
     ],

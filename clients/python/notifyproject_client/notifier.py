@@ -17,6 +17,7 @@ from .rest.models.local_time import LocalTime
 from .rest.models.notification_recipient_request import NotificationRecipientRequest
 from .rest.models.notification_request import NotificationRequest
 from .rest.models.notification_view import NotificationView
+from .rest.models.plan_request import PlanRequest
 from .rest.models.problem_view import ProblemView
 from .retry import RETRYABLE_STATUSES, RetryPolicy, parse_retry_after
 
@@ -77,6 +78,7 @@ class Notifier:
         user_id: str | None = None,
         recipient: NotificationRecipientRequest | Mapping[str, Any] | None = None,
         channels: Sequence[str] | None = None,
+        plan: PlanRequest | Mapping[str, Any] | None = None,
         data: Mapping[str, Any] | None = None,
         content: ContentRequest | Mapping[str, Any] | None = None,
         priority: str | None = None,
@@ -101,6 +103,7 @@ class Notifier:
             "user_id": user_id,
             "recipient": recipient or _addresses(email, phone),
             "channels": [channels] if isinstance(channels, str) else channels,
+            "plan": plan,
             "data": data,
             "content": content,
             "priority": priority,

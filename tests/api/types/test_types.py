@@ -10,7 +10,7 @@ from access.models import Scope
 from domain.states import Channel, Priority
 from notifications.catalog import types
 from notifications.catalog.default_types import DEFAULT_TYPES
-from notifications.catalog.types import Fallback
+from notifications.catalog.plans import fallback_plan
 from notifyproject.db.collections import collection
 from tests.support.clients.api import App, new_app, pages, pointers
 from tests.support.mongo.query_plans import plans
@@ -56,7 +56,7 @@ def test_new_type_is_usable_at_once(app: App) -> None:
     kind = types.get_type("ParcelLost")
     assert kind.channels == (Channel.IN_APP, Channel.EMAIL, Channel.PUSH)
     assert (kind.priority, kind.max_retries, kind.ttl_seconds) == (Priority.HIGH, 2, 3600)
-    assert kind.fallback == Fallback(channel=Channel.PUSH, after=timedelta(seconds=90))
+    assert kind.plan == fallback_plan(Channel.PUSH, after=timedelta(seconds=90))
     (template,) = kind.whatsapp_templates
     assert (template.name, template.language, template.parameters) == ("lost", "pt_PT", ("parcel",))
 
@@ -73,6 +73,7 @@ def test_omitted_fields_have_defaults(app: App) -> None:
             "on_unknown": "retry",
             "fallback_channel": None,
             "fallback_after_seconds": 600,
+            "plan": None,
             "approved_templates": [],
             "example_data": {},
             "sensitive_variables": [],

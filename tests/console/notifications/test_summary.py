@@ -85,8 +85,8 @@ SENTENCES = [
         "Email isn't sent yet. Quiet hours until 12:05.",
     ),
     (
-        delivery(S.PENDING, attempt_count=0, instead_of="push"),
-        "Email isn't sent yet. Held: fallback at 12:05 unless another channel delivers.",
+        delivery(S.PENDING, attempt_count=0, step=2),
+        "Email isn't sent yet. Held: later step at 12:05.",
     ),
     (
         delivery(S.PENDING, attempt_count=0, next_attempt_at=NOW - timedelta(minutes=3)),

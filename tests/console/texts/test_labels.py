@@ -70,7 +70,8 @@ def pending(**fields: Any) -> dict[str, Any]:
     [
         ("created", [pending()], "Scheduled"),
         ("created", [pending(failure_code="channel_unavailable")], "Held"),
-        ("created", [pending(), pending(instead_of="push")], "Scheduled"),
+        ("created", [pending(), pending(step=2)], "Scheduled"),
+        ("created", [pending(status="sent"), pending(step=2)], "Held: later step"),
         ("processing", [pending(status="sending")], "Sending"),
         ("processing", [pending(status="sending"), pending(status="unknown")], "Unknown"),
         ("cancelled", [pending(status="suppressed")], "Suppressed"),
@@ -91,7 +92,7 @@ def test_notification_state_has_its_label(
         (pending(next_attempt_at=NOW), "Queued"),
         (pending(attempt_count=1, failure_code="timeout"), "Retrying"),
         (pending(failure_code="quiet_hours"), "Quiet hours"),
-        (pending(instead_of="push"), "Held: fallback"),
+        (pending(step=2), "Held: later step"),
         (pending(status="read"), "Read"),
     ],
 )

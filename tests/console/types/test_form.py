@@ -10,6 +10,7 @@ from django.test import Client
 
 from domain.states import Channel, Priority
 from notifications.catalog import types
+from notifications.catalog.plans import fallback_plan
 from notifications.models import NotificationType
 from tests.support.clients.console import make_staff, signed_in
 
@@ -187,8 +188,7 @@ def test_fallback_channel_and_whatsapp_templates_are_stored(console: Client) -> 
     form = GOOD | channels | {"approved_templates": json.dumps([template])}
     assert console.post(f"{LIST}add/", form).status_code == 302
     kind = types.get_type("parcel_lost")
-    assert kind.fallback is not None
-    assert (kind.fallback.channel, kind.fallback.after) == (Channel.EMAIL, timedelta(minutes=10))
+    assert kind.plan == fallback_plan(Channel.EMAIL, after=timedelta(minutes=10))
     assert [one.language for one in kind.whatsapp_templates] == ["pt_PT"]
     refused = console.post(f"{LIST}add/", form | {"slug": "x", "approved_templates": "[1]"})
     assert "objects with locale, name" in refused.content.decode()

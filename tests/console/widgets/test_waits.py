@@ -23,7 +23,7 @@ WAITING = {
     WaitReason.CIRCUIT_OPEN: {"held_reason": "circuit_open"},
     WaitReason.PROVIDER_UNAVAILABLE: {"failure_code": "channel_unavailable"},
     WaitReason.DECRYPTION_FAILED: {"failure_code": "decryption_failed"},
-    WaitReason.FALLBACK: {"instead_of": "push"},
+    WaitReason.STEP: {"step": 2},
 }
 
 TIMED = {
@@ -31,7 +31,7 @@ TIMED = {
     WaitReason.RETRY,
     WaitReason.QUIET_HOURS,
     WaitReason.RATE_LIMITED,
-    WaitReason.FALLBACK,
+    WaitReason.STEP,
 }
 """The others end when their cause does, which no clock tells."""
 
@@ -54,3 +54,18 @@ def test_text_states_why_a_delivery_waits(reason: WaitReason) -> None:
     soon = PENDING | WAITING[reason] | {"next_attempt_at": NOW + timedelta(minutes=9)}
     assert wait_reason(soon, now=NOW) is reason
     assert bool(CLOCK.search(text(soon))) is (reason in TIMED)
+
+
+@pytest.mark.parametrize(
+    ("goal", "expected"),
+    [
+        (None, "Held: later step at 15:12"),
+        ("delivered", "Held: later step at 15:12 unless delivered by then"),
+        ("read", "Held: later step at 15:12 unless read by then"),
+        ("acted", "Held: later step at 15:12 unless acted on by then"),
+    ],
+)
+def test_later_step_names_the_goal_of_its_plan(goal: str | None, expected: str) -> None:
+    until = NOW + timedelta(minutes=9)
+    shown = wait_text(WaitReason.STEP, Channel.EMAIL, until, goal=goal, pauses={}, now=NOW)
+    assert re.sub(r"<[^>]*>", "", str(shown)) == expected

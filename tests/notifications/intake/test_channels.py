@@ -9,7 +9,7 @@ import pytest
 from domain.content import Recipient
 from domain.errors import FailureCode
 from domain.states import Channel, DeliveryStatus
-from notifications.catalog.types import Fallback
+from notifications.catalog.plans import fallback_plan
 from notifications.intake.preparation import choose_channels
 from notifications.store import NewDelivery
 from notifications.validation import ChannelNames, ProblemCollector
@@ -19,6 +19,7 @@ from tests.support.factories.notifications import SHIPPED, request
 
 EMAIL, PUSH, WHATSAPP, IN_APP = Channel
 S = DeliveryStatus
+TEN_MINUTES = timedelta(minutes=10)
 REACHABLE = Recipient(email="ada@example.com", phone="+351912345678", device_ids=("d",))
 
 
@@ -43,7 +44,7 @@ def choose(
     user_id: str | None = "ada",
 ) -> tuple[list[NewDelivery], list[tuple[str, str]]]:
     problems = ProblemCollector()
-    deliveries = choose_channels(
+    deliveries, _ = choose_channels(
         request(type=kind, channels=channels, user_id=user_id),
         type_config=SHIPPED[kind],
         recipient=recipient,
@@ -242,12 +243,10 @@ def test_critical_types_cannot_be_muted(name: str) -> None:
     assert names(choose(known=known, kind="mfa_code")[0]) == [EMAIL]
 
 
-def test_fallback_does_not_wait_for_a_muted_channel() -> None:
-    kind = replace(
-        SHIPPED["order_shipped"], fallback=Fallback(channel=PUSH, after=timedelta(minutes=10))
-    )
-    for muted, fallback_for in (([], EMAIL), (["email"], None)):
-        deliveries = choose_channels(
+def test_later_step_does_not_wait_for_a_muted_channel() -> None:
+    kind = replace(SHIPPED["order_shipped"], plan=fallback_plan(PUSH, after=TEN_MINUTES))
+    for muted, step, delay in (([], 2, TEN_MINUTES), (["email"], None, timedelta())):
+        deliveries, _ = choose_channels(
             request(type="order_shipped"),
             type_config=kind,
             recipient=REACHABLE,
@@ -255,14 +254,12 @@ def test_fallback_does_not_wait_for_a_muted_channel() -> None:
             problems=ProblemCollector(),
         )
         (push,) = [one for one in deliveries if one.channel is PUSH]
-        assert (push.status, push.fallback_for) == (S.PENDING, fallback_for)
+        assert (push.status, push.step, push.delay) == (S.PENDING, step, delay)
 
 
-def test_fallback_does_not_wait_for_a_suppressed_channel() -> None:
-    kind = replace(
-        SHIPPED["order_shipped"], fallback=Fallback(channel=PUSH, after=timedelta(minutes=10))
-    )
-    deliveries = choose_channels(
+def test_later_step_does_not_wait_for_a_suppressed_channel() -> None:
+    kind = replace(SHIPPED["order_shipped"], plan=fallback_plan(PUSH, after=TEN_MINUTES))
+    deliveries, plan = choose_channels(
         request(type="order_shipped"),
         type_config=kind,
         recipient=REACHABLE,
@@ -272,4 +269,5 @@ def test_fallback_does_not_wait_for_a_suppressed_channel() -> None:
     by_channel = {one.channel: one for one in deliveries}
     assert by_channel[EMAIL].failure_code is FailureCode.SUPPRESSED
     push = by_channel[PUSH]
-    assert (push.status, push.fallback_for, push.delay) == (S.PENDING, None, timedelta())
+    assert (push.status, push.step, push.delay) == (S.PENDING, None, timedelta())
+    assert plan is None

@@ -151,7 +151,7 @@ def test_receipt_wins_if_the_push_expires(fcm: ScriptedProvider) -> None:
 
 def test_receipt_cancels_the_fallback(fcm: ScriptedProvider) -> None:
     wait = 2 * MINUTE
-    mail = NewDelivery(channel=EMAIL, fallback_for=PUSH, delay=wait)
+    mail = NewDelivery(channel=EMAIL, step=2, delay=wait)
     one, phone = half_sent(fcm, deliveries=(NewDelivery(channel=PUSH), mail))
     send_receipt(one, phone)
     dispatcher.dispatch([one], channel=EMAIL, clock=lambda: NOON + wait)

@@ -64,11 +64,11 @@ def test_run_now_ends_quiet_hours() -> None:
     assert (after["status"], after["next_attempt_at"]) == ("pending", SOON)
 
 
-def test_run_now_makes_a_fallback_due() -> None:
+def test_run_now_makes_a_later_step_due() -> None:
     document = factories.accepted(
         deliveries=(
             NewDelivery(channel=Channel.EMAIL),
-            NewDelivery(channel=Channel.PUSH, fallback_for=Channel.EMAIL, delay=HOUR),
+            NewDelivery(channel=Channel.PUSH, step=2, delay=HOUR),
         )
     )
     after = factories.delivery(run(document), Channel.PUSH)

@@ -14,7 +14,7 @@ from notifications import store
 from notifications.resend import actions
 from notifications.resend.assessment import assess_risks
 from notifications.resend.risk import RiskKind
-from notifications.store import ProviderAnswer
+from notifications.store import NotSent, ProviderAnswer
 from notifyproject.db.collections import collection
 from recipients import service_windows
 from recipients.models import SuppressionReason
@@ -205,3 +205,13 @@ def test_assessment_reads_each_collection_once() -> None:
 @pytest.fixture
 def push_provider(settings: Any) -> None:
     settings.FCM_CREDENTIALS = "a-service-account.json"
+
+
+def test_step_that_was_not_needed_states_how_the_recipient_was_reached() -> None:
+    claim = factories.claimed()
+    reason = "Not needed: read on in_app."
+    store.settle_not_sent([NotSent(claim, S.CANCELLED, F.NOT_NEEDED, reason)], now=NOON)
+    found = assess_risks([factories.read(claim.notification_id)], now=LATER)
+    risk = found[claim.notification_id, Channel.EMAIL]
+    assert risk.kind is RiskKind.MAY_DUPLICATE
+    assert risk.reason == f"{reason} Would be a duplicate."

@@ -60,9 +60,9 @@ def test_notification_can_be_rescheduled_again() -> None:
     assert moved(moved(accepted()), send_at=TOMORROW + DAY)["due_at"] == TOMORROW + DAY
 
 
-def test_fallback_keeps_its_delay() -> None:
+def test_later_step_keeps_its_delay() -> None:
     deliveries = (
-        NewDelivery(channel=WHATSAPP, fallback_for=EMAIL, delay=HOUR),
+        NewDelivery(channel=WHATSAPP, step=2, delay=HOUR),
         NewDelivery(channel=EMAIL),
     )
     document = moved(accepted(deliveries=deliveries))

@@ -75,6 +75,9 @@ SAMPLES: dict[tuple[str, str], IsolationRequest] = {
     ("cleanup", "POST"): _nothing(
         "/notifications/cleanup", {"older_than_days": 30}, notifications=0
     ),
+    ("cancel-entity", "POST"): _nothing(
+        "/notifications/cancel", {"entity_id": "order-1"}, cancelled=0
+    ),
     ("stats", "GET"): _nothing("/notifications/stats", results=[]),
     ("preview", "POST"): _nothing("/notifications/preview", request()),
     ("notification", "GET"): _own(ONE),
@@ -82,6 +85,7 @@ SAMPLES: dict[tuple[str, str], IsolationRequest] = {
     ("attempts", "GET"): _own(f"{ONE}/attempts"),
     ("read", "POST"): _own(f"{ONE}/read"),
     ("unread", "POST"): _own(f"{ONE}/unread"),
+    ("ack", "POST"): _own(f"{ONE}/ack"),
     ("cancel", "POST"): _own(f"{ONE}/cancel"),
     ("retry", "POST"): _own(f"{ONE}/retry"),
     ("resend", "POST"): _own(f"{ONE}/resend"),

@@ -1,0 +1,37 @@
+"""Plans on the page of a notification: what is to come, and why it was not needed."""
+
+from datetime import timedelta
+
+from django.test import Client
+
+from domain.plans import Until
+from domain.states import Channel
+from domain.time import utc_now
+from notifications import store
+from notifications.store import NewDelivery
+from tests.support.factories import notifications as factories
+
+EMAIL, PUSH, WHATSAPP, IN_APP = Channel
+
+
+def test_page_states_the_step_to_come_and_the_goal(console: Client) -> None:
+    now = utc_now()
+    deliveries = (
+        NewDelivery(channel=IN_APP, step=1),
+        NewDelivery(channel=EMAIL, step=2, delay=timedelta(hours=1)),
+    )
+    one = factories.accepted(deliveries=deliveries, plan_until=Until.READ, created_at=now)["_id"]
+    page = console.get(f"/admin/notifications/notification/{one}/change/").content.decode()
+    assert "Held: later step" in page
+    assert page.count("unless read by then") == 2
+    store.mark_acted(client_id=factories.CLIENT, notification_id=one, now=now)
+    page = console.get(f"/admin/notifications/notification/{one}/change/").content.decode()
+    assert "Acted on" in page
+
+
+def test_list_states_the_goal(console: Client) -> None:
+    later = NewDelivery(channel=EMAIL, step=2, delay=timedelta(hours=1))
+    deliveries = (NewDelivery(channel=IN_APP, step=1), later)
+    factories.accepted(deliveries=deliveries, plan_until=Until.READ, created_at=utc_now())
+    page = console.get("/admin/notifications/waitingnotification/").content.decode()
+    assert "unless read by then" in page
