@@ -175,6 +175,8 @@ version_1 = [
     route(f"inbox/{ID}/unread", "inbox-unread", post=inbox.unread_inbox_item),
     route(f"inbox/{ID}/archive", "inbox-archive", post=inbox.archive_inbox_item),
     route(f"inbox/{ID}/unarchive", "inbox-unarchive", post=inbox.unarchive_inbox_item),
+    route(f"inbox/{ID}/snooze", "inbox-snooze", post=inbox.snooze_inbox_item),
+    route(f"inbox/{ID}/unsnooze", "inbox-unsnooze", post=inbox.unsnooze_inbox_item),
 ]
 
 urlpatterns = [

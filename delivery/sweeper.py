@@ -16,6 +16,7 @@ from notifications import store
 from notifications.broadcasts import control
 from notifications.bulk import runner
 from notifications.catalog import types
+from notifications.inbox import actions as inbox_actions
 from notifications.queueing import fair_queue, wakeups
 from notifications.queueing.fair_queue import BURST, FairQueue
 from notifications.queueing.wakeups import HORIZON, ISOLATED_PER_WAKEUP
@@ -58,6 +59,7 @@ def sweep(*, now: datetime) -> SweepReport:
     report.resolved = resolve_unknown(now=now)
     crash_points.reach(Boundary.RESOLVED)
     purged_secrets = store.purge_secrets(now=now)
+    resurfaced = inbox_actions.resurface_due(now=now)
     for priority in Priority:
         _enqueue_due(priority, report, now)
     bulk_operations = runner.enqueue_due(now=now)
@@ -73,6 +75,7 @@ def sweep(*, now: datetime) -> SweepReport:
         recovered=report.recovered,
         resolved=report.resolved,
         purged_secrets=purged_secrets,
+        resurfaced=resurfaced,
         bulk_operations=bulk_operations,
     )
     return report

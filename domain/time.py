@@ -12,6 +12,8 @@ MIN_REMINDER = timedelta(minutes=1)
 MAX_REMINDER = timedelta(days=30)
 PAST_TOLERANCE = timedelta(minutes=5)
 """A send time up to this long past counts as now: clocks differ, and requests queue."""
+MIN_SNOOZE = timedelta(minutes=1)
+MAX_SNOOZE = timedelta(days=90)
 MAX_AHEAD = timedelta(days=365)
 MAX_TTL = timedelta(days=30)
 # An explicit hour range: newer Pythons parse 24:00 as midnight of the next day.
@@ -85,6 +87,13 @@ def resolve_reminder(*, event_at: datetime, lead_time: timedelta, now: datetime)
     if event_at <= now:
         raise InvalidTimeError("in_the_past", "The event has already begun.")
     return resolve_send_at(requested=max(event_at - lead_time, now), now=now)
+
+
+def resolve_snooze(*, until: datetime, now: datetime) -> datetime:
+    """Return the end of a snooze. Raises InvalidTimeError unless it is a minute to 90 days away."""
+    if not MIN_SNOOZE <= until - now <= MAX_SNOOZE:
+        raise InvalidTimeError("out_of_range", "Must be a minute to 90 days from now.")
+    return until
 
 
 def resolve_expiry(

@@ -10,6 +10,8 @@ from msgspec import Meta
 from domain.content import Content, SecretExpiredError
 from domain.states import Category, Channel
 from notifications.content import engine, rendering
+from notifications.inbox.feed import FeedCounts
+from notifications.intake.requests import Timestamp
 from notifications.store import Document, content_of, is_shown_in_inbox, recipient_of, secret_in
 from notifyproject.platform.encryption import DecryptionError
 
@@ -34,14 +36,21 @@ class InboxItem(msgspec.Struct, kw_only=True, frozen=True):
     read_at: datetime | None = None
     is_archived: bool
     archived_at: datetime | None = None
+    snoozed_until: datetime | None = None
 
 
 class InboxList(PageView[InboxItem], kw_only=True, frozen=True):
     """A page of an inbox. ``next`` and ``previous`` are values for the parameter ``cursor``."""
 
 
+class SnoozeRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The end of a snooze."""
+
+    until: Timestamp
+
+
 class InboxCounts(msgspec.Struct, kw_only=True, frozen=True):
-    """Counts of an inbox without archived notifications; each at most 10,000."""
+    """Counts of an inbox without archived and snoozed notifications; each at most 10,000."""
 
     unread: Count
     unseen: Annotated[
@@ -51,6 +60,20 @@ class InboxCounts(msgspec.Struct, kw_only=True, frozen=True):
             examples=[1],
         ),
     ]
+    as_of: Annotated[
+        str,
+        Meta(
+            description="When they were counted, by the database's clock: seconds since 1970 and "
+            "a number. Of two counts, the one with the greater text is newer.",
+            examples=["1795485318.0000000002"],
+        ),
+    ]
+
+
+def inbox_counts(counts: FeedCounts) -> InboxCounts:
+    """Return counts as the API shows them."""
+    as_of = f"{counts.as_of.time:010}.{counts.as_of.inc:010}"
+    return InboxCounts(unread=counts.unread, unseen=counts.unseen, as_of=as_of)
 
 
 def inbox_item(document: Document, *, now: datetime) -> InboxItem:
@@ -71,6 +94,7 @@ def inbox_item(document: Document, *, now: datetime) -> InboxItem:
         read_at=document.get("read_at"),
         is_archived=document["is_archived"],
         archived_at=document.get("archived_at"),
+        snoozed_until=document.get("snoozed_until"),
     )
 
 

@@ -10,26 +10,43 @@ from rest_framework.views import APIView
 
 from access.clients.authentication import InboxAuthentication, OwnsInbox, SafeWrite
 from access.clients.inbox_tokens import InboxUser
+from domain import time
+from domain.states import Category
 from domain.time import utc_now
 from notifications.inbox import actions, feed
-from notifications.inbox.feed import NEWEST_FIRST
+from notifications.inbox.feed import NEWEST_FIRST, NEXT_FIRST
 from notifications.store import Inbox
-from notifications.validation import ProblemCollector
+from notifications.validation import FieldProblem, ProblemCollector
 from notifyproject.platform.audit import Unaudited
 
 from ..http import paging
+from ..http.body import read_request
 from ..http.fields import UpdatedView
 from ..http.paths import NOTIFICATION_ID, object_id_or_404
-from ..http.problems import UNKNOWN_PARAMETER, WRONG_ENDPOINT
-from ..http.query import parse_bool, reject_unknown
+from ..http.problems import UNKNOWN_PARAMETER, WRONG_ENDPOINT, validation_failed
+from ..http.query import parse_bool, parse_choice, reject_invalid_text, reject_unknown
 from ..openapi.operations import event_stream, operation
-from .schemas import InboxCounts, InboxItem, InboxList, inbox_item
+from .schemas import (
+    InboxCounts,
+    InboxItem,
+    InboxList,
+    SnoozeRequest,
+    inbox_counts,
+    inbox_item,
+)
 
 LIST = "inbox"
-FLAGS = ("unread", "archived")
+SNOOZED_LIST = "inbox-snoozed"
+FLAGS = ("unread", "archived", "snoozed")
+TEXT_FILTERS = ("type", "category")
 PARAMETERS = (
     OpenApiParameter("unread", bool, description="true: only unread notifications."),
     OpenApiParameter("archived", bool, description="true: only archived; otherwise the others."),
+    OpenApiParameter(
+        "snoozed", bool, description="true: only snoozed, the next to come back first."
+    ),
+    OpenApiParameter("type", str),
+    OpenApiParameter("category", str, enum=[one.value for one in Category]),
     *paging.PARAMETERS,
 )
 
@@ -63,30 +80,39 @@ def list_inbox(request: Any) -> Response:
     """List the notifications in the inbox, newest first.
 
     Reading the first page also marks all delivered notifications as seen: `unseen` in GET
-    /inbox/counts becomes 0. Later pages, read with `cursor`, and archived notifications, read with
-    `archived=true`, mark nothing.
+    /inbox/counts becomes 0. Later pages, read with `cursor`, and pages with `archived`, `snoozed`,
+    `type`, or `category` mark nothing.
     """
     query, problems = request.query_params, ProblemCollector()
-    unread, archived = (parse_bool(name, query, problems) for name in FLAGS)
+    unread, archived, snoozed = (parse_bool(name, query, problems) for name in FLAGS)
+    if snoozed and (unread or archived):
+        problems.add("/snoozed", "conflict", "Not with `unread` or `archived`.")
+    reject_invalid_text(query, problems)
+    parse_choice("category", list(Category), query, problems)
     limit = paging.parse_limit(query, problems)
     problems.raise_if_any()
-    cursor = paging.parse_cursor(query, list_name=LIST)
+    wanted = {name: query[name] for name in TEXT_FILTERS if name in query}
+    name, order = (SNOOZED_LIST, NEXT_FIRST) if snoozed else (LIST, NEWEST_FIRST)
+    cursor = paging.parse_cursor(query, list_name=name)
     inbox = inbox_of(request.user)
-    if archived or cursor is not None:
-        page = feed.page(inbox, limit=limit, unread=unread, archived=archived, cursor=cursor)
+    if snoozed:
+        page = feed.snoozed_page(inbox, limit=limit, wanted=wanted, cursor=cursor)
+    elif archived or wanted or cursor is not None:
+        page = feed.page(
+            inbox, limit=limit, unread=unread, archived=archived, wanted=wanted, cursor=cursor
+        )
     else:
         page = actions.open_feed(inbox=inbox, limit=limit, unread=unread)
     now = utc_now()
     results = [inbox_item(document, now=now) for document in page.documents]
-    cursors = paging.page_links(page, list_name=LIST, order=NEWEST_FIRST)
+    cursors = paging.page_links(page, list_name=name, order=order)
     return Response(InboxList(results=results, **cursors))
 
 
 @operation(scope=None, response=InboxCounts, problems=(UNKNOWN_PARAMETER,))
 def count_inbox(request: Any) -> Response:
     """Count unread and unseen notifications."""
-    counts = feed.counts(inbox_of(request.user))
-    return Response(InboxCounts(unread=counts.unread, unseen=counts.unseen))
+    return Response(inbox_counts(feed.counts(inbox_of(request.user))))
 
 
 @operation(
@@ -134,6 +160,41 @@ def archive_inbox_item(request: Any, notification_id: str) -> Response:
 def unarchive_inbox_item(request: Any, notification_id: str) -> Response:
     """Unarchive a notification; idempotent."""
     return _mark(actions.unarchive, request, notification_id)
+
+
+@_item_operation
+def unsnooze_inbox_item(request: Any, notification_id: str) -> Response:
+    """Put a snoozed notification back into the inbox as it was; idempotent."""
+    return _mark(actions.unsnooze, request, notification_id)
+
+
+@operation(
+    scope=None,
+    request=SnoozeRequest,
+    response=InboxItem,
+    problems=(UNKNOWN_PARAMETER,),
+    parameters=(NOTIFICATION_ID,),
+    test_mode=SafeWrite.OWN,
+    unaudited=Unaudited.MARKS,
+)
+def snooze_inbox_item(request: Any, notification_id: str) -> Response:
+    """Hide a notification for a minute to 90 days; idempotent.
+
+    It isn't counted, and comes back as new and unread, with an event in the stream. If it has
+    expired by then, it comes back as it was.
+    """
+    body, now = read_request(request, SnoozeRequest), utc_now()
+    try:
+        until = time.parse_timestamp(body.until)
+        document = actions.snooze(
+            inbox=inbox_of(request.user),
+            notification_id=object_id_or_404(notification_id),
+            until=until,
+            now=now,
+        )
+    except time.InvalidTimeError as error:
+        raise validation_failed([FieldProblem("/until", error.code, str(error))]) from None
+    return Response(inbox_item(document, now=now))
 
 
 @event_stream

@@ -6,6 +6,7 @@ from functools import partial
 
 from bson import ObjectId
 
+from domain import time
 from notifyproject.db.paging import Page
 
 from .. import callback_events, store
@@ -34,6 +35,8 @@ def _mark(
     return result.document
 
 
+MAX_RESURFACED = 500
+"""Snoozed notifications that one write puts back."""
 MarkAction = partial[Document]
 mark_read = partial(_mark, store.mark_read)
 mark_unread = partial(_mark, store.mark_unread)
@@ -42,6 +45,27 @@ mark_unread_by_client = partial(_mark, store.mark_unread_by_client)
 mark_acted = partial(_mark, store.mark_acted)
 archive = partial(_mark, store.archive)
 unarchive = partial(_mark, store.unarchive)
+unsnooze = partial(_mark, store.unsnooze)
+
+
+def snooze(*, inbox: Inbox, notification_id: ObjectId, until: datetime, now: datetime) -> Document:
+    """Snooze a notification. Raises InvalidTimeError and UnknownNotificationError."""
+    until = time.resolve_snooze(until=until, now=now)
+    write = partial(store.snooze, until=until)
+    return _mark(write, inbox=inbox, notification_id=notification_id, now=now)
+
+
+def resurface_due(*, now: datetime) -> int:
+    """Put snoozed notifications back whose time has come. Return how many."""
+    count = 0
+    while due := store.due_snoozes(now=now, limit=MAX_RESURFACED):
+        changed = store.resurface(ids=[document["_id"] for document in due], now=now)
+        inbox_wakeups.wake_owners_of(due)
+        count += changed
+        if not changed:
+            # A concurrent sweeper did it.
+            break
+    return count
 
 
 def mark_all_read(*, inbox: Inbox, now: datetime) -> int:

@@ -1,21 +1,25 @@
 """Reads an inbox in the order of its index ``ntf_inbox``, the newest in-app delivery first."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
 from typing import Any
 
-from bson import ObjectId
+from bson import ObjectId, Timestamp
 
 from notifyproject.db import paging
-from notifyproject.db.collections import collection
+from notifyproject.db.collections import Snapshot, collection
 from notifyproject.db.paging import Cursor, Page
 
 from ..queries import COUNT_CAP
 from ..store import Document, Inbox
 
 NEWEST_FIRST = (("inbox_at", -1), ("_id", -1))
+NEXT_FIRST = (("snoozed_until", 1), ("_id", 1))
+"""Order of snoozed notifications: the next to come back first."""
 INDEX = "ntf_inbox"
+NO_FILTER: Mapping[str, str] = {}
 _notifications = partial(collection, "notifications")
 
 
@@ -25,6 +29,8 @@ class FeedCounts:
 
     unread: int
     unseen: int  # Unread notifications delivered after the owner's last look at the feed
+    as_of: Timestamp = field(compare=False)
+    """The cluster time at which they were counted, which orders counts of any processes."""
 
 
 def page(
@@ -33,17 +39,40 @@ def page(
     limit: int,
     unread: bool = False,
     archived: bool = False,
+    wanted: Mapping[str, str] = NO_FILTER,
     cursor: Cursor | None = None,
 ) -> Page:
-    """Return up to ``limit`` notifications, archived or not, from a cursor on."""
+    """Return up to ``limit`` notifications, archived or not, from a cursor on.
+
+    ``wanted`` are values of fields, such as the type, that the notifications have. They are not in
+    the index: a recipient's inbox is read until a page is full.
+    """
     filters: dict[str, Any] = {"is_archived": archived} | ({"is_read": False} if unread else {})
     return paging.page(
         "notifications",
-        inbox.match(**filters),
+        {**inbox.match(**filters), **wanted},
         order=NEWEST_FIRST,
         limit=limit,
         cursor=cursor,
         index=INDEX,
+    )
+
+
+def snoozed_page(
+    inbox: Inbox,
+    *,
+    limit: int,
+    wanted: Mapping[str, str] = NO_FILTER,
+    cursor: Cursor | None = None,
+) -> Page:
+    """Return up to ``limit`` snoozed notifications from a cursor on, the next due first."""
+    return paging.page(
+        "notifications",
+        {**inbox.match_snoozed(), **wanted},
+        order=NEXT_FIRST,
+        limit=limit,
+        cursor=cursor,
+        index="ntf_snoozed",
     )
 
 
@@ -59,17 +88,20 @@ def get(inbox: Inbox, notification_id: ObjectId) -> Document | None:
 
 
 def counts(inbox: Inbox) -> FeedCounts:
-    """Count the unread and the unseen notifications that aren't archived."""
-    seen_at = seen_until(inbox)
-    if seen_at is None:
-        unread = _count(inbox.match(is_read=False, is_archived=False))
-        return FeedCounts(unread=unread, unseen=unread)
+    """Count the unread and the unseen notifications that aren't archived, at one time."""
+    snapshot = Snapshot()
+    visits = snapshot.aggregate("inbox_visits", [{"$match": {"_id": inbox.key}}])
+    if not visits:
+        unread = _count(snapshot, inbox.match(is_read=False, is_archived=False))
+        return FeedCounts(unread=unread, unseen=unread, as_of=snapshot.time)
+    seen_at = visits[0]["seen_until"]
     # Adjacent ranges of the index: nothing is counted twice.
     seen, unseen = (
-        _count(inbox.match(is_read=False, is_archived=False, since={operator: seen_at}))
+        _count(snapshot, inbox.match(is_read=False, is_archived=False, since={operator: seen_at}))
         for operator in ("$lte", "$gt")
     )
-    return FeedCounts(unread=min(seen + unseen, COUNT_CAP), unseen=unseen)
+    unread = min(seen + unseen, COUNT_CAP)
+    return FeedCounts(unread=unread, unseen=unseen, as_of=snapshot.time)
 
 
 def seen_until(inbox: Inbox) -> datetime | None:
@@ -78,5 +110,7 @@ def seen_until(inbox: Inbox) -> datetime | None:
     return visit["seen_until"] if visit else None
 
 
-def _count(query: dict[str, Any]) -> int:
-    return _notifications().count_documents(query, limit=COUNT_CAP, hint=INDEX)
+def _count(snapshot: Snapshot, query: dict[str, Any]) -> int:
+    pipeline: list[dict[str, Any]] = [{"$match": query}, {"$limit": COUNT_CAP}, {"$count": "n"}]
+    found = snapshot.aggregate("notifications", pipeline, hint=INDEX)
+    return found[0]["n"] if found else 0

@@ -23,7 +23,13 @@ MAX_INBOXES_PER_MESSAGE = 1_000  # Inboxes in one message: 64 KB
 
 def wake_inboxes_of(documents: Iterable[Document]) -> None:
     """Wake the streams of the inboxes that these new or changed notifications are in."""
-    _publish_inboxes([_inbox(document) for document in documents if "inbox_at" in document])
+    shown = ("inbox_at", "snoozed_until")
+    wake_owners_of(one for one in documents if any(name in one for name in shown))
+
+
+def wake_owners_of(documents: Iterable[Document]) -> None:
+    """Wake the streams of the inboxes of these notifications' recipients."""
+    _publish_inboxes([_inbox(document) for document in documents])
 
 
 def wake_settled(settlements: Iterable[Settlement]) -> None:

@@ -128,6 +128,7 @@ EMAIL = {"recipient.email": {"$exists": True}}
 PHONE = {"recipient.phone": {"$exists": True}}
 CALLBACK_DUE = {"callback_due_at": {"$exists": True}}
 IN_INBOX = {"inbox_at": {"$exists": True}}
+SNOOZED = {"snoozed_until": {"$exists": True}}
 HAS_SECRET_EXPIRY = {"sealed_until": {"$exists": True}}
 SCHEDULED_LOCAL = {**OPEN_WORK, "scheduled_local": {"$exists": True}}
 FROM_BROADCAST = {"broadcast_id": {"$exists": True}}
@@ -183,7 +184,7 @@ class Notification(models.Model):
     """The latest error of a channel that has not succeeded since; missing without one."""
     error_history = EmbeddedModelArrayField(ErrorRecord, default=list, blank=True)
     inbox_at = optional_datetime()
-    """Since when it is in the inbox: delivered in-app."""
+    """Since when it is in the inbox: delivered in-app, or back from a snooze."""
     is_read = models.BooleanField(default=False)
     """Read on any channel or marked as read, and not marked as unread since."""
     read_at = optional_datetime()
@@ -194,6 +195,11 @@ class Notification(models.Model):
     is_archived = models.BooleanField(default=False)
     """Archived by its owner. Independent of is_active."""
     archived_at = optional_datetime()
+    snoozed_until = optional_datetime()
+    """When it comes back to the inbox. Missing unless its owner snoozed it; then it has no
+    ``inbox_at``."""
+    resurfaced_at = optional_datetime()
+    """When it last came back from a snooze as new."""
     is_active = models.BooleanField(default=True)
     """False once deleted or erased: only the console still shows it."""
     deleted_at = optional_datetime()
@@ -284,6 +290,12 @@ class Notification(models.Model):
                 name="ntf_inbox",
                 partial=IN_INBOX,
             ),
+            MongoIndex(
+                *("user_id", "client_id", "snoozed_until", "_id"),
+                name="ntf_snoozed",
+                partial=SNOOZED,
+            ),
+            MongoIndex("snoozed_until", name="ntf_snooze_due", partial=SNOOZED),
             MongoIndex(
                 *("broadcast_id", "status", "_id"), name="ntf_broadcast", partial=FROM_BROADCAST
             ),

@@ -41,13 +41,17 @@ from .inbox import (
     Inbox,
     Marked,
     archive,
+    due_snoozes,
     mark_all_read,
     mark_read,
     mark_read_by_client,
     mark_seen,
     mark_unread,
     mark_unread_by_client,
+    resurface,
+    snooze,
     unarchive,
+    unsnooze,
 )
 from .leases import (
     LEASE,
@@ -91,7 +95,7 @@ __all__ += ["recipient_of"]
 __all__ += ["decrypt", "is_secret_expired", "is_shown_in_inbox", "purge_secrets", "secret_in"]
 __all__ += ["MATCH_SENT", "Inbox", "Marked", "archive", "mark_all_read", "mark_read"]
 __all__ += ["mark_read_by_client", "mark_seen", "mark_unread", "mark_unread_by_client"]
-__all__ += ["unarchive"]
+__all__ += ["due_snoozes", "resurface", "snooze", "unarchive", "unsnooze"]
 __all__ += ["LEASE", "NOT_ATTEMPTED", "claim", "poison_candidates", "release", "settle_not_sent"]
 __all__ += ["return_unsent", "settle", "start"]
 __all__ += ["DeliveryReceipt", "apply_receipt"]

@@ -1,4 +1,4 @@
-"""Changes by readers: mark read or unread, archive, mark the feed as seen. Idempotent.
+"""Changes by readers: mark read or unread, archive, snooze, mark the feed as seen. Idempotent.
 
 A notification is read as a whole, not per channel. ``marked_read_at`` is when it was first marked
 as read. Its in-app delivery then becomes ``read`` and stays so. ``unread_at`` is when it was marked
@@ -6,7 +6,7 @@ as unread, and ``is_read`` is then false until the next read.
 """
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -18,7 +18,15 @@ from domain.states import SUCCEEDED, Channel, DeliveryStatus
 
 from .collections import notifications, visits
 from .documents import Document
-from .pipelines import Pipeline, derived_fields, in_statuses, update
+from .pipelines import (
+    MILLISECOND,
+    Expression,
+    Pipeline,
+    derived_fields,
+    in_statuses,
+    inbox_at,
+    update,
+)
 
 S = DeliveryStatus
 ANY_TIME = {"$gt": datetime(1970, 1, 1, tzinfo=UTC)}
@@ -70,6 +78,20 @@ class Inbox:
             "inbox_at": since,
         }
 
+    def match_snoozed(self) -> dict[str, Any]:
+        """Return a query for snoozed notifications, in the order of their index."""
+        return {
+            "user_id": self.user_id,
+            "client_id": self.client_id,
+            "snoozed_until": ANY_TIME,
+            "is_active": True,
+        }
+
+    def match_kept(self) -> dict[str, Any]:
+        """Return a query for undeleted notifications in the inbox, snoozed ones included."""
+        owner = {"user_id": self.user_id, "client_id": self.client_id, "is_active": True}
+        return {**owner, "$or": [{"inbox_at": ANY_TIME}, {"snoozed_until": ANY_TIME}]}
+
     def match_sent(self) -> dict[str, Any]:
         """Return a query for undeleted notifications that the client sent to the recipient."""
         owner = {"user_id": self.user_id, "client_id": self.client_id, "is_active": True}
@@ -118,15 +140,56 @@ def mark_all_read(*, inbox: Inbox, now: datetime) -> int:
 
 
 def archive(*, inbox: Inbox, notification_id: ObjectId, now: datetime) -> Marked | None:
-    """Archive a notification. None if it is not in the inbox."""
-    archived = {"is_archived": True, "archived_at": now, "updated_at": now}
-    return _mark(inbox.match(), notification_id, {"is_archived": False}, [{"$set": archived}])
+    """Archive a notification, which ends its snooze. None if it is not in the inbox."""
+    archived = {"is_archived": True, "archived_at": now, "snoozed_until": "$$REMOVE"}
+    return _place(inbox, notification_id, {"is_archived": False}, archived, now)
 
 
 def unarchive(*, inbox: Inbox, notification_id: ObjectId, now: datetime) -> Marked | None:
     """Move a notification back from the archive. None if it is not in the inbox."""
-    unarchived = {"is_archived": False, "archived_at": "$$REMOVE", "updated_at": now}
-    return _mark(inbox.match(), notification_id, {"is_archived": True}, [{"$set": unarchived}])
+    unarchived = {"is_archived": False, "archived_at": "$$REMOVE"}
+    return _place(inbox, notification_id, {"is_archived": True}, unarchived, now)
+
+
+def snooze(
+    *, inbox: Inbox, notification_id: ObjectId, until: datetime, now: datetime
+) -> Marked | None:
+    """Take a notification out of the inbox until a time. None if it is not in the inbox."""
+    snoozed = {"snoozed_until": until, "is_archived": False, "archived_at": "$$REMOVE"}
+    return _place(inbox, notification_id, {"snoozed_until": {"$ne": until}}, snoozed, now)
+
+
+def unsnooze(*, inbox: Inbox, notification_id: ObjectId, now: datetime) -> Marked | None:
+    """Put a snoozed notification back as it was. None if it is not in the inbox."""
+    back = {"snoozed_until": "$$REMOVE"}
+    return _place(inbox, notification_id, {"snoozed_until": ANY_TIME}, back, now)
+
+
+def due_snoozes(*, now: datetime, limit: int) -> list[Document]:
+    """Return snoozed notifications whose time has come."""
+    found = notifications().find({"snoozed_until": {"$lte": now}}, {"client_id": 1, "user_id": 1})
+    return list(found.hint("ntf_snooze_due").limit(limit))
+
+
+def resurface(*, ids: Sequence[ObjectId], now: datetime) -> int:
+    """Put snoozed notifications back as new and unread. Return how many changed.
+
+    One that has expired comes back as it was.
+    """
+    is_expired = {"$lte": [{"$ifNull": ["$expires_at", now + MILLISECOND]}, now]}
+
+    def unless_expired(name: str) -> Expression:
+        return {"$cond": [is_expired, {"$ifNull": [f"${name}", "$$REMOVE"]}, now]}
+
+    back = {
+        "snoozed_until": "$$REMOVE",
+        "resurfaced_at": unless_expired("resurfaced_at"),
+        "unread_at": unless_expired("unread_at"),
+        "updated_at": now,
+    }
+    due = {"_id": {"$in": list(ids)}, "snoozed_until": {"$lte": now}}
+    changed = notifications().update_many(due, [{"$set": back}, {"$set": derived_fields(now)}])
+    return changed.modified_count
 
 
 def mark_seen(*, inbox: Inbox, until: datetime) -> None:
@@ -146,6 +209,18 @@ def _mark_read_pipeline(now: datetime) -> Pipeline:
 
 def _mark_unread_pipeline(now: datetime) -> Pipeline:
     return [{"$set": {"unread_at": now, "updated_at": now}}, {"$set": derived_fields(now)}]
+
+
+def _place(
+    inbox: Inbox,
+    notification_id: ObjectId,
+    unless_done: Mapping[str, Any],
+    changes: Mapping[str, Expression],
+    now: datetime,
+) -> Marked | None:
+    """Change where in the inbox a notification is."""
+    pipeline = [{"$set": {**changes, "updated_at": now}}, {"$set": {"inbox_at": inbox_at()}}]
+    return _mark(inbox.match_kept(), notification_id, unless_done, pipeline)
 
 
 def _mark(

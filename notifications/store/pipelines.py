@@ -137,7 +137,7 @@ def derived_fields(now: datetime) -> dict[str, Expression]:
         "due_at": _due_at(),
         "sent_at": {"$ifNull": [{"$min": "$delivery.sent_at"}, "$$REMOVE"]},
         "failed_at": {"$ifNull": [{"$max": "$delivery.failed_at"}, "$$REMOVE"]},
-        "inbox_at": {"$ifNull": [_inbox_since(), "$$REMOVE"]},
+        "inbox_at": inbox_at(),
         "read_at": {"$ifNull": [first_read, "$$REMOVE"]},
         "is_read": {"$and": [was_read, stays_read]},
         "error": {"$ifNull": [_unresolved_error(), "$$REMOVE"]},
@@ -223,6 +223,12 @@ def _due_at() -> Expression:
     open_deliveries = {"$filter": {"input": "$delivery", "as": "d", "cond": is_open}}
     earliest = {"$min": {"$map": {"input": open_deliveries, "as": "d", "in": moment}}}
     return {"$ifNull": [earliest, "$$REMOVE"]}
+
+
+def inbox_at() -> Expression:
+    """Return since when it is in the inbox. Nothing while it is snoozed or not delivered."""
+    arrived = {"$ifNull": [{"$max": [_inbox_since(), "$resurfaced_at"]}, "$$REMOVE"]}
+    return {"$cond": [{"$gt": ["$snoozed_until", None]}, "$$REMOVE", arrived]}
 
 
 def _inbox_since() -> Expression:

@@ -196,7 +196,8 @@ def remove_content(*, ids: Sequence[ObjectId], before: datetime, now: datetime) 
 
 
 def _removal_pipeline(now: datetime) -> Pipeline:
-    is_in_inbox = {"$and": [{"$gt": ["$inbox_at", None]}, "$is_active"]}
+    has_place = {"$or": [{"$gt": ["$inbox_at", None]}, {"$gt": ["$snoozed_until", None]}]}
+    is_in_inbox = {"$and": [has_place, "$is_active"]}
     content = {
         "$cond": [
             is_in_inbox,

@@ -1,10 +1,11 @@
 """pymongo collections on the ORM's connection pool, and the lease filter."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any
 
+from bson import Timestamp
 from bson.codec_options import CodecOptions
 from django.db import connections
 from pymongo import MongoClient, WriteConcern
@@ -91,6 +92,41 @@ def find_in_several(wanted: Mapping[str, Mapping[str, Any]]) -> dict[str, list[D
     for row in rows:
         found[row["from"]].append(row["document"])
     return found
+
+
+class Snapshot:
+    """Aggregations that all read at one cluster time: the newest that a majority has written.
+
+    Snapshots of any processes have the order of their times.
+    """
+
+    def __init__(self) -> None:
+        self._at: Timestamp | None = None
+
+    @property
+    def time(self) -> Timestamp:
+        """The cluster time. Raises RuntimeError before the first read."""
+        if self._at is None:
+            raise RuntimeError("nothing was read yet")
+        return self._at
+
+    def aggregate(
+        self, name: str, pipeline: Sequence[Mapping[str, Any]], **options: Any
+    ) -> list[Document]:
+        """Return a pipeline's results, which must fit into one response. Raises PyMongoError."""
+        at = {} if self._at is None else {"atClusterTime": self._at}
+        reply = database().command(
+            "aggregate",
+            name,
+            pipeline=list(pipeline),
+            cursor={},
+            readConcern={"level": "snapshot", **at},
+            codec_options=CODEC,
+            **options,
+        )
+        # Only this command's response has the time; the driver's cursors don't.
+        self._at = reply["cursor"]["atClusterTime"]
+        return reply["cursor"]["firstBatch"]
 
 
 def _tagged(name: str) -> dict[str, Any]:

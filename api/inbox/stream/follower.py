@@ -15,7 +15,7 @@ from notifications.inbox import feed
 from notifications.inbox.feed import FeedCounts
 from notifications.store import Document, Inbox
 
-from ..schemas import InboxCounts, inbox_item
+from ..schemas import inbox_counts, inbox_item
 
 DATABASE_TIMEOUT = 5
 """Seconds per poll; after a timeout, the stream stays open and polls again later."""
@@ -65,14 +65,14 @@ class Follower:
         unsent = [
             document
             for document in reversed(found[:MAX_EVENTS_PER_POLL])
-            if document["_id"] not in sent
+            # One that comes back from a snooze is new again, at another time.
+            if sent.get(document["_id"]) != document["inbox_at"]
         ]
         events = [encode_event("reload", {})] if has_gap or len(found) > MAX_EVENTS_PER_POLL else []
         items = (inbox_item(document, now=now) for document in unsent)
         events += [f"id: {one.id}\n".encode() + encode_event("notification", one) for one in items]
         if counts != self._counts:
-            shown = InboxCounts(unread=counts.unread, unseen=counts.unseen)
-            events.append(encode_event("counts", shown))
+            events.append(encode_event("counts", inbox_counts(counts)))
         self._record_sent(since, sent, found[:MAX_EVENTS_PER_POLL], counts)
         return events
 

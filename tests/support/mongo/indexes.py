@@ -200,6 +200,8 @@ OTHER_INDEXES: Mapping[str, str] = {
     "ntf_failed": "failures, newest first",
     "ntf_lane": "due deliveries of a client, channel, and priority, oldest first",
     "ntf_inbox": "an inbox, newest first, and its unread count, covered by the index",
+    "ntf_snoozed": "snoozed notifications of an inbox, the next to come back first",
+    "ntf_snooze_due": "snoozed notifications whose time has come",
     "ntf_own_clock": "notifications scheduled on the recipient's clock",
     "ntf_sealed": "encrypted values to destroy when their time in the inbox ends",
     "ntf_broadcast": "a broadcast's notifications by status, counted by the index alone",
