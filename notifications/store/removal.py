@@ -1,4 +1,6 @@
-"""Deletes, erases, and purges notifications, and removes their content."""
+"""Marks notifications as deleted and restores them, erases a recipient's data, and enforces
+retention: removes the content of old notifications, and later purges their documents.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
