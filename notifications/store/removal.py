@@ -1,5 +1,7 @@
-"""Marks notifications as deleted and restores them, erases a recipient's data, and enforces
-retention: removes the content of old notifications, and later purges their documents.
+"""Deletion by clients, erasure of a recipient's data, and retention.
+
+A deletion only marks a notification, and can be undone. Retention removes the content of old
+notifications, and later purges their documents.
 """
 
 from collections.abc import Mapping, Sequence
