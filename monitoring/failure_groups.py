@@ -67,7 +67,8 @@ def group_failures(
     A notification counts once for each failed channel. Raises PyMongoError.
     """
     length = until - since
-    oldest = _counted_since(since - length, until)
+    counted = {"$gte": since - length, "$lt": until}
+    oldest = _failed_at_of(CAP, {"failed_at": counted})
     both_spans = {"$gte": oldest or since - length, "$lt": until}
     part = max(int(length.total_seconds() * 1000) // TREND_BUCKETS, 1)
     bucket = {"$floor": {"$divide": [{"$subtract": ["$delivery.failed_at", since]}, part]}}
@@ -88,13 +89,13 @@ def group_failures(
     )
 
 
-def _counted_since(since: datetime, until: datetime) -> datetime | None:
-    """Return the time of the CAP-th newest failure, from which to count. None if fewer exist."""
+def _failed_at_of(number: int, match: Mapping[str, Any]) -> datetime | None:
+    """Return when the notification of this number, from the newest on, failed. None without it."""
     found = (
         collection("notifications")
-        .find({"failed_at": {"$gte": since, "$lt": until}}, {"failed_at": 1, "_id": 0})
+        .find(match, {"failed_at": 1, "_id": 0})
         .sort([("failed_at", -1), ("_id", -1)])
-        .skip(CAP - 1)
+        .skip(number - 1)
         .limit(1)
         .hint("ntf_failed")
     )
@@ -130,10 +131,14 @@ class FailureCount:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FailureCounts:
-    """The failures of a period by channel and code, the most frequent first."""
+    """The failures of a period by channel and code, the most frequent first.
+
+    Of more than FAILURE_CAP notifications, only the newest are counted.
+    """
 
     groups: Sequence[FailureCount]
     counted_since: datetime | None
+    """The first failure that is counted, if the cap was reached."""
 
     @property
     def total(self) -> int:
@@ -150,7 +155,8 @@ def count_failures(
         {"$sort": {"failed_at": -1, "_id": -1}},
         {"$limit": FAILURE_CAP},
     ]
-    found = _aggregate({"failed_at": span, **(match or {})}, span, select=newest)
+    wanted = {"failed_at": span, **(match or {})}
+    found = _aggregate(wanted, span, select=newest)
     groups = [
         FailureCount(
             channel=Channel(row["_id"]["channel"]),
@@ -161,9 +167,10 @@ def count_failures(
         )
         for row in sorted(found, key=lambda row: (-row["count"], -row["last_at"].timestamp()))
     ]
-    reached_cap = sum(group.count for group in groups) >= FAILURE_CAP
-    oldest = min((group.first_at for group in groups), default=None)
-    return FailureCounts(groups=groups, counted_since=oldest if reached_cap else None)
+    # A notification can have several failed channels, so the sum alone doesn't tell.
+    may_be_capped = sum(group.count for group in groups) >= FAILURE_CAP
+    oldest = _failed_at_of(FAILURE_CAP, wanted) if may_be_capped else None
+    return FailureCounts(groups=groups, counted_since=oldest)
 
 
 def _aggregate(

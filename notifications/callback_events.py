@@ -57,7 +57,10 @@ def mark_for_callbacks(new: Sequence[NewNotification]) -> list[NewNotification]:
 
 
 def enqueue_publisher(*, now: datetime) -> None:
-    """Wake the publisher after a change, unless an earlier wake-up is still to come."""
+    """Wake the publisher PUBLISH_DELAY after a change.
+
+    Does nothing if an earlier wake-up of this process is still to come, or no client subscribes.
+    """
     if time.monotonic() < _LastWakeup.until:
         return
     try:

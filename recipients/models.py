@@ -25,7 +25,7 @@ class PersonalQuietHours(EmbeddedModel):
 
 
 class Recipient(models.Model):
-    """A recipient that a client registered."""
+    """A registered recipient, shared by all clients: addresses, preferences, quiet hours."""
 
     user_id = models.CharField(primary_key=True, db_column="_id", max_length=128)
     email = optional_text(254)

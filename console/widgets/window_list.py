@@ -52,7 +52,11 @@ class WindowChangeList(KeysetChangeList):
     def link(
         self, order: Sequence[str], *, has_more: bool, backwards: bool, has_cursor: bool
     ) -> None:
-        """Set the URLs of the pages. The page after the end of a window is the next window."""
+        """Set the URLs of the next and the previous page.
+
+        If the window ended before the page was full, the page that follows in the direction of
+        reading is the next window.
+        """
         super().link(order, has_more=has_more, backwards=backwards, has_cursor=has_cursor)
         if self.next_window_url and backwards:
             self.previous_url = self.next_window_url

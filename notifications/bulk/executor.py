@@ -49,10 +49,11 @@ def assess(
 def execute(
     operation: Operation, positions: Sequence[Position], *, clock: Clock, until: datetime
 ) -> tuple[dict[DeliveryKey, DeliveryOutcome], int]:
-    """Act on these notifications, and store and return the outcome of each delivery.
+    """Act on the deliveries that still match; store and return the outcome of each.
 
-    Also returns how many notifications were acted on or attempted. Raises LeaseExpiredError if the
-    lease expires before the last notification. Outcomes until then are stored.
+    Deliveries that changed, or whose risk the operation excludes, are skipped. Also returns on how
+    many notifications it acted, successfully or not. Raises LeaseExpiredError if the lease expires
+    before the last one. Outcomes until then are stored.
     """
     now = clock()
     ids = [position.id for position in positions]

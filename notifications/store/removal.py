@@ -1,4 +1,8 @@
-"""Deletes, erases, and purges notifications, and removes their content."""
+"""Deletion by clients, erasure of a recipient's data, and retention.
+
+A deletion only marks a notification, and can be undone. Retention removes the content of old
+notifications, and later purges their documents.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

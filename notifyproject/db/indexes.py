@@ -19,7 +19,8 @@ class MongoIndex(Index):
 
     ``keys`` are column names or dotted paths, with ``-`` for descending, ``#`` for hashed, and
     ``~`` for the words of a text in any language; ``expire_after_seconds`` makes a TTL index.
-    Unlike Django's ``unique``, this one adds no filter: a missing field counts as null.
+    ``unique`` adds no filter, unlike Django's: documents without the field collide, because a
+    missing field counts as null.
     """
 
     def __init__(

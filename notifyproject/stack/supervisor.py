@@ -31,7 +31,7 @@ RELAY_SECONDS = 1.0
 
 
 class ProgramFailedError(RuntimeError):
-    """A program cannot start. The message has its last lines."""
+    """A program failed to start several times. The message has the last lines of its output."""
 
 
 @dataclass(frozen=True, kw_only=True)

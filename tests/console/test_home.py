@@ -110,6 +110,19 @@ def test_capped_failures_report_since_when_they_count(
     assert (found.total, found.counted_since) == (2, now - timedelta(hours=1))
 
 
+def test_several_failed_channels_of_a_notification_do_not_reach_the_cap(
+    now: datetime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(failure_groups, "FAILURE_CAP", 3)
+    for hours in range(2):
+        at = now - timedelta(hours=hours)
+        one = factories.accepted(channels=(Channel.EMAIL, Channel.PUSH), created_at=at)["_id"]
+        failed = {"delivery.$[].status": "failed", "delivery.$[].failed_at": at, "failed_at": at}
+        collection("notifications").update_one({"_id": one}, {"$set": failed})
+    found = failure_groups.count_failures(since=now - timedelta(hours=24))
+    assert (found.total, found.counted_since) == (4, None)
+
+
 def test_work_summary_counts_pending_work(now: datetime) -> None:
     empty = dashboard.summarize_work(now=now)
     assert (empty.due, empty.oldest_due_at, empty.last_sweep) == (0, None, None)
