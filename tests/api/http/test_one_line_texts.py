@@ -13,6 +13,7 @@ import yaml
 from api.urls import version_1
 from notifications.validation import FREE_FORM
 from tests.support.clients.api import App, pointers
+from tests.support.clients.inbox import credential_for
 from tests.support.clients.routes import ROUTES, Route, filled, sample_of
 
 DOCUMENT = Path(__file__).parents[3] / "clients/python/openapi.yaml"
@@ -130,7 +131,8 @@ def errors_at(
     """Return the errors at a field of a route's body if it is ``text``."""
     raw = json.dumps(replaced(sample_of(route).body, path, text)).encode()
     key = {"Idempotency-Key": f"{len(text)}-{'/'.join(path)}"}
-    answer = app.send(url_of(route), raw, method=route[1], headers=key)
+    url = url_of(route)
+    answer = app.send(url, raw, method=route[1], headers=key | credential_for(app, url))
     body = answer.json() if answer.content else {}
     found = body.get("errors") or []
     for one in body.get("results") or []:

@@ -8,7 +8,8 @@ import pytest
 from drf_spectacular.generators import SchemaGenerator
 
 from notifyproject.db.collections import collection
-from tests.support.clients.api import App, pointers, request
+from tests.support.clients.api import Answer, App, pointers, request
+from tests.support.clients.inbox import credential_for
 
 PATH = "/notifications"
 
@@ -102,8 +103,14 @@ def _operations(names: dict[str, str]) -> Iterator[tuple[str, str, str]]:
                 yield one["operationId"], method.upper(), address
 
 
+def ask(app: App, method: str, path: str, raw: bytes, **options: Any) -> Answer:
+    """Send a body with the credential of its route."""
+    headers = KEY | credential_for(app, path) | options.pop("headers", {})
+    return app.send(path, raw, method=method, headers=headers, **options)
+
+
 def outcome(app: App, method: str, path: str, raw: bytes, **options: Any) -> tuple[int, str]:
-    answer = app.send(path, raw, method=method, **({"headers": KEY} | options))
+    answer = ask(app, method, path, raw, **options)
     return answer.status_code, answer.json()["code"]
 
 
@@ -126,7 +133,7 @@ def test_invalid_body_is_422_with_a_pointer_on_every_route(
         for raw in NO_OBJECTS:
             assert outcome(app, method, path, raw) == (422, "validation_failed"), (name, raw)
         for raw, code in INVALID:
-            answer = app.send(path, raw, method=method, headers=KEY)
+            answer = ask(app, method, path, raw)
             assert answer.status_code == 422, (name, raw[:20])
             codes = set(pointers(answer).values())
             # A bulk body is refused at its one property.
@@ -168,7 +175,7 @@ def test_field_of_a_wrong_type_and_missing_field_are_422_on_every_route(
         example = contents[name]["examples"]["request"]["value"]
         for field, value, code in _wrong_fields(described, contents[name]["schema"]):
             body = {n: v for n, v in {**example, field: value}.items() if v is not ...}
-            answer = app.send(path, json.dumps(body).encode(), method=method, headers=KEY)
+            answer = ask(app, method, path, json.dumps(body).encode())
             assert (answer.status_code, pointers(answer)) == (422, {f"/{field}": code}), name
     assert not any(collection(one).count_documents({}) for one in CHANGED)
 
@@ -183,7 +190,7 @@ def test_all_invalid_fields_are_reported_at_once_on_every_route(
         wrong = {field: value for field, value, code in fields if code == "wrong_type"}
         misspelled = f"{next(iter(wrong))}s"
         body = json.dumps({**wrong, misspelled: 1}).encode()
-        answer = app.send(path, body, method=method, headers=KEY)
+        answer = ask(app, method, path, body)
         expected = {f"/{field}": "wrong_type" for field in wrong}
         assert pointers(answer) == {**expected, f"/{misspelled}": "unknown_field"}, name
         (detail,) = (e["detail"] for e in answer.json()["errors"] if e["code"] == "unknown_field")

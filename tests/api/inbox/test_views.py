@@ -92,6 +92,7 @@ def test_item_has_only_the_recipients_fields(app: App, ada: InboxUser) -> None:
                 "read_at": None,
                 "is_archived": False,
                 "archived_at": None,
+                "snoozed_until": None,
             }
         ],
         "next": None,

@@ -1,6 +1,8 @@
 """Query plans of a large inbox among others: one index serves pages and counts."""
 
+import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from typing import Any
 
@@ -10,10 +12,11 @@ from bson import ObjectId
 from domain.states import Channel
 from notifications import store
 from notifications.inbox import feed
+from notifications.inbox.feed import FeedCounts
 from notifications.store import Inbox
 from notifyproject.db.collections import collection
 from notifyproject.db.paging import Cursor
-from tests.support.factories.notifications import CLIENT, NOON, new
+from tests.support.factories.notifications import CLIENT, NOON, accepted, new
 from tests.support.mongo.query_plans import Plan, emptied, plans
 
 pytestmark = pytest.mark.usefixtures("db")
@@ -131,3 +134,25 @@ def test_mark_all_read_reads_only_unread_notifications() -> None:
     unsent = {"user_id": INBOX.user_id, "client_id": INBOX.client_id, "is_read": False}
     left = collection("notifications").count_documents(unsent)
     assert plan.examined == count + left, "what is read or another client's, the index excludes"
+
+
+def test_counts_of_concurrent_reads_have_the_order_of_their_times() -> None:
+    inbox = Inbox(CLIENT, "grace")
+    ids = [accepted(channels=(IN_APP,), user_id="grace")["_id"] for _ in range(30)]
+    is_done = threading.Event()
+
+    def count() -> list[FeedCounts]:
+        found = []
+        while not is_done.is_set():
+            found.append(feed.counts(inbox))
+        return [*found, feed.counts(inbox)]
+
+    with ThreadPoolExecutor(4) as threads:
+        counting = [threads.submit(count) for _ in range(3)]
+        for one in ids:
+            store.mark_read(inbox=inbox, notification_id=one, now=LATER)
+        is_done.set()
+        seen = [counts for future in counting for counts in future.result()]
+    in_order = [counts.unread for counts in sorted(seen, key=lambda counts: counts.as_of)]
+    assert in_order == sorted(in_order, reverse=True)
+    assert (in_order[0] > 0, in_order[-1]) == (True, 0)

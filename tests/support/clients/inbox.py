@@ -1,5 +1,6 @@
 """Recipients who read their inbox with a token."""
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -33,8 +34,8 @@ class InboxUser:
     def get(self, path: str = "", **query: Any) -> Answer:
         return self.send("GET", path, query)
 
-    def post(self, path: str) -> Answer:
-        return self.send("POST", path)
+    def post(self, path: str, body: Any = None) -> Answer:
+        return self.send("POST", path, body=body)
 
     def send(
         self,
@@ -42,10 +43,13 @@ class InboxUser:
         path: str,
         query: Mapping[str, Any] | None = None,
         headers: Mapping[str, str] | None = None,
+        body: Any = None,
     ) -> Answer:
         answer = self.app.http.generic(
             method,
             f"/api/v1/inbox{path}",
+            b"" if body is None else json.dumps(body).encode(),
+            content_type="application/json",
             query_params=query,
             headers={"Authorization": f"Bearer {self.token}", **(headers or {})},
         )
@@ -62,6 +66,12 @@ class InboxUser:
 def token(app: App, user_id: str = "ada", *, now: datetime | None = None) -> str:
     now = now or utc_now()
     return inbox_tokens.issue(client_id=app.id, user_id=user_id, now=now).text
+
+
+def credential_for(app: App, path: str) -> dict[str, str]:
+    """Return the header of an inbox token for a path of the inbox, otherwise nothing."""
+    is_inbox = path.startswith("/inbox/") and not path.startswith("/inbox/tokens")
+    return {"Authorization": f"Bearer {token(app)}"} if is_inbox else {}
 
 
 def claims_of(text: str) -> dict[str, Any]:

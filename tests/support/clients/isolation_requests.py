@@ -147,4 +147,6 @@ SAMPLES: dict[tuple[str, str], IsolationRequest] = {
     ("inbox-unread", "POST"): _own("/inbox/{notification}/unread"),
     ("inbox-archive", "POST"): _own("/inbox/{notification}/archive"),
     ("inbox-unarchive", "POST"): _own("/inbox/{notification}/unarchive"),
+    ("inbox-snooze", "POST"): _own("/inbox/{notification}/snooze", {"until": "{tomorrow}"}),
+    ("inbox-unsnooze", "POST"): _own("/inbox/{notification}/unsnooze"),
 }

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import redis
+from bson import ObjectId
 from django.conf import settings as django_settings
 from structlog.testing import capture_logs
 
@@ -59,11 +60,16 @@ def cut_off(broker: redis.Redis) -> None:
             broker.client_kill_filter(_id=client["id"])
 
 
+def counts_of(event: Event) -> tuple[int, int]:
+    assert event.name == "counts"
+    return event.data["unread"], event.data["unseen"]
+
+
 def test_stream_begins_with_retry_and_counts(app: App) -> None:
     arrives(app)
     with process() as streams, streams.open(token(app)) as stream:
         first = stream.event()
-        assert first == Event("counts", {"unread": 1, "unseen": 1})
+        assert counts_of(first) == (1, 1)
         assert stream.status == 200
         assert stream.headers["content-type"] == "text/event-stream; charset=utf-8"
         assert stream.headers["cache-control"] == "no-store"
@@ -77,13 +83,13 @@ def test_wakeup_sends_changes_at_once(app: App) -> None:
     """An event is sent for a new, a later delivered, and a read notification."""
     with process(timing=BY_WAKEUP) as streams, streams.open(token(app)) as stream:
         streams.connected()
-        assert stream.event() == Event("counts", {"unread": 0, "unseen": 0})
+        assert counts_of(stream.event()) == (0, 0)
 
         new = app.notify(user_id="ada", channels=["in_app"], recipient=...).json()["id"]
         event, counts = stream.events(2)
         assert (event.name, event.id, event.data["id"]) == ("notification", new, new)
         assert event.data["subject"]
-        assert counts.data == {"unread": 1, "unseen": 1}
+        assert counts_of(counts) == (1, 1)
 
         later = factories.accepted(
             client_id=app.id,
@@ -97,10 +103,27 @@ def test_wakeup_sends_changes_at_once(app: App) -> None:
         assert counts.data["unread"] == 2
 
         actions.mark_read(inbox=own(app), notification_id=later["_id"], now=utc_now())
-        assert stream.event() == Event("counts", {"unread": 1, "unseen": 1})
+        assert counts_of(stream.event()) == (1, 1)
 
         app.post("/recipients/ada/notifications/read-all")
-        assert stream.event() == Event("counts", {"unread": 0, "unseen": 0})
+        assert counts_of(stream.event()) == (0, 0)
+
+
+def test_item_that_comes_back_from_a_snooze_is_an_event(app: App) -> None:
+    with process(timing=BY_WAKEUP) as streams, streams.open(token(app)) as stream:
+        streams.connected()
+        stream.events(1)
+        one = arrives(app)
+        first, before = stream.events(2)
+        until_ = utc_now() + timedelta(hours=1)
+        actions.snooze(inbox=own(app), notification_id=ObjectId(one), until=until_, now=utc_now())
+        assert counts_of(stream.event()) == (0, 0)
+        actions.resurface_due(now=until_)
+        again, after = stream.events(2)
+        assert (first.id, again.id) == (one, one)
+        assert again.data["delivered_at"] > first.data["delivered_at"]
+        assert counts_of(after) == (1, 1)
+        assert after.data["as_of"] > before.data["as_of"]
 
 
 def test_stream_has_only_its_own_inbox(app: App, other_app: App) -> None:
