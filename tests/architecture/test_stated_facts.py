@@ -17,7 +17,7 @@ from console.widgets.filters import RECENT, SPANS
 from delivery import circuit_breaker
 from delivery.sweeper import SWEEP_SECONDS
 from domain.retry import MAX_OUTAGE
-from domain.time import MAX_TTL
+from domain.time import MAX_SNOOZE, MAX_TTL
 from monitoring import dashboard, provider_health, workers
 from notifications.bulk import results
 from notifications.receipts import webhook_log
@@ -39,7 +39,10 @@ FACTS: dict[str, dict[str, timedelta]] = {
     },
     "api/http/problems.py": {"24 hours": subscriptions.SECRET_OVERLAP},
     "api/inbox/tokens.py": {"15 minutes": inbox_tokens.LIFETIME},
-    "api/inbox/views.py": {"15 s": timedelta(seconds=StreamTiming().heartbeat)},
+    "api/inbox/views.py": {
+        "15 s": timedelta(seconds=StreamTiming().heartbeat),
+        "90 days": MAX_SNOOZE,
+    },
     "api/recipients/schemas.py": {"30 days": service_windows.RETENTION},
     "console/bulk/selection.py": {"7 days": SPANS[RECENT][1]},
     "console/callbacks/endpoints.py": {

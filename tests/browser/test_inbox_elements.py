@@ -19,8 +19,9 @@ from playwright.sync_api import Browser, Page, expect
 
 from access.clients import inbox_tokens
 from domain.content import Content
+from domain.states import Category
 from domain.time import utc_now
-from notifications.inbox import wakeups
+from notifications.inbox import actions, feed, wakeups
 from notifications.store import Inbox
 from notifyproject.stack.servers import HOST
 from tests.browser.accessibility import violations
@@ -29,18 +30,19 @@ from tests.browser.screen import WAIT
 from tests.support.clients.api import App
 from tests.support.clients.inbox import delivered
 from tests.support.served_streams import served_streams
+from tests.support.waiting import until
 
 pytestmark = pytest.mark.usefixtures("db", "broker")
 
 BUNDLE = next(Path(configured.BASE_DIR, "static", "inbox").glob("*.js"))
 HTML = """<!doctype html>
-<html lang="{locale}"><meta charset="utf-8"><title>An app</title>
+<html lang="{locale}" dir="{direction}"><meta charset="utf-8"><title>An app</title>
 <meta name="viewport" content="width=device-width">
 <script type="module" crossorigin src="{service}/static/inbox/{bundle}"
   integrity="sha384-{digest}"></script>
 <link rel="stylesheet" href="/app.css"><main><h1>An app</h1>
 <notify-bell token-url="/me/notify-token" service="{service}"></notify-bell>
-<notify-inbox token-url="/me/notify-token" service="{service}"></notify-inbox></main>
+<notify-inbox token-url="/me/notify-token" service="{service}"{attributes}></notify-inbox></main>
 """
 CSS = """
 :root { color-scheme: light dark }
@@ -81,10 +83,16 @@ class Site:
         locale = "pt" if path == "/pt" else "en"
         digest = base64.b64encode(hashlib.sha384(BUNDLE.read_bytes()).digest()).decode()
         values = {"service": self.service, "bundle": BUNDLE.name, "digest": digest}
-        return "text/html", HTML.format(**values, locale=locale)
+        direction = "rtl" if path == "/rtl" else "ltr"
+        attributes = ' filter="category:alert"' if path == "/alerts" else ""
+        page = HTML.format(**values, locale=locale, direction=direction, attributes=attributes)
+        return "text/html", page
 
-    def send(self, subject: str, body: str = "Your order has left the warehouse.") -> None:
-        delivered(self.app, created_at=utc_now(), content=Content(subject=subject, body=body))
+    def send(
+        self, subject: str, body: str = "Your order has left the warehouse.", **fields: Any
+    ) -> None:
+        content = Content(subject=subject, body=body)
+        delivered(self.app, created_at=utc_now(), content=content, **fields)
         wakeups.wake_inbox(Inbox(self.app.id, "ada"))
 
     def note(self, message: Any) -> None:
@@ -177,6 +185,95 @@ def test_user_does_not_see_that_a_token_ends(site: Site) -> None:
     site.send("Order 1002 shipped")
     expect(page.locator("notify-inbox li")).to_contain_text("Order 1002 shipped")
     assert site.tokens == 2
+
+
+def test_item_is_snoozed_by_keyboard_and_comes_back(site: Site) -> None:
+    page = site.page
+    for number in (1, 2):
+        site.send(f"Order {number} shipped")
+    page.goto(site.url)
+    row = page.locator("notify-inbox li")
+    expect(row).to_have_count(2)
+    page.get_by_role("button", name="Snooze: Order 2 shipped").focus()
+    page.keyboard.press("Enter")
+    page.keyboard.press("Tab")
+    expect(page.get_by_role("button", name="In 3 hours")).to_be_focused()
+    assert violations(page) == []
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("button", name="Snooze: Order 2 shipped")).to_be_focused()
+    page.keyboard.press("Enter")
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    expect(row).to_have_count(1)
+    expect(row.locator(".open")).to_be_focused()
+    page.get_by_role("button", name="Undo").click()
+    expect(row).to_have_count(2)
+    page.get_by_role("button", name="Snooze: Order 2 shipped").click()
+    page.get_by_role("button", name="Tomorrow").click()
+    expect(row).to_have_count(1)
+    expect(page.locator("notify-inbox .count")).to_contain_text("1")
+    actions.resurface_due(now=utc_now() + timedelta(days=2))
+    expect(row).to_have_count(2)
+    expect(row.first).to_contain_text("Order 2 shipped")
+
+
+def test_filtered_list_holds_one_category_and_is_live(site: Site) -> None:
+    page = site.page
+    site.send("Order 1 shipped")
+    site.send("Disk is full", type="system_alert", category=Category.ALERT)
+    page.goto(f"{site.url}/alerts")
+    row = page.locator("notify-inbox li")
+    expect(row).to_have_count(1)
+    expect(row).to_contain_text("Disk is full")
+    site.send("Order 2 shipped")
+    site.send("Disk is free again", type="system_alert", category=Category.ALERT)
+    expect(row).to_have_count(2)
+    expect(row.first).to_contain_text("Disk is free again")
+
+
+def test_page_from_right_to_left_is_mirrored(site: Site) -> None:
+    page = site.page
+    site.send("Order 1 shipped")
+    page.goto(f"{site.url}/rtl")
+    row = page.locator("notify-inbox li")
+    expect(row).to_have_count(1)
+    dot, subject = (row.locator(name).bounding_box() for name in (".dot", ".subject"))
+    assert dot is not None
+    assert subject is not None
+    assert dot["x"] > subject["x"]
+    assert violations(page) == []
+
+
+def test_reduced_motion_is_respected(site: Site) -> None:
+    page = site.page
+    page.emulate_media(reduced_motion="reduce")
+    page.goto(site.url)
+    page.locator("notify-bell .bell").click()
+    popover = page.locator("notify-bell notify-inbox")
+    expect(popover).to_be_visible()
+    assert popover.evaluate("one => getComputedStyle(one).animationName") == "none"
+
+
+def test_changes_made_offline_are_sent_later(site: Site) -> None:
+    page = site.page
+    for number in (1, 2):
+        site.send(f"Order {number} shipped")
+    page.goto(site.url)
+    row = page.locator("notify-inbox li")
+    expect(row).to_have_count(2)
+    page.context.set_offline(True)
+    page.get_by_role("button", name="Mark as read: Order 1 shipped").click()
+    page.get_by_role("button", name="Archive: Order 2 shipped").click()
+    expect(row).to_have_count(1)
+    expect(page.get_by_text(re.compile("You.re offline"))).to_be_visible()
+    page.context.set_offline(False)
+    inbox = Inbox(site.app.id, "ada")
+    until(lambda: feed.counts(inbox).unread == 0)
+    expect(page.get_by_text(re.compile("You.re offline"))).to_have_count(0)
+    page.reload()
+    expect(row).to_have_count(1)
+    # The browser reports the requests that failed while it was offline.
+    site.problems = [one for one in site.problems if "ERR_INTERNET_DISCONNECTED" not in one]
 
 
 def test_list_that_failed_is_read_again(site: Site) -> None:

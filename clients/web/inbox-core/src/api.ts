@@ -1,4 +1,4 @@
-import type { Counts, GetToken, InboxItem, MarkKind, Page, Problem, Token } from "./types.ts";
+import type { Counts, Filter, GetToken, InboxItem, MarkKind, Page, Problem, Token } from "./types.ts";
 
 const REQUEST_SECONDS = 15;
 
@@ -79,8 +79,8 @@ export class Api {
     private readonly fetcher: typeof fetch,
   ) {}
 
-  list(options: { limit: number; cursor?: string | null }): Promise<Page> {
-    const query = new URLSearchParams({ limit: String(options.limit) });
+  list(options: { limit: number; cursor?: string | null; filter: Filter }): Promise<Page> {
+    const query = new URLSearchParams({ limit: String(options.limit), ...options.filter });
     if (options.cursor) query.set("cursor", options.cursor);
     return this.json<Page>("GET", `?${query}`);
   }
@@ -91,6 +91,10 @@ export class Api {
 
   mark(id: string, kind: MarkKind): Promise<InboxItem> {
     return this.json<InboxItem>("POST", `/${encodeURIComponent(id)}/${kind}`);
+  }
+
+  snooze(id: string, until: string): Promise<InboxItem> {
+    return this.json<InboxItem>("POST", `/${encodeURIComponent(id)}/snooze`, { until });
   }
 
   async readAll(): Promise<void> {
@@ -104,11 +108,14 @@ export class Api {
     return this.authorized((token) => token.stream_url, { headers, cache: "no-store", signal });
   }
 
-  private async json<T>(method: string, path: string): Promise<T> {
+  private async json<T>(method: string, path: string, body?: unknown): Promise<T> {
     const url = (token: Token): string =>
       `${this.service ?? new URL(token.stream_url).origin}/api/v1/inbox${path}`;
     const signal = AbortSignal.timeout(REQUEST_SECONDS * 1000);
-    const answer = await this.authorized(url, { method, cache: "no-store", signal });
+    const sent = body === undefined
+      ? {}
+      : { body: JSON.stringify(body), headers: { "Content-Type": "application/json" } };
+    const answer = await this.authorized(url, { method, cache: "no-store", signal, ...sent });
     try {
       return (await answer.json()) as T;
     } catch (error) {

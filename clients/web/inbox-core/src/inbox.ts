@@ -3,7 +3,7 @@ import { Ledger } from "./ledger.ts";
 import { backOff, follow, pause, type StreamEvent } from "./stream.ts";
 import { Tabs } from "./tabs.ts";
 import type {
-  Connection, Counts, GetToken, InboxItem, Operation, Page, Problem, Snapshot,
+  Connection, Counts, Filter, GetToken, InboxItem, Operation, Page, Problem, Snapshot,
 } from "./types.ts";
 
 const PAGE = 30;
@@ -15,6 +15,8 @@ export interface InboxOptions {
   readonly getToken: GetToken;
   /** The service's origin, if it isn't that of the token's `stream_url`. */
   readonly service?: string | null;
+  /** What the list holds; otherwise everything. Counts are of the whole inbox. */
+  readonly filter?: Filter;
   readonly fetch?: typeof fetch;
   /** A number from 0 to 1, for the jitter of back-offs. */
   readonly random?: () => number;
@@ -38,6 +40,8 @@ export class Inbox {
   private readonly tokens: Tokens;
   private readonly ledger = new Ledger();
   private readonly random: () => number;
+  private readonly filter: Filter;
+  private counted: { serverTime: number; at: number } | null = null;
   private readonly closed = new AbortController();
   private readonly subscribers = new Set<(snapshot: Snapshot) => void>();
   private readonly receivers = new Set<(item: InboxItem) => void>();
@@ -58,10 +62,16 @@ export class Inbox {
     const fetcher = options.fetch ?? ((input, init) => globalThis.fetch(input, init));
     this.api = new Api(this.tokens, options.service ?? null, fetcher);
     this.random = options.random ?? Math.random;
+    this.filter = options.filter ?? {};
   }
 
   get snapshot(): Snapshot {
     return this.state;
+  }
+
+  /** The service's time in milliseconds since 1970, or null before the first counts. */
+  get serverTime(): number | null {
+    return this.counted && this.counted.serverTime + performance.now() - this.counted.at;
   }
 
   /** Call `subscriber` with each new snapshot. Return a function that ends this. */
@@ -127,7 +137,7 @@ export class Inbox {
     const { cursor } = this;
     this.show({ isLoading: true });
     try {
-      const page = await this.api.list({ limit: PAGE, cursor });
+      const page = await this.api.list({ limit: PAGE, cursor, filter: this.filter });
       if (cursor === this.cursor) {
         this.ledger.append(page, since);
         this.cursor = page.next;
@@ -168,7 +178,8 @@ export class Inbox {
     try {
       let cursor: string | null = null;
       for (let left = wanted; left > 0; left -= LONGEST_PAGE) {
-        const page: Page = await this.api.list({ limit: Math.min(left, LONGEST_PAGE), cursor });
+        const limit = Math.min(left, LONGEST_PAGE);
+        const page: Page = await this.api.list({ limit, cursor, filter: this.filter });
         pages.push(page);
         cursor = page.next;
         if (cursor === null) break;
@@ -195,7 +206,9 @@ export class Inbox {
           this.ledger.answer(null);
           this.tabs?.tell({ about: "read-all" });
         } else {
-          const item = await this.api.mark(operation.id, operation.kind);
+          const item = operation.kind === "snooze"
+            ? await this.api.snooze(operation.id, operation.until)
+            : await this.api.mark(operation.id, operation.kind);
           this.ledger.answer(item);
           this.tabs?.tell({ about: "item", item });
         }
@@ -247,12 +260,18 @@ export class Inbox {
 
   private takeCounts(counts: Counts, since: number): void {
     const before = this.state.counts;
+    this.recordTime(counts);
     this.ledger.count(counts, since);
     const connection = this.state.connection === "offline" ? "polling" : this.state.connection;
     this.show({ connection });
     if (!this.state.isLoaded) this.refreshSoon();
     const now = this.state.counts;
     if (before?.unread !== now?.unread || before?.unseen !== now?.unseen) this.refreshSoon();
+  }
+
+  private recordTime(counts: Counts): void {
+    const serverTime = Number(counts.as_of.split(".")[0]) * 1000;
+    this.counted = { serverTime, at: performance.now() };
   }
 
   // Events come in groups. One read serves them all.
@@ -306,19 +325,30 @@ export class Inbox {
   private take(event: StreamEvent): void {
     if (event.name === "notification") {
       const item = event.data as InboxItem;
+      if (!this.isListed(item)) return;
       if (this.ledger.receive(item)) for (const one of this.receivers) one(item);
       this.show({});
       this.refreshSoon();
     } else if (event.name === "counts") {
       // Counts of the stream don't say which operations they include: with any pending, ask.
       if (this.ledger.hasPending || this.isCounting) this.count();
-      else this.ledger.count(event.data as Counts, this.ledger.tick());
+      else this.takeStreamCounts(event.data as Counts);
       this.show({});
       this.refreshSoon();
     } else if (event.name === "reload") {
       this.count();
       this.refreshSoon();
     }
+  }
+
+  private takeStreamCounts(counts: Counts): void {
+    this.recordTime(counts);
+    this.ledger.count(counts, this.ledger.tick());
+  }
+
+  private isListed(item: InboxItem): boolean {
+    const { type, category } = this.filter;
+    return (type ?? item.type) === item.type && (category ?? item.category) === item.category;
   }
 
   private fail(error: unknown): void {

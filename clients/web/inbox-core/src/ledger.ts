@@ -91,7 +91,9 @@ export class Ledger {
 
   /** Take a new item of the stream. It can come twice. */
   receive(item: InboxItem): boolean {
-    if (this.items.has(item.id) || this.confirmed.has(item.id)) return false;
+    const known = this.items.get(item.id) ?? this.confirmed.get(item.id)?.item;
+    // One that comes back from a snooze is new again, at another time.
+    if (known?.delivered_at === item.delivered_at) return false;
     this.confirm(item);
     return true;
   }
@@ -112,26 +114,31 @@ export class Ledger {
     for (const one of page.results) this.take(this.items, one, since);
   }
 
-  /** Take counts that were requested at `since`. Operations that were answered before are in them. */
+  /**
+   * Take counts that were requested at `since`. Operations that were answered before are in them.
+   * Counts that are older than the last ones came late, and are ignored.
+   */
   count(counts: Counts, since: number): void {
+    if (this.serverCounts !== null && counts.as_of < this.serverCounts.as_of) return;
     this.serverCounts = counts;
     this.pending = this.pending.filter((one) => one.answeredAt === null || one.answeredAt >= since);
   }
 
-  /** Items as shown: without archived ones, newest first. */
+  /** Items as shown: without archived and snoozed ones, newest first. */
   shownItems(): readonly InboxItem[] {
-    return sorted(this.replayed().values()).filter((one) => !one.is_archived);
+    return sorted(this.replayed().values()).filter(isShown);
   }
 
   /** Counts as shown. */
   shownCounts(): Counts | null {
     if (this.serverCounts === null) return null;
     let { unread, unseen } = this.serverCounts;
+    const { as_of } = this.serverCounts;
     for (const { operation, effect } of this.pending) {
       unread = operation.kind === "read-all" ? 0 : Math.max(0, unread + effect);
       unseen = Math.min(unseen, unread);
     }
-    return { unread, unseen };
+    return { unread, unseen, as_of };
   }
 
   private replayed(): Map<string, InboxItem> {
@@ -153,7 +160,11 @@ function applied(operation: Operation, item: InboxItem): InboxItem {
     case "unread":
       return { ...item, is_read: false };
     case "archive":
-      return { ...item, is_archived: true };
+      return { ...item, is_archived: true, snoozed_until: null };
+    case "snooze":
+      return { ...item, is_archived: false, snoozed_until: operation.until };
+    case "unsnooze":
+      return { ...item, snoozed_until: null };
     case "unarchive":
       return { ...item, is_archived: false };
   }
@@ -170,7 +181,11 @@ function asRead(item: InboxItem): InboxItem {
 }
 
 function weight(item: InboxItem): number {
-  return item.is_read || item.is_archived ? 0 : 1;
+  return item.is_read || !isShown(item) ? 0 : 1;
+}
+
+function isShown(item: InboxItem): boolean {
+  return !item.is_archived && !item.snoozed_until;
 }
 
 function mapped(

@@ -11,11 +11,20 @@ export interface InboxItem {
   readonly delivered_at: string;
   readonly is_read: boolean;
   readonly is_archived: boolean;
+  readonly snoozed_until?: string | null;
 }
 
 export interface Counts {
   readonly unread: number;
   readonly unseen: number;
+  /** When they were counted, by the database's clock. A greater text is newer. */
+  readonly as_of: string;
+}
+
+/** The notifications of a list: of a type, a category, or both. */
+export interface Filter {
+  readonly type?: string;
+  readonly category?: string;
 }
 
 export interface Page {
@@ -31,11 +40,12 @@ export interface Token {
 }
 
 export type GetToken = () => Promise<Token>;
-export type MarkKind = "read" | "unread" | "archive" | "unarchive";
+export type MarkKind = "read" | "unread" | "archive" | "unarchive" | "unsnooze";
 
 /** A change that the service has not yet confirmed. */
 export type Operation =
   | { readonly kind: MarkKind; readonly id: string }
+  | { readonly kind: "snooze"; readonly id: string; readonly until: string }
   | { readonly kind: "read-all" };
 
 /** `live`: by the stream. `polling`: once a minute. `offline`: the service can't be reached. */

@@ -37,7 +37,7 @@ test("a page that doesn't show the list marks nothing as seen", async () => {
   service.deliver();
   const inbox = await start();
   await settle(5);
-  expect(inbox.snapshot.counts).toEqual({ unread: 1, unseen: 1 });
+  expect(inbox.snapshot.counts).toMatchObject({ unread: 1, unseen: 1 });
   expect(service.requests).not.toContain("GET /api/v1/inbox?limit=30");
 });
 

@@ -1,14 +1,17 @@
 import fc from "fast-check";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import { Inbox, type MarkKind } from "../src/index.ts";
+import { Inbox, type MarkKind, type Operation } from "../src/index.ts";
 import { Service } from "./service.ts";
 
-const KINDS: MarkKind[] = ["read", "unread", "archive", "unarchive"];
+type Kind = MarkKind | "snooze";
+const KINDS: Kind[] = ["read", "unread", "archive", "unarchive", "snooze", "unsnooze"];
+const UNTIL = "2026-02-01T00:00:00Z";
 const position = fc.nat(9);
 
 type Step =
   | { do: "deliver" | "other-reads-all" | "read-all" | "drop" | "expire" }
-  | { do: "mark" | "other"; at: number; kind: MarkKind }
+  | { do: "mark" | "other"; at: number; kind: Kind }
+  | { do: "resurface"; at: number }
   | { do: "serve" | "answer" | "lose"; at: number }
   | { do: "wait"; seconds: number };
 
@@ -21,7 +24,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
     do: fc.constantFrom("mark" as const, "other" as const), at: position, kind: fc.constantFrom(...KINDS),
   }),
   { weight: 3, arbitrary: fc.record({ do: fc.constantFrom("serve" as const, "answer" as const), at: position }) },
-  fc.record({ do: fc.constant("lose" as const), at: position }),
+  fc.record({ do: fc.constantFrom("lose" as const, "resurface" as const), at: position }),
   fc.record({ do: fc.constant("wait" as const), seconds: fc.constantFrom(0, 0.3, 5, 70) }),
 );
 
@@ -40,9 +43,15 @@ type Mine = Map<string, boolean>;
 function remember(mine: Mine, service: Service, inbox: Inbox, one: Step, id: string | undefined): void {
   const ids = [...service.items.keys()];
   if (one.do === "other-reads-all") mine.clear();
-  else if (one.do === "other") mine.delete(ids[one.at % ids.length] ?? "");
+  else if (one.do === "other" || one.do === "resurface") mine.delete(ids[one.at % ids.length] ?? "");
   else if (one.do === "read-all") for (const item of inbox.snapshot.items) mine.set(item.id, true);
   else if (one.do === "mark" && id !== undefined && /read/.test(one.kind)) mine.set(id, one.kind === "read");
+  // It may come back as unread at any time.
+  else if (one.do === "mark" && id !== undefined && one.kind === "snooze") mine.delete(id);
+}
+
+function operation(kind: Kind, id: string): Operation {
+  return kind === "snooze" ? { kind, id, until: UNTIL } : { kind, id };
 }
 
 async function run(service: Service, inbox: Inbox, mine: Mine, one: Step): Promise<void> {
@@ -57,14 +66,15 @@ async function run(service: Service, inbox: Inbox, mine: Mine, one: Step): Promi
     case "drop": service.drop(); break;
     case "expire": service.validToken = "none"; break;
     case "other": service.mark(ids[one.at % ids.length] ?? "", one.kind); break;
+    case "resurface": service.resurface(ids[one.at % ids.length] ?? ""); break;
     case "serve": take(service.unserved, one.at)?.serve(); break;
     case "answer": take(service.unanswered, one.at)?.(); break;
     case "lose": take(service.unserved, one.at)?.lose(); break;
     case "wait": await settle(one.seconds); break;
     case "mark": {
       if (target === undefined) break;
-      inbox.mark({ kind: one.kind, id: target.id });
-      if (one.kind === "archive") expect(inbox.snapshot.items.map((shown) => shown.id)).not.toContain(target.id);
+      inbox.mark(operation(one.kind, target.id));
+      if (one.kind === "archive" || one.kind === "snooze") expect(inbox.snapshot.items.map((shown) => shown.id)).not.toContain(target.id);
     }
   }
   await settle();

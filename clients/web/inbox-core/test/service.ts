@@ -22,6 +22,8 @@ export class Service {
   requests: string[] = [];
   private seenUntil = "";
   private age = 0;
+  /** How often anything changed: the time of the counts. */
+  private changes = 0;
 
   readonly getToken = async (): Promise<Token> => {
     this.validToken = `token-${(this.tokensIssued += 1)}`;
@@ -44,13 +46,14 @@ export class Service {
   }) as typeof fetch;
 
   get counts(): Counts {
-    const unread = [...this.items.values()].filter((one) => !one.is_read && !one.is_archived);
+    const unread = this.list.filter((one) => !one.is_read);
     const unseen = unread.filter((one) => one.delivered_at > this.seenUntil);
-    return { unread: unread.length, unseen: unseen.length };
+    const as_of = `1767225600.${String(this.changes).padStart(10, "0")}`;
+    return { unread: unread.length, unseen: unseen.length, as_of };
   }
 
   get list(): InboxItem[] {
-    const shown = [...this.items.values()].filter((one) => !one.is_archived);
+    const shown = [...this.items.values()].filter((one) => !one.is_archived && !one.snoozed_until);
     return shown.sort((a, b) => (a.delivered_at < b.delivered_at ? 1 : -1));
   }
 
@@ -58,30 +61,50 @@ export class Service {
     this.age += 1;
     const item: InboxItem = {
       id: `n${this.age}`, type: "paid", category: "transactional", subject: `Paid ${this.age}`,
-      delivered_at: new Date(Date.UTC(2026, 0, 1) + this.age * 1000).toISOString(),
-      is_read: false, is_archived: false,
+      delivered_at: this.time(), is_read: false, is_archived: false, snoozed_until: null,
     };
-    this.items.set(item.id, item);
+    this.set(item);
     this.emit("notification", item, item.id);
     this.emit("counts", this.counts);
     return item;
   }
 
-  mark(id: string, kind: string): InboxItem | null {
+  mark(id: string, kind: string, until = "2026-02-01T00:00:00Z"): InboxItem | null {
     const item = this.items.get(id);
     if (item === undefined) return null;
     const changes = {
       read: { is_read: true }, unread: { is_read: false },
-      archive: { is_archived: true }, unarchive: { is_archived: false },
+      archive: { is_archived: true, snoozed_until: null }, unarchive: { is_archived: false },
+      snooze: { is_archived: false, snoozed_until: until }, unsnooze: { snoozed_until: null },
     }[kind];
     const changed = { ...item, ...changes };
-    this.items.set(id, changed);
+    this.set(changed);
     this.emit("counts", this.counts);
     return changed;
   }
 
+  /** A snoozed item comes back as new. */
+  resurface(id: string): void {
+    const item = this.items.get(id);
+    if (!item?.snoozed_until) return;
+    this.age += 1;
+    const back = { ...item, snoozed_until: null, is_read: false, delivered_at: this.time() };
+    this.set(back);
+    this.emit("notification", back, id);
+    this.emit("counts", this.counts);
+  }
+
+  private time(): string {
+    return new Date(Date.UTC(2026, 0, 1) + this.age * 1000).toISOString();
+  }
+
+  private set(item: InboxItem): void {
+    this.changes += 1;
+    this.items.set(item.id, item);
+  }
+
   readAll(): void {
-    for (const [id, item] of this.items) this.items.set(id, { ...item, is_read: true });
+    for (const item of this.items.values()) this.set({ ...item, is_read: true });
     this.emit("counts", this.counts);
   }
 
@@ -133,7 +156,8 @@ export class Service {
     }
     if (path === "") return Response.json(this.page(url.searchParams));
     const [, id = "", kind = ""] = path.split("/");
-    const item = this.mark(id, kind);
+    const body = init.body ? (JSON.parse(String(init.body)) as { until: string }) : null;
+    const item = this.mark(id, kind, body?.until);
     return item === null
       ? Response.json({ detail: "unknown" }, { status: 404 })
       : Response.json(item);
@@ -146,6 +170,7 @@ export class Service {
     const results = rest.slice(0, limit);
     if (cursor === null && results[0] && results[0].delivered_at > this.seenUntil) {
       this.seenUntil = results[0].delivered_at;
+      this.changes += 1;
       this.emit("counts", this.counts);
     }
     return { results, next: rest.length > limit ? results.at(-1)!.delivered_at : null };

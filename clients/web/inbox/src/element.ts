@@ -8,6 +8,7 @@ export class InboxElement extends LitElement {
   static override properties = {
     tokenUrl: { attribute: "token-url" },
     service: {},
+    filter: {},
     locale: {},
     theme: { reflect: true },
     getToken: { attribute: false },
@@ -20,6 +21,8 @@ export class InboxElement extends LitElement {
   declare tokenUrl: string | undefined;
   /** The service's origin, if the stream has another. */
   declare service: string | undefined;
+  /** What the list holds: `type:order_shipped category:alert`. */
+  declare filter: string | undefined;
   declare locale: string | undefined;
   /** `light` or `dark`; otherwise as the system. */
   declare theme: string | undefined;
@@ -33,6 +36,7 @@ export class InboxElement extends LitElement {
 
   protected current: Inbox | null = null;
   private source: string | GetToken | null = null;
+  private acquiredFilter = "";
   private ends: (() => void)[] = [];
 
   protected get language(): string {
@@ -54,7 +58,7 @@ export class InboxElement extends LitElement {
   }
 
   protected override willUpdate(changed: PropertyValues<this>): void {
-    const names = ["tokenUrl", "getToken", "service", "inbox"] as const;
+    const names = ["tokenUrl", "getToken", "service", "inbox", "filter"] as const;
     if (!this.hasUpdated || names.some((name) => changed.has(name))) {
       this.detach();
       this.attach();
@@ -76,7 +80,8 @@ export class InboxElement extends LitElement {
   private attach(): void {
     const source = this.getToken ?? this.tokenUrl;
     if (this.current !== null || (this.inbox === undefined && source === undefined)) return;
-    const inbox = this.inbox ?? acquire(source!, this.service ?? null);
+    this.acquiredFilter = this.filter ?? "";
+    const inbox = this.inbox ?? acquire(source!, this.service ?? null, this.acquiredFilter);
     this.source = this.inbox === undefined ? source! : null;
     this.current = inbox;
     this.snapshot = inbox.snapshot;
@@ -98,7 +103,7 @@ export class InboxElement extends LitElement {
     for (const end of this.ends.splice(0)) end();
     this.detaching(this.current);
     this.current = null;
-    if (this.source !== null) release(this.source);
+    if (this.source !== null) release(this.source, this.acquiredFilter);
   }
 
   private follow(snapshot: Snapshot): void {

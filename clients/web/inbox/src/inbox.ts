@@ -9,18 +9,30 @@ import { fill } from "./words.ts";
 
 /** The list of notifications: `<notify-inbox token-url="/me/notify-token" mode="page">`. */
 export class NotifyInbox extends InboxElement {
-  static override properties = { ...InboxElement.properties, mode: { reflect: true }, news: { state: true } };
+  static override properties = {
+    ...InboxElement.properties,
+    mode: { reflect: true },
+    news: { state: true },
+    choosing: { state: true },
+    snoozed: { state: true },
+  };
   static override styles = [styles.base, styles.inbox];
 
   /** `popover`, `panel` (fills its container), or `page`. */
   declare mode: string;
   declare news: string;
+  /** The item whose menu of snooze times is open. */
+  declare choosing: string | null;
+  /** The item that was snoozed last, and until when. */
+  declare snoozed: { id: string; until: Date } | null;
   private isViewing = false;
 
   constructor() {
     super();
     this.mode = "page";
     this.news = "";
+    this.choosing = null;
+    this.snoozed = null;
   }
 
   override connectedCallback(): void {
@@ -75,6 +87,7 @@ export class NotifyInbox extends InboxElement {
         ? html`<p class="strip" part="offline" role="status">${text.offline}</p>`
         : nothing}
       <div class="scroll" part="list">${this.renderContent()}</div>
+      <div role="status">${this.renderSnoozed()}</div>
       <div class="only-spoken" role="status">${this.news}</div>
     </div>`;
   }
@@ -125,10 +138,76 @@ export class NotifyInbox extends InboxElement {
         <button aria-label=${fill(toggle, { subject })} title=${fill(toggle, { subject: "" }).replace(/: $/, "")}
           @click=${() => this.current?.mark({ kind: item.is_read ? "unread" : "read", id: item.id })}>
           ${item.is_read ? icons.dot : icons.check}</button>
+        ${this.renderSnooze(item, subject)}
         <button aria-label=${fill(text.archive, { subject })} title=${fill(text.archive, { subject: "" }).replace(/: $/, "")}
-          @click=${(event: Event) => this.archive(event, item)}>${icons.box}</button>
+          @click=${(event: Event) => this.leave(event, () => this.current?.mark({ kind: "archive", id: item.id }))}>
+          ${icons.box}</button>
       </span>
     </li>`;
+  }
+
+  private renderSnooze(item: InboxItem, subject: string): TemplateResult {
+    const { text } = this;
+    const isOpen = this.choosing === item.id;
+    const toggle = (): void => void (this.choosing = isOpen ? null : item.id);
+    return html`<button aria-label=${fill(text.snooze, { subject })} aria-expanded=${isOpen}
+        title=${fill(text.snooze, { subject: "" }).replace(/: $/, "")} @click=${toggle}>${icons.clock}</button>
+      ${isOpen
+        ? html`<span class="times" part="times" @keydown=${(event: KeyboardEvent) => this.closeTimes(event)}>
+            ${this.times().map(([name, until]) =>
+              html`<button @click=${(event: Event) => this.snooze(event, item, until)}>
+                <span>${name}</span><time datetime=${until.toISOString()}>${this.clock(until, {})}</time></button>`)}
+          </span>`
+        : nothing}`;
+  }
+
+  private renderSnoozed(): TemplateResult | typeof nothing {
+    if (this.snoozed === null) return nothing;
+    const { id, until } = this.snoozed;
+    const undo = (): void => {
+      this.current?.mark({ kind: "unsnooze", id });
+      this.snoozed = null;
+    };
+    return html`<p class="strip" part="snoozed">${fill(this.text.snoozed, { time: this.clock(until) })}
+      <button class="quiet" @click=${undo}>${this.text.undo}</button></p>`;
+  }
+
+  // By the service's clock: the browser's may be wrong.
+  private times(): [string, Date][] {
+    const now = this.current?.serverTime;
+    if (!now) return [];
+    const morning = (days: number): Date => {
+      const day = new Date(now);
+      day.setDate(day.getDate() + days);
+      day.setHours(9, 0, 0, 0);
+      return day;
+    };
+    const { text } = this;
+    const untilMonday = (8 - new Date(now).getDay()) % 7 || 7;
+    return [
+      [text.snoozeHours, new Date(now + 3 * 3_600_000)],
+      [text.snoozeTomorrow, morning(1)],
+      [text.snoozeWeek, morning(untilMonday)],
+    ];
+  }
+
+  private snooze(event: Event, item: InboxItem, until: Date): void {
+    this.choosing = null;
+    this.snoozed = { id: item.id, until };
+    this.leave(event, () => this.current?.mark({ kind: "snooze", id: item.id, until: until.toISOString() }));
+  }
+
+  private closeTimes(event: KeyboardEvent): void {
+    if (event.key !== "Escape") return;
+    event.stopPropagation();
+    const row = (event.currentTarget as HTMLElement).closest("li");
+    this.choosing = null;
+    row?.querySelector<HTMLElement>("[aria-expanded]")?.focus();
+  }
+
+  private clock(at: Date, date: Intl.DateTimeFormatOptions = { day: "numeric", month: "short" }): string {
+    const format = { weekday: "short", hour: "2-digit", minute: "2-digit", ...date } as const;
+    return new Intl.DateTimeFormat(this.language, format).format(at);
   }
 
   private subject(item: InboxItem): string {
@@ -146,11 +225,12 @@ export class NotifyInbox extends InboxElement {
     if (!this.announce("notify-open", item, true) || link === null) event.preventDefault();
   }
 
-  private archive(event: Event, item: InboxItem): void {
+  /** Do what takes an item out of the list, and put the focus on the one after it. */
+  private leave(event: Event, change: () => void): void {
     const row = (event.currentTarget as HTMLElement).closest("li");
     const next = row?.nextElementSibling ?? row?.previousElementSibling;
     const neighbour = next?.querySelector<HTMLElement>(".open");
-    this.current?.mark({ kind: "archive", id: item.id });
+    change();
     void this.updateComplete.then(() => neighbour?.focus());
   }
 

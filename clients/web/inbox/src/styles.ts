@@ -103,6 +103,16 @@ export const inbox = css`
     .actions button { width: 36px; height: 32px; }
     .open { padding-inline-end: 4px; }
   }
+  .times { position: absolute; z-index: 1; inset-block-start: calc(100% + 4px); inset-inline-end: 0; display: grid;
+    width: max-content; min-width: 220px; padding: 4px; border-radius: 10px; white-space: nowrap; background: var(--_surface); box-shadow: var(--_shadow); }
+  .actions .times button { display: flex; justify-content: space-between; gap: 20px; width: auto; height: 36px;
+    padding: 0 10px; align-items: center; color: var(--_text); font-size: 13px; }
+  li:nth-last-child(-n + 2):not(:nth-child(-n + 2)) .times { inset-block: auto calc(100% + 4px); }
+  .times time { visibility: visible !important; }
+  li:has(.times) { content-visibility: visible; z-index: 1; }
+  li:has(.times) .actions { opacity: 1; }
+  .strip { display: flex; align-items: center; justify-content: space-between; gap: 8px; }
+  .strip .quiet { color: var(--_accent); font-weight: 600; }
   .more { display: block; width: 100%; min-height: 44px; border-radius: 0; }
   .state { display: grid; justify-items: center; gap: 4px; padding: 56px 24px 64px; text-align: center; color: var(--_muted); }
   .state svg { margin-block-end: 8px; opacity: 0.7; }

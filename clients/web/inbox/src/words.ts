@@ -8,6 +8,12 @@ export interface Words {
   readonly markRead: string;
   readonly markUnread: string;
   readonly archive: string;
+  readonly snooze: string;
+  readonly snoozeHours: string;
+  readonly snoozeTomorrow: string;
+  readonly snoozeWeek: string;
+  readonly snoozed: string;
+  readonly undo: string;
   readonly loadMore: string;
   readonly loading: string;
   readonly empty: string;
@@ -28,6 +34,12 @@ const EN: Words = {
   markRead: "Mark as read: {subject}",
   markUnread: "Mark as unread: {subject}",
   archive: "Archive: {subject}",
+  snooze: "Snooze: {subject}",
+  snoozeHours: "In 3 hours",
+  snoozeTomorrow: "Tomorrow",
+  snoozeWeek: "Next week",
+  snoozed: "Snoozed until {time}",
+  undo: "Undo",
   loadMore: "Load more",
   loading: "Loading notifications",
   empty: "You’re all caught up",
@@ -48,6 +60,12 @@ const PT: Words = {
   markRead: "Marcar como lida: {subject}",
   markUnread: "Marcar como não lida: {subject}",
   archive: "Arquivar: {subject}",
+  snooze: "Adiar: {subject}",
+  snoozeHours: "Daqui a 3 horas",
+  snoozeTomorrow: "Amanhã",
+  snoozeWeek: "Na próxima semana",
+  snoozed: "Adiada até {time}",
+  undo: "Anular",
   loadMore: "Carregar mais",
   loading: "A carregar notificações",
   empty: "Está tudo em dia",
