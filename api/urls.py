@@ -11,6 +11,7 @@ from . import broadcasts, health, metrics, suppressions, topics, unsubscribe, we
 from .callbacks import views as callbacks
 from .devices import views as devices
 from .http.views import ClientView
+from .inbox import preferences as inbox_preferences
 from .inbox import tokens
 from .inbox import views as inbox
 from .inbox.views import InboxView
@@ -176,6 +177,12 @@ version_1 = [
     route(f"inbox/{ID}/archive", "inbox-archive", post=inbox.archive_inbox_item),
     route(f"inbox/{ID}/unarchive", "inbox-unarchive", post=inbox.unarchive_inbox_item),
     route(f"inbox/{ID}/snooze", "inbox-snooze", post=inbox.snooze_inbox_item),
+    route(
+        "inbox/preferences",
+        "inbox-preferences",
+        get=inbox_preferences.get_inbox_preferences,
+        put=inbox_preferences.put_inbox_preferences,
+    ),
     route(f"inbox/{ID}/unsnooze", "inbox-unsnooze", post=inbox.unsnooze_inbox_item),
 ]
 

@@ -78,17 +78,30 @@ def set_preferences(
     user_id: str,
     preferences: Mapping[str, Any],
     quiet_hours: Mapping[str, Any] | None,
+    is_new_allowed: bool = False,
     now: datetime,
 ) -> Document | None:
-    """Replace preferences and quiet hours. Return the recipient, or None if unknown."""
+    """Replace preferences and quiet hours. Return the recipient, or None if unknown.
+
+    With ``is_new_allowed``, an unknown recipient is registered, unless they are being erased.
+    """
     change: dict[str, Any] = {"$set": {"preferences": dict(preferences), "updated_at": now}}
     if quiet_hours is None:
         change["$unset"] = {"quiet_hours": ""}
     else:
         change["$set"]["quiet_hours"] = dict(quiet_hours)
-    return collection("recipients").find_one_and_update(
-        {"_id": user_id, "is_active": True}, change, return_document=ReturnDocument.AFTER
-    )
+    if is_new_allowed:
+        change["$setOnInsert"] = {"attributes": {}, "created_at": now}
+    try:
+        return collection("recipients").find_one_and_update(
+            {"_id": user_id, "is_active": True},
+            change,
+            upsert=is_new_allowed,
+            return_document=ReturnDocument.AFTER,
+        )
+    except DuplicateKeyError:
+        # An inactive recipient has the ID.
+        return None
 
 
 def replace_address(

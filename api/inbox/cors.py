@@ -7,7 +7,7 @@ from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 
 BROWSER_PATHS = re.compile(r"/api/v1/inbox(?!/tokens(?:/|$))(?:/.*)?", re.DOTALL)
-ALLOWED_METHODS = "GET, POST"
+ALLOWED_METHODS = "GET, POST, PUT"
 ALLOWED_HEADERS = "authorization, content-type, last-event-id, x-request-id"
 EXPOSED_HEADERS = "Retry-After, X-Request-Id, RateLimit-Limit, RateLimit-Remaining, RateLimit-Reset"
 PREFLIGHT_MAX_AGE = 3600  # Seconds for which a browser caches a preflight

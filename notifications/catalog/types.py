@@ -45,6 +45,7 @@ class TypeConfig:
     """A registered type, in the form that intake and delivery use."""
 
     slug: str
+    name: str = ""
     category: Category
     priority: Priority
     max_priority: Priority = Priority.CRITICAL
@@ -83,6 +84,12 @@ def get_type(name: str) -> TypeConfig:
     if type_config is None:
         raise UnknownTypeError(difflib.get_close_matches(name.lower(), active, n=3, cutoff=0.5))
     return type_config
+
+
+def active_types() -> list[TypeConfig]:
+    """Return the types that aren't disabled, by category and slug."""
+    active = _snapshot_cache.get().active.values()
+    return sorted(active, key=lambda one: (list(Category).index(one.category), one.slug))
 
 
 def get_template_version(slug: str) -> int:
@@ -212,6 +219,7 @@ def _parse_type(document: Mapping[str, Any]) -> TypeConfig:
     lead_time = document.get("notify_before_seconds")
     return TypeConfig(
         slug=document["_id"],
+        name=document["name"],
         category=Category(document["category"]),
         priority=Priority(document["priority"]),
         max_priority=max_priority(document),

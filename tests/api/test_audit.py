@@ -67,7 +67,8 @@ def test_write_is_in_the_audit_log_or_declares_why_not(
         assert found == [], "it leaves an entry: remove the declaration"
         return
     assert len(found) == 1, "it leaves no entry: record one, or declare why not"
-    assert found[0].change_message.startswith("By client shop: ")
+    by = "By the recipient: " if route in INBOX else "By client shop: "
+    assert found[0].change_message.startswith(by)
     assert found[0].object_id
     assert found[0].content_type is not None
     text = f"{found[0].object_id} {found[0].object_repr} {found[0].change_message}"

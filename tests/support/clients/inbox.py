@@ -37,6 +37,9 @@ class InboxUser:
     def post(self, path: str, body: Any = None) -> Answer:
         return self.send("POST", path, body=body)
 
+    def put(self, path: str, body: Any) -> Answer:
+        return self.send("PUT", path, body=body)
+
     def send(
         self,
         method: str,

@@ -147,6 +147,8 @@ SAMPLES: dict[tuple[str, str], IsolationRequest] = {
     ("inbox-unread", "POST"): _own("/inbox/{notification}/unread"),
     ("inbox-archive", "POST"): _own("/inbox/{notification}/archive"),
     ("inbox-unarchive", "POST"): _own("/inbox/{notification}/unarchive"),
+    ("inbox-preferences", "GET"): _nothing("/inbox/preferences", preferences={}),
+    ("inbox-preferences", "PUT"): _nothing("/inbox/preferences", {"preferences": {}}),
     ("inbox-snooze", "POST"): _own("/inbox/{notification}/snooze", {"until": "{tomorrow}"}),
     ("inbox-unsnooze", "POST"): _own("/inbox/{notification}/unsnooze"),
 }

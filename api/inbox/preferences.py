@@ -1,0 +1,102 @@
+"""Recipients' own preferences: which categories and types reach them, on which channels."""
+
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta
+from rest_framework.response import Response
+
+from access.clients.inbox_tokens import InboxUser
+from domain.states import Category, Channel, Priority
+from domain.time import utc_now
+from notifications.catalog import types
+from notifications.catalog.types import TypeConfig
+from notifyproject.platform import audit
+from recipients import registration
+from recipients.models import Recipient
+
+from ..http.body import read_json
+from ..http.fields import QuietHours, TypeSlug
+from ..http.paths import found_or_404
+from ..http.problems import UNKNOWN_PARAMETER
+from ..openapi.operations import operation
+from ..recipients.preferences import PreferencesRequest, parse_preferences
+from ..recipients.schemas import PreferenceView, preferences_view
+
+
+class PreferenceChoice(msgspec.Struct, kw_only=True, frozen=True):
+    """A type that a recipient can mute, whole or on a channel."""
+
+    slug: TypeSlug
+    name: Annotated[str, Meta(examples=["Payment confirmed"])]
+    category: Annotated[Category, Meta(examples=["transactional"])]
+    channels: list[Channel]
+    is_locked: Annotated[bool, Meta(examples=[False])]
+    """True: critical, such as a login code. It can't be muted."""
+
+
+class InboxPreferences(msgspec.Struct, kw_only=True, frozen=True):
+    """A recipient's preferences, and the types that they can choose from."""
+
+    preferences: dict[str, PreferenceView]  # By category or type; a type's overrides its category's
+    quiet_hours: QuietHours | None = None
+    types: list[PreferenceChoice]
+
+
+@operation(scope=None, response=InboxPreferences, problems=(UNKNOWN_PARAMETER,))
+def get_inbox_preferences(request: Any) -> Response:
+    """Get the recipient's preferences, and what they can choose from."""
+    return Response(_view(registration.get(request.user.user_id) or {}))
+
+
+@operation(
+    scope=None,
+    request=PreferencesRequest,
+    response=InboxPreferences,
+    problems=(UNKNOWN_PARAMETER,),
+)
+def put_inbox_preferences(request: Any) -> Response:
+    """Replace the recipient's preferences and quiet hours, for all clients.
+
+    A recipient who isn't registered is registered without an address.
+    """
+    preferences, quiet_hours = parse_preferences(read_json(request))
+    stored = registration.set_preferences(
+        user_id=request.user.user_id,
+        preferences=preferences,
+        quiet_hours=quiet_hours,
+        is_new_allowed=True,
+        now=utc_now(),
+    )
+    view = _view(found_or_404(stored))
+    _record(request.user)
+    return Response(view)
+
+
+def _record(user: InboxUser) -> None:
+    audit.record(
+        by=user.client_id,
+        model=Recipient,
+        object_id=user.user_id,
+        name=user.user_id,
+        message="By the recipient: Preferences and quiet hours replaced.",
+    )
+
+
+def _view(recipient: registration.Document) -> InboxPreferences:
+    stored = preferences_view(recipient)
+    return InboxPreferences(
+        preferences=stored.preferences,
+        quiet_hours=stored.quiet_hours,
+        types=[_choice(one) for one in types.active_types()],
+    )
+
+
+def _choice(one: TypeConfig) -> PreferenceChoice:
+    return PreferenceChoice(
+        slug=one.slug,
+        name=one.name,
+        category=one.category,
+        channels=list(one.channels),
+        is_locked=one.priority is Priority.CRITICAL,
+    )

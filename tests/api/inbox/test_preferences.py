@@ -1,0 +1,87 @@
+"""Recipients' own preferences, by inbox token."""
+
+from typing import Any
+
+import pytest
+
+from access.clients import inbox_tokens
+from domain.time import utc_now
+from notifyproject.db.collections import collection
+from recipients import registration
+from tests.support.clients.api import App, new_app, pointers
+from tests.support.clients.inbox import InboxUser
+
+
+@pytest.fixture
+def ada(app: App) -> InboxUser:
+    return InboxUser(app=app)
+
+
+def put(user: InboxUser, **fields: Any) -> Any:
+    return user.put("/preferences", fields)
+
+
+def test_choices_are_the_active_types_and_critical_ones_are_locked(ada: InboxUser) -> None:
+    body = ada.get("/preferences").json()
+    assert (body["preferences"], body["quiet_hours"]) == ({}, None)
+    types = {one["slug"]: one for one in body["types"]}
+    assert types["mfa_code"]["is_locked"]
+    shipped = types["order_shipped"]
+    assert (shipped["is_locked"], shipped["category"]) == (False, "transactional")
+    assert shipped["channels"] == ["email", "push", "in_app"]
+    assert shipped["name"] == "Order shipped"
+
+
+def test_preference_applies_to_the_next_notification(app: App, ada: InboxUser) -> None:
+    app.put("/recipients/ada", {"email": "ada@example.com"})
+    wanted = {"transactional": {"muted_channels": ["email"]}}
+    hours = {"enabled": True, "start": "22:00", "end": "07:00", "timezone": "Europe/Lisbon"}
+    answer = put(ada, preferences=wanted, quiet_hours=hours)
+    assert answer.status_code == 200
+    assert answer.json()["quiet_hours"] == hours
+    assert ada.get("/preferences").json() == answer.json()
+    sent = app.notify(user_id="ada", channels=["email", "in_app"]).json()["delivery"]
+    assert {one["channel"]: one["status"] for one in sent} == {
+        "email": "suppressed",
+        "in_app": "delivered",
+    }
+
+
+def test_unregistered_recipient_is_registered(app: App) -> None:
+    eve = InboxUser(app=app, user_id="eve")
+    assert put(eve, preferences={"marketing": {"muted": True}}).status_code == 200
+    stored = registration.get("eve")
+    assert stored is not None
+    assert stored["preferences"] == {"marketing": {"muted": True}}
+    app.put("/recipients/eve", {"email": "eve@example.com"})
+    assert eve.get("/preferences").json()["preferences"]["marketing"]["muted"]
+
+
+def test_recipient_who_is_being_erased_is_not_registered_again(app: App, ada: InboxUser) -> None:
+    app.put("/recipients/ada", {"email": "ada@example.com"})
+    registration.begin_erasure("ada", now=utc_now())
+    assert put(ada, preferences={}).status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("preferences", "expected"),
+    [
+        ({"mfa_code": {"muted": True}}, {"/preferences/mfa_code/muted": "critical"}),
+        ({"gossip": {"muted": True}}, {"/preferences/gossip": "unknown_type"}),
+        ({"marketing": {"muted": 1}}, {"/preferences/marketing/muted": "wrong_type"}),
+    ],
+)
+def test_invalid_preference_is_refused(
+    ada: InboxUser, preferences: dict[str, Any], expected: dict[str, str]
+) -> None:
+    answer = put(ada, preferences=preferences)
+    assert (answer.status_code, pointers(answer)) == (422, expected)
+
+
+@pytest.mark.usefixtures("app")
+def test_token_of_a_test_key_changes_nothing() -> None:
+    other = new_app("test", is_test=True)
+    text = inbox_tokens.issue(client_id=other.id, user_id="ada", now=utc_now()).text
+    answer = put(InboxUser(app=other, token=text), preferences={})
+    assert (answer.status_code, answer.json()["code"]) == (403, "test_key")
+    assert collection("recipients").count_documents({}) == 0
