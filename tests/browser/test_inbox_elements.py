@@ -24,6 +24,7 @@ from domain.time import utc_now
 from notifications.inbox import actions, feed, wakeups
 from notifications.store import Inbox
 from notifyproject.stack.servers import HOST
+from recipients import registration
 from tests.browser.accessibility import violations
 from tests.browser.conftest import REPORT_VIOLATIONS
 from tests.browser.screen import WAIT
@@ -86,6 +87,8 @@ class Site:
         direction = "rtl" if path == "/rtl" else "ltr"
         attributes = ' filter="category:alert"' if path == "/alerts" else ""
         page = HTML.format(**values, locale=locale, direction=direction, attributes=attributes)
+        if path == "/preferences":
+            page = page.replace("notify-inbox", "notify-preferences")
         return "text/html", page
 
     def send(
@@ -274,6 +277,45 @@ def test_changes_made_offline_are_sent_later(site: Site) -> None:
     expect(row).to_have_count(1)
     # The browser reports the requests that failed while it was offline.
     site.problems = [one for one in site.problems if "ERR_INTERNET_DISCONNECTED" not in one]
+
+
+def test_preferences_are_chosen_by_keyboard(site: Site) -> None:
+    page = site.page
+    page.goto(f"{site.url}/preferences")
+    shipped = page.get_by_role("checkbox", name="Order shipped: Email")
+    expect(shipped).to_be_checked()
+    shipped.focus()
+    page.keyboard.press("Space")
+    expect(page.get_by_text("Saved", exact=True)).to_be_visible()
+    category = page.get_by_role("checkbox", name="Your account and orders: Email")
+    assert category.evaluate("one => one.indeterminate")
+    stored = registration.get("ada")
+    assert stored is not None
+    assert stored["preferences"]["order_shipped"] == {"muted_channels": ["email"]}
+    expect(page.get_by_role("checkbox", name="Login code: Email")).to_be_disabled()
+    page.get_by_role("checkbox", name=re.compile("Quiet hours")).check()
+    page.get_by_label("From").fill("21:30")
+    page.get_by_label("From").press("Tab")
+    until(lambda: (registration.get("ada") or {}).get("quiet_hours", {}).get("start") == "21:30")
+    page.reload()
+    expect(page.get_by_role("checkbox", name="Order shipped: Email")).not_to_be_checked()
+    expect(page.get_by_label("From")).to_have_value("21:30")
+    category.click()
+    expect(shipped).to_be_checked()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1440, 390])
+def test_preferences_are_accessible(site: Site, scheme: Any, width: int, tmp_path: Path) -> None:
+    page = site.page
+    page.emulate_media(color_scheme=scheme)
+    page.set_viewport_size({"width": width, "height": 844})
+    page.goto(f"{site.url}/preferences")
+    page.get_by_role("checkbox", name=re.compile("Quiet hours")).check()
+    page.get_by_label("From").wait_for()
+    assert violations(page) == []
+    page.screenshot(path=tmp_path / "preferences.png", full_page=True)
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 
 def test_list_that_failed_is_read_again(site: Site) -> None:

@@ -1,4 +1,6 @@
-import type { Counts, Filter, GetToken, InboxItem, MarkKind, Page, Problem, Token } from "./types.ts";
+import type {
+  ChosenPreferences, Counts, Filter, GetToken, InboxItem, MarkKind, Page, Preferences, Problem, Token,
+} from "./types.ts";
 
 const REQUEST_SECONDS = 15;
 
@@ -95,6 +97,14 @@ export class Api {
 
   snooze(id: string, until: string): Promise<InboxItem> {
     return this.json<InboxItem>("POST", `/${encodeURIComponent(id)}/snooze`, { until });
+  }
+
+  preferences(): Promise<Preferences> {
+    return this.json<Preferences>("GET", "/preferences");
+  }
+
+  setPreferences(chosen: ChosenPreferences): Promise<Preferences> {
+    return this.json<Preferences>("PUT", "/preferences", chosen);
   }
 
   async readAll(): Promise<void> {

@@ -3,7 +3,7 @@ import { Ledger } from "./ledger.ts";
 import { backOff, follow, pause, type StreamEvent } from "./stream.ts";
 import { Tabs } from "./tabs.ts";
 import type {
-  Connection, Counts, Filter, GetToken, InboxItem, Operation, Page, Problem, Snapshot,
+  ChosenPreferences, Connection, Counts, Filter, GetToken, InboxItem, Operation, Page, Preferences, Problem, Snapshot,
 } from "./types.ts";
 
 const PAGE = 30;
@@ -154,6 +154,16 @@ export class Inbox {
     this.ledger.add(operation);
     this.show({});
     void this.send();
+  }
+
+  /** Read the person's preferences. Raises ApiError. */
+  preferences(): Promise<Preferences> {
+    return this.api.preferences();
+  }
+
+  /** Replace the person's preferences. Raises ApiError. */
+  setPreferences(chosen: ChosenPreferences): Promise<Preferences> {
+    return this.api.setPreferences(chosen);
   }
 
   /** Read the loaded part of the list again. */

@@ -1,3 +1,4 @@
 export { ApiError, tokenFrom } from "./api.ts";
 export { Inbox, type InboxOptions } from "./inbox.ts";
+export { isOn, preferenceFor, switchCategory, switchType } from "./preferences.ts";
 export type * from "./types.ts";

@@ -32,6 +32,40 @@ export interface Page {
   readonly next: string | null;
 }
 
+/** A person's choice for a category or a type. */
+export interface Preference {
+  readonly muted?: boolean | null;
+  readonly channels?: readonly string[] | null;
+  readonly muted_channels?: readonly string[] | null;
+  readonly notify_before?: number | null;
+}
+
+export interface QuietHours {
+  readonly enabled: boolean;
+  readonly start: string;
+  readonly end: string;
+  readonly timezone?: string | null;
+}
+
+/** What a person has chosen. A type's preference replaces its category's. */
+export interface ChosenPreferences {
+  readonly preferences: Readonly<Record<string, Preference>>;
+  readonly quiet_hours: QuietHours | null;
+}
+
+export interface PreferenceChoice {
+  readonly slug: string;
+  readonly name: string;
+  readonly category: string;
+  readonly channels: readonly string[];
+  readonly is_locked: boolean;
+}
+
+/** The answer of `GET /inbox/preferences`. */
+export interface Preferences extends ChosenPreferences {
+  readonly types: readonly PreferenceChoice[];
+}
+
 /** The answer of `POST /inbox/tokens`, which the app's backend passes on. */
 export interface Token {
   readonly token: string;

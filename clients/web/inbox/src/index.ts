@@ -1,8 +1,13 @@
 import { NotifyBell } from "./bell.ts";
 import { NotifyInbox } from "./inbox.ts";
+import { NotifyPreferences } from "./preferences.ts";
 
 export type { Words } from "./words.ts";
-export { NotifyBell, NotifyInbox };
+export { NotifyBell, NotifyInbox, NotifyPreferences };
 
-if (!customElements.get("notify-inbox")) customElements.define("notify-inbox", NotifyInbox);
-if (!customElements.get("notify-bell")) customElements.define("notify-bell", NotifyBell);
+const elements = {
+  "notify-inbox": NotifyInbox, "notify-bell": NotifyBell, "notify-preferences": NotifyPreferences,
+};
+for (const [name, element] of Object.entries(elements)) {
+  if (!customElements.get(name)) customElements.define(name, element);
+}

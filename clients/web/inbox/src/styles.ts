@@ -51,7 +51,21 @@ export const bell = css`
   @media (max-width: 480px) { notify-inbox { position: fixed; inset: 8px 8px auto; } }
 `;
 
+const states = css`
+  .state { display: grid; justify-items: center; gap: 4px; padding: 56px 24px 64px; text-align: center; color: var(--_muted); }
+  .state svg { margin-block-end: 8px; opacity: 0.7; }
+  .state strong { color: var(--_text); font-weight: 600; }
+  .state .quiet { margin-block-start: 8px; box-shadow: inset 0 0 0 1px var(--_line); color: var(--_text); }
+  .bone { display: grid; gap: 9px; padding: 16px 16px 17px 30px; padding-inline: 30px 16px; border-block-end: 1px solid var(--_line); }
+  .bone::before, .bone::after { content: ""; height: 11px; border-radius: 5px; background: var(--_line);
+    animation: breathe 1.4s ease-in-out infinite alternate; }
+  .bone::before { width: 55%; }
+  .bone::after { width: 85%; }
+  @keyframes breathe { to { opacity: 0.45; } }
+`;
+
 export const inbox = css`
+  ${states}
   :host { display: block; }
   :host([mode="popover"]) { width: min(400px, calc(100vw - 16px)); }
   :host([mode="panel"]) { height: 100%; }
@@ -114,14 +128,34 @@ export const inbox = css`
   .strip { display: flex; align-items: center; justify-content: space-between; gap: 8px; }
   .strip .quiet { color: var(--_accent); font-weight: 600; }
   .more { display: block; width: 100%; min-height: 44px; border-radius: 0; }
-  .state { display: grid; justify-items: center; gap: 4px; padding: 56px 24px 64px; text-align: center; color: var(--_muted); }
-  .state svg { margin-block-end: 8px; opacity: 0.7; }
-  .state strong { color: var(--_text); font-weight: 600; }
-  .state .quiet { margin-block-start: 8px; box-shadow: inset 0 0 0 1px var(--_line); color: var(--_text); }
-  .bone { display: grid; gap: 9px; padding: 16px 16px 17px 30px; padding-inline: 30px 16px; border-block-end: 1px solid var(--_line); }
-  .bone::before, .bone::after { content: ""; height: 11px; border-radius: 5px; background: var(--_line);
-    animation: breathe 1.4s ease-in-out infinite alternate; }
-  .bone::before { width: 55%; }
-  .bone::after { width: 85%; }
-  @keyframes breathe { to { opacity: 0.45; } }
+`;
+
+export const preferences = css`
+  ${states}
+  :host { display: block; }
+  .frame { overflow: hidden; background: var(--_surface); border: 1px solid var(--_line); border-radius: var(--notify-radius, 12px); }
+  table { width: 100%; border-collapse: collapse; }
+  th { font-weight: 450; text-align: start; padding: 9px 16px; }
+  thead th { padding-block: 12px; color: var(--_muted); font-size: 12px; font-weight: 500; }
+  thead th:not(:first-child), td { width: 76px; padding-inline: 4px; text-align: center; vertical-align: middle; line-height: 0; }
+  thead th:not(:first-child) { line-height: inherit; }
+  tbody { border-block-start: 1px solid var(--_line); }
+  .category th { padding-block: 14px 8px; font-weight: 600; }
+  .category td { padding-block: 14px 8px; }
+  tbody tr:not(.category) th { padding-inline-start: 28px; color: var(--_muted); }
+  tbody tr:last-child > * { padding-block-end: 14px; }
+  small { display: flex; align-items: center; gap: 4px; color: var(--_muted); font-size: 12px; font-weight: 400; }
+  input[type="checkbox"] { width: 18px; height: 18px; margin: 3px; accent-color: var(--_accent); cursor: pointer; }
+  input:disabled { cursor: default; opacity: 0.55; }
+  input:focus-visible { outline: 2px solid var(--_accent); outline-offset: 1px; }
+  fieldset { margin: 0; padding: 14px 16px; border: 0; border-block-start: 1px solid var(--_line); display: flex; flex-wrap: wrap;
+    gap: 12px 24px; align-items: center; justify-content: space-between; }
+  .whole { display: flex; gap: 12px; align-items: center; font-weight: 600; }
+  .hours { display: flex; gap: 16px; color: var(--_muted); font-size: 13px; }
+  .hours label { display: flex; gap: 8px; align-items: center; }
+  input[type="time"] { font: inherit; color: var(--_text); background: var(--_surface); border: 1px solid var(--_line);
+    border-radius: 8px; padding: 5px 8px; min-height: 32px; }
+  .saved { min-height: 20px; margin: 0; padding: 0 16px 12px; color: var(--_muted); font-size: 13px; }
+  @media (max-width: 480px) { thead th:not(:first-child), td { width: 54px; font-size: 11px; } th { padding-inline: 12px 4px; }
+    tbody tr:not(.category) th { padding-inline-start: 18px; } }
 `;

@@ -23,6 +23,20 @@ export interface Words {
   readonly retry: string;
   readonly arrived: string;
   readonly untitled: string;
+  readonly preferences: string;
+  readonly preferencesFailed: string;
+  readonly topic: string;
+  readonly locked: string;
+  readonly quietHours: string;
+  readonly quietHint: string;
+  readonly from: string;
+  readonly to: string;
+  readonly saved: string;
+  readonly notSaved: string;
+  /** By the channel's name in the API. */
+  readonly channels: Readonly<Record<string, string>>;
+  /** By the category's name in the API. */
+  readonly categories: Readonly<Record<string, string>>;
 }
 
 const EN: Words = {
@@ -49,6 +63,18 @@ const EN: Words = {
   retry: "Try again",
   arrived: "New notification: {subject}",
   untitled: "Notification",
+  preferences: "Notification preferences",
+  preferencesFailed: "Preferences couldn’t be loaded.",
+  topic: "Topic",
+  locked: "Always on",
+  quietHours: "Quiet hours",
+  quietHint: "Only urgent notifications, such as login codes, are sent.",
+  from: "From",
+  to: "To",
+  saved: "Saved",
+  notSaved: "Not saved. Try again.",
+  channels: { email: "Email", push: "Push", whatsapp: "WhatsApp", in_app: "In-app" },
+  categories: { transactional: "Your account and orders", marketing: "News and offers", alert: "Alerts" },
 };
 
 const PT: Words = {
@@ -75,6 +101,18 @@ const PT: Words = {
   retry: "Tentar de novo",
   arrived: "Nova notificação: {subject}",
   untitled: "Notificação",
+  preferences: "Preferências de notificações",
+  preferencesFailed: "Não foi possível carregar as preferências.",
+  topic: "Assunto",
+  locked: "Sempre ativa",
+  quietHours: "Horas de silêncio",
+  quietHint: "Só são enviadas notificações urgentes, como códigos de acesso.",
+  from: "Das",
+  to: "Às",
+  saved: "Guardado",
+  notSaved: "Não foi guardado. Tente de novo.",
+  channels: { email: "Email", push: "Push", whatsapp: "WhatsApp", in_app: "Na app" },
+  categories: { transactional: "A sua conta e encomendas", marketing: "Novidades e ofertas", alert: "Alertas" },
 };
 
 /** Return the words of a language, English for an unknown one, with the app's own in their place. */
