@@ -123,13 +123,14 @@ def test_field_with_fixed_values_is_an_enum_in_every_structure(described: Any) -
     ]
     fixed = {name for _, name, text in texts if "enum" in text}
     assert fixed >= {"channel", "channels", "status", "priority", "category", "platform", "event"}
-    # The type of a notification is an open vocabulary, unlike that of a callback event.
+    # The type of a notification is an open vocabulary, unlike that of a callback event. A snooze
+    # ends at a time, and a plan at a goal.
     others = {
         f"{structure}.{name}"
         for structure, name, text in texts
         if name in fixed - {"type"} and "enum" not in text
     }
-    assert others == {"ChannelPreviewView.reason"}
+    assert others == {"ChannelPreviewView.reason", "SnoozeRequest.until"}
 
 
 def _text_of(schema: Any, schemas: Any) -> Any:
@@ -300,6 +301,8 @@ def test_every_inbox_operation_is_described(described: Any) -> None:
     assert set(inbox_operations(described, of_tokens=False)) == {
         *("listInbox", "countInbox", "readAllInbox", "streamInbox"),
         *("readInboxItem", "unreadInboxItem", "archiveInboxItem", "unarchiveInboxItem"),
+        *("snoozeInboxItem", "unsnoozeInboxItem"),
+        *("getInboxPreferences", "putInboxPreferences"),
     }
     assert set(inbox_operations(described, of_tokens=True)) == {
         *("issueInboxToken", "revokeInboxToken", "revokeInboxTokens")
