@@ -21,3 +21,4 @@ _current = _environment.current(
     | _stack
 )
 globals().update(configure(_current))
+ROOT_URLCONF = "notifyproject.stack.urls"

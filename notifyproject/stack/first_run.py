@@ -100,6 +100,7 @@ def _print_greeting(credentials: Credentials, *, is_new: bool) -> None:
         f"  Admin    {credentials.web}/admin/",
         f"  API      {credentials.web}/api/docs",
         f"  Outbox   {credentials.sandbox}/  (messages that the sandbox received)",
+        f"  Inbox    {credentials.web}/demo/inbox  (two recipients, and a button that sends)",
     )
     if is_new:
         _print(
