@@ -23,6 +23,7 @@ REASONS = {
     "notifications/intake/idempotency.py": "client and key; a fingerprint that is stored keyed",
     "notifications/receipts/inbound.py": "a key of older versions, only looked up",
     "notifications/store/inbox.py": _NAMES,
+    "notifyproject/stack/demo.py": "a public file, for its integrity attribute",
     "providers/contract.py": _RANDOM_SECRET,
     "providers/fcm/messages.py": _IDS,
     "providers/fcm/responses.py": "a push token, which is random, and in memory only",
