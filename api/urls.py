@@ -183,6 +183,11 @@ version_1 = [
         get=inbox_preferences.get_inbox_preferences,
         put=inbox_preferences.put_inbox_preferences,
     ),
+    route(
+        rf"inbox/{ID}/actions/(?P<action>[^/]{{1,32}})",
+        "inbox-action",
+        post=inbox.act_on_inbox_item,
+    ),
     route(f"inbox/{ID}/unsnooze", "inbox-unsnooze", post=inbox.unsnooze_inbox_item),
 ]
 

@@ -47,6 +47,8 @@ class EventType(StrEnum):
     DELIVERY_CANCELLED = "delivery.cancelled"
     NOTIFICATION_COMPLETED = "notification.completed"
     """Every channel has ended."""
+    NOTIFICATION_ACTED = "notification.acted"
+    """The recipient chose one of the type's actions in the inbox."""
     TEST = "test"
     """A requested test, sent to every endpoint whatever its subscription."""
 

@@ -23,7 +23,7 @@ class Until(StrEnum):
 
     DELIVERED = "delivered"  # Confirmed by a provider; in-app does not count
     READ = "read"  # On any channel, or marked as read
-    ACTED = "acted"  # The client says that they acted on it
+    ACTED = "acted"  # Chose an action in the inbox, or the client says that they acted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -104,6 +104,8 @@ def events_of(document: Document) -> list[Event]:
     events = [event for one in deliveries for event in _delivery_events(document, one)]
     if all(DeliveryStatus(one["status"]) not in OPEN for one in deliveries):
         events.append(_completed_event(document))
+    if "action" in document:
+        events.append(_acted_event(document))
     return events
 
 
@@ -157,6 +159,16 @@ def _completed_event(document: Document) -> Event:
                 for one in deliveries
             ],
         },
+    )
+
+
+def _acted_event(document: Document) -> Event:
+    return _event(
+        document,
+        E.NOTIFICATION_ACTED,
+        name="acted",
+        at=document["acted_at"],
+        data={"status": document["status"], "action": document["action"]},
     )
 
 

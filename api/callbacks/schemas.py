@@ -170,7 +170,7 @@ class CallbackEventData(msgspec.Struct, kw_only=True, frozen=True):
     status: Annotated[
         str,
         enum_of(dict.fromkeys([*DeliveryStatus, *NotificationStatus])),
-        Meta(description="Of the channel; overall for notification.completed."),
+        Meta(description="Of the channel; overall for the events of a notification."),
     ]
     channel: Channel | None = None
     attempt_count: int | None = None
@@ -178,6 +178,7 @@ class CallbackEventData(msgspec.Struct, kw_only=True, frozen=True):
     deliveries: (
         Annotated[list[CallbackOutcome], Meta(description="For notification.completed.")] | None
     ) = None
+    action: Annotated[str, Meta(description="For notification.acted.")] | None = None
 
 
 @register

@@ -9,6 +9,8 @@ from msgspec import Meta
 
 from domain.content import Content, SecretExpiredError
 from domain.states import Category, Channel
+from notifications.catalog import types
+from notifications.catalog.types import ActionStyle
 from notifications.content import engine, rendering
 from notifications.inbox.feed import FeedCounts
 from notifications.intake.requests import Timestamp
@@ -17,6 +19,16 @@ from notifyproject.platform.encryption import DecryptionError
 
 from ..http.fields import Count, NotificationId, TypeSlug
 from ..http.paging import PageView
+
+
+class InboxAction(msgspec.Struct, kw_only=True, frozen=True):
+    """A button of a notification."""
+
+    id: Annotated[str, Meta(examples=["approve"])]
+    label: Annotated[str, Meta(examples=["Approve"])]
+    style: ActionStyle
+    link: str | None = None
+    """Followed once it is chosen."""
 
 
 class InboxItem(msgspec.Struct, kw_only=True, frozen=True):
@@ -37,6 +49,10 @@ class InboxItem(msgspec.Struct, kw_only=True, frozen=True):
     is_archived: bool
     archived_at: datetime | None = None
     snoozed_until: datetime | None = None
+    actions: Annotated[list[InboxAction], Meta(examples=[[]])] = []
+    action: str | None = None
+    """The action that the recipient chose."""
+    acted_at: datetime | None = None
 
 
 class InboxList(PageView[InboxItem], kw_only=True, frozen=True):
@@ -95,7 +111,18 @@ def inbox_item(document: Document, *, now: datetime) -> InboxItem:
         is_archived=document["is_archived"],
         archived_at=document.get("archived_at"),
         snoozed_until=document.get("snoozed_until"),
+        actions=_actions(document["type"]),
+        action=document.get("action"),
+        acted_at=document.get("acted_at"),
     )
+
+
+def _actions(type_slug: str) -> list[InboxAction]:
+    kind = types.find_type(type_slug)
+    return [
+        InboxAction(id=one.id, label=one.label, style=one.style, link=one.link)
+        for one in (kind.actions if kind else ())
+    ]
 
 
 def _visible_content(document: Document, now: datetime) -> tuple[Content, Mapping[str, Any] | None]:

@@ -22,7 +22,7 @@ from notifyproject.platform.audit import Unaudited
 from ..http import paging
 from ..http.body import read_request
 from ..http.fields import UpdatedView
-from ..http.paths import NOTIFICATION_ID, object_id_or_404
+from ..http.paths import NOTIFICATION_ID, object_id_or_404, path_parameter
 from ..http.problems import UNKNOWN_PARAMETER, WRONG_ENDPOINT, validation_failed
 from ..http.query import parse_bool, parse_choice, reject_invalid_text, reject_unknown
 from ..openapi.operations import event_stream, operation
@@ -51,6 +51,7 @@ PARAMETERS = (
 )
 
 
+ACTION = path_parameter("action", "An action of the type", example="approve", max_length=32)
 STREAM_PATH = "/api/v1/inbox/stream"
 
 
@@ -166,6 +167,30 @@ def unarchive_inbox_item(request: Any, notification_id: str) -> Response:
 def unsnooze_inbox_item(request: Any, notification_id: str) -> Response:
     """Put a snoozed notification back into the inbox as it was; idempotent."""
     return _mark(actions.unsnooze, request, notification_id)
+
+
+@operation(
+    scope=None,
+    response=InboxItem,
+    problems=(UNKNOWN_PARAMETER,),
+    parameters=(NOTIFICATION_ID, ACTION),
+    test_mode=SafeWrite.OWN,
+    unaudited=Unaudited.MARKS,
+)
+def act_on_inbox_item(request: Any, notification_id: str, action: str) -> Response:
+    """Choose an action of a notification, which marks it as read.
+
+    The first choice stays: the response has it. The client gets the callback event
+    notification.acted, and no later step of its plan is sent.
+    """
+    inbox, now = inbox_of(request.user), utc_now()
+    document = actions.act(
+        inbox=inbox,
+        notification_id=object_id_or_404(notification_id),
+        action=action,
+        now=now,
+    )
+    return Response(inbox_item(document, now=now))
 
 
 @operation(

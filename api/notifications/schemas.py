@@ -124,7 +124,9 @@ class NotificationView(msgspec.Struct, kw_only=True, frozen=True):
     plan_until: Until | None = None
     """The goal after which no later step is sent; null without a plan."""
     acted_at: datetime | None = None
-    """When `POST …/ack` was first called."""
+    """When the recipient chose an action, or `POST …/ack` was first called."""
+    action: str | None = None
+    """The action that the recipient chose in the inbox."""
     scheduled_at: datetime | None = None
     adjusted: bool = False  # The local time doesn't exist: the first instant after it is used
     expires_at: datetime | None = None

@@ -8,7 +8,7 @@ from msgspec import Meta
 
 from domain.retry import UnknownPolicy
 from domain.states import Category, Channel, Priority
-from notifications.catalog.definitions import WhatsAppTemplateRequest
+from notifications.catalog.definitions import ActionRequest, WhatsAppTemplateRequest
 from notifications.catalog.plans import DEFAULT_FALLBACK_AFTER_SECONDS, PlanRequest
 from notifications.catalog.types import max_priority
 from notifications.content.linting import TemplateFault
@@ -49,6 +49,7 @@ class TypeView(msgspec.Struct, kw_only=True, frozen=True):
     """Used only if no other channel has delivered after fallback_after_seconds."""
     fallback_after_seconds: Annotated[int, Meta(examples=[600])]
     plan: PlanRequest | None = None
+    actions: Annotated[list[ActionRequest], Meta(examples=[[]])] = []
     approved_templates: Annotated[list[WhatsAppTemplateRequest], Meta(examples=[[]])]
     example_data: Annotated[dict[str, Any], Meta(examples=[EXAMPLE_DATA])]
     sensitive_variables: Annotated[list[str], Meta(examples=[[]])]
@@ -92,6 +93,7 @@ def type_view(document: Document) -> TypeView:
         fallback_after_seconds=document.get("fallback_after_seconds")
         or DEFAULT_FALLBACK_AFTER_SECONDS,
         approved_templates=document.get("approved_templates") or [],
+        actions=document.get("actions") or [],
     )
 
 

@@ -20,7 +20,11 @@ from unfold.widgets import (
 from domain.retry import MAX_RETRIES, UnknownPolicy
 from domain.states import Channel
 from notifications.catalog import definitions, plans, types
-from notifications.catalog.definitions import TypeRequest, WhatsAppTemplateRequest
+from notifications.catalog.definitions import (
+    ActionRequest,
+    TypeRequest,
+    WhatsAppTemplateRequest,
+)
 from notifications.catalog.plans import PlanRequest
 from notifications.models import NotificationType
 from notifications.models.catalog import SLUG_LENGTH
@@ -136,6 +140,13 @@ class NotificationTypeForm(forms.ModelForm):
         widget=UnfoldAdminIntegerFieldWidget,
         help_text="Time limit of the other channels. If all fail, the fallback starts immediately.",
     )
+    actions = JsonTextField(
+        label="Inbox actions",
+        required=False,
+        help_text="Up to three buttons in the inbox: "
+        '[{"id": "approve", "label": "Approve", "style": "primary"}]. style is primary, default, '
+        "or danger; link is followed.",
+    )
     approved_templates = JsonTextField(
         label="WhatsApp templates",
         required=False,
@@ -190,6 +201,15 @@ class NotificationTypeForm(forms.ModelForm):
         except msgspec.ValidationError as error:
             raise forms.ValidationError(
                 f"Enter an object with until and steps, at least two. ({error})"
+            ) from error
+
+    def clean_actions(self) -> list[ActionRequest]:
+        """Return the actions. Raises ValidationError if one is incomplete."""
+        try:
+            return msgspec.convert(self.cleaned_data["actions"] or [], list[ActionRequest])
+        except msgspec.ValidationError as error:
+            raise forms.ValidationError(
+                f"Enter a list of objects with id and label, optionally style and link. ({error})"
             ) from error
 
     def clean_approved_templates(self) -> list[WhatsAppTemplateRequest]:

@@ -14,6 +14,7 @@ from domain.time import MAX_REMINDER, MAX_TTL, MIN_REMINDER
 
 from .. import validation
 from ..models.catalog import NAME_LENGTH, VARIABLE_LENGTH
+from ..models.notification import ACTION_LENGTH
 from ..validation import (
     ALIASES,
     ChannelNames,
@@ -25,8 +26,11 @@ from ..validation import (
 )
 from . import plans, types
 from .plans import PlanRequest, parse_plan
+from .types import ActionStyle
 
 DESCRIPTION_LENGTH = 2_000
+MAX_ACTIONS = 3
+Link = Annotated[str, Meta(min_length=1, max_length=2048)]
 MAX_TTL_SECONDS = int(MAX_TTL.total_seconds())
 MIN_REMINDER_SECONDS = int(MIN_REMINDER.total_seconds())
 MAX_REMINDER_SECONDS = int(MAX_REMINDER.total_seconds())
@@ -81,6 +85,15 @@ class WhatsAppTemplateRequest(
         ]
         | None
     ) = None
+
+
+class ActionRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A button in the inbox, which a recipient can choose once."""
+
+    id: Annotated[str, Meta(min_length=1, max_length=ACTION_LENGTH, examples=["approve"])]
+    label: Annotated[str, Meta(min_length=1, max_length=40, examples=["Approve"])]
+    style: Annotated[str, enum_of(ActionStyle)] = ActionStyle.DEFAULT.value
+    link: Annotated[Link | None, Meta(description="Followed once it is chosen; null: none.")] = None
 
 
 class TypeRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -152,6 +165,14 @@ class TypeRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
             "null: all at once, or as `fallback_channel` says."
         ),
     ] = None
+    actions: Annotated[
+        list[ActionRequest],
+        Meta(
+            max_length=MAX_ACTIONS,
+            description="Buttons in the inbox. A choice is sent as the callback event "
+            "notification.acted.",
+        ),
+    ] = []
     approved_templates: Annotated[
         list[WhatsAppTemplateRequest],
         Meta(
@@ -203,6 +224,7 @@ def validate_type(
     )
     fallback = _check_fallback(request, channels, problems)
     plan = _check_plan(request, channels, problems)
+    _check_actions(request, problems)
     _check_variables(request, problems)
     _check_whatsapp_templates(request, problems)
     removed = removed_secrets(before, request)
@@ -284,6 +306,29 @@ def _check_plan(
         reason = "Must be less than `ttl_seconds`."
         problems.add(f"/plan/steps/{len(request.plan.steps) - 1}/after", "out_of_range", reason)
     return plan
+
+
+def _check_actions(request: TypeRequest, problems: ProblemCollector) -> None:
+    ids: set[str] = set()
+    for index, one in enumerate(request.actions):
+        pointer = f"/actions/{index}"
+        if not types.SLUG.fullmatch(one.id):
+            expected = "lower-case letters, digits and underscores, starting with a letter"
+            problems.add(f"{pointer}/id", "invalid_slug", f"Must be {expected}.")
+        elif one.id in ids:
+            problems.add(f"{pointer}/id", "duplicate", "Another action has this ID.")
+        ids.add(one.id)
+        if not one.label.strip():
+            problems.add(f"{pointer}/label", "blank", "Must not be blank.")
+        problems.check_one_line(one.label, f"{pointer}/label")
+        if one.style not in [style.value for style in ActionStyle]:
+            expected = f"Expected one of {', '.join(ActionStyle)}."
+            problems.add(f"{pointer}/style", "unknown_value", expected)
+        if one.link is not None:
+            try:
+                validation.check_deep_link(one.link)
+            except validation.InvalidLinkError as error:
+                problems.add(f"{pointer}/link", "invalid_link", str(error))
 
 
 def _check_variables(request: TypeRequest, problems: ProblemCollector) -> None:

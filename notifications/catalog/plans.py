@@ -52,7 +52,7 @@ class PlanRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         enum_of(Until),
         Meta(
             description="delivered: a provider confirmed the delivery. read: also an opened push, "
-            "and a notification marked as read. acted: `POST …/ack` was called.",
+            "and a notification marked as read. acted: an action in the inbox, or `POST …/ack`.",
             examples=[Until.READ.value],
         ),
     ] = Until.DELIVERED.value

@@ -5,6 +5,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
+from enum import StrEnum
 from typing import Any
 
 from domain.plans import Plan
@@ -26,6 +27,24 @@ URGENCY = tuple(Priority)
 BY_SLUG = (("_id", 1),)
 VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 _CAMEL_CASE_BOUNDARY = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+
+
+class ActionStyle(StrEnum):
+    """How a button looks."""
+
+    PRIMARY = "primary"
+    DEFAULT = "default"
+    DANGER = "danger"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Action:
+    """A button that the inbox shows below a notification. With a link, it is followed."""
+
+    id: str
+    label: str
+    style: ActionStyle = ActionStyle.DEFAULT
+    link: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,6 +75,7 @@ class TypeConfig:
     on_unknown: UnknownPolicy
     sensitive_variables: frozenset[str]
     plan: Plan | None = None
+    actions: tuple[Action, ...] = ()
     whatsapp_templates: tuple[WhatsAppTemplate, ...] = ()
     template_version: int = 0  # Template version for new notifications; 0 is the shipped files
 
@@ -230,6 +250,10 @@ def _parse_type(document: Mapping[str, Any]) -> TypeConfig:
         on_unknown=UnknownPolicy(document["on_unknown"]),
         sensitive_variables=frozenset(document["sensitive_variables"]),
         plan=plan_of(document),
+        actions=tuple(
+            Action(**{**stored, "style": ActionStyle(stored["style"])})
+            for stored in document.get("actions") or ()
+        ),
         whatsapp_templates=tuple(
             WhatsAppTemplate(**{**stored, "parameters": tuple(stored["parameters"])})
             for stored in document.get("approved_templates") or ()

@@ -10,6 +10,7 @@ from domain import time
 from notifyproject.db.paging import Page
 
 from .. import callback_events, store
+from ..catalog import types
 from ..store import Document, Inbox, Marked
 from . import feed
 from . import wakeups as inbox_wakeups
@@ -46,6 +47,19 @@ mark_acted = partial(_mark, store.mark_acted)
 archive = partial(_mark, store.archive)
 unarchive = partial(_mark, store.unarchive)
 unsnooze = partial(_mark, store.unsnooze)
+
+
+def act(*, inbox: Inbox, notification_id: ObjectId, action: str, now: datetime) -> Document:
+    """Choose one of the actions of a notification's type; the first choice stays.
+
+    Raises UnknownNotificationError, also for an action that the type doesn't have.
+    """
+    document = feed.get_sent(inbox, notification_id)
+    kind = types.find_type(document["type"]) if document is not None else None
+    if kind is None or all(one.id != action for one in kind.actions):
+        raise UnknownNotificationError
+    write = partial(store.act, action=action)
+    return _mark(write, inbox=inbox, notification_id=notification_id, now=now)
 
 
 def snooze(*, inbox: Inbox, notification_id: ObjectId, until: datetime, now: datetime) -> Document:

@@ -87,6 +87,11 @@ def get(inbox: Inbox, notification_id: ObjectId) -> Document | None:
     return _notifications().find_one({**inbox.match(), "_id": notification_id})
 
 
+def get_sent(inbox: Inbox, notification_id: ObjectId) -> Document | None:
+    """Return a notification, or None if it wasn't sent to the inbox's owner."""
+    return _notifications().find_one({**inbox.match_sent(), "_id": notification_id})
+
+
 def counts(inbox: Inbox) -> FeedCounts:
     """Count the unread and the unseen notifications that aren't archived, at one time."""
     snapshot = Snapshot()

@@ -46,6 +46,9 @@ class NotificationType(models.Model):
     plan = models.JSONField(null=True, blank=True)
     """Channels in steps: ``{"until": "read", "steps": [{"channels": ["push"], "after": 0}, …]}``;
     empty: all at once, or as the fallback channel says."""
+    actions = models.JSONField(null=True, blank=True)
+    """Buttons in the inbox: ``[{"id": "approve", "label": "Approve", "style": "primary", "link":
+    null}]``."""
     approved_templates = models.JSONField(default=list, blank=True)
     """WhatsApp templates: ``[{"locale": "pt", "name": "order_shipped", "language": "pt_PT",
     "parameters": ["order"]}]``; the parameters are variables, in the order of the placeholders."""

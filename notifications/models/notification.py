@@ -17,6 +17,7 @@ from notifyproject.db.indexes import MongoIndex
 USER_ID_LENGTH = 128
 SOURCE_LENGTH = 64
 SUBJECT_LENGTH = 255
+ACTION_LENGTH = 32
 FILENAME_LENGTH = 120
 CONTENT_TYPE_LENGTH = 127  # RFC 6838 allows this for each half; in practice it is enough for both
 
@@ -167,7 +168,9 @@ class Notification(models.Model):
     plan_until = optional_text(16)
     """The goal after which no later step is sent. Missing without later steps."""
     acted_at = optional_datetime()
-    """When the client said that the recipient acted on it. Missing if it never did."""
+    """When the recipient chose an action, or the client said so. Missing before."""
+    action = optional_text(ACTION_LENGTH)
+    """The action that the recipient chose in the inbox. Missing without one."""
     status = choice_field(NotificationStatus)
     due_at = optional_datetime()
     """When this document needs processing next; missing when nothing is open."""

@@ -40,6 +40,7 @@ from .inbox import (
     MATCH_SENT,
     Inbox,
     Marked,
+    act,
     archive,
     due_snoozes,
     mark_all_read,
@@ -93,7 +94,7 @@ __all__ += ["AttemptReference", "ClaimedDelivery", "Document", "NewDelivery", "N
 __all__ += ["NewNotification", "ProviderAnswer", "Settlement", "TargetAttempt", "content_of"]
 __all__ += ["recipient_of"]
 __all__ += ["decrypt", "is_secret_expired", "is_shown_in_inbox", "purge_secrets", "secret_in"]
-__all__ += ["MATCH_SENT", "Inbox", "Marked", "archive", "mark_all_read", "mark_read"]
+__all__ += ["MATCH_SENT", "Inbox", "Marked", "act", "archive", "mark_all_read", "mark_read"]
 __all__ += ["mark_read_by_client", "mark_seen", "mark_unread", "mark_unread_by_client"]
 __all__ += ["due_snoozes", "resurface", "snooze", "unarchive", "unsnooze"]
 __all__ += ["LEASE", "NOT_ATTEMPTED", "claim", "poison_candidates", "release", "settle_not_sent"]

@@ -16,7 +16,7 @@ from .documents import Document
 
 _FIELDS = (
     *("client_id", "external_id", "entity_id", "type", "is_test", "status"),
-    *("delivery", "created_at", "updated_at", "callback_revision"),
+    *("delivery", "created_at", "updated_at", "callback_revision", "action", "acted_at"),
 )
 
 

@@ -132,6 +132,19 @@ def mark_unread_by_client(
     return _mark(own, notification_id, {"is_read": True}, _mark_unread_pipeline(now))
 
 
+def act(*, inbox: Inbox, notification_id: ObjectId, action: str, now: datetime) -> Marked | None:
+    """Record the action that a recipient chose, and mark it as read. The first one stays.
+
+    Return None if the notification was not sent to the recipient.
+    """
+    chosen = {
+        "action": {"$literal": action},
+        "acted_at": {"$ifNull": ["$acted_at", now]},
+    }
+    pipeline = [{"$set": chosen}, *_mark_read_pipeline(now)]
+    return _mark(inbox.match_sent(), notification_id, {"action": {"$exists": False}}, pipeline)
+
+
 def mark_all_read(*, inbox: Inbox, now: datetime) -> int:
     """Mark all notifications sent to a recipient as read. Return how many changed."""
     unread = {**inbox.match_sent(), "is_read": False}
@@ -168,7 +181,7 @@ def unsnooze(*, inbox: Inbox, notification_id: ObjectId, now: datetime) -> Marke
 def due_snoozes(*, now: datetime, limit: int) -> list[Document]:
     """Return snoozed notifications whose time has come."""
     found = notifications().find({"snoozed_until": {"$lte": now}}, {"client_id": 1, "user_id": 1})
-    return list(found.hint("ntf_snooze_due").limit(limit))
+    return list(found.limit(limit))
 
 
 def resurface(*, ids: Sequence[ObjectId], now: datetime) -> int:

@@ -7,10 +7,12 @@ from typing import Any
 
 from bson import ObjectId
 from pymongo import UpdateOne
+from pymongo.errors import BulkWriteError
 
 from domain.errors import FailureCode
 from domain.retry import UNKNOWN_WAIT, GiveUp, RetryAt, RetryState
 from domain.states import AttemptStatus, Channel, DeliveryStatus, Priority
+from notifyproject.db.collections import is_duplicate
 from notifyproject.platform import crash_points
 from notifyproject.platform.crash_points import Boundary
 
@@ -56,7 +58,12 @@ def expire_leases(*, now: datetime, limit: int = 500) -> int:
         keys = [record["_id"] for record in own] or [reference]
         lost += [_lost_attempt(key, document, delivery, now) for key in keys]
         ends.append(_end_lost_attempt(document, delivery, own, now))
-    attempts().bulk_write(lost, ordered=False)
+    try:
+        attempts().bulk_write(lost, ordered=False)
+    except BulkWriteError as error:
+        # A concurrent sweeper has recorded some of them.
+        if not is_duplicate(error):
+            raise
     crash_points.reach(Boundary.EXPIRY_LOGGED)
     return notifications().bulk_write(ends, ordered=False).matched_count
 

@@ -215,9 +215,28 @@ def test_item_is_snoozed_by_keyboard_and_comes_back(site: Site) -> None:
     page.get_by_role("button", name="Tomorrow").click()
     expect(row).to_have_count(1)
     expect(page.locator("notify-inbox .count")).to_contain_text("1")
-    actions.resurface_due(now=utc_now() + timedelta(days=2))
+    back = utc_now() + timedelta(days=2)
+    until(lambda: actions.resurface_due(now=back) == 1)
     expect(row).to_have_count(2)
     expect(row.first).to_contain_text("Order 2 shipped")
+
+
+def test_action_is_chosen_once_in_every_tab(site: Site) -> None:
+    approve = {"id": "approve", "label": "Approve", "style": "primary", "link": None}
+    reject = {"id": "reject", "label": "Reject", "style": "danger", "link": None}
+    kind = {"name": "Leave", "category": "transactional", "channels": ["in_app"]}
+    assert site.app.put("/types/leave", kind | {"actions": [approve, reject]}).status_code == 201
+    site.send("Grace asks for Friday off", type="leave")
+    first, second = site.page, site.page.context.new_page()
+    for page in (first, second):
+        page.goto(site.url)
+        expect(page.get_by_role("button", name="Reject: Grace asks for Friday off")).to_be_visible()
+    assert violations(first) == []
+    first.get_by_role("button", name="Approve: Grace asks for Friday off").click()
+    for page in (first, second):
+        expect(page.locator("notify-inbox .chosen")).to_have_text("Approve")
+        expect(page.get_by_role("button", name=re.compile("Reject"))).to_have_count(0)
+        expect(page.locator("notify-inbox .unread")).to_have_count(0)
 
 
 def test_filtered_list_holds_one_category_and_is_live(site: Site) -> None:

@@ -93,6 +93,9 @@ def test_item_has_only_the_recipients_fields(app: App, ada: InboxUser) -> None:
                 "is_archived": False,
                 "archived_at": None,
                 "snoozed_until": None,
+                "actions": [],
+                "action": None,
+                "acted_at": None,
             }
         ],
         "next": None,

@@ -301,7 +301,7 @@ def test_every_inbox_operation_is_described(described: Any) -> None:
     assert set(inbox_operations(described, of_tokens=False)) == {
         *("listInbox", "countInbox", "readAllInbox", "streamInbox"),
         *("readInboxItem", "unreadInboxItem", "archiveInboxItem", "unarchiveInboxItem"),
-        *("snoozeInboxItem", "unsnoozeInboxItem"),
+        *("snoozeInboxItem", "unsnoozeInboxItem", "actOnInboxItem"),
         *("getInboxPreferences", "putInboxPreferences"),
     }
     assert set(inbox_operations(described, of_tokens=True)) == {

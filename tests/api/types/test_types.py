@@ -74,6 +74,7 @@ def test_omitted_fields_have_defaults(app: App) -> None:
             "fallback_channel": None,
             "fallback_after_seconds": 600,
             "plan": None,
+            "actions": [],
             "approved_templates": [],
             "example_data": {},
             "sensitive_variables": [],

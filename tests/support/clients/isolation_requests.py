@@ -149,6 +149,7 @@ SAMPLES: dict[tuple[str, str], IsolationRequest] = {
     ("inbox-unarchive", "POST"): _own("/inbox/{notification}/unarchive"),
     ("inbox-preferences", "GET"): _nothing("/inbox/preferences", preferences={}),
     ("inbox-preferences", "PUT"): _nothing("/inbox/preferences", {"preferences": {}}),
+    ("inbox-action", "POST"): _own("/inbox/{notification}/actions/approve"),
     ("inbox-snooze", "POST"): _own("/inbox/{notification}/snooze", {"until": "{tomorrow}"}),
     ("inbox-unsnooze", "POST"): _own("/inbox/{notification}/unsnooze"),
 }

@@ -16,9 +16,11 @@ from devices.tokens import device_id
 from domain.states import Channel, DeliveryStatus
 from domain.time import utc_now
 from notifications import store
+from notifications.catalog import types
 from notifications.intake.idempotency import record_id
 from notifications.intake.requests import Caller
 from notifications.store import Inbox, ProviderAnswer
+from notifyproject.db.collections import collection
 from recipients import service_windows, suppressions
 from tests.support.clients.api import App
 from tests.support.clients.inbox import claims_of
@@ -68,6 +70,9 @@ def seed(live: App) -> dict[str, str]:
     written = [(person["phone"], utc_now()) for person in PEOPLE.values()]
     service_windows.record_inbound(written, now=utc_now())
     assert live.put("/types/parcel_lost", KIND).status_code == 201
+    action = {"id": "approve", "label": "Approve", "style": "primary", "link": None}
+    collection("notification_types").update_many({}, {"$set": {"actions": [action]}})
+    types.invalidate_types()
     versions = "/types/parcel_lost/templates"
     for _ in range(2):
         assert live.post(versions, {"parts": PARTS}).status_code == 201

@@ -99,6 +99,10 @@ export class Api {
     return this.json<InboxItem>("POST", `/${encodeURIComponent(id)}/snooze`, { until });
   }
 
+  act(id: string, action: string): Promise<InboxItem> {
+    return this.json<InboxItem>("POST", `/${encodeURIComponent(id)}/actions/${encodeURIComponent(action)}`);
+  }
+
   preferences(): Promise<Preferences> {
     return this.json<Preferences>("GET", "/preferences");
   }

@@ -216,9 +216,7 @@ export class Inbox {
           this.ledger.answer(null);
           this.tabs?.tell({ about: "read-all" });
         } else {
-          const item = operation.kind === "snooze"
-            ? await this.api.snooze(operation.id, operation.until)
-            : await this.api.mark(operation.id, operation.kind);
+          const item = await this.perform(operation);
           this.ledger.answer(item);
           this.tabs?.tell({ about: "item", item });
         }
@@ -237,6 +235,17 @@ export class Inbox {
     }
     this.isSending = false;
     this.count();
+  }
+
+  private perform(operation: Exclude<Operation, { kind: "read-all" }>): Promise<InboxItem> {
+    switch (operation.kind) {
+      case "snooze":
+        return this.api.snooze(operation.id, operation.until);
+      case "act":
+        return this.api.act(operation.id, operation.action);
+      default:
+        return this.api.mark(operation.id, operation.kind);
+    }
   }
 
   /** Read the counts. Another wish while they are read causes one more read. */

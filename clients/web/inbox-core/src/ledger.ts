@@ -163,6 +163,8 @@ function applied(operation: Operation, item: InboxItem): InboxItem {
       return { ...item, is_archived: true, snoozed_until: null };
     case "snooze":
       return { ...item, is_archived: false, snoozed_until: operation.until };
+    case "act":
+      return { ...asRead(item), action: item.action ?? operation.action };
     case "unsnooze":
       return { ...item, snoozed_until: null };
     case "unarchive":

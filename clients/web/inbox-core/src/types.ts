@@ -12,6 +12,17 @@ export interface InboxItem {
   readonly is_read: boolean;
   readonly is_archived: boolean;
   readonly snoozed_until?: string | null;
+  readonly actions?: readonly Action[];
+  /** The action that the person chose. The first choice stays. */
+  readonly action?: string | null;
+}
+
+/** A button of a notification. With a link, it is followed. */
+export interface Action {
+  readonly id: string;
+  readonly label: string;
+  readonly style: "primary" | "default" | "danger";
+  readonly link?: string | null;
 }
 
 export interface Counts {
@@ -80,6 +91,7 @@ export type MarkKind = "read" | "unread" | "archive" | "unarchive" | "unsnooze";
 export type Operation =
   | { readonly kind: MarkKind; readonly id: string }
   | { readonly kind: "snooze"; readonly id: string; readonly until: string }
+  | { readonly kind: "act"; readonly id: string; readonly action: string }
   | { readonly kind: "read-all" };
 
 /** `live`: by the stream. `polling`: once a minute. `offline`: the service can't be reached. */

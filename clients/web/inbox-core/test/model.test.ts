@@ -3,8 +3,8 @@ import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { Inbox, type MarkKind, type Operation } from "../src/index.ts";
 import { Service } from "./service.ts";
 
-type Kind = MarkKind | "snooze";
-const KINDS: Kind[] = ["read", "unread", "archive", "unarchive", "snooze", "unsnooze"];
+type Kind = MarkKind | "snooze" | "act";
+const KINDS: Kind[] = ["read", "unread", "archive", "unarchive", "snooze", "unsnooze", "act"];
 const UNTIL = "2026-02-01T00:00:00Z";
 const position = fc.nat(9);
 
@@ -45,13 +45,14 @@ function remember(mine: Mine, service: Service, inbox: Inbox, one: Step, id: str
   if (one.do === "other-reads-all") mine.clear();
   else if (one.do === "other" || one.do === "resurface") mine.delete(ids[one.at % ids.length] ?? "");
   else if (one.do === "read-all") for (const item of inbox.snapshot.items) mine.set(item.id, true);
-  else if (one.do === "mark" && id !== undefined && /read/.test(one.kind)) mine.set(id, one.kind === "read");
+  else if (one.do === "mark" && id !== undefined && /read|act/.test(one.kind)) mine.set(id, one.kind !== "unread");
   // It may come back as unread at any time.
   else if (one.do === "mark" && id !== undefined && one.kind === "snooze") mine.delete(id);
 }
 
 function operation(kind: Kind, id: string): Operation {
-  return kind === "snooze" ? { kind, id, until: UNTIL } : { kind, id };
+  if (kind === "snooze") return { kind, id, until: UNTIL };
+  return kind === "act" ? { kind, id, action: "approve" } : { kind, id };
 }
 
 async function run(service: Service, inbox: Inbox, mine: Mine, one: Step): Promise<void> {
@@ -65,7 +66,7 @@ async function run(service: Service, inbox: Inbox, mine: Mine, one: Step): Promi
     case "read-all": inbox.mark({ kind: "read-all" }); break;
     case "drop": service.drop(); break;
     case "expire": service.validToken = "none"; break;
-    case "other": service.mark(ids[one.at % ids.length] ?? "", one.kind); break;
+    case "other": service.mark(ids[one.at % ids.length] ?? "", one.kind === "act" ? "actions" : one.kind); break;
     case "resurface": service.resurface(ids[one.at % ids.length] ?? ""); break;
     case "serve": take(service.unserved, one.at)?.serve(); break;
     case "answer": take(service.unanswered, one.at)?.(); break;

@@ -61,7 +61,7 @@ export class Service {
     this.age += 1;
     const item: InboxItem = {
       id: `n${this.age}`, type: "paid", category: "transactional", subject: `Paid ${this.age}`,
-      delivered_at: this.time(), is_read: false, is_archived: false, snoozed_until: null,
+      delivered_at: this.time(), is_read: false, is_archived: false, snoozed_until: null, action: null,
     };
     this.set(item);
     this.emit("notification", item, item.id);
@@ -76,6 +76,7 @@ export class Service {
       read: { is_read: true }, unread: { is_read: false },
       archive: { is_archived: true, snoozed_until: null }, unarchive: { is_archived: false },
       snooze: { is_archived: false, snoozed_until: until }, unsnooze: { snoozed_until: null },
+      actions: { is_read: true, action: item.action ?? "approve" },
     }[kind];
     const changed = { ...item, ...changes };
     this.set(changed);

@@ -1,4 +1,4 @@
-import type { Inbox, InboxItem } from "@notifyproject/inbox-core";
+import type { Action, Inbox, InboxItem } from "@notifyproject/inbox-core";
 import { html, nothing, type TemplateResult } from "lit";
 import { repeat } from "lit/directives/repeat.js";
 import { InboxElement } from "./element.ts";
@@ -134,6 +134,7 @@ export class NotifyInbox extends InboxElement {
       ${link
         ? html`<a class="open" href=${link} @click=${open}>${content}</a>`
         : html`<button class="open" @click=${open}>${content}</button>`}
+      ${this.renderChoices(item, subject)}
       <span class="actions">
         <button aria-label=${fill(toggle, { subject })} title=${fill(toggle, { subject: "" }).replace(/: $/, "")}
           @click=${() => this.current?.mark({ kind: item.is_read ? "unread" : "read", id: item.id })}>
@@ -144,6 +145,23 @@ export class NotifyInbox extends InboxElement {
           ${icons.box}</button>
       </span>
     </li>`;
+  }
+
+  private renderChoices(item: InboxItem, subject: string): TemplateResult | typeof nothing {
+    const { actions = [], action } = item;
+    if (actions.length === 0) return nothing;
+    if (action) {
+      const chosen = actions.find((one) => one.id === action)?.label ?? action;
+      return html`<p class="choices chosen" part="chosen">${icons.check}${chosen}</p>`;
+    }
+    return html`<div class="choices" part="choices">${actions.map((one) => html`<button class=${one.style}
+      aria-label=${`${one.label}: ${subject}`} @click=${() => this.act(item, one)}>${one.label}</button>`)}</div>`;
+  }
+
+  private act(item: InboxItem, action: Action): void {
+    this.current?.mark({ kind: "act", id: item.id, action: action.id });
+    const link = safeLink(action.link);
+    if (this.announce("notify-act", { item, action: action.id }, true) && link !== null) location.assign(link);
   }
 
   private renderSnooze(item: InboxItem, subject: string): TemplateResult {

@@ -117,6 +117,13 @@ export const inbox = css`
     .actions button { width: 36px; height: 32px; }
     .open { padding-inline-end: 4px; }
   }
+  li:has(.choices) { flex-direction: column; }
+  .choices { display: flex; flex-wrap: wrap; gap: 8px; margin: -3px 16px 13px 30px; margin-inline: 30px 16px; }
+  .choices button { min-height: 32px; padding: 0 12px; border-radius: 8px; font-size: 13px; font-weight: 550;
+    box-shadow: inset 0 0 0 1px var(--_line); background: var(--_surface); }
+  .choices .primary { background: var(--_accent); color: var(--_on-accent); box-shadow: none; }
+  .choices .danger { color: light-dark(#b91c1c, #fca5a5); }
+  .chosen { align-items: center; gap: 6px; color: var(--_muted); font-size: 13px; }
   .times { position: absolute; z-index: 1; inset-block-start: calc(100% + 4px); inset-inline-end: 0; display: grid;
     width: max-content; min-width: 220px; padding: 4px; border-radius: 10px; white-space: nowrap; background: var(--_surface); box-shadow: var(--_shadow); }
   .actions .times button { display: flex; justify-content: space-between; gap: 20px; width: auto; height: 36px;
