@@ -20,8 +20,9 @@ from ..load import device_body, mail_body, push_body
 PRIORITY = "critical"
 USER_ID = "ada"
 RETRIES = 2
-RATE_LIMITED_FOR = timedelta(minutes=5)
-"""Lifetime of the mails that always get a 429, which uses no attempt."""
+RATE_LIMITED_FOR = timedelta(minutes=15)
+"""Lifetime of the mails that always get a 429, which uses no attempt. Each blocks the account, so that
+the retries of three, behind a backlog, take minutes."""
 ACCEPTED_OUTCOMES = ("user",) * 14
 TRANSIENT_OUTCOMES = ("flaky", "ratelimit-once")
 LASTING_OUTCOMES = ("server-error", "unavailable")
