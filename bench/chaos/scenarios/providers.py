@@ -21,7 +21,7 @@ PRIORITY = "critical"
 USER_ID = "ada"
 RETRIES = 2
 RATE_LIMITED_FOR = timedelta(minutes=15)
-"""Lifetime of the mails that always get a 429, which uses no attempt. Each 429 blocks the account, so
+"""Lifetime of the mails that always get a 429, which uses no attempt. Each blocks the account, so
 that a retry behind the other mails takes minutes."""
 ACCEPTED_OUTCOMES = ("user",) * 14
 TRANSIENT_OUTCOMES = ("flaky", "ratelimit-once")
