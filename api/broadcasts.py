@@ -17,6 +17,7 @@ from notifications.broadcasts import control, creation, repository
 from notifications.broadcasts.documents import Document, request_of
 from notifications.broadcasts.repository import NEWEST_FIRST
 from notifications.broadcasts.requests import BroadcastRequest
+from notifications.catalog.plans import PlanRequest
 from notifications.intake.requests import Caller, ContentRequest
 from notifications.models import Broadcast
 from notifications.validation import ALIASES, ChannelName
@@ -62,6 +63,7 @@ class BroadcastView(msgspec.Struct, kw_only=True, frozen=True):
         Meta(description="Approximate size at creation; null: not counted.", examples=[12_200]),
     ]
     channels: list[ChannelName] | None = None
+    plan: PlanRequest | None = None
     content: Annotated[
         ContentRequest, Meta(examples=[{"subject": "Spring", "body": "It is spring."}])
     ]
@@ -130,6 +132,7 @@ def broadcast_view(
         channels=None
         if request.channels is None
         else [ALIASES.get(name, name) for name in request.channels],
+        plan=request.plan,
         content=request.content,
         data=request.data,
         source=request.source,

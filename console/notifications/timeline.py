@@ -45,6 +45,7 @@ _OWN_TIMES = (
     ("marked_read_at", "Marked as read", "success"),
     ("unread_at", "Marked as unread", "calm"),
     ("acted_at", "Acted on", "success"),
+    ("resurfaced_at", "Back in the inbox after a snooze", "calm"),
     ("deleted_at", "Deleted by its client", "calm"),
     ("erased_at", "Recipient erased", "calm"),
     ("content_removed_at", "Content removed by retention", "calm"),
@@ -266,7 +267,10 @@ def _ending(
 def _own_events(document: Document) -> Iterator[TimelineEvent]:
     for name, title, color in _OWN_TIMES:
         if document.get(name):
-            yield TimelineEvent(at=document[name], title=title, color=color)
+            chosen = document.get("action") if name == "acted_at" else None
+            yield TimelineEvent(
+                at=document[name], title=f"{title}: {chosen}" if chosen else title, color=color
+            )
 
 
 def _suppressed(document: Document, history: History) -> Iterator[TimelineEvent]:

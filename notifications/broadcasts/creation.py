@@ -73,6 +73,7 @@ def _validated_document(request: BroadcastRequest, caller: Caller, now: datetime
     notification_request = NotificationRequest(
         type=request.type,
         channels=[ALL] if request.channels == ALL else request.channels,
+        plan=request.plan,
         priority=Priority.LOW.value if request.priority is None else request.priority,
         source=request.source,
         entity_id=request.entity_id,

@@ -8,6 +8,7 @@ from msgspec import Meta
 from domain.states import Priority
 from domain.time import MAX_TTL
 
+from ..catalog.plans import PlanRequest
 from ..intake.requests import ContentRequest, Id128, Source, Timestamp
 from ..models.notification import USER_ID_LENGTH
 from ..validation import ChannelNames, enum_of
@@ -62,6 +63,13 @@ class BroadcastRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
         ]
         | None
     ) = None
+    plan: Annotated[
+        PlanRequest | None,
+        Meta(
+            description="Channels in steps, in place of `channels`. Default: the type's plan when "
+            "each recipient is notified."
+        ),
+    ] = None
     content: Annotated[
         ContentRequest, Meta(examples=[{"subject": "Spring", "body": "It is spring."}])
     ] = ContentRequest()

@@ -71,6 +71,20 @@ class TestCreate:
         run_all(answer)
         assert len(app.get("/notifications", source="newsletter").json()["results"]) == 2
 
+    def test_plan_is_passed_on_to_the_notifications(self, app: App) -> None:
+        recipients(1)
+        steps = [{"channels": ["in_app"]}, {"after": 900, "channels": ["email"]}]
+        answer = create(app, plan={"until": "read", "steps": steps})
+        assert answer.json()["plan"]["steps"][1] == steps[1] | {"skip_if_late": None}
+        run_all(answer)
+        (sent,) = app.get("/notifications").json()["results"]
+        assert [(d["channel"], d["step"]) for d in sent["delivery"]] == [
+            ("in_app", 1),
+            ("email", 2),
+        ]
+        refused = create(app, channels=["email"], plan={"steps": steps})
+        assert pointers(refused)["/plan"] == "conflict"
+
     def test_release_is_announced_by_each_recipients_wish(self, app: App) -> None:
         recipients(1)
         event_at = (utc_now() + timedelta(days=10)).isoformat()

@@ -8,7 +8,7 @@ from domain.plans import Until
 from domain.states import Channel
 from domain.time import utc_now
 from notifications import store
-from notifications.store import NewDelivery
+from notifications.store import Inbox, NewDelivery
 from tests.support.factories import notifications as factories
 
 EMAIL, PUSH, WHATSAPP, IN_APP = Channel
@@ -27,6 +27,19 @@ def test_page_states_the_step_to_come_and_the_goal(console: Client) -> None:
     store.mark_acted(client_id=factories.CLIENT, notification_id=one, now=now)
     page = console.get(f"/admin/notifications/notification/{one}/change/").content.decode()
     assert "Acted on" in page
+
+
+def test_timeline_names_the_action_and_the_end_of_a_snooze(console: Client) -> None:
+    now = utc_now()
+    one = factories.accepted(channels=(IN_APP,), created_at=now)["_id"]
+    inbox = Inbox(factories.CLIENT, "ada")
+    store.act(inbox=inbox, notification_id=one, action="approve", now=now)
+    until = now + timedelta(minutes=5)
+    store.snooze(inbox=inbox, notification_id=one, until=until, now=now)
+    store.resurface(ids=[one], now=until)
+    page = console.get(f"/admin/notifications/notification/{one}/change/").content.decode()
+    assert "Acted on: approve" in page
+    assert "Back in the inbox after a snooze" in page
 
 
 def test_list_states_the_goal(console: Client) -> None:
