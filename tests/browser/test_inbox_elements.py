@@ -253,6 +253,44 @@ def test_filtered_list_holds_one_category_and_is_live(site: Site) -> None:
     expect(row.first).to_contain_text("Disk is free again")
 
 
+def test_filtered_list_takes_no_other_item_of_another_element(site: Site) -> None:
+    page, whole = site.page, site.page.context.new_page()
+    site.send("Disk is full", type="system_alert", category=Category.ALERT)
+    site.send("Order 1 shipped")
+    page.goto(f"{site.url}/alerts")
+    whole.goto(site.url)
+    row = page.locator("notify-inbox li")
+    expect(row).to_have_count(1)
+    whole.get_by_role("button", name="Mark as read: Order 1 shipped").click()
+    whole.get_by_role("button", name="Mark as read: Disk is full").click()
+    expect(row.locator(".open")).to_be_visible()
+    expect(page.locator("notify-inbox .read")).to_have_count(1)
+    expect(row).to_have_count(1)
+
+
+def test_hundreds_of_items_are_read_by_keyboard_and_drawn_when_seen(site: Site) -> None:
+    page = site.page
+    for number in range(130):
+        content = Content(subject=f"Order {number} shipped", body="On its way.")
+        delivered(site.app, created_at=utc_now() - timedelta(minutes=number), content=content)
+    page.goto(site.url)
+    row = page.locator("notify-inbox li")
+    for shown in (30, 60, 90, 120):
+        expect(row).to_have_count(shown)
+        page.get_by_role("button", name="Load more").press("Enter")
+    expect(row).to_have_count(130)
+    page.locator("notify-inbox .open").first.focus()
+    page.keyboard.press("End")
+    last = page.locator("notify-inbox .open").last
+    expect(last).to_be_focused()
+    expect(last).to_be_in_viewport()
+    is_drawn = "one => one.firstElementChild.checkVisibility({contentVisibilityAuto: true})"
+    until(lambda: not row.first.evaluate(is_drawn))
+    page.keyboard.press("ArrowUp")
+    page.keyboard.press("Enter")
+    expect(page.locator("notify-inbox .read")).to_have_count(1)
+
+
 def test_page_from_right_to_left_is_mirrored(site: Site) -> None:
     page = site.page
     site.send("Order 1 shipped")

@@ -132,17 +132,21 @@ export class Inbox {
 
   /** Load the next page, if there is one. */
   async loadMore(): Promise<void> {
+    while (this.refreshing !== null) await this.refreshing;
     if (this.cursor === null || this.state.isLoading) return;
     const since = this.ledger.tick();
     const { cursor } = this;
     this.show({ isLoading: true });
     try {
       const page = await this.api.list({ limit: PAGE, cursor, filter: this.filter });
-      if (cursor === this.cursor) {
+      const isCurrent = cursor === this.cursor;
+      if (isCurrent) {
         this.ledger.append(page, since);
         this.cursor = page.next;
       }
       this.show({ isLoading: false, problem: null });
+      // The list was read again meanwhile, and ends elsewhere.
+      if (!isCurrent) await this.loadMore();
     } catch (error) {
       this.fail(error);
       this.show({ isLoading: false, problem: problemOf(error) });
@@ -334,8 +338,8 @@ export class Inbox {
     if (message.about === "event") this.take(message.event);
     else if (message.about === "connection") this.show({ connection: message.connection });
     else {
-      if (message.about === "item") this.ledger.confirm(message.item);
-      else this.ledger.confirmAllRead();
+      if (message.about === "read-all") this.ledger.confirmAllRead();
+      else if (this.isListed(message.item)) this.ledger.confirm(message.item);
       this.show({});
       this.count();
     }
