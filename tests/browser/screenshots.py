@@ -27,13 +27,23 @@ from notifyproject.db.collections import collection
 from notifyproject.platform import cache, valkey
 from providers import registry
 from tests.browser.screen import Screen
+from tests.browser.test_inbox_elements import Site, site
 from tests.support.factories.demo_day import store_day
 
+__all__ = ["site"]
 pytestmark = pytest.mark.usefixtures("db")
 
 FOLDER = Path(__file__).resolve().parents[2] / "docs" / "images"
 MAX_BYTES = 250_000
 SIZE = ViewportSize(width=1280, height=960)
+INBOX_ITEMS = (
+    ("Your password was changed", "If that wasn't you, contact us."),
+    ("We have your payment", "49.90 for Sunrise. The receipt is in your account."),
+    ("The contest begins tomorrow", "It begins at 18:00. Your entry is complete."),
+    ("Your export is ready", "The export of November has 12,480 rows."),
+    ("Your order has shipped", "Order 1042 left the warehouse and arrives on Friday."),
+)
+"""Subject and body, the oldest first."""
 BUSY = 26
 """Notifications in the busiest half-hour."""
 PER_SECOND = 10
@@ -120,3 +130,20 @@ def _half_done_operation(now: datetime) -> ObjectId:
     at = utc_now()
     runner.run(new.id, clock=lambda: at)
     return new.id
+
+
+def test_screenshot_of_the_inbox_is_taken(site: Site) -> None:
+    page = site.page
+    page.set_viewport_size(ViewportSize(width=1280, height=470))
+    for subject, body in INBOX_ITEMS:
+        site.send(subject, body)
+    page.goto(site.url)
+    row = page.locator("notify-inbox li")
+    row.nth(len(INBOX_ITEMS) - 1).wait_for()
+    for subject, _ in INBOX_ITEMS[:2]:
+        page.get_by_role("button", name=f"Mark as read: {subject}").click()
+    page.get_by_role("button", name=f"Snooze: {INBOX_ITEMS[-2][0]}").click()
+    page.get_by_role("button", name="Next week").wait_for()
+    path = FOLDER / "inbox.png"
+    page.screenshot(path=path)
+    assert path.stat().st_size < MAX_BYTES
