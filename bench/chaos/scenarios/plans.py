@@ -52,7 +52,7 @@ class Readers:
 @scenario(
     27,
     injects="kill -9 of workers while later steps of plans begin and recipients read",
-    shows="P1, P2; no step begins after a committed read",
+    shows="P1, P2, P19",
     full={"count": 5_000, "rate": 40.0, "kills": 60, "workers": 3, "after": 20},
     short={"count": 200, "rate": 20.0, "kills": 4, "workers": 2, "after": 5},
 )
