@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 from bson import Timestamp
@@ -115,15 +115,20 @@ class Snapshot:
     ) -> list[Document]:
         """Return a pipeline's results, which must fit into one response. Raises PyMongoError."""
         at = {} if self._at is None else {"atClusterTime": self._at}
-        reply = database().command(
-            "aggregate",
-            name,
+        run = partial(
+            database().command,
+            *("aggregate", name),
             pipeline=list(pipeline),
             cursor={},
             readConcern={"level": "snapshot", **at},
             codec_options=CODEC,
             **options,
         )
+        try:
+            reply = run()
+        except AutoReconnect:
+            # As the driver does with a find, while a primary is elected.
+            reply = run()
         # Only this command's response has the time; the driver's cursors don't.
         self._at = reply["cursor"]["atClusterTime"]
         return reply["cursor"]["firstBatch"]
