@@ -54,6 +54,8 @@ export class Inbox {
   private isCounting = false;
   private isCountStale = false;
   private refreshing: Promise<void> | null = null;
+  private loadingMore: Promise<void> | null = null;
+  private reading: Promise<void> = Promise.resolve();
   private isRefreshStale = false;
   private refreshTimer: ReturnType<typeof setTimeout> | undefined;
 
@@ -131,26 +133,31 @@ export class Inbox {
   }
 
   /** Load the next page, if there is one. */
-  async loadMore(): Promise<void> {
-    while (this.refreshing !== null) await this.refreshing;
-    if (this.cursor === null || this.state.isLoading) return;
-    const since = this.ledger.tick();
+  loadMore(): Promise<void> {
+    this.loadingMore ??= this.oneByOne(() => this.readMore()).finally(() => (this.loadingMore = null));
+    return this.loadingMore;
+  }
+
+  private async readMore(): Promise<void> {
     const { cursor } = this;
+    if (cursor === null) return;
+    const since = this.ledger.tick();
     this.show({ isLoading: true });
     try {
       const page = await this.api.list({ limit: PAGE, cursor, filter: this.filter });
-      const isCurrent = cursor === this.cursor;
-      if (isCurrent) {
-        this.ledger.append(page, since);
-        this.cursor = page.next;
-      }
+      this.ledger.append(page, since);
+      this.cursor = page.next;
       this.show({ isLoading: false, problem: null });
-      // The list was read again meanwhile, and ends elsewhere.
-      if (!isCurrent) await this.loadMore();
     } catch (error) {
       this.fail(error);
       this.show({ isLoading: false, problem: problemOf(error) });
     }
+  }
+
+  // A page that is read while the list is read again would end elsewhere, or be lost.
+  private oneByOne(read: () => Promise<void>): Promise<void> {
+    this.reading = this.reading.then(read);
+    return this.reading;
   }
 
   /** Change an item at once here, and then at the service. */
@@ -176,7 +183,7 @@ export class Inbox {
       this.isRefreshStale = true;
       return this.refreshing;
     }
-    this.refreshing = this.readList().finally(() => {
+    this.refreshing = this.oneByOne(() => this.readList()).finally(() => {
       this.refreshing = null;
       if (this.isRefreshStale && !this.closed.signal.aborted) void this.refresh();
     });
