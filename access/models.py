@@ -32,6 +32,8 @@ class Scope(StrEnum):
     SUPPRESSIONS_WRITE = "suppressions:write"
     CALLBACKS_WRITE = "callbacks:write"
     TEMPLATES_WRITE = "templates:write"
+    LIMITS_WRITE = "limits:write"
+    LIMITS_IGNORE = "limits:ignore"
     TYPES_ADMIN = "types:admin"
     ADMIN = "admin"
 

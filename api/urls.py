@@ -7,7 +7,7 @@ from django.urls import URLPattern, include, path, re_path
 from drf_spectacular.views import SpectacularSwaggerSplitView
 from rest_framework.views import APIView
 
-from . import broadcasts, health, metrics, suppressions, topics, unsubscribe, webhooks
+from . import broadcasts, health, limits, metrics, suppressions, topics, unsubscribe, webhooks
 from .callbacks import views as callbacks
 from .devices import views as devices
 from .http.views import ClientView
@@ -88,7 +88,16 @@ version_1 = [
     route(f"{BROADCAST}/pause", "broadcast-pause", post=broadcasts.pause_broadcast),
     route(f"{BROADCAST}/resume", "broadcast-resume", post=broadcasts.resume_broadcast),
     route(f"{BROADCAST}/cancel", "broadcast-cancel", post=broadcasts.cancel_broadcast),
+    route("limits", "limits", get=limits.list_limits),
+    route(
+        r"limits/(?P<name>[^/]{1,64})",
+        "limit",
+        get=limits.get_limit,
+        put=limits.put_limit,
+        delete=limits.remove_limit,
+    ),
     route("recipients", "recipients", get=recipients.list_recipients),
+    route(f"recipients/{USER}/limits", "recipient-limits", get=limits.list_recipient_limits),
     route(
         f"recipients/{USER}/notifications", "history", get=recipients.list_recipient_notifications
     ),

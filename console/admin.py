@@ -11,8 +11,16 @@ from .sign_in import SignInForm
 
 PAGES = (
     *("alerts", "api_clients", "audit_log", "broadcasts.list", "bulk.list", "callbacks.endpoints"),
-    *("callbacks.messages", "devices", "failures", "notifications.attempts", "notifications.list"),
-    *("periodic_tasks", "providers", "recipients.list", "retention", "scheduled_and_held", "staff"),
+    *("callbacks.messages", "devices", "failures", "limits", "notifications.attempts"),
+    *(
+        "notifications.list",
+        "periodic_tasks",
+        "providers",
+        "recipients.list",
+        "retention",
+        "scheduled_and_held",
+        "staff",
+    ),
     *("suppressions", "types.page", "webhook_log", "workers"),
 )
 """Modules that register a page."""

@@ -90,6 +90,7 @@ NAVIGATION = [
     menu_group(
         "Configuration",
         menu_item("Types", "category", "notifications_notificationtype"),
+        menu_item("Limits", "speed", "notifications_limit"),
         menu_item("API clients", "key", "access_apiclient"),
         menu_item("Callback endpoints", "phone_callback", "callbacks_callback"),
         menu_item("Staff", "badge", "access_staffuser"),
@@ -113,6 +114,7 @@ def sidebar(_request: HttpRequest) -> list[dict[str, Any]]:
 _ADDABLE = (
     ("Suppress an address", "block", "recipients_suppression"),
     ("Add a type", "category", "notifications_notificationtype"),
+    ("Add a limit", "speed", "notifications_limit"),
     ("Add an API client", "key", "access_apiclient"),
     ("Add an alert rule", "rule", "analytics_alertrule"),
     ("Add a staff user", "badge", "access_staffuser"),

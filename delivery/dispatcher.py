@@ -1,7 +1,8 @@
 """Sends one batch of due deliveries, from the claim to the settlement.
 
-The steps: claim, eligibility, targets, rendering, routing, start, send, settle. A delivery that
-fails at a step leaves the batch, and the reason is stored. Each poison candidate is sent alone.
+The steps: claim, eligibility, targets, rendering, limits, routing, start, send, settle. A delivery
+that fails at a step leaves the batch, and the reason is stored. Each poison candidate is sent
+alone.
 """
 
 import random
@@ -31,7 +32,7 @@ from notifyproject.platform.process import worker_name
 from providers.contract import Provider
 from providers.registry import providers_for
 
-from . import circuit_breaker, eligibility, feedback, rendering, routing, targets
+from . import circuit_breaker, eligibility, feedback, limits, rendering, routing, targets
 from .results import TargetResult, combine_results
 from .routing import Route
 from .sending import InFlight, PreparedDelivery, SentGroup, group_by_request, request_count
@@ -153,7 +154,9 @@ def _prepare(
     resolved = targets.resolve_targets(ready, channel=channel, now=clock())
     with_targets = [claimed for claimed in ready if claimed.reference in resolved.targets]
     messages, unrenderable = rendering.render_batch(with_targets, now=clock())
-    _settle_not_sent([*ineligible, *resolved.not_sent, *unrenderable], clock(), report)
+    rendered = [one for one in with_targets if one.notification_id in messages]
+    allowed, over_limit = limits.apply_limits(rendered, now=clock())
+    _settle_not_sent([*ineligible, *resolved.not_sent, *unrenderable, *over_limit], clock(), report)
     crash_points.reach(Boundary.RENDERED)
     return [
         PreparedDelivery(
@@ -163,8 +166,7 @@ def _prepare(
             targets=tuple(resolved.targets[claimed.reference]),
             quiet_hours_end=resolved.in_quiet_hours.get(claimed.reference),
         )
-        for claimed in with_targets
-        if claimed.notification_id in messages
+        for claimed in allowed
     ]
 
 
@@ -302,6 +304,7 @@ class _BatchSend:
         left = [delivery.claimed for group in self._waiting for delivery in group]
         self._waiting.clear()
         store.release(left, now=now)
+        limits.give_back(left)
         crash_points.reach(Boundary.RELEASED)
         _requeue(left, now, self._report)
 
@@ -355,6 +358,7 @@ def _finish(
     # Their lease or lifetime ended before their request.
     unsent = [delivery.claimed for delivery, results in sent if not results]
     store.return_unsent(unsent, now=now)
+    limits.give_back(unsent)
     _requeue(unsent, now, report)
     flat = [(delivery, result) for delivery, results in attempted for result in results]
     feedback.report_provider_health(
@@ -370,6 +374,7 @@ def _settle(settlements: Sequence[Settlement], now: datetime, report: BatchRepor
     crash_points.reach(Boundary.SETTLED)
     if settled_count < len(settlements):
         log.info("settlements_superseded", count=len(settlements) - settled_count)
+    limits.give_back([s.claimed for s in settlements if limits.is_certainly_unsent(s)])
     inbox_wakeups.wake_settled(settlements)
     callback_events.enqueue_publisher(now=now)
     for settlement in settlements:
@@ -394,6 +399,7 @@ def _settle_not_sent(not_sent: Sequence[NotSent], now: datetime, report: BatchRe
         for one in not_sent
     ]
     store.settle_not_sent(not_sent, now=now)
+    limits.give_back([one.claimed for one in not_sent if one.status is not S.SENT])
     callback_events.enqueue_publisher(now=now)
     crash_points.reach(Boundary.DEFERRED)
     for one in not_sent:

@@ -53,6 +53,8 @@ class FailureCode(StrEnum):
     SUPPRESSED = "suppressed"
     OPTED_OUT = "opted_out"
     QUIET_HOURS = "quiet_hours"
+    OVER_LIMIT = "over_limit"
+    """The recipient has got as many messages as a limit allows."""
     EXPIRED = "expired"
     CANCELLED = "cancelled"
     NOT_NEEDED = "not_needed"

@@ -18,6 +18,7 @@ class WaitReason(StrEnum):
 
     SCHEDULE = "schedule"
     QUIET_HOURS = "quiet_hours"
+    OVER_LIMIT = "over_limit"
     PROVIDER_PAUSED = "provider_paused"
     CIRCUIT_OPEN = "circuit_open"
     PROVIDER_UNAVAILABLE = "provider_unavailable"
@@ -34,6 +35,7 @@ HELD = frozenset(W) - {W.SCHEDULE, W.RETRY, W.RECEIPT, W.WORKER}
 """Reasons of held deliveries: all but the send time, a retry, a receipt, and work in progress."""
 _REASON_BY_CODE: Mapping[str, WaitReason] = {
     FailureCode.QUIET_HOURS.value: W.QUIET_HOURS,
+    FailureCode.OVER_LIMIT.value: W.OVER_LIMIT,
     FailureCode.CHANNEL_UNAVAILABLE.value: W.PROVIDER_UNAVAILABLE,
     FailureCode.DECRYPTION_FAILED.value: W.DECRYPTION_FAILED,
     FailureCode.OUTCOME_UNKNOWN.value: W.RECEIPT,

@@ -108,6 +108,9 @@ EXPLANATIONS: Mapping[FailureCode, Explanation] = {
     ),
     F.OPTED_OUT: Explanation("opted out", "Respect the recipient's preference."),
     F.QUIET_HOURS: Explanation("expired during quiet hours", "Resend it if it is still relevant."),
+    F.OVER_LIMIT: Explanation(
+        "over a limit for the recipient", "Resend it if it is still relevant, or see Limits."
+    ),
     F.EXPIRED: Explanation(
         "expired before sending", "Resend it if it is still relevant: a resend gets a new expiry."
     ),

@@ -12,6 +12,7 @@ WAIT_LABELS: Mapping[WaitReason, Label] = {
     W.WORKER: ("Queued", "info"),
     W.RETRY: ("Retrying", "warning"),
     W.QUIET_HOURS: ("Quiet hours", "calm"),
+    W.OVER_LIMIT: ("Held: over a limit", "calm"),
     W.PROVIDER_PAUSED: ("Held: provider paused", "warning"),
     W.CIRCUIT_OPEN: ("Held: circuit open", "warning"),
     W.PROVIDER_UNAVAILABLE: ("Held: provider unavailable", "warning"),
@@ -24,6 +25,7 @@ WAITS_UNTIL: Mapping[WaitReason, str] = {
     W.SCHEDULE: "Scheduled for {}",
     W.RETRY: "Retry at {}",
     W.QUIET_HOURS: "Quiet hours until {}",
+    W.OVER_LIMIT: "Held: over a limit until {}",
     W.RATE_LIMITED: "Rate limited until {}",
     W.STEP: "Held: later step at {}",
     W.RECEIPT: "Unknown: awaiting a receipt until {}",
@@ -37,6 +39,7 @@ GOALS: Mapping[str, str] = {
 """What makes a later step of a plan unnecessary."""
 HELD_ADVICE: Mapping[WaitReason, str] = {
     W.QUIET_HOURS: "Wait. The recipient's quiet hours end at that time. No attempt is used.",
+    W.OVER_LIMIT: "Wait. A limit for the recipient allows it at that time. No attempt is used.",
     W.PROVIDER_PAUSED: "Wait, or resume the provider in Providers. No attempt is used.",
     W.CIRCUIT_OPEN: "Wait, or see the circuit in Providers. No attempt is used.",
     W.PROVIDER_UNAVAILABLE: "Wait, or see the cause in Providers. No attempt is used.",

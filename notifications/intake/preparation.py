@@ -222,6 +222,7 @@ def prepare(
         request_id=caller.request_id,
         traceparent=caller.traceparent,
         is_test=caller.is_test,
+        ignores_limits=caller.ignores_limits,
         created_at=now,
     )
     return Prepared(notification=notification, is_time_adjusted=times.is_time_adjusted)

@@ -196,6 +196,7 @@ class Caller:
     traceparent: str | None = None
     idempotency_key: str | None = None
     is_test: bool = False  # Test mode: the notification goes to the sandbox
+    ignores_limits: bool = False  # A client needs the scope limits:ignore
     may_send_critical: bool = False  # A client needs the scope notifications:critical
     template_version: int | None = None  # Also an unpublished one. Only for test sends by staff.
 

@@ -165,6 +165,8 @@ class Notification(models.Model):
     """When to remove ``sealed`` if only the inbox still needs it."""
 
     delivery = EmbeddedModelArrayField(Delivery, default=list)
+    ignores_limits = models.BooleanField(null=True)
+    """Sent beyond the limits of its recipient; missing otherwise."""
     plan_until = optional_text(16)
     """The goal after which no later step is sent. Missing without later steps."""
     acted_at = optional_datetime()

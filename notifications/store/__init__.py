@@ -20,6 +20,7 @@ from .documents import (
     AttemptReference,
     ClaimedDelivery,
     Document,
+    LimitUse,
     NewDelivery,
     NewNotification,
     NotSent,
@@ -65,6 +66,16 @@ from .leases import (
     settle_not_sent,
     start,
 )
+from .limit_uses import (
+    UseRequest,
+    UseResult,
+    erase_counters,
+    give_back,
+    leave_lines,
+    read_counters,
+    record_waits,
+    reserve_uses,
+)
 from .receipts import DeliveryReceipt, apply_receipt
 from .recovery import UnknownOutcome, expire_leases, resolve_unknown, unknown_outcomes
 from .removal import (
@@ -97,6 +108,8 @@ __all__ += ["decrypt", "is_secret_expired", "is_shown_in_inbox", "purge_secrets"
 __all__ += ["MATCH_SENT", "Inbox", "Marked", "act", "archive", "mark_all_read", "mark_read"]
 __all__ += ["mark_read_by_client", "mark_seen", "mark_unread", "mark_unread_by_client"]
 __all__ += ["due_snoozes", "resurface", "snooze", "unarchive", "unsnooze"]
+__all__ += ["LimitUse", "UseRequest", "UseResult", "erase_counters", "give_back", "leave_lines"]
+__all__ += ["read_counters", "record_waits", "reserve_uses"]
 __all__ += ["LEASE", "NOT_ATTEMPTED", "claim", "poison_candidates", "release", "settle_not_sent"]
 __all__ += ["return_unsent", "settle", "start"]
 __all__ += ["DeliveryReceipt", "apply_receipt"]

@@ -103,6 +103,8 @@ class NewNotification:
     is_test: bool = False
     broadcast_id: ObjectId | None = None
     resent_from: ObjectId | None = None
+    ignores_limits: bool = False
+    """Sent beyond the limits of its recipient, and counted."""
     has_callback: bool = False
     created_at: datetime
 
@@ -147,6 +149,9 @@ class ClaimedDelivery:
     plan_until: Until = Until.DELIVERED
     """The goal that makes a later step unnecessary."""
     skip_if_late: timedelta | None = None
+    ignores_limits: bool = False
+    limit_uses: tuple["LimitUse", ...] = ()
+    """Uses of limits that are reserved for the current claim."""
     is_marked_read: bool = False
     is_acted: bool = False
     """By its recipient, as the client says."""
@@ -192,6 +197,15 @@ class ClaimedDelivery:
             first_due_at=self.first_due_at,
             expires_at=self.expires_at,
         )
+
+
+@dataclass(frozen=True, slots=True)
+class LimitUse:
+    """A delivery that counts for one limit of its recipient."""
+
+    counter_id: str
+    delivery_id: str
+    at: datetime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -291,6 +305,7 @@ def claimed_from(document: Document, token: str) -> ClaimedDelivery:
         step=_step_of(delivery),
         plan_until=Until(document.get("plan_until", Until.DELIVERED)),
         skip_if_late=None if late is None else timedelta(seconds=late),
+        ignores_limits=document.get("ignores_limits", False),
         is_marked_read="marked_read_at" in document,
         is_acted="acted_at" in document,
         channel_statuses={Channel(d["channel"]): _channel_status(d) for d in document["delivery"]},

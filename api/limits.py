@@ -1,0 +1,145 @@
+"""Limits for recipients: list, define, remove; and how much of them a recipient has used."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Annotated, Any
+
+import msgspec
+from django.contrib.admin.models import ADDITION, CHANGE, DELETION
+from msgspec import Meta
+from rest_framework.response import Response
+
+from access.models import Scope
+from delivery.limits import person_of_user
+from domain.limits import Overflow, next_free_at
+from domain.states import Category, Channel
+from domain.time import utc_now
+from notifications import store
+from notifications.catalog import limits
+from notifications.catalog.limits import LimitRequest
+from notifications.models import Limit
+from notifyproject.platform import audit
+
+from .http.body import read_request
+from .http.fields import TypeSlug, view_of
+from .http.paths import USER_ID, found_or_404, path_parameter, user_id_or_404
+from .http.problems import NOT_FOUND
+from .openapi.operations import operation
+
+WRITE = Scope.LIMITS_WRITE
+NAME = path_parameter("name", "The limit's name", example="weekly_marketing", max_length=64)
+
+
+class LimitView(msgspec.Struct, kw_only=True, frozen=True):
+    """A limit for each recipient."""
+
+    name: Annotated[str, Meta(examples=["weekly_marketing"])]
+    types: Annotated[list[TypeSlug], Meta(examples=[[]])]
+    """Empty, as categories: all messages count."""
+    categories: Annotated[list[Category], Meta(examples=[["marketing"]])]
+    channels: Annotated[list[Channel], Meta(examples=[["email", "push", "whatsapp"]])]
+    max: Annotated[int, Meta(examples=[3])]
+    period_seconds: Annotated[int, Meta(examples=[604_800])]
+    min_gap_seconds: Annotated[int, Meta(examples=[0])]
+    overflow: Overflow
+    created_at: datetime
+    updated_at: datetime
+
+
+class LimitList(msgspec.Struct, kw_only=True, frozen=True):
+    """All limits, by name."""
+
+    results: list[LimitView]
+
+
+class RecipientLimitView(msgspec.Struct, kw_only=True, frozen=True):
+    """How much of one limit a recipient has used."""
+
+    name: Annotated[str, Meta(examples=["weekly_marketing"])]
+    max: Annotated[int, Meta(examples=[3])]
+    period_seconds: Annotated[int, Meta(examples=[604_800])]
+    used: Annotated[int, Meta(examples=[3])]
+    """Messages sent within the period."""
+    waiting: Annotated[int, Meta(examples=[1])]
+    """Messages that wait until the limit allows them."""
+    used_at: list[datetime]
+    next_at: datetime
+    """When the limit allows another message; now, if it does already."""
+
+
+class RecipientLimitList(msgspec.Struct, kw_only=True, frozen=True):
+    """All limits by name, with a recipient's use of them."""
+
+    results: list[RecipientLimitView]
+
+
+@operation(scope=WRITE, response=LimitList)
+def list_limits(_request: Any) -> Response:
+    """List the limits by name."""
+    return Response(LimitList(results=[_limit_view(one) for one in limits.read_limits()]))
+
+
+@operation(scope=WRITE, response=LimitView, parameters=(NAME,))
+def get_limit(_request: Any, name: str) -> Response:
+    """Get a limit."""
+    return Response(_limit_view(found_or_404(limits.read_limit(name))))
+
+
+@operation(
+    scope=WRITE, request=LimitRequest, response=LimitView, also_status=201, parameters=(NAME,)
+)
+def put_limit(request: Any, name: str) -> Response:
+    """Create or replace a limit; 201 for a new one. It applies to the next message."""
+    body, before = read_request(request, LimitRequest), limits.read_limit(name)
+    fields = limits.validate_limit(name, body)
+    is_new = limits.define_limit(name, fields, now=utc_now())
+    document = found_or_404(limits.read_limit(name))
+    message = audit.describe_change(before, document, fields=fields) or "Saved without changes."
+    _record(request, name, message, flag=ADDITION if is_new else CHANGE)
+    return Response(_limit_view(document), status=201 if is_new else 200)
+
+
+@operation(scope=WRITE, response=None, status=204, parameters=(NAME,))
+def remove_limit(request: Any, name: str) -> Response:
+    """Remove a limit. Messages that it holds keep their time."""
+    if not limits.remove_limit(name):
+        raise NOT_FOUND.error()
+    _record(request, name, "Removed.", flag=DELETION)
+    return Response(status=204)
+
+
+@operation(scope=Scope.RECIPIENTS_READ, response=RecipientLimitList, parameters=(USER_ID,))
+def list_recipient_limits(_request: Any, user_id: str) -> Response:
+    """List the limits with the use of a recipient, registered or not."""
+    now, person = utc_now(), person_of_user(user_id_or_404(user_id))
+    rules = limits.active_limits()
+    counters = store.read_counters([one.name for one in rules], person=person)
+    results = []
+    for rule in rules:
+        counter = counters.get(rule.name, {})
+        times = [one["at"] for one in counter.get("uses", ())]
+        used_at = sorted(at for at in times if at > now - rule.period)
+        waiting = [one for one in counter.get("waiting", ()) if one["until"] > now]
+        next_at = next_free_at(rule, uses=used_at, position=len(waiting), now=now)
+        results.append(
+            RecipientLimitView(
+                name=rule.name,
+                max=rule.maximum,
+                period_seconds=int(rule.period.total_seconds()),
+                used=len(used_at),
+                waiting=len(waiting),
+                used_at=used_at,
+                next_at=next_at,
+            )
+        )
+    return Response(RecipientLimitList(results=results))
+
+
+def _limit_view(document: Mapping[str, Any]) -> LimitView:
+    return view_of(LimitView, {**document, "name": document["_id"]})
+
+
+def _record(request: Any, name: str, message: str, *, flag: int) -> None:
+    audit.record_client_action(
+        request.user, model=Limit, object_id=name, message=message, flag=flag
+    )

@@ -1,0 +1,156 @@
+"""Limits for recipients: their definitions in requests, stored, and cached in each process."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta
+
+from domain.limits import MAX_PERIOD, MAX_USES, MIN_PERIOD, Limit, Overflow
+from domain.states import Category, Channel
+from notifyproject.db.collections import collection
+from notifyproject.platform.cache import SharedCache
+
+from ..validation import ProblemCollector, enum_of, parse_channels
+from . import types
+
+MAX_PERIOD_SECONDS = int(MAX_PERIOD.total_seconds())
+MIN_PERIOD_SECONDS = int(MIN_PERIOD.total_seconds())
+DEFAULT_CHANNELS = tuple(channel.value for channel in Channel if channel is not Channel.IN_APP)
+MAX_TYPES = 100
+MAX_LIMITS = 50
+"""Each limit that applies costs a send one more write."""
+
+
+class LimitRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A limit for each recipient. Without types and categories, it applies to all messages."""
+
+    types: Annotated[
+        list[Annotated[str, Meta(max_length=64)]],
+        Meta(max_length=MAX_TYPES, description="Types that count."),
+    ] = []
+    categories: Annotated[
+        list[Annotated[str, enum_of(Category)]],
+        Meta(description="Categories that count.", examples=[["marketing"]]),
+    ] = []
+    channels: Annotated[
+        list[Annotated[str, enum_of(Channel)]],
+        Meta(description="Channels that count together. In-app is never limited."),
+    ] = msgspec.field(default_factory=lambda: list(DEFAULT_CHANNELS))
+    max: Annotated[
+        int, Meta(ge=1, le=MAX_USES, description="Messages in the period.", examples=[3])
+    ]
+    period_seconds: Annotated[
+        int,
+        Meta(
+            ge=MIN_PERIOD_SECONDS,
+            le=MAX_PERIOD_SECONDS,
+            description="The period rolls: it ends now.",
+            examples=[604_800],
+        ),
+    ]
+    min_gap_seconds: Annotated[
+        int, Meta(ge=0, le=MAX_PERIOD_SECONDS, description="Least time between two messages.")
+    ] = 0
+    overflow: Annotated[
+        str,
+        enum_of(Overflow),
+        Meta(
+            description="later: a message beyond the limit waits, up to ten for each recipient. "
+            "drop: it is suppressed."
+        ),
+    ] = Overflow.LATER.value
+
+
+def validate_limit(name: str, request: LimitRequest) -> dict[str, Any]:
+    """Return a limit's stored fields. Raises InvalidRequestError with every problem."""
+    problems = ProblemCollector()
+    if not types.SLUG.fullmatch(name):
+        expected = "lower-case letters, digits and underscores, starting with a letter"
+        problems.add("", "invalid_slug", f"Must be 1 to 64 {expected}.")
+    known = {document["_id"] for document in read_limits()}
+    if name not in known and len(known) >= MAX_LIMITS:
+        problems.add("", "too_many", f"At most {MAX_LIMITS} limits.")
+    for index, slug in enumerate(request.types):
+        try:
+            types.stored_slug(slug)
+        except types.UnknownTypeError:
+            problems.add(f"/types/{index}", "unknown_type", "Unknown type.")
+    for index, category in enumerate(request.categories):
+        if category not in [member.value for member in Category]:
+            expected = f"Expected one of {', '.join(Category)}."
+            problems.add(f"/categories/{index}", "unknown_value", expected)
+    channels = parse_channels(request.channels, problems=problems)
+    if Channel.IN_APP in channels:
+        problems.add("/channels", "not_limited", "In-app is never limited.")
+    if request.overflow not in [member.value for member in Overflow]:
+        problems.add("/overflow", "unknown_value", f"Expected one of {', '.join(Overflow)}.")
+    if request.min_gap_seconds * (request.max - 1) > request.period_seconds:
+        reason = "`max` messages with this gap don't fit into the period."
+        problems.add("/min_gap_seconds", "out_of_range", reason)
+    problems.raise_if_any()
+    return {
+        "types": list(dict.fromkeys(types.stored_slug(slug) for slug in request.types)),
+        "categories": list(dict.fromkeys(request.categories)),
+        "channels": [channel.value for channel in channels],
+        "max": request.max,
+        "period_seconds": request.period_seconds,
+        "min_gap_seconds": request.min_gap_seconds,
+        "overflow": request.overflow,
+    }
+
+
+def define_limit(name: str, fields: Mapping[str, Any], *, now: datetime) -> bool:
+    """Store a limit and return whether it is new. Raises PyMongoError."""
+    result = collection("limits").update_one(
+        {"_id": name},
+        {"$set": {**fields, "updated_at": now}, "$setOnInsert": {"created_at": now}},
+        upsert=True,
+    )
+    invalidate_limits()
+    return result.upserted_id is not None
+
+
+def remove_limit(name: str) -> bool:
+    """Remove a limit and return whether there was one. What it holds keeps its time."""
+    removed = collection("limits").delete_one({"_id": name}).deleted_count
+    invalidate_limits()
+    return removed > 0
+
+
+def read_limit(name: str) -> Mapping[str, Any] | None:
+    """Return a limit's document, or None."""
+    return collection("limits").find_one({"_id": name})
+
+
+def read_limits() -> list[Mapping[str, Any]]:
+    """Return the documents of all limits by name, uncached."""
+    return list(collection("limits").find().sort("_id", 1))
+
+
+def active_limits() -> Sequence[Limit]:
+    """Return all limits by name."""
+    return _limits.get()
+
+
+def invalidate_limits() -> None:
+    """Make every process reload the limits. Raises PyMongoError."""
+    _limits.invalidate()
+
+
+def limit_of(document: Mapping[str, Any]) -> Limit:
+    """Return a stored limit."""
+    return Limit(
+        name=document["_id"],
+        types=frozenset(document["types"]),
+        categories=frozenset(Category(one) for one in document["categories"]),
+        channels=frozenset(Channel(one) for one in document["channels"]),
+        maximum=document["max"],
+        period=timedelta(seconds=document["period_seconds"]),
+        min_gap=timedelta(seconds=document["min_gap_seconds"]),
+        overflow=Overflow(document["overflow"]),
+    )
+
+
+_limits = SharedCache("limits", lambda: tuple(limit_of(one) for one in read_limits()))

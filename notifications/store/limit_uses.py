@@ -1,0 +1,186 @@
+"""Counters of limits: one document for each limit and recipient, with the times of its uses.
+
+A delivery reserves a use right before it is sent. The use stays if a provider has or may have
+accepted the message; otherwise it is given back. A worker that is lost in between leaves the use,
+which the delivery's next claim takes over.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from pymongo import UpdateOne
+
+from domain.limits import MAX_USES, MAX_WAITING, Limit, Overflow
+
+from .collections import limit_uses, retry_transient
+from .documents import Document, LimitUse
+
+WAITING_GRACE = timedelta(minutes=5)
+"""A delivery that isn't claimed for this long after its time loses its place in the line."""
+Expression = Any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UseRequest:
+    """A delivery that asks to be sent now, under one limit."""
+
+    limit: Limit
+    person: str
+    user_id: str | None
+    delivery_id: str
+    is_exempt: bool = False
+    """It counts, and is sent beyond the limit."""
+
+    @property
+    def counter_id(self) -> str:
+        """The ID of the counter."""
+        return counter_id(self.limit.name, self.person)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UseResult:
+    """The answer to a request for a use, with the state of its counter."""
+
+    request: UseRequest
+    use: LimitUse | None
+    """The use, None if the limit refuses it."""
+    uses: tuple[datetime, ...]
+    position: int | None
+    """Deliveries that wait before it. None: it doesn't wait."""
+
+
+def counter_id(limit_name: str, person: str) -> str:
+    """Return the ID of a limit's counter for a person."""
+    return f"{limit_name}/{person}"
+
+
+def reserve_uses(requests: Sequence[UseRequest], *, now: datetime) -> list[UseResult]:
+    """Reserve a use for each request, in order. Idempotent. Raises PyMongoError."""
+    operations = [
+        UpdateOne({"_id": one.counter_id}, _reservation(one, now), upsert=True) for one in requests
+    ]
+    # Ordered, so that deliveries of one batch to one recipient stand in line as requested.
+    retry_transient(limit_uses().bulk_write, operations, ordered=True)
+    ids = {one.counter_id for one in requests}
+    found = {one["_id"]: one for one in limit_uses().find({"_id": {"$in": sorted(ids)}})}
+    return [_result(one, found.get(one.counter_id, {}), now) for one in requests]
+
+
+def _result(request: UseRequest, counter: Document, now: datetime) -> UseResult:
+    uses, waiting = counter.get("uses", ()), [one["d"] for one in counter.get("waiting", ())]
+    is_granted = any(one["d"] == request.delivery_id and one["at"] == now for one in uses)
+    waits = not is_granted and request.delivery_id in waiting
+    return UseResult(
+        request=request,
+        use=LimitUse(request.counter_id, request.delivery_id, now) if is_granted else None,
+        uses=tuple(one["at"] for one in uses),
+        position=waiting.index(request.delivery_id) if waits else None,
+    )
+
+
+def record_waits(waits: Iterable[tuple[UseRequest, datetime]]) -> None:
+    """Record until when deliveries wait, so that they keep their places until then."""
+    operations = [
+        UpdateOne(
+            {"_id": one.counter_id, "waiting.d": one.delivery_id},
+            {"$set": {"waiting.$.until": until}, "$max": {"purge_at": until + WAITING_GRACE}},
+        )
+        for one, until in waits
+    ]
+    if operations:
+        limit_uses().bulk_write(operations, ordered=False)
+
+
+def give_back(uses: Sequence[LimitUse]) -> None:
+    """Give back uses of deliveries that were certainly not sent. Raises PyMongoError."""
+    operations = [
+        UpdateOne(
+            {"_id": one.counter_id}, {"$pull": {"uses": {"d": one.delivery_id, "at": one.at}}}
+        )
+        for one in uses
+    ]
+    if operations:
+        limit_uses().bulk_write(operations, ordered=False)
+
+
+def leave_lines(requests: Sequence[UseRequest]) -> None:
+    """Remove deliveries that don't wait any longer from the lines of their counters."""
+    operations = [
+        UpdateOne({"_id": one.counter_id}, {"$pull": {"waiting": {"d": one.delivery_id}}})
+        for one in requests
+    ]
+    if operations:
+        limit_uses().bulk_write(operations, ordered=False)
+
+
+def read_counters(limit_names: Sequence[str], *, person: str) -> Mapping[str, Document]:
+    """Return a person's counters by the name of their limit. Raises PyMongoError."""
+    ids = {counter_id(name, person): name for name in limit_names}
+    return {ids[one["_id"]]: one for one in limit_uses().find({"_id": {"$in": list(ids)}})}
+
+
+def erase_counters(*, user_id: str) -> int:
+    """Remove all counters of a recipient. Return how many. Raises PyMongoError."""
+    return limit_uses().delete_many({"user_id": user_id}).deleted_count
+
+
+def _reservation(request: UseRequest, now: datetime) -> list[dict[str, Any]]:
+    """Return the pipeline that counts one delivery, or puts it in the line if it must wait."""
+    limit, own = request.limit, {"$literal": request.delivery_id}
+    since = now - limit.period
+    others = {"$and": [{"$gt": ["$$one.at", since]}, {"$ne": ["$$one.d", own]}]}
+    is_current = {"$gt": ["$$one.until", now - WAITING_GRACE]}
+    line: Expression = {"$ifNull": ["$waiting", []]}
+    position = {"$indexOfArray": ["$waiting.d", own]}
+    before = {"$cond": [{"$lt": ["$__place", 0]}, {"$size": "$waiting"}, "$__place"]}
+    has_room = {"$lt": [{"$add": [{"$size": "$uses"}, before]}, limit.maximum]}
+    conditions = [has_room]
+    if limit.min_gap:
+        last = {"$max": "$uses.at"}
+        conditions += [{"$eq": [before, 0]}, {"$lte": [last, now - limit.min_gap]}]
+    granted: Expression = {"$literal": True} if request.is_exempt else {"$and": conditions}
+    may_wait: Expression = {"$literal": False}
+    if limit.overflow is Overflow.LATER:
+        has_place = {"$lt": [{"$size": "$waiting"}, MAX_WAITING]}
+        may_wait = {"$and": [{"$lt": ["$__place", 0]}, has_place]}
+    use = {"d": own, "at": now}
+    with_use = {"$slice": [{"$concatArrays": ["$uses", [use]]}, -MAX_USES]}
+    place = {"d": own, "until": now}
+    extended = {"$cond": [may_wait, {"$concatArrays": ["$waiting", [place]]}, "$waiting"]}
+    return [
+        {
+            "$set": {
+                "limit": limit.name,
+                "user_id": {"$literal": request.user_id} if request.user_id else "$$REMOVE",
+                "uses": _filtered({"$ifNull": ["$uses", []]}, others),
+                "waiting": _filtered(line, is_current),
+            }
+        },
+        {"$set": {"__place": position}},
+        {"$set": {"__granted": granted}},
+        {
+            "$set": {
+                "uses": {"$cond": ["$__granted", with_use, "$uses"]},
+                "waiting": {
+                    "$cond": [
+                        "$__granted",
+                        _filtered("$waiting", {"$ne": ["$$one.d", own]}),
+                        extended,
+                    ]
+                },
+                "purge_at": {
+                    "$max": [
+                        "$purge_at",
+                        {"$literal": now + limit.period + WAITING_GRACE},
+                    ]
+                },
+            }
+        },
+        {"$unset": ["__place", "__granted"]},
+    ]
+
+
+def _filtered(array: Expression, condition: Expression) -> Expression:
+    return {"$filter": {"input": array, "as": "one", "cond": condition}}

@@ -1,0 +1,264 @@
+"""Limits in the dispatcher: never more messages than a limit allows, and none is lost."""
+
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from functools import partial
+from typing import Any
+
+import pytest
+from bson import ObjectId
+
+from delivery import dispatcher, sweeper
+from delivery.dispatcher import BatchReport
+from domain.states import Category, Channel, Priority
+from notifications import store
+from notifications.catalog import limits
+from notifyproject.db.collections import collection
+from privacy import erasure
+from tests.support.factories import notifications as factories
+from tests.support.factories.notifications import NOON
+from tests.support.fakes.mongo_failpoints import fail_commands
+from tests.support.fakes.provider import (
+    ScriptedProvider,
+    channel_unavailable,
+    provider_error,
+    refused,
+    timeout,
+)
+from tests.support.fakes.provider import accepted as taken
+from tests.support.threads import at_once
+
+pytestmark = pytest.mark.usefixtures("db", "broker")
+
+EMAIL = Channel.EMAIL
+DAY, HOUR, SECOND = timedelta(days=1), timedelta(hours=1), timedelta(seconds=1)
+DAILY = {
+    "types": [],
+    "categories": [],
+    "channels": ["email", "push", "whatsapp"],
+    "max": 2,
+    "period_seconds": 86_400,
+    "min_gap_seconds": 0,
+    "overflow": "later",
+}
+
+
+@pytest.fixture(autouse=True)
+def daily() -> Iterator[None]:
+    define()
+    yield
+    collection("limits").delete_many({})
+    limits.invalidate_limits()
+
+
+def define(name: str = "daily", **fields: Any) -> None:
+    limits.define_limit(name, DAILY | fields, now=NOON)
+
+
+def mail(**fields: Any) -> ObjectId:
+    one = factories.new(**{"user_id": "ada", **fields})
+    store.accept([one], now=NOON)
+    return one.id
+
+
+def mails(count: int, **fields: Any) -> list[ObjectId]:
+    return [mail(**fields) for _ in range(count)]
+
+
+def deliver(*ids: ObjectId, at: datetime = NOON, channel: Channel = EMAIL) -> BatchReport:
+    return dispatcher.dispatch(ids, channel=channel, clock=lambda: at)
+
+
+def state(one: ObjectId) -> dict[str, Any]:
+    return factories.delivery(factories.read(one))
+
+
+def statuses(*ids: ObjectId) -> list[str]:
+    return [state(one)["status"] for one in ids]
+
+
+def uses(limit: str = "daily", person: str = "user:ada") -> list[datetime]:
+    counter = collection("limit_uses").find_one({"_id": f"{limit}/{person}"}) or {}
+    return [one["at"] for one in counter.get("uses", ())]
+
+
+def test_message_beyond_the_limit_waits_until_a_slot_is_free(fcm: ScriptedProvider) -> None:
+    first, second, third = mails(3)
+    deliver(first, at=NOON)
+    deliver(second, at=NOON + HOUR)
+    report = deliver(third, at=NOON + 2 * HOUR)
+    assert statuses(first, second, third) == ["sent", "sent", "pending"]
+    held = state(third)
+    assert held["next_attempt_at"] == NOON + DAY
+    assert (held["failure_code"], held["failure_reason"]) == (
+        "over_limit",
+        "2 of 2 in 1 day (limit daily).",
+    )
+    assert held["attempt_count"] == 0
+    assert [one.at for one in report.wakeups] == [NOON + DAY]
+    deliver(third, at=NOON + DAY)
+    assert statuses(third) == ["sent"]
+    assert len(fcm.seen) == 3
+    assert uses() == [NOON + HOUR, NOON + DAY]
+
+
+@pytest.mark.usefixtures("fcm")
+def test_waiting_messages_keep_their_order() -> None:
+    ids = mails(6)
+    deliver(*ids)
+    waits = [state(one)["next_attempt_at"] for one in ids[2:]]
+    assert waits == [NOON + DAY, NOON + DAY, NOON + 2 * DAY, NOON + 2 * DAY]
+    late = mail()
+    # A newcomer doesn't take the slot of one that waits and isn't claimed yet.
+    deliver(late, at=NOON + DAY + SECOND)
+    assert statuses(late) == ["pending"]
+    deliver(ids[2], ids[3], at=NOON + DAY + 2 * SECOND)
+    assert statuses(*ids[2:4]) == ["sent", "sent"]
+
+
+@pytest.mark.usefixtures("fcm")
+def test_eleventh_message_that_would_wait_is_suppressed() -> None:
+    ids = mails(13)
+    deliver(*ids)
+    assert statuses(*ids) == ["sent"] * 2 + ["pending"] * 10 + ["suppressed"]
+    reason = "2 of 2 in 1 day (limit daily). Ten other messages wait."
+    assert state(ids[-1])["failure_reason"] == reason
+
+
+@pytest.mark.usefixtures("fcm")
+def test_limit_that_drops_suppresses() -> None:
+    define(overflow="drop")
+    ids = mails(3)
+    deliver(*ids)
+    assert statuses(*ids) == ["sent", "sent", "suppressed"]
+    assert state(ids[2])["failure_code"] == "over_limit"
+
+
+@pytest.mark.usefixtures("fcm")
+def test_message_that_expires_before_its_slot_ends_as_expired() -> None:
+    sent = mails(2)
+    deliver(*sent)
+    one = mail(expires_at=NOON + HOUR)
+    deliver(one)
+    assert statuses(one) == ["expired"]
+    after = mail()
+    deliver(after)
+    # It left the line: the next one has the first slot.
+    assert state(after)["next_attempt_at"] == NOON + DAY
+
+
+@pytest.mark.usefixtures("fcm")
+def test_least_gap_spreads_a_burst() -> None:
+    define(max=10, min_gap_seconds=600)
+    ids = mails(3)
+    deliver(*ids)
+    assert statuses(*ids) == ["sent", "pending", "pending"]
+    waits = [state(one)["next_attempt_at"] for one in ids[1:]]
+    assert waits == [NOON + timedelta(minutes=10), NOON + timedelta(minutes=20)]
+    deliver(ids[1], ids[2], at=waits[0])
+    assert statuses(*ids) == ["sent", "sent", "pending"]
+
+
+@pytest.mark.parametrize(
+    "fields", [{"priority": Priority.CRITICAL}, {"is_test": True}], ids=["critical", "test"]
+)
+@pytest.mark.usefixtures("fcm")
+def test_exempt_message_is_not_counted(fields: dict[str, Any]) -> None:
+    ids = mails(3, **fields)
+    deliver(*ids)
+    assert uses() == []
+    assert all(state(one).get("failure_code") != "over_limit" for one in ids)
+
+
+@pytest.mark.usefixtures("fcm")
+def test_message_that_ignores_limits_is_sent_and_counted() -> None:
+    deliver(*mails(2))
+    one = mail(ignores_limits=True)
+    deliver(one, at=NOON + SECOND)
+    assert statuses(one) == ["sent"]
+    assert len(uses()) == 3
+
+
+@pytest.mark.usefixtures("fcm")
+def test_every_limit_must_allow_a_message_and_refused_ones_count_nowhere() -> None:
+    define("weekly", max=1, period_seconds=604_800, categories=["marketing"])
+    first, second = mails(2, category=Category.MARKETING)
+    deliver(first, second)
+    assert statuses(first, second) == ["sent", "pending"]
+    assert state(second)["next_attempt_at"] == NOON + 7 * DAY
+    assert (len(uses("daily")), len(uses("weekly"))) == (1, 1)
+
+
+@pytest.mark.parametrize("behaviour", [refused, provider_error, channel_unavailable])
+def test_certain_failure_gives_the_use_back(fcm: ScriptedProvider, behaviour: Any) -> None:
+    fcm.always(behaviour)
+    deliver(mail())
+    assert uses() == []
+
+
+def test_unknown_outcome_keeps_the_use(fcm: ScriptedProvider) -> None:
+    fcm.always(timeout)
+    one = mail()
+    deliver(one)
+    assert statuses(one) == ["unknown"]
+    assert uses() == [NOON]
+
+
+def test_retry_counts_once(fcm: ScriptedProvider) -> None:
+    fcm.always(provider_error)
+    one = mail()
+    deliver(one)
+    fcm.always(taken)
+    later = state(one)["next_attempt_at"]
+    deliver(one, at=later)
+    assert statuses(one) == ["sent"]
+    assert uses() == [later]
+
+
+def test_claim_after_a_lost_worker_takes_its_use_over(fcm: ScriptedProvider) -> None:
+    one = mail()
+    claimed = store.claim(ids=[one], channel=EMAIL, worker="lost", now=NOON)
+    dispatcher.limits.apply_limits(claimed, now=NOON)
+    assert uses() == [NOON]
+    later = NOON + store.LEASE + SECOND
+    sweeper.recover_expired_leases(now=later)
+    dispatcher.dispatch([one], channel=EMAIL, clock=lambda: later)
+    assert statuses(one) == ["sent"]
+    assert uses() == [later]
+    assert len(fcm.seen) == 1
+
+
+def test_unwritable_counter_delays_and_never_drops(fcm: ScriptedProvider) -> None:
+    one = mail()
+    with fail_commands("update", "limit_uses", {"errorCode": 121}, times=9):
+        deliver(one)
+    assert statuses(one) == ["pending"]
+    assert state(one)["next_attempt_at"] == NOON + timedelta(seconds=30)
+    assert fcm.seen == []
+    deliver(one, at=NOON + timedelta(seconds=30))
+    assert statuses(one) == ["sent"]
+
+
+def test_recipient_without_user_id_is_counted_by_address(fcm: ScriptedProvider) -> None:
+    ids = mails(3, user_id=None)
+    deliver(*ids)
+    assert statuses(*ids) == ["sent", "sent", "pending"]
+    stored = str(list(collection("limit_uses").find()))
+    assert "ada@example.com" not in stored
+    assert len(fcm.seen) == 2
+
+
+def test_32_threads_never_exceed_the_limit(fcm: ScriptedProvider) -> None:
+    define(max=5)
+    ids = mails(32)
+    at_once(*(partial(deliver, one) for one in ids))
+    assert len(fcm.seen) == 5
+    assert sorted(statuses(*ids)) == ["pending"] * 10 + ["sent"] * 5 + ["suppressed"] * 17
+
+
+@pytest.mark.usefixtures("fcm")
+def test_erased_recipient_has_no_counters() -> None:
+    deliver(mail())
+    assert uses()
+    erasure.erase("ada", now=NOON)
+    assert list(collection("limit_uses").find()) == []
