@@ -10,7 +10,6 @@ from msgspec import Meta
 from rest_framework.response import Response
 
 from access.models import Scope
-from delivery.limits import person_of_user
 from domain.limits import Overflow, next_free_at
 from domain.states import Category, Channel
 from domain.time import utc_now
@@ -62,7 +61,7 @@ class RecipientLimitView(msgspec.Struct, kw_only=True, frozen=True):
     """Messages sent within the period."""
     waiting: Annotated[int, Meta(examples=[1])]
     """Messages that wait until the limit allows them."""
-    used_at: list[datetime]
+    used_at: Annotated[list[datetime], Meta(examples=[[]])]
     next_at: datetime
     """When the limit allows another message; now, if it does already."""
 
@@ -111,7 +110,7 @@ def remove_limit(request: Any, name: str) -> Response:
 @operation(scope=Scope.RECIPIENTS_READ, response=RecipientLimitList, parameters=(USER_ID,))
 def list_recipient_limits(_request: Any, user_id: str) -> Response:
     """List the limits with the use of a recipient, registered or not."""
-    now, person = utc_now(), person_of_user(user_id_or_404(user_id))
+    now, person = utc_now(), limits.person_of_user(user_id_or_404(user_id))
     rules = limits.active_limits()
     counters = store.read_counters([one.name for one in rules], person=person)
     results = []

@@ -80,7 +80,7 @@ class LimitForm(forms.ModelForm):
         max_value=MAX_PERIOD_SECONDS,
         initial=604_800,
         widget=UnfoldAdminIntegerFieldWidget,
-        help_text="It rolls: it ends now. A day has 86400 seconds, a week 604800.",
+        help_text="It rolls: it ends now. 604800 is a week.",
     )
     min_gap_seconds = forms.IntegerField(
         label="Least time between two messages (seconds)",

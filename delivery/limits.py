@@ -8,12 +8,11 @@ import structlog
 from pymongo.errors import PyMongoError
 
 from domain.errors import FailureCode
-from domain.limits import Limit, Overflow, describe_period, next_free_at
-from domain.states import Channel, DeliveryStatus, Priority
+from domain.limits import Overflow, describe_use, next_free_at
+from domain.states import DeliveryStatus
 from notifications import store
 from notifications.catalog import limits
 from notifications.store import ClaimedDelivery, NotSent, Settlement, UseRequest, UseResult
-from recipients.suppressions import suppression_keys
 
 log = structlog.get_logger(__name__)
 S = DeliveryStatus
@@ -30,8 +29,9 @@ def apply_limits(
 
     Critical, in-app, and test messages are exempt and don't count.
     """
-    rules = limits.active_limits()
-    requests = {one.reference: found for one in claims if (found := _requests(one, rules))}
+    if not limits.active_limits():
+        return list(claims), []
+    requests = {one.reference: found for one in claims if (found := _requests(one))}
     if not requests:
         return list(claims), []
     limited = [one for one in claims if one.reference in requests]
@@ -68,36 +68,17 @@ def is_certainly_unsent(settlement: Settlement) -> bool:
     return settlement.status in (S.PENDING, S.FAILED) and not reached
 
 
-def person_of(claimed: ClaimedDelivery) -> str | None:
-    """Return the key under which a recipient's messages count: the user ID, or an address."""
-    if claimed.user_id is not None:
-        return person_of_user(claimed.user_id)
-    if (address := claimed.recipient.address(claimed.channel)) is None:
-        return None
-    return suppression_keys(claimed.channel.value, address)[0]
-
-
-def person_of_user(user_id: str) -> str:
-    """Return the key of a recipient with a user ID."""
-    return f"user:{user_id}"
-
-
-def _requests(claimed: ClaimedDelivery, rules: Sequence[Limit]) -> list[UseRequest]:
-    is_exempt = (
-        claimed.priority is Priority.CRITICAL
-        or claimed.channel is Channel.IN_APP
-        or claimed.is_test
+def _requests(claimed: ClaimedDelivery) -> list[UseRequest]:
+    applying = limits.applying_limits(
+        type_slug=claimed.type,
+        category=claimed.category,
+        priority=claimed.priority,
+        channel=claimed.channel,
+        is_test=claimed.is_test,
     )
-    if is_exempt or not rules:
-        return []
-    applying = [
-        one
-        for one in rules
-        if one.applies_to(
-            type_slug=claimed.type, category=claimed.category, channel=claimed.channel
-        )
-    ]
-    if not applying or (person := person_of(claimed)) is None:
+    address = claimed.recipient.address(claimed.channel)
+    person = limits.person_of(user_id=claimed.user_id, channel=claimed.channel, address=address)
+    if not applying or person is None:
         return []
     return [
         UseRequest(
@@ -166,7 +147,7 @@ def _next_free_at(result: UseResult, now: datetime) -> datetime:
 def _reason(result: UseResult, now: datetime) -> str:
     limit = result.request.limit
     used = sum(1 for at in result.uses if at > now - limit.period)
-    return f"{used} of {limit.maximum} in {describe_period(limit.period)} (limit {limit.name})."
+    return f"{describe_use(limit, used=used)} (limit {limit.name})."
 
 
 def _may_have_it(claimed: ClaimedDelivery) -> bool:

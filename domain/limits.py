@@ -67,6 +67,11 @@ def next_free_at(
     return max(at, now)
 
 
+def describe_use(limit: Limit, *, used: int) -> str:
+    """Return how much of a limit is used, such as "3 of 3 in 7 days"."""
+    return f"{used} of {limit.maximum} in {describe_period(limit.period)}"
+
+
 def describe_period(period: timedelta) -> str:
     """Return a period in the largest unit that divides it, such as "7 days" or "1 hour"."""
     seconds = int(period.total_seconds())

@@ -81,7 +81,7 @@ def create_notifications(request: Any) -> Response:
         traceparent=tracing.traceparent(),
         idempotency_key=key,
         is_test=request.user.is_test,
-        ignores_limits=request.user.has_scope(Scope.LIMITS_IGNORE),
+        may_ignore_limits=request.user.has_scope(Scope.LIMITS_IGNORE),
         may_send_critical=request.user.has_scope(Scope.NOTIFICATIONS_CRITICAL),
     )
     acceptance = bulk.accept_bulk(

@@ -108,7 +108,7 @@ def create_notification(request: Any) -> Response:
         traceparent=tracing.traceparent(),
         idempotency_key=idempotency.optional_key(request),
         is_test=request.user.is_test,
-        ignores_limits=request.user.has_scope(Scope.LIMITS_IGNORE),
+        may_ignore_limits=request.user.has_scope(Scope.LIMITS_IGNORE),
         may_send_critical=request.user.has_scope(Scope.NOTIFICATIONS_CRITICAL),
     )
     acceptance = intake_acceptance.accept(body, caller=caller, now=utc_now())
@@ -399,7 +399,7 @@ def preview_notification(request: Any) -> Response:
     caller = Caller(
         client_id=request.user.id,
         request_id=request.request_id,
-        ignores_limits=request.user.has_scope(Scope.LIMITS_IGNORE),
+        may_ignore_limits=request.user.has_scope(Scope.LIMITS_IGNORE),
         may_send_critical=request.user.has_scope(Scope.NOTIFICATIONS_CRITICAL),
     )
     shows_registry = _shows_registry(request)

@@ -8,9 +8,10 @@ import msgspec
 from msgspec import Meta
 
 from domain.limits import MAX_PERIOD, MAX_USES, MIN_PERIOD, Limit, Overflow
-from domain.states import Category, Channel
+from domain.states import Category, Channel, Priority
 from notifyproject.db.collections import collection
 from notifyproject.platform.cache import SharedCache
+from recipients.suppressions import suppression_keys
 
 from ..validation import ProblemCollector, enum_of, parse_channels
 from . import types
@@ -132,6 +133,31 @@ def read_limits() -> list[Mapping[str, Any]]:
 def active_limits() -> Sequence[Limit]:
     """Return all limits by name."""
     return _limits.get()
+
+
+def person_of(*, user_id: str | None, channel: Channel, address: str | None) -> str | None:
+    """Return the key under which messages count: of the user ID, or else of the address."""
+    if user_id is not None:
+        return person_of_user(user_id)
+    return suppression_keys(channel.value, address)[0] if address else None
+
+
+def person_of_user(user_id: str) -> str:
+    """Return the key of a recipient with a user ID."""
+    return f"user:{user_id}"
+
+
+def applying_limits(
+    *, type_slug: str, category: Category, priority: Priority, channel: Channel, is_test: bool
+) -> list[Limit]:
+    """Return the limits that count a message. None counts critical, in-app, and test messages."""
+    if priority is Priority.CRITICAL or channel is Channel.IN_APP or is_test:
+        return []
+    return [
+        one
+        for one in active_limits()
+        if one.applies_to(type_slug=type_slug, category=category, channel=channel)
+    ]
 
 
 def invalidate_limits() -> None:

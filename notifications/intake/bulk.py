@@ -10,6 +10,7 @@ import structlog
 from bson import ObjectId
 from pymongo.errors import PyMongoError
 
+from access.models import Scope
 from domain.states import Priority
 from notifyproject.db.collections import collection
 from notifyproject.platform import crash_points
@@ -268,7 +269,7 @@ def _dump_refusal(refusal: Refusal) -> dict[str, Any]:
         case RepeatedItemError():
             return {"why": "repeated", "first": refusal.first_index}
         case ScopeRequiredError():
-            return {"why": "scope_required"}
+            return {"why": "scope_required", "scope": refusal.scope.value}
         case OverloadedError():
             return {"why": "overloaded"}
 
@@ -282,5 +283,7 @@ def _load_refusal(stored: Mapping[str, Any]) -> Refusal:
         case "repeated":
             return RepeatedItemError(stored["first"])
         case "scope_required":
-            return ScopeRequiredError()
+            # Older records lack the scope: only critical notifications needed one.
+            scope = stored.get("scope", Scope.NOTIFICATIONS_CRITICAL.value)
+            return ScopeRequiredError(Scope(scope))
     return OverloadedError(backlog.RETRY_AFTER)

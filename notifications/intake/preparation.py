@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 
 from bson import ObjectId
 
+from access.models import Scope
 from devices import queries as devices
 from domain import time
 from domain.content import Recipient
@@ -186,7 +187,9 @@ def prepare(
     )
     problems.raise_if_any()
     if priority is Priority.CRITICAL and not caller.may_send_critical:
-        raise ScopeRequiredError
+        raise ScopeRequiredError(Scope.NOTIFICATIONS_CRITICAL)
+    if request.ignore_limits and not caller.may_ignore_limits:
+        raise ScopeRequiredError(Scope.LIMITS_IGNORE)
     redacted = redact(
         content,
         has_own_subject=request.content.subject is not None,
@@ -222,7 +225,7 @@ def prepare(
         request_id=caller.request_id,
         traceparent=caller.traceparent,
         is_test=caller.is_test,
-        ignores_limits=caller.ignores_limits,
+        ignores_limits=request.ignore_limits,
         created_at=now,
     )
     return Prepared(notification=notification, is_time_adjusted=times.is_time_adjusted)

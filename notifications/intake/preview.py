@@ -18,7 +18,7 @@ from ..store import NewDelivery, NewNotification
 from . import acceptance as intake_acceptance
 from .preparation import load_recipients, prepare
 from .requests import Caller, ContentRequest, NotificationRecipientRequest, NotificationRequest
-from .warnings import AcceptanceWarning, find_warnings
+from .warnings import AcceptanceWarning, find_limits_reached, find_warnings
 
 CHANNEL_NOT_CHOSEN = "Not one of this notification's channels."
 
@@ -78,7 +78,10 @@ def preview(
             _preview_channel(channel, notification, chosen.get(channel)) for channel in Channel
         ),
         is_time_adjusted=prepared.is_time_adjusted,
-        warnings=find_warnings(prepared.notification, now=now),
+        warnings=(
+            *find_warnings(prepared.notification, now=now),
+            *find_limits_reached(prepared.notification, now=now),
+        ),
     )
 
 

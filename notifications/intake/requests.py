@@ -185,6 +185,13 @@ class NotificationRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unkn
     max_retries: (
         Annotated[int, Meta(ge=0, le=MAX_RETRIES, description="Attempts after the first.")] | None
     ) = None
+    ignore_limits: Annotated[
+        bool,
+        Meta(
+            description="True: sent beyond the limits for its recipient, and counted. Needs the "
+            "scope limits:ignore."
+        ),
+    ] = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -196,7 +203,7 @@ class Caller:
     traceparent: str | None = None
     idempotency_key: str | None = None
     is_test: bool = False  # Test mode: the notification goes to the sandbox
-    ignores_limits: bool = False  # A client needs the scope limits:ignore
+    may_ignore_limits: bool = False  # A client needs the scope limits:ignore
     may_send_critical: bool = False  # A client needs the scope notifications:critical
     template_version: int | None = None  # Also an unpublished one. Only for test sends by staff.
 
@@ -213,9 +220,11 @@ class AlreadyNotifiedError(Exception):
 
 
 class ScopeRequiredError(Exception):
-    """The notification is critical, and its client lacks the scope for critical ones."""
+    """The client lacks a scope: for critical notifications, or for those that ignore limits."""
 
-    scope = Scope.NOTIFICATIONS_CRITICAL
+    def __init__(self, scope: Scope) -> None:
+        super().__init__(scope.value)
+        self.scope = scope
 
 
 class KeyReusedError(Exception):

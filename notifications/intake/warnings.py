@@ -4,12 +4,13 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from domain.errors import FailureCode
+from domain.limits import describe_use, next_free_at
 from domain.states import Channel, DeliveryStatus
 from recipients import service_windows
 
-from ..catalog import types
+from ..catalog import limits, types
 from ..content import rendering
-from ..store import NewNotification
+from ..store import NewNotification, read_counters
 
 WINDOW_CLOSED = (
     "Outside the 24-hour WhatsApp window, and the type has no matching WhatsApp template: it fails "
@@ -46,6 +47,43 @@ def find_warnings(notification: NewNotification, *, now: datetime) -> tuple[Acce
             channel=Channel.WHATSAPP, code=FailureCode.WINDOW_CLOSED, detail=WINDOW_CLOSED
         ),
     )
+
+
+def find_limits_reached(
+    notification: NewNotification, *, now: datetime
+) -> tuple[AcceptanceWarning, ...]:
+    """Return the channels on which a limit would hold or suppress it now. Raises PyMongoError."""
+    if notification.ignores_limits:
+        return ()
+    found = []
+    for one in notification.deliveries:
+        address = notification.recipient.address(one.channel)
+        person = limits.person_of(
+            user_id=notification.user_id, channel=one.channel, address=address
+        )
+        rules = limits.applying_limits(
+            type_slug=notification.type,
+            category=notification.category,
+            priority=notification.priority,
+            channel=one.channel,
+            is_test=notification.is_test,
+        )
+        if one.status is not DeliveryStatus.PENDING or person is None or not rules:
+            continue
+        counters = read_counters([rule.name for rule in rules], person=person)
+        for rule in rules:
+            counter = counters.get(rule.name, {})
+            used = [use["at"] for use in counter.get("uses", ()) if use["at"] > now - rule.period]
+            waiting = sum(1 for wait in counter.get("waiting", ()) if wait["until"] > now)
+            at = next_free_at(rule, uses=used, position=waiting, now=now)
+            if at > now:
+                detail = f"{describe_use(rule, used=len(used))} (limit {rule.name})."
+                found.append(
+                    AcceptanceWarning(
+                        channel=one.channel, code=FailureCode.OVER_LIMIT, detail=detail
+                    )
+                )
+    return tuple(found)
 
 
 def _has_template(notification: NewNotification) -> bool:

@@ -65,6 +65,7 @@ _RISK_BY_FAILURE: Mapping[FailureCode, tuple[RiskKind, str]] = {
     F.REPORTED_FAILED: (R.SAFE, "The provider reported a failure."),
     F.BOUNCED: (R.SAFE, "It bounced, but the suppression was lifted."),
     F.SUPPRESSED: (R.SAFE, "The suppression was lifted."),
+    F.OVER_LIMIT: (R.SAFE, "Not sent. The limits for the recipient apply again."),
     F.OPTED_OUT: (R.SAFE, "The recipient opted in again."),
     F.CANCELLED: (R.SAFE, "It was cancelled before sending."),
     F.NO_ADDRESS: (R.SAFE, "There is an active device now."),

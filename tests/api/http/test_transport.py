@@ -87,6 +87,7 @@ def routes(app: App) -> list[tuple[str, str, str]]:
         "channel": "email",
         "address": "bob@example.com",
         "slug": "payment_confirmed",
+        "name": "weekly",
     }
     found = list(_operations(names))
     assert len(found) > 20

@@ -55,6 +55,7 @@ def test_risk_of_a_failure_depends_on_its_code(code: str | None, expected: RiskK
         (S.CANCELLED, F.NOT_NEEDED, MAY_DUPLICATE),
         (S.SUPPRESSED, F.SUPPRESSED, SAFE),
         (S.SUPPRESSED, F.OPTED_OUT, SAFE),
+        (S.SUPPRESSED, F.OVER_LIMIT, SAFE),
         (S.EXPIRED, F.EXPIRED, EXPIRED),
         (S.EXPIRED, F.QUIET_HOURS, EXPIRED),
     ],

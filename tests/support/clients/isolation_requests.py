@@ -57,6 +57,7 @@ WORDS = "decision 7: types and what they say are of the installation, under a sc
 ONE = "/notifications/{notification}"
 ADDRESS = "/suppressions/email/held@example.com"
 TYPE = "/types/{type}"
+WEEKLY = {"categories": ["marketing"], "max": 3, "period_seconds": 604_800}
 PARTS = {"default": {"subject": "Paid", "body": "We have it."}}
 KIND = {"name": "Parcel lost", "category": "transactional", "channels": ["email"]}
 HOOK = {"url": "https://hooks.example.com/", "events": ["delivery.failed"]}
@@ -112,6 +113,11 @@ SAMPLES: dict[tuple[str, str], IsolationRequest] = {
     ("suppression", "GET"): _people(ADDRESS),
     ("suppression", "PUT"): _people(ADDRESS, {}),
     ("suppression", "DELETE"): _people(ADDRESS),
+    ("recipient-limits", "GET"): _people("/recipients/ada/limits"),
+    ("limits", "GET"): _words("/limits"),
+    ("limit", "GET"): _words("/limits/held"),
+    ("limit", "PUT"): _words("/limits/weekly", WEEKLY),
+    ("limit", "DELETE"): _words("/limits/held"),
     ("types", "GET"): _words("/types"),
     ("type", "GET"): _words(TYPE),
     ("type", "PUT"): _words("/types/parcel_lost", KIND),

@@ -14,6 +14,8 @@ from devices.models import Platform
 from devices.registration import Registration
 from domain.states import BulkAction, DeliveryStatus
 from notifications.bulk import decisions, operation, selection
+from notifications.catalog import limits
+from notifications.catalog.limits import LimitRequest
 from notifyproject.db.collections import collection
 from tests.support.factories import notifications as factories
 from tests.support.factories.broadcasts import begun
@@ -34,6 +36,8 @@ def store_one_of_each(*, now: datetime) -> None:
     device = Registration(user_id="ada", token="token", platform=Platform.IOS)
     registration.register(device, now=now)
     factories.suppress(at=now)
+    request = LimitRequest(categories=["marketing"], max=3, period_seconds=604_800)
+    limits.define_limit("weekly", limits.validate_limit("weekly", request), now=now)
     begun(at=now)
     failures = selection.select_failures(channel=None, code=None, since=None)
     by = operation.UNKNOWN_STAFF

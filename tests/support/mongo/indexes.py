@@ -209,6 +209,8 @@ OTHER_INDEXES: Mapping[str, str] = {
     "brc_client_created": "a client's broadcasts, newest first",
     "brc_due": "broadcasts with work to do, oldest first",
     "brc_purge": "deletes broadcasts 90 days after their end",
+    "lim_purge": "deletes counters of limits when their period ends",
+    "lim_user": "one recipient's counters, for erasure",
     "vis_seen": "deletes inbox visits after 400 days",
     "rev_expires": "deletes revocations when the token expires",
     "log_expires": "deletes failed sign-ins after 15 minutes",
