@@ -35,6 +35,8 @@ class Example:
     devices: tuple[Mapping[str, Any], ...] = ()
     sandbox_behaviours: Mapping[str, Any] = field(default_factory=dict)
     inbound_phones: tuple[str, ...] = ()
+    limits: Mapping[str, Any] = field(default_factory=dict)
+    """Limits to define before, by name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,6 +119,7 @@ def load(now: datetime, *, folder: Path = FOLDER) -> list[Example]:
                 devices=tuple(stored.get("devices", ())),
                 sandbox_behaviours=stored.get("sandbox", {}),
                 inbound_phones=tuple(stored.get("written", ())),
+                limits=stored.get("limits", {}),
             )
         )
     return examples
@@ -127,6 +130,8 @@ def send_all(api: API, examples: list[Example]) -> list[Outcome]:
     for example in examples:
         for device in example.devices:
             api.call("PUT", "/devices", device)
+        for name, limit in example.limits.items():
+            api.call("PUT", f"/limits/{name}", limit)
         for match, behaviour in example.sandbox_behaviours.items():
             api.configure_sandbox("PUT", f"/behaviours/{match}", behaviour)
         for phone in example.inbound_phones:
