@@ -10,14 +10,15 @@ from msgspec import Meta
 from rest_framework.response import Response
 
 from access.models import Scope
-from domain.limits import Overflow, next_free_at
+from domain.limits import Overflow, Standing
 from domain.states import Category, Channel
 from domain.time import utc_now
 from notifications import store
 from notifications.catalog import limits
-from notifications.catalog.limits import LimitRequest
+from notifications.catalog.limits import LimitRequest, StricterLimitRequest
 from notifications.models import Limit
 from notifyproject.platform import audit
+from recipients.models import Recipient
 
 from .http.body import read_request
 from .http.fields import TypeSlug, view_of
@@ -56,7 +57,11 @@ class RecipientLimitView(msgspec.Struct, kw_only=True, frozen=True):
 
     name: Annotated[str, Meta(examples=["weekly_marketing"])]
     max: Annotated[int, Meta(examples=[3])]
+    """As it is for this recipient."""
     period_seconds: Annotated[int, Meta(examples=[604_800])]
+    min_gap_seconds: Annotated[int, Meta(examples=[0])]
+    is_stricter: Annotated[bool, Meta(examples=[False])]
+    """The recipient has own values."""
     used: Annotated[int, Meta(examples=[3])]
     """Messages sent within the period."""
     waiting: Annotated[int, Meta(examples=[1])]
@@ -111,27 +116,59 @@ def remove_limit(request: Any, name: str) -> Response:
 def list_recipient_limits(_request: Any, user_id: str) -> Response:
     """List the limits with the use of a recipient, registered or not."""
     now, person = utc_now(), limits.person_of_user(user_id_or_404(user_id))
-    rules = limits.active_limits()
-    counters = store.read_counters([one.name for one in rules], person=person)
-    results = []
-    for rule in rules:
-        counter = counters.get(rule.name, {})
-        times = [one["at"] for one in counter.get("uses", ())]
-        used_at = sorted(at for at in times if at > now - rule.period)
-        waiting = [one for one in counter.get("waiting", ()) if one["until"] > now]
-        next_at = next_free_at(rule, uses=used_at, position=len(waiting), now=now)
-        results.append(
-            RecipientLimitView(
-                name=rule.name,
-                max=rule.maximum,
-                period_seconds=int(rule.period.total_seconds()),
-                used=len(used_at),
-                waiting=len(waiting),
-                used_at=used_at,
-                next_at=next_at,
-            )
+    found = limits.standings(limits.active_limits(), person=person, now=now)
+    return Response(RecipientLimitList(results=[_standing_view(one) for one in found]))
+
+
+@operation(
+    scope=Scope.RECIPIENTS_WRITE,
+    request=StricterLimitRequest,
+    response=RecipientLimitView,
+    parameters=(USER_ID, NAME),
+)
+def put_recipient_limit(request: Any, user_id: str, name: str) -> Response:
+    """Set a recipient's own values for a limit. They apply if they are stricter."""
+    body, user_id = read_request(request, StricterLimitRequest), user_id_or_404(user_id)
+    own = {"min_gap_seconds": body.min_gap_seconds}
+    if body.max is not None:
+        own["max"] = body.max
+    return _set_stricter(request, user_id, name, own)
+
+
+@operation(scope=Scope.RECIPIENTS_WRITE, response=RecipientLimitView, parameters=(USER_ID, NAME))
+def remove_recipient_limit(request: Any, user_id: str, name: str) -> Response:
+    """Remove a recipient's own values for a limit."""
+    return _set_stricter(request, user_id_or_404(user_id), name, None)
+
+
+def _set_stricter(request: Any, user_id: str, name: str, own: Mapping[str, int] | None) -> Response:
+    limit = limits.limit_of(found_or_404(limits.read_limit(name)))
+    now, person = utc_now(), limits.person_of_user(user_id)
+    if store.set_stricter(name, person=person, user_id=user_id, own=own, now=now):
+        text = "Own values removed" if own is None else "Own values set"
+        audit.record_client_action(
+            request.user,
+            model=Recipient,
+            object_id=user_id,
+            message=f"{text} for the limit {name}.",
+            flag=CHANGE,
         )
-    return Response(RecipientLimitList(results=results))
+    [found] = limits.standings([limit], person=person, now=now)
+    return Response(_standing_view(found))
+
+
+def _standing_view(one: Standing) -> RecipientLimitView:
+    return RecipientLimitView(
+        name=one.limit.name,
+        max=one.limit.maximum,
+        period_seconds=int(one.limit.period.total_seconds()),
+        min_gap_seconds=int(one.limit.min_gap.total_seconds()),
+        is_stricter=one.is_stricter,
+        used=len(one.uses),
+        waiting=one.waiting,
+        used_at=list(one.uses),
+        next_at=one.next_at,
+    )
 
 
 def _limit_view(document: Mapping[str, Any]) -> LimitView:

@@ -99,6 +99,12 @@ version_1 = [
     route("recipients", "recipients", get=recipients.list_recipients),
     route(f"recipients/{USER}/limits", "recipient-limits", get=limits.list_recipient_limits),
     route(
+        rf"recipients/{USER}/limits/(?P<name>[^/]{{1,64}})",
+        "recipient-limit",
+        put=limits.put_recipient_limit,
+        delete=limits.remove_recipient_limit,
+    ),
+    route(
         f"recipients/{USER}/notifications", "history", get=recipients.list_recipient_notifications
     ),
     route(

@@ -125,7 +125,7 @@ def _refuse(claimed: ClaimedDelivery, refused: Sequence[UseResult], now: datetim
     if dropping := [one for one in refused if one.position is None]:
         first = dropping[0]
         reason = _reason(first, now)
-        if first.request.limit.overflow is Overflow.LATER:
+        if first.limit.overflow is Overflow.LATER:
             reason = f"{reason} {LINE_FULL}"
         return NotSent(claimed, S.SUPPRESSED, code, reason)
     times = [(_next_free_at(one, now), index) for index, one in enumerate(refused)]
@@ -137,15 +137,13 @@ def _refuse(claimed: ClaimedDelivery, refused: Sequence[UseResult], now: datetim
 
 
 def _next_free_at(result: UseResult, now: datetime) -> datetime:
-    free_at = next_free_at(
-        result.request.limit, uses=result.uses, position=result.position or 0, now=now
-    )
+    free_at = next_free_at(result.limit, uses=result.uses, position=result.position or 0, now=now)
     # Those before it may not have been claimed yet.
     return max(free_at, now + timedelta(seconds=1))
 
 
 def _reason(result: UseResult, now: datetime) -> str:
-    limit = result.request.limit
+    limit = result.limit
     used = sum(1 for at in result.uses if at > now - limit.period)
     return f"{describe_use(limit, used=used)} (limit {limit.name})."
 

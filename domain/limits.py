@@ -1,7 +1,7 @@
 """Limits: how many messages a recipient gets in a rolling period. Pure."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 
@@ -43,6 +43,33 @@ class Limit:
         is_any = not self.types and not self.categories
         is_named = type_slug in self.types or category in self.categories
         return channel in self.channels and (is_any or is_named)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stricter:
+    """A recipient's own maximum and gap for a limit. They apply if they are stricter."""
+
+    maximum: int | None = None
+    min_gap: timedelta = timedelta(0)
+
+    def applied_to(self, limit: Limit) -> Limit:
+        """Return the limit as it is for this recipient."""
+        maximum = limit.maximum if self.maximum is None else min(self.maximum, limit.maximum)
+        return replace(limit, maximum=maximum, min_gap=max(self.min_gap, limit.min_gap))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """How much of a limit, as it is for one recipient, is used."""
+
+    limit: Limit
+    uses: Sequence[datetime]
+    """Times of the messages that count now, oldest first."""
+    waiting: int
+    next_at: datetime
+    """When another message may be sent, after those that wait; now, if it may already."""
+    is_stricter: bool = False
+    """The recipient has an own maximum or gap."""
 
 
 def next_free_at(

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import Any
 
 from django.contrib.admin.utils import quote
@@ -14,8 +15,10 @@ from access.clients.inbox_tokens import LIFETIME
 from access.models import APIClient, Scope
 from devices import queries as devices
 from devices.models import DeactivationReason, Platform
+from domain.limits import describe_use
 from domain.states import Channel
 from domain.time import utc_now
+from notifications.catalog import limits
 from notifications.queries import Ordering
 from notifications.store import Document
 from notifyproject.db.collections import collection
@@ -77,6 +80,7 @@ def recipient_page(
         attributes=_attributes(known, unmasked=unmasked),
         suppressions=_suppressions(request, known, back=recipient_url(user_id)),
         last_inbound=service_windows.last_inbound(known["phone"]) if known.get("phone") else None,
+        limits=_limits(user_id),
         topics=[membership["topic"] for membership in topics.memberships_of(user_id)],
         devices=[_device(device) for device in own_devices],
         sent=sent,
@@ -93,17 +97,31 @@ def recipient_page(
     )
 
 
+def _limits(user_id: str) -> list[tuple[str, str, datetime | None]]:
+    """Return how much of each limit is used, and when the next message may be sent."""
+    now, person = utc_now(), limits.person_of_user(user_id)
+    lines: list[tuple[str, str, datetime | None]] = []
+    for one in limits.standings(limits.active_limits(), person=person, now=now):
+        text = describe_use(one.limit, used=len(one.uses))
+        if one.is_stricter:
+            text += ", the recipient's own"
+        if one.waiting:
+            text += f"; {one.waiting} held"
+        lines.append((one.limit.name, text, one.next_at if one.next_at > now else None))
+    return lines
+
+
 def _preference_label(preference: Any) -> str:
     if not isinstance(preference, dict):
         return "Allowed"
     if preference.get("muted") is True:
         return "Muted"
-    limits = [
+    narrowed = [
         f"{', '.join(CHANNELS.get(channel, str(channel)) for channel in preference[name])} {limit}"
         for name, limit in (("channels", "only"), ("muted_channels", "muted"))
         if isinstance(preference.get(name), list) and preference[name]
     ]
-    return "; ".join(limits) or "Allowed"
+    return "; ".join(narrowed) or "Allowed"
 
 
 def _quiet_hours(person: Mapping[str, Any]) -> str:

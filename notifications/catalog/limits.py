@@ -7,12 +7,21 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
-from domain.limits import MAX_PERIOD, MAX_USES, MIN_PERIOD, Limit, Overflow
+from domain.limits import (
+    MAX_PERIOD,
+    MAX_USES,
+    MIN_PERIOD,
+    Limit,
+    Overflow,
+    Standing,
+    next_free_at,
+)
 from domain.states import Category, Channel, Priority
 from notifyproject.db.collections import collection
 from notifyproject.platform.cache import SharedCache
 from recipients.suppressions import suppression_keys
 
+from ..store import read_counters, stricter_of
 from ..validation import ProblemCollector, enum_of, parse_channels
 from . import types
 
@@ -62,6 +71,14 @@ class LimitRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
             "drop: it is suppressed."
         ),
     ] = Overflow.LATER.value
+
+
+class StricterLimitRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A recipient's own values for a limit. They apply if they are stricter."""
+
+    max: Annotated[int, Meta(ge=1, le=MAX_USES, examples=[1])] | None = None
+    """null: that of the limit."""
+    min_gap_seconds: Annotated[int, Meta(ge=0, le=MAX_PERIOD_SECONDS)] = 0
 
 
 def validate_limit(name: str, request: LimitRequest) -> dict[str, Any]:
@@ -158,6 +175,28 @@ def applying_limits(
         for one in active_limits()
         if one.applies_to(type_slug=type_slug, category=category, channel=channel)
     ]
+
+
+def standings(limits: Sequence[Limit], *, person: str, now: datetime) -> list[Standing]:
+    """Return how much of each limit a person has used. Raises PyMongoError."""
+    counters = read_counters([one.name for one in limits], person=person) if limits else {}
+    found = []
+    for limit in limits:
+        counter = counters.get(limit.name, {})
+        own = stricter_of(counter).applied_to(limit)
+        times = [one["at"] for one in counter.get("uses", ())]
+        uses = sorted(at for at in times if at > now - own.period)
+        waiting = sum(1 for one in counter.get("waiting", ()) if one["until"] > now)
+        found.append(
+            Standing(
+                limit=own,
+                uses=uses,
+                waiting=waiting,
+                next_at=next_free_at(own, uses=uses, position=waiting, now=now),
+                is_stricter=bool(counter.get("own")),
+            )
+        )
+    return found
 
 
 def invalidate_limits() -> None:

@@ -4,13 +4,13 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from domain.errors import FailureCode
-from domain.limits import describe_use, next_free_at
+from domain.limits import describe_use
 from domain.states import Channel, DeliveryStatus
 from recipients import service_windows
 
 from ..catalog import limits, types
 from ..content import rendering
-from ..store import NewNotification, read_counters
+from ..store import NewNotification
 
 WINDOW_CLOSED = (
     "Outside the 24-hour WhatsApp window, and the type has no matching WhatsApp template: it fails "
@@ -70,19 +70,15 @@ def find_limits_reached(
         )
         if one.status is not DeliveryStatus.PENDING or person is None or not rules:
             continue
-        counters = read_counters([rule.name for rule in rules], person=person)
-        for rule in rules:
-            counter = counters.get(rule.name, {})
-            used = [use["at"] for use in counter.get("uses", ()) if use["at"] > now - rule.period]
-            waiting = sum(1 for wait in counter.get("waiting", ()) if wait["until"] > now)
-            at = next_free_at(rule, uses=used, position=waiting, now=now)
-            if at > now:
-                detail = f"{describe_use(rule, used=len(used))} (limit {rule.name})."
-                found.append(
-                    AcceptanceWarning(
-                        channel=one.channel, code=FailureCode.OVER_LIMIT, detail=detail
-                    )
-                )
+        found += [
+            AcceptanceWarning(
+                channel=one.channel,
+                code=FailureCode.OVER_LIMIT,
+                detail=f"{describe_use(of.limit, used=len(of.uses))} (limit {of.limit.name}).",
+            )
+            for of in limits.standings(rules, person=person, now=now)
+            if of.next_at > now
+        ]
     return tuple(found)
 
 

@@ -45,7 +45,8 @@ class Migration(migrations.Migration):
                 ('user_id', models.CharField(blank=True, max_length=128, null=True)),
                 ('uses', models.JSONField(default=list)),
                 ('waiting', models.JSONField(default=list)),
-                ('purge_at', models.DateTimeField()),
+                ('own', models.JSONField(blank=True, null=True)),
+                ('purge_at', models.DateTimeField(blank=True, null=True)),
             ],
             options={
                 'db_table': 'limit_uses',

@@ -67,7 +67,10 @@ class LimitUses(models.Model):
     """``[{"d": delivery, "at": time}]``, at most 100."""
     waiting = models.JSONField(default=list)
     """Deliveries that wait, first come first: ``[{"d": delivery, "until": time}]``."""
-    purge_at = models.DateTimeField()
+    own = models.JSONField(null=True, blank=True)
+    """The recipient's own ``max`` and ``min_gap_seconds``, which apply if they are stricter."""
+    purge_at = optional_datetime()
+    """Missing while the recipient has own values."""
 
     class Meta:
         db_table = "limit_uses"

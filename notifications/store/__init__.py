@@ -75,6 +75,8 @@ from .limit_uses import (
     read_counters,
     record_waits,
     reserve_uses,
+    set_stricter,
+    stricter_of,
 )
 from .receipts import DeliveryReceipt, apply_receipt
 from .recovery import UnknownOutcome, expire_leases, resolve_unknown, unknown_outcomes
@@ -109,7 +111,7 @@ __all__ += ["MATCH_SENT", "Inbox", "Marked", "act", "archive", "mark_all_read", 
 __all__ += ["mark_read_by_client", "mark_seen", "mark_unread", "mark_unread_by_client"]
 __all__ += ["due_snoozes", "resurface", "snooze", "unarchive", "unsnooze"]
 __all__ += ["LimitUse", "UseRequest", "UseResult", "erase_counters", "give_back", "leave_lines"]
-__all__ += ["read_counters", "record_waits", "reserve_uses"]
+__all__ += ["read_counters", "record_waits", "reserve_uses", "set_stricter", "stricter_of"]
 __all__ += ["LEASE", "NOT_ATTEMPTED", "claim", "poison_candidates", "release", "settle_not_sent"]
 __all__ += ["return_unsent", "settle", "start"]
 __all__ += ["DeliveryReceipt", "apply_receipt"]

@@ -12,10 +12,11 @@ from typing import Any
 
 from pymongo import UpdateOne
 
-from domain.limits import MAX_USES, MAX_WAITING, Limit, Overflow
+from domain.limits import MAX_PERIOD, MAX_USES, MAX_WAITING, Limit, Overflow, Stricter
 
 from .collections import limit_uses, retry_transient
 from .documents import Document, LimitUse
+from .pipelines import MILLISECOND
 
 WAITING_GRACE = timedelta(minutes=5)
 """A delivery that isn't claimed for this long after its time loses its place in the line."""
@@ -49,6 +50,8 @@ class UseResult:
     uses: tuple[datetime, ...]
     position: int | None
     """Deliveries that wait before it. None: it doesn't wait."""
+    limit: Limit
+    """The limit as it is for this recipient."""
 
 
 def counter_id(limit_name: str, person: str) -> str:
@@ -77,6 +80,7 @@ def _result(request: UseRequest, counter: Document, now: datetime) -> UseResult:
         use=LimitUse(request.counter_id, request.delivery_id, now) if is_granted else None,
         uses=tuple(one["at"] for one in uses),
         position=waiting.index(request.delivery_id) if waits else None,
+        limit=stricter_of(counter).applied_to(request.limit),
     )
 
 
@@ -85,7 +89,7 @@ def record_waits(waits: Iterable[tuple[UseRequest, datetime]]) -> None:
     operations = [
         UpdateOne(
             {"_id": one.counter_id, "waiting.d": one.delivery_id},
-            {"$set": {"waiting.$.until": until}, "$max": {"purge_at": until + WAITING_GRACE}},
+            {"$set": {"waiting.$.until": until}},
         )
         for one, until in waits
     ]
@@ -121,6 +125,39 @@ def read_counters(limit_names: Sequence[str], *, person: str) -> Mapping[str, Do
     return {ids[one["_id"]]: one for one in limit_uses().find({"_id": {"$in": list(ids)}})}
 
 
+def stricter_of(counter: Document) -> Stricter:
+    """Return a recipient's own maximum and gap in a counter."""
+    own = counter.get("own") or {}
+    gap = timedelta(seconds=own.get("min_gap_seconds", 0))
+    return Stricter(maximum=own.get("max"), min_gap=gap)
+
+
+def set_stricter(
+    limit_name: str, *, person: str, user_id: str, own: Mapping[str, int] | None, now: datetime
+) -> bool:
+    """Set a recipient's own ``max`` and ``min_gap_seconds``, or remove them with None.
+
+    Return whether that changed something. Raises PyMongoError.
+    """
+    wanted = {"_id": counter_id(limit_name, person)}
+    if own is None:
+        # The uses still count. Without a time, MongoDB would never remove the counter.
+        change = {"$unset": {"own": ""}, "$set": {"purge_at": now + MAX_PERIOD}}
+        return (
+            limit_uses().update_one({**wanted, "own": {"$exists": True}}, change).matched_count > 0
+        )
+    result = limit_uses().update_one(
+        wanted,
+        {
+            "$set": {"limit": limit_name, "user_id": user_id, "own": dict(own)},
+            "$setOnInsert": {"uses": [], "waiting": []},
+            "$unset": {"purge_at": ""},
+        },
+        upsert=True,
+    )
+    return bool(result.modified_count or result.upserted_id)
+
+
 def erase_counters(*, user_id: str) -> int:
     """Remove all counters of a recipient. Return how many. Raises PyMongoError."""
     return limit_uses().delete_many({"user_id": user_id}).deleted_count
@@ -135,11 +172,13 @@ def _reservation(request: UseRequest, now: datetime) -> list[dict[str, Any]]:
     line: Expression = {"$ifNull": ["$waiting", []]}
     position = {"$indexOfArray": ["$waiting.d", own]}
     before = {"$cond": [{"$lt": ["$__place", 0]}, {"$size": "$waiting"}, "$__place"]}
-    has_room = {"$lt": [{"$add": [{"$size": "$uses"}, before]}, limit.maximum]}
-    conditions = [has_room]
-    if limit.min_gap:
-        last = {"$max": "$uses.at"}
-        conditions += [{"$eq": [before, 0]}, {"$lte": [last, now - limit.min_gap]}]
+    maximum = {"$min": [limit.maximum, "$own.max"]}
+    has_room = {"$lt": [{"$add": [{"$size": "$uses"}, before]}, maximum]}
+    # $max and $min leave missing values out. Null sorts before all times.
+    gap = {"$max": [limit.min_gap // MILLISECOND, {"$multiply": ["$own.min_gap_seconds", 1000]}]}
+    is_first = {"$eq": [before, 0]}
+    is_past_gap = {"$lte": [{"$add": [{"$max": "$uses.at"}, gap]}, now]}
+    conditions = [has_room, {"$or": [{"$eq": [gap, 0]}, {"$and": [is_first, is_past_gap]}]}]
     granted: Expression = {"$literal": True} if request.is_exempt else {"$and": conditions}
     may_wait: Expression = {"$literal": False}
     if limit.overflow is Overflow.LATER:
@@ -149,6 +188,7 @@ def _reservation(request: UseRequest, now: datetime) -> list[dict[str, Any]]:
     with_use = {"$slice": [{"$concatArrays": ["$uses", [use]]}, -MAX_USES]}
     place = {"d": own, "until": now}
     extended = {"$cond": [may_wait, {"$concatArrays": ["$waiting", [place]]}, "$waiting"]}
+    purge_at = {"$max": ["$purge_at", now + limit.period + WAITING_GRACE]}
     return [
         {
             "$set": {
@@ -170,12 +210,7 @@ def _reservation(request: UseRequest, now: datetime) -> list[dict[str, Any]]:
                         extended,
                     ]
                 },
-                "purge_at": {
-                    "$max": [
-                        "$purge_at",
-                        {"$literal": now + limit.period + WAITING_GRACE},
-                    ]
-                },
+                "purge_at": {"$cond": [{"$gt": ["$own", None]}, "$$REMOVE", purge_at]},
             }
         },
         {"$unset": ["__place", "__granted"]},

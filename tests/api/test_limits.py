@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from bson import ObjectId
+from django.contrib.admin.models import LogEntry
 
 from access.models import Scope
 from delivery import dispatcher
@@ -137,3 +138,26 @@ def test_bulk_request_that_ignores_limits_is_refused_by_item() -> None:
     for _ in range(2):
         [result] = post_bulk(other, item, key="k-1").json()["results"]
         assert "limits:ignore" in str(result)
+
+
+def test_recipient_may_be_stricter(app: App) -> None:
+    path = "/recipients/ada/limits/weekly"
+    assert app.put(path, {"max": 1}).status_code == 404
+    app.put(ONE, WEEKLY)
+    shown = app.put(path, {"max": 1, "min_gap_seconds": 60}).json()
+    assert (shown["max"], shown["min_gap_seconds"], shown["is_stricter"]) == (1, 60, True)
+    [listed] = app.get("/recipients/ada/limits").json()["results"]
+    assert listed | {"next_at": shown["next_at"]} == shown
+    # Not laxer than the limit.
+    assert app.put(path, {"max": 50}).json()["max"] == 3
+    assert app.put(path, {"max": 101}).status_code == 422
+    shown = app.delete(path).json()
+    assert (shown["max"], shown["is_stricter"]) == (3, False)
+    assert audited() == ["Own values set for the limit weekly."] * 2 + [
+        "Own values removed for the limit weekly."
+    ]
+
+
+def audited() -> list[str]:
+    found = LogEntry.objects.filter(object_id="ada").order_by("id")
+    return [entry.get_change_message().removeprefix("By client app: ") for entry in found]

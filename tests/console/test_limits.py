@@ -12,6 +12,7 @@ from domain.time import utc_now
 from notifications import store
 from notifications.catalog import limits
 from notifyproject.db.collections import collection
+from tests.support.clients.console import register_ada
 from tests.support.factories import notifications as factories
 
 pytestmark = pytest.mark.usefixtures("db", "broker")
@@ -91,5 +92,8 @@ def test_held_message_names_the_limit_and_the_time(console: Client) -> None:
     page = console.get(f"/admin/notifications/notification/{ids[1]}/change/").content.decode()
     assert "Held: over a limit" in page
     assert "1 of 1 in 1 day (limit daily)." in page
+    register_ada()
+    recipient = console.get("/admin/recipients/recipient/ada/change/").content.decode()
+    assert "1 of 1 in 1 day; 1 held; next" in recipient
     listed = console.get("/admin/notifications/waitingnotification/?reason=over_limit")
     assert str(ids[1]) in listed.content.decode()

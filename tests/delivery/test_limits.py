@@ -257,6 +257,38 @@ def test_32_threads_never_exceed_the_limit(fcm: ScriptedProvider) -> None:
 
 
 @pytest.mark.usefixtures("fcm")
+def test_recipient_may_be_stricter_and_never_laxer() -> None:
+    person = limits.person_of_user("ada")
+    for own in ({"max": 9, "min_gap_seconds": 0}, {"max": 1, "min_gap_seconds": 7_200}):
+        store.set_stricter("daily", person=person, user_id="ada", own=own, now=NOON)
+        ids = mails(3)
+        deliver(*ids)
+        assert statuses(*ids).count("sent") == min(own["max"], 2)
+        assert state(ids[-1])["next_attempt_at"] > NOON + DAY - SECOND
+        collection("limit_uses").update_one({}, {"$set": {"uses": [], "waiting": []}})
+    [counter] = collection("limit_uses").find()
+    # It must outlive the period.
+    assert "purge_at" not in counter
+    store.set_stricter("daily", person=person, user_id="ada", own=None, now=NOON)
+    ids = mails(2)
+    deliver(*ids)
+    assert statuses(*ids) == ["sent", "sent"]
+
+
+@pytest.mark.usefixtures("fcm")
+def test_own_gap_spreads_messages() -> None:
+    person = limits.person_of_user("ada")
+    own = {"min_gap_seconds": 3_600}
+    store.set_stricter("daily", person=person, user_id="ada", own=own, now=NOON)
+    ids = mails(2)
+    deliver(*ids)
+    assert statuses(*ids) == ["sent", "pending"]
+    assert state(ids[1])["next_attempt_at"] == NOON + HOUR
+    deliver(ids[1], at=NOON + HOUR)
+    assert statuses(*ids) == ["sent", "sent"]
+
+
+@pytest.mark.usefixtures("fcm")
 def test_erased_recipient_has_no_counters() -> None:
     deliver(mail())
     assert uses()

@@ -114,6 +114,8 @@ SAMPLES: dict[tuple[str, str], IsolationRequest] = {
     ("suppression", "PUT"): _people(ADDRESS, {}),
     ("suppression", "DELETE"): _people(ADDRESS),
     ("recipient-limits", "GET"): _people("/recipients/ada/limits"),
+    ("recipient-limit", "PUT"): _people("/recipients/ada/limits/held", {"max": 1}),
+    ("recipient-limit", "DELETE"): _people("/recipients/ada/limits/held"),
     ("limits", "GET"): _words("/limits"),
     ("limit", "GET"): _words("/limits/held"),
     ("limit", "PUT"): _words("/limits/weekly", WEEKLY),
