@@ -165,7 +165,8 @@ def _register_people(first: App) -> None:
         device = {"user_id": "ada", "device_token": device_token, "platform": "ios"}
         first.put("/devices", device)
     first.send("/topics/news/members/ada", b"", method="PUT")
-    first.put("/limits/held", {"max": 3, "period_seconds": 604_800})
+    for name in ("held", "discarded"):
+        first.put(f"/limits/{name}", {"max": 3, "period_seconds": 604_800})
     first.put("/suppressions/email/held@example.com", {})
     first.post("/types/payment_confirmed/templates", {"parts": PARTS})
 

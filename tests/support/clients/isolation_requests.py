@@ -119,7 +119,7 @@ SAMPLES: dict[tuple[str, str], IsolationRequest] = {
     ("limits", "GET"): _words("/limits"),
     ("limit", "GET"): _words("/limits/held"),
     ("limit", "PUT"): _words("/limits/weekly", WEEKLY),
-    ("limit", "DELETE"): _words("/limits/held"),
+    ("limit", "DELETE"): _words("/limits/discarded"),
     ("types", "GET"): _words("/types"),
     ("type", "GET"): _words(TYPE),
     ("type", "PUT"): _words("/types/parcel_lost", KIND),

@@ -62,7 +62,7 @@ def seed(live: App) -> dict[str, str]:
     for token, user_id in DEVICES.items():
         registration = {"user_id": user_id, "device_token": token, "platform": "android"}
         assert live.put("/devices", registration).status_code == 201
-    assert live.put("/limits/held", {"max": 3, "period_seconds": 604_800}).status_code == 201
+    assert live.put("/limits/held", {"max": 100, "period_seconds": 604_800}).status_code == 201
     assert live.put("/suppressions/email/held@example.com", {}).status_code == 200
     factories.suppress("gone@example.com", marketing_only=True)
     suppressions.record_soft_bounce(
