@@ -142,7 +142,7 @@ def _notify_operator(
 
 
 def _channels(operator: Operator, incident: Document) -> list[Channel]:
-    """Return the channels that reach an operator. The broken channel is used if no other does."""
+    """Return an operator's channels, without the broken one unless there is no other."""
     possible: list[Channel] = []
     if operator.email:
         possible.append(Channel.EMAIL)

@@ -13,8 +13,8 @@ from notifyproject.platform import cache
 class ClientView(APIView):
     """Base of the views that take an API key.
 
-    A method in ``relies_on_copies`` doesn't compare cache versions first: its own first read does.
-    If a version has changed by then, the request starts again.
+    ``relies_on_copies`` names the methods that use cached configuration without first asking
+    MongoDB whether it is current: their own first read asks. If it isn't, the request starts again.
     """
 
     relies_on_copies: Collection[str] = ()

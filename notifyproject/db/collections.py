@@ -97,7 +97,7 @@ def find_in_several(wanted: Mapping[str, Mapping[str, Any]]) -> dict[str, list[D
 class Snapshot:
     """Aggregations that all read at one cluster time: the newest that a majority has written.
 
-    Snapshots of any processes have the order of their times.
+    Of two snapshots, also in different processes, the one with the later time saw more writes.
     """
 
     def __init__(self) -> None:
