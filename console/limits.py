@@ -1,6 +1,7 @@
 """Limits for recipients: the list, and the form of one. Its validation is that of the API."""
 
 from datetime import timedelta
+from operator import itemgetter
 from typing import Any
 
 import msgspec
@@ -110,7 +111,7 @@ class LimitForm(forms.ModelForm):
             stored = self.instance.types if self.instance is not None else None
             # A type that is disabled stays selected.
             known |= {slug: slug for slug in stored or () if slug not in known}
-            self.fields["types"].choices = sorted(known.items())
+            self.fields["types"].choices = sorted(known.items(), key=itemgetter(1))
 
     def clean(self) -> dict[str, Any]:
         """Return the fields. Adds the problems that the API would report."""
@@ -141,7 +142,7 @@ class LimitAdmin(ConsoleAdmin):
     empty_text = "A limit says how many messages a recipient gets in a period."
     fieldsets = (
         section(None, "name"),
-        section("Messages that count", "types", "categories", "channels"),
+        section("Messages that count", "categories", "types", "channels"),
         section("Limit", "max", "period_seconds", "min_gap_seconds", "overflow"),
     )
     overflow_display = label_column("Beyond it", "overflow", OVERFLOW_LABELS)
