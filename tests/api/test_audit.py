@@ -38,6 +38,10 @@ def in_state_for(route: Route, app: App, named: dict[str, str]) -> dict[str, str
     if route[0] == "retry":
         failed = factories.settled(DeliveryStatus.FAILED, client_id=app.id, expires_at=None)
         return {**named, "notification": str(failed["_id"])}
+    if route == ("limit", "DELETE"):
+        app.put("/limits/discarded", {"max": 3, "period_seconds": 604_800})
+    if route == ("recipient-limit", "DELETE"):
+        app.put("/recipients/ada/limits/held", {"max": 1})
     if route[0] == "callback-replay":
         outbox.fail_pending(client_id=app.id, reason="a test")
     return named

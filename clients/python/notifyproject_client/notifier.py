@@ -91,6 +91,7 @@ class Notifier:
         ttl: int | None = None,
         expires_at: datetime | None = None,
         max_retries: int | None = None,
+        ignore_limits: bool | None = None,
         idempotency_key: str | None = None,
     ) -> NotificationView:
         """Send a notification of a registered type; return the accepted notification.
@@ -116,6 +117,7 @@ class Notifier:
             "ttl": ttl,
             "expires_at": expires_at,
             "max_retries": max_retries,
+            "ignore_limits": ignore_limits,
         }
         fields = {name: _to_json(value) for name, value in given.items() if value is not None}
         return self.send({"type": type_slug, **fields}, idempotency_key=idempotency_key)
