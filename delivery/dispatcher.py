@@ -22,6 +22,7 @@ from domain.plans import ENDED_UNREACHED
 from domain.states import Channel, DeliveryStatus
 from domain.time import Clock, utc_now
 from notifications import callback_events, store
+from notifications.catalog.limits import active_limits
 from notifications.inbox import wakeups as inbox_wakeups
 from notifications.queueing.wakeups import ISOLATED_PER_WAKEUP, Wakeup
 from notifications.store import ClaimedDelivery, NotSent, Settlement
@@ -155,7 +156,9 @@ def _prepare(
     with_targets = [claimed for claimed in ready if claimed.reference in resolved.targets]
     messages, unrenderable = rendering.render_batch(with_targets, now=clock())
     rendered = [one for one in with_targets if one.notification_id in messages]
-    allowed, over_limit = limits.apply_limits(rendered, now=clock())
+    allowed, over_limit = (
+        limits.apply_limits(rendered, now=clock()) if active_limits() else (rendered, [])
+    )
     _settle_not_sent([*ineligible, *resolved.not_sent, *unrenderable, *over_limit], clock(), report)
     crash_points.reach(Boundary.RENDERED)
     return [
@@ -304,7 +307,7 @@ class _BatchSend:
         left = [delivery.claimed for group in self._waiting for delivery in group]
         self._waiting.clear()
         store.release(left, now=now)
-        limits.give_back(left)
+        _give_back_uses(left)
         crash_points.reach(Boundary.RELEASED)
         _requeue(left, now, self._report)
 
@@ -358,7 +361,7 @@ def _finish(
     # Their lease or lifetime ended before their request.
     unsent = [delivery.claimed for delivery, results in sent if not results]
     store.return_unsent(unsent, now=now)
-    limits.give_back(unsent)
+    _give_back_uses(unsent)
     _requeue(unsent, now, report)
     flat = [(delivery, result) for delivery, results in attempted for result in results]
     feedback.report_provider_health(
@@ -374,7 +377,8 @@ def _settle(settlements: Sequence[Settlement], now: datetime, report: BatchRepor
     crash_points.reach(Boundary.SETTLED)
     if settled_count < len(settlements):
         log.info("settlements_superseded", count=len(settlements) - settled_count)
-    limits.give_back([s.claimed for s in settlements if limits.is_certainly_unsent(s)])
+    counted = [s for s in settlements if s.claimed.limit_uses]
+    _give_back_uses([s.claimed for s in counted if limits.is_certainly_unsent(s)])
     inbox_wakeups.wake_settled(settlements)
     callback_events.enqueue_publisher(now=now)
     for settlement in settlements:
@@ -399,7 +403,7 @@ def _settle_not_sent(not_sent: Sequence[NotSent], now: datetime, report: BatchRe
         for one in not_sent
     ]
     store.settle_not_sent(not_sent, now=now)
-    limits.give_back([one.claimed for one in not_sent if one.status is not S.SENT])
+    _give_back_uses([one.claimed for one in not_sent if one.status is not S.SENT])
     callback_events.enqueue_publisher(now=now)
     crash_points.reach(Boundary.DEFERRED)
     for one in not_sent:
@@ -410,6 +414,11 @@ def _settle_not_sent(not_sent: Sequence[NotSent], now: datetime, report: BatchRe
     ended = [one.claimed for one in not_sent if one.status in ENDED_UNREACHED]
     _open_next_steps(ended, now, report)
     feedback.record_not_sent(not_sent, now=now)
+
+
+def _give_back_uses(claims: Sequence[ClaimedDelivery]) -> None:
+    if counted := [claimed for claimed in claims if claimed.limit_uses]:
+        limits.give_back(counted)
 
 
 def _open_next_steps(ended: Sequence[ClaimedDelivery], now: datetime, report: BatchReport) -> None:

@@ -29,8 +29,6 @@ def apply_limits(
 
     Critical, in-app, and test messages are exempt and don't count.
     """
-    if not limits.active_limits():
-        return list(claims), []
     requests = {one.reference: found for one in claims if (found := _requests(one))}
     if not requests:
         return list(claims), []

@@ -65,6 +65,8 @@ class SocketServer:
         # What a test's client does to the connection is not the server's failure.
         with contextlib.suppress(OSError), connection:
             self._handler(connection)
+            # The client sees the end before ``fileno`` does, which until_open() reads.
+            connection.shutdown(socket.SHUT_WR)
 
 
 @contextlib.contextmanager
