@@ -361,6 +361,30 @@ def test_preferences_are_chosen_by_keyboard(site: Site) -> None:
     expect(shipped).to_be_checked()
 
 
+def test_last_of_two_quick_choices_is_stored(site: Site) -> None:
+    page = site.page
+    page.goto(f"{site.url}/preferences")
+    held: list[Any] = []
+
+    def hold_the_first(route: Any) -> None:
+        if route.request.method == "PUT" and not held:
+            held.append(route)
+        else:
+            route.continue_()
+
+    page.route("**/preferences", hold_the_first)
+    with page.expect_request(lambda one: one.method == "PUT"):
+        page.get_by_role("checkbox", name=re.compile("Quiet hours")).check()
+    page.get_by_label("From").fill("21:30")
+    page.get_by_label("From").press("Tab")
+    page.wait_for_timeout(300)
+    held[0].continue_()
+    expect(page.get_by_text("Saved", exact=True)).to_be_visible()
+    page.wait_for_load_state("networkidle")
+    page.reload()
+    expect(page.get_by_label("From")).to_have_value("21:30")
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [1440, 390])
 def test_preferences_are_accessible(site: Site, scheme: Any, width: int, tmp_path: Path) -> None:

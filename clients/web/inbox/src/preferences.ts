@@ -21,7 +21,8 @@ export class NotifyPreferences extends InboxElement {
 
   declare chosen: Preferences | null;
   declare status: "" | "saved" | "failed";
-  private changes = 0;
+  private isSaving = false;
+  private isUnsaved = false;
 
   constructor() {
     super();
@@ -35,27 +36,38 @@ export class NotifyPreferences extends InboxElement {
 
   private async load(inbox: Inbox): Promise<void> {
     try {
-      this.chosen = await inbox.preferences();
+      const stored = await inbox.preferences();
+      if (this.isUnsaved) return;
+      this.chosen = stored;
       this.status = "";
     } catch {
       this.status = "failed";
     }
   }
 
-  // The last change wins: an answer to an earlier one is not shown.
+  // One request at a time: of two in parallel, the service may store the earlier choice last.
   private async save(chosen: ChosenPreferences): Promise<void> {
     const inbox = this.current;
     if (inbox === null || this.chosen === null) return;
-    const change = (this.changes += 1);
     this.chosen = { ...this.chosen, ...chosen };
+    this.isUnsaved = true;
+    if (this.isSaving) return;
+    this.isSaving = true;
+    while (this.isUnsaved) await this.saveChosen(inbox);
+    this.isSaving = false;
+  }
+
+  private async saveChosen(inbox: Inbox): Promise<void> {
+    this.isUnsaved = false;
+    const { preferences, quiet_hours } = this.chosen!;
     try {
-      const { preferences, quiet_hours } = this.chosen;
       const stored = await inbox.setPreferences({ preferences, quiet_hours });
-      if (change !== this.changes) return;
+      if (this.isUnsaved) return;
       this.chosen = stored;
       this.status = "saved";
     } catch {
-      if (change === this.changes) await this.load(inbox);
+      if (this.isUnsaved) return;
+      await this.load(inbox);
       this.status = "failed";
     }
   }
