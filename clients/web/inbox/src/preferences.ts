@@ -21,8 +21,8 @@ export class NotifyPreferences extends InboxElement {
 
   declare chosen: Preferences | null;
   declare status: "" | "saved" | "failed";
-  private isSaving = false;
-  private isUnsaved = false;
+  private changes = 0;
+  private saving = Promise.resolve();
 
   constructor() {
     super();
@@ -36,38 +36,31 @@ export class NotifyPreferences extends InboxElement {
 
   private async load(inbox: Inbox): Promise<void> {
     try {
-      const stored = await inbox.preferences();
-      if (this.isUnsaved) return;
-      this.chosen = stored;
+      this.chosen = await inbox.preferences();
       this.status = "";
     } catch {
       this.status = "failed";
     }
   }
 
-  // One request at a time: of two in parallel, the service may store the earlier choice last.
-  private async save(chosen: ChosenPreferences): Promise<void> {
+  // One request at a time, in order: of two in parallel, the service may store the earlier choice last.
+  private save(chosen: ChosenPreferences): void {
     const inbox = this.current;
     if (inbox === null || this.chosen === null) return;
-    this.chosen = { ...this.chosen, ...chosen };
-    this.isUnsaved = true;
-    if (this.isSaving) return;
-    this.isSaving = true;
-    while (this.isUnsaved) await this.saveChosen(inbox);
-    this.isSaving = false;
+    const change = (this.changes += 1);
+    const { preferences, quiet_hours } = (this.chosen = { ...this.chosen, ...chosen });
+    this.saving = this.saving.then(() => this.store(inbox, { preferences, quiet_hours }, change));
   }
 
-  private async saveChosen(inbox: Inbox): Promise<void> {
-    this.isUnsaved = false;
-    const { preferences, quiet_hours } = this.chosen!;
+  // The last change wins: an answer to an earlier one is not shown.
+  private async store(inbox: Inbox, chosen: ChosenPreferences, change: number): Promise<void> {
     try {
-      const stored = await inbox.setPreferences({ preferences, quiet_hours });
-      if (this.isUnsaved) return;
+      const stored = await inbox.setPreferences(chosen);
+      if (change !== this.changes) return;
       this.chosen = stored;
       this.status = "saved";
     } catch {
-      if (this.isUnsaved) return;
-      await this.load(inbox);
+      if (change === this.changes) await this.load(inbox);
       this.status = "failed";
     }
   }
@@ -141,7 +134,7 @@ export class NotifyPreferences extends InboxElement {
     const { text } = this;
     const change = (changes: Partial<QuietHours>): void => {
       const zone = hours.timezone ?? Intl.DateTimeFormat().resolvedOptions().timeZone;
-      void this.save({ ...this.chosen!, quiet_hours: { ...hours, timezone: zone, ...changes } });
+      this.save({ ...this.chosen!, quiet_hours: { ...hours, timezone: zone, ...changes } });
     };
     const time = (name: "start" | "end", label: string): TemplateResult => html`<label>${label}
       <input type="time" required .value=${hours[name]} @change=${(event: Event) => {
