@@ -4,7 +4,7 @@ from bson import ObjectId
 from celery import shared_task
 
 from callbacks import outbox, worker
-from delivery import heartbeats, sweeper
+from delivery import digests, heartbeats, sweeper
 from delivery import worker as delivery_worker
 from domain.states import Channel, Priority
 from domain.time import utc_now
@@ -76,6 +76,12 @@ def record_worker_heartbeat() -> None:
 def run_bulk_operation(operation_id: str) -> None:
     """Run a bulk operation for a limited time. Another task continues the operation."""
     bulk_runner.run(ObjectId(operation_id))
+
+
+@shared_task(name=wakeups.CLOSE_DIGESTS)
+def close_digests() -> None:
+    """Close digests that are due, and store the notifications that carry them."""
+    digests.close_due()
 
 
 @shared_task(name=schedule.ROLLUP)

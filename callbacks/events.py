@@ -45,6 +45,7 @@ class EventType(StrEnum):
     DELIVERY_SUPPRESSED = "delivery.suppressed"
     DELIVERY_EXPIRED = "delivery.expired"
     DELIVERY_CANCELLED = "delivery.cancelled"
+    DELIVERY_MERGED = "delivery.merged"
     NOTIFICATION_COMPLETED = "notification.completed"
     """Every channel has ended."""
     NOTIFICATION_ACTED = "notification.acted"

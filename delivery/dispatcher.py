@@ -33,7 +33,7 @@ from notifyproject.platform.process import worker_name
 from providers.contract import Provider
 from providers.registry import providers_for
 
-from . import circuit_breaker, eligibility, feedback, limits, rendering, routing, targets
+from . import circuit_breaker, digests, eligibility, feedback, limits, rendering, routing, targets
 from .results import TargetResult, combine_results
 from .routing import Route
 from .sending import InFlight, PreparedDelivery, SentGroup, group_by_request, request_count
@@ -151,15 +151,21 @@ def _prepare(
     *,
     has_provider: bool,
 ) -> list[PreparedDelivery]:
-    ready, ineligible = eligibility.filter_eligible(claims, now=clock(), has_provider=has_provider)
+    separate, digested = digests.join_digests(claims, now=clock())
+    ready, ineligible = eligibility.filter_eligible(
+        separate, now=clock(), has_provider=has_provider
+    )
     resolved = targets.resolve_targets(ready, channel=channel, now=clock())
     with_targets = [claimed for claimed in ready if claimed.reference in resolved.targets]
     messages, unrenderable = rendering.render_batch(with_targets, now=clock())
     rendered = [one for one in with_targets if one.notification_id in messages]
-    allowed, over_limit = (
-        limits.apply_limits(rendered, now=clock()) if active_limits() else (rendered, [])
+    allowed, over_limit, overflowing = (
+        limits.apply_limits(rendered, now=clock()) if active_limits() else (rendered, [], [])
     )
-    _settle_not_sent([*ineligible, *resolved.not_sent, *unrenderable, *over_limit], clock(), report)
+    digested += digests.join_over_limit(overflowing, now=clock())
+    not_sent = [*ineligible, *resolved.not_sent, *unrenderable, *over_limit, *digested]
+    _settle_not_sent(not_sent, clock(), report)
+    digests.confirm_joined(digested, now=clock())
     crash_points.reach(Boundary.RENDERED)
     return [
         PreparedDelivery(

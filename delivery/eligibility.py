@@ -135,7 +135,11 @@ def defer_until_quiet_hours_end(claimed: ClaimedDelivery, *, until: datetime) ->
 
 
 def filter_eligible(
-    claims: Sequence[ClaimedDelivery], *, now: datetime, has_provider: bool
+    claims: Sequence[ClaimedDelivery],
+    *,
+    now: datetime,
+    has_provider: bool,
+    with_quiet_hours: bool = True,
 ) -> tuple[list[ClaimedDelivery], list[NotSent]]:
     """Return the deliveries that can be sent now, and the reasons why the others can't."""
     addresses = {
@@ -151,7 +155,7 @@ def filter_eligible(
             claimed,
             now=now,
             quiet=parse_quiet_hours(
-                recipient.quiet_hours if recipient else None,
+                recipient.quiet_hours if recipient and with_quiet_hours else None,
                 own_zone=recipient.timezone if recipient else None,
                 notification_zone=claimed.recipient.timezone,
                 user_id=claimed.user_id,

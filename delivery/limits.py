@@ -1,7 +1,7 @@
 """Applies the limits of recipients right before a send. Counters are in MongoDB."""
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 import structlog
@@ -14,6 +14,8 @@ from notifications import store
 from notifications.catalog import limits
 from notifications.store import ClaimedDelivery, NotSent, Settlement, UseRequest, UseResult
 
+from .digests import digest_for
+
 log = structlog.get_logger(__name__)
 S = DeliveryStatus
 COUNTER_RETRY_DELAY = timedelta(seconds=30)
@@ -24,14 +26,14 @@ LINE_FULL = "Ten other messages wait."
 
 def apply_limits(
     claims: Sequence[ClaimedDelivery], *, now: datetime
-) -> tuple[list[ClaimedDelivery], list[NotSent]]:
-    """Return the deliveries that their limits allow, and those that wait or are suppressed.
+) -> tuple[list[ClaimedDelivery], list[NotSent], list[ClaimedDelivery]]:
+    """Return deliveries that are allowed, that wait or are suppressed, and that go into a digest.
 
     Critical, in-app, and test messages are exempt and don't count.
     """
     requests = {one.reference: found for one in claims if (found := _requests(one))}
     if not requests:
-        return list(claims), []
+        return list(claims), [], []
     limited = [one for one in claims if one.reference in requests]
     try:
         decisions = _decide(limited, requests, now)
@@ -45,7 +47,15 @@ def apply_limits(
     return (
         [one for one in decided if isinstance(one, ClaimedDelivery)],
         [one for one in decided if isinstance(one, NotSent)],
+        [one.claimed for one in decided if isinstance(one, _Overflowing)],
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _Overflowing:
+    """A delivery beyond a limit that goes into its type's digest."""
+
+    claimed: ClaimedDelivery
 
 
 def give_back(claims: Sequence[ClaimedDelivery]) -> None:
@@ -92,11 +102,11 @@ def _requests(claimed: ClaimedDelivery) -> list[UseRequest]:
 
 def _decide(
     claims: Sequence[ClaimedDelivery], requests: dict[str, list[UseRequest]], now: datetime
-) -> dict[str, ClaimedDelivery | NotSent]:
+) -> dict[str, ClaimedDelivery | NotSent | _Overflowing]:
     results = iter(
         store.reserve_uses([one for c in claims for one in requests[c.reference]], now=now)
     )
-    decisions: dict[str, ClaimedDelivery | NotSent] = {}
+    decisions: dict[str, ClaimedDelivery | NotSent | _Overflowing] = {}
     waits: list[tuple[UseRequest, datetime]] = []
     ended: list[UseRequest] = []
     for claimed in claims:
@@ -106,6 +116,10 @@ def _decide(
         refused = [one for one in own if one.use is None]
         if not refused:
             decisions[claimed.reference] = counted
+            continue
+        if _goes_into_digest(claimed, refused):
+            decisions[claimed.reference] = _Overflowing(counted)
+            ended += [one.request for one in refused]
             continue
         decision = decisions[claimed.reference] = _refuse(counted, refused, now)
         if decision.status is S.PENDING and decision.next_attempt_at is not None:
@@ -117,13 +131,23 @@ def _decide(
     return decisions
 
 
+def _goes_into_digest(claimed: ClaimedDelivery, refused: Sequence[UseResult]) -> bool:
+    """Return whether a refused delivery joins its type's digest instead of the line."""
+    if digest_for(claimed) is None:
+        return False
+    is_line_full = any(
+        one.position is None and one.limit.overflow is Overflow.LATER for one in refused
+    )
+    return is_line_full or any(one.limit.overflow is Overflow.DIGEST for one in refused)
+
+
 def _refuse(claimed: ClaimedDelivery, refused: Sequence[UseResult], now: datetime) -> NotSent:
     """Return the wait until all limits allow a delivery, or why it ends."""
     code = FailureCode.OVER_LIMIT
     if dropping := [one for one in refused if one.position is None]:
         first = dropping[0]
         reason = _reason(first, now)
-        if first.limit.overflow is Overflow.LATER:
+        if first.limit.overflow is not Overflow.DROP:
             reason = f"{reason} {LINE_FULL}"
         return NotSent(claimed, S.SUPPRESSED, code, reason)
     times = [(_next_free_at(one, now), index) for index, one in enumerate(refused)]

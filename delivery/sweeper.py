@@ -24,6 +24,7 @@ from notifications.receipts import processor
 from notifyproject.platform import crash_points
 from notifyproject.platform.crash_points import Boundary
 
+from . import digests
 from .heartbeats import SWEEP, last_sweep, record
 
 SWEEP_SECONDS = 15
@@ -64,6 +65,7 @@ def sweep(*, now: datetime) -> SweepReport:
         _enqueue_due(priority, report, now)
     bulk_operations = runner.enqueue_due(now=now)
     report.unpublished += control.enqueue_due(now=now)
+    closing_tasks = digests.enqueue_due(now=now)
     crash_points.reach(Boundary.SWEEP_ENQUEUED)
     wakeups.request_heartbeat(now=now)
     record(SWEEP, now)
@@ -77,6 +79,7 @@ def sweep(*, now: datetime) -> SweepReport:
         purged_secrets=purged_secrets,
         resurfaced=resurfaced,
         bulk_operations=bulk_operations,
+        closing_tasks=closing_tasks,
     )
     return report
 

@@ -55,6 +55,8 @@ class FailureCode(StrEnum):
     QUIET_HOURS = "quiet_hours"
     OVER_LIMIT = "over_limit"
     """The recipient has got as many messages as a limit allows."""
+    IN_DIGEST = "in_digest"
+    """The message waits for its digest."""
     EXPIRED = "expired"
     CANCELLED = "cancelled"
     NOT_NEEDED = "not_needed"

@@ -20,6 +20,7 @@ class Overflow(StrEnum):
     """What becomes of a delivery beyond the limit."""
 
     LATER = "later"  # It waits until the limit allows it; beyond MAX_WAITING, it is suppressed
+    DIGEST = "digest"  # It waits for its type's digest; without one, as with LATER
     DROP = "drop"  # It is suppressed
 
 

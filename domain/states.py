@@ -52,6 +52,8 @@ class DeliveryStatus(StrEnum):
     """The client or an operator cancelled it before it was sent."""
     SUPPRESSED = "suppressed"
     """The recipient opted out or has no address or device, or the address is suppressed."""
+    MERGED = "merged"
+    """Part of a digest, which another notification carries."""
 
 
 class NotificationStatus(StrEnum):
@@ -73,6 +75,8 @@ class NotificationStatus(StrEnum):
     EXPIRED = "expired"
     CANCELLED = "cancelled"
     """Nothing was sent: cancelled, or suppressed on every channel."""
+    MERGED = "merged"
+    """Part of a digest, which another notification carries, and sent on no other channel."""
 
 
 class AttemptStatus(StrEnum):
@@ -138,6 +142,7 @@ TRANSITIONS: dict[DeliveryStatus, frozenset[DeliveryStatus]] = {
     S.EXPIRED: frozenset(),
     S.CANCELLED: frozenset(),
     S.SUPPRESSED: frozenset(),
+    S.MERGED: frozenset(),
 }
 """All permitted transitions of a delivery. Any other transition in the store is a defect."""
 
@@ -168,12 +173,14 @@ def overall_status(deliveries: Sequence[HasDeliveryState]) -> NotificationStatus
     if S.PENDING in statuses:
         are_all_scheduled = all(d.is_waiting for d in deliveries if d.status is S.PENDING)
         return NotificationStatus.CREATED if are_all_scheduled else NotificationStatus.QUEUED
-    return _final_status(statuses - {S.CANCELLED, S.SUPPRESSED})
+    return _final_status(statuses)
 
 
-def _final_status(statuses: set[DeliveryStatus]) -> NotificationStatus:
+def _final_status(all_statuses: set[DeliveryStatus]) -> NotificationStatus:
+    statuses = all_statuses - {S.CANCELLED, S.SUPPRESSED, S.MERGED}
     if not statuses:
-        return NotificationStatus.CANCELLED
+        is_merged = S.MERGED in all_statuses
+        return NotificationStatus.MERGED if is_merged else NotificationStatus.CANCELLED
     if statuses <= {S.DELIVERED, S.READ}:
         return NotificationStatus.DELIVERED
     if statuses <= SUCCEEDED:

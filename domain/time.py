@@ -170,7 +170,7 @@ class QuietHours:
     @classmethod
     def parse(cls, *, start: str, end: str, zone: str) -> "QuietHours":
         """Parse times of day such as ``22:00``, and a time zone. Raises InvalidTimeError."""
-        begins, ends = _parse_wall_clock(start), _parse_wall_clock(end)
+        begins, ends = parse_wall_clock(start), parse_wall_clock(end)
         if begins == ends:
             raise InvalidTimeError("empty_quiet_hours", "`start` and `end` must differ.")
         return cls(start=begins, end=ends, zone=parse_zone(zone))
@@ -197,7 +197,8 @@ def zone_names() -> frozenset[str]:
     return frozenset(available_timezones()) - {"localtime", "Factory", "posixrules"}
 
 
-def _parse_wall_clock(text: str) -> time:
+def parse_wall_clock(text: str) -> time:
+    """Parse a time of day such as ``22:00``. Raises InvalidTimeError."""
     match = _WALL_CLOCK.fullmatch(text)
     if match is None:
         raise InvalidTimeError("invalid_time", "Expected a time of day such as 22:00.")

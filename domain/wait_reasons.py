@@ -6,6 +6,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
+from .digests import RECHECK
 from .errors import FailureCode
 from .plans import FIRST_STEP
 from .states import OPEN, Channel, DeliveryStatus
@@ -19,6 +20,7 @@ class WaitReason(StrEnum):
     SCHEDULE = "schedule"
     QUIET_HOURS = "quiet_hours"
     OVER_LIMIT = "over_limit"
+    DIGEST = "digest"
     PROVIDER_PAUSED = "provider_paused"
     CIRCUIT_OPEN = "circuit_open"
     PROVIDER_UNAVAILABLE = "provider_unavailable"
@@ -36,6 +38,7 @@ HELD = frozenset(W) - {W.SCHEDULE, W.RETRY, W.RECEIPT, W.WORKER}
 _REASON_BY_CODE: Mapping[str, WaitReason] = {
     FailureCode.QUIET_HOURS.value: W.QUIET_HOURS,
     FailureCode.OVER_LIMIT.value: W.OVER_LIMIT,
+    FailureCode.IN_DIGEST.value: W.DIGEST,
     FailureCode.CHANNEL_UNAVAILABLE.value: W.PROVIDER_UNAVAILABLE,
     FailureCode.DECRYPTION_FAILED.value: W.DECRYPTION_FAILED,
     FailureCode.OUTCOME_UNKNOWN.value: W.RECEIPT,
@@ -63,15 +66,17 @@ class Wait:
 def find_waits(deliveries: Iterable[Any], *, now: datetime) -> list[Wait]:
     """Return the waits of the open deliveries, the next one due first."""
     found = [
-        Wait(
-            channel=Channel(field(delivery, "channel")),
-            reason=wait_reason(delivery, now=now),
-            until=field(delivery, "next_attempt_at"),
-        )
-        for delivery in deliveries
-        if field(delivery, "status") in OPEN
+        _wait_of(delivery, now) for delivery in deliveries if field(delivery, "status") in OPEN
     ]
     return sorted(found, key=lambda wait: wait.until or now)
+
+
+def _wait_of(delivery: Any, now: datetime) -> Wait:
+    reason, until = wait_reason(delivery, now=now), field(delivery, "next_attempt_at")
+    if reason is W.DIGEST:
+        # The delivery is looked at again only if its digest has missed it.
+        until -= RECHECK
+    return Wait(channel=Channel(field(delivery, "channel")), reason=reason, until=until)
 
 
 def wait_reason(delivery: Any, *, now: datetime) -> WaitReason:

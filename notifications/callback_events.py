@@ -36,6 +36,7 @@ EVENT_TYPES: Mapping[DeliveryStatus, EventType] = {
     S.SUPPRESSED: E.DELIVERY_SUPPRESSED,
     S.EXPIRED: E.DELIVERY_EXPIRED,
     S.CANCELLED: E.DELIVERY_CANCELLED,
+    S.MERGED: E.DELIVERY_MERGED,
 }
 IMPLIED_STATUSES: Mapping[DeliveryStatus, tuple[DeliveryStatus, ...]] = {
     S.DELIVERED: (S.SENT, S.DELIVERED),

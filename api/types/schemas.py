@@ -9,6 +9,7 @@ from msgspec import Meta
 from domain.retry import UnknownPolicy
 from domain.states import Category, Channel, Priority
 from notifications.catalog.definitions import ActionRequest, WhatsAppTemplateRequest
+from notifications.catalog.digests import DigestRequest
 from notifications.catalog.plans import DEFAULT_FALLBACK_AFTER_SECONDS, PlanRequest
 from notifications.catalog.types import max_priority
 from notifications.content.linting import TemplateFault
@@ -49,6 +50,7 @@ class TypeView(msgspec.Struct, kw_only=True, frozen=True):
     """Used only if no other channel has delivered after fallback_after_seconds."""
     fallback_after_seconds: Annotated[int, Meta(examples=[600])]
     plan: PlanRequest | None = None
+    digest: DigestRequest | None = None
     actions: Annotated[list[ActionRequest], Meta(examples=[[]])] = []
     approved_templates: Annotated[list[WhatsAppTemplateRequest], Meta(examples=[[]])]
     example_data: Annotated[dict[str, Any], Meta(examples=[EXAMPLE_DATA])]

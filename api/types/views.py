@@ -149,6 +149,7 @@ def create_template_version(request: Any, slug: str) -> Response:
         parts=parts,
         example_data=document["example_data"],
         sensitive=frozenset(document["sensitive_variables"]),
+        has_digest=document.get("digest") is not None,
     )
     if faults:
         raise InvalidRequestError([template_error(fault) for fault in faults])

@@ -111,6 +111,9 @@ EXPLANATIONS: Mapping[FailureCode, Explanation] = {
     F.OVER_LIMIT: Explanation(
         "over a limit for the recipient", "Resend it if it is still relevant, or see Limits."
     ),
+    F.IN_DIGEST: Explanation(
+        "expired before its digest", "Resend it if it is still relevant, or see its type's digest."
+    ),
     F.EXPIRED: Explanation(
         "expired before sending", "Resend it if it is still relevant: a resend gets a new expiry."
     ),

@@ -51,6 +51,7 @@ STATUS_LABELS: Mapping[NotificationStatus, Label] = {
     N.FAILED: ("Failed", "danger"),
     N.EXPIRED: ("Expired", "calm"),
     N.CANCELLED: ("Cancelled or suppressed", "calm"),
+    N.MERGED: ("Sent in a digest", "success"),
 }
 """Stored overall statuses, for filters and counts; :func:`notification_state` is more exact."""
 DELIVERY_LABELS: Mapping[DeliveryStatus, Label] = {
@@ -64,6 +65,7 @@ DELIVERY_LABELS: Mapping[DeliveryStatus, Label] = {
     S.EXPIRED: ("Expired", "calm"),
     S.CANCELLED: ("Cancelled", "calm"),
     S.SUPPRESSED: ("Suppressed", "calm"),
+    S.MERGED: ("In a digest", "success"),
 }
 """Stored statuses of deliveries, for filters; :func:`delivery_state` is more exact."""
 ATTEMPT_LABELS: Mapping[AttemptStatus, Label] = {

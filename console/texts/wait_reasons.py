@@ -13,6 +13,7 @@ WAIT_LABELS: Mapping[WaitReason, Label] = {
     W.RETRY: ("Retrying", "warning"),
     W.QUIET_HOURS: ("Quiet hours", "calm"),
     W.OVER_LIMIT: ("Held: over a limit", "calm"),
+    W.DIGEST: ("Held: digest", "calm"),
     W.PROVIDER_PAUSED: ("Held: provider paused", "warning"),
     W.CIRCUIT_OPEN: ("Held: circuit open", "warning"),
     W.PROVIDER_UNAVAILABLE: ("Held: provider unavailable", "warning"),
@@ -26,6 +27,7 @@ WAITS_UNTIL: Mapping[WaitReason, str] = {
     W.RETRY: "Retry at {}",
     W.QUIET_HOURS: "Quiet hours until {}",
     W.OVER_LIMIT: "Held: over a limit until {}",
+    W.DIGEST: "Held: digest at {}",
     W.RATE_LIMITED: "Rate limited until {}",
     W.STEP: "Held: later step at {}",
     W.RECEIPT: "Unknown: awaiting a receipt until {}",
@@ -40,6 +42,7 @@ GOALS: Mapping[str, str] = {
 HELD_ADVICE: Mapping[WaitReason, str] = {
     W.QUIET_HOURS: "Wait. The recipient's quiet hours end at that time. No attempt is used.",
     W.OVER_LIMIT: "Wait. A limit for the recipient allows it at that time. No attempt is used.",
+    W.DIGEST: "Wait. It is sent with others as one message at that time, or send it now.",
     W.PROVIDER_PAUSED: "Wait, or resume the provider in Providers. No attempt is used.",
     W.CIRCUIT_OPEN: "Wait, or see the circuit in Providers. No attempt is used.",
     W.PROVIDER_UNAVAILABLE: "Wait, or see the cause in Providers. No attempt is used.",

@@ -199,6 +199,7 @@ def new_view(request: HttpRequest, slug: str, admin: Any) -> HttpResponse:
             parts=form.non_empty_parts,
             example_data=document["example_data"],
             sensitive=frozenset(document["sensitive_variables"]),
+            has_digest=document.get("digest") is not None,
         )
         form = form.with_faults(faults)
         if not form.errors and not form.faults:

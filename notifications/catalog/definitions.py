@@ -25,6 +25,7 @@ from ..validation import (
     parse_channels,
 )
 from . import plans, types
+from .digests import DIGEST_VARIABLE, DigestRequest, parse_digest
 from .plans import PlanRequest, parse_plan
 from .types import ActionStyle
 
@@ -165,6 +166,10 @@ class TypeRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
             "null: all at once, or as `fallback_channel` says."
         ),
     ] = None
+    digest: Annotated[
+        DigestRequest | None,
+        Meta(description="Messages to one recipient are sent as one; null: each by itself."),
+    ] = None
     actions: Annotated[
         list[ActionRequest],
         Meta(
@@ -224,6 +229,14 @@ def validate_type(
     )
     fallback = _check_fallback(request, channels, problems)
     plan = _check_plan(request, channels, problems)
+    if request.digest is not None:
+        parse_digest(
+            request.digest,
+            problems,
+            allowed=channels,
+            priority=request.priority,
+            sensitive_variables=request.sensitive_variables,
+        )
     _check_actions(request, problems)
     _check_variables(request, problems)
     _check_whatsapp_templates(request, problems)
@@ -339,6 +352,8 @@ def _check_variables(request: TypeRequest, problems: ProblemCollector) -> None:
         problems.add(pointer, "too_many_properties", f"More than {MAX_VARIABLES} variables.")
     if RESERVED_VARIABLE in data:
         problems.add(f"{pointer}/{RESERVED_VARIABLE}", "reserved", "Reserved for the recipient.")
+    if request.digest is not None and DIGEST_VARIABLE in data:
+        problems.add(f"{pointer}/{DIGEST_VARIABLE}", "reserved", "Reserved for the digest.")
     if len(request.sensitive_variables) > MAX_SENSITIVE_VARIABLES:
         reason = f"At most {MAX_SENSITIVE_VARIABLES} variables."
         problems.add("/sensitive_variables", "too_many", reason)

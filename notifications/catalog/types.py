@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
+from domain.digests import Digest
 from domain.plans import Plan
 from domain.retry import UnknownPolicy
 from domain.states import Category, Channel, Priority
@@ -18,6 +19,7 @@ from notifyproject.db.paging import Cursor, Page
 from notifyproject.platform.cache import SharedCache
 
 from .default_types import DEFAULT_TYPES
+from .digests import digest_of
 from .plans import DEFAULT_FALLBACK_AFTER_SECONDS, plan_of
 
 MASK = "••••••"  # Replaces a sensitive value in everything that is stored or shown
@@ -75,6 +77,7 @@ class TypeConfig:
     on_unknown: UnknownPolicy
     sensitive_variables: frozenset[str]
     plan: Plan | None = None
+    digest: Digest | None = None
     actions: tuple[Action, ...] = ()
     whatsapp_templates: tuple[WhatsAppTemplate, ...] = ()
     template_version: int = 0  # Template version for new notifications; 0 is the shipped files
@@ -94,6 +97,7 @@ class _Snapshot:
 
     active: Mapping[str, TypeConfig]
     versions: Mapping[str, int]
+    digested: frozenset[str]
     sensitive_variables: Mapping[str, frozenset[str]]
 
 
@@ -110,6 +114,11 @@ def active_types() -> list[TypeConfig]:
     """Return the types that aren't disabled, by category and slug."""
     active = _snapshot_cache.get().active.values()
     return sorted(active, key=lambda one: (list(Category).index(one.category), one.slug))
+
+
+def digested_slugs() -> frozenset[str]:
+    """Return the slugs of the types that have a digest and aren't disabled."""
+    return _snapshot_cache.get().digested
 
 
 def get_template_version(slug: str) -> int:
@@ -217,8 +226,10 @@ def add_missing_types() -> int:
 
 def _read_snapshot() -> _Snapshot:
     documents = list(collection("notification_types").find())
+    active = {d["_id"]: _parse_type(d) for d in documents if d["is_active"]}
     return _Snapshot(
-        active={d["_id"]: _parse_type(d) for d in documents if d["is_active"]},
+        active=active,
+        digested=frozenset(slug for slug, one in active.items() if one.digest is not None),
         versions={d["_id"]: d.get("template_version") or 0 for d in documents},
         sensitive_variables={d["_id"]: frozenset(d["sensitive_variables"]) for d in documents},
     )
@@ -250,6 +261,7 @@ def _parse_type(document: Mapping[str, Any]) -> TypeConfig:
         on_unknown=UnknownPolicy(document["on_unknown"]),
         sensitive_variables=frozenset(document["sensitive_variables"]),
         plan=plan_of(document),
+        digest=digest_of(document),
         actions=tuple(
             Action(**{**stored, "style": ActionStyle(stored["style"])})
             for stored in document.get("actions") or ()

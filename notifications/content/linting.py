@@ -55,15 +55,22 @@ class TemplateFault:
 
 
 def lint_template(
-    *, name: str, parts: Parts, example_data: Mapping[str, Any], sensitive: frozenset[str]
+    *,
+    name: str,
+    parts: Parts,
+    example_data: Mapping[str, Any],
+    sensitive: frozenset[str],
+    has_digest: bool = False,
 ) -> list[TemplateFault]:
     """Return the faults of a template's parts. Without faults, the parts can be stored."""
     # Every part must parse, use only known filters and variables, and render with the type's
-    # example data, once as given and once with its sensitive values masked.
+    # example data, once as given and once with its sensitive values masked. With a digest, once
+    # for a digest and once for a single message.
     if faults := _check_languages(parts):
         return faults
-    variables = {**example_data, "recipient": EXAMPLE_RECIPIENT}
+    variables: dict[str, Any] = {**example_data, "recipient": EXAMPLE_RECIPIENT}
     masked = {k: MASK if k in sensitive else v for k, v in variables.items()}
+    variables |= _digest_variables(example_data, has_digest=has_digest)
     faults = list(_check_completeness(name, parts))
     budget = Budget(MAX_TEMPLATE_WORK)
     fragments: dict[str, _Fragment] = {}
@@ -71,8 +78,7 @@ def lint_template(
     for language, texts in parts.items():
         for part in [part for part in Part if part in texts]:
             source = texts[part]
-            # An upper bound on the outputs and tags.
-            markup += min(source.count("{{") + source.count("{%"), MAX_MARKUP)
+            markup += _count_markup(source)
             if markup > MAX_TEMPLATE_MARKUP:
                 reason = (
                     f"All parts together have at most {MAX_TEMPLATE_MARKUP:,} outputs and tags."
@@ -94,6 +100,29 @@ def lint_template(
     if not faults and fragments:
         faults += _check_inlined(fragments, (variables, masked), budget)
     return faults
+
+
+def _count_markup(source: str) -> int:
+    """Return an upper bound on the outputs and tags."""
+    return min(source.count("{{") + source.count("{%"), MAX_MARKUP)
+
+
+def _digest_variables(example_data: Mapping[str, Any], *, has_digest: bool) -> dict[str, Any]:
+    return {"digest": example_digest(example_data)} if has_digest else {}
+
+
+def example_digest(example_data: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what ``digest`` is in the template of a digest of three messages, two of them listed.
+
+    All have the example data.
+    """
+    item = {
+        "id": "6543210fedcba9876543210f",
+        "created_at": "2026-12-01T09:00:00+00:00",
+        "subject": "Example",
+        "data": dict(example_data),
+    }
+    return {"items": [item, item], "count": 3, "more": 1}
 
 
 def _check_languages(parts: Parts) -> list[TemplateFault]:

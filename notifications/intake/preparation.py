@@ -18,6 +18,7 @@ from recipients.preferences import NO_PREFERENCE, Preference
 from recipients.queries import RecipientSnapshot, RegisteredRecipient
 
 from ..catalog import retention, types
+from ..catalog.digests import DIGEST_VARIABLE
 from ..catalog.plans import PlanRequest, parse_plan
 from ..catalog.types import TypeConfig
 from ..content.engine import RenderCache
@@ -158,6 +159,8 @@ def prepare(
         raise AssertionError("an unknown type is a problem")
     if caller.template_version is not None:
         type_config = replace(type_config, template_version=caller.template_version)
+    if type_config.digest is not None and DIGEST_VARIABLE in request.data:
+        problems.add(f"/data/{DIGEST_VARIABLE}", "reserved", "Reserved for the digest.")
     deliveries, plan = choose_channels(
         request,
         type_config=type_config,

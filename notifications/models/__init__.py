@@ -12,7 +12,7 @@ from .notification import (
     Notification,
     RecipientCopy,
 )
-from .policies import Limit, LimitUses, ProviderState, RetentionPolicy
+from .policies import Digest, Limit, LimitUses, ProviderState, RetentionPolicy
 from .records import (
     DeliveryAttempt,
     EarlyReceipt,
@@ -28,6 +28,6 @@ __all__ += ["BulkOperation", "OperationResult"]
 __all__ += ["NotificationType", "TemplateVersion"]
 __all__ += ["Attachment", "Claim", "Content", "Delivery", "ErrorRecord", "Notification"]
 __all__ += ["RecipientCopy"]
-__all__ += ["Limit", "LimitUses", "ProviderState", "RetentionPolicy"]
+__all__ += ["Digest", "Limit", "LimitUses", "ProviderState", "RetentionPolicy"]
 __all__ += ["DeliveryAttempt", "EarlyReceipt", "Heartbeat", "IdempotencyKey", "InboxVisit"]
 __all__ += ["ProviderEvent", "WebhookLog"]

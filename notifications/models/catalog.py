@@ -46,6 +46,9 @@ class NotificationType(models.Model):
     plan = models.JSONField(null=True, blank=True)
     """Channels in steps: ``{"until": "read", "steps": [{"channels": ["push"], "after": 0}, …]}``;
     empty: all at once, or as the fallback channel says."""
+    digest = models.JSONField(null=True, blank=True)
+    """Messages to one recipient are sent as one: channels, window, and more; empty: each by
+    itself."""
     actions = models.JSONField(null=True, blank=True)
     """Buttons in the inbox: ``[{"id": "approve", "label": "Approve", "style": "primary", "link":
     null}]``."""

@@ -84,6 +84,15 @@ class Delivery(EmbeddedModel):
     """Its step, from 1, in the notification's plan. Missing without a plan."""
     skip_if_late = models.IntegerField(null=True, blank=True)
     """Seconds after ``first_due_at`` within which its step must begin; missing: no limit."""
+    digest_id = ObjectIdField(null=True, blank=True)
+    """The digest it waits for, or is part of."""
+    digest_epoch = models.IntegerField(null=True, blank=True)
+    """The epoch of the digest's lease that selected it. Missing before."""
+    skips_digest = models.BooleanField(null=True)
+    """It left its digest and is sent by itself; missing otherwise."""
+    carried_by = ObjectIdField(null=True, blank=True)
+    """Merged: the notification that carries its digest."""
+    merged_at = optional_datetime()
     first_due_at = models.DateTimeField()
     next_attempt_at = optional_datetime()
     """Pending: when it is due. Unknown: when the type's policy decides."""
@@ -130,6 +139,7 @@ PHONE = {"recipient.phone": {"$exists": True}}
 CALLBACK_DUE = {"callback_due_at": {"$exists": True}}
 IN_INBOX = {"inbox_at": {"$exists": True}}
 SNOOZED = {"snoozed_until": {"$exists": True}}
+IN_DIGEST = {"delivery.digest_id": {"$exists": True}}
 HAS_SECRET_EXPIRY = {"sealed_until": {"$exists": True}}
 SCHEDULED_LOCAL = {**OPEN_WORK, "scheduled_local": {"$exists": True}}
 FROM_BROADCAST = {"broadcast_id": {"$exists": True}}
@@ -165,6 +175,8 @@ class Notification(models.Model):
     """When to remove ``sealed`` if only the inbox still needs it."""
 
     delivery = EmbeddedModelArrayField(Delivery, default=list)
+    digest_id = ObjectIdField(null=True, blank=True)
+    """The digest that it carries. Missing in all others."""
     ignores_limits = models.BooleanField(null=True)
     """Sent beyond the limits of its recipient; missing otherwise."""
     plan_until = optional_text(16)
@@ -307,6 +319,7 @@ class Notification(models.Model):
             MongoIndex("user_id", name="ntf_own_clock", partial=SCHEDULED_LOCAL),
             MongoIndex("sealed_until", name="ntf_sealed", partial=HAS_SECRET_EXPIRY),
             MongoIndex("callback_due_at", name="ntf_callback", partial=CALLBACK_DUE),
+            MongoIndex("delivery.digest_id", "_id", name="ntf_digest", partial=IN_DIGEST),
             MongoIndex("purge_at", name="ntf_purge", expire_after_seconds=0),
         )
 

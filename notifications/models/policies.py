@@ -1,8 +1,9 @@
-"""Retention policies, and the state of providers."""
+"""Limits, digests, retention policies, and the state of providers."""
 
 from django.db import models
-from django_mongodb_backend.fields import ArrayField
+from django_mongodb_backend.fields import ArrayField, ObjectIdField
 
+from domain.digests import DigestStatus
 from domain.limits import Overflow
 from domain.states import Category, Channel
 from notifyproject.db.fields import choice_field, choices_field, optional_datetime, optional_text
@@ -102,3 +103,68 @@ class RetentionPolicy(models.Model):
 
     def __str__(self) -> str:
         return str(self.get_category_display())
+
+
+class Digest(models.Model):
+    """Messages of one type to one recipient that are sent as one."""
+
+    group = models.CharField(max_length=64)
+    """Hash of recipient, client, type, channel, and key: one open digest for each."""
+    status = choice_field(DigestStatus)
+    outcome = optional_text(16)
+    """The DigestOutcome, from SEALED on."""
+    client_id = ObjectIdField()
+    user_id = optional_text(128)
+    type = models.CharField(max_length=SLUG_LENGTH)
+    channel = choice_field(Channel)
+    is_test = models.BooleanField(default=False)
+    key = optional_text(200)
+    """The value of the type's key variable; missing without one."""
+    leader = optional_text(40)
+    """The delivery that opened it and is sent by itself; missing without one."""
+    max_items = models.IntegerField()
+    min_items = models.IntegerField()
+    template_version = models.IntegerField(null=True, blank=True)
+    """The version of its carrier, from SEALED on."""
+    opened_at = models.DateTimeField()
+    window_ends_at = models.DateTimeField()
+    """The end by its window. It stays if staff close the digest early."""
+    closes_at = models.DateTimeField()
+    due_at = optional_datetime()
+    """When to close it, or to continue after a lost worker. Missing once it is closed."""
+    is_cancelled = models.BooleanField(default=False)
+    """A client or staff cancelled it: its members are cancelled, too."""
+    epoch = models.IntegerField(default=0)
+    """Fencing token: grows with each lease until the digest is sealed."""
+    lease_token = optional_text(32)
+    count = models.IntegerField(null=True, blank=True)
+    """Members from SEALED on, without the dropped ones."""
+    dropped = models.IntegerField(null=True, blank=True)
+    """Members that were read, muted, expired, or otherwise not needed at its end."""
+    carrier_id = ObjectIdField(null=True, blank=True)
+    closed_at = optional_datetime()
+    purge_at = optional_datetime()
+
+    class Meta:
+        db_table = "digests"
+        ordering = ("-opened_at", "-id")
+        default_permissions = ("view", "change")
+        indexes = (
+            MongoIndex(
+                "group", name="dig_open", unique=True, partial={"status": DigestStatus.OPEN.value}
+            ),
+            MongoIndex("group", "-opened_at", name="dig_group"),
+            MongoIndex("due_at", "_id", name="dig_due", partial={"due_at": {"$exists": True}}),
+            MongoIndex("-opened_at", "-_id", name="dig_opened"),
+            MongoIndex("client_id", "-opened_at", "-_id", name="dig_client"),
+            MongoIndex(
+                *("user_id", "-opened_at", "-_id"),
+                name="dig_user",
+                partial={"user_id": {"$exists": True}},
+            ),
+            MongoIndex("status", "-opened_at", "-_id", name="dig_status"),
+            MongoIndex("purge_at", name="dig_purge", expire_after_seconds=0),
+        )
+
+    def __str__(self) -> str:
+        return f"{self.type} {self.pk}"

@@ -17,6 +17,7 @@ from notifyproject.platform import broker
 DELIVER, PULL, HEARTBEAT = "notifications.deliver", "notifications.draw", "notifications.canary"
 BROADCAST = "notifications.broadcast"
 BULK_OPERATION = "notifications.operate"
+CLOSE_DIGESTS = "notifications.close_digests"
 MAX_DELAY_SECONDS = broker.MAX_COUNTDOWN
 """Maximum delay of a message, in seconds. The sweeper enqueues work that is due later."""
 ISOLATED_PER_WAKEUP = 4
@@ -54,6 +55,11 @@ def request_heartbeat(*, now: datetime) -> bool:
 def publish_operation(operation_id: ObjectId, *, at: datetime | None, now: datetime) -> bool:
     """Wake a worker for a bulk operation. Return whether the broker accepts the message."""
     return broker.publish(BULK_OPERATION, args=[str(operation_id)], queue=None, at=at, now=now)
+
+
+def publish_digests(*, at: datetime | None, now: datetime) -> bool:
+    """Wake a worker to close due digests. Return whether the broker accepts the message."""
+    return broker.publish(CLOSE_DIGESTS, args=[], queue=None, at=at, now=now)
 
 
 def depth(queue: str) -> int | None:

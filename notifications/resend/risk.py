@@ -66,6 +66,7 @@ _RISK_BY_FAILURE: Mapping[FailureCode, tuple[RiskKind, str]] = {
     F.BOUNCED: (R.SAFE, "It bounced, but the suppression was lifted."),
     F.SUPPRESSED: (R.SAFE, "The suppression was lifted."),
     F.OVER_LIMIT: (R.SAFE, "Not sent. The limits for the recipient apply again."),
+    F.IN_DIGEST: (R.SAFE, "It expired before its digest was sent."),
     F.OPTED_OUT: (R.SAFE, "The recipient opted in again."),
     F.CANCELLED: (R.SAFE, "It was cancelled before sending."),
     F.NO_ADDRESS: (R.SAFE, "There is an active device now."),
@@ -126,7 +127,7 @@ def _find_obstacles(facts: DeliveryFacts) -> Iterator[tuple[RiskKind, str]]:
             yield R.WILL_FAIL_AGAIN, reason
     if facts.suppression_reason is not None:
         yield R.SUPPRESSED, facts.suppression_reason
-    if facts.status in SUCCEEDED:
+    if facts.status in SUCCEEDED | {DeliveryStatus.MERGED}:
         yield R.MAY_DUPLICATE, "It was already sent: would be a duplicate."
     if facts.status in OPEN:
         yield R.MAY_DUPLICATE, "It is still open: might be a duplicate."

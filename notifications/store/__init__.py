@@ -16,6 +16,27 @@ from .device_attempts import (
     device_histories,
     record_device_receipt,
 )
+from .digests import (
+    Closing,
+    Opening,
+    Seal,
+    Window,
+    acquire_due,
+    cancel_members,
+    drop_members,
+    end_digest,
+    erase_digests,
+    find_digests,
+    finish,
+    leave_digests,
+    merge_members,
+    most_urgent,
+    next_due,
+    open_digests,
+    seal,
+    separate_members,
+    slide_digests,
+)
 from .documents import (
     AttemptReference,
     ClaimedDelivery,
@@ -103,6 +124,10 @@ __all__ += ["cancel", "cancel_pending", "link_resend", "make_due_now"]
 __all__ += ["reopen", "reschedule"]
 __all__ += ["backfill_marks", "clear_marks", "pending_callbacks"]
 __all__ += ["DeviceHistory", "attempts_at", "device_histories", "record_device_receipt"]
+__all__ += ["Closing", "Opening", "Seal", "Window", "acquire_due", "cancel_members"]
+__all__ += ["drop_members", "end_digest", "erase_digests", "find_digests", "finish"]
+__all__ += ["leave_digests", "merge_members", "most_urgent", "next_due", "open_digests"]
+__all__ += ["seal", "separate_members", "slide_digests"]
 __all__ += ["AttemptReference", "ClaimedDelivery", "Document", "NewDelivery", "NotSent"]
 __all__ += ["NewNotification", "ProviderAnswer", "Settlement", "TargetAttempt", "content_of"]
 __all__ += ["recipient_of"]

@@ -154,6 +154,7 @@ def _document(new: NewNotification, now: datetime) -> dict[str, Any]:
             expires_at=new.expires_at,
         ),
         "delivery": deliveries,
+        "digest_id": new.digest_id,
         "ignores_limits": new.ignores_limits or None,
         "plan_until": new.plan_until.value if new.plan_until is not None else None,
         "status": _status(states),

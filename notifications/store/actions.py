@@ -18,6 +18,7 @@ from .receipts import sent_changes
 S = DeliveryStatus
 MIN_RETENTION_AFTER_REOPEN = timedelta(days=14)
 """Minimum retention of a reopened notification: longer than its retries can take."""
+MATCH_CANCELLABLE: Mapping[str, Any] = {"status": S.PENDING.value, "digest_epoch": None}
 UNSENT_STATUSES = [S.PENDING.value, S.SUPPRESSED.value, S.CANCELLED.value]
 """Statuses in which a delivery can be without anything having been sent."""
 
@@ -29,10 +30,10 @@ def cancel(
     # A push that reached a device becomes sent instead. A worker that has only claimed a delivery
     # loses the claim. A delivery that a worker has started is no longer pending.
     names = [channel.value for channel in channels]
-    pending = {"channel": {"$in": names}, "status": S.PENDING.value}
+    pending = {"channel": {"$in": names}, **MATCH_CANCELLABLE}
     return _change(
         {"_id": notification_id, "delivery": {"$elemMatch": pending}},
-        [{"$in": ["$$d.channel", names]}, {"$eq": ["$$d.status", S.PENDING.value]}],
+        [{"$in": ["$$d.channel", names]}, is_cancellable()],
         cancelled_changes(reason, now=now),
         now=now,
     )
@@ -41,12 +42,16 @@ def cancel(
 def cancel_pending(*, ids: Sequence[ObjectId], reason: str, now: datetime) -> int:
     """Cancel the pending deliveries of many notifications. Return how many of these changed."""
     pipeline = update(
-        condition={"$eq": ["$$d.status", S.PENDING.value]},
-        changes=cancelled_changes(reason, now=now),
-        now=now,
+        condition=is_cancellable(), changes=cancelled_changes(reason, now=now), now=now
     )
-    wanted = {"_id": {"$in": list(ids)}, "delivery.status": S.PENDING.value}
+    wanted = {"_id": {"$in": list(ids)}, "delivery": {"$elemMatch": MATCH_CANCELLABLE}}
     return notifications().update_many(wanted, pipeline).modified_count
+
+
+def is_cancellable() -> Expression:
+    """Return whether a delivery is pending, and not part of a digest that is being sent."""
+    is_unselected = {"$eq": [{"$ifNull": ["$$d.digest_epoch", None]}, None]}
+    return {"$and": [{"$eq": ["$$d.status", S.PENDING.value]}, is_unselected]}
 
 
 def cancelled_changes(reason: str, *, now: datetime) -> dict[str, Any]:
@@ -127,14 +132,15 @@ def make_due_now(
     """Make waiting deliveries due now. Return the notification, or None if none waits."""
     # Claimed deliveries and those that await a receipt stay unchanged. Earlier attempts of a retry
     # still count. ``retries_of`` selects only retries on these channels.
+    # A delivery leaves its digest, and is sent by itself.
     conditions: list[Expression] = [
-        {"$eq": ["$$d.status", S.PENDING.value]},
+        is_cancellable(),
         {"$eq": [{"$ifNull": ["$$d.claim", None]}, None]},
         {"$gt": ["$$d.next_attempt_at", now]},
     ]
     first = {"$cond": [{"$eq": ["$$d.attempt_count", 0]}, now, "$$d.first_due_at"]}
     waiting: dict[str, Any] = {
-        "status": S.PENDING.value,
+        **MATCH_CANCELLABLE,
         "claim": None,
         "next_attempt_at": {"$gt": now},
     }
@@ -145,7 +151,12 @@ def make_due_now(
     return _change(
         {"_id": notification_id, "delivery": {"$elemMatch": waiting}},
         conditions,
-        {"next_attempt_at": now, "first_due_at": Computed(first)},
+        {
+            "next_attempt_at": now,
+            "first_due_at": Computed(first),
+            "digest_id": None,
+            "skips_digest": Computed({"$gt": ["$$d.digest_id", None]}),
+        },
         now=now,
     )
 
@@ -183,7 +194,13 @@ def reschedule(
     expiry relative to the send time moves with it; an absolute one must lie after ``send_at``. With
     ``is_same_local_time``, the notification keeps following the recipient's time zone.
     """
-    touched = {"$or": [{"status": {"$nin": UNSENT_STATUSES}}, {"attempt_count": {"$gt": 0}}]}
+    touched = {
+        "$or": [
+            {"status": {"$nin": UNSENT_STATUSES}},
+            {"attempt_count": {"$gt": 0}},
+            {"digest_epoch": {"$gt": 0}},
+        ]
+    }
     due_at = Computed({"$add": [send_at, {"$subtract": ["$$d.first_due_at", _first_due_at()]}]})
     until = {"$add": [send_at, {"$multiply": ["$ttl_seconds", 1000]}]}
     moved = {"$subtract": [send_at, {"$ifNull": ["$scheduled_at", "$created_at"]}]}
@@ -199,7 +216,13 @@ def reschedule(
             ],
         },
         [{"$eq": ["$$d.status", S.PENDING.value]}],
-        {"claim": None, "claim_count": 0, "first_due_at": due_at, "next_attempt_at": due_at},
+        {
+            "claim": None,
+            "claim_count": 0,
+            "first_due_at": due_at,
+            "next_attempt_at": due_at,
+            "digest_id": None,
+        },
         now=now,
         extra_fields={
             "scheduled_at": send_at,

@@ -20,6 +20,7 @@ R = TypeVar("R")
 notifications = partial(collection, "notifications")
 attempts = partial(collection, "delivery_attempts")
 events = partial(collection, "provider_events")  # Applied receipts
+digests = partial(collection, "digests")
 limit_uses = partial(collection, "limit_uses")  # Counters of limits
 visits = partial(collection, "inbox_visits")  # Until when each inbox was seen
 

@@ -103,6 +103,8 @@ class NewNotification:
     is_test: bool = False
     broadcast_id: ObjectId | None = None
     resent_from: ObjectId | None = None
+    digest_id: ObjectId | None = None
+    """The digest that it carries."""
     ignores_limits: bool = False
     """Sent beyond the limits of its recipient, and counted."""
     has_callback: bool = False
@@ -123,6 +125,7 @@ class ClaimedDelivery:
     """Attempts since the last reopening that an outage ended, which don't use up a retry."""
     max_attempts: int
     first_due_at: datetime
+    client_id: ObjectId
     type: str
     category: Category
     priority: Priority
@@ -130,6 +133,7 @@ class ClaimedDelivery:
     recipient: Recipient
     content: Content
     data: Mapping[str, Any]
+    created_at: datetime
     encrypted_content: str | None = None
     accepted_targets: tuple[str, ...]
     expires_at: datetime | None
@@ -149,6 +153,12 @@ class ClaimedDelivery:
     plan_until: Until = Until.DELIVERED
     """The goal that makes a later step unnecessary."""
     skip_if_late: timedelta | None = None
+    digest_id: ObjectId | None = None
+    """The digest that it waits for."""
+    digest_epoch: int = 0
+    """The epoch of the digest's lease that selected it; 0: none."""
+    may_join_digest: bool = True
+    """False for a carrier, a resend, and a delivery that left its digest."""
     ignores_limits: bool = False
     limit_uses: tuple["LimitUse", ...] = ()
     """Uses of limits that are reserved for the current claim."""
@@ -267,23 +277,34 @@ class NotSent:
     reason: str
     next_attempt_at: datetime | None = None
     held_reason: WaitReason | None = None
+    digest_id: ObjectId | None = None
+    """The digest that it joins."""
 
 
 def claimed_from(document: Document, token: str) -> ClaimedDelivery:
     """Return the delivery in a notification's document that is claimed with this token."""
     delivery = next(d for d in document["delivery"] if (d.get("claim") or {}).get("token") == token)
+    lease_until = delivery["claim"]["lease_until"]
+    return delivery_record(document, delivery, token=token, lease_until=lease_until)
+
+
+def delivery_record(
+    document: Document, delivery: Document, *, token: str, lease_until: datetime
+) -> ClaimedDelivery:
+    """Return a delivery of a notification's document, for the holder of its claim or digest."""
     late = delivery.get("skip_if_late")
     return ClaimedDelivery(
         notification_id=document["_id"],
         channel=Channel(delivery["channel"]),
         token=token,
-        lease_until=delivery["claim"]["lease_until"],
+        lease_until=lease_until,
         claim_count=delivery["claim_count"],
         attempt_count=delivery["attempt_count"],
         uncounted_attempts=delivery["excused_count"],
         max_attempts=delivery["max_attempts"],
         earlier_attempts=delivery.get("earlier_attempts") or 0,
         first_due_at=delivery["first_due_at"],
+        client_id=document["client_id"],
         type=document["type"],
         category=Category(document["category"]),
         priority=Priority(document["priority"]),
@@ -305,6 +326,12 @@ def claimed_from(document: Document, token: str) -> ClaimedDelivery:
         step=_step_of(delivery),
         plan_until=Until(document.get("plan_until", Until.DELIVERED)),
         skip_if_late=None if late is None else timedelta(seconds=late),
+        digest_id=delivery.get("digest_id"),
+        digest_epoch=delivery.get("digest_epoch") or 0,
+        may_join_digest=not (
+            delivery.get("skips_digest") or "digest_id" in document or "resent_from" in document
+        ),
+        created_at=document["created_at"],
         ignores_limits=document.get("ignores_limits", False),
         is_marked_read="marked_read_at" in document,
         is_acted="acted_at" in document,

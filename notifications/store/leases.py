@@ -339,6 +339,8 @@ def _not_sent_fields(one: NotSent, now: datetime) -> dict[str, Any]:
     if one.claimed.failed_over_from:
         # After a wait, providers are tried in their normal order again.
         fields["passed_over"] = None
+    if one.digest_id is not None:
+        fields |= {"digest_id": one.digest_id, "digest_epoch": None}
     return {
         "status": one.status.value,
         "claim": None,

@@ -181,7 +181,7 @@ def _reservation(request: UseRequest, now: datetime) -> list[dict[str, Any]]:
     conditions = [has_room, {"$or": [{"$eq": [gap, 0]}, {"$and": [is_first, is_past_gap]}]}]
     granted: Expression = {"$literal": True} if request.is_exempt else {"$and": conditions}
     may_wait: Expression = {"$literal": False}
-    if limit.overflow is Overflow.LATER:
+    if limit.overflow is not Overflow.DROP:
         has_place = {"$lt": [{"$size": "$waiting"}, MAX_WAITING]}
         may_wait = {"$and": [{"$lt": ["$__place", 0]}, has_place]}
     use = {"d": own, "at": now}

@@ -191,7 +191,9 @@ def overall_status(now: datetime) -> Expression:
     is_unclaimed = {"$eq": [{"$ifNull": ["$$d.claim", None]}, None]}
     waiting = {"$and": [is_unclaimed, {"$gt": ["$$d.next_attempt_at", now]}]}
     due = {"$and": [_is(S.PENDING), {"$not": [waiting]}]}
-    counted = {"$setDifference": ["$delivery.status", [S.CANCELLED.value, S.SUPPRESSED.value]]}
+    uncounted = [S.CANCELLED.value, S.SUPPRESSED.value, S.MERGED.value]
+    counted = {"$setDifference": ["$delivery.status", uncounted]}
+    nothing_counts = {"$eq": [counted, []]}
     return {
         "$switch": {
             "branches": [
@@ -199,7 +201,10 @@ def overall_status(now: datetime) -> Expression:
                 _branch(_has_status(S.SENDING, S.UNKNOWN), NotificationStatus.PROCESSING),
                 _branch(any_delivery(due), NotificationStatus.QUEUED),
                 _branch(_has_status(S.PENDING), NotificationStatus.CREATED),
-                _branch({"$eq": [counted, []]}, NotificationStatus.CANCELLED),
+                _branch(
+                    {"$and": [nothing_counts, _has_status(S.MERGED)]}, NotificationStatus.MERGED
+                ),
+                _branch(nothing_counts, NotificationStatus.CANCELLED),
                 _branch(_subset(counted, {S.DELIVERED, S.READ}), NotificationStatus.DELIVERED),
                 _branch(_subset(counted, SUCCEEDED), NotificationStatus.SENT),
                 _branch(_has_status(*SUCCEEDED), NotificationStatus.PARTIALLY_DELIVERED),

@@ -14,7 +14,7 @@ from pymongo import ReturnDocument, UpdateMany
 
 from domain.states import Channel, DeliveryStatus
 
-from .actions import cancelled_changes
+from .actions import cancelled_changes, is_cancellable
 from .collections import attempts, events, notifications, visits
 from .documents import Document
 from .inbox import Inbox
@@ -46,7 +46,7 @@ def delete(*, notification_id: ObjectId, client_id: ObjectId, now: datetime) -> 
     :func:`restore` undoes the deletion. A send in progress completes but isn't retried.
     """
     pipeline = update(
-        condition={"$eq": ["$$d.status", S.PENDING.value]},
+        condition=is_cancellable(),
         changes=cancelled_changes(DELETION_REASON, now=now),
         now=now,
         extra_fields={"is_active": False, "deleted_at": now},
@@ -128,7 +128,7 @@ def _erasure_pipeline(now: datetime) -> Pipeline:
     }
     return [
         *update(
-            condition={"$eq": ["$$d.status", S.PENDING.value]},
+            condition=is_cancellable(),
             changes=cancelled_changes(ERASURE_REASON, now=now),
             now=now,
         ),

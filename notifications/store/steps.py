@@ -30,6 +30,7 @@ def open_next_steps(*, ids: Sequence[ObjectId], now: datetime) -> int:
         "attempt_count": 0,
         "step": {"$gt": FIRST_STEP},
         "next_attempt_at": {"$gt": now},
+        "digest_id": None,
     }
     is_ready = {
         "$and": [
@@ -37,6 +38,7 @@ def open_next_steps(*, ids: Sequence[ObjectId], now: datetime) -> int:
             {"$eq": ["$$d.status", S.PENDING.value]},
             {"$eq": ["$$d.attempt_count", 0]},
             {"$gt": ["$$d.next_attempt_at", now]},
+            {"$eq": [{"$ifNull": ["$$d.digest_id", None]}, None]},
             {"$not": [_earlier_may_reach()]},
         ]
     }

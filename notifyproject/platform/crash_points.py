@@ -78,6 +78,19 @@ class Boundary(StrEnum):
     TASK_DONE = "task_done"
     """A batch is done; its wake-ups are not sent."""
 
+    DIGEST_OPENED = "digest_opened"
+    """Digests are open; their members are not stored as such."""
+    DIGEST_JOINED = "digest_joined"
+    """Members are stored; whether their digests are still open is not read again."""
+    DIGEST_SELECTED = "digest_selected"
+    """A worker has leased digests and selected their members; nothing is decided."""
+    DIGEST_SEALED = "digest_sealed"
+    """The members and outcomes of digests are fixed; no carrier is stored."""
+    DIGEST_CARRIED = "digest_carried"
+    """The carriers are stored; the members still wait."""
+    DIGEST_MERGED = "digest_merged"
+    """The members have ended; the digests are not closed, and no wake-up is sent."""
+
     REOPENED = "reopened"
     """A retry by hand has reopened deliveries; no response and no wake-up is sent."""
 

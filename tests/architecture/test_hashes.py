@@ -8,6 +8,7 @@ _HASH = re.compile(r"hashlib\.(?:sha\d|md5|blake|new|pbkdf)")
 _KEYED = "an HMAC, under a key"
 _RANDOM_SECRET = "a random secret, which can't be guessed"
 _NAMES = "client and user IDs, which other documents contain, and no address"
+_GROUP = "a recipient's ID or keyed digest, and names, hashed for an ID"
 _IDS = "random IDs, hashed for new ones"
 REASONS = {
     "access/clients/inbox_tokens.py": f"{_KEYED}; {_NAMES}",
@@ -17,6 +18,7 @@ REASONS = {
     "api/http/rate_limits.py": _NAMES,
     "callbacks/signing.py": _KEYED,
     "devices/tokens.py": "a push token, which is random",
+    "domain/digests.py": _GROUP,
     "notifications/broadcasts/fan_out.py": _IDS,
     "notifications/bulk/operation.py": _IDS,
     "notifications/intake/bulk.py": "a fingerprint, of which only a keyed digest is stored",

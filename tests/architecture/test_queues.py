@@ -38,7 +38,13 @@ def our_tasks() -> dict[str, Task]:
 def test_all_tasks_are_registered() -> None:
     assert set(our_tasks()) == {
         *(wakeups.DELIVER, wakeups.PULL, wakeups.BROADCAST, wakeups.HEARTBEAT),
-        *(wakeups.BULK_OPERATION, schedule.ALERTS, schedule.ROLLUP, schedule.RETENTION),
+        *(
+            wakeups.BULK_OPERATION,
+            wakeups.CLOSE_DIGESTS,
+            schedule.ALERTS,
+            schedule.ROLLUP,
+            schedule.RETENTION,
+        ),
         "notifications.sweep",
         *(callback_events.PUBLISH, outbox.CALL_TASK, schedule.CALLBACKS),
     }

@@ -53,13 +53,15 @@ UP_TO_THREE = [
 
 def expected(states: Sequence[State]) -> NotificationStatus:
     """Return the overall status by the documented rules, of which the first match applies."""
-    counted = {state.status for state in states} - {S.CANCELLED, S.SUPPRESSED}
+    every = {state.status for state in states}
+    counted = every - {S.CANCELLED, S.SUPPRESSED, S.MERGED}
     succeeded = counted & SUCCEEDED
     rules = [
         (N.RETRYING, WAITING_AGAIN in states or DUE_AGAIN in states),
         (N.PROCESSING, bool(counted & {S.SENDING, S.UNKNOWN})),
         (N.QUEUED, DUE in states),
         (N.CREATED, WAITING in states),
+        (N.MERGED, not counted and S.MERGED in every),
         (N.CANCELLED, not counted),
         (N.PARTIALLY_DELIVERED, bool(succeeded) and succeeded != counted),
         (N.SENT, S.SENT in succeeded),

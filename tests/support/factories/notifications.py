@@ -263,6 +263,8 @@ def claimed_delivery(**fields: Any) -> ClaimedDelivery:
         "uncounted_attempts": 0,
         "max_attempts": 4,
         "first_due_at": FIXED_NOON,
+        "client_id": CLIENT,
+        "created_at": FIXED_NOON,
         "type": "payment_confirmed",
         "category": Category.TRANSACTIONAL,
         "priority": Priority.NORMAL,

@@ -11,7 +11,9 @@ from tests.support.factories.notifications import SHIPPED
 def shipped_types(monkeypatch: pytest.MonkeyPatch) -> None:
     """Use the default types and retention policies without reading them."""
     sensitive = {slug: one.sensitive_variables for slug, one in SHIPPED.items()}
-    snapshot = types._Snapshot(SHIPPED, versions={}, sensitive_variables=sensitive)
+    snapshot = types._Snapshot(
+        SHIPPED, versions={}, digested=frozenset(), sensitive_variables=sensitive
+    )
     policies = {category: retention._parse_policy(category, {}) for category in Category}
     monkeypatch.setattr(types._snapshot_cache, "get", lambda: snapshot)
     monkeypatch.setattr(retention._policies, "get", lambda: policies)

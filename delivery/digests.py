@@ -1,0 +1,492 @@
+"""Puts deliveries into digests right before their send, and closes digests that are due."""
+
+import secrets
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any
+
+import msgspec
+import structlog
+from bson import ObjectId
+from pymongo.errors import PyMongoError
+
+from domain.content import Content
+from domain.digests import (
+    RECHECK,
+    Digest,
+    DigestOutcome,
+    DigestStatus,
+    carrier_id,
+    group_id,
+    scheduled_id,
+    window_end,
+)
+from domain.errors import FailureCode
+from domain.plans import Until, how_reached
+from domain.states import DeliveryStatus, Priority
+from domain.time import Clock, utc_now
+from notifications import callback_events, store
+from notifications.catalog import digests as definitions
+from notifications.catalog import limits, retention, types
+from notifications.catalog.types import TypeConfig
+from notifications.intake.acceptance import enqueue_accepted
+from notifications.intake.content import compose_content
+from notifications.intake.requests import NotificationRequest
+from notifications.queueing import wakeups
+from notifications.store import (
+    ClaimedDelivery,
+    Closing,
+    Document,
+    NewDelivery,
+    NewNotification,
+    NotSent,
+    Opening,
+    Seal,
+    Window,
+)
+from notifications.validation import ProblemCollector
+from notifyproject.platform import crash_points, process
+from notifyproject.platform.crash_points import Boundary
+from recipients import queries as recipients
+from recipients.queries import RegisteredRecipient
+
+from . import eligibility
+
+log = structlog.get_logger(__name__)
+S, D = DeliveryStatus, DigestStatus
+RETRY_DELAY = timedelta(seconds=30)
+"""Delay if no digest can be opened: neither sent nor dropped."""
+ROUNDS = 4
+"""Digests of one window: the last one, and those that were closed early."""
+CLOSE_BATCH = 100
+"""Digests that are closed together."""
+MAX_BATCHES = 20
+"""Batches of one task, so that other tasks get their turn."""
+MAX_TASKS = 4
+"""Tasks that close digests at a time."""
+KEY_LENGTH = 200
+MAX_ITEM_BYTES = 100_000
+"""Total size of a carrier's items. Those beyond it are only counted."""
+IN_DIGEST = "Waits for its digest."
+NOT_OPENED = "No digest could be opened."
+EXPIRES = "Expires before its digest is sent."
+
+
+def join_digests(
+    claims: Sequence[ClaimedDelivery], *, now: datetime
+) -> tuple[list[ClaimedDelivery], list[NotSent]]:
+    """Return the deliveries to send by themselves, and those that wait for a digest."""
+    slugs = types.digested_slugs()
+    concerned = [one for one in claims if one.digest_id is not None or one.type in slugs]
+    if not concerned:
+        return list(claims), []
+    waiting = _still_waiting([one for one in concerned if one.digest_id is not None], now)
+    joining = [
+        (one, digest)
+        for one in concerned
+        if one.reference not in waiting
+        and (digest := digest_for(one)) is not None
+        and not digest.is_only_over_limit
+    ]
+    joined = _join(joining, now)
+    decided = waiting | joined
+    alone = [one for one in claims if one.reference not in decided]
+    return alone, [decided[one.reference] for one in claims if one.reference in decided]
+
+
+def join_over_limit(claims: Sequence[ClaimedDelivery], *, now: datetime) -> list[NotSent]:
+    """Put deliveries that a limit refuses into digests of their types."""
+    found = [(one, digest) for one in claims if (digest := digest_for(one)) is not None]
+    joined = _join(found, now)
+    return [joined[one.reference] for one, _ in found if one.reference in joined]
+
+
+def digest_for(claimed: ClaimedDelivery) -> Digest | None:
+    """Return the digest that a delivery may join, or None if it is sent by itself.
+
+    A retry, a resend, a carrier, a critical message, and one with attachments are.
+    """
+    type_config = types.find_type(claimed.type)
+    digest = type_config.digest if type_config is not None else None
+    if digest is None or claimed.channel not in digest.channels:
+        return None
+    is_retry = claimed.attempt_count > 0
+    is_urgent = claimed.priority is Priority.CRITICAL
+    if is_retry or is_urgent or not claimed.may_join_digest or claimed.content.attachments:
+        return None
+    return digest if _person_of(claimed) is not None else None
+
+
+def confirm_joined(joined: Sequence[NotSent], *, now: datetime) -> None:
+    """Make members due again whose digest was closed while they were stored."""
+    pairs = [(one.claimed.notification_id, one.digest_id) for one in joined if one.digest_id]
+    if not pairs:
+        return
+    crash_points.reach(Boundary.DIGEST_JOINED)
+    found = store.find_digests([digest_id for _, digest_id in pairs])
+    late = [
+        (notification_id, digest_id)
+        for notification_id, digest_id in pairs
+        if digest_id not in found or found[digest_id]["status"] != D.OPEN
+    ]
+    store.leave_digests(late, now=now)
+
+
+def enqueue_due(*, now: datetime) -> int:
+    """Enqueue tasks that close due digests, or one for when the first is due. Return how many."""
+    most = MAX_TASKS * CLOSE_BATCH
+    first, count = store.next_due(until=now + wakeups.HORIZON, limit=most)
+    if first is None:
+        return 0
+    if first > now:
+        return int(wakeups.publish_digests(at=wakeups.wakeup_time(first, now=now), now=now))
+    tasks = min(-(-count // CLOSE_BATCH), MAX_TASKS)
+    return sum(wakeups.publish_digests(at=None, now=now) for _ in range(tasks))
+
+
+def close_due(*, clock: Clock = utc_now) -> int:
+    """Close the digests that are due, in batches. Return how many. Raises PyMongoError."""
+    closed = 0
+    for _ in range(MAX_BATCHES):
+        if process.is_shutting_down():
+            return closed
+        closings = store.acquire_due(token=secrets.token_hex(16), now=clock(), limit=CLOSE_BATCH)
+        if not closings:
+            return closed
+        crash_points.reach(Boundary.DIGEST_SELECTED)
+        _close(closings, clock)
+        closed += len(closings)
+    wakeups.publish_digests(at=None, now=clock())
+    return closed
+
+
+def _person_of(claimed: ClaimedDelivery) -> str | None:
+    address = claimed.recipient.address(claimed.channel)
+    return limits.person_of(user_id=claimed.user_id, channel=claimed.channel, address=address)
+
+
+def _still_waiting(claims: Sequence[ClaimedDelivery], now: datetime) -> dict[str, NotSent]:
+    """Return members whose digest isn't closed yet. The others, which it missed, join again."""
+    found = store.find_digests([one.digest_id for one in claims if one.digest_id is not None])
+    waiting = {}
+    for claimed in claims:
+        digest = found.get(claimed.digest_id) if claimed.digest_id is not None else None
+        if digest is not None and digest["status"] != D.CLOSED:
+            waiting[claimed.reference] = _wait(claimed, until=max(digest["closes_at"], now))
+    return waiting
+
+
+def _wait(claimed: ClaimedDelivery, *, until: datetime, joins: ObjectId | None = None) -> NotSent:
+    code = FailureCode.IN_DIGEST
+    if claimed.expires_at is not None and until >= claimed.expires_at:
+        return NotSent(claimed, S.EXPIRED, code, EXPIRES)
+    return NotSent(claimed, S.PENDING, code, IN_DIGEST, until + RECHECK, digest_id=joins)
+
+
+def _join(joining: Sequence[tuple[ClaimedDelivery, Digest]], now: datetime) -> dict[str, NotSent]:
+    if not joining:
+        return {}
+    decided: dict[str, NotSent] = {}
+    try:
+        user_ids = [one.user_id for one, _ in joining if one.user_id is not None]
+        registered = recipients.find_registered(user_ids)
+        openings: dict[str, Opening] = {}
+        groups: dict[str, str] = {}
+        for claimed, digest in sorted(joining, key=lambda one: one[0].created_at):
+            opening = _opening(claimed, digest, registered.get(claimed.user_id or ""), now)
+            if opening is not None:
+                groups[claimed.reference] = opening.group
+                openings.setdefault(opening.group, opening)
+        found = store.open_digests(list(openings.values()), now=now) if openings else {}
+        crash_points.reach(Boundary.DIGEST_OPENED)
+        slides: dict[ObjectId, timedelta] = {}
+        for claimed, digest in joining:
+            if (group := groups.get(claimed.reference)) is None:
+                continue
+            document = found.get(group)
+            if document is None:
+                decided[claimed.reference] = _not_opened(claimed, now)
+            elif document.get("leader") != _delivery_id(claimed):
+                wait = _wait(claimed, until=document["closes_at"], joins=document["_id"])
+                decided[claimed.reference] = wait
+                if digest.is_sliding and isinstance(digest.window, timedelta):
+                    slides[document["_id"]] = digest.window
+        store.slide_digests(slides, now=now)
+    except PyMongoError as error:
+        log.warning("digests_not_joined", reason=type(error).__name__, deliveries=len(joining))
+        return {one.reference: _not_opened(one, now) for one, _ in joining}
+    return decided
+
+
+def _not_opened(claimed: ClaimedDelivery, now: datetime) -> NotSent:
+    until = now + RETRY_DELAY
+    return NotSent(claimed, S.PENDING, FailureCode.IN_DIGEST, NOT_OPENED, until)
+
+
+def _delivery_id(claimed: ClaimedDelivery) -> str:
+    return f"{claimed.notification_id}.{claimed.channel}"
+
+
+def _opening(
+    claimed: ClaimedDelivery,
+    digest: Digest,
+    registered: RegisteredRecipient | None,
+    now: datetime,
+) -> Opening | None:
+    """Return the digest for a delivery. None if the recipient wants none of this type."""
+    window = digest.window
+    if registered is not None:
+        own = definitions.preferred_window(
+            registered.preferences, type_slug=claimed.type, category=claimed.category
+        )
+        if own == definitions.OFF:
+            return None
+        window = own if own is not None and not isinstance(own, str) else window
+    zone = (registered.timezone if registered else None) or claimed.recipient.timezone or "UTC"
+    key = None
+    if digest.key is not None:
+        key = str(claimed.data.get(digest.key, ""))[:KEY_LENGTH]
+    group = group_id(
+        _person_of(claimed) or "",
+        str(claimed.client_id),
+        claimed.type,
+        claimed.channel.value,
+        "test" if claimed.is_test else "live",
+        key or "",
+    )
+    ends_at = window_end(window, now=now, recipient_zone=zone)
+    if isinstance(window, timedelta):
+        windows = [Window(id=ObjectId(), ends_at=ends_at)]
+    else:
+        following = window_end(window, now=ends_at, recipient_zone=zone)
+        windows = [
+            Window(id=ObjectId(scheduled_id(group, ends_at=end, number=number)), ends_at=end)
+            for end, numbers in ((ends_at, range(ROUNDS)), (following, range(1)))
+            for number in numbers
+        ]
+    return Opening(
+        group=group,
+        client_id=claimed.client_id,
+        user_id=claimed.user_id,
+        type=claimed.type,
+        channel=claimed.channel,
+        is_test=claimed.is_test,
+        key=key,
+        windows=windows,
+        leader=_delivery_id(claimed) if digest.is_leading else None,
+        max_items=digest.max_items,
+        min_items=digest.min_items,
+    )
+
+
+def _close(closings: Sequence[Closing], clock: Clock) -> None:
+    now = clock()
+    sealed = [_sealed_before(one) for one in closings if one.is_sealed]
+    sealed += store.seal(_decide([one for one in closings if not one.is_sealed], now), now=now)
+    crash_points.reach(Boundary.DIGEST_SEALED)
+    by_outcome: dict[DigestOutcome, list[Seal]] = {}
+    for one in sealed:
+        by_outcome.setdefault(one.outcome, []).append(one)
+    accepted = _store_carriers(by_outcome.get(DigestOutcome.SENT, []), now)
+    crash_points.reach(Boundary.DIGEST_CARRIED)
+    store.merge_members(
+        {
+            one.closing.id: (one.closing.epoch, _carrier_of(one.closing.id))
+            for one in by_outcome.get(DigestOutcome.SENT, [])
+        },
+        now=now,
+    )
+    separate = by_outcome.get(DigestOutcome.SEPARATE, [])
+    store.separate_members({one.closing.id: one.closing.epoch for one in separate}, now=now)
+    store.cancel_members(
+        {one.closing.id: one.closing.epoch for one in by_outcome.get(DigestOutcome.CANCELLED, [])},
+        now=now,
+    )
+    crash_points.reach(Boundary.DIGEST_MERGED)
+    store.finish(
+        [
+            (
+                one.closing.id,
+                _carrier_of(one.closing.id) if one.outcome is DigestOutcome.SENT else None,
+            )
+            for one in sealed
+        ],
+        now=now,
+    )
+    enqueue_accepted(accepted, now=now)
+    wakeups.send_later(
+        [
+            wakeups.Wakeup(member.notification_id, member.channel, member.priority, now)
+            for one in separate
+            for member in one.members
+        ],
+        now=now,
+    )
+    lag = max(
+        ((now - one.closing.document["closes_at"]).total_seconds() for one in sealed), default=0
+    )
+    log.info(
+        "digests_closed", digests=len(sealed), carriers=len(accepted), lag_seconds=round(lag, 1)
+    )
+
+
+def _sealed_before(closing: Closing) -> Seal:
+    """Return the seal of a worker that was lost after it."""
+    return Seal(
+        closing=closing,
+        outcome=DigestOutcome(closing.document["outcome"]),
+        members=closing.members,
+        dropped=closing.document["dropped"],
+        template_version=closing.document.get("template_version"),
+    )
+
+
+def _decide(closings: Sequence[Closing], now: datetime) -> list[Seal]:
+    """Drop members that aren't needed any more, and return the outcome of each digest."""
+    dropped = _not_needed([m for one in closings for m in one.members], now)
+    store.drop_members(
+        [(one.claimed, one.status, one.code, one.reason) for one in dropped.values()], now=now
+    )
+    seals = []
+    for closing in closings:
+        left = [one for one in closing.members if one.reference not in dropped]
+        outcome, version = DigestOutcome.SENT, None
+        type_config = types.find_type(closing.document["type"])
+        if closing.document["is_cancelled"]:
+            outcome = DigestOutcome.CANCELLED
+        elif not left:
+            outcome = DigestOutcome.EMPTY
+        elif len(left) < closing.document["min_items"] or type_config is None:
+            outcome = DigestOutcome.SEPARATE
+        else:
+            version = type_config.template_version
+            problem = _compose(closing, left, type_config)[1]
+            if problem is not None:
+                log.warning("digest_not_rendered", digest_id=str(closing.id), reason=problem)
+                outcome = DigestOutcome.SEPARATE
+        seals.append(
+            Seal(
+                closing=closing,
+                outcome=outcome,
+                members=left,
+                dropped=len(closing.members) - len(left),
+                template_version=version,
+            )
+        )
+    return seals
+
+
+def _not_needed(members: Sequence[ClaimedDelivery], now: datetime) -> dict[str, NotSent]:
+    found: dict[str, NotSent] = {}
+    for member in members:
+        how = how_reached(
+            Until.READ,
+            statuses=member.channel_statuses,
+            is_marked_read=member.is_marked_read,
+            is_acted=member.is_acted,
+        )
+        if how is not None:
+            reason = f"Not needed: {how}."
+            found[member.reference] = NotSent(member, S.CANCELLED, FailureCode.NOT_NEEDED, reason)
+    # The carrier has its own quiet hours.
+    _, ineligible = eligibility.filter_eligible(
+        [one for one in members if one.reference not in found],
+        now=now,
+        has_provider=True,
+        with_quiet_hours=False,
+    )
+    return found | {one.claimed.reference: one for one in ineligible}
+
+
+def _store_carriers(seals: Sequence[Seal], now: datetime) -> list[Document]:
+    """Store the carriers of sealed digests. Idempotent by the digests' IDs."""
+    # A digest whose carrier is stored has no member left if a lost worker had merged them.
+    new = [_carrier(one, now) for one in seals if one.members]
+    results = store.accept(callback_events.mark_for_callbacks(new), now=now)
+    return [one.document for one in results if isinstance(one, store.Accepted)]
+
+
+def _carrier_of(digest_id: ObjectId) -> ObjectId:
+    return ObjectId(carrier_id(str(digest_id)))
+
+
+def _carrier(one: Seal, now: datetime) -> NewNotification:
+    closing, newest = one.closing, one.members[-1]
+    type_config = types.find_type(closing.document["type"])
+    content: Content | None = None
+    problem: str | None = "The type is missing."
+    if type_config is not None:
+        version = one.template_version or 0
+        pinned = replace(type_config, template_version=version)
+        content, problem = _compose(closing, one.members, pinned)
+    delivery = NewDelivery(channel=newest.channel)
+    if content is None:
+        # Its members are fixed, so it ends as failed where support staff see it.
+        content = Content(subject=newest.content.subject, body="")
+        delivery = NewDelivery(
+            channel=newest.channel,
+            status=S.FAILED,
+            failure_code=FailureCode.RENDER_FAILED,
+            failure_reason=problem,
+        )
+    expiries = [one.expires_at for one in one.members]
+    expires_at = max((at for at in expiries if at is not None), default=None)
+    return NewNotification(
+        id=_carrier_of(closing.id),
+        client_id=newest.client_id,
+        user_id=newest.user_id,
+        recipient=newest.recipient,
+        type=newest.type,
+        category=newest.category,
+        priority=store.most_urgent(one.members),
+        content=content,
+        data=_data(closing, one.members),
+        deliveries=(delivery,),
+        max_attempts=newest.max_attempts,
+        send_at=now,
+        expires_at=None if None in expiries else expires_at,
+        purge_at=retention.purge_at(newest.category, send_at=now),
+        request_id=newest.request_id,
+        is_test=newest.is_test,
+        digest_id=closing.id,
+        ignores_limits=all(member.ignores_limits for member in one.members),
+        created_at=now,
+    )
+
+
+def _compose(
+    closing: Closing, members: Sequence[ClaimedDelivery], type_config: TypeConfig
+) -> tuple[Content | None, str | None]:
+    """Return a carrier's content, or why its template can't be rendered."""
+    newest, problems = members[-1], ProblemCollector()
+    content = compose_content(
+        NotificationRequest(type=newest.type, data=_data(closing, members)),
+        type_config=type_config,
+        recipient=newest.recipient,
+        channels=[newest.channel],
+        problems=problems,
+    )
+    if problems.problems:
+        return None, "; ".join(one.detail for one in problems.problems)
+    return content, None
+
+
+def _data(closing: Closing, members: Sequence[ClaimedDelivery]) -> dict[str, Any]:
+    """Return a carrier's variables: those of the newest member, and ``digest``."""
+    items: list[Mapping[str, Any]] = []
+    size = 0
+    for member in members[-closing.document["max_items"] :]:
+        item = {
+            "id": str(member.notification_id),
+            "created_at": member.created_at.isoformat(),
+            "subject": member.content.subject,
+            "data": member.data,
+        }
+        size += len(msgspec.json.encode(item))
+        if items and size > MAX_ITEM_BYTES:
+            break
+        items.append(item)
+    count = len(members)
+    digest = {"items": items, "count": count, "more": count - len(items)}
+    return {**members[-1].data, "digest": digest}

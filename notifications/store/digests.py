@@ -1,0 +1,484 @@
+"""Digests: opened by their first member, closed under a lease, and merged into a carrier.
+
+Membership is on the member: its delivery names the digest. A lease that closes a digest has an
+epoch, a fencing token that grows with each lease: it selects the members by writing its epoch to
+them, and then seals the digest. Only members with the epoch of the seal are part of the carrier, so
+that a frozen worker neither adds to a digest nor takes from it. A member that was stored too late
+is looked at again after ``RECHECK``, and joins another digest.
+"""
+
+import random
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from bson import ObjectId
+from pymongo import ReturnDocument, UpdateOne
+from pymongo.errors import BulkWriteError
+
+from domain.digests import CLOSE_GRACE, MAX_SLIDES, DigestOutcome, DigestStatus
+from domain.errors import FailureCode
+from domain.states import Channel, DeliveryStatus, Priority
+from notifyproject.db.collections import is_duplicate
+
+from .actions import cancelled_changes
+from .collections import digests, notifications, retry_transient
+from .documents import ClaimedDelivery, Document, delivery_record
+from .pipelines import Computed, Expression, error_entry, update
+
+S, D = DeliveryStatus, DigestStatus
+CLOSE_LEASE = timedelta(seconds=90)
+DIGEST_RETENTION = timedelta(days=90)
+CANCEL_REASON = "Its digest was cancelled."
+HEAD = 4
+"""Batches at the head of the due digests among which concurrent closers choose at random."""
+_random = random.SystemRandom()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Window:
+    """A window in which a digest may be open, and the ID of that digest."""
+
+    id: ObjectId
+    ends_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Opening:
+    """A digest that a member needs, and its form if none is open."""
+
+    group: str
+    client_id: ObjectId
+    user_id: str | None
+    type: str
+    channel: Channel
+    is_test: bool
+    key: str | None
+    windows: Sequence[Window]
+    """The current window, and those to use if its digest is closed already."""
+    leader: str | None
+    max_items: int
+    min_items: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Closing:
+    """A digest that the holder of a lease closes."""
+
+    id: ObjectId
+    document: Document
+    token: str
+    epoch: int
+    members: Sequence[ClaimedDelivery]
+
+    @property
+    def is_sealed(self) -> bool:
+        """Whether its members and outcome are fixed."""
+        return bool(self.document["status"] == D.SEALED)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seal:
+    """The outcome of a digest, fixed in one write."""
+
+    closing: Closing
+    outcome: DigestOutcome
+    members: Sequence[ClaimedDelivery]
+    dropped: int
+    template_version: int | None
+
+
+def open_digests(openings: Sequence[Opening], *, now: datetime) -> dict[str, Document]:
+    """Return the open digest of each group, opened if needed. Raises PyMongoError.
+
+    A group is missing if others closed its digests meanwhile.
+    """
+    found: dict[str, Document] = {}
+    missing = {one.group: one for one in openings}
+    tries = {one.group: 0 for one in openings}
+    # An ended window makes room for the next one, even if no worker has closed its digest yet.
+    digests().update_many(
+        {"group": {"$in": sorted(missing)}, "status": D.OPEN.value, "closes_at": {"$lte": now}},
+        {"$set": {"status": D.CLOSING.value}},
+    )
+    while missing:
+        _insert_missing([(one, one.windows[tries[one.group]]) for one in missing.values()], now)
+        wanted = {"group": {"$in": sorted(missing)}, "status": D.OPEN.value}
+        for document in digests().find(wanted):
+            found[document["group"]] = document
+            missing.pop(document["group"], None)
+        if missing:
+            _skip_closed(missing, tries)
+    return found
+
+
+def _skip_closed(missing: dict[str, Opening], tries: dict[str, int]) -> None:
+    """Count on to the next window of each group, or remove the group if there is none."""
+    tried = {group: one.windows[tries[group]] for group, one in missing.items()}
+    existing = find_digests(window.id for window in tried.values())
+    for group, one in list(missing.items()):
+        window, closed = tried[group], existing.get(tried[group].id)
+        # A window has another digest only if its digest was closed early.
+        is_over = closed is not None and closed["closes_at"] >= closed["window_ends_at"]
+        tries[group] += 1
+        while is_over and tries[group] < len(one.windows):
+            if one.windows[tries[group]].ends_at > window.ends_at:
+                break
+            tries[group] += 1
+        if tries[group] >= len(one.windows):
+            del missing[group]
+
+
+def _insert_missing(openings: Sequence[tuple[Opening, Window]], now: datetime) -> None:
+    operations = [
+        UpdateOne(
+            {"group": one.group, "status": D.OPEN.value},
+            {"$setOnInsert": _new_digest(one, window, now)},
+            upsert=True,
+        )
+        for one, window in openings
+    ]
+    try:
+        digests().bulk_write(operations, ordered=False)
+    except BulkWriteError as error:
+        # Another worker opened it, or the window's digest is closed already.
+        if not is_duplicate(error):
+            raise
+
+
+def _new_digest(one: Opening, window: Window, now: datetime) -> dict[str, Any]:
+    fields: dict[str, Any] = {
+        "_id": window.id,
+        "client_id": one.client_id,
+        "user_id": one.user_id,
+        "type": one.type,
+        "channel": one.channel.value,
+        "is_test": one.is_test,
+        "key": one.key,
+        "leader": one.leader,
+        "max_items": one.max_items,
+        "min_items": one.min_items,
+        "opened_at": now,
+        "window_ends_at": window.ends_at,
+        "closes_at": window.ends_at,
+        "due_at": window.ends_at + CLOSE_GRACE,
+        "is_cancelled": False,
+        "epoch": 0,
+    }
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+def slide_digests(slides: Mapping[ObjectId, timedelta], *, now: datetime) -> None:
+    """Move the ends of sliding windows, which a new member restarts. Raises PyMongoError."""
+    if not slides:
+        return
+    operations = []
+    for digest_id, window in slides.items():
+        milliseconds = int(window.total_seconds() * 1000)
+        last = {"$add": ["$opened_at", milliseconds * MAX_SLIDES]}
+        ends_at = {"$max": ["$closes_at", {"$min": [now + window, last]}]}
+        fields = {"closes_at": ends_at, "window_ends_at": ends_at}
+        due_at = {"due_at": {"$add": ["$closes_at", int(CLOSE_GRACE.total_seconds() * 1000)]}}
+        wanted = {"_id": digest_id, "status": D.OPEN.value}
+        operations.append(UpdateOne(wanted, [{"$set": fields}, {"$set": due_at}]))
+    digests().bulk_write(operations, ordered=False)
+
+
+def find_digests(ids: Iterable[ObjectId]) -> dict[ObjectId, Document]:
+    """Return digests by their IDs. Raises PyMongoError."""
+    return {one["_id"]: one for one in digests().find({"_id": {"$in": sorted(set(ids))}})}
+
+
+def leave_digests(members: Sequence[tuple[ObjectId, ObjectId]], *, now: datetime) -> int:
+    """Make members due now whose digest doesn't take any more. Return how many left.
+
+    ``members`` are pairs of notification and digest. A member that the digest has selected stays.
+    """
+    if not members:
+        return 0
+    ids = sorted({digest_id for _, digest_id in members})
+    condition = {"$and": [_waits_in(ids), _is_unselected()]}
+    pipeline = update(condition=condition, changes={"next_attempt_at": now}, now=now)
+    waiting = {"digest_id": {"$in": ids}, "status": S.PENDING.value, "digest_epoch": None}
+    wanted = {
+        "_id": {"$in": [notification_id for notification_id, _ in members]},
+        "delivery": {"$elemMatch": waiting},
+    }
+    return notifications().update_many(wanted, pipeline).modified_count
+
+
+def next_due(*, until: datetime, limit: int) -> tuple[datetime | None, int]:
+    """Return when the first digest is to be closed, and how many are until then, up to a limit."""
+    found = digests().find({"due_at": {"$lte": until}}, {"_id": 0, "due_at": 1})
+    times = [one["due_at"] for one in found.sort([("due_at", 1), ("_id", 1)]).limit(limit)]
+    return (times[0] if times else None), len(times)
+
+
+def acquire_due(*, token: str, now: datetime, limit: int) -> list[Closing]:
+    """Lease due digests, and select their members. Raises PyMongoError."""
+    ids = _due_ids(now, limit, skip=_random.randrange(HEAD) * limit) or _due_ids(now, limit, skip=0)
+    if not ids:
+        return []
+    is_sealed = {"$eq": ["$status", D.SEALED.value]}
+    lease = {
+        "status": {"$cond": [is_sealed, "$status", D.CLOSING.value]},
+        "epoch": {"$cond": [is_sealed, "$epoch", {"$add": ["$epoch", 1]}]},
+        "lease_token": token,
+        "due_at": now + CLOSE_LEASE,
+    }
+    wanted = {"_id": {"$in": ids}}
+    digests().update_many({**wanted, "due_at": {"$lte": now}}, [{"$set": lease}])
+    leased = list(digests().find({**wanted, "lease_token": token}))
+    members = _select_members(leased, now) if leased else {}
+    return [
+        Closing(
+            id=one["_id"],
+            document=one,
+            token=token,
+            epoch=one["epoch"],
+            members=members.get(one["_id"], []),
+        )
+        for one in leased
+    ]
+
+
+def _due_ids(now: datetime, limit: int, *, skip: int) -> list[ObjectId]:
+    found = digests().find({"due_at": {"$lte": now}}, {"_id": 1})
+    return [one["_id"] for one in found.sort([("due_at", 1), ("_id", 1)]).skip(skip).limit(limit)]
+
+
+def _select_members(
+    leased: Sequence[Document], now: datetime
+) -> dict[ObjectId, list[ClaimedDelivery]]:
+    """Write each digest's epoch to its members, and return those that have it, oldest first."""
+    epochs = {one["_id"]: one["epoch"] for one in leased}
+    ids = list(epochs)
+    unclaimed = {"$lte": [{"$ifNull": ["$$d.claim.lease_until", now]}, now]}
+    epoch = _of_digest(ids, list(epochs.values()))
+    is_earlier = {"$lt": [{"$ifNull": ["$$d.digest_epoch", 0]}, epoch]}
+    condition = {"$and": [_waits_in(ids), unclaimed, is_earlier]}
+    changed = {"$mergeObjects": ["$$d", {"digest_epoch": epoch, "claim": None}]}
+    element = {"$cond": [condition, changed, "$$d"]}
+    waiting = {"digest_id": {"$in": ids}, "status": S.PENDING.value}
+    wanted = {"delivery": {"$elemMatch": waiting}}
+    deliveries = {"$map": {"input": "$delivery", "as": "d", "in": element}}
+    notifications().update_many(wanted, [{"$set": {"delivery": deliveries}}])
+    selected: dict[ObjectId, list[ClaimedDelivery]] = {}
+    for document in notifications().find(wanted):
+        for delivery in document["delivery"]:
+            digest_id = delivery.get("digest_id")
+            is_member = digest_id in epochs and delivery["status"] == S.PENDING
+            if is_member and delivery.get("digest_epoch") == epochs[digest_id]:
+                member = delivery_record(document, delivery, token="", lease_until=now)
+                selected.setdefault(digest_id, []).append(member)
+    for members in selected.values():
+        members.sort(key=lambda one: (one.created_at, one.notification_id))
+    return selected
+
+
+def drop_members(
+    dropped: Sequence[tuple[ClaimedDelivery, DeliveryStatus, FailureCode, str]], *, now: datetime
+) -> None:
+    """End selected members that aren't needed any more, with a code and a reason."""
+    operations = [
+        UpdateOne(
+            _selected_filter(one),
+            update(
+                condition=_is_selected(one),
+                changes={
+                    "status": status.value,
+                    "next_attempt_at": None,
+                    "failure_code": code.value,
+                    "failure_reason": reason,
+                    "failed_at": now if status is S.FAILED else None,
+                },
+                now=now,
+                error=error_entry(one.channel, code, reason, now) if status is S.FAILED else None,
+            ),
+        )
+        for one, status, code, reason in dropped
+    ]
+    if operations:
+        retry_transient(notifications().bulk_write, operations, ordered=False)
+
+
+def seal(seals: Sequence[Seal], *, now: datetime) -> list[Seal]:
+    """Fix the outcomes of digests. Return those that this lease has sealed."""
+    if not seals:
+        return []
+    operations = []
+    for one in seals:
+        fields = {
+            "status": D.SEALED.value,
+            "outcome": one.outcome.value,
+            "count": len(one.members),
+            "dropped": one.dropped,
+            "sealed_at": now,
+        }
+        if one.template_version is not None:
+            fields["template_version"] = one.template_version
+        wanted = {
+            "_id": one.closing.id,
+            "lease_token": one.closing.token,
+            "epoch": one.closing.epoch,
+            "status": D.CLOSING.value,
+        }
+        operations.append(UpdateOne(wanted, {"$set": fields}))
+    result = retry_transient(digests().bulk_write, operations, ordered=False)
+    if result.matched_count == len(seals):
+        return list(seals)
+    ids = [one.closing.id for one in seals]
+    kept = {
+        one["_id"]: one["epoch"]
+        for one in digests().find({"_id": {"$in": ids}, "status": D.SEALED.value}, {"epoch": 1})
+    }
+    return [one for one in seals if kept.get(one.closing.id) == one.closing.epoch]
+
+
+def merge_members(carriers: Mapping[ObjectId, tuple[int, ObjectId]], *, now: datetime) -> int:
+    """End the selected members of digests as merged. Return how many notifications changed.
+
+    ``carriers`` has the epoch and the carrier of each digest. Idempotent.
+    """
+    changes = {
+        "status": S.MERGED.value,
+        "carried_by": Computed(
+            _of_digest(list(carriers), [carrier for _, carrier in carriers.values()])
+        ),
+        "merged_at": now,
+        **_ENDED,
+    }
+    return _change_selected({one: epoch for one, (epoch, _) in carriers.items()}, changes, now)
+
+
+def separate_members(epochs: Mapping[ObjectId, int], *, now: datetime) -> int:
+    """Make the selected members of digests due now, by themselves. Idempotent."""
+    changes = {
+        **_ENDED,
+        "next_attempt_at": now,
+        "first_due_at": now,
+        "digest_id": None,
+        "digest_epoch": None,
+        "skips_digest": True,
+    }
+    return _change_selected(epochs, changes, now)
+
+
+def cancel_members(epochs: Mapping[ObjectId, int], *, now: datetime) -> int:
+    """Cancel the selected members of digests. Idempotent."""
+    return _change_selected(epochs, cancelled_changes(CANCEL_REASON, now=now), now)
+
+
+def finish(closings: Sequence[tuple[ObjectId, ObjectId | None]], *, now: datetime) -> None:
+    """Mark sealed digests as closed, with the carriers of those that have one."""
+    operations = [
+        UpdateOne(
+            {"_id": digest_id, "status": D.SEALED.value},
+            {
+                "$set": {
+                    "status": D.CLOSED.value,
+                    "closed_at": now,
+                    "purge_at": now + DIGEST_RETENTION,
+                    **({} if carrier is None else {"carrier_id": carrier}),
+                },
+                "$unset": {"due_at": "", "lease_token": ""},
+            },
+        )
+        for digest_id, carrier in closings
+    ]
+    if operations:
+        retry_transient(digests().bulk_write, operations, ordered=False)
+
+
+def end_digest(
+    digest_id: ObjectId,
+    *,
+    client_id: ObjectId | None = None,
+    is_cancelled: bool = False,
+    now: datetime,
+) -> Document | None:
+    """End an open digest's window now, to send it or to cancel its members.
+
+    Return the digest, or None if there is no such open one of this client, or of any for None.
+    """
+    wanted: dict[str, Any] = {"_id": digest_id, "status": D.OPEN.value}
+    if client_id is not None:
+        wanted["client_id"] = client_id
+    changed: Document | None = digests().find_one_and_update(
+        wanted,
+        {
+            "$set": {
+                "status": D.CLOSING.value,
+                "closes_at": now,
+                "due_at": now + CLOSE_GRACE,
+                "is_cancelled": is_cancelled,
+            }
+        },
+        return_document=ReturnDocument.AFTER,
+    )
+    return changed
+
+
+def erase_digests(*, user_id: str) -> int:
+    """Remove what closed digests say about a recipient. Return how many. Raises PyMongoError."""
+    wanted = {"user_id": user_id, "status": D.CLOSED.value}
+    return digests().update_many(wanted, {"$unset": {"user_id": "", "key": ""}}).modified_count
+
+
+def most_urgent(members: Sequence[ClaimedDelivery]) -> Priority:
+    """Return the highest priority of a digest's members."""
+    return min((one.priority for one in members), key=list(Priority).index)
+
+
+_ENDED: dict[str, Any] = {
+    "claim": None,
+    "claim_count": 0,
+    "next_attempt_at": None,
+    "failure_code": None,
+    "failure_reason": None,
+    "held_reason": None,
+}
+
+
+def _change_selected(
+    epochs: Mapping[ObjectId, int], changes: Mapping[str, Any], now: datetime
+) -> int:
+    if not epochs:
+        return 0
+    ids = list(epochs)
+    is_selected = {"$eq": ["$$d.digest_epoch", _of_digest(ids, list(epochs.values()))]}
+    pipeline = update(condition={"$and": [_waits_in(ids), is_selected]}, changes=changes, now=now)
+    waiting = {"digest_id": {"$in": ids}, "status": S.PENDING.value}
+    wanted = {"delivery": {"$elemMatch": {**waiting, "digest_epoch": {"$gt": 0}}}}
+    return int(retry_transient(notifications().update_many, wanted, pipeline).matched_count)
+
+
+def _waits_in(ids: Sequence[ObjectId]) -> Expression:
+    pending = {"$eq": ["$$d.status", S.PENDING.value]}
+    return {"$and": [pending, {"$in": ["$$d.digest_id", list(ids)]}]}
+
+
+def _is_unselected() -> Expression:
+    return {"$eq": [{"$ifNull": ["$$d.digest_epoch", None]}, None]}
+
+
+def _of_digest(ids: Sequence[ObjectId], values: Sequence[Any]) -> Expression:
+    """Return the value of the digest of ``$$d``, which is one of ``ids``."""
+    index = {"$indexOfArray": [list(ids), "$$d.digest_id"]}
+    return {"$arrayElemAt": [list(values), index]}
+
+
+def _selected_filter(one: ClaimedDelivery) -> dict[str, Any]:
+    selected = {
+        "channel": one.channel.value,
+        "status": S.PENDING.value,
+        "digest_id": one.digest_id,
+        "digest_epoch": one.digest_epoch,
+    }
+    return {"_id": one.notification_id, "delivery": {"$elemMatch": selected}}
+
+
+def _is_selected(one: ClaimedDelivery) -> Expression:
+    is_member = {"$eq": ["$$d.digest_epoch", one.digest_epoch]}
+    return {"$and": [_waits_in([one.digest_id]), is_member]} if one.digest_id else False

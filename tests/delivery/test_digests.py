@@ -1,0 +1,527 @@
+"""Digests in the dispatcher: many messages to one recipient become one, and none is lost."""
+
+from collections.abc import Iterator
+from contextlib import suppress
+from datetime import datetime, timedelta
+from functools import partial
+from typing import Any
+
+import pytest
+from bson import ObjectId
+from pymongo.errors import PyMongoError
+
+from delivery import digests, dispatcher, sweeper
+from delivery.digests import close_due
+from domain.content import Content
+from domain.digests import CLOSE_GRACE, RECHECK
+from domain.states import Channel, Priority
+from notifications import store
+from notifications.catalog import limits, types
+from notifications.content import templates
+from notifications.store.digests import CLOSE_LEASE
+from notifyproject.db.collections import collection
+from notifyproject.platform import crash_points
+from notifyproject.platform.crash_points import Boundary
+from recipients.models import PersonalQuietHours, Recipient
+from tests.support.factories import notifications as factories
+from tests.support.factories.notifications import CLIENT, NOON
+from tests.support.fakes.mongo_failpoints import CUT, LOST_ANSWER, fail_commands
+from tests.support.fakes.provider import ScriptedProvider
+from tests.support.threads import at_once
+
+pytestmark = pytest.mark.usefixtures("db", "broker")
+
+EMAIL = Channel.EMAIL
+MINUTE, HOUR, DAY = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
+WINDOW = 30 * MINUTE
+CLOSING = NOON + WINDOW + CLOSE_GRACE
+DIGEST = {
+    "channels": ["email"],
+    "key": None,
+    "window": {"minutes": 30},
+    "leading": False,
+    "sliding": False,
+    "max_items": 20,
+    "min_items": 2,
+    "only_over_limit": False,
+}
+PARTS: Any = {
+    "default": {
+        "subject": "{% if digest %}{{ digest.count }} comments{% else %}A comment{% endif %}",
+        "body": "{% if digest %}{% for item in digest.items %}{{ item.data.text }}; {% endfor %}"
+        "{{ digest.more }} more{% else %}{{ text }}{% endif %}",
+    }
+}
+
+
+class LostWorkerError(BaseException):
+    """Ends a worker at a boundary."""
+
+
+@pytest.fixture(autouse=True)
+def comments() -> Iterator[None]:
+    define()
+    yield
+    collection("notification_types").delete_one({"_id": "comment"})
+    types.invalidate_types()
+
+
+def define(**fields: Any) -> None:
+    types.define_type(
+        "comment",
+        {
+            "name": "Comment",
+            "category": "transactional",
+            "priority": "normal",
+            "channels": ["email", "in_app"],
+            "max_retries": 3,
+            "on_unknown": "retry",
+            "sensitive_variables": [],
+            "example_data": {"text": "Nice."},
+            "is_active": True,
+            "digest": DIGEST | fields,
+        },
+        now=NOON,
+    )
+    version = templates.create_version(
+        type_slug="comment", parts=PARTS, note="", created_by="test", now=NOON
+    )
+    templates.publish_version(type_slug="comment", number=version.number, now=NOON)
+
+
+def comment(text: str = "Hello", *, at: datetime = NOON, **fields: Any) -> ObjectId:
+    content = Content(subject="A comment", body=text, template_id="comment", template_version=1)
+    document = factories.accepted(
+        **{
+            "type": "comment",
+            "data": {"text": text},
+            "content": content,
+            "created_at": at,
+            "user_id": "ada",
+            **fields,
+        }
+    )
+    return ObjectId(document["_id"])
+
+
+def deliver(*ids: ObjectId, at: datetime = NOON) -> None:
+    dispatcher.dispatch(ids, channel=EMAIL, clock=lambda: at)
+
+
+def close(at: datetime = CLOSING) -> int:
+    return close_due(clock=lambda: at)
+
+
+def state(one: ObjectId, channel: Channel = EMAIL) -> dict[str, Any]:
+    return factories.delivery(factories.read(one), channel)
+
+
+def statuses(*ids: ObjectId) -> list[str]:
+    return [state(one)["status"] for one in ids]
+
+
+def registered(user_id: str, **fields: Any) -> None:
+    given = {"preferences": {}, "created_at": NOON, "updated_at": NOON} | fields
+    Recipient.objects.create(user_id=user_id, **given)
+
+
+def carriers() -> list[dict[str, Any]]:
+    return list(collection("notifications").find({"digest_id": {"$exists": True}}).sort("_id", 1))
+
+
+def all_digests() -> list[dict[str, Any]]:
+    return list(collection("digests").find().sort("opened_at", 1))
+
+
+def stop_at(monkeypatch: pytest.MonkeyPatch, boundary: Boundary) -> None:
+    def reach(reached: Boundary) -> None:
+        if reached is boundary:
+            raise LostWorkerError
+
+    monkeypatch.setattr(crash_points, "reach", reach)
+
+
+def test_messages_of_a_window_are_sent_as_one(fcm: ScriptedProvider) -> None:
+    first = comment("One")
+    deliver(first)
+    second = comment("Two", at=NOON + 10 * MINUTE)
+    deliver(second, at=NOON + 10 * MINUTE)
+    held = state(first)
+    assert (held["status"], held["failure_code"]) == ("pending", "in_digest")
+    assert held["next_attempt_at"] == NOON + WINDOW + RECHECK
+    assert state(second)["digest_id"] == held["digest_id"]
+    assert close(NOON + WINDOW) == 0  # Members that joined just before the end are still stored.
+    assert close() == 1
+    (carrier,) = carriers()
+    assert carrier["content"]["subject"] == "2 comments"
+    assert carrier["content"]["body"] == "One; Two; 0 more"
+    assert statuses(first, second) == ["merged", "merged"]
+    assert state(first)["carried_by"] == carrier["_id"]
+    assert factories.read(first)["status"] == "merged"
+    assert "due_at" not in factories.read(first)
+    deliver(carrier["_id"], at=CLOSING)
+    assert len(fcm.seen) == 1
+    (digest,) = all_digests()
+    assert (digest["status"], digest["outcome"], digest["count"]) == ("closed", "sent", 2)
+    assert digest["carrier_id"] == carrier["_id"]
+    assert "due_at" not in digest
+
+
+def test_in_app_shows_each_message_at_once() -> None:
+    one = comment(channels=(EMAIL, Channel.IN_APP))
+    other = comment(channels=(EMAIL, Channel.IN_APP))
+    deliver(one, other)
+    close()
+    assert [state(each, Channel.IN_APP)["status"] for each in (one, other)] == ["delivered"] * 2
+    assert factories.read(one)["status"] == "delivered"
+    assert statuses(one, other) == ["merged", "merged"]
+
+
+def test_recipients_types_keys_and_modes_have_their_own_digests() -> None:
+    define(key="text")
+    ids = [comment("A"), comment("B"), comment("A", user_id="bob"), comment("A", is_test=True)]
+    deliver(*ids)
+    assert len({state(one)["digest_id"] for one in ids}) == 4
+
+
+def test_single_message_is_sent_by_itself(fcm: ScriptedProvider) -> None:
+    one = comment()
+    deliver(one)
+    close()
+    assert carriers() == []
+    assert (state(one)["status"], state(one)["skips_digest"]) == ("pending", True)
+    deliver(one, at=CLOSING)
+    assert statuses(one) == ["sent"]
+    assert len(fcm.seen) == 1
+    assert all_digests()[0]["outcome"] == "separate"
+
+
+def test_digest_that_cannot_be_rendered_is_sent_one_by_one() -> None:
+    ids = [comment(), comment()]
+    deliver(*ids)
+    templates.publish_version(
+        type_slug="comment",
+        number=templates.create_version(
+            type_slug="comment",
+            parts={"default": {"subject": "S", "body": "{{ missing }}"}},
+            note="",
+            created_by="test",
+            now=NOON,
+        ).number,
+        now=NOON,
+    )
+    close()
+    assert carriers() == []
+    assert all(state(one)["next_attempt_at"] == CLOSING for one in ids)
+
+
+def test_leading_message_is_sent_at_once_and_the_next_wait(fcm: ScriptedProvider) -> None:
+    define(leading=True)
+    ids = [comment(str(number)) for number in range(3)]
+    deliver(*ids)
+    assert statuses(*ids) == ["sent", "pending", "pending"]
+    close()
+    assert statuses(*ids) == ["sent", "merged", "merged"]
+    assert len(fcm.seen) == 1
+
+
+def test_sliding_window_ends_after_the_last_message_at_most_four_windows_later() -> None:
+    define(sliding=True)
+    for minutes in range(0, 125, 25):
+        one = comment(at=NOON + minutes * MINUTE)
+        deliver(one, at=NOON + minutes * MINUTE)
+    (digest,) = all_digests()
+    assert digest["closes_at"] == NOON + 4 * WINDOW
+    assert digest["due_at"] == NOON + 4 * WINDOW + CLOSE_GRACE
+
+
+def test_more_messages_than_max_items_are_counted() -> None:
+    define(max_items=2)
+    deliver(
+        *[comment(str(number), at=NOON + number * MINUTE) for number in range(5)], at=NOON + HOUR
+    )
+    close(NOON + 2 * HOUR)
+    (carrier,) = carriers()
+    assert carrier["content"]["body"] == "3; 4; 3 more"
+
+
+@pytest.mark.parametrize(
+    ("change", "status", "code"),
+    [
+        ("read", "cancelled", "not_needed"),
+        ("muted", "suppressed", "suppressed"),
+        ("expired", "expired", "expired"),
+        ("cancelled", "cancelled", "cancelled"),
+        ("deleted", "cancelled", "cancelled"),
+    ],
+)
+def test_message_that_is_not_needed_at_the_end_is_dropped(
+    change: str, status: str, code: str
+) -> None:
+    dropped = comment("Dropped", expires_at=NOON + WINDOW + MINUTE)
+    others = [comment("One", user_id="ada"), comment("Two", user_id="ada")]
+    deliver(dropped, *others)
+    closing = CLOSING
+    if change == "read":
+        store.mark_read_by_client(client_id=CLIENT, notification_id=dropped, now=NOON)
+    elif change == "muted":
+        preferences = {"comment": {"muted": True}}
+        registered("ada", preferences=preferences)
+    elif change == "expired":
+        closing = NOON + WINDOW + 2 * MINUTE
+    elif change == "cancelled":
+        store.cancel(notification_id=dropped, channels=[EMAIL], reason="Done.", now=NOON)
+    else:
+        store.delete(notification_id=dropped, client_id=CLIENT, now=NOON)
+    close(closing)
+    assert (state(dropped)["status"], state(dropped)["failure_code"]) == (status, code)
+    if change == "muted":
+        assert carriers() == []
+        assert all_digests()[0]["outcome"] == "empty"
+    else:
+        assert [one["content"]["body"] for one in carriers()] == ["One; Two; 0 more"]
+
+
+def test_message_that_expires_before_the_end_ends_at_once() -> None:
+    one = comment(expires_at=NOON + 10 * MINUTE)
+    deliver(one)
+    assert (state(one)["status"], state(one)["failure_code"]) == ("expired", "in_digest")
+
+
+def test_urgent_retried_and_resent_messages_are_sent_by_themselves(fcm: ScriptedProvider) -> None:
+    urgent = comment(priority=Priority.CRITICAL)
+    resent = comment(resent_from=ObjectId())
+    deliver(urgent, resent)
+    assert statuses(urgent, resent) == ["sent", "sent"]
+    assert all_digests() == []
+
+
+def test_carrier_waits_for_the_end_of_quiet_hours() -> None:
+    hours = PersonalQuietHours(enabled=True, start="12:00", end="14:00", timezone="UTC")
+    registered("ada", quiet_hours=hours)
+    deliver(comment(), comment())
+    close()
+    (carrier,) = carriers()
+    deliver(carrier["_id"], at=CLOSING)
+    held = state(carrier["_id"])
+    assert (held["failure_code"], held["next_attempt_at"]) == ("quiet_hours", NOON + 2 * HOUR)
+
+
+def test_recipient_has_an_own_schedule_or_none(fcm: ScriptedProvider) -> None:
+    own = {"comment": {"digest": {"every": "day", "at": "18:00"}}}
+    registered("ada", preferences=own, timezone="UTC")
+    registered("bob", preferences={"comment": {"digest": "off"}})
+    ada, bob = comment(), comment(user_id="bob")
+    deliver(ada, bob)
+    assert statuses(ada, bob) == ["pending", "sent"]
+    assert all_digests()[0]["closes_at"] == NOON + 6 * HOUR
+
+
+def test_scheduled_window_has_one_digest_unless_it_is_closed_early() -> None:
+    define(window={"every": "day", "at": "18:00", "zone": "UTC"})
+    deliver(comment(), comment())
+    (first,) = all_digests()
+    # Staff close it early: the next message has a digest of the same window.
+    assert store.end_digest(first["_id"], now=NOON + MINUTE) is not None
+    deliver(comment(at=NOON + 2 * MINUTE), comment(at=NOON + 2 * MINUTE), at=NOON + 2 * MINUTE)
+    second = all_digests()[1]
+    assert second["closes_at"] == first["window_ends_at"] == NOON + 6 * HOUR
+    # A clock that is behind: the window's digest is closing, and the next one is used.
+    assert store.end_digest(second["_id"], now=NOON + 6 * HOUR) is not None
+    late = comment(at=NOON + 3 * MINUTE)
+    deliver(late, at=NOON + 6 * HOUR - MINUTE)
+    assert close(NOON + 7 * HOUR) == 2
+    assert len(carriers()) == 2
+    assert state(late)["status"] == "pending"
+
+
+def test_two_events_in_one_millisecond_are_one_digest() -> None:
+    ids = [comment(str(number)) for number in range(8)]
+    at_once(*[partial(deliver, one) for one in ids])
+    assert len({state(one)["digest_id"] for one in ids}) == 1
+    assert len(all_digests()) == 1
+
+
+def test_two_closers_make_one_carrier() -> None:
+    ids = [comment(str(number), user_id=f"user-{number % 10}") for number in range(30)]
+    deliver(*ids)
+    at_once(*[close] * 4)
+    while close(CLOSING + 2 * MINUTE):
+        pass
+    assert len(carriers()) == 10
+    assert set(statuses(*ids)) == {"merged"}
+    assert all(one["data"]["digest"]["count"] == 3 for one in carriers())
+
+
+@pytest.mark.parametrize(
+    "boundary",
+    [
+        Boundary.DIGEST_SELECTED,
+        Boundary.DIGEST_SEALED,
+        Boundary.DIGEST_CARRIED,
+        Boundary.DIGEST_MERGED,
+    ],
+)
+def test_lost_closer_is_continued(boundary: Boundary, monkeypatch: pytest.MonkeyPatch) -> None:
+    ids = [comment("One"), comment("Two")]
+    deliver(*ids)
+    with monkeypatch.context() as patch:
+        stop_at(patch, boundary)
+        with pytest.raises(LostWorkerError):
+            close()
+    assert close(CLOSING + MINUTE) == 0  # The lease still holds.
+    assert close(CLOSING + CLOSE_LEASE) == 1
+    assert len(carriers()) == 1
+    assert statuses(*ids) == ["merged", "merged"]
+    assert all_digests()[0]["status"] == "closed"
+
+
+@pytest.mark.parametrize("boundary", [Boundary.DIGEST_OPENED, Boundary.DIGEST_JOINED])
+def test_lost_member_joins_again(boundary: Boundary, monkeypatch: pytest.MonkeyPatch) -> None:
+    one, other = comment("One"), comment("Two")
+    with monkeypatch.context() as patch:
+        stop_at(patch, boundary)
+        with pytest.raises(LostWorkerError):
+            deliver(one)
+    later = NOON + 2 * MINUTE  # After the lease
+    deliver(one, other, at=later)
+    close(NOON + HOUR)
+    assert [carrier["data"]["digest"]["count"] for carrier in carriers()] == [2]
+
+
+@pytest.mark.parametrize("trouble", [CUT, LOST_ANSWER])
+@pytest.mark.parametrize("name", ["digests", "notifications"])
+def test_failed_write_loses_no_member(name: str, trouble: Any) -> None:
+    ids = [comment("One"), comment("Two")]
+    deliver(*ids)
+    for command in ("update", "insert"):
+        with fail_commands(command, name, trouble), pytest.MonkeyPatch.context() as patch:
+            patch.setattr("notifications.store.collections.MAX_RETRY_SECONDS", 0)
+            with suppress(PyMongoError):
+                close()
+    for minutes in range(3, 12, 3):
+        close(CLOSING + minutes * MINUTE)
+    assert [one["data"]["digest"]["count"] for one in carriers()] == [2]
+    assert statuses(*ids) == ["merged", "merged"]
+
+
+def test_frozen_closer_neither_adds_a_member_nor_takes_one() -> None:
+    """A closer is frozen after it leased a digest; another one closes it; then it wakes up."""
+    ids = [comment("One"), comment("Two")]
+    deliver(*ids)
+    frozen = store.acquire_due(token="f" * 32, now=CLOSING, limit=10)
+    assert len(frozen[0].members) == 2
+    later = CLOSING + CLOSE_LEASE
+    assert close(later) == 1
+    digests._close(frozen, lambda: later + MINUTE)
+    assert len(carriers()) == 1
+    assert statuses(*ids) == ["merged", "merged"]
+    assert carriers()[0]["data"]["digest"]["count"] == 2
+
+
+def test_member_that_was_stored_too_late_joins_the_next_digest() -> None:
+    ids = [comment("One"), comment("Two")]
+    late = comment("Late")
+    deliver(*ids, late)
+    # As if its write had come after the digest was closed.
+    path = {"_id": late}
+    collection("notifications").update_one(path, {"$set": {"delivery.0.status": "sending"}})
+    close()
+    collection("notifications").update_one(path, {"$set": {"delivery.0.status": "pending"}})
+    assert len(carriers()) == 1
+    again = NOON + WINDOW + RECHECK
+    deliver(late, comment("Next", at=again), at=again)
+    assert state(late)["digest_id"] != state(ids[0])["digest_id"]
+    close(again + WINDOW + CLOSE_GRACE)
+    assert statuses(late) == ["merged"]
+    bodies = {one["content"]["body"] for one in carriers()}
+    assert bodies == {"One; Two; 0 more", "Late; Next; 0 more"}
+
+
+def test_member_of_a_digest_that_closed_meanwhile_is_due_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    one = comment()
+    original = digests.confirm_joined
+
+    def confirm(joined: Any, *, now: datetime) -> None:
+        for digest in all_digests():
+            store.end_digest(digest["_id"], now=now)
+        original(joined, now=now)
+
+    monkeypatch.setattr(digests, "confirm_joined", confirm)
+    deliver(one)
+    assert state(one)["next_attempt_at"] == NOON
+
+
+def test_member_that_is_sent_now_leaves_its_digest(fcm: ScriptedProvider) -> None:
+    first, *others = [comment(text) for text in ("One", "Two", "Three")]
+    deliver(first, *others)
+    assert store.make_due_now(notification_id=first, now=NOON + MINUTE) is not None
+    deliver(first, at=NOON + MINUTE)
+    assert statuses(first) == ["sent"]
+    close()
+    assert carriers()[0]["data"]["digest"]["count"] == 2
+
+
+def test_selected_member_is_neither_cancelled_nor_sent_now() -> None:
+    ids = [comment("One"), comment("Two")]
+    deliver(*ids)
+    (closing,) = store.acquire_due(token="f" * 32, now=CLOSING, limit=10)
+    one = ids[0]
+    assert store.cancel(notification_id=one, channels=[EMAIL], reason="Done.", now=CLOSING) is None
+    assert store.make_due_now(notification_id=one, now=CLOSING) is None
+    assert store.cancel_pending(ids=[one], reason="Done.", now=CLOSING) == 0
+    digests._close([closing], lambda: CLOSING)
+    assert statuses(*ids) == ["merged", "merged"]
+
+
+def test_cancelled_digest_cancels_its_members() -> None:
+    ids = [comment("One"), comment("Two")]
+    deliver(*ids)
+    digest = all_digests()[0]["_id"]
+    assert store.end_digest(digest, client_id=ObjectId(), is_cancelled=True, now=NOON) is None
+    assert store.end_digest(digest, client_id=CLIENT, is_cancelled=True, now=NOON) is not None
+    close(NOON + CLOSE_GRACE)
+    assert statuses(*ids) == ["cancelled", "cancelled"]
+    assert carriers() == []
+    assert all_digests()[0]["outcome"] == "cancelled"
+
+
+def test_message_beyond_a_limit_goes_into_a_digest(fcm: ScriptedProvider) -> None:
+    define(only_over_limit=True)
+    limits.define_limit(
+        "daily",
+        {
+            "types": ["comment"],
+            "categories": [],
+            "channels": ["email"],
+            "max": 1,
+            "period_seconds": 3_600,
+            "min_gap_seconds": 0,
+            "overflow": "digest",
+        },
+        now=NOON,
+    )
+    try:
+        ids = [comment(str(number)) for number in range(3)]
+        deliver(*ids)
+        assert statuses(*ids) == ["sent", "pending", "pending"]
+        assert state(ids[1])["failure_code"] == "in_digest"
+        close()
+        (carrier,) = carriers()
+        deliver(carrier["_id"], at=CLOSING)
+        assert state(carrier["_id"])["failure_code"] == "over_limit"
+        deliver(carrier["_id"], at=NOON + HOUR)
+        assert statuses(carrier["_id"]) == ["sent"]
+    finally:
+        collection("limits").delete_many({})
+        limits.invalidate_limits()
+
+
+def test_sweep_enqueues_due_digests() -> None:
+    deliver(comment(), comment())
+    assert digests.enqueue_due(now=NOON) == 0
+    assert digests.enqueue_due(now=CLOSING - MINUTE / 2) == 1
+    assert digests.enqueue_due(now=CLOSING) == 1
+    sweeper.sweep(now=CLOSING)
