@@ -5,6 +5,12 @@ import os
 import sys
 
 if __name__ == "__main__":
+    if sys.argv[1:2] == ["healthcheck"]:
+        # Without Django's set-up, which takes seconds.
+        from notifyproject import healthcheck
+
+        sys.exit(healthcheck.main(sys.argv[2:]))
+
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "notifyproject.settings.local")
     from django.core.management import execute_from_command_line
 

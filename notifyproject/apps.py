@@ -13,10 +13,13 @@ class NotifyprojectConfig(AppConfig):
 
     def ready(self) -> None:
         """Register system checks and cache signals, and start tracing if it is configured."""
+        from .celery import app
         from .checks import check_allowed_hosts, check_secrets
         from .platform import cache, tracing
         from .platform.encryption import check_keys
 
+        # The web publishes through Celery's default application, in any thread.
+        app.set_default()
         request_started.connect(cache.compare_at_next_read)
         task_prerun.connect(cache.compare_at_next_read)
         checks.register(check_keys, checks.Tags.security)

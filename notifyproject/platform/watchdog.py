@@ -18,7 +18,7 @@ import structlog
 from celery.worker import state
 from django.conf import settings
 
-from . import clock_check, process, valkey
+from . import clock_check, heartbeat, process, valkey
 
 log = structlog.get_logger(__name__)
 MAX_SILENCE = 45.0
@@ -94,6 +94,7 @@ def start(*, queues: Collection[str], threads: int) -> Callable[..., None]:
 
 def _watch(limits: WorkerLimits, queues: Collection[str], threads: int) -> None:
     while True:
+        heartbeat.record("worker")
         process.pause(SAMPLE_SECONDS)
         sample = WorkerSample(
             waiting=count_waiting(queues),

@@ -100,6 +100,7 @@ class Environment(msgspec.Struct, frozen=True, kw_only=True):
     WORKER_THREADS: Annotated[int, msgspec.Meta(ge=1, le=512)] = 32
     WORKER_MAX_MEMORY_MB: Annotated[int, msgspec.Meta(ge=0)] = 600
     WORKER_MAX_TASKS: Annotated[int, msgspec.Meta(ge=0)] = 0
+    HEARTBEAT_DIR: str = ""
 
     CRASH_AT: str = ""
     FREEZE_AT: str = ""

@@ -11,7 +11,7 @@ from background import tasks
 from delivery import dispatcher, heartbeats, worker
 from domain.time import utc_now
 from notifyproject.platform import broker as platform_broker
-from notifyproject.platform import process, valkey
+from notifyproject.platform import heartbeat, process, valkey
 from tests.support.factories import notifications as factories
 from tests.support.fakes.provider import ScriptedProvider
 
@@ -67,3 +67,18 @@ def test_command_leaves_delivery_to_workers_with_a_broker(broker: redis.Redis) -
     factories.accepted()
     assert "sent without a broker" not in sweeper(deliver=True)
     assert broker.llen("email.normal") == 1
+
+
+def test_waiting_command_writes_heartbeats(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    programs: list[str] = []
+
+    def record(program: str) -> None:
+        programs.append(program)
+        process.request_shutdown()
+
+    monkeypatch.setattr(heartbeat, "record", record)
+    call_command("sweeper", stdout=StringIO())
+    process.clear_shutdown()
+    assert programs == ["sweeper"]

@@ -13,7 +13,7 @@ from delivery.sweeper import SWEEP_SECONDS
 from domain.time import utc_now
 from monitoring import alerts, rollup
 from notifications import callback_events
-from notifyproject.platform import clock_check, process
+from notifyproject.platform import clock_check, heartbeat, process
 from privacy import content_removal
 
 from ...schedule import MINUTE
@@ -81,4 +81,5 @@ class Command(BaseCommand):
     def _wait(self, seconds: float) -> None:
         ends_at = time.monotonic() + seconds
         while not process.is_shutting_down() and time.monotonic() < ends_at:
+            heartbeat.record("sweeper")
             time.sleep(POLL_SECONDS)

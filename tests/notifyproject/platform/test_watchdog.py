@@ -3,11 +3,13 @@
 import subprocess
 import sys
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 import redis
 
+from notifyproject import healthcheck
 from notifyproject.platform import watchdog
 from notifyproject.platform.watchdog import (
     MAX_SILENCE,
@@ -19,9 +21,10 @@ from notifyproject.platform.watchdog import (
 from tests.support.waiting import LIMIT
 
 ENDS_ITSELF = """
+import sys
 import time
 from django.conf import settings
-settings.configure(WORKER_MAX_TASKS=0, WORKER_MAX_MEMORY_MB=0)
+settings.configure(WORKER_MAX_TASKS=0, WORKER_MAX_MEMORY_MB=0, HEARTBEAT_DIR=sys.argv[1])
 from notifyproject.platform import watchdog
 watchdog.SAMPLE_SECONDS, watchdog.MAX_SILENCE = 0.01, 0.05
 watchdog.count_waiting = lambda queues: 1
@@ -127,11 +130,13 @@ def test_process_size_is_measured() -> None:
     assert 10 < memory_megabytes() < 5_000
 
 
-def test_recycled_worker_gets_sigterm() -> None:
-    command = [sys.executable, "-c", ENDS_ITSELF]
+def test_recycled_worker_gets_sigterm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HEARTBEAT_DIR", str(tmp_path))
+    command = [sys.executable, "-c", ENDS_ITSELF, str(tmp_path)]
     ended = subprocess.run(command, check=False, capture_output=True, timeout=LIMIT)
     assert ended.returncode == SIGTERM
     assert b"worker_recycled" in ended.stdout + ended.stderr
+    assert healthcheck.main(["worker"]) is None
 
 
 def test_waiting_messages_are_counted_over_all_queues(broker: redis.Redis) -> None:
