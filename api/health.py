@@ -15,7 +15,7 @@ from delivery.heartbeats import last_sweep, last_worker_heartbeat
 from domain.time import utc_now
 from monitoring import alerts
 from notifyproject.db.collections import database
-from notifyproject.platform import clock_check
+from notifyproject.platform import clock_check, valkey
 
 log = structlog.get_logger(__name__)
 PROBE_TIMEOUT = 2.0  # Seconds that MongoDB or the broker may take to respond
@@ -66,9 +66,7 @@ def _mongodb_check() -> dict[str, Any]:
 
 def _broker_check() -> dict[str, Any]:
     try:
-        with redis.Redis.from_url(
-            settings.REDIS_URL, socket_connect_timeout=PROBE_TIMEOUT, socket_timeout=PROBE_TIMEOUT
-        ) as broker:
+        with valkey.open_client(settings.REDIS_URL, timeout=PROBE_TIMEOUT) as broker:
             broker.ping()
     except (redis.RedisError, OSError) as error:
         return _not_ok(type(error).__name__)

@@ -10,10 +10,12 @@ from typing import Any
 import redis
 import structlog
 from celery import current_app
+from django.conf import settings
 from kombu.connection import Connection
 from kombu.exceptions import LimitExceeded, OperationalError
 from kombu.pools import producers
 
+from ..settings import sentinel_url
 from . import valkey
 
 log = structlog.get_logger(__name__)
@@ -110,7 +112,7 @@ _health = _BrokerHealth()
 def _connection(_process_id: int) -> Connection:
     """Return this process's connection for publishing. Its timeouts are shorter than a worker's."""
     connection = current_app.connection_for_write()
-    transport_options = {
+    transport_options: dict[str, Any] = {
         "socket_timeout": TIMEOUT,
         "socket_connect_timeout": TIMEOUT,
         # Without these limits, kombu retries an unreachable broker for six seconds.
@@ -118,4 +120,6 @@ def _connection(_process_id: int) -> Connection:
         "interval_start": 0,
         "interval_step": 0,
     }
+    if (sentinels := sentinel_url.parse(settings.REDIS_URL)) is not None:
+        transport_options |= sentinels.transport_options(timeout=TIMEOUT)
     return connection.clone(transport_options={**connection.transport_options, **transport_options})

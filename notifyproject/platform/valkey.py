@@ -2,18 +2,23 @@
 
 import os
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from datetime import UTC, datetime, timedelta
 from functools import cache, lru_cache
 from typing import Any
 
-import redis
+import redis.asyncio
+import redis.asyncio.retry
+import redis.asyncio.sentinel
+import redis.sentinel
 import structlog
 from django.conf import settings
 from redis.backoff import NoBackoff
 from redis.commands.core import Script
 from redis.retry import Retry
+
+from ..settings import sentinel_url
 
 log = structlog.get_logger(__name__)
 TIMEOUT = 0.3
@@ -30,6 +35,54 @@ class Unavailable(Exception):
 def client() -> redis.Redis:
     """Return this process's client, which takes and returns bytes and never retries."""
     return _client(os.getpid(), settings.REDIS_URL)
+
+
+def open_client(url: str, *, timeout: float) -> redis.Redis:
+    """Return a client of the primary that waits ``timeout`` seconds and never retries.
+
+    With Sentinels, each new connection asks them for the primary, one after the other.
+    """
+    options: dict[str, Any] = {
+        "decode_responses": False,
+        **_connection_options(timeout),
+        "retry": Retry(NoBackoff(), 0),
+    }
+    sentinels = sentinel_url.parse(url)
+    if sentinels is None:
+        return redis.Redis.from_url(url, **options)
+    found: redis.Redis = redis.sentinel.Sentinel(
+        sentinels.hosts, sentinel_kwargs=sentinels.sentinel_options(timeout=timeout)
+    ).master_for(sentinels.master, **_account(sentinels), **options)
+    return found
+
+
+@asynccontextmanager
+async def open_async_client(
+    url: str, *, timeout: float, name: str
+) -> AsyncIterator["redis.asyncio.Redis"]:
+    """Yield an asynchronous client with a client name; see :func:`open_client`."""
+    retry = redis.asyncio.retry.Retry(NoBackoff(), 0)
+    options: dict[str, Any] = {
+        **_connection_options(timeout),
+        "client_name": name,
+        "socket_keepalive": True,
+        "retry": retry,
+    }
+    sentinels = sentinel_url.parse(url)
+    if sentinels is None:
+        async with redis.asyncio.Redis.from_url(url, **options) as client:
+            yield client
+        return
+    sentinel_options = {**sentinels.sentinel_options(timeout=timeout), "retry": retry}
+    sentinel = redis.asyncio.sentinel.Sentinel(sentinels.hosts, sentinel_kwargs=sentinel_options)
+    try:
+        async with sentinel.master_for(
+            sentinels.master, **_account(sentinels), **options
+        ) as client:
+            yield client
+    finally:
+        for one in sentinel.sentinels:
+            await one.aclose()
 
 
 @contextmanager
@@ -97,12 +150,17 @@ def _script(redis_client: redis.Redis, script: str) -> Script:
 
 @cache
 def _client(_process_id: int, url: str) -> redis.Redis:
-    return redis.Redis.from_url(
-        url,
-        decode_responses=False,
-        socket_connect_timeout=TIMEOUT,
-        socket_timeout=TIMEOUT,
-        retry=Retry(NoBackoff(), 0),
-        # Version 3 adds two commands to each connection, each with a timeout of its own.
-        protocol=2,
-    )
+    return open_client(url, timeout=TIMEOUT)
+
+
+def _connection_options(timeout: float) -> dict[str, Any]:
+    # Version 3 adds two commands to each connection, each with a timeout of its own.
+    return {"socket_connect_timeout": timeout, "socket_timeout": timeout, "protocol": 2}
+
+
+def _account(sentinels: sentinel_url.SentinelAddress) -> dict[str, Any]:
+    return {
+        "db": sentinels.database,
+        "username": sentinels.username,
+        "password": sentinels.password,
+    }

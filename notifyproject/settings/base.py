@@ -13,7 +13,7 @@ from domain.queues import BROADCASTS, CALLBACKS, SERVICE, queue_name
 from domain.states import Channel, Priority
 
 from ..platform.logs import logging_config
-from . import console
+from . import console, sentinel_url
 from .environment import BASE_DIR, DATA_DIR, Environment, split_list
 
 ORIGIN = re.compile(r"https?://([a-z0-9.-]+|\[[0-9a-f:]+\])(:[0-9]{1,5})?", re.ASCII)
@@ -311,8 +311,9 @@ def urgent_queue_names() -> list[str]:
 
 
 def _celery(environment: Environment) -> dict[str, Any]:
+    sentinels = sentinel_url.parse(environment.REDIS_URL)
     return {
-        "CELERY_BROKER_URL": environment.REDIS_URL,
+        "CELERY_BROKER_URL": sentinels.broker_url() if sentinels else environment.REDIS_URL,
         "CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP": True,
         "CELERY_BROKER_CONNECTION_MAX_RETRIES": None,
         "CELERY_BROKER_TRANSPORT_OPTIONS": {
@@ -324,6 +325,7 @@ def _celery(environment: Environment) -> dict[str, Any]:
             "socket_keepalive": True,
             "retry_on_timeout": False,
             "health_check_interval": 10,
+            **(sentinels.transport_options(timeout=1) if sentinels else {}),
         },
         "CELERY_TASK_QUEUES": [
             Queue(name, Exchange(name), routing_key=name) for name in queue_names()

@@ -241,6 +241,20 @@ def valkey(*, data_dir: Path, port: int) -> Server:
     )
 
 
+def sentinel(*, data_dir: Path, port: int) -> Server:
+    """Return a Sentinel that watches nothing yet. It keeps what it learns in its configuration."""
+    data_dir.mkdir(parents=True, exist_ok=True)
+    configuration = data_dir / "sentinel.conf"
+    configuration.write_text(f"port {port}\nbind {HOST}\ndir {data_dir}\n")
+    return Server(
+        name="sentinel",
+        command=[str(valkey_binary()), str(configuration), "--sentinel"],
+        data_dir=data_dir,
+        port=port,
+        is_ready=lambda: _is_valkey_ready(port),
+    )
+
+
 def valkey_url(port: int) -> str:
     """Return the URL of a local Valkey."""
     return f"redis://{HOST}:{port}/0"

@@ -6,14 +6,13 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import Context
 
-import redis.asyncio
+import redis
 import structlog
 from django.conf import settings
 from redis.asyncio.client import PubSub
-from redis.asyncio.retry import Retry
-from redis.backoff import NoBackoff
 
 from notifications.inbox.wakeups import VALKEY_CHANNEL
+from notifyproject.platform import valkey
 
 from ...http.problems import RATE_LIMITED, TOO_MANY_STREAMS
 
@@ -102,16 +101,10 @@ class WakeupListener:
 
     async def _receive(self) -> None:
         """Receive wake-ups until the connection breaks; raises RedisError or OSError."""
-        client = redis.asyncio.Redis.from_url(
-            settings.REDIS_URL,
-            socket_connect_timeout=VALKEY_TIMEOUT,
-            socket_timeout=VALKEY_TIMEOUT,
-            socket_keepalive=True,
-            client_name=CLIENT_NAME,
-            retry=Retry(NoBackoff(), 0),
-            protocol=2,
+        opened = valkey.open_async_client(
+            settings.REDIS_URL, timeout=VALKEY_TIMEOUT, name=CLIENT_NAME
         )
-        async with client, client.pubsub() as subscription:
+        async with opened as client, client.pubsub() as subscription:
             await subscription.subscribe(VALKEY_CHANNEL)
             is_ping_sent = False
             while True:
