@@ -52,6 +52,7 @@ def render(existing: Callable[[str], Mapping[str, Mapping[str, Any]]]) -> str:
         *("metrics_due", "incidents", "webhook_log", "provider_events", "recipients"),
         *("suppressions", "topic_members", "conversations", "suspicions", "early_receipts"),
         *("api_clients", "limit_uses", "inbox_visits", "inbox_revocations", "login_failures"),
+        *("oidc_sessions", "oidc_logouts"),
         *("broadcasts", "callback_messages", "operations", "operation_results", "django_admin_log"),
     }
     found = {name: index for c in collections for name, index in existing(c).items()}
