@@ -1,7 +1,7 @@
 """Django app configuration."""
 
 from django.apps import AppConfig
-from django.contrib.auth.signals import user_logged_in
+from django.contrib.auth.signals import user_logged_in, user_logged_out
 from django.core import checks
 from django.db.models.signals import post_migrate
 
@@ -14,12 +14,15 @@ class AccessConfig(AppConfig):
     default_auto_field = "django_mongodb_backend.fields.ObjectIdAutoField"
 
     def ready(self) -> None:
-        """Register the system checks, and the receivers of migrations and sign-ins."""
-        from .checks import check_inbox_signing_key, check_second_factor
+        """Register the system checks, and the receivers of migrations, sign-ins, and sign-outs."""
+        from .checks import check_inbox_signing_key, check_oidc, check_second_factor
+        from .staff.oidc.sessions import forget
         from .staff.permissions import rename_stored_permissions
         from .staff.reauthentication import mark_signed_in
 
         checks.register(check_inbox_signing_key, checks.Tags.security)
         checks.register(check_second_factor, checks.Tags.security, deploy=True)
+        checks.register(check_oidc, checks.Tags.security)
         post_migrate.connect(rename_stored_permissions)
         user_logged_in.connect(mark_signed_in)
+        user_logged_out.connect(forget)

@@ -110,6 +110,64 @@ class SecondFactor(models.Model):
         db_table = "second_factors"
 
 
+class OidcIdentity(models.Model):
+    """The staff account of a person at an OpenID provider."""
+
+    id = models.CharField(primary_key=True, db_column="_id", max_length=512)
+    """The issuer and the subject, separated by a space."""
+    user_id = ObjectIdField()
+    created_at = models.DateTimeField()
+
+    class Meta:
+        db_table = "oidc_identities"
+
+
+class OidcSession(models.Model):
+    """A console session of a person who signed in by an OpenID provider.
+
+    Without its document, the session ends at the next request.
+    """
+
+    id = models.CharField(primary_key=True, db_column="_id", max_length=64)
+    user_id = ObjectIdField()
+    issuer = models.CharField(max_length=255)
+    subject = models.CharField(max_length=255)
+    provider_session = models.CharField(max_length=255, null=True, blank=True)
+    """The provider's ID of its session (``sid``)."""
+    access_token = models.TextField()
+    """Encrypted, like the refresh token."""
+    refresh_token = models.TextField(null=True, blank=True)
+    checked_at = models.DateTimeField()
+    """When the provider last confirmed the person's groups."""
+    check_at = models.DateTimeField()
+    """When a request asks for the groups again."""
+    expires_at = models.DateTimeField()
+
+    class Meta:
+        db_table = "oidc_sessions"
+        indexes = (
+            MongoIndex("expires_at", name="ois_expires", expire_after_seconds=0),
+            MongoIndex("subject", name="ois_subject"),
+            MongoIndex(
+                "provider_session",
+                name="ois_provider_session",
+                partial={"provider_session": {"$exists": True}},
+            ),
+        )
+
+
+class OidcLogout(models.Model):
+    """A logout token that was accepted, and isn't accepted again."""
+
+    id = models.CharField(primary_key=True, db_column="_id", max_length=512)
+    """The issuer and the token's ID, separated by a space."""
+    expires_at = models.DateTimeField()
+
+    class Meta:
+        db_table = "oidc_logouts"
+        indexes = (MongoIndex("expires_at", name="oil_expires", expire_after_seconds=0),)
+
+
 class InboxRevocation(models.Model):
     """A revocation of one inbox token, or a recipient's epoch, which revokes older tokens."""
 

@@ -9,7 +9,6 @@ from django.contrib.auth.views import PasswordChangeView
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.urls import path, reverse, reverse_lazy
-from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods
 from unfold.forms import AdminOwnPasswordChangeForm, AuthenticationForm
@@ -17,12 +16,14 @@ from unfold.widgets import UnfoldAdminTextInputWidget
 
 from access.models import StaffUser
 from access.staff import second_factor
+from access.staff.oidc.discovery import is_enabled
 from access.staff.reauthentication import is_password, mark_authenticated
 from access.staff.second_factor import TRY_WINDOW, CodeResult
 from access.staff.second_factor_middleware import CHECK, RENEW, SET_UP, is_verified, mark_verified
 from domain.time import utc_now
 
 from .widgets.actions import record_change
+from .widgets.links import next_page
 from .widgets.reauthentication import require_reauthentication
 
 ERRORS = {
@@ -49,11 +50,17 @@ class SignInForm(AuthenticationForm):
         "invalid_login": "Wrong username or password. Both are case-sensitive.",
         "inactive": "This account is deactivated. Ask an administrator.",
         "no_staff": "This account has no access to the console. Ask an administrator.",
+        "external": "Only superusers sign in with a password. Use the button above.",
     }
 
     def confirm_login_allowed(self, user: Any) -> None:
         """Check the account after its password. Raises ValidationError."""
-        for is_allowed, code in ((user.is_active, "inactive"), (user.is_staff, "no_staff")):
+        may_use_password = user.is_superuser or not is_enabled()
+        for is_allowed, code in (
+            (user.is_active, "inactive"),
+            (user.is_staff, "no_staff"),
+            (may_use_password, "external"),
+        ):
             if not is_allowed:
                 raise forms.ValidationError(self.error_messages[code], code=code)
 
@@ -99,7 +106,7 @@ def check(request: HttpRequest) -> HttpResponse:
     if enrollment is None:
         return HttpResponseRedirect(reverse(SET_UP))
     if is_verified(request, enrollment):
-        return HttpResponseRedirect(_next(request))
+        return HttpResponseRedirect(next_page(request))
     form = CodeForm(request.POST or None)
     if form.is_valid():
         code = form.cleaned_data["code"]
@@ -112,7 +119,7 @@ def check(request: HttpRequest) -> HttpResponse:
             if left is not None and left.recovery_codes < enrollment.recovery_codes:
                 text = f"Recovery code used; {left.recovery_codes} left."
                 messages.warning(request, f"{text} Regenerate them in the account menu.")
-            return HttpResponseRedirect(_next(request))
+            return HttpResponseRedirect(next_page(request))
         form.add_error("code", ERRORS[result])
     # Set the focus by script: at first the theme hides the page, so autofocus fails.
     form.fields["code"].widget.attrs["x-data"] = "focused"
@@ -180,20 +187,11 @@ def _page(request: HttpRequest, template: str, title: str, **context: Any) -> Ht
         {
             **admin.site.each_context(request),
             "title": title,
-            "next": _next(request),
+            "next": next_page(request),
             "logout_url": reverse("admin:logout"),
             **context,
         },
     )
-
-
-def _next(request: HttpRequest) -> str:
-    """Return the URL in ``next`` if it is of this site, else the URL of Home."""
-    target: str = request.POST.get("next") or request.GET.get("next") or ""
-    is_safe = url_has_allowed_host_and_scheme(
-        target, allowed_hosts={request.get_host()}, require_https=request.is_secure()
-    )
-    return target if is_safe else reverse("admin:index")
 
 
 urlpatterns = [

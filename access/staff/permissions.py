@@ -12,6 +12,7 @@ from django.db.models import QuerySet
 
 from ..models import StaffUser
 
+ROLE_NAMES = frozenset({"viewer", "support", "operator", "admin"})
 ACCOUNT_APPS = frozenset({"access", "auth"})
 """Apps that define permissions: for admins only."""
 OPERATOR_PERMISSIONS = frozenset(

@@ -35,11 +35,23 @@ def is_recent(request: HttpRequest, *, now: datetime) -> bool:
     return at is not None and now.timestamp() - at < WINDOW.total_seconds()
 
 
-def reauthenticate(request: HttpRequest, text: str, *, now: datetime) -> CodeResult:
-    """Check the user's password, or a code of the enrolled authenticator app."""
+def mark_authenticated_at(request: HttpRequest, at: datetime | None, *, now: datetime) -> None:
+    """Store when the OpenID provider authenticated the user. None: it didn't say."""
+    if at is None:
+        request.session.pop(SESSION_KEY, None)
+    else:
+        mark_authenticated(request, now=min(at, now))
+
+
+def reauthenticate(
+    request: HttpRequest, text: str, *, has_password: bool, now: datetime
+) -> CodeResult:
+    """Check the user's password, if they have one, or a code of the enrolled authenticator app."""
     code = "".join(text.split())
     if _CODE.fullmatch(code) and second_factor.enrollment_of(request.user.pk) is not None:
         result = second_factor.check(request.user.pk, code, now=now)
+    elif not has_password:
+        result = CodeResult.WRONG
     else:
         result = CodeResult.RIGHT if is_password(request, text) else CodeResult.WRONG
     if result is CodeResult.RIGHT:

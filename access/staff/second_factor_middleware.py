@@ -12,7 +12,7 @@ from . import second_factor
 from .second_factor import Enrollment
 
 SESSION_KEY = "second_factor"
-PUBLIC_PAGES = ("admin:login", "admin:logout", "admin:jsi18n")
+PUBLIC_PAGES = ("admin:login", "admin:logout", "admin:jsi18n", "oidc-callback")
 CHECK, SET_UP, RENEW = "second-factor", "second-factor-set-up", "second-factor-renew"
 
 
@@ -38,6 +38,8 @@ class SecondFactorMiddleware:
             return None
         if request.path in {reverse(name) for name in (*PUBLIC_PAGES, CHECK, SET_UP, RENEW)}:
             return None
+        if is_vouched_for(request):
+            return None
         enrollment = second_factor.enrollment_of(request.user.pk)
         if enrollment is None:
             return SET_UP if settings.ADMIN_REQUIRE_OTP else None
@@ -56,13 +58,28 @@ def is_console_page(request: HttpRequest) -> bool:
 
 def is_verified(request: HttpRequest, enrollment: Enrollment) -> bool:
     """Return whether this session has passed the user's current second factor."""
-    return request.session.get(SESSION_KEY) == _session_value(request.user.pk, enrollment)
+    passed = request.session.get(SESSION_KEY)
+    return is_vouched_for(request) or passed == _session_value(request.user.pk, enrollment)
+
+
+def is_vouched_for(request: HttpRequest) -> bool:
+    """Return whether the OpenID provider checked a second factor at this session's sign-in."""
+    return request.session.get(SESSION_KEY) == _vouched_value(request.user.pk)
+
+
+def mark_vouched_for(request: HttpRequest) -> None:
+    """Mark the session of the signed-in user as vouched for by the OpenID provider."""
+    request.session[SESSION_KEY] = _vouched_value(request.user.pk)
 
 
 def mark_verified(request: HttpRequest, enrollment: Enrollment) -> None:
     """Mark the session as verified and give it a new session key."""
     request.session.cycle_key()
     request.session[SESSION_KEY] = _session_value(request.user.pk, enrollment)
+
+
+def _vouched_value(user_id: ObjectId) -> str:
+    return f"{user_id}:provider"
 
 
 def _session_value(user_id: ObjectId, enrollment: Enrollment) -> str:

@@ -5,12 +5,18 @@ from datetime import datetime
 from typing import Any
 
 from django import template
+from django.conf import settings
+from django.urls import reverse
 from django.utils.html import format_html, format_html_join
+from django.utils.http import urlencode
 from django.utils.safestring import SafeString
+
+from access.staff.oidc.discovery import is_enabled
 
 from ..navigation import NAVIGATION
 from ..widgets import formats
 from ..widgets.columns import chip
+from ..widgets.links import next_page
 
 register = template.Library()
 register.simple_tag(chip)
@@ -31,6 +37,15 @@ def icon(name: str, color: str = "") -> SafeString:
         f" color-{color}" if color else "",
         name,
     )
+
+
+@register.simple_tag(takes_context=True)
+def oidc_provider(context: Mapping[str, Any]) -> dict[str, str] | None:
+    """Return the name and the URL of sign-in by the OpenID provider; None without one."""
+    if not is_enabled():
+        return None
+    query = urlencode({"next": next_page(context["request"])})
+    return {"name": settings.OIDC_NAME, "url": f"{reverse('oidc-sign-in')}?{query}"}
 
 
 @register.simple_block_tag

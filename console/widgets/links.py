@@ -1,4 +1,8 @@
-"""Names of URLs to which several pages link."""
+"""Names of URLs to which several pages link, and the page after a form."""
+
+from django.http import HttpRequest
+from django.urls import reverse
+from django.utils.http import url_has_allowed_host_and_scheme
 
 NOTIFICATION = "admin:notifications_notification_change"
 NOTIFICATIONS = "admin:notifications_notification_changelist"
@@ -14,3 +18,12 @@ PROVIDERS = "admin:notifications_providerstate_changelist"
 WAITING = "admin:notifications_waitingnotification_changelist"
 LIMITS = "admin:notifications_limit_changelist"
 HOME = "admin:index"
+
+
+def next_page(request: HttpRequest) -> str:
+    """Return the URL in ``next`` if it is of this site, else the URL of Home."""
+    target: str = request.POST.get("next") or request.GET.get("next") or ""
+    is_safe = url_has_allowed_host_and_scheme(
+        target, allowed_hosts={request.get_host()}, require_https=request.is_secure()
+    )
+    return target if is_safe else reverse(HOME)

@@ -3,6 +3,7 @@
 from typing import Any
 
 from django import forms
+from django.conf import settings
 from django.contrib import admin, messages
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
@@ -11,6 +12,7 @@ from django.utils.http import url_has_allowed_host_and_scheme
 from unfold.widgets import UnfoldAdminPasswordWidget
 
 from access.models import StaffUser
+from access.staff.oidc.sessions import is_oidc_session
 from access.staff.reauthentication import WINDOW, is_recent, reauthenticate
 from access.staff.second_factor import TRY_WINDOW, CodeResult, enrollment_of
 from domain.time import utc_now
@@ -55,8 +57,11 @@ def require_reauthentication(
     if is_recent(request, now=now):
         return None
     form = ReauthenticationForm(request.POST if CREDENTIAL in request.POST else None)
+    is_external = is_oidc_session(request)
     if form.is_valid():
-        result = reauthenticate(request, form.cleaned_data[CREDENTIAL], now=now)
+        result = reauthenticate(
+            request, form.cleaned_data[CREDENTIAL], has_password=not is_external, now=now
+        )
         if result is CodeResult.RIGHT:
             name = request.user.get_username()
             record_change(request, StaffUser, request.user.pk, "Re-authenticated.", name=name)
@@ -65,13 +70,23 @@ def require_reauthentication(
             messages.info(request, "Identity confirmed. Start the download again.")
             return HttpResponseRedirect(_back(request))
         form.add_error(CREDENTIAL, ERRORS[result])
-    if enrollment_of(request.user.pk) is not None:
+    has_code = enrollment_of(request.user.pk) is not None
+    if is_external:
+        form.fields[CREDENTIAL].label = "Or a code from your authenticator app"
+        form.fields[CREDENTIAL].required = False
+    elif has_code:
         form.fields[CREDENTIAL].label = "Password, or code from your authenticator app"
     request.current_app = admin.site.name
     context = {
         **admin.site.each_context(request),
         "title": "Confirm your identity",
         "form": form,
+        # Staff without a password confirm at the provider, in another tab: this page keeps the
+        # action's fields.
+        "provider": settings.OIDC_NAME if is_external else None,
+        "provider_url": reverse("oidc-reauthenticate"),
+        "is_unconfirmed": is_external and BACK in request.POST and not form.errors,
+        "has_field": has_code or not is_external,
         "minutes": WINDOW.seconds // 60,
         "repeated": [
             (name, value)

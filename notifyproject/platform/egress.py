@@ -156,7 +156,7 @@ class Connection(http.client.HTTPConnection):
 
     def connect(self) -> None:
         """Connect, and verify the host's certificate."""
-        plain = self._connect_first(addresses_of(self.host, self.port))
+        plain = self._connect_first(self._addresses())
         try:
             plain.settimeout(self._deadline.remaining())
             # A truncated connection must not look like a closed one: see tls_context().
@@ -166,6 +166,9 @@ class Connection(http.client.HTTPConnection):
         except OSError:
             plain.close()
             raise
+
+    def _addresses(self) -> list[tuple[str, int]]:
+        return addresses_of(self.host, self.port)
 
     def send(self, data: Any) -> None:
         """Send a part of a request before the deadline."""
@@ -186,6 +189,13 @@ class Connection(http.client.HTTPConnection):
             else:
                 return sock
         raise failure
+
+
+class ConfiguredConnection(Connection):
+    """An HTTPS connection to a host of the settings, which may be in a private network."""
+
+    def _addresses(self) -> list[tuple[str, int]]:
+        return _resolve(self.host, self.port, lambda _address: True)
 
 
 class PlainConnection(Connection):

@@ -59,6 +59,7 @@ MIDDLEWARE = [
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "access.staff.oidc.middleware.OidcSessionMiddleware",
     "access.staff.idle_limit.IdleLimitMiddleware",
     "access.staff.second_factor_middleware.SecondFactorMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
@@ -176,6 +177,7 @@ UNCHANGED = (
     *("SENDGRID_WEBHOOK_PUBLIC_KEY", "FCM_CREDENTIALS", "FCM_PROJECT_ID", "WHATSAPP_TOKEN"),
     *("WHATSAPP_PHONE_NUMBER_ID", "WHATSAPP_APP_SECRET", "WHATSAPP_VERIFY_TOKEN"),
     *("WHATSAPP_BUSINESS_ACCOUNT_ID", "WHATSAPP_API_VERSION", "SANDBOX_FCM_CREDENTIALS"),
+    *("OIDC_ISSUER", "OIDC_CLIENT_ID", "OIDC_CLIENT_SECRET", "OIDC_NAME", "OIDC_GROUPS_CLAIM"),
 )
 """Settings with the unchanged value of the environment variable."""
 
@@ -191,6 +193,7 @@ def configure(environment: Environment) -> dict[str, Any]:
         "DATABASES": _databases(environment),
         "FIELD_ENCRYPTION_KEYS": _field_encryption_keys(environment.FIELD_ENCRYPTION_KEYS),
         **_inbox(environment),
+        **_oidc(environment),
         **_email(environment),
         "FCM_URL": environment.FCM_URL.rstrip("/"),
         "WHATSAPP_URL": environment.WHATSAPP_URL.rstrip("/"),
@@ -260,6 +263,24 @@ def _inbox(environment: Environment) -> dict[str, Any]:
         "INBOX_ORIGINS": frozenset(origins),
         "INBOX_STREAM_URL": (environment.INBOX_STREAM_URL or environment.PUBLIC_URL).rstrip("/"),
         "INBOX_STREAMS": environment.INBOX_STREAMS,
+    }
+
+
+def _oidc(environment: Environment) -> dict[str, Any]:
+    roles: dict[str, str] = {}
+    for number, item in enumerate(split_list(environment.OIDC_GROUP_ROLES), start=1):
+        # The name of a group may contain a colon, that of a role doesn't.
+        group, _, role = (part.strip() for part in item.rpartition(":"))
+        if not group or not role or group in roles:
+            raise ImproperlyConfigured(
+                f"environment variable OIDC_GROUP_ROLES: item {number} is not group:role with a "
+                "group that occurs once."
+            )
+        roles[group] = role
+    return {
+        "OIDC_SCOPES": tuple(environment.OIDC_SCOPES.split()),
+        "OIDC_GROUP_ROLES": roles,
+        "OIDC_ACR_VALUES": tuple(environment.OIDC_ACR_VALUES.split()),
     }
 
 

@@ -36,6 +36,14 @@ class Environment(msgspec.Struct, frozen=True, kw_only=True):
     INBOX_SIGNING_KEY: Annotated[str, msgspec.Meta(min_length=32)] = ""
     FIELD_ENCRYPTION_KEYS: str = ""
     ADMIN_REQUIRE_OTP: bool = True
+    OIDC_ISSUER: str = ""
+    OIDC_CLIENT_ID: str = ""
+    OIDC_CLIENT_SECRET: str = ""
+    OIDC_NAME: Annotated[str, msgspec.Meta(max_length=40)] = "single sign-on"
+    OIDC_SCOPES: str = "openid profile email"
+    OIDC_GROUPS_CLAIM: str = "groups"
+    OIDC_GROUP_ROLES: str = ""
+    OIDC_ACR_VALUES: str = ""
     INBOX_ORIGINS: str = ""
     INBOX_STREAM_URL: str = ""
     INBOX_STREAMS: Annotated[int, msgspec.Meta(ge=1, le=100_000)] = 500

@@ -14,6 +14,7 @@ REASONS = {
     "access/clients/inbox_tokens.py": f"{_KEYED}; {_NAMES}",
     "access/clients/registry.py": _RANDOM_SECRET,
     "access/staff/lockout.py": _KEYED,
+    "access/staff/oidc/flow.py": _RANDOM_SECRET,
     "access/staff/second_factor.py": _RANDOM_SECRET,
     "api/http/rate_limits.py": _NAMES,
     "callbacks/signing.py": _KEYED,

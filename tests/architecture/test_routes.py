@@ -29,6 +29,9 @@ OPEN = {
     "u/<str:token>": "the token authenticates the recipient",
     "u/<str:token>/undo": "the same link",
     "admin/login/": "where one logs in",
+    "admin/oidc/sign-in/": "sends the browser to the provider, where one logs in",
+    "admin/oidc/callback/": "the code from the provider is the authentication",
+    "admin/oidc/back-channel-logout/": "the signature of the provider's token",
     "admin/jsi18n/": "words for the admin's scripts",
 }
 METHODS = ("get", "post", "put", "patch", "delete")

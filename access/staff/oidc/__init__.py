@@ -1,0 +1,1 @@
+"""Sign-in to the console by OpenID Connect: provider, tokens, accounts, and sessions."""
