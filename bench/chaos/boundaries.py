@@ -24,6 +24,8 @@ class Trigger(StrEnum):
     BROADCAST = "a worker processes a page of a broadcast's audience"
     RETRY = "an operator retries a failed notification"
     RECEIPT = "a provider sends a receipt"
+    DIGEST_JOIN = "a worker puts a delivery into a digest"
+    DIGEST_CLOSE = "a worker closes a digest"
     SWEEP = "a sweep recovers a lost worker's sends"
 
 
@@ -55,6 +57,11 @@ _CASES = (
     (BoundaryCase(Trigger.SENDING), (B.SETTLE_LOGGED, B.SETTLED, B.REPORTED, B.TASK_DONE)),
     (BoundaryCase(Trigger.FROZEN, (EMAIL,)), (B.RETURN_LOGGED,)),
     (BoundaryCase(Trigger.RETRY, (EMAIL,)), (B.REOPENED,)),
+    (BoundaryCase(Trigger.DIGEST_JOIN, (EMAIL,)), (B.DIGEST_OPENED, B.DIGEST_JOINED)),
+    (
+        BoundaryCase(Trigger.DIGEST_CLOSE, (EMAIL,)),
+        (B.DIGEST_SELECTED, B.DIGEST_SEALED, B.DIGEST_CARRIED, B.DIGEST_MERGED),
+    ),
     (
         BoundaryCase(Trigger.SWEEP, (EMAIL,)),
         (B.SWEEP_BEGINS, B.EXPIRY_LOGGED, B.LEASES_EXPIRED, B.RESOLVED, B.SWEEP_ENQUEUED),

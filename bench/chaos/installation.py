@@ -35,7 +35,7 @@ DATABASE = "chaos"
 SCOPES = (
     *("notifications:write", "notifications:read", "notifications:resend"),
     "notifications:critical",
-    *("recipients:write", "devices:write", "limits:write"),
+    *("recipients:write", "devices:write", "limits:write", "templates:write"),
 )
 PYTHON = sys.executable
 SWEEP_TEXT = ", unpublished "

@@ -171,6 +171,40 @@ def mail_body(number: int, *, to: str = "user", **fields: Any) -> dict[str, Any]
     }
 
 
+def define_digest(client: Client, slug: str, **digest: Any) -> None:
+    """Define a type whose emails to one recipient are sent as one, with a published template."""
+    fields = {
+        "name": "Comment",
+        "category": "transactional",
+        "channels": ["email"],
+        "example_data": {"number": 1},
+        "digest": {"window": {"minutes": 1}, **digest},
+    }
+    body = (
+        "{% if digest %}{% for item in digest.items %}{{ item.data.number }} {% endfor %}"
+        "{{ digest.more }} more{% else %}{{ number }}{% endif %}"
+    )
+    parts = {"default": {"subject": "Comments", "body": body}}
+    for method, path, sent in (
+        ("PUT", f"/types/{slug}", fields),
+        ("POST", f"/types/{slug}/templates", {"parts": parts}),
+        ("POST", f"/types/{slug}/templates/versions/1/publish", {}),
+    ):
+        status, response = client.call(method, path, sent)
+        if status not in (200, 201):
+            raise RuntimeError(f"{path} was refused with {status}: {response}")
+
+
+def digest_body(number: int, *, slug: str, recipient: int) -> dict[str, Any]:
+    """Return the request body of a mail that goes into a recipient's digest."""
+    return {
+        "type": slug,
+        "user_id": f"recipient-{recipient}",
+        "recipient": {"email": f"user+{recipient}@example.com"},
+        "data": {"number": number},
+    }
+
+
 def uniform_mail_body(number: int, **fields: Any) -> dict[str, Any]:
     """Return the body of a mail with fixed content, so that the provider request can be shared."""
     return {**mail_body(number), "type": "transactional", "content": NEWS, "data": {}, **fields}

@@ -17,12 +17,24 @@ from notifyproject.platform.crash_points import Boundary
 from ...processes import Program, ScenarioError, wait_until
 from ..boundaries import EMAIL, IN_APP, PUSH, WHATSAPP, BoundaryCase, Trigger, cases_of
 from ..evidence import ACCEPTED
-from ..findings import Expected, Findings, at_least, make_findings, scenario
+from ..findings import Expected, Findings, at_least, at_most, make_findings, scenario
 from ..installation import Installation, publish_wakeups, run_installation
-from ..load import NEWS, Body, device_body, in_app_body, mail_body, push_body, uniform_mail_body
+from ..load import (
+    NEWS,
+    Body,
+    define_digest,
+    device_body,
+    digest_body,
+    in_app_body,
+    mail_body,
+    push_body,
+    uniform_mail_body,
+)
 
 PHONE, USER_ID = "+447700900999", "ada"
-CRITICAL = "critical"
+CRITICAL, NORMAL = "critical", "normal"
+DIGEST_TYPE = "crash_digest"
+DIGEST_TRIGGERS = (Trigger.DIGEST_JOIN, Trigger.DIGEST_CLOSE)
 SCHEDULE_AHEAD = timedelta(seconds=2)
 """An inbox item goes through a worker only if it is scheduled."""
 CRASH_SECONDS = 90.0
@@ -44,6 +56,7 @@ class CrashRun:
     installation: Installation
     web: Program
     posted: int = 0
+    posted_digests: int = 0
     expected: Expected = field(default_factory=Expected)
     reached: int = 0
 
@@ -173,6 +186,10 @@ def every_boundary(*, ways: tuple[Trigger, ...]) -> Findings:
             what="a broadcast was not read to its end",
         )
         evidence = installation.finish(timeout=600)
+        digests = sum(len(cases_of(way)) for way in ways if way in DIGEST_TRIGGERS)
+        carriers = installation.database["notifications"].find({"digest_id": {"$exists": True}})
+        counts = {str(one["_id"]): one["data"]["digest"]["count"] for one in carriers}
+        run.expected.copies.update(dict.fromkeys(counts, 1))
         expected = sum(
             1 if way is Trigger.BULK else len(case.channels)
             for way in ways
@@ -182,6 +199,8 @@ def every_boundary(*, ways: tuple[Trigger, ...]) -> Findings:
             evidence,
             at_least("processes killed at a boundary", run.reached, expected),
             run.expected.bound(evidence),
+            at_least("digests with two members", list(counts.values()).count(2), digests),
+            at_most("carriers", len(counts), digests),
         )
 
 
@@ -300,6 +319,48 @@ def _broadcast(run: CrashRun, boundary: Boundary, _case: BoundaryCase) -> None:
     run.crash(boundary, run.installation.worker(f"{boundary}", queues="broadcasts"))
 
 
+def _post_members(run: CrashRun) -> list[str]:
+    """Post two members of a digest of their own. The provider gets neither by itself."""
+    if not run.posted_digests:
+        define_digest(run.installation.client, DIGEST_TYPE)
+    run.posted_digests += 1
+    ids = []
+    for _ in range(2):
+        run.posted += 1
+        body = digest_body(run.posted, slug=DIGEST_TYPE, recipient=run.posted_digests)
+        ids.append(run.post(body, copies=0))
+    run.send_wakeups({EMAIL: ids}, priority=NORMAL)
+    return ids
+
+
+def _digest_join(run: CrashRun, boundary: Boundary, _case: BoundaryCase) -> None:
+    _post_members(run)
+    run.crash(boundary, run.worker(boundary, EMAIL, priority=NORMAL))
+
+
+def _digest_close(run: CrashRun, boundary: Boundary, _case: BoundaryCase) -> None:
+    """Let a worker open a digest, end its window, and kill the worker that closes it."""
+    from notifications.queueing import wakeups
+
+    ids = [ObjectId(one) for one in _post_members(run)]
+    database = run.installation.database
+    joining = run.installation.worker(f"{boundary}-join", queues=f"{EMAIL}.{NORMAL}")
+    run.installation.start(joining)
+    members = {"_id": {"$in": ids}, "delivery.digest_id": {"$exists": True}}
+    wait_until(
+        lambda: database["notifications"].count_documents(members) == len(ids),
+        timeout=60,
+        what="no digest was joined",
+    )
+    joining.kill()
+    run.installation.record_end(joining)
+    now = datetime.now(UTC)
+    database["digests"].update_many({"status": "open"}, {"$set": {"closes_at": now, "due_at": now}})
+    run.installation.clear_broker()
+    wakeups.publish_digests(at=None, now=now)
+    run.crash(boundary, run.installation.worker(f"{boundary}", queues="service"))
+
+
 def _receipt(run: CrashRun, boundary: Boundary, case: BoundaryCase) -> None:
     for channel in case.channels:
         soon = (datetime.now(UTC) + WEB_START_TIME).isoformat()
@@ -338,6 +399,8 @@ _STEPS = {
     # First, because both wait while something is overdue by ten minutes, as after other crashes.
     Trigger.BROADCAST: _broadcast,
     Trigger.BULK: _bulk,
+    Trigger.DIGEST_JOIN: _digest_join,
+    Trigger.DIGEST_CLOSE: _digest_close,
     Trigger.SENDING: _send,
     Trigger.EXPIRED: _expired,
     Trigger.SAME_CONTENT: _same_content,
