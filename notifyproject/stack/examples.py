@@ -37,6 +37,8 @@ class Example:
     inbound_phones: tuple[str, ...] = ()
     limits: Mapping[str, Any] = field(default_factory=dict)
     """Limits to define before, by name."""
+    types: Mapping[str, Any] = field(default_factory=dict)
+    """Types to define before, by slug: the ``definition``, and the ``parts`` of a template."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,6 +122,7 @@ def load(now: datetime, *, folder: Path = FOLDER) -> list[Example]:
                 sandbox_behaviours=stored.get("sandbox", {}),
                 inbound_phones=tuple(stored.get("written", ())),
                 limits=stored.get("limits", {}),
+                types=stored.get("types", {}),
             )
         )
     return examples
@@ -130,6 +133,8 @@ def send_all(api: API, examples: list[Example]) -> list[Outcome]:
     for example in examples:
         for device in example.devices:
             api.call("PUT", "/devices", device)
+        for slug, one in example.types.items():
+            _define_type(api, slug, one)
         for name, limit in example.limits.items():
             api.call("PUT", f"/limits/{name}", limit)
         for match, behaviour in example.sandbox_behaviours.items():
@@ -143,6 +148,12 @@ def send_all(api: API, examples: list[Example]) -> list[Outcome]:
         Outcome(example=one, notification=api.call("POST", "/notifications", one.request))
         for one in examples
     ]
+
+
+def _define_type(api: API, slug: str, one: Mapping[str, Any]) -> None:
+    api.call("PUT", f"/types/{slug}", one["definition"])
+    version = api.call("POST", f"/types/{slug}/templates", {"parts": one["parts"]})
+    api.call("POST", f"/types/{slug}/templates/versions/{version['number']}/publish", {})
 
 
 def follow(

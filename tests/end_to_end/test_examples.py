@@ -14,6 +14,7 @@ import urllib3
 from django.conf import settings
 from django.core.management import CommandError, call_command
 
+from delivery import digests
 from notifications.management.commands import notify as command
 from notifyproject.db.collections import collection
 from notifyproject.stack import examples
@@ -36,6 +37,8 @@ def test_every_example_ends_as_expected(app: App, live_server: Any, provider: Sa
     outcomes = examples.send_all(api, examples.load(datetime.now(UTC)))
     for latest in examples.follow(api, outcomes, stop=lambda: False):
         outcomes = latest
+        # As the sweeper does in the local stack.
+        digests.close_due()
     unexpected = [o.example.name for o in outcomes if not o.is_as_expected]
     assert unexpected == []
     table = examples.format_table(outcomes)
