@@ -15,7 +15,7 @@ from django.test import Client
 
 from access.checks import check_oidc
 from access.models import StaffUser
-from access.staff.oidc import discovery
+from access.staff.oidc import discovery, http
 from access.staff.oidc.http import TOTAL_TIMEOUT
 from access.staff.oidc.sessions import CHECK_INTERVAL, MAX_UNCONFIRMED
 from access.staff.reauthentication import SESSION_KEY
@@ -23,6 +23,7 @@ from notifyproject.db.collections import collection
 from tests.support.clients.console import make_staff, signed_in
 from tests.support.fakes import oidc_provider
 from tests.support.fakes.oidc_provider import CLIENT, SECRET, Provider, callback_path
+from tests.support.waiting import LIMIT
 
 pytestmark = pytest.mark.usefixtures("db", "broker")
 
@@ -40,8 +41,9 @@ def server() -> Iterator[Provider]:
 
 
 @pytest.fixture
-def provider(server: Provider, settings: Any) -> Provider:
+def provider(server: Provider, settings: Any, monkeypatch: pytest.MonkeyPatch) -> Provider:
     """Return the usual provider, which is set up in the console with two groups."""
+    monkeypatch.setattr(http, "TOTAL_TIMEOUT", LIMIT)
     fresh = Provider(issuer=server.issuer, key=server.key)
     for name in fresh.__dataclass_fields__:
         setattr(server, name, getattr(fresh, name))
