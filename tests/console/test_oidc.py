@@ -242,6 +242,7 @@ def test_removed_group_ends_the_session(provider: Provider, has_refresh: bool) -
     provider.groups = ["football"]
     assert browser.get(LIST).status_code == 200, "groups are asked for once an interval"
     let_pass(CHECK_INTERVAL)
+    assert browser.get("/admin/jsi18n/").status_code == 200
     ended = browser.get(LIST)
     assert ended.status_code == 403
     assert "None of your groups" in ended.content.decode()
