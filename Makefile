@@ -6,6 +6,7 @@
 # make fuzz    10,000 (or CASES=n) random API requests, responses checked against the OpenAPI document
 # make fuzz-templates   20,000 (or CASES=n) random templates: rejected, or rendered within 250 ms and 50 MB
 # make security   all generated security tests: scopes, roles, CSRF, hostile text: docs/reference/security.md
+# make oidc    sign in to the console at a real OpenID provider in a browser; needs Node.js: docs/guides/sign_in.md
 # make client  update clients/python/openapi.yaml from the API, and install the client built from it
 # make web     build static/inbox from clients/web, and test the web packages; needs Node.js
 # make chaos   inject faults, all scenarios or SCENARIO=n, figures to JSON=file: docs/reference/fault_injection.md
@@ -28,7 +29,7 @@ export PORT
 # The Python of the virtual environment, if it exists.
 PYTHON_NOW = $(or $(wildcard .venv/bin/python),$(PYTHON))
 
-.PHONY: up down test lint fuzz fuzz-templates security client web chaos bench bench-servers audit requirements screenshots accessibility clean
+.PHONY: up down test lint fuzz fuzz-templates security oidc client web chaos bench bench-servers audit requirements screenshots accessibility clean
 .PHONY: python machine machine-for-tests
 # Check the machine before installing anything, also with -j.
 .NOTPARALLEL:
@@ -62,6 +63,10 @@ fuzz-templates: .venv/dev
 security: machine .venv/dev
 	SECURITY_WHOLE=1 $(BIN)/python -m pytest -q tests/fuzz/test_injections.py \
 	  tests/console/test_url_permissions.py tests/api/test_isolation.py
+
+oidc: machine-for-tests .venv/dev
+	cd tests/oidc_provider && npm ci --no-audit --no-fund --silent
+	$(BIN)/python -m pytest -q -s tests/browser/real_oidc_provider.py
 
 client: .venv/dev
 	env $(PRODUCTION) $(BIN)/python manage.py spectacular --file clients/python/openapi.yaml

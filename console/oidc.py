@@ -275,8 +275,20 @@ def _refused(request: HttpRequest, error: RefusedError, *, target: str) -> HttpR
 
 
 def _unavailable(request: HttpRequest, error: UnavailableError, *, target: str) -> HttpResponse:
-    """Return the sign-in page, which says so and opens the form for a password."""
+    """Return the sign-in page, which says so and opens the form for a password.
+
+    Staff who are signed in and confirm their identity get a page without a form.
+    """
     log.warning("oidc_provider_unavailable", error=str(error))
+    if request.user.is_authenticated:
+        context = {
+            "title": "Provider unavailable",
+            "explanation": "The sign-in provider is unavailable. Close this tab, and try again in "
+            "a minute.",
+            "code": "unavailable",
+        }
+        template = "console/sign_in/oidc_refused.html"
+        return render(request, template, context, status=UNAVAILABLE_STATUS)
     path = f"{reverse('admin:login')}?{urlencode({'next': target or reverse('admin:index')})}"
     response = admin.site.login(
         request, extra_context={"is_provider_unavailable": True, "app_path": path}

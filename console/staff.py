@@ -86,7 +86,7 @@ def console_permissions() -> QuerySet[Permission]:
 class NewAccountForm(UserCreationForm):
     """Form of a new account, which can sign in at once: it has a password and a role."""
 
-    # Passwords are the only way to sign in.
+    # The account of a person who signs in by a provider is created at their first sign-in.
     usable_password = None
 
     def __init__(self, *args: Any, **options: Any) -> None:

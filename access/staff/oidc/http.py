@@ -17,9 +17,10 @@ from notifyproject.platform import egress
 
 from .errors import UnavailableError
 
-CONNECT_TIMEOUT = 3.0
-TOTAL_TIMEOUT = 5.0
-"""Seconds for one request, from the DNS lookup to the last byte."""
+CONNECT_TIMEOUT = 2.0
+TOTAL_TIMEOUT = 3.5
+"""Seconds for one request, from the DNS lookup to the last byte. The three requests of a sign-in
+or a check fit into the time that a page has for its reads of the database."""
 MAX_RESPONSE_BYTES = 256 * 1024
 USER_AGENT = "notifyproject-console"
 SERVER_ERRORS = range(500, 600)

@@ -6,6 +6,7 @@ import structlog
 from django.contrib.auth import logout
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
+from django.urls import reverse
 
 from domain.time import utc_now
 
@@ -35,7 +36,8 @@ class OidcSessionMiddleware:
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
         """Pass the request on, or end its session and say why."""
-        if not is_console_page(request):
+        # Everybody may read the words of scripts: ending a session there would hide the reason.
+        if not is_console_page(request) or request.path == reverse("admin:jsi18n"):
             return self.get_response(request)
         try:
             sessions.check(request, now=utc_now())
