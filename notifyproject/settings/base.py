@@ -53,6 +53,8 @@ MIDDLEWARE = [
     "notifyproject.platform.middleware.DeadlineMiddleware",
     "api.inbox.cors.InboxCorsMiddleware",
     "api.http.rate_limits.RateLimitMiddleware",
+    # Before the middleware that checks the host name and redirects to HTTPS.
+    "api.probes.ProbeMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
