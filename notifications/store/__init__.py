@@ -79,7 +79,14 @@ from .limit_uses import (
     stricter_of,
 )
 from .receipts import DeliveryReceipt, apply_receipt
-from .recovery import UnknownOutcome, expire_leases, resolve_unknown, unknown_outcomes
+from .recovery import (
+    UnknownOutcome,
+    count_due_before,
+    expire_leases,
+    give_up_due_before,
+    resolve_unknown,
+    unknown_outcomes,
+)
 from .removal import (
     DELETION_REASON,
     Erasable,
@@ -116,6 +123,7 @@ __all__ += ["LEASE", "NOT_ATTEMPTED", "claim", "poison_candidates", "release", "
 __all__ += ["return_unsent", "settle", "start"]
 __all__ += ["DeliveryReceipt", "apply_receipt"]
 __all__ += ["UnknownOutcome", "expire_leases", "resolve_unknown", "unknown_outcomes"]
+__all__ += ["count_due_before", "give_up_due_before"]
 __all__ += ["Erasable", "Removed", "erasable", "erasable_at", "erase", "is_content_removed"]
 __all__ += ["match_ended_before", "purge", "purged_at", "remove_content", "set_purge_dates"]
 __all__ += ["DELETION_REASON", "delete", "restore"]
