@@ -32,6 +32,7 @@ from .documents import (
 )
 from .encrypted_content import (
     decrypt,
+    encrypted_contents,
     is_secret_expired,
     is_shown_in_inbox,
     purge_secrets,
@@ -113,7 +114,8 @@ __all__ += ["DeviceHistory", "attempts_at", "device_histories", "record_device_r
 __all__ += ["AttemptReference", "ClaimedDelivery", "Document", "NewDelivery", "NotSent"]
 __all__ += ["NewNotification", "ProviderAnswer", "Settlement", "TargetAttempt", "content_of"]
 __all__ += ["recipient_of"]
-__all__ += ["decrypt", "is_secret_expired", "is_shown_in_inbox", "purge_secrets", "secret_in"]
+__all__ += ["decrypt", "encrypted_contents", "is_secret_expired", "is_shown_in_inbox"]
+__all__ += ["purge_secrets", "secret_in"]
 __all__ += ["MATCH_SENT", "Inbox", "Marked", "act", "archive", "mark_all_read", "mark_read"]
 __all__ += ["mark_read_by_client", "mark_seen", "mark_unread", "mark_unread_by_client"]
 __all__ += ["due_snoozes", "resurface", "snooze", "unarchive", "unsnooze"]

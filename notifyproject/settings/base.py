@@ -186,6 +186,7 @@ def configure(environment: Environment) -> dict[str, Any]:
     """Return the settings that depend on the environment."""
     return {
         **{name: getattr(environment, name) for name in UNCHANGED},
+        "SECRET_KEY_FALLBACKS": split_list(environment.SECRET_KEY_FALLBACKS),
         "ALLOWED_HOSTS": split_list(environment.ALLOWED_HOSTS),
         "PUBLIC_URL": environment.PUBLIC_URL.rstrip("/"),
         "BULK_OLDEST_DUE": timedelta(seconds=environment.BULK_OLDEST_DUE),
