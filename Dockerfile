@@ -10,12 +10,13 @@ RUN pip install --no-cache-dir --require-hashes -r $REQUIREMENTS
 COPY . .
 # At build time, because the container writes no bytecode.
 RUN python -m compileall -q .
-RUN useradd --system --create-home notify \
+# A number, by which Kubernetes sees that it isn't root.
+RUN useradd --system --uid 10001 --user-group --create-home notify \
  && SECRET_KEY=build ALLOWED_HOSTS=build MONGODB_URI=mongodb://build/build REDIS_URL=redis://build \
     PUBLIC_URL=https://build INBOX_SIGNING_KEY=another-only-for-collecting-static-files \
     FIELD_ENCRYPTION_KEYS=build:b25seS1mb3ItY29sbGVjdGluZy1zdGF0aWMtZmlsZXM= \
     python manage.py collectstatic --no-input \
  && chown -R notify /app/.data
-USER notify
+USER 10001:10001
 EXPOSE 8000
 CMD ["gunicorn", "notifyproject.wsgi", "--worker-class", "notifyproject.serving.worker.WebWorker", "--bind", "0.0.0.0:8000", "--workers", "2", "--threads", "8"]

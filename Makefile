@@ -13,6 +13,7 @@
 # make accessibility   check every page of the console by axe, in light and dark; make test checks a sample
 # make screenshots   take the screenshots of docs/images from example data
 # make bench   run the benchmarks beside a floor and a peer: docs/reference/performance.md
+# make kubernetes   render the manifests of deploy/kubernetes by kubectl, and run their tests on the result
 # make audit   check the server's libraries for known vulnerabilities by pip-audit; needs the internet
 # make requirements   compile the pinned requirements from their .in files
 # make clean   delete the virtual environment and all data
@@ -29,7 +30,7 @@ export PORT
 # The Python of the virtual environment, if it exists.
 PYTHON_NOW = $(or $(wildcard .venv/bin/python),$(PYTHON))
 
-.PHONY: up down test lint fuzz fuzz-templates security oidc client web chaos bench bench-servers audit requirements screenshots accessibility clean
+.PHONY: up down test lint fuzz fuzz-templates security oidc client web chaos bench bench-servers audit requirements screenshots accessibility clean kubernetes
 .PHONY: python machine machine-for-tests
 # Check the machine before installing anything, also with -j.
 .NOTPARALLEL:
@@ -101,6 +102,12 @@ PRODUCTION := DJANGO_SETTINGS_MODULE=notifyproject.settings.production \
   ALLOWED_HOSTS=notify.example.com PUBLIC_URL=https://notify.example.com \
   MONGODB_URI=mongodb://db.example.com/notify?replicaSet=rs0 REDIS_URL=redis://broker.example.com/0 \
   SENDGRID_API_KEY=SG.example SENDGRID_WEBHOOK_PUBLIC_KEY=example
+
+# Not part of the tests, because it needs kubectl.
+kubernetes: .venv/dev
+	mkdir -p .data
+	kubectl kustomize deploy/kubernetes/$(or $(OVERLAY),example) > .data/kubernetes.yaml
+	KUBERNETES_MANIFESTS=.data/kubernetes.yaml $(BIN)/python -m pytest -q tests/architecture/test_kubernetes.py
 
 # Not part of lint, because it queries pypi.org.
 audit: .venv/dev

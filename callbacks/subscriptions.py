@@ -1,6 +1,6 @@
 """Clients' callback endpoints and secrets, and the cache of clients that have an endpoint."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -13,7 +13,7 @@ from pymongo.errors import DuplicateKeyError
 
 from notifyproject.db.collections import collection
 from notifyproject.platform.cache import SharedCache
-from notifyproject.platform.encryption import decrypt, encrypt
+from notifyproject.platform.encryption import decrypt, encrypt, reencrypt
 
 from . import endpoints, signing
 from .events import CallbackState, DisabledReason, EventType
@@ -41,6 +41,21 @@ def signing_secrets(
         for one in secrets
         if one.get("until") is None or one["until"] > now
     ]
+
+
+def encrypted_secrets() -> Iterator[tuple[str, Callable[[], bool]]]:
+    """Yield each stored secret, and a function that encrypts it anew: False if it changed."""
+    for document in collection("callbacks").find({}, {"secrets.sealed": 1}):
+        for one in document["secrets"]:
+            yield one["sealed"], partial(_reencrypt, document["_id"], one["sealed"])
+
+
+def _reencrypt(client_id: ObjectId, stored: str) -> bool:
+    changed = reencrypt(stored, associated_data=_associated_data(client_id))
+    result = collection("callbacks").update_one(
+        {"_id": client_id, "secrets.sealed": stored}, {"$set": {"secrets.$.sealed": changed}}
+    )
+    return result.modified_count == 1
 
 
 def _associated_data(client_id: ObjectId) -> str:

@@ -8,17 +8,18 @@ import base64
 import hashlib
 import hmac
 import secrets
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
+from functools import partial
 from typing import Any
 
 import pyotp
 from bson import ObjectId
 
 from notifyproject.db.collections import collection
-from notifyproject.platform.encryption import DecryptionError, decrypt, encrypt
+from notifyproject.platform.encryption import DecryptionError, decrypt, encrypt, reencrypt
 
 ISSUER = "Notifications"
 STEP = 30
@@ -161,6 +162,21 @@ def _consume_recovery_code(user_id: ObjectId, text: str) -> bool:
         {"$pull": {"recovery_codes": code_hash}, "$unset": _NO_TRIES},
     )
     return updated.modified_count == 1
+
+
+def encrypted_keys() -> Iterator[tuple[str, Callable[[], bool]]]:
+    """Yield each stored TOTP key, and a function that encrypts it anew: False if it changed."""
+    for document in collection("second_factors").find({}, {"sealed_key": 1, "pending_key": 1}):
+        for name in {"sealed_key", "pending_key"} & document.keys():
+            yield document[name], partial(_reencrypt, document["_id"], name, document[name])
+
+
+def _reencrypt(user_id: ObjectId, name: str, stored: str) -> bool:
+    changed = reencrypt(stored, associated_data=_associated_data(user_id))
+    result = collection("second_factors").update_one(
+        {"_id": user_id, name: stored}, {"$set": {name: changed}}
+    )
+    return result.modified_count == 1
 
 
 def _step_of(key: str, text: str, now: datetime) -> int | None:

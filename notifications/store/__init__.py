@@ -53,6 +53,7 @@ from .documents import (
 )
 from .encrypted_content import (
     decrypt,
+    encrypted_contents,
     is_secret_expired,
     is_shown_in_inbox,
     purge_secrets,
@@ -100,7 +101,14 @@ from .limit_uses import (
     stricter_of,
 )
 from .receipts import DeliveryReceipt, apply_receipt
-from .recovery import UnknownOutcome, expire_leases, resolve_unknown, unknown_outcomes
+from .recovery import (
+    UnknownOutcome,
+    count_due_before,
+    expire_leases,
+    give_up_due_before,
+    resolve_unknown,
+    unknown_outcomes,
+)
 from .removal import (
     DELETION_REASON,
     Erasable,
@@ -131,7 +139,8 @@ __all__ += ["seal", "separate_members", "slide_digests"]
 __all__ += ["AttemptReference", "ClaimedDelivery", "Document", "NewDelivery", "NotSent"]
 __all__ += ["NewNotification", "ProviderAnswer", "Settlement", "TargetAttempt", "content_of"]
 __all__ += ["recipient_of"]
-__all__ += ["decrypt", "is_secret_expired", "is_shown_in_inbox", "purge_secrets", "secret_in"]
+__all__ += ["decrypt", "encrypted_contents", "is_secret_expired", "is_shown_in_inbox"]
+__all__ += ["purge_secrets", "secret_in"]
 __all__ += ["MATCH_SENT", "Inbox", "Marked", "act", "archive", "mark_all_read", "mark_read"]
 __all__ += ["mark_read_by_client", "mark_seen", "mark_unread", "mark_unread_by_client"]
 __all__ += ["due_snoozes", "resurface", "snooze", "unarchive", "unsnooze"]
@@ -141,6 +150,7 @@ __all__ += ["LEASE", "NOT_ATTEMPTED", "claim", "poison_candidates", "release", "
 __all__ += ["return_unsent", "settle", "start"]
 __all__ += ["DeliveryReceipt", "apply_receipt"]
 __all__ += ["UnknownOutcome", "expire_leases", "resolve_unknown", "unknown_outcomes"]
+__all__ += ["count_due_before", "give_up_due_before"]
 __all__ += ["Erasable", "Removed", "erasable", "erasable_at", "erase", "is_content_removed"]
 __all__ += ["match_ended_before", "purge", "purged_at", "remove_content", "set_purge_dates"]
 __all__ += ["DELETION_REASON", "delete", "restore"]

@@ -5,8 +5,9 @@ until the notification expires.
 :mod:`notifications.store.pipelines` has the same rule.
 """
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Iterator
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -87,6 +88,20 @@ def purge_secrets(*, now: datetime) -> int:
     over = {"sealed_until": {"$lte": now}}
     gone = {"$unset": {"sealed": "", "sealed_until": ""}, "$set": {"updated_at": now}}
     return notifications().update_many(over, gone).modified_count
+
+
+def encrypted_contents() -> Iterator[tuple[str, Callable[[], bool]]]:
+    """Yield each stored secret, and a function that encrypts it anew: False if it changed."""
+    for document in notifications().find({"sealed": {"$exists": True}}, {"sealed": 1}):
+        yield document["sealed"], partial(_reencrypt, document["_id"], document["sealed"])
+
+
+def _reencrypt(notification_id: ObjectId, stored: str) -> bool:
+    changed = encryption.reencrypt(stored, associated_data=_associated_data(notification_id))
+    result = notifications().update_one(
+        {"_id": notification_id, "sealed": stored}, {"$set": {"sealed": changed}}
+    )
+    return result.modified_count == 1
 
 
 def _inbox_end(inbox_at: datetime, expires_at: datetime | None) -> datetime:

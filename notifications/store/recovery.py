@@ -1,8 +1,9 @@
-"""Ends the expired leases of lost workers, and resolves unknown outcomes."""
+"""Ends the expired leases of lost workers, resolves unknown outcomes, and gives up what is old."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import islice
 from typing import Any
 
 from bson import ObjectId
@@ -11,7 +12,7 @@ from pymongo.errors import BulkWriteError
 
 from domain.errors import FailureCode
 from domain.retry import UNKNOWN_WAIT, GiveUp, RetryAt, RetryState
-from domain.states import AttemptStatus, Channel, DeliveryStatus, Priority
+from domain.states import OPEN, AttemptStatus, Channel, DeliveryStatus, Priority
 from notifyproject.db.collections import is_duplicate
 from notifyproject.platform import crash_points
 from notifyproject.platform.crash_points import Boundary
@@ -25,6 +26,8 @@ S = DeliveryStatus
 FIELDS = ("delivery", "type", "priority", "expires_at", "purge_at")
 LOST_REASON = "Worker stopped while sending; the provider may have accepted the message."
 UNKNOWN_REASON = "Outcome unknown; policy forbids a retry."
+RESTORED_REASON = "Restored from a backup; it may have been sent after the backup was made."
+GIVE_UP_BATCH = 1_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,6 +105,80 @@ def resolve_unknown(
         return 0
     operations = [_resolution(one, decision, now) for one, decision in decisions]
     return notifications().bulk_write(operations, ordered=False).matched_count
+
+
+def count_due_before(before: datetime) -> int:
+    """Count the notifications that :func:`give_up_due_before` would change, at most."""
+    return sum(len(ids) for ids in _due_before(before))
+
+
+def give_up_due_before(before: datetime, *, now: datetime) -> int:
+    """Fail deliveries that were due before a time, as unknown; return of how many notifications.
+
+    After a restored backup, the installation that made the backup may have sent them. An in-app
+    message stays open, because the restored inbox doesn't have it.
+    """
+    is_old = {
+        "$or": [
+            {"$lte": [{"$ifNull": ["$$d.next_attempt_at", "$$d.claim.lease_until"]}, before]},
+            # Waits for a receipt since before, and would be sent again by its type's policy.
+            {
+                "$and": [
+                    {"$eq": ["$$d.status", S.UNKNOWN.value]},
+                    {"$lte": ["$$d.last_attempt_at", before]},
+                ]
+            },
+        ]
+    }
+    pipeline = update(
+        condition={
+            "$and": [
+                {"$in": ["$$d.status", sorted(status.value for status in OPEN)]},
+                {"$ne": ["$$d.channel", Channel.IN_APP.value]},
+                is_old,
+            ]
+        },
+        changes={
+            "status": S.FAILED.value,
+            "claim": None,
+            "next_attempt_at": None,
+            "failed_at": now,
+            "failure_code": FailureCode.OUTCOME_UNKNOWN.value,
+            "failure_reason": RESTORED_REASON,
+        },
+        now=now,
+    )
+    return sum(
+        notifications().update_many({"_id": {"$in": ids}}, pipeline).modified_count
+        for ids in _due_before(before)
+    )
+
+
+def _due_before(before: datetime) -> Iterator[list[ObjectId]]:
+    """Yield batches of notifications with an open delivery from before a time."""
+    channels = [channel.value for channel in Channel if channel is not Channel.IN_APP]
+    priorities = [priority.value for priority in Priority]
+    unknown = {
+        "channel": {"$in": channels},
+        "status": S.UNKNOWN.value,
+        "last_attempt_at": {"$lte": before},
+        "next_attempt_at": {"$gt": before},
+    }
+    queries = (
+        (
+            {
+                "priority": {"$in": priorities},
+                "due_at": {"$lte": before},
+                "delivery.channel": {"$in": channels},
+            },
+            "ntf_due",
+        ),
+        ({"delivery": {"$elemMatch": unknown}}, "ntf_delivery_status"),
+    )
+    for query, index in queries:
+        found = notifications().find(query, {"_id": 1}).hint(index)
+        while ids := [one["_id"] for one in islice(found, GIVE_UP_BATCH)]:
+            yield ids
 
 
 def _find_in_status(status: DeliveryStatus, due: Document, limit: int) -> list[Document]:

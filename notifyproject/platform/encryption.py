@@ -77,6 +77,28 @@ def decrypt(encrypted: str, *, associated_data: str) -> bytes:
         raise DecryptionError("changed, or encrypted with other associated data") from error
 
 
+def key_id_of(encrypted: str) -> str:
+    """Return the ID of the key of an encrypted value. Raises DecryptionError."""
+    match = _ENCRYPTED.fullmatch(encrypted)
+    if match is None:
+        raise DecryptionError("not an encrypted value")
+    return match[1]
+
+
+def newest_key_id() -> str:
+    """Return the ID of the key that encrypts. Raises NoEncryptionKeyError."""
+    for key_id in settings.FIELD_ENCRYPTION_KEYS:
+        return str(key_id)
+    raise NoEncryptionKeyError("FIELD_ENCRYPTION_KEYS lists no key")
+
+
+def reencrypt(encrypted: str, *, associated_data: str) -> str:
+    """Return the value under the first key. Raises DecryptionError and NoEncryptionKeyError."""
+    return encrypt(
+        decrypt(encrypted, associated_data=associated_data), associated_data=associated_data
+    )
+
+
 def keyed_digest(value: bytes, *, associated_data: str) -> str:
     """Return a digest of a value under the first key. Raises NoEncryptionKeyError."""
     for secret in settings.FIELD_ENCRYPTION_KEYS.values():

@@ -53,6 +53,8 @@ MIDDLEWARE = [
     "notifyproject.platform.middleware.DeadlineMiddleware",
     "api.inbox.cors.InboxCorsMiddleware",
     "api.http.rate_limits.RateLimitMiddleware",
+    # Before the middleware that checks the host name and redirects to HTTPS.
+    "api.probes.ProbeMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
@@ -186,6 +188,7 @@ def configure(environment: Environment) -> dict[str, Any]:
     """Return the settings that depend on the environment."""
     return {
         **{name: getattr(environment, name) for name in UNCHANGED},
+        "SECRET_KEY_FALLBACKS": split_list(environment.SECRET_KEY_FALLBACKS),
         "ALLOWED_HOSTS": split_list(environment.ALLOWED_HOSTS),
         "PUBLIC_URL": environment.PUBLIC_URL.rstrip("/"),
         "BULK_OLDEST_DUE": timedelta(seconds=environment.BULK_OLDEST_DUE),

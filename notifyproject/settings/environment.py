@@ -28,6 +28,7 @@ class Environment(msgspec.Struct, frozen=True, kw_only=True):
 
     PORT: Port = 8000
     SECRET_KEY: str = ""
+    SECRET_KEY_FALLBACKS: str = ""
     ALLOWED_HOSTS: str = ""
     MONGODB_URI: str = "mongodb://127.0.0.1:27017/notifyproject"
     REDIS_URL: str = "redis://127.0.0.1:6379/0"

@@ -25,7 +25,6 @@ _current = _environment.current()
 globals().update(configure(_current))
 
 SECURE_SSL_REDIRECT = True
-SECURE_REDIRECT_EXEMPT = [r"^healthz$", r"^readyz$"]
 if _current.TRUSTED_PROXIES:
     SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
 SECURE_HSTS_SECONDS = 31_536_000

@@ -22,6 +22,14 @@ def test_healthz_answers_ok(db: None) -> None:
     assert Client().get("/healthz").json() == {"status": "ok"}
 
 
+@pytest.mark.parametrize("path", ["/healthz", "/readyz", "/metrics"])
+def test_probe_is_answered_on_any_host_name_without_tls(path: str, settings: Any) -> None:
+    settings.ALLOWED_HOSTS, settings.SECURE_SSL_REDIRECT = ["notify.example.com"], True
+    client = Client(headers={"host": "10.0.0.7:8000"})
+    assert client.get(path).status_code == 200
+    assert client.get("/api/v1/notifications").status_code == 400
+
+
 def test_readyz_is_ready_with_store_broker_worker_and_sweep(db: None, broker: Any) -> None:
     sweeper.sweep(now=utc_now())
     heartbeats.record_worker_heartbeat(now=utc_now())

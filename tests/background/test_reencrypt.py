@@ -1,0 +1,73 @@
+"""``manage.py reencrypt``: stored values move to the newest key and stay readable."""
+
+from io import StringIO
+from typing import Any
+
+import pytest
+from bson import ObjectId
+from django.core.management import CommandError, call_command
+
+from access.staff import second_factor
+from callbacks import subscriptions
+from callbacks.events import EventType
+from domain.content import SensitiveContent
+from notifications import store
+from notifyproject.db.collections import collection
+from notifyproject.platform import encryption
+from tests.support.factories import notifications as factories
+from tests.support.factories.notifications import CLIENT, NOON, read
+
+pytestmark = pytest.mark.usefixtures("db")
+OLD, NEW = {"old": b"o" * 32}, {"new": b"n" * 32}
+SECRET = SensitiveContent(data={"code": "123456"}, secrets=("123456",))
+
+
+def reencrypt(*options: str) -> list[str]:
+    out = StringIO()
+    call_command("reencrypt", *options, stdout=out)
+    return out.getvalue().splitlines()
+
+
+@pytest.fixture
+def stored(settings: Any) -> tuple[ObjectId, ObjectId, str]:
+    """Store one value of each kind under the old key, then list the new one before it."""
+    settings.FIELD_ENCRYPTION_KEYS = OLD
+    user = ObjectId()
+    pending = second_factor.begin_enrollment(user, name="maria", now=NOON)
+    subscriptions.put(
+        client_id=CLIENT,
+        url="https://example.com/",
+        events=[EventType.DELIVERY_SENT],
+        allow_loopback=False,
+        now=NOON,
+    )
+    notification = factories.accepted(secret=SECRET)["_id"]
+    settings.FIELD_ENCRYPTION_KEYS = NEW | OLD
+    return user, notification, pending.key
+
+
+def test_every_value_is_readable_without_the_old_key(
+    stored: tuple[ObjectId, ObjectId, str], settings: Any
+) -> None:
+    user, notification, key = stored
+    before = collection("callbacks").find_one({"_id": CLIENT})["secrets"]
+    (secret,) = subscriptions.signing_secrets(before, client_id=CLIENT, now=NOON)
+    assert all("1 under old; 0" in line for line in reencrypt("--dry-run"))
+    assert all("1 under new; 1" in line for line in reencrypt())
+    settings.FIELD_ENCRYPTION_KEYS = NEW
+    assert second_factor.begin_enrollment(user, name="maria", now=NOON).key == key
+    after = collection("callbacks").find_one({"_id": CLIENT})["secrets"]
+    assert subscriptions.signing_secrets(after, client_id=CLIENT, now=NOON) == [secret]
+    found = store.secret_in(read(notification))
+    assert found is not None
+    assert found.data == SECRET.data
+    assert all("1 under new; 0" in line for line in reencrypt())
+
+
+def test_value_of_an_unlisted_key_is_reported(
+    stored: tuple[ObjectId, ObjectId, str], settings: Any
+) -> None:
+    settings.FIELD_ENCRYPTION_KEYS = NEW
+    with pytest.raises(CommandError, match="3 values can't be decrypted"):
+        reencrypt()
+    assert encryption.key_id_of(read(stored[1])["sealed"]) == "old"
