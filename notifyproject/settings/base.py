@@ -231,6 +231,9 @@ def _databases(environment: Environment) -> dict[str, Any]:
                 # Without a primary, a request gets a problem document in time.
                 "serverSelectionTimeoutMS": 5_000,
                 "connectTimeoutMS": 3_000,
+                # A host that disappears closes no connection: the driver notices it after
+                # the sum of both times, and ends the requests that wait for it.
+                "heartbeatFrequencyMS": 2_000,
                 "appname": "notifyproject",
             },
         }

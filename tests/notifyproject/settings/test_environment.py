@@ -214,3 +214,9 @@ PAGE = (BASE_DIR / "docs" / "reference" / "settings.md").read_text(encoding="utf
 def test_settings_page_lists_every_variable_with_its_default() -> None:
     rows = re.findall(r"^\| `([A-Z_]+)` \| (.*?) ?\| ", PAGE, re.MULTILINE)
     assert sorted(rows) == sorted((name, str(default)) for name, default in FIELDS.items())
+
+
+def test_silent_primary_is_noticed_within_five_seconds() -> None:
+    """A host that disappears closes no connection; only the heartbeat's time limit tells."""
+    options = configured()["DATABASES"]["default"]["OPTIONS"]
+    assert options["heartbeatFrequencyMS"] + options["connectTimeoutMS"] <= 5_000
