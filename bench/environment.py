@@ -76,14 +76,41 @@ class Bench:
 @contextmanager
 def run_environment() -> Iterator[Bench]:
     """Run mongod, Valkey, and the mail sinks, and set up Django in this process."""
-    folder = Path(tempfile.mkdtemp(prefix="notifyproject-bench-"))
     with ExitStack() as stack:
-        stack.callback(shutil.rmtree, folder, ignore_errors=True)
-        mongod = servers.mongod(data_dir=folder / "mongod", port=servers.free_port())
-        valkey = servers.valkey(data_dir=folder / "valkey", port=servers.free_port())
+        folder = stack.enter_context(_temporary_folder())
         http = sinks.HTTPSink(folder=folder / "nginx", port=servers.free_port())
         smtp = sinks.smtp_sink(folder=folder / "smtp-sink", port=servers.free_port())
-        for server in (mongod, valkey, http.server(), smtp):
+        for server in (http.server(), smtp):
+            stack.callback(server.stop)
+            server.start()
+        os.environ.update(SENDGRID_URL=http.url, SMTP_HOST=servers.HOST, SMTP_PORT=str(smtp.port))
+        yield stack.enter_context(_run_databases(folder, http, "WARNING"))
+
+
+@contextmanager
+def run_databases(*, log_level: str = "WARNING") -> Iterator[Bench]:
+    """Run mongod and Valkey alone, and set up Django in this process."""
+    with _temporary_folder() as folder:
+        http = sinks.HTTPSink(folder=folder / "nginx", port=servers.free_port())
+        with _run_databases(folder, http, log_level) as bench:
+            yield bench
+
+
+@contextmanager
+def _temporary_folder() -> Iterator[Path]:
+    folder = Path(tempfile.mkdtemp(prefix="notifyproject-bench-"))
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def _run_databases(folder: Path, http: sinks.HTTPSink, log_level: str) -> Iterator[Bench]:
+    with ExitStack() as stack:
+        mongod = servers.mongod(data_dir=folder / "mongod", port=servers.free_port())
+        valkey = servers.valkey(data_dir=folder / "valkey", port=servers.free_port())
+        for server in (mongod, valkey):
             stack.callback(server.stop)
             server.start()
         servers.make_primary(mongod.port)
@@ -91,10 +118,7 @@ def run_environment() -> Iterator[Bench]:
             DJANGO_SETTINGS_MODULE="notifyproject.settings.local",
             MONGODB_URI=servers.mongodb_uri(mongod.port, "unused"),
             REDIS_URL=servers.valkey_url(valkey.port),
-            SENDGRID_URL=http.url,
-            SMTP_HOST=servers.HOST,
-            SMTP_PORT=str(smtp.port),
-            LOG_LEVEL="WARNING",
+            LOG_LEVEL=log_level,
         )
         import django
 
