@@ -31,7 +31,7 @@ def restored_backup(*, scheduled: int, claimed: int) -> Findings:
         now = (mail_body(scheduled + n, ttl=TTL) for n in range(claimed))
         installation.client.send_each(now, name="claimed")
         web.kill()
-        installation.broker.flushall()
+        installation.broker.empty()
         _make_older(installation)
         installation.start(*installation.workers(2), installation.beat())
         what = "not all are final"
