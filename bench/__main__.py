@@ -33,6 +33,7 @@ EXCLUDED_FROM_ALL = (
     "path",
     "scale",
     "brokers",
+    "sizes",
     *LOAD_GOALS,
 )
 """Benchmarks that `all` excludes: they take long, or measure no speed. "admin" is S6."""
@@ -136,6 +137,7 @@ def _measure_goal(goal: str, bench: Bench, arguments: argparse.Namespace) -> Ite
                 "milliseconds": arguments.latency or draining.PEER_LATENCY,
             },
         ),
+        "sizes": (scaling.measure_sizes, {"count": count}),
         "brokers": (brokers.measure_brokers, {"count": count, "rounds": rounds, **timed}),
         "S9": (
             hour.measure_hour,

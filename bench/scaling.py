@@ -12,6 +12,7 @@ from functools import partial
 from statistics import median
 
 from domain.time import utc_now
+from notifyproject.db.collections import database
 
 from . import draining, mail, simulation
 from .environment import Bench, run_workers
@@ -64,6 +65,23 @@ def measure_scaling(
     full = results[f"{min(workers)} workers, window {draining.FLOOR_WINDOW}"]
     log_progress("simulated, a core per worker and a machine per cell (mongod's use of its cores)")
     log_progress("\n" + simulation.table(_service_times(full, milliseconds=milliseconds)))
+
+
+def measure_sizes(bench: Bench, *, count: int, log_progress: Progress) -> Iterator[Figure]:
+    """Measure the size of a million sent mails, their attempts, and the indexes of both."""
+    draining.drain_with_service(bench, count=count, provider="sendgrid", is_checked=False)
+    log_progress(f"{count:,} mails are sent")
+    database().client.admin.command("fsync")
+    for name in ("notifications", "delivery_attempts"):
+        found = database().command("collStats", name)
+        for field, text in (("storageSize", "documents"), ("totalIndexSize", "indexes")):
+            yield Figure(
+                key=f"sizes {name[:4]} {text[:3]}",
+                label=f"{text} of {found['count']:,} {name}, for each million",
+                unit="MB",
+                ours=found[field] / found["count"],
+                note=f"{len(found['indexSizes'])} indexes; a fresh collection, on disk",
+            )
 
 
 def _figures(
