@@ -9,8 +9,10 @@
 # make oidc    sign in to the console at a real OpenID provider in a browser; needs Node.js: docs/guides/sign_in.md
 # make client  update clients/python/openapi.yaml from the API, and install the client built from it
 # make web     build static/inbox from clients/web, and test the web packages; needs Node.js
-# make chaos   inject faults, all scenarios or SCENARIO=n, figures to JSON=file: docs/reference/fault_injection.md
+# make chaos   inject faults, all scenarios or SCENARIO=n, figures to JSON=file, BROKER=rabbitmq for that broker:
+#              docs/reference/fault_injection.md
 # make simulate   simulate a month of PEOPLE=10000 for SEEDS=10, or DAYS=n, SEED=n: docs/reference/simulation.md
+# make rabbitmq  run the end-to-end flows on RabbitMQ, which is unpacked from Debian's package
 # make accessibility   check every page of the console by axe, in light and dark; make test checks a sample
 # make screenshots   take the screenshots of docs/images from example data
 # make bench   run the benchmarks beside a floor and a peer: docs/reference/performance.md
@@ -31,7 +33,7 @@ export PORT
 # The Python of the virtual environment, if it exists.
 PYTHON_NOW = $(or $(wildcard .venv/bin/python),$(PYTHON))
 
-.PHONY: up down test lint fuzz fuzz-templates security oidc client web chaos bench bench-servers audit requirements screenshots accessibility clean kubernetes simulate
+.PHONY: up down test lint fuzz fuzz-templates security oidc client web chaos bench bench-servers audit requirements screenshots accessibility clean kubernetes simulate rabbitmq rabbitmq-server
 .PHONY: python machine machine-for-tests
 # Check the machine before installing anything, also with -j.
 .NOTPARALLEL:
@@ -79,7 +81,7 @@ web:
 
 chaos: machine .venv/local
 	$(BIN)/python -m bench.chaos $(if $(SCENARIO),--scenario $(SCENARIO)) $(if $(JSON),--json $(JSON)) \
-	  $(if $(PAGE),--page $(PAGE)) $(if $(SHORT),--short) $(if $(AT_ONCE),--at-once $(AT_ONCE))
+	  $(if $(PAGE),--page $(PAGE)) $(if $(SHORT),--short) $(if $(BROKER),--broker $(BROKER)) $(if $(AT_ONCE),--at-once $(AT_ONCE))
 
 simulate: machine-for-tests .venv/dev
 	$(BIN)/python -m bench.simulation --people $(or $(PEOPLE),10000) --days $(or $(DAYS),31) \
@@ -97,6 +99,18 @@ bench-servers: .data/debian/usr/sbin/smtp-sink
 	apt-get -qq update
 	apt-get -qq install -y --download-only --reinstall --no-install-recommends \
 	  -o Debug::NoLocking=1 -o Dir::Cache::archives=$(CURDIR)/.data/debian/packages nginx postfix libfaketime
+	for package in .data/debian/packages/*.deb; do dpkg -x $$package .data/debian || exit 1; done
+
+rabbitmq: machine .venv/local rabbitmq-server
+	$(BIN)/python -m bench.flows
+
+rabbitmq-server: .data/debian/usr/lib/rabbitmq
+
+.data/debian/usr/lib/rabbitmq:
+	mkdir -p .data/debian/packages/partial
+	apt-get -qq update
+	apt-get -qq install -y --download-only --reinstall --no-install-recommends \
+	  -o Debug::NoLocking=1 -o Dir::Cache::archives=$(CURDIR)/.data/debian/packages rabbitmq-server
 	for package in .data/debian/packages/*.deb; do dpkg -x $$package .data/debian || exit 1; done
 
 # A production environment for Django's checks; nothing connects to it.

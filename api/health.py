@@ -5,9 +5,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import pymongo
-import redis
 import structlog
-from django.conf import settings
 from django.http import HttpRequest, JsonResponse
 from pymongo.errors import PyMongoError
 
@@ -15,7 +13,7 @@ from delivery.heartbeats import last_sweep, last_worker_heartbeat
 from domain.time import utc_now
 from monitoring import alerts
 from notifyproject.db.collections import database
-from notifyproject.platform import clock_check, valkey
+from notifyproject.platform import broker, clock_check
 
 log = structlog.get_logger(__name__)
 PROBE_TIMEOUT = 2.0  # Seconds that MongoDB or the broker may take to respond
@@ -65,12 +63,8 @@ def _mongodb_check() -> dict[str, Any]:
 
 
 def _broker_check() -> dict[str, Any]:
-    try:
-        with valkey.open_client(settings.REDIS_URL, timeout=PROBE_TIMEOUT) as broker:
-            broker.ping()
-    except (redis.RedisError, OSError) as error:
-        return _not_ok(type(error).__name__)
-    return {"ok": True}
+    error = broker.probe(timeout=PROBE_TIMEOUT)
+    return {"ok": True} if error is None else _not_ok(error)
 
 
 def _heartbeat_check(last_seen: datetime | None, reason: str) -> dict[str, Any]:

@@ -18,14 +18,24 @@ from typing import Any
 
 from notifyproject.stack import bytecode
 
-from . import console_pages, draining, environment, path, posting, volume
+from . import brokers, console_pages, draining, environment, path, posting, scaling, volume
 from .environment import Bench
 from .figures import HEADING, Figure
 from .load import hour, slow_connections, streams, timers, window
 
 GOALS = ("S1", "S2", "S3", "S4", "S5", "S7", "S8")
 LOAD_GOALS = ("window", "S9", "S10", "S11")
-EXCLUDED_FROM_ALL = ("S6", "admin", "claims", "slow_connections", "path", *LOAD_GOALS)
+EXCLUDED_FROM_ALL = (
+    "S6",
+    "admin",
+    "claims",
+    "slow_connections",
+    "path",
+    "scale",
+    "brokers",
+    "sizes",
+    *LOAD_GOALS,
+)
 """Benchmarks that `all` excludes: they take long, or measure no speed. "admin" is S6."""
 
 
@@ -67,12 +77,15 @@ def _arguments() -> argparse.Namespace:
         "streams": (5_000, "of S10"),
         "timers": (3_000_000, "waiting in S11"),
         "due_timers": (100_000, "that fall due in one second in S11"),
-        "latency": (0, "milliseconds after which the provider answers in S1; 0: at once"),
+        "latency": (0, "milliseconds after which the provider answers in S1 and scale; 0: at once"),
     }
     for name, (default, text) in numbers.items():
         parser.add_argument(f"--{name.replace('_', '-')}", type=int, default=default, help=text)
     parser.add_argument(
         "--minutes", type=float, default=2, help="of load in S8 and S9; the goal is 60"
+    )
+    parser.add_argument(
+        "--workers", type=int, nargs="+", default=[1, 2, 4], help="worker processes of scale"
     )
     parser.add_argument("--modes", default="abcd", help="of window")
     parser.add_argument(
@@ -115,6 +128,17 @@ def _measure_goal(goal: str, bench: Bench, arguments: argparse.Namespace) -> Ite
             window.measure_window,
             {**timed, "modes": arguments.modes, "writes_results": arguments.results},
         ),
+        "scale": (
+            scaling.measure_scaling,
+            {
+                "count": count,
+                "rounds": rounds,
+                "workers": arguments.workers,
+                "milliseconds": arguments.latency or draining.PEER_LATENCY,
+            },
+        ),
+        "sizes": (scaling.measure_sizes, {"count": count}),
+        "brokers": (brokers.measure_brokers, {"count": count, "rounds": rounds, **timed}),
         "S9": (
             hour.measure_hour,
             {"minutes": arguments.minutes, "writes_results": arguments.results},

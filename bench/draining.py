@@ -167,29 +167,30 @@ def drain_with_service(
 
     If ``is_checked``, raises RuntimeError unless the first attempt sent each email.
     """
-    from delivery import sweeper
-
     variables = {"EMAIL_PROVIDER": provider, **(environment or {})}
     with run_workers(bench, processes=processes, environment=variables) as workers:
-
-        def drain(so_far: int) -> None:
-            sweeper.sweep(now=utc_now())
-            # MongoDB knows the number of attempts without a scan, so polling it costs little.
-            what = "the mails were not sent"
-            wait_until(lambda: _count_attempts() >= so_far, timeout=TIMEOUT, what=what, poll=0.02)
-            wait_until(is_all_final, timeout=TIMEOUT, what=what, poll=0.02)
-
         mail.store_due(WARM_UP, at=utc_now())
-        drain(WARM_UP)
+        drain_due(attempts=WARM_UP)
         mail.store_due(count, at=utc_now())
         pids = (*(worker.pid for worker in workers), bench.mongod_pid)
         began, cpu = time.perf_counter(), cpu_seconds(*pids)
-        drain(WARM_UP + count)
+        drain_due(attempts=WARM_UP + count)
         seconds = time.perf_counter() - began
         cpu = cpu_seconds(*pids) - cpu
     if is_checked and (count_missed := _count_not_sent_once()):
         raise RuntimeError(f"{count_missed} of {count} mails were not sent at the first try")
     return DrainResult.from_totals(count, seconds=seconds, cpu_seconds=cpu)
+
+
+def drain_due(*, attempts: int) -> None:
+    """Sweep, and wait until there are so many attempts in all and every mail is final."""
+    from delivery import sweeper
+
+    sweeper.sweep(now=utc_now())
+    # MongoDB knows the number of attempts without a scan, so polling it costs little.
+    what = "the mails were not sent"
+    wait_until(lambda: _count_attempts() >= attempts, timeout=TIMEOUT, what=what, poll=0.02)
+    wait_until(is_all_final, timeout=TIMEOUT, what=what, poll=0.02)
 
 
 def drain_with_floor(bench: Bench, *, count: int, window: int = 32, sink: str = "") -> DrainResult:

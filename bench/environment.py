@@ -32,6 +32,7 @@ class Bench:
     folder: Path
     mongod_port: int
     mongod_pid: int
+    valkey_pid: int
     http: sinks.HTTPSink
 
     @property
@@ -123,10 +124,15 @@ def _run_databases(folder: Path, http: sinks.HTTPSink, log_level: str) -> Iterat
         import django
 
         django.setup()
-        if mongod.process is None:
-            raise RuntimeError("mongod has ended")
-        pid = mongod.process.pid
-        yield Bench(folder=folder, mongod_port=mongod.port, mongod_pid=pid, http=http)
+        if mongod.process is None or valkey.process is None:
+            raise RuntimeError("mongod or Valkey has ended")
+        yield Bench(
+            folder=folder,
+            mongod_port=mongod.port,
+            mongod_pid=mongod.process.pid,
+            valkey_pid=valkey.process.pid,
+            http=http,
+        )
 
 
 def program(

@@ -7,7 +7,6 @@ joins tables, and compares dates by expressions that no index serves.
 from collections.abc import Sequence
 from typing import Any
 
-import redis
 from celery import current_app
 from django.contrib import admin, messages
 from django.db.models import QuerySet
@@ -21,12 +20,12 @@ from django_celery_beat.models import (
     PeriodicTasks,
     SolarSchedule,
 )
-from kombu.exceptions import OperationalError
 from kombu.utils.json import loads
 from unfold.admin import TabularInline
 from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextInputWidget
 
 from domain.time import parse_zone
+from notifyproject.platform import broker
 
 from .widgets.columns import text_column, time_column
 from .widgets.lists import ConsoleAdmin, never, section
@@ -133,7 +132,7 @@ class PeriodicTaskAdmin(ConsoleAdmin):
                     retry=False,
                     ignore_result=True,
                 )
-            except (OperationalError, redis.RedisError, OSError) as error:
+            except broker.ERRORS as error:
                 reason = type(error).__name__
                 messages.error(request, f"{task.name}: broker unavailable ({reason}).")
             else:

@@ -4,11 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-import redis
 from celery import current_app
 from django.conf import settings
 from django_celery_beat.models import IntervalSchedule, PeriodicTask
-from kombu.exceptions import OperationalError
 
 from analytics import rollup_state
 from delivery.heartbeats import last_sweep, last_worker_heartbeat
@@ -17,7 +15,7 @@ from domain.states import Channel, Priority
 from notifications.queries import COUNT_CAP
 from notifications.queueing import backlog
 from notifyproject.db.collections import collection
-from notifyproject.platform import valkey
+from notifyproject.platform import broker
 
 SWEEP_TASK, ROLLUP_TASK = "Sweep", "Figures"  # Names of periodic tasks in beat's schedule
 ACTIVE_WITHIN = timedelta(minutes=5)
@@ -107,24 +105,17 @@ def active_workers(*, now: datetime) -> list[Worker]:
 
 def ping_workers() -> Sequence[str] | None:
     """Return the workers that answer a ping within half a second, or None without the broker."""
+    if broker.probe(timeout=PING_SECONDS) is not None:
+        return None
     try:
-        with valkey.connection() as broker:
-            broker.ping()
         replies = current_app.control.ping(timeout=PING_SECONDS)
-    except (valkey.Unavailable, OperationalError, redis.RedisError, OSError):
+    except broker.ERRORS:
         return None
     return sorted(name for reply in replies for name in reply)
 
 
 def _depths() -> dict[str, int] | None:
-    names = [queue.name for queue in settings.CELERY_TASK_QUEUES]
-    try:
-        with valkey.connection() as broker, broker.pipeline(transaction=False) as pipe:
-            for name in names:
-                pipe.llen(name)
-            return dict(zip(names, pipe.execute(), strict=True))
-    except valkey.Unavailable:
-        return None
+    return broker.queue_depths([queue.name for queue in settings.CELERY_TASK_QUEUES])
 
 
 def scheduled_interval(name: str) -> timedelta | None:

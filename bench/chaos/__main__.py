@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import os
 import subprocess
 import sys
 import time
@@ -15,6 +16,7 @@ from notifyproject.stack import bytecode
 
 from . import page
 from .findings import Findings, Scenario
+from .installation import BROKER_VARIABLE, RABBITMQ
 from .scenarios import SCENARIOS
 
 
@@ -27,7 +29,10 @@ def main() -> int:
     parser.add_argument("--at-once", type=int, default=1, metavar="N", help="scenarios in parallel")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures to a file")
     parser.add_argument("--page", type=Path, metavar="FILE", help="update the rows of a table")
+    brokers = ("valkey", RABBITMQ)
+    parser.add_argument("--broker", choices=brokers, default=brokers[0], help="Celery's broker")
     arguments = parser.parse_args()
+    os.environ[BROKER_VARIABLE] = arguments.broker
     # A scenario starts hundreds of processes.
     bytecode.enable_cache()
     results: dict[int, dict[str, Any]] = {}

@@ -11,7 +11,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import redis
 import urllib3
@@ -26,12 +26,15 @@ from sandbox import assembly
 from sandbox.log import REQUESTS_FILE, read_records
 
 from ..processes import Program, web_command, worker_command
+from ..rabbitmq import RabbitMQ
 from .change_stream import StepRecorder
 from .evidence import Attempt, Evidence, Kill, Request, StoredNotification
 from .load import Client, Load
 from .replicas import ReplicaSet
 
 DATABASE = "chaos"
+BROKER_VARIABLE, RABBITMQ = "CHAOS_BROKER", "rabbitmq"
+"""The environment variable that chooses the broker, and its value for RabbitMQ."""
 SCOPES = (
     *("notifications:write", "notifications:read", "notifications:resend"),
     "notifications:critical",
@@ -43,6 +46,39 @@ SWEEP_TEXT = ", unpublished "
 Variables = Mapping[str, str]
 
 
+class Broker(Protocol):
+    """The broker of an installation: Valkey or RabbitMQ."""
+
+    def start(self) -> None:
+        """Start the broker and wait until it is usable."""
+
+    def kill(self) -> None:
+        """Kill the broker."""
+
+    def empty(self) -> None:
+        """Remove all messages."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ValkeyBroker:
+    """Valkey as the broker. It also has the rates and circuits."""
+
+    server: Server
+
+    def start(self) -> None:
+        """Start Valkey and wait until it is usable."""
+        self.server.start()
+
+    def kill(self) -> None:
+        """Kill Valkey, which loses its data."""
+        self.server.kill()
+
+    def empty(self) -> None:
+        """Remove all messages and all other data."""
+        with redis.Redis.from_url(servers.valkey_url(self.server.port)) as client:
+            client.flushall()
+
+
 @dataclass(kw_only=True)
 class Installation:
     """The processes, connections, and folders of an installation, for a scenario."""
@@ -50,8 +86,7 @@ class Installation:
     folder: Path
     environment: Variables
     mongo: ReplicaSet
-    valkey: Server
-    broker: redis.Redis
+    broker: Broker
     sandbox: Program
     url: str
     client: Client
@@ -126,9 +161,13 @@ class Installation:
 
     def clear_broker(self) -> None:
         """Delete all wake-ups, but not the broker's queue names."""
-        for name in self.broker.scan_iter():
-            if not name.startswith(b"_kombu"):
-                self.broker.delete(name)
+        if isinstance(self.broker, RabbitMQ):
+            self.broker.empty()
+            return
+        with redis.Redis.from_url(self.environment["REDIS_URL"]) as client:
+            for name in client.scan_iter():
+                if not name.startswith(b"_kombu"):
+                    client.delete(name)
 
     def open_count(self) -> int:
         """Count the notifications that are not final."""
@@ -195,6 +234,12 @@ def run_installation(
         sandbox_url = f"http://{HOST}:{servers.free_port()}"
         redis_url = servers.valkey_url(valkey.port)
         stores = {"MONGODB_URI": mongo.uri(DATABASE), "REDIS_URL": redis_url}
+        broker: Broker = ValkeyBroker(server=valkey)
+        if os.environ.get(BROKER_VARIABLE) == RABBITMQ:
+            broker = rabbitmq = RabbitMQ(folder=folder / "rabbitmq")
+            stack.callback(rabbitmq.stop)
+            rabbitmq.start()
+            stores["BROKER_URL"] = rabbitmq.url
         urls = _variables(folder, web_url=web_url, sandbox_url=sandbox_url)
         variables = {**stores, **urls, **(environment or {})}
         sandbox = _sandbox(folder, variables, webhooks=webhooks)
@@ -212,8 +257,7 @@ def run_installation(
             folder=folder,
             environment=variables,
             mongo=mongo,
-            valkey=valkey,
-            broker=redis.Redis.from_url(redis_url),
+            broker=broker,
             sandbox=sandbox,
             url=web_url,
             client=Client(url=web_url, key=key),

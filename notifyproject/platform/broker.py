@@ -1,7 +1,8 @@
-"""Publishes Celery messages without blocking."""
+"""Publishes Celery messages without blocking, and reads queue depths: Valkey or RabbitMQ."""
 
 import os
 import time
+from collections.abc import Collection
 from datetime import datetime
 from functools import cache
 from operator import attrgetter
@@ -13,10 +14,10 @@ from celery import current_app
 from django.conf import settings
 from kombu.connection import Connection
 from kombu.exceptions import LimitExceeded, OperationalError
-from kombu.pools import producers
+from kombu.pools import ProducerPool, producers
 
 from ..settings import sentinel_url
-from . import valkey
+from . import rabbitmq, valkey
 
 log = structlog.get_logger(__name__)
 PAUSE_AFTER_FAILURE = 5.0
@@ -26,6 +27,10 @@ TRUSTED_SECONDS = 1.0
 """Seconds after a success, in which messages are published without a ping."""
 MAX_COUNTDOWN = 60.0
 """Messages due later than in this many seconds are left to the sweeper."""
+MAX_CONNECTIONS = 10
+"""Connections of a process to RabbitMQ for publishing."""
+ERRORS = (OperationalError, redis.RedisError, *rabbitmq.ERRORS, OSError)
+"""What publishing raises if the broker is unavailable."""
 
 
 def publish(
@@ -38,27 +43,49 @@ def publish(
     countdown = max((at - now).total_seconds(), 0.0) if at is not None else 0.0
     if countdown > MAX_COUNTDOWN or not _health.is_up():
         return False
+    options: dict[str, Any] = {"args": args, "queue": queue}
     try:
-        with producers[_connection(os.getpid())].acquire(block=True, timeout=TIMEOUT) as producer:
-            current_app.send_task(
-                task,
-                args=args,
-                queue=queue,
-                eta=at if countdown else None,
-                retry=False,
-                ignore_result=True,
-                producer=producer,
-            )
+        if is_rabbitmq():
+            if at is not None and countdown:
+                options |= rabbitmq.delay_options(at, now=now)
+            _send_to_rabbitmq(task, options)
+        else:
+            pool = producers[_connection(os.getpid())]
+            _send(pool, task, {**options, "eta": at if countdown else None})
     except LimitExceeded:
         # All producers of this process are in use, and none has failed yet.
         log.warning("message_not_published", reason="LimitExceeded")
         return False
-    except (OperationalError, redis.RedisError, OSError) as error:
+    except ERRORS as error:
         _health.record_failure()
+        _rabbitmq_pool.cache_clear()
         log.warning("message_not_published", reason=type(error).__name__)
         return False
     _health.record_success()
     return True
+
+
+def is_rabbitmq() -> bool:
+    """Return whether the broker is RabbitMQ; otherwise it is Valkey."""
+    return rabbitmq.is_rabbitmq(settings.CELERY_BROKER_URL)
+
+
+def _send(pool: ProducerPool, task: str, options: dict[str, Any]) -> None:
+    with pool.acquire(block=True, timeout=TIMEOUT) as producer:
+        current_app.send_task(task, retry=False, ignore_result=True, producer=producer, **options)
+
+
+def _send_to_rabbitmq(task: str, options: dict[str, Any]) -> None:
+    """Publish a message and wait for RabbitMQ's confirm, which needs a write to disk."""
+    options = {**options, "timeout": TIMEOUT, "confirm_timeout": 2 * TIMEOUT}
+    try:
+        _send(_rabbitmq_pool(os.getpid()), task, options)
+    except ERRORS:
+        _rabbitmq_pool.cache_clear()
+        if not _health.has_worked():
+            raise
+        # The connection may be of a node that has restarted since the last message.
+        _send(_rabbitmq_pool(os.getpid()), task, options)
 
 
 def load_driver() -> None:
@@ -70,9 +97,54 @@ def load_driver() -> None:
 
 def queue_depth(queue: str) -> int | None:
     """Return the number of messages in a queue, or None if the broker is unreachable."""
+    if is_rabbitmq():
+        found = queue_depths([queue])
+        return None if found is None else found[queue]
     try:
         return int(valkey.client().llen(queue))
     except (redis.RedisError, OSError):
+        return None
+
+
+def queue_depths(queues: Collection[str]) -> dict[str, int] | None:
+    """Return the number of messages in each queue, or None if the broker is unreachable."""
+    if is_rabbitmq():
+        return _rabbitmq_depths(queues)
+    try:
+        with valkey.connection() as client, client.pipeline(transaction=False) as pipe:
+            for name in queues:
+                pipe.llen(name)
+            return dict(zip(queues, pipe.execute(), strict=True))
+    except valkey.Unavailable:
+        return None
+
+
+def probe(*, timeout: float) -> str | None:
+    """Connect to the broker within some seconds; return the name of the error, or None."""
+    try:
+        if is_rabbitmq():
+            with _rabbitmq_connection(timeout=timeout) as connection:
+                connection.ensure_connection(max_retries=1, timeout=timeout)
+        else:
+            with valkey.open_client(settings.REDIS_URL, timeout=timeout) as client:
+                client.ping()
+    except ERRORS as error:
+        return type(error).__name__
+    return None
+
+
+def _rabbitmq_depths(queues: Collection[str]) -> dict[str, int] | None:
+    if _health.is_paused():
+        return None
+    try:
+        pool = _rabbitmq_pool(os.getpid())
+        with pool.acquire(block=True, timeout=TIMEOUT) as producer:
+            return rabbitmq.depths(producer.connection, queues)
+    except LimitExceeded:
+        return None
+    except ERRORS:
+        # Only a message that isn't published pauses publishing.
+        _rabbitmq_pool.cache_clear()
         return None
 
 
@@ -88,12 +160,20 @@ class _BrokerHealth:
     def record_failure(self) -> None:
         self._failed_at = time.monotonic()
 
+    def is_paused(self) -> bool:
+        """Return whether the broker failed just now."""
+        return time.monotonic() - self._failed_at < PAUSE_AFTER_FAILURE
+
+    def has_worked(self) -> bool:
+        """Return whether the last message was published."""
+        return self._answered_at > self._failed_at
+
     def is_up(self) -> bool:
         """Return whether the broker responded just now, or responds to a ping."""
-        now = time.monotonic()
-        if now - self._failed_at < PAUSE_AFTER_FAILURE:
+        if self.is_paused():
             return False
-        if now - self._answered_at < TRUSTED_SECONDS:
+        # RabbitMQ confirms each message, so a ping would tell nothing more.
+        if is_rabbitmq() or time.monotonic() - self._answered_at < TRUSTED_SECONDS:
             return True
         try:
             valkey.client().ping()
@@ -108,18 +188,33 @@ class _BrokerHealth:
 _health = _BrokerHealth()
 
 
+_ONE_TRY = {"max_retries": 1, "interval_start": 0, "interval_step": 0}
+"""Without these limits, kombu retries an unreachable broker for six seconds."""
+
+
 @cache
 def _connection(_process_id: int) -> Connection:
     """Return this process's connection for publishing. Its timeouts are shorter than a worker's."""
+    if is_rabbitmq():
+        return _rabbitmq_connection(timeout=TIMEOUT)
     connection = current_app.connection_for_write()
-    transport_options: dict[str, Any] = {
-        "socket_timeout": TIMEOUT,
-        "socket_connect_timeout": TIMEOUT,
-        # Without these limits, kombu retries an unreachable broker for six seconds.
-        "max_retries": 1,
-        "interval_start": 0,
-        "interval_step": 0,
-    }
+    timeouts: dict[str, Any] = {"socket_timeout": TIMEOUT, "socket_connect_timeout": TIMEOUT}
     if (sentinels := sentinel_url.parse(settings.REDIS_URL)) is not None:
-        transport_options |= sentinels.transport_options(timeout=TIMEOUT)
-    return connection.clone(transport_options={**connection.transport_options, **transport_options})
+        timeouts |= sentinels.transport_options(timeout=TIMEOUT)
+    options = {**connection.transport_options, **_ONE_TRY, **timeouts}
+    return connection.clone(transport_options=options)
+
+
+@cache
+def _rabbitmq_pool(process_id: int) -> ProducerPool:
+    """Return this process's connections to RabbitMQ. After an error they are replaced."""
+    # kombu's own pools close connections that other threads use.
+    connections = _connection(process_id).Pool(limit=MAX_CONNECTIONS)
+    return ProducerPool(connections, limit=MAX_CONNECTIONS)
+
+
+def _rabbitmq_connection(*, timeout: float) -> Connection:
+    connection = current_app.connection_for_write()
+    timeouts = {"read_timeout": timeout, "write_timeout": timeout}
+    options = {**connection.transport_options, **timeouts, **_ONE_TRY}
+    return connection.clone(connect_timeout=timeout, transport_options=options)

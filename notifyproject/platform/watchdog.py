@@ -18,7 +18,7 @@ import structlog
 from celery.worker import state
 from django.conf import settings
 
-from . import clock_check, heartbeat, process, valkey
+from . import broker, clock_check, heartbeat, process
 
 log = structlog.get_logger(__name__)
 MAX_SILENCE = 45.0
@@ -112,13 +112,8 @@ def _watch(limits: WorkerLimits, queues: Collection[str], threads: int) -> None:
 
 def count_waiting(queues: Collection[str]) -> int:
     """Return the number of messages in these queues, or 0 if the broker is unavailable."""
-    try:
-        with valkey.connection() as client, client.pipeline(transaction=False) as pipe:
-            for queue in queues:
-                pipe.llen(queue)
-            return sum(pipe.execute())
-    except valkey.Unavailable:
-        return 0
+    found = broker.queue_depths(queues)
+    return sum(found.values()) if found else 0
 
 
 def memory_megabytes() -> float:

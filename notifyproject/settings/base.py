@@ -12,6 +12,7 @@ from pymongo.uri_parser import parse_uri
 from domain.queues import BROADCASTS, CALLBACKS, SERVICE, queue_name
 from domain.states import Channel, Priority
 
+from ..platform import rabbitmq
 from ..platform.logs import logging_config
 from . import console, sentinel_url
 from .environment import BASE_DIR, DATA_DIR, Environment, split_list
@@ -337,12 +338,10 @@ def urgent_queue_names() -> list[str]:
     return [SERVICE] + [queue_name(channel, Priority.CRITICAL) for channel in Channel]
 
 
-def _celery(environment: Environment) -> dict[str, Any]:
+def _valkey_broker(environment: Environment) -> dict[str, Any]:
     sentinels = sentinel_url.parse(environment.REDIS_URL)
     return {
         "CELERY_BROKER_URL": sentinels.broker_url() if sentinels else environment.REDIS_URL,
-        "CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP": True,
-        "CELERY_BROKER_CONNECTION_MAX_RETRIES": None,
         "CELERY_BROKER_TRANSPORT_OPTIONS": {
             # Seconds after which a lost message is redelivered. The sweep is faster.
             "visibility_timeout": 120,
@@ -357,6 +356,26 @@ def _celery(environment: Environment) -> dict[str, Any]:
         "CELERY_TASK_QUEUES": [
             Queue(name, Exchange(name), routing_key=name) for name in queue_names()
         ],
+        "CELERY_WORKER_POOL": "threads",
+    }
+
+
+def _rabbitmq_broker(environment: Environment) -> dict[str, Any]:
+    return {
+        "CELERY_BROKER_URL": environment.BROKER_URL,
+        "CELERY_BROKER_TRANSPORT_OPTIONS": rabbitmq.TRANSPORT_OPTIONS,
+        "CELERY_BROKER_HEARTBEAT": rabbitmq.HEARTBEAT,
+        "CELERY_TASK_QUEUES": [rabbitmq.quorum_queue(name) for name in queue_names()],
+        "CELERY_WORKER_POOL": rabbitmq.POOL,
+    }
+
+
+def _celery(environment: Environment) -> dict[str, Any]:
+    broker = _rabbitmq_broker if environment.BROKER_URL else _valkey_broker
+    return {
+        **broker(environment),
+        "CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP": True,
+        "CELERY_BROKER_CONNECTION_MAX_RETRIES": None,
         "CELERY_TASK_DEFAULT_QUEUE": SERVICE,
         "CELERY_TASK_CREATE_MISSING_QUEUES": False,
         "CELERY_TASK_ACKS_LATE": True,
@@ -366,7 +385,6 @@ def _celery(environment: Environment) -> dict[str, Any]:
         "CELERY_ACCEPT_CONTENT": ["json"],
         "CELERY_WORKER_PREFETCH_MULTIPLIER": 1,
         "CELERY_WORKER_CONCURRENCY": environment.WORKER_THREADS,
-        "CELERY_WORKER_POOL": "threads",
         "CELERY_WORKER_HIJACK_ROOT_LOGGER": False,
         "CELERY_WORKER_SEND_TASK_EVENTS": False,
         # A task may finish during an outage of the broker, because MongoDB has the state.

@@ -32,6 +32,7 @@ class Environment(msgspec.Struct, frozen=True, kw_only=True):
     ALLOWED_HOSTS: str = ""
     MONGODB_URI: str = "mongodb://127.0.0.1:27017/notifyproject"
     REDIS_URL: str = "redis://127.0.0.1:6379/0"
+    BROKER_URL: Annotated[str, msgspec.Meta(pattern=r"^(amqps?://\S+)?\Z")] = ""
     PUBLIC_URL: str = "http://127.0.0.1:8000"
 
     INBOX_SIGNING_KEY: Annotated[str, msgspec.Meta(min_length=32)] = ""

@@ -45,7 +45,7 @@ def restored_backup(*, count: int) -> Findings:
         backup_at = datetime.now(UTC)
         _send_due(installation, share)
         web.kill()
-        installation.broker.flushall()
+        installation.broker.empty()
         _lose_database(installation)
         restored, restore_seconds = _timed(partial(backups.restore, database, folder))
         _make_older(installation)

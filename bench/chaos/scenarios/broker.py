@@ -20,7 +20,7 @@ PRIORITY = "high"
 
 @scenario(
     8,
-    injects="FLUSHALL under a backlog of 5,000; Valkey killed for 15 s; Valkey away for 5 min",
+    injects="broker emptied under a backlog of 5,000; killed for 15 s; away for 5 min",
     shows="P5; 202s go on",
     full={"queued": 5_000, "rate": 10, "killed": 15, "away": 300},
     short={"queued": 200, "rate": 5, "killed": 5, "away": 20},
@@ -31,7 +31,7 @@ def lost_broker(*, queued: int, rate: float, killed: float, away: float) -> Find
         worker = installation.worker()
         installation.start(installation.web(), installation.beat())
         installation.start_load(count=queued, rate=1_000, body=mail_body, name="backlog").finish()
-        installation.broker.flushall()
+        installation.broker.empty()
         installation.start(worker)
         emptied_at = datetime.now(UTC)
         installation.wait_final(timeout=FINAL_SECONDS)
@@ -62,9 +62,9 @@ def _outage(
     )
     time.sleep(10)
     since = datetime.now(UTC)
-    installation.valkey.kill()
+    installation.broker.kill()
     time.sleep(seconds)
-    installation.valkey.start()
+    installation.broker.start()
     until = datetime.now(UTC)
     load.finish()
     # A worker without a broker connection ends, and its supervisor starts another.
