@@ -1,6 +1,8 @@
 """Valkey client for state that may be lost: rates, circuits, fair queues."""
 
+import hashlib
 import os
+import threading
 import time
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
@@ -15,7 +17,8 @@ import redis.sentinel
 import structlog
 from django.conf import settings
 from redis.backoff import NoBackoff
-from redis.commands.core import Script
+from redis.connection import AbstractConnection
+from redis.exceptions import NoScriptError
 from redis.retry import Retry
 
 from ..settings import sentinel_url
@@ -24,6 +27,8 @@ log = structlog.get_logger(__name__)
 TIMEOUT = 0.3
 """Seconds for a connection or a response. A send waits for it."""
 PAUSE_AFTER_FAILURE = 5.0
+MAX_IDLE = 1.0
+"""Seconds after which an idle connection is checked before its use."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
 
@@ -103,14 +108,18 @@ def run(script: str, *, keys: Sequence[str], args: Sequence[str | int | float]) 
     """Run a Lua script, in one round trip once it is loaded. Raises Unavailable."""
     # hiredis raises on a lone surrogate, which a provider's response may contain.
     encoded = [arg.encode(errors="replace") if isinstance(arg, str) else arg for arg in args]
+    call = (len(keys), *keys, *encoded)
     with connection() as redis_client:
-        return _script(redis_client, script)(keys=keys, args=encoded)
+        own = _connections.of_thread(redis_client)
+        try:
+            return _send(own, "EVALSHA", _digest(script), *call)
+        except NoScriptError:
+            return _send(own, "EVAL", script, *call)
 
 
 def clear() -> None:
     """Discard clients and the pause. For tests: the URL changed, or Valkey is back."""
     _client.cache_clear()
-    _script.cache_clear()
     _pause.end()
 
 
@@ -143,9 +152,57 @@ class _Pause:
 _pause = _Pause()
 
 
+class _Connections(threading.local):
+    """This thread's connection for scripts.
+
+    A connection from the client's pool costs as much CPU time as the script's round trip.
+    """
+
+    client: redis.Redis | None = None
+    connection: AbstractConnection
+    used_at = float("-inf")
+
+    def of_thread(self, redis_client: redis.Redis) -> AbstractConnection:
+        """Return the connection."""
+        now = time.monotonic()
+        if self.client is not redis_client:
+            self.client = redis_client
+            pool = redis_client.connection_pool
+            self.connection = pool.connection_class(**pool.connection_kwargs)
+        elif now - self.used_at > MAX_IDLE:
+            _reconnect_if_closed(self.connection)
+        self.used_at = now
+        return self.connection
+
+
+_connections = _Connections()
+
+
+def _send(own: AbstractConnection, *command: Any) -> Any:
+    """Send a command and return its response. Raises RedisError."""
+    try:
+        own.send_command(*command, check_health=False)
+        return own.read_response()
+    except redis.ResponseError:
+        raise
+    except BaseException:
+        # The next command must not read the response of this one.
+        own.disconnect()
+        raise
+
+
+def _reconnect_if_closed(idle: AbstractConnection) -> None:
+    try:
+        # Nothing is awaited: there is input only at the end of a connection.
+        if idle.can_read():
+            idle.disconnect()
+    except (redis.RedisError, OSError):
+        idle.disconnect()
+
+
 @lru_cache(maxsize=100)
-def _script(redis_client: redis.Redis, script: str) -> Script:
-    return redis_client.register_script(script)
+def _digest(script: str) -> str:
+    return hashlib.sha1(script.encode(), usedforsecurity=False).hexdigest()
 
 
 @cache
