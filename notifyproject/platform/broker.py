@@ -1,31 +1,26 @@
 """Publishes Celery messages without blocking."""
 
-import os
 import time
+from base64 import b64encode
 from datetime import datetime
-from functools import cache
-from operator import attrgetter
 from typing import Any
+from uuid import uuid4
 
+import msgspec
 import redis
 import structlog
 from celery import current_app
-from django.conf import settings
-from kombu.connection import Connection
-from kombu.exceptions import LimitExceeded, OperationalError
-from kombu.pools import producers
 
-from ..settings import sentinel_url
 from . import valkey
 
 log = structlog.get_logger(__name__)
 PAUSE_AFTER_FAILURE = 5.0
-TIMEOUT = 0.3
-"""Seconds for each command. The client tries four times, while an API request waits."""
 TRUSTED_SECONDS = 1.0
 """Seconds after a success, in which messages are published without a ping."""
 MAX_COUNTDOWN = 60.0
 """Messages due later than in this many seconds are left to the sweeper."""
+PERSISTENT = 2
+"""Delivery mode of the messages. The transport keeps all in Valkey, whatever their mode."""
 
 
 def publish(
@@ -38,22 +33,11 @@ def publish(
     countdown = max((at - now).total_seconds(), 0.0) if at is not None else 0.0
     if countdown > MAX_COUNTDOWN or not _health.is_up():
         return False
+    queue = queue or current_app.conf.task_default_queue
+    message = encode(task, args=args, queue=queue, eta=at if countdown else None)
     try:
-        with producers[_connection(os.getpid())].acquire(block=True, timeout=TIMEOUT) as producer:
-            current_app.send_task(
-                task,
-                args=args,
-                queue=queue,
-                eta=at if countdown else None,
-                retry=False,
-                ignore_result=True,
-                producer=producer,
-            )
-    except LimitExceeded:
-        # All producers of this process are in use, and none has failed yet.
-        log.warning("message_not_published", reason="LimitExceeded")
-        return False
-    except (OperationalError, redis.RedisError, OSError) as error:
+        valkey.send("LPUSH", queue, message)
+    except (redis.RedisError, OSError) as error:
         _health.record_failure()
         log.warning("message_not_published", reason=type(error).__name__)
         return False
@@ -61,11 +45,34 @@ def publish(
     return True
 
 
+def encode(task: str, *, args: list[Any], queue: str, eta: datetime | None) -> bytes:
+    """Return a message as Celery and kombu's Redis transport put it into a queue.
+
+    Celery's own way creates a client and takes ten times as long as the round trip.
+    """
+    task_id = str(uuid4())
+    message = current_app.amqp.as_task_v2(task_id, task, args=args, eta=eta, ignore_result=True)
+    return msgspec.json.encode(
+        {
+            "body": b64encode(msgspec.json.encode(message.body)).decode(),
+            "content-encoding": "utf-8",
+            "content-type": "application/json",
+            "headers": message.headers,
+            "properties": {
+                **message.properties,
+                "delivery_mode": PERSISTENT,
+                "delivery_info": {"exchange": "", "routing_key": queue},
+                "priority": 0,
+                "body_encoding": "base64",
+                "delivery_tag": str(uuid4()),
+            },
+        }
+    )
+
+
 def load_driver() -> None:
-    """Load the broker's client library, without a connection."""
-    _connection(os.getpid())
-    # Celery creates these at the first message. The result backend is unused.
-    attrgetter("backend", "amqp.send_task_message")(current_app)
+    """Load what messages are made with, without a connection."""
+    encode("none", args=[], queue="none", eta=None)
 
 
 def queue_depth(queue: str) -> int | None:
@@ -106,20 +113,3 @@ class _BrokerHealth:
 
 
 _health = _BrokerHealth()
-
-
-@cache
-def _connection(_process_id: int) -> Connection:
-    """Return this process's connection for publishing. Its timeouts are shorter than a worker's."""
-    connection = current_app.connection_for_write()
-    transport_options: dict[str, Any] = {
-        "socket_timeout": TIMEOUT,
-        "socket_connect_timeout": TIMEOUT,
-        # Without these limits, kombu retries an unreachable broker for six seconds.
-        "max_retries": 1,
-        "interval_start": 0,
-        "interval_step": 0,
-    }
-    if (sentinels := sentinel_url.parse(settings.REDIS_URL)) is not None:
-        transport_options |= sentinels.transport_options(timeout=TIMEOUT)
-    return connection.clone(transport_options={**connection.transport_options, **transport_options})

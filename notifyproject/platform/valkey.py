@@ -117,6 +117,11 @@ def run(script: str, *, keys: Sequence[str], args: Sequence[str | int | float]) 
             return _send(own, "EVAL", script, *call)
 
 
+def send(*command: str | int | bytes) -> Any:
+    """Send a command and return its response. Raises RedisError and OSError, without a pause."""
+    return _send(_connections.of_thread(client()), *command)
+
+
 def clear() -> None:
     """Discard clients and the pause. For tests: the URL changed, or Valkey is back."""
     _client.cache_clear()
@@ -153,7 +158,7 @@ _pause = _Pause()
 
 
 class _Connections(threading.local):
-    """This thread's connection for scripts.
+    """The connection of a thread for scripts.
 
     A connection from the client's pool costs as much CPU time as the script's round trip.
     """
