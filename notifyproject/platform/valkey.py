@@ -110,16 +110,26 @@ def run(script: str, *, keys: Sequence[str], args: Sequence[str | int | float]) 
     encoded = [arg.encode(errors="replace") if isinstance(arg, str) else arg for arg in args]
     call = (len(keys), *keys, *encoded)
     with connection() as redis_client:
-        own = _connections.of_thread(redis_client)
+        own = _own.of(redis_client)
         try:
-            return _send(own, "EVALSHA", _digest(script), *call)
+            return own.execute("EVALSHA", _digest(script), *call)
         except NoScriptError:
-            return _send(own, "EVAL", script, *call)
+            return own.execute("EVAL", script, *call)
+
+
+def run_later(script: str, *, keys: Sequence[str], args: Sequence[str | int | bytes]) -> None:
+    """Send a Lua script that Valkey runs in a moment, without waiting for its result.
+
+    Scripts and commands of a thread run in its order. Raises Unavailable if sending fails; a script
+    that fails later is logged.
+    """
+    with connection() as redis_client:
+        _own.of(redis_client).run_later(script, len(keys), *keys, *args)
 
 
 def send(*command: str | int | bytes) -> Any:
     """Send a command and return its response. Raises RedisError and OSError, without a pause."""
-    return _send(_connections.of_thread(client()), *command)
+    return _own.of(client()).execute(*command)
 
 
 def clear() -> None:
@@ -157,52 +167,94 @@ class _Pause:
 _pause = _Pause()
 
 
-class _Connections(threading.local):
-    """The connection of a thread for scripts.
+class _OwnConnection:
+    """A connection that one thread uses.
 
-    A connection from the client's pool costs as much CPU time as the script's round trip.
+    A connection from the client's pool costs as much CPU time as the round trip.
     """
 
-    client: redis.Redis | None = None
-    connection: AbstractConnection
-    used_at = float("-inf")
+    def __init__(self, redis_client: redis.Redis) -> None:
+        pool = redis_client.connection_pool
+        self.client = redis_client
+        self._connection: AbstractConnection = pool.connection_class(**pool.connection_kwargs)
+        self._used_at = time.monotonic()
+        self._unread = 0
+        """Responses that nobody has waited for."""
+        self._loaded: set[str] = set()
+        """Digests of scripts that Valkey has."""
 
-    def of_thread(self, redis_client: redis.Redis) -> AbstractConnection:
-        """Return the connection."""
+    def execute(self, *command: Any) -> Any:
+        """Send a command and return its response. Raises RedisError and OSError."""
+        with self._in_step():
+            self._connection.send_command(*command, check_health=False)
+            return self._connection.read_response()
+
+    def run_later(self, script: str, *call: Any) -> None:
+        """Send a script without waiting, once Valkey has it. Raises RedisError and OSError."""
+        digest = _digest(script)
+        if digest not in self._loaded:
+            self.execute("EVAL", script, *call)
+            self._loaded.add(digest)
+            return
+        with self._in_step():
+            self._connection.send_command("EVALSHA", digest, *call, check_health=False)
+            self._unread += 1
+
+    @contextmanager
+    def _in_step(self) -> Iterator[None]:
+        """Read the responses of earlier commands. Disconnect if the command's may be left unread.
+
+        Otherwise the next command would read it.
+        """
+        try:
+            self._catch_up()
+            yield
+        except redis.ResponseError:
+            raise
+        except BaseException:
+            self._disconnect()
+            raise
+
+    def _catch_up(self) -> None:
+        while self._unread:
+            try:
+                self._connection.read_response()
+            except redis.ResponseError as error:
+                # Valkey may have lost its scripts.
+                self._loaded.clear()
+                log.warning("valkey_script_failed", reason=type(error).__name__)
+            self._unread -= 1
         now = time.monotonic()
-        if self.client is not redis_client:
-            self.client = redis_client
-            pool = redis_client.connection_pool
-            self.connection = pool.connection_class(**pool.connection_kwargs)
-        elif now - self.used_at > MAX_IDLE:
-            _reconnect_if_closed(self.connection)
-        self.used_at = now
+        if now - self._used_at > MAX_IDLE and self._is_closed():
+            self._disconnect()
+        self._used_at = now
+
+    def _is_closed(self) -> bool:
+        # Nothing is awaited: there is input only at the end of a connection.
+        try:
+            return bool(self._connection.can_read())
+        except (redis.RedisError, OSError):
+            return True
+
+    def _disconnect(self) -> None:
+        self._connection.disconnect()
+        self._unread = 0
+        self._loaded.clear()
+
+
+class _Own(threading.local):
+    """The connection of each thread."""
+
+    connection: _OwnConnection | None = None
+
+    def of(self, redis_client: redis.Redis) -> _OwnConnection:
+        """Return the connection of this thread."""
+        if self.connection is None or self.connection.client is not redis_client:
+            self.connection = _OwnConnection(redis_client)
         return self.connection
 
 
-_connections = _Connections()
-
-
-def _send(own: AbstractConnection, *command: Any) -> Any:
-    """Send a command and return its response. Raises RedisError."""
-    try:
-        own.send_command(*command, check_health=False)
-        return own.read_response()
-    except redis.ResponseError:
-        raise
-    except BaseException:
-        # The next command must not read the response of this one.
-        own.disconnect()
-        raise
-
-
-def _reconnect_if_closed(idle: AbstractConnection) -> None:
-    try:
-        # Nothing is awaited: there is input only at the end of a connection.
-        if idle.can_read():
-            idle.disconnect()
-    except (redis.RedisError, OSError):
-        idle.disconnect()
+_own = _Own()
 
 
 @lru_cache(maxsize=100)
