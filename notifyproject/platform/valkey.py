@@ -208,6 +208,9 @@ class _OwnConnection:
         """
         try:
             self._catch_up()
+            if not self._connection.is_connected:
+                # With Sentinels, it asks them for the primary.
+                self._connection.connect()
             yield
         except redis.ResponseError:
             raise
