@@ -7,7 +7,6 @@ from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta
-from rest_framework.response import Response
 
 from access.clients.authentication import SafeWrite
 from access.models import Scope
@@ -29,6 +28,7 @@ from .http.body import MAX_BYTES_BULK, read_request
 from .http.fields import view_of
 from .http.paths import found_or_404, object_id_or_404, object_id_parameter
 from .http.problems import INVALID_STATE
+from .http.rendering import Response
 from .openapi.operations import operation
 
 EXAMPLE_BROADCAST_ID = "6745e3f09b1d4c2a7f3e8b70"

@@ -7,7 +7,6 @@ from typing import Annotated, Any
 import msgspec
 from django.contrib.admin.models import ADDITION, CHANGE, DELETION
 from msgspec import Meta
-from rest_framework.response import Response
 
 from access.models import Scope
 from domain.limits import Overflow, Standing
@@ -24,6 +23,7 @@ from .http.body import read_request
 from .http.fields import TypeSlug, view_of
 from .http.paths import USER_ID, found_or_404, path_parameter, user_id_or_404
 from .http.problems import NOT_FOUND
+from .http.rendering import Response
 from .openapi.operations import operation
 
 WRITE = Scope.LIMITS_WRITE

@@ -8,7 +8,6 @@ import msgspec
 from django.contrib.admin.models import ADDITION, DELETION
 from drf_spectacular.utils import OpenApiParameter
 from msgspec import Meta
-from rest_framework.response import Response
 
 from access.models import Scope
 from domain import time
@@ -34,6 +33,7 @@ from .http.fields import view_of
 from .http.paths import path_parameter
 from .http.problems import NOT_FOUND, RECIPIENT_OPTED_OUT
 from .http.query import one_of, parse_choice, reject_unknown
+from .http.rendering import Response
 from .openapi.operations import operation
 
 

@@ -5,7 +5,6 @@ from typing import Any
 
 import msgspec
 from django.contrib.admin.models import ADDITION, DELETION
-from rest_framework.response import Response
 
 from access.models import Scope
 from domain.time import utc_now
@@ -19,6 +18,7 @@ from .http import paging
 from .http.fields import TopicName, UserId, view_of
 from .http.paths import USER_ID, path_parameter, user_id_or_404
 from .http.problems import NOT_FOUND, VALIDATION_FAILED, validation_failed
+from .http.rendering import Response
 from .openapi.operations import operation
 
 

@@ -5,7 +5,6 @@ from typing import Any
 import structlog
 from django.http import HttpResponse
 from drf_spectacular.utils import extend_schema
-from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from domain.time import utc_now
@@ -23,6 +22,7 @@ from .http.problems import (
     ApiError,
     ProblemType,
 )
+from .http.rendering import Response
 
 log = structlog.get_logger(__name__)
 

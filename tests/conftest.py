@@ -59,8 +59,7 @@ def _a_private_key_is_read_once() -> Iterator[None]:
 def _whoever_is_late_is_waited_for() -> Iterator[None]:
     """Lengthen time limits, so that on a busy machine no test runs as if without Valkey."""
     with pytest.MonkeyPatch.context() as patch:
-        for module in (platform_broker, valkey):
-            patch.setattr(module, "TIMEOUT", LIMIT)
+        patch.setattr(valkey, "TIMEOUT", LIMIT)
         patch.setattr(server, "START_TIMEOUT", LIMIT)
         yield
 

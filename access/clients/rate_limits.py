@@ -1,9 +1,10 @@
 """Request rate limits, counted in Valkey for all web processes. Without Valkey, none applies."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import lru_cache
 from ipaddress import IPv4Address, IPv6Network, ip_address
 from pathlib import Path
 
@@ -43,12 +44,20 @@ class RateLimitStatus:
 
 def consume(counter: Counter, *, limit: int) -> RateLimitStatus | None:
     """Count a request if it is allowed. None without a limit (0) or without Valkey."""
-    return _run_script(counter, limit, cost=1)
+    return _run_script([(counter, limit, 1)])[0]
 
 
 def peek(counter: Counter, *, limit: int) -> RateLimitStatus | None:
     """Return the status without counting a request. None as :func:`consume`."""
-    return _run_script(counter, limit, cost=0)
+    return _run_script([(counter, limit, 0)])[0]
+
+
+def peek_and_consume(
+    peeked: Counter, counter: Counter, *, peeked_limit: int, limit: int
+) -> tuple[RateLimitStatus | None, RateLimitStatus | None]:
+    """Do both, in one round trip. A request that ``peeked`` refuses isn't counted."""
+    first, second = _run_script([(peeked, peeked_limit, 0), (counter, limit, 1)])
+    return first, second
 
 
 def client_ip(meta: Mapping[str, str], *, proxies: int) -> str:
@@ -61,15 +70,25 @@ def client_ip(meta: Mapping[str, str], *, proxies: int) -> str:
     return _network(chain[max(len(chain) - 1 - proxies, 0)].strip())
 
 
-def _run_script(counter: Counter, limit: int, *, cost: int) -> RateLimitStatus | None:
-    if not limit:
-        return None
+def _run_script(wanted: Sequence[tuple[Counter, int, int]]) -> list[RateLimitStatus | None]:
+    """Return the status of each counter with its limit and the cost of the request."""
+    limited = [one for one in wanted if one[1]]
+    if not limited:
+        return [None] * len(wanted)
     try:
-        allowed, remaining, ends_in = valkey.run(
-            _SCRIPT, keys=[counter.key], args=[limit, _WINDOW, cost]
+        found = valkey.run(
+            _SCRIPT,
+            keys=[counter.key for counter, _, _ in limited],
+            args=[_WINDOW, *(number for _, limit, cost in limited for number in (limit, cost))],
         )
     except valkey.Unavailable:
-        return None
+        return [None] * len(wanted)
+    answers = iter(found)
+    return [_status(next(answers), limit) if limit else None for _, limit, _ in wanted]
+
+
+def _status(answer: Sequence[int], limit: int) -> RateLimitStatus:
+    allowed, remaining, ends_in = answer
     return RateLimitStatus(
         is_allowed=bool(allowed),
         limit=limit,
@@ -78,6 +97,7 @@ def _run_script(counter: Counter, limit: int, *, cost: int) -> RateLimitStatus |
     )
 
 
+@lru_cache(maxsize=1_024)
 def _network(text: str) -> str:
     """Return an IPv4 address as is, and an IPv6 address as its /64, which one subscriber owns."""
     try:

@@ -4,7 +4,6 @@ from typing import Any
 
 from django.conf import settings
 from drf_spectacular.utils import OpenApiParameter
-from rest_framework.response import Response
 
 from access.clients.authentication import SafeWrite
 from access.models import Scope
@@ -22,6 +21,7 @@ from ..http.body import read_request
 from ..http.paths import path_parameter
 from ..http.problems import CALLBACK_DISABLED, CALLBACK_PENDING, NOT_FOUND, TOO_MANY_SECRETS
 from ..http.query import parse_choice
+from ..http.rendering import Response
 from ..openapi.operations import operation
 from . import schemas
 from .schemas import (

@@ -6,7 +6,6 @@ import msgspec
 from django.contrib.admin.models import ADDITION, CHANGE, DELETION
 from drf_spectacular.utils import OpenApiParameter
 from msgspec import UNSET
-from rest_framework.response import Response
 
 from access.clients.authentication import SafeWrite
 from access.models import Scope
@@ -31,6 +30,7 @@ from ..http.body import read_request
 from ..http.paths import found_or_404, path_parameter
 from ..http.problems import NOT_FOUND
 from ..http.query import INVALID_VALUE
+from ..http.rendering import Response
 from ..openapi.operations import operation
 from .schemas import (
     DeviceChanges,

@@ -4,9 +4,9 @@ import re
 from typing import Any
 
 from drf_spectacular.utils import OpenApiParameter
-from rest_framework.response import Response
 
 from .problems import INVALID_IDEMPOTENCY_KEY, MISSING_IDEMPOTENCY_KEY
+from .rendering import Response
 
 HEADER = "Idempotency-Key"
 REPLAYED_HEADER = "Idempotent-Replayed"

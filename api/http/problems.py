@@ -15,7 +15,6 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.template.loader import select_template
 from pymongo.errors import PyMongoError
 from rest_framework import exceptions
-from rest_framework.response import Response
 
 from access.clients.authentication import TestKeyError
 from callbacks.outbox import StillPendingError
@@ -32,6 +31,8 @@ from notifications.intake.requests import (
 from notifications.receipts.device_receipts import NotPushedError
 from notifications.resend.actions import InvalidStateError
 from notifications.validation import FieldProblem, InvalidRequestError
+
+from .rendering import Response
 
 log = structlog.get_logger(__name__)
 MEDIA_TYPE = "application/problem+json"

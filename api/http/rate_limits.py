@@ -1,14 +1,12 @@
 """Rate limits of clients, inboxes, and IP addresses, and the ``RateLimit-*`` headers."""
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from http import HTTPStatus
 from typing import Any
 
 import structlog
 from django.conf import settings
-from django.http import HttpRequest, HttpResponse
 from rest_framework.throttling import BaseThrottle
 
 from access.clients import rate_limits
@@ -16,7 +14,7 @@ from access.clients.inbox_tokens import InboxUser
 from access.clients.rate_limits import Counter, RateLimitStatus
 from access.clients.registry import Client
 
-from .problems import RATE_LIMITED, ApiError, problem_response
+from .problems import RATE_LIMITED
 
 log = structlog.get_logger(__name__)
 API_PREFIX = "/api/v1/"
@@ -28,7 +26,7 @@ class ClientThrottle(BaseThrottle):
 
     def allow_request(self, request: Any, view: Any) -> bool:
         """Count a request and return whether it's within the limit."""
-        counter_and_limit = _find_counter(request)
+        counter_and_limit = find_counter(request)
         if counter_and_limit is None:
             return True
         counter, limit = counter_and_limit
@@ -40,31 +38,6 @@ class ClientThrottle(BaseThrottle):
     def wait(self) -> float | None:
         """Return the seconds to wait before the next request."""
         return self.rate_status.reset if self.rate_status else None
-
-
-class RateLimitMiddleware:
-    """Blocks IP addresses after failed authentications; sets the ``RateLimit-*`` headers."""
-
-    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
-        self.get_response = get_response
-
-    def __call__(self, request: HttpRequest) -> HttpResponse:
-        """Reject a blocked address, or respond and set the headers."""
-        if not request.path.startswith(API_PREFIX):
-            return self.get_response(request)
-        request.rate_status = None
-        failures = AuthenticationFailures.of(request.META)
-        try:
-            failures.raise_if_blocked()
-        except ApiError as problem:
-            return problem_response(problem, request)
-        response = self.get_response(request)
-        if response.status_code == HTTPStatus.UNAUTHORIZED:
-            failures.count()
-        if request.rate_status is not None:
-            for name, value in _headers(request.rate_status).items():
-                response.headers[name] = value
-        return response
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,12 +54,29 @@ class AuthenticationFailures:
 
     def raise_if_blocked(self) -> None:
         """Raise ApiError 429 for an address over its limit."""
-        rate_status = rate_limits.peek(self.counter, limit=settings.RATE_LIMIT_FAILED)
+        self.check(rate_limits.peek(self.counter, limit=settings.RATE_LIMIT_FAILED))
+
+    def raise_if_blocked_or_consume(
+        self, counter: Counter, *, limit: int
+    ) -> RateLimitStatus | None:
+        """Raise ApiError 429 for an address over its limit, else count a request by ``counter``.
+
+        Takes one round trip.
+        """
+        failed, found = rate_limits.peek_and_consume(
+            self.counter, counter, peeked_limit=settings.RATE_LIMIT_FAILED, limit=limit
+        )
+        self.check(failed)
+        return found
+
+    @staticmethod
+    def check(rate_status: RateLimitStatus | None) -> None:
+        """Raise ApiError 429 if the status of an address doesn't allow a request."""
         if rate_status is None or rate_status.is_allowed:
             return
         log.warning("ip_rejected", reset_seconds=rate_status.reset)
         detail = "Too many failed authentications from this IP address."
-        headers = _headers(rate_status)
+        headers = limit_headers(rate_status)
         raise RATE_LIMITED.error(detail, headers=headers, retry_after=rate_status.reset)
 
     def count(self) -> None:
@@ -94,7 +84,8 @@ class AuthenticationFailures:
         rate_limits.consume(self.counter, limit=settings.RATE_LIMIT_FAILED)
 
 
-def _headers(rate_status: RateLimitStatus) -> dict[str, str]:
+def limit_headers(rate_status: RateLimitStatus) -> dict[str, str]:
+    """Return the ``RateLimit-*`` headers."""
     return {
         "RateLimit-Limit": str(rate_status.limit),
         "RateLimit-Remaining": str(rate_status.remaining),
@@ -102,7 +93,7 @@ def _headers(rate_status: RateLimitStatus) -> dict[str, str]:
     }
 
 
-def _find_counter(request: Any) -> tuple[Counter, int] | None:
+def find_counter(request: Any) -> tuple[Counter, int] | None:
     """Return the counter and the limit of a request; None if it isn't limited."""
     name = request.resolver_match.url_name
     is_read = request.method in SAFE_METHODS

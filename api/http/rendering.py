@@ -1,16 +1,41 @@
 """JSON responses."""
 
+from collections.abc import Mapping
+from http import HTTPStatus
 from typing import Any
 
 import msgspec
 from bson import Int64, ObjectId
+from django.http import HttpResponse
 from rest_framework.metadata import BaseMetadata
 from rest_framework.negotiation import DefaultContentNegotiation
 from rest_framework.renderers import BaseRenderer
 
 
+class Response(HttpResponse):
+    """A response with a body of JSON, encoded by msgspec: ids as hex digits, times as RFC 3339."""
+
+    def __init__(
+        self,
+        data: Any = None,
+        *,
+        status: int = HTTPStatus.OK,
+        headers: Mapping[str, str] | None = None,
+        content_type: str = "application/json",
+    ) -> None:
+        """Encode ``data``. The body is empty for None."""
+        super().__init__(encode(data), status=status, content_type=content_type, headers=headers)
+        if data is None:
+            del self.headers["Content-Type"]
+
+
+def encode(data: Any) -> bytes:
+    """Return ``data`` as JSON; nothing for None."""
+    return b"" if data is None else msgspec.json.encode(data, enc_hook=_encode_value)
+
+
 class JSONRenderer(BaseRenderer):
-    """Encodes JSON by msgspec: ids as hex digits, times as RFC 3339."""
+    """Encodes the responses of REST framework's own views."""
 
     media_type = "application/json"
     format = "json"
@@ -20,7 +45,7 @@ class JSONRenderer(BaseRenderer):
         self, data: Any, accepted_media_type: str | None = None, renderer_context: Any = None
     ) -> bytes:
         """Return ``data`` as JSON; an empty body for None."""
-        return b"" if data is None else msgspec.json.encode(data, enc_hook=_encode_value)
+        return encode(data)
 
 
 class JSONOnlyNegotiation(DefaultContentNegotiation):

@@ -4,7 +4,6 @@ from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta
-from rest_framework.response import Response
 
 from access.clients.inbox_tokens import InboxUser
 from domain.states import Category, Channel, Priority
@@ -19,6 +18,7 @@ from ..http.body import read_json
 from ..http.fields import QuietHours, TypeSlug
 from ..http.paths import found_or_404
 from ..http.problems import UNKNOWN_PARAMETER
+from ..http.rendering import Response
 from ..openapi.operations import operation
 from ..recipients.preferences import PreferencesRequest, parse_preferences
 from ..recipients.schemas import PreferenceView, preferences_view

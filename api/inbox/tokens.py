@@ -7,7 +7,6 @@ import msgspec
 from django.conf import settings
 from drf_spectacular.utils import OpenApiParameter
 from msgspec import Meta
-from rest_framework.response import Response
 
 from access.clients import inbox_tokens
 from access.clients.authentication import SafeWrite
@@ -25,6 +24,7 @@ from ..http.fields import UserId
 from ..http.paths import path_parameter
 from ..http.problems import NOT_FOUND
 from ..http.query import INVALID_VALUE, reject_unknown
+from ..http.rendering import Response
 from ..openapi.operations import operation
 from .views import STREAM_PATH
 

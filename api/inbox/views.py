@@ -5,7 +5,6 @@ from typing import Any
 
 from django.conf import settings
 from drf_spectacular.utils import OpenApiParameter
-from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from access.clients.authentication import InboxAuthentication, OwnsInbox, SafeWrite
@@ -25,6 +24,7 @@ from ..http.fields import UpdatedView
 from ..http.paths import NOTIFICATION_ID, object_id_or_404, path_parameter
 from ..http.problems import UNKNOWN_PARAMETER, WRONG_ENDPOINT, validation_failed
 from ..http.query import parse_bool, parse_choice, reject_invalid_text, reject_unknown
+from ..http.rendering import Response
 from ..openapi.operations import event_stream, operation
 from .schemas import (
     InboxCounts,

@@ -7,7 +7,6 @@ import msgspec
 from bson import ObjectId
 from django.http import HttpRequest
 from msgspec import Meta
-from rest_framework.response import Response
 
 from access.clients.authentication import SafeWrite
 from access.models import Scope
@@ -22,6 +21,7 @@ from ..http import idempotency
 from ..http.body import MAX_BYTES_BULK, read_body
 from ..http.fields import EXAMPLE_ID
 from ..http.problems import OVERLOADED, ProblemView, to_api_error
+from ..http.rendering import Response
 from ..openapi.operations import operation
 from .bulk_body import BulkRequest, read_items
 

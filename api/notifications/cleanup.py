@@ -6,7 +6,6 @@ from typing import Annotated, Any
 import msgspec
 from django.contrib.admin.models import DELETION
 from msgspec import Meta
-from rest_framework.response import Response
 
 from access.clients.authentication import SafeWrite
 from access.models import APIClient, Scope
@@ -16,6 +15,7 @@ from privacy import purge
 from privacy.purge import MAX_DAYS, MIN_DAYS
 
 from ..http.body import read_request
+from ..http.rendering import Response
 from ..openapi.operations import operation
 
 

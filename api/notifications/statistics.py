@@ -5,7 +5,6 @@ from typing import Annotated, Any
 import msgspec
 from drf_spectacular.utils import OpenApiParameter
 from msgspec import Meta
-from rest_framework.response import Response
 
 from access.models import Scope
 from monitoring import statistics
@@ -14,6 +13,7 @@ from notifications.validation import ProblemCollector
 
 from ..http.fields import TypeSlug
 from ..http.query import parse_choice, parse_time, reject_invalid_text, reject_unknown
+from ..http.rendering import Response
 from ..openapi.operations import operation
 from . import filters
 

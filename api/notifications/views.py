@@ -6,7 +6,6 @@ from typing import Any
 
 from bson import ObjectId
 from django.contrib.admin.models import CHANGE, DELETION
-from rest_framework.response import Response
 
 from access.clients.authentication import SafeWrite
 from access.models import APIClient, Scope
@@ -40,6 +39,7 @@ from ..http.problems import (
     validation_failed,
 )
 from ..http.query import FIELDS, parse_fields, reject_unknown, select_fields
+from ..http.rendering import Response
 from ..openapi.operations import operation
 from . import filters
 from .filters import list_parameters

@@ -4,7 +4,6 @@ from typing import Any
 
 from django.contrib.admin.models import ADDITION, CHANGE, DELETION
 from drf_spectacular.utils import OpenApiParameter
-from rest_framework.response import Response
 
 from access.clients.authentication import SafeWrite
 from access.models import Scope
@@ -28,6 +27,7 @@ from ..http.body import read_json, read_request
 from ..http.fields import UpdatedView
 from ..http.paths import USER_ID, found_or_404, user_id_or_404
 from ..http.problems import NOT_FOUND, RETRY_SECONDS
+from ..http.rendering import Response
 from ..notifications.filters import list_parameters
 from ..notifications.schemas import NotificationList, attempt_view, notification_views
 from ..notifications.views import list_page

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from django.contrib.admin.models import ADDITION, CHANGE
-from rest_framework.response import Response
 
 from access.models import Scope
 from domain.time import utc_now
@@ -32,6 +31,7 @@ from ..http.problems import (
     VERSION_CONFLICT,
     ApiError,
 )
+from ..http.rendering import Response
 from ..openapi.operations import operation
 from .schemas import (
     EmptyRequest,

@@ -26,7 +26,7 @@ from notifyproject.db.collections import collection, unclaimed
 from notifyproject.platform import broker, valkey
 
 from ..store import Document
-from .wakeups import HORIZON, PULL, WAKEUP_SIZE, send_wakeups
+from .wakeups import DELIVER, HORIZON, PULL, WAKEUP_SIZE, send_wakeups, wakeup_args
 
 BURST = 200
 """Maximum of a client's deliveries in BURST_WINDOW that get wake-ups by ID. More are pulled."""
@@ -37,7 +37,7 @@ AHEAD_SLOT, RETRY_SLOT = MAX_PULLS, 2 * MAX_PULLS
 TOKEN_LIFETIME = 30
 """Seconds from a pull's due time to its token's expiry. Then the pull was lost or is queued."""
 _RELEASE_SCRIPT = Path(__file__).with_name("release_token.lua").read_text()
-_BURST_SCRIPT = Path(__file__).with_name("acquire_for_burst.lua").read_text()
+_ENQUEUE_SCRIPT = Path(__file__).with_name("enqueue.lua").read_text()
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,18 +78,55 @@ def enqueue_wakeups(documents: Iterable[Document], *, now: datetime) -> None:
                 groups.setdefault(group, []).append(document["_id"])
     for (client_id, channel, priority, at), ids in groups.items():
         queue = FairQueue(client_id, Channel(channel), Priority(priority))
-        if at - now > HORIZON:
-            continue
-        # For a later instant, a slot would block pulls for what falls due meanwhile.
-        slots = _slots_for(len(ids)) if at <= now else ()
-        acquired = _acquire_for_burst(queue, len(ids), slots)
-        if acquired is None:
-            send_wakeups(ids, channel=queue.channel, priority=queue.priority, at=at, now=now)
-        elif slots:
-            for token in acquired:
-                _send_pull(queue, token, at=now, now=now)
+        if at <= now:
+            _enqueue_due(queue, ids, now=now)
+        elif at - now <= HORIZON:
+            _enqueue_scheduled(queue, ids, at=at, now=now)
+
+
+def _enqueue_due(queue: FairQueue, ids: Sequence[ObjectId], *, now: datetime) -> None:
+    """Enqueue wake-ups, or pulls for a burst. Valkey decides, and nobody waits for it."""
+    if broker.is_rabbitmq():
+        # A script in Valkey can't enqueue there.
+        if _is_burst(queue, len(ids)):
+            enqueue_pulls(queue, count=len(ids), now=now)
         else:
-            _send_pull(queue, None, at=at, now=now)
+            send_wakeups(ids, channel=queue.channel, priority=queue.priority, now=now)
+        return
+    starts = range(0, len(ids), WAKEUP_SIZE) if len(ids) <= BURST else ()
+    wakeups = [
+        broker.encode(
+            DELIVER,
+            args=wakeup_args(ids[start : start + WAKEUP_SIZE], queue.channel, queue.priority),
+            queue=queue.name,
+        )
+        for start in starts
+    ]
+    tokens = _new_tokens(_slots_for(len(ids)))
+    pulls = [
+        (one.nonce, broker.encode(PULL, args=_pull_args(queue, one), queue=queue.name))
+        for one in tokens
+    ]
+    with suppress(valkey.Unavailable):
+        valkey.run_later(
+            _ENQUEUE_SCRIPT,
+            keys=[queue.name, queue.key("count"), *(queue.key(one.slot) for one in tokens)],
+            args=[
+                *(len(ids), BURST_WINDOW, BURST, TOKEN_LIFETIME),
+                *(part for pull in pulls for part in pull),
+                *wakeups,
+            ],
+        )
+
+
+def _enqueue_scheduled(
+    queue: FairQueue, ids: Sequence[ObjectId], *, at: datetime, now: datetime
+) -> None:
+    # A pull takes no slot, which would block pulls for what falls due meanwhile.
+    if _is_burst(queue, len(ids)):
+        _send_pull(queue, None, at=at, now=now)
+    else:
+        send_wakeups(ids, channel=queue.channel, priority=queue.priority, at=at, now=now)
 
 
 def enqueue_pulls(
@@ -160,12 +197,17 @@ def _acquire_and_send(
 
 
 def _send_pull(queue: FairQueue, token: PullToken | None, *, at: datetime, now: datetime) -> bool:
-    held = (token.slot, token.nonce) if token else None
-    args = [str(queue.client_id), queue.channel.value, queue.priority.value, held]
-    published = broker.publish(PULL, args=args, queue=queue.name, at=at, now=now)
+    published = broker.publish(
+        PULL, args=_pull_args(queue, token), queue=queue.name, at=at, now=now
+    )
     if not published:
         release_token(queue, token)
     return published
+
+
+def _pull_args(queue: FairQueue, token: PullToken | None) -> list[Any]:
+    held = (token.slot, token.nonce) if token else None
+    return [str(queue.client_id), queue.channel.value, queue.priority.value, held]
 
 
 def _slots_for(count: int) -> range:
@@ -174,20 +216,13 @@ def _slots_for(count: int) -> range:
     return range(min(math.ceil(count / WAKEUP_SIZE), MAX_PULLS))
 
 
-def _acquire_for_burst(
-    queue: FairQueue, count: int, slots: Sequence[int]
-) -> list[PullToken] | None:
-    """Count new deliveries. Return None, or tokens of free slots if the client exceeds BURST."""
-    tokens = _new_tokens(slots)
+def _is_burst(queue: FairQueue, count: int) -> bool:
+    """Count new deliveries; return whether the client exceeds BURST. False without Valkey."""
     try:
-        positions = valkey.run(
-            _BURST_SCRIPT,
-            keys=[queue.key("count"), *(queue.key(token.slot) for token in tokens)],
-            args=[count, BURST_WINDOW, BURST, TOKEN_LIFETIME, *(token.nonce for token in tokens)],
-        )
+        args = [count, BURST_WINDOW, BURST, TOKEN_LIFETIME]
+        return bool(valkey.run(_ENQUEUE_SCRIPT, keys=[queue.name, queue.key("count")], args=args))
     except valkey.Unavailable:
-        return None
-    return None if positions is None else [tokens[position - 1] for position in positions]
+        return False
 
 
 def _new_tokens(slots: Sequence[int]) -> list[PullToken]:

@@ -7,6 +7,7 @@ missed.
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any
 
 from bson import ObjectId
 
@@ -38,8 +39,18 @@ def send_wakeup(
     """Wake a worker for these deliveries, now or at ``at``. Return whether the broker accepts."""
     if not ids:
         return False
-    args = [[str(one) for one in ids], channel.value, priority.value]
-    return broker.publish(DELIVER, args=args, queue=queue_name(channel, priority), at=at, now=now)
+    return broker.publish(
+        DELIVER,
+        args=wakeup_args(ids, channel, priority),
+        queue=queue_name(channel, priority),
+        at=at,
+        now=now,
+    )
+
+
+def wakeup_args(ids: Sequence[ObjectId], channel: Channel, priority: Priority) -> list[Any]:
+    """Return the arguments of a wake-up's message."""
+    return [[str(one) for one in ids], channel.value, priority.value]
 
 
 def publish_broadcast(broadcast_id: ObjectId, *, at: datetime | None = None, now: datetime) -> bool:

@@ -1,6 +1,8 @@
 """Valkey client for state that may be lost: rates, circuits, fair queues."""
 
+import hashlib
 import os
+import threading
 import time
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
@@ -15,7 +17,8 @@ import redis.sentinel
 import structlog
 from django.conf import settings
 from redis.backoff import NoBackoff
-from redis.commands.core import Script
+from redis.connection import AbstractConnection
+from redis.exceptions import NoScriptError
 from redis.retry import Retry
 
 from ..settings import sentinel_url
@@ -24,6 +27,8 @@ log = structlog.get_logger(__name__)
 TIMEOUT = 0.3
 """Seconds for a connection or a response. A send waits for it."""
 PAUSE_AFTER_FAILURE = 5.0
+MAX_IDLE = 1.0
+"""Seconds after which an idle connection is checked before its use."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
 
@@ -103,14 +108,33 @@ def run(script: str, *, keys: Sequence[str], args: Sequence[str | int | float]) 
     """Run a Lua script, in one round trip once it is loaded. Raises Unavailable."""
     # hiredis raises on a lone surrogate, which a provider's response may contain.
     encoded = [arg.encode(errors="replace") if isinstance(arg, str) else arg for arg in args]
+    call = (len(keys), *keys, *encoded)
     with connection() as redis_client:
-        return _script(redis_client, script)(keys=keys, args=encoded)
+        own = _own.of(redis_client)
+        try:
+            return own.execute("EVALSHA", _digest(script), *call)
+        except NoScriptError:
+            return own.execute("EVAL", script, *call)
+
+
+def run_later(script: str, *, keys: Sequence[str], args: Sequence[str | int | bytes]) -> None:
+    """Send a Lua script that Valkey runs in a moment, without waiting for its result.
+
+    Scripts and commands of a thread run in its order. Raises Unavailable if sending fails; a script
+    that fails later is logged.
+    """
+    with connection() as redis_client:
+        _own.of(redis_client).run_later(script, len(keys), *keys, *args)
+
+
+def send(*command: str | int | bytes) -> Any:
+    """Send a command and return its response. Raises RedisError and OSError, without a pause."""
+    return _own.of(client()).execute(*command)
 
 
 def clear() -> None:
     """Discard clients and the pause. For tests: the URL changed, or Valkey is back."""
     _client.cache_clear()
-    _script.cache_clear()
     _pause.end()
 
 
@@ -143,9 +167,102 @@ class _Pause:
 _pause = _Pause()
 
 
+class _OwnConnection:
+    """A connection that one thread uses.
+
+    A connection from the client's pool costs as much CPU time as the round trip.
+    """
+
+    def __init__(self, redis_client: redis.Redis) -> None:
+        pool = redis_client.connection_pool
+        self.client = redis_client
+        self._connection: AbstractConnection = pool.connection_class(**pool.connection_kwargs)
+        self._used_at = time.monotonic()
+        self._unread = 0
+        """Responses that nobody has waited for."""
+        self._loaded: set[str] = set()
+        """Digests of scripts that Valkey has."""
+
+    def execute(self, *command: Any) -> Any:
+        """Send a command and return its response. Raises RedisError and OSError."""
+        with self._in_step():
+            self._connection.send_command(*command, check_health=False)
+            return self._connection.read_response()
+
+    def run_later(self, script: str, *call: Any) -> None:
+        """Send a script without waiting, once Valkey has it. Raises RedisError and OSError."""
+        digest = _digest(script)
+        if digest not in self._loaded:
+            self.execute("EVAL", script, *call)
+            self._loaded.add(digest)
+            return
+        with self._in_step():
+            self._connection.send_command("EVALSHA", digest, *call, check_health=False)
+            self._unread += 1
+
+    @contextmanager
+    def _in_step(self) -> Iterator[None]:
+        """Read the responses of earlier commands. Disconnect if the command's may be left unread.
+
+        Otherwise the next command would read it.
+        """
+        try:
+            self._catch_up()
+            if not self._connection.is_connected:
+                # With Sentinels, it asks them for the primary.
+                self._connection.connect()
+            yield
+        except redis.ResponseError:
+            raise
+        except BaseException:
+            self._disconnect()
+            raise
+
+    def _catch_up(self) -> None:
+        while self._unread:
+            try:
+                self._connection.read_response()
+            except redis.ResponseError as error:
+                # Valkey may have lost its scripts.
+                self._loaded.clear()
+                log.warning("valkey_script_failed", reason=type(error).__name__)
+            self._unread -= 1
+        now = time.monotonic()
+        if now - self._used_at > MAX_IDLE and self._is_closed():
+            self._disconnect()
+        self._used_at = now
+
+    def _is_closed(self) -> bool:
+        # Nothing is awaited: there is input only at the end of a connection.
+        try:
+            return bool(self._connection.can_read())
+        except (redis.RedisError, OSError):
+            return True
+
+    def _disconnect(self) -> None:
+        self._connection.disconnect()
+        self._unread = 0
+        self._loaded.clear()
+
+
+class _Own(threading.local):
+    """The connection of each thread."""
+
+    connection: _OwnConnection | None = None
+
+    def of(self, redis_client: redis.Redis) -> _OwnConnection:
+        """Return the connection of this thread."""
+        if self.connection is None or self.connection.client is not redis_client:
+            self.connection = _OwnConnection(redis_client)
+        return self.connection
+
+
+_own = _Own()
+
+
 @lru_cache(maxsize=100)
-def _script(redis_client: redis.Redis, script: str) -> Script:
-    return redis_client.register_script(script)
+def _digest(script: str) -> str:
+    return hashlib.sha1(script.encode(), usedforsecurity=False).hexdigest()
 
 
 @cache

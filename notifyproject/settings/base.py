@@ -53,10 +53,11 @@ MIDDLEWARE = [
     "notifyproject.platform.tracing.middleware.TracingMiddleware",
     "notifyproject.platform.middleware.DeadlineMiddleware",
     "api.inbox.cors.InboxCorsMiddleware",
-    "api.http.rate_limits.RateLimitMiddleware",
     # Before the middleware that checks the host name and redirects to HTTPS.
     "api.probes.ProbeMiddleware",
     "django.middleware.security.SecurityMiddleware",
+    # The middleware after it is for pages.
+    "api.http.middleware.ApiMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",

@@ -27,6 +27,7 @@ REASONS = {
     "notifications/receipts/inbound.py": "a key of older versions, only looked up",
     "notifications/store/inbox.py": _NAMES,
     "notifyproject/stack/demo.py": "a public file, for its integrity attribute",
+    "notifyproject/platform/valkey.py": "a script of this repository, which Valkey names by it",
     "providers/contract.py": _RANDOM_SECRET,
     "providers/fcm/messages.py": _IDS,
     "providers/fcm/responses.py": "a push token, which is random, and in memory only",

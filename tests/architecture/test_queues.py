@@ -136,7 +136,7 @@ def test_task_arguments_are_ids_and_words(task: Any) -> None:
 
 def publishes(call: ast.Call) -> bool:
     name = getattr(call.func, "attr", "")
-    return name in ("send_task", "apply_async") or (
+    return name in ("send_task", "apply_async", "as_task_v2") or (
         name == "delay" and "task" in ast.unparse(call.func)
     )
 

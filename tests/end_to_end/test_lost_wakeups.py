@@ -14,7 +14,7 @@ from domain.states import Channel, Priority
 from domain.time import utc_now
 from notifications.queueing import wakeups
 from notifyproject.db.collections import collection
-from notifyproject.platform import broker as platform_broker
+from notifyproject.platform import valkey
 from sandbox.server import Sandbox
 from tests.support.clients.api import App, when
 from tests.support.factories import notifications as factories
@@ -32,7 +32,7 @@ def dispatch(*documents: Any) -> Any:
 def test_sweep_replaces_a_lost_wakeup(
     app: App, broker: redis.Redis, worker: None, received: Received, monkeypatch: Any
 ) -> None:
-    monkeypatch.setattr(wakeups, "send_wakeup", lambda *args, **options: False)
+    monkeypatch.setattr(valkey, "run_later", lambda *args, **options: None)
     answer = app.notify()
     monkeypatch.undo()
     # With one of its own, which is worked off meanwhile.
@@ -58,6 +58,7 @@ def test_repeated_wakeup_sends_once(app: App, worker: None, received: Received) 
     assert len(received("ada@example.com")) == 1
 
 
+@pytest.mark.usefixtures("valkey_anew")
 def test_post_is_accepted_without_a_broker(
     app: App, provider: Sandbox, received: Received, settings: Any, monkeypatch: Any
 ) -> None:
@@ -67,7 +68,7 @@ def test_post_is_accepted_without_a_broker(
         tried.append(args)
         raise ConnectionRefusedError
 
-    monkeypatch.setattr(platform_broker.current_app, "send_task", refuse)
+    monkeypatch.setattr(valkey._OwnConnection, "run_later", refuse)
     answers = [app.notify() for _ in range(5)]
     assert len(tried) == 1, "one finds out for all"
     assert [answer.status_code for answer in answers] == [202] * 5

@@ -1,20 +1,30 @@
--- May somebody ask once more in this window, and how much is left of it?
+-- Return the status of rate limit counters, and count a request that all of them allow so far.
 --
--- A counter with a lifetime: the window begins with the first that counts, and ends with the key.
--- What is refused does not count, so nobody who goes on asking puts off the end.
+-- A counter has a lifetime: its window begins with the first request that counts, and ends with the
+-- key. A refused request doesn't count, so repeating it doesn't extend the window. Counters after
+-- one that refuses aren't changed.
 --
--- KEYS: the counter. ARGV: how many a window has, its milliseconds, what this one costs; 0 looks.
--- Answers: 1 if it may, else 0; how many are left; milliseconds until the window ends.
+-- KEYS: the counters. ARGV: the milliseconds of a window, then for each counter its limit and the
+-- cost of the request, which is 0 to look only.
+-- Returns for each counter: 1 if it allows the request, else 0; the number left; the milliseconds
+-- until the window ends.
 
-local limit, window, cost = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
-local used = tonumber(redis.call('GET', KEYS[1]) or 0)
-local ends = redis.call('PTTL', KEYS[1])
-local allowed = used + math.max(cost, 1) <= limit
-if allowed and cost > 0 then
-    used = redis.call('INCRBY', KEYS[1], cost)
+local window = tonumber(ARGV[1])
+local answers = {}
+local refused = false
+for number, key in ipairs(KEYS) do
+    local limit, cost = tonumber(ARGV[2 * number]), tonumber(ARGV[2 * number + 1])
+    local used = tonumber(redis.call('GET', key) or 0)
+    local ends = redis.call('PTTL', key)
+    local allowed = used + math.max(cost, 1) <= limit
+    if allowed and cost > 0 and not refused then
+        used = redis.call('INCRBY', key, cost)
+    end
+    if ends < 0 then
+        ends = window
+        redis.call('PEXPIRE', key, window)
+    end
+    refused = refused or not allowed
+    answers[number] = {allowed and 1 or 0, math.max(limit - used, 0), ends}
 end
-if ends < 0 then
-    ends = window
-    redis.call('PEXPIRE', KEYS[1], window)
-end
-return {allowed and 1 or 0, math.max(limit - used, 0), ends}
+return answers

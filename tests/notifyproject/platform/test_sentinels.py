@@ -7,11 +7,9 @@ from typing import Any
 
 import pytest
 import redis
-from celery import Celery
 
 from domain.time import utc_now
 from notifyproject.platform import broker, valkey
-from notifyproject.settings import sentinel_url
 from notifyproject.stack import servers
 from notifyproject.stack.servers import HOST, Server
 
@@ -57,28 +55,13 @@ def watched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watched]:
 
 
 @pytest.fixture
-def url(
-    watched: Watched, settings: Any, valkey_anew: None, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[str]:
+def url(watched: Watched, settings: Any, valkey_anew: None, monkeypatch: pytest.MonkeyPatch) -> str:
     """Watch the first primary, and use it as broker and for everything else."""
     watched.watch(watched.primaries[0])
     settings.REDIS_URL = watched.url
     monkeypatch.setattr(valkey, "PAUSE_AFTER_FAILURE", 0)
     monkeypatch.setattr(broker, "PAUSE_AFTER_FAILURE", 0)
-    app = Celery("with-sentinels", set_as_current=False)
-    app.config_from_object("django.conf:settings", namespace="CELERY")
-    sentinels = sentinel_url.parse(watched.url)
-    assert sentinels is not None
-    app.conf.broker_url = sentinels.broker_url()
-    app.conf.broker_transport_options = {
-        **app.conf.broker_transport_options,
-        **sentinels.transport_options(timeout=1),
-    }
-    monkeypatch.setattr(broker, "current_app", app)
-    broker._connection.cache_clear()
-    yield watched.url
-    broker._connection.cache_clear()
-    app.close()
+    return watched.url
 
 
 def _is_written(key: str) -> bool:

@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+import redis
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -68,3 +69,45 @@ def test_changed_url_has_another_client(settings: Any) -> None:
     ours = valkey.client()
     settings.REDIS_URL = "redis://127.0.0.1:1/0"
     assert valkey.client() is not ours
+
+
+SET = "redis.call('SET', KEYS[1], ARGV[1])"
+FAIL = "return redis.error_reply('refused')"
+
+
+def test_later_scripts_run_in_the_order_of_the_thread(broker: redis.Redis) -> None:
+    for number in range(5):
+        valkey.run_later(SET, keys=["later"], args=[number])
+    assert valkey.send("GET", "later") == b"4"
+
+
+def test_lost_scripts_are_loaded_again(broker: redis.Redis) -> None:
+    valkey.run_later(SET, keys=["later"], args=["loaded"])
+    broker.script_flush()
+    valkey.run_later(SET, keys=["later"], args=["lost"])
+    assert valkey.send("GET", "later") == b"loaded"
+    valkey.run_later(SET, keys=["later"], args=["again"])
+    assert valkey.send("GET", "later") == b"again"
+
+
+def test_failed_later_script_is_logged_and_not_read_by_the_next_command(
+    broker: redis.Redis, caplog: pytest.LogCaptureFixture
+) -> None:
+    with pytest.raises(Unavailable):
+        valkey.run_later(FAIL, keys=[], args=[])
+    valkey.clear()
+    valkey.run_later("if ARGV[1] == '2' then " + FAIL + " end", keys=[], args=[1])
+    valkey.run_later("if ARGV[1] == '2' then " + FAIL + " end", keys=[], args=[2])
+    assert valkey.send("PING") == b"PONG"
+    assert "valkey_script_failed" in caplog.text
+
+
+def test_closed_connection_is_replaced(
+    broker: redis.Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert valkey.send("PING") == b"PONG"
+    for one in broker.client_list():
+        if one["cmd"] == "ping":
+            broker.client_kill(one["addr"])
+    monkeypatch.setattr(valkey, "MAX_IDLE", -1.0)
+    assert valkey.send("PING") == b"PONG"
