@@ -9,6 +9,7 @@
 # make client  update clients/python/openapi.yaml from the API, and install the client built from it
 # make web     build static/inbox from clients/web, and test the web packages; needs Node.js
 # make chaos   inject faults, all scenarios or SCENARIO=n, figures to JSON=file: docs/reference/fault_injection.md
+# make cluster   run the service on five hosts, which are network namespaces, until Ctrl-C: docs/guides/cluster.md
 # make accessibility   check every page of the console by axe, in light and dark; make test checks a sample
 # make screenshots   take the screenshots of docs/images from example data
 # make bench   run the benchmarks beside a floor and a peer: docs/reference/performance.md
@@ -28,7 +29,7 @@ export PORT
 # The Python of the virtual environment, if it exists.
 PYTHON_NOW = $(or $(wildcard .venv/bin/python),$(PYTHON))
 
-.PHONY: up down test lint fuzz fuzz-templates security client web chaos bench bench-servers audit requirements screenshots accessibility clean
+.PHONY: up down test lint fuzz fuzz-templates security client web chaos cluster bench bench-servers audit requirements screenshots accessibility clean
 .PHONY: python machine machine-for-tests
 # Check the machine before installing anything, also with -j.
 .NOTPARALLEL:
@@ -73,6 +74,9 @@ web:
 chaos: machine .venv/local
 	$(BIN)/python -m bench.chaos $(if $(SCENARIO),--scenario $(SCENARIO)) $(if $(JSON),--json $(JSON)) \
 	  $(if $(PAGE),--page $(PAGE)) $(if $(SHORT),--short) $(if $(AT_ONCE),--at-once $(AT_ONCE))
+
+cluster: machine .venv/local
+	$(BIN)/python -m bench.cluster --port $(PORT)
 
 bench: machine .venv/dev bench-servers
 	$(BIN)/python -m bench $(or $(GOALS),all) $(if $(JSON),--json $(JSON))
