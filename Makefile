@@ -13,6 +13,7 @@
 #              docs/reference/fault_injection.md
 # make simulate   simulate a month of PEOPLE=10000 for SEEDS=10, or DAYS=n, SEED=n: docs/reference/simulation.md
 # make rabbitmq  run the end-to-end flows on RabbitMQ, which is unpacked from Debian's package
+# make cluster   run the service on five hosts, which are network namespaces, until Ctrl-C: docs/guides/cluster.md
 # make accessibility   check every page of the console by axe, in light and dark; make test checks a sample
 # make screenshots   take the screenshots of docs/images from example data
 # make bench   run the benchmarks beside a floor and a peer: docs/reference/performance.md
@@ -33,7 +34,7 @@ export PORT
 # The Python of the virtual environment, if it exists.
 PYTHON_NOW = $(or $(wildcard .venv/bin/python),$(PYTHON))
 
-.PHONY: up down test lint fuzz fuzz-templates security oidc client web chaos bench bench-servers audit requirements screenshots accessibility clean kubernetes simulate rabbitmq rabbitmq-server
+.PHONY: up down test lint fuzz fuzz-templates security oidc client web chaos bench bench-servers audit requirements screenshots accessibility clean kubernetes simulate rabbitmq rabbitmq-server cluster
 .PHONY: python machine machine-for-tests
 # Check the machine before installing anything, also with -j.
 .NOTPARALLEL:
@@ -86,6 +87,9 @@ chaos: machine .venv/local
 simulate: machine-for-tests .venv/dev
 	$(BIN)/python -m bench.simulation --people $(or $(PEOPLE),10000) --days $(or $(DAYS),31) \
 	  --seeds $(or $(SEEDS),10) $(if $(SEED),--seed $(SEED)) $(if $(STEP),--step $(STEP))
+
+cluster: machine .venv/local
+	$(BIN)/python -m bench.cluster --port $(PORT)
 
 bench: machine .venv/dev bench-servers
 	$(BIN)/python -m bench $(or $(GOALS),all) $(if $(JSON),--json $(JSON))

@@ -30,6 +30,10 @@ class Program:
     command: Sequence[str]
     environment: Mapping[str, str]
     log: Path
+    folder: Path = BASE_DIR
+    """The working directory: that of the service's code."""
+    inherited: tuple[int, ...] = ()
+    """File descriptors that the program inherits."""
     ready_text: str = ""
     """The log text that shows that the program is ready; empty if it logs none."""
     is_usable: Callable[[], bool] = lambda: True
@@ -69,7 +73,7 @@ class Program:
             self._log_offset = output.tell()
             self.process = subprocess.Popen(
                 self.command,
-                cwd=BASE_DIR,
+                cwd=self.folder,
                 env={**os.environ, **self.environment, **changes},
                 stdin=subprocess.DEVNULL,
                 stdout=output,
@@ -77,6 +81,7 @@ class Program:
                 # A process group of its own: a kill reaches the children, and Ctrl-C reaches none.
                 start_new_session=True,
                 preexec_fn=die_with_parent,
+                pass_fds=self.inherited,
             )
 
     def wait_ready(self, *, timeout: float = START_SECONDS) -> None:

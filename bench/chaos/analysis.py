@@ -94,6 +94,20 @@ def acceptances(evidence: Evidence) -> dict[str, datetime]:
     return accepted_at
 
 
+def longest_gap(
+    evidence: Evidence, *, since: datetime | None = None, until: datetime | None = None
+) -> float | None:
+    """Return the longest time without an acceptance, in seconds; None without two acceptances.
+
+    With ``since`` and ``until``, the time from the first to the last of these moments counts.
+    """
+    moments = [one.at for one in evidence.answers if one.is_accepted]
+    if since is not None and until is not None:
+        moments = [since, *(at for at in moments if since <= at <= until), until]
+    times = sorted(moments)
+    return max(((b - a).total_seconds() for a, b in pairwise(times)), default=None)
+
+
 def final_statuses(evidence: Evidence) -> dict[str, int]:
     """Count the deliveries at the end of a run by status."""
     found = Counter(status for one in evidence.stored for status in one.deliveries.values())

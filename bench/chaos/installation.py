@@ -25,7 +25,7 @@ from notifyproject.stack.servers import HOST, Server
 from sandbox import assembly
 from sandbox.log import REQUESTS_FILE, read_records
 
-from ..processes import Program, web_command, worker_command
+from ..processes import Program, ScenarioError, web_command, worker_command
 from ..rabbitmq import RabbitMQ
 from .change_stream import StepRecorder
 from .evidence import Attempt, Evidence, Kill, Request, StoredNotification
@@ -80,13 +80,11 @@ class ValkeyBroker:
 
 
 @dataclass(kw_only=True)
-class Installation:
+class Service:
     """The processes, connections, and folders of an installation, for a scenario."""
 
     folder: Path
     environment: Variables
-    mongo: ReplicaSet
-    broker: Broker
     sandbox: Program
     url: str
     client: Client
@@ -94,44 +92,6 @@ class Installation:
     database: Database[dict[str, Any]]
     programs: list[Program] = field(default_factory=list)
     kills: list[Kill] = field(default_factory=list)
-
-    def program(self, name: str, command: Sequence[str], *, ready_text: str = "") -> Program:
-        """Return a program that isn't started yet, and is killed with the installation."""
-        program = _program(self.folder, name, command, self.environment)
-        program.ready_text = ready_text
-        self.programs.append(program)
-        return program
-
-    def web(self) -> Program:
-        """Return the web program as in production: gunicorn with 2 processes of 8 threads."""
-        address = self.url.removeprefix("http://")
-        options = ("--graceful-timeout", "20")
-        command = web_command("notifyproject.wsgi", address, processes=2, options=options)
-        web = self.program("web", command)
-        web.is_usable = lambda: _is_healthy(self.url)
-        return web
-
-    def worker(self, name: str = "worker", *, queues: str = "") -> Program:
-        """Return a Celery worker as in production; ``queues``: comma-separated, or all."""
-        command = worker_command(name, *(("--queues", queues) if queues else ()))
-        return self.program(name, command, ready_text=f"{name}@{socket.gethostname()} ready")
-
-    def workers(self, count: int) -> list[Program]:
-        """Return ``count`` workers of all queues."""
-        return [self.worker(f"worker-{number}") for number in range(count)]
-
-    def beat(self, name: str = "beat") -> Program:
-        """Return beat as in production."""
-        command = ["-m", "celery", "-q", "-A", "notifyproject", "beat", "--pidfile", ""]
-        return self.program(name, [PYTHON, *command], ready_text="beat: Starting")
-
-    def sweeper(self, name: str = "sweeper", *options: str) -> Program:
-        """Return a ``manage.py sweeper`` process, which sweeps without beat."""
-        return self.program(name, [PYTHON, "manage.py", "sweeper", *options], ready_text=SWEEP_TEXT)
-
-    def sweepers(self, count: int, *, every: str) -> list[Program]:
-        """Return ``count`` sweepers that sweep every ``every`` seconds."""
-        return [self.sweeper(f"sweeper-{number}", "--every", every) for number in range(count)]
 
     def start(self, *programs: Program, **environment: str) -> None:
         """Start programs in parallel and wait until each is ready."""
@@ -158,16 +118,6 @@ class Installation:
     def start_load(self, **options: Any) -> Load:
         """Start sending notifications in the background; see :class:`Load` for the options."""
         return Load(client=self.client, **options)
-
-    def clear_broker(self) -> None:
-        """Delete all wake-ups, but not the broker's queue names."""
-        if isinstance(self.broker, RabbitMQ):
-            self.broker.empty()
-            return
-        with redis.Redis.from_url(self.environment["REDIS_URL"]) as client:
-            for name in client.scan_iter():
-                if not name.startswith(b"_kombu"):
-                    client.delete(name)
 
     def open_count(self) -> int:
         """Count the notifications that are not final."""
@@ -215,6 +165,62 @@ class Installation:
             raise RuntimeError(f"the sandbox refused a script: {answer.data!r}")
 
 
+@dataclass(kw_only=True)
+class Installation(Service):
+    """An installation on loopback, with servers of its own."""
+
+    mongo: ReplicaSet
+    broker: Broker
+
+    def program(self, name: str, command: Sequence[str], *, ready_text: str = "") -> Program:
+        """Return a program that isn't started yet, and is killed with the installation."""
+        program = _program(self.folder, name, command, self.environment)
+        program.ready_text = ready_text
+        self.programs.append(program)
+        return program
+
+    def web(self) -> Program:
+        """Return the web program as in production: gunicorn with 2 processes of 8 threads."""
+        address = self.url.removeprefix("http://")
+        options = ("--graceful-timeout", "20")
+        command = web_command("notifyproject.wsgi", address, processes=2, options=options)
+        web = self.program("web", command)
+        web.is_usable = lambda: is_healthy(self.url)
+        return web
+
+    def worker(self, name: str = "worker", *, queues: str = "") -> Program:
+        """Return a Celery worker as in production; ``queues``: comma-separated, or all."""
+        command = worker_command(name, *(("--queues", queues) if queues else ()))
+        return self.program(name, command, ready_text=f"{name}@{socket.gethostname()} ready")
+
+    def workers(self, count: int) -> list[Program]:
+        """Return ``count`` workers of all queues."""
+        return [self.worker(f"worker-{number}") for number in range(count)]
+
+    def beat(self, name: str = "beat") -> Program:
+        """Return beat as in production."""
+        command = ["-m", "celery", "-q", "-A", "notifyproject", "beat", "--pidfile", ""]
+        return self.program(name, [PYTHON, *command], ready_text="beat: Starting")
+
+    def sweeper(self, name: str = "sweeper", *options: str) -> Program:
+        """Return a ``manage.py sweeper`` process, which sweeps without beat."""
+        return self.program(name, [PYTHON, "manage.py", "sweeper", *options], ready_text=SWEEP_TEXT)
+
+    def sweepers(self, count: int, *, every: str) -> list[Program]:
+        """Return ``count`` sweepers that sweep every ``every`` seconds."""
+        return [self.sweeper(f"sweeper-{number}", "--every", every) for number in range(count)]
+
+    def clear_broker(self) -> None:
+        """Delete all wake-ups, but not the broker's queue names."""
+        if isinstance(self.broker, RabbitMQ):
+            self.broker.empty()
+            return
+        with redis.Redis.from_url(self.environment["REDIS_URL"]) as client:
+            for name in client.scan_iter():
+                if not name.startswith(b"_kombu"):
+                    client.delete(name)
+
+
 @contextmanager
 def run_installation(
     *, members: int = 1, webhooks: bool = True, environment: Variables | None = None
@@ -240,7 +246,7 @@ def run_installation(
             stack.callback(rabbitmq.stop)
             rabbitmq.start()
             stores["BROKER_URL"] = rabbitmq.url
-        urls = _variables(folder, web_url=web_url, sandbox_url=sandbox_url)
+        urls = service_variables(folder, web_url=web_url, sandbox_url=sandbox_url)
         variables = {**stores, **urls, **(environment or {})}
         sandbox = _sandbox(folder, variables, webhooks=webhooks)
         stack.callback(sandbox.kill)
@@ -330,7 +336,8 @@ def _attempts(database: Database[dict[str, Any]]) -> list[Attempt]:
     ]
 
 
-def _variables(folder: Path, *, web_url: str, sandbox_url: str) -> dict[str, str]:
+def service_variables(folder: Path, *, web_url: str, sandbox_url: str) -> dict[str, str]:
+    """Return the settings of a service whose provider is the sandbox."""
     secrets = assembly.create_secrets(folder / "sandbox", url=sandbox_url)
     return {
         "DJANGO_SETTINGS_MODULE": "notifyproject.settings.local",
@@ -366,7 +373,8 @@ def _program(folder: Path, name: str, command: Sequence[str], variables: Variabl
     return Program(name=name, command=command, environment=variables, log=folder / f"{name}.log")
 
 
-def _is_healthy(url: str) -> bool:
+def is_healthy(url: str) -> bool:
+    """Return whether a web answers its liveness probe."""
     try:
         answer = urllib3.request("GET", f"{url}/healthz", timeout=2, retries=False)
     except urllib3.exceptions.HTTPError:
@@ -375,13 +383,23 @@ def _is_healthy(url: str) -> bool:
 
 
 def _migrate_and_create_key(folder: Path, variables: Variables) -> str:
-    for name, arguments in {
-        "migrate": ("migrate", "--no-input", "--verbosity", "0"),
-        "client": ("create_api_client", "chaos", "--scopes", *SCOPES),
-    }.items():
-        program = _program(folder, name, [PYTHON, "manage.py", *arguments], variables)
+    commands = set_up_commands(SCOPES)
+    return run_set_up(*(_program(folder, *one, variables) for one in commands.items()))
+
+
+def set_up_commands(scopes: Sequence[str]) -> dict[str, list[str]]:
+    """Return the commands before the first start; the last prints the key of a client."""
+    return {
+        "migrate": [PYTHON, "manage.py", "migrate", "--no-input", "--verbosity", "0"],
+        "client": [PYTHON, "manage.py", "create_api_client", "chaos", "--scopes", *scopes],
+    }
+
+
+def run_set_up(*programs: Program) -> str:
+    """Run :func:`set_up_commands` in turn; return the client's key. Raises ScenarioError."""
+    for program in programs:
         program.start()
         program.wait_ended(timeout=120)
         if program.process is None or program.process.returncode:
-            raise RuntimeError(f"{name} failed:\n{program.log.read_text()[-2_000:]}")
-    return (folder / "client.log").read_text().split()[-1]
+            raise ScenarioError(f"{program.name} failed:\n{program.log.read_text()[-2_000:]}")
+    return program.log.read_text().split()[-1]

@@ -28,6 +28,7 @@ class Client:
 
     def __init__(self, *, url: str, key: str) -> None:
         self._url = f"{url}/api/v1"
+        self.key = key
         self._headers = {"Authorization": f"Bearer {key}"}
         self._http = urllib3.PoolManager(num_pools=4, maxsize=64, timeout=TIMEOUT, retries=False)
         self._lock = threading.Lock()
@@ -144,6 +145,8 @@ class Load:
             for start in range(0, self.count, self.burst):
                 pause = began + start / self.rate - time.monotonic()
                 if self._stopped.wait(max(pause, 0)):
+                    # After an outage, thousands may wait for a thread.
+                    threads.shutdown(cancel_futures=True)
                     return
                 numbers = range(start, min(start + self.burst, self.count))
                 if self.burst > 1:

@@ -1,6 +1,5 @@
 """Faults of MongoDB: a killed primary, a step-down, and failing commands."""
 
-import itertools
 import time
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -8,7 +7,8 @@ from typing import Any
 from pymongo.errors import PyMongoError
 
 from ...processes import Program
-from ..evidence import Answer, Evidence
+from ..analysis import longest_gap
+from ..evidence import Evidence
 from ..findings import Bound, Findings, at_least, at_most, make_findings, scenario
 from ..installation import Installation, run_installation
 from ..load import Body, mail_body
@@ -56,11 +56,11 @@ def lost_primaries(*, rate: float, kills: int, stepdowns: int, workers: int) -> 
             installation.mongo.wait_healthy()
         load.stop()
         evidence = installation.finish(timeout=FINAL_SECONDS)
-        gap = _longest_gap(evidence.answers)
+        gap = longest_gap(evidence)
         return make_findings(
             evidence,
             at_most("longest time without an acceptance in seconds", gap, OUTAGE_SECONDS),
-            _given_up(evidence),
+            given_up(evidence),
             copies="in flight",
         )
 
@@ -75,13 +75,8 @@ def _body(number: int) -> Body:
     return mail_body(number, to=("user", "no-events", "slow")[number % 3], priority="critical")
 
 
-def _longest_gap(answers: Sequence[Answer]) -> float | None:
-    times = sorted(answer.at for answer in answers if answer.is_accepted)
-    gaps = [(later - earlier).total_seconds() for earlier, later in itertools.pairwise(times)]
-    return max(gaps, default=None)
-
-
-def _given_up(evidence: Evidence) -> Bound:
+def given_up(evidence: Evidence) -> Bound:
+    """Return the number of requests that were never accepted, limited to 0."""
     accepted = {answer.key for answer in evidence.answers if answer.is_accepted}
     given_up = {answer.key for answer in evidence.answers} - accepted
     return at_most("requests without an answer within two minutes", len(given_up), 0)
@@ -110,7 +105,7 @@ def failing_commands(*, count: int, rate: float) -> Findings:
             evidence,
             at_least("ways in which writes failed", len(FAILURES), len(FAILURES)),
             Bound("requests that met a failure", failed),
-            _given_up(evidence),
+            given_up(evidence),
             copies="any",
         )
 
