@@ -9,6 +9,7 @@
 # make client  update clients/python/openapi.yaml from the API, and install the client built from it
 # make web     build static/inbox from clients/web, and test the web packages; needs Node.js
 # make chaos   inject faults, all scenarios or SCENARIO=n, figures to JSON=file: docs/reference/fault_injection.md
+# make proxy   run the proxy's file in Debian's Caddy before web and stream, and print figures; needs apt install caddy
 # make accessibility   check every page of the console by axe, in light and dark; make test checks a sample
 # make screenshots   take the screenshots of docs/images from example data
 # make bench   run the benchmarks beside a floor and a peer: docs/reference/performance.md
@@ -28,7 +29,7 @@ export PORT
 # The Python of the virtual environment, if it exists.
 PYTHON_NOW = $(or $(wildcard .venv/bin/python),$(PYTHON))
 
-.PHONY: up down test lint fuzz fuzz-templates security client web chaos bench bench-servers audit requirements screenshots accessibility clean
+.PHONY: up down test lint fuzz fuzz-templates security client web chaos bench bench-servers audit requirements screenshots accessibility proxy clean
 .PHONY: python machine machine-for-tests
 # Check the machine before installing anything, also with -j.
 .NOTPARALLEL:
@@ -132,6 +133,9 @@ endif
 .venv/client: .venv/dev $(wildcard clients/python/*.* clients/python/notifyproject_client/*.py)
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --force-reinstall ./clients/python
 	touch $@
+
+proxy: machine .venv/dev
+	$(BIN)/python -m pytest -q -s tests/notifyproject/serving/proxy.py
 
 accessibility: machine-for-tests .venv/dev
 	ACCESSIBILITY_WHOLE=1 $(BIN)/python -m pytest -q tests/browser/test_accessibility.py
