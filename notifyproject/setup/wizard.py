@@ -24,6 +24,7 @@ SECRETS = frozenset(
         *("SECRET_KEY", "INBOX_SIGNING_KEY", "FIELD_ENCRYPTION_KEYS", "METRICS_TOKEN"),
         *("MONGODB_PASSWORD", "VALKEY_PASSWORD", "SENDGRID_API_KEY", "SMTP_PASSWORD"),
         *("FCM_CREDENTIALS", "WHATSAPP_TOKEN", "WHATSAPP_APP_SECRET", "WHATSAPP_VERIFY_TOKEN"),
+        *("OIDC_CLIENT_SECRET", "SANDBOX_FCM_CREDENTIALS", "MONGODB_URI", "REDIS_URL"),
     }
 )
 """Never taken from the command line, which every user of the machine can read."""
