@@ -1,7 +1,7 @@
 # One image for web, stream, workers, and beat, which differ by their command.
 FROM python:3.11-slim-bookworm
 ENV PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1 DJANGO_SETTINGS_MODULE=notifyproject.settings.production \
-    HEARTBEAT_DIR=/tmp
+    HEARTBEAT_DIR=/tmp GUNICORN_CMD_ARGS=--no-control-socket
 WORKDIR /app
 # requirements-tracing.txt for an image with traces: docs/guides/observe.md
 ARG REQUIREMENTS=requirements.txt

@@ -14,6 +14,7 @@
 # make simulate   simulate a month of PEOPLE=10000 for SEEDS=10, or DAYS=n, SEED=n: docs/reference/simulation.md
 # make rabbitmq  run the end-to-end flows on RabbitMQ, which is unpacked from Debian's package
 # make cluster   run the service on five hosts, which are network namespaces, until Ctrl-C: docs/guides/cluster.md
+# make proxy   run the proxy's file in Debian's Caddy before web and stream, and print figures; needs apt install caddy
 # make accessibility   check every page of the console by axe, in light and dark; make test checks a sample
 # make screenshots   take the screenshots of docs/images from example data
 # make bench   run the benchmarks beside a floor and a peer: docs/reference/performance.md
@@ -34,7 +35,7 @@ export PORT
 # The Python of the virtual environment, if it exists.
 PYTHON_NOW = $(or $(wildcard .venv/bin/python),$(PYTHON))
 
-.PHONY: up down test lint fuzz fuzz-templates security oidc client web chaos bench bench-servers audit requirements screenshots accessibility clean kubernetes simulate rabbitmq rabbitmq-server cluster
+.PHONY: up down test lint fuzz fuzz-templates security oidc client web chaos bench bench-servers audit requirements screenshots accessibility clean kubernetes simulate rabbitmq rabbitmq-server cluster proxy
 .PHONY: python machine machine-for-tests
 # Check the machine before installing anything, also with -j.
 .NOTPARALLEL:
@@ -167,6 +168,9 @@ endif
 .venv/client: .venv/dev $(wildcard clients/python/*.* clients/python/notifyproject_client/*.py)
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --force-reinstall ./clients/python
 	touch $@
+
+proxy: machine .venv/dev
+	$(BIN)/python -m pytest -q -s tests/notifyproject/serving/proxy.py
 
 accessibility: machine-for-tests .venv/dev
 	ACCESSIBILITY_WHOLE=1 $(BIN)/python -m pytest -q tests/browser/test_accessibility.py

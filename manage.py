@@ -11,6 +11,12 @@ if __name__ == "__main__":
 
         sys.exit(healthcheck.main(sys.argv[2:]))
 
+    if sys.argv[1:2] == ["setup"]:
+        # Before any setting exists.
+        from notifyproject.setup import wizard
+
+        sys.exit(wizard.main(sys.argv[2:], environ=os.environ))
+
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "notifyproject.settings.local")
     from django.core.management import execute_from_command_line
 

@@ -34,6 +34,7 @@ class Environment(msgspec.Struct, frozen=True, kw_only=True):
     REDIS_URL: str = "redis://127.0.0.1:6379/0"
     BROKER_URL: Annotated[str, msgspec.Meta(pattern=r"^(amqps?://\S+)?\Z")] = ""
     PUBLIC_URL: str = "http://127.0.0.1:8000"
+    HSTS: Literal["host", "subdomains", "preload"] = "host"
 
     INBOX_SIGNING_KEY: Annotated[str, msgspec.Meta(min_length=32)] = ""
     FIELD_ENCRYPTION_KEYS: str = ""

@@ -24,6 +24,7 @@ from jsonschema import Draft202012Validator
 from pymongo import MongoClient
 from pymongo.errors import OperationFailure
 
+from notifyproject import healthcheck
 from notifyproject.celery import app
 from notifyproject.serving.worker import WebWorker
 from notifyproject.stack.servers import (
@@ -111,11 +112,15 @@ def _regex(pattern: str) -> re.Pattern[str]:
 
 COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "docker-compose.yml").read_text())
 SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
-OURS = {name: service for name, service in SERVICES.items() if "build" in service}
+OURS = {
+    name: service for name, service in SERVICES.items() if service["image"] == "notifyproject:local"
+}
 WORDS = {"type": "array", "items": {"type": "string"}, "minItems": 1}
 COMMAND = {"anyOf": [{"type": "string"}, WORDS]}
-PORTS = r"^127\.0\.0\.1:\d+:\d+$"
-"""Open to this machine's proxy only: others would forge X-Forwarded-For."""
+PORTS = r"^(80:80|443:443|443:443/udp)$"
+"""Of the proxy only: others would forge X-Forwarded-For."""
+SIZE = {"type": "string", "pattern": r"^\d+[mg]$"}
+SECONDS = {"type": "string", "pattern": r"^\d+s$"}
 
 SCHEMA = {
     "type": "object",
@@ -129,23 +134,51 @@ SCHEMA = {
     "$defs": {
         "service": {
             "type": "object",
-            "oneOf": [{"required": ["image"]}, {"required": ["build"]}],
+            # Each container is bounded, and can change nothing but its volumes.
+            "required": [
+                *("image", "init", "read_only", "tmpfs", "cap_drop", "security_opt"),
+                *("logging", "mem_limit", "restart"),
+            ],
             "additionalProperties": False,
             "properties": {
-                "image": {"type": "string", "pattern": r"^[a-z/]+:\d+(\.\d+)*$"},
+                "image": {"pattern": r"^(notifyproject:local|[a-z/]+:\d+(\.\d+)*)$"},
+                "pull_policy": {"enum": ["never", "build"]},
+                "init": {"const": True},
+                "read_only": {"const": True},
+                "tmpfs": {"const": ["/tmp"]},
+                "cap_drop": {"const": ["ALL"]},
+                "cap_add": WORDS,
+                "security_opt": {"const": ["no-new-privileges:true"]},
+                "logging": {
+                    "type": "object",
+                    "required": ["driver", "options"],
+                    "properties": {
+                        "driver": {"const": "json-file"},
+                        "options": {"required": ["max-size", "max-file"]},
+                    },
+                },
+                "mem_limit": SIZE,
+                "user": {"type": "string", "pattern": r"^\d+:\d+$"},
                 "build": {"type": "string"},
                 "env_file": {"type": "string"},
                 "environment": {"type": "object", "additionalProperties": {"type": "string"}},
                 "command": COMMAND,
                 "entrypoint": WORDS,
                 "ports": {"type": "array", "items": {"type": "string", "pattern": PORTS}},
-                "volumes": {"type": "array", "items": {"type": "string", "pattern": "^[^:]+:/"}},
+                "volumes": {"type": "array", "items": {"type": "string", "pattern": "^[^:]+:/.+"}},
                 "restart": {"enum": ["no", "always", "on-failure", "unless-stopped"]},
                 "stop_grace_period": {"type": "string", "pattern": r"^\d+s$"},
                 "healthcheck": {
                     "type": "object",
-                    "required": ["test", "interval"],
-                    "properties": {"test": COMMAND, "retries": {"type": "integer"}},
+                    "required": ["test", "interval", "timeout"],
+                    "additionalProperties": False,
+                    "properties": {
+                        "test": COMMAND,
+                        "interval": SECONDS,
+                        "timeout": SECONDS,
+                        "start_period": SECONDS,
+                        "retries": {"type": "integer"},
+                    },
                 },
                 "depends_on": {
                     "type": "object",
@@ -176,7 +209,45 @@ def test_compose_file_matches_the_schema() -> None:
 
 def test_compose_file_defines_every_service() -> None:
     ours = {"migrate", "web", "stream", "worker", "urgent", "beat"}
-    assert (set(SERVICES), set(OURS)) == ({"mongo", "valkey"} | ours, ours)
+    assert (set(SERVICES), set(OURS)) == ({"proxy", "mongo", "valkey"} | ours, ours)
+
+
+def test_image_is_built_once() -> None:
+    assert [name for name, service in SERVICES.items() if "build" in service] == ["migrate"]
+
+
+def test_only_the_proxy_publishes_ports() -> None:
+    assert [name for name, service in SERVICES.items() if "ports" in service] == ["proxy"]
+
+
+@pytest.mark.parametrize("name", sorted(set(SERVICES) - {"migrate"}))
+def test_running_service_has_a_health_check(name: str) -> None:
+    test = SERVICES[name]["healthcheck"]["test"]
+    if name in OURS:
+        program = "worker" if name == "urgent" else name
+        assert test == ["CMD", "python", "manage.py", "healthcheck", program]
+        assert program in (*healthcheck.PORTS, *healthcheck.HEARTBEATS)
+
+
+def test_proxy_and_compose_name_the_same_ports() -> None:
+    caddy = (ROOT / "deploy" / "caddy" / "Caddyfile").read_text()
+    for program, port in healthcheck.PORTS.items():
+        assert f"{program}:{port}}}" in caddy
+        command = SERVICES[program].get("command") or [(ROOT / "Dockerfile").read_text()]
+        assert any(f"0.0.0.0:{port}" in word for word in command)
+
+
+@pytest.mark.parametrize(
+    ("hsts", "header"),
+    [("", (False, False)), ("subdomains", (True, False)), ("preload", (True, True))],
+)
+def test_hsts_reaches_beyond_the_host_only_on_request(hsts: str, header: tuple[bool, bool]) -> None:
+    code = (
+        "from notifyproject.settings import production as p\n"
+        "print((p.SECURE_HSTS_INCLUDE_SUBDOMAINS, p.SECURE_HSTS_PRELOAD))"
+    )
+    environment = {**production_environment(), "PATH": "", "HSTS": hsts}
+    assert run(sys.executable, "-c", code, env=environment).stdout == f"{header}\n"
 
 
 @pytest.mark.parametrize("name", SERVICES)
@@ -191,7 +262,8 @@ def test_service_depends_only_on_services_with_a_health_check_or_an_end(name: st
 @pytest.mark.parametrize("name", SERVICES)
 def test_every_mounted_volume_is_declared(name: str) -> None:
     for volume in SERVICES[name].get("volumes", []):
-        assert volume.partition(":")[0] in COMPOSE["volumes"]
+        source = volume.partition(":")[0]
+        assert source in COMPOSE["volumes"] or (ROOT / source).is_file()
 
 
 @pytest.mark.parametrize("name", OURS)
@@ -231,7 +303,8 @@ def test_stores_accept_only_the_password_of_the_compose_file(tmp_path: Path) -> 
         assert old in script
         script = script.replace(old, new)
     valkey = SERVICES["valkey"]["command"][-1].replace("$$", "$")
-    valkey = valkey.replace("valkey-server", f"{valkey_binary()} --port {valkey_port} --save ''")
+    valkey = valkey.replace("--dir /tmp", f"--dir {tmp_path}")
+    valkey = valkey.replace("valkey-server", f"{valkey_binary()} --port {valkey_port}")
     environment = {
         "PATH": os.environ["PATH"],
         "MONGO_INITDB_ROOT_PASSWORD": "s3cret",
@@ -303,7 +376,6 @@ def test_web_runs_the_command_of_the_image() -> None:
     assert words[0] == "gunicorn"
     assert any(word.startswith("notifyproject.wsgi") for word in words)
     assert import_string(words[words.index("--worker-class") + 1]) is WebWorker
-    assert SERVICES["web"]["ports"] == ["127.0.0.1:8000:8000"]
 
 
 PATTERNS = patterns((ROOT / ".dockerignore").read_text())

@@ -1,0 +1,254 @@
+"""The set-up wizard: asks for values, tries providers, and writes ``.env``."""
+
+import argparse
+import base64
+import getpass
+import json
+import os
+import secrets
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TextIO
+
+from django.core.exceptions import ImproperlyConfigured
+
+from ..settings import environment
+from ..settings.environment import Environment
+from . import trials
+
+Ask = Callable[[str], str]
+SECRETS = frozenset(
+    {
+        *("SECRET_KEY", "INBOX_SIGNING_KEY", "FIELD_ENCRYPTION_KEYS", "METRICS_TOKEN"),
+        *("MONGODB_PASSWORD", "VALKEY_PASSWORD", "SENDGRID_API_KEY", "SMTP_PASSWORD"),
+        *("FCM_CREDENTIALS", "WHATSAPP_TOKEN", "WHATSAPP_APP_SECRET", "WHATSAPP_VERIFY_TOKEN"),
+        *("OIDC_CLIENT_SECRET", "SANDBOX_FCM_CREDENTIALS", "MONGODB_URI", "REDIS_URL"),
+    }
+)
+"""Never taken from the command line, which every user of the machine can read."""
+PROVIDERS: Mapping[str, Sequence[str]] = {
+    "sendgrid": ("SENDGRID_API_KEY", "SENDGRID_WEBHOOK_PUBLIC_KEY"),
+    "smtp": ("SMTP_HOST", "SMTP_PORT", "SMTP_SECURITY", "SMTP_USER", "SMTP_PASSWORD"),
+    "fcm": ("FCM_CREDENTIALS",),
+    "whatsapp": (
+        *("WHATSAPP_TOKEN", "WHATSAPP_PHONE_NUMBER_ID", "WHATSAPP_BUSINESS_ACCOUNT_ID"),
+        "WHATSAPP_APP_SECRET",
+    ),
+}
+"""Variables that the wizard asks for, by provider."""
+ENABLED_BY = {"fcm": "FCM_CREDENTIALS", "whatsapp": "WHATSAPP_TOKEN"}
+"""The variable whose presence turns a provider on."""
+CONSEQUENCES = {
+    "SENDGRID_WEBHOOK_PUBLIC_KEY": "SendGrid's receipts are rejected",
+    "INBOX_ORIGINS": "no page can show the inbox",
+    "FCM_CREDENTIALS": "no push",
+    "WHATSAPP_TOKEN": "no WhatsApp",
+    "WHATSAPP_APP_SECRET": "WhatsApp's receipts are rejected",
+}
+"""What a missing value means."""
+NAMES = frozenset({*Environment.__struct_fields__, "MONGODB_PASSWORD", "VALKEY_PASSWORD"})
+
+
+class SetupError(Exception):
+    """The set-up can't continue. The message has the reason and no secret."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Terminal:
+    """How the wizard asks."""
+
+    ask: Ask = input
+    ask_secret: Ask = getpass.getpass
+    out: TextIO = sys.stdout
+
+
+def main(
+    arguments: Sequence[str], *, environ: Mapping[str, str], terminal: Terminal | None = None
+) -> str | None:
+    """Write ``.env``. Return why it isn't written, or None."""
+    parser = argparse.ArgumentParser(
+        prog="manage.py setup", description="Write .env for docker-compose.yml."
+    )
+    parser.add_argument("--file", type=Path, default=Path(".env"))
+    parser.add_argument(
+        "--set", action="append", default=[], metavar="NAME=VALUE", help="a value, but no secret"
+    )
+    parser.add_argument(
+        "--secrets-file", type=Path, help="lines NAME=VALUE; or set environment variables"
+    )
+    parser.add_argument("--non-interactive", action="store_true", help="ask nothing")
+    parser.add_argument(
+        "--replace", action="store_true", help="replace the file, and keep its keys"
+    )
+    options = parser.parse_args(arguments)
+    terminal = terminal or Terminal()
+    is_asking = not options.non_interactive
+    try:
+        if options.file.exists() and not options.replace:
+            _confirm_replacing(options.file, terminal, is_asking=is_asking)
+        values = _given(options, environ)
+        if is_asking:
+            _ask_general(values, terminal)
+        _require(values)
+        _try_providers(values, terminal, is_asking=is_asking)
+        _add_keys(values)
+        _validate(values)
+        _write(options.file, values)
+    except (SetupError, OSError) as error:
+        return str(error)
+    except (EOFError, KeyboardInterrupt):
+        return "Cancelled: nothing is written."
+    missing = [f"  {name}: {text}" for name, text in CONSEQUENCES.items() if _lacks(values, name)]
+    lines = [f"{options.file} is written.", *(["Still missing:", *missing] if missing else [])]
+    terminal.out.write("\n".join(lines) + "\n")
+    return None
+
+
+def read_file(path: Path) -> dict[str, str]:
+    """Read the variables of an ``.env`` file. Raises OSError."""
+    values = {}
+    for line in path.read_text().splitlines():
+        name, separator, value = line.strip().partition("=")
+        if separator and not name.startswith("#"):
+            is_quoted = len(value) > 1 and value[0] == value[-1] and value[0] in "'\""
+            values[name.strip()] = value[1:-1] if is_quoted else value
+    return values
+
+
+def _confirm_replacing(path: Path, terminal: Terminal, *, is_asking: bool) -> None:
+    question = f"{path} exists. Replace it, and keep its keys? [y/N] "
+    if not is_asking or terminal.ask(question).strip().lower() != "y":
+        raise SetupError(f"{path} exists: give --replace.")
+
+
+def _given(options: argparse.Namespace, environ: Mapping[str, str]) -> dict[str, str]:
+    values = read_file(options.file) if options.file.exists() else {}
+    if options.secrets_file:
+        values |= read_file(options.secrets_file)
+    values |= {name: environ[name] for name in NAMES if environ.get(name)}
+    for item in options.set:
+        name, separator, value = item.partition("=")
+        if not separator or name not in NAMES:
+            raise SetupError(f"--set {name}: there is no such variable.")
+        if name in SECRETS:
+            raise SetupError(f"--set {name}: use the environment or --secrets-file for a secret.")
+        values[name] = value
+    return values
+
+
+def _ask_general(values: dict[str, str], terminal: Terminal) -> None:
+    _ask(values, terminal, "PUBLIC_URL", "Address of the web, such as https://notify.example.com")
+    _ask(values, terminal, "EMAIL_PROVIDER", "Mail provider: sendgrid or smtp")
+    _ask(values, terminal, "EMAIL_FROM", "Sender, such as Shop <shop@example.com>")
+    _ask(values, terminal, "INBOX_ORIGINS", "Origins of pages with the inbox, or nothing")
+
+
+def _ask(values: dict[str, str], terminal: Terminal, name: str, text: str) -> None:
+    is_secret, known = name in SECRETS, values.get(name, "")
+    shown = "unchanged" if known and is_secret else known
+    ask = terminal.ask_secret if is_secret else terminal.ask
+    answer = ask(f"{text}{f' [{shown}]' if shown else ''}: ").strip()
+    values[name] = answer or known
+
+
+def _require(values: dict[str, str]) -> None:
+    url = values.get("PUBLIC_URL", "")
+    if not url.startswith("https://"):
+        raise SetupError("PUBLIC_URL: give the web's address, beginning with https://.")
+    values["ALLOWED_HOSTS"] = values.get("ALLOWED_HOSTS") or url.split("/")[2].partition(":")[0]
+    if not values.get("EMAIL_FROM"):
+        raise SetupError("EMAIL_FROM: give the sender of mail.")
+    _validate(values)
+
+
+def _try_providers(values: dict[str, str], terminal: Terminal, *, is_asking: bool) -> None:
+    chosen = (values.get("EMAIL_PROVIDER") or "sendgrid").split(",")
+    for name, fields in PROVIDERS.items():
+        is_mail = name not in ENABLED_BY
+        if is_mail and name not in chosen:
+            continue
+        wanted = is_mail or bool(values.get(ENABLED_BY[name]))
+        if is_asking and not wanted:
+            wanted = terminal.ask(f"Set up {name}? [y/N] ").strip().lower() == "y"
+        if wanted:
+            _try_provider(name, fields, values, terminal, is_asking=is_asking)
+
+
+def _try_provider(
+    name: str,
+    fields: Sequence[str],
+    values: dict[str, str],
+    terminal: Terminal,
+    *,
+    is_asking: bool,
+) -> None:
+    """Ask for a provider's values until its trial succeeds or staff leave it out."""
+    while True:
+        if is_asking:
+            for field in fields:
+                _ask(values, terminal, field, field)
+        try:
+            trials.TRIALS[name](_validate(values))
+        except trials.TrialError as error:
+            if not is_asking:
+                raise SetupError(f"{name}: {error}") from error
+            terminal.out.write(f"{error}\n")
+            if terminal.ask("Try again? [Y/n] ").strip().lower() == "n":
+                for field in fields:
+                    values.pop(field, None)
+                return
+        else:
+            terminal.out.write(f"{name} accepted the values.\n")
+            return
+
+
+def _add_keys(values: dict[str, str]) -> None:
+    """Add the missing keys. Existing ones stay, because stored data needs them."""
+    for name in ("SECRET_KEY", "INBOX_SIGNING_KEY"):
+        values[name] = values.get(name) or secrets.token_urlsafe(48)
+    encoded = base64.b64encode(secrets.token_bytes(48)).decode()
+    values["FIELD_ENCRYPTION_KEYS"] = values.get("FIELD_ENCRYPTION_KEYS") or f"first:{encoded}"
+    for name in ("MONGODB_PASSWORD", "VALKEY_PASSWORD", "METRICS_TOKEN"):
+        values[name] = values.get(name) or secrets.token_hex(32)
+    if values.get("WHATSAPP_TOKEN"):
+        known = values.get("WHATSAPP_VERIFY_TOKEN")
+        values["WHATSAPP_VERIFY_TOKEN"] = known or secrets.token_hex(16)
+    if source := values.get("FCM_CREDENTIALS"):
+        # The text in one line, because containers don't have the file.
+        values["FCM_CREDENTIALS"] = json.dumps(trials.read_service_account(source))
+
+
+def _validate(values: Mapping[str, str]) -> Environment:
+    try:
+        return environment.read(values)
+    except ImproperlyConfigured as error:
+        raise SetupError(str(error)) from error
+
+
+def _write(path: Path, values: Mapping[str, str]) -> None:
+    """Write the file as a whole, for its owner only."""
+    lines = [f"{name}={_quoted(name, value)}" for name, value in sorted(values.items()) if value]
+    new = path.with_name(f"{path.name}.new")
+    new.unlink(missing_ok=True)
+    with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+        file.write(
+            "\n".join(["# Written by manage.py setup: docs/reference/settings.md", *lines, ""])
+        )
+    new.replace(path)
+
+
+def _quoted(name: str, value: str) -> str:
+    """Quote a value, in which Compose would otherwise expand dollar signs."""
+    if "'" in value or "\n" in value:
+        raise SetupError(f"{name} contains a quote or a line break, which .env can't hold.")
+    return f"'{value}'"
+
+
+def _lacks(values: Mapping[str, str], name: str) -> bool:
+    if name == "SENDGRID_WEBHOOK_PUBLIC_KEY" and values.get("EMAIL_PROVIDER") == "smtp":
+        return False
+    if name == "WHATSAPP_APP_SECRET" and not values.get("WHATSAPP_TOKEN"):
+        return False
+    return not values.get(name)

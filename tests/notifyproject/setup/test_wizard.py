@@ -1,0 +1,181 @@
+"""``manage.py setup``: a complete .env from an empty folder, after each provider was tried."""
+
+import io
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from access.checks import check_inbox_signing_key, check_second_factor
+from notifyproject.checks import check_allowed_hosts, check_secrets
+from notifyproject.settings.base import configure
+from notifyproject.settings.environment import BASE_DIR, Environment, read
+from notifyproject.setup import trials, wizard
+from notifyproject.stack.servers import free_port
+from sandbox.config import Config
+from sandbox.server import Sandbox, run_in_thread
+from tests.support.fakes.smtp_server import MailServer
+from tests.support.fakes.socket_server import serving, unreading
+from tests.support.waiting import LIMIT
+
+GENERAL = {"PUBLIC_URL": "https://notify.example.com", "EMAIL_FROM": "Shop <shop@example.com>"}
+
+
+@pytest.fixture
+def provider(tmp_path: Path, google_account_file: Path) -> Iterator[Sandbox]:
+    shutil.copy(google_account_file, tmp_path)
+    with run_in_thread(Config(data=tmp_path)) as sandbox:
+        yield sandbox
+
+
+def good(url: str, account: str) -> dict[str, str]:
+    return GENERAL | {
+        "SENDGRID_API_KEY": "SG.sandbox",
+        "SENDGRID_URL": url,
+        "FCM_CREDENTIALS": account,
+        "FCM_URL": url,
+        "WHATSAPP_TOKEN": "EAAsandbox",
+        "WHATSAPP_PHONE_NUMBER_ID": "100000000000001",
+        "WHATSAPP_BUSINESS_ACCOUNT_ID": "200000000000002",
+        "WHATSAPP_URL": url,
+    }
+
+
+def account_of(google_account_file: Path, url: str) -> str:
+    account = json.loads(google_account_file.read_text())
+    return json.dumps(account | {"token_uri": f"{url}/token"})
+
+
+def run(path: Path, environ: dict[str, str], *words: str) -> tuple[str | None, str]:
+    """Run without questions. Return the problem and the output."""
+    terminal = wizard.Terminal(out=io.StringIO())
+    arguments = ["--file", str(path), "--non-interactive", *words]
+    return wizard.main(arguments, environ=environ, terminal=terminal), terminal.out.getvalue()
+
+
+def test_written_file_is_complete_and_accepted_by_production(
+    tmp_path: Path, provider: Sandbox, google_account_file: Path, settings: Any
+) -> None:
+    path = tmp_path / "empty" / ".env"
+    path.parent.mkdir()
+    given = good(provider.url, account_of(google_account_file, provider.url))
+    problem, out = run(path, given)
+    assert problem is None
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert [one.name for one in path.parent.iterdir()] == [".env"]
+    assert "INBOX_ORIGINS: no page can show the inbox" in out
+    values = wizard.read_file(path)
+    assert all(values[name] == value for name, value in given.items() if name != "FCM_CREDENTIALS")
+    assert len({values["SECRET_KEY"], values["INBOX_SIGNING_KEY"], values["MONGODB_PASSWORD"]}) == 3
+    for name, value in configure(read(values)).items():
+        if name in ("SECRET_KEY", "INBOX_SIGNING_KEY", "FIELD_ENCRYPTION_KEYS", "ALLOWED_HOSTS"):
+            setattr(settings, name, value)
+    settings.ADMIN_REQUIRE_OTP = True
+    checks = (check_secrets, check_allowed_hosts, check_inbox_signing_key, check_second_factor)
+    assert [found for check in checks for found in check()] == []
+
+
+def test_existing_file_is_kept_without_a_yes_and_its_keys_with_one(tmp_path: Path) -> None:
+    path = tmp_path / ".env"
+    path.write_text("SECRET_KEY=old\n")
+    with serving(MailServer()) as mail:
+        given = GENERAL | {"EMAIL_PROVIDER": "smtp", "SMTP_PORT": str(mail.port)}
+        assert "give --replace" in str(run(path, given)[0])
+        assert path.read_text() == "SECRET_KEY=old\n"
+        assert run(path, given, "--replace")[0] is None
+    assert wizard.read_file(path)["SECRET_KEY"] == "old"
+
+
+def test_secret_on_the_command_line_is_refused(tmp_path: Path) -> None:
+    problem, _ = run(tmp_path / ".env", dict(GENERAL), "--set", "SENDGRID_API_KEY=SG.x")
+    assert "--secrets-file" in str(problem)
+    assert "SG.x" not in str(problem)
+
+
+def test_wizard_asks_again_after_a_rejection(tmp_path: Path, provider: Sandbox) -> None:
+    answers = iter(
+        [
+            *(GENERAL["PUBLIC_URL"], "sendgrid", GENERAL["EMAIL_FROM"], "https://app.example.com"),
+            *("", "y", "", "n", "n"),
+        ]
+    )
+    keys = iter(["SG.revoked", "SG.sandbox"])
+    terminal = wizard.Terminal(
+        ask=lambda _: next(answers), ask_secret=lambda _: next(keys), out=io.StringIO()
+    )
+    path = tmp_path / ".env"
+    environ = {"SENDGRID_URL": provider.url}
+    assert wizard.main(["--file", str(path)], environ=environ, terminal=terminal) is None
+    assert wizard.read_file(path)["SENDGRID_API_KEY"] == "SG.sandbox"
+    assert "SendGrid responded with 401" in terminal.out.getvalue()
+
+
+def values_for(port: int, account: str) -> Environment:
+    url = f"http://127.0.0.1:{port}"
+    values = good(url, account) | {"SMTP_PORT": str(port), "SMTP_HOST": "127.0.0.1"}
+    return read(values)
+
+
+@pytest.mark.parametrize("name", trials.TRIALS)
+def test_unreachable_provider_and_timeout_are_told_apart(
+    name: str, google_account_file: Path
+) -> None:
+    port = free_port()
+    account = account_of(google_account_file, f"http://127.0.0.1:{port}")
+    with pytest.raises(trials.UnreachableError):
+        trials.TRIALS[name](values_for(port, account), timeout=LIMIT)
+    with serving(unreading) as silent:
+        account = account_of(google_account_file, silent.url)
+        values = values_for(silent.port, account)
+        with pytest.raises(trials.TimedOutError):
+            trials.TRIALS[name](values, timeout=0.05)
+
+
+@pytest.mark.parametrize(
+    ("name", "wrong"),
+    [
+        ("sendgrid", {"SENDGRID_API_KEY": "SG.revoked"}),
+        ("whatsapp", {"WHATSAPP_TOKEN": "EAArevoked"}),
+        ("fcm", {"FCM_PROJECT_ID": "another"}),
+        ("fcm", {"FCM_CREDENTIALS": "{}"}),
+        ("fcm", {"FCM_CREDENTIALS": "/nowhere.json"}),
+    ],
+)
+def test_wrong_values_are_rejected_and_nothing_is_written(
+    name: str, wrong: dict[str, str], tmp_path: Path, provider: Sandbox, google_account_file: Path
+) -> None:
+    given = good(provider.url, account_of(google_account_file, provider.url)) | wrong
+    path = tmp_path / ".env"
+    problem, _ = run(path, given)
+    assert str(problem).startswith(f"{name}: ")
+    assert not path.exists()
+    assert not any(
+        value in str(problem) for value in wrong.values() if value.startswith(("SG", "E"))
+    )
+
+
+def test_wrong_mail_password_is_rejected() -> None:
+    server = MailServer({"EHLO": "250-mail\r\n250 AUTH PLAIN", "AUTH": "535 No"})
+    with serving(server) as mail, pytest.raises(trials.RejectedError, match="535"):
+        trials.try_smtp(
+            read({"SMTP_PORT": str(mail.port), "SMTP_USER": "ada", "SMTP_PASSWORD": "x"})
+        )
+
+
+def test_command_runs_without_any_setting(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, str(BASE_DIR / "manage.py"), "setup", "--non-interactive"],
+        cwd=tmp_path,
+        env={"PATH": ""},
+        capture_output=True,
+        text=True,
+        timeout=LIMIT,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == "PUBLIC_URL: give the web's address, beginning with https://.\n"
