@@ -111,7 +111,7 @@ class SecondFactor(models.Model):
 
 
 class OidcIdentity(models.Model):
-    """The staff account of a person at an OpenID provider."""
+    """Links a person at an OpenID provider to a staff account."""
 
     id = models.CharField(primary_key=True, db_column="_id", max_length=512)
     """The issuer and the subject, separated by a space."""

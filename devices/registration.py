@@ -72,8 +72,10 @@ def register(
 
 
 def replace_token(*, device_id: str, token: str, now: datetime) -> Document | None:
-    """Register a device's new token with the device's data. None for an unknown device."""
-    # The old device stays, deactivated. Idempotent. Raises PyMongoError.
+    """Register a new token as a new device with the old one's data, and deactivate the old one.
+
+    Return the new device, or None if the old one is unknown. Idempotent. Raises PyMongoError.
+    """
     old = collection("devices").find_one({"_id": device_id})
     if old is None or token == old["device_token"]:
         return old

@@ -118,7 +118,7 @@ def get(*, notification_id: ObjectId, client_id: ObjectId | None = None) -> Docu
 def pending_of_entity(
     *, client_id: ObjectId, entity_id: str, type_slug: str | None, user_id: str | None
 ) -> list[ObjectId]:
-    """Return up to 500 of a client's notifications of an entity with a pending delivery."""
+    """Return the IDs of up to 500 notifications about an entity that have a pending delivery."""
     wanted: dict[str, Any] = {
         "entity_id": entity_id,
         "client_id": client_id,

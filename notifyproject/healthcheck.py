@@ -100,7 +100,7 @@ def http_problem(*, port: int, host: str, timeout: float | None = None) -> str |
 
 
 def _allowed_host(allowed_hosts: str) -> str:
-    """Return a host name that the web accepts: any other gets 400."""
+    """Return a host name from ALLOWED_HOSTS. Django answers requests for other hosts with 400."""
     names = environment.split_list(allowed_hosts)
     return names[0].removeprefix(".") if names else "127.0.0.1"
 

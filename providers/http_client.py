@@ -333,7 +333,7 @@ def _current_pool() -> _ConnectionPool:
 
 
 async def close_idle_connections() -> None:
-    """Close the running loop's connections; active requests end first."""
+    """Close the running event loop's connections once its active requests have ended."""
     pool = _pools.pop(asyncio.get_running_loop(), None)
     if pool is not None:
         pool.close_when_idle()

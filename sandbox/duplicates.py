@@ -39,7 +39,7 @@ class AcceptanceCounts:
         return is_duplicate
 
     def accepted_requests(self, messages: Iterable[Message]) -> list[int]:
-        """Return the request IDs of the one of these messages that was accepted most often."""
+        """Return the IDs of the accepted requests of the message that was accepted most often."""
         return max((self._requests.get(message, []) for message in messages), key=len, default=[])
 
     def find(

@@ -24,7 +24,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """What becomes of a message: the provider's answer, its form, and the events."""
+    """A simulated outcome: the status of the response, how it is sent, and later webhook events."""
 
     name: str
     aliases: tuple[str, ...] = ()

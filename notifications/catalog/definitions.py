@@ -216,7 +216,9 @@ def removed_secrets(before: Mapping[str, Any] | None, request: TypeRequest) -> l
 def validate_type(
     slug: str, request: TypeRequest, *, before: Mapping[str, Any] | None = None
 ) -> dict[str, Any]:
-    """Return a type's stored fields. Raises InvalidRequestError with every problem.
+    """Validate a type's definition and return the fields to store.
+
+    Raises InvalidRequestError with every problem.
 
     ``before`` is the stored type, None for a new one.
     """

@@ -1,12 +1,13 @@
 """Fair queue for each channel and priority, so that no client's burst delays another client.
 
-A few deliveries get wake-ups by ID. A burst gets a few *pulls* instead. A pull names a client: its
-worker reads that client's next due batch from MongoDB, and puts the pull back at the end of the
-queue while more is due. Thus a queue holds a few messages per client, in turn.
+A wake-up is a message that names deliveries. For a burst, a client gets a few *pulls* instead. A
+pull names a client: its worker reads that client's next due batch from MongoDB, and puts the pull
+back at the end of the queue while more is due. Thus a queue holds a few messages per client, in
+turn.
 
 A client has MAX_PULLS pull tokens per queue, kept in Valkey. A worker releases its token before it
-reads, so that a request accepted in the meantime can take a token and isn't missed. If Valkey loses
-its data, the sweeper finds the deliveries.
+reads: a delivery that is stored after the read then finds a free token for another pull. If Valkey
+loses its data, the sweeper finds the deliveries.
 """
 
 import math

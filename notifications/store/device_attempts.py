@@ -49,7 +49,10 @@ class DeviceHistory:
 
 
 def device_histories(claims: Sequence[ClaimedDelivery]) -> Mapping[ObjectId, DeviceHistory]:
-    """Return the device histories of those pushes that were attempted. Raises PyMongoError."""
+    """Return the earlier attempts at each device, of those pushes that were attempted.
+
+    Raises PyMongoError.
+    """
     # Failures before an operator reopened a delivery don't count. Takes at most one read.
     attempted = {c.notification_id: c for c in claims if c.attempt_count > 0}
     if not attempted:

@@ -135,9 +135,9 @@ def stricter_of(counter: Document) -> Stricter:
 def set_stricter(
     limit_name: str, *, person: str, user_id: str, own: Mapping[str, int] | None, now: datetime
 ) -> bool:
-    """Set a recipient's own ``max`` and ``min_gap_seconds``, or remove them with None.
+    """Set a recipient's stricter ``max`` and ``min_gap_seconds`` of a limit.
 
-    Return whether that changed something. Raises PyMongoError.
+    None for ``own`` removes them. Return whether anything changed. Raises PyMongoError.
     """
     wanted = {"_id": counter_id(limit_name, person)}
     if own is None:
