@@ -87,7 +87,7 @@ class ProviderShare:
         return granted
 
     def return_probes(self) -> None:
-        """Give the unused probes back, so that another worker gets them."""
+        """Return the unused probes of circuits, so that another worker gets them."""
         permissions = {self.provider.account: self._account_permission}
         for name, one in self._platform_permissions.items():
             permissions[circuit_name(self.provider, name)] = one

@@ -34,7 +34,7 @@ class Behaviour:
 
 
 class Behaviours:
-    """The scripts, and how often outcomes that fail only at first (``flaky``) have failed."""
+    """The scripted outcomes by recipient, and the failures of those that fail only at first."""
 
     def __init__(self) -> None:
         self.scripts: dict[str, Behaviour] = {}

@@ -35,7 +35,7 @@ STATES: Mapping[EventState, str] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class View:
-    """The filters of the message list, as its URL has them."""
+    """The filters of the message list, from the query of its URL."""
 
     shown: str
     channel: str
@@ -136,7 +136,7 @@ def chips(exchange: Exchange, *, copies: int) -> list[dict[str, str]]:
 def message(
     exchange: Exchange, provider: Provider, *, copies: Sequence[int], to: int
 ) -> dict[str, Any]:
-    """Return the template data of a request's page, as recipient number ``to`` sees it."""
+    """Return the template data of a request's page, with the message of the recipient at ``to``."""
     record = exchange.record
     displayed = provider.display(record, to=to) if record.accepted else DisplayedMessage()
     return {

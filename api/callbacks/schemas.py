@@ -152,7 +152,7 @@ def validated_events(body: CallbackRequest) -> list[EventType]:
 
 
 class CallbackOutcome(msgspec.Struct, kw_only=True, frozen=True):
-    """The outcome of a channel."""
+    """The outcome of a notification's delivery on one channel."""
 
     channel: Channel
     status: DeliveryStatus

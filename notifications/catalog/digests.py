@@ -97,7 +97,7 @@ def parse_digest(
     priority: str,
     sensitive_variables: Sequence[str],
 ) -> Digest | None:
-    """Return a type's digest. Add each problem; then return None."""
+    """Return a type's digest, or None after adding each problem."""
     before, pointer = len(problems.problems), "/digest"
     if priority == Priority.CRITICAL:
         problems.add(pointer, "critical_type", "A critical type is sent at once.")
@@ -133,7 +133,7 @@ def parse_digest(
 def parse_window(
     request: WindowRequest, problems: ProblemCollector, *, pointer: str
 ) -> timedelta | Schedule | None:
-    """Return a window. Add each problem; then return None."""
+    """Return a window, or None after adding each problem."""
     if (request.minutes is None) == (request.every is None):
         problems.add(pointer, "conflict", "Use either `minutes` or `every`.")
         return None
@@ -186,7 +186,10 @@ def digest_of(document: Mapping[str, Any]) -> Digest | None:
 def preferred_window(
     preferences: Mapping[str, Any], *, type_slug: str, category: str
 ) -> timedelta | Schedule | str | None:
-    """Return a recipient's own schedule for a type or its category, OFF, or None without one."""
+    """Return a recipient's digest window for a type, or else for its category.
+
+    OFF if they want none, None if they have no preference.
+    """
     for name in (type_slug, category):
         stored = as_mapping(preferences.get(name)).get("digest")
         if stored == OFF:

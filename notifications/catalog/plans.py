@@ -69,7 +69,7 @@ def parse_plan(
     allowed: Collection[Channel] = tuple(Channel),
     pointer: str = "/plan",
 ) -> Plan | None:
-    """Return a plan. Add each problem, such as a channel that isn't allowed; then return None."""
+    """Return the plan, or None after adding each problem, such as a channel that isn't allowed."""
     before = len(problems.problems)
     if request.until not in [member.value for member in Until]:
         expected = f"Expected one of {', '.join(Until)}."

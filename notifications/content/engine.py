@@ -346,7 +346,7 @@ class RenderCache:
 
 
 def variable_paths(bound: BoundTemplate) -> Paths | None:
-    """Return the variables that a template uses, or None if it uses the current time."""
+    """Return the variables that determine a template's output. None: the current time does, too."""
     used = bound.analyze(include_partials=False).globals
     if not _CLOCK_VARIABLES.isdisjoint(used):
         return None

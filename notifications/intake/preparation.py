@@ -118,7 +118,7 @@ def resolve_recipient(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prepared:
-    """A notification to store. ``is_time_adjusted`` if a clock change skips its local time."""
+    """A valid notification to store. ``is_time_adjusted``: a clock change moved its send time."""
 
     notification: NewNotification
     is_time_adjusted: bool = False

@@ -280,7 +280,7 @@ def _select_members(
 def drop_members(
     dropped: Sequence[tuple[ClaimedDelivery, DeliveryStatus, FailureCode, str]], *, now: datetime
 ) -> None:
-    """End selected members that aren't needed any more, with a code and a reason."""
+    """End members of digests that aren't needed any more, each with status, code, and reason."""
     operations = [
         UpdateOne(
             _selected_filter(one),

@@ -133,7 +133,7 @@ def mark_unread_by_client(
 
 
 def act(*, inbox: Inbox, notification_id: ObjectId, action: str, now: datetime) -> Marked | None:
-    """Record the action that a recipient chose, and mark it as read. The first one stays.
+    """Record the recipient's action and mark the notification as read. The first action stays.
 
     Return None if the notification was not sent to the recipient.
     """

@@ -54,7 +54,7 @@ def open_next_steps(*, ids: Sequence[ObjectId], now: datetime) -> int:
 
 
 def _earlier_may_reach() -> Expression:
-    """Return :func:`domain.plans.may_reach` for any delivery of a step before that of ``$$d``."""
+    """Return whether a delivery of a step before that of ``$$d`` may still reach them."""
     ended = sorted(status.value for status in ENDED_UNREACHED)
     is_no_proof = {
         "$and": [
