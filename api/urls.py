@@ -7,7 +7,17 @@ from django.urls import URLPattern, include, path, re_path
 from drf_spectacular.views import SpectacularSwaggerSplitView
 from rest_framework.views import APIView
 
-from . import broadcasts, health, limits, metrics, suppressions, topics, unsubscribe, webhooks
+from . import (
+    broadcasts,
+    digests,
+    health,
+    limits,
+    metrics,
+    suppressions,
+    topics,
+    unsubscribe,
+    webhooks,
+)
 from .callbacks import views as callbacks
 from .devices import views as devices
 from .http.views import ClientView
@@ -28,6 +38,7 @@ DEVICE = r"(?P<device_id>[^/]{1,64})"
 TOPIC = r"topics/(?P<topic>[^/]{1,128})"
 ADDRESS = r"(?P<channel>[^/]{1,40})/(?P<address>[\s\S]{1,320}?)"
 TYPE = r"types/(?P<slug>[^/]{1,64})"
+DIGEST = r"digests/(?P<digest_id>[^/]{1,64})"
 BROADCAST = r"broadcasts/(?P<broadcast_id>[^/]{1,64})"
 VERSION = rf"{TYPE}/templates/versions/(?P<number>[0-9]{{1,6}})"
 
@@ -88,6 +99,10 @@ version_1 = [
     route(f"{BROADCAST}/pause", "broadcast-pause", post=broadcasts.pause_broadcast),
     route(f"{BROADCAST}/resume", "broadcast-resume", post=broadcasts.resume_broadcast),
     route(f"{BROADCAST}/cancel", "broadcast-cancel", post=broadcasts.cancel_broadcast),
+    route("digests", "digests", get=digests.list_digests),
+    route(DIGEST, "digest", get=digests.get_digest),
+    route(f"{DIGEST}/close", "digest-close", post=digests.close_digest),
+    route(f"{DIGEST}/cancel", "digest-cancel", post=digests.cancel_digest),
     route("limits", "limits", get=limits.list_limits),
     route(
         r"limits/(?P<name>[^/]{1,64})",

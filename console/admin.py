@@ -11,7 +11,7 @@ from .sign_in import SignInForm
 
 PAGES = (
     *("alerts", "api_clients", "audit_log", "broadcasts.list", "bulk.list", "callbacks.endpoints"),
-    *("callbacks.messages", "devices", "failures", "limits", "notifications.attempts"),
+    *("callbacks.messages", "devices", "digests", "failures", "limits", "notifications.attempts"),
     *(
         "notifications.list",
         "periodic_tasks",

@@ -62,6 +62,7 @@ NAVIGATION = [
                 "notifications_waitingnotification",
                 permission=_SEES_NOTIFICATIONS,
             ),
+            menu_item("Digests", "mark_email_unread", "notifications_digest"),
             menu_item("Bulk operations", "dynamic_feed", "notifications_bulkoperation"),
         ]
     },

@@ -17,6 +17,8 @@ from analytics.metrics import Metric as Name
 from analytics.models import AlertKind, Interval
 from delivery import circuit_breaker
 from delivery.circuit_breaker import State
+from domain.digests import DigestOutcome
+from notifications import store
 from notifyproject.platform.cache import TimedCache
 
 from . import dashboard, provider_health, workers
@@ -26,6 +28,7 @@ WINDOW = timedelta(minutes=60)
 """Period of the counts. The last minutes are still being counted."""
 PREFIX = "notify"
 COUNTED_METRICS = (Name.ACCEPTED, Name.SENT, Name.DELIVERED, Name.READ, Name.FAILED, Name.RETRIED)
+MAX_DIGESTS = 10_000
 MAX_TYPES = 200
 """Maximum of types with a label of their own. The rest share OTHER."""
 DEVICE_METRICS = {
@@ -57,6 +60,7 @@ class _ServiceCollector(Collector):
         yield from _by_dimension(found)
         yield from _latency(found)
         yield from _work(now)
+        yield from _digests(now)
         yield from _providers(now)
         yield from _heartbeats(now)
         yield _incidents()
@@ -143,6 +147,22 @@ def _work(now: datetime) -> Iterator[Metric]:
     for state in ("scheduled", "retrying", "unknown"):
         waiting.add_metric([state], getattr(summary, state))
     yield from (due, age, depth, waiting)
+
+
+def _digests(now: datetime) -> Iterator[Metric]:
+    is_open = _gauge("digests_open", "Open digests; 10,000 means at least that.")
+    is_open.add_metric([], store.count_open(limit=MAX_DIGESTS))
+    overdue = _gauge("digest_overdue_seconds", "How long the oldest due digest has been due.")
+    first, _ = store.next_due(until=now, limit=1)
+    overdue.add_metric([], (now - first).total_seconds() if first else 0)
+    closed = _gauge("digests_closed_last_hour", "Digests closed in the last hour.", "outcome")
+    members = _gauge("digest_members_last_hour", "Messages of these digests.", "outcome")
+    counts = store.count_closed(since=now - WINDOW)
+    for outcome in DigestOutcome:
+        digest_count, member_count = counts.get(outcome, (0, 0))
+        closed.add_metric([outcome.value], digest_count)
+        members.add_metric([outcome.value], member_count)
+    yield from (is_open, overdue, closed, members)
 
 
 def _providers(now: datetime) -> Iterator[Metric]:

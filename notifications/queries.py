@@ -1,6 +1,6 @@
 """Frequent reads of notifications. A test checks that each is an index scan without a sort."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -9,6 +9,7 @@ from typing import Any
 
 from bson import ObjectId
 
+from domain.digests import DigestStatus
 from domain.states import AttemptStatus, Channel, DeliveryStatus, NotificationStatus
 from notifyproject.db import paging
 from notifyproject.db.collections import collection
@@ -222,3 +223,53 @@ def attempts_of(notification_id: ObjectId) -> list[Document]:
     """Return all attempts of a notification, oldest first."""
     found = collection("delivery_attempts").find({"notification_id": notification_id})
     return sorted(found, key=lambda attempt: (attempt["attempted_at"], attempt["_id"]))
+
+
+DIGESTS_NEWEST = (("opened_at", -1), ("_id", -1))
+MAX_MEMBERS = 100
+
+
+def digest(digest_id: ObjectId, *, client_id: ObjectId | None = None) -> Document | None:
+    """Return a digest, with ``client_id`` only if it is that client's. Raises PyMongoError."""
+    wanted: dict[str, Any] = {"_id": digest_id}
+    if client_id is not None:
+        wanted["client_id"] = client_id
+    return collection("digests").find_one(wanted)
+
+
+def digest_page(match: dict[str, Any], *, limit: int, cursor: Cursor | None = None) -> Page:
+    """Return up to ``limit`` digests, newest first. Raises PyMongoError."""
+    return paging.page("digests", match, order=DIGESTS_NEWEST, limit=limit, cursor=cursor)
+
+
+def open_digests_of(user_id: str, *, limit: int) -> list[Document]:
+    """Return a recipient's open digests, newest first. Raises PyMongoError."""
+    wanted = {"user_id": user_id, "status": DigestStatus.OPEN.value}
+    found = collection("digests").find(wanted, hint="dig_user").sort(list(DIGESTS_NEWEST))
+    return list(found.limit(limit))
+
+
+def count_waiting_members(ids: Sequence[ObjectId]) -> Mapping[ObjectId, int]:
+    """Return how many deliveries wait for each of these digests; 0 is left out."""
+    waiting = {"delivery.digest_id": {"$in": list(ids)}, "delivery.status": S.PENDING.value}
+    pipeline: list[Mapping[str, Any]] = [
+        {"$match": {"delivery.digest_id": {"$in": list(ids)}}},
+        {"$unwind": "$delivery"},
+        {"$match": waiting},
+        {"$group": {"_id": "$delivery.digest_id", "count": {"$sum": 1}}},
+    ]
+    found = _notifications().aggregate(pipeline, hint="ntf_digest")
+    return {one["_id"]: one["count"] for one in found}
+
+
+def members_of_digest(digest_id: ObjectId) -> list[Document]:
+    """Return up to 100 notifications that wait for a digest or are part of it, oldest first."""
+    wanted = {"delivery.digest_id": digest_id}
+    found = _notifications().find(wanted, hint="ntf_digest").sort([("_id", 1)])
+    return list(found.limit(MAX_MEMBERS))
+
+
+def statuses(ids: Sequence[ObjectId]) -> dict[ObjectId, NotificationStatus]:
+    """Return the statuses of notifications by ID. Raises PyMongoError."""
+    found = _notifications().find({"_id": {"$in": list(ids)}}, {"status": 1})
+    return {one["_id"]: NotificationStatus(one["status"]) for one in found}

@@ -33,6 +33,7 @@ OPERATOR_PERMISSIONS = frozenset(
         "notifications.pause_broadcast",
         "notifications.resume_broadcast",
         "notifications.cancel_broadcast",
+        "notifications.end_digest",
         "callbacks.switch_callback",
         "callbacks.replay_callbackmessage",
         "devices.deactivate_device",
@@ -55,6 +56,7 @@ SUPPORT_PERMISSIONS = frozenset(
     {
         "notifications.view_notification",
         "notifications.view_deliveryattempt",
+        "notifications.view_digest",
         "recipients.view_recipient",
         "recipients.view_suppression",
         "devices.view_device",

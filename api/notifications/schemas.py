@@ -65,6 +65,12 @@ class DeliveryView(msgspec.Struct, kw_only=True, frozen=True):
     delivered_at: OptionalTime = None
     read_at: datetime | None = None
     failed_at: datetime | None = None
+    digest_id: str | None = None
+    """The digest that it waits for or is part of."""
+    carried_by: str | None = None
+    """Merged: the notification that was sent in its place."""
+    carrier_status: NotificationStatus | None = None
+    """Merged: the status of that notification; only in `GET /notifications/{id}`."""
 
 
 class NotificationRecipientView(msgspec.Struct, kw_only=True, frozen=True):
@@ -141,6 +147,8 @@ class NotificationView(msgspec.Struct, kw_only=True, frozen=True):
     deleted_at: datetime | None = None
     content_removed_at: datetime | None = None
     broadcast_id: str | None = None
+    digest_id: str | None = None
+    """The digest that it carries; its deliveries name the digest that they are part of."""
     resent_from: str | None = None
     resent_as: list[str] = []
     sent_at: OptionalTime = None
@@ -219,6 +227,7 @@ def notification_views(
     adjusted: bool = False,
     shows_registry: bool = False,
     has_can_retry: bool = True,
+    carrier_statuses: Mapping[ObjectId, NotificationStatus] | None = None,
     now: datetime,
 ) -> list[NotificationView]:
     """Return stored notifications as the API shows them. Raises PyMongoError.
@@ -233,6 +242,7 @@ def notification_views(
             can_retry=has_can_retry and bool(choices[one["_id"]].channels),
             adjusted=adjusted,
             shows_registry=shows_registry,
+            carrier_statuses=carrier_statuses,
             now=now,
         )
         for one in documents
@@ -245,12 +255,14 @@ def notification_view(
     can_retry: bool = False,
     adjusted: bool = False,
     shows_registry: bool = False,
+    carrier_statuses: Mapping[ObjectId, NotificationStatus] | None = None,
     now: datetime,
 ) -> NotificationView:
     """Return a stored notification as the API shows it.
 
     With ``shows_registry``, the recipient includes registered data, such as the address. Without
-    it, only data of the request is shown, and the texts mask the registered name.
+    it, only data of the request is shown, and the texts mask the registered name. Without
+    ``carrier_statuses``, merged deliveries don't have the status of their carrier.
     """
     recipient, content = recipient_of(document), content_of(document)
     if not shows_registry:
@@ -264,6 +276,9 @@ def notification_view(
             one,
             wait_reason=wait_reason(one, now=now) if one["status"] in OPEN else None,
             opens_at=one["first_due_at"] if "step" in one else None,
+            digest_id=_hex(one.get("digest_id")),
+            carried_by=_hex(one.get("carried_by")),
+            carrier_status=(carrier_statuses or {}).get(one.get("carried_by")),
         )
         for one in document["delivery"]
     ]
@@ -281,6 +296,7 @@ def notification_view(
         delivery=deliveries,
         error_history=[view_of(ErrorHistoryView, line) for line in document["error_history"]],
         broadcast_id=_hex(document.get("broadcast_id")),
+        digest_id=_hex(document.get("digest_id")),
         resent_from=_hex(document.get("resent_from")),
         resent_as=[str(one) for one in document["resent_as"]],
         adjusted=adjusted,

@@ -1,6 +1,6 @@
 """Notifications: create, list, get, delete, preview, attempts, read, cancel, retry, resend."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -10,7 +10,7 @@ from django.contrib.admin.models import CHANGE, DELETION
 from access.clients.authentication import SafeWrite
 from access.models import APIClient, Scope
 from domain import time
-from domain.states import Channel
+from domain.states import Channel, NotificationStatus
 from domain.time import utc_now
 from notifications import queries
 from notifications.catalog import types
@@ -132,7 +132,9 @@ def get_notification(request: Any, notification_id: str) -> Response:
     fields = parse_fields(query, NotificationView, problems)
     problems.raise_if_any()
     document = notification_or_404(request, notification_id)
-    return Response(_sparse_views(request, [document], fields)[0])
+    carriers = [one["carried_by"] for one in document["delivery"] if one.get("carried_by")]
+    statuses = queries.statuses(carriers) if carriers else None
+    return Response(_sparse_views(request, [document], fields, carrier_statuses=statuses)[0])
 
 
 @operation(
@@ -185,10 +187,15 @@ def list_page(request: Any, fixed: dict[str, Any]) -> Response:
 
 
 def _sparse_views(
-    request: Any, documents: Sequence[Document], fields: frozenset[str] | None
+    request: Any,
+    documents: Sequence[Document],
+    fields: frozenset[str] | None,
+    *,
+    carrier_statuses: Mapping[ObjectId, NotificationStatus] | None = None,
 ) -> list[Any]:
     views = notification_views(
         documents,
+        carrier_statuses=carrier_statuses,
         shows_registry=_shows_registry(request),
         has_can_retry=fields is None or "can_retry" in fields,
         now=utc_now(),

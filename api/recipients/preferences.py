@@ -1,14 +1,23 @@
 """Validates preferences of recipients."""
 
 from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta
 
+from domain.digests import Every
 from domain.states import Category, Channel, Priority
 from domain.time import MAX_REMINDER, MIN_REMINDER
 from notifications.catalog import types
+from notifications.catalog.digests import (
+    DEFAULT_AT,
+    RECIPIENT_ZONE,
+    Day,
+    TimeOfDay,
+    WindowRequest,
+    parse_window,
+)
 from notifications.catalog.types import TypeConfig
 from notifications.validation import ProblemCollector, enum_of, parse_channels, pointer_token
 
@@ -22,6 +31,23 @@ MAX_PREFERENCES = 200
 POINTER = "/preferences"
 CATEGORIES = frozenset(category.value for category in Category)
 CRITICAL_DETAIL = "Critical types, such as login codes, can't be muted."
+
+
+@register
+class DigestScheduleRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A recipient's own schedule of digests, in local time."""
+
+    every: Annotated[str, enum_of(Every)]
+    at: Annotated[TimeOfDay, Meta(description="Time of day; `every: hour` uses its minutes.")] = (
+        DEFAULT_AT
+    )
+    days: Annotated[
+        list[Day],
+        Meta(max_length=7, description="Days; empty: all, or Monday for `every: week`."),
+    ] = []
+    zone: Annotated[
+        str, Meta(max_length=64, description="IANA time zone; recipient: the recipient's.")
+    ] = RECIPIENT_ZONE
 
 
 @register
@@ -51,6 +77,17 @@ class PreferenceRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
                 le=int(MAX_REMINDER.total_seconds()),
                 description="Reminder lead time: seconds before the event.",
                 examples=[7200],
+            ),
+        ]
+        | None
+    ) = None
+    digest: (
+        Annotated[
+            Literal["off"] | DigestScheduleRequest,
+            Meta(
+                description="When digests of the type are sent; off: each message by itself. No "
+                "effect on types without a digest.",
+                examples=[{"every": "day", "at": "08:00"}],
             ),
         ]
         | None
@@ -103,6 +140,10 @@ def _parse_preference(name: str, raw: Any, problems: ProblemCollector) -> dict[s
         for field, value in msgspec.structs.asdict(preference).items()
         if value is not None
     }
+    if isinstance(preference.digest, DigestScheduleRequest):
+        fields = msgspec.structs.asdict(preference.digest)
+        parse_window(WindowRequest(**fields), problems, pointer=f"{pointer}/digest")
+        stored["digest"] = fields
     for field in ("channels", "muted_channels"):
         if field in stored:
             stored[field] = _stored_channels(stored[field], f"{pointer}/{field}", problems)

@@ -2,13 +2,15 @@
 
 from collections.abc import Callable, Mapping
 from datetime import datetime
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import msgspec
 from django.http import QueryDict
 from msgspec import UNSET, Meta, UnsetType
 
+from domain.digests import Every
 from domain.states import Channel
+from notifications.catalog.digests import DEFAULT_AT, RECIPIENT_ZONE, Day
 from notifications.validation import (
     InvalidAddressError,
     ProblemCollector,
@@ -139,6 +141,15 @@ class RecipientList(PageView[RecipientView], kw_only=True, frozen=True):
     """A page of recipients, by user id."""
 
 
+class DigestScheduleView(msgspec.Struct, kw_only=True, frozen=True):
+    """A recipient's own schedule of digests, in local time."""
+
+    every: Annotated[Every, Meta(examples=["day"])]
+    at: Annotated[str, Meta(examples=["08:00"])] = DEFAULT_AT
+    days: Annotated[list[Day], Meta(examples=[["mon"]])] = []
+    zone: Annotated[str, Meta(examples=[RECIPIENT_ZONE])] = RECIPIENT_ZONE
+
+
 class PreferenceView(msgspec.Struct, kw_only=True, frozen=True):
     """A recipient's preference for a type or category; null: not set."""
 
@@ -146,6 +157,7 @@ class PreferenceView(msgspec.Struct, kw_only=True, frozen=True):
     channels: list[Channel] | None = None
     muted_channels: list[Channel] | None = None
     notify_before: int | None = None  # Seconds before the event
+    digest: Literal["off"] | DigestScheduleView | None = None
 
 
 class PreferencesView(msgspec.Struct, kw_only=True, frozen=True):

@@ -156,8 +156,8 @@ SEND_NOW = StaffAction(
     question="Send {} now?",
     action=BulkAction.RUN_NOW,
     statuses=frozenset({S.PENDING}),
-    consequence="Makes pending deliveries due now. Quiet hours, suppressions, limits, and expiry "
-    "still apply.",
+    consequence="Makes pending deliveries due now; they leave their digests. Quiet hours, "
+    "suppressions, limits, and expiry still apply.",
     done_phrase="due now",
     permission="notifications.reschedule_notification",
     is_for_scheduled=True,

@@ -43,6 +43,11 @@ def any_delivery(**fields: Any) -> dict[str, Any]:
     return {"delivery": {"$elemMatch": fields}}
 
 
+def type_options() -> list[tuple[str, str]]:
+    """Return the slugs and names of the types."""
+    return [(kind.slug, kind.name) for kind in NotificationType.objects.only("slug", "name")]
+
+
 StatusFilter = choice_filter(
     "status", ((status.value, label) for status, (label, _) in STATUS_LABELS.items())
 )
@@ -58,10 +63,7 @@ FailedChannelFilter = choice_filter(
     is_unindexed=True,
     condition=lambda value: any_delivery(channel=value, status=S.FAILED.value),
 )
-TypeFilter = choice_filter(
-    "type",
-    lambda: [(kind.slug, kind.name) for kind in NotificationType.objects.only("slug", "name")],
-)
+TypeFilter = choice_filter("type", type_options)
 CategoryFilter = choice_filter("category", choices(Category), is_unindexed=True)
 PriorityFilter = choice_filter("priority", choices(Priority), is_unindexed=True)
 ClientFilter = choice_filter(

@@ -30,7 +30,7 @@ from ..suppressions import lift_url
 from ..texts.labels import notification_state
 from ..widgets import columns, names, panels
 from ..widgets.actions import not_found, parse_id, record_change, render_page
-from ..widgets.links import NOTIFICATION, NOTIFICATIONS, RECIPIENT, SUPPRESSION
+from ..widgets.links import DIGEST, NOTIFICATION, NOTIFICATIONS, RECIPIENT, SUPPRESSION
 from . import presentation
 from .actions import (
     CANCEL,
@@ -157,6 +157,7 @@ def _changing(
         "advice": None
         if resend is not None or is_content_removed(document)
         else presentation.advice(worst, now=now),
+        "carried_digest": _carried_digest(document),
         "resent_from": _link(document.get("resent_from")),
         "resends": [
             {
@@ -174,6 +175,7 @@ def _changing(
             document,
             risks,
             _suppression_links(request, document, suppressed),
+            carriers=history.carriers,
             pauses=history.pauses,
             unmasked=unmasked,
             now=now,
@@ -349,6 +351,16 @@ def _facts(document: Document) -> list[tuple[str, str]]:
         ("Template", f"{template}, version {version}" if template and version else template),
     )
     return [(label, value) for label, value in facts if value]
+
+
+def _carried_digest(document: Document) -> dict[str, Any] | None:
+    """Return the digest that a notification carries, and its members. Raises PyMongoError."""
+    if (digest_id := document.get("digest_id")) is None:
+        return None
+    return {
+        "link": columns.link(reverse(DIGEST, args=[digest_id]), "digest"),
+        "members": [notification_link(one["_id"]) for one in queries.members_of_digest(digest_id)],
+    }
 
 
 def _link(notification_id: ObjectId | None) -> Any:

@@ -6,7 +6,9 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
+from django.urls import reverse
 from django.utils.html import format_html
+from django.utils.safestring import SafeString
 
 from domain import content as domain_content
 from domain.states import OPEN, SUCCEEDED, Channel, DeliveryStatus
@@ -26,11 +28,13 @@ from ..texts.labels import (
     CHANNELS,
     RESEND_RISKS,
     delivery_state,
+    notification_state,
     provider_label,
 )
 from ..texts.wait_reasons import HELD_ADVICE
 from ..widgets import columns
 from ..widgets.formats import timestamp
+from ..widgets.links import DIGEST, NOTIFICATION
 from ..widgets.waits import Pauses
 from .summary import problems_first, summarize_delivery
 
@@ -139,6 +143,7 @@ def channel_rows(
     risks: Mapping[Channel, ResendRisk],
     suppressions: Sequence[Document],
     *,
+    carriers: Sequence[Document],
     pauses: Pauses,
     unmasked: bool,
     now: datetime,
@@ -155,6 +160,7 @@ def channel_rows(
             now=now,
         )
         row["suppressions"] = [one for one in suppressions if one["channel"] == channel]
+        row["digest"] = _digest_line(delivery, carriers, now=now)
         rows.append(row)
     return rows
 
@@ -188,6 +194,26 @@ def _row(
         row["resend_risk"], row["resend_risk_color"] = RESEND_RISKS[risk.kind]
         row["resend_risk_reason"] = risk.reason
     return row
+
+
+def _digest_line(
+    delivery: Mapping[str, Any], carriers: Sequence[Document], *, now: datetime
+) -> SafeString | None:
+    """Return the digest that a delivery waits for or is part of, with the state of its carrier."""
+    if (digest_id := delivery.get("digest_id")) is None:
+        return None
+    digest = columns.link(reverse(DIGEST, args=[digest_id]), "digest")
+    if delivery["status"] != S.MERGED:
+        return format_html("Part of a {}", digest) if delivery["status"] in OPEN else None
+    carrier = next((one for one in carriers if one["_id"] == delivery.get("carried_by")), None)
+    if carrier is None:
+        return format_html("Sent in a {}", digest)
+    return format_html(
+        "Sent in a {} as {} {}",
+        digest,
+        columns.link(reverse(NOTIFICATION, args=[carrier["_id"]]), carrier["_id"]),
+        columns.chip(*notification_state(carrier["status"], carrier["delivery"], now=now)),
+    )
 
 
 def advice(delivery: Mapping[str, Any], *, now: datetime) -> str | None:

@@ -9,7 +9,7 @@ from django.utils.safestring import SafeString
 
 from domain.errors import RECEIPT_FAILURES, FailureCode
 from domain.states import Channel, DeliveryStatus
-from domain.wait_reasons import WaitReason, wait_reason
+from domain.wait_reasons import WaitReason, find_waits, wait_reason
 
 from ..texts.failure_codes import explain
 from ..texts.labels import CHANNELS, provider_label
@@ -20,7 +20,7 @@ S = DeliveryStatus
 Delivery = Mapping[str, Any]
 _SUMMARY_ORDER = (
     *(S.FAILED, S.UNKNOWN, S.SENDING, S.PENDING, S.EXPIRED),
-    *(S.SUPPRESSED, S.CANCELLED, S.SENT, S.DELIVERED, S.READ),
+    *(S.SUPPRESSED, S.CANCELLED, S.MERGED, S.SENT, S.DELIVERED, S.READ),
 )
 """Order of the deliveries: problems first."""
 
@@ -70,6 +70,7 @@ def _predicate(delivery: Delivery, goal: str | None, pauses: Pauses, now: dateti
         S.DELIVERED: "delivered",
         S.READ: "delivered and read",
         S.CANCELLED: "cancelled",
+        S.MERGED: "sent in a digest",
     }
     return f"{predicates.get(status, f'not sent: {meaning}')}."
 
@@ -77,6 +78,9 @@ def _predicate(delivery: Delivery, goal: str | None, pauses: Pauses, now: dateti
 def _pending(delivery: Delivery, goal: str | None, pauses: Pauses, *, now: datetime) -> str:
     at, channel = delivery["next_attempt_at"], Channel(delivery["channel"])
     reason = wait_reason(delivery, now=now)
+    if reason is WaitReason.DIGEST:
+        [wait] = find_waits([delivery], now=now)
+        at = wait.until
     count = delivery["attempt_count"]
     if reason is WaitReason.WORKER:
         if not count:

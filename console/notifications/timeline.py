@@ -66,6 +66,8 @@ class History:
     receipts: Sequence[Document]
     audit: Sequence[Mapping[str, Any]]
     resends: Sequence[Document]
+    carriers: Sequence[Document]
+    """The notifications that were sent in place of its merged deliveries."""
     suppressions: Sequence[Document]
     device_names: Mapping[str, str]
     client_name: str
@@ -73,7 +75,8 @@ class History:
 
     def version(self, document: Document) -> str:
         """Return a text that changes whenever the page shows something new."""
-        resends = [f"{one['updated_at']:%s%f}" for one in self.resends]
+        others = (*self.resends, *self.carriers)
+        resends = [f"{one['updated_at']:%s%f}" for one in others]
         counts = [len(self.attempts), len(self.receipts), len(self.audit), len(self.suppressions)]
         return "-".join(map(str, [f"{document['updated_at']:%s%f}", *counts, *resends]))
 
@@ -112,11 +115,13 @@ def read_history(document: Document, suppressions: Sequence[Document]) -> Histor
     attempts = queries.attempts_of(document["_id"])
     device_ids = sorted({one["device_id"] for one in attempts if one.get("device_id")})
     client_id = document["client_id"]
+    carried_by = [one["carried_by"] for one in document["delivery"] if one.get("carried_by")]
     return History(
         attempts=attempts,
         receipts=queries.receipts_of(document["_id"]),
         audit=panels.audit_log(Notification, document["_id"]),
         resends=queries.get_many(document["resent_as"]) if document["resent_as"] else [],
+        carriers=queries.get_many(carried_by) if carried_by else [],
         suppressions=suppressions,
         device_names=_device_names(device_ids) if device_ids else {},
         client_name=names.client_names([client_id])[client_id],
@@ -238,6 +243,11 @@ def _outcomes(document: Document, history: History, *, unmasked: bool) -> Iterat
                 yield TimelineEvent(
                     at=delivery[name], title=title, color="success", channel=channel
                 )
+        if status is S.MERGED and delivery.get("merged_at"):
+            label, color = DELIVERY_LABELS[S.MERGED]
+            yield TimelineEvent(
+                at=delivery["merged_at"], title=chip(label, color), color=color, channel=channel
+            )
         code = delivery.get("failure_code")
         is_reported = code in RECEIPT_FAILURES and bool(kinds)
         is_attempt = code in attempted

@@ -18,7 +18,9 @@ from devices.models import DeactivationReason, Platform
 from domain.limits import describe_use
 from domain.states import Channel
 from domain.time import utc_now
+from notifications import queries
 from notifications.catalog import limits
+from notifications.catalog.digests import OFF
 from notifications.queries import Ordering
 from notifications.store import Document
 from notifyproject.db.collections import collection
@@ -32,7 +34,15 @@ from ..suppressions import SOURCE_LABELS, lift_url
 from ..texts.labels import CHANNELS, code_label, notification_state
 from ..widgets import columns, names
 from ..widgets.actions import not_found, render_page
-from ..widgets.links import DEVICE, NOTIFICATION, NOTIFICATIONS, RECIPIENT, RECIPIENTS, SUPPRESSION
+from ..widgets.links import (
+    DEVICE,
+    DIGEST,
+    NOTIFICATION,
+    NOTIFICATIONS,
+    RECIPIENT,
+    RECIPIENTS,
+    SUPPRESSION,
+)
 
 RECENT = 25  # Number of notifications on the page
 _FIELDS = {"type": 1, "status": 1, "created_at": 1, "delivery": 1, "entity_id": 1, "is_test": 1}
@@ -81,6 +91,7 @@ def recipient_page(
         suppressions=_suppressions(request, known, back=recipient_url(user_id)),
         last_inbound=service_windows.last_inbound(known["phone"]) if known.get("phone") else None,
         limits=_limits(user_id),
+        digests=_digests(user_id) if request.user.has_perm("notifications.view_digest") else [],
         topics=[membership["topic"] for membership in topics.memberships_of(user_id)],
         devices=[_device(device) for device in own_devices],
         sent=sent,
@@ -111,6 +122,23 @@ def _limits(user_id: str) -> list[tuple[str, str, datetime | None]]:
     return lines
 
 
+def _digests(user_id: str) -> list[dict[str, Any]]:
+    """Return the recipient's newest open digests."""
+    found = queries.open_digests_of(user_id, limit=RECENT)
+    types = names.type_names({one["type"] for one in found})
+    counts = queries.count_waiting_members([one["_id"] for one in found]) if found else {}
+    return [
+        {
+            "url": reverse(DIGEST, args=[one["_id"]]),
+            "type": types[one["type"]],
+            "channel": CHANNELS[Channel(one["channel"])],
+            "waiting": counts.get(one["_id"], 0),
+            "closes_at": one["closes_at"],
+        }
+        for one in found
+    ]
+
+
 def _preference_label(preference: Any) -> str:
     if not isinstance(preference, dict):
         return "Allowed"
@@ -121,6 +149,10 @@ def _preference_label(preference: Any) -> str:
         for name, limit in (("channels", "only"), ("muted_channels", "muted"))
         if isinstance(preference.get(name), list) and preference[name]
     ]
+    if preference.get("digest") == OFF:
+        narrowed.append("no digest")
+    elif isinstance(preference.get("digest"), dict):
+        narrowed.append("own schedule of digests")
     return "; ".join(narrowed) or "Allowed"
 
 

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
+from domain.digests import DigestOutcome, DigestStatus
 from domain.states import (
     AttemptStatus,
     BroadcastStatus,
@@ -98,6 +99,18 @@ BROADCAST_LABELS: Mapping[BroadcastStatus, Label] = {
     B.CANCELLED: ("Cancelled", "calm"),
     B.COMPLETED: ("Completed", "success"),
     B.FAILED: ("Failed", "danger"),
+}
+DIGEST_LABELS: Mapping[DigestStatus, Label] = {
+    DigestStatus.OPEN: ("Open", "info"),
+    DigestStatus.CLOSING: ("Closing", "info"),
+    DigestStatus.SEALED: ("Closing", "info"),
+    DigestStatus.CLOSED: ("Closed", "calm"),
+}
+OUTCOME_LABELS: Mapping[DigestOutcome, Label] = {
+    DigestOutcome.SENT: ("Sent", "success"),
+    DigestOutcome.SEPARATE: ("Sent one by one", "warning"),
+    DigestOutcome.EMPTY: ("Empty", "calm"),
+    DigestOutcome.CANCELLED: ("Cancelled", "calm"),
 }
 RESEND_RISKS: Mapping[RiskKind, Label] = {
     RiskKind.SAFE: ("Safe", "success"),

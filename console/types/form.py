@@ -25,6 +25,7 @@ from notifications.catalog.definitions import (
     TypeRequest,
     WhatsAppTemplateRequest,
 )
+from notifications.catalog.digests import DigestRequest
 from notifications.catalog.plans import PlanRequest
 from notifications.models import NotificationType
 from notifications.models.catalog import SLUG_LENGTH
@@ -122,6 +123,13 @@ class NotificationTypeForm(forms.ModelForm):
         "seconds from the send time; skip_if_late limits a step's delay. Empty: all channels "
         "simultaneously.",
     )
+    digest = JsonTextField(
+        required=False,
+        help_text='Sends the messages to one recipient as one: {"window": {"minutes": 30}}, or '
+        '{"window": {"every": "day", "at": "18:00", "zone": "recipient"}}; optionally channels, '
+        "key, leading, sliding, max_items, min_items, and only_over_limit. Templates access the "
+        "messages as digest. Empty: each message by itself.",
+    )
     fallback_channel = forms.ChoiceField(
         label="Fallback channel",
         required=False,
@@ -201,6 +209,15 @@ class NotificationTypeForm(forms.ModelForm):
         except msgspec.ValidationError as error:
             raise forms.ValidationError(
                 f"Enter an object with until and steps, at least two. ({error})"
+            ) from error
+
+    def clean_digest(self) -> DigestRequest | None:
+        """Return the digest or None. Raises ValidationError if a field is missing or unknown."""
+        try:
+            return msgspec.convert(self.cleaned_data["digest"] or None, DigestRequest | None)
+        except msgspec.ValidationError as error:
+            raise forms.ValidationError(
+                f"Enter an object with window, and optionally its other fields. ({error})"
             ) from error
 
     def clean_actions(self) -> list[ActionRequest]:

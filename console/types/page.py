@@ -45,6 +45,7 @@ class NotificationTypeAdmin(ConsoleAdmin):
         ),
         section("Retries", "max_retries", "ttl_seconds", "on_unknown"),
         section("Plan", "plan", "fallback_channel", "fallback_after_seconds"),
+        section("Digest", "digest"),
         section("Inbox", "actions"),
         section("WhatsApp", "approved_templates"),
         section("Variables", "example_data", "sensitive_variables"),

@@ -17,6 +17,8 @@ INCIDENTS = "admin:analytics_incident_changelist"
 PROVIDERS = "admin:notifications_providerstate_changelist"
 WAITING = "admin:notifications_waitingnotification_changelist"
 LIMITS = "admin:notifications_limit_changelist"
+DIGEST = "admin:notifications_digest_change"
+DIGESTS = "admin:notifications_digest_changelist"
 HOME = "admin:index"
 
 

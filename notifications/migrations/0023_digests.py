@@ -44,7 +44,8 @@ class Migration(migrations.Migration):
             options={
                 'db_table': 'digests',
                 'ordering': ('-opened_at', '-id'),
-                'default_permissions': ('view', 'change'),
+                'permissions': (('end_digest', 'Can send now and cancel'),),
+                'default_permissions': ('view',),
             },
         ),
         # Missing in documents that were written before.

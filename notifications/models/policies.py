@@ -148,7 +148,8 @@ class Digest(models.Model):
     class Meta:
         db_table = "digests"
         ordering = ("-opened_at", "-id")
-        default_permissions = ("view", "change")
+        default_permissions = ("view",)
+        permissions = (("end_digest", "Can send now and cancel"),)
         indexes = (
             MongoIndex(
                 "group", name="dig_open", unique=True, partial={"status": DigestStatus.OPEN.value}

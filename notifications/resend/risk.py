@@ -127,8 +127,10 @@ def _find_obstacles(facts: DeliveryFacts) -> Iterator[tuple[RiskKind, str]]:
             yield R.WILL_FAIL_AGAIN, reason
     if facts.suppression_reason is not None:
         yield R.SUPPRESSED, facts.suppression_reason
-    if facts.status in SUCCEEDED | {DeliveryStatus.MERGED}:
+    if facts.status in SUCCEEDED:
         yield R.MAY_DUPLICATE, "It was already sent: would be a duplicate."
+    if facts.status is DeliveryStatus.MERGED:
+        yield R.MAY_DUPLICATE, "It was part of a digest: would be a duplicate."
     if facts.status in OPEN:
         yield R.MAY_DUPLICATE, "It is still open: might be a duplicate."
     if not facts.has_provider:

@@ -23,6 +23,8 @@ from .digests import (
     Window,
     acquire_due,
     cancel_members,
+    count_closed,
+    count_open,
     drop_members,
     end_digest,
     erase_digests,
@@ -133,6 +135,7 @@ __all__ += ["reopen", "reschedule"]
 __all__ += ["backfill_marks", "clear_marks", "pending_callbacks"]
 __all__ += ["DeviceHistory", "attempts_at", "device_histories", "record_device_receipt"]
 __all__ += ["Closing", "Opening", "Seal", "Window", "acquire_due", "cancel_members"]
+__all__ += ["count_closed", "count_open"]
 __all__ += ["drop_members", "end_digest", "erase_digests", "find_digests", "finish"]
 __all__ += ["leave_digests", "merge_members", "most_urgent", "next_due", "open_digests"]
 __all__ += ["seal", "separate_members", "slide_digests"]

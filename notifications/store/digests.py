@@ -215,6 +215,23 @@ def next_due(*, until: datetime, limit: int) -> tuple[datetime | None, int]:
     return (times[0] if times else None), len(times)
 
 
+def count_open(*, limit: int) -> int:
+    """Return how many digests are open, up to a limit. Raises PyMongoError."""
+    wanted = {"status": D.OPEN.value}
+    return digests().count_documents(wanted, limit=limit, hint="dig_status")
+
+
+def count_closed(*, since: datetime) -> dict[DigestOutcome, tuple[int, int]]:
+    """Return how many digests were closed since a time, and their members, by outcome."""
+    pipeline: list[Mapping[str, Any]] = [
+        # Each is deleted the same time after its end, which an index has.
+        {"$match": {"purge_at": {"$gte": since + DIGEST_RETENTION}}},
+        {"$group": {"_id": "$outcome", "digests": {"$sum": 1}, "members": {"$sum": "$count"}}},
+    ]
+    found = digests().aggregate(pipeline, hint="dig_purge")
+    return {DigestOutcome(one["_id"]): (one["digests"], one["members"]) for one in found}
+
+
 def acquire_due(*, token: str, now: datetime, limit: int) -> list[Closing]:
     """Lease due digests, and select their members. Raises PyMongoError."""
     ids = _due_ids(now, limit, skip=_random.randrange(HEAD) * limit) or _due_ids(now, limit, skip=0)

@@ -39,6 +39,7 @@ from tests.support.clients.routes import (
     sample_of,
 )
 from tests.support.factories import notifications as factories
+from tests.support.factories.digests import opened
 from tests.support.security_cases import sampled
 
 MARKER = "only-for-the-first-app"
@@ -79,6 +80,7 @@ class World:
             list(collection("callbacks").find({"_id": self.first.id})),
             list(collection("callback_messages").find(own).sort("_id", 1)),
             list(collection("broadcasts").find(own)),
+            list(collection("digests").find(own)),
             inbox_tokens.authenticate(self.token, now=utc_now()),
         ]
 
@@ -148,6 +150,7 @@ def _world() -> World:
             "discarded": device_id("another-token-of-adas"),
             "jti": claims_of(adas_token)["jti"],
             "broadcast": first.post("/broadcasts", broadcast).json()["id"],
+            "digest": str(opened(client_id=first.id, key=MARKER)["_id"]),
             "message": first.post("/callbacks/test").json()["id"],
             "type": "payment_confirmed",
             "tomorrow": (utc_now() + timedelta(days=1)).isoformat(),

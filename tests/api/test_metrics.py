@@ -13,10 +13,12 @@ from delivery import circuit_breaker
 from domain.states import DeliveryStatus
 from domain.time import utc_now
 from monitoring import prometheus, rollup
+from notifications import store
 from notifyproject.db.collections import collection
 from notifyproject.platform import valkey
 from providers import registry
 from tests.support.factories import notifications as factories
+from tests.support.factories.digests import opened
 from tests.support.factories.push import deliver, push
 from tests.support.fakes.provider import ScriptedProvider
 
@@ -91,6 +93,22 @@ def test_backlog_and_health_are_exported() -> None:
     assert value("notify_provider_paused", provider="sendgrid") == 1
     assert value("notify_last_seen_seconds", what="sweep") == pytest.approx(60, abs=30)
     assert value("notify_incidents_open", kind="failures") == 0
+
+
+def test_digests_are_exported() -> None:
+    now = utc_now()
+    opened(at=now)
+    late = opened(at=now - timedelta(minutes=40))["_id"]
+    overdue = value("notify_digest_overdue_seconds")
+    assert overdue == pytest.approx(595, abs=30)
+    assert value("notify_digests_open") == 2
+    sealed = {"status": "sealed", "outcome": "sent", "count": 3}
+    collection("digests").update_one({"_id": late}, {"$set": sealed})
+    store.finish([(late, None)], now=now)
+    assert value("notify_digest_overdue_seconds") == 0
+    assert value("notify_digests_closed_last_hour", outcome="sent") == 1
+    assert value("notify_digest_members_last_hour", outcome="sent") == 3
+    assert value("notify_digests_closed_last_hour", outcome="cancelled") == 0
 
 
 def test_metrics_without_valkey_omit_queues() -> None:

@@ -17,7 +17,15 @@ pytestmark = pytest.mark.usefixtures("db", "broker")
 READ_ONLY = {
     *("notification", "failednotification", "waitingnotification", "deliveryattempt"),
     *("webhooklog", "recipient", "device", "callback", "callbackmessage", "logentry"),
-    *("broadcast", "bulkoperation", "heartbeat", "incident", "providerstate", "retentionpolicy"),
+    *(
+        "broadcast",
+        "bulkoperation",
+        "digest",
+        "heartbeat",
+        "incident",
+        "providerstate",
+        "retentionpolicy",
+    ),
 }
 MODELS = sorted(admin.site._registry, key=lambda model: model._meta.label)
 EVERY_MODEL = pytest.mark.parametrize("model", MODELS, ids=lambda model: model._meta.model_name)

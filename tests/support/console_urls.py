@@ -34,6 +34,8 @@ CHANGES = {
     "notifications_broadcast_pause": "notifications.pause_broadcast",
     "notifications_broadcast_resume": "notifications.resume_broadcast",
     "notifications_broadcast_cancel": "notifications.cancel_broadcast",
+    "notifications_digest_close": "notifications.end_digest",
+    "notifications_digest_cancel": "notifications.end_digest",
     "notifications_bulkoperation_start": "notifications.run_bulkoperation",
     "notifications_bulkoperation_pause": "notifications.run_bulkoperation",
     "notifications_bulkoperation_resume": "notifications.run_bulkoperation",

@@ -34,7 +34,7 @@ def test_choices_are_the_active_types_and_critical_ones_are_locked(ada: InboxUse
 
 def test_preference_applies_to_the_next_notification(app: App, ada: InboxUser) -> None:
     app.put("/recipients/ada", {"email": "ada@example.com"})
-    wanted = {"transactional": {"muted_channels": ["email"]}}
+    wanted = {"transactional": {"muted_channels": ["email"], "digest": "off"}}
     hours = {"enabled": True, "start": "22:00", "end": "07:00", "timezone": "Europe/Lisbon"}
     answer = put(ada, preferences=wanted, quiet_hours=hours)
     assert answer.status_code == 200
@@ -68,6 +68,10 @@ def test_recipient_who_is_being_erased_is_not_registered_again(app: App, ada: In
     [
         ({"mfa_code": {"muted": True}}, {"/preferences/mfa_code/muted": "critical"}),
         ({"gossip": {"muted": True}}, {"/preferences/gossip": "unknown_type"}),
+        (
+            {"alert": {"digest": {"every": "day", "at": "8"}}},
+            {"/preferences/alert/digest/at": "invalid_time"},
+        ),
         ({"marketing": {"muted": 1}}, {"/preferences/marketing/muted": "wrong_type"}),
     ],
 )

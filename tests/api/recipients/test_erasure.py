@@ -14,6 +14,7 @@ from privacy import erasure
 from recipients import queries, suppressions
 from tests.support.clients.api import App, pointers
 from tests.support.clients.recipients import ADA, ONE, TOKEN, notify, register, unsubscribe
+from tests.support.factories.digests import opened
 
 PAIRS = [("email", ADA["email"]), ("whatsapp", ADA["phone"])]
 
@@ -54,6 +55,15 @@ def test_erasure_removes_addresses_and_content(ada: App) -> None:
     left = everything()
     for secret in (*ADA.values(), "Countess", "Sunrise", "other.ada", TOKEN, "912345678"):
         assert secret not in left, secret
+
+
+def test_erasure_removes_the_recipient_from_closed_digests(ada: App) -> None:
+    one = opened(key="thread-1")["_id"]
+    collection("digests").update_one({"_id": one}, {"$set": {"status": "closed"}})
+    assert ada.delete(ONE).status_code == 200
+    left = collection("digests").find_one({"_id": one})
+    assert left is not None
+    assert not {"user_id", "key"} & left.keys()
 
 
 def test_erased_notifications_are_still_counted(ada: App) -> None:

@@ -11,7 +11,13 @@ from tests.support.clients.api import Answer, App, pointers
 
 PATH = "/recipients/ada/preferences"
 HOURS = {"enabled": True, "start": "22:00", "end": "07:00", "timezone": "Europe/Lisbon"}
-NOTHING = {"muted": None, "channels": None, "muted_channels": None, "notify_before": None}
+NOTHING = {
+    "muted": None,
+    "channels": None,
+    "muted_channels": None,
+    "notify_before": None,
+    "digest": None,
+}
 
 
 @pytest.fixture
@@ -47,6 +53,42 @@ def test_preferences_are_stored_and_shown(ada: App) -> None:
         "contest_reminder": {**NOTHING, "channels": ["email", "in_app"], "notify_before": 7200},
         "alert": {**NOTHING, "muted_channels": ["whatsapp"]},
     }
+
+
+def test_recipient_has_an_own_schedule_of_digests(ada: App) -> None:
+    morning = {"every": "day", "at": "08:00", "days": ["mon"], "zone": "recipient"}
+    answer = set_preferences(ada, marketing={"digest": "off"}, alert={"digest": morning})
+    assert answer.json()["preferences"] == {
+        "marketing": {**NOTHING, "digest": "off"},
+        "alert": {**NOTHING, "digest": morning},
+    }
+    answer = set_preferences(ada, alert={"digest": {"every": "week"}})
+    weekly = {"every": "week", "at": "09:00", "days": [], "zone": "recipient"}
+    assert ada.get(PATH).json()["preferences"]["alert"]["digest"] == weekly
+
+
+@pytest.mark.parametrize(
+    ("digest", "expected"),
+    [
+        ("on", {"": "wrong_type"}),
+        (5, {"": "wrong_type"}),
+        ({}, {"/every": "required"}),
+        ({"minutes": 30}, {"/minutes": "unknown_field", "/every": "required"}),
+        ({"every": "year"}, {"/every": "unknown_value"}),
+        ({"every": "day", "at": "8"}, {"/at": "invalid_time"}),
+        ({"every": "day", "days": ["xyz"]}, {"/days/0": "unknown_value"}),
+        ({"every": "day", "zone": "Mars/Olympus"}, {"/zone": "unknown_timezone"}),
+    ],
+)
+def test_invalid_schedule_of_digests_is_refused(
+    ada: App, digest: Any, expected: dict[str, str]
+) -> None:
+    answer = set_preferences(ada, alert={"digest": digest})
+    assert answer.status_code == 422
+    found = {
+        name.removeprefix("/preferences/alert/digest"): c for name, c in pointers(answer).items()
+    }
+    assert found == expected
 
 
 def test_put_replaces_all_preferences(ada: App) -> None:

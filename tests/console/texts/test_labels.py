@@ -8,6 +8,7 @@ import pytest
 from console.texts import failure_codes, labels
 from console.texts.failure_codes import EXPLANATIONS
 from console.texts.wait_reasons import HELD_ADVICE, WAIT_LABELS, WAITS_UNTIL
+from domain.digests import DigestOutcome, DigestStatus
 from domain.errors import FailureCode
 from domain.states import (
     AttemptStatus,
@@ -32,6 +33,8 @@ def test_every_code_and_state_has_a_label() -> None:
     assert set(HELD_ADVICE) == HELD
     assert set(labels.ATTEMPT_LABELS) == set(AttemptStatus)
     assert set(labels.BROADCAST_LABELS) == set(BroadcastStatus)
+    assert set(labels.DIGEST_LABELS) == set(DigestStatus)
+    assert set(labels.OUTCOME_LABELS) == set(DigestOutcome)
     assert set(labels.CHANNELS) == set(labels.CHANNEL_ICONS) == set(Channel)
     assert set(labels.RESEND_RISKS) == set(RiskKind)
 

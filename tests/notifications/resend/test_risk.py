@@ -51,6 +51,7 @@ def test_risk_of_a_failure_depends_on_its_code(code: str | None, expected: RiskK
     [
         *((status, None, MAY_DUPLICATE) for status in (S.PENDING, S.SENDING, S.UNKNOWN)),
         *((status, None, MAY_DUPLICATE) for status in (S.SENT, S.DELIVERED, S.READ)),
+        (S.MERGED, None, MAY_DUPLICATE),
         (S.CANCELLED, F.CANCELLED, SAFE),
         (S.CANCELLED, F.NOT_NEEDED, MAY_DUPLICATE),
         (S.SUPPRESSED, F.SUPPRESSED, SAFE),

@@ -27,6 +27,7 @@ from tests.support.clients.inbox import claims_of
 from tests.support.clients.inbox import token as inbox_token
 from tests.support.clients.isolation_requests import BROADCAST, KIND, PARTS
 from tests.support.factories import notifications as factories
+from tests.support.factories.digests import opened
 
 Key = tuple[str, str]
 """A collection and a document's id."""
@@ -110,6 +111,7 @@ def belongings(app: App, *, is_test: bool = False) -> dict[str, str]:
         "token": token,
         "jti": claims_of(token)["jti"],
         "broadcast": app.post("/broadcasts", BROADCAST).json()["id"],
+        "digest": str(opened(at=utc_now(), **own)["_id"]),
         "message": app.post("/callbacks/test").json()["id"],
         "type": "parcel_lost",
         "tomorrow": (utc_now() + timedelta(days=1)).isoformat(),
@@ -170,7 +172,7 @@ class Untouched:
         tests = {
             document["_id"]
             for (name, _), document in everything.items()
-            if name in ("notifications", "broadcasts")
+            if name in ("notifications", "broadcasts", "digests")
             and (document.get("is_test"), document["client_id"]) == (True, own)
         }
         inboxes = [Inbox(own, user_id) for user_id in PEOPLE]
@@ -179,6 +181,7 @@ class Untouched:
         marks: Mapping[str, tuple[str, Collection[Any]]] = {
             "notifications": ("_id", tests),
             "broadcasts": ("_id", tests),
+            "digests": ("_id", tests),
             "delivery_attempts": ("notification_id", tests),
             "callbacks": ("_id", {own}),
             "callback_messages": ("client_id", {own}),

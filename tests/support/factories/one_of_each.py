@@ -19,6 +19,7 @@ from notifications.catalog.limits import LimitRequest
 from notifyproject.db.collections import collection
 from tests.support.factories import notifications as factories
 from tests.support.factories.broadcasts import begun
+from tests.support.factories.digests import opened
 from tests.support.fakes.callback_receiver import called_back
 
 
@@ -39,6 +40,7 @@ def store_one_of_each(*, now: datetime) -> None:
     request = LimitRequest(categories=["marketing"], max=3, period_seconds=604_800)
     limits.define_limit("weekly", limits.validate_limit("weekly", request), now=now)
     begun(at=now)
+    opened(at=now)
     failures = selection.select_failures(channel=None, code=None, since=None)
     by = operation.UNKNOWN_STAFF
     decisions.preview(action=BulkAction.RETRY, selection=failures, by=by, now=now)

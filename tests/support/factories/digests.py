@@ -1,0 +1,35 @@
+"""Digests."""
+
+from datetime import datetime, timedelta
+from typing import Any
+
+from bson import ObjectId
+
+from domain.states import Channel
+from notifications import store
+from notifications.store import Document, Opening, Window
+from tests.support.factories.notifications import CLIENT, NOON
+
+WINDOW = timedelta(minutes=30)
+
+
+def opened(*, at: datetime = NOON, window: timedelta = WINDOW, **fields: Any) -> Document:
+    """Open a digest. Return its document."""
+    one = ObjectId()
+    opening = Opening(
+        **{
+            "group": str(one),
+            "client_id": CLIENT,
+            "user_id": "ada",
+            "type": "payment_confirmed",
+            "channel": Channel.EMAIL,
+            "is_test": False,
+            "key": None,
+            "windows": [Window(id=one, ends_at=at + window)],
+            "leader": None,
+            "max_items": 20,
+            "min_items": 2,
+            **fields,
+        }
+    )
+    return store.open_digests([opening], now=at)[opening.group]
