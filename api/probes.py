@@ -24,4 +24,10 @@ class ProbeMiddleware:
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
         """Handle the request."""
-        return VIEWS.get(request.path, self.get_response)(request)
+        view = VIEWS.get(request.path)
+        if view is None:
+            return self.get_response(request)
+        response = view(request)
+        # CommonMiddleware sets it for other paths. Without it, the server uses chunks.
+        response.headers["Content-Length"] = str(len(response.content))
+        return response

@@ -27,7 +27,7 @@ log = structlog.get_logger(__name__)
 TIMEOUT = 0.3
 """Seconds for a connection or a response. A send waits for it."""
 PAUSE_AFTER_FAILURE = 5.0
-MAX_IDLE = 1.0
+MAX_IDLE = 0.05
 """Seconds after which an idle connection is checked before its use."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)

@@ -35,10 +35,14 @@ def api_of(app: App, live_server: Any, provider: Sandbox) -> examples.API:
 def test_every_example_ends_as_expected(app: App, live_server: Any, provider: Sandbox) -> None:
     api = api_of(app, live_server, provider)
     outcomes = examples.send_all(api, examples.load(datetime.now(UTC)))
-    for latest in examples.follow(api, outcomes, stop=lambda: False):
-        outcomes = latest
-        # As the sweeper does in the local stack.
+
+    def sweep() -> bool:
+        """Close digests, as the sweeper does in the local stack. Return that nobody stops."""
         digests.close_due()
+        return False
+
+    for latest in examples.follow(api, outcomes, stop=sweep):
+        outcomes = latest
     unexpected = [o.example.name for o in outcomes if not o.is_as_expected]
     assert unexpected == []
     table = examples.format_table(outcomes)
