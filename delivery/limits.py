@@ -132,7 +132,7 @@ def _decide(
 
 
 def _goes_into_digest(claimed: ClaimedDelivery, refused: Sequence[UseResult]) -> bool:
-    """Return whether a refused delivery joins its type's digest instead of the line."""
+    """Return whether a refused delivery joins its type's digest and doesn't wait for the limit."""
     if digest_for(claimed) is None:
         return False
     is_line_full = any(

@@ -1,1 +1,1 @@
-"""Broadcasts."""
+"""Console pages of broadcasts: the list, one broadcast, and its actions."""

@@ -321,7 +321,7 @@ def drop_members(
 
 
 def seal(seals: Sequence[Seal], *, now: datetime) -> list[Seal]:
-    """Fix the outcomes of digests. Return those that this lease has sealed."""
+    """Seal digests, which makes their outcomes final. Return the seals that were stored."""
     if not seals:
         return []
     operations = []

@@ -137,7 +137,7 @@ def _send_to_rabbitmq(task: str, options: dict[str, Any]) -> None:
 
 
 def load_driver() -> None:
-    """Load what messages are made with, without a connection."""
+    """Load the modules that publishing needs. Doesn't connect to the broker."""
     if is_rabbitmq():
         _rabbitmq_connection(timeout=TIMEOUT)
     encode("none", args=[], queue="none")

@@ -20,7 +20,7 @@ TEMPLATE_CODES = range(132_000, 133_000)
 
 @dataclass(frozen=True, slots=True)
 class CodeRule:
-    """One row of the table: the class of the responses with these error codes."""
+    """A rule that classifies responses by their error codes."""
 
     codes: Sequence[int]
     kind: Kind
