@@ -231,14 +231,7 @@ def validate_type(
     )
     fallback = _check_fallback(request, channels, problems)
     plan = _check_plan(request, channels, problems)
-    if request.digest is not None:
-        parse_digest(
-            request.digest,
-            problems,
-            allowed=channels,
-            priority=request.priority,
-            sensitive_variables=request.sensitive_variables,
-        )
+    _check_digest(request, channels, problems)
     _check_actions(request, problems)
     _check_variables(request, problems)
     _check_whatsapp_templates(request, problems)
@@ -321,6 +314,23 @@ def _check_plan(
         reason = "Must be less than `ttl_seconds`."
         problems.add(f"/plan/steps/{len(request.plan.steps) - 1}/after", "out_of_range", reason)
     return plan
+
+
+def _check_digest(
+    request: TypeRequest, channels: Sequence[Channel], problems: ProblemCollector
+) -> None:
+    if request.digest is None:
+        return
+    parse_digest(
+        request.digest,
+        problems,
+        allowed=channels,
+        priority=request.priority,
+        sensitive_variables=request.sensitive_variables,
+    )
+    key = request.digest.key
+    if key is not None and not types.VARIABLE.fullmatch(key):
+        problems.add("/digest/key", "invalid", "Not a valid variable name.")
 
 
 def _check_actions(request: TypeRequest, problems: ProblemCollector) -> None:

@@ -65,6 +65,7 @@ BESIDE: Mapping[str, Mapping[str, Any]] = {
     "scheduled_local": {"at": "2027-01-01T09:00"},
     "quiet_hours": {"enabled": True},
     "actions": {"id": "approve", "label": "Approve"},
+    "digest": {"window": {"every": "day"}},
     "approved_templates": {"locale": "pt", "name": "lost", "language": "pt_PT"},
 }
 """Required fields of objects that are optional themselves."""
