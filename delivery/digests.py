@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
-import msgspec
+import bson
 import structlog
 from bson import ObjectId
 from pymongo.errors import PyMongoError
@@ -25,7 +25,7 @@ from domain.digests import (
 from domain.errors import FailureCode
 from domain.plans import Until, how_reached
 from domain.states import DeliveryStatus, Priority
-from domain.time import Clock, utc_now
+from domain.time import Clock, utc_now, zone_names
 from notifications import callback_events, store
 from notifications.catalog import digests as definitions
 from notifications.catalog import limits, retention, types
@@ -95,11 +95,15 @@ def join_digests(
     return alone, [decided[one.reference] for one in claims if one.reference in decided]
 
 
-def join_over_limit(claims: Sequence[ClaimedDelivery], *, now: datetime) -> list[NotSent]:
-    """Put deliveries that a limit refuses into digests of their types."""
+def join_over_limit(refused: Sequence[NotSent], *, now: datetime) -> list[NotSent]:
+    """Put deliveries that a limit refuses into digests of their types.
+
+    One that can't join stays refused, for example because its recipient wants no digests.
+    """
+    claims = [one.claimed for one in refused]
     found = [(one, digest) for one in claims if (digest := digest_for(one)) is not None]
-    joined = _join(found, now)
-    return [joined[one.reference] for one, _ in found if one.reference in joined]
+    joined = _join(found, now, is_over_limit=True)
+    return [joined.get(one.claimed.reference, one) for one in refused]
 
 
 def digest_for(claimed: ClaimedDelivery) -> Digest | None:
@@ -124,13 +128,18 @@ def confirm_joined(joined: Sequence[NotSent], *, now: datetime) -> None:
     if not pairs:
         return
     crash_points.reach(Boundary.DIGEST_JOINED)
-    found = store.find_digests([digest_id for _, digest_id in pairs])
-    late = [
-        (notification_id, digest_id)
-        for notification_id, digest_id in pairs
-        if digest_id not in found or found[digest_id]["status"] != D.OPEN
-    ]
-    store.leave_digests(late, now=now)
+    try:
+        found = store.find_digests([digest_id for _, digest_id in pairs])
+        # One that isn't sealed yet still selects them.
+        late = [
+            (notification_id, digest_id)
+            for notification_id, digest_id in pairs
+            if digest_id not in found or found[digest_id]["status"] in (D.SEALED, D.CLOSED)
+        ]
+        store.leave_digests(late, now=now)
+    except PyMongoError as error:
+        # They are looked at again after RECHECK.
+        log.warning("digests_not_confirmed", reason=type(error).__name__, deliveries=len(pairs))
 
 
 def enqueue_due(*, now: datetime) -> int:
@@ -172,7 +181,15 @@ def _still_waiting(claims: Sequence[ClaimedDelivery], now: datetime) -> dict[str
     waiting = {}
     for claimed in claims:
         digest = found.get(claimed.digest_id) if claimed.digest_id is not None else None
-        if digest is not None and digest["status"] != D.CLOSED:
+        if digest is None or digest["status"] == D.CLOSED:
+            continue
+        if digest["status"] == D.SEALED and claimed.digest_epoch != digest["epoch"]:
+            continue
+        if claimed.digest_epoch:
+            # It may be in the carrier: even its expiry doesn't end it here.
+            code = FailureCode.IN_DIGEST
+            waiting[claimed.reference] = NotSent(claimed, S.PENDING, code, IN_DIGEST, now + RECHECK)
+        else:
             waiting[claimed.reference] = _wait(claimed, until=max(digest["closes_at"], now))
     return waiting
 
@@ -184,7 +201,12 @@ def _wait(claimed: ClaimedDelivery, *, until: datetime, joins: ObjectId | None =
     return NotSent(claimed, S.PENDING, code, IN_DIGEST, until + RECHECK, digest_id=joins)
 
 
-def _join(joining: Sequence[tuple[ClaimedDelivery, Digest]], now: datetime) -> dict[str, NotSent]:
+def _join(
+    joining: Sequence[tuple[ClaimedDelivery, Digest]],
+    now: datetime,
+    *,
+    is_over_limit: bool = False,
+) -> dict[str, NotSent]:
     if not joining:
         return {}
     decided: dict[str, NotSent] = {}
@@ -201,17 +223,17 @@ def _join(joining: Sequence[tuple[ClaimedDelivery, Digest]], now: datetime) -> d
         found = store.open_digests(list(openings.values()), now=now) if openings else {}
         crash_points.reach(Boundary.DIGEST_OPENED)
         slides: dict[ObjectId, timedelta] = {}
-        for claimed, digest in joining:
+        for claimed, _ in joining:
             if (group := groups.get(claimed.reference)) is None:
                 continue
             document = found.get(group)
             if document is None:
                 decided[claimed.reference] = _not_opened(claimed, now)
-            elif document.get("leader") != _delivery_id(claimed):
+            elif is_over_limit or document.get("leader") != _delivery_id(claimed):
                 wait = _wait(claimed, until=document["closes_at"], joins=document["_id"])
                 decided[claimed.reference] = wait
-                if digest.is_sliding and isinstance(digest.window, timedelta):
-                    slides[document["_id"]] = digest.window
+                if (slides_by := openings[group].slides) is not None:
+                    slides[document["_id"]] = slides_by
         store.slide_digests(slides, now=now)
     except PyMongoError as error:
         log.warning("digests_not_joined", reason=type(error).__name__, deliveries=len(joining))
@@ -243,7 +265,9 @@ def _opening(
         if own == definitions.OFF:
             return None
         window = own if own is not None and not isinstance(own, str) else window
-    zone = (registered.timezone if registered else None) or claimed.recipient.timezone or "UTC"
+    # An older release may have stored other values.
+    zones = (registered.timezone if registered else None, claimed.recipient.timezone)
+    zone = next((one for one in zones if one in zone_names()), None) or "UTC"
     key = None
     if digest.key is not None:
         key = str(claimed.data.get(digest.key, ""))[:KEY_LENGTH]
@@ -253,6 +277,9 @@ def _opening(
         claimed.type,
         claimed.channel.value,
         "test" if claimed.is_test else "live",
+        # A request may name another address than the registered one.
+        claimed.recipient.address(claimed.channel) or "",
+        ",".join(sorted(claimed.recipient.device_ids)),
         key or "",
     )
     ends_at = window_end(window, now=now, recipient_zone=zone)
@@ -275,6 +302,7 @@ def _opening(
         key=key,
         windows=windows,
         leader=_delivery_id(claimed) if digest.is_leading else None,
+        slides=window if digest.is_sliding and isinstance(window, timedelta) else None,
         max_items=digest.max_items,
         min_items=digest.min_items,
     )
@@ -348,6 +376,8 @@ def _decide(closings: Sequence[Closing], now: datetime) -> list[Seal]:
     store.drop_members(
         [(one.claimed, one.status, one.code, one.reason) for one in dropped.values()], now=now
     )
+    ended = [one.claimed.notification_id for one in dropped.values() if one.claimed.later_channels]
+    store.open_next_steps(ids=ended, now=now)
     seals = []
     for closing in closings:
         left = [one for one in closing.members if one.reference not in dropped]
@@ -460,13 +490,18 @@ def _compose(
 ) -> tuple[Content | None, str | None]:
     """Return a carrier's content, or why its template can't be rendered."""
     newest, problems = members[-1], ProblemCollector()
-    content = compose_content(
-        NotificationRequest(type=newest.type, data=_data(closing, members)),
-        type_config=type_config,
-        recipient=newest.recipient,
-        channels=[newest.channel],
-        problems=problems,
-    )
+    try:
+        content = compose_content(
+            NotificationRequest(type=newest.type, data=_data(closing, members)),
+            type_config=type_config,
+            recipient=newest.recipient,
+            channels=[newest.channel],
+            problems=problems,
+        )
+    except Exception as error:
+        # A defect of one digest must not hold up the others of its batch.
+        log.exception("digest_not_composed", digest_id=str(closing.id))
+        return None, type(error).__name__
     if problems.problems:
         return None, "; ".join(one.detail for one in problems.problems)
     return content, None
@@ -483,7 +518,7 @@ def _data(closing: Closing, members: Sequence[ClaimedDelivery]) -> dict[str, Any
             "subject": member.content.subject,
             "data": member.data,
         }
-        size += len(msgspec.json.encode(item))
+        size += len(bson.encode(item))
         if items and size > MAX_ITEM_BYTES:
             break
         items.append(item)

@@ -26,8 +26,10 @@ LINE_FULL = "Ten other messages wait."
 
 def apply_limits(
     claims: Sequence[ClaimedDelivery], *, now: datetime
-) -> tuple[list[ClaimedDelivery], list[NotSent], list[ClaimedDelivery]]:
+) -> tuple[list[ClaimedDelivery], list[NotSent], list[NotSent]]:
     """Return deliveries that are allowed, that wait or are suppressed, and that go into a digest.
+
+    The latter are refused as the others, unless they join a digest.
 
     Critical, in-app, and test messages are exempt and don't count.
     """
@@ -47,7 +49,7 @@ def apply_limits(
     return (
         [one for one in decided if isinstance(one, ClaimedDelivery)],
         [one for one in decided if isinstance(one, NotSent)],
-        [one.claimed for one in decided if isinstance(one, _Overflowing)],
+        [one.refusal for one in decided if isinstance(one, _Overflowing)],
     )
 
 
@@ -55,7 +57,8 @@ def apply_limits(
 class _Overflowing:
     """A delivery beyond a limit that goes into its type's digest."""
 
-    claimed: ClaimedDelivery
+    refusal: NotSent
+    """Its end or wait if it can't join one."""
 
 
 def give_back(claims: Sequence[ClaimedDelivery]) -> None:
@@ -118,7 +121,7 @@ def _decide(
             decisions[claimed.reference] = counted
             continue
         if _goes_into_digest(claimed, refused):
-            decisions[claimed.reference] = _Overflowing(counted)
+            decisions[claimed.reference] = _Overflowing(_refuse(counted, refused, now))
             ended += [one.request for one in refused]
             continue
         decision = decisions[claimed.reference] = _refuse(counted, refused, now)

@@ -75,7 +75,7 @@ def _wait_of(delivery: Any, now: datetime) -> Wait:
     reason, until = wait_reason(delivery, now=now), field(delivery, "next_attempt_at")
     if reason is W.DIGEST:
         # The delivery is looked at again only if its digest has missed it.
-        until -= RECHECK
+        until = max(until - RECHECK, now)
     return Wait(channel=Channel(field(delivery, "channel")), reason=reason, until=until)
 
 

@@ -26,6 +26,8 @@ HEARTBEATS = ("worker", "beat", "sweeper")
 MAX_AGE = 60.0
 """Seconds after which a heartbeat is missing. Programs write one every few seconds; beat takes
 longest, up to half a minute, while the broker is down."""
+ROUNDING = 0.001
+"""Seconds by which a written time may be ahead."""
 TIMEOUT = 1.5
 """Seconds for a program's response."""
 
@@ -75,7 +77,8 @@ def heartbeat_problem(program: str, *, directory: str, now: float) -> str | None
         return f"The {program} has written no heartbeat to {path}: it hasn't started yet."
     except (OSError, ValueError, IndexError) as error:
         return f"The heartbeat {path} can't be read: {type(error).__name__}."
-    if age < 0:
+    # A written time is rounded to milliseconds.
+    if age < -ROUNDING:
         return f"The heartbeat {path} is from before the machine started."
     if age > MAX_AGE:
         return f"The last heartbeat of the {program} was {age:.0f} s ago."

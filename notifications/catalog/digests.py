@@ -7,7 +7,15 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
-from domain.digests import MAX_ITEMS, MAX_MINUTES, MIN_MINUTES, Digest, Every, Schedule
+from domain.digests import (
+    MAX_ITEMS,
+    MAX_MINUTES,
+    MAX_SLIDES,
+    MIN_MINUTES,
+    Digest,
+    Every,
+    Schedule,
+)
 from domain.states import Channel, Priority
 from domain.time import InvalidTimeError, parse_wall_clock, parse_zone
 from recipients.preferences import as_mapping
@@ -113,6 +121,9 @@ def parse_digest(
     window = parse_window(request.window, problems, pointer=f"{pointer}/window")
     if request.sliding and request.window.minutes is None:
         problems.add(f"{pointer}/sliding", "conflict", "Needs `window.minutes`.")
+    elif request.sliding and (request.window.minutes or 0) * MAX_SLIDES > MAX_MINUTES:
+        reason = f"Needs at most {MAX_MINUTES // MAX_SLIDES} minutes."
+        problems.add(f"{pointer}/sliding", "out_of_range", reason)
     if request.only_over_limit and request.leading:
         reason = "Messages below the limit are sent at once anyway."
         problems.add(f"{pointer}/leading", "conflict", reason)
@@ -195,7 +206,11 @@ def preferred_window(
         if stored == OFF:
             return OFF
         if isinstance(stored, Mapping):
-            return window_of(stored)
+            try:
+                return window_of(stored)
+            except (KeyError, ValueError):
+                # An older release may have stored any value.
+                return None
     return None
 
 

@@ -35,6 +35,7 @@ class Migration(migrations.Migration):
                 ('is_cancelled', models.BooleanField(default=False)),
                 ('epoch', models.IntegerField(default=0)),
                 ('lease_token', models.CharField(blank=True, max_length=32, null=True)),
+                ('lease_count', models.IntegerField(blank=True, null=True)),
                 ('count', models.IntegerField(blank=True, null=True)),
                 ('dropped', models.IntegerField(blank=True, null=True)),
                 ('carrier_id', django_mongodb_backend.fields.ObjectIdField(blank=True, null=True)),

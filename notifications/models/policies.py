@@ -137,6 +137,8 @@ class Digest(models.Model):
     epoch = models.IntegerField(default=0)
     """Fencing token: grows with each lease until the digest is sealed."""
     lease_token = optional_text(32)
+    lease_count = models.IntegerField(null=True, blank=True)
+    """Leases until it is closed. A digest whose leases ended without a close is leased alone."""
     count = models.IntegerField(null=True, blank=True)
     """Members from SEALED on, without the dropped ones."""
     dropped = models.IntegerField(null=True, blank=True)

@@ -120,6 +120,8 @@ def reopen(
             "doubtful_targets": [],
             "doubtful_provider": None,
             "passed_over": None,
+            "digest_id": None,
+            "digest_epoch": None,
         },
         now=now,
         extra_fields={"purge_at": {"$max": ["$purge_at", now + MIN_RETENTION_AFTER_REOPEN]}},
@@ -155,7 +157,9 @@ def make_due_now(
             "next_attempt_at": now,
             "first_due_at": Computed(first),
             "digest_id": None,
-            "skips_digest": Computed({"$gt": ["$$d.digest_id", None]}),
+            "skips_digest": Computed(
+                {"$or": ["$$d.skips_digest", {"$gt": ["$$d.digest_id", None]}]}
+            ),
         },
         now=now,
     )

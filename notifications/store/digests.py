@@ -31,8 +31,13 @@ S, D = DeliveryStatus, DigestStatus
 CLOSE_LEASE = timedelta(seconds=90)
 DIGEST_RETENTION = timedelta(days=90)
 CANCEL_REASON = "Its digest was cancelled."
+MAX_SHARED_LEASES = 2
+"""After so many leases without a close, a digest is leased alone."""
 HEAD = 4
 """Batches at the head of the due digests among which concurrent closers choose at random."""
+MEMBERS_INDEX = "ntf_digest"
+WITHOUT_CONTENT = {"content.body": 0, "content.payload": 0, "error_history": 0}
+"""Fields of members that a digest doesn't need. A digest may have thousands."""
 _random = random.SystemRandom()
 
 
@@ -58,6 +63,8 @@ class Opening:
     windows: Sequence[Window]
     """The current window, and those to use if its digest is closed already."""
     leader: str | None
+    slides: timedelta | None
+    """The sliding window, None if it doesn't slide."""
     max_items: int
     min_items: int
 
@@ -235,12 +242,14 @@ def count_closed(*, since: datetime) -> dict[DigestOutcome, tuple[int, int]]:
 def acquire_due(*, token: str, now: datetime, limit: int) -> list[Closing]:
     """Lease due digests, and select their members. Raises PyMongoError."""
     ids = _due_ids(now, limit, skip=_random.randrange(HEAD) * limit) or _due_ids(now, limit, skip=0)
+    ids = _isolate_lost(ids)
     if not ids:
         return []
     is_sealed = {"$eq": ["$status", D.SEALED.value]}
     lease = {
         "status": {"$cond": [is_sealed, "$status", D.CLOSING.value]},
         "epoch": {"$cond": [is_sealed, "$epoch", {"$add": ["$epoch", 1]}]},
+        "lease_count": {"$add": [{"$ifNull": ["$lease_count", 0]}, 1]},
         "lease_token": token,
         "due_at": now + CLOSE_LEASE,
     }
@@ -260,6 +269,19 @@ def acquire_due(*, token: str, now: datetime, limit: int) -> list[Closing]:
     ]
 
 
+def _isolate_lost(ids: Sequence[ObjectId]) -> list[ObjectId]:
+    """Return the digests to lease together: one alone if its leases ended without a close.
+
+    It may be the cause, and must not take others along.
+    """
+    wanted = {"_id": {"$in": list(ids)}, "lease_count": {"$gte": MAX_SHARED_LEASES}}
+    lost = [one["_id"] for one in digests().find(wanted, {"_id": 1})]
+    others = [one for one in ids if one not in lost]
+    if lost and (not others or _random.choice((True, False))):
+        return [_random.choice(lost)]
+    return others
+
+
 def _due_ids(now: datetime, limit: int, *, skip: int) -> list[ObjectId]:
     found = digests().find({"due_at": {"$lte": now}}, {"_id": 1})
     return [one["_id"] for one in found.sort([("due_at", 1), ("_id", 1)]).skip(skip).limit(limit)]
@@ -268,21 +290,26 @@ def _due_ids(now: datetime, limit: int, *, skip: int) -> list[ObjectId]:
 def _select_members(
     leased: Sequence[Document], now: datetime
 ) -> dict[ObjectId, list[ClaimedDelivery]]:
-    """Write each digest's epoch to its members, and return those that have it, oldest first."""
+    """Write each open digest's epoch to its members. Return all that have it, oldest first.
+
+    The members of a sealed digest are fixed: one that was missed isn't in its carrier.
+    """
     epochs = {one["_id"]: one["epoch"] for one in leased}
-    ids = list(epochs)
-    unclaimed = {"$lte": [{"$ifNull": ["$$d.claim.lease_until", now]}, now]}
-    epoch = _of_digest(ids, list(epochs.values()))
-    is_earlier = {"$lt": [{"$ifNull": ["$$d.digest_epoch", 0]}, epoch]}
-    condition = {"$and": [_waits_in(ids), unclaimed, is_earlier]}
-    changed = {"$mergeObjects": ["$$d", {"digest_epoch": epoch, "claim": None}]}
-    element = {"$cond": [condition, changed, "$$d"]}
-    waiting = {"digest_id": {"$in": ids}, "status": S.PENDING.value}
-    wanted = {"delivery": {"$elemMatch": waiting}}
-    deliveries = {"$map": {"input": "$delivery", "as": "d", "in": element}}
-    notifications().update_many(wanted, [{"$set": {"delivery": deliveries}}])
+    unsealed = {one["_id"]: one["epoch"] for one in leased if one["status"] != D.SEALED}
+    if unsealed:
+        ids = list(unsealed)
+        epoch = _of_digest(ids, list(unsealed.values()))
+        is_earlier = {"$lt": [{"$ifNull": ["$$d.digest_epoch", 0]}, epoch]}
+        # A worker that has claimed a member can only defer it again, which its token then prevents.
+        condition = {"$and": [_waits_in(ids), is_earlier]}
+        changed = {"$mergeObjects": ["$$d", {"digest_epoch": epoch, "claim": None}]}
+        element = {"$cond": [condition, changed, "$$d"]}
+        deliveries = {"$map": {"input": "$delivery", "as": "d", "in": element}}
+        change = [{"$set": {"delivery": deliveries}}]
+        notifications().update_many(_match_waiting(ids), change, hint=MEMBERS_INDEX)
+    found = notifications().find(_match_waiting(list(epochs)), WITHOUT_CONTENT).hint(MEMBERS_INDEX)
     selected: dict[ObjectId, list[ClaimedDelivery]] = {}
-    for document in notifications().find(wanted):
+    for document in found:
         for delivery in document["delivery"]:
             digest_id = delivery.get("digest_id")
             is_member = digest_id in epochs and delivery["status"] == S.PENDING
@@ -466,9 +493,18 @@ def _change_selected(
     ids = list(epochs)
     is_selected = {"$eq": ["$$d.digest_epoch", _of_digest(ids, list(epochs.values()))]}
     pipeline = update(condition={"$and": [_waits_in(ids), is_selected]}, changes=changes, now=now)
-    waiting = {"digest_id": {"$in": ids}, "status": S.PENDING.value}
-    wanted = {"delivery": {"$elemMatch": {**waiting, "digest_epoch": {"$gt": 0}}}}
-    return int(retry_transient(notifications().update_many, wanted, pipeline).matched_count)
+    wanted = _match_waiting(ids, digest_epoch={"$gt": 0})
+    update_many = notifications().update_many
+    return int(retry_transient(update_many, wanted, pipeline, hint=MEMBERS_INDEX).matched_count)
+
+
+def _match_waiting(ids: Sequence[ObjectId], **fields: Any) -> dict[str, Any]:
+    """Return a query for notifications with pending members of digests.
+
+    Its first condition makes MongoDB use the partial index: that within $elemMatch doesn't.
+    """
+    waiting = {"digest_id": {"$in": list(ids)}, "status": S.PENDING.value, **fields}
+    return {"delivery.digest_id": {"$in": list(ids)}, "delivery": {"$elemMatch": waiting}}
 
 
 def _waits_in(ids: Sequence[ObjectId]) -> Expression:

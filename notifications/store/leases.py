@@ -341,6 +341,9 @@ def _not_sent_fields(one: NotSent, now: datetime) -> dict[str, Any]:
         fields["passed_over"] = None
     if one.digest_id is not None:
         fields |= {"digest_id": one.digest_id, "digest_epoch": None}
+    elif one.claimed.digest_id is not None and one.code is not FailureCode.IN_DIGEST:
+        # It has left its digest, which missed it.
+        fields |= {"digest_id": None, "digest_epoch": None}
     return {
         "status": one.status.value,
         "claim": None,

@@ -13,11 +13,13 @@ from pymongo.errors import PyMongoError
 from delivery import digests, dispatcher, sweeper
 from delivery.digests import close_due
 from domain.content import Content
+from domain.content import Recipient as ContactDetails
 from domain.digests import CLOSE_GRACE, RECHECK
 from domain.states import Channel, Priority
 from notifications import store
 from notifications.catalog import limits, types
 from notifications.content import templates
+from notifications.store import digests as store_digests
 from notifications.store.digests import CLOSE_LEASE
 from notifyproject.db.collections import collection
 from notifyproject.platform import crash_points
@@ -34,6 +36,7 @@ pytestmark = pytest.mark.usefixtures("db", "broker")
 EMAIL = Channel.EMAIL
 MINUTE, HOUR, DAY = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
 WINDOW = 30 * MINUTE
+AT_HOME = ContactDetails(email="ada@home.example.com", name="Ada")
 CLOSING = NOON + WINDOW + CLOSE_GRACE
 DIGEST = {
     "channels": ["email"],
@@ -445,8 +448,7 @@ def test_member_of_a_digest_that_closed_meanwhile_is_due_at_once(
     original = digests.confirm_joined
 
     def confirm(joined: Any, *, now: datetime) -> None:
-        for digest in all_digests():
-            store.end_digest(digest["_id"], now=now)
+        collection("digests").update_many({}, {"$set": {"status": "closed"}})
         original(joined, now=now)
 
     monkeypatch.setattr(digests, "confirm_joined", confirm)
@@ -525,3 +527,121 @@ def test_sweep_enqueues_due_digests() -> None:
     assert digests.enqueue_due(now=CLOSING - MINUTE / 2) == 1
     assert digests.enqueue_due(now=CLOSING) == 1
     sweeper.sweep(now=CLOSING)
+
+
+def test_member_that_a_sealed_digest_missed_is_not_merged(monkeypatch: pytest.MonkeyPatch) -> None:
+    ids, late = [comment("One"), comment("Two")], comment("Late")
+    deliver(*ids, late)
+    # As if it were stored after the selection.
+    path = {"_id": late}
+    collection("notifications").update_one(path, {"$set": {"delivery.0.status": "sending"}})
+    with monkeypatch.context() as patch:
+        stop_at(patch, Boundary.DIGEST_CARRIED)
+        with pytest.raises(LostWorkerError):
+            close()
+    collection("notifications").update_one(path, {"$set": {"delivery.0.status": "pending"}})
+    assert close(CLOSING + CLOSE_LEASE) == 1
+    assert statuses(*ids, late) == ["merged", "merged", "pending"]
+    assert carriers()[0]["data"]["digest"]["count"] == 2
+
+
+def test_selected_member_does_not_expire_while_its_digest_closes() -> None:
+    ids = [comment(text, expires_at=NOON + WINDOW + MINUTE) for text in ("One", "Two")]
+    deliver(*ids)
+    (closing,) = store.acquire_due(token="f" * 32, now=CLOSING, limit=10)
+    deliver(*ids, at=NOON + WINDOW + RECHECK)
+    assert statuses(*ids) == ["pending", "pending"]
+    digests._close([closing], lambda: CLOSING)
+    assert statuses(*ids) == ["merged", "merged"]
+
+
+def test_large_numbers_are_items_of_a_digest() -> None:
+    ids = [comment("One", data={"text": 2**40}), comment("Two", data={"text": 2**40})]
+    deliver(*ids)
+    close()
+    assert statuses(*ids) == ["merged", "merged"]
+
+
+def test_defect_of_one_digest_does_not_hold_up_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    ids = [comment("One"), comment("Two"), comment("A", user_id="bob"), comment("B", user_id="bob")]
+    deliver(*ids)
+    original = digests._data
+
+    def data(closing: Any, members: Any) -> Any:
+        if members[0].user_id == "bob":
+            raise TypeError
+        return original(closing, members)
+
+    monkeypatch.setattr(digests, "_data", data)
+    close()
+    assert statuses(*ids) == ["merged", "merged", "pending", "pending"]
+    assert state(ids[2])["skips_digest"] is True
+
+
+def test_digest_whose_closers_were_lost_is_leased_alone() -> None:
+    for user in ("ada", "bob", "eve"):
+        deliver(comment("One", user_id=user), comment("Two", user_id=user))
+    bad = all_digests()[0]["_id"]
+    collection("digests").update_one({"_id": bad}, {"$set": {"lease_count": 2}})
+    leased = [store.acquire_due(token=f"{n:032}", now=CLOSING, limit=10) for n in range(20)]
+    assert sorted(len(one) for one in leased if one) == [1, 2]
+
+
+def test_messages_to_other_addresses_are_not_in_one_digest() -> None:
+    home = comment("One", recipient=AT_HOME)
+    deliver(comment("Two"), home)
+    assert len(all_digests()) == 2
+
+
+@pytest.mark.usefixtures("fcm")
+@pytest.mark.parametrize("stored", [{"every": "never"}, {"at": "25:00", "every": "day"}, {}, 7])
+def test_invalid_stored_schedule_or_zone_holds_up_nothing(stored: Any) -> None:
+    define(window={"every": "day", "at": "18:00"})
+    own = {"comment": {"digest": stored}}
+    registered("ada", preferences=own, timezone="Mars/Olympus")
+    one = comment()
+    deliver(one)
+    assert (state(one)["status"], state(one)["failure_code"]) == ("pending", "in_digest")
+
+
+def test_own_schedule_does_not_slide() -> None:
+    define(sliding=True)
+    own = {"comment": {"digest": {"every": "day", "at": "12:10"}}}
+    registered("ada", preferences=own, timezone="UTC")
+    deliver(comment(), comment())
+    assert all_digests()[0]["closes_at"] == NOON + 10 * MINUTE
+
+
+def test_message_sent_now_twice_stays_out_of_the_digest() -> None:
+    hours = PersonalQuietHours(enabled=True, start="12:00", end="14:00", timezone="UTC")
+    registered("ada", quiet_hours=hours)
+    one = comment()
+    deliver(one)
+    for minutes in (1, 2):
+        at = NOON + minutes * MINUTE
+        assert store.make_due_now(notification_id=one, now=at) is not None
+        deliver(one, at=at)
+        assert (state(one)["failure_code"], state(one)["skips_digest"]) == ("quiet_hours", True)
+
+
+@pytest.mark.parametrize(("overflow", "status"), [("digest", "pending"), ("drop", "suppressed")])
+def test_message_beyond_a_limit_without_a_digest_is_refused(overflow: str, status: str) -> None:
+    define(only_over_limit=True)
+    registered("ada", preferences={"comment": {"digest": "off"}})
+    limit = {"types": ["comment"], "categories": [], "channels": ["email"], "max": 1}
+    limit |= {"period_seconds": 3_600, "min_gap_seconds": 0, "overflow": overflow}
+    limits.define_limit("daily", limit, now=NOON)
+    try:
+        ids = [comment("One"), comment("Two")]
+        deliver(*ids)
+        assert (state(ids[1])["status"], state(ids[1])["failure_code"]) == (status, "over_limit")
+        assert state(ids[1])["claim"] is None
+    finally:
+        collection("limits").delete_many({})
+        limits.invalidate_limits()
+
+
+def test_members_are_found_by_their_index() -> None:
+    deliver(comment(), comment())
+    plan = collection("notifications").find(store_digests._match_waiting([ObjectId()])).explain()
+    assert "COLLSCAN" not in str(plan["queryPlanner"]["winningPlan"])
