@@ -27,6 +27,7 @@ def opened(*, at: datetime = NOON, window: timedelta = WINDOW, **fields: Any) ->
             "key": None,
             "windows": [Window(id=one, ends_at=at + window)],
             "leader": None,
+            "slides": None,
             "max_items": 20,
             "min_items": 2,
             **fields,
