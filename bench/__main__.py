@@ -21,10 +21,10 @@ from notifyproject.stack import bytecode
 from . import brokers, console_pages, draining, environment, path, posting, scaling, volume
 from .environment import Bench
 from .figures import HEADING, Figure
-from .load import hour, slow_connections, streams, timers, window
+from .load import hour, people, slow_connections, streams, timers, window
 
 GOALS = ("S1", "S2", "S3", "S4", "S5", "S7", "S8")
-LOAD_GOALS = ("window", "S9", "S10", "S11")
+LOAD_GOALS = ("window", "S9", "S10", "S11", "S12", "S13")
 EXCLUDED_FROM_ALL = (
     "S6",
     "admin",
@@ -77,6 +77,8 @@ def _arguments() -> argparse.Namespace:
         "streams": (5_000, "of S10"),
         "timers": (3_000_000, "waiting in S11"),
         "due_timers": (100_000, "that fall due in one second in S11"),
+        "digests": (100_000, "that close in one minute in S12"),
+        "steps": (10_000, "that open in one second in S13"),
         "latency": (0, "milliseconds after which the provider answers in S1 and scale; 0: at once"),
     }
     for name, (default, text) in numbers.items():
@@ -145,6 +147,8 @@ def _measure_goal(goal: str, bench: Bench, arguments: argparse.Namespace) -> Ite
         ),
         "S10": (streams.measure_streams, {"streams": arguments.streams, **timed}),
         "S11": (timers.measure_timers, {"waiting": arguments.timers, "due": arguments.due_timers}),
+        "S12": (people.measure_digests, {"count": arguments.digests}),
+        "S13": (people.measure_steps, {"count": arguments.steps}),
     }
     measure, options = measures[goal]
     if goal == "S1" and arguments.latency:

@@ -14,7 +14,7 @@ from statistics import median
 from domain.time import utc_now
 from notifyproject.db.collections import database
 
-from . import draining, mail, simulation
+from . import draining, mail, queueing
 from .environment import Bench, run_workers
 from .figures import Figure, Progress, at_least, run_rounds
 from .load.sink import Limits, LoadSink
@@ -64,7 +64,7 @@ def measure_scaling(
         yield from _figures(found, window=window, milliseconds=milliseconds)
     full = results[f"{min(workers)} workers, window {draining.FLOOR_WINDOW}"]
     log_progress("simulated, a core per worker and a machine per cell (mongod's use of its cores)")
-    log_progress("\n" + simulation.table(_service_times(full, milliseconds=milliseconds)))
+    log_progress("\n" + queueing.table(_service_times(full, milliseconds=milliseconds)))
 
 
 def measure_sizes(bench: Bench, *, count: int, log_progress: Progress) -> Iterator[Figure]:
@@ -95,7 +95,7 @@ def _figures(
         linear = median(a.rate / b.rate * first / number for a, b in pairs)
         costs = _costs(results)
         service = _service_times(results, milliseconds=milliseconds)
-        simulated = simulation.one_machine(service, workers=number, cores=CORES, window=window)
+        simulated = queueing.one_machine(service, workers=number, cores=CORES, window=window)
         busy = median(one.busy for one in results)
         # Linear growth is due as long as the cores have room for it.
         has_room = median(one.busy for one in base) * number / first < 1
@@ -124,9 +124,9 @@ def _costs(results: Sequence[ScaleResult]) -> dict[str, float]:
     return {name: median(one.cpu[name] for one in results) for name in results[0].cpu}
 
 
-def _service_times(results: Sequence[ScaleResult], *, milliseconds: int) -> simulation.ServiceTimes:
+def _service_times(results: Sequence[ScaleResult], *, milliseconds: int) -> queueing.ServiceTimes:
     costs = _costs(results)
-    return simulation.ServiceTimes(
+    return queueing.ServiceTimes(
         worker=costs["worker"] / 1e6,
         shared=(costs["mongod"] + costs["valkey"] + costs["sink"]) / 1e6,
         mongod=costs["mongod"] / 1e6,

@@ -5,32 +5,23 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from functools import partial
 from statistics import median
 from typing import Any
 
 from domain.time import utc_now
 from notifyproject.db.collections import collection, database
 
-from .. import mail, posting, volume
+from .. import mail, volume
 from ..environment import Bench
 from ..figures import Figure, Measure, Progress, at_most, compare
-from ..processes import wait_until
-from .sink import Arrival, Limits, LoadSink
-from .stack import CRITICAL_PER_SECOND, CRITICAL_SCOPE, SteadyPosts, run_stack
-from .tables import percentile_of
+from .burst import Burst, measure_burst
 
 SMALL_NAME, LARGE_NAME = "bench_timers_small", "bench_timers"
 SMALL_WAITING = 10_000
 ROUNDS = 20
 CLAIMS_PER_ROUND = 5
-LEAD = timedelta(seconds=90)
-"""Time from the preparation of the due timers until they fall due."""
-WARM_UP = 15.0
-"""Seconds of critical mail before the timers fall due."""
-DRAIN_SECONDS = 180
-LATENCY = 0.1
 TIMER = "timer"
-CRITICAL = "critical"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -127,7 +118,14 @@ def measure_timers(
             log_progress(f"{count:,} waiting and {due_count:,} due: filled in {seconds:.0f} s")
         yield from _measure_sweeps_and_claims(bench, waiting=waiting, due=due)
         bench.use_database(LARGE_NAME)
-        yield from _measure_drain(bench, due=due, past=past, log_progress=log_progress)
+        burst = Burst(
+            key="S11",
+            kind=TIMER,
+            count=due,
+            label=f"{due:,} due in one second",
+            prepare=partial(postpone, past),
+        )
+        yield from measure_burst(bench, burst, log_progress=log_progress)
 
 
 def _measure_sweeps_and_claims(bench: Bench, *, waiting: int, due: int) -> Iterator[Figure]:
@@ -150,85 +148,8 @@ def _measure_sweeps_and_claims(bench: Bench, *, waiting: int, due: int) -> Itera
         )
 
 
-def _measure_drain(
-    bench: Bench, *, due: int, past: datetime, log_progress: Progress
-) -> Iterator[Figure]:
-    key = posting.create_key(CRITICAL_SCOPE)
-    sink = LoadSink(
-        folder=bench.fresh_folder("load-sink"), limits=Limits(latencies=((0.0, LATENCY),))
-    )
-    with sink.running():
-        began = time.monotonic()
-        due_at = postpone(past)
-        log_progress(f"{due:,} timers set anew in {time.monotonic() - began:.0f} s")
-        with run_stack(bench, "web", "worker", "urgent", "beat", SENDGRID_URL=sink.url) as stack:
-            posts = SteadyPosts(
-                url=stack.addresses.web,
-                key=key,
-                kind=CRITICAL,
-                priority="critical",
-                per_second=CRITICAL_PER_SECOND,
-            )
-            late = (utc_now() - due_at).total_seconds()
-            if late > -WARM_UP:
-                raise RuntimeError(f"the programs were ready {late + WARM_UP:.0f} s too late")
-            time.sleep(-late - WARM_UP)
-            with posts:
-                wait_until(
-                    lambda: _count(sink, TIMER) >= due,
-                    timeout=WARM_UP + 3 * DRAIN_SECONDS,
-                    what="the timers were not sent",
-                    poll=1.0,
-                )
-            wait_until(
-                lambda: _count(sink, CRITICAL) >= posts.posted,
-                timeout=30,
-                what="the critical mails were not sent",
-                poll=1.0,
-            )
-            arrivals = sink.arrivals()
-    if posts.errors:
-        raise RuntimeError(posts.errors[0])
-    timers = [one for one in arrivals if one.kind == TIMER]
-    beside = during(arrivals, kind=CRITICAL, start=due_at, end=max(one.at for one in timers))
-    yield Figure(
-        key="S11 drain",
-        label=f"{due:,} due in one second: all at the provider after",
-        unit="s",
-        ours=max(one.at for one in timers) - due_at.timestamp(),
-        goals=(at_most(DRAIN_SECONDS),),
-        note=f"the programs of `make up`; the provider answers after {1000 * LATENCY:.0f} ms",
-    )
-    yield Figure(
-        key="S11 twice",
-        label="… sent twice, or not due",
-        unit="",
-        ours=len(timers) - due,
-        goals=(at_most(0),),
-    )
-    yield Figure(
-        key="S11 critical",
-        label=f"… POST → provider of {len(beside)} critical mails beside them, p99",
-        unit="s",
-        ours=percentile_of(beside, 99),
-        goals=(at_most(1),),
-        note=f"p50 {percentile_of(beside, 50):.2f} s; of the POST alone, "
-        f"p50 {percentile_of(posts.took, 50):.2f} s and p99 {percentile_of(posts.took, 99):.2f} s",
-    )
-
-
-def during(
-    arrivals: Sequence[Arrival], *, kind: str, start: datetime, end: float
-) -> Sequence[float]:
-    """Return the waits of mails of a kind that were due between two times."""
-    return [
-        one.wait for one in arrivals if one.kind == kind and start.timestamp() <= one.due_at <= end
-    ]
-
-
-def postpone(past: datetime) -> datetime:
-    """Let the due timers fall due a little later from now; return the new time."""
-    due_at = (utc_now() + LEAD).replace(microsecond=0)
+def postpone(past: datetime, due_at: datetime) -> None:
+    """Let the timers that fell due from ``past`` on fall due from ``due_at`` on."""
     shift = _milliseconds(due_at - past)
 
     def later(moment: str) -> dict[str, Any]:
@@ -247,8 +168,3 @@ def postpone(past: datetime) -> datetime:
     }
     limit = past + timedelta(seconds=2)
     collection("notifications").update_many({"due_at": {"$lt": limit}}, [{"$set": changes}])
-    return due_at
-
-
-def _count(sink: LoadSink, kind: str) -> int:
-    return sum(one.kind == kind for one in sink.arrivals())

@@ -6,7 +6,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from bench.load import chart, hour, stream_clients, tables, timers, window
+from bench.load import burst, chart, hour, stream_clients, tables, window
 from bench.load.chart import Line, Panel
 from bench.load.hour import MemorySample, Minute
 from bench.load.sink import Arrival, Sample
@@ -67,7 +67,7 @@ def test_critical_mails_count_from_the_due_time_to_the_last_timer() -> None:
     start = AT_TEN.timestamp()
     found = [Arrival("critical", start + shift, start + shift + 0.5) for shift in (-1, 0, 5, 9)]
     other = Arrival("timer", start, start + 3)
-    waits = timers.during([*found, other], kind="critical", start=AT_TEN, end=start + 5)
+    waits = burst.during([*found, other], kind="critical", start=AT_TEN, end=start + 5)
     assert waits == [0.5, 0.5]
 
 

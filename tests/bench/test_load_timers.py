@@ -44,7 +44,8 @@ def test_postponed_timers_keep_their_order() -> None:
     database().aggregate(timers.copies(timers.stored_timer(), groups))
     stored = collection("notifications")
     before = {one["_id"]: one["due_at"] for one in stored.find()}
-    due_at = timers.postpone(past)
+    due_at = past + 3 * HOUR
+    timers.postpone(past, due_at)
     for one in stored.find():
         assert one["due_at"] == before[one["_id"]] + (due_at - past)
         address = f'"{one["recipient"]["email"]}"'.encode()

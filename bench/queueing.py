@@ -1,6 +1,6 @@
 """A queueing simulation of many workers and cells, fed with measured service times.
 
-``python -m bench.simulation WORKER MONGOD PROVIDER`` prints a table; the arguments are the CPU
+``python -m bench.queueing WORKER MONGOD PROVIDER`` prints a table; the arguments are the CPU
 microseconds of one mail in a worker and in mongod, and the provider's milliseconds.
 
 Assumptions:
