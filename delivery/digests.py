@@ -381,7 +381,7 @@ def _decide(closings: Sequence[Closing], now: datetime) -> list[Seal]:
     seals = []
     for closing in closings:
         left = [one for one in closing.members if one.reference not in dropped]
-        outcome, version = DigestOutcome.SENT, None
+        outcome, version, content = DigestOutcome.SENT, None, None
         type_config = types.find_type(closing.document["type"])
         if closing.document["is_cancelled"]:
             outcome = DigestOutcome.CANCELLED
@@ -391,7 +391,7 @@ def _decide(closings: Sequence[Closing], now: datetime) -> list[Seal]:
             outcome = DigestOutcome.SEPARATE
         else:
             version = type_config.template_version
-            problem = _compose(closing, left, type_config)[1]
+            content, problem = _compose(closing, left, type_config)
             if problem is not None:
                 log.warning("digest_not_rendered", digest_id=str(closing.id), reason=problem)
                 outcome = DigestOutcome.SEPARATE
@@ -402,6 +402,7 @@ def _decide(closings: Sequence[Closing], now: datetime) -> list[Seal]:
                 members=left,
                 dropped=len(closing.members) - len(left),
                 template_version=version,
+                content=content,
             )
         )
     return seals
@@ -443,13 +444,9 @@ def _carrier_of(digest_id: ObjectId) -> ObjectId:
 
 def _carrier(one: Seal, now: datetime) -> NewNotification:
     closing, newest = one.closing, one.members[-1]
-    type_config = types.find_type(closing.document["type"])
-    content: Content | None = None
-    problem: str | None = "The type is missing."
-    if type_config is not None:
-        version = one.template_version or 0
-        pinned = replace(type_config, template_version=version)
-        content, problem = _compose(closing, one.members, pinned)
+    content, problem = one.content, None
+    if content is None:
+        content, problem = _compose_again(one)
     delivery = NewDelivery(channel=newest.channel)
     if content is None:
         # Its members are fixed, so it ends as failed where support staff see it.
@@ -483,6 +480,15 @@ def _carrier(one: Seal, now: datetime) -> NewNotification:
         ignores_limits=all(member.ignores_limits for member in one.members),
         created_at=now,
     )
+
+
+def _compose_again(one: Seal) -> tuple[Content | None, str | None]:
+    """Return the content of a carrier whose digest was sealed by a worker that was lost."""
+    type_config = types.find_type(one.closing.document["type"])
+    if type_config is None:
+        return None, "The type is missing."
+    pinned = replace(type_config, template_version=one.template_version or 0)
+    return _compose(one.closing, one.members, pinned)
 
 
 def _compose(

@@ -17,6 +17,7 @@ from bson import ObjectId
 from pymongo import ReturnDocument, UpdateOne
 from pymongo.errors import BulkWriteError
 
+from domain.content import Content
 from domain.digests import CLOSE_GRACE, MAX_SLIDES, DigestOutcome, DigestStatus
 from domain.errors import FailureCode
 from domain.states import Channel, DeliveryStatus, Priority
@@ -25,7 +26,7 @@ from notifyproject.db.collections import is_duplicate
 from .actions import cancelled_changes
 from .collections import digests, notifications, retry_transient
 from .documents import ClaimedDelivery, Document, delivery_record
-from .pipelines import Computed, Expression, error_entry, update
+from .pipelines import Computed, Expression, error_entry, row_of, update
 
 S, D = DeliveryStatus, DigestStatus
 CLOSE_LEASE = timedelta(seconds=90)
@@ -33,7 +34,7 @@ DIGEST_RETENTION = timedelta(days=90)
 CANCEL_REASON = "Its digest was cancelled."
 MAX_SHARED_LEASES = 2
 """After so many leases without a close, a digest is leased alone."""
-HEAD = 4
+HEAD = 16
 """Batches at the head of the due digests among which concurrent closers choose at random."""
 MEMBERS_INDEX = "ntf_digest"
 WITHOUT_CONTENT = {"content.body": 0, "content.payload": 0, "error_history": 0}
@@ -94,6 +95,8 @@ class Seal:
     members: Sequence[ClaimedDelivery]
     dropped: int
     template_version: int | None
+    content: Content | None = None
+    """The carrier's, None if a worker that was lost has sealed the digest."""
 
 
 def open_digests(openings: Sequence[Opening], *, now: datetime) -> dict[str, Document]:
@@ -351,28 +354,24 @@ def seal(seals: Sequence[Seal], *, now: datetime) -> list[Seal]:
     """Seal digests, which makes their outcomes final. Return the seals that were stored."""
     if not seals:
         return []
-    operations = []
+    rows = []
     for one in seals:
-        fields = {
-            "status": D.SEALED.value,
-            "outcome": one.outcome.value,
-            "count": len(one.members),
-            "dropped": one.dropped,
-            "sealed_at": now,
-        }
+        row = {"outcome": one.outcome.value, "count": len(one.members), "dropped": one.dropped}
         if one.template_version is not None:
-            fields["template_version"] = one.template_version
-        wanted = {
-            "_id": one.closing.id,
-            "lease_token": one.closing.token,
-            "epoch": one.closing.epoch,
-            "status": D.CLOSING.value,
-        }
-        operations.append(UpdateOne(wanted, {"$set": fields}))
-    result = retry_transient(digests().bulk_write, operations, ordered=False)
+            row["template_version"] = one.template_version
+        rows.append(row)
+    ids = [one.closing.id for one in seals]
+    # Each lease has a token of its own, so that the token also names the epoch.
+    wanted = {
+        "_id": {"$in": ids},
+        "lease_token": {"$in": sorted({one.closing.token for one in seals})},
+        "status": D.CLOSING.value,
+    }
+    fields = {"status": D.SEALED.value, "sealed_at": now}
+    pipeline = _merge_rows(ids, rows, fields)
+    result = retry_transient(digests().update_many, wanted, pipeline)
     if result.matched_count == len(seals):
         return list(seals)
-    ids = [one.closing.id for one in seals]
     kept = {
         one["_id"]: one["epoch"]
         for one in digests().find({"_id": {"$in": ids}, "status": D.SEALED.value}, {"epoch": 1})
@@ -416,23 +415,18 @@ def cancel_members(epochs: Mapping[ObjectId, int], *, now: datetime) -> int:
 
 def finish(closings: Sequence[tuple[ObjectId, ObjectId | None]], *, now: datetime) -> None:
     """Mark sealed digests as closed, with the carriers of those that have one."""
-    operations = [
-        UpdateOne(
-            {"_id": digest_id, "status": D.SEALED.value},
-            {
-                "$set": {
-                    "status": D.CLOSED.value,
-                    "closed_at": now,
-                    "purge_at": now + DIGEST_RETENTION,
-                    **({} if carrier is None else {"carrier_id": carrier}),
-                },
-                "$unset": {"due_at": "", "lease_token": ""},
-            },
-        )
-        for digest_id, carrier in closings
-    ]
-    if operations:
-        retry_transient(digests().bulk_write, operations, ordered=False)
+    if not closings:
+        return
+    rows = [{} if carrier is None else {"carrier_id": carrier} for _, carrier in closings]
+    ids = [digest_id for digest_id, _ in closings]
+    fields = {
+        "status": D.CLOSED.value,
+        "closed_at": now,
+        "purge_at": now + DIGEST_RETENTION,
+    }
+    pipeline = [*_merge_rows(ids, rows, fields), {"$unset": ["due_at", "lease_token"]}]
+    wanted = {"_id": {"$in": ids}, "status": D.SEALED.value}
+    retry_transient(digests().update_many, wanted, pipeline)
 
 
 def end_digest(
@@ -485,14 +479,24 @@ _ENDED: dict[str, Any] = {
 }
 
 
+def _merge_rows(
+    ids: Sequence[ObjectId], rows: Sequence[Mapping[str, Any]], fields: Mapping[str, Any]
+) -> list[Mapping[str, Any]]:
+    """Return a pipeline that merges each digest's own row, and the fields of all."""
+    merged = {"$mergeObjects": ["$$ROOT", row_of(ids, rows), {"$literal": dict(fields)}]}
+    return [{"$replaceWith": merged}]
+
+
 def _change_selected(
     epochs: Mapping[ObjectId, int], changes: Mapping[str, Any], now: datetime
 ) -> int:
     if not epochs:
         return 0
     ids = list(epochs)
-    is_selected = {"$eq": ["$$d.digest_epoch", _of_digest(ids, list(epochs.values()))]}
-    pipeline = update(condition={"$and": [_waits_in(ids), is_selected]}, changes=changes, now=now)
+    # The position of another digest is -1, the last.
+    epoch = _of_digest(ids, [*epochs.values(), None])
+    is_selected = {"$eq": ["$$d.digest_epoch", epoch]}
+    pipeline = update(condition={"$and": [_is_pending(), is_selected]}, changes=changes, now=now)
     wanted = _match_waiting(ids, digest_epoch={"$gt": 0})
     update_many = notifications().update_many
     return int(retry_transient(update_many, wanted, pipeline, hint=MEMBERS_INDEX).matched_count)
@@ -508,8 +512,11 @@ def _match_waiting(ids: Sequence[ObjectId], **fields: Any) -> dict[str, Any]:
 
 
 def _waits_in(ids: Sequence[ObjectId]) -> Expression:
-    pending = {"$eq": ["$$d.status", S.PENDING.value]}
-    return {"$and": [pending, {"$in": ["$$d.digest_id", list(ids)]}]}
+    return {"$and": [_is_pending(), {"$in": ["$$d.digest_id", list(ids)]}]}
+
+
+def _is_pending() -> Expression:
+    return {"$eq": ["$$d.status", S.PENDING.value]}
 
 
 def _is_unselected() -> Expression:
@@ -518,8 +525,8 @@ def _is_unselected() -> Expression:
 
 def _of_digest(ids: Sequence[ObjectId], values: Sequence[Any]) -> Expression:
     """Return the value of the digest of ``$$d``, which is one of ``ids``."""
-    index = {"$indexOfArray": [list(ids), "$$d.digest_id"]}
-    return {"$arrayElemAt": [list(values), index]}
+    index = {"$indexOfArray": [{"$literal": list(ids)}, "$$d.digest_id"]}
+    return {"$arrayElemAt": [{"$literal": list(values)}, index]}
 
 
 def _selected_filter(one: ClaimedDelivery) -> dict[str, Any]:
