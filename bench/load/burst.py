@@ -64,13 +64,13 @@ def measure_burst(bench: Bench, burst: Burst, *, log_progress: Progress) -> Iter
             time.sleep(-late - WARM_UP)
             with posts:
                 wait_until(
-                    lambda: _count(sink, burst.kind) >= burst.count,
+                    lambda: sink.count(burst.kind) >= burst.count,
                     timeout=WARM_UP + 3 * DRAIN_SECONDS,
                     what=f"not all of {burst.key} was sent",
                     poll=1.0,
                 )
             wait_until(
-                lambda: _count(sink, CRITICAL) >= posts.posted,
+                lambda: sink.count(CRITICAL) >= posts.posted,
                 timeout=30,
                 what="the critical mails were not sent",
                 poll=1.0,
@@ -120,7 +120,3 @@ def during(
     return [
         one.wait for one in arrivals if one.kind == kind and start.timestamp() <= one.due_at <= end
     ]
-
-
-def _count(sink: LoadSink, kind: str) -> int:
-    return sum(one.kind == kind for one in sink.arrivals())
