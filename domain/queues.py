@@ -4,6 +4,8 @@ from .states import Channel, Priority
 
 SERVICE = "service"
 """Short tasks that other work depends on, such as the sweep."""
+DIGESTS = "digests"
+"""The queue of tasks that close digests. It comes before low-priority deliveries."""
 CALLBACKS = "callbacks"
 BROADCASTS = "broadcasts"
 """The queue of broadcast pages, with the lowest priority."""

@@ -11,7 +11,7 @@ from typing import Any
 
 from bson import ObjectId
 
-from domain.queues import BROADCASTS, queue_name
+from domain.queues import BROADCASTS, DIGESTS, queue_name
 from domain.states import Channel, Priority
 from notifyproject.platform import broker
 
@@ -70,7 +70,7 @@ def publish_operation(operation_id: ObjectId, *, at: datetime | None, now: datet
 
 def publish_digests(*, at: datetime | None, now: datetime) -> bool:
     """Wake a worker to close due digests. Return whether the broker accepts the message."""
-    return broker.publish(CLOSE_DIGESTS, args=[], queue=None, at=at, now=now)
+    return broker.publish(CLOSE_DIGESTS, args=[], queue=DIGESTS, at=at, now=now)
 
 
 def depth(queue: str) -> int | None:

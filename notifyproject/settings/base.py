@@ -9,7 +9,7 @@ from django.core.exceptions import ImproperlyConfigured
 from kombu.entity import Exchange, Queue
 from pymongo.uri_parser import parse_uri
 
-from domain.queues import BROADCASTS, CALLBACKS, SERVICE, queue_name
+from domain.queues import BROADCASTS, CALLBACKS, DIGESTS, SERVICE, queue_name
 from domain.states import Channel, Priority
 
 from ..platform import rabbitmq
@@ -330,8 +330,10 @@ def _provider_rates(environment: Environment) -> dict[str, tuple[float, int]]:
 
 def queue_names() -> list[str]:
     """Return all queues in the strict order in which a worker serves them."""
-    delivery_queues = [queue_name(channel, p) for p in Priority for channel in Channel]
-    return [SERVICE, *delivery_queues, CALLBACKS, BROADCASTS]
+    delivery_queues = {p: [queue_name(channel, p) for channel in Channel] for p in Priority}
+    low = delivery_queues.pop(Priority.LOW)
+    others = [name for names in delivery_queues.values() for name in names]
+    return [SERVICE, *others, DIGESTS, *low, CALLBACKS, BROADCASTS]
 
 
 def urgent_queue_names() -> list[str]:

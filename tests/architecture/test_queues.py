@@ -66,6 +66,14 @@ def test_broadcast_queue_comes_after_all_delivery_queues() -> None:
     assert queues.BROADCASTS not in urgent_queue_names()
 
 
+def test_closing_of_digests_holds_up_no_critical_delivery() -> None:
+    order = queue_names()
+    low = [queues.queue_name(channel, Priority.LOW) for channel in Channel]
+    normal = [queues.queue_name(channel, Priority.NORMAL) for channel in Channel]
+    assert max(map(order.index, normal)) < order.index(queues.DIGESTS) < min(map(order.index, low))
+    assert queues.DIGESTS not in urgent_queue_names()
+
+
 @pytest.mark.parametrize("name", sorted(our_tasks()))
 def test_every_task_queue_is_consumed(name: str) -> None:
     route = app.amqp.router.route({}, name)
