@@ -1,6 +1,7 @@
 """Puts deliveries into digests right before their send, and closes digests that are due."""
 
 import secrets
+import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -64,10 +65,16 @@ CLOSE_BATCH = 100
 MAX_BATCHES = 20
 """Batches of one task, so that other tasks get their turn."""
 MAX_TASKS = 4
-"""Tasks that close digests at a time."""
+"""Tasks that a sweep enqueues, for all processes."""
+MAX_CLOSERS = 2
+"""Threads of a process that close digests at a time. More of them slow MongoDB down, and take the
+threads of deliveries."""
+CLOSER_WAIT = 1.0
+"""Seconds."""
 KEY_LENGTH = 200
 MAX_ITEM_BYTES = 100_000
 """Total size of a carrier's items. Those beyond it are only counted."""
+_closers = threading.BoundedSemaphore(MAX_CLOSERS)
 IN_DIGEST = "Waits for its digest."
 NOT_OPENED = "No digest could be opened."
 EXPIRES = "Expires before its digest is sent."
@@ -155,7 +162,20 @@ def enqueue_due(*, now: datetime) -> int:
 
 
 def close_due(*, clock: Clock = utc_now) -> int:
-    """Close the digests that are due, in batches. Return how many. Raises PyMongoError."""
+    """Close the digests that are due, in batches. Return how many. Raises PyMongoError.
+
+    At most MAX_CLOSERS threads of a process do so at a time. Another one waits briefly, and then
+    leaves the rest to them.
+    """
+    if not _closers.acquire(timeout=CLOSER_WAIT):
+        return 0
+    try:
+        return _close_batches(clock)
+    finally:
+        _closers.release()
+
+
+def _close_batches(clock: Clock) -> int:
     closed = 0
     for _ in range(MAX_BATCHES):
         if process.is_shutting_down():

@@ -37,6 +37,8 @@ MAX_SHARED_LEASES = 2
 HEAD = 16
 """Batches at the head of the due digests among which concurrent closers choose at random."""
 MEMBERS_INDEX = "ntf_digest"
+BY_ID = "_id_"
+"""Without this hint, MongoDB may read all digests of a status."""
 WITHOUT_CONTENT = {"content.body": 0, "content.payload": 0, "error_history": 0}
 """Fields of members that a digest doesn't need. A digest may have thousands."""
 _random = random.SystemRandom()
@@ -369,7 +371,7 @@ def seal(seals: Sequence[Seal], *, now: datetime) -> list[Seal]:
     }
     fields = {"status": D.SEALED.value, "sealed_at": now}
     pipeline = _merge_rows(ids, rows, fields)
-    result = retry_transient(digests().update_many, wanted, pipeline)
+    result = retry_transient(digests().update_many, wanted, pipeline, hint=BY_ID)
     if result.matched_count == len(seals):
         return list(seals)
     kept = {
@@ -426,7 +428,7 @@ def finish(closings: Sequence[tuple[ObjectId, ObjectId | None]], *, now: datetim
     }
     pipeline = [*_merge_rows(ids, rows, fields), {"$unset": ["due_at", "lease_token"]}]
     wanted = {"_id": {"$in": ids}, "status": D.SEALED.value}
-    retry_transient(digests().update_many, wanted, pipeline)
+    retry_transient(digests().update_many, wanted, pipeline, hint=BY_ID)
 
 
 def end_digest(
