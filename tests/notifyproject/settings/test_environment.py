@@ -173,9 +173,9 @@ def test_service_queue_comes_first_and_then_by_priority() -> None:
     names = queue_names()
     assert names[0] == "service"
     assert names[-2:] == ["callbacks", "broadcasts"]
-    priorities = [name.partition(".")[2] for name in names[1:-2]]
-    assert priorities == sorted(priorities, key=["critical", "high", "normal", "low"].index)
-    assert len(names) == len(set(names)) == 1 + 4 * 4 + 2
+    kinds = [name.partition(".")[2] or name for name in names[1:-2]]
+    assert kinds == sorted(kinds, key=["critical", "high", "normal", "digests", "low"].index)
+    assert len(names) == len(set(names)) == 1 + 4 * 4 + 3
 
 
 TEXT = (BASE_DIR / ".env.example").read_text(encoding="utf-8")
