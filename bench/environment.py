@@ -109,7 +109,11 @@ def _temporary_folder() -> Iterator[Path]:
 @contextmanager
 def _run_databases(folder: Path, http: sinks.HTTPSink, log_level: str) -> Iterator[Bench]:
     with ExitStack() as stack:
-        mongod = servers.mongod(data_dir=folder / "mongod", port=servers.free_port())
+        # The cache has MongoDB's default size, as in production. In a small one, evictions of
+        # changed pages are half of its work.
+        mongod = servers.mongod(
+            data_dir=folder / "mongod", port=servers.free_port(), cache_gigabytes=None
+        )
         valkey = servers.valkey(data_dir=folder / "valkey", port=servers.free_port())
         for server in (mongod, valkey):
             stack.callback(server.stop)

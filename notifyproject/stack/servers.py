@@ -168,12 +168,18 @@ class Server:
             self.process = None
 
 
-def mongod(*, data_dir: Path, port: int, parameters: tuple[str, ...] = ()) -> Server:
-    """Return a mongod for a replica set of one, which :func:`make_primary` initiates."""
+def mongod(
+    *, data_dir: Path, port: int, parameters: tuple[str, ...] = (), cache_gigabytes: int | None = 1
+) -> Server:
+    """Return a mongod for a replica set of one, which :func:`make_primary` initiates.
+
+    Its cache has half of the memory if ``cache_gigabytes`` is None, which is MongoDB's default.
+    """
+    cache = () if cache_gigabytes is None else ("--wiredTigerCacheSizeGB", str(cache_gigabytes))
     command = [
         str(mongod_binary()),
         *("--dbpath", str(data_dir), "--port", str(port), "--bind_ip", HOST),
-        *("--replSet", REPLICA_SET, "--oplogSize", "256", "--wiredTigerCacheSizeGB", "1"),
+        *("--replSet", REPLICA_SET, "--oplogSize", "256", *cache),
         *("--logpath", str(data_dir / "mongod.log"), "--logappend", "--nounixsocket"),
         *("--setParameter", "diagnosticDataCollectionEnabled=false"),
         *(word for parameter in parameters for word in ("--setParameter", parameter)),
