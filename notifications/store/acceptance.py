@@ -1,6 +1,6 @@
 """Stores accepted notifications. Idempotent by ID."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, fields
 from datetime import datetime
@@ -18,6 +18,7 @@ from notifyproject.db.collections import is_duplicate
 from . import encrypted_content
 from .collections import notifications
 from .documents import Document, NewDelivery, NewNotification
+from .pipelines import OPEN_RETENTION
 
 ONCE_PER_ENTITY = "ntf_once_per_entity"
 """Start of the index's name, which also matches an older release's index without the client."""
@@ -163,7 +164,7 @@ def _document(new: NewNotification, now: datetime) -> dict[str, Any]:
         "scheduled_local": new.scheduled_local,
         "expires_at": new.expires_at,
         "ttl_seconds": new.ttl_seconds,
-        "purge_at": new.purge_at,
+        "purge_at": _purge_at(new, deliveries),
         "error_history": [],
         "inbox_at": inbox_at,
         "is_read": False,
@@ -178,6 +179,14 @@ def _document(new: NewNotification, now: datetime) -> dict[str, Any]:
         "updated_at": now,
     }
     return {name: value for name, value in document.items() if value is not None}
+
+
+def _purge_at(new: NewNotification, deliveries: Sequence[Mapping[str, Any]]) -> datetime | None:
+    """Return the purge date. A later step of a plan may begin after the retention."""
+    if new.purge_at is None:
+        return None
+    due = [one["next_attempt_at"] for one in deliveries if "next_attempt_at" in one]
+    return max([new.purge_at, *(at + OPEN_RETENTION for at in due)])
 
 
 def _delivery(new: NewNotification, one: NewDelivery, now: datetime) -> dict[str, Any]:

@@ -16,6 +16,9 @@ ERROR_HISTORY_LENGTH = 20
 ERROR_LENGTH = 500  # Longer error messages are truncated
 INBOX_SECRET_LIFETIME = timedelta(days=1)
 """How long the inbox shows sensitive content, if the notification doesn't expire earlier."""
+OPEN_RETENTION = timedelta(days=7)
+"""A notification is kept this long after an open delivery is due, whatever its retention. MongoDB
+deletes it at ``purge_at``, and a limit or a plan may hold it for months."""
 MILLISECOND = timedelta(milliseconds=1)
 S = DeliveryStatus
 
@@ -135,6 +138,7 @@ def derived_fields(now: datetime) -> dict[str, Expression]:
         **_callback_marks(now),
         "status": overall_status(now),
         "due_at": _due_at(),
+        "purge_at": _purge_at(),
         "sent_at": {"$ifNull": [{"$min": "$delivery.sent_at"}, "$$REMOVE"]},
         "failed_at": {"$ifNull": [{"$max": "$delivery.failed_at"}, "$$REMOVE"]},
         "inbox_at": inbox_at(),
@@ -143,6 +147,13 @@ def derived_fields(now: datetime) -> dict[str, Expression]:
         "error": {"$ifNull": [_unresolved_error(), "$$REMOVE"]},
         **_secret_fields(now),
     }
+
+
+def _purge_at() -> Expression:
+    """Return the purge date, later than before if a delivery is open for that long."""
+    last_due_at = {"$max": "$delivery.next_attempt_at"}
+    kept = {"$max": ["$purge_at", {"$add": [last_due_at, OPEN_RETENTION // MILLISECOND]}]}
+    return {"$cond": [{"$gt": ["$purge_at", None]}, kept, "$$REMOVE"]}
 
 
 def _unresolved_error() -> Expression:

@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 from django.core.management import call_command
 
+from domain.errors import FailureCode
+from domain.plans import Until
 from domain.states import Category, Channel, DeliveryStatus
 from domain.time import utc_now
 from notifications import store
@@ -86,6 +88,32 @@ def test_accepted_notification_is_kept_by_its_policy(broker: Any) -> None:
     caller = requests.Caller(client_id=factories.CLIENT)
     accepted = acceptance.accept(request, caller=caller, now=NOON)
     assert factories.read(accepted.document["_id"])["purge_at"] == NOON + 14 * DAY
+
+
+@pytest.mark.parametrize("how", ["held", "retried", "later step", "rescheduled"])
+def test_open_notification_is_not_purged_before_it_is_due(how: str) -> None:
+    due_at = NOON + 300 * DAY
+    if how == "held":
+        claimed = factories.claimed()
+        held = store.NotSent(claimed, S.PENDING, FailureCode.OVER_LIMIT, "3 of 3.", due_at)
+        store.settle_not_sent([held], now=NOON)
+        notification_id = claimed.notification_id
+    elif how == "retried":
+        started = factories.started()
+        retry = factories.settlement(started, S.PENDING, next_attempt_at=due_at)
+        store.settle([retry], now=NOON)
+        notification_id = started.notification_id
+    elif how == "later step":
+        first = store.NewDelivery(channel=Channel.WHATSAPP, step=1)
+        second = store.NewDelivery(channel=Channel.EMAIL, step=2, delay=300 * DAY)
+        document = factories.accepted(deliveries=(first, second), plan_until=Until.READ)
+        notification_id = document["_id"]
+    else:
+        notification_id = factories.accepted()["_id"]
+        store.reschedule(notification_id=notification_id, send_at=due_at, now=NOON)
+    stored = factories.read(notification_id)
+    assert due_at in [one.get("next_attempt_at") for one in stored["delivery"]]
+    assert stored["purge_at"] >= due_at + 7 * DAY
 
 
 def test_reopened_notification_is_not_purged_while_open() -> None:
