@@ -338,6 +338,7 @@ def _close(closings: Sequence[Closing], clock: Clock) -> None:
         by_outcome.setdefault(one.outcome, []).append(one)
     accepted = _store_carriers(by_outcome.get(DigestOutcome.SENT, []), now)
     crash_points.reach(Boundary.DIGEST_CARRIED)
+    _erase_carriers(by_outcome.get(DigestOutcome.SENT, []), now)
     store.merge_members(
         {
             one.closing.id: (one.closing.epoch, _carrier_of(one.closing.id))
@@ -456,6 +457,16 @@ def _store_carriers(seals: Sequence[Seal], now: datetime) -> list[Document]:
     new = [_carrier(one, now) for one in seals if one.members]
     results = store.accept(callback_events.mark_for_callbacks(new), now=now)
     return [one.document for one in results if isinstance(one, store.Accepted)]
+
+
+def _erase_carriers(seals: Sequence[Seal], now: datetime) -> None:
+    """Erase the carriers of recipients that were erased after their digests were selected.
+
+    An erasure marks the digests before it looks for notifications, so that it finds the carrier, or
+    the mark is found here.
+    """
+    if erased := store.find_erased([one.closing.id for one in seals]):
+        store.erase_content([_carrier_of(one) for one in erased], now=now)
 
 
 def _carrier_of(digest_id: ObjectId) -> ObjectId:

@@ -145,6 +145,8 @@ class Digest(models.Model):
     """Members that were read, muted, expired, or otherwise not needed at its end."""
     carrier_id = ObjectIdField(null=True, blank=True)
     closed_at = optional_datetime()
+    erased_at = optional_datetime()
+    """When its recipient was erased. It has no ``user_id`` and no ``key`` then."""
     purge_at = optional_datetime()
 
     class Meta:

@@ -29,6 +29,7 @@ from .digests import (
     end_digest,
     erase_digests,
     find_digests,
+    find_erased,
     finish,
     leave_digests,
     merge_members,
@@ -119,6 +120,7 @@ from .removal import (
     erasable,
     erasable_at,
     erase,
+    erase_content,
     is_content_removed,
     match_ended_before,
     purge,
@@ -136,7 +138,8 @@ __all__ += ["backfill_marks", "clear_marks", "pending_callbacks"]
 __all__ += ["DeviceHistory", "attempts_at", "device_histories", "record_device_receipt"]
 __all__ += ["Closing", "Opening", "Seal", "Window", "acquire_due", "cancel_members"]
 __all__ += ["count_closed", "count_open"]
-__all__ += ["drop_members", "end_digest", "erase_digests", "find_digests", "finish"]
+__all__ += ["drop_members", "end_digest", "erase_digests", "find_digests"]
+__all__ += ["find_erased", "finish"]
 __all__ += ["leave_digests", "merge_members", "most_urgent", "next_due", "open_digests"]
 __all__ += ["seal", "separate_members", "slide_digests"]
 __all__ += ["AttemptReference", "ClaimedDelivery", "Document", "NewDelivery", "NotSent"]
@@ -154,7 +157,14 @@ __all__ += ["return_unsent", "settle", "start"]
 __all__ += ["DeliveryReceipt", "apply_receipt"]
 __all__ += ["UnknownOutcome", "expire_leases", "resolve_unknown", "unknown_outcomes"]
 __all__ += ["count_due_before", "give_up_due_before"]
-__all__ += ["Erasable", "Removed", "erasable", "erasable_at", "erase", "is_content_removed"]
-__all__ += ["match_ended_before", "purge", "purged_at", "remove_content", "set_purge_dates"]
+__all__ += ["Erasable", "Removed", "erasable", "erasable_at", "erase", "erase_content"]
+__all__ += [
+    "is_content_removed",
+    "match_ended_before",
+    "purge",
+    "purged_at",
+    "remove_content",
+    "set_purge_dates",
+]
 __all__ += ["DELETION_REASON", "delete", "restore"]
 __all__ += ["mark_acted", "match_unreached", "open_next_steps"]

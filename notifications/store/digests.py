@@ -460,10 +460,32 @@ def end_digest(
     return changed
 
 
-def erase_digests(*, user_id: str) -> int:
-    """Remove what closed digests say about a recipient. Return how many. Raises PyMongoError."""
-    wanted = {"user_id": user_id, "status": D.CLOSED.value}
-    return digests().update_many(wanted, {"$unset": {"user_id": "", "key": ""}}).modified_count
+def erase_digests(match: Mapping[str, Any], *, now: datetime) -> int:
+    """Erase matching digests, of one recipient. Return how many. Raises PyMongoError.
+
+    One that isn't sealed is cancelled, and its lease ends, so that no worker seals it with members
+    that it read before. The carrier of a sealed one may still be stored.
+    """
+    is_unsealed = {"$in": ["$status", [D.OPEN.value, D.CLOSING.value]]}
+    cancelled = {
+        "status": D.CLOSING.value,
+        "is_cancelled": True,
+        "closes_at": {"$min": ["$closes_at", now]},
+        "due_at": now + CLOSE_GRACE,
+        "lease_token": None,
+    }
+    erased = {"$mergeObjects": ["$$ROOT", {"erased_at": now}]}
+    pipeline = [
+        {"$replaceWith": {"$cond": [is_unsealed, {"$mergeObjects": [erased, cancelled]}, erased]}},
+        {"$unset": ["user_id", "key"]},
+    ]
+    return digests().update_many({**match, "erased_at": None}, pipeline).modified_count
+
+
+def find_erased(ids: Sequence[ObjectId]) -> list[ObjectId]:
+    """Return which of these digests were erased. Raises PyMongoError."""
+    found = digests().find({"_id": {"$in": list(ids)}, "erased_at": {"$ne": None}}, {"_id": 1})
+    return [one["_id"] for one in found.hint(BY_ID)]
 
 
 def most_urgent(members: Sequence[ClaimedDelivery]) -> Priority:

@@ -16,6 +16,7 @@ from domain.states import Channel, DeliveryStatus
 
 from .actions import cancelled_changes, is_cancellable
 from .collections import attempts, events, notifications, visits
+from .digests import erase_digests
 from .documents import Document
 from .inbox import Inbox
 from .pipelines import MILLISECOND, Expression, Pipeline, update
@@ -101,18 +102,32 @@ def erasable_at(channel: Channel, address: str, *, limit: int) -> list[Erasable]
 
 def erase(erasables: Sequence[Erasable], *, user_id: str, now: datetime) -> int:
     """Erase the content of notifications and of their attempts. Return how many. Idempotent."""
-    # The same write cancels pending deliveries. A send in progress completes, but a retry finds no
-    # address.
     ids = [one.id for one in erasables]
     if not ids:
         return 0
-    erased = notifications().update_many({"_id": {"$in": ids}}, _erasure_pipeline(now))
-    response_fields = {"platform_response": "", "error_message": ""}
-    attempts().update_many({"notification_id": {"$in": ids}}, {"$unset": response_fields})
-    _remove_receipt_reasons(ids)
+    erase_digests({"_id": {"$in": _digests_of(ids)}}, now=now)
+    count = erase_content(ids, now=now)
     keys = {Inbox(client_id, user_id).key for client_id in {one.client_id for one in erasables}}
     visits().delete_many({"_id": {"$in": sorted(keys)}})
+    return count
+
+
+def erase_content(ids: Sequence[ObjectId], *, now: datetime) -> int:
+    """Erase notifications and what providers said of them. Return how many. Idempotent."""
+    # The same write cancels pending deliveries. A send in progress completes, but a retry finds no
+    # address.
+    erased = notifications().update_many({"_id": {"$in": list(ids)}}, _erasure_pipeline(now))
+    response_fields = {"platform_response": "", "error_message": ""}
+    attempts().update_many({"notification_id": {"$in": list(ids)}}, {"$unset": response_fields})
+    _remove_receipt_reasons(ids)
     return erased.matched_count
+
+
+def _digests_of(ids: Sequence[ObjectId]) -> list[ObjectId]:
+    wanted = {"_id": {"$in": list(ids)}, "delivery.digest_id": {"$exists": True}}
+    found = notifications().find(wanted, {"delivery.digest_id": 1}, hint="_id_")
+    every = {one.get("digest_id") for document in found for one in document["delivery"]}
+    return [one for one in every if one is not None]
 
 
 def _remove_receipt_reasons(ids: Sequence[ObjectId]) -> None:

@@ -24,6 +24,7 @@ from notifications.store.digests import CLOSE_LEASE
 from notifyproject.db.collections import collection
 from notifyproject.platform import crash_points
 from notifyproject.platform.crash_points import Boundary
+from privacy import erasure
 from recipients.models import PersonalQuietHours, Recipient
 from tests.support.factories import notifications as factories
 from tests.support.factories.notifications import CLIENT, NOON
@@ -645,3 +646,49 @@ def test_members_are_found_by_their_index() -> None:
     deliver(comment(), comment())
     plan = collection("notifications").find(store_digests._match_waiting([ObjectId()])).explain()
     assert "COLLSCAN" not in str(plan["queryPlanner"]["winningPlan"])
+
+
+@pytest.mark.parametrize("user_id", ["ada", None])
+def test_erasure_cancels_an_open_digest(user_id: str | None, fcm: ScriptedProvider) -> None:
+    define(key="text")
+    registered("ada", email=AT_HOME.email)
+    ids = [comment("Alice and Bob", user_id=user_id, recipient=AT_HOME) for _ in range(2)]
+    deliver(*ids)
+    erasure.erase("ada", now=NOON + MINUTE)
+    [digest] = all_digests()
+    assert not {"user_id", "key"} & digest.keys()
+    assert close(NOON + 2 * MINUTE) == 1
+    [digest] = all_digests()
+    assert (digest["status"], digest["outcome"]) == ("closed", "cancelled")
+    assert (statuses(*ids), carriers()) == (["cancelled"] * 2, [])
+
+
+@pytest.mark.parametrize("user_id", ["ada", None])
+@pytest.mark.parametrize(
+    "boundary",
+    [
+        Boundary.DIGEST_SELECTED,
+        Boundary.DIGEST_SEALED,
+        Boundary.DIGEST_CARRIED,
+        Boundary.DIGEST_MERGED,
+    ],
+)
+def test_erasure_during_a_close_leaves_nothing_to_send(
+    boundary: Boundary, user_id: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    registered("ada", email=AT_HOME.email)
+    deliver(*(comment(text, user_id=user_id, recipient=AT_HOME) for text in ("One", "Two")))
+
+    def reach(reached: Boundary) -> None:
+        if reached is boundary:
+            erasure.erase("ada", now=CLOSING)
+
+    monkeypatch.setattr(crash_points, "reach", reach)
+    close()
+    monkeypatch.undo()
+    close(CLOSING + CLOSE_LEASE)
+    assert [one["status"] for one in all_digests()] == ["closed"]
+    for document in collection("notifications").find():
+        assert ("due_at" in document, document["data"]) == (False, {})
+        assert document["content"].keys() <= {"template_id", "template_version"}
+        assert document["recipient"] == {"device_ids": []}
