@@ -12,7 +12,6 @@ from devices.models import Platform
 from domain.plans import Until
 from domain.states import (
     DELIVERED_STATUSES,
-    OPEN,
     SUCCEEDED,
     AttemptStatus,
     Category,
@@ -21,7 +20,7 @@ from domain.states import (
     NotificationStatus,
     Priority,
 )
-from domain.wait_reasons import WaitReason, wait_reason
+from domain.wait_reasons import WaitReason, find_waits
 from notifications.catalog import types
 from notifications.catalog.types import MASK
 from notifications.content import redaction, rendering
@@ -270,11 +269,13 @@ def notification_view(
             content, data=document["data"], recipient=recipient
         )
         recipient = recipient.as_given()
+    waits = {one.channel: one for one in find_waits(document["delivery"], now=now)}
     deliveries = [
         view_of(
             DeliveryView,
             one,
-            wait_reason=wait_reason(one, now=now) if one["status"] in OPEN else None,
+            next_attempt_at=wait.until if (wait := waits.get(one["channel"])) else None,
+            wait_reason=wait.reason if wait else None,
             opens_at=one["first_due_at"] if "step" in one else None,
             digest_id=_hex(one.get("digest_id")),
             carried_by=_hex(one.get("carried_by")),

@@ -63,6 +63,14 @@ def test_digest_is_listed_and_shown_with_its_waiting_messages(app: App) -> None:
     assert (delivery["digest_id"], delivery["wait_reason"]) == (listed["id"], "digest")
 
 
+def test_message_in_a_digest_shows_when_the_window_ends(app: App) -> None:
+    [one] = comments(app, 1)
+    [digest] = app.get("/digests").json()["results"]
+    [delivery] = app.get(f"/notifications/{one}").json()["delivery"]
+    assert delivery["wait_reason"] == "digest"
+    assert delivery["next_attempt_at"] == digest["closes_at"]
+
+
 def test_invalid_filters_are_refused(app: App) -> None:
     assert pointers(app.get("/digests", status="merged")) == {"/status": "unknown_status"}
     assert app.get("/digests", channel="email").status_code == 400
