@@ -43,9 +43,9 @@ def pytest_load_initial_conftests() -> None:
 def _start_servers(folder: Path) -> None:
     if "MONGODB_URI" not in os.environ:
         port = servers.free_port()
-        mongod = servers.mongod(
-            data_dir=folder / "mongod", port=port, parameters=("enableTestCommands=1",)
-        )
+        # Tests store documents in the past. MongoDB would delete those that expire.
+        parameters = ("enableTestCommands=1", "ttlMonitorEnabled=false")
+        mongod = servers.mongod(data_dir=folder / "mongod", port=port, parameters=parameters)
         _start(mongod)
         servers.make_primary(port)
         os.environ["MONGODB_URI"] = servers.mongodb_uri(port, "notifyproject")
