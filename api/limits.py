@@ -35,7 +35,7 @@ class LimitView(msgspec.Struct, kw_only=True, frozen=True):
 
     name: Annotated[str, Meta(examples=["weekly_marketing"])]
     types: Annotated[list[TypeSlug], Meta(examples=[[]])]
-    """Empty, as categories: all messages count."""
+    """If both types and categories are empty, all messages count."""
     categories: Annotated[list[Category], Meta(examples=[["marketing"]])]
     channels: Annotated[list[Channel], Meta(examples=[["email", "push", "whatsapp"]])]
     max: Annotated[int, Meta(examples=[3])]

@@ -1,4 +1,4 @@
-"""Reads of devices. A test checks that each is an index scan without a sort."""
+"""Reads devices. Each query uses an index and needs no sort, which a test checks."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""Reads from the attempts what happened at each device of a push."""
+"""Reads the attempts of a push at each device."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

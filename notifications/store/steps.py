@@ -73,9 +73,9 @@ def _earlier_may_reach() -> Expression:
 
 
 def match_unreached() -> dict[str, Any]:
-    """Return a query for notifications whose plan has not reached the recipient.
+    """Return a query for notifications whose recipient hasn't been reached by their plan.
 
-    It is :func:`domain.plans.how_reached` on the stored document.
+    :func:`domain.plans.how_reached` has the same rules for a document that was read.
     """
     read = [{"marked_read_at": {"$exists": True}}, {"delivery.status": S.READ.value}]
     delivered = {"channel": {"$ne": Channel.IN_APP.value}, "status": S.DELIVERED.value}

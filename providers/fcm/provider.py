@@ -30,7 +30,7 @@ MAX_ID_LENGTH = 200
 
 
 class Client(FCMNotification):
-    """pyfcm with its own transport: one POST, and a second only if the token was rejected."""
+    """The client of pyfcm, with our transport. It repeats a POST only if its token was rejected."""
 
     def __init__(
         self,

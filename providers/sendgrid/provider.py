@@ -151,6 +151,7 @@ MIN_REQUEST_SECONDS = 2.0
 MAX_ID_LENGTH = 200
 """Longer IDs and field names are cut. SendGrid's are shorter."""
 RESPONSE_RULES: Sequence[ResponseRule] = (
+    # domain/retry.py has the delay until its retry.
     ResponseRule((429,), Kind.TRANSIENT, "Rate limited by SendGrid.", FailureCode.RATE_LIMITED),
     ResponseRule((408,), Kind.TRANSIENT, "SendGrid did not receive the whole request in time."),
     ResponseRule(
