@@ -33,7 +33,7 @@ from domain.plans import Until, how_reached
 from domain.states import Channel, DeliveryStatus
 from domain.time import truncate_to_milliseconds
 from notifications import store
-from notifications.catalog import definitions, limits, types
+from notifications.catalog import definitions, limits, retention, types
 from notifications.inbox import actions as inbox_actions
 from notifications.intake import bulk
 from notifications.intake.requests import Caller, ContentRequest, NotificationRequest
@@ -179,7 +179,10 @@ class _Engine:
         cache.clear_all()
 
     def prepare(self) -> None:
-        """Store types, limits, people, and devices."""
+        """Store types, limits, people, and devices. Records are kept as briefly as possible."""
+        days = {"content_days": None, "metadata_days": retention.MIN_METADATA_DAYS}
+        collection("retention_policies").update_many({}, {"$set": days})
+        retention.invalidate_retention()
         for kind in KINDS:
             request = msgspec.convert({"name": kind.slug, **kind.fields}, definitions.TypeRequest)
             types.define_type(
@@ -220,9 +223,11 @@ class _Engine:
             jitter = timedelta(milliseconds=self._random.randrange(1_000))
             self.now = truncate_to_milliseconds(self.now + steps * self.settings.step + jitter)
             self._step()
-            if self.now.date() != last_day and self.now < self.world.end:
+            if self.now.date() != last_day:
                 last_day = self.now.date()
-                self._log_progress(f"{last_day}: {len(self.ledger.posts):,} posts")
+                self.ledger.check_kept(now=self.now)
+                if self.now < self.world.end:
+                    self._log_progress(f"{last_day}: {len(self.ledger.posts):,} posts")
         self.ledger.check_stored()
 
     def _next_time(self) -> datetime | None:

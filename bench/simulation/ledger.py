@@ -31,6 +31,7 @@ INVARIANTS = {
     "twice": "one acceptance of a delivery, except after a recorded unknown outcome",
     "ended": "each delivery, step, and held message ends",
     "lost": "each accepted post is one notification",
+    "purged": "MongoDB deletes no notification with an open delivery",
 }
 
 
@@ -180,6 +181,12 @@ class Ledger:
             self.violate("limit", f"{who}: {len(recent) + 1} of {maximum}: {sorted(recent)}")
         if limit.min_gap and recent and now - max(recent) < limit.min_gap:
             self.violate("gap", f"{who}: {now - max(recent)} after the last")
+
+    def check_kept(self, *, now: datetime) -> None:
+        """Check that MongoDB, which goes by another clock, would delete no open notification."""
+        found = self.notifications.find({"purge_at": {"$lte": now}, "due_at": {"$exists": True}})
+        for document in found:
+            self.violate("purged", f"{document['_id']} at {now}")
 
     def check_stored(self) -> None:
         """Check that each post is one notification, and that all of its deliveries have ended."""

@@ -13,6 +13,7 @@ from bench.simulation.world import KIND_BY_SLUG, ZONES, Person, Post
 from domain.states import Channel
 from notifications.store import AttemptReference
 from notifyproject.db.collections import collection
+from tests.support.factories import notifications as factories
 
 pytestmark = pytest.mark.usefixtures("db", "broker")
 
@@ -112,6 +113,14 @@ def test_ledger_finds_a_second_copy_without_an_unknown_outcome(ledger: Ledger) -
     accept(ledger, first, at=NOON)
     accept(ledger, replace(first, attempt_number=2), at=NOON)
     assert ledger.violations == {"twice": 1}
+
+
+def test_ledger_finds_an_open_notification_that_mongodb_would_delete(ledger: Ledger) -> None:
+    document = factories.accepted()
+    ledger.check_kept(now=document["purge_at"] - timedelta(seconds=1))
+    assert ledger.violations == {}
+    ledger.check_kept(now=document["purge_at"])
+    assert ledger.violations == {"purged": 1}
 
 
 def test_ledger_finds_a_post_that_is_lost(ledger: Ledger) -> None:
