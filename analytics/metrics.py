@@ -230,6 +230,7 @@ class Metric(StrEnum):
     RETRIED = "retried"
     UNKNOWN = "unknown"
     WITHHELD = "withheld"
+    MERGED = "merged"
     LATENCY = "latency"
     DEVICE_SENT = "device_sent"
     DEVICE_DELIVERED = "device_delivered"

@@ -133,6 +133,8 @@ def _count_outcome(counts: _Counts, row: Row, *, provider: str) -> None:
         counts.add(row, M.FAILED, provider=provider, code=group_key.get("code") or NONE)
     if status in WITHHELD:
         counts.add(row, M.WITHHELD, status=status)
+    if status == S.MERGED:
+        counts.add(row, M.MERGED)
     bucket = group_key.get("bucket")
     if bucket is not None:
         key = counts.add(row, M.LATENCY, provider=provider)

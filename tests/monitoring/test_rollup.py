@@ -85,6 +85,8 @@ def _outcome(counts: Counts, own: tuple[str, str], delivery: dict[str, Any], pro
         counts[("failed", *own, f"{provider} {delivery['failure_code']}")] += 1
     if status in ("expired", "cancelled", "suppressed"):
         counts[("withheld", *own, status)] += 1
+    if status == "merged":
+        counts[("merged", *own, "")] += 1
 
 
 def stored(interval: Interval, since: datetime, until: datetime) -> Counts:
@@ -177,6 +179,15 @@ def test_metrics_match_a_recount() -> None:
         *(("failed", "sendgrid provider_error", 1), ("withheld", "cancelled", 1)),
     ):
         assert counts[(metric, "email", "payment_confirmed", label)] == count, metric
+
+
+def test_members_of_digests_are_counted() -> None:
+    ids = [factories.accepted()["_id"] for _ in range(3)]
+    merged = {"delivery.0.status": "merged", "updated_at": NOON}
+    collection("notifications").update_many({"_id": {"$in": ids[:2]}}, {"$set": merged})
+    roll_up(NOON + A_MINUTE)
+    assert_recount_matches()
+    assert stored(DAY, MIDNIGHT, DAY_LATER)["merged", "email", "payment_confirmed", ""] == 2
 
 
 def test_repeated_roll_up_changes_nothing() -> None:
