@@ -13,8 +13,10 @@ from django.utils.translation import get_language_info
 
 from domain.content import Content, Recipient
 from domain.states import Category, Channel
+from notifications.catalog.digests import DIGEST_VARIABLE
 from notifications.content import rendering, templates
 from notifications.content.engine import TemplateError
+from notifications.content.linting import example_digest
 from notifications.content.templates import DEFAULT_LANGUAGE, Version
 from notifications.store import Document
 from providers.contract import Message
@@ -61,11 +63,11 @@ class Language:
     is_chosen: bool
 
 
-def preview(document: Document, *, version: int, language: str) -> Preview:
-    """Return the preview of a version in a language."""
+def preview(document: Document, *, version: int, language: str, is_digest: bool = False) -> Preview:
+    """Return the preview of a version in a language, of one message or of a digest of three."""
     sender = parseaddr(settings.EMAIL_FROM)[0] or settings.EMAIL_FROM
     try:
-        messages = _messages(document, version, language)
+        messages = _messages(document, version, language, is_digest=is_digest)
     except TemplateError as problem:
         return Preview(channels=(), sender=sender, problem=str(problem))
     channels = tuple(
@@ -95,8 +97,13 @@ def language_name(code: str) -> str:
         return code
 
 
-def _messages(document: Document, version: int, language: str) -> Mapping[Channel, Message]:
-    slug, data = document["_id"], document["example_data"]
+def _messages(
+    document: Document, version: int, language: str, *, is_digest: bool
+) -> Mapping[Channel, Message]:
+    slug, data, channels = document["_id"], document["example_data"], list(Channel)
+    if is_digest:
+        channels = [Channel(one) for one in document["digest"]["channels"]]
+        data = {**data, DIGEST_VARIABLE: example_digest(data)}
     locale = None if language == DEFAULT_LANGUAGE else language
     person = Recipient(name=EXAMPLE_NAME, locale=locale)
     content = CLIENT_CONTENT
@@ -114,7 +121,7 @@ def _messages(document: Document, version: int, language: str) -> Mapping[Channe
             recipient=person,
             unsubscribe_url=unsubscribe,
         )
-        for channel in Channel
+        for channel in channels
     }
 
 

@@ -99,6 +99,8 @@ PUBLISH = "admin:notifications_notificationtype_publish"
 TEST = "admin:notifications_notificationtype_try"
 EMAIL = "admin:notifications_notificationtype_email"
 MAX_VERSIONS = 50  # Maximum versions on the type's page
+DIGEST_PREVIEW = "digest"
+"""The parameter that shows the preview of a digest instead of one message."""
 
 
 def urls(admin: Any) -> list[URLPattern]:
@@ -264,10 +266,18 @@ def _preview(request: HttpRequest, document: Document, version: Version | None) 
     languages = template_preview.languages(document, version, requested=requested)
     chosen = next(language.code for language in languages if language.is_chosen)
     slug, number = document["_id"], version.number if version else SHIPPED_VERSION
+    has_digest = document.get("digest") is not None
+    is_digest = has_digest and DIGEST_PREVIEW in request.GET
+    query = {"language": chosen} | ({DIGEST_PREVIEW: 1} if is_digest else {})
     return {
         "languages": languages,
-        "preview": template_preview.preview(document, version=number, language=chosen),
-        "email_url": f"{reverse(EMAIL, args=[slug, number])}?{urlencode({'language': chosen})}",
+        "language": chosen,
+        "has_digest": has_digest,
+        "is_digest": is_digest,
+        "preview": template_preview.preview(
+            document, version=number, language=chosen, is_digest=is_digest
+        ),
+        "email_url": f"{reverse(EMAIL, args=[slug, number])}?{urlencode(query)}",
     }
 
 

@@ -121,6 +121,22 @@ def test_unpublished_version_is_previewed(console: Client) -> None:
     assert "New words" not in shown(console, page(SLUG))
 
 
+def test_digest_is_previewed_beside_one_message(console: Client) -> None:
+    digest = {"channels": ["email"], "window": {"minutes": 30}}
+    collection("notification_types").update_one({"_id": SLUG}, {"$set": {"digest": digest}})
+    types.invalidate_types()
+    subject = "{% if digest %}{{ digest.count }} payments{% else %}A payment{% endif %}"
+    url = page(SLUG, stored(subject=subject))
+    one, three = (console.get(url, query).context["preview"] for query in ({}, {"digest": 1}))
+    assert {channel.subject for channel in one.channels} == {"A payment"}
+    assert [(channel.channel, channel.subject) for channel in three.channels] == [
+        ("email", "3 payments")
+    ]
+    assert console.get(f"{url}email/", {"digest": 1}).status_code == 200
+    assert "A digest of three" in shown(console, url)
+    assert "A digest of three" not in shown(console, page("mfa_code"))
+
+
 def test_template_text_is_escaped(console: Client) -> None:
     script = "<script>alert(1)</script>"
     number = stored(subject=script, body=script, push=script, whatsapp=f"*{script}*")
