@@ -475,7 +475,7 @@ def erase_digests(match: Mapping[str, Any], *, now: datetime) -> int:
         "lease_token": None,
     }
     erased = {"$mergeObjects": ["$$ROOT", {"erased_at": now}]}
-    pipeline = [
+    pipeline: list[Mapping[str, Any]] = [
         {"$replaceWith": {"$cond": [is_unsealed, {"$mergeObjects": [erased, cancelled]}, erased]}},
         {"$unset": ["user_id", "key"]},
     ]
