@@ -2,6 +2,8 @@
 
 import email
 import email.policy
+import socket
+from threading import Barrier
 from typing import Any
 
 import pytest
@@ -77,7 +79,15 @@ def test_thread_reuses_its_connection() -> None:
 
 
 def test_each_thread_has_its_own_connection() -> None:
-    server = MailServer()
+    # It answers none before all are there: a thread that is done may send the next mail.
+    together = Barrier(3, timeout=LIMIT)
+
+    class Waiting(MailServer):
+        def __call__(self, connection: socket.socket) -> None:
+            together.wait()
+            super().__call__(connection)
+
+    server = Waiting()
     with mail_server(server) as (smtp, running):
         at_once(*[lambda: run(smtp.send(outbound(), timeout=LIMIT))] * 3)
         assert running.connections == 3
