@@ -61,7 +61,7 @@ def erase(
     topic_count = topics.leave_all(user_id)
     store.erase_counters(user_id=user_id)
     # Before the notifications: a worker that closes a digest meanwhile erases its carrier itself.
-    store.erase_digests({"user_id": user_id}, now=now)
+    store.erase_digests(user_id=user_id, now=now)
     for batch in _batches(user_id, addresses):
         # Addresses come first: once the notifications are erased, nothing refers to them.
         _erase_addresses({pair for one in batch for pair in _addresses(one.email, one.phone)})

@@ -179,7 +179,7 @@ class _Engine:
         cache.clear_all()
 
     def prepare(self) -> None:
-        """Store types, limits, people, and devices. Records are kept as briefly as possible."""
+        """Store types, limits, people, and devices. The retention is the shortest allowed."""
         days = {"content_days": None, "metadata_days": retention.MIN_METADATA_DAYS}
         collection("retention_policies").update_many({}, {"$set": days})
         retention.invalidate_retention()

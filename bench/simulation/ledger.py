@@ -183,7 +183,10 @@ class Ledger:
             self.violate("gap", f"{who}: {now - max(recent)} after the last")
 
     def check_kept(self, *, now: datetime) -> None:
-        """Check that MongoDB, which goes by another clock, would delete no open notification."""
+        """Check that no open notification has reached its purge date.
+
+        MongoDB itself deletes none here, because its clock isn't the virtual one.
+        """
         found = self.notifications.find({"purge_at": {"$lte": now}, "due_at": {"$exists": True}})
         for document in found:
             self.violate("purged", f"{document['_id']} at {now}")

@@ -460,11 +460,12 @@ def end_digest(
     return changed
 
 
-def erase_digests(match: Mapping[str, Any], *, now: datetime) -> int:
-    """Erase matching digests, of one recipient. Return how many. Raises PyMongoError.
+def erase_digests(*, user_id: str, ids: Sequence[ObjectId] = (), now: datetime) -> int:
+    """Erase a recipient's digests. Return how many. Raises PyMongoError.
 
-    One that isn't sealed is cancelled, and its lease ends, so that no worker seals it with members
-    that it read before. The carrier of a sealed one may still be stored.
+    ``ids`` are digests of messages without a user ID, which went to the recipient's address. A
+    digest that isn't sealed is cancelled, and its lease ends, so that no worker seals it with
+    members that it read before. The carrier of a sealed one may still be stored.
     """
     is_unsealed = {"$in": ["$status", [D.OPEN.value, D.CLOSING.value]]}
     cancelled = {
@@ -479,7 +480,8 @@ def erase_digests(match: Mapping[str, Any], *, now: datetime) -> int:
         {"$replaceWith": {"$cond": [is_unsealed, {"$mergeObjects": [erased, cancelled]}, erased]}},
         {"$unset": ["user_id", "key"]},
     ]
-    return digests().update_many({**match, "erased_at": None}, pipeline).modified_count
+    match = {"$or": [{"user_id": user_id}, {"_id": {"$in": list(ids)}}], "erased_at": None}
+    return digests().update_many(match, pipeline).modified_count
 
 
 def find_erased(ids: Sequence[ObjectId]) -> list[ObjectId]:

@@ -105,7 +105,7 @@ def erase(erasables: Sequence[Erasable], *, user_id: str, now: datetime) -> int:
     ids = [one.id for one in erasables]
     if not ids:
         return 0
-    erase_digests({"_id": {"$in": _digests_of(ids)}}, now=now)
+    erase_digests(user_id=user_id, ids=_digests_of(ids), now=now)
     count = erase_content(ids, now=now)
     keys = {Inbox(client_id, user_id).key for client_id in {one.client_id for one in erasables}}
     visits().delete_many({"_id": {"$in": sorted(keys)}})
@@ -126,8 +126,8 @@ def erase_content(ids: Sequence[ObjectId], *, now: datetime) -> int:
 def _digests_of(ids: Sequence[ObjectId]) -> list[ObjectId]:
     wanted = {"_id": {"$in": list(ids)}, "delivery.digest_id": {"$exists": True}}
     found = notifications().find(wanted, {"delivery.digest_id": 1}, hint="_id_")
-    every = {one.get("digest_id") for document in found for one in document["delivery"]}
-    return [one for one in every if one is not None]
+    deliveries = [one for document in found for one in document["delivery"]]
+    return list({one["digest_id"] for one in deliveries if one.get("digest_id") is not None})
 
 
 def _remove_receipt_reasons(ids: Sequence[ObjectId]) -> None:

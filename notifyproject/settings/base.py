@@ -330,9 +330,9 @@ def _provider_rates(environment: Environment) -> dict[str, tuple[float, int]]:
 
 def queue_names() -> list[str]:
     """Return all queues in the strict order in which a worker serves them."""
-    delivery_queues = {p: [queue_name(channel, p) for channel in Channel] for p in Priority}
-    low = delivery_queues.pop(Priority.LOW)
-    others = [name for names in delivery_queues.values() for name in names]
+    low = [queue_name(channel, Priority.LOW) for channel in Channel]
+    higher = [p for p in Priority if p is not Priority.LOW]
+    others = [queue_name(channel, p) for p in higher for channel in Channel]
     return [SERVICE, *others, DIGESTS, *low, CALLBACKS, BROADCASTS]
 
 

@@ -58,6 +58,14 @@ PARTS: Any = {
 }
 
 
+CLOSE_BOUNDARIES = (
+    Boundary.DIGEST_SELECTED,
+    Boundary.DIGEST_SEALED,
+    Boundary.DIGEST_CARRIED,
+    Boundary.DIGEST_MERGED,
+)
+
+
 class LostWorkerError(BaseException):
     """Ends a worker at a boundary."""
 
@@ -357,15 +365,7 @@ def test_two_closers_make_one_carrier() -> None:
     assert all(one["data"]["digest"]["count"] == 3 for one in carriers())
 
 
-@pytest.mark.parametrize(
-    "boundary",
-    [
-        Boundary.DIGEST_SELECTED,
-        Boundary.DIGEST_SEALED,
-        Boundary.DIGEST_CARRIED,
-        Boundary.DIGEST_MERGED,
-    ],
-)
+@pytest.mark.parametrize("boundary", CLOSE_BOUNDARIES)
 def test_lost_closer_is_continued(boundary: Boundary, monkeypatch: pytest.MonkeyPatch) -> None:
     ids = [comment("One"), comment("Two")]
     deliver(*ids)
@@ -664,15 +664,7 @@ def test_erasure_cancels_an_open_digest(user_id: str | None, fcm: ScriptedProvid
 
 
 @pytest.mark.parametrize("user_id", ["ada", None])
-@pytest.mark.parametrize(
-    "boundary",
-    [
-        Boundary.DIGEST_SELECTED,
-        Boundary.DIGEST_SEALED,
-        Boundary.DIGEST_CARRIED,
-        Boundary.DIGEST_MERGED,
-    ],
-)
+@pytest.mark.parametrize("boundary", CLOSE_BOUNDARIES)
 def test_erasure_during_a_close_leaves_nothing_to_send(
     boundary: Boundary, user_id: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -79,7 +79,7 @@ def test_thread_reuses_its_connection() -> None:
 
 
 def test_each_thread_has_its_own_connection() -> None:
-    # It answers none before all are there: a thread that is done may send the next mail.
+    # The server waits for all three: a thread that is done would send the next mail.
     together = Barrier(3, timeout=LIMIT)
 
     class Waiting(MailServer):
