@@ -98,6 +98,7 @@ def _requests(claimed: ClaimedDelivery) -> list[UseRequest]:
             user_id=claimed.user_id,
             delivery_id=f"{claimed.notification_id}.{claimed.channel}",
             is_exempt=claimed.ignores_limits,
+            may_have_arrived=_may_have_it(claimed),
         )
         for one in applying
     ]

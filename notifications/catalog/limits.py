@@ -68,7 +68,7 @@ class LimitRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
         enum_of(Overflow),
         Meta(
             description="later: a message beyond the limit waits, up to ten for each recipient. "
-            "drop: it is suppressed."
+            "digest: it waits for its type's digest, or as with later. drop: it is suppressed."
         ),
     ] = Overflow.LATER.value
 

@@ -2,7 +2,7 @@
 
 A delivery reserves a use right before it is sent. The use stays if a provider has or may have
 accepted the message; otherwise it is given back. A worker that is lost in between leaves the use,
-which the delivery's next claim takes over.
+which the delivery's next claim takes over. A retry moves the use to its own time.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -33,6 +33,8 @@ class UseRequest:
     delivery_id: str
     is_exempt: bool = False
     """It counts, and is sent beyond the limit."""
+    may_have_arrived: bool = False
+    """An earlier attempt may have been accepted: its use stays even if the limit refuses a retry."""
 
     @property
     def counter_id(self) -> str:
@@ -78,7 +80,7 @@ def _result(request: UseRequest, counter: Document, now: datetime) -> UseResult:
     return UseResult(
         request=request,
         use=LimitUse(request.counter_id, request.delivery_id, now) if is_granted else None,
-        uses=tuple(one["at"] for one in uses),
+        uses=tuple(one["at"] for one in uses if is_granted or one["d"] != request.delivery_id),
         position=waiting.index(request.delivery_id) if waits else None,
         limit=stricter_of(counter).applied_to(request.limit),
     )
@@ -167,17 +169,18 @@ def _reservation(request: UseRequest, now: datetime) -> list[dict[str, Any]]:
     """Return the pipeline that counts one delivery, or puts it in the line if it must wait."""
     limit, own = request.limit, {"$literal": request.delivery_id}
     since = now - limit.period
-    others = {"$and": [{"$gt": ["$$one.at", since]}, {"$ne": ["$$one.d", own]}]}
+    is_recent, is_other = {"$gt": ["$$one.at", since]}, {"$ne": ["$$one.d", own]}
+    uses: Expression = {"$ifNull": ["$uses", []]}
     is_current = {"$gt": ["$$one.until", now - WAITING_GRACE]}
     line: Expression = {"$ifNull": ["$waiting", []]}
     position = {"$indexOfArray": ["$waiting.d", own]}
     before = {"$cond": [{"$lt": ["$__place", 0]}, {"$size": "$waiting"}, "$__place"]}
     maximum = {"$min": [limit.maximum, "$own.max"]}
-    has_room = {"$lt": [{"$add": [{"$size": "$uses"}, before]}, maximum]}
+    has_room = {"$lt": [{"$add": [{"$size": "$__others"}, before]}, maximum]}
     # $max and $min leave missing values out. Null sorts before all times.
     gap = {"$max": [limit.min_gap // MILLISECOND, {"$multiply": ["$own.min_gap_seconds", 1000]}]}
     is_first = {"$eq": [before, 0]}
-    is_past_gap = {"$lte": [{"$add": [{"$max": "$uses.at"}, gap]}, now]}
+    is_past_gap = {"$lte": [{"$add": [{"$max": "$__others.at"}, gap]}, now]}
     conditions = [has_room, {"$or": [{"$eq": [gap, 0]}, {"$and": [is_first, is_past_gap]}]}]
     granted: Expression = {"$literal": True} if request.is_exempt else {"$and": conditions}
     may_wait: Expression = {"$literal": False}
@@ -185,7 +188,8 @@ def _reservation(request: UseRequest, now: datetime) -> list[dict[str, Any]]:
         has_place = {"$lt": [{"$size": "$waiting"}, MAX_WAITING]}
         may_wait = {"$and": [{"$lt": ["$__place", 0]}, has_place]}
     use = {"d": own, "at": now}
-    with_use = {"$slice": [{"$concatArrays": ["$uses", [use]]}, -MAX_USES]}
+    with_use = {"$slice": [{"$concatArrays": ["$__others", [use]]}, -MAX_USES]}
+    kept = "$uses" if request.may_have_arrived else "$__others"
     place = {"d": own, "until": now}
     extended = {"$cond": [may_wait, {"$concatArrays": ["$waiting", [place]]}, "$waiting"]}
     purge_at = {"$max": ["$purge_at", now + limit.period + WAITING_GRACE]}
@@ -194,7 +198,8 @@ def _reservation(request: UseRequest, now: datetime) -> list[dict[str, Any]]:
             "$set": {
                 "limit": limit.name,
                 "user_id": {"$literal": request.user_id} if request.user_id else "$$REMOVE",
-                "uses": _filtered({"$ifNull": ["$uses", []]}, others),
+                "uses": _filtered(uses, is_recent),
+                "__others": _filtered(uses, {"$and": [is_recent, is_other]}),
                 "waiting": _filtered(line, is_current),
             }
         },
@@ -202,7 +207,7 @@ def _reservation(request: UseRequest, now: datetime) -> list[dict[str, Any]]:
         {"$set": {"__granted": granted}},
         {
             "$set": {
-                "uses": {"$cond": ["$__granted", with_use, "$uses"]},
+                "uses": {"$cond": ["$__granted", with_use, kept]},
                 "waiting": {
                     "$cond": [
                         "$__granted",
@@ -213,7 +218,7 @@ def _reservation(request: UseRequest, now: datetime) -> list[dict[str, Any]]:
                 "purge_at": {"$cond": [{"$gt": ["$own", None]}, "$$REMOVE", purge_at]},
             }
         },
-        {"$unset": ["__place", "__granted"]},
+        {"$unset": ["__place", "__granted", "__others"]},
     ]
 
 

@@ -215,6 +215,23 @@ def test_retry_counts_once(fcm: ScriptedProvider) -> None:
     assert uses() == [later]
 
 
+def test_refused_retry_keeps_the_use_of_a_message_that_may_have_arrived(
+    fcm: ScriptedProvider,
+) -> None:
+    define(max=1)
+    fcm.always(timeout)
+    one, urgent = mail(type="payment_confirmed"), mail(ignores_limits=True)
+    deliver(one)
+    fcm.always(taken)
+    deliver(urgent, at=NOON + HOUR)
+    deadline = state(one)["next_attempt_at"]
+    sweeper.resolve_unknown(now=deadline)
+    deliver(one, at=deadline)
+    assert statuses(one, urgent) == ["pending", "sent"]
+    assert state(one)["next_attempt_at"] == NOON + HOUR + DAY
+    assert uses() == [NOON, NOON + HOUR]
+
+
 def test_claim_after_a_lost_worker_takes_its_use_over(fcm: ScriptedProvider) -> None:
     one = mail()
     claimed = store.claim(ids=[one], channel=EMAIL, worker="lost", now=NOON)
