@@ -23,7 +23,7 @@ import msgspec
 from bson import ObjectId
 from pymongo.errors import PyMongoError
 
-from delivery import dispatcher, sending, sweeper, window, worker
+from delivery import digests, dispatcher, sending, sweeper, window, worker
 from delivery.window import SendWindow
 from devices import registration as devices
 from devices.models import Platform
@@ -34,6 +34,7 @@ from domain.states import Channel, DeliveryStatus
 from domain.time import truncate_to_milliseconds
 from notifications import store
 from notifications.catalog import definitions, limits, retention, types
+from notifications.content import templates
 from notifications.inbox import actions as inbox_actions
 from notifications.intake import bulk
 from notifications.intake.requests import Caller, ContentRequest, NotificationRequest
@@ -55,6 +56,8 @@ from .world import KINDS, LIMITS, Person, Post, World
 S = DeliveryStatus
 CLIENT = ObjectId("5" * 24)
 INBOX_READ_SHARE, ACK_SHARE, ACT_SHARE, SNOOZE_SHARE = 0.25, 0.05, 0.05, 0.05
+END_SHARE = 0.03
+"""Share of the posts after which the client ends their recipient's open digest."""
 CHANGE_SHARE = 0.02
 """Share of the posts after which their recipient changes quiet hours or mutes a type."""
 READ_BETWEEN_WRITES = 0.15
@@ -67,6 +70,14 @@ days, which takes ten weeks, and longer steps and lost uses delay each of them."
 MAX_ROUNDS = 50
 """Processes that one step starts, each after the last was killed or failed."""
 WINDOW_SIZE = 64
+TEMPLATE: Any = {
+    "default": {
+        "subject": "{{ thread }}",
+        "body": "{% if digest %}{{ digest.count }} messages: "
+        "{% for item in digest.items %}{{ item.data.name }}; {% endfor %}"
+        "{% else %}{{ name }}{% endif %}",
+    }
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,6 +144,7 @@ class _Engine:
             sequence=lambda: self.faults.sequence,
             notifications=collection("notifications"),
             attempts=collection("delivery_attempts"),
+            digests=collection("digests"),
         )
         self.providers = {
             channel: SimulatedProvider(
@@ -190,6 +202,11 @@ class _Engine:
                 {**definitions.validate_type(kind.slug, request), "is_active": True},
                 now=self.now,
             )
+            if kind.digest is not None:
+                version = templates.create_version(
+                    type_slug=kind.slug, parts=TEMPLATE, note="", created_by="", now=self.now
+                )
+                templates.publish_version(type_slug=kind.slug, number=version.number, now=self.now)
         for limit in LIMITS:
             fields = limits.validate_limit(
                 limit.name, msgspec.convert(limit.fields, limits.LimitRequest)
@@ -236,10 +253,11 @@ class _Engine:
         if self._next_posts is not None:
             times.append(self._next_posts[0].at)
         times += [one.receipts[0][0] for one in self.providers.values() if one.receipts]
-        # Without due work before the next step, the three queries are not needed.
+        # Without due work before the next step, the queries are not needed.
         if not times or min(times) > self.now + self.settings.step:
             due = backlog.oldest_due(now=self.now + 2 * MAX_DRAIN)
-            times += [] if due is None else [due]
+            closes_at, _ = store.next_due(until=self.now + 2 * MAX_DRAIN, limit=1)
+            times += [one for one in (due, closes_at) if one is not None]
         return min(times) if times else None
 
     def _step(self) -> None:
@@ -261,6 +279,7 @@ class _Engine:
 
     def _work(self) -> None:
         sweeper.sweep(now=self.now)
+        digests.close_due(clock=self.clock)
         worker.run_inline(clock=self.clock)
 
     def _attempt(self, task: Callable[[], object], *, is_safe: bool = False) -> bool:
@@ -336,9 +355,12 @@ class _Engine:
     def _plan_actions(self, post: Post, notification_id: ObjectId) -> None:
         rng = self._random
         planned: list[Callable[[], object]] = []
-        if "plan" in post.kind.fields:
-            if rng.random() < INBOX_READ_SHARE:
-                planned.append(partial(self._read, notification_id))
+        has_plan, has_digest = "plan" in post.kind.fields, post.kind.digest is not None
+        if (has_plan or has_digest) and rng.random() < INBOX_READ_SHARE:
+            planned.append(partial(self._read, notification_id))
+        if has_digest and rng.random() < END_SHARE:
+            planned.append(partial(self._end_digest, post))
+        if has_plan:
             if rng.random() < ACK_SHARE + ACT_SHARE:
                 planned.append(partial(self._act, notification_id))
             if rng.random() < SNOOZE_SHARE:
@@ -357,8 +379,9 @@ class _Engine:
                 client_id=CLIENT, notification_id=notification_id, now=self.now
             )
         )
-        post = self.ledger.posts[str(notification_id)]
-        if post.kind.fields["plan"]["until"] != "acted":
+        self.ledger.record_end(notification_id, now=self.now)
+        plan = self.ledger.posts[str(notification_id)].kind.fields.get("plan")
+        if plan is not None and plan["until"] != "acted":
             self.ledger.record_reach(str(notification_id))
 
     def _act(self, notification_id: ObjectId) -> None:
@@ -393,6 +416,19 @@ class _Engine:
                 self.ledger.counts["nothing to cancel"] += 1
 
         self._repeat(cancel)
+        self.ledger.record_end(notification_id, now=self.now)
+
+    def _end_digest(self, post: Post) -> None:
+        """Let the client send or cancel the recipient's open digest of a type, if there is one."""
+        wanted = {"user_id": post.person.user_id, "type": post.kind.slug, "status": "open"}
+        found = collection("digests").find_one(wanted)
+        if found is None:
+            return
+        is_cancelled = self._random.random() < 0.3
+        self._repeat(
+            lambda: store.end_digest(found["_id"], is_cancelled=is_cancelled, now=self.now)
+        )
+        self.ledger.counts["digests ended early"] += 1
 
     def _change_wishes(self, person: Person) -> None:
         quiet = self._random.choice((None, ("20:00", "09:00"), ("01:30", "02:30")))
@@ -466,7 +502,10 @@ def _stored(person: Person, now: datetime) -> dict[str, Any]:
         "phone": f"+35191{number:07}",
         "timezone": person.zone,
         "attributes": {},
-        "preferences": {slug: {"muted": True} for slug in sorted(person.muted)},
+        "preferences": {
+            **{slug: {"muted": True} for slug in sorted(person.muted)},
+            **{slug: {"digest": own} for slug, own in person.own_digest.items()},
+        },
         "quiet_hours": {
             "enabled": person.quiet is not None,
             "start": start,
@@ -480,11 +519,14 @@ def _stored(person: Person, now: datetime) -> dict[str, Any]:
 
 
 def _request(post: Post) -> NotificationRequest:
+    content = ContentRequest(subject=post.external_id, body="A simulated message.")
     return NotificationRequest(
         type=post.kind.slug,
         user_id=post.person.user_id,
         external_id=post.external_id,
-        content=ContentRequest(subject=post.external_id, body="A simulated message."),
+        # A digest is rendered by its type's template.
+        content=content if post.kind.digest is None else ContentRequest(),
+        data={"name": post.external_id, "thread": post.thread},
         scheduled_at=post.send_at.isoformat() if post.send_at != post.at else None,
         expires_at=post.expires_at.isoformat() if post.expires_at is not None else None,
         ignore_limits=post.ignores_limits,

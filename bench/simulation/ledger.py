@@ -4,19 +4,21 @@ The ledger knows only what an outsider sees: requests, bytes at the provider, an
 checks each send at once, and the stored documents at the end.
 """
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from bson import ObjectId
 from pymongo.collection import Collection
 
-from domain.states import OPEN, AttemptStatus, Channel
+from domain.digests import DigestStatus
+from domain.states import OPEN, AttemptStatus, Channel, DeliveryStatus
 from notifications.store import AttemptReference
 from notifyproject.db.collections import Document
 
-from .world import LIMITS, LimitRule, Post
+from .world import LIMITS, LimitRule, Post, is_window
 
 MAX_EXAMPLES = 5
 """Violations of one invariant that are described."""
@@ -32,7 +34,12 @@ INVARIANTS = {
     "ended": "each delivery, step, and held message ends",
     "lost": "each accepted post is one notification",
     "purged": "MongoDB deletes no notification with an open delivery",
+    "carried": "each member of a digest is in one carrier, and not sent by itself",
+    "window": "a digest ends when its window does, and a group has one at a time",
+    "dropped": "no carrier has a message that was read, cancelled, or expired before",
 }
+NAME = re.compile(r"post-\d+")
+COUNT = re.compile(r"(\d+) messages")
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +50,19 @@ class Acceptance:
     attempt: int
 
 
+@dataclass(frozen=True, slots=True)
+class Carrier:
+    """A message that is sent in the place of several, as its text shows."""
+
+    post: Post
+    """Its newest message, in the form of a post of the carrier."""
+    listed: tuple[str, ...]
+    """External IDs."""
+    count: int
+    """Of all messages that it carries."""
+    sent_at: datetime
+
+
 @dataclass(slots=True)
 class Ledger:
     """The facts of one run, and the violations that they show."""
@@ -51,9 +71,20 @@ class Ledger:
     """The number of commands so far."""
     notifications: Collection[Document]
     attempts: Collection[Document]
+    digests: Collection[Document]
     """Handles, since Django refuses to connect in the event loop, where sends are checked."""
     posts: dict[str, Post] = field(default_factory=dict)
     """By notification ID."""
+    ids: dict[str, str] = field(default_factory=dict)
+    """Notification IDs by external ID."""
+    carriers: dict[str, Carrier] = field(default_factory=dict)
+    """By notification ID, as they were first sent."""
+    carried: dict[tuple[str, Channel], str] = field(default_factory=dict)
+    """The carrier by the external ID and channel of a message that it lists."""
+    sent_alone: set[tuple[str, Channel]] = field(default_factory=set)
+    """External ID and channel of messages of types with digests that were sent by themselves."""
+    ended: dict[str, datetime] = field(default_factory=dict)
+    """By notification ID: when its recipient had read it, or it was cancelled."""
     accepted: dict[tuple[str, str], list[Acceptance]] = field(default_factory=dict)
     """By notification ID, and channel or device."""
     by_person: dict[tuple[str, str], dict[tuple[str, str], list[datetime]]] = field(
@@ -73,10 +104,15 @@ class Ledger:
         known = self.posts.setdefault(str(notification_id), post)
         if known is not post:
             self.violate("lost", f"{notification_id} is {known.external_id} and {post.external_id}")
+        self.ids[post.external_id] = str(notification_id)
 
     def record_reach(self, notification_id: str) -> None:
         """Record that the recipient was reached, and that this is committed."""
         self.reached.setdefault(notification_id, self.sequence())
+
+    def record_end(self, notification_id: ObjectId, *, now: datetime) -> None:
+        """Record that a notification was read or cancelled."""
+        self.ended.setdefault(str(notification_id), now)
 
     def violate(self, invariant: str, text: str) -> None:
         """Record a violation of an invariant."""
@@ -84,11 +120,17 @@ class Ledger:
         if self.violations[invariant] <= MAX_EXAMPLES:
             self.examples.append(f"{invariant}: {text}")
 
-    def record_send(self, reference: AttemptReference, *, now: datetime) -> Post | None:
+    def record_send(self, reference: AttemptReference, *, text: str, now: datetime) -> Post | None:
         """Record that bytes of a message left, and check that they may."""
         notification_id, channel = str(reference.notification_id), reference.channel
         self.counts["sends"] += 1
         post = self.posts.get(notification_id)
+        if post is None:
+            post = self._record_carrier(reference, text, now)
+        elif post.kind.digest is not None:
+            self.sent_alone.add((post.external_id, channel))
+            if (post.external_id, channel) in self.carried:
+                self.violate("carried", f"{post.external_id} is sent by itself, too")
         if post is None:
             self.violate("lost", f"{reference} was sent, and no post has its ID")
             return None
@@ -101,6 +143,39 @@ class Ledger:
             self.violate("expired", f"{what}, after {post.expires_at}")
         self._check_step(post, notification_id, channel, now, what)
         return post
+
+    def _record_carrier(self, reference: AttemptReference, text: str, now: datetime) -> Post | None:
+        """Record a carrier with the posts that its text lists. None if it lists none."""
+        notification_id, channel = str(reference.notification_id), reference.channel
+        if notification_id in self.carriers:
+            return self.carriers[notification_id].post
+        listed = tuple(dict.fromkeys(NAME.findall(text)))
+        count = COUNT.search(text)
+        if count is None or any(one not in self.ids for one in listed):
+            return None
+        posts = [self.posts[self.ids[one]] for one in listed]
+        newest = posts[-1]
+        has_key = newest.kind.digest is not None and "key" in newest.kind.digest
+        groups = {(one.person.user_id, one.kind.slug, has_key and one.thread) for one in posts}
+        if len(groups) != 1:
+            self.violate("carried", f"{reference} has posts of {len(groups)} groups: {listed}")
+        for one in listed:
+            if self.carried.setdefault((one, channel), notification_id) != notification_id:
+                self.violate("carried", f"{one} is in {reference} and in another carrier")
+            if (one, channel) in self.sent_alone:
+                self.violate("carried", f"{one} is in {reference}, and was sent by itself")
+        is_whole = len(listed) == int(count[1])
+        expiries = [one.expires_at for one in posts]
+        known = [one for one in expiries if one is not None]
+        carrier = replace(
+            newest,
+            external_id=f"the carrier of {newest.external_id}",
+            send_at=min(one.send_at for one in posts),
+            expires_at=max(known) if is_whole and len(known) == len(expiries) else None,
+            ignores_limits=all(one.ignores_limits for one in posts),
+        )
+        self.carriers[notification_id] = Carrier(carrier, listed, int(count[1]), now)
+        return carrier
 
     def _check_step(
         self, post: Post, notification_id: str, channel: Channel, now: datetime, what: str
@@ -195,18 +270,71 @@ class Ledger:
         """Check that each post is one notification, and that all of its deliveries have ended."""
         open_statuses = {status.value for status in OPEN}
         found: Counter[str] = Counter()
-        for document in self.notifications.find(
-            {}, {"external_id": 1, "delivery.status": 1, "delivery.failure_code": 1}
-        ):
-            found[document["external_id"]] += 1
+        members: dict[ObjectId, list[str]] = defaultdict(list)
+        merged: dict[str, set[str]] = defaultdict(set)
+        for document in self.notifications.find({}, {"content": 0, "data": 0, "error_history": 0}):
+            name = document.get("external_id")
+            found[name] += name is not None
             for delivery in document["delivery"]:
                 self.counts[delivery["status"]] += 1
                 self.counts[f"code {delivery.get('failure_code')}"] += 1
                 if delivery["status"] in open_statuses:
                     self.violate("ended", f"{document['_id']} is {delivery['status']}")
+                if "digest_id" in delivery:
+                    members[delivery["digest_id"]].append(name)
+                if delivery["status"] == DeliveryStatus.MERGED:
+                    merged[str(delivery["carried_by"])].add(name)
         for post in self.posts.values():
             if found[post.external_id] != 1:
                 self.violate(
                     "lost", f"{post.external_id} is stored {found[post.external_id]} times"
                 )
         self.counts["notifications"] = sum(found.values())
+        self._check_digests(members, merged)
+
+    def _check_digests(
+        self, members: Mapping[ObjectId, list[str]], merged: Mapping[str, set[str]]
+    ) -> None:
+        """Check that each digest is closed in its window, and is what its carrier says."""
+        last: dict[str, Document] = {}
+        carriers = set()
+        for digest in self.digests.find().sort([("group", 1), ("opened_at", 1)]):
+            digest_id = digest["_id"]
+            if digest["status"] != DigestStatus.CLOSED:
+                self.violate("ended", f"digest {digest_id} is {digest['status']}")
+                continue
+            self.counts[f"digests {digest['outcome']}"] += 1
+            before = last.get(digest["group"])
+            if before is not None and digest["opened_at"] < before["closes_at"]:
+                self.violate("window", f"{digest_id} was opened before {before['_id']} ended")
+            last[digest["group"]] = digest
+            posts = [self.posts[self.ids[name]] for name in members.get(digest_id, ())]
+            if posts and not is_window(digest, posts):
+                times = f"{digest['opened_at']} to {digest['window_ends_at']}"
+                self.violate("window", f"{digest_id} of {digest['type']}: {times}")
+            if "carrier_id" in digest:
+                carrier_id = str(digest["carrier_id"])
+                carriers.add(carrier_id)
+                self._check_carrier(digest, carrier_id, merged.get(carrier_id, set()))
+        for carrier_id in (*self.carriers, *merged):
+            if carrier_id not in carriers:
+                self.violate("carried", f"{carrier_id} is the carrier of no digest")
+
+    def _check_carrier(self, digest: Document, carrier_id: str, merged: set[str]) -> None:
+        if len(merged) != digest["count"]:
+            self.violate("carried", f"{len(merged)} of {digest['count']} name {carrier_id}")
+        sent = self.carriers.get(carrier_id)
+        if sent is None:
+            return
+        if sent.count != len(merged) or not merged.issuperset(sent.listed):
+            self.violate("carried", f"{carrier_id} says {sent.listed}, {sent.count}: {merged}")
+        if sent.sent_at < digest["closes_at"]:
+            self.violate("window", f"{carrier_id} was sent before {digest['closes_at']}")
+        for name in merged:
+            notification_id = self.ids[name]
+            ended_at, expires_at = (
+                self.ended.get(notification_id),
+                self.posts[notification_id].expires_at,
+            )
+            if any(at is not None and at < digest["sealed_at"] for at in (ended_at, expires_at)):
+                self.violate("dropped", f"{name} is in {carrier_id}, sealed {digest['sealed_at']}")

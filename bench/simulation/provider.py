@@ -63,7 +63,7 @@ class SimulatedProvider:
         reference, now = AttemptReference.parse(request.reference), self.clock()
         if reference is None:
             raise PermanentError("No reference.", code=FailureCode.REJECTED)
-        post = self.ledger.record_send(reference, now=now)
+        post = self.ledger.record_send(reference, text=request.message.text, now=now)
         if post is None:
             raise PermanentError("No post.", code=FailureCode.REJECTED)
         if self._is_out(now):

@@ -7,7 +7,7 @@ from .ledger import INVARIANTS
 
 COLUMNS = (
     *("seed", "posts", "accepted", "later steps", "not needed", "held: limit", "held: quiet"),
-    *("over limit", "kills", "lost", "copies", "violations", "seconds"),
+    *("over limit", "merged", "carriers", "kills", "lost", "copies", "violations", "seconds"),
 )
 
 
@@ -34,6 +34,8 @@ def _cells(one: Outcome) -> list[str]:
         counts["held by limits"],
         counts["held by quiet hours"],
         counts["code over_limit"],
+        counts["merged"],
+        counts["digests sent"],
         one.kills,
         sum(one.faults.values()) - one.kills,
         counts["second copies"],

@@ -13,8 +13,8 @@ END = datetime(2031, 4, 8, tzinfo=UTC)
 """Both clock changes lie in the 31 days, and in the 10 days, before it: North America's on March 9,
 Europe's on March 30, and Australia's and Chile's back on April 6. MongoDB removes documents whose
 time has passed, so that the year is in the future."""
-POSTS_PER_WEEK = 4.5
-"""Notifications for a person on average."""
+EVENTS_PER_WEEK = 4.5
+"""Events for a person on average. Most of them are one notification, some up to six."""
 CAMPAIGN_SHARE = 0.05
 """Share of the people who get a daily campaign."""
 MAX_POSTS_AT_ONCE = 1_000
@@ -34,6 +34,11 @@ ZONES = (
 )
 QUIET_HOURS = (("22:00", "07:00"), ("21:30", "08:15"), ("01:30", "02:30"), ("12:00", "14:00"))
 """The third begins or ends in hours that a change of the clock skips or repeats."""
+OWN_DIGESTS: tuple[Mapping[str, Any], ...] = (
+    {},
+    {"sim_comment": {"every": "day", "at": "08:00"}},
+    {"sim_news": "off", "sim_like": "off"},
+)
 SMALL_GAP, LARGE_GAP = timedelta(minutes=20), timedelta(hours=4)
 
 
@@ -48,6 +53,8 @@ class Person:
     muted: set[str] = field(default_factory=set)
     own_max: Mapping[str, int] = field(default_factory=dict)
     """By limit: a maximum of their own."""
+    own_digest: Mapping[str, Any] = field(default_factory=dict)
+    """By type: a schedule of their own, or "off"."""
 
     @property
     def email(self) -> str:
@@ -76,6 +83,11 @@ class Kind:
     def is_critical(self) -> bool:
         """Whether it is sent in quiet hours and beyond limits."""
         return self.fields.get("priority") == "critical"
+
+    @property
+    def digest(self) -> Mapping[str, Any] | None:
+        """The digest of the type, if it has one."""
+        return self.fields.get("digest")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -200,6 +212,64 @@ KINDS = (
         weight=2,
         fields={"category": "alert", "channels": ["push"], "ttl_seconds": 5_400},
     ),
+    Kind(
+        slug="sim_comment",
+        weight=4,
+        fields={
+            "category": "transactional",
+            "channels": ["in_app", "email"],
+            "digest": {
+                "channels": ["email"],
+                "key": "thread",
+                "window": {"minutes": 120},
+                "leading": True,
+                "max_items": 3,
+            },
+        },
+    ),
+    Kind(
+        slug="sim_like",
+        weight=3,
+        fields={
+            "category": "alert",
+            "channels": ["push"],
+            "on_unknown": "retry",
+            "digest": {
+                "channels": ["push"],
+                "window": {"minutes": 45},
+                "sliding": True,
+                "min_items": 3,
+            },
+        },
+    ),
+    Kind(
+        slug="sim_news",
+        weight=4,
+        fields={
+            "category": "marketing",
+            "priority": "low",
+            "channels": ["email"],
+            "on_unknown": "fail",
+            "ttl_seconds": 172_800,
+            "digest": {
+                "channels": ["email"],
+                "window": {"every": "day", "at": "02:30", "zone": "recipient"},
+            },
+        },
+    ),
+    Kind(
+        slug="sim_mention",
+        weight=4,
+        fields={
+            "category": "alert",
+            "channels": ["email"],
+            "digest": {
+                "channels": ["email"],
+                "window": {"minutes": 180},
+                "only_over_limit": True,
+            },
+        },
+    ),
 )
 KIND_BY_SLUG = {one.slug: one for one in KINDS}
 LIMITS = (
@@ -219,6 +289,13 @@ LIMITS = (
         min_gap=SMALL_GAP,
         overflow="drop",
     ),
+    LimitRule(
+        name="sim_mentions",
+        types=frozenset({"sim_mention"}),
+        maximum=2,
+        period=timedelta(hours=12),
+        overflow="digest",
+    ),
 )
 
 
@@ -234,12 +311,41 @@ class Post:
     expires_at: datetime | None
     ignores_limits: bool
     is_cancelled_later: bool
+    thread: str = ""
+    """The value of the variable that some digests have as a key."""
 
     def moved_to(self, at: datetime) -> "Post":
         """Return the post as it is made at another time, with its delay and time to live."""
         later = at - self.at
         expires_at = None if self.expires_at is None else self.expires_at + later
         return replace(self, at=at, send_at=self.send_at + later, expires_at=expires_at)
+
+
+def is_window(digest: Mapping[str, Any], posts: Sequence[Post]) -> bool:
+    """Return whether a stored digest has the window that its members' type and recipient want.
+
+    The client may have ended it early, which its ``window_ends_at`` doesn't show.
+    """
+    person, rule = posts[0].person, posts[0].kind.digest
+    opened_at, ends_at = digest["opened_at"], digest["window_ends_at"]
+    own = person.own_digest.get(posts[0].kind.slug)
+    if rule is None or own == "off":
+        return False
+    schedule = own or rule["window"]
+    if "minutes" in schedule:
+        length = timedelta(minutes=schedule["minutes"])
+        most = length * 4 if rule.get("sliding") else length
+        return length <= ends_at - opened_at <= most
+    return opened_at < ends_at <= opened_at + timedelta(hours=25) and _is_local_time(
+        ends_at, time.fromisoformat(schedule["at"]), ZoneInfo(person.zone)
+    )
+
+
+def _is_local_time(at: datetime, wanted: time, zone: ZoneInfo) -> bool:
+    """Return whether a clock shows a time first at ``at``, or skips it there."""
+    local, before = at.astimezone(zone), (at - timedelta(minutes=1)).astimezone(zone)
+    is_skipped = before.time() < wanted < local.time() and before.utcoffset() != local.utcoffset()
+    return is_skipped or (local.time() == wanted and local.fold == 0)
 
 
 class World:
@@ -264,12 +370,13 @@ class World:
             devices=rng.choice((0, 1, 1, 1, 2)),
             muted={"sim_promo"} if rng.random() < 0.05 else set(),
             own_max={"sim_weekly": 1, "sim_daily": 3} if rng.random() < 0.05 else {},
+            own_digest=rng.choices(OWN_DIGESTS, weights=(90, 7, 3))[0],
         )
 
     def posts(self) -> Iterator[Sequence[Post]]:
         """Yield groups of posts that come together, such as one, or a campaign."""
         rng = self._random
-        per_second = len(self.people) * (POSTS_PER_WEEK / 7 - CAMPAIGN_SHARE) / 86_400
+        per_second = len(self.people) * (EVENTS_PER_WEEK / 7 - CAMPAIGN_SHARE) / 86_400
         at = self.start
         campaign_at = self.start + timedelta(hours=rng.uniform(1, 20))
         while True:
@@ -285,6 +392,9 @@ class World:
             # Two or three of one instant, so that they race for the same limit
             count = rng.choices((1, 2, 3), weights=(90, 7, 3))[0]
             kinds = rng.choices(KINDS, cum_weights=self._kind_shares, k=count)
+            if kinds[0].digest is not None and rng.random() < 0.4:
+                # Several of one instant, which one digest must take
+                kinds = [kinds[0]] * rng.randint(2, 6)
             yield [self._post(person, kind, at) for kind in kinds]
 
     def _post(self, person: Person, kind: Kind, at: datetime) -> Post:
@@ -303,4 +413,5 @@ class World:
             expires_at=expires_at,
             ignores_limits=not kind.is_critical and rng.random() < 0.02,
             is_cancelled_later=rng.random() < 0.01,
+            thread=rng.choice(("roof", "garden")),
         )
