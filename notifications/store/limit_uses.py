@@ -34,7 +34,7 @@ class UseRequest:
     is_exempt: bool = False
     """It counts, and is sent beyond the limit."""
     may_have_arrived: bool = False
-    """An earlier attempt may have been accepted: its use stays even if the limit refuses a retry."""
+    """An earlier attempt may have been accepted: its use stays if the limit refuses a retry."""
 
     @property
     def counter_id(self) -> str:
