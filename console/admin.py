@@ -7,7 +7,7 @@ from importlib import import_module
 
 from django.contrib import admin
 
-from .sign_in import SignInForm
+from .staff.sign_in import SignInForm
 
 PAGES = (
     *("alerts", "api_clients", "audit_log", "broadcasts.list", "bulk.list", "callbacks.endpoints"),
@@ -19,7 +19,7 @@ PAGES = (
         "recipients.list",
         "retention",
         "scheduled_and_held",
-        "staff",
+        "staff.accounts",
     ),
     *("suppressions", "types.page", "webhook_log", "workers"),
 )

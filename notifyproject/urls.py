@@ -6,8 +6,8 @@ from django.views.generic import RedirectView
 
 urlpatterns = [
     path("", RedirectView.as_view(pattern_name="admin:index")),
-    path("admin/", include("console.sign_in")),
-    path("admin/oidc/", include("console.oidc")),
+    path("admin/", include("console.staff.sign_in")),
+    path("admin/oidc/", include("console.staff.oidc")),
     # Django's "view on site": no object of the console has a page elsewhere.
     path("admin/r/<path:url>", admin.site.admin_view(admin.site.catch_all_view)),
     # The theme's search lowers the case of the text and caches what it finds for five minutes.

@@ -112,7 +112,7 @@ def _limits(user_id: str) -> list[tuple[str, str, datetime | None]]:
     """Return how much of each limit is used, and when the next message may be sent."""
     now, person = utc_now(), limits.person_of_user(user_id)
     lines: list[tuple[str, str, datetime | None]] = []
-    for one in limits.standings(limits.active_limits(), person=person, now=now):
+    for one in limits.read_usage(limits.active_limits(), person=person, now=now):
         text = describe_use(one.limit, used=len(one.uses))
         if one.is_stricter:
             text += ", the recipient's own"

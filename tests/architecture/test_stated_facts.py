@@ -12,7 +12,8 @@ from api.inbox.stream.app import StreamTiming
 from background.schedule import MINUTE
 from callbacks import outbox, subscriptions
 from callbacks import retry as callback_retry
-from console import failures, oidc
+from console import failures
+from console.staff import oidc
 from console.widgets.filters import RECENT, SPANS
 from delivery import circuit_breaker
 from delivery.sweeper import SWEEP_SECONDS
@@ -55,7 +56,7 @@ FACTS: dict[str, dict[str, timedelta]] = {
     "console/texts/failure_codes.py": {"24-hour": service_windows.WINDOW},
     "console/types/form.py": {"30 days": MAX_TTL, "24-hour": service_windows.WINDOW},
     "console/webhook_log.py": {"30 days": webhook_log.LOG_RETENTION},
-    "console/oidc.py": {"10 minutes": oidc.ATTEMPT_LIFETIME},
+    "console/staff/oidc.py": {"10 minutes": oidc.ATTEMPT_LIFETIME},
     "console/widgets/reauthentication.py": {"10 minutes": reauthentication.WINDOW},
     "console/widgets/filters.py": {
         "24 hours": SPANS["24h"][1],

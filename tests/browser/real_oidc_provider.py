@@ -24,7 +24,7 @@ from access.models import StaffUser
 from access.staff.oidc import discovery, flow, tokens
 from access.staff.oidc.errors import Refusal, RefusedError
 from access.staff.reauthentication import SESSION_KEY
-from console.oidc import SESSION_KEY as ATTEMPTS
+from console.staff.oidc import SESSION_KEY as ATTEMPTS
 from domain.time import utc_now
 from notifyproject.db.collections import collection
 from tests.browser.screen import PASSWORD, Screen

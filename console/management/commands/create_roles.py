@@ -8,7 +8,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from access.staff.permissions import Role, roles
 
-from ...staff import console_permissions
+from ...staff.accounts import console_permissions
 
 
 class Command(BaseCommand):

@@ -12,7 +12,7 @@ from django.core.management import CommandError, call_command
 from access.models import StaffUser
 from access.staff import permissions
 from access.staff.permissions import OPERATOR_PERMISSIONS, SUPPORT_PERMISSIONS, StaffBackend
-from console.staff import console_permissions
+from console.staff.accounts import console_permissions
 from devices.models import Device
 from notifyproject.stack import first_run
 from tests.support.clients.console import make_staff

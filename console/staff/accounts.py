@@ -18,9 +18,9 @@ from unfold.widgets import UnfoldAdminCheckboxSelectMultipleWidget, UnfoldAdminT
 
 from access.models import StaffUser
 
-from .widgets.columns import time_column
-from .widgets.lists import ReadOnlyAdmin, section
-from .widgets.reauthentication import ReauthenticatedAdmin, require_reauthentication
+from ..widgets.columns import time_column
+from ..widgets.lists import ReadOnlyAdmin, section
+from ..widgets.reauthentication import ReauthenticatedAdmin, require_reauthentication
 
 _WRITING = ("add_", "change_", "delete_")
 

@@ -28,7 +28,7 @@ from access.staff.second_factor_middleware import mark_vouched_for
 from domain.time import utc_now
 from notifyproject.platform import audit
 
-from .widgets.links import next_page
+from ..widgets.links import next_page
 
 log = structlog.get_logger(__name__)
 SIGN_IN, CALLBACK = "oidc-sign-in", "oidc-callback"

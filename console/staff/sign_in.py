@@ -22,9 +22,9 @@ from access.staff.second_factor import TRY_WINDOW, CodeResult
 from access.staff.second_factor_middleware import CHECK, RENEW, SET_UP, is_verified, mark_verified
 from domain.time import utc_now
 
-from .widgets.actions import record_change
-from .widgets.links import next_page
-from .widgets.reauthentication import require_reauthentication
+from ..widgets.actions import record_change
+from ..widgets.links import next_page
+from ..widgets.reauthentication import require_reauthentication
 
 ERRORS = {
     CodeResult.WRONG: "Invalid or used code. Wait for the next one.",

@@ -1,0 +1,1 @@
+"""Staff accounts, roles, and sign-in."""
