@@ -1,6 +1,6 @@
 """Broadcasts: create, list, pause, resume, cancel."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from functools import partial
 from typing import Annotated, Any
@@ -10,11 +10,13 @@ from msgspec import Meta
 
 from access.clients.authentication import SafeWrite
 from access.models import Scope
+from domain.limits import Overflow
 from domain.states import AudienceKind, BroadcastStatus, NotificationStatus, Priority
 from domain.time import utc_now
-from notifications.broadcasts import control, creation, repository
+from notifications.broadcasts import control, creation, preview, repository
 from notifications.broadcasts.documents import Document, request_of
-from notifications.broadcasts.repository import NEWEST_FIRST
+from notifications.broadcasts.preview import BroadcastPreview
+from notifications.broadcasts.repository import MAX_EXAMPLES, NEWEST_FIRST
 from notifications.broadcasts.requests import BroadcastRequest
 from notifications.catalog.plans import PlanRequest
 from notifications.intake.requests import Caller, ContentRequest
@@ -111,6 +113,53 @@ class BroadcastView(msgspec.Struct, kw_only=True, frozen=True):
     is_test: bool = False  # Created with a test key: sent to the sandbox
 
 
+class LimitEffectView(msgspec.Struct, kw_only=True, frozen=True):
+    """A limit that counts the broadcast, and the recipients of the sample beyond it."""
+
+    name: Annotated[str, Meta(examples=["weekly_marketing"])]
+    overflow: Annotated[Overflow, Meta(examples=["later"])]
+    over_limit: Annotated[
+        int,
+        Meta(description="Recipients of the sample whose message would exceed it.", examples=[45]),
+    ]
+    estimate: Annotated[
+        int | None,
+        Meta(
+            description="Recipients of the audience whose message would exceed it; null: the "
+            "audience isn't counted, or is empty.",
+            examples=[549],
+        ),
+    ]
+
+
+class BroadcastPreviewView(msgspec.Struct, kw_only=True, frozen=True):
+    """The effect that a broadcast would have now on a random sample of its audience."""
+
+    audience_size: Annotated[
+        int | None, Meta(description="Approximate; null: not counted.", examples=[12_200])
+    ]
+    sampled: Annotated[int, Meta(description="Recipients in the sample.", examples=[1_000])]
+    accepted: Annotated[
+        int, Meta(description="Recipients of the sample who would be notified.", examples=[961])
+    ]
+    skipped: Annotated[
+        list[SkipReasonView],
+        Meta(
+            description="Recipients of the sample who opted out, are suppressed, or have no "
+            "address or device.",
+            examples=[[{"code": "opted_out", "count": 39, "examples": ["ada"]}]],
+        ),
+    ]
+    rejected: Annotated[
+        list[SkipReasonView],
+        Meta(
+            description="Recipients of the sample whose notification would be invalid.",
+            examples=[[]],
+        ),
+    ]
+    limits: list[LimitEffectView]
+
+
 class BroadcastList(paging.PageView[BroadcastView], kw_only=True, frozen=True):
     """A page of broadcasts. ``next`` and ``previous`` are values for the parameter ``cursor``."""
 
@@ -152,6 +201,32 @@ def _reason_views(stored: Mapping[str, Mapping[str, Any]]) -> list[SkipReasonVie
         SkipReasonView(code=code, count=one["count"], examples=one["examples"])
         for code, one in by_count
     ]
+
+
+def _counted(reasons: Mapping[str, Sequence[str]]) -> dict[str, dict[str, Any]]:
+    return {
+        code: {"count": len(user_ids), "examples": list(user_ids[:MAX_EXAMPLES])}
+        for code, user_ids in reasons.items()
+    }
+
+
+def _preview_view(found: BroadcastPreview) -> BroadcastPreviewView:
+    return BroadcastPreviewView(
+        audience_size=found.audience_size,
+        sampled=found.sampled,
+        accepted=found.page.accepted,
+        skipped=_reason_views(_counted(found.page.skipped)),
+        rejected=_reason_views(_counted(found.page.rejected)),
+        limits=[
+            LimitEffectView(
+                name=one.limit.name,
+                overflow=one.limit.overflow,
+                over_limit=one.recipients,
+                estimate=found.estimate(one.recipients),
+            )
+            for one in found.limits
+        ],
+    )
 
 
 READ, WRITE = Scope.NOTIFICATIONS_READ, Scope.NOTIFICATIONS_WRITE
@@ -197,6 +272,29 @@ def create_broadcast(request: Any) -> Response:
     created = creation.create(body, caller=caller, now=utc_now())
     view = broadcast_view(created.document)
     return idempotency.created(request, view, new_id=view.id, is_replayed=created.is_replayed)
+
+
+@operation(
+    scope=WRITE,
+    request=BroadcastRequest,
+    response=BroadcastPreviewView,
+    max_bytes=MAX_BYTES_BULK,
+    test_mode=SafeWrite.NOTHING,
+    unaudited=Unaudited.NOTHING,
+)
+def preview_broadcast(request: Any) -> Response:
+    """Preview a broadcast.
+
+    Validates it and prepares it for up to 1,000 random recipients of its audience, as if it were
+    sent now: how many would be notified, skipped, or rejected, and how many of the messages would
+    exceed a limit. Nothing is stored or sent. Recipients who have been notified about the entity
+    aren't recognized.
+    """
+    body = read_request(request, BroadcastRequest, limit=MAX_BYTES_BULK)
+    caller = Caller(
+        client_id=request.user.id, request_id=request.request_id, is_test=request.user.is_test
+    )
+    return Response(_preview_view(preview.preview(body, caller=caller, now=utc_now())))
 
 
 @operation(scope=READ, response=BroadcastList, parameters=paging.PARAMETERS)

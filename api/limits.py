@@ -9,7 +9,7 @@ from django.contrib.admin.models import ADDITION, CHANGE, DELETION
 from msgspec import Meta
 
 from access.models import Scope
-from domain.limits import Overflow, Standing
+from domain.limits import LimitUsage, Overflow
 from domain.states import Category, Channel
 from domain.time import utc_now
 from notifications import store
@@ -116,8 +116,8 @@ def remove_limit(request: Any, name: str) -> Response:
 def list_recipient_limits(_request: Any, user_id: str) -> Response:
     """List the limits with the use of a recipient, registered or not."""
     now, person = utc_now(), limits.person_of_user(user_id_or_404(user_id))
-    found = limits.standings(limits.active_limits(), person=person, now=now)
-    return Response(RecipientLimitList(results=[_standing_view(one) for one in found]))
+    found = limits.read_usage(limits.active_limits(), person=person, now=now)
+    return Response(RecipientLimitList(results=[_usage_view(one) for one in found]))
 
 
 @operation(
@@ -153,11 +153,11 @@ def _set_stricter(request: Any, user_id: str, name: str, own: Mapping[str, int] 
             message=f"{text} for the limit {name}.",
             flag=CHANGE,
         )
-    [found] = limits.standings([limit], person=person, now=now)
-    return Response(_standing_view(found))
+    [found] = limits.read_usage([limit], person=person, now=now)
+    return Response(_usage_view(found))
 
 
-def _standing_view(one: Standing) -> RecipientLimitView:
+def _usage_view(one: LimitUsage) -> RecipientLimitView:
     return RecipientLimitView(
         name=one.limit.name,
         max=one.limit.maximum,

@@ -95,6 +95,7 @@ version_1 = [
     route(
         "broadcasts", "broadcasts", get=broadcasts.list_broadcasts, post=broadcasts.create_broadcast
     ),
+    route("broadcasts/preview", "broadcast-preview", post=broadcasts.preview_broadcast),
     route(BROADCAST, "broadcast", get=broadcasts.get_broadcast),
     route(f"{BROADCAST}/pause", "broadcast-pause", post=broadcasts.pause_broadcast),
     route(f"{BROADCAST}/resume", "broadcast-resume", post=broadcasts.resume_broadcast),

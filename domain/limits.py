@@ -60,7 +60,7 @@ class Stricter:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
+class LimitUsage:
     """How much of a limit, as it is for one recipient, is used."""
 
     limit: Limit

@@ -163,6 +163,17 @@ def next_user_ids(*, after: str | None = None, limit: int) -> list[str]:
     return [document["_id"] for document in found.sort("_id", 1).limit(limit)]
 
 
+def sample_user_ids(*, limit: int) -> list[str]:
+    """Return the user IDs of up to ``limit`` random active recipients."""
+    # $sample comes first: it then reads few documents of a large collection, and may repeat one.
+    pipeline: list[Mapping[str, Any]] = [
+        {"$sample": {"size": limit}},
+        {"$match": {"is_active": True}},
+        {"$project": {"_id": 1}},
+    ]
+    return list({one["_id"]: None for one in collection("recipients").aggregate(pipeline)})
+
+
 def find_suppressed(
     addresses: Iterable[tuple[str, str]], *, now: datetime
 ) -> dict[Address, ActiveSuppression]:

@@ -1,7 +1,9 @@
 """Topics and their members. Writes are idempotent and raise PyMongoError."""
 
 import re
+from collections.abc import Mapping
 from datetime import datetime
+from typing import Any
 
 from pymongo.errors import DuplicateKeyError
 
@@ -58,6 +60,18 @@ def next_members(topic: str, *, after: str | None = None, limit: int = BATCH) ->
     # A member who joins meanwhile before that position is omitted; none is returned twice.
     cursor = Cursor((member_id(topic, after),)) if after is not None else None
     return [one["user_id"] for one in members(topic=topic, limit=limit, cursor=cursor).documents]
+
+
+def sample_members(topic: str, *, among: int, limit: int) -> list[str]:
+    """Return the user IDs of random members of a topic, of the first ``among`` ones."""
+    pipeline: list[Mapping[str, Any]] = [
+        {"$match": {"topic": topic}},
+        {"$sort": {"_id": 1}},
+        {"$limit": among},
+        {"$sample": {"size": limit}},
+        {"$project": {"user_id": 1}},
+    ]
+    return [one["user_id"] for one in collection("topic_members").aggregate(pipeline)]
 
 
 def memberships_of(user_id: str) -> list[Document]:

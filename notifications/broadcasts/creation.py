@@ -36,13 +36,13 @@ def create(request: BroadcastRequest, *, caller: Caller, now: datetime) -> Creat
     Raises InvalidRequestError or KeyReusedError. After a PyMongoError, nothing was accepted.
     """
     if caller.idempotency_key is None:
-        return _store(_validated_document(request, caller, now), now)
+        return _store(validate(request, caller=caller, now=now), now)
     fingerprint = idempotency.fingerprint_of(request, kind=b"broadcast")
     existing = idempotency.find(caller=caller, fingerprint=fingerprint)
     document = repository.get(existing["broadcast_id"]) if existing is not None else None
     if document is not None:
         return CreatedBroadcast(document=document, is_replayed=True)
-    new = _validated_document(request, caller, now)
+    new = validate(request, caller=caller, now=now)
     existing = idempotency.reserve(
         {"broadcast_id": new["_id"], "notification_ids": []},
         caller=caller,
@@ -65,7 +65,8 @@ def _store(document: dict[str, Any], now: datetime) -> CreatedBroadcast:
     return CreatedBroadcast(document=document, is_replayed=False)
 
 
-def _validated_document(request: BroadcastRequest, caller: Caller, now: datetime) -> dict[str, Any]:
+def validate(request: BroadcastRequest, *, caller: Caller, now: datetime) -> dict[str, Any]:
+    """Return the document of a new broadcast. Raises InvalidRequestError or PyMongoError."""
     problems = ProblemCollector()
     audience = _parse_audience(request.audience, problems)
     _check_type(request, problems)

@@ -125,14 +125,19 @@ def lease_from(document: Document) -> BroadcastLease:
             is_test=document.get("is_test", False),
         ),
         request=request_of(document),
-        audience=Audience(
-            kind=AudienceKind(document["audience"]),
-            topic=document.get("topic"),
-            user_ids=document.get("user_ids"),
-        ),
+        audience=audience_of(document),
         cursor=document.get("cursor"),
         expires_at=document.get("expires_at"),
         claim_count=document["claim_count"],
+    )
+
+
+def audience_of(document: Document) -> Audience:
+    """Return the audience of a broadcast."""
+    return Audience(
+        kind=AudienceKind(document["audience"]),
+        topic=document.get("topic"),
+        user_ids=document.get("user_ids"),
     )
 
 

@@ -50,7 +50,7 @@ def fan_out(
     stored = queries.existing_ids(list(ids.values()))
     missing = {user_id: one for user_id, one in ids.items() if one not in stored}
     page = PageResult()
-    new = _prepare(missing, request, caller=caller, page=page, now=now)
+    new = prepare_page(missing, request, caller=caller, page=page, now=now)
     marked = [
         replace(one, broadcast_id=broadcast_id) for one in callback_events.mark_for_callbacks(new)
     ]
@@ -85,7 +85,7 @@ def validate_for_everyone(
     return prepared.notification
 
 
-def _prepare(
+def prepare_page(
     ids: Mapping[str, ObjectId],
     request: NotificationRequest,
     *,
@@ -93,7 +93,7 @@ def _prepare(
     page: PageResult,
     now: datetime,
 ) -> list[NewNotification]:
-    """Return the notifications to store. Recipients without one are recorded in ``page``."""
+    """Return the notifications of these recipients. Those without one are recorded in ``page``."""
     requests = {one: msgspec.structs.replace(request, user_id=one) for one in ids}
     snapshot = load_recipients(list(requests.values()), now=now)
     device_owners = devices.find_owners(ids)

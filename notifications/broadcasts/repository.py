@@ -1,5 +1,6 @@
 """Reads and writes broadcasts, by compare-and-set, and reads their audiences in pages."""
 
+import random
 import secrets
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
@@ -21,6 +22,7 @@ from recipients import topics
 from .documents import Audience, BroadcastLease, Document, PageResult, lease_from
 
 COUNT_CAP = 100_000  # Larger topics aren't counted: it takes too long
+_random = random.SystemRandom()
 
 
 def next_user_ids(audience: Audience, *, after: str | None, limit: int) -> list[str]:
@@ -31,6 +33,19 @@ def next_user_ids(audience: Audience, *, after: str | None, limit: int) -> list[
         return recipients.next_user_ids(after=after, limit=limit)
     start = 0 if after is None else bisect_right(audience.user_ids, after)
     return list(audience.user_ids[start : start + limit])
+
+
+def sample_user_ids(audience: Audience, *, limit: int) -> list[str]:
+    """Return the user IDs of random recipients of an audience. Raises PyMongoError.
+
+    Of a large topic, only the first COUNT_CAP members are chosen from.
+    """
+    if audience.user_ids is not None:
+        size = min(limit, len(audience.user_ids))
+        return _random.sample(audience.user_ids, size)
+    if audience.topic is not None:
+        return topics.sample_members(audience.topic, among=COUNT_CAP, limit=limit)
+    return recipients.sample_user_ids(limit=limit)
 
 
 def count_audience(audience: Audience) -> int | None:

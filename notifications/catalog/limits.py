@@ -12,8 +12,8 @@ from domain.limits import (
     MAX_USES,
     MIN_PERIOD,
     Limit,
+    LimitUsage,
     Overflow,
-    Standing,
     next_free_at,
 )
 from domain.states import Category, Channel, Priority
@@ -177,26 +177,35 @@ def applying_limits(
     ]
 
 
-def standings(limits: Sequence[Limit], *, person: str, now: datetime) -> list[Standing]:
+def read_usage(limits: Sequence[Limit], *, person: str, now: datetime) -> list[LimitUsage]:
     """Return how much of each limit a person has used. Raises PyMongoError."""
-    counters = read_counters([one.name for one in limits], person=person) if limits else {}
-    found = []
-    for limit in limits:
-        counter = counters.get(limit.name, {})
-        own = stricter_of(counter).applied_to(limit)
-        times = [one["at"] for one in counter.get("uses", ())]
-        uses = sorted(at for at in times if at > now - own.period)
-        waiting = sum(1 for one in counter.get("waiting", ()) if one["until"] > now)
-        found.append(
-            Standing(
-                limit=own,
-                uses=uses,
-                waiting=waiting,
-                next_at=next_free_at(own, uses=uses, position=waiting, now=now),
-                is_stricter=bool(counter.get("own")),
-            )
-        )
-    return found
+    return read_usages({person: limits}, now=now)[person]
+
+
+def read_usages(
+    limits: Mapping[str, Sequence[Limit]], *, now: datetime
+) -> dict[str, list[LimitUsage]]:
+    """Return how much of their limits people have used, with one read. Raises PyMongoError."""
+    wanted = [(one.name, person) for person, own in limits.items() for one in own]
+    counters = read_counters(wanted) if wanted else {}
+    return {
+        person: [_usage_of(one, counters.get((one.name, person), {}), now) for one in own]
+        for person, own in limits.items()
+    }
+
+
+def _usage_of(limit: Limit, counter: Mapping[str, Any], now: datetime) -> LimitUsage:
+    own = stricter_of(counter).applied_to(limit)
+    times = [one["at"] for one in counter.get("uses", ())]
+    uses = sorted(at for at in times if at > now - own.period)
+    waiting = sum(1 for one in counter.get("waiting", ()) if one["until"] > now)
+    return LimitUsage(
+        limit=own,
+        uses=uses,
+        waiting=waiting,
+        next_at=next_free_at(own, uses=uses, position=waiting, now=now),
+        is_stricter=bool(counter.get("own")),
+    )
 
 
 def invalidate_limits() -> None:

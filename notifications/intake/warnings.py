@@ -1,10 +1,11 @@
 """Warnings in an accepted request's response about channels that will probably fail."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 
 from domain.errors import FailureCode
-from domain.limits import describe_use
+from domain.limits import Limit, describe_use
 from domain.states import Channel, DeliveryStatus
 from recipients import service_windows
 
@@ -53,10 +54,21 @@ def find_limits_reached(
     notification: NewNotification, *, now: datetime
 ) -> tuple[AcceptanceWarning, ...]:
     """Return the channels on which a limit would hold or suppress it now. Raises PyMongoError."""
-    if notification.ignores_limits:
-        return ()
-    found = []
-    for one in notification.deliveries:
+    return tuple(
+        AcceptanceWarning(
+            channel=channel,
+            code=FailureCode.OVER_LIMIT,
+            detail=f"{describe_use(of.limit, used=len(of.uses))} (limit {of.limit.name}).",
+        )
+        for channel, person, rules in limits_of(notification)
+        for of in limits.read_usage(rules, person=person, now=now)
+        if of.next_at > now
+    )
+
+
+def limits_of(notification: NewNotification) -> Iterator[tuple[Channel, str, list[Limit]]]:
+    """Yield the limits of each channel, and the person whose messages they count."""
+    for one in () if notification.ignores_limits else notification.deliveries:
         address = notification.recipient.address(one.channel)
         person = limits.person_of(
             user_id=notification.user_id, channel=one.channel, address=address
@@ -68,18 +80,8 @@ def find_limits_reached(
             channel=one.channel,
             is_test=notification.is_test,
         )
-        if one.status is not DeliveryStatus.PENDING or person is None or not rules:
-            continue
-        found += [
-            AcceptanceWarning(
-                channel=one.channel,
-                code=FailureCode.OVER_LIMIT,
-                detail=f"{describe_use(of.limit, used=len(of.uses))} (limit {of.limit.name}).",
-            )
-            for of in limits.standings(rules, person=person, now=now)
-            if of.next_at > now
-        ]
-    return tuple(found)
+        if one.status is DeliveryStatus.PENDING and person is not None and rules:
+            yield one.channel, person, rules
 
 
 def _has_template(notification: NewNotification) -> bool:

@@ -121,9 +121,9 @@ def leave_lines(requests: Sequence[UseRequest]) -> None:
         limit_uses().bulk_write(operations, ordered=False)
 
 
-def read_counters(limit_names: Sequence[str], *, person: str) -> Mapping[str, Document]:
-    """Return a person's counters by the name of their limit. Raises PyMongoError."""
-    ids = {counter_id(name, person): name for name in limit_names}
+def read_counters(wanted: Sequence[tuple[str, str]]) -> Mapping[tuple[str, str], Document]:
+    """Return the counters of limits and persons that have one. Raises PyMongoError."""
+    ids = {counter_id(name, person): (name, person) for name, person in wanted}
     return {ids[one["_id"]]: one for one in limit_uses().find({"_id": {"$in": list(ids)}})}
 
 

@@ -1,14 +1,20 @@
 """The broadcast routes: creation, idempotency, reading, actions, and validation."""
 
+from collections.abc import Iterator
 from datetime import datetime, timedelta
 from typing import Any
 
+import msgspec
 import pytest
 from bson import ObjectId
 
 from domain.time import utc_now
-from notifications.broadcasts import runner
+from notifications import store
+from notifications.broadcasts import preview, runner
+from notifications.catalog import limits
+from notifications.store import UseRequest
 from notifyproject.db.collections import collection
+from recipients import topics
 from tests.support.clients.api import Answer, App, new_app, pages, pointers
 from tests.support.factories.broadcasts import recipients, run_to_completion
 
@@ -355,3 +361,81 @@ def test_invalid_id_is_not_found_for_every_action(app: App, one: str) -> None:
     answers = [app.get(f"/broadcasts/{one}")]
     answers += [app.post(f"/broadcasts/{one}/{what}") for what in ("pause", "resume", "cancel")]
     assert [answer.status_code for answer in answers] == [404] * 4
+
+
+class TestPreview:
+    @pytest.fixture
+    def weekly(self) -> Iterator[None]:
+        fields = {"categories": ["marketing"], "max": 2, "period_seconds": 604_800}
+        valid = limits.validate_limit("weekly", msgspec.convert(fields, limits.LimitRequest))
+        limits.define_limit("weekly", valid, now=utc_now())
+        yield
+        collection("limits").delete_many({})
+        limits.invalidate_limits()
+
+    def use_up(self, *user_ids: str, count: int = 2) -> None:
+        for user_id in user_ids:
+            [rule] = limits.active_limits()
+            requests = [
+                UseRequest(
+                    limit=rule,
+                    person=limits.person_of_user(user_id),
+                    user_id=user_id,
+                    delivery_id=f"{ObjectId()}.email",
+                )
+                for _ in range(count)
+            ]
+            store.reserve_uses(requests, now=utc_now())
+
+    @pytest.mark.usefixtures("weekly")
+    def test_shows_who_would_be_notified_skipped_and_held(self, app: App) -> None:
+        names = recipients(6)
+        out = {"$set": {"preferences": {"marketing": {"muted": True}}}}
+        collection("recipients").update_one({"_id": names[5]}, out)
+        collection("recipients").update_one({"_id": names[4]}, {"$unset": {"email": ""}})
+        self.use_up(names[0], names[1])
+        self.use_up(names[2], count=1)
+        answer = app.post(f"{PATH}/preview", broadcast(channels=["email"]))
+        assert answer.status_code == 200
+        assert answer.json() == {
+            "audience_size": 6,
+            "sampled": 6,
+            "accepted": 4,
+            "skipped": [
+                {"code": "no_address", "count": 1, "examples": [names[4]]},
+                {"code": "opted_out", "count": 1, "examples": [names[5]]},
+            ],
+            "rejected": [],
+            "limits": [{"name": "weekly", "overflow": "later", "over_limit": 2, "estimate": 2}],
+        }
+        assert collection("broadcasts").count_documents({}) == 0
+        assert collection("notifications").count_documents({}) == 0
+
+    @pytest.mark.usefixtures("weekly")
+    @pytest.mark.parametrize("kind", ["all", "topic", "user_ids"])
+    def test_a_sample_stands_for_a_large_audience(
+        self, app: App, monkeypatch: pytest.MonkeyPatch, kind: str
+    ) -> None:
+        monkeypatch.setattr(preview, "SAMPLE", 40)
+        names = recipients(200)
+        for name in names:
+            topics.join(topic="news", user_id=name, now=utc_now())
+        self.use_up(*names)
+        audience = {"all": {"all": True}, "topic": {"topic": "news"}}
+        chosen = audience.get(kind, {"user_ids": names})
+        shown = app.post(f"{PATH}/preview", broadcast(audience=chosen)).json()
+        assert (shown["audience_size"], shown["sampled"], shown["accepted"]) == (200, 40, 40)
+        assert (shown["limits"][0]["over_limit"], shown["limits"][0]["estimate"]) == (40, 200)
+
+    @pytest.mark.usefixtures("weekly")
+    def test_empty_audience_and_test_key_reach_no_limit(self, app: App) -> None:
+        shown = app.post(f"{PATH}/preview", broadcast()).json()
+        assert (shown["sampled"], shown["accepted"], shown["limits"]) == (0, 0, [])
+        self.use_up(*recipients(1))
+        shown = new_app("test", is_test=True).post(f"{PATH}/preview", broadcast()).json()
+        assert (shown["accepted"], shown["limits"]) == (1, [])
+
+    def test_invalid_request_is_refused(self, app: App) -> None:
+        answer = app.post(f"{PATH}/preview", broadcast(type="nope", audience={}))
+        assert answer.status_code == 422
+        assert pointers(answer) == {"/audience": "conflict", "/type": "unknown_type"}

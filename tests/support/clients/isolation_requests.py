@@ -93,6 +93,7 @@ SAMPLES: dict[tuple[str, str], IsolationRequest] = {
     ("reschedule", "POST"): _own(f"{ONE}/reschedule", {"scheduled_at": "{tomorrow}"}),
     ("broadcasts", "GET"): _nothing("/broadcasts", results=[]),
     ("broadcasts", "POST"): _nothing("/broadcasts", BROADCAST, makes=True),
+    ("broadcast-preview", "POST"): _nothing("/broadcasts/preview", BROADCAST),
     ("broadcast", "GET"): _own("/broadcasts/{broadcast}"),
     ("broadcast-pause", "POST"): _own("/broadcasts/{broadcast}/pause"),
     ("broadcast-resume", "POST"): _own("/broadcasts/{broadcast}/resume"),

@@ -1,0 +1,88 @@
+"""Previews a broadcast by a sample of its audience. Nothing is stored or sent."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from bson import ObjectId
+
+from domain.limits import Limit
+
+from ..catalog import limits
+from ..intake import warnings
+from ..intake.requests import Caller
+from ..store import NewNotification
+from . import creation, fan_out, repository
+from .documents import PageResult, audience_of, request_of
+from .requests import BroadcastRequest
+
+SAMPLE = 1_000
+"""Recipients that are looked at. The standard error of a share is at most 1.6 %."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LimitEffect:
+    """How many recipients of a sample a limit would hold or suppress now."""
+
+    limit: Limit
+    recipients: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BroadcastPreview:
+    """The effect that a broadcast would have now."""
+
+    audience_size: int | None
+    """Approximate; None: not counted."""
+    sampled: int
+    page: PageResult
+    """The result for the sample."""
+    limits: Sequence[LimitEffect]
+
+    def estimate(self, recipients: int) -> int | None:
+        """Return how many of the audience a number of the sample stands for."""
+        if self.audience_size is None or not self.sampled:
+            return None
+        return round(recipients * self.audience_size / self.sampled)
+
+
+def preview(request: BroadcastRequest, *, caller: Caller, now: datetime) -> BroadcastPreview:
+    """Validate a broadcast, and prepare it for a sample of its audience.
+
+    Raises InvalidRequestError or PyMongoError.
+    """
+    document = creation.validate(request, caller=caller, now=now)
+    user_ids = repository.sample_user_ids(audience_of(document), limit=SAMPLE)
+    page = PageResult()
+    new = fan_out.prepare_page(
+        {one: ObjectId() for one in user_ids},
+        request_of(document),
+        caller=caller,
+        page=page,
+        now=now,
+    )
+    page.accepted = len(new)
+    return BroadcastPreview(
+        audience_size=document.get("audience_size"),
+        sampled=len(user_ids),
+        page=page,
+        limits=_limits_reached(new, now),
+    )
+
+
+def _limits_reached(new: Sequence[NewNotification], now: datetime) -> list[LimitEffect]:
+    by_person: dict[str, dict[str, Limit]] = {}
+    for notification in new:
+        for _, person, rules in warnings.limits_of(notification):
+            by_person.setdefault(person, {}).update((one.name, one) for one in rules)
+    usages = limits.read_usages(
+        {one: list(own.values()) for one, own in by_person.items()}, now=now
+    )
+    reached = Counter(
+        usage.limit.name for own in usages.values() for usage in own if usage.next_at > now
+    )
+    applying = {one.name: one for own in by_person.values() for one in own.values()}
+    return [
+        LimitEffect(limit=applying[name], recipients=reached[name]) for name in sorted(applying)
+    ]
