@@ -11,6 +11,7 @@ from msgspec import Meta
 
 from access.models import Scope
 from domain import time
+from domain.addresses import ADDRESS_CHANNELS, EMAIL
 from domain.states import Channel
 from domain.time import utc_now
 from notifications.intake.requests import Timestamp
@@ -23,7 +24,6 @@ from notifications.validation import (
 )
 from notifyproject.platform import audit
 from recipients import suppressions
-from recipients.addresses import ADDRESS_CHANNELS, EMAIL
 from recipients.models import Suppression, SuppressionReason
 from recipients.suppressions import NEWEST_FIRST, RECIPIENT_REASONS
 

@@ -49,9 +49,9 @@ MIN_LEASE_LEFT = timedelta(seconds=40)
 STARTED_GROUPS = 32
 """Groups whose start is recorded together."""
 REFILL_SECONDS = 0.02
-"""Longest wait for an answer while deliveries wait for room in the window."""
+"""Longest wait for an answer while deliveries wait for capacity in the window."""
 WAIT_SECONDS = 1.0
-"""Longest wait for room before a shutdown or a short lease is noticed."""
+"""Longest wait for capacity before a shutdown or a short lease is noticed."""
 MAX_SEND_SECONDS = 60.0
 """Longest wait for an answer: four times a request's timeout."""
 
@@ -217,29 +217,29 @@ class _BatchSend:
                 self._finish(MAX_SEND_SECONDS)
 
     def _take_groups(self) -> list[list[PreparedDelivery]]:
-        """Return groups that have room in the window; none if there is no room yet."""
+        """Return groups that have capacity in the window; none if there is no capacity yet."""
         wanted = sum(map(request_count, islice(self._waiting, STARTED_GROUPS)))
         if self._in_flight.count:
-            room = self._window.try_acquire(wanted)
+            capacity = self._window.try_acquire(wanted)
         elif len(self._waiting) == len(self._waiting[0]) == 1:
             # A single delivery does not wait, so that it never queues behind a batch.
             self._window.adjust(wanted)
-            room = wanted
+            capacity = wanted
         else:
             ends_at = min(one.claimed.lease_until for group in self._waiting for one in group)
             time_left = (ends_at - MIN_LEASE_LEFT - self._clock()).total_seconds()
-            room = self._window.acquire(wanted, timeout=max(min(time_left, WAIT_SECONDS), 0))
-            if not room and time_left <= WAIT_SECONDS:
+            capacity = self._window.acquire(wanted, timeout=max(min(time_left, WAIT_SECONDS), 0))
+            if not capacity and time_left <= WAIT_SECONDS:
                 self._release_waiting()
         if process.is_shutting_down():
-            self._window.adjust(-room)
+            self._window.adjust(-capacity)
             return []
         groups: list[list[PreparedDelivery]] = []
-        while room > 0:
+        while capacity > 0:
             groups.append(self._waiting.popleft())
-            room -= request_count(groups[-1])
+            capacity -= request_count(groups[-1])
         # The last one, to many devices, may have needed more.
-        self._window.adjust(-room)
+        self._window.adjust(-capacity)
         return groups
 
     def _start(self, groups: Sequence[Sequence[PreparedDelivery]]) -> None:
@@ -385,7 +385,7 @@ def _settle(settlements: Sequence[Settlement], now: datetime, report: BatchRepor
         log.info("settlements_superseded", count=len(settlements) - settled_count)
     counted = [s for s in settlements if s.claimed.limit_uses]
     _give_back_uses([s.claimed for s in counted if limits.is_certainly_unsent(s)])
-    inbox_wakeups.wake_settled(settlements)
+    inbox_wakeups.send_settled_wakeups(settlements)
     callback_events.enqueue_publisher(now=now)
     for settlement in settlements:
         report.counts[settlement.status.value] += 1

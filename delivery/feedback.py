@@ -129,7 +129,7 @@ def _apply_invalid_device(
     if is_mismatch or error.action is RecipientAction.SUSPECT:
         # A mismatch depends on the service's own credentials too, so one response is no proof.
         reason = DeactivationReason.SENDER_MISMATCH if is_mismatch else DeactivationReason.SUSPECT
-        status.record_suspicion(device_ids=ids, reason=reason, evidence=evidence, now=now)
+        status.record_suspect_result(device_ids=ids, reason=reason, evidence=evidence, now=now)
     else:
         reason = DeactivationReason.UNREGISTERED
         status.deactivate(device_ids=ids, reason=reason, evidence=evidence, now=now)

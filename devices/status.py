@@ -64,7 +64,7 @@ def deactivate(
     return count
 
 
-def record_suspicion(
+def record_suspect_result(
     *,
     device_ids: Iterable[str],
     reason: DeactivationReason = DeactivationReason.SUSPECT,
@@ -92,7 +92,7 @@ def record_suspicion(
         "deactivation_reason": reason.value,
         "deactivation_evidence": {"$literal": _document(evidence)},
     }
-    suspicion = {
+    counted = {
         "suspicions": {"$add": [{"$ifNull": ["$suspicions", 0]}, 1]},
         "suspected_at": evidence.at,
         "updated_at": now,
@@ -100,7 +100,7 @@ def record_suspicion(
     consequence: dict[str, Expression] = {"is_active": {"$not": [is_over_limit]}}
     for name, value in deactivation.items():
         consequence[name] = {"$cond": [is_over_limit, value, "$$REMOVE"]}
-    pipeline = [{"$set": suspicion}, {"$set": consequence}]
+    pipeline = [{"$set": counted}, {"$set": consequence}]
     count = collection("devices").update_many(match, pipeline).modified_count
     log.info("devices_suspected", device_ids=ids, count=count, reason=reason.value)
     return count
@@ -155,12 +155,12 @@ def _success_pipeline(
         ]
     }
     suspected_at = {"$ifNull": ["$suspected_at", "$__proof.accepted"]}
-    ends_suspicion = {"$gte": ["$__proof.accepted", suspected_at]}
+    clears_suspect_results = {"$gte": ["$__proof.accepted", suspected_at]}
     changes: dict[str, Expression] = {
         "last_accepted_at": _latest("$last_accepted_at", "$__proof.accepted"),
         "last_receipt_at": _latest("$last_receipt_at", "$__proof.receipt"),
         "proven_at": _latest("$proven_at", "$__proof.accepted", "$__proof.receipt"),
-        "suspicions": {"$cond": [ends_suspicion, 0, "$suspicions"]},
+        "suspicions": {"$cond": [clears_suspect_results, 0, "$suspicions"]},
         "is_active": {"$or": ["$is_active", "$__refuted"]},
     }
     for name in DEACTIVATION_FIELDS:

@@ -10,11 +10,11 @@ import structlog
 from access.clients import inbox_tokens
 from devices import queries as devices
 from devices import registration as devices_registration
+from domain.addresses import WHATSAPP
 from domain.states import Channel
 from notifications import store
 from notifications.store import Erasable
 from recipients import registration, service_windows, suppressions, topics
-from recipients.addresses import WHATSAPP
 
 log = structlog.get_logger(__name__)
 BATCH = 500

@@ -8,12 +8,12 @@ from typing import Any
 from bson import ObjectId
 
 from devices import queries as devices
+from domain.addresses import EMAIL, WHATSAPP
 from notifications.store import Document
 from notifyproject.db import paging
 from notifyproject.db.collections import collection
 from notifyproject.db.paging import Cursor
 from recipients import registration, service_windows, suppressions, topics
-from recipients.addresses import EMAIL, WHATSAPP
 
 NEWEST_FIRST = (("created_at", -1), ("_id", -1))
 

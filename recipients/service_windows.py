@@ -5,9 +5,8 @@ from datetime import datetime, timedelta
 
 from pymongo.errors import BulkWriteError
 
+from domain.addresses import normalize_phone
 from notifyproject.db.collections import Document, collection, is_duplicate
-
-from .addresses import normalize_phone
 
 WINDOW = timedelta(hours=24)
 """Length of a window from the recipient's last message, as set by Meta."""

@@ -7,13 +7,13 @@ from typing import Any
 from pymongo import ReturnDocument
 from pymongo.errors import DuplicateKeyError
 
+from domain.addresses import ADDRESS_CHANNELS, address_digest, address_key
 from domain.states import Category
 from notifyproject.db import paging
 from notifyproject.db.collections import collection
 from notifyproject.db.paging import Cursor, Page
 from notifyproject.platform import encryption
 
-from .addresses import ADDRESS_CHANNELS, address_digest, address_key
 from .models import SuppressionReason
 
 KEYED = "k1-"  # Begins a keyed digest

@@ -18,8 +18,7 @@ from django.shortcuts import render
 from pymongo import ReturnDocument
 
 from notifyproject.db.collections import collection
-
-from ..clients.rate_limits import client_ip
+from notifyproject.platform.client_ip import client_ip
 
 log = structlog.get_logger(__name__)
 WINDOW = timedelta(minutes=15)

@@ -1,24 +1,77 @@
-"""Rate limits of clients, inboxes, and IP addresses, and the ``RateLimit-*`` headers."""
+"""Rate limits of clients, inboxes, and IP addresses, and the ``RateLimit-*`` headers.
+
+Requests are counted in Valkey for all web processes. Without Valkey, no limit applies.
+"""
 
 import hashlib
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import structlog
 from django.conf import settings
 from rest_framework.throttling import BaseThrottle
 
-from access.clients import rate_limits
 from access.clients.inbox_tokens import InboxUser
-from access.clients.rate_limits import Counter, RateLimitStatus
 from access.clients.registry import Client
+from notifyproject.platform import valkey
+from notifyproject.platform.client_ip import client_ip
 
 from .problems import RATE_LIMITED
 
 log = structlog.get_logger(__name__)
 API_PREFIX = "/api/v1/"
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
+WINDOW = timedelta(minutes=1)
+_SCRIPT = (Path(__file__).parent / "lua" / "rate_limit.lua").read_text()
+_WINDOW = WINDOW // timedelta(milliseconds=1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Counter:
+    """Identifies what a rate limit counts: the requests of one caller to one endpoint."""
+
+    scope: str
+    """The kind of caller: client, inbox, or address."""
+    identifier: str
+    endpoint: str
+
+    @property
+    def key(self) -> str:
+        """Return the Valkey key."""
+        return f"rate_limit:{self.scope}:{self.identifier}:{self.endpoint}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RateLimitStatus:
+    """The result of a rate limit check."""
+
+    is_allowed: bool
+    limit: int
+    remaining: int
+    reset: int
+    """Seconds until the window ends, at least 1."""
+
+
+def consume(counter: Counter, *, limit: int) -> RateLimitStatus | None:
+    """Count a request if it is allowed. None without a limit (0) or without Valkey."""
+    return _run_script([(counter, limit, 1)])[0]
+
+
+def peek(counter: Counter, *, limit: int) -> RateLimitStatus | None:
+    """Return the status without counting a request. None as :func:`consume`."""
+    return _run_script([(counter, limit, 0)])[0]
+
+
+def peek_and_consume(
+    peeked: Counter, counter: Counter, *, peeked_limit: int, limit: int
+) -> tuple[RateLimitStatus | None, RateLimitStatus | None]:
+    """Do both, in one round trip. A request that ``peeked`` refuses isn't counted."""
+    first, second = _run_script([(peeked, peeked_limit, 0), (counter, limit, 1)])
+    return first, second
 
 
 class ClientThrottle(BaseThrottle):
@@ -31,7 +84,7 @@ class ClientThrottle(BaseThrottle):
             return True
         counter, limit = counter_and_limit
         # A request that starts again counts once.
-        self.rate_status = request._request.rate_status or rate_limits.consume(counter, limit=limit)
+        self.rate_status = request._request.rate_status or consume(counter, limit=limit)
         request._request.rate_status = self.rate_status
         return self.rate_status is None or self.rate_status.is_allowed
 
@@ -49,12 +102,12 @@ class AuthenticationFailures:
     @classmethod
     def of(cls, meta: Mapping[str, str]) -> "AuthenticationFailures":
         """Return the counter of the address that sent a request. ``meta`` is as in WSGI."""
-        address = rate_limits.client_ip(meta, proxies=settings.TRUSTED_PROXIES)
+        address = client_ip(meta, proxies=settings.TRUSTED_PROXIES)
         return cls(Counter(scope="address", identifier=address, endpoint="authentication"))
 
     def raise_if_blocked(self) -> None:
         """Raise ApiError 429 for an address over its limit."""
-        self.check(rate_limits.peek(self.counter, limit=settings.RATE_LIMIT_FAILED))
+        self.check(peek(self.counter, limit=settings.RATE_LIMIT_FAILED))
 
     def raise_if_blocked_or_consume(
         self, counter: Counter, *, limit: int
@@ -63,7 +116,7 @@ class AuthenticationFailures:
 
         Takes one round trip.
         """
-        failed, found = rate_limits.peek_and_consume(
+        failed, found = peek_and_consume(
             self.counter, counter, peeked_limit=settings.RATE_LIMIT_FAILED, limit=limit
         )
         self.check(failed)
@@ -81,7 +134,7 @@ class AuthenticationFailures:
 
     def count(self) -> None:
         """Count a failure."""
-        rate_limits.consume(self.counter, limit=settings.RATE_LIMIT_FAILED)
+        consume(self.counter, limit=settings.RATE_LIMIT_FAILED)
 
 
 def limit_headers(rate_status: RateLimitStatus) -> dict[str, str]:
@@ -107,3 +160,30 @@ def find_counter(request: Any) -> tuple[Counter, int] | None:
         counter = Counter(scope="inbox", identifier=digest, endpoint=endpoint)
         return counter, settings.RATE_LIMIT_INBOX
     return None
+
+
+def _run_script(wanted: Sequence[tuple[Counter, int, int]]) -> list[RateLimitStatus | None]:
+    """Return the status of each counter with its limit and the cost of the request."""
+    limited = [one for one in wanted if one[1]]
+    if not limited:
+        return [None] * len(wanted)
+    try:
+        found = valkey.run(
+            _SCRIPT,
+            keys=[counter.key for counter, _, _ in limited],
+            args=[_WINDOW, *(number for _, limit, cost in limited for number in (limit, cost))],
+        )
+    except valkey.Unavailable:
+        return [None] * len(wanted)
+    answers = iter(found)
+    return [_status(next(answers), limit) if limit else None for _, limit, _ in wanted]
+
+
+def _status(answer: Sequence[int], limit: int) -> RateLimitStatus:
+    allowed, remaining, ends_in = answer
+    return RateLimitStatus(
+        is_allowed=bool(allowed),
+        limit=limit,
+        remaining=remaining,
+        reset=max(math.ceil(ends_in / 1000), 1),
+    )

@@ -81,7 +81,7 @@ def revoke_inbox_tokens(request: Any) -> Response:
     reject_unknown(request.query_params, allowed=("user_id",))
     user_id = _check_user_id(request.query_params.get("user_id", ""))
     inbox_tokens.revoke_all(client_id=request.user.id, user_id=user_id)
-    inbox_wakeups.wake_inbox(Inbox(request.user.id, user_id))
+    inbox_wakeups.send_inbox_wakeup(Inbox(request.user.id, user_id))
     _record(request, user_id, "All tokens of the recipient revoked.")
     return Response(status=204)
 
@@ -97,7 +97,7 @@ def revoke_inbox_token(request: Any, jti: str) -> Response:
     """Revoke an inbox token; idempotent."""
     if not inbox_tokens.revoke(client_id=request.user.id, jti=jti, now=utc_now()):
         raise NOT_FOUND.error()
-    inbox_wakeups.wake_revoked(jti)
+    inbox_wakeups.send_revocation(jti)
     _record(request, jti, "Token revoked.")
     return Response(status=204)
 

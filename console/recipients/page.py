@@ -15,6 +15,7 @@ from access.clients.inbox_tokens import LIFETIME
 from access.models import APIClient, Scope
 from devices import queries as devices
 from devices.models import DeactivationReason, Platform
+from domain.addresses import EMAIL, WHATSAPP
 from domain.limits import describe_use
 from domain.states import Channel
 from domain.time import utc_now
@@ -25,7 +26,6 @@ from notifications.queries import Ordering
 from notifications.store import Document
 from notifyproject.db.collections import collection
 from recipients import service_windows, suppressions, topics
-from recipients.addresses import EMAIL, WHATSAPP
 from recipients.masking import can_reveal_addresses, mask_text
 from recipients.models import Recipient, SuppressionReason
 

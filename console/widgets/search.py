@@ -8,8 +8,8 @@ from typing import Any
 from django.contrib import messages
 from django.http import HttpRequest
 
+from domain.addresses import address_digest
 from domain.states import Channel
-from recipients.addresses import address_digest
 from recipients.masking import can_search_addresses
 
 REFUSAL = "Your role can't search by address, because it sees masked addresses. Search by an ID."

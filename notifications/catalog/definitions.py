@@ -396,10 +396,10 @@ def _check_whatsapp_templates(request: TypeRequest, problems: ProblemCollector) 
             if name not in request.example_data:
                 reason = "Not in the example data."
                 problems.add(f"{pointer}/parameters/{number}", "unknown_variable", reason)
-        _check_wording(template, pointer, problems)
+        _check_fixed_text(template, pointer, problems)
 
 
-def _check_wording(
+def _check_fixed_text(
     template: WhatsAppTemplateRequest, pointer: str, problems: ProblemCollector
 ) -> None:
     if template.button is not None:
@@ -408,7 +408,7 @@ def _check_wording(
             problems.add(f"{pointer}/button", "invalid_button", reason)
         if template.body is not None:
             reason = "Must be null: the wording of an authentication template is Meta's."
-            problems.add(f"{pointer}/body", "fixed_wording", reason)
+            problems.add(f"{pointer}/body", "fixed_text", reason)
     if template.body is None:
         return
     text, numbers = template.body.strip(), range(1, len(template.parameters) + 1)

@@ -32,14 +32,14 @@ class TypeTemplate:
     name: str
     language: str
     submission: Mapping[str, Any] | None
-    """The request that submits it. None without a wording."""
+    """The request that submits it. None without a text."""
     status: str = NOT_SUBMITTED
     reason: str = ""
     """Why Meta rejected it."""
 
     @property
     def can_be_submitted(self) -> bool:
-        """Whether it has a wording that Meta doesn't know yet."""
+        """Whether it has a text that Meta doesn't know yet."""
         return self.status == NOT_SUBMITTED and self.submission is not None
 
 
@@ -63,7 +63,7 @@ def read_templates(*, type_slug: str | None = None, timeout: float) -> list[Type
 def submit(template: TypeTemplate, *, timeout: float) -> TemplateStatus:
     """Submit a template. Repeating it changes nothing. Raises NoAccountError, ProviderError."""
     if template.submission is None:
-        raise ValueError("a template without a wording can't be submitted")
+        raise ValueError("a template without a text can't be submitted")
     return whatsapp_api.submit_template(_account(), template.submission, timeout=timeout)
 
 

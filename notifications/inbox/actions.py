@@ -31,7 +31,7 @@ def _mark(
     if result is None:
         raise UnknownNotificationError
     if result.changed:
-        inbox_wakeups.wake_inboxes_of([result.document])
+        inbox_wakeups.send_inbox_wakeups([result.document])
         callback_events.enqueue_publisher(now=now)
     return result.document
 
@@ -74,7 +74,7 @@ def resurface_due(*, now: datetime) -> int:
     count = 0
     while due := store.due_snoozes(now=now, limit=MAX_RESURFACED):
         changed = store.resurface(ids=[document["_id"] for document in due], now=now)
-        inbox_wakeups.wake_owners_of(due)
+        inbox_wakeups.send_owner_wakeups(due)
         count += changed
         if not changed:
             # A concurrent sweeper did it.
@@ -86,7 +86,7 @@ def mark_all_read(*, inbox: Inbox, now: datetime) -> int:
     """Mark all notifications sent to a recipient as read. Return how many were unread."""
     count = store.mark_all_read(inbox=inbox, now=now)
     if count:
-        inbox_wakeups.wake_inbox(inbox)
+        inbox_wakeups.send_inbox_wakeup(inbox)
         callback_events.enqueue_publisher(now=now)
     return count
 
@@ -99,5 +99,5 @@ def open_feed(*, inbox: Inbox, limit: int, unread: bool) -> Page:
     until = feed.seen_until(inbox) if newest else None
     if newest is not None and (until is None or until < newest):
         store.mark_seen(inbox=inbox, until=newest)
-        inbox_wakeups.wake_inbox(inbox)
+        inbox_wakeups.send_inbox_wakeup(inbox)
     return page

@@ -21,18 +21,18 @@ VALKEY_CHANNEL = "inbox"
 MAX_INBOXES_PER_MESSAGE = 1_000  # Inboxes in one message: 64 KB
 
 
-def wake_inboxes_of(documents: Iterable[Document]) -> None:
+def send_inbox_wakeups(documents: Iterable[Document]) -> None:
     """Wake the streams of the inboxes that these new or changed notifications are in."""
     shown = ("inbox_at", "snoozed_until")
-    wake_owners_of(one for one in documents if any(name in one for name in shown))
+    send_owner_wakeups(one for one in documents if any(name in one for name in shown))
 
 
-def wake_owners_of(documents: Iterable[Document]) -> None:
+def send_owner_wakeups(documents: Iterable[Document]) -> None:
     """Wake the streams of the inboxes of these notifications' recipients."""
     _publish_inboxes([_inbox(document) for document in documents])
 
 
-def wake_settled(settlements: Iterable[Settlement]) -> None:
+def send_settled_wakeups(settlements: Iterable[Settlement]) -> None:
     """Wake the streams of the inboxes to which scheduled notifications were just delivered."""
     ids = [s.claimed.notification_id for s in settlements if s.claimed.channel is Channel.IN_APP]
     if ids:
@@ -41,12 +41,12 @@ def wake_settled(settlements: Iterable[Settlement]) -> None:
         _publish_inboxes([_inbox(document) for document in found])
 
 
-def wake_inbox(inbox: Inbox) -> None:
+def send_inbox_wakeup(inbox: Inbox) -> None:
     """Wake the streams of an inbox after a change."""
     _publish_inboxes([inbox])
 
 
-def wake_revoked(jti: str) -> None:
+def send_revocation(jti: str) -> None:
     """Wake streams so that those opened with a revoked token end."""
     _publish_keys([jti])
 

@@ -87,7 +87,7 @@ def enqueue_accepted(documents: Iterable[Document], *, now: datetime) -> None:
     """Wake workers, open inboxes, and the callback publisher for stored notifications."""
     accepted = list(documents)
     fair_queue.enqueue_wakeups(accepted, now=now)
-    inbox_wakeups.wake_inboxes_of(accepted)
+    inbox_wakeups.send_inbox_wakeups(accepted)
     callback_events.enqueue_publisher(now=now)
 
 

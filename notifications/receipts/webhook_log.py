@@ -5,6 +5,7 @@ from datetime import datetime, timedelta
 
 from bson import ObjectId
 
+from domain.addresses import address_digest
 from domain.states import Channel
 from notifyproject.db.collections import collection
 from notifyproject.platform import crash_points
@@ -12,7 +13,6 @@ from notifyproject.platform.crash_points import Boundary
 from providers.contract import Receipt
 from providers.sendgrid import webhooks
 from providers.whatsapp import webhooks as whatsapp_webhooks
-from recipients.addresses import address_digest
 
 from ..store import AttemptReference
 from .inbound import apply_inbound

@@ -154,7 +154,7 @@ def _store_resend(original_id: ObjectId, new: NewNotification, *, now: datetime)
         raise InvalidStateError("A notification for this entity already exists.")
     store.link_resend(original_id=original_id, resend_id=new.id, now=now)
     fair_queue.enqueue_wakeups([result.document], now=now)
-    inbox_wakeups.wake_inboxes_of([result.document])
+    inbox_wakeups.send_inbox_wakeups([result.document])
     callback_events.enqueue_publisher(now=now)
     return result.document
 
@@ -335,7 +335,7 @@ def delete(*, notification_id: ObjectId, client_id: ObjectId, now: datetime) -> 
     """
     deleted = store.delete(notification_id=notification_id, client_id=client_id, now=now)
     if deleted is not None:
-        inbox_wakeups.wake_inboxes_of([deleted])
+        inbox_wakeups.send_inbox_wakeups([deleted])
         callback_events.enqueue_publisher(now=now)
     elif queries.get(notification_id=notification_id, client_id=client_id) is None:
         raise LookupError("no such notification")
@@ -603,7 +603,7 @@ def _restore(notification_id: ObjectId, *, now: datetime) -> Document:
     restored = store.restore(notification_id=notification_id, now=now)
     if restored is None:
         raise InvalidStateError("It isn't deleted, or its recipient was erased.")
-    inbox_wakeups.wake_inboxes_of([restored])
+    inbox_wakeups.send_inbox_wakeups([restored])
     return restored
 
 

@@ -176,12 +176,12 @@ def _reservation(request: UseRequest, now: datetime) -> list[dict[str, Any]]:
     position = {"$indexOfArray": ["$waiting.d", own]}
     before = {"$cond": [{"$lt": ["$__place", 0]}, {"$size": "$waiting"}, "$__place"]}
     maximum = {"$min": [limit.maximum, "$own.max"]}
-    has_room = {"$lt": [{"$add": [{"$size": "$__others"}, before]}, maximum]}
+    has_capacity = {"$lt": [{"$add": [{"$size": "$__others"}, before]}, maximum]}
     # $max and $min leave missing values out. Null sorts before all times.
     gap = {"$max": [limit.min_gap // MILLISECOND, {"$multiply": ["$own.min_gap_seconds", 1000]}]}
     is_first = {"$eq": [before, 0]}
     is_past_gap = {"$lte": [{"$add": [{"$max": "$__others.at"}, gap]}, now]}
-    conditions = [has_room, {"$or": [{"$eq": [gap, 0]}, {"$and": [is_first, is_past_gap]}]}]
+    conditions = [has_capacity, {"$or": [{"$eq": [gap, 0]}, {"$and": [is_first, is_past_gap]}]}]
     granted: Expression = {"$literal": True} if request.is_exempt else {"$and": conditions}
     may_wait: Expression = {"$literal": False}
     if limit.overflow is not Overflow.DROP:

@@ -16,7 +16,7 @@ from django.core.exceptions import ImproperlyConfigured
 
 from ..settings import environment
 from ..settings.environment import Environment
-from . import trials
+from . import provider_checks
 
 Ask = Callable[[str], str]
 SECRETS = frozenset(
@@ -184,14 +184,14 @@ def _try_provider(
     *,
     is_asking: bool,
 ) -> None:
-    """Ask for a provider's values until its trial succeeds or staff leave it out."""
+    """Ask for a provider's values until its check succeeds or staff leave it out."""
     while True:
         if is_asking:
             for field in fields:
                 _ask(values, terminal, field, field)
         try:
-            trials.TRIALS[name](_validate(values))
-        except trials.TrialError as error:
+            provider_checks.CHECKS[name](_validate(values))
+        except provider_checks.CheckError as error:
             if not is_asking:
                 raise SetupError(f"{name}: {error}") from error
             terminal.out.write(f"{error}\n")
@@ -217,7 +217,7 @@ def _add_keys(values: dict[str, str]) -> None:
         values["WHATSAPP_VERIFY_TOKEN"] = known or secrets.token_hex(16)
     if source := values.get("FCM_CREDENTIALS"):
         # The text in one line, because containers don't have the file.
-        values["FCM_CREDENTIALS"] = json.dumps(trials.read_service_account(source))
+        values["FCM_CREDENTIALS"] = json.dumps(provider_checks.read_service_account(source))
 
 
 def _validate(values: Mapping[str, str]) -> Environment:

@@ -155,7 +155,7 @@ def _start_servers(supervisor: Supervisor, addresses: Addresses) -> dict[str, st
         state.setdefault(name, secrets.token_urlsafe(48))
     # The key is stored, because without it encrypted values are lost. 48 bytes in base64.
     new_key = f"local:{base64.b64encode(secrets.token_bytes(48)).decode()}"
-    state.setdefault("field_encryption_keys", state.pop("sealing_keys", new_key))
+    state.setdefault("field_encryption_keys", new_key)
     MEMORY_FILE.write_text(json.dumps(state))
     MEMORY_FILE.chmod(0o600)
     return {

@@ -64,7 +64,7 @@ class Supervisor:
     def __init__(self) -> None:
         self._running: list[_RunningProgram] = []
         self._colours = itertools.cycle(COLOURS)
-        self._stopping = threading.Event()
+        self._is_shutting_down = threading.Event()
         self._coloured = sys.stdout.isatty() and "NO_COLOR" not in os.environ
         self._width = 8
         self._print_lock = threading.Lock()
@@ -99,7 +99,7 @@ class Supervisor:
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, lambda *_: self.request_stop())
         try:
-            while not self._stopping.wait(POLL_SECONDS):
+            while not self._is_shutting_down.wait(POLL_SECONDS):
                 on_tick()
                 for running in self._running:
                     self._restart_if_ended(running)
@@ -109,11 +109,11 @@ class Supervisor:
 
     def request_stop(self) -> None:
         """Make :meth:`run` end."""
-        self._stopping.set()
+        self._is_shutting_down.set()
 
     def stop(self) -> None:
         """Stop all programs within 10 seconds, servers last."""
-        self._stopping.set()
+        self._is_shutting_down.set()
         self._terminate([r for r in self._running if not r.program.stop_last], timeout=6.0)
         self._terminate([r for r in self._running if r.program.stop_last], timeout=3.0)
         self._running.clear()

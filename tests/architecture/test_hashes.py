@@ -32,7 +32,7 @@ REASONS = {
     "providers/fcm/messages.py": _IDS,
     "providers/fcm/responses.py": "a push token, which is random, and in memory only",
     "providers/whatsapp/webhooks.py": _KEYED,
-    "recipients/addresses.py": "the input of a keyed digest, and a key of older versions",
+    "domain/addresses.py": "the input of a keyed digest, and a key of older versions",
 }
 
 

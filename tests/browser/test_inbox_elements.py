@@ -96,7 +96,7 @@ class Site:
     ) -> None:
         content = Content(subject=subject, body=body)
         delivered(self.app, created_at=utc_now(), content=content, **fields)
-        wakeups.wake_inbox(Inbox(self.app.id, "ada"))
+        wakeups.send_inbox_wakeup(Inbox(self.app.id, "ada"))
 
     def note(self, message: Any) -> None:
         # The browser itself reports each 401.

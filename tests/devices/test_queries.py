@@ -210,7 +210,7 @@ def test_batch_status_writes_are_one_command_by_id() -> None:
         )
         assert (count, plan.is_by_id, plan.examined) == (0, True, 0)
     count, plan = query(
-        lambda: status.record_suspicion(device_ids=unknown, evidence=evidence, now=NOON)
+        lambda: status.record_suspect_result(device_ids=unknown, evidence=evidence, now=NOON)
     )
     assert (count, plan.is_by_id, plan.examined) == (0, True, 0)
     count, plan = query(lambda: status.record_success(accepted=dict.fromkeys(unknown, NOON)))

@@ -131,7 +131,7 @@ def test_registration_reactivates_and_clears_failures() -> None:
     register()
     for minute in (1, 2):
         evidence = Evidence(at=NOON + timedelta(minutes=minute), source="fcm")
-        status.record_suspicion(device_ids=[ID], evidence=evidence, now=evidence.at)
+        status.record_suspect_result(device_ids=[ID], evidence=evidence, now=evidence.at)
     deactivate()
     document = register(at=LATER + timedelta(hours=1))
     assert (document["is_active"], document["suspicions"]) == (True, 0)
@@ -287,7 +287,8 @@ def test_concurrent_suspect_results_count_once() -> None:
     one = register("token")["_id"]
     evidence = Evidence(at=LATER, source="fcm")
     counted = at_once(
-        [lambda: status.record_suspicion(device_ids=[one], evidence=evidence, now=LATER)] * THREADS
+        [lambda: status.record_suspect_result(device_ids=[one], evidence=evidence, now=LATER)]
+        * THREADS
     )
     assert sum(counted) == 1
     (document,) = everything()
@@ -347,7 +348,7 @@ def test_suspect_result_with_a_lost_answer_counts_once() -> None:
     one = register("token")["_id"]
     evidence = Evidence(at=LATER, source="fcm")
     with fail_commands("update", "devices", LOST_ANSWER), pytest.raises(WTimeoutError):
-        status.record_suspicion(device_ids=[one], evidence=evidence, now=LATER)
-    assert status.record_suspicion(device_ids=[one], evidence=evidence, now=LATER) == 0
+        status.record_suspect_result(device_ids=[one], evidence=evidence, now=LATER)
+    assert status.record_suspect_result(device_ids=[one], evidence=evidence, now=LATER) == 0
     (document,) = everything()
     assert document["suspicions"] == 1

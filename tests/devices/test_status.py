@@ -31,7 +31,7 @@ def register(token: str = TOKEN, *, minute: float = 0) -> str:
 def suspect(*, began: float) -> int:
     """Record the answer "malformed token" to a send that began at this minute."""
     evidence = Evidence(at=at(began), source="fcm", code="INVALID_ARGUMENT")
-    return status.record_suspicion(device_ids=[ID], evidence=evidence, now=at(began))
+    return status.record_suspect_result(device_ids=[ID], evidence=evidence, now=at(began))
 
 
 def accept(*, answered: float) -> int:
@@ -80,7 +80,7 @@ def test_devices_are_deactivated_in_one_write() -> None:
 def test_results_without_devices_change_nothing() -> None:
     nothing: dict[str, Any] = {"device_ids": [], "evidence": Evidence(at=at(5), source="fcm")}
     assert status.deactivate(**nothing, reason=R.SUSPECT, now=at(5)) == 0
-    assert status.record_suspicion(**nothing, now=at(5)) == 0
+    assert status.record_suspect_result(**nothing, now=at(5)) == 0
     assert status.record_success(accepted={}) == 0
 
 
@@ -290,7 +290,7 @@ def test_suspect_result_before_the_registration_is_ignored() -> None:
 
 def mismatch(*, began: float) -> int:
     evidence = Evidence(at=at(began), source="fcm", code="SENDER_ID_MISMATCH")
-    return status.record_suspicion(
+    return status.record_suspect_result(
         device_ids=[ID], reason=R.SENDER_MISMATCH, evidence=evidence, now=at(began)
     )
 

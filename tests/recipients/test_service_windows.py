@@ -6,8 +6,8 @@ from datetime import datetime, timedelta
 import pytest
 from pymongo.errors import PyMongoError
 
+from domain.addresses import normalize_phone
 from recipients import service_windows
-from recipients.addresses import normalize_phone
 from recipients.models import Conversation
 from recipients.service_windows import MARGIN, RETENTION, WINDOW, open_windows, record_inbound
 from tests.support.factories.notifications import NOON

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from django.db import connection
 
+from domain.addresses import address_digest
 from notifyproject.db.collections import collection
 from notifyproject.db.paging import Cursor
 from recipients import queries, suppressions
-from recipients.addresses import address_digest
 from recipients.models import Suppression, SuppressionReason
 from recipients.queries import ActiveSuppression
 from recipients.suppressions import find_by_address, lift, lift_one, suppress, suppression_id

@@ -87,7 +87,7 @@ class InboxStreamApp:
     async def stop(self) -> None:
         """End all streams, the Valkey subscription, and the threads."""
         self._is_shutting_down = True
-        self.listener.wake_all()
+        self.listener.signal_all()
         deadline = asyncio.get_running_loop().time() + SHUTDOWN_TIMEOUT
         while len(self._connections) and asyncio.get_running_loop().time() < deadline:
             await asyncio.sleep(0.01)

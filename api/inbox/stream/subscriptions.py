@@ -76,9 +76,9 @@ class WakeupListener:
                 if not self._subscribers[key]:
                     del self._subscribers[key]
 
-    def wake_all(self) -> None:
+    def signal_all(self) -> None:
         """Wake all streams."""
-        self._wake(list(self._subscribers))
+        self._signal(list(self._subscribers))
 
     async def stop(self) -> None:
         """Stop listening."""
@@ -122,11 +122,11 @@ class WakeupListener:
         if kind == "subscribe":
             self.is_connected = True
             log.info("inbox_wakeups_connected")
-            self.wake_all()
+            self.signal_all()
         elif kind == "message":
-            self._wake(data.decode("ascii", errors="replace").split(" "))
+            self._signal(data.decode("ascii", errors="replace").split(" "))
 
-    def _wake(self, keys: Sequence[str]) -> None:
+    def _signal(self, keys: Sequence[str]) -> None:
         for key in keys:
             for wakeup in self._subscribers.get(key, ()):
                 wakeup.set()

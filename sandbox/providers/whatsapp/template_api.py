@@ -77,13 +77,13 @@ def _create(templates: Templates, body: bytes) -> ProviderResponse | GraphError:
     template.category = template.category.upper()
     if problem := _problem(template):
         return _invalid(problem)
-    if refused := _wording_problem(template):
+    if refused := _text_problem(template):
         return refused
     if template.category == AUTHENTICATION:
-        wording = template.component("BODY")
-        if wording is not None:
-            advice = SECURITY_TEXT if wording.add_security_recommendation else ""
-            wording.text = CODE_TEXT + advice
+        component = template.component("BODY")
+        if component is not None:
+            advice = SECURITY_TEXT if component.add_security_recommendation else ""
+            component.text = CODE_TEXT + advice
     for ending, (status, reason) in _REVIEWS.items():
         if template.name.endswith(ending):
             template.status, template.rejected_reason = status, reason
@@ -106,7 +106,7 @@ def _problem(template: Template) -> str | None:
     return None
 
 
-def _wording_problem(template: Template) -> GraphError | None:
+def _text_problem(template: Template) -> GraphError | None:
     body = template.component("BODY") or Component(type="BODY")
     text = body.text.strip()
     if template.category == AUTHENTICATION:

@@ -8,8 +8,8 @@ import pytest
 import redis
 from django.test import Client as DjangoClient
 
-from access.clients import rate_limits
 from notifyproject.platform import valkey
+from notifyproject.platform.client_ip import client_ip
 from tests.support.clients.api import Answer, App, request
 from tests.support.clients.inbox import InboxUser
 
@@ -184,4 +184,4 @@ def test_valkey_outage_allows_requests_and_is_logged_once(
 )
 def test_client_ip_comes_from_the_trusted_proxy(forwarded: str, proxies: int, address: str) -> None:
     meta = {"REMOTE_ADDR": "192.0.2.1", "HTTP_X_FORWARDED_FOR": forwarded}
-    assert rate_limits.client_ip(meta, proxies=proxies) == address
+    assert client_ip(meta, proxies=proxies) == address

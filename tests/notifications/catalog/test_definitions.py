@@ -184,7 +184,7 @@ def test_sensitive_variables_are_limited() -> None:
         ({"body": "{{1}} is lost."}, {"body": "placeholder_at_the_end"}),
         ({"body": "It is lost: {{1}} "}, {"body": "placeholder_at_the_end"}),
         ({"button": "parcel"}, {}),
-        ({"button": "parcel", "body": "Code {{1}}."}, {"body": "fixed_wording"}),
+        ({"button": "parcel", "body": "Code {{1}}."}, {"body": "fixed_text"}),
         ({"button": "pin"}, {"button": "invalid_button"}),
         ({"button": "parcel", "parameters": []}, {"button": "invalid_button"}),
     ],

@@ -15,7 +15,7 @@ from access.checks import check_inbox_signing_key, check_second_factor
 from notifyproject.checks import check_allowed_hosts, check_secrets
 from notifyproject.settings.base import configure
 from notifyproject.settings.environment import BASE_DIR, Environment, read
-from notifyproject.setup import trials, wizard
+from notifyproject.setup import provider_checks, wizard
 from notifyproject.stack.servers import free_port
 from sandbox.config import Config
 from sandbox.server import Sandbox, run_in_thread
@@ -121,19 +121,19 @@ def values_for(port: int, account: str) -> Environment:
     return read(values)
 
 
-@pytest.mark.parametrize("name", trials.TRIALS)
+@pytest.mark.parametrize("name", provider_checks.CHECKS)
 def test_unreachable_provider_and_timeout_are_told_apart(
     name: str, google_account_file: Path
 ) -> None:
     port = free_port()
     account = account_of(google_account_file, f"http://127.0.0.1:{port}")
-    with pytest.raises(trials.UnreachableError):
-        trials.TRIALS[name](values_for(port, account), timeout=LIMIT)
+    with pytest.raises(provider_checks.UnreachableError):
+        provider_checks.CHECKS[name](values_for(port, account), timeout=LIMIT)
     with serving(unreading) as silent:
         account = account_of(google_account_file, silent.url)
         values = values_for(silent.port, account)
-        with pytest.raises(trials.TimedOutError):
-            trials.TRIALS[name](values, timeout=0.05)
+        with pytest.raises(provider_checks.TimedOutError):
+            provider_checks.CHECKS[name](values, timeout=0.05)
 
 
 @pytest.mark.parametrize(
@@ -161,8 +161,8 @@ def test_wrong_values_are_rejected_and_nothing_is_written(
 
 def test_wrong_mail_password_is_rejected() -> None:
     server = MailServer({"EHLO": "250-mail\r\n250 AUTH PLAIN", "AUTH": "535 No"})
-    with serving(server) as mail, pytest.raises(trials.RejectedError, match="535"):
-        trials.try_smtp(
+    with serving(server) as mail, pytest.raises(provider_checks.RejectedError, match="535"):
+        provider_checks.try_smtp(
             read({"SMTP_PORT": str(mail.port), "SMTP_USER": "ada", "SMTP_PASSWORD": "x"})
         )
 

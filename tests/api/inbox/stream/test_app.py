@@ -41,7 +41,7 @@ from tests.support.waiting import until
 def arrives(app: App, **fields: Any) -> str:
     """Store a notification and publish its wake-up, as the API does."""
     document = delivered(app, **{"created_at": utc_now(), **fields})
-    inbox_wakeups.wake_inboxes_of([document])
+    inbox_wakeups.send_inbox_wakeups([document])
     return str(document["_id"])
 
 
@@ -248,7 +248,7 @@ def test_stream_stays_open_while_mongodb_fails(app: App) -> None:
         with capture_logs() as logs, fail_commands("find", "notifications", REFUSED):
             new = arrives(app)
             until(lambda: "inbox_stream_poll_failed" in [entry["event"] for entry in logs])
-        inbox_wakeups.wake_inbox(own(app))
+        inbox_wakeups.send_inbox_wakeup(own(app))
         assert ids(stream.events(2)) == [new]
 
 

@@ -1,4 +1,4 @@
-"""Trials of a provider's values by a real call that sends no message."""
+"""Checks of a provider's values by a real call that sends no message."""
 
 import json
 import smtplib
@@ -25,24 +25,24 @@ GOOGLE_AUDIENCE = "https://oauth2.googleapis.com/token"
 JWT_GRANT = "urn:ietf:params:oauth:grant-type:jwt-bearer"
 
 
-class TrialError(Exception):
+class CheckError(Exception):
     """A provider didn't accept the values. The message has the reason and no secret."""
 
 
-class RejectedError(TrialError):
+class RejectedError(CheckError):
     """The provider responded, and rejected the values."""
 
 
-class UnreachableError(TrialError):
+class UnreachableError(CheckError):
     """There is no connection to the provider."""
 
 
-class TimedOutError(TrialError):
+class TimedOutError(CheckError):
     """The provider didn't respond in time."""
 
 
 def try_sendgrid(values: Environment, *, timeout: float = TIMEOUT) -> None:
-    """Let SendGrid validate a mail in its sandbox mode. Raises TrialError."""
+    """Let SendGrid validate a mail in its sandbox mode. Raises CheckError."""
     sender = parseaddr(values.EMAIL_FROM)[1]
     mail = {
         "personalizations": [{"to": [{"email": sender}]}],
@@ -58,7 +58,7 @@ def try_sendgrid(values: Environment, *, timeout: float = TIMEOUT) -> None:
 
 
 def try_smtp(values: Environment, *, timeout: float = TIMEOUT) -> None:
-    """Sign in to the mail server, and name the sender. Raises TrialError."""
+    """Sign in to the mail server, and name the sender. Raises CheckError."""
     place = f"{values.SMTP_HOST}:{values.SMTP_PORT}"
     context = ssl.create_default_context()
     try:
@@ -96,7 +96,7 @@ def try_smtp(values: Environment, *, timeout: float = TIMEOUT) -> None:
 
 
 def try_fcm(values: Environment, *, timeout: float = TIMEOUT) -> None:
-    """Get an access token, and let FCM validate a message. Raises TrialError."""
+    """Get an access token, and let FCM validate a message. Raises CheckError."""
     account = read_service_account(values.FCM_CREDENTIALS)
     now = datetime.now(UTC)
     claims = {
@@ -125,7 +125,7 @@ def try_fcm(values: Environment, *, timeout: float = TIMEOUT) -> None:
 
 
 def try_whatsapp(values: Environment, *, timeout: float = TIMEOUT) -> None:
-    """Read the templates of the business account. Raises TrialError."""
+    """Read the templates of the business account. Raises CheckError."""
     url = (
         f"{values.WHATSAPP_URL.rstrip('/')}/{values.WHATSAPP_API_VERSION}/"
         f"{quote(values.WHATSAPP_BUSINESS_ACCOUNT_ID)}/message_templates?limit=1"
@@ -136,7 +136,7 @@ def try_whatsapp(values: Environment, *, timeout: float = TIMEOUT) -> None:
         raise RejectedError(f"WhatsApp responded with {status}: check token and account ID.")
 
 
-TRIALS: Mapping[str, Callable[..., None]] = {
+CHECKS: Mapping[str, Callable[..., None]] = {
     "sendgrid": try_sendgrid,
     "smtp": try_smtp,
     "fcm": try_fcm,
@@ -174,7 +174,7 @@ def _request(
     *,
     timeout: float,
 ) -> tuple[int, dict[str, Any]]:
-    """Return status and JSON object of a response. Raises TrialError."""
+    """Return status and JSON object of a response. Raises CheckError."""
     parts = urlsplit(url)
     kind = HTTPSConnection if parts.scheme == "https" else HTTPConnection
     target = parts.path + (f"?{parts.query}" if parts.query else "")

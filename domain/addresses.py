@@ -5,7 +5,7 @@ import re
 
 from email_validator import EmailNotValidError, validate_email
 
-from domain.states import Channel
+from .states import Channel
 
 EMAIL, WHATSAPP = Channel.EMAIL.value, Channel.WHATSAPP.value
 ADDRESS_CHANNELS = (EMAIL, WHATSAPP)
