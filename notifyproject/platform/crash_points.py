@@ -30,7 +30,7 @@ class Boundary(StrEnum):
     BULK_STORED = "bulk_stored"
     """As ``accept_stored``, for a bulk request."""
     BULK_ENQUEUED = "bulk_enqueued"
-    """As ``accept_hinted``, for a bulk request. Its idempotency record has no results yet."""
+    """As ``accept_enqueued``, for a bulk request. Its idempotency record has no results yet."""
 
     BROADCAST_LEASED = "broadcast_leased"
     """A worker holds the lease of a broadcast; no recipient of the page is stored."""
