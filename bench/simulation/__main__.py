@@ -18,6 +18,7 @@ def main() -> None:
     parser.add_argument("--days", type=int, default=31)
     parser.add_argument("--seeds", type=int, default=10, help="run the seeds 1 to this number")
     parser.add_argument("--seed", type=int, help="run this seed only, as after a failure")
+    parser.add_argument("--events", type=float, default=0.5, help="for a person in a week")
     parser.add_argument("--step", type=int, default=15, help="minutes from step to step")
     parser.add_argument("--faults", type=float, default=0.5, help="probability in each step")
     arguments = parser.parse_args()
@@ -35,6 +36,7 @@ def main() -> None:
                 seed=seed,
                 people=arguments.people,
                 days=arguments.days,
+                events_per_week=arguments.events,
                 step=timedelta(minutes=arguments.step),
                 fault_rate=arguments.faults,
             )

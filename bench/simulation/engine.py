@@ -87,6 +87,8 @@ class Settings:
     seed: int
     people: int
     days: int
+    events_per_week: float = 0.5
+    """Events for a person on average. Most of them are one notification, some up to six."""
     step: timedelta = timedelta(minutes=15)
     fault_rate: float = 0.5
     """Probability of a fault in a step, and in a request or report."""
@@ -136,7 +138,12 @@ class _Engine:
         self.settings = settings
         self._log_progress = log_progress
         self._random = random.Random(f"engine {settings.seed}")
-        self.world = World(seed=settings.seed, people=settings.people, days=settings.days)
+        self.world = World(
+            seed=settings.seed,
+            people=settings.people,
+            days=settings.days,
+            events_per_week=settings.events_per_week,
+        )
         self.now = self.world.start
         self.faults = FaultInjector(random.Random(f"faults {settings.seed}"))
         self.faults.before_write = self._read_between_writes

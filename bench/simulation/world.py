@@ -13,9 +13,9 @@ END = datetime(2031, 4, 8, tzinfo=UTC)
 """Both clock changes lie in the 31 days, and in the 10 days, before it: North America's on March 9,
 Europe's on March 30, and Australia's and Chile's back on April 6. MongoDB removes documents whose
 time has passed, so that the year is in the future."""
-EVENTS_PER_WEEK = 4.5
-"""Events for a person on average. Most of them are one notification, some up to six."""
-CAMPAIGN_SHARE = 0.05
+BUSY_EVERY, BUSY_FACTOR = 10, 20
+"""One person in so many gets so many times as much as the others."""
+CAMPAIGN_SHARE = 0.02
 """Share of the people who get a daily campaign."""
 MAX_POSTS_AT_ONCE = 1_000
 ZONES = (
@@ -351,15 +351,16 @@ def _is_local_time(at: datetime, wanted: time, zone: ZoneInfo) -> bool:
 class World:
     """The people and posts of one seed. The posts come in the order of their times."""
 
-    def __init__(self, *, seed: int, people: int, days: int) -> None:
+    def __init__(self, *, seed: int, people: int, days: int, events_per_week: float) -> None:
         self._random = random.Random(f"world {seed}")
         self.start, self.end = END - timedelta(days=days), END
         self.people = [self._person(number) for number in range(people)]
-        # One person in ten gets five times as many as the others, so that limits hold some back.
-        shares = (5 if number % 10 == 0 else 1 for number in range(people))
+        # Limits hold back what is for busy people, and their digests have many members.
+        shares = (1 if number % BUSY_EVERY else BUSY_FACTOR for number in range(people))
         self._shares = list(accumulate(shares))
         self._kind_shares = list(accumulate(one.weight for one in KINDS))
         self._number = 0
+        self._events_per_second = people * events_per_week / 7 / 86_400
 
     def _person(self, number: int) -> Person:
         rng = self._random
@@ -376,11 +377,10 @@ class World:
     def posts(self) -> Iterator[Sequence[Post]]:
         """Yield groups of posts that come together, such as one, or a campaign."""
         rng = self._random
-        per_second = len(self.people) * (EVENTS_PER_WEEK / 7 - CAMPAIGN_SHARE) / 86_400
         at = self.start
         campaign_at = self.start + timedelta(hours=rng.uniform(1, 20))
         while True:
-            at += timedelta(milliseconds=math.ceil(1000 * rng.expovariate(per_second)))
+            at += timedelta(milliseconds=math.ceil(1000 * rng.expovariate(self._events_per_second)))
             if at >= self.end:
                 return
             while campaign_at <= at:

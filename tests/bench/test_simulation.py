@@ -68,7 +68,14 @@ def accept(ledger: Ledger, reference: AttemptReference, *, at: datetime) -> None
 
 
 def test_invariants_hold_while_processes_are_killed_between_writes() -> None:
-    settings = Settings(seed=1, people=10, days=10, step=timedelta(hours=8), fault_rate=0.7)
+    settings = Settings(
+        seed=1,
+        people=10,
+        days=10,
+        events_per_week=5.0,
+        step=timedelta(hours=8),
+        fault_rate=0.7,
+    )
     outcome = simulate(settings)
     assert not outcome.violations, table([outcome])
     assert outcome.kills > 10
