@@ -70,6 +70,7 @@ class _Client:
         self._host, self._port, self._token, self._log = host, port, token, log
         self._retry = DEFAULT_RETRY
         self._last_id = b""
+        self._partial = b""
 
     async def run(self, connecting: asyncio.Semaphore) -> None:
         """Read the stream forever."""
@@ -92,6 +93,7 @@ class _Client:
                 raise
         is_open = answer.startswith(b"HTTP/1.1 200")
         self._write("open" if is_open else "refused", "" if is_open else answer[9:12].decode())
+        self._partial = b""
         try:
             while is_open and (data := await reader.read(65_536)):
                 self._receive(data)
@@ -101,7 +103,9 @@ class _Client:
                 self._write("end")
 
     def _receive(self, data: bytes) -> None:
-        # Each event is written at once, so that it arrives in one piece on loopback.
+        # A proxy may pass an event on in pieces.
+        events, end, self._partial = (self._partial + data).rpartition(b"\n\n")
+        data = events + end
         if found := RETRY.search(data):
             self._retry = int(found[1]) / 1000
         for match in EVENT_ID.finditer(data):

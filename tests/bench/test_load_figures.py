@@ -2,6 +2,7 @@
 
 import math
 from datetime import UTC, datetime
+from io import StringIO
 from xml.etree import ElementTree
 
 import pytest
@@ -69,6 +70,17 @@ def test_critical_mails_count_from_the_due_time_to_the_last_timer() -> None:
     other = Arrival("timer", start, start + 3)
     waits = burst.during([*found, other], kind="critical", start=AT_TEN, end=start + 5)
     assert waits == [0.5, 0.5]
+
+
+def test_event_that_arrives_in_pieces_counts_once() -> None:
+    log = StringIO()
+    client = stream_clients._Client("127.0.0.1", 1, "token", log)
+    event = b'id: 0123456789abcdef01234567\ndata: {"subject":"sent 7 99500"}\n\n'
+    for piece in (event[:40], event[40:70], event[70:] + event[:10]):
+        client._receive(piece)
+    lines = log.getvalue().splitlines()
+    assert [line.split()[0::2] for line in lines] == [["event", "7"]]
+    assert client._last_id == b"0123456789abcdef01234567"
 
 
 def test_log_of_stream_clients_tells_openings_and_waits() -> None:

@@ -6,6 +6,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
+from pathlib import Path
+
+from notifyproject.settings.environment import BASE_DIR
 
 from ...cluster import Cluster, run_cluster
 from ...cluster.network import remove_leftovers
@@ -13,6 +16,7 @@ from ...cluster.plan import APPS, DATA, EDGE, HOSTS, INTERNET, Host
 from ..analysis import longest_gap
 from ..evidence import Evidence
 from ..findings import Bound, Findings, at_most, make_findings, scenario
+from ..installation import SCOPES
 from ..load import mail_body
 from .failover import given_up
 
@@ -24,10 +28,11 @@ mail = partial(mail_body, priority="critical")
 
 
 @contextmanager
-def cluster() -> Iterator[Cluster]:
+def cluster(*, code: Path = BASE_DIR, scopes: Sequence[str] = SCOPES) -> Iterator[Cluster]:
     """Run the cluster, on a machine without remains of earlier ones."""
     remove_leftovers()
-    with run_cluster(log_progress=partial(print, "  ", flush=True)) as running:
+    log_progress = partial(print, "  ", flush=True)
+    with run_cluster(code=code, scopes=scopes, log_progress=log_progress) as running:
         yield running
 
 
