@@ -250,18 +250,16 @@ def acquire_due(*, token: str, now: datetime, limit: int) -> list[Closing]:
     ids = _isolate_lost(ids)
     if not ids:
         return []
+    is_sealed = {"$eq": ["$status", D.SEALED.value]}
+    lease = {
+        "status": {"$cond": [is_sealed, "$status", D.CLOSING.value]},
+        "epoch": {"$cond": [is_sealed, "$epoch", {"$add": ["$epoch", 1]}]},
+        "lease_count": {"$add": [{"$ifNull": ["$lease_count", 0]}, 1]},
+        "lease_token": token,
+        "due_at": now + CLOSE_LEASE,
+    }
     wanted = {"_id": {"$in": ids}}
-    due = {**wanted, "due_at": {"$lte": now}}
-    lease = {"lease_token": token, "due_at": now + CLOSE_LEASE}
-    # Operators instead of pipelines, which cost MongoDB more: each digest has three such updates.
-    digests().update_many(
-        {**due, "status": {"$in": [D.OPEN.value, D.CLOSING.value]}},
-        {"$set": {**lease, "status": D.CLOSING.value}, "$inc": {"epoch": 1, "lease_count": 1}},
-        hint=BY_ID,
-    )
-    digests().update_many(
-        {**due, "status": D.SEALED.value}, {"$set": lease, "$inc": {"lease_count": 1}}, hint=BY_ID
-    )
+    digests().update_many({**wanted, "due_at": {"$lte": now}}, [{"$set": lease}])
     leased = list(digests().find({**wanted, "lease_token": token}))
     members = _select_members(leased, now) if leased else {}
     return [
@@ -302,33 +300,30 @@ def _select_members(
     The members of a sealed digest are fixed: one that was missed isn't in its carrier.
     """
     epochs = {one["_id"]: one["epoch"] for one in leased}
-    by_epoch: dict[int, list[ObjectId]] = {}
-    for one in leased:
-        if one["status"] != D.SEALED:
-            by_epoch.setdefault(one["epoch"], []).append(one["_id"])
-    for epoch, ids in by_epoch.items():
-        selected = {"delivery.$[d].digest_epoch": epoch, "delivery.$[d].claim": None}
-        unselected = {
-            "d.digest_id": {"$in": ids},
-            "d.status": S.PENDING.value,
-            "d.digest_epoch": {"$not": {"$gte": epoch}},
-        }
+    unsealed = {one["_id"]: one["epoch"] for one in leased if one["status"] != D.SEALED}
+    if unsealed:
+        ids = list(unsealed)
+        epoch = _of_digest(ids, list(unsealed.values()))
+        is_earlier = {"$lt": [{"$ifNull": ["$$d.digest_epoch", 0]}, epoch]}
         # A worker that has claimed a member can only defer it again, which its token then prevents.
-        notifications().update_many(
-            _match_waiting(ids), {"$set": selected}, array_filters=[unselected], hint=MEMBERS_INDEX
-        )
+        condition = {"$and": [_waits_in(ids), is_earlier]}
+        changed = {"$mergeObjects": ["$$d", {"digest_epoch": epoch, "claim": None}]}
+        element = {"$cond": [condition, changed, "$$d"]}
+        deliveries = {"$map": {"input": "$delivery", "as": "d", "in": element}}
+        change = [{"$set": {"delivery": deliveries}}]
+        notifications().update_many(_match_waiting(ids), change, hint=MEMBERS_INDEX)
     found = notifications().find(_match_waiting(list(epochs)), WITHOUT_CONTENT).hint(MEMBERS_INDEX)
-    members: dict[ObjectId, list[ClaimedDelivery]] = {}
+    selected: dict[ObjectId, list[ClaimedDelivery]] = {}
     for document in found:
         for delivery in document["delivery"]:
             digest_id = delivery.get("digest_id")
             is_member = digest_id in epochs and delivery["status"] == S.PENDING
             if is_member and delivery.get("digest_epoch") == epochs[digest_id]:
                 member = delivery_record(document, delivery, token="", lease_until=now)
-                members.setdefault(digest_id, []).append(member)
-    for own in members.values():
-        own.sort(key=lambda one: (one.created_at, one.notification_id))
-    return members
+                selected.setdefault(digest_id, []).append(member)
+    for members in selected.values():
+        members.sort(key=lambda one: (one.created_at, one.notification_id))
+    return selected
 
 
 def drop_members(
