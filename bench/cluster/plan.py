@@ -79,12 +79,20 @@ def redis_url() -> str:
 
 
 def replica_set() -> Mapping[str, object]:
-    """Return the configuration of the replica set, in which the first member is preferred."""
+    """Return the configuration of the replica set, in which the first member is preferred.
+
+    A secondary that replicates from another one stops when that one is lost, and with it each write
+    that needs a majority.
+    """
     members = [
         {"_id": n, "host": f"{host.address}:{MONGOD_PORT}", "priority": 2 if n == 0 else 1}
         for n, host in enumerate(DATA)
     ]
-    settings = {"electionTimeoutMillis": ELECTION_MILLISECONDS, "heartbeatIntervalMillis": 1_000}
+    settings = {
+        "electionTimeoutMillis": ELECTION_MILLISECONDS,
+        "heartbeatIntervalMillis": 1_000,
+        "chainingAllowed": False,
+    }
     return {"_id": REPLICA_SET, "members": members, "settings": settings}
 
 

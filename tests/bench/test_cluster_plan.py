@@ -33,6 +33,14 @@ def test_addresses_differ_and_are_reserved_for_tests() -> None:
     assert all(one in ipaddress.ip_network("198.18.0.0/15") for one in addresses)
 
 
+def test_secondaries_replicate_from_the_primary_alone() -> None:
+    assert plan.replica_set()["settings"] == {
+        "electionTimeoutMillis": 5_000,
+        "heartbeatIntervalMillis": 1_000,
+        "chainingAllowed": False,
+    }
+
+
 def test_stores_are_named_by_every_member() -> None:
     uri = parse_uri(plan.mongodb_uri("chaos"))
     assert uri["nodelist"] == [(host.address, plan.MONGOD_PORT) for host in plan.DATA]
