@@ -16,7 +16,7 @@ class AccessConfig(AppConfig):
     def ready(self) -> None:
         """Register the system checks, and the receivers of migrations, sign-ins, and sign-outs."""
         from .checks import check_inbox_signing_key, check_oidc, check_second_factor
-        from .staff.oidc.sessions import discard_tokens
+        from .staff.oidc.sessions import delete_session
         from .staff.permissions import rename_stored_permissions
         from .staff.reauthentication import mark_signed_in
 
@@ -25,4 +25,4 @@ class AccessConfig(AppConfig):
         checks.register(check_oidc, checks.Tags.security)
         post_migrate.connect(rename_stored_permissions)
         user_logged_in.connect(mark_signed_in)
-        user_logged_out.connect(discard_tokens)
+        user_logged_out.connect(delete_session)

@@ -41,6 +41,7 @@ SCOPES = (
     *("recipients:write", "devices:write", "limits:write", "templates:write"),
 )
 PYTHON = sys.executable
+COMMAND_SECONDS = 120.0
 SWEEP_TEXT = ", unpublished "
 """Part of the line that `manage.py sweeper` prints for each sweep."""
 Variables = Mapping[str, str]
@@ -398,8 +399,13 @@ def set_up_commands(scopes: Sequence[str]) -> dict[str, list[str]]:
 def run_set_up(*programs: Program) -> str:
     """Run :func:`set_up_commands` in turn; return the client's key. Raises ScenarioError."""
     for program in programs:
-        program.start()
-        program.wait_ended(timeout=120)
-        if program.process is None or program.process.returncode:
-            raise ScenarioError(f"{program.name} failed:\n{program.log.read_text()[-2_000:]}")
+        run_to_end(program)
     return program.log.read_text().split()[-1]
+
+
+def run_to_end(program: Program) -> None:
+    """Run a command of the service. Raises ScenarioError if it fails."""
+    program.start()
+    program.wait_ended(timeout=COMMAND_SECONDS)
+    if program.process is None or program.process.returncode:
+        raise ScenarioError(f"{program.name} failed:\n{program.log.read_text()[-2_000:]}")

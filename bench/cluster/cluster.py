@@ -27,11 +27,12 @@ from ..chaos.installation import (
     Service,
     is_healthy,
     run_set_up,
+    run_to_end,
     service_variables,
     set_up_commands,
 )
 from ..chaos.load import Client
-from ..processes import Program, ScenarioError, wait_until, web_command, worker_command
+from ..processes import Program, wait_until, web_command, worker_command
 from . import plan
 from .network import Network, NetworkError, missing
 from .plan import APPS, DATA, EDGE, INTERNET, VALKEY_HOSTS, Host
@@ -40,7 +41,6 @@ DATABASE = "chaos"
 URL = f"http://{EDGE.address}"
 SERVER_SECONDS = 60.0
 HEALTHY_SECONDS = 120.0
-COMMAND_SECONDS = 120.0
 PROBE_SECONDS = 1.0
 CACHE_GIGABYTES = "0.25"
 STREAMS = 1_000
@@ -111,11 +111,7 @@ class Cluster(Service):
 
     def run_command(self, name: str, host: Host, command: Sequence[str]) -> None:
         """Run a command of this version of the service on a host. Raises ScenarioError."""
-        program = _program(self.network, host, name, command, self.environment)
-        program.start()
-        program.wait_ended(timeout=COMMAND_SECONDS)
-        if program.process is None or program.process.returncode:
-            raise ScenarioError(f"{name} failed:\n{program.log.read_text()[-2_000:]}")
+        run_to_end(_program(self.network, host, name, command, self.environment))
 
     def wait_healthy(self) -> float:
         """Wait until all members and replicas follow their primaries; return the seconds."""

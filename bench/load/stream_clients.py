@@ -9,10 +9,13 @@ import contextlib
 import re
 import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TextIO
+
+from bson import ObjectId
 
 STREAM_PATH = "/api/v1/inbox/stream"
 SUBJECT = re.compile(rb'"subject":"sent (\d+) (\d+)"')
@@ -61,6 +64,27 @@ def read_log(lines: Iterable[str]) -> StreamLog:
             log.waits.append((sent_at, float(at) - sent_at))
             log.received.add(number)
     return log
+
+
+def user(number: int) -> str:
+    """Return the ID of a recipient with a stream."""
+    return f"reader-{number}"
+
+
+def issue_tokens(count: int, *, client_id: ObjectId) -> Iterator[str]:
+    """Yield an inbox token for each of so many recipients."""
+    # After Django's setup
+    from access.clients import inbox_tokens
+
+    now = datetime.now(UTC)
+    for number in range(count):
+        yield inbox_tokens.issue(client_id=client_id, user_id=user(number), now=now).text
+
+
+def read_file(path: Path) -> StreamLog:
+    """Return what the whole lines of a log file say."""
+    with path.open() as lines:
+        return read_log(line for line in lines if line.endswith("\n"))
 
 
 class _Client:

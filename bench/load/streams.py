@@ -9,7 +9,6 @@ from pathlib import Path
 
 from bson import ObjectId
 
-from domain.time import utc_now
 from notifyproject.db.collections import collection
 from notifyproject.stack import servers
 
@@ -18,7 +17,7 @@ from ..environment import Bench
 from ..figures import Figure, Progress, at_most
 from ..processes import Program, ScenarioError, cpu_seconds, resident_megabytes, wait_until
 from .stack import Stack, SteadyPosts, run_stack
-from .stream_clients import StreamLog, read_log, subject
+from .stream_clients import StreamLog, issue_tokens, read_file, subject, user
 from .tables import percentile_of
 
 EVENTS_PER_SECOND = 100
@@ -49,11 +48,6 @@ class EventPosts(SteadyPosts):
         }
 
 
-def user(number: int) -> str:
-    """Return the ID of a recipient with a stream."""
-    return f"reader-{number}"
-
-
 def measure_streams(
     bench: Bench, *, streams: int, seconds: float, log_progress: Progress
 ) -> Iterator[Figure]:
@@ -61,7 +55,7 @@ def measure_streams(
     key = posting.create_key("inbox:issue")
     folder = bench.fresh_folder("streams")
     tokens, log_file = folder / "tokens.txt", folder / "log.txt"
-    tokens.write_text("\n".join(_issue_tokens(streams)))
+    tokens.write_text("\n".join(issue_tokens(streams, client_id=_client_id())))
     with (
         run_stack(bench, "web", "stream", INBOX_STREAMS=str(streams)) as stack,
         _run_clients(bench, stack, tokens=tokens, log_file=log_file),
@@ -95,14 +89,14 @@ def measure_streams(
         try:
             what = "not all events arrived"
             wait_until(
-                lambda: len(_read(log_file).received) >= posts.posted,
+                lambda: len(read_file(log_file).received) >= posts.posted,
                 timeout=LATE_SECONDS,
                 what=what,
                 poll=1.0,
             )
         except ScenarioError:
             log_progress(what)
-        log = _read(log_file)
+        log = read_file(log_file)
     steady = waits_before(log, restarted_at)
     yield Figure(
         key="S10 memory",
@@ -143,14 +137,6 @@ def waits_before(log: StreamLog, moment: float) -> Sequence[float]:
     return [wait for sent_at, wait in log.waits if sent_at < moment - MAX_WAIT]
 
 
-def _issue_tokens(count: int) -> Iterator[str]:
-    from access.clients import inbox_tokens
-
-    now, client_id = utc_now(), _client_id()
-    for number in range(count):
-        yield inbox_tokens.issue(client_id=client_id, user_id=user(number), now=now).text
-
-
 def _client_id() -> ObjectId:
     found = collection("api_clients").find_one({}, {"_id": 1})
     if found is None:
@@ -168,14 +154,11 @@ def _run_clients(bench: Bench, stack: Stack, *, tokens: Path, log_file: Path) ->
         yield
 
 
-def _read(log_file: Path) -> StreamLog:
-    with log_file.open() as lines:
-        return read_log(line for line in lines if line.endswith("\n"))
-
-
 def _wait_open(log_file: Path, count: int) -> None:
     what = "the streams are not open"
-    wait_until(lambda: _read(log_file).open_count >= count, timeout=OPEN_TIMEOUT, what=what, poll=1)
+    wait_until(
+        lambda: read_file(log_file).open_count >= count, timeout=OPEN_TIMEOUT, what=what, poll=1
+    )
 
 
 def _watch_memory(stream: Program, *, seconds: float) -> float:

@@ -332,9 +332,6 @@ class Ledger:
             self.violate("window", f"{carrier_id} was sent before {digest['closes_at']}")
         for name in merged:
             notification_id = self.ids[name]
-            ended_at, expires_at = (
-                self.ended.get(notification_id),
-                self.posts[notification_id].expires_at,
-            )
-            if any(at is not None and at < digest["sealed_at"] for at in (ended_at, expires_at)):
+            ends = (self.ended.get(notification_id), self.posts[notification_id].expires_at)
+            if any(at is not None and at < digest["sealed_at"] for at in ends):
                 self.violate("dropped", f"{name} is in {carrier_id}, sealed {digest['sealed_at']}")

@@ -66,7 +66,7 @@ def subject_of(request: HttpRequest) -> str | None:
     return None if stored is None else stored["subject"]
 
 
-def discard_tokens(request: HttpRequest, **_: Any) -> None:
+def delete_session(request: HttpRequest, **_: Any) -> None:
     """Delete the document of a session that logs out. A receiver of ``user_logged_out``."""
     if key := request.session.get(SESSION_KEY):
         collection("oidc_sessions").delete_one({"_id": key})

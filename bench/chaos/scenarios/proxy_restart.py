@@ -10,7 +10,7 @@ from pathlib import Path
 
 from ...cluster import Cluster
 from ...cluster.plan import EDGE, PROXY_PORT
-from ...load.stream_clients import StreamLog, read_log, subject
+from ...load.stream_clients import StreamLog, issue_tokens, read_file, subject, user
 from ...processes import Program, wait_until
 from ..findings import Findings, at_most, scenario
 from ..installation import SCOPES
@@ -23,11 +23,6 @@ LATE_SECONDS = 15.0
 """How long the last events may take."""
 
 
-def reader(number: int) -> str:
-    """Return the user ID of a recipient with a stream."""
-    return f"reader-{number}"
-
-
 @dataclass(frozen=True, slots=True)
 class Readers:
     """Clients of inbox streams, and what they logged."""
@@ -37,8 +32,7 @@ class Readers:
 
     def log(self) -> StreamLog:
         """Return what the clients have logged so far."""
-        with self.log_file.open() as lines:
-            return read_log(line for line in lines if line.endswith("\n"))
+        return read_file(self.log_file)
 
     def wait_received(self, count: int) -> int:
         """Wait until so many events have arrived, or are late; return how many haven't."""
@@ -61,18 +55,11 @@ class Readers:
 @contextmanager
 def reading(running: Cluster, count: int) -> Iterator[Readers]:
     """Keep a stream open for each of ``count`` recipients."""
-    from access.clients import inbox_tokens
-
-    now = datetime.now(UTC)
     client = running.database["api_clients"].find_one({"name": "chaos"})
     if client is None:
         raise RuntimeError("there is no API client")
     tokens, log_file = running.folder / "tokens.txt", running.folder / "streams.txt"
-    issued = (
-        inbox_tokens.issue(client_id=client["_id"], user_id=reader(number), now=now)
-        for number in range(count)
-    )
-    tokens.write_text("\n".join(one.text for one in issued))
+    tokens.write_text("\n".join(issue_tokens(count, client_id=client["_id"])))
     log_file.touch()
     program = Program(
         name="readers",
@@ -100,7 +87,7 @@ def restarted_proxy(*, streams: int, rate: float, restarts: int, between: float)
     def item(number: int) -> dict[str, object]:
         content = {"subject": subject(number, at=time.time()), "body": "An item of the inbox."}
         return {
-            **in_app_body(number, user_id=reader(number % streams)),
+            **in_app_body(number, user_id=user(number % streams)),
             "type": "transactional",
             "content": content,
             "data": {},
