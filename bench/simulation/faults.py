@@ -67,7 +67,7 @@ class FaultInjector:
     sequence: int = 0
     """Commands so far: an order of what was committed."""
     started_at: int = 0
-    """The sequence number of the last write that started attempts."""
+    """The sequence number of the last write that started attempts, when it was first applied."""
     before_write: Callable[[Any], None] | None = None
     """Called with a write before it is sent: another process may do something first."""
     _fault: Fault | None = None
@@ -75,6 +75,9 @@ class FaultInjector:
     _is_dead: bool = False
     _is_nested: bool = False
     _writes: int = 0
+    _applied: tuple[Any, int] | None = None
+    """The last write, if its response was lost, and when it was first applied. Its repetition
+    changes nothing."""
     _seen: Counter[Boundary] = field(default_factory=Counter)
     _usual_writes: float = 10.0
     _usual_boundaries: Counter[Boundary] = field(default_factory=Counter)
@@ -100,7 +103,7 @@ class FaultInjector:
     def process(self, fault: Fault | None) -> Iterator[None]:
         """Run a process, which ``fault`` may kill. Raises KilledError if it does."""
         self._fault, self._is_armed = fault, True
-        self._writes, self._seen = 0, Counter()
+        self._writes, self._applied, self._seen = 0, None, Counter()
         try:
             yield
         finally:
@@ -148,6 +151,9 @@ class FaultInjector:
                 self._is_nested = False
         self._writes += 1
         self.sequence += 1
+        statements = spec.get("updates")
+        if self._applied is not None and self._applied[0] != statements:
+            self._applied = None
         fault = self._fault
         if fault is None or fault.boundary is not None or self._writes < fault.number:
             return run()
@@ -162,11 +168,12 @@ class FaultInjector:
             self._fault = None
         if fault.kind is Kind.RESPONSE_LOST:
             run()
+            self._applied = self._applied or (statements, self.sequence)
         raise NetworkTimeout("the simulation lost it")
 
     def _reach(self, boundary: Boundary) -> None:
         if boundary is Boundary.START_WRITTEN:
-            self.started_at = self.sequence
+            self.started_at = self._applied[1] if self._applied is not None else self.sequence
         if not self._is_armed or self._is_nested:
             return
         self.check_alive()

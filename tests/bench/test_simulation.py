@@ -1,18 +1,23 @@
 """The simulation of people: a few people at each change of the clock, and what the ledger finds."""
 
+import random
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
 from bson import ObjectId
+from pymongo.errors import NetworkTimeout
 
 from bench.simulation.engine import Settings, simulate
+from bench.simulation.faults import Fault, FaultInjector, Kind
 from bench.simulation.ledger import Ledger
 from bench.simulation.report import table
 from bench.simulation.world import KIND_BY_SLUG, ZONES, Person, Post, is_window
 from domain.states import Channel
 from notifications.store import AttemptReference
 from notifyproject.db.collections import collection
+from notifyproject.platform import crash_points
+from notifyproject.platform.crash_points import Boundary
 from tests.support.factories import notifications as factories
 
 pytestmark = pytest.mark.usefixtures("db", "broker")
@@ -84,6 +89,26 @@ def test_invariants_hold_while_processes_are_killed_between_writes() -> None:
     assert outcome.counts["held by limits"] > 0
     assert outcome.counts["code not_needed"] > 0
     assert outcome.counts["merged"] > 0
+
+
+@pytest.mark.parametrize(
+    ("kind", "is_before_the_read"), [(Kind.RESPONSE_LOST, True), (Kind.REQUEST_LOST, False)]
+)
+def test_repeated_start_counts_from_when_it_was_applied(
+    kind: Kind, is_before_the_read: bool
+) -> None:
+    faults = FaultInjector(random.Random(1))
+
+    def start() -> None:
+        collection("notifications").update_many({"_id": 1}, {"$set": {"status": "sending"}})
+
+    with faults.installed(), faults.process(Fault(kind, 1)):
+        with pytest.raises(NetworkTimeout):
+            start()
+        read_at = faults.sequence = faults.sequence + 1
+        start()
+        crash_points.reach(Boundary.START_WRITTEN)
+    assert (faults.started_at < read_at) is is_before_the_read
 
 
 def test_clock_changes_move_quiet_hours() -> None:
