@@ -260,6 +260,7 @@ def _command(
                 *("--replSet", plan.REPLICA_SET, "--oplogSize", "256"),
                 *("--wiredTigerCacheSizeGB", CACHE_GIGABYTES),
                 *("--setParameter", "diagnosticDataCollectionEnabled=false"),
+                *("--setParameter", servers.SNAPSHOT_HISTORY),
             ]
         case "valkey":
             is_replica = host is not plan.FIRST_VALKEY_PRIMARY

@@ -21,6 +21,9 @@ from .prerequisites import check_libraries
 REPLICA_SET = "rs0"
 HOST = "127.0.0.1"
 NO_CONFIG = 94
+SNAPSHOT_HISTORY = "minSnapshotHistoryWindowInSeconds=5"
+"""MongoDB keeps deleted index keys this long for snapshot reads, which the service doesn't use, and
+reads of due work pass them. MongoDB's default is 300."""
 PR_SET_PDEATHSIG = 1
 LOG_LINES = 10
 MAX_LOG_LINE = 500
@@ -182,6 +185,7 @@ def mongod(
         *("--replSet", REPLICA_SET, "--oplogSize", "256", *cache),
         *("--logpath", str(data_dir / "mongod.log"), "--logappend", "--nounixsocket"),
         *("--setParameter", "diagnosticDataCollectionEnabled=false"),
+        *("--setParameter", SNAPSHOT_HISTORY),
         *(word for parameter in parameters for word in ("--setParameter", parameter)),
     ]
     return Server(
