@@ -9,8 +9,8 @@
 # make oidc    sign in to the console at a real OpenID provider in a browser; needs Node.js: docs/guides/sign_in.md
 # make client  update clients/python/openapi.yaml from the API, and install the client built from it
 # make web     build static/inbox from clients/web, and test the web packages; needs Node.js
-# make chaos   inject faults, all scenarios or SCENARIO=n, figures to JSON=file, BROKER=rabbitmq for that broker:
-#              docs/reference/fault_injection.md
+# make chaos   inject faults, all scenarios or SCENARIO=n, figures to JSON=file, BROKER=rabbitmq for that broker,
+#              LATENCY=100 for providers that take 100 ms: docs/reference/fault_injection.md
 # make simulate   simulate a month of PEOPLE=10000 for SEEDS=10, or DAYS=n, SEED=n: docs/reference/simulation.md
 # make rabbitmq  run the end-to-end flows on RabbitMQ, which is unpacked from Debian's package
 # make cluster   run the service on five hosts, which are network namespaces, until Ctrl-C: docs/guides/cluster.md
@@ -83,7 +83,8 @@ web:
 
 chaos: machine .venv/local
 	$(BIN)/python -m bench.chaos $(if $(SCENARIO),--scenario $(SCENARIO)) $(if $(JSON),--json $(JSON)) \
-	  $(if $(PAGE),--page $(PAGE)) $(if $(SHORT),--short) $(if $(BROKER),--broker $(BROKER)) $(if $(AT_ONCE),--at-once $(AT_ONCE))
+	  $(if $(PAGE),--page $(PAGE)) $(if $(SHORT),--short) $(if $(BROKER),--broker $(BROKER)) \
+	  $(if $(LATENCY),--latency $(LATENCY)) $(if $(AT_ONCE),--at-once $(AT_ONCE))
 
 simulate: machine-for-tests .venv/dev
 	$(BIN)/python -m bench.simulation --people $(or $(PEOPLE),10000) --days $(or $(DAYS),31) \

@@ -77,6 +77,7 @@ def _parse_config(arguments: Sequence[str] | None) -> Config:
     )
     add("--host", default="127.0.0.1")
     delays = {
+        "response": (defaults.response, "to each response"),
         "processed": (defaults.processed, "to the event “processed”"),
         "delivered": (defaults.delivered, "to the event “delivered”"),
         "late": (defaults.late, "to the events of a message that was not answered"),

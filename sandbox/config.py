@@ -10,6 +10,8 @@ WHATSAPP_API_VERSION = "v26.0"
 class Timings:
     """Durations, in seconds."""
 
+    response: float = 0.0
+    """From a request, of any provider, to its response."""
     processed: float = 0.05
     """From acceptance to the event ``processed``."""
     delivered: float = 0.3

@@ -54,7 +54,11 @@ async def send_response(
         status=response.status, body=response.body, headers=response.headers
     )
     transport = request.transport
-    if response.mode is ResponseMode.COMPLETE or transport is None:
+    if transport is None:
+        return http_response
+    if timings.response:
+        await _pause(timings.response, transport, shutdown)
+    if response.mode is ResponseMode.COMPLETE:
         return http_response
     if response.mode is ResponseMode.SLOW:
         await _pause(timings.slow, transport, shutdown)

@@ -16,7 +16,7 @@ from notifyproject.stack import bytecode
 
 from . import page
 from .findings import Findings, Scenario
-from .installation import BROKER_VARIABLE, RABBITMQ
+from .installation import BROKER_VARIABLE, LATENCY_VARIABLE, RABBITMQ
 from .scenarios import SCENARIOS
 
 
@@ -31,7 +31,11 @@ def main() -> int:
     parser.add_argument("--page", type=Path, metavar="FILE", help="update the rows of a table")
     brokers = ("valkey", RABBITMQ)
     parser.add_argument("--broker", choices=brokers, default=brokers[0], help="Celery's broker")
+    parser.add_argument(
+        "--latency", type=int, default=0, metavar="MS", help="until a provider's response"
+    )
     arguments = parser.parse_args()
+    os.environ[LATENCY_VARIABLE] = str(arguments.latency)
     os.environ[BROKER_VARIABLE] = arguments.broker
     # A scenario starts hundreds of processes.
     bytecode.enable_cache()
@@ -43,7 +47,7 @@ def main() -> int:
             found = {str(one): results[one] for one in sorted(results)}
             arguments.json.write_text(json.dumps(found, indent=2) + "\n")
         if arguments.page:
-            page.update(arguments.page, {number: result})
+            page.update(arguments.page, {number: result}, latency=arguments.latency)
     return 0 if all(result["met"] for result in results.values()) else 1
 
 

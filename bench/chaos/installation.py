@@ -35,6 +35,8 @@ from .replicas import ReplicaSet
 DATABASE = "chaos"
 BROKER_VARIABLE, RABBITMQ = "CHAOS_BROKER", "rabbitmq"
 """The environment variable that chooses the broker, and its value for RabbitMQ."""
+LATENCY_VARIABLE = "CHAOS_LATENCY"
+"""The environment variable with the milliseconds after which the providers respond."""
 SCOPES = (
     *("notifications:write", "notifications:read", "notifications:resend"),
     "notifications:critical",
@@ -362,6 +364,7 @@ def service_variables(folder: Path, *, web_url: str, sandbox_url: str) -> dict[s
 def _sandbox(folder: Path, variables: Variables, *, webhooks: bool) -> Program:
     port = variables["SANDBOX_URL"].rpartition(":")[2]
     command = [PYTHON, "-m", "sandbox", "--port", port, "--data", str(folder / "sandbox")]
+    command += ["--response-after", str(int(os.environ.get(LATENCY_VARIABLE, "0")) / 1_000)]
     if webhooks:
         url = f"{variables['PUBLIC_URL']}/webhooks"
         command += ["--webhook-url", f"{url}/sendgrid", "--whatsapp-webhook-url", f"{url}/whatsapp"]

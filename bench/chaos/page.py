@@ -14,24 +14,28 @@ HEAD = """\
 | | injected | with | shows | accepted | lost | double | after unknown | illegal | measured | met |
 |---|---|---|---|---|---|---|---|---|---|---|
 """
-_ROW = re.compile(r"^\| (\d+) \|.*\|$", re.MULTILINE)
+_ROW = re.compile(r"^\| (\d+)(?:, providers take (\d+) ms)? \|.*\|$", re.MULTILINE)
 
 
-def update(path: Path, results: Mapping[int, Mapping[str, Any]]) -> None:
-    """Replace or add the rows of these scenarios in the page's table of results."""
+def update(path: Path, results: Mapping[int, Mapping[str, Any]], *, latency: int = 0) -> None:
+    """Replace or add the rows of these scenarios in the page's table of results.
+
+    Runs with a provider that takes ``latency`` milliseconds have rows of their own.
+    """
     text, _, table = (path.read_text() if path.exists() else "").partition(HEAD)
-    rows = {int(match[1]): match[0] for match in _ROW.finditer(table)}
-    rows |= {number: _row(number, result) for number, result in results.items()}
+    rows = {(int(match[1]), int(match[2] or 0)): match[0] for match in _ROW.finditer(table)}
+    rows |= {(number, latency): _row(number, one, latency) for number, one in results.items()}
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text + HEAD + "\n".join(rows[number] for number in sorted(rows)) + "\n")
+    path.write_text(text + HEAD + "\n".join(rows[key] for key in sorted(rows)) + "\n")
 
 
 def numbers(text: str) -> list[int]:
     """Return the numbers of the scenarios in a page's table, in its order."""
-    return [int(match[1]) for match in _ROW.finditer(text.partition(HEAD)[2])]
+    table = text.partition(HEAD)[2]
+    return [int(match[1]) for match in _ROW.finditer(table) if match[2] is None]
 
 
-def _row(number: int, result: Mapping[str, Any]) -> str:
+def _row(number: int, result: Mapping[str, Any], latency: int) -> str:
     scenario = SCENARIOS[number]
     given = result.get("sizes", {}).items()
     sizes = [(name, size) for name, size in given if isinstance(size, int | float)]
@@ -41,7 +45,7 @@ def _row(number: int, result: Mapping[str, Any]) -> str:
     machine = f"{day}, {os.cpu_count()} cores, Python {platform.python_version()}"
     counted = ("acknowledged", "lost", "double", "double_unknown", "illegal")
     cells = [
-        str(number),
+        f"{number}, providers take {latency} ms" if latency else str(number),
         scenario.injects,
         ", ".join(f"{name.replace('_', ' ')} {_figure(size)}" for name, size in sizes),
         scenario.shows,

@@ -1,13 +1,14 @@
 """Outcomes that all providers share: network faults, proxy answers, and temporary failures."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from urllib3.exceptions import ProtocolError, ReadTimeoutError
 
 from sandbox.providers.whatsapp.outcomes import magic_suffix
-from tests.support.clients.sandbox import QUICK, Box, mail
+from tests.support.clients.sandbox import QUICK, Box, RunSandbox, mail
 from tests.support.providers.sandbox_fcm import FCMClient, push
 from tests.support.providers.sandbox_whatsapp import WhatsAppClient
 from tests.support.waiting import LIMIT, ending, until
@@ -69,6 +70,12 @@ def test_slow_answer_takes_its_time_and_is_complete(
         answer = send(fault)
     assert answer.status == ACCEPTED[provider]
     assert ("X-Message-Id" in answer.headers) == (provider == "sendgrid")
+
+
+def test_every_response_takes_the_time_of_the_configuration(run: RunSandbox) -> None:
+    timings = replace(QUICK, response=0.1)
+    with run(timings=timings) as box, ending(after=timings.response):
+        assert box.send(mail()).status == ACCEPTED["sendgrid"]
 
 
 def test_bad_gateway_answers_with_a_page(send: Callable[..., Any]) -> None:
