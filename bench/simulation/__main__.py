@@ -19,7 +19,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=10, help="run the seeds 1 to this number")
     parser.add_argument("--seed", type=int, help="run this seed only, as after a failure")
     parser.add_argument("--events", type=float, default=0.5, help="for a person in a week")
-    parser.add_argument("--step", type=int, default=15, help="minutes from step to step")
+    parser.add_argument("--step", type=int, default=60, help="minutes from step to step")
     parser.add_argument("--faults", type=float, default=0.5, help="probability in each step")
     arguments = parser.parse_args()
     seeds = [arguments.seed] if arguments.seed else range(1, arguments.seeds + 1)

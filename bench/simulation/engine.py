@@ -89,7 +89,7 @@ class Settings:
     days: int
     events_per_week: float = 0.5
     """Events for a person on average. Most of them are one notification, some up to six."""
-    step: timedelta = timedelta(minutes=15)
+    step: timedelta = timedelta(hours=1)
     fault_rate: float = 0.5
     """Probability of a fault in a step, and in a request or report."""
 
