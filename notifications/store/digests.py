@@ -30,6 +30,9 @@ from .pipelines import Computed, Expression, error_entry, row_of, update
 
 S, D = DeliveryStatus, DigestStatus
 CLOSE_LEASE = timedelta(seconds=90)
+MAX_LEASE_FACTOR = 20
+"""Each further lease of a digest is 90 seconds longer, up to half an hour: one with 100,000 members
+takes longer to close than a short lease."""
 DIGEST_RETENTION = timedelta(days=90)
 CANCEL_REASON = "Its digest was cancelled."
 MAX_SHARED_LEASES = 2
@@ -251,12 +254,15 @@ def acquire_due(*, token: str, now: datetime, limit: int) -> list[Closing]:
     if not ids:
         return []
     is_sealed = {"$eq": ["$status", D.SEALED.value]}
+    lease_count = {"$add": [{"$ifNull": ["$lease_count", 0]}, 1]}
+    milliseconds = CLOSE_LEASE // timedelta(milliseconds=1)
+    duration = {"$multiply": [milliseconds, {"$min": [lease_count, MAX_LEASE_FACTOR]}]}
     lease = {
         "status": {"$cond": [is_sealed, "$status", D.CLOSING.value]},
         "epoch": {"$cond": [is_sealed, "$epoch", {"$add": ["$epoch", 1]}]},
-        "lease_count": {"$add": [{"$ifNull": ["$lease_count", 0]}, 1]},
+        "lease_count": lease_count,
         "lease_token": token,
-        "due_at": now + CLOSE_LEASE,
+        "due_at": {"$add": [now, duration]},
     }
     wanted = {"_id": {"$in": ids}}
     digests().update_many({**wanted, "due_at": {"$lte": now}}, [{"$set": lease}])

@@ -588,6 +588,20 @@ def test_digest_whose_closers_were_lost_is_leased_alone() -> None:
     assert sorted(len(one) for one in leased if one) == [1, 2]
 
 
+def test_digest_that_takes_long_to_close_is_leased_for_longer() -> None:
+    deliver(comment(), comment())
+    leases: list[float] = []
+    now = CLOSING
+    for number in range(30):
+        store.acquire_due(token=f"{number:032}", now=now, limit=1)
+        assert store.acquire_due(token="another", now=now, limit=1) == []
+        ends_at = all_digests()[0]["due_at"]
+        leases.append((ends_at - now).total_seconds())
+        now = ends_at
+    assert leases[:3] == [90, 180, 270]
+    assert leases[-2:] == [1_800, 1_800]
+
+
 def test_messages_to_other_addresses_are_not_in_one_digest() -> None:
     home = comment("One", recipient=AT_HOME)
     deliver(comment("Two"), home)
