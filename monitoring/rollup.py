@@ -45,16 +45,21 @@ def changed_minutes(since: datetime, until: datetime) -> set[datetime]:
             {"$map": {"input": "$delivery.last_attempt_at", "as": "at", "in": minute_of("$$at")}},
         ]
     }
+    is_retried = {"$gt": [{"$max": "$delivery.attempt_count"}, 1]}
     found = collection("notifications").aggregate(
         [
             *_match_changed(since, until),
-            {"$project": {"minute": minutes}},
+            {"$project": {"minute": minutes, "is_retried": is_retried}},
             {"$unwind": "$minute"},
-            {"$group": {"_id": "$minute"}},
+            {"$group": {"_id": "$minute", "is_retried": {"$max": "$is_retried"}}},
         ],
         hint=INDEX,
     )
-    return {row["_id"] for row in [*found, *_minutes_of_retries(since, until)] if row["_id"]}
+    rows = list(found)
+    # Usually nothing is retried, and the changed notifications are read once.
+    if any(row["is_retried"] for row in rows):
+        rows += _minutes_of_retries(since, until)
+    return {row["_id"] for row in rows if row["_id"]}
 
 
 def _minutes_of_retries(since: datetime, until: datetime) -> Iterable[dict[str, Any]]:
