@@ -54,8 +54,9 @@ def measure_scaling(
     runs: dict[str, Callable[[], ScaleResult]] = {}
     for window in (NARROW_WINDOW, draining.FLOOR_WINDOW):
         for number in workers:
-            # A narrow window sends a few hundred a second.
-            some = count if window > NARROW_WINDOW else count // 4
+            # A narrow window sends a few hundred a second. Each run takes as long, since the first
+            # second of a short one would count for more.
+            some = count if window > NARROW_WINDOW else count // 4 * number
             drain = partial(_drain, bench, sink, processes=number, count=some, window=window)
             runs[f"{number} workers, window {window}"] = drain
     results = run_rounds(runs, rounds=rounds, log_progress=log_progress)
