@@ -22,17 +22,18 @@ def update(path: Path, results: Mapping[int, Mapping[str, Any]], *, latency: int
 
     Runs with a provider that takes ``latency`` milliseconds have rows of their own.
     """
-    text, _, table = (path.read_text() if path.exists() else "").partition(HEAD)
-    rows = {(int(match[1]), int(match[2] or 0)): match[0] for match in _ROW.finditer(table)}
+    text = path.read_text() if path.exists() else ""
+    before, _, table = text.partition(HEAD)
+    rows = dict(zip(runs(text), (one[0] for one in _ROW.finditer(table)), strict=True))
     rows |= {(number, latency): _row(number, one, latency) for number, one in results.items()}
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text + HEAD + "\n".join(rows[key] for key in sorted(rows)) + "\n")
+    path.write_text(before + HEAD + "\n".join(rows[key] for key in sorted(rows)) + "\n")
 
 
-def numbers(text: str) -> list[int]:
-    """Return the numbers of the scenarios in a page's table, in its order."""
+def runs(text: str) -> list[tuple[int, int]]:
+    """Return the scenario and latency of each row of a page's table, in its order."""
     table = text.partition(HEAD)[2]
-    return [int(match[1]) for match in _ROW.finditer(table) if match[2] is None]
+    return [(int(match[1]), int(match[2] or 0)) for match in _ROW.finditer(table)]
 
 
 def _row(number: int, result: Mapping[str, Any], latency: int) -> str:
