@@ -57,8 +57,7 @@ def _results(arguments: argparse.Namespace) -> Iterator[tuple[int, dict[str, Any
         return
     with ThreadPoolExecutor(arguments.at_once) as pool:
         futures = {
-            pool.submit(_run_in_subprocess, number, short=arguments.short): number
-            for number in SCENARIOS
+            pool.submit(_run_in_subprocess, number, arguments): number for number in SCENARIOS
         }
         try:
             for done in as_completed(futures):
@@ -78,13 +77,14 @@ def _run(scenario: Scenario, *, short: bool) -> dict[str, Any]:
     return {"sizes": dict(sizes), **findings.as_json(), "seconds": seconds}
 
 
-def _run_in_subprocess(number: int, *, short: bool) -> dict[str, Any]:
+def _run_in_subprocess(number: int, arguments: argparse.Namespace) -> dict[str, Any]:
     """Run a scenario in its own process, because Django can be set up only once in a process."""
     target = Path(BASE_DIR, ".data", f"chaos-{number}.json")
     target.parent.mkdir(exist_ok=True)
     target.unlink(missing_ok=True)
     command = [sys.executable, "-m", "bench.chaos", "--scenario", str(number)]
-    command += ["--json", str(target), *(["--short"] if short else [])]
+    command += ["--json", str(target), *(["--short"] if arguments.short else [])]
+    command += ["--broker", arguments.broker, "--latency", str(arguments.latency)]
     ended = subprocess.run(command, cwd=BASE_DIR, check=False, stdout=subprocess.PIPE, text=True)
     # Print the output as a whole: other scenarios may run at the same time.
     print(ended.stdout, end="", flush=True)

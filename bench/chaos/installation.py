@@ -361,10 +361,15 @@ def service_variables(folder: Path, *, web_url: str, sandbox_url: str) -> dict[s
     }
 
 
+def latency_options() -> list[str]:
+    """Return the sandbox's options for the latency of this run."""
+    return ["--response-after", str(int(os.environ.get(LATENCY_VARIABLE, "0")) / 1_000)]
+
+
 def _sandbox(folder: Path, variables: Variables, *, webhooks: bool) -> Program:
     port = variables["SANDBOX_URL"].rpartition(":")[2]
     command = [PYTHON, "-m", "sandbox", "--port", port, "--data", str(folder / "sandbox")]
-    command += ["--response-after", str(int(os.environ.get(LATENCY_VARIABLE, "0")) / 1_000)]
+    command += latency_options()
     if webhooks:
         url = f"{variables['PUBLIC_URL']}/webhooks"
         command += ["--webhook-url", f"{url}/sendgrid", "--whatsapp-webhook-url", f"{url}/whatsapp"]

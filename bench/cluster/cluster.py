@@ -26,6 +26,7 @@ from ..chaos.installation import (
     SCOPES,
     Service,
     is_healthy,
+    latency_options,
     run_set_up,
     run_to_end,
     service_variables,
@@ -259,8 +260,7 @@ def _command(
                 *("--bind_ip", f"127.0.0.1,{host.address}", "--port", str(plan.MONGOD_PORT)),
                 *("--replSet", plan.REPLICA_SET, "--oplogSize", "256"),
                 *("--wiredTigerCacheSizeGB", CACHE_GIGABYTES),
-                *("--setParameter", "diagnosticDataCollectionEnabled=false"),
-                *("--setParameter", servers.SNAPSHOT_HISTORY),
+                *servers.set_parameters(servers.MONGOD_PARAMETERS),
             ]
         case "valkey":
             is_replica = host is not plan.FIRST_VALKEY_PRIMARY
@@ -286,7 +286,7 @@ def _command(
             command = [
                 *(PYTHON, "-m", "sandbox", "--host", host.address, "--data", str(folder)),
                 *("--port", str(plan.SANDBOX_PORT), "--webhook-url", f"{hooks}/sendgrid"),
-                *("--whatsapp-webhook-url", f"{hooks}/whatsapp"),
+                *("--whatsapp-webhook-url", f"{hooks}/whatsapp", *latency_options()),
             ]
         case "web":
             options = ("--graceful-timeout", "20")

@@ -26,13 +26,13 @@ from notifyproject.db.collections import is_duplicate
 from .actions import cancelled_changes
 from .collections import digests, notifications, retry_transient
 from .documents import ClaimedDelivery, Document, delivery_record
-from .pipelines import Computed, Expression, error_entry, row_of, update
+from .pipelines import MILLISECOND, Computed, Expression, error_entry, row_of, update
 
 S, D = DeliveryStatus, DigestStatus
 CLOSE_LEASE = timedelta(seconds=90)
 MAX_LEASE_FACTOR = 20
-"""Each further lease of a digest is 90 seconds longer, up to half an hour: one with 100,000 members
-takes longer to close than a short lease."""
+"""Each further lease of a digest is 90 seconds longer, up to half an hour. If a close took longer
+than every lease, others would lease the digest again without end."""
 DIGEST_RETENTION = timedelta(days=90)
 CANCEL_REASON = "Its digest was cancelled."
 MAX_SHARED_LEASES = 2
@@ -255,8 +255,8 @@ def acquire_due(*, token: str, now: datetime, limit: int) -> list[Closing]:
         return []
     is_sealed = {"$eq": ["$status", D.SEALED.value]}
     lease_count = {"$add": [{"$ifNull": ["$lease_count", 0]}, 1]}
-    milliseconds = CLOSE_LEASE // timedelta(milliseconds=1)
-    duration = {"$multiply": [milliseconds, {"$min": [lease_count, MAX_LEASE_FACTOR]}]}
+    factor = {"$min": [lease_count, MAX_LEASE_FACTOR]}
+    duration = {"$multiply": [CLOSE_LEASE // MILLISECOND, factor]}
     lease = {
         "status": {"$cond": [is_sealed, "$status", D.CLOSING.value]},
         "epoch": {"$cond": [is_sealed, "$epoch", {"$add": ["$epoch", 1]}]},

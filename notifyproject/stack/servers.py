@@ -21,9 +21,12 @@ from .prerequisites import check_libraries
 REPLICA_SET = "rs0"
 HOST = "127.0.0.1"
 NO_CONFIG = 94
-SNAPSHOT_HISTORY = "minSnapshotHistoryWindowInSeconds=5"
-"""MongoDB keeps deleted index keys this long for snapshot reads, which the service doesn't use, and
-reads of due work pass them. MongoDB's default is 300."""
+MONGOD_PARAMETERS = (
+    "diagnosticDataCollectionEnabled=false",
+    # MongoDB keeps deleted index keys this long for snapshot reads, which the service doesn't use,
+    # and searches for due work pass them. MongoDB's default is 300.
+    "minSnapshotHistoryWindowInSeconds=5",
+)
 PR_SET_PDEATHSIG = 1
 LOG_LINES = 10
 MAX_LOG_LINE = 500
@@ -184,9 +187,7 @@ def mongod(
         *("--dbpath", str(data_dir), "--port", str(port), "--bind_ip", HOST),
         *("--replSet", REPLICA_SET, "--oplogSize", "256", *cache),
         *("--logpath", str(data_dir / "mongod.log"), "--logappend", "--nounixsocket"),
-        *("--setParameter", "diagnosticDataCollectionEnabled=false"),
-        *("--setParameter", SNAPSHOT_HISTORY),
-        *(word for parameter in parameters for word in ("--setParameter", parameter)),
+        *set_parameters((*MONGOD_PARAMETERS, *parameters)),
     ]
     return Server(
         name="mongod",
@@ -196,6 +197,11 @@ def mongod(
         is_ready=lambda: _is_mongod_ready(port),
         log=data_dir / "mongod.log",
     )
+
+
+def set_parameters(parameters: Sequence[str]) -> list[str]:
+    """Return mongod's options that set parameters."""
+    return [word for one in parameters for word in ("--setParameter", one)]
 
 
 def mongodb_uri(port: int, database: str) -> str:
