@@ -16,15 +16,18 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from domain.time import utc_now
 from notifyproject.stack import bytecode
 
-from . import brokers, console_pages, draining, environment, path, posting, scaling, volume
+from . import brokers, console_pages, draining, environment, path, posting, results, scaling, volume
 from .environment import Bench
 from .figures import HEADING, Figure
 from .load import hour, people, slow_connections, streams, timers, window
+from .processes import cpu_times
 
-GOALS = ("S1", "S2", "S3", "S4", "S5", "S7", "S8")
-LOAD_GOALS = ("window", "S9", "S10", "S11", "S12", "S13")
+GOALS = ("S1", "S2", "S3", "S4", "S5", "S7", "S8", "S9", "S10", "S11")
+LATENCIES = (0, 100, 300)
+"""Milliseconds until the provider answers in the runs of S1 in `all`."""
 EXCLUDED_FROM_ALL = (
     "S6",
     "admin",
@@ -34,7 +37,9 @@ EXCLUDED_FROM_ALL = (
     "scale",
     "brokers",
     "sizes",
-    *LOAD_GOALS,
+    "window",
+    "S12",
+    "S13",
 )
 """Benchmarks that `all` excludes: they take long, or measure no speed. "admin" is S6."""
 
@@ -44,11 +49,15 @@ def main() -> None:
     arguments = _arguments()
     bytecode.enable_cache()
     signal.signal(signal.SIGTERM, signal.default_int_handler)
+    began, times = utc_now(), cpu_times()
+    figures: list[Figure] = []
     try:
-        figures = _measure(arguments)
+        figures.extend(_measure(arguments))
     except KeyboardInterrupt:
         sys.exit("stopped")
-    print(f"\n{describe_machine()}\n\n{HEADING}")
+    figures.sort(key=_order)
+    machine = describe_machine(stolen=cpu_times().stolen_share_since(times))
+    print(f"\n{machine}\n\n{HEADING}")
     for figure in figures:
         print(figure.as_line())
     print()
@@ -58,6 +67,19 @@ def main() -> None:
     if arguments.json:
         found = {figure.key: figure.as_json() for figure in figures}
         arguments.json.write_text(json.dumps(found, indent=2, ensure_ascii=False) + "\n")
+    if arguments.results and "all" in arguments.goals:
+        command = " ".join(["python -m bench", *sys.argv[1:]])
+        at = f"{began:%Y-%m-%d %H:%M}"
+        results.record_run(
+            results.Run(measured_at=at, command=command, machine=machine, figures=figures)
+        )
+
+
+def _order(figure: Figure) -> tuple[str, int]:
+    """Return a sort key by the number of the goal: S2 before S10."""
+    name = figure.key.split(" ", 1)[0]
+    digits = name.lstrip("S")
+    return ("S", int(digits)) if digits.isdigit() else (name, 0)
 
 
 def _arguments() -> argparse.Namespace:
@@ -79,7 +101,6 @@ def _arguments() -> argparse.Namespace:
         "due_timers": (100_000, "that fall due in one second in S11"),
         "digests": (100_000, "that close in one minute in S12"),
         "steps": (10_000, "that open in one second in S13"),
-        "latency": (0, "milliseconds after which the provider answers in S1 and scale; 0: at once"),
     }
     for name, (default, text) in numbers.items():
         parser.add_argument(f"--{name.replace('_', '-')}", type=int, default=default, help=text)
@@ -89,35 +110,48 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument(
         "--workers", type=int, nargs="+", default=[1, 2, 4], help="worker processes of scale"
     )
+    parser.add_argument(
+        "--latency",
+        type=int,
+        nargs="+",
+        default=[0],
+        metavar="MS",
+        help="until the provider answers in S1 and scale; 0: at once; `all` takes 0, 100, and 300",
+    )
     parser.add_argument("--modes", default="abcd", help="of window")
     parser.add_argument(
         "--results",
         action="store_true",
-        help="write the chart of window into docs/images, and the samples of S9 into docs/results",
+        help="write the chart of window into docs/images; the samples of S9, and the figures of "
+        "`all`, into docs/results",
     )
-    return parser.parse_args()
+    arguments = parser.parse_args()
+    if "all" in arguments.goals:
+        arguments.goals += GOALS
+        arguments.latency = LATENCIES
+    return arguments
 
 
-def _measure(arguments: argparse.Namespace) -> list[Figure]:
+def _measure(arguments: argparse.Namespace) -> Iterator[Figure]:
     wanted = {"S6" if goal == "admin" else goal for goal in arguments.goals}
-    wanted |= set(GOALS) if "all" in wanted else set()
-    found: list[Figure] = []
     with environment.run_environment() as bench:
-        for goal in (*GOALS[:3], "S7", "S8", *EXCLUDED_FROM_ALL[2:]):
-            if goal in wanted:
+        for goal in (*GOALS, *EXCLUDED_FROM_ALL[2:]):
+            if goal in wanted and goal not in {"S4", "S5"}:
                 with bench.database(f"bench_{goal.lower()}"):
-                    found += _measure_goal(goal, bench, arguments)
+                    yield from _measure_goal(goal, bench, arguments)
         if wanted & {"S4", "S5"}:
-            found += _measure_at_volume(wanted, bench, arguments)
+            yield from _measure_at_volume(wanted, bench, arguments)
         if "S6" in wanted:
-            found += _measure_goal("S6", bench, arguments)
-    return sorted(found, key=lambda figure: figure.key[:2])
+            yield from _measure_goal("S6", bench, arguments)
 
 
 def _measure_goal(goal: str, bench: Bench, arguments: argparse.Namespace) -> Iterator[Figure]:
     count, rounds, timed = arguments.count, arguments.rounds, {"seconds": arguments.seconds}
     measures: Mapping[str, tuple[Callable[..., Iterator[Figure]], dict[str, Any]]] = {
-        "S1": (draining.measure_rates, {"count": count, "rounds": rounds}),
+        "S1": (
+            draining.measure_drain,
+            {"count": count, "rounds": rounds, "latencies": arguments.latency},
+        ),
         "S2": (posting.measure_single, {"rounds": rounds, "seconds": 5}),
         "S3": (posting.measure_bulk, {"rounds": rounds, "count": count}),
         "S6": (console_pages.measure_pages, {"stored": arguments.notifications}),
@@ -136,14 +170,18 @@ def _measure_goal(goal: str, bench: Bench, arguments: argparse.Namespace) -> Ite
                 "count": count,
                 "rounds": rounds,
                 "workers": arguments.workers,
-                "milliseconds": arguments.latency or draining.PEER_LATENCY,
+                "milliseconds": max(arguments.latency) or draining.PEER_LATENCY,
             },
         ),
         "sizes": (scaling.measure_sizes, {"count": count}),
         "brokers": (brokers.measure_brokers, {"count": count, "rounds": rounds, **timed}),
         "S9": (
             hour.measure_hour,
-            {"minutes": arguments.minutes, "writes_results": arguments.results},
+            {
+                "minutes": arguments.minutes,
+                # The samples are of the longest run, so that a short one in `all` keeps them.
+                "writes_results": arguments.results and "all" not in arguments.goals,
+            },
         ),
         "S10": (streams.measure_streams, {"streams": arguments.streams, **timed}),
         "S11": (timers.measure_timers, {"waiting": arguments.timers, "due": arguments.due_timers}),
@@ -151,9 +189,6 @@ def _measure_goal(goal: str, bench: Bench, arguments: argparse.Namespace) -> Ite
         "S13": (people.measure_steps, {"count": arguments.steps}),
     }
     measure, options = measures[goal]
-    if goal == "S1" and arguments.latency:
-        measure = draining.measure_rates_with_latency
-        options = {**options, "milliseconds": arguments.latency}
     return measure(bench, **options, log_progress=partial(print, f"{goal}:", flush=True))
 
 
@@ -174,14 +209,15 @@ def _measure_at_volume(
             )
 
 
-def describe_machine() -> str:
-    """Return a text on the machine, the versions of its software, and its load."""
+def describe_machine(*, stolen: float) -> str:
+    """Return a text on the machine, its software, its load, and the CPU time it did not get."""
     model = re.search(r"^model name\s*:\s*(.*)$", Path("/proc/cpuinfo").read_text(), re.M)
     memory_gb = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
     return (
         f"{os.cpu_count()} cores of {model[1] if model else 'unknown processor'}, "
         f"{memory_gb:.0f} GB, {platform.system()} {platform.release()}, Python "
-        f"{platform.python_version()}, load {os.getloadavg()[2]:.1f} over 15 min; "
+        f"{platform.python_version()}, load {os.getloadavg()[2]:.1f} over 15 min, "
+        f"{stolen:.1%} of the CPU time stolen by other virtual machines; "
         "everything, the providers too, on these cores"
     )
 

@@ -68,8 +68,12 @@ class Figure:
         """Whether every goal is met; None without goals."""
         if not self.goals:
             return None
-        found = dict(zip(Measure, (self.ours, self.ratio_floor, self.ratio_peer), strict=True))
-        return all(goal.is_met_by(found[goal.measure]) for goal in self.goals)
+        return all(goal.is_met_by(self.measured(goal.measure)) for goal in self.goals)
+
+    def measured(self, measure: Measure) -> float | None:
+        """Return the value that a goal limits; None if it has not been measured."""
+        values = (self.ours, self.ratio_floor, self.ratio_peer)
+        return dict(zip(Measure, values, strict=True))[measure]
 
     @property
     def goal(self) -> str:
@@ -89,9 +93,9 @@ class Figure:
         met = {True: "met", False: "NOT MET", None: ""}[self.is_met]
         columns = (
             f"{self.key:<{KEY_WIDTH}}{self.label:<{LABEL_WIDTH}}",
-            f"{_number(self.ours):>9} {self.unit:<9}",
-            f"{_number(self.floor):>9}{_ratio(self.ratio_floor):>7}",
-            f"{_number(self.peer):>9}{_ratio(self.ratio_peer):>7}",
+            f"{format_number(self.ours):>9} {self.unit:<9}",
+            f"{format_number(self.floor):>9}{_ratio(self.ratio_floor):>7}",
+            f"{format_number(self.peer):>9}{_ratio(self.ratio_peer):>7}",
             f"  {self.goal:<40}{met}",
         )
         return "".join(columns).rstrip()
@@ -113,7 +117,7 @@ def run_rounds(
             found[name].append(run())
             if log_progress is not None:
                 measured = found[name][-1]
-                text = _number(measured) if isinstance(measured, float) else str(measured)
+                text = format_number(measured) if isinstance(measured, float) else str(measured)
                 log_progress(f"round {number + 1}, {name}: {text}")
     return found
 
@@ -146,7 +150,8 @@ def percentile(values: Sequence[float], percent: int) -> float | None:
     return statistics.quantiles(values, n=100)[percent - 1] if len(values) > 1 else None
 
 
-def _number(value: float | None) -> str:
+def format_number(value: float | None) -> str:
+    """Return a value with three digits or without decimals; nothing for None."""
     if value is None:
         return ""
     return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"

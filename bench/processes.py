@@ -177,6 +177,26 @@ def wait_until(
         time.sleep(poll)
 
 
+@dataclass(frozen=True, slots=True)
+class CPUTimes:
+    """The machine's CPU time since its start, in ticks: used, and stolen by the hypervisor."""
+
+    used: int
+    stolen: int
+
+    def stolen_share_since(self, earlier: "CPUTimes") -> float:
+        """Return which share of the CPU time that was wanted since then was stolen."""
+        used, stolen = self.used - earlier.used, self.stolen - earlier.stolen
+        return stolen / max(used + stolen, 1)
+
+
+def cpu_times() -> CPUTimes:
+    """Return the machine's CPU times; see proc(5) on /proc/stat."""
+    fields = Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:9]
+    user, nice, system, _idle, _iowait, irq, softirq, stolen = map(int, fields)
+    return CPUTimes(user + nice + system + irq + softirq, stolen)
+
+
 def cpu_seconds(*pids: int) -> float:
     """Return the sum of the user and system CPU time of processes, in seconds."""
     ticks = sum(int(field) for pid in pids for field in _stat(pid)[11:13])
