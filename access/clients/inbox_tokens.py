@@ -119,18 +119,26 @@ def revoke_everywhere(*, user_id: str) -> None:
 def _valid_issuer(user: InboxUser, now: datetime) -> Mapping[str, Any] | None:
     if user.expires_at <= now:
         return None
-    client: Mapping[str, Any] | None = collection("api_clients").find_one(
-        {"_id": user.client_id, "is_active": True}, {"scopes": 1, "is_test": 1}
-    )
+    of_token = _token_revocation_id(user.jti)
+    of_user = _user_revocation_id(user.client_id, user.user_id)
+    # One request: thousands of streams are checked every few seconds.
+    stages = [
+        {"$match": {"_id": user.client_id, "is_active": True}},
+        {"$project": {"scopes": 1, "is_test": 1}},
+        {
+            "$unionWith": {
+                "coll": collection("inbox_revocations").name,
+                "pipeline": [{"$match": {"_id": {"$in": [of_token, of_user]}}}],
+            }
+        },
+    ]
+    found = {one["_id"]: one for one in collection("api_clients").aggregate(stages)}
+    client: Mapping[str, Any] | None = found.get(user.client_id)
     if client is None or not {Scope.INBOX_ISSUE, Scope.ADMIN} & set(client["scopes"]):
         return None
-    revocation_id = _user_revocation_id(user.client_id, user.user_id)
-    revocations = collection("inbox_revocations").find(
-        {"_id": {"$in": [_token_revocation_id(user.jti), revocation_id]}}
-    )
-    epochs = {end["_id"]: end.get("epoch") for end in revocations}
-    is_revoked = _token_revocation_id(user.jti) in epochs
-    return None if is_revoked or user.epoch < (epochs.get(revocation_id) or 0) else client
+    is_revoked = of_token in found
+    epoch = found.get(of_user, {}).get("epoch", 0)
+    return None if is_revoked or user.epoch < epoch else client
 
 
 def _decode(text: str, now: datetime) -> InboxUser | None:

@@ -39,6 +39,8 @@ class Follower:
 
     user: InboxUser
     last_event_id: ObjectId | None  # Received on an earlier connection
+    # The request of the stream was authenticated, so the first poll doesn't check the token.
+    _is_just_authenticated: bool = True
     _since: datetime | None = None
     _sent: dict[ObjectId, datetime] = field(default_factory=dict)
     _counts: FeedCounts | None = None
@@ -56,7 +58,8 @@ class Follower:
     def poll(self, now: datetime) -> list[bytes] | None:
         """Return the events since the last successful poll; None if the token isn't valid."""
         with pymongo.timeout(DATABASE_TIMEOUT):
-            if not inbox_tokens.is_valid(self.user, now=now):
+            is_first, self._is_just_authenticated = self._is_just_authenticated, False
+            if not is_first and not inbox_tokens.is_valid(self.user, now=now):
                 return None
             since, sent, has_gap = self._resume_position(now)
             # Counted first, so that no count includes a notification before its event is sent.
@@ -70,9 +73,11 @@ class Follower:
         ]
         events = [encode_event("reload", {})] if has_gap or len(found) > MAX_EVENTS_PER_POLL else []
         items = (inbox_item(document, now=now) for document in unsent)
-        events += [f"id: {one.id}\n".encode() + encode_event("notification", one) for one in items]
+        events += [_identified(one.id) + encode_event("notification", one) for one in items]
         if counts != self._counts:
-            events.append(encode_event("counts", inbox_counts(counts)))
+            # Without an ID, a stream without notifications could not be resumed.
+            position = _position_id(now) if is_first and not unsent else None
+            events.append(_identified(position) + encode_event("counts", inbox_counts(counts)))
         self._record_sent(since, sent, found[:MAX_EVENTS_PER_POLL], counts)
         return events
 
@@ -80,6 +85,8 @@ class Follower:
         """Return the time to read from, notifications sent since then, and if any were missed."""
         if self._since is not None:
             return self._since, self._sent, False
+        if self.last_event_id and (position := _position(self.last_event_id)):
+            return min(position, now) - OVERLAP, {}, False
         last = feed.get(self.inbox, self.last_event_id) if self.last_event_id else None
         if last is not None:
             return last["inbox_at"] - OVERLAP, {last["_id"]: last["inbox_at"]}, False
@@ -101,6 +108,22 @@ class Follower:
         self._since = since
         self._sent = {one: at for one, at in all_sent.items() if at >= since}
         self._counts = counts
+
+
+def _position_id(now: datetime) -> ObjectId:
+    """Return an event ID that is a time, in full seconds, and no notification's ID."""
+    return ObjectId.from_datetime(now)
+
+
+def _position(event_id: ObjectId) -> datetime | None:
+    """Return the time of such an ID; None for a notification's."""
+    moment = event_id.generation_time
+    return moment if event_id == ObjectId.from_datetime(moment) else None
+
+
+def _identified(event_id: object) -> bytes:
+    """Return the line of an event's ID; nothing without an ID."""
+    return b"" if event_id is None else f"id: {event_id}\n".encode()
 
 
 def encode_event(name: str, data: object) -> bytes:

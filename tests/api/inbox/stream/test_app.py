@@ -2,7 +2,8 @@
 
 from collections.abc import Iterator
 from contextlib import ExitStack
-from datetime import timedelta
+from datetime import datetime, timedelta
+from functools import partial
 from typing import Any
 
 import pytest
@@ -169,6 +170,24 @@ def test_last_event_id_resumes_the_stream(app: App) -> None:
             assert ids(stream.events(4)) == missed, "the oldest first"
         with streams.open(token(app), last_event_id=missed[-1]) as stream:
             assert [event.name for event in stream.events(1)] == ["counts"]
+
+
+def test_stream_without_notifications_is_resumed_by_the_id_of_its_counts(app: App) -> None:
+    with process(timing=BY_WAKEUP) as streams, streams.open(token(app)) as stream:
+        counts = stream.events(1)[0]
+    missed = arrives(app, created_at=utc_now() + timedelta(minutes=1))
+    five_minutes_later = partial(_utc_now_plus, timedelta(minutes=5))
+    with (
+        process(clock=five_minutes_later, timing=BY_WAKEUP) as streams,
+        streams.open(token(app), last_event_id=counts.id) as stream,
+    ):
+        found = stream.events(2)
+        assert [event.name for event in found] == ["notification", "counts"]
+        assert ids(found) == [missed]
+
+
+def _utc_now_plus(offset: timedelta) -> datetime:
+    return utc_now() + offset
 
 
 def test_notification_visible_late_is_sent(app: App) -> None:
@@ -376,7 +395,7 @@ def test_invalid_request_is_refused(
 
 def test_stream_without_mongodb_answers_503(app: App, streams: Process) -> None:
     text = token(app)
-    with fail_commands("find", "api_clients", REFUSED), streams.open(text) as stream:
+    with fail_commands("aggregate", "api_clients", REFUSED), streams.open(text) as stream:
         assert refused(stream) == (503, "store_unavailable")
         assert stream.headers["retry-after"]
 
