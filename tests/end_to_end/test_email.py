@@ -33,7 +33,10 @@ def test_mail_is_accepted_sent_and_delivered(app: App, received: Received) -> No
     (delivery,) = notification["delivery"]
     assert delivery["provider"] == "sendgrid"
     assert delivery["provider_message_id"]
-    assert delivery["sent_at"] <= delivery["delivered_at"]
+    sent_at, delivered_at = (
+        datetime.fromisoformat(delivery[name]) for name in ("sent_at", "delivered_at")
+    )
+    assert sent_at <= delivered_at
     (request,) = received("ada@example.com")
     mail = request["body"]
     assert mail["subject"] == "Payment confirmed: Sunrise"

@@ -1,5 +1,6 @@
 """Callback events of notifications: each is published once, even after crashes."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
@@ -173,8 +174,10 @@ def test_message_holds_ids_and_no_personal_data() -> None:
     document = settled(S.FAILED, has_callback=True, external_id="order-7", data={"code": "481516"})
     callback_events.publish_events(now=NOON)
     body = message_of(document, E.DELIVERY_FAILED)["body"]
+    # Any of these may also be in an ID by chance.
+    text = re.sub(r"\b[0-9a-f]{24}\b", "", body)
     for private in ("ada", "@", "+351", "481516", "Paid"):
-        assert private not in body
+        assert private not in text
     assert '"type":"delivery.failed"' in body
     assert '"external_id":"order-7"' in body
     assert f'"notification_id":"{document["_id"]}"' in body
