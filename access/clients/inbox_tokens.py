@@ -122,7 +122,7 @@ def _valid_issuer(user: InboxUser, now: datetime) -> Mapping[str, Any] | None:
     of_token = _token_revocation_id(user.jti)
     of_user = _user_revocation_id(user.client_id, user.user_id)
     # One request: thousands of streams are checked every few seconds.
-    stages = [
+    stages: list[Mapping[str, Any]] = [
         {"$match": {"_id": user.client_id, "is_active": True}},
         {"$project": {"scopes": 1, "is_test": 1}},
         {
