@@ -50,12 +50,10 @@ def main() -> None:
     bytecode.enable_cache()
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     began, times = utc_now(), cpu_times()
-    figures: list[Figure] = []
     try:
-        figures.extend(_measure(arguments))
+        figures = sorted(_measure(arguments), key=_order)
     except KeyboardInterrupt:
         sys.exit("stopped")
-    figures.sort(key=_order)
     machine = describe_machine(stolen=cpu_times().stolen_share_since(times))
     print(f"\n{machine}\n\n{HEADING}")
     for figure in figures:

@@ -64,12 +64,12 @@ def measure_drain(
     options: dict[str, Any] = {"count": count, "rounds": rounds, "log_progress": log_progress}
     for milliseconds in latencies:
         if milliseconds:
-            yield from measure_rates_with_latency(bench, milliseconds=milliseconds, **options)
+            yield from _measure_with_latency(bench, milliseconds=milliseconds, **options)
         else:
-            yield from measure_rates(bench, **options)
+            yield from _measure_at_once(bench, **options)
 
 
-def measure_rates(
+def _measure_at_once(
     bench: Bench, *, count: int, rounds: int, log_progress: Progress
 ) -> Iterator[Figure]:
     """Measure S1: the rate of sending over SendGrid's API and over SMTP, and its CPU time."""
@@ -135,7 +135,7 @@ def measure_rates(
     )
 
 
-def measure_rates_with_latency(
+def _measure_with_latency(
     bench: Bench, *, count: int, rounds: int, milliseconds: int, log_progress: Progress
 ) -> Iterator[Figure]:
     """Measure S1 with a provider that answers after some milliseconds, and at once."""

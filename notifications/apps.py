@@ -3,6 +3,7 @@
 from typing import Any
 
 from django.apps import AppConfig
+from django.core import checks
 from django.db.models.signals import post_migrate
 
 
@@ -14,8 +15,21 @@ class NotificationsConfig(AppConfig):
 
     def ready(self) -> None:
         """Register system checks. After each migrate, add missing types and retention policies."""
-        from . import checks  # noqa: F401
+        from .checks import (
+            celery_settings,
+            mail_settings,
+            provider_settings,
+            push_settings,
+            service_urls,
+            whatsapp_settings,
+        )
 
+        checks.register(provider_settings, checks.Tags.security, deploy=True)
+        checks.register(celery_settings, checks.Tags.security)
+        checks.register(mail_settings, checks.Tags.security)
+        checks.register(service_urls, checks.Tags.security)
+        checks.register(push_settings, checks.Tags.security)
+        checks.register(whatsapp_settings, checks.Tags.security)
         post_migrate.connect(_after_migrate, sender=self)
 
 

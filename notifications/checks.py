@@ -26,7 +26,6 @@ _WORD = re.compile(r"[!-~]+", re.ASCII)
 """Characters allowed in a header: no whitespace, no line breaks, ASCII only."""
 
 
-@checks.register(checks.Tags.security, deploy=True)
 def provider_settings(**_: Any) -> list[checks.CheckMessage]:
     """Return warnings about missing settings for sending live messages and for receipts."""
     uses_sendgrid = "sendgrid" in settings.EMAIL_PROVIDERS
@@ -60,7 +59,6 @@ def provider_settings(**_: Any) -> list[checks.CheckMessage]:
     ]
 
 
-@checks.register(checks.Tags.security)
 def celery_settings(**_: Any) -> list[checks.CheckMessage]:
     """Return errors for settings with which the messages of a killed worker would be lost."""
     problems: list[checks.CheckMessage] = []
@@ -72,7 +70,6 @@ def celery_settings(**_: Any) -> list[checks.CheckMessage]:
     return problems
 
 
-@checks.register(checks.Tags.security)
 def mail_settings(**_: Any) -> list[checks.CheckMessage]:
     """Return errors for invalid senders and attachment hosts."""
     problems: list[checks.CheckMessage] = []
@@ -93,7 +90,6 @@ def mail_settings(**_: Any) -> list[checks.CheckMessage]:
     return problems
 
 
-@checks.register(checks.Tags.security)
 def service_urls(**_: Any) -> list[checks.CheckMessage]:
     """Return errors for invalid base URLs of this service and of providers."""
     names = ("PUBLIC_URL", "SENDGRID_URL", "FCM_URL", "WHATSAPP_URL", "SANDBOX_URL")
@@ -109,7 +105,6 @@ def service_urls(**_: Any) -> list[checks.CheckMessage]:
     ]
 
 
-@checks.register(checks.Tags.security)
 def push_settings(**_: Any) -> list[checks.CheckMessage]:
     """Return errors for invalid Firebase settings."""
     problems: list[checks.CheckMessage] = []
@@ -138,7 +133,6 @@ def push_settings(**_: Any) -> list[checks.CheckMessage]:
     return problems
 
 
-@checks.register(checks.Tags.security)
 def whatsapp_settings(**_: Any) -> list[checks.CheckMessage]:
     """Return errors for invalid WhatsApp settings."""
     problems: list[checks.CheckMessage] = []

@@ -10,17 +10,16 @@ from typing import Any
 
 from domain.time import utc_now
 from notifyproject.db.collections import collection
-from notifyproject.settings.environment import BASE_DIR
 
 from .. import posting
 from ..environment import Bench
 from ..figures import Figure, Progress, at_most
 from ..processes import ScenarioError, resident_megabytes, wait_until
+from ..results import RESULTS
 from .sink import Arrival, Limits, LoadSink
 from .stack import CRITICAL_PER_SECOND, CRITICAL_SCOPE, SteadyPosts, run_stack
 from .tables import markdown_table, percentile_of
 
-RESULTS = BASE_DIR / "docs/results"
 PER_SECOND, BATCH = 278, 139
 """A million mails in an hour, in bulk requests."""
 LATENCY = 0.1

@@ -1,7 +1,7 @@
 """Settings for a local stack, which ``make up`` starts. No variable is required."""
 
 from . import environment as _environment
-from .base import *  # noqa: F403
+from .base import *
 from .base import configure
 
 DEBUG = False

@@ -5,7 +5,7 @@ import os
 from django.core.exceptions import ImproperlyConfigured
 
 from . import environment as _environment
-from .base import *  # noqa: F403
+from .base import *
 from .base import configure
 
 DEBUG = False

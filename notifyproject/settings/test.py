@@ -1,7 +1,7 @@
 """Settings for the tests, which start their own servers: tests/support/plugins/servers.py."""
 
 from . import environment as _environment
-from .base import *  # noqa: F403
+from .base import *
 from .base import configure
 
 DEBUG = False

@@ -174,7 +174,7 @@ def test_message_holds_ids_and_no_personal_data() -> None:
     document = settled(S.FAILED, has_callback=True, external_id="order-7", data={"code": "481516"})
     callback_events.publish_events(now=NOON)
     body = message_of(document, E.DELIVERY_FAILED)["body"]
-    # Any of these may also be in an ID by chance.
+    # An ID may contain one of these by chance.
     text = re.sub(r"\b[0-9a-f]{24}\b", "", body)
     for private in ("ada", "@", "+351", "481516", "Paid"):
         assert private not in text

@@ -73,11 +73,11 @@ class Follower:
         ]
         events = [encode_event("reload", {})] if has_gap or len(found) > MAX_EVENTS_PER_POLL else []
         items = (inbox_item(document, now=now) for document in unsent)
-        events += [_identified(one.id) + encode_event("notification", one) for one in items]
+        events += [encode_event("notification", one, event_id=one.id) for one in items]
         if counts != self._counts:
             # Without an ID, a stream without notifications could not be resumed.
             position = _position_id(now) if is_first and not unsent else None
-            events.append(_identified(position) + encode_event("counts", inbox_counts(counts)))
+            events.append(encode_event("counts", inbox_counts(counts), event_id=position))
         self._record_sent(since, sent, found[:MAX_EVENTS_PER_POLL], counts)
         return events
 
@@ -116,16 +116,12 @@ def _position_id(now: datetime) -> ObjectId:
 
 
 def _position(event_id: ObjectId) -> datetime | None:
-    """Return the time of such an ID; None for a notification's."""
+    """Return the time of an ID that is a position; None for a notification's."""
     moment = event_id.generation_time
-    return moment if event_id == ObjectId.from_datetime(moment) else None
+    return moment if event_id == _position_id(moment) else None
 
 
-def _identified(event_id: object) -> bytes:
-    """Return the line of an event's ID; nothing without an ID."""
-    return b"" if event_id is None else f"id: {event_id}\n".encode()
-
-
-def encode_event(name: str, data: object) -> bytes:
-    """Encode a server-sent event. Its data is JSON in one line."""
-    return f"event: {name}\ndata: ".encode() + msgspec.json.encode(data) + b"\n\n"
+def encode_event(name: str, data: object, *, event_id: object = None) -> bytes:
+    """Encode a server-sent event, with an ID if it has one. Its data is JSON in one line."""
+    id_line = "" if event_id is None else f"id: {event_id}\n"
+    return f"{id_line}event: {name}\ndata: ".encode() + msgspec.json.encode(data) + b"\n\n"

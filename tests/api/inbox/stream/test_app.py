@@ -2,8 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import ExitStack
-from datetime import datetime, timedelta
-from functools import partial
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -176,18 +175,13 @@ def test_stream_without_notifications_is_resumed_by_the_id_of_its_counts(app: Ap
     with process(timing=BY_WAKEUP) as streams, streams.open(token(app)) as stream:
         counts = stream.events(1)[0]
     missed = arrives(app, created_at=utc_now() + timedelta(minutes=1))
-    five_minutes_later = partial(_utc_now_plus, timedelta(minutes=5))
     with (
-        process(clock=five_minutes_later, timing=BY_WAKEUP) as streams,
+        process(clock=lambda: utc_now() + timedelta(minutes=5), timing=BY_WAKEUP) as streams,
         streams.open(token(app), last_event_id=counts.id) as stream,
     ):
         found = stream.events(2)
         assert [event.name for event in found] == ["notification", "counts"]
         assert ids(found) == [missed]
-
-
-def _utc_now_plus(offset: timedelta) -> datetime:
-    return utc_now() + offset
 
 
 def test_notification_visible_late_is_sent(app: App) -> None:
