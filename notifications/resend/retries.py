@@ -129,19 +129,25 @@ def _candidates(document: Document, *, now: datetime) -> list[Mapping[str, Any]]
         or is_secret_expired(document)
     ):
         return []
-    return [one for one in document["delivery"] if _has_failed(one) or _awaits_retry(one, now=now)]
+    # A concurrent retry with a slightly later ``now`` made deliveries due at that time.
+    due_until = max(now, document["updated_at"])
+    return [
+        one
+        for one in document["delivery"]
+        if _has_failed(one) or _awaits_retry(one, due_until=due_until)
+    ]
 
 
 def _has_failed(delivery: Mapping[str, Any]) -> bool:
     return bool(delivery["status"] == S.FAILED)
 
 
-def _awaits_retry(delivery: Mapping[str, Any], *, now: datetime) -> bool:
+def _awaits_retry(delivery: Mapping[str, Any], *, due_until: datetime) -> bool:
     return bool(
         delivery["status"] == S.PENDING
         and delivery["attempt_count"] > 0
         and delivery.get("claim") is None
-        and delivery["next_attempt_at"] > now
+        and delivery["next_attempt_at"] > due_until
     )
 
 

@@ -138,7 +138,8 @@ def make_due_now(
     conditions: list[Expression] = [
         is_cancellable(),
         {"$eq": [{"$ifNull": ["$$d.claim", None]}, None]},
-        {"$gt": ["$$d.next_attempt_at", now]},
+        # A concurrent call with a later ``now`` has made the delivery due.
+        {"$gt": ["$$d.next_attempt_at", {"$max": [now, "$updated_at"]}]},
     ]
     first = {"$cond": [{"$eq": ["$$d.attempt_count", 0]}, now, "$$d.first_due_at"]}
     waiting: dict[str, Any] = {
@@ -150,8 +151,13 @@ def make_due_now(
         names = [channel.value for channel in retries_of]
         waiting |= {"channel": {"$in": names}, "attempt_count": {"$gt": 0}}
         conditions += [{"$in": ["$$d.channel", names]}, {"$gt": ["$$d.attempt_count", 0]}]
+    meets_all = {"$map": {"input": "$delivery", "as": "d", "in": {"$and": conditions}}}
     return _change(
-        {"_id": notification_id, "delivery": {"$elemMatch": waiting}},
+        {
+            "_id": notification_id,
+            "delivery": {"$elemMatch": waiting},
+            "$expr": {"$anyElementTrue": [meets_all]},
+        },
         conditions,
         {
             "next_attempt_at": now,

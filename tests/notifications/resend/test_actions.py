@@ -1,4 +1,4 @@
-"""Running scheduled deliveries now."""
+"""Running scheduled deliveries now, retries, and resends."""
 
 from datetime import timedelta
 from typing import Any
@@ -103,3 +103,21 @@ def test_resend_grants_the_attempts_of_the_original_anew(max_attempts: int) -> N
     assert retried["delivery"][0]["max_attempts"] > max_attempts
     again = actions.resend(notification_id=document["_id"], channels=None, now=SOON)
     assert [one["max_attempts"] for one in again["delivery"]] == [max_attempts]
+
+
+def test_retry_refuses_what_a_concurrent_retry_with_a_later_time_reopened() -> None:
+    document = factories.settled(S.FAILED)
+    later = SOON + timedelta(milliseconds=3)
+    reopened = actions.retry(notification_id=document["_id"], channels=None, now=later)
+    with pytest.raises(actions.InvalidStateError):
+        actions.retry(notification_id=document["_id"], channels=None, now=SOON)
+    assert factories.read(document["_id"]) == reopened
+
+
+def test_of_concurrent_runs_of_a_waiting_delivery_one_changes_it() -> None:
+    document = factories.settled(S.PENDING)
+    later = SOON + timedelta(milliseconds=3)
+    due = store.make_due_now(notification_id=document["_id"], now=later)
+    assert due is not None
+    assert store.make_due_now(notification_id=document["_id"], now=SOON) is None
+    assert factories.read(document["_id"]) == due

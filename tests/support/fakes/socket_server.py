@@ -9,6 +9,9 @@ from collections.abc import Callable, Iterator
 from tests.support.waiting import LIMIT, SILENT_FOR, lag, until
 
 Handler = Callable[[socket.socket], None]
+BACKLOG = 2048
+"""Connections that wait to be accepted. Beyond it, Linux drops a connection request, and the client
+repeats it after 1, 3, 7, and more seconds."""
 
 
 class SocketServer:
@@ -16,7 +19,7 @@ class SocketServer:
 
     def __init__(self, handler: Handler) -> None:
         self._handler = handler
-        self._listener = socket.create_server(("127.0.0.1", 0))
+        self._listener = socket.create_server(("127.0.0.1", 0), backlog=BACKLOG)
         self._open: list[socket.socket] = []
         self._threads: list[threading.Thread] = []
         self.connections = 0
