@@ -9,7 +9,7 @@ from typing import Any
 from bson import ObjectId, Timestamp
 
 from notifyproject.db import paging
-from notifyproject.db.collections import Snapshot, collection
+from notifyproject.db.collections import Snapshot, collection, read_snapshot
 from notifyproject.db.paging import Cursor, Page
 
 from ..queries import COUNT_CAP
@@ -94,7 +94,10 @@ def get_sent(inbox: Inbox, notification_id: ObjectId) -> Document | None:
 
 def counts(inbox: Inbox) -> FeedCounts:
     """Count the unread and the unseen notifications that aren't archived, at one time."""
-    snapshot = Snapshot()
+    return read_snapshot(partial(_counts, inbox))
+
+
+def _counts(inbox: Inbox, snapshot: Snapshot) -> FeedCounts:
     visits = snapshot.aggregate("inbox_visits", [{"$match": {"_id": inbox.key}}])
     if not visits:
         unread = _count(snapshot, inbox.match(is_read=False, is_archived=False))

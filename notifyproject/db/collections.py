@@ -1,9 +1,9 @@
 """pymongo collections on the ORM's connection pool, and the lease filter."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache, partial
-from typing import Any
+from typing import Any, TypeVar
 
 from bson import Timestamp
 from bson.codec_options import CodecOptions
@@ -11,13 +11,23 @@ from django.db import connections
 from pymongo import MongoClient, WriteConcern
 from pymongo.collection import Collection
 from pymongo.database import Database
-from pymongo.errors import AutoReconnect, BulkWriteError, PyMongoError, WriteConcernError
+from pymongo.errors import (
+    AutoReconnect,
+    BulkWriteError,
+    OperationFailure,
+    PyMongoError,
+    WriteConcernError,
+)
 from pymongo.read_concern import ReadConcern
 
 Document = dict[str, Any]
+T = TypeVar("T")
 
 DUPLICATE_KEY = 11_000
 """MongoDB's error code of a violated unique index."""
+SNAPSHOT_GONE = frozenset({239, 246})
+"""MongoDB's error codes of a snapshot that is older than its history, or than a collection."""
+SNAPSHOT_ATTEMPTS = 5
 CODEC = CodecOptions[Document](tz_aware=True, tzinfo=UTC)
 MAX_FEW = 100
 """Documents that :func:`find_in_several` returns at most."""
@@ -132,6 +142,22 @@ class Snapshot:
         # Only this command's response has the time; the driver's cursors don't.
         self._at = reply["cursor"]["atClusterTime"]
         return reply["cursor"]["firstBatch"]
+
+
+def read_snapshot(read: Callable[[Snapshot], T]) -> T:
+    """Return the result of ``read``, which gets a new snapshot at each attempt.
+
+    Raises PyMongoError.
+    """
+    # The first write after a pause longer than `minSnapshotHistoryWindowInSeconds` ends all
+    # snapshots from before the pause, those of concurrent reads too.
+    for _ in range(SNAPSHOT_ATTEMPTS - 1):
+        try:
+            return read(Snapshot())
+        except OperationFailure as error:
+            if error.code not in SNAPSHOT_GONE:
+                raise
+    return read(Snapshot())
 
 
 def _tagged(name: str) -> dict[str, Any]:
