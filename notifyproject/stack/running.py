@@ -21,7 +21,7 @@ from .supervisor import Program, Supervisor
 
 MEMORY_FILE = DATA_DIR / "memory.json"
 STOP_SECONDS = 12
-URGENT_THREADS = 8
+URGENT_THREADS = 16
 """Threads of the worker for critical deliveries and the service queue."""
 
 

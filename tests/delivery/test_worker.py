@@ -257,8 +257,11 @@ def test_batches_of_one_client_leave_room_for_another(fcm: ScriptedProvider) -> 
     assert pulled == [1]
 
 
+@pytest.mark.parametrize(
+    ("priority", "delay"), [(Priority.NORMAL, SECOND), (Priority.CRITICAL, SECOND / 5)]
+)
 def test_channel_uses_most_threads_but_not_all(
-    broker: redis.Redis, fcm: ScriptedProvider, settings: Any
+    broker: redis.Redis, fcm: ScriptedProvider, settings: Any, priority: Priority, delay: timedelta
 ) -> None:
     settings.WORKER_THREADS = 4
     inner: list[int] = []
@@ -266,16 +269,25 @@ def test_channel_uses_most_threads_but_not_all(
     def one_more(_outbound: Any) -> Any:
         inner.append(1)
         if len(inner) <= 3:
-            worker.handle_wakeup(
-                [accepted()["_id"]], channel=EMAIL, priority=Priority.NORMAL, clock=noon
-            )
+            worker.handle_wakeup([accepted()["_id"]], channel=EMAIL, priority=priority, clock=noon)
         return scripted.accepted()
 
     fcm.behave = one_more
-    worker.handle_wakeup([accepted()["_id"]], channel=EMAIL, priority=Priority.NORMAL, clock=noon)
+    worker.handle_wakeup([accepted()["_id"]], channel=EMAIL, priority=priority, clock=noon)
     assert len(fcm.seen) == 3
-    (message,) = queued_messages(broker)
-    assert message.eta is not None
+    (message,) = queued_messages(broker, f"email.{priority}")
+    assert message.eta == (NOON + delay).isoformat()
+
+
+def test_pull_of_critical_deliveries_without_a_free_thread_returns_after_200_ms(
+    broker: redis.Redis, settings: Any
+) -> None:
+    settings.WORKER_THREADS = 1
+    queue = FairQueue(QUEUE.client_id, EMAIL, Priority.CRITICAL)
+    with worker._thread_limiter.try_acquire(EMAIL, limit=1):
+        worker.pull(queue, None, clock=noon)
+    returned = queued_messages(broker, queue.name)
+    assert {one.eta for one in returned} == {(NOON + SECOND / 5).isoformat()}
 
 
 @pytest.mark.usefixtures("one_at_a_time")
