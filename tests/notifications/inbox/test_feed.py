@@ -17,6 +17,7 @@ from notifications.store import Inbox
 from notifyproject.db.collections import collection
 from notifyproject.db.paging import Cursor
 from tests.support.factories.notifications import CLIENT, NOON, accepted, new
+from tests.support.fakes.mongo_failpoints import fail_commands
 from tests.support.mongo.query_plans import Plan, emptied, plans
 
 pytestmark = pytest.mark.usefixtures("db")
@@ -113,6 +114,13 @@ def test_counts_read_no_documents() -> None:
     assert counts.unread == unread > counts.unseen > 0
     assert [plan.examined for plan in found] == [0, 0]
     assert all(plan.keys <= counts.unread + 1 for plan in found)
+
+
+def test_counts_are_repeated_when_their_snapshot_is_gone() -> None:
+    before = feed.counts(INBOX)
+    with fail_commands("aggregate", "notifications", {"errorCode": 239}):
+        again = feed.counts(INBOX)
+    assert (again.unread, again.unseen) == (before.unread, before.unseen)
 
 
 def test_single_notification_is_read_and_marked_by_id() -> None:
