@@ -138,26 +138,16 @@ def make_due_now(
     conditions: list[Expression] = [
         is_cancellable(),
         {"$eq": [{"$ifNull": ["$$d.claim", None]}, None]},
-        # A concurrent call with a later ``now`` has made the delivery due.
+        # A delivery due by ``updated_at`` was made due by a concurrent call with a later ``now``.
         {"$gt": ["$$d.next_attempt_at", {"$max": [now, "$updated_at"]}]},
     ]
     first = {"$cond": [{"$eq": ["$$d.attempt_count", 0]}, now, "$$d.first_due_at"]}
-    waiting: dict[str, Any] = {
-        **MATCH_CANCELLABLE,
-        "claim": None,
-        "next_attempt_at": {"$gt": now},
-    }
     if retries_of is not None:
         names = [channel.value for channel in retries_of]
-        waiting |= {"channel": {"$in": names}, "attempt_count": {"$gt": 0}}
         conditions += [{"$in": ["$$d.channel", names]}, {"$gt": ["$$d.attempt_count", 0]}]
-    meets_all = {"$map": {"input": "$delivery", "as": "d", "in": {"$and": conditions}}}
+    is_waiting = {"$map": {"input": "$delivery", "as": "d", "in": {"$and": conditions}}}
     return _change(
-        {
-            "_id": notification_id,
-            "delivery": {"$elemMatch": waiting},
-            "$expr": {"$anyElementTrue": [meets_all]},
-        },
+        {"_id": notification_id, "$expr": {"$anyElementTrue": [is_waiting]}},
         conditions,
         {
             "next_attempt_at": now,

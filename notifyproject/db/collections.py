@@ -28,6 +28,7 @@ DUPLICATE_KEY = 11_000
 SNAPSHOT_GONE = frozenset({239, 246})
 """MongoDB's error codes of a snapshot that is older than its history, or than a collection."""
 SNAPSHOT_ATTEMPTS = 5
+"""Snapshots that :func:`read_snapshot` tries."""
 CODEC = CodecOptions[Document](tz_aware=True, tzinfo=UTC)
 MAX_FEW = 100
 """Documents that :func:`find_in_several` returns at most."""
