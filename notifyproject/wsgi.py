@@ -4,7 +4,8 @@ import os
 
 from django.core.wsgi import get_wsgi_application
 
-from .platform.process import freeze_gc, preload, refuse_unsafe_settings
+from .platform.memory import freeze_gc, start_releasing
+from .platform.process import preload, refuse_unsafe_settings
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "notifyproject.settings.production")
 
@@ -12,3 +13,4 @@ application = get_wsgi_application()
 refuse_unsafe_settings()
 preload()
 freeze_gc()
+start_releasing()

@@ -11,6 +11,7 @@ import re
 import select
 import ssl
 import time
+from collections import deque
 from weakref import WeakKeyDictionary
 
 import pycurl
@@ -21,7 +22,7 @@ from .http import CONNECT_TIMEOUT, INVALID_CONFIGURATION, Request, Response
 
 MAX_BODY = 64 * 1024
 MAX_IDLE_SECONDS = 60
-"""Connections that were idle for longer are closed at the next request."""
+"""Connections and handles that were idle for longer are closed at the next request."""
 MAX_HEADERS = 100
 """Header lines; providers send about twenty."""
 MAX_HEADER_BYTES = 64 * 1024
@@ -210,7 +211,8 @@ class _ConnectionPool:
         self._timer: asyncio.Handle | None = None
         self._watched: dict[int, int] = {}
         """The events that libcurl waits for, by socket."""
-        self._handles: list[pycurl.Curl] = []
+        self._handles: deque[tuple[float, pycurl.Curl]] = deque()
+        """Idle handles and when each was last used, the longest idle first."""
         self._active: dict[pycurl.Curl, tuple[asyncio.Future[Response | ProviderError], Transfer]]
         self._active = {}
         self._idle: dict[int, float] = {}
@@ -220,7 +222,7 @@ class _ConnectionPool:
 
     def start(self, request: Request) -> asyncio.Future[Response | ProviderError]:
         """Start a request and return the future of its outcome. Raises ProviderError."""
-        handle = self._handles.pop() if self._handles else new_handle()
+        handle = self._handles.pop()[1] if self._handles else new_handle()
         try:
             transfer = Transfer(handle, request)
         except ProviderError:
@@ -256,9 +258,7 @@ class _ConnectionPool:
         if self._active:
             self._loop.call_later(CLOSE_INTERVAL, self.close_when_idle)
             return
-        for handle in self._handles:
-            handle.close()
-        self._handles.clear()
+        self._close_handles(idle_since=float("inf"))
         self._multi.close()
 
     def _expect_check(self) -> None:
@@ -310,9 +310,16 @@ class _ConnectionPool:
         transfer.release()
         number = handle.getinfo(pycurl.ACTIVESOCKET)
         self._multi.remove_handle(handle)
+        now = time.monotonic()
         if number >= 0:
-            self._idle[number] = time.monotonic()
-        self._handles.append(handle)
+            self._idle[number] = now
+        self._handles.append((now, handle))
+        self._close_handles(idle_since=now - MAX_IDLE_SECONDS)
+
+    def _close_handles(self, *, idle_since: float) -> None:
+        # A handle has 45 kB: those of a burst of a thousand requests would keep 45 MB.
+        while self._handles and self._handles[0][0] < idle_since:
+            self._handles.popleft()[1].close()
 
 
 CLOSE_INTERVAL = 1.0

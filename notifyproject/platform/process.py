@@ -1,6 +1,5 @@
 """Process lifecycle: checks at startup, the shutdown flag, and the worker's name."""
 
-import gc
 import os
 import socket
 from functools import cache
@@ -39,17 +38,6 @@ def preload() -> None:
     # Django loads all views to resolve one URL.
     reverse("admin:index")
     broker.load_driver()
-
-
-def freeze_gc() -> None:
-    """Exempt loaded objects from garbage collection, and collect the rest less often.
-
-    Running every 700 objects, it took a quarter of the CPU time of a bulk request, which creates a
-    hundred thousand objects.
-    """
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(10_000, 20, 20)
 
 
 _shutdown_requested = Event()

@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
 
+import pycurl
 import pytest
 
 from domain.errors import FailureCode, ProviderUnavailableError, TransientError
@@ -295,6 +296,32 @@ def test_request_body_is_released(server: socket_server.SocketServer) -> None:
     before = sys.getrefcount(body)
     post(server.url, body=body)
     assert sys.getrefcount(body) == before
+
+
+def test_handles_of_a_burst_are_closed(
+    server: socket_server.SocketServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[pycurl.Curl] = []
+
+    def new_handle() -> pycurl.Curl:
+        made.append(pycurl.Curl())
+        return made[-1]
+
+    monkeypatch.setattr(http_client, "new_handle", new_handle)
+    at_the_same_time(*[asking(server.url) for _ in range(8)])
+    assert all(map(is_open, made))
+    monkeypatch.setattr(http_client, "MAX_IDLE_SECONDS", 0)
+    assert post(server.url).status == 202
+    assert sum(map(is_open, made)) == 1
+    assert post(server.url).status == 202
+
+
+def is_open(handle: pycurl.Curl) -> bool:
+    try:
+        handle.getinfo(pycurl.RESPONSE_CODE)
+    except pycurl.error:
+        return False
+    return True
 
 
 def test_connection_dropped_while_others_are_in_use_is_not_reused() -> None:
