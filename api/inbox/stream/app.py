@@ -5,6 +5,7 @@ A small thread pool, shared by all streams, reads MongoDB.
 """
 
 import asyncio
+import random
 import re
 import secrets
 from collections.abc import Callable, Mapping
@@ -55,6 +56,7 @@ class StreamTiming:
 
     heartbeat: float = 15.0  # Between heartbeats, and between checks of the token
     poll: float = 60.0  # Between polls without a wake-up; without Valkey, each heartbeat polls
+    repeat_poll: float = 1.0  # After a failed poll; at most twice as long
     write_timeout: float = 20.0  # Longest time that a client doesn't read
     retry_from: float = 2.0
     retry_to: float = 6.0  # Clients reconnect after a random delay in this range
@@ -176,14 +178,17 @@ class InboxStreamApp:
             except PyMongoError as error:
                 log.warning("inbox_stream_poll_failed", reason=type(error).__name__)
                 events, polled_at = [], float("-inf")
+                # With jitter: all streams fail at the same time.
+                longest_wait = (1 + random.SystemRandom().random()) * self._timing.repeat_poll
             else:
                 polled_at = loop.time() if is_poll else polled_at
+                longest_wait = self._timing.heartbeat
             if events is None:
                 return "token_revoked"
             # One by one: each is written once the client has read the previous one.
             for event in events or [HEARTBEAT]:
                 await connection.write(event)
-            await self._wait(wakeup, follower.user.expires_at)
+            await self._wait(wakeup, longest_wait, until=follower.user.expires_at)
         return "left"
 
     async def _next_events(self, follower: Follower, *, is_poll: bool) -> list[bytes] | None:
@@ -193,13 +198,11 @@ class InboxStreamApp:
             return await self._run_blocking(partial(follower.poll, now))
         return [] if await self._run_blocking(partial(follower.is_token_valid, now)) else None
 
-    async def _wait(self, wakeup: asyncio.Event, until: datetime) -> None:
-        """Wait for a wake-up, the next heartbeat, or the token's expiry."""
-        try:
-            async with asyncio.timeout(min(self._timing.heartbeat, self._seconds_until(until))):
+    async def _wait(self, wakeup: asyncio.Event, seconds: float, *, until: datetime) -> None:
+        """Wait for a wake-up: at most so long, and not beyond the token's expiry."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(min(seconds, self._seconds_until(until))):
                 await wakeup.wait()
-        except TimeoutError:
-            return
 
     def _seconds_until(self, moment: datetime) -> float:
         return max((moment - self._clock()).total_seconds(), 0.0)
