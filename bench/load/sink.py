@@ -143,16 +143,37 @@ class LoadSink:
         lines = (self.folder / "samples.jsonl").read_text().splitlines()
         return [Sample(**json.loads(line)) for line in lines]
 
-    def arrivals(self, *, skip: int = 0) -> list[Arrival]:
-        """Return the arrivals of timed addresses after the first ``skip``."""
-        with (self.folder / "arrivals.txt").open() as lines:
-            rows = [line.split() for number, line in enumerate(lines) if number >= skip]
-        return [Arrival(kind, int(due) / 1000, float(at)) for kind, due, at in rows]
+    def arrivals(self) -> list[Arrival]:
+        """Return the arrivals of timed addresses so far."""
+        return self.arrival_reader().read_new()
+
+    def arrival_reader(self) -> "ArrivalReader":
+        """Return a reader that begins with the first arrival."""
+        return ArrivalReader(self.folder / "arrivals.txt")
 
     def count(self, kind: str) -> int:
         """Return the number of arrivals of a kind. Cheap, because it is called beside the load."""
         lines = b"\n" + (self.folder / "arrivals.txt").read_bytes()
         return lines.count(f"\n{kind} ".encode())
+
+
+@dataclass(slots=True)
+class ArrivalReader:
+    """Reads the arrivals while they come, each once."""
+
+    path: Path
+    _offset: int = 0
+
+    def read_new(self) -> list[Arrival]:
+        """Return the arrivals of timed addresses since the last call."""
+        with self.path.open("rb") as log:
+            log.seek(self._offset)
+            found = log.read()
+        # The last line may be incomplete.
+        complete = found[: found.rfind(b"\n") + 1]
+        self._offset += len(complete)
+        rows = map(str.split, complete.decode().splitlines())
+        return [Arrival(kind, int(due) / 1000, float(at)) for kind, due, at in rows]
 
 
 class _Sink:

@@ -54,5 +54,15 @@ def test_logs_are_read_back(tmp_path: Path) -> None:
     )
     (tmp_path / "arrivals.txt").write_text("mail 1000 1.250\ncritical 2000 2.500\n")
     assert sink.samples() == [Sample(3.5, 4, 2, 1)]
-    assert sink.arrivals(skip=1) == [Arrival("critical", 2.0, 2.5)]
+    assert sink.arrivals() == [Arrival("mail", 1.0, 1.25), Arrival("critical", 2.0, 2.5)]
     assert sink.arrivals()[0].wait == 0.25
+
+
+def test_reader_returns_each_arrival_once(tmp_path: Path) -> None:
+    log = tmp_path / "arrivals.txt"
+    log.write_text("mail 1000 1.250\nmail 20")
+    reader = LoadSink(folder=tmp_path, port=1).arrival_reader()
+    assert reader.read_new() == [Arrival("mail", 1.0, 1.25)]
+    assert reader.read_new() == []
+    log.write_text("mail 1000 1.250\nmail 2000 2.500\n")
+    assert reader.read_new() == [Arrival("mail", 2.0, 2.5)]
