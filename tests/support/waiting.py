@@ -21,13 +21,18 @@ _PAUSES = (0.005, 0.05)
 """The shortest and the longest pause between two checks, in seconds."""
 
 
-def until(condition: Callable[[], T], *, otherwise: str = "it did not happen in time") -> T:
-    """Wait until a condition holds. Return its value."""
-    end = time.monotonic() + LIMIT
-    pause, longest = _PAUSES
+def until(
+    condition: Callable[[], T], *, otherwise: str | Callable[[], str] = "it did not happen in time"
+) -> T:
+    """Wait until a condition holds. Return its value.
+
+    Only the pauses count, because a virtual machine may be suspended for longer than LIMIT.
+    """
+    waited, (pause, longest) = 0.0, _PAUSES
     while not (value := condition()):
-        assert time.monotonic() < end, otherwise
+        assert waited < LIMIT, otherwise if isinstance(otherwise, str) else otherwise()
         time.sleep(pause)
+        waited += pause
         pause = min(2 * pause, longest)
     return value
 

@@ -6,12 +6,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from bson import ObjectId
+from django.conf import settings
 from django.test import Client as DjangoClient
 
 from access.clients import registry
 from access.models import Scope
 from api.http.problems import MEDIA_TYPE
 from domain.time import utc_now
+from notifyproject.platform import broker
 from tests.support.waiting import until
 
 Answer = Any
@@ -124,8 +126,16 @@ def new_app(name: str, *scopes: Scope, is_test: bool = False) -> App:
 def when(app: App, answer: Any, *statuses: str) -> dict[str, Any]:
     """Wait until a created notification has one of these statuses. Return the notification."""
 
+    path = f"/notifications/{answer.json()['id']}"
+
     def current() -> dict[str, Any] | None:
-        notification = app.get(f"/notifications/{answer.json()['id']}").json()
+        notification = app.get(path).json()
         return notification if notification["status"] in statuses else None
 
-    return until(current)
+    def otherwise() -> str:
+        depths = broker.queue_depths([queue.name for queue in settings.CELERY_TASK_QUEUES])
+        delivery = app.get(path).json()["delivery"]
+        attempts = app.get(f"{path}/attempts").json()["results"]
+        return f"not {' or '.join(statuses)}: {delivery=}, {attempts=}, {depths=}"
+
+    return until(current, otherwise=otherwise)
