@@ -96,10 +96,22 @@ def transactional_db(db: None) -> None:
     """Give a test the database, as ``db`` does, because no test runs in a transaction."""
 
 
+class SharedValkey(redis.Redis):
+    """A client of the Valkey of all xdist workers, each of which has a database of its own."""
+
+    AFFECT_ALL = ("FLUSHALL", "SCRIPT FLUSH", "CLIENT KILL", "CLIENT PAUSE", "CONFIG SET", "SWAPDB")
+
+    def execute_command(self, *args: Any, **options: Any) -> Any:
+        """Run a command, but for those that the tests of other workers would notice."""
+        command = " ".join(map(str, args[:2])).upper()
+        assert not command.startswith(self.AFFECT_ALL), f"{command} needs an own_valkey()"
+        return super().execute_command(*args, **options)
+
+
 @pytest.fixture
 def broker() -> Iterator[redis.Redis]:
     """Return a client of an empty Valkey, which counts as available."""
-    client = redis.Redis.from_url(settings.REDIS_URL)
+    client = SharedValkey.from_url(settings.REDIS_URL)
     client.flushdb()
     valkey._pause.end()
     yield client

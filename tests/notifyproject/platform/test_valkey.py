@@ -1,7 +1,9 @@
 """The Valkey client, and times in its scripts."""
 
 import os
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,6 +18,7 @@ from notifyproject.platform.valkey import (
     from_milliseconds,
     to_milliseconds,
 )
+from tests.support.fakes.valkey_faults import own_valkey
 
 pytestmark = pytest.mark.usefixtures("valkey_anew")
 instants = st.datetimes(datetime(1970, 1, 1), datetime(2200, 1, 1), timezones=st.just(UTC))
@@ -81,9 +84,16 @@ def test_later_scripts_run_in_the_order_of_the_thread(broker: redis.Redis) -> No
     assert valkey.send("GET", "later") == b"4"
 
 
-def test_lost_scripts_are_loaded_again(broker: redis.Redis) -> None:
+@pytest.fixture
+def own(tmp_path: Path) -> Iterator[redis.Redis]:
+    """Return a client of a Valkey that no other test process uses."""
+    with own_valkey(tmp_path) as server, redis.Redis(port=server.port) as client:
+        yield client
+
+
+def test_lost_scripts_are_loaded_again(own: redis.Redis) -> None:
     valkey.run_later(SET, keys=["later"], args=["loaded"])
-    broker.script_flush()
+    own.script_flush()
     valkey.run_later(SET, keys=["later"], args=["lost"])
     assert valkey.send("GET", "later") == b"loaded"
     valkey.run_later(SET, keys=["later"], args=["again"])
@@ -102,12 +112,16 @@ def test_failed_later_script_is_logged_and_not_read_by_the_next_command(
     assert "valkey_script_failed" in caplog.text
 
 
-def test_closed_connection_is_replaced(
-    broker: redis.Redis, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_closed_connection_is_replaced(own: redis.Redis, monkeypatch: pytest.MonkeyPatch) -> None:
     assert valkey.send("PING") == b"PONG"
-    for one in broker.client_list():
-        if one["cmd"] == "ping":
-            broker.client_kill(one["addr"])
+    own.client_kill_filter(_type="normal", skipme=True)
     monkeypatch.setattr(valkey, "MAX_IDLE", -1.0)
     assert valkey.send("PING") == b"PONG"
+
+
+@pytest.mark.parametrize("command", ["script_flush", "flushall"])
+def test_shared_server_is_not_changed_for_other_test_processes(
+    broker: redis.Redis, command: str
+) -> None:
+    with pytest.raises(AssertionError, match="own_valkey"):
+        getattr(broker, command)()
