@@ -340,6 +340,7 @@ def _digest_join(run: CrashRun, boundary: Boundary, _case: BoundaryCase) -> None
 
 def _digest_close(run: CrashRun, boundary: Boundary, _case: BoundaryCase) -> None:
     """Let a worker open a digest, end its window, and kill the worker that closes it."""
+    from domain.queues import DIGESTS
     from notifications.queueing import wakeups
 
     ids = [ObjectId(one) for one in _post_members(run)]
@@ -358,7 +359,7 @@ def _digest_close(run: CrashRun, boundary: Boundary, _case: BoundaryCase) -> Non
     database["digests"].update_many({"status": "open"}, {"$set": {"closes_at": now, "due_at": now}})
     run.installation.clear_broker()
     wakeups.publish_digests(at=None, now=now)
-    run.crash(boundary, run.installation.worker(f"{boundary}", queues="service"))
+    run.crash(boundary, run.installation.worker(f"{boundary}", queues=DIGESTS))
 
 
 def _receipt(run: CrashRun, boundary: Boundary, case: BoundaryCase) -> None:
