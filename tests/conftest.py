@@ -99,7 +99,7 @@ def transactional_db(db: None) -> None:
 class SharedValkey(redis.Redis):
     """A client of the Valkey of all xdist workers, each of which has a database of its own."""
 
-    AFFECT_ALL = ("FLUSHALL", "SCRIPT FLUSH", "CLIENT KILL", "CLIENT PAUSE", "CONFIG SET", "SWAPDB")
+    AFFECT_ALL = ("FLUSHALL", "SCRIPT FLUSH", "CLIENT PAUSE", "CONFIG SET", "SWAPDB")
 
     def execute_command(self, *args: Any, **options: Any) -> Any:
         """Run a command, but for those that the tests of other workers would notice."""
