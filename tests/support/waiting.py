@@ -28,7 +28,8 @@ def until(
 
     Only the pauses count, because a virtual machine may be suspended for longer than LIMIT.
     """
-    waited, (pause, longest) = 0.0, _PAUSES
+    waited = 0.0
+    pause, longest = _PAUSES
     while not (value := condition()):
         assert waited < LIMIT, otherwise if isinstance(otherwise, str) else otherwise()
         time.sleep(pause)

@@ -125,7 +125,6 @@ def new_app(name: str, *scopes: Scope, is_test: bool = False) -> App:
 
 def when(app: App, answer: Any, *statuses: str) -> dict[str, Any]:
     """Wait until a created notification has one of these statuses. Return the notification."""
-
     path = f"/notifications/{answer.json()['id']}"
 
     def current() -> dict[str, Any] | None:
