@@ -339,7 +339,7 @@ def test_connection_dropped_while_others_are_in_use_is_not_reused() -> None:
         async def post_beside_a_slow_one() -> list[int]:
             slow = asyncio.ensure_future(asking(server.url, body=b"wait"))
             first = await asking(server.url)
-            await asyncio.to_thread(server.until_open, 1)
+            await asyncio.to_thread(server.until_closed, 1)
             second = await asking(server.url)
             release.set()
             return [first.status, second.status, (await slow).status]

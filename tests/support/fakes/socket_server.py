@@ -20,7 +20,7 @@ class SocketServer:
     def __init__(self, handler: Handler) -> None:
         self._handler = handler
         self._listener = socket.create_server(("127.0.0.1", 0), backlog=BACKLOG)
-        self._open: list[socket.socket] = []
+        self._accepted: list[socket.socket] = []
         self._threads: list[threading.Thread] = []
         self.connections = 0
         self.port = int(self._listener.getsockname()[1])
@@ -36,7 +36,7 @@ class SocketServer:
         with contextlib.suppress(OSError):
             self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()
-        for connection in self._open:
+        for connection in self._accepted:
             with contextlib.suppress(OSError):
                 connection.shutdown(socket.SHUT_RDWR)
             connection.close()
@@ -44,12 +44,15 @@ class SocketServer:
             thread.join(LIMIT)
 
     def until_idle(self) -> None:
-        """Wait until the server has closed all connections."""
-        self.until_open(0)
+        """Wait until the server has closed all connections that it accepted."""
+        until(lambda: self._closed() == len(self._accepted))
 
-    def until_open(self, count: int) -> None:
-        """Wait until the server has closed all but ``count`` connections."""
-        until(lambda: sum(one.fileno() >= 0 for one in list(self._open)) == count)
+    def until_closed(self, count: int) -> None:
+        """Wait until the server has closed ``count`` connections."""
+        until(lambda: self._closed() == count)
+
+    def _closed(self) -> int:
+        return sum(one.fileno() < 0 for one in list(self._accepted))
 
     def _accept(self) -> None:
         while True:
@@ -59,7 +62,7 @@ class SocketServer:
                 return
             connection.settimeout(SILENT_FOR)
             self.connections += 1
-            self._open.append(connection)
+            self._accepted.append(connection)
             thread = threading.Thread(target=self._handle, args=(connection,), daemon=True)
             self._threads.append(thread)
             thread.start()
@@ -68,7 +71,7 @@ class SocketServer:
         # What a test's client does to the connection is not the server's failure.
         with contextlib.suppress(OSError), connection:
             self._handler(connection)
-            # The client sees the end before ``fileno`` does, which until_open() reads.
+            # The client sees the end before ``fileno`` does, which _closed() reads.
             connection.shutdown(socket.SHUT_WR)
 
 
