@@ -24,7 +24,7 @@ from domain.time import Clock, utc_now
 from notifications import callback_events, store
 from notifications.catalog.limits import active_limits
 from notifications.inbox import wakeups as inbox_wakeups
-from notifications.queueing.wakeups import ISOLATED_PER_WAKEUP, Wakeup
+from notifications.queueing.wakeups import Wakeup
 from notifications.store import ClaimedDelivery, NotSent, Settlement
 from notifyproject.platform import cache, crash_points, process
 from notifyproject.platform.concurrency import ConcurrencyLimiter
@@ -54,6 +54,9 @@ WAIT_SECONDS = 1.0
 """Longest wait for capacity before a shutdown or a short lease is noticed."""
 MAX_SEND_SECONDS = 60.0
 """Longest wait for an answer: four times a request's timeout."""
+ISOLATION_TIME = timedelta(seconds=45)
+"""Time in which a wake-up isolates poison candidates. With a last request of 15 s it takes a
+minute: less than the two minutes after which the broker redelivers a message."""
 
 
 @dataclass(slots=True)
@@ -63,8 +66,6 @@ class BatchReport:
     claimed: int = 0
     counts: Counter[str] = field(default_factory=Counter)
     wakeups: list[Wakeup] = field(default_factory=list)
-    remaining_candidates: list[ObjectId] = field(default_factory=list)
-    """Due poison candidates that this batch did not isolate, for lack of a thread."""
 
     def add_wakeup(self, claimed: ClaimedDelivery, *, at: datetime) -> None:
         """Add a wake-up for a delivery at a time."""
@@ -102,12 +103,15 @@ def dispatch(
 def _dispatch_isolated(
     ids: Sequence[ObjectId], channel: Channel, clock: Clock, report: BatchReport
 ) -> None:
-    remaining = list(ids)
-    limit = max(channel_threads() // 2, 1)
+    """Send poison candidates one by one. Those without a thread or time are left to the sweeper.
+
+    Wake-ups for them would add load to a process that has no capacity.
+    """
+    limit, ends_at = max(channel_threads() // 2, 1), clock() + ISOLATION_TIME
     with _isolating_threads.try_acquire(channel, limit=limit) as has_thread:
-        for one in ids[: ISOLATED_PER_WAKEUP if has_thread else 0]:
+        for one in ids if has_thread else ():
             with Isolation() as isolation:
-                if process.is_shutting_down():
+                if process.is_shutting_down() or clock() >= ends_at:
                     break
                 claims = store.claim(
                     ids=[one],
@@ -117,8 +121,6 @@ def _dispatch_isolated(
                     include_poison_candidates=True,
                 )
                 _deliver(claims, channel, clock, report, on_started=isolation.end)
-            remaining.remove(one)
-    report.remaining_candidates += remaining
 
 
 def _deliver(

@@ -15,7 +15,6 @@ from domain.time import Clock, utc_now
 from notifications.broadcasts import runner
 from notifications.queueing import fair_queue, wakeups
 from notifications.queueing.fair_queue import FairQueue, PullToken
-from notifications.queueing.wakeups import ISOLATED_PER_WAKEUP
 from notifyproject.platform import crash_points, process
 from notifyproject.platform.concurrency import ConcurrencyLimiter
 from notifyproject.platform.crash_points import Boundary
@@ -46,16 +45,7 @@ def handle_wakeup(
             )
             return
         report = dispatcher.dispatch(ids, channel=channel, clock=clock)
-    now = clock()
-    wakeups.send_wakeups(
-        report.remaining_candidates,
-        channel=channel,
-        priority=priority,
-        at=now + REQUEUE_DELAY,
-        now=now,
-        size=ISOLATED_PER_WAKEUP,
-    )
-    wakeups.send_later(report.wakeups, now=now)
+    wakeups.send_later(report.wakeups, now=clock())
 
 
 def pull(queue: FairQueue, token: PullToken | None, *, clock: Clock = utc_now) -> int:

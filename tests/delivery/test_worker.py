@@ -13,14 +13,13 @@ from bson import ObjectId
 from pymongo.errors import NotPrimaryError
 
 from delivery import dispatcher, sweeper, worker
-from delivery.dispatcher import Isolation, channel_threads
+from delivery.dispatcher import ISOLATION_TIME, Isolation, channel_threads
 from delivery.window import SendWindow
 from domain import content
 from domain.states import Channel, Priority
 from notifications import store
 from notifications.queueing import fair_queue, wakeups
 from notifications.queueing.fair_queue import BURST, FairQueue
-from notifications.queueing.wakeups import ISOLATED_PER_WAKEUP
 from notifyproject.db.collections import collection
 from notifyproject.platform import process
 from tests.support.broker_messages import queued_messages, work
@@ -359,27 +358,31 @@ def candidates(count: int) -> list[ObjectId]:
     return ids
 
 
-def test_wakeup_isolates_a_few_candidates_and_queues_the_rest(
+def test_wakeup_isolates_candidates_for_a_limited_time_and_leaves_the_rest_to_the_sweep(
     broker: redis.Redis, mail: tuple[ScriptedProvider, ...]
 ) -> None:
-    ids = candidates(2 * ISOLATED_PER_WAKEUP + 2)
-    worker.handle_wakeup(ids, channel=EMAIL, priority=Priority.NORMAL, clock=noon)
-    assert len(mail[0].seen) == ISOLATED_PER_WAKEUP
-    messages = queued_messages(broker)
-    assert [len(message.ids) for message in messages] == [ISOLATED_PER_WAKEUP, 2]
-    assert not {str(one) for m in messages for one in m.ids} & {
-        o.notification_id for o in mail[0].seen
-    }
-    work(broker, clock=noon)
-    assert len(mail[0].seen) == len(ids)
+    ids = candidates(3)
+    times = [NOON]
+
+    def respond_slowly(_outbound: Any) -> Any:
+        times.append(times[-1] + ISOLATION_TIME / 2)
+        return scripted.accepted()
+
+    mail[0].behave = respond_slowly
+    worker.handle_wakeup(ids, channel=EMAIL, priority=Priority.NORMAL, clock=lambda: times[-1])
+    assert len(mail[0].seen) == 2
+    assert queued_messages(broker) == []
+    sweeper.sweep(now=times[-1])
+    work(broker, clock=lambda: times[-1])
+    assert len(mail[0].seen) == len({o.notification_id for o in mail[0].seen}) == len(ids)
 
 
-def test_sweep_sends_every_candidate_once_in_small_wakeups(
+def test_sweep_sends_every_candidate_once(
     broker: redis.Redis, mail: tuple[ScriptedProvider, ...]
 ) -> None:
     candidates(wakeups.WAKEUP_SIZE + 20)
     sweeper.sweep(now=NOON)
-    assert {len(message.ids) for message in queued_messages(broker)} == {ISOLATED_PER_WAKEUP}
+    assert [len(message.ids) for message in queued_messages(broker)] == [wakeups.WAKEUP_SIZE, 20]
     work(broker, clock=noon)
     assert (
         len(mail[0].seen)
@@ -422,8 +425,10 @@ def test_isolation_uses_half_of_the_threads_of_a_channel(
     mail[0].behave = one_more
     worker.handle_wakeup(first, channel=EMAIL, priority=Priority.NORMAL, clock=noon)
     assert len(mail[0].seen) == 3
-    (message,) = queued_messages(broker)
-    assert (message.ids, message.eta is None) == (fourth, False)
+    # A wake-up for the fourth would only come back until a thread is free.
+    assert queued_messages(broker) == []
+    sweeper.sweep(now=NOON)
+    assert [message.ids for message in queued_messages(broker)] == [fourth]
 
 
 def test_next_candidate_is_claimed_while_the_previous_is_sent(
@@ -481,5 +486,6 @@ def test_stopping_worker_leaves_candidates_to_others(
     ids = candidates(3)
     worker.handle_wakeup(ids, channel=EMAIL, priority=Priority.NORMAL, clock=noon)
     assert len(mail[0].seen) == 1
+    sweeper.sweep(now=NOON)
     (message,) = queued_messages(broker)
     assert len(message.ids) == 2
