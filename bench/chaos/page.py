@@ -60,4 +60,6 @@ def _row(number: int, result: Mapping[str, Any], latency: int) -> str:
 def _figure(value: float | None) -> str:
     if value is None:
         return "-"
-    return f"{value:,}" if isinstance(value, int) else f"{value:,.1f}"
+    if isinstance(value, int):
+        return f"{value:,}"
+    return f"{value:,.1f}" if abs(value) >= 1 else f"{value:.2g}"
