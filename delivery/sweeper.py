@@ -19,7 +19,7 @@ from notifications.catalog import types
 from notifications.inbox import actions as inbox_actions
 from notifications.queueing import fair_queue, wakeups
 from notifications.queueing.fair_queue import BURST, FairQueue
-from notifications.queueing.wakeups import HORIZON
+from notifications.queueing.wakeups import HORIZON, ISOLATED_PER_WAKEUP
 from notifications.receipts import processor
 from notifyproject.platform import crash_points
 from notifyproject.platform.crash_points import Boundary
@@ -139,7 +139,7 @@ def _enqueue_client(
     queue: FairQueue, due: Sequence[fair_queue.Due], report: SweepReport, now: datetime
 ) -> None:
     candidates = [one for one in due if one.is_poison_candidate]
-    _enqueue_by_id(queue, candidates, report, now)
+    _enqueue_by_id(queue, candidates, report, now, size=ISOLATED_PER_WAKEUP)
     if len(due) > BURST:
         _enqueue_burst(queue, due, report, now)
     else:
@@ -161,7 +161,11 @@ def _enqueue_burst(
 
 
 def _enqueue_by_id(
-    queue: FairQueue, due: Sequence[fair_queue.Due], report: SweepReport, now: datetime
+    queue: FairQueue,
+    due: Sequence[fair_queue.Due],
+    report: SweepReport,
+    now: datetime,
+    size: int = wakeups.WAKEUP_SIZE,
 ) -> None:
 
     def second(one: fair_queue.Due) -> datetime:
@@ -170,7 +174,7 @@ def _enqueue_by_id(
     for at, some in itertools.groupby(sorted(due, key=second), key=second):
         ids = [one.notification_id for one in some]
         done = wakeups.send_wakeups(
-            ids, channel=queue.channel, priority=queue.priority, at=at, now=now
+            ids, channel=queue.channel, priority=queue.priority, at=at, now=now, size=size
         )
         report.woken += done
         report.unpublished += len(ids) - done

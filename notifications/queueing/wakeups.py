@@ -21,6 +21,9 @@ BULK_OPERATION = "notifications.operate"
 CLOSE_DIGESTS = "notifications.close_digests"
 MAX_DELAY_SECONDS = broker.MAX_COUNTDOWN
 """Maximum delay of a message, in seconds. The sweeper enqueues work that is due later."""
+ISOLATED_PER_WAKEUP = 20
+"""Maximum of poison candidates in one wake-up. With more, few threads and processes would share
+what a lost worker had claimed, since each wake-up isolates one at a time."""
 WAKEUP_SIZE = 100  # Deliveries in one wake-up, and in one claim
 HORIZON = timedelta(seconds=MAX_DELAY_SECONDS)
 
@@ -92,10 +95,11 @@ def send_wakeups(
     priority: Priority,
     at: datetime | None = None,
     now: datetime,
+    size: int = WAKEUP_SIZE,
 ) -> int:
-    """Send as many wake-ups as needed. Return how many deliveries they cover."""
-    for start in range(0, len(ids), WAKEUP_SIZE):
-        some = ids[start : start + WAKEUP_SIZE]
+    """Send wake-ups of up to ``size`` deliveries each. Return how many deliveries they cover."""
+    for start in range(0, len(ids), size):
+        some = ids[start : start + size]
         if not send_wakeup(some, channel=channel, priority=priority, at=at, now=now):
             return start
     return len(ids)
