@@ -22,7 +22,6 @@ class SocketServer:
         self._listener = socket.create_server(("127.0.0.1", 0), backlog=BACKLOG)
         self._accepted: list[socket.socket] = []
         self._threads: list[threading.Thread] = []
-        self.connections = 0
         self.port = int(self._listener.getsockname()[1])
         self._acceptor = threading.Thread(target=self._accept, daemon=True)
         self._acceptor.start()
@@ -30,6 +29,11 @@ class SocketServer:
     @property
     def url(self) -> str:
         return f"http://127.0.0.1:{self.port}"
+
+    @property
+    def connections(self) -> int:
+        """How many connections the server has accepted."""
+        return len(self._accepted)
 
     def close(self) -> None:
         # A closed listener does not wake up whoever waits for it on Linux; a shut down one does.
@@ -45,7 +49,7 @@ class SocketServer:
 
     def until_idle(self) -> None:
         """Wait until the server has closed all connections that it accepted."""
-        until(lambda: self._closed() == len(self._accepted))
+        until(lambda: self._closed() == self.connections)
 
     def until_closed(self, count: int) -> None:
         """Wait until the server has closed ``count`` connections."""
@@ -61,7 +65,6 @@ class SocketServer:
             except OSError:
                 return
             connection.settimeout(SILENT_FOR)
-            self.connections += 1
             self._accepted.append(connection)
             thread = threading.Thread(target=self._handle, args=(connection,), daemon=True)
             self._threads.append(thread)
