@@ -39,6 +39,12 @@ def test_no_test_is_skipped() -> None:
     assert offenders(files("tests"), lambda path: SKIPPING.search(text(path))) == []
 
 
+def test_no_test_changes_the_process_id_that_libraries_read() -> None:
+    """The threads of PyMongo would abandon their connections without closing them."""
+    pattern = re.compile(r"""setattr\(("os\.|os, ")getpid""")
+    assert offenders(files("tests"), lambda path: pattern.search(text(path))) == []
+
+
 def catches_everything(path: Path) -> bool:
     """Return whether a file has a bare ``except``, or swallows every error."""
     if "except" not in text(path):

@@ -16,6 +16,7 @@ from notifyproject.platform import event_loop
 from providers import http, http_client
 from providers.http import Request, Response
 from tests.support.fakes import socket_server
+from tests.support.fork import become_child
 from tests.support.threads import at_once
 from tests.support.waiting import LIMIT, SHORT, ending, lag
 
@@ -285,7 +286,7 @@ def test_forked_process_has_its_own_connections(
     server: socket_server.SocketServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     post(server.url)
-    monkeypatch.setattr("os.getpid", lambda: 4711)
+    become_child(monkeypatch, event_loop)
     post(server.url)
     assert server.connections == 2
 

@@ -1,13 +1,13 @@
 """The event loop of the process: coroutines from other threads, blocking functions, and forks."""
 
 import asyncio
-import os
 import resource
 import threading
 
 import pytest
 
 from notifyproject.platform import event_loop
+from tests.support.fork import become_child
 from tests.support.threads import at_once
 from tests.support.waiting import LIMIT, until
 
@@ -57,12 +57,12 @@ def test_pool_that_hangs_blocks_no_other() -> None:
 
 def test_forked_child_has_its_own_loop(monkeypatch: pytest.MonkeyPatch) -> None:
     parents = event_loop.event_loop()
-    monkeypatch.setattr(os, "getpid", lambda: -1)
+    child = become_child(monkeypatch, event_loop)
     childs = event_loop.event_loop()
     assert childs is not parents
     monkeypatch.undo()
     assert event_loop.event_loop() is parents
-    del event_loop._loops[-1]
+    del event_loop._loops[child]
     childs.call_soon_threadsafe(childs.stop)
     until(lambda: not childs.is_running())
     childs.close()

@@ -1,6 +1,5 @@
 """The Valkey client, and times in its scripts."""
 
-import os
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -19,6 +18,7 @@ from notifyproject.platform.valkey import (
     to_milliseconds,
 )
 from tests.support.fakes.valkey_faults import own_valkey
+from tests.support.fork import become_child
 
 pytestmark = pytest.mark.usefixtures("valkey_anew")
 instants = st.datetimes(datetime(1970, 1, 1), datetime(2200, 1, 1), timezones=st.just(UTC))
@@ -38,7 +38,7 @@ def test_milliseconds_count_from_1970() -> None:
 def test_each_process_has_one_client(monkeypatch: pytest.MonkeyPatch) -> None:
     ours = valkey.client()
     assert valkey.client() is ours
-    monkeypatch.setattr(os, "getpid", lambda: -1)
+    become_child(monkeypatch, valkey)
     assert valkey.client() is not ours
 
 

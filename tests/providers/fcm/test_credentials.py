@@ -2,7 +2,6 @@
 
 import json
 import logging
-import os
 import re
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -26,6 +25,7 @@ from providers.fcm.credentials import InvalidCredentialsError, ServiceAccount, r
 from providers.fcm.provider import FCM
 from tests.support.factories.notifications import FIXED_NOON
 from tests.support.fakes import socket_server
+from tests.support.fork import become_child
 from tests.support.providers.fcm import TOKENS, Project, now, push
 from tests.support.threads import at_once
 from tests.support.waiting import LIMIT, ending, until
@@ -195,7 +195,7 @@ def test_forked_child_has_its_own_token_cache(
 ) -> None:
     mine = fcm_credentials.shared_token_cache("source", clock=now)
     assert fcm_credentials.shared_token_cache("source", clock=now) is mine
-    monkeypatch.setattr(os, "getpid", lambda: -1)
+    become_child(monkeypatch, fcm_credentials)
     assert fcm_credentials.shared_token_cache("source", clock=now) is not mine
 
 

@@ -17,6 +17,7 @@ from domain.errors import (
 )
 from notifyproject.platform.event_loop import run
 from providers.smtp import connection as smtp_connection
+from providers.smtp import provider as smtp_provider
 from providers.smtp.connection import Connection
 from tests.support.factories.notifications import outbound
 from tests.support.fakes import socket_server
@@ -31,6 +32,7 @@ from tests.support.fakes.smtp_server import (
     provider,
     refusal,
 )
+from tests.support.fork import become_child
 from tests.support.waiting import LIMIT, SHORT, SILENT_FOR, ending, lag
 
 pytestmark = pytest.mark.usefixtures("opened")
@@ -107,7 +109,7 @@ def test_long_idle_connection_is_not_reused(monkeypatch: pytest.MonkeyPatch) -> 
 def test_forked_process_has_its_own_connection(monkeypatch: pytest.MonkeyPatch) -> None:
     with mail_server(MailServer()) as (smtp, running):
         run(smtp.send(outbound(), timeout=LIMIT))
-        monkeypatch.setattr("os.getpid", lambda: 4711)
+        become_child(monkeypatch, smtp_provider)
         run(smtp.send(outbound(), timeout=LIMIT))
         assert running.connections == 2
 
