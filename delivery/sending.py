@@ -19,6 +19,7 @@ from notifications.content.redaction import mask_response
 from notifications.store import ClaimedDelivery
 from notifyproject.platform import crash_points, event_loop
 from notifyproject.platform.crash_points import Boundary
+from notifyproject.platform.logs import written_together
 from providers import contract
 from providers.contract import Message, NotAttemptedError, Provider, SendRequest, SendResult
 from providers.http import TOTAL_TIMEOUT
@@ -133,10 +134,11 @@ class InFlight:
             if not finished:
                 deadline = min(deadline, time.monotonic() + COLLECT_SECONDS)
             finished.append(one)
-        for group in finished:
-            for delivery, results in group.results:
-                for result in results:
-                    _log(delivery.claimed, result)
+        with written_together():
+            for group in finished:
+                for delivery, results in group.results:
+                    for result in results:
+                        _log(delivery.claimed, result)
         return finished
 
     def _start(self, route: Route, groups: Sequence[Sequence[PreparedDelivery]]) -> None:

@@ -3,8 +3,11 @@
 import json
 import logging.config
 import re
-from collections.abc import MutableMapping
-from typing import Any
+import select
+import threading
+from collections.abc import Iterator, MutableMapping, Sequence
+from contextlib import contextmanager
+from typing import Any, TextIO
 
 import structlog
 
@@ -39,6 +42,78 @@ def redact_addresses(
 _ENCODER = json.JSONEncoder(default=repr)
 
 
+Lines = list[tuple[logging.LogRecord, str]]
+
+
+class _Block(threading.local):
+    """The lines that this thread has not written yet; None outside a block."""
+
+    lines: dict["LineHandler", Lines] | None = None
+
+
+_block = _Block()
+
+
+class LineHandler(logging.StreamHandler[TextIO]):
+    """Writes each line at once, or the lines of a block of :func:`written_together` at its end."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write the line of a record, or keep it until the end of the block."""
+        if _block.lines is None:
+            super().emit(record)
+            return
+        try:
+            line = self.format(record) + self.terminator
+            _block.lines.setdefault(self, []).append((record, line))
+        except Exception:
+            self.handleError(record)
+
+    def write(self, lines: Lines) -> None:
+        """Write lines in a few calls. As for a single line, an error is reported and not raised."""
+        self.acquire()
+        try:
+            for part in _parts([line for _, line in lines]):
+                self.stream.write(part)
+                self.flush()
+        except Exception:
+            self.handleError(lines[-1][0])
+        finally:
+            self.release()
+
+
+def _parts(lines: Sequence[str]) -> Iterator[str]:
+    """Join lines up to PIPE_BUF characters: a pipe mixes longer writes of several processes."""
+    part: list[str] = []
+    size = 0
+    for line in lines:
+        if part and size + len(line) > select.PIPE_BUF:
+            yield "".join(part)
+            part, size = [], 0
+        part.append(line)
+        size += len(line)
+    yield "".join(part)
+
+
+@contextmanager
+def written_together() -> Iterator[None]:
+    """Write this thread's lines at the end of the block, in a few calls.
+
+    Each call lets other threads have the interpreter, and getting it back costs as much as a line:
+    an email takes 20 to 30 µs less of 700.
+    """
+    if _block.lines is not None:
+        yield
+        return
+    written: dict[LineHandler, Lines] = {}
+    _block.lines = written
+    try:
+        yield
+    finally:
+        _block.lines = None
+        for handler, lines in written.items():
+            handler.write(lines)
+
+
 def logging_config(*, level: str, form: str) -> dict[str, Any]:
     """Return a logging configuration. ``form`` is ``console`` or ``json``."""
     renderer: Any = structlog.processors.JSONRenderer(lambda event, **_: _ENCODER.encode(event))
@@ -63,7 +138,7 @@ def logging_config(*, level: str, form: str) -> dict[str, Any]:
                 ],
             }
         },
-        "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "structured"}},
+        "handlers": {"stderr": {"class": f"{__name__}.LineHandler", "formatter": "structured"}},
         "root": {"handlers": ["stderr"], "level": level},
         "loggers": {
             "django.server": {"handlers": ["stderr"], "propagate": False},

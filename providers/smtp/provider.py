@@ -14,7 +14,7 @@ from email.errors import MessageError
 from email.header import Header
 from email.message import Message as EmailPart
 from email.mime.base import MIMEBase
-from email.utils import formataddr, parseaddr
+from email.utils import formataddr
 from functools import cached_property
 from typing import Any
 
@@ -33,7 +33,14 @@ from notifyproject.platform.egress import Deadline
 
 from ..contract import NotAttemptedError, Receipt, SendRequest, SendResult, account_name, is_expired
 from ..http import INVALID_CONFIGURATION, excerpt
-from ..mail import AttachmentFile, ascii_email, fetch_attachments, reply_to, unsubscribe_headers
+from ..mail import (
+    AttachmentFile,
+    ascii_email,
+    configured_mailbox,
+    fetch_attachments,
+    reply_to,
+    unsubscribe_headers,
+)
 from ..response_rules import ResponseKind as Kind
 from ..response_rules import ResponseRule, classify
 from .connection import Connection
@@ -58,8 +65,7 @@ def build_mail(
 ) -> Mail:
     """Build an email. Raises ValueError or MessageError if a field is invalid."""
     message = request.message
-    name, address = parseaddr(sender)
-    address = ascii_email(address)
+    name, address = configured_mailbox(sender)
     recipient = ascii_email(request.recipient)
     message_id = f"<{request.reference}@{address.partition('@')[2]}>"
     reply_address = reply_to(message, default=default_reply_to)

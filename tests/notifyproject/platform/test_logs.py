@@ -4,8 +4,10 @@ import ast
 import io
 import json
 import logging
+import select
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,7 +22,7 @@ from delivery import sending
 from delivery.routing import Route
 from delivery.sending import PreparedDelivery
 from delivery.targets import address_of
-from notifyproject.platform.logs import configure, logging_config
+from notifyproject.platform.logs import configure, logging_config, written_together
 from providers.contract import Message, SendRequest, SendResult
 from tests.support.factories.notifications import FIXED_NOON, claimed_delivery
 from tests.support.source import ROOT, SERVICE
@@ -88,6 +90,57 @@ def test_request_id_is_in_every_line() -> None:
     assert [json.loads(line)["request_id"] for line in stream.getvalue().splitlines()] == [
         "r-1"
     ] * 2
+
+
+def written_lines(stream: io.StringIO) -> list[str]:
+    return [json.loads(line)["event"] for line in stream.getvalue().splitlines()]
+
+
+def test_lines_of_a_block_are_written_at_its_end_even_after_an_error() -> None:
+    log = fresh_log()
+
+    def fail_in_a_block() -> None:
+        with written_together():
+            log.info("first")
+            with written_together():
+                log.info("second")
+            assert not stream.getvalue()
+            fail(ZeroDivisionError())
+
+    with logged("json") as stream:
+        with pytest.raises(ZeroDivisionError):
+            fail_in_a_block()
+        log.info("third")
+    assert written_lines(stream) == ["first", "second", "third"]
+
+
+def test_block_is_written_in_parts_that_a_pipe_keeps_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    written: list[str] = []
+    with logged("json") as stream:
+        monkeypatch.setattr(stream, "write", written.append)
+        with written_together():
+            for number in range(100):
+                fresh_log().info("event", number=number)
+    numbers = [json.loads(line)["number"] for part in written for line in part.splitlines()]
+    assert numbers == list(range(100))
+    assert all(part.endswith("\n") and len(part) <= select.PIPE_BUF for part in written)
+    assert len(written) < 10
+
+
+def test_block_delays_no_line_of_another_thread() -> None:
+    with logged("json") as stream, written_together():
+        thread = threading.Thread(target=fresh_log().info, args=["other"])
+        thread.start()
+        thread.join(LIMIT)
+        assert written_lines(stream) == ["other"]
+
+
+def test_lines_that_cannot_be_written_fail_no_block(capsys: pytest.CaptureFixture[str]) -> None:
+    with logged("json") as stream:
+        stream.close()
+        with written_together():
+            fresh_log().info("lost")
+    assert "I/O operation on closed file" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("text", ["line one\nline two", '"quoted"', "\x1b[31mred", "\u2028"])
