@@ -12,6 +12,7 @@ import select
 import ssl
 import time
 from collections import deque
+from contextlib import suppress
 from weakref import WeakKeyDictionary
 
 import pycurl
@@ -98,12 +99,11 @@ class Transfer:
         if not request.url.startswith(("https://", "http://")):
             # libcurl would assume HTTP, and send the key in clear text.
             raise ValueError("no scheme")
-        handle, milliseconds = self._handle, max(int(request.timeout * 1000), 1)
+        handle = self._handle
         handle.setopt(pycurl.URL, _reject_control_characters(request.url))
         lines = map(_reject_control_characters, map(": ".join, request.headers.items()))
         handle.setopt(pycurl.HTTPHEADER, [*(line.encode("latin-1") for line in lines), b"Expect:"])
-        handle.setopt(pycurl.CONNECTTIMEOUT_MS, min(int(CONNECT_TIMEOUT * 1000), milliseconds))
-        handle.setopt(pycurl.TIMEOUT_MS, milliseconds)
+        handle.setopt(pycurl.CONNECTTIMEOUT_MS, int(CONNECT_TIMEOUT * 1000))
         # libcurl silently repeats a request if a reused connection breaks without a response, even
         # if the server read all of it. It can't if a function supplies the body without a way to
         # rewind it.
@@ -209,8 +209,14 @@ class _ConnectionPool:
         self._multi.setopt(pycurl.M_SOCKETFUNCTION, self._watch)
         self._multi.setopt(pycurl.M_TIMERFUNCTION, self._set_timer)
         self._timer: asyncio.Handle | None = None
-        self._watched: dict[int, int] = {}
-        """The events that libcurl waits for, by socket."""
+        self._epoll = select.epoll()
+        self._registered: set[int] = set()
+        """Sockets that were registered with epoll. A closed one has left it."""
+        self._watched: set[int] = set()
+        """Sockets for which libcurl waits."""
+        self._new: dict[pycurl.Curl, float] = {}
+        """Handles whose transfer libcurl has not begun, and when it must end."""
+        loop.add_reader(self._epoll.fileno(), self._handle_events)
         self._handles: deque[tuple[float, pycurl.Curl]] = deque()
         """Idle handles and when each was last used, the longest idle first."""
         self._active: dict[pycurl.Curl, tuple[asyncio.Future[Response | ProviderError], Transfer]]
@@ -231,8 +237,10 @@ class _ConnectionPool:
         outcome = self._loop.create_future()
         self._active[handle] = outcome, transfer
         self._multi.add_handle(handle)
-        # Its timeout starts now, even if the loop is held up.
-        self._proceed(pycurl.SOCKET_TIMEOUT, 0)
+        if not self._new:
+            # One call begins all transfers of this run of the loop.
+            self._loop.call_soon(self._proceed, pycurl.SOCKET_TIMEOUT, 0)
+        self._new[handle] = time.monotonic() + request.timeout
         return outcome
 
     def has_dropped_connection(self) -> bool:
@@ -260,29 +268,48 @@ class _ConnectionPool:
             return
         self._close_handles(idle_since=float("inf"))
         self._multi.close()
+        self._loop.remove_reader(self._epoll.fileno())
+        self._epoll.close()
 
     def _expect_check(self) -> None:
         self._is_checked = False
 
     def _watch(self, events: int, number: int, _multi: object, _data: object) -> None:
         # Called by libcurl when it wants to wait for other events of a socket.
-        before = self._watched.pop(number, 0)
         if events == pycurl.POLL_REMOVE:
-            events = 0
-        else:
-            self._watched[number] = events
-            self._idle.pop(number, None)
-        changed = before ^ events
-        if changed & pycurl.POLL_IN:
-            if events & pycurl.POLL_IN:
-                self._loop.add_reader(number, self._proceed, number, pycurl.CSELECT_IN)
+            # It stays registered, because the next request probably uses its connection.
+            self._watched.discard(number)
+            return
+        self._watched.add(number)
+        self._idle.pop(number, None)
+        wanted = (select.EPOLLIN if events & pycurl.POLL_IN else 0) | (
+            select.EPOLLOUT if events & pycurl.POLL_OUT else 0
+        )
+        if number in self._registered:
+            try:
+                self._epoll.modify(number, wanted)
+            except FileNotFoundError:
+                # A new connection with the number of a closed one.
+                self._registered.discard(number)
             else:
-                self._loop.remove_reader(number)
-        if changed & pycurl.POLL_OUT:
-            if events & pycurl.POLL_OUT:
-                self._loop.add_writer(number, self._proceed, number, pycurl.CSELECT_OUT)
-            else:
-                self._loop.remove_writer(number)
+                return
+        self._epoll.register(number, wanted)
+        self._registered.add(number)
+
+    def _handle_events(self) -> None:
+        for number, event in self._epoll.poll(0):
+            if number not in self._watched:
+                # The server has closed an idle connection, which libcurl notices at its next use.
+                self._registered.discard(number)
+                with suppress(FileNotFoundError):
+                    self._epoll.unregister(number)
+                continue
+            # After an error or a hang-up, libcurl tries both and finds out.
+            self._proceed(
+                number,
+                (pycurl.CSELECT_IN if event & ~select.EPOLLOUT else 0)
+                | (pycurl.CSELECT_OUT if event & ~select.EPOLLIN else 0),
+            )
 
     def _set_timer(self, milliseconds: int) -> None:
         if self._timer is not None:
@@ -294,6 +321,7 @@ class _ConnectionPool:
             )
 
     def _proceed(self, number: int, events: int) -> None:
+        self._limit_new()
         self._multi.socket_action(number, events)
         remaining = 1
         while remaining:
@@ -303,10 +331,23 @@ class _ConnectionPool:
             for handle, code, _ in failed:
                 self._finish(handle, code)
 
+    def _limit_new(self) -> None:
+        """Set the timeouts of transfers that are about to begin, to what the loop has left them."""
+        new, self._new = self._new, {}
+        for handle, ends_at in new.items():
+            left = ends_at - time.monotonic()
+            if left > 0:
+                handle.setopt(pycurl.TIMEOUT_MS, max(int(left * 1000), 1))
+            else:
+                self._end(handle, _unsent_error(pycurl.E_OPERATION_TIMEDOUT))
+
     def _finish(self, handle: pycurl.Curl, code: int) -> None:
+        self._end(handle, self._active[handle][1].outcome(code))
+
+    def _end(self, handle: pycurl.Curl, result: Response | ProviderError) -> None:
         outcome, transfer = self._active.pop(handle)
         if not outcome.done():
-            outcome.set_result(transfer.outcome(code))
+            outcome.set_result(result)
         transfer.release()
         number = handle.getinfo(pycurl.ACTIVESOCKET)
         self._multi.remove_handle(handle)

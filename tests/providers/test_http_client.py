@@ -18,7 +18,7 @@ from providers.http import Request, Response
 from tests.support.fakes import socket_server
 from tests.support.fork import become_child
 from tests.support.threads import at_once
-from tests.support.waiting import LIMIT, SHORT, ending, lag
+from tests.support.waiting import LIMIT, SHORT, ending, lag, until
 
 
 def post(url: str, *, timeout: float = LIMIT, body: bytes = b"{}") -> http.Response:
@@ -72,6 +72,25 @@ def test_closed_connection_is_replaced() -> None:
         server.until_idle()
         assert post(server.url).status == 202
         assert server.connections == 2
+
+
+def test_new_connection_may_have_the_descriptor_of_a_closed_one() -> None:
+    answer = socket_server.response(202, b"", "Connection: close")
+    with socket_server.serving(socket_server.answering(answer)) as server:
+        assert [post(server.url).status for _ in range(5)] == [202] * 5
+        assert server.connections == 5
+
+
+def test_connection_that_its_server_closes_while_idle_is_no_longer_watched() -> None:
+    """The loop would spin, since its end stays readable."""
+
+    async def watched() -> set[int]:
+        return http_client._current_pool()._registered
+
+    with socket_server.serving(socket_server.answering(socket_server.response(202))) as server:
+        post(server.url)
+        server.until_idle()
+        until(lambda: not event_loop.run(watched()))
 
 
 ESTABLISHED = "01"
@@ -402,20 +421,44 @@ def test_failed_tls_handshake_is_not_ambiguous() -> None:
     assert error.value.code is FailureCode.CONNECTION_FAILED
 
 
-def test_nothing_is_sent_after_the_deadline() -> None:
+async def hold_up_the_loop(seconds: float) -> Response:
+    lag(seconds)
+    return Response(status=0, headers={}, body=b"")
+
+
+@pytest.mark.parametrize("earlier", [0, 1], ids=["new handle", "used handle"])
+def test_nothing_is_sent_after_the_deadline(earlier: int) -> None:
     """A suspended process may continue when another worker is sending."""
-
-    async def held_up() -> Response:
-        lag(SHORT * 1.2)
-        return Response(status=0, headers={}, body=b"")
-
     server = socket_server.KeepAlive(socket_server.response(202))
     with socket_server.serving(server) as running:
-        outcome, _ = at_the_same_time(asking(running.url, timeout=SHORT), held_up())
+        for _ in range(earlier):
+            post(running.url)
+        outcome, _ = at_the_same_time(
+            asking(running.url, timeout=SHORT), hold_up_the_loop(SHORT * 1.2)
+        )
     assert isinstance(outcome, TransientError)
     assert not outcome.is_ambiguous
     assert outcome.code is FailureCode.CONNECTION_FAILED
-    assert server.requests == []
+    assert len(server.requests) == earlier
+
+
+def test_deadline_counts_from_the_call_if_the_loop_is_held_up_before_the_request_begins() -> None:
+    ended: list[str] = []
+
+    async def ask_until_it_fails(name: str, timeout: float) -> Response:
+        try:
+            return await asking(server.url, timeout=timeout)
+        finally:
+            ended.append(name)
+
+    async def ask_after_the_hold_up() -> Response:
+        await hold_up_the_loop(SHORT * 0.7)
+        # Between the end of the first, SHORT after its call, and a full SHORT from its beginning.
+        return await ask_until_it_fails("later", SHORT * 0.6)
+
+    with socket_server.serving(socket_server.stopping()) as server:
+        at_the_same_time(ask_until_it_fails("first", SHORT), ask_after_the_hold_up())
+    assert ended == ["first", "later"]
 
 
 @pytest.mark.parametrize("key", ["secret\n", "secret\r\nX-Other: 1", "secret\u2028"])
