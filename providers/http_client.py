@@ -211,7 +211,7 @@ class _ConnectionPool:
         self._timer: asyncio.Handle | None = None
         self._epoll = select.epoll()
         self._registered: set[int] = set()
-        """Sockets that were registered with epoll. A closed one has left it."""
+        """Sockets that were registered with epoll. The kernel removes those that are closed."""
         self._watched: set[int] = set()
         """Sockets for which libcurl waits."""
         self._new: dict[pycurl.Curl, float] = {}
