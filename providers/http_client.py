@@ -352,7 +352,8 @@ class _ConnectionPool:
         number = handle.getinfo(pycurl.ACTIVESOCKET)
         self._multi.remove_handle(handle)
         now = time.monotonic()
-        if number >= 0:
+        # The call that ended it may have begun the next request on its connection.
+        if number >= 0 and number not in self._watched:
             self._idle[number] = now
         self._handles.append((now, handle))
         self._close_handles(idle_since=now - MAX_IDLE_SECONDS)
