@@ -19,7 +19,7 @@ from notifications.content.redaction import mask_response
 from notifications.store import ClaimedDelivery
 from notifyproject.platform import crash_points, event_loop
 from notifyproject.platform.crash_points import Boundary
-from notifyproject.platform.logs import written_together
+from notifyproject.platform.logs import buffered_lines
 from providers import contract
 from providers.contract import Message, NotAttemptedError, Provider, SendRequest, SendResult
 from providers.http import TOTAL_TIMEOUT
@@ -134,7 +134,7 @@ class InFlight:
             if not finished:
                 deadline = min(deadline, time.monotonic() + COLLECT_SECONDS)
             finished.append(one)
-        with written_together():
+        with buffered_lines():
             for group in finished:
                 for delivery, results in group.results:
                     for result in results:

@@ -286,12 +286,9 @@ class _ConnectionPool:
             select.EPOLLOUT if events & pycurl.POLL_OUT else 0
         )
         if number in self._registered:
-            try:
+            # It has left if this is a new connection with the number of a closed one.
+            with suppress(FileNotFoundError):
                 self._epoll.modify(number, wanted)
-            except FileNotFoundError:
-                # A new connection with the number of a closed one.
-                self._registered.discard(number)
-            else:
                 return
         self._epoll.register(number, wanted)
         self._registered.add(number)

@@ -45,26 +45,26 @@ _ENCODER = json.JSONEncoder(default=repr)
 Lines = list[tuple[logging.LogRecord, str]]
 
 
-class _Block(threading.local):
-    """The lines that this thread has not written yet; None outside a block."""
+class _Buffer(threading.local):
+    """The lines that this thread buffers; None if it writes each at once."""
 
     lines: dict["LineHandler", Lines] | None = None
 
 
-_block = _Block()
+_buffer = _Buffer()
 
 
 class LineHandler(logging.StreamHandler[TextIO]):
-    """Writes each line at once, or the lines of a block of :func:`written_together` at its end."""
+    """Writes each line at once, or the lines of a block of :func:`buffered_lines` at its end."""
 
     def emit(self, record: logging.LogRecord) -> None:
         """Write the line of a record, or keep it until the end of the block."""
-        if _block.lines is None:
+        if _buffer.lines is None:
             super().emit(record)
             return
         try:
             line = self.format(record) + self.terminator
-            _block.lines.setdefault(self, []).append((record, line))
+            _buffer.lines.setdefault(self, []).append((record, line))
         except Exception:
             self.handleError(record)
 
@@ -95,21 +95,21 @@ def _parts(lines: Sequence[str]) -> Iterator[str]:
 
 
 @contextmanager
-def written_together() -> Iterator[None]:
-    """Write this thread's lines at the end of the block, in a few calls.
+def buffered_lines() -> Iterator[None]:
+    """Buffer this thread's lines, and write them at the end of the block, in a few calls.
 
-    Each call lets other threads have the interpreter, and getting it back costs as much as a line:
+    Each call releases the interpreter lock. Taking it back costs as much as a line: with a buffer,
     an email takes 20 to 30 µs less of 700.
     """
-    if _block.lines is not None:
+    if _buffer.lines is not None:
         yield
         return
     written: dict[LineHandler, Lines] = {}
-    _block.lines = written
+    _buffer.lines = written
     try:
         yield
     finally:
-        _block.lines = None
+        _buffer.lines = None
         for handler, lines in written.items():
             handler.write(lines)
 

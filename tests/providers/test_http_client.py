@@ -453,7 +453,7 @@ def test_deadline_counts_from_the_call_if_the_loop_is_held_up_before_the_request
 
     async def ask_after_the_hold_up() -> Response:
         await hold_up_the_loop(SHORT * 0.7)
-        # Between the end of the first, SHORT after its call, and a full SHORT from its beginning.
+        # Ends 1.3 x SHORT after the call of the first, which ends after 1, or 1.7 if counted later.
         return await ask_until_it_fails("later", SHORT * 0.6)
 
     with socket_server.serving(socket_server.stopping()) as server:

@@ -22,7 +22,7 @@ from delivery import sending
 from delivery.routing import Route
 from delivery.sending import PreparedDelivery
 from delivery.targets import address_of
-from notifyproject.platform.logs import configure, logging_config, written_together
+from notifyproject.platform.logs import configure, logging_config, buffered_lines
 from providers.contract import Message, SendRequest, SendResult
 from tests.support.factories.notifications import FIXED_NOON, claimed_delivery
 from tests.support.source import ROOT, SERVICE
@@ -100,9 +100,9 @@ def test_lines_of_a_block_are_written_at_its_end_even_after_an_error() -> None:
     log = fresh_log()
 
     def fail_in_a_block() -> None:
-        with written_together():
+        with buffered_lines():
             log.info("first")
-            with written_together():
+            with buffered_lines():
                 log.info("second")
             assert not stream.getvalue()
             fail(ZeroDivisionError())
@@ -118,7 +118,7 @@ def test_block_is_written_in_parts_that_a_pipe_keeps_whole(monkeypatch: pytest.M
     written: list[str] = []
     with logged("json") as stream:
         monkeypatch.setattr(stream, "write", written.append)
-        with written_together():
+        with buffered_lines():
             for number in range(100):
                 fresh_log().info("event", number=number)
     numbers = [json.loads(line)["number"] for part in written for line in part.splitlines()]
@@ -128,7 +128,7 @@ def test_block_is_written_in_parts_that_a_pipe_keeps_whole(monkeypatch: pytest.M
 
 
 def test_block_delays_no_line_of_another_thread() -> None:
-    with logged("json") as stream, written_together():
+    with logged("json") as stream, buffered_lines():
         thread = threading.Thread(target=fresh_log().info, args=["other"])
         thread.start()
         thread.join(LIMIT)
@@ -138,7 +138,7 @@ def test_block_delays_no_line_of_another_thread() -> None:
 def test_lines_that_cannot_be_written_fail_no_block(capsys: pytest.CaptureFixture[str]) -> None:
     with logged("json") as stream:
         stream.close()
-        with written_together():
+        with buffered_lines():
             fresh_log().info("lost")
     assert "I/O operation on closed file" in capsys.readouterr().err
 
