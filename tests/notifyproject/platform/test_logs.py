@@ -22,7 +22,7 @@ from delivery import sending
 from delivery.routing import Route
 from delivery.sending import PreparedDelivery
 from delivery.targets import address_of
-from notifyproject.platform.logs import configure, logging_config, buffered_lines
+from notifyproject.platform.logs import buffered_lines, configure, logging_config
 from providers.contract import Message, SendRequest, SendResult
 from tests.support.factories.notifications import FIXED_NOON, claimed_delivery
 from tests.support.source import ROOT, SERVICE
