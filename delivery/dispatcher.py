@@ -200,10 +200,12 @@ class _BatchSend:
         self._window = send_window(providers[0])
         self._in_flight = InFlight(clock)
         self._waiting: deque[list[PreparedDelivery]] = deque()
+        self._is_single = False
 
     def run(self, deliveries: Sequence[PreparedDelivery]) -> None:
         """Send all deliveries that their leases leave time for; release the others."""
         self._waiting += group_by_request(self._providers[0], deliveries)
+        self._is_single = len(deliveries) == 1
         try:
             while self._waiting or self._in_flight.count:
                 if process.is_shutting_down():
@@ -223,7 +225,7 @@ class _BatchSend:
         wanted = sum(map(request_count, islice(self._waiting, STARTED_GROUPS)))
         if self._in_flight.count:
             capacity = self._window.try_acquire(wanted)
-        elif len(self._waiting) == len(self._waiting[0]) == 1:
+        elif self._is_single:
             # A single delivery does not wait, so that it never queues behind a batch.
             self._window.adjust(wanted)
             capacity = wanted
@@ -262,12 +264,14 @@ class _BatchSend:
             for route in routes:
                 sending = group_by_request(route.provider, self._record_start(route, by_reference))
                 count = sum(map(request_count, sending))
-                if route.provider is self._providers[0]:
-                    unused -= count
-                else:
+                is_failover = route.provider is not self._providers[0]
+                if is_failover:
                     send_window(route.provider).adjust(count)
+                else:
+                    unused -= count
                 if sending:
-                    self._in_flight.submit(route, sending)
+                    at_once = self._is_single or is_failover
+                    self._in_flight.submit(route, sending, at_once=at_once)
                 else:
                     # All were taken over or cancelled: a probe goes back.
                     _finish(route, [], self._clock(), self._report)
@@ -446,7 +450,7 @@ def channel_threads() -> int:
 
 def in_flight(channel: Channel) -> int:
     """Return how many requests this process has in flight to the channel's providers."""
-    return sum(send_window(provider).in_flight for provider in providers_for(channel))
+    return sum(send_window(provider).taken for provider in providers_for(channel))
 
 
 _isolating_threads = ConcurrencyLimiter()

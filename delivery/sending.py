@@ -17,7 +17,7 @@ from domain.errors import FailureCode, ProviderError, TransientError
 from domain.time import Clock
 from notifications.content.redaction import mask_response
 from notifications.store import ClaimedDelivery
-from notifyproject.platform import crash_points, event_loop
+from notifyproject.platform import crash_points, event_loop, process
 from notifyproject.platform.crash_points import Boundary
 from notifyproject.platform.logs import buffered_lines
 from providers import contract
@@ -114,10 +114,16 @@ class InFlight:
         self._finished: SimpleQueue[SentGroup | BaseException] = SimpleQueue()
         self._tasks: set[asyncio.Task[None]] = set()
 
-    def submit(self, route: Route, groups: Sequence[Sequence[PreparedDelivery]]) -> None:
-        """Send each group, within the window that its requests have entered."""
+    def submit(
+        self,
+        route: Route,
+        groups: Sequence[Sequence[PreparedDelivery]],
+        *,
+        at_once: bool = False,
+    ) -> None:
+        """Send each group when the provider's window admits it; ``at_once``: now."""
         self.count += len(groups)
-        event_loop.call(partial(self._start, route, groups))
+        event_loop.call(partial(self._admit, route, groups, at_once=at_once))
 
     def collect(self, *, timeout: float) -> list[SentGroup]:
         """Wait for a group, then shortly for others; return those that have finished."""
@@ -141,20 +147,43 @@ class InFlight:
                         _log(delivery.claimed, result)
         return finished
 
-    def _start(self, route: Route, groups: Sequence[Sequence[PreparedDelivery]]) -> None:
+    def _admit(
+        self, route: Route, groups: Sequence[Sequence[PreparedDelivery]], *, at_once: bool
+    ) -> None:
         window = send_window(route.provider)
         for group in groups:
-            task = asyncio.get_running_loop().create_task(self._send(route, group, window))
-            self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
+            send = partial(self._begin, route, group, window, submitted_at=window.clock())
+            window.admit(request_count(group), send, at_once=at_once)
+
+    def _begin(
+        self,
+        route: Route,
+        group: Sequence[PreparedDelivery],
+        window: SendWindow,
+        *,
+        submitted_at: float,
+    ) -> None:
+        is_sent = not (process.is_shutting_down() or window.is_paused_since(submitted_at))
+        sending = self._send(route, group, window, is_sent=is_sent)
+        task = asyncio.get_running_loop().create_task(sending)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
 
     async def _send(
-        self, route: Route, group: Sequence[PreparedDelivery], window: SendWindow
+        self,
+        route: Route,
+        group: Sequence[PreparedDelivery],
+        window: SendWindow,
+        *,
+        is_sent: bool,
     ) -> None:
-        results: Sequence[tuple[PreparedDelivery, tuple[TargetResult, ...]]] = ()
+        results: Sequence[tuple[PreparedDelivery, tuple[TargetResult, ...]]] = [
+            (delivery, ()) for delivery in group
+        ]
         began_at = window.clock()
         try:
-            results = await _send_group(route.provider, group, self._clock)
+            if is_sent:
+                results = await _send_group(route.provider, group, self._clock)
         except BaseException as error:
             self._finished.put(error)
             raise

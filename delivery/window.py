@@ -1,5 +1,8 @@
 """The send window: how many requests this process has in flight to each provider account.
 
+A batch takes room, records the start of its deliveries, and lets the window admit their requests.
+Some more are started than are sent, so that the next request is sent at the moment of an answer.
+
 Its size follows the provider, as TCP's congestion window does: it doubles per round trip up to the
 size at which the provider last slowed down, then grows by a small share per round trip, and
 shrinks at a rate limit, a timeout, or a refused connection.
@@ -8,12 +11,13 @@ shrinks at a rate limit, a timeout, or a refused connection.
 import math
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from django.conf import settings
 
-from domain.errors import FailureCode, ProviderError
+from domain.errors import FailureCode, ProviderError, ProviderUnavailableError, TransientError
 from providers.contract import Provider
 
 from .results import TargetResult
@@ -30,6 +34,10 @@ MIN_GROWTH = 2
 ACQUIRED_SHARE = 0.25
 """Share of the window that a batch waits for at most. If it waited for all of a small window, the
 provider would get one round of requests after another, each after the slowest of the last."""
+STARTED_AHEAD = 8
+"""Requests that are started while the window is full, if it is not smaller. Recording a start takes
+5 to 15 ms of each round trip. At a limit of 20 requests of 100 ms, 0.87 of it was used without
+them, 0.94 with 4, and 0.95 to 0.96 with 8 to 32."""
 RECENT_SUCCESS = 60.0
 """Seconds without a success after which the window starts again with INITIAL_SIZE."""
 SHARE_AFTER: Mapping[FailureCode, float] = {
@@ -47,13 +55,21 @@ class SendWindow:
 
     maximum: int
     clock: Callable[[], float] = time.monotonic
+    started_ahead: int = STARTED_AHEAD
     _size: float = INITIAL_SIZE
     _threshold: float = float("inf")
     """Size above which the window grows slowly."""
+    _taken: int = 0
+    """Requests that have room: those in flight, and those about to be."""
     _in_flight: int = 0
+    _queue: deque[tuple[int, Callable[[], None]]] = field(default_factory=deque)
+    """Started requests that wait until the window admits them."""
     _waiting: int = 0
+    """Callers of acquire() that wait for room."""
     _last_success: float = float("-inf")
     _last_decrease: float = float("-inf")
+    _last_pause: float = float("-inf")
+    """When the provider last said that it takes nothing for a time."""
     _last_limited: float = float("-inf")
     """When the window last had less room than a caller wanted."""
     _freed: threading.Condition = field(default_factory=threading.Condition)
@@ -64,9 +80,9 @@ class SendWindow:
         return max(min(int(self._size), self.maximum), MIN_SIZE)
 
     @property
-    def in_flight(self) -> int:
-        """The number of requests in flight."""
-        return self._in_flight
+    def taken(self) -> int:
+        """The number of requests that have room: those in flight, and those about to be."""
+        return self._taken
 
     def acquire(self, count: int, *, timeout: float) -> int:
         """Wait for room for ``count`` requests, or an ACQUIRED_SHARE of the window; then take it.
@@ -90,39 +106,77 @@ class SendWindow:
     def adjust(self, count: int) -> None:
         """Take room at once, even beyond the window; with a negative count, give it back unused."""
         with self._freed:
-            self._in_flight += count
+            self._taken += count
             self._freed.notify_all()
 
+    def admit(self, count: int, send: Callable[[], None], *, at_once: bool = False) -> None:
+        """Call ``send`` for requests that have room: now, or when earlier ones have been answered.
+
+        ``at_once``: even if the window is full.
+        """
+        with self._freed:
+            if not at_once and self._in_flight >= self.size:
+                self._last_limited = self.clock()
+                self._queue.append((count, send))
+                return
+            self._in_flight += count
+        send()
+
     def release(self, count: int, *, results: Sequence[TargetResult], started_at: float) -> None:
-        """Give room back after requests that began at ``started_at``, on the window's clock."""
+        """Give room back after requests that began at ``started_at``, on the window's clock.
+
+        The requests that are admitted by this are sent by this call.
+        """
         errors = [one.outcome for one in results if isinstance(one.outcome, ProviderError)]
         with self._freed:
             now = self.clock()
             # Without a limit, more success says nothing about a larger window.
             was_limited = self._waiting > 0 or self._last_limited >= started_at
+            self._taken -= count
             self._in_flight -= count
             if len(errors) < len(results):
                 self._last_success = now
                 if was_limited:
                     self._grow(len(results) - len(errors))
+            if any(map(_is_pause, errors)):
+                self._last_pause = now
             # Requests that began before the last decrease say nothing about the size since.
             share = min((SHARE_AFTER.get(error.code, 1.0) for error in errors), default=1.0)
             if share < 1 and started_at > self._last_decrease:
                 self._threshold = self._size = max(self._size * share, MIN_SIZE)
                 self._last_decrease = now
+            admitted = self._admit_queued()
             self._freed.notify_all()
+        for send in admitted:
+            send()
+
+    def is_paused_since(self, at: float) -> bool:
+        """Return whether the provider has asked for a pause since a time on the window's clock.
+
+        A request that waited until then is not sent: the rate limiter or the circuit breaker
+        decides when it is.
+        """
+        return self._last_pause >= at
+
+    def _admit_queued(self) -> list[Callable[[], None]]:
+        admitted = []
+        while self._queue and self._in_flight < self.size:
+            count, send = self._queue.popleft()
+            self._in_flight += count
+            admitted.append(send)
+        return admitted
 
     def _least(self) -> int:
         return math.ceil(self.size * ACQUIRED_SHARE)
 
     def _room(self) -> int:
-        return max(self.size - self._in_flight, 0)
+        return max(self.size + min(self.started_ahead, self.size) - self._taken, 0)
 
     def _take(self, count: int) -> int:
         taken = min(count, self._room())
         if taken < count:
             self._last_limited = self.clock()
-        self._in_flight += taken
+        self._taken += taken
         return taken
 
     def _grow(self, successes: int) -> None:
@@ -130,8 +184,14 @@ class SendWindow:
         self._size = min(self._size + gain * successes, self.maximum)
 
     def _restart_if_idle(self) -> None:
-        if not self._in_flight and self.clock() - self._last_success > RECENT_SUCCESS:
+        if not self._taken and self.clock() - self._last_success > RECENT_SUCCESS:
             self._size, self._threshold = min(INITIAL_SIZE, self.maximum), float("inf")
+
+
+def _is_pause(error: ProviderError) -> bool:
+    if isinstance(error, TransientError):
+        return error.code is FailureCode.RATE_LIMITED and bool(error.retry_after)
+    return isinstance(error, ProviderUnavailableError)
 
 
 _windows: dict[str, SendWindow] = {}

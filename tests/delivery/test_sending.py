@@ -1,9 +1,10 @@
 """Sending a batch: concurrency, deadlines, and errors of single messages."""
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
+from functools import partial
 
 import pytest
 from bson import ObjectId
@@ -12,15 +13,22 @@ from delivery import targets
 from delivery.results import TargetResult, combine_results
 from delivery.routing import Route
 from delivery.sending import InFlight, PreparedDelivery, SentGroup, group_by_request
+from delivery.window import send_window
 from domain.content import Recipient
-from domain.errors import FailureCode
+from domain.errors import FailureCode, ProviderError
 from domain.states import Channel, DeliveryStatus
 from domain.time import Clock
 from notifications.store import ClaimedDelivery, Settlement
+from notifyproject.platform import process
 from providers.contract import Message, SendRequest, SendResult
 from tests.support.factories.notifications import FIXED_NOON as NOON
 from tests.support.factories.notifications import claimed_delivery as claimed
-from tests.support.fakes.provider import ScriptedProvider, accepted
+from tests.support.fakes.provider import (
+    ScriptedProvider,
+    accepted,
+    channel_unavailable,
+    rate_limited,
+)
 from tests.support.waiting import LIMIT
 
 S = DeliveryStatus
@@ -112,6 +120,42 @@ def test_internal_error_affects_only_its_delivery_and_has_its_own_code() -> None
     assert [s.status for s in settlements] == [S.SENT, S.UNKNOWN, S.SENT]
     assert settlements[1].code is FailureCode.INTERNAL_ERROR
     assert settlements[1].answer.response is None
+
+
+def test_request_that_waits_in_the_window_is_not_sent_during_a_shutdown(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Otherwise a shutdown would wait for the answer to it, after those in flight."""
+
+    def stop(outbound: SendRequest) -> SendResult:
+        process.request_shutdown()
+        return accepted()
+
+    provider = ScriptedProvider(stop)
+    monkeypatch.setattr(send_window(provider), "maximum", 1)
+    try:
+        settlements = send_all(provider, *several(2))
+    finally:
+        process.clear_shutdown()
+    assert (len(provider.seen), len(settlements)) == (1, 1)
+
+
+@pytest.mark.parametrize("pause", [channel_unavailable, partial(rate_limited, retry_after=60)])
+def test_request_that_waits_in_the_window_is_not_sent_after_the_provider_asked_for_a_pause(
+    monkeypatch: pytest.MonkeyPatch, pause: Callable[[], ProviderError]
+) -> None:
+    provider = ScriptedProvider(lambda _outbound: pause())
+    monkeypatch.setattr(send_window(provider), "maximum", 1)
+    settlements = send_all(provider, *several(2))
+    assert (len(provider.seen), len(settlements)) == (1, 1)
+
+
+def test_request_that_waits_in_the_window_is_sent_after_other_errors(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    provider = ScriptedProvider(lambda _outbound: rate_limited())
+    monkeypatch.setattr(send_window(provider), "maximum", 1)
+    assert len(send_all(provider, *several(2))) == 2
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pytest
 
 from delivery import window
 from delivery.results import TargetResult
-from delivery.window import INITIAL_SIZE, SendWindow
+from delivery.window import INITIAL_SIZE, STARTED_AHEAD, SendWindow
 from tests.support.factories.notifications import FIXED_NOON as NOON
 from tests.support.fakes import provider as scripted
 from tests.support.fakes.provider import Outcome
@@ -26,11 +26,21 @@ def results(*outcomes: Outcome) -> Sequence[TargetResult]:
     ]
 
 
+def ignore() -> None:
+    """Send a request that the test does not look at."""
+
+
+def window_of(maximum: int, *, started_ahead: int = 0) -> SendWindow:
+    clock = itertools.count(1.0, 0.001).__next__
+    return SendWindow(maximum, clock=clock, started_ahead=started_ahead)
+
+
 def round_trip(one: SendWindow, *, count: int | None = None, outcome: Outcome | None = None) -> int:
     """Send as many requests as there is room for; return how many."""
     started_at = one.clock()
     taken = one.acquire(count or one.maximum, timeout=0)
     sent = results(*[outcome or scripted.accepted()] * taken)
+    one.admit(taken, ignore)
     one.release(taken, results=sent, started_at=started_at)
     return taken
 
@@ -38,36 +48,37 @@ def round_trip(one: SendWindow, *, count: int | None = None, outcome: Outcome | 
 @pytest.fixture
 def full() -> SendWindow:
     """Return a window that has grown to its maximum."""
-    one = SendWindow(MAXIMUM, clock=itertools.count(1.0, 0.001).__next__)
+    one = window_of(MAXIMUM)
     while one.size < MAXIMUM:
         round_trip(one)
     return one
 
 
 def test_window_doubles_with_each_round_trip_up_to_its_maximum() -> None:
-    one = SendWindow(MAXIMUM, clock=itertools.count(1.0, 0.001).__next__)
+    one = window_of(MAXIMUM)
     assert [round_trip(one) for _ in range(5)] == [INITIAL_SIZE, 20, 40, MAXIMUM, MAXIMUM]
 
 
 def test_window_grows_by_each_answer_while_more_is_to_be_sent() -> None:
-    one = SendWindow(MAXIMUM, clock=itertools.count(1.0, 0.001).__next__)
+    one = window_of(MAXIMUM)
     started_at = one.clock()
     one.acquire(INITIAL_SIZE, timeout=0)
     assert one.try_acquire(1) == 0
+    one.admit(INITIAL_SIZE, ignore)
     for _ in range(INITIAL_SIZE):
         one.release(1, results=results(scripted.accepted()), started_at=started_at)
     assert one.size == 2 * INITIAL_SIZE
 
 
 def test_window_that_was_full_and_enough_does_not_grow() -> None:
-    one = SendWindow(MAXIMUM, clock=itertools.count(1.0, 0.001).__next__)
+    one = window_of(MAXIMUM)
     for _ in range(20):
         round_trip(one, count=INITIAL_SIZE)
     assert one.size == INITIAL_SIZE
 
 
 def test_unused_window_does_not_grow() -> None:
-    one = SendWindow(MAXIMUM, clock=itertools.count(1.0, 0.001).__next__)
+    one = window_of(MAXIMUM)
     for _ in range(20):
         round_trip(one, count=1)
     assert one.size == INITIAL_SIZE
@@ -99,7 +110,7 @@ def test_window_grows_slowly_above_the_size_of_the_last_slowdown(full: SendWindo
 
 
 def test_large_window_grows_by_a_share_of_itself() -> None:
-    large = SendWindow(1_024, clock=itertools.count(1.0, 0.001).__next__)
+    large = window_of(1_024)
     while large.size < 1_024:
         round_trip(large)
     round_trip(large, outcome=scripted.timeout())
@@ -110,6 +121,7 @@ def test_large_window_grows_by_a_share_of_itself() -> None:
 def test_requests_in_flight_together_shrink_the_window_once(full: SendWindow) -> None:
     started_at = full.clock()
     taken = full.acquire(MAXIMUM, timeout=0)
+    full.admit(taken, ignore)
     for _ in range(taken):
         full.release(1, results=results(scripted.rate_limited()), started_at=started_at)
     assert full.size == int(MAXIMUM * 0.9)
@@ -136,6 +148,7 @@ def test_full_window_has_no_room(full: SendWindow) -> None:
 
 def test_room_is_waited_for(full: SendWindow) -> None:
     full.acquire(MAXIMUM, timeout=0)
+    full.admit(MAXIMUM, ignore)
     taken: list[int] = []
     waiting = threading.Thread(target=lambda: taken.append(full.acquire(20, timeout=LIMIT)))
     waiting.start()
@@ -173,7 +186,7 @@ def test_room_goes_to_the_batch_that_waits(full: SendWindow) -> None:
 def test_single_delivery_enters_a_full_window(full: SendWindow) -> None:
     full.acquire(MAXIMUM, timeout=0)
     full.adjust(1)
-    assert full.in_flight == MAXIMUM + 1
+    assert full.taken == MAXIMUM + 1
     full.adjust(-1)
     assert full.try_acquire(1) == 0
 
@@ -184,11 +197,70 @@ def test_threads_never_have_more_in_flight_than_the_size(full: SendWindow) -> No
     def send() -> None:
         for _ in range(200):
             taken = full.acquire(10, timeout=LIMIT)
-            highest.append(full.in_flight)
+            highest.append(full.taken)
+            full.admit(taken, ignore)
             full.release(
                 taken, results=results(*[scripted.accepted()] * taken), started_at=full.clock()
             )
 
     at_once(*[send] * 16)
     assert max(highest) <= MAXIMUM
-    assert full.in_flight == 0
+    assert full.taken == 0
+
+
+class TestStartedAhead:
+    """Started requests wait in the window, and are sent as soon as an answer makes room."""
+
+    def test_eight_requests_more_than_the_window_are_started(self) -> None:
+        one = window_of(MAXIMUM, started_ahead=STARTED_AHEAD)
+        while one.size < MAXIMUM:
+            round_trip(one)
+        assert one.acquire(2 * MAXIMUM, timeout=0) == MAXIMUM + 8
+
+    def test_at_most_as_many_as_the_window_has(self) -> None:
+        one = window_of(2, started_ahead=STARTED_AHEAD)
+        assert one.acquire(MAXIMUM, timeout=0) == 4
+
+    @pytest.fixture
+    def sent(self) -> list[int]:
+        return []
+
+    @pytest.fixture
+    def busy(self, sent: list[int]) -> SendWindow:
+        """Return a window in which two requests are in flight and two wait."""
+        one = window_of(2, started_ahead=2)
+        one.acquire(4, timeout=0)
+        for number in range(4):
+            one.admit(1, partial(sent.append, number))
+        return one
+
+    def test_full_window_admits_one_request_per_answer_in_order(
+        self, busy: SendWindow, sent: list[int]
+    ) -> None:
+        assert sent == [0, 1]
+        busy.release(1, results=results(scripted.refused()), started_at=busy.clock())
+        assert sent == [0, 1, 2]
+        busy.release(1, results=results(scripted.refused()), started_at=busy.clock())
+        assert sent == [0, 1, 2, 3]
+
+    def test_smaller_window_admits_no_request_until_it_has_room(
+        self, busy: SendWindow, sent: list[int]
+    ) -> None:
+        busy.release(1, results=results(scripted.timeout()), started_at=busy.clock())
+        assert (busy.size, sent) == (1, [0, 1])
+        busy.release(1, results=results(scripted.timeout()), started_at=busy.clock())
+        assert sent == [0, 1, 2]
+
+    def test_single_delivery_is_sent_at_once(self, busy: SendWindow, sent: list[int]) -> None:
+        busy.adjust(1)
+        busy.admit(1, partial(sent.append, 9), at_once=True)
+        assert sent == [0, 1, 9]
+
+    def test_waiting_request_lets_the_window_grow(self) -> None:
+        one = window_of(MAXIMUM, started_ahead=STARTED_AHEAD)
+        started_at = one.clock()
+        one.acquire(INITIAL_SIZE + 1, timeout=0)
+        for _ in range(INITIAL_SIZE + 1):
+            one.admit(1, ignore)
+        one.release(1, results=results(scripted.accepted()), started_at=started_at)
+        assert one.size == INITIAL_SIZE + 1
