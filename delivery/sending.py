@@ -152,7 +152,7 @@ class InFlight:
     ) -> None:
         window = send_window(route.provider)
         for group in groups:
-            send = partial(self._begin, route, group, window, submitted_at=window.clock())
+            send = partial(self._begin, route, group, window, at_once=at_once)
             window.admit(request_count(group), send, at_once=at_once)
 
     def _begin(
@@ -161,9 +161,9 @@ class InFlight:
         group: Sequence[PreparedDelivery],
         window: SendWindow,
         *,
-        submitted_at: float,
+        at_once: bool,
     ) -> None:
-        is_sent = not (process.is_shutting_down() or window.is_paused_since(submitted_at))
+        is_sent = not process.is_shutting_down() and (at_once or not window.is_paused)
         sending = self._send(route, group, window, is_sent=is_sent)
         task = asyncio.get_running_loop().create_task(sending)
         self._tasks.add(task)

@@ -40,6 +40,9 @@ STARTED_AHEAD = 8
 them, 0.94 with 4, and 0.95 to 0.96 with 8 to 32."""
 RECENT_SUCCESS = 60.0
 """Seconds without a success after which the window starts again with INITIAL_SIZE."""
+PAUSE_SECONDS = 0.5
+"""Seconds in which the window has no room after the provider asked for a pause. By then the rate
+limiter or the circuit breaker knows of it; until then, more requests would only be refused."""
 SHARE_AFTER: Mapping[FailureCode, float] = {
     FailureCode.RATE_LIMITED: 0.9,
     FailureCode.TIMEOUT: 0.5,
@@ -68,8 +71,7 @@ class SendWindow:
     """Callers of acquire() that wait for room."""
     _last_success: float = float("-inf")
     _last_decrease: float = float("-inf")
-    _last_pause: float = float("-inf")
-    """When the provider last said that it takes nothing for a time."""
+    _paused_until: float = float("-inf")
     _last_limited: float = float("-inf")
     """When the window last had less room than a caller wanted."""
     _freed: threading.Condition = field(default_factory=threading.Condition)
@@ -93,7 +95,7 @@ class SendWindow:
             self._restart_if_idle()
             self._waiting += 1
             try:
-                self._freed.wait_for(lambda: self._room() >= min(count, self._least()), timeout)
+                self._wait_for_room(count, timeout)
             finally:
                 self._waiting -= 1
             return self._take(count)
@@ -112,7 +114,7 @@ class SendWindow:
     def admit(self, count: int, send: Callable[[], None], *, at_once: bool = False) -> None:
         """Call ``send`` for requests that have room: now, or when earlier ones have been answered.
 
-        ``at_once``: even if the window is full.
+        ``at_once``: even if the window is full or paused.
         """
         with self._freed:
             if not at_once and self._in_flight >= self.size:
@@ -138,8 +140,8 @@ class SendWindow:
                 self._last_success = now
                 if was_limited:
                     self._grow(len(results) - len(errors))
-            if any(map(_is_pause, errors)):
-                self._last_pause = now
+            pauses = [seconds for one in errors if (seconds := _pause_seconds(one))]
+            self._paused_until = max(self._paused_until, now + min(pauses, default=0.0))
             # Requests that began before the last decrease say nothing about the size since.
             share = min((SHARE_AFTER.get(error.code, 1.0) for error in errors), default=1.0)
             if share < 1 and started_at > self._last_decrease:
@@ -150,13 +152,10 @@ class SendWindow:
         for send in admitted:
             send()
 
-    def is_paused_since(self, at: float) -> bool:
-        """Return whether the provider has asked for a pause since a time on the window's clock.
-
-        A request that waited until then is not sent: the rate limiter or the circuit breaker
-        decides when it is.
-        """
-        return self._last_pause >= at
+    @property
+    def is_paused(self) -> bool:
+        """Whether nothing is to be sent, because the provider has just asked for a pause."""
+        return self.clock() < self._paused_until
 
     def _admit_queued(self) -> list[Callable[[], None]]:
         admitted = []
@@ -166,10 +165,20 @@ class SendWindow:
             admitted.append(send)
         return admitted
 
+    def _wait_for_room(self, count: int, timeout: float) -> None:
+        ends_at = time.monotonic() + timeout
+        while self._room() < min(count, self._least()):
+            if (left := ends_at - time.monotonic()) <= 0:
+                return
+            pause = self._paused_until - self.clock()
+            self._freed.wait(min(left, pause) if pause > 0 else left)
+
     def _least(self) -> int:
         return math.ceil(self.size * ACQUIRED_SHARE)
 
     def _room(self) -> int:
+        if self.is_paused:
+            return 0
         return max(self.size + min(self.started_ahead, self.size) - self._taken, 0)
 
     def _take(self, count: int) -> int:
@@ -188,10 +197,14 @@ class SendWindow:
             self._size, self._threshold = min(INITIAL_SIZE, self.maximum), float("inf")
 
 
-def _is_pause(error: ProviderError) -> bool:
-    if isinstance(error, TransientError):
-        return error.code is FailureCode.RATE_LIMITED and bool(error.retry_after)
-    return isinstance(error, ProviderUnavailableError)
+def _pause_seconds(error: ProviderError) -> float:
+    """Return for how long the window pauses after an error of a provider that takes nothing."""
+    match error:
+        case TransientError(code=FailureCode.RATE_LIMITED):
+            return min(error.retry_after or 0.0, PAUSE_SECONDS)
+        case ProviderUnavailableError(scope=None):
+            return PAUSE_SECONDS
+    return 0.0
 
 
 _windows: dict[str, SendWindow] = {}

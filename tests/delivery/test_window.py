@@ -208,6 +208,34 @@ def test_threads_never_have_more_in_flight_than_the_size(full: SendWindow) -> No
     assert full.taken == 0
 
 
+@pytest.mark.parametrize(
+    ("outcome", "seconds"),
+    [
+        (scripted.channel_unavailable(), 0.5),
+        (scripted.rate_limited(retry_after=60), 0.5),
+        (scripted.rate_limited(retry_after=0.2), 0.2),
+        (scripted.rate_limited(), 0.0),
+        (scripted.channel_unavailable(scope="ios"), 0.0),
+        (scripted.timeout(), 0.0),
+    ],
+)
+def test_window_has_no_room_until_the_pause_that_the_provider_asked_for_is_stored(
+    outcome: Outcome, seconds: float
+) -> None:
+    now = 100.0
+    one = SendWindow(MAXIMUM, clock=lambda: now)
+    round_trip(one, count=1, outcome=outcome)
+    assert (one.is_paused, one.try_acquire(1) == 0) == (seconds > 0, seconds > 0)
+    now += seconds
+    assert (one.is_paused, one.try_acquire(1)) == (False, 1)
+
+
+def test_room_is_waited_for_until_the_end_of_a_pause() -> None:
+    one = SendWindow(MAXIMUM)
+    round_trip(one, count=1, outcome=scripted.rate_limited(retry_after=0.05))
+    assert one.acquire(5, timeout=LIMIT) == 5
+
+
 class TestStartedAhead:
     """Started requests wait in the window, and are sent as soon as an answer makes room."""
 
