@@ -449,7 +449,7 @@ def channel_threads() -> int:
 
 
 def in_flight(channel: Channel) -> int:
-    """Return how many requests this process has in flight to the channel's providers."""
+    """Return how many requests to the channel's providers are in flight here, or about to be."""
     return sum(send_window(provider).taken for provider in providers_for(channel))
 
 

@@ -140,8 +140,8 @@ class SendWindow:
                 self._last_success = now
                 if was_limited:
                     self._grow(len(results) - len(errors))
-            pauses = [seconds for one in errors if (seconds := _pause_seconds(one))]
-            self._paused_until = max(self._paused_until, now + min(pauses, default=0.0))
+            pause = max(map(_pause_seconds, errors), default=0.0)
+            self._paused_until = max(self._paused_until, now + pause)
             # Requests that began before the last decrease say nothing about the size since.
             share = min((SHARE_AFTER.get(error.code, 1.0) for error in errors), default=1.0)
             if share < 1 and started_at > self._last_decrease:
