@@ -7,6 +7,7 @@ alone.
 
 import random
 import threading
+import time
 from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -21,6 +22,7 @@ from django.conf import settings
 from domain.plans import ENDED_UNREACHED
 from domain.states import Channel, DeliveryStatus
 from domain.time import Clock, utc_now
+from domain.wait_reasons import WaitReason
 from notifications import callback_events, store
 from notifications.catalog.limits import active_limits
 from notifications.inbox import wakeups as inbox_wakeups
@@ -52,6 +54,10 @@ REFILL_SECONDS = 0.02
 """Longest wait for an answer while deliveries wait for capacity in the window."""
 WAIT_SECONDS = 1.0
 """Longest wait for capacity before a shutdown or a short lease is noticed."""
+RATE_WAIT_SECONDS = 10.0
+"""Longest time that a batch waits for the rate limiter. The deliveries that are left are held."""
+RATE_CHECK_SECONDS = 0.07
+"""Interval of its requests to the rate limiter, whose burst is the messages of 0.1 s."""
 MAX_SEND_SECONDS = 60.0
 """Longest wait for an answer: four times a request's timeout."""
 ISOLATION_TIME = timedelta(seconds=45)
@@ -201,21 +207,28 @@ class _BatchSend:
         self._in_flight = InFlight(clock)
         self._waiting: deque[list[PreparedDelivery]] = deque()
         self._is_single = False
+        self._next_start = self._rate_wait_end = time.monotonic()
 
     def run(self, deliveries: Sequence[PreparedDelivery]) -> None:
         """Send all deliveries that their leases leave time for; release the others."""
         self._waiting += group_by_request(self._providers[0], deliveries)
         self._is_single = len(deliveries) == 1
+        if not self._is_single:
+            self._rate_wait_end += RATE_WAIT_SECONDS
         try:
             while self._waiting or self._in_flight.count:
                 if process.is_shutting_down():
                     self._release_waiting()
                 if self._waiting:
+                    if not self._await_rate():
+                        continue
                     self._start(self._take_groups())
                     if not self._waiting:
+                        self._end_rate_wait()
                         self._on_in_flight(self._report)
                 self._finish(REFILL_SECONDS if self._waiting else MAX_SEND_SECONDS)
         finally:
+            self._end_rate_wait()
             # After an error, such as of MongoDB, the requests in flight still have results.
             while self._in_flight.count:
                 self._finish(MAX_SEND_SECONDS)
@@ -252,6 +265,7 @@ class _BatchSend:
             return
         by_reference = {one.claimed.reference: one for group in groups for one in group}
         now, names = self._clock(), [provider.name for provider in self._providers]
+        began = time.monotonic()
         unused = sum(map(request_count, groups))
         try:
             routes, not_sent = routing.choose_routes(
@@ -277,7 +291,48 @@ class _BatchSend:
                     _finish(route, [], self._clock(), self._report)
         finally:
             self._window.adjust(-unused)
-        _settle_not_sent(not_sent, self._clock(), self._report)
+        held = self._keep_rate_limited(not_sent, by_reference, now, began)
+        _settle_not_sent(held, self._clock(), self._report)
+
+    def _await_rate(self) -> bool:
+        """Wait shortly for the next token, and settle answers. Return whether it is due."""
+        wait = min(self._next_start - time.monotonic(), WAIT_SECONDS)
+        if wait > 0:
+            if self._in_flight.count:
+                self._finish(wait)
+            else:
+                time.sleep(wait)
+        return wait <= 0
+
+    def _keep_rate_limited(
+        self,
+        not_sent: Sequence[NotSent],
+        by_reference: Mapping[str, PreparedDelivery],
+        now: datetime,
+        began: float,
+    ) -> list[NotSent]:
+        """Let deliveries wait in the batch if they soon get a token; return the others.
+
+        With a backlog, each would otherwise be claimed, rendered, and held many times.
+        """
+        until = now + timedelta(seconds=self._rate_wait_end - began)
+        kept, held = [], []
+        for one in not_sent:
+            at = one.next_attempt_at
+            if one.held_reason is WaitReason.RATE_LIMITED and at is not None and at <= until:
+                kept.append((at, by_reference[one.claimed.reference]))
+            else:
+                held.append(one)
+        if kept:
+            groups = group_by_request(self._providers[0], [delivery for _, delivery in kept])
+            self._waiting.extendleft(reversed(groups))
+            wait = (min(at for at, _ in kept) - now).total_seconds()
+            self._next_start = began + max(wait, RATE_CHECK_SECONDS)
+            _rate_waits.setdefault(self._providers[0].account, set()).add(self)
+        return held
+
+    def _end_rate_wait(self) -> None:
+        _rate_waits.get(self._providers[0].account, set()).discard(self)
 
     def _record_start(
         self, route: Route, by_reference: Mapping[str, PreparedDelivery]
@@ -453,6 +508,13 @@ def in_flight(channel: Channel) -> int:
     return sum(send_window(provider).taken for provider in providers_for(channel))
 
 
+def is_waiting_for_rate(channel: Channel) -> bool:
+    """Return whether a batch of this process waits for a token of the channel's providers."""
+    return any(_rate_waits.get(provider.account) for provider in providers_for(channel))
+
+
+_rate_waits: dict[str, set[_BatchSend]] = {}
+"""By provider account: the batches that wait for a token."""
 _isolating_threads = ConcurrencyLimiter()
 _isolation_lock = threading.Lock()
 

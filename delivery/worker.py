@@ -20,7 +20,7 @@ from notifyproject.platform.concurrency import ConcurrencyLimiter
 from notifyproject.platform.crash_points import Boundary
 
 from . import dispatcher
-from .dispatcher import BatchReport, channel_threads, in_flight
+from .dispatcher import BatchReport, channel_threads, in_flight, is_waiting_for_rate
 
 REQUEUE_DELAY = timedelta(seconds=1)
 """Delay before a message returns if its channel has no free thread or its client no capacity."""
@@ -191,6 +191,9 @@ def _requeue_delay(priority: Priority) -> timedelta:
 
 
 def _max_batches(queue: FairQueue) -> int:
+    if is_waiting_for_rate(queue.channel):
+        # Several batches would share the tokens, and small groups cost several times as much.
+        return 1
     # Fewer than a channel's threads, so that one client never takes them all.
     limit = BATCHES_AHEAD + in_flight(queue.channel) // batch_size()
     return max(min(limit, channel_threads() - 1), 1)

@@ -1,6 +1,7 @@
 """The dispatcher with the real store: claim, deferral, sending, and settlement."""
 
 import threading
+from collections import Counter
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, time, timedelta
 from typing import Any
@@ -12,17 +13,18 @@ from bson import ObjectId
 from delivery import dispatcher
 from delivery.dispatcher import MAX_BATCH, BatchReport
 from domain.states import Channel, Priority
+from domain.time import utc_now
 from notifications import store
 from notifications.store import LEASE
 from notifyproject.db.collections import collection
 from notifyproject.platform import process
-from providers.contract import NotAttemptedError
+from providers.contract import NotAttemptedError, SendRequest
 from recipients.models import PersonalQuietHours
 from recipients.models import Recipient as Person
 from tests.support.factories import notifications as factories
 from tests.support.factories.notifications import NOON, accepted, new, suppress
 from tests.support.fakes import provider as scripted
-from tests.support.fakes.provider import ScriptedProvider, Slow, rate_limited
+from tests.support.fakes.provider import Outcome, ScriptedProvider, Slow, rate_limited
 from tests.support.waiting import LIMIT
 
 pytestmark = pytest.mark.usefixtures("db")
@@ -275,3 +277,62 @@ def test_delivery_that_expires_in_the_new_quiet_hours_expires(fcm: ScriptedProvi
     move_to(AUCKLAND)
     assert dispatch_at(notification_id, at=NOON)[:2] == ("expired", "quiet_hours")
     assert fcm.seen == []
+
+
+def test_batch_waits_for_the_rate_and_claims_no_delivery_again(
+    fcm: ScriptedProvider, settings: Any
+) -> None:
+    settings.PROVIDER_RATES = {"fcm": (100.0, 10)}
+    ids = many(25)
+    report = dispatch(*ids, clock=utc_now)
+    assert (report.claimed, report.counts, report.wakeups) == (25, {"sent": 25}, [])
+    assert len(fcm.seen) == 25
+    assert {outcome(one) for one in ids} == {("sent", None)}
+
+
+def test_deliveries_without_a_token_in_time_are_held(
+    fcm: ScriptedProvider, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(dispatcher, "RATE_WAIT_SECONDS", 0.5)
+    settings.PROVIDER_RATES = {"fcm": (10.0, 2)}
+    ids = many(40)
+    report = dispatch(*ids, clock=utc_now)
+    assert report.counts["sent"] == len(fcm.seen) >= 2
+    assert report.counts["pending"] == 40 - len(fcm.seen) >= 30
+    held = Counter(outcome(one) for one in ids)
+    assert held == {
+        ("sent", None): len(fcm.seen),
+        ("pending", "rate_limited"): 40 - len(fcm.seen),
+    }
+
+
+def test_single_delivery_without_a_token_takes_no_thread(
+    fcm: ScriptedProvider, settings: Any
+) -> None:
+    settings.PROVIDER_RATES = {"fcm": (1.0, 1)}
+    first, second = many(2)
+    assert dispatch(first).counts == {"sent": 1}
+    report = dispatch(second)
+    assert report.counts == {"pending": 1}
+    assert [one.at for one in report.wakeups] == [NOON + SECOND]
+
+
+def test_worker_that_stops_while_it_waits_for_the_rate_releases_the_rest(
+    fcm: ScriptedProvider, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.PROVIDER_RATES = {"fcm": (0.2, 1)}
+    stopping = threading.Event()
+    monkeypatch.setattr(process, "is_shutting_down", stopping.is_set)
+
+    def stop(_outbound: SendRequest) -> Outcome:
+        threading.Timer(0.2, stopping.set).start()
+        return scripted.accepted()
+
+    fcm.behave = stop
+    ids = many(2)
+    report = dispatch(*ids, clock=utc_now)
+    assert report.counts == {"sent": 1, "pending": 1}
+    assert {outcome(one) for one in ids} == {("sent", None), ("pending", None)}
+    # It is due at once for another process.
+    monkeypatch.undo()
+    assert store.claim(ids=ids, channel=EMAIL, worker="other", now=utc_now())

@@ -119,6 +119,13 @@ def test_failing_provider_gets_nothing_after_20_failures(
     assert len(waiting) >= 20
 
 
+@pytest.fixture
+def _no_rate_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hold rate-limited deliveries at once: in these tests, no time passes during a batch."""
+    monkeypatch.setattr(dispatcher, "RATE_WAIT_SECONDS", 0.0)
+
+
+@pytest.mark.usefixtures("_no_rate_wait")
 def test_rate_limit_delays_deliveries_and_loses_none(fcm: ScriptedProvider, settings: Any) -> None:
     settings.PROVIDER_RATES = {"fcm": (3.0, 3)}
     ids = mails(10)

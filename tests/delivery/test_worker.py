@@ -135,8 +135,12 @@ def test_due_within_a_minute_is_scheduled(broker: redis.Redis, fcm: ScriptedProv
 
 
 def test_pull_waits_for_the_rate_instead_of_deferring(
-    broker: redis.Redis, fcm: ScriptedProvider, settings: Any
+    broker: redis.Redis,
+    fcm: ScriptedProvider,
+    settings: Any,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(dispatcher, "RATE_WAIT_SECONDS", 0.0)
     settings.PROVIDER_RATES = {"fcm": (10.0, 10)}
     accept_burst(2 * wakeups.WAKEUP_SIZE)
     worker.pull(QUEUE, None, clock=noon)
@@ -146,6 +150,31 @@ def test_pull_waits_for_the_rate_instead_of_deferring(
     assert all(m.eta is not None for m in messages)
     touched = {"delivery.failure_code": "rate_limited"}
     assert collection("notifications").count_documents(touched) == worker.batch_size() - 10
+
+
+def test_no_second_batch_of_a_client_waits_for_the_same_tokens(
+    broker: redis.Redis, fcm: ScriptedProvider, settings: Any
+) -> None:
+    settings.PROVIDER_RATES = {"fcm": (100.0, 1)}
+    pulled: dict[str, int] = {}
+    other = FairQueue(OTHER, EMAIL, Priority.NORMAL)
+
+    def pull_again(_outbound: Any) -> Any:
+        if not pulled:
+            until(lambda: dispatcher.is_waiting_for_rate(EMAIL), otherwise="the batch did not wait")
+            pulled["same client"] = worker.pull(QUEUE, None)
+            pulled["another"] = worker.pull(other, None)
+        return scripted.accepted()
+
+    fcm.behave = pull_again
+    accept_burst(6)
+    accept_burst(1, client_id=OTHER)
+    assert worker.pull(QUEUE, None) == 6
+    assert pulled == {"same client": 0, "another": 1}
+    assert not dispatcher.is_waiting_for_rate(EMAIL)
+    assert still_open() == 0
+    retried = [m for m in queued_messages(broker) if m.args[3][0] == fair_queue.RETRY_SLOT]
+    assert retried
 
 
 def test_pull_with_a_replaced_token_takes_one_batch_without_a_successor(
