@@ -22,6 +22,9 @@ MIN_SHARE = 0.01
 """Lowest throttled rate, as a share of the configured rate."""
 RESTORE_INTERVAL, RESTORE_SHARE = timedelta(seconds=10), 0.1
 """A throttled rate recovers by this share of the configured rate in each interval."""
+OVERDRAFT_SHARE = 0.5
+"""Share of a bucket that critical messages may overdraw, at least one token, so that they need not
+wait for a token that a backlog has taken. The next tokens repay it."""
 THROTTLE_DEBOUNCE = timedelta(seconds=1)
 """Further rate-limit responses within this time don't halve the rate again."""
 MAX_SKEW = timedelta(seconds=2)
@@ -42,6 +45,7 @@ _RULES = json.dumps(
         "min_share": MIN_SHARE,
         "restore_interval": _RESTORE_INTERVAL,
         "restore_share": RESTORE_SHARE,
+        "overdraft_share": OVERDRAFT_SHARE,
         "throttle_debounce": _THROTTLE_DEBOUNCE,
         "max_skew": _MAX_SKEW,
         "max_wait": _MAX_WAIT,
@@ -58,14 +62,27 @@ class Grant:
     wait: timedelta
 
 
-def take(account: str, count: int, *, rate: float | None, burst: int, now: datetime) -> Grant:
-    """Take up to ``count`` tokens. A ``rate`` of None sets no limit except after a throttle."""
+def take(
+    account: str,
+    count: int,
+    *,
+    rate: float | None,
+    burst: int,
+    now: datetime,
+    is_critical: bool = False,
+) -> Grant:
+    """Take up to ``count`` tokens; ``is_critical``: even if that overdraws the bucket.
+
+    A ``rate`` of None sets no limit except after a throttle.
+    """
     at, count = valkey.to_milliseconds(now), max(count, 0)
     args: list[str | int | float] = [at, _RULES, count, "" if rate is None else rate, burst]
+    args.append(int(is_critical))
     try:
         granted, wait = valkey.run(_TAKE_SCRIPT, keys=[_key(account)], args=args)
     except valkey.Unavailable:
-        granted, wait = _local_bucket(account).take(count, rate=rate, burst=burst, now=at)
+        bucket = _local_bucket(account)
+        granted, wait = bucket.take(count, rate=rate, burst=burst, now=at, is_critical=is_critical)
     return Grant(granted, wait * _MILLISECOND)
 
 
@@ -126,7 +143,15 @@ class TokenBucket:
         self._blocked_until = 0
         self._throttled_at: int | None = None
 
-    def take(self, count: int, *, rate: float | None, burst: int, now: int) -> tuple[int, int]:
+    def take(
+        self,
+        count: int,
+        *,
+        rate: float | None,
+        burst: int,
+        now: int,
+        is_critical: bool = False,
+    ) -> tuple[int, int]:
         """Take up to ``count`` tokens. Return how many, and the wait for the next in ms."""
         with self._lock:
             if now < self._blocked_until:
@@ -134,11 +159,13 @@ class TokenBucket:
             if rate is None:
                 return count, 0
             tokens = self._refill(rate=rate, burst=burst, now=now)
-            granted = min(count, math.floor(tokens))
+            capacity = max(burst * self._share_at(now), 1.0)
+            overdraft = is_critical * max(capacity * OVERDRAFT_SHARE, 1)
+            granted = min(count, max(math.floor(tokens + overdraft), 0))
             self._tokens = tokens - granted
-            if self._tokens >= 1:
+            if self._tokens + overdraft >= 1:
                 return granted, 0
-            wait = (1 - self._tokens) * 1000 / (rate * self._share_at(now))
+            wait = (1 - overdraft - self._tokens) * 1000 / (rate * self._share_at(now))
             return granted, math.ceil(min(wait, _MAX_WAIT))
 
     def throttle(self, *, pause: int, now: int) -> None:

@@ -11,7 +11,7 @@ from django.conf import settings
 
 from domain import retry
 from domain.errors import FailureCode
-from domain.states import DeliveryStatus
+from domain.states import DeliveryStatus, Priority
 from domain.wait_reasons import WaitReason
 from notifications.store import ClaimedDelivery, NotSent
 from providers.contract import Provider
@@ -214,7 +214,14 @@ def _apply_rate_limit(
         return [], []
     rate, burst = settings.PROVIDER_RATES.get(provider.name, (None, 1))
     totals = list(itertools.accumulate(len(targets[claimed.reference]) for claimed in claims))
-    grant = rate_limiter.take(provider.account, totals[-1], rate=rate, burst=burst, now=now)
+    grant = rate_limiter.take(
+        provider.account,
+        totals[-1],
+        rate=rate,
+        burst=burst,
+        now=now,
+        is_critical=all(claimed.priority is Priority.CRITICAL for claimed in claims),
+    )
     count = max(bisect(totals, grant.granted), min(grant.granted, 1))
     first, step = now + grant.wait, timedelta(seconds=1 / rate if rate else 0)
     held, code = WaitReason.RATE_LIMITED, FailureCode.RATE_LIMITED

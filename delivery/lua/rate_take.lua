@@ -4,7 +4,8 @@
 -- throttled share of the rate, and "blocked_until", when it starts to recover. TokenBucket in
 -- rate_limiter.py computes the same: keep them equal, to the order of each sum.
 --
--- KEYS: the bucket. ARGV: now, the rules as JSON, the count, the rate or '', the burst.
+-- KEYS: the bucket. ARGV: now, the rules as JSON, the count, the rate or '', the burst, and 1 if it
+-- may overdraw the bucket, or 0.
 
 local bucket = KEYS[1]
 local now, rules, count = tonumber(ARGV[1]), cjson.decode(ARGV[2]), tonumber(ARGV[3])
@@ -29,13 +30,14 @@ end
 local capacity = math.max(burst * share(now), 1)
 local gained = math.max(now - at, 0) / 1000 * rate * share(at)
 local tokens = math.min(tonumber(found[1] or capacity) + gained, capacity)
-local granted = math.min(count, math.floor(tokens))
+local overdraft = tonumber(ARGV[6]) * math.max(capacity * rules.overdraft_share, 1)
+local granted = math.min(count, math.max(math.floor(tokens + overdraft), 0))
 tokens = tokens - granted
 redis.call('HSET', bucket, 'tokens', tokens, 'at', math.max(now, at))
 local kept = math.ceil(burst / rate * 1000) + rules.idle_ttl
 redis.call('PEXPIRE', bucket, math.max(redis.call('PTTL', bucket), kept))
 local wait = 0
-if tokens < 1 then
-    wait = math.min(math.ceil((1 - tokens) * 1000 / (rate * share(now))), rules.max_wait)
+if tokens + overdraft < 1 then
+    wait = math.min(math.ceil((1 - overdraft - tokens) * 1000 / (rate * share(now))), rules.max_wait)
 end
 return {granted, wait}

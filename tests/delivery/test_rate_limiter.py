@@ -107,6 +107,21 @@ def test_callers_with_clock_skew_keep_to_the_rate_together() -> None:
     assert 80 <= total <= 80 * (0.99 + 0.75) + 8
 
 
+def test_critical_messages_need_no_token_that_a_backlog_has_taken() -> None:
+    assert take(100).granted == 8
+    assert take(1, is_critical=True) == Grant(1, timedelta())
+    assert take(9, is_critical=True) == Grant(3, 13 * MILLISECOND)
+    # The backlog waits until the tokens are repaid.
+    assert take(100) == Grant(0, 63 * MILLISECOND)
+    assert take(100, after=63 * MILLISECOND).granted == 1
+
+
+def test_critical_messages_wait_for_a_provider_that_asks_for_a_pause() -> None:
+    throttle(retry_after=5)
+    assert take(1, after=SECOND, is_critical=True) == Grant(0, 4 * SECOND)
+    assert take(9, after=5 * SECOND, is_critical=True).granted == 2
+
+
 takes = st.tuples(st.integers(0, 3000), st.integers(0, 50), st.none())
 pauses = st.integers(0, 100).map(float)
 refusals = st.tuples(st.integers(0, 3000), st.just(0), pauses)
@@ -119,13 +134,15 @@ rates = st.floats(0.01, 10_000)
 def test_shared_and_local_buckets_agree(
     rate: float | None, burst: int, events: list[tuple[int, int, float | None]], has_skew: bool
 ) -> None:
+    options: dict[str, Any]
     account, now, local = f"history:{next(_numbers)}", NOON, TokenBucket()
     for turn, (wait, number, pause) in enumerate(events):
         now += wait * MILLISECOND * (-1 if has_skew and turn % 3 == 0 else 1)
         at = valkey.to_milliseconds(now)
         if pause is None:
-            shared = rate_limiter.take(account, number, rate=rate, burst=burst, now=now)
-            granted, left = local.take(number, rate=rate, burst=burst, now=at)
+            options = {"rate": rate, "burst": burst, "is_critical": turn % 4 == 1}
+            shared = rate_limiter.take(account, number, now=now, **options)
+            granted, left = local.take(number, now=at, **options)
             assert shared == Grant(granted, left * MILLISECOND)
         else:
             rate_limiter.throttle(account, retry_after=pause, now=now)

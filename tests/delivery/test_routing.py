@@ -1,5 +1,6 @@
 """Routing: the provider of each delivery in a batch, by circuit and by platform."""
 
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -8,7 +9,7 @@ import pytest
 from delivery.circuit_breaker import PROBE_LEASE, Allowed, Probe
 from domain.errors import FailureCode
 from domain.retry import MAX_OUTAGE
-from domain.states import Channel, DeliveryStatus
+from domain.states import Channel, DeliveryStatus, Priority
 from domain.wait_reasons import WaitReason
 from tests.support.factories.notifications import FIXED_NOON as NOON
 from tests.support.factories.routes import (
@@ -180,6 +181,16 @@ def test_every_device_counts_against_the_rate(first: ScriptedProvider, settings:
     claims = several(3)
     (route,), deferred = choose(claims, first, platforms=[["ios"] * 2] * 3)
     assert (route.claims, [p.claimed for p in deferred]) == (claims[:2], claims[2:])
+
+
+def test_critical_delivery_does_not_wait_behind_a_backlog(
+    first: ScriptedProvider, settings: Any
+) -> None:
+    settings.PROVIDER_RATES = {"first": (10.0, 1)}
+    choose(several(10), first)
+    code = replace(one(), priority=Priority.CRITICAL)
+    (route,), deferred = choose([code], first)
+    assert (route.claims, deferred) == ([code], [])
 
 
 def test_more_devices_than_the_burst_are_reached(first: ScriptedProvider, settings: Any) -> None:
