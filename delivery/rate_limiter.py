@@ -76,8 +76,8 @@ def take(
     A ``rate`` of None sets no limit except after a throttle.
     """
     at, count = valkey.to_milliseconds(now), max(count, 0)
-    args: list[str | int | float] = [at, _RULES, count, "" if rate is None else rate, burst]
-    args.append(int(is_critical))
+    limit = "" if rate is None else rate
+    args: list[str | int | float] = [at, _RULES, count, limit, burst, int(is_critical)]
     try:
         granted, wait = valkey.run(_TAKE_SCRIPT, keys=[_key(account)], args=args)
     except valkey.Unavailable:
@@ -159,8 +159,7 @@ class TokenBucket:
             if rate is None:
                 return count, 0
             tokens = self._refill(rate=rate, burst=burst, now=now)
-            capacity = max(burst * self._share_at(now), 1.0)
-            overdraft = is_critical * max(capacity * OVERDRAFT_SHARE, 1)
+            overdraft = is_critical * max(self._capacity(burst, now) * OVERDRAFT_SHARE, 1)
             granted = min(count, max(math.floor(tokens + overdraft), 0))
             self._tokens = tokens - granted
             if self._tokens + overdraft >= 1:
@@ -180,10 +179,13 @@ class TokenBucket:
 
     def _refill(self, *, rate: float, burst: int, now: int) -> float:
         at = now if self._tokens is None or self._at - now > _MAX_SKEW else self._at
-        capacity = max(burst * self._share_at(now), 1.0)
+        capacity = self._capacity(burst, now)
         gained = max(now - at, 0) / 1000 * rate * self._share_at(at)
         self._at = max(now, at)
         return min((capacity if self._tokens is None else self._tokens) + gained, capacity)
+
+    def _capacity(self, burst: int, now: int) -> float:
+        return max(burst * self._share_at(now), 1.0)
 
     def _share_at(self, instant: int) -> float:
         steps = max((instant - self._blocked_until) // _RESTORE_INTERVAL, 0)
