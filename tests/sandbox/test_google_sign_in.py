@@ -2,6 +2,7 @@
 
 import json
 import time
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,13 @@ from tests.support.providers.sandbox_fcm import GRANT, SCOPE, FCMClient, encoded
 EMAIL = credentials.SERVICE_ACCOUNT_EMAIL
 SHORT = "Invalid JWT: Token must be a short-lived token (60 minutes) and in a reasonable timeframe."
 NO_SCOPE = "Invalid OAuth scope or ID token audience provided."
+
+
+@dataclass(frozen=True)
+class FromNow:
+    """A time relative to the request: parameters are made when tests are collected."""
+
+    seconds: int
 
 
 @pytest.fixture
@@ -62,11 +70,11 @@ def test_json_parameters_are_accepted(pushes: FCMClient) -> None:
         ({"iss": None}, 400, "invalid_grant", "Invalid grant: account not found"),
         ({"aud": "https://example.com/"}, 400, "invalid_grant", "Failed audience check."),
         ({"aud": None}, 400, "invalid_grant", "Failed audience check."),
-        ({"exp": int(time.time()) - 10}, 400, "invalid_grant", SHORT),
-        ({"exp": int(time.time()) + 7300}, 400, "invalid_grant", SHORT),
+        ({"exp": FromNow(-10)}, 400, "invalid_grant", SHORT),
+        ({"exp": FromNow(7300)}, 400, "invalid_grant", SHORT),
         ({"exp": None}, 400, "invalid_grant", SHORT),
         ({"exp": "soon"}, 400, "invalid_grant", SHORT),
-        ({"iat": int(time.time()) + 1000}, 400, "invalid_grant", SHORT),
+        ({"iat": FromNow(1000)}, 400, "invalid_grant", SHORT),
         ({"iat": None}, 400, "invalid_grant", SHORT),
         ({"scope": None}, 400, "invalid_scope", NO_SCOPE),
         ({"scope": ""}, 400, "invalid_scope", NO_SCOPE),
@@ -81,7 +89,12 @@ def test_json_parameters_are_accepted(pushes: FCMClient) -> None:
 def test_invalid_assertion_is_refused_with_googles_error(
     pushes: FCMClient, changes: dict[str, Any], status: int, error: str, words: str
 ) -> None:
-    answer = pushes.ask(grant_type=GRANT, assertion=pushes.assertion(**changes))
+    now = int(time.time())
+    claims = {
+        name: now + value.seconds if isinstance(value, FromNow) else value
+        for name, value in changes.items()
+    }
+    answer = pushes.ask(grant_type=GRANT, assertion=pushes.assertion(**claims))
     assert (answer.status, answer.json()["error"]) == (status, error)
     assert words in answer.json()["error_description"]
     [recorded] = pushes.box.requests()
