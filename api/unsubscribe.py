@@ -17,8 +17,8 @@ from django.views import View
 from django.views.decorators.csrf import csrf_exempt
 from pymongo.errors import PyMongoError
 
+from domain.languages import find_nearest
 from domain.time import utc_now
-from notifications.content.templates import language_chain
 from privacy import unsubscribe
 from privacy.unsubscribe import Subscriber, UnknownLinkError
 from recipients.masking import mask_address
@@ -27,6 +27,8 @@ from .http.problems import RETRY_SECONDS
 
 log = structlog.get_logger(__name__)
 FOLDER = "unsubscribe"  # Templates, with a subfolder for each language other than English
+LANGUAGES = ("pt",)
+"""Languages of the pages besides English."""
 
 
 # The one-click POST comes without a cookie or a form. The link's token authorizes the change of one
@@ -103,8 +105,8 @@ def _page(
         "link": _link(token) if subscriber else "",
         "undo": reverse("resubscribe", kwargs={"token": token}) if subscriber else "",
     }
-    chain = language_chain(locale or get_language_from_request(request))
-    files = [*(f"{FOLDER}/{language}/{state}.html" for language in chain), f"{FOLDER}/{state}.html"]
+    nearest = find_nearest(locale or get_language_from_request(request), LANGUAGES)
+    files = [*(f"{FOLDER}/{one}/{state}.html" for one in nearest), f"{FOLDER}/{state}.html"]
     response = HttpResponse(select_template(files).render(context), status=status)
     response["Content-Security-Policy"] = (
         f"default-src 'none'; style-src 'nonce-{nonce}'; form-action 'self'; base-uri 'none'; "

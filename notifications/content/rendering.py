@@ -11,6 +11,7 @@ from django.conf import settings
 from markupsafe import escape
 
 from domain.content import Content, Recipient
+from domain.languages import find_nearest, normalize_language
 from domain.states import Channel
 from domain.time import zone_names
 from providers.contract import Message, WhatsAppTemplateMessage
@@ -29,7 +30,7 @@ def choose_whatsapp_template(
     candidates: Sequence[WhatsAppTemplate], *, locale: str | None, data: Mapping[str, Any]
 ) -> WhatsAppTemplateMessage | None:
     """Return the template in the nearest language. None without a template or with data missing."""
-    # ``pt-BR`` falls back to ``pt``, and any other language to the first template.
+    # A language without a template falls back to the first template.
     template = _find_nearest(candidates, locale)
     if template is None:
         return None
@@ -50,11 +51,9 @@ def choose_whatsapp_template(
 def _find_nearest(
     candidates: Sequence[WhatsAppTemplate], locale: str | None
 ) -> WhatsAppTemplate | None:
-    by_locale = {one.locale.lower(): one for one in candidates}
-    parts = (locale or "").lower().replace("_", "-").split("-")
-    names = ["-".join(parts[:count]) for count in range(len(parts), 0, -1)]
-    found = (by_locale.get(name) for name in names)
-    return next((one for one in found if one is not None), next(iter(candidates), None))
+    by_locale = {one.locale: one for one in candidates}
+    nearest = find_nearest(locale, by_locale)
+    return by_locale[nearest[0]] if nearest else next(iter(candidates), None)
 
 
 log = structlog.get_logger(__name__)
@@ -233,7 +232,7 @@ class _RenderContext:
         """The language of the content. With a template, the language in which it was found."""
         name, locale = self.content.template_id, self.recipient.locale
         if name is None:
-            return locale or settings.LANGUAGE_CODE
+            return normalize_language(locale) if locale else settings.LANGUAGE_CODE
         return templates.language_of(name, self.version, locale) or settings.LANGUAGE_CODE
 
 

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -12,6 +12,7 @@ from pathlib import Path
 from django.conf import settings
 from pymongo.errors import DuplicateKeyError
 
+from domain.languages import find_nearest
 from notifyproject.db.collections import collection
 
 from ..catalog import types
@@ -23,7 +24,6 @@ DEFAULT_LANGUAGE = "default"  # Names a template's own language
 TEMPLATE_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}", re.ASCII)
 STORED_LANGUAGE = re.compile(r"[a-z]{2,3}(-[A-Z][a-z]{3})?(-([A-Z]{2}|[0-9]{3}))?", re.ASCII)
 """A language code of a stored text: ``pt``, ``pt-BR``, ``zh-Hant-TW``."""
-_LOCALE = re.compile(r"[A-Za-z]{2,3}(-[A-Za-z0-9]{2,8})*", re.ASCII)
 
 
 class Part(StrEnum):
@@ -47,12 +47,10 @@ DERIVED_FROM: Mapping[Part, Part] = {
 """The part that replaces a missing part."""
 
 
-def language_chain(locale: str | None) -> tuple[str, ...]:
-    """Return the languages to search, such as ``pt-BR``, ``pt``, and the template's own."""
-    if not locale or not _LOCALE.fullmatch(locale):
-        return (DEFAULT_LANGUAGE,)
-    words = locale.split("-")
-    return (*("-".join(words[:n]) for n in range(len(words), 0, -1)), DEFAULT_LANGUAGE)
+def language_chain(locale: str | None, available: Iterable[str]) -> tuple[str, ...]:
+    """Return the available languages to search, the nearest first, and the template's own."""
+    others = [language for language in available if language != DEFAULT_LANGUAGE]
+    return (*find_nearest(locale, others), DEFAULT_LANGUAGE)
 
 
 LAYOUT = "_layout"
@@ -68,21 +66,28 @@ def read_shipped(name: str, part: Part, language: str) -> str | None:
 
 def layout_words(locale: str | None) -> Mapping[str, str]:
     """Return the words of the layout itself in the nearest language."""
-    found = (_read_layout_words(language) for language in language_chain(locale))
+    found = (_read_layout_words(one) for one in language_chain(locale, _shipped_languages(LAYOUT)))
     return next(words for words in found if words is not None)
+
+
+@lru_cache(maxsize=256)
+def _shipped_languages(name: str) -> tuple[str, ...]:
+    """Return the languages in which a template or the layout is shipped, besides its own."""
+    folder = _folder(name, DEFAULT_LANGUAGE)
+    if not folder.is_dir():
+        return ()
+    return tuple(sorted(f.name for f in folder.iterdir() if STORED_LANGUAGE.fullmatch(f.name)))
 
 
 def shipped_texts(name: str) -> dict[str, dict[str, str]]:
     """Return the shipped parts of a template by language. Empty if there is no such template."""
-    folder = _folder(name, DEFAULT_LANGUAGE)
-    if not TEMPLATE_NAME.fullmatch(name) or not folder.is_dir():
+    if not TEMPLATE_NAME.fullmatch(name):
         return {}
-    own = sorted(f.name for f in folder.iterdir() if STORED_LANGUAGE.fullmatch(f.name))
     found = {
         language: {
             part.value: text for part in Part if (text := read_shipped(name, part, language))
         }
-        for language in (DEFAULT_LANGUAGE, *own)
+        for language in (DEFAULT_LANGUAGE, *_shipped_languages(name))
     }
     return {language: parts for language, parts in found.items() if parts}
 
@@ -261,7 +266,8 @@ def opening_tag(element: str) -> str:
 
 def clear() -> None:
     """Clear all cached texts and templates."""
-    for cached in (read_shipped, _read_layout_words, parts_of, _locate, _parse_part, _parse_layout):
+    caches = (read_shipped, _read_layout_words, _shipped_languages, parts_of)
+    for cached in (*caches, _locate, _parse_part, _parse_layout):
         cached.cache_clear()
 
 
@@ -281,16 +287,15 @@ def _locate(name: str, version: int, part: Part, locale: str | None) -> tuple[st
 
 def _sources(name: str, version: int, locale: str | None) -> Iterator[tuple[dict[Part, str], str]]:
     """Yield the available texts with their language, the nearest language first."""
-    chain = language_chain(locale)
     if version != SHIPPED_VERSION:
         try:
             stored = parts_of(name, version)
         except UnknownVersionError:
             raise TemplateError("unknown_version", "The template version isn't stored.") from None
-        for language in chain:
+        for language in language_chain(locale, stored):
             texts = stored.get(language, {})
             yield {part: texts[part] for part in Part if part in texts}, language
-    for language in chain:
+    for language in language_chain(locale, _shipped_languages(name)):
         found = ((part, read_shipped(name, part, language)) for part in Part)
         yield {part: text for part, text in found if text is not None}, language
 
@@ -309,7 +314,7 @@ def _parse_layout(source: str) -> Template:
 
 
 def _layout_source(locale: str | None) -> str:
-    for language in language_chain(locale):
+    for language in language_chain(locale, _shipped_languages(LAYOUT)):
         source = read_shipped(LAYOUT, Part.EMAIL_HTML, language)
         if source is not None:
             return source

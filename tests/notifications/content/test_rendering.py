@@ -214,7 +214,8 @@ def test_long_list_in_data_fails(templates: Path) -> None:
         ("pt-PT", "Ol\u00e1"),
         ("pt-BR", "Oi"),
         ("pt-BR-1996", "Oi"),
-        *((locale, "Hello") for locale in ("PT", "xx", "../pt", "pt/../pt", "pt\x00", "p")),
+        ("PT", "Ol\u00e1"),
+        *((locale, "Hello") for locale in ("xx", "../pt", "pt/../pt", "pt\x00", "p")),
         ("portuguese", "Hello"),
     ],
 )

