@@ -9,7 +9,7 @@ import random
 import threading
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from itertools import islice
@@ -374,7 +374,7 @@ class _BatchSend:
         left = [delivery.claimed for group in self._waiting for delivery in group]
         self._waiting.clear()
         store.release(left, now=now)
-        _give_back_uses(left)
+        _give_back_uses((claimed, now) for claimed in left)
         crash_points.reach(Boundary.RELEASED)
         _requeue(left, now, self._report)
 
@@ -428,7 +428,7 @@ def _finish(
     # Their lease or lifetime ended before their request.
     unsent = [delivery.claimed for delivery, results in sent if not results]
     store.return_unsent(unsent, now=now)
-    _give_back_uses(unsent)
+    _give_back_uses((claimed, now) for claimed in unsent)
     _requeue(unsent, now, report)
     flat = [(delivery, result) for delivery, results in attempted for result in results]
     feedback.report_provider_health(
@@ -444,8 +444,11 @@ def _settle(settlements: Sequence[Settlement], now: datetime, report: BatchRepor
     crash_points.reach(Boundary.SETTLED)
     if settled_count < len(settlements):
         log.info("settlements_superseded", count=len(settlements) - settled_count)
-    counted = [s for s in settlements if s.claimed.limit_uses]
-    _give_back_uses([s.claimed for s in counted if limits.is_certainly_unsent(s)])
+    _give_back_uses(
+        (s.claimed, s.next_attempt_at)
+        for s in settlements
+        if s.claimed.limit_uses and limits.is_certainly_unsent(s)
+    )
     inbox_wakeups.send_settled_wakeups(settlements)
     callback_events.enqueue_publisher(now=now)
     for settlement in settlements:
@@ -470,7 +473,9 @@ def _settle_not_sent(not_sent: Sequence[NotSent], now: datetime, report: BatchRe
         for one in not_sent
     ]
     store.settle_not_sent(not_sent, now=now)
-    _give_back_uses([one.claimed for one in not_sent if one.status is not S.SENT])
+    _give_back_uses(
+        (one.claimed, one.next_attempt_at) for one in not_sent if one.status is not S.SENT
+    )
     callback_events.enqueue_publisher(now=now)
     crash_points.reach(Boundary.DEFERRED)
     for one in not_sent:
@@ -483,8 +488,9 @@ def _settle_not_sent(not_sent: Sequence[NotSent], now: datetime, report: BatchRe
     feedback.record_not_sent(not_sent, now=now)
 
 
-def _give_back_uses(claims: Sequence[ClaimedDelivery]) -> None:
-    if counted := [claimed for claimed in claims if claimed.limit_uses]:
+def _give_back_uses(unsent: Iterable[tuple[ClaimedDelivery, datetime | None]]) -> None:
+    """Give back what deliveries have reserved; with each, its next attempt if it has one."""
+    if counted := [(claimed, next_at) for claimed, next_at in unsent if claimed.limit_uses]:
         limits.give_back(counted)
 
 

@@ -1,5 +1,6 @@
 """Limits: how many messages a recipient gets in a rolling period. Pure."""
 
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -36,7 +37,7 @@ class Limit:
     period: timedelta
     """The period rolls: it ends now."""
     min_gap: timedelta = timedelta(0)
-    """Least time between two messages."""
+    """Minimum time between two messages."""
     overflow: Overflow
 
     def applies_to(self, *, type_slug: str, category: Category, channel: Channel) -> bool:
@@ -73,26 +74,145 @@ class LimitUsage:
     """The recipient has an own maximum or gap."""
 
 
-def next_free_at(
-    limit: Limit, *, uses: Sequence[datetime], position: int, now: datetime
-) -> datetime:
-    """Return when a delivery may be sent if ``position`` others wait before it.
+def next_allowed(limit: Limit, *, taken: Sequence[datetime], not_before: datetime) -> datetime:
+    """Return the first time at which a limit allows one more message.
 
-    ``uses`` are the times of the messages that count.
+    ``taken`` are the times of the other messages: those that were sent, and those that are planned.
     """
-    recent = sorted(at for at in uses if at > now - limit.period)
-    free = limit.maximum - len(recent)
-    at = now
-    if position >= free:
-        # A slot is free again once a use leaves the period; those before it take the first slots.
-        rounds, index = divmod(position - free, max(len(recent), 1))
-        oldest = recent[index] if recent else now
-        at = oldest + limit.period * (rounds + 1)
-    if limit.min_gap and recent:
-        at = max(at, recent[-1] + limit.min_gap * (position + 1))
-    elif limit.min_gap:
-        at = max(at, now + limit.min_gap * position)
-    return max(at, now)
+    times = sorted(taken)
+    candidates = {not_before, *(at + limit.period for at in times)}
+    if limit.min_gap:
+        candidates |= {at + limit.min_gap for at in times}
+    for at in sorted(candidates):
+        if at >= not_before and _is_allowed(limit, times, at):
+            return at
+    # A maximum of zero allows none.
+    return not_before + limit.period
+
+
+def _is_allowed(limit: Limit, times: Sequence[datetime], at: datetime) -> bool:
+    place = bisect_left(times, at)
+    if limit.min_gap:
+        # The neighbors are the nearest.
+        near = times[max(place - 1, 0) : place + 1]
+        if any(abs(at - other) < limit.min_gap for other in near):
+            return False
+    with_it = [*times[:place], at, *times[place:]]
+    first = max(place - limit.maximum, 0)
+    last = min(place, len(with_it) - 1 - limit.maximum)
+    return all(
+        with_it[index + limit.maximum] - with_it[index] >= limit.period
+        for index in range(first, last + 1)
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LineEntry:
+    """A delivery that waits in the line of a limit."""
+
+    delivery_id: str
+    due_at: datetime
+    """When it was first due. The line is in this order."""
+    until: datetime
+    """When all of its limits allow it, by plan."""
+    is_refused: bool = True
+    """This limit refuses it now. If not, another one does, and it only keeps its place."""
+    is_counted: bool = True
+    """It takes the slot of its plan. False while an outage holds it."""
+
+    @property
+    def order(self) -> tuple[datetime, str]:
+        """The key by which the line is sorted."""
+        return self.due_at, self.delivery_id
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Counter:
+    """The state of one limit for one recipient."""
+
+    limit: Limit
+    """The limit as it is for this recipient."""
+    uses: Sequence[tuple[str, datetime]]
+    """The delivery and the time of each message that was sent or is being sent."""
+    line: Sequence[LineEntry]
+
+    def other_uses(self, delivery_id: str, *, now: datetime) -> list[datetime]:
+        """Return the times of the uses in the period by other deliveries."""
+        since = now - self.limit.period
+        return [at for use, at in self.uses if use != delivery_id and at > since]
+
+    def before(self, order: tuple[datetime, str]) -> list[LineEntry]:
+        """Return the deliveries that come before one in this order, and take a slot."""
+        return [one for one in self.line if one.order < order and one.is_counted]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """When all limits of a delivery allow it."""
+
+    at: datetime
+    refusing: Sequence[Counter]
+    """The limits that refuse it now. Empty if it may be sent."""
+    decisive: Counter | None
+    """The limit that refuses it the longest."""
+
+    @property
+    def is_dropped(self) -> bool:
+        """Whether a limit suppresses it."""
+        return any(one.limit.overflow is Overflow.DROP for one in self.refusing)
+
+    def is_line_full(self, delivery_id: str) -> bool:
+        """Return whether as many others wait for a limit that refuses it as may wait."""
+        return any(
+            sum(1 for one in counter.line if one.is_refused and one.delivery_id != delivery_id)
+            >= MAX_WAITING
+            and not any(one.is_refused and one.delivery_id == delivery_id for one in counter.line)
+            for counter in self.refusing
+        )
+
+
+def plan(counters: Sequence[Counter], *, delivery_id: str, due_at: datetime, now: datetime) -> Plan:
+    """Return when a delivery may be sent under several limits at once.
+
+    It comes after the deliveries that stand before it in any line, and takes a slot that none of
+    them needs.
+    """
+    order = due_at, delivery_id
+    taken = [
+        [
+            *one.other_uses(delivery_id, now=now),
+            *(max(other.until, now) for other in one.before(order)),
+        ]
+        for one in counters
+    ]
+    at, refusing, decisive = now, [], None
+    while True:
+        times = [
+            next_allowed(one.limit, taken=own, not_before=at)
+            for one, own in zip(counters, taken, strict=True)
+        ]
+        if at == now:
+            refusing = [one for one, next_at in zip(counters, times, strict=True) if next_at > now]
+        latest = max(times, default=at)
+        if latest == at:
+            return Plan(at=at, refusing=refusing, decisive=decisive)
+        at, decisive = latest, counters[times.index(latest)]
+
+
+def describe_plan(planned: Plan, *, delivery_id: str, due_at: datetime, now: datetime) -> str:
+    """Return which limit a delivery waits for: "1 of 2 in 7 days, 1 waits before it (limit x)."."""
+    counter = planned.decisive
+    if counter is None:
+        return ""
+    limit, used = counter.limit, len(counter.other_uses(delivery_id, now=now))
+    is_full = planned.is_line_full(delivery_id)
+    before = 0 if is_full else len(counter.before((due_at, delivery_id)))
+    text = describe_use(limit, used=used)
+    if used + before < limit.maximum and limit.min_gap:
+        text += f", {describe_period(limit.min_gap)} between two"
+    if before:
+        text += f", {before} {'waits' if before == 1 else 'wait'} before it"
+    return f"{text} (limit {limit.name})."
 
 
 def describe_use(limit: Limit, *, used: int) -> str:

@@ -14,7 +14,7 @@ from domain.limits import (
     Limit,
     LimitUsage,
     Overflow,
-    next_free_at,
+    next_allowed,
 )
 from domain.states import Category, Channel, Priority
 from notifyproject.db.collections import collection
@@ -198,12 +198,12 @@ def _usage_of(limit: Limit, counter: Mapping[str, Any], now: datetime) -> LimitU
     own = stricter_of(counter).applied_to(limit)
     times = [one["at"] for one in counter.get("uses", ())]
     uses = sorted(at for at in times if at > now - own.period)
-    waiting = sum(1 for one in counter.get("waiting", ()) if one["until"] > now)
+    planned = [one["until"] for one in counter.get("waiting", ()) if one["until"] > now]
     return LimitUsage(
         limit=own,
         uses=uses,
-        waiting=waiting,
-        next_at=next_free_at(own, uses=uses, position=waiting, now=now),
+        waiting=len(planned),
+        next_at=next_allowed(own, taken=[*uses, *planned], not_before=now),
         is_stricter=bool(counter.get("own")),
     )
 

@@ -92,13 +92,14 @@ from .leases import (
     start,
 )
 from .limit_uses import (
+    CountersBusyError,
+    Refusal,
+    RefusalKind,
     UseRequest,
-    UseResult,
+    delivery_key,
     erase_counters,
     give_back,
-    leave_lines,
     read_counters,
-    record_waits,
     reserve_uses,
     set_stricter,
     stricter_of,
@@ -150,8 +151,9 @@ __all__ += ["purge_secrets", "secret_in"]
 __all__ += ["MATCH_SENT", "Inbox", "Marked", "act", "archive", "mark_all_read", "mark_read"]
 __all__ += ["mark_read_by_client", "mark_seen", "mark_unread", "mark_unread_by_client"]
 __all__ += ["due_snoozes", "resurface", "snooze", "unarchive", "unsnooze"]
-__all__ += ["LimitUse", "UseRequest", "UseResult", "erase_counters", "give_back", "leave_lines"]
-__all__ += ["read_counters", "record_waits", "reserve_uses", "set_stricter", "stricter_of"]
+__all__ += ["CountersBusyError", "LimitUse", "Refusal", "RefusalKind", "UseRequest"]
+__all__ += ["delivery_key", "erase_counters", "give_back", "read_counters", "reserve_uses"]
+__all__ += ["set_stricter", "stricter_of"]
 __all__ += ["LEASE", "NOT_ATTEMPTED", "claim", "poison_candidates", "release", "settle_not_sent"]
 __all__ += ["return_unsent", "settle", "start"]
 __all__ += ["DeliveryReceipt", "apply_receipt"]

@@ -1,59 +1,102 @@
 """Counters of limits: one document for each limit and recipient, with the times of its uses.
 
-A delivery reserves a use right before it is sent. The use stays if a provider has or may have
-accepted the message; otherwise it is given back. A worker that is lost in between leaves the use,
-which the delivery's next claim takes over. A retry moves the use to its own time.
+A delivery reserves a use of each of its limits right before it is sent. The uses stay if a provider
+has or may have accepted the message; otherwise they are given back. A worker that is lost in
+between leaves the uses, which the delivery's next claim takes over. A retry moves the use to its
+own time. A delivery that one limit refuses has a place in the lines of all its limits.
+
+Decisions are pure, in ``domain/limits.py``. They are written by compare-and-set on what was read.
 """
 
+import random
+import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from datetime import datetime, timedelta
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from enum import StrEnum
 from typing import Any
 
+from bson import ObjectId
 from pymongo import UpdateOne
+from pymongo.errors import BulkWriteError
 
-from domain.limits import MAX_PERIOD, MAX_USES, MAX_WAITING, Limit, Overflow, Stricter
+from domain.errors import FailureCode
+from domain.limits import (
+    MAX_PERIOD,
+    MAX_USES,
+    Counter,
+    Limit,
+    LineEntry,
+    Overflow,
+    Plan,
+    Stricter,
+    describe_plan,
+    plan,
+)
+from domain.states import DeliveryStatus
+from notifyproject.db.collections import is_duplicate
 
-from .collections import limit_uses, retry_transient
+from .collections import limit_uses, notifications, retry_transient
 from .documents import Document, LimitUse
-from .pipelines import MILLISECOND
+from .pipelines import transition
 
-WAITING_GRACE = timedelta(minutes=5)
-"""A delivery that isn't claimed for this long after its time loses its place in the line."""
-Expression = Any
+MAX_TRIES = 100
+"""Decisions about the same counters at the same time, after which the deliveries wait."""
+PAUSE_SECONDS = 0.002
+KEPT_AFTER = timedelta(minutes=5)
+"""A counter without its own settings is kept this long after its period."""
+_BEGINNING = datetime(1970, 1, 1, tzinfo=UTC)
+"""When deliveries were due that an earlier release put in the line."""
+S = DeliveryStatus
+
+
+class CountersBusyError(Exception):
+    """Other workers change the same counters all the time."""
+
+
+class RefusalKind(StrEnum):
+    """What becomes of a delivery that a limit refuses."""
+
+    WAITS = "waits"
+    DIGEST = "digest"  # It goes into its type's digest
+    DROPPED = "dropped"
+    LINE_FULL = "line_full"
+    EXPIRES = "expires"  # Before its limits allow it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UseRequest:
-    """A delivery that asks to be sent now, under one limit."""
+    """A delivery that asks to be sent now, under all limits that apply to it."""
 
-    limit: Limit
+    limits: Sequence[Limit]
     person: str
     user_id: str | None
     delivery_id: str
+    due_at: datetime
+    """When it was first due. Deliveries are served in this order."""
+    expires_at: datetime | None = None
     is_exempt: bool = False
-    """It counts, and is sent beyond the limit."""
+    """It counts, and is sent beyond the limits."""
     may_have_arrived: bool = False
-    """An earlier attempt may have been accepted: its use stays if the limit refuses a retry."""
+    """An earlier attempt may have been accepted: its use stays if a limit refuses a retry."""
+    has_digest: bool = False
+    """Its type has a digest that it may join."""
 
     @property
-    def counter_id(self) -> str:
-        """The ID of the counter."""
-        return counter_id(self.limit.name, self.person)
+    def counter_ids(self) -> tuple[str, ...]:
+        """The IDs of its counters, in the order of the limits."""
+        return tuple(counter_id(one.name, self.person) for one in self.limits)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class UseResult:
-    """The answer to a request for a use, with the state of its counter."""
+class Refusal:
+    """Why limits refuse a delivery, and until when."""
 
-    request: UseRequest
-    use: LimitUse | None
-    """The use, None if the limit refuses it."""
-    uses: tuple[datetime, ...]
-    position: int | None
-    """Deliveries that wait before it. None: it doesn't wait."""
-    limit: Limit
-    """The limit as it is for this recipient."""
+    kind: RefusalKind
+    until: datetime
+    """When all limits allow it, by plan."""
+    reason: str
+    """The limit that decides, and how much of it is used."""
 
 
 def counter_id(limit_name: str, person: str) -> str:
@@ -61,62 +104,224 @@ def counter_id(limit_name: str, person: str) -> str:
     return f"{limit_name}/{person}"
 
 
-def reserve_uses(requests: Sequence[UseRequest], *, now: datetime) -> list[UseResult]:
-    """Reserve a use for each request, in order. Idempotent. Raises PyMongoError."""
-    operations = [
-        UpdateOne({"_id": one.counter_id}, _reservation(one, now), upsert=True) for one in requests
-    ]
-    # Ordered, so that deliveries of one batch to one recipient stand in line as requested.
-    retry_transient(limit_uses().bulk_write, operations, ordered=True)
-    ids = {one.counter_id for one in requests}
-    found = {one["_id"]: one for one in limit_uses().find({"_id": {"$in": sorted(ids)}})}
-    return [_result(one, found.get(one.counter_id, {}), now) for one in requests]
+def delivery_key(notification_id: ObjectId, channel: str) -> str:
+    """Return the name of a delivery in counters."""
+    return f"{notification_id}.{channel}"
 
 
-def _result(request: UseRequest, counter: Document, now: datetime) -> UseResult:
-    uses, waiting = counter.get("uses", ()), [one["d"] for one in counter.get("waiting", ())]
-    is_granted = any(one["d"] == request.delivery_id and one["at"] == now for one in uses)
-    waits = not is_granted and request.delivery_id in waiting
-    return UseResult(
-        request=request,
-        use=LimitUse(request.counter_id, request.delivery_id, now) if is_granted else None,
-        uses=tuple(one["at"] for one in uses if is_granted or one["d"] != request.delivery_id),
-        position=waiting.index(request.delivery_id) if waits else None,
-        limit=stricter_of(counter).applied_to(request.limit),
+def reserve_uses(
+    requests: Sequence[UseRequest], *, now: datetime
+) -> dict[str, tuple[LimitUse, ...] | Refusal]:
+    """Reserve a use of each limit for each request, or refuse it, by the delivery's key.
+
+    Idempotent. Raises PyMongoError, or CountersBusyError.
+    """
+    ordered = sorted(requests, key=lambda one: (one.due_at, one.delivery_id))
+    ids = sorted({one for request in ordered for one in request.counter_ids})
+    for tries in range(MAX_TRIES):
+        if tries:
+            time.sleep(random.uniform(0, PAUSE_SECONDS * min(tries, 20)))  # noqa: S311
+        found = {one["_id"]: one for one in limit_uses().find({"_id": {"$in": ids}})}
+        counters = _read(ordered, found)
+        early = _refresh_lines(counters, now)
+        decisions = {one.delivery_id: _decide(one, counters, now) for one in ordered}
+        if _write(ordered, counters, found, now):
+            _make_due(early, now)
+            return decisions
+    raise CountersBusyError
+
+
+def _read(requests: Sequence[UseRequest], found: Mapping[str, Document]) -> dict[str, Counter]:
+    counters: dict[str, Counter] = {}
+    for request in requests:
+        for one, limit in zip(request.counter_ids, request.limits, strict=True):
+            document = found.get(one, {})
+            counters[one] = Counter(
+                limit=stricter_of(document).applied_to(limit),
+                uses=[(use["d"], use["at"]) for use in document.get("uses") or ()],
+                line=sorted(map(_entry, document.get("waiting") or ()), key=lambda e: e.order),
+            )
+    return counters
+
+
+def _entry(stored: Mapping[str, Any]) -> LineEntry:
+    return LineEntry(
+        delivery_id=stored["d"],
+        due_at=stored.get("due", _BEGINNING),
+        until=stored["until"],
+        is_refused=stored.get("refused", True),
     )
 
 
-def record_waits(waits: Iterable[tuple[UseRequest, datetime]]) -> None:
-    """Record until when deliveries wait, so that they keep their places until then."""
-    operations = [
-        UpdateOne(
-            {"_id": one.counter_id, "waiting.d": one.delivery_id},
-            {"$set": {"waiting.$.until": until}},
+def _refresh_lines(counters: dict[str, Counter], now: datetime) -> set[str]:
+    """Give those in the lines their actual times, and remove those that no longer wait.
+
+    Return those that may be sent earlier than planned, since one before them ended unsent.
+    """
+    waiting = {one.delivery_id for counter in counters.values() for one in counter.line}
+    if not waiting:
+        return set()
+    ids = {ObjectId(one.partition(".")[0]) for one in waiting}
+    names = ("channel", "status", "next_attempt_at", "failure_code")
+    documents = notifications().find(
+        {"_id": {"$in": sorted(ids)}}, {f"delivery.{name}": 1 for name in names}
+    )
+    actual = {
+        delivery_key(document["_id"], delivery["channel"]): delivery
+        for document in documents
+        for delivery in document["delivery"]
+    }
+    early: set[str] = set()
+    for one, counter in counters.items():
+        line: list[LineEntry] = []
+        has_gap = False
+        for entry in counter.line:
+            delivery = actual.get(entry.delivery_id)
+            if delivery is None or delivery["status"] != S.PENDING:
+                is_unused = entry.delivery_id not in {use for use, _ in counter.uses}
+                has_gap = has_gap or (is_unused and entry.until > now)
+                continue
+            code, until = delivery.get("failure_code"), delivery.get("next_attempt_at") or now
+            if has_gap and code == FailureCode.OVER_LIMIT and until > now:
+                early.add(entry.delivery_id)
+                until = now
+            is_counted = code != FailureCode.CHANNEL_UNAVAILABLE
+            line.append(replace(entry, until=until, is_counted=is_counted))
+        counters[one] = replace(counter, line=line)
+    return early
+
+
+def _decide(
+    request: UseRequest, counters: dict[str, Counter], now: datetime
+) -> tuple[LimitUse, ...] | Refusal:
+    """Decide about one delivery, and change its counters accordingly."""
+    own, key = [counters[one] for one in request.counter_ids], request.delivery_id
+    places = [one.due_at for counter in own for one in counter.line if one.delivery_id == key]
+    due_at = min(places, default=request.due_at)
+    planned = plan(own, delivery_id=key, due_at=due_at, now=now)
+    refusal = None
+    if planned.refusing and not request.is_exempt:
+        reason = describe_plan(planned, delivery_id=key, due_at=due_at, now=now)
+        kind = _kind_of(request, planned)
+        refusal = Refusal(kind=kind, until=planned.at, reason=reason)
+    keeps_use = refusal is None or request.may_have_arrived
+    for one, counter in zip(request.counter_ids, own, strict=True):
+        uses = [(use, at) for use, at in counter.uses if at > now - counter.limit.period]
+        if refusal is None or not keeps_use:
+            uses = [(use, at) for use, at in uses if use != key]
+        if refusal is None:
+            uses.append((key, now))
+        line = [entry for entry in counter.line if entry.delivery_id != key]
+        if refusal is not None and refusal.kind is RefusalKind.WAITS:
+            is_refused = any(counter is refusing for refusing in planned.refusing)
+            line.append(
+                LineEntry(delivery_id=key, due_at=due_at, until=planned.at, is_refused=is_refused)
+            )
+        line.sort(key=lambda entry: entry.order)
+        counters[one] = replace(counter, uses=uses[-MAX_USES:], line=line)
+    if refusal is not None:
+        return refusal
+    return tuple(LimitUse(one, key, now) for one in request.counter_ids)
+
+
+def _kind_of(request: UseRequest, planned: Plan) -> RefusalKind:
+    is_full = planned.is_line_full(request.delivery_id)
+    if request.has_digest and (
+        is_full or any(one.limit.overflow is Overflow.DIGEST for one in planned.refusing)
+    ):
+        return RefusalKind.DIGEST
+    if planned.is_dropped:
+        return RefusalKind.DROPPED
+    if is_full:
+        return RefusalKind.LINE_FULL
+    if request.expires_at is not None and planned.at >= request.expires_at:
+        return RefusalKind.EXPIRES
+    return RefusalKind.WAITS
+
+
+def _write(
+    requests: Sequence[UseRequest],
+    counters: Mapping[str, Counter],
+    found: Mapping[str, Document],
+    now: datetime,
+) -> bool:
+    """Write the counters that changed. Return False if any was changed since it was read."""
+    users = {one: request.user_id for request in requests for one in request.counter_ids}
+    operations = []
+    for one, counter in counters.items():
+        was = found.get(one, {})
+        uses = [{"d": use, "at": at} for use, at in counter.uses]
+        line = [_stored(entry) for entry in counter.line]
+        if (was.get("uses"), was.get("waiting")) == (uses, line):
+            continue
+        read = {"_id": one, "uses": was.get("uses"), "waiting": was.get("waiting")}
+        user_id = users[one]
+        purge_at = {"$max": ["$purge_at", now + counter.limit.period + KEPT_AFTER]}
+        change = {
+            "limit": counter.limit.name,
+            "user_id": {"$literal": user_id} if user_id else "$$REMOVE",
+            "uses": {"$literal": uses},
+            "waiting": {"$literal": line},
+            "purge_at": {"$cond": [{"$gt": ["$own", None]}, "$$REMOVE", purge_at]},
+        }
+        operations.append(UpdateOne(read, [{"$set": change}], upsert=True))
+    if not operations:
+        return True
+    try:
+        result = retry_transient(limit_uses().bulk_write, operations, ordered=False)
+    except BulkWriteError as error:
+        # The counter has changed: the upsert tries to add it once more.
+        if not is_duplicate(error):
+            raise
+        return False
+    return result.matched_count + result.upserted_count == len(operations)
+
+
+def _stored(entry: LineEntry) -> dict[str, Any]:
+    stored = {"d": entry.delivery_id, "until": entry.until, "due": entry.due_at}
+    return stored if entry.is_refused else stored | {"refused": False}
+
+
+def _make_due(delivery_ids: Iterable[str], now: datetime) -> None:
+    """Let waiting deliveries be claimed again: their place in the line has moved up."""
+    for one in sorted(delivery_ids):
+        notification_id, _, channel = one.partition(".")
+        conditions = {
+            "$and": [
+                {"$eq": ["$$d.channel", channel]},
+                {"$eq": ["$$d.status", S.PENDING.value]},
+                {"$eq": ["$$d.failure_code", FailureCode.OVER_LIMIT.value]},
+            ]
+        }
+        notifications().update_one(
+            {"_id": ObjectId(notification_id)},
+            transition(condition=conditions, changes={"next_attempt_at": now}, now=now),
         )
-        for one, until in waits
-    ]
-    if operations:
-        limit_uses().bulk_write(operations, ordered=False)
 
 
-def give_back(uses: Sequence[LimitUse]) -> None:
-    """Give back uses of deliveries that were certainly not sent. Raises PyMongoError."""
-    operations = [
-        UpdateOne(
-            {"_id": one.counter_id}, {"$pull": {"uses": {"d": one.delivery_id, "at": one.at}}}
-        )
-        for one in uses
-    ]
-    if operations:
-        limit_uses().bulk_write(operations, ordered=False)
+def give_back(uses: Sequence[tuple[LimitUse, datetime, datetime | None]]) -> None:
+    """Give back uses of deliveries that were certainly not sent. Raises PyMongoError.
 
-
-def leave_lines(requests: Sequence[UseRequest]) -> None:
-    """Remove deliveries that don't wait any longer from the lines of their counters."""
-    operations = [
-        UpdateOne({"_id": one.counter_id}, {"$pull": {"waiting": {"d": one.delivery_id}}})
-        for one in requests
-    ]
+    Each comes with the time at which the delivery was first due, and that of its next attempt, if
+    it has one: until then it keeps its place in the line.
+    """
+    operations = []
+    for use, due_at, until in uses:
+        own = {"$literal": use.delivery_id}
+        is_own = {"$and": [{"$eq": ["$$one.d", own]}, {"$eq": ["$$one.at", use.at]}]}
+        is_other = {"$ne": ["$$one.d", own]}
+        line: Any = _filtered({"$ifNull": ["$waiting", []]}, is_other)
+        if until is not None:
+            entry = LineEntry(
+                delivery_id=use.delivery_id, due_at=due_at, until=until, is_refused=False
+            )
+            line = {"$concatArrays": [line, [{"$literal": _stored(entry)}]]}
+        change = {
+            "uses": _filtered({"$ifNull": ["$uses", []]}, {"$not": is_own}),
+            "waiting": line,
+        }
+        wanted = {"_id": use.counter_id, "uses": {"$elemMatch": {"d": use.delivery_id}}}
+        operations.append(UpdateOne(wanted, [{"$set": change}]))
     if operations:
         limit_uses().bulk_write(operations, ordered=False)
 
@@ -165,62 +370,5 @@ def erase_counters(*, user_id: str) -> int:
     return limit_uses().delete_many({"user_id": user_id}).deleted_count
 
 
-def _reservation(request: UseRequest, now: datetime) -> list[dict[str, Any]]:
-    """Return the pipeline that counts one delivery, or puts it in the line if it must wait."""
-    limit, own = request.limit, {"$literal": request.delivery_id}
-    since = now - limit.period
-    is_recent, is_other = {"$gt": ["$$one.at", since]}, {"$ne": ["$$one.d", own]}
-    uses: Expression = {"$ifNull": ["$uses", []]}
-    is_current = {"$gt": ["$$one.until", now - WAITING_GRACE]}
-    line: Expression = {"$ifNull": ["$waiting", []]}
-    position = {"$indexOfArray": ["$waiting.d", own]}
-    before = {"$cond": [{"$lt": ["$__place", 0]}, {"$size": "$waiting"}, "$__place"]}
-    maximum = {"$min": [limit.maximum, "$own.max"]}
-    has_capacity = {"$lt": [{"$add": [{"$size": "$__others"}, before]}, maximum]}
-    # $max and $min leave missing values out. Null sorts before all times.
-    gap = {"$max": [limit.min_gap // MILLISECOND, {"$multiply": ["$own.min_gap_seconds", 1000]}]}
-    is_first = {"$eq": [before, 0]}
-    is_past_gap = {"$lte": [{"$add": [{"$max": "$__others.at"}, gap]}, now]}
-    conditions = [has_capacity, {"$or": [{"$eq": [gap, 0]}, {"$and": [is_first, is_past_gap]}]}]
-    granted: Expression = {"$literal": True} if request.is_exempt else {"$and": conditions}
-    may_wait: Expression = {"$literal": False}
-    if limit.overflow is not Overflow.DROP:
-        has_place = {"$lt": [{"$size": "$waiting"}, MAX_WAITING]}
-        may_wait = {"$and": [{"$lt": ["$__place", 0]}, has_place]}
-    use = {"d": own, "at": now}
-    with_use = {"$slice": [{"$concatArrays": ["$__others", [use]]}, -MAX_USES]}
-    kept = "$uses" if request.may_have_arrived else "$__others"
-    place = {"d": own, "until": now}
-    extended = {"$cond": [may_wait, {"$concatArrays": ["$waiting", [place]]}, "$waiting"]}
-    purge_at = {"$max": ["$purge_at", now + limit.period + WAITING_GRACE]}
-    return [
-        {
-            "$set": {
-                "limit": limit.name,
-                "user_id": {"$literal": request.user_id} if request.user_id else "$$REMOVE",
-                "uses": _filtered(uses, is_recent),
-                "__others": _filtered(uses, {"$and": [is_recent, is_other]}),
-                "waiting": _filtered(line, is_current),
-            }
-        },
-        {"$set": {"__place": position}},
-        {"$set": {"__granted": granted}},
-        {
-            "$set": {
-                "uses": {"$cond": ["$__granted", with_use, kept]},
-                "waiting": {
-                    "$cond": [
-                        "$__granted",
-                        _filtered("$waiting", {"$ne": ["$$one.d", own]}),
-                        extended,
-                    ]
-                },
-                "purge_at": {"$cond": [{"$gt": ["$own", None]}, "$$REMOVE", purge_at]},
-            }
-        },
-        {"$unset": ["__place", "__granted", "__others"]},
-    ]
-
-
-def _filtered(array: Expression, condition: Expression) -> Expression:
+def _filtered(array: Any, condition: Any) -> dict[str, Any]:
     return {"$filter": {"input": array, "as": "one", "cond": condition}}

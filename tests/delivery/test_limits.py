@@ -1,8 +1,9 @@
 """Limits in the dispatcher: never more messages than a limit allows, and none is lost."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import partial
+from random import Random
 from typing import Any
 
 import pytest
@@ -187,6 +188,153 @@ def test_every_limit_must_allow_a_message_and_refused_ones_count_nowhere() -> No
     assert statuses(first, second) == ["sent", "pending"]
     assert state(second)["next_attempt_at"] == NOON + 7 * DAY
     assert (len(uses("daily")), len(uses("weekly"))) == (1, 1)
+
+
+def due(one: ObjectId) -> datetime:
+    return state(one)["next_attempt_at"]
+
+
+def run(ids: list[ObjectId], *, steps: int = 200) -> dict[ObjectId, datetime]:
+    """Dispatch each delivery when it is due. Return when each was sent."""
+    for _ in range(steps):
+        waiting = [one for one in ids if state(one)["status"] == "pending"]
+        if not waiting:
+            break
+        at = min(map(due, waiting))
+        deliver(*reversed([one for one in waiting if due(one) <= at]), at=at)
+    assert set(statuses(*ids)) == {"sent"}
+    return {one: state(one)["sent_at"] for one in ids}
+
+
+@pytest.mark.usefixtures("fcm")
+@pytest.mark.parametrize("names", [("a", "b"), ("b", "a")], ids=["short first", "long first"])
+def test_two_limits_keep_the_order_and_use_each_free_slot(names: tuple[str, str]) -> None:
+    collection("limits").delete_many({})
+    define(names[0], max=1, period_seconds=60)
+    define(names[1], max=2, period_seconds=604_800)
+    ids = mails(4)
+    deliver(*reversed(ids))
+    minute = timedelta(minutes=1)
+    plans = [NOON + minute, NOON + 7 * DAY, NOON + 7 * DAY + minute]
+    assert statuses(*ids) == ["sent", "pending", "pending", "pending"]
+    assert [due(one) for one in ids[1:]] == plans
+    assert [state(one)["failure_reason"] for one in ids[1:]] == [
+        f"1 of 1 in 1 minute (limit {names[0]}).",
+        f"1 of 2 in 7 days, 1 waits before it (limit {names[1]}).",
+        f"1 of 2 in 7 days, 2 wait before it (limit {names[1]}).",
+    ]
+    assert list(run(ids).values()) == [NOON, *plans]
+
+
+MINUTE = timedelta(minutes=1)
+KINDS = {"both": ("new_sale", Category.MARKETING), "one": ("order_shipped", Category.TRANSACTIONAL)}
+
+
+def plan_by_hand(
+    rules: Sequence[Mapping[str, int]], kinds: Sequence[str], arrivals: Sequence[int]
+) -> list[int]:
+    """Return the minute of each message: the first that suits it and all that came before it."""
+    planned: list[tuple[int, str]] = []
+    for kind, arrival in zip(kinds, arrivals, strict=True):
+        minute = arrival
+        own = rules if kind == "both" else rules[1:]
+        while True:
+            is_free = True
+            for rule, counted in zip(own, _counted(own, rules, planned), strict=True):
+                near = sorted([*counted, minute])
+                for start in near:
+                    span = [m for m in near if start <= m < start + rule["period"]]
+                    if start <= minute < start + rule["period"] and len(span) > rule["max"]:
+                        is_free = False
+                is_free &= all(abs(minute - other) >= rule["gap"] for other in counted)
+            if is_free:
+                break
+            minute += 1
+        planned.append((minute, kind))
+    return [minute for minute, _ in planned]
+
+
+def _counted(
+    own: Sequence[Mapping[str, int]],
+    rules: Sequence[Mapping[str, int]],
+    planned: Sequence[tuple[int, str]],
+) -> list[list[int]]:
+    return [
+        [minute for minute, kind in planned if rule is rules[1] or kind == "both"] for rule in own
+    ]
+
+
+@pytest.mark.usefixtures("fcm")
+@pytest.mark.parametrize("seed", range(8))
+def test_random_pairs_of_limits_send_as_planned_by_hand(seed: int) -> None:
+    random = Random(seed)
+    collection("limits").delete_many({})
+    rules = [
+        {
+            "max": (most := random.randint(1, 3)),
+            "period": (period := random.choice([1, 3, 10, 60])),
+            "gap": random.randint(0, period // most),
+        }
+        for _ in range(2)
+    ]
+    names = random.sample(["alpha", "omega"], 2)
+    for name, rule, categories in zip(names, rules, (["marketing"], []), strict=True):
+        define(
+            name,
+            max=rule["max"],
+            period_seconds=rule["period"] * 60,
+            min_gap_seconds=rule["gap"] * 60,
+            categories=categories,
+        )
+    kinds = [random.choice(list(KINDS)) for _ in range(7)]
+    arrivals = sorted(random.choice([0, 0, 1, 2, 5]) for _ in kinds)
+    ids = []
+    for kind, arrival in zip(kinds, arrivals, strict=True):
+        slug, category = KINDS[kind]
+        at = NOON + arrival * MINUTE
+        ids.append(mail(type=slug, category=category, send_at=at, created_at=at))
+    sent = run(ids)
+    minutes = [(at - NOON) // MINUTE for at in sent.values()]
+    assert minutes == plan_by_hand(rules, kinds, arrivals), (rules, kinds, arrivals)
+
+
+def test_message_that_failed_keeps_its_place_until_its_retry(fcm: ScriptedProvider) -> None:
+    define(max=1)
+    first, second = mails(2)
+    fcm.always(provider_error)
+    deliver(first)
+    fcm.always(taken)
+    deliver(second, at=NOON + SECOND)
+    retry_at = due(first)
+    assert statuses(first, second) == ["pending", "pending"]
+    assert due(second) == retry_at + DAY
+    assert state(second)["failure_reason"] == "0 of 1 in 1 day, 1 waits before it (limit daily)."
+    deliver(first, at=retry_at)
+    assert statuses(first) == ["sent"]
+
+
+def test_message_held_by_an_outage_takes_no_slot(fcm: ScriptedProvider) -> None:
+    define(max=1)
+    first, second = mails(2)
+    fcm.always(channel_unavailable)
+    deliver(first)
+    fcm.always(taken)
+    # The circuit's probe.
+    deliver(second, at=NOON + HOUR)
+    assert statuses(first, second) == ["pending", "sent"]
+
+
+@pytest.mark.usefixtures("fcm")
+def test_those_behind_a_cancelled_message_move_up() -> None:
+    define(max=1)
+    ids = mails(4)
+    deliver(*ids)
+    assert [due(one) for one in ids[1:]] == [NOON + DAY, NOON + 2 * DAY, NOON + 3 * DAY]
+    store.cancel(notification_id=ids[1], channels=[EMAIL], reason="Wrong.", now=NOON + HOUR)
+    late = mail()
+    deliver(late, at=NOON + HOUR)
+    sent = run([*ids[2:], late])
+    assert list(sent.values()) == [NOON + DAY, NOON + 2 * DAY, NOON + 3 * DAY]
 
 
 @pytest.mark.parametrize("behaviour", [refused, provider_error, channel_unavailable])

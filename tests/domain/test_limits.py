@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain.limits import Limit, Overflow, describe_period, next_free_at
+from domain.limits import Limit, Overflow, describe_period, next_allowed
 from domain.states import Category, Channel
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -20,45 +20,56 @@ def limit(**fields: Any) -> Limit:
 
 
 @pytest.mark.parametrize(
-    ("hours_ago", "position", "hours_until"),
+    ("taken", "fields", "expected"),
     [
-        ((), 0, 0),
-        ((2, 1), 0, 0),
-        ((3, 2, 1), 0, 21),
-        ((3, 2, 1), 1, 22),
-        ((3, 2, 1), 3, 45),
-        ((25, 2, 1), 0, 0),
-        ((25, 2, 1), 1, 22),
+        ((), {}, 0),
+        ((-2, -1), {}, 0),
+        ((-3, -2, -1), {}, 21),
+        ((-25, -2, -1), {}, 0),
+        # A planned message takes the slot that would be free.
+        ((-3, -2, -1, 21), {}, 22),
+        ((-25, -2, -1, 0), {}, 22),
+        # A slot that no earlier message needs is used.
+        ((-3, 20), {}, 0),
+        ((-23, -22, 20), {}, 0),
+        ((-23, -22, -1, 1, 2), {}, 23),
+        ((-0.5,), {"min_gap": HOUR}, 0.5),
+        ((-0.5, 0.5), {"min_gap": HOUR}, 1.5),
+        ((-2, 3), {"min_gap": HOUR}, 0),
+        ((-2, 0.5, 1.5), {"min_gap": HOUR, "maximum": 9}, 2.5),
+        ((), {"maximum": 0}, 24),
     ],
 )
-def test_slot_is_free_again_once_a_use_leaves_the_period(
-    hours_ago: tuple[int, ...], position: int, hours_until: int
+def test_next_slot_is_the_first_that_no_other_message_needs(
+    taken: tuple[float, ...], fields: dict[str, Any], expected: float
 ) -> None:
-    uses = [NOON - hours * HOUR for hours in hours_ago]
-    at = next_free_at(limit(), uses=uses, position=position, now=NOON)
-    assert at == NOON + hours_until * HOUR
-
-
-def test_gap_spreads_messages() -> None:
-    spread = limit(min_gap=HOUR)
-    uses = [NOON - HOUR / 2]
-    times = [next_free_at(spread, uses=uses, position=p, now=NOON) for p in range(2)]
-    assert times == [NOON + HOUR / 2, NOON + HOUR * 1.5]
+    times = [NOON + hours * HOUR for hours in taken]
+    at = next_allowed(limit(**fields), taken=times, not_before=NOON)
+    assert at == NOON + expected * HOUR
 
 
 @given(
-    minutes=st.lists(st.integers(0, 3_000), max_size=10),
-    position=st.integers(0, 9),
+    minutes=st.lists(st.integers(-3_000, 3_000), max_size=10),
+    maximum=st.integers(1, 4),
     gap=st.integers(0, 300),
 )
-def test_time_is_never_before_a_slot_is_free(minutes: list[int], position: int, gap: int) -> None:
-    rule = limit(min_gap=timedelta(minutes=gap))
-    uses = [NOON - timedelta(minutes=one) for one in minutes][: rule.maximum]
-    at = next_free_at(rule, uses=uses, position=position, now=NOON)
-    counted = [one for one in uses if one > at - rule.period]
-    assert at >= NOON
-    assert len(counted) < rule.maximum
-    assert not counted or at - max(counted) >= rule.min_gap
+def test_slot_is_free_and_no_earlier_one_is(minutes: list[int], maximum: int, gap: int) -> None:
+    rule = limit(maximum=maximum, min_gap=timedelta(minutes=gap))
+    taken = [NOON + timedelta(minutes=one) for one in minutes]
+
+    def is_free(at: datetime) -> bool:
+        spans = (
+            [other for other in [*taken, at] if start <= other < start + rule.period]
+            for start in [*taken, at]
+            if start <= at < start + rule.period
+        )
+        is_apart = all(abs(at - other) >= rule.min_gap for other in taken)
+        return is_apart and all(len(span) <= rule.maximum for span in spans)
+
+    found = next_allowed(rule, taken=taken, not_before=NOON)
+    assert is_free(found)
+    waited = int((found - NOON).total_seconds() // 60)
+    assert not any(is_free(NOON + timedelta(minutes=one)) for one in range(waited))
 
 
 @pytest.mark.parametrize(
