@@ -48,6 +48,7 @@ KEPT_AFTER = timedelta(minutes=5)
 _BEGINNING = datetime(1970, 1, 1, tzinfo=UTC)
 """When deliveries were due that an earlier release put in the line."""
 S = DeliveryStatus
+_random = random.SystemRandom()
 
 
 class CountersBusyError(Exception):
@@ -120,7 +121,7 @@ def reserve_uses(
     ids = sorted({one for request in ordered for one in request.counter_ids})
     for tries in range(MAX_TRIES):
         if tries:
-            time.sleep(random.uniform(0, PAUSE_SECONDS * min(tries, 20)))  # noqa: S311
+            time.sleep(_random.uniform(0, PAUSE_SECONDS * min(tries, 20)))
         found = {one["_id"]: one for one in limit_uses().find({"_id": {"$in": ids}})}
         counters = _read(ordered, found)
         early = _refresh_lines(counters, now)

@@ -378,10 +378,11 @@ class TestPreview:
             [rule] = limits.active_limits()
             requests = [
                 UseRequest(
-                    limit=rule,
+                    limits=[rule],
                     person=limits.person_of_user(user_id),
                     user_id=user_id,
                     delivery_id=f"{ObjectId()}.email",
+                    due_at=utc_now(),
                 )
                 for _ in range(count)
             ]
