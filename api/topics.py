@@ -16,7 +16,7 @@ from recipients.topics import KEY_ORDER, TOPIC
 
 from .http import paging
 from .http.fields import TopicName, UserId, view_of
-from .http.paths import USER_ID, path_parameter, user_id_or_404
+from .http.paths import USER_ID, new_user_id, path_parameter, user_id_or_404
 from .http.problems import NOT_FOUND, VALIDATION_FAILED, validation_failed
 from .http.rendering import Response
 from .openapi.operations import operation
@@ -64,7 +64,7 @@ def join_topic(request: Any, topic: str, user_id: str) -> Response:
     if not TOPIC.fullmatch(topic):
         raise validation_failed([INVALID_TOPIC])
     now = utc_now()
-    joined = topics.join(topic=topic, user_id=user_id_or_404(user_id), now=now)
+    joined = topics.join(topic=topic, user_id=new_user_id(user_id), now=now)
     if joined["created_at"] == now:
         _record(request, topic, user_id, "Joined", flag=ADDITION)
     return Response(view_of(MemberView, joined))
@@ -73,7 +73,7 @@ def join_topic(request: Any, topic: str, user_id: str) -> Response:
 @operation(scope=WRITE, response=None, status=204, parameters=(NAME, USER_ID))
 def leave_topic(request: Any, topic: str, user_id: str) -> Response:
     """Remove a recipient from a topic."""
-    if not topics.leave(topic=topic, user_id=user_id):
+    if not topics.leave(topic=topic, user_id=user_id_or_404(user_id)):
         raise NOT_FOUND.error()
     _record(request, topic, user_id, "Left", flag=DELETION)
     return Response(status=204)

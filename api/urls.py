@@ -36,7 +36,7 @@ ID = r"(?P<notification_id>[^/]{1,64})"
 USER = r"(?P<user_id>[^/]{1,128})"
 DEVICE = r"(?P<device_id>[^/]{1,64})"
 TOPIC = r"topics/(?P<topic>[^/]{1,128})"
-ADDRESS = r"(?P<channel>[^/]{1,40})/(?P<address>[\s\S]{1,320}?)"
+ADDRESS = r"(?P<channel>[^/]{1,40})/(?P<address>[\s\S]{1,320})"
 TYPE = r"types/(?P<slug>[^/]{1,64})"
 DIGEST = r"digests/(?P<digest_id>[^/]{1,64})"
 BROADCAST = r"broadcasts/(?P<broadcast_id>[^/]{1,64})"
@@ -61,7 +61,8 @@ def route(pattern: str, name: str, **handlers: Callable[..., Any]) -> URLPattern
     }
     base = InboxView if None in scopes.values() else ClientView
     view: type[APIView] = type(name, (base,), attributes)
-    return re_path(rf"^{pattern}/?$", view.as_view(), name=name)
+    # One spelling for each resource: ``\Z``, since ``$`` also matches before a final line break.
+    return re_path(rf"^{pattern}\Z", view.as_view(), name=name)
 
 
 version_1 = [

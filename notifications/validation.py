@@ -14,6 +14,7 @@ import phonenumbers
 from email_validator import EmailNotValidError, validate_email
 from msgspec import Meta
 
+from domain.identifiers import find_identifier_fault
 from domain.states import Channel, Priority
 
 _E164 = re.compile(r"\+[1-9]\d{6,14}", re.ASCII)
@@ -208,6 +209,11 @@ class ProblemCollector:
         if text is not None and has_control_characters(text):
             reason = "Must be one line without control characters."
             self.add(pointer, "control_characters", reason)
+
+    def check_identifier(self, text: str | None, pointer: str) -> None:
+        """Add a problem for a text that can't be an identifier, such as a user ID."""
+        if text is not None and (fault := find_identifier_fault(text)) is not None:
+            self.add(pointer, fault.code, fault.detail)
 
     def raise_if_any(self) -> None:
         """Raise InvalidRequestError if there are problems."""

@@ -192,7 +192,7 @@ def parse_registration(body: DeviceRequest) -> Registration:
     problems = ProblemCollector()
     if body.platform not in PLATFORMS:
         problems.add("/platform", "unknown_platform", one_of(list(Platform)))
-    problems.check_one_line(body.user_id, "/user_id")
+    problems.check_identifier(body.user_id, "/user_id")
     _check_token(body.device_token, problems)
     fields = _device_fields(body)
     _check_device_fields(fields, problems)

@@ -10,6 +10,7 @@ from django.http import HttpRequest, HttpResponse
 from django.urls import ResolverMatch, resolve
 from django.urls.exceptions import Resolver404
 
+from .paths import check_spelling, unknown_path
 from .problems import ApiError, problem_response
 from .rate_limits import API_PREFIX, AuthenticationFailures, limit_headers
 
@@ -49,10 +50,11 @@ class ApiMiddleware:
         """Call the view. Raises ApiError for a blocked address."""
         try:
             request.resolver_match = _find_view(request.path_info)
-            checks_address = getattr(request.resolver_match.func, "checks_address", False)
-        except Resolver404:
-            checks_address = False
-        if not checks_address:
+            check_spelling(request, request.resolver_match.kwargs)
+        except (Resolver404, ApiError) as error:
+            request.failures.raise_if_blocked()
+            raise error if isinstance(error, ApiError) else unknown_path(request.path) from None
+        if not getattr(request.resolver_match.func, "checks_address", False):
             request.failures.raise_if_blocked()
         return self._call_view(request)
 
@@ -73,6 +75,6 @@ def _find_view(path: str) -> ResolverMatch:
 
 
 def _call_view(request: HttpRequest) -> Any:
-    match = request.resolver_match or resolve(request.path_info)
+    match = request.resolver_match
     response = match.func(request, *match.args, **match.kwargs)
     return response.render() if hasattr(response, "render") else response

@@ -1,14 +1,18 @@
-"""Path parameters, described and checked."""
+"""Paths and their parameters, described and checked."""
 
+from collections.abc import Mapping
 from typing import Any, TypeVar
+from urllib.parse import unquote_to_bytes, urlsplit
 
 from bson import ObjectId
+from django.http import HttpRequest
 from drf_spectacular.utils import OpenApiParameter
 
-from notifications.validation import has_control_characters
+from domain.identifiers import find_identifier_fault, has_ambiguous_segment
+from notifications.validation import FieldProblem
 
 from .fields import EXAMPLE_ID, OBJECT_ID_PATTERN
-from .problems import NOT_FOUND
+from .problems import NOT_FOUND, ApiError, validation_failed
 
 T = TypeVar("T")
 
@@ -48,7 +52,51 @@ def object_id_or_404(text: str) -> ObjectId:
 
 
 def user_id_or_404(user_id: str) -> str:
-    """Return a user id; raises ApiError 404 if it's blank or has control characters."""
-    if not user_id.strip() or has_control_characters(user_id):
+    """Return a user id; raises ApiError 404 if the text can't be one."""
+    if find_identifier_fault(user_id) is not None:
         raise NOT_FOUND.error()
     return user_id
+
+
+def new_user_id(user_id: str) -> str:
+    """Return a user id that may be stored; raises ApiError 422 if the text can't be one."""
+    if (fault := find_identifier_fault(user_id)) is not None:
+        raise validation_failed([FieldProblem("", fault.code, fault.detail)])
+    return user_id
+
+
+def check_spelling(request: HttpRequest, parameters: Mapping[str, str]) -> None:
+    """Raise ApiError 404 for a path that another program may read as another resource's.
+
+    A slash inside of a parameter arrives decoded, as one more segment. A byte that isn't UTF-8
+    arrives as the text of its escape, which may be an identifier of its own.
+    """
+    with_slash = next((value for value in parameters.values() if "/" in value), "")
+    if with_slash and has_ambiguous_segment(with_slash):
+        raise unknown_path(request.path)
+    # The path as the client sent it. Not every server passes it on.
+    raw = request.META.get("RAW_URI", "")
+    if "%" not in raw and raw.isascii():
+        return
+    path = raw.partition("?")[0] if raw.startswith("/") else urlsplit(raw).path
+    try:
+        unquote_to_bytes(path.encode("latin-1")).decode()
+    except UnicodeError:
+        raise NOT_FOUND.error("The path isn't valid UTF-8.") from None
+    if _has_escaped_slash(path, request, with_slash):
+        raise NOT_FOUND.error("No identifier contains a slash, escaped (`%2F`) or not.")
+
+
+def _has_escaped_slash(path: str, request: HttpRequest, last: str) -> bool:
+    """Return whether a path has an escaped slash before its last parameter ``last``."""
+    count = request.path[: len(request.path) - len(last)].count("/")
+    return any("%2f" in segment.lower() for segment in path.split("/", count)[: count + (not last)])
+
+
+def unknown_path(path: str) -> ApiError:
+    """Return the 404 for a path without a resource."""
+    if path.endswith("/"):
+        return NOT_FOUND.error("No path of the API ends with a slash.")
+    if has_ambiguous_segment(path.removeprefix("/")):
+        return NOT_FOUND.error("The path has an empty segment, or one that is `.` or `..`.")
+    return NOT_FOUND.error("The API has no such path.")

@@ -113,9 +113,9 @@ def _check_user_id(user_id: str) -> str:
     problems = ProblemCollector()
     if not user_id.strip():
         problems.add("/user_id", "required", "`user_id` is required.")
-    elif "\x00" in user_id or len(user_id) > USER_ID_LENGTH:
+    elif len(user_id) > USER_ID_LENGTH:
         problems.add("/user_id", "invalid", INVALID_VALUE)
     else:
-        problems.check_one_line(user_id, "/user_id")
+        problems.check_identifier(user_id, "/user_id")
     problems.raise_if_any()
     return user_id

@@ -94,8 +94,6 @@ def complete_document(result: dict[str, Any], **_context: Any) -> dict[str, Any]
     components["headers"] = {name: _header(name) for name in HEADERS}
     components["examples"] = {}
     _set_time_formats(components["schemas"])
-    # The trailing slash is optional.
-    result["paths"] = {path.rstrip("/"): item for path, item in result["paths"].items()}
     for item in result["paths"].values():
         for method, description in item.items():
             for parameter in description.get("parameters", ()):

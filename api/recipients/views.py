@@ -25,7 +25,7 @@ from ..devices.schemas import device_view
 from ..http import paging
 from ..http.body import read_json, read_request
 from ..http.fields import UpdatedView
-from ..http.paths import USER_ID, found_or_404, user_id_or_404
+from ..http.paths import USER_ID, found_or_404, new_user_id, user_id_or_404
 from ..http.problems import NOT_FOUND, RETRY_SECONDS
 from ..http.rendering import Response
 from ..notifications.filters import list_parameters
@@ -95,7 +95,7 @@ def get_recipient(_request: Any, user_id: str) -> Response:
 def put_recipient(request: Any, user_id: str) -> Response:
     """Create or replace a recipient; 201 for a new one."""
     body = read_request(request, RecipientRequest)
-    recipient = schemas.parse_recipient(user_id_or_404(user_id), body)
+    recipient = schemas.parse_recipient(new_user_id(user_id), body)
     now = utc_now()
     before = registration.get(recipient.user_id)
     stored = registration.register(recipient, now=now)
@@ -209,7 +209,7 @@ def _record(request: Any, user_id: str, message: str, *, flag: int = CHANGE) -> 
 )
 def list_recipient_notifications(request: Any, user_id: str) -> Response:
     """List the notifications of a recipient, newest first unless `ordering` is given."""
-    return list_page(request, {"user_id": user_id})
+    return list_page(request, {"user_id": user_id_or_404(user_id)})
 
 
 @operation(
@@ -221,5 +221,7 @@ def list_recipient_notifications(request: Any, user_id: str) -> Response:
 )
 def read_all_recipient_notifications(request: Any, user_id: str) -> Response:
     """Mark all notifications that were sent to a recipient, on any channel, as read."""
-    count = inbox_actions.mark_all_read(inbox=Inbox(request.user.id, user_id), now=utc_now())
+    count = inbox_actions.mark_all_read(
+        inbox=Inbox(request.user.id, user_id_or_404(user_id)), now=utc_now()
+    )
     return Response(UpdatedView(updated=count))

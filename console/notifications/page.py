@@ -30,7 +30,14 @@ from ..suppressions import lift_url
 from ..texts.labels import notification_state
 from ..widgets import columns, names, panels
 from ..widgets.actions import not_found, parse_id, record_change, render_page
-from ..widgets.links import DIGEST, NOTIFICATION, NOTIFICATIONS, RECIPIENT, SUPPRESSION
+from ..widgets.links import (
+    DIGEST,
+    NOTIFICATION,
+    NOTIFICATIONS,
+    RECIPIENT,
+    SUPPRESSION,
+    quoted_id,
+)
 from . import presentation
 from .actions import (
     CANCEL,
@@ -203,7 +210,7 @@ def _constant(request: HttpRequest, document: Document, *, unmasked: bool) -> di
         "variables": presentation.variables(document, unmasked=unmasked),
         "facts": _facts(document),
         "times": panels.times(document, TIMES),
-        "recipient_url": reverse(RECIPIENT, args=[quote(user_id)])
+        "recipient_url": reverse(RECIPIENT, args=[quoted_id(user_id)])
         if user_id and may_view_recipient
         else None,
         "may_reveal": not unmasked and can_reveal_addresses(request.user),

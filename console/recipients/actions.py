@@ -116,7 +116,7 @@ VIEWS: Mapping[str, Action] = {
 
 
 def _is_confirmed(request: HttpRequest, user_id: str) -> bool:
-    if request.POST.get("typed", "").strip() == user_id:
+    if request.POST.get("typed", "").strip() == user_id.strip():
         return True
     messages.error(request, "No change: enter the user ID to confirm.")
     return False

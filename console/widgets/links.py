@@ -1,8 +1,11 @@
 """Names of URLs to which several pages link, and the page after a form."""
 
+from django.contrib.admin.utils import quote, unquote
 from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.http import url_has_allowed_host_and_scheme
+
+from domain.identifiers import DOT_SEGMENTS
 
 NOTIFICATION = "admin:notifications_notification_change"
 NOTIFICATIONS = "admin:notifications_notification_changelist"
@@ -20,6 +23,21 @@ LIMITS = "admin:notifications_limit_changelist"
 DIGEST = "admin:notifications_digest_change"
 DIGESTS = "admin:notifications_digest_changelist"
 HOME = "admin:index"
+
+
+_QUOTED_DOTS = {text.replace(".", "_2E"): text for text in DOT_SEGMENTS}
+"""Earlier releases accepted these as user IDs. A browser resolves them, even if escaped by %."""
+
+
+def quoted_id(identifier: object) -> str:
+    """Return an ID as a segment of a URL of the console, which :func:`unquoted_id` reverses."""
+    text = str(quote(identifier))
+    return text.replace(".", "_2E") if text in DOT_SEGMENTS else text
+
+
+def unquoted_id(segment: str) -> str:
+    """Return the ID in a segment of a URL of the console."""
+    return _QUOTED_DOTS.get(segment) or str(unquote(segment))
 
 
 def next_page(request: HttpRequest) -> str:

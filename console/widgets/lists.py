@@ -16,7 +16,7 @@ from django.core.paginator import Paginator
 from django.db import DatabaseError
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, QueryDict
-from django.urls import URLPattern, path
+from django.urls import URLPattern, path, reverse
 from django.utils.functional import cached_property
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
@@ -28,6 +28,7 @@ from notifyproject.db.collections import collection
 
 from .changes import changed_fields
 from .filters import RECENT, TimeFilter
+from .links import quoted_id
 
 COUNT_CAP = 10_000
 COUNT_SECONDS = 0.5  # Time limit of a count. After it, the page shows no exact count
@@ -90,6 +91,12 @@ class BoundedChangeList(ChangeList):
     result_list: Sequence[Any]
     is_limited_to_recent = False  # Older rows are omitted; see get_queryset
     skips_rows = False  # No row is shown: see :func:`filters_only_request` and :meth:`_runs_action`
+
+    def url_for_result(self, result: Any) -> str:
+        """Return the URL of a row's page."""
+        options = self.opts
+        name = f"admin:{options.app_label}_{options.model_name}_change"
+        return reverse(name, args=[quoted_id(getattr(result, self.pk_attname))])
 
     def get_filters(self, request: HttpRequest) -> tuple[Any, ...]:
         """Return the filters. Raises IncorrectLookupParameters for undeclared lookups."""

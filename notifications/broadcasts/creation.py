@@ -147,6 +147,6 @@ def _parse_audience(request: AudienceRequest, problems: ProblemCollector) -> Aud
         return Audience(kind=AudienceKind.TOPIC, topic=request.topic)
     if request.user_ids is not None:
         for index, user_id in enumerate(request.user_ids):
-            problems.check_one_line(user_id, f"/audience/user_ids/{index}")
+            problems.check_identifier(user_id, f"/audience/user_ids/{index}")
         return Audience(kind=AudienceKind.USER_IDS, user_ids=sorted(set(request.user_ids)))
     return Audience(kind=AudienceKind.ALL)

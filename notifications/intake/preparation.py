@@ -143,9 +143,8 @@ def prepare(
     type_config = _find_type(request, problems)
     registered = snapshot.registered.get(request.user_id or "")
     recipient = resolve_recipient(request.recipient, registered, problems)
-    if request.user_id is not None and ("\x00" in request.user_id or not request.user_id.strip()):
-        problems.add("/user_id", "invalid", "Must not be blank.")
-    for field in ("user_id", "entity_id", "external_id", "source"):
+    problems.check_identifier(request.user_id, "/user_id")
+    for field in ("entity_id", "external_id", "source"):
         if (text := getattr(request, field)) is not None:
             problems.check_one_line(text, f"/{field}")
     _check_devices(request, snapshot, problems)

@@ -1,5 +1,6 @@
 """Every route and method, called without permission. Each route must have a sample request."""
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -15,6 +16,7 @@ from drf_spectacular.generators import SchemaGenerator
 from access.clients import inbox_tokens, registry
 from access.clients.registry import INCLUDED_IN
 from access.models import Scope
+from api.http.problems import MEDIA_TYPE
 from devices.tokens import device_id
 from domain.content import Content
 from domain.states import Channel, DeliveryStatus
@@ -30,6 +32,7 @@ from tests.support.clients.routes import (
     APPS,
     INBOX,
     METHODS,
+    PATTERNS,
     ROUTES,
     VIEWS,
     Route,
@@ -303,6 +306,71 @@ def test_other_recipient_gets_nothing_of_an_inbox(world: World, route: Route) ->
     for stranger in (inbox_token(world.first, "eve"), inbox_token(world.other, "ada")):
         _check(world, route, answer=world.ask(route, stranger), is_admin=False)
     assert world.belongings() == before
+
+
+SPELLINGS = (
+    *(
+        "{}/",
+        "{}//",
+        "/{}",
+        "./{}",
+        "x/../{}",
+        "{}/.",
+        "%2F{}",
+        "{}%2F",
+        "{}%2f..",
+        "{}%252F",
+        "..",
+    ),
+    *("%2e%2e", "{}%00", "{}%0A", "%5C{}", "{};", "{};a=1", "{}%3F", "{}%23a", "%20{}", "{}%20"),
+    *("{}%FF", "{}%E2%80%8B", "%E6%97%A5{}", "{}" * 200),
+)
+"""Spellings of a path parameter, and of identifiers that contain its value."""
+PARAMETERS = [
+    (route, name, spelling)
+    for route in ROUTES
+    for name in re.findall(r"\(\?P<(\w+)>", str(PATTERNS[route[0]]))
+    for spelling in SPELLINGS
+]
+
+
+def test_other_spelling_of_a_path_reaches_no_stored_object(
+    world: World, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _register_people(world.first)
+    before, checked = _everything(), sampled(PARAMETERS, each=5)
+    for route, name, spelling in checked:
+        credential = world.token if route in INBOX else world.first.key
+        path = f"/api/v1{filled(sample_of(route).path, world.named)}"
+        value = resolve(path).kwargs[name]
+        head, _, tail = path.partition(f"/{value}")
+        url = f"{head}/{spelling.replace('{}', value)}{tail}"
+        answer = ask(world.http, route, credential, named=world.named, path=url)
+        case = name_of(route), url
+        assert answer.status_code < 500, case
+        if answer.status_code >= 400:
+            assert answer.headers["Content-Type"] == MEDIA_TYPE, case
+            assert answer.json()["errors"] or answer.status_code in (404, 405, 409), case
+        else:
+            # An identifier of its own, of which nothing is stored.
+            assert name in ("user_id", "address"), case
+            assert "ada@example.com" not in answer.content.decode(), case
+            assert MARKER not in answer.content.decode(), case
+    after = _everything()
+    assert {key: after.get(key) for key in before} == before
+    with capsys.disabled():
+        print(f"\nspellings: {len(checked)} of {len(PARAMETERS)} requests")
+
+
+def _everything() -> dict[tuple[str, Any], Any]:
+    """Return all documents about people and of apps, by collection and ID."""
+    names = ("recipients", "devices", "topic_members", "suppressions", "limits", "limit_counters")
+    more = ("notifications", "broadcasts", "digests", "callbacks", "callback_messages")
+    return {
+        (name, one["_id"]): one
+        for name in (*names, *more, "notification_types", "template_versions", "inbox_tokens")
+        for one in collection(name).find()
+    }
 
 
 def _restore(world: World, route: Route) -> None:

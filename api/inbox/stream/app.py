@@ -46,7 +46,6 @@ log = structlog.get_logger(__name__)
 T = TypeVar("T")
 SHUTDOWN_TIMEOUT = 1.0  # Seconds for streams to end at shutdown
 THREADS = 8  # Concurrent polls of MongoDB; each takes a few milliseconds
-PATH = re.compile(re.escape(STREAM_PATH) + "/?")
 _EVENT_ID = re.compile(r"[0-9a-f]{24}", re.ASCII)
 
 
@@ -107,7 +106,7 @@ class InboxStreamApp:
 
     async def _serve(self, connection: StreamConnection) -> None:
         with structlog.contextvars.bound_contextvars(request_id=connection.request_id):
-            if not PATH.fullmatch(connection.path):
+            if connection.path != STREAM_PATH:
                 await _serve_other_path(connection)
                 return
             if cors.is_preflight(connection.method, connection.headers):

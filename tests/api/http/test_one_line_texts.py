@@ -1,7 +1,6 @@
 """Text fields: one line, except for longer texts; those with fixed values are described so."""
 
 import json
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -9,6 +8,7 @@ from typing import Any
 
 import pytest
 import yaml
+from django.contrib.admindocs.views import simplify_regex
 
 from api.urls import version_1
 from notifications.validation import FREE_FORM
@@ -44,9 +44,8 @@ def schema_of(route: Route) -> Mapping[str, Any]:
     """Return the schema of a route's body."""
     name, method = route
     (pattern,) = (str(one.pattern) for one in version_1 if one.name == name)
-    named = re.sub(r"\(\?P<(\w+)>[^)]*\)|<(?:\w+:)?(\w+)>", r"{\1\2}", pattern)
-    path = re.sub(r"[^\w/{}-]", "", named).rstrip("/")
-    operation = document()["paths"][f"/api/v1/{path}"][method.lower()]
+    path = simplify_regex(pattern).replace("<", "{").replace(">", "}")
+    operation = document()["paths"][f"/api/v1{path}"][method.lower()]
     content = operation.get("requestBody", {}).get("content", {})
     schema: Mapping[str, Any] = content.get("application/json", {}).get("schema", {})
     return schema

@@ -39,10 +39,6 @@ def test_refused_request_stores_nothing(app: App, raw: bytes) -> None:
     assert collection("notifications").count_documents({}) == 0
 
 
-def test_trailing_slash_is_accepted(app: App) -> None:
-    assert app.post("/notifications/", request()).status_code == 202
-
-
 KEY = {"Idempotency-Key": "k-1"}
 
 UNPARSEABLE = [

@@ -12,6 +12,7 @@ from tests.support.clients.isolation_requests import SAMPLES, IsolationRequest
 
 Route = tuple[str, str]
 METHODS = ("get", "post", "put", "patch", "delete")
+PATTERNS = {pattern.name: pattern.pattern for pattern in version_1}
 VIEWS = {pattern.name: pattern.callback.view_class for pattern in version_1}
 ROUTES = [
     (name, method.upper())
@@ -31,17 +32,20 @@ def ask(
     named: Mapping[str, str],
     method: str | None = None,
     idempotency_key: str | None = None,
+    path: str | None = None,
 ) -> Any:
-    """Send a route's request. ``named`` fills its braces."""
+    """Send a route's request, as gunicorn passes it on. ``named`` fills its braces."""
     sample = sample_of(route)
     raw = json.dumps(sample.body) if sample.body is not None else ""
+    url = path or f"/api/v1{filled(sample.path, named)}"
     return http.generic(
         method or route[1],
-        f"/api/v1{filled(sample.path, named)}",
+        url,
         filled(raw, named).encode(),
         content_type="application/json",
         headers={"Idempotency-Key": idempotency_key or f"key-of-{route[0]}"}
         | ({} if credential is None else {"Authorization": f"Bearer {credential}"}),
+        RAW_URI=url,
     )
 
 
