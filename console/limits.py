@@ -73,7 +73,7 @@ class LimitForm(forms.ModelForm):
         min_value=1,
         max_value=MAX_USES,
         widget=UnfoldAdminIntegerFieldWidget,
-        help_text="Messages to one recipient within the period. Critical ones don't count.",
+        help_text="Messages to a recipient in the period. Critical and sensitive ones don't count.",
     )
     period_seconds = forms.IntegerField(
         label="Period (seconds)",

@@ -155,7 +155,9 @@ def filter_eligible(
             claimed,
             now=now,
             quiet=parse_quiet_hours(
-                recipient.quiet_hours if recipient and with_quiet_hours else None,
+                recipient.own_quiet_hours(is_locked=is_locked(claimed))
+                if recipient and with_quiet_hours
+                else None,
                 own_zone=recipient.timezone if recipient else None,
                 notification_zone=claimed.recipient.timezone,
                 user_id=claimed.user_id,
@@ -170,14 +172,18 @@ def filter_eligible(
     return ready, not_sent
 
 
+def is_locked(claimed: ClaimedDelivery) -> bool:
+    """Return whether no preference of a recipient or device applies to a delivery."""
+    return types.is_locked(claimed.type, claimed.content.template_id)
+
+
 def _suppression_reason(claimed: ClaimedDelivery, snapshot: RecipientSnapshot) -> str | None:
-    type_config = types.find_type(claimed.type)
     reason = snapshot.suppression_of(
         user_id=claimed.user_id,
         channel=claimed.channel.value,
         address=claimed.recipient.address(claimed.channel),
         type_slug=claimed.type,
         category=claimed.category.value,
-        is_critical=type_config is not None and type_config.priority is Priority.CRITICAL,
+        is_locked=is_locked(claimed),
     )
     return MUTED if reason == recipients.MUTED else reason

@@ -30,7 +30,8 @@ def apply_limits(
 
     The latter are refused as the others, unless they join a digest.
 
-    Critical, in-app, and test messages are exempt and don't count.
+    In-app and test messages are exempt and don't count, and so are critical ones and those with
+    sensitive variables.
     """
     requests = {one.reference: found for one in claims if (found := _request(one))}
     if not requests:
@@ -59,6 +60,7 @@ def apply_limits(
 def _request(claimed: ClaimedDelivery) -> UseRequest | None:
     applying = limits.applying_limits(
         type_slug=claimed.type,
+        template_id=claimed.content.template_id,
         category=claimed.category,
         priority=claimed.priority,
         channel=claimed.channel,

@@ -87,6 +87,7 @@ def _resolve_devices(claims: Sequence[ClaimedDelivery], now: datetime) -> Resolv
             category=claimed.category.value,
             type_slug=claimed.type,
             priority=claimed.priority.value,
+            is_locked=eligibility.is_locked(claimed),
         )
         accepting = [d for d in found if d.device_id not in closed and accepts(d.preferences)]
         quiet = {d.device_id: at for d in accepting if (at := _quiet_until(d, claimed, now))}
@@ -165,7 +166,7 @@ def _end_or_defer_without_target(
 def _quiet_until(
     device: devices.PushTarget, claimed: ClaimedDelivery, now: datetime
 ) -> datetime | None:
-    if claimed.priority is Priority.CRITICAL:
+    if claimed.priority is Priority.CRITICAL or eligibility.is_locked(claimed):
         return None
     quiet = eligibility.parse_quiet_hours(
         device.preferences.quiet_hours,

@@ -22,13 +22,15 @@ class Preferences:
 NO_PREFERENCES = Preferences()
 
 
-def allows(preferences: Preferences, *, category: str, type_slug: str, priority: str) -> bool:
+def allows(
+    preferences: Preferences, *, category: str, type_slug: str, priority: str, is_locked: bool
+) -> bool:
     """Return whether a device accepts a notification. Quiet hours aren't considered."""
     # A preference for the type comes first and applies to every priority. One for the category
     # doesn't apply to critical notifications: a device that mutes transactional messages still gets
-    # login codes.
-    if not preferences.enabled:
-        return False
+    # critical alerts. Neither applies to a locked type: only a device without push refuses it.
+    if not preferences.enabled or is_locked:
+        return preferences.enabled
     preference = preferences.categories.get(type_slug)
     if preference is None and priority != CRITICAL:
         preference = preferences.categories.get(category)

@@ -1,7 +1,7 @@
 """Reads recipients, preferences, and suppressions in batches, and decides what is not sent."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
@@ -11,7 +11,7 @@ from notifyproject.db.paging import Cursor, Page
 from notifyproject.platform import cache
 
 from .models import SuppressionReason
-from .preferences import Preference, preference_for
+from .preferences import NO_PREFERENCE, Preference, preference_for
 from .suppressions import is_active, is_category_blocked, suppression_keys
 
 Address = tuple[str, str]
@@ -43,14 +43,20 @@ class RegisteredRecipient:
     preferences: Mapping[str, Any]
     quiet_hours: Mapping[str, Any] | None = None
 
-    def preference(self, *, type_slug: str, category: str, is_critical: bool = False) -> Preference:
-        """Return the preference for a type, as :func:`preferences.preference_for` does."""
-        # A critical type, such as a login code, can't be muted: not by its category, and not by a
-        # preference from before it became critical.
-        preference = preference_for(self.preferences, type_slug=type_slug, category=category)
-        if is_critical:
-            return replace(preference, muted=False, muted_channels=frozenset())
-        return preference
+    def preference(self, *, type_slug: str, category: str, is_locked: bool) -> Preference:
+        """Return the preference for a type, as :func:`preferences.preference_for` does.
+
+        None applies to a locked type: not its category's, and not one from before it was locked.
+        """
+        # Whoever has an inbox token writes preferences. They must not decide where a login code
+        # goes, not even among the type's channels: a device that doesn't exist is one of them.
+        if is_locked:
+            return NO_PREFERENCE
+        return preference_for(self.preferences, type_slug=type_slug, category=category)
+
+    def own_quiet_hours(self, *, is_locked: bool) -> Mapping[str, Any] | None:
+        """Return the stored quiet hours for a type. None apply to a locked type."""
+        return None if is_locked else self.quiet_hours
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,7 +84,7 @@ class RecipientSnapshot:
         address: str | None,
         type_slug: str,
         category: str,
-        is_critical: bool,
+        is_locked: bool,
     ) -> str | None:
         """Return why a message is suppressed, or None: its address's reason, or else MUTED."""
         found = self.suppressed.get((channel, address or ""))
@@ -88,7 +94,7 @@ class RecipientSnapshot:
         if recipient is None:
             return None
         preference = recipient.preference(
-            type_slug=type_slug, category=category, is_critical=is_critical
+            type_slug=type_slug, category=category, is_locked=is_locked
         )
         is_muted = preference.muted or channel in preference.muted_channels
         return MUTED if is_muted else None

@@ -6,7 +6,7 @@ import msgspec
 from msgspec import Meta
 
 from access.clients.inbox_tokens import InboxUser
-from domain.states import Category, Channel, Priority
+from domain.states import Category, Channel
 from domain.time import utc_now
 from notifications.catalog import types
 from notifications.catalog.types import TypeConfig
@@ -32,7 +32,7 @@ class PreferenceChoice(msgspec.Struct, kw_only=True, frozen=True):
     category: Annotated[Category, Meta(examples=["transactional"])]
     channels: list[Channel]
     is_locked: Annotated[bool, Meta(examples=[False])]
-    """True: critical, such as a login code. It can't be muted."""
+    """True: no preference applies, such as to a login code."""
 
 
 class InboxPreferences(msgspec.Struct, kw_only=True, frozen=True):
@@ -98,5 +98,5 @@ def _choice(one: TypeConfig) -> PreferenceChoice:
         name=one.name,
         category=one.category,
         channels=list(one.channels),
-        is_locked=one.priority is Priority.CRITICAL,
+        is_locked=one.is_locked,
     )

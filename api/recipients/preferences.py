@@ -7,7 +7,7 @@ import msgspec
 from msgspec import Meta
 
 from domain.digests import Every
-from domain.states import Category, Channel, Priority
+from domain.states import Channel, Priority
 from domain.time import MAX_REMINDER, MIN_REMINDER
 from notifications.catalog import types
 from notifications.catalog.digests import (
@@ -25,12 +25,17 @@ from ..http.body import convert
 from ..http.fields import QuietHours, check_quiet_hours
 from ..http.problems import ApiError
 from ..openapi.operations import register
-from .schemas import stored_quiet_hours
+from .schemas import CATEGORIES, stored_quiet_hours, takes_preference
 
 MAX_PREFERENCES = 200
 POINTER = "/preferences"
-CATEGORIES = frozenset(category.value for category in Category)
-CRITICAL_DETAIL = "Critical types, such as login codes, can't be muted."
+LOCKED_FIELDS = ("muted", "channels", "muted_channels", "notify_before", "digest")
+CRITICAL_DETAIL = (
+    "Critical types, such as login codes, can't be muted, delayed, or sent on other channels."
+)
+SENSITIVE_DETAIL = (
+    "Types with sensitive variables can't be muted, delayed, or sent on other channels."
+)
 
 
 @register
@@ -52,7 +57,11 @@ class DigestScheduleRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_un
 
 @register
 class PreferenceRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A preference for a type or category. Omitted fields are not set."""
+    """A preference for a type or category. Omitted fields are not set.
+
+    Critical types and types with sensitive variables have none: they are always sent on the
+    channels of the request or type. A category's preference doesn't apply to them.
+    """
 
     muted: Annotated[bool, Meta(description="True: send nothing.")] | None = None
     channels: (
@@ -162,12 +171,19 @@ def _check_name(
         suggestion = f" Did you mean {', '.join(error.suggestions)}?" if error.suggestions else ""
         problems.add(pointer, "unknown_type", f"Unknown type or category.{suggestion}")
         return
+    if not takes_preference(name):
+        is_critical = not types.sensitive_variables(name) or (
+            type_config is not None and type_config.priority is Priority.CRITICAL
+        )
+        code, detail = (
+            ("critical", CRITICAL_DETAIL) if is_critical else ("sensitive_type", SENSITIVE_DETAIL)
+        )
+        for field in LOCKED_FIELDS:
+            if getattr(preference, field):
+                problems.add(f"{pointer}/{field}", code, detail)
+        return
     if type_config is None:
         return
-    if type_config.priority is Priority.CRITICAL:
-        for field in ("muted", "muted_channels"):
-            if getattr(preference, field):
-                problems.add(f"{pointer}/{field}", "critical", CRITICAL_DETAIL)
     if preference.notify_before is not None and type_config.notify_before is None:
         problems.add(f"{pointer}/notify_before", "not_a_reminder", "Not a reminder type.")
 

@@ -9,7 +9,8 @@ from django.http import QueryDict
 from msgspec import UNSET, Meta, UnsetType
 
 from domain.digests import Every
-from domain.states import Channel
+from domain.states import Category, Channel
+from notifications.catalog import types
 from notifications.catalog.digests import DEFAULT_AT, RECIPIENT_ZONE, Day
 from notifications.validation import (
     InvalidAddressError,
@@ -37,6 +38,7 @@ from ..http.paging import NextCursor, PageView
 from ..notifications.schemas import AttemptView, NotificationView
 from ..suppressions import SuppressionView
 
+CATEGORIES = frozenset(category.value for category in Category)
 MAX_ATTRIBUTES = 100
 MAX_ATTRIBUTES_BYTES = 16 * 1024
 ADDRESSES: Mapping[str, Callable[[str], str]] = {"email": normalize_email, "phone": normalize_phone}
@@ -210,12 +212,22 @@ def recipient_view(document: Document) -> RecipientView:
     )
 
 
+def takes_preference(name: str) -> bool:
+    """Return whether a preference for this category or type has an effect."""
+    return name in CATEGORIES or not types.is_locked(name)
+
+
 def preferences_view(document: Document) -> PreferencesView:
-    """Return a stored recipient's preferences, without invalid values of older releases."""
+    """Return a stored recipient's preferences, without invalid values of older releases.
+
+    Those for locked types don't apply, and storing them again would be refused: they are left out.
+    """
     stored = as_mapping(document.get("preferences"))
     return PreferencesView(
         preferences={
-            name: _preference_view(as_mapping(preference)) for name, preference in stored.items()
+            name: _preference_view(as_mapping(preference))
+            for name, preference in stored.items()
+            if takes_preference(name)
         },
         quiet_hours=_quiet_hours(document),
     )

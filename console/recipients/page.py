@@ -17,10 +17,10 @@ from devices import queries as devices
 from devices.models import DeactivationReason, Platform
 from domain.addresses import EMAIL, WHATSAPP
 from domain.limits import describe_use
-from domain.states import Channel
+from domain.states import Category, Channel
 from domain.time import utc_now
 from notifications import queries
-from notifications.catalog import limits
+from notifications.catalog import limits, types
 from notifications.catalog.digests import OFF
 from notifications.queries import Ordering
 from notifications.store import Document
@@ -84,7 +84,7 @@ def recipient_page(
         person=person,
         contact=[(label, value) for label, value in contact if value],
         preferences=[
-            (code_label(name), _preference_label(preference))
+            (code_label(name), _preference_label(name, preference))
             for name, preference in sorted((known.get("preferences") or {}).items())
         ],
         quiet_hours=_quiet_hours(known),
@@ -140,7 +140,9 @@ def _digests(user_id: str) -> list[dict[str, Any]]:
     ]
 
 
-def _preference_label(preference: Any) -> str:
+def _preference_label(name: str, preference: Any) -> str:
+    if name not in list(Category) and types.is_locked(name):
+        return "No effect: critical or sensitive"
     if not isinstance(preference, dict):
         return "Allowed"
     if preference.get("muted") is True:

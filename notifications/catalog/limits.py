@@ -165,10 +165,22 @@ def person_of_user(user_id: str) -> str:
 
 
 def applying_limits(
-    *, type_slug: str, category: Category, priority: Priority, channel: Channel, is_test: bool
+    *,
+    type_slug: str,
+    template_id: str | None,
+    category: Category,
+    priority: Priority,
+    channel: Channel,
+    is_test: bool,
 ) -> list[Limit]:
-    """Return the limits that count a message. None counts critical, in-app, and test messages."""
+    """Return the limits that count a message.
+
+    None counts critical, in-app, and test messages, and those with sensitive variables.
+    """
+    # Limits are shared by all clients: one client's campaign must not hold another's codes.
     if priority is Priority.CRITICAL or channel is Channel.IN_APP or is_test:
+        return []
+    if types.is_locked(type_slug, template_id):
         return []
     return [
         one

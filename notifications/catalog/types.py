@@ -2,7 +2,7 @@
 
 import difflib
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -82,6 +82,11 @@ class TypeConfig:
     whatsapp_templates: tuple[WhatsAppTemplate, ...] = ()
     template_version: int = 0  # Template version for new notifications; 0 is the shipped files
 
+    @property
+    def is_locked(self) -> bool:
+        """Whether no preference of a recipient applies: critical, or with sensitive variables."""
+        return _is_locked(self.priority, self.sensitive_variables)
+
 
 class UnknownTypeError(LookupError):
     """The type doesn't exist or is disabled. ``suggestions`` lists similar names."""
@@ -99,6 +104,7 @@ class _Snapshot:
     versions: Mapping[str, int]
     digested: frozenset[str]
     sensitive_variables: Mapping[str, frozenset[str]]
+    locked: frozenset[str]
 
 
 def get_type(name: str) -> TypeConfig:
@@ -132,6 +138,14 @@ def sensitive_variables(*slugs: str | None) -> frozenset[str]:
     known = _snapshot_cache.get().sensitive_variables
     found = [names for slug in slugs if slug is not None and (names := known.get(slug))]
     return found[0].union(*found[1:]) if found else frozenset()
+
+
+def is_locked(slug: str, template_id: str | None = None) -> bool:
+    """Return whether no preference applies to notifications of a type, even if it is disabled.
+
+    A template with sensitive variables locks a notification of any type.
+    """
+    return slug in _snapshot_cache.get().locked or bool(sensitive_variables(template_id))
 
 
 def define_type(slug: str, fields: Mapping[str, Any], *, now: datetime) -> bool:
@@ -232,7 +246,14 @@ def _read_snapshot() -> _Snapshot:
         digested=frozenset(slug for slug, one in active.items() if one.digest is not None),
         versions={d["_id"]: d.get("template_version") or 0 for d in documents},
         sensitive_variables={d["_id"]: frozenset(d["sensitive_variables"]) for d in documents},
+        locked=frozenset(
+            d["_id"] for d in documents if _is_locked(d["priority"], d["sensitive_variables"])
+        ),
     )
+
+
+def _is_locked(priority: str, sensitive_variables: Collection[str]) -> bool:
+    return priority == Priority.CRITICAL or bool(sensitive_variables)
 
 
 def max_priority(document: Mapping[str, Any]) -> Priority:

@@ -273,7 +273,7 @@ def choose_channels(
         preference = registered.preference(
             type_slug=type_config.slug,
             category=type_config.category.value,
-            is_critical=type_config.priority is Priority.CRITICAL,
+            is_locked=types.is_locked(type_config.slug, request.content.template_id),
         )
     requested_plan = None
     if request.plan is not None:
@@ -425,7 +425,7 @@ def _mark_suppressed(
                 address=recipient.address(one.channel),
                 type_slug=type_config.slug,
                 category=type_config.category.value,
-                is_critical=type_config.priority is Priority.CRITICAL,
+                is_locked=types.is_locked(type_config.slug, request.content.template_id),
             )
         if reason is None:
             marked.append(one)

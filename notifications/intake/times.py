@@ -13,6 +13,7 @@ from domain.content import Recipient
 from domain.time import MAX_REMINDER, MIN_REMINDER
 from recipients.queries import RegisteredRecipient
 
+from ..catalog import types
 from ..catalog.types import TypeConfig
 from ..validation import ProblemCollector
 from .requests import NotificationRequest
@@ -68,8 +69,11 @@ def _resolve_event(
     event_at = time.parse_timestamp(event)
     lead_time = type_config.notify_before
     if registered is not None:
-        category = type_config.category.value
-        preference = registered.preference(type_slug=type_config.slug, category=category)
+        preference = registered.preference(
+            type_slug=type_config.slug,
+            category=type_config.category.value,
+            is_locked=types.is_locked(type_config.slug, request.content.template_id),
+        )
         lead_time = preference.notify_before or lead_time
     # An older release may have stored another lead time.
     lead_time = min(max(lead_time, MIN_REMINDER), MAX_REMINDER)

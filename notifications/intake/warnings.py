@@ -75,6 +75,7 @@ def limits_of(notification: NewNotification) -> Iterator[tuple[Channel, str, lis
         )
         rules = limits.applying_limits(
             type_slug=notification.type,
+            template_id=notification.content.template_id,
             category=notification.category,
             priority=notification.priority,
             channel=one.channel,

@@ -11,7 +11,7 @@ from devices import preferences as device_preferences
 from devices import queries as devices
 from domain.content import Recipient
 from domain.errors import FailureCode
-from domain.states import OPEN, SUCCEEDED, AttemptStatus, Channel, DeliveryStatus, Priority
+from domain.states import OPEN, SUCCEEDED, AttemptStatus, Channel, DeliveryStatus
 from notifyproject.db.collections import collection
 from providers.registry import is_configured
 from recipients import queries as recipients
@@ -176,18 +176,22 @@ def suppression_reason(
 
     The reason is a sentence. ``snapshot`` contains the notification's recipient and addresses.
     """
-    type_config = types.find_type(document["type"])
     reason = snapshot.suppression_of(
         user_id=document.get("user_id"),
         channel=channel.value,
         address=recipient_of(document).address(channel),
         type_slug=document["type"],
         category=document["category"],
-        is_critical=type_config is not None and type_config.priority is Priority.CRITICAL,
+        is_locked=is_locked(document),
     )
     if reason == recipients.MUTED:
         return "The recipient muted this type."
     return reason and f"The address is suppressed: {reason.replace('_', ' ')}."
+
+
+def is_locked(document: Document) -> bool:
+    """Return whether no preference of a recipient or device applies to a notification."""
+    return types.is_locked(document["type"], document["content"].get("template_id"))
 
 
 def _can_reach(
@@ -212,6 +216,7 @@ def _can_reach(
             category=document["category"],
             type_slug=document["type"],
             priority=document["priority"],
+            is_locked=is_locked(document),
         )
         for one in targets
     )

@@ -120,6 +120,14 @@ def test_critical_push_ignores_muted_categories() -> None:
     assert target_ids(push(priority=Priority.CRITICAL)) == [phone]
 
 
+def test_push_of_a_locked_type_ignores_muted_types_and_quiet_hours() -> None:
+    categories = {"mfa_code": False, "transactional": False}
+    phone = device("phone", preferences=Preferences(categories=categories))
+    tablet = device("tablet", preferences=quiet_hours("11:00", "13:00"))
+    one = push(type="mfa_code", category=Category.TRANSACTIONAL, priority=Priority.NORMAL)
+    assert set(target_ids(one)) == {phone, tablet}
+
+
 def test_device_in_quiet_hours_is_left_out() -> None:
     phone = device("phone")
     device("tablet", preferences=quiet_hours("11:00", "13:00"))

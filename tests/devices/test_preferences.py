@@ -17,8 +17,15 @@ def allowed(
     category: str = Category.MARKETING,
     type_slug: str = "new_sale",
     priority: str = Priority.NORMAL,
+    is_locked: bool = False,
 ) -> bool:
-    return allows(preferences, category=category, type_slug=type_slug, priority=priority)
+    return allows(
+        preferences,
+        category=category,
+        type_slug=type_slug,
+        priority=priority,
+        is_locked=is_locked,
+    )
 
 
 @pytest.mark.parametrize("priority", list(Priority))
@@ -50,10 +57,20 @@ def test_type_preference_overrides_the_category(
     assert allowed(Preferences(categories=categories)) is expected
 
 
-def test_critical_type_passes_a_muted_category_only() -> None:
-    critical = {"category": "transactional", "type_slug": "mfa_code", "priority": "critical"}
+@pytest.mark.parametrize("name", ["mfa_code", "transactional"])
+@pytest.mark.parametrize("priority", list(Priority))
+def test_locked_type_passes_every_preference_but_a_device_without_push(
+    name: str, priority: Priority
+) -> None:
+    code = {"category": "transactional", "type_slug": "mfa_code", "priority": priority}
+    assert allowed(Preferences(categories={name: False}), **code, is_locked=True)
+    assert not allowed(Preferences(enabled=False), **code, is_locked=True)
+
+
+def test_critical_notification_passes_a_muted_category_only() -> None:
+    critical = {"category": "transactional", "type_slug": "outage", "priority": "critical"}
     assert allowed(Preferences(categories={"transactional": False}), **critical)
-    assert not allowed(Preferences(categories={"mfa_code": False}), **critical)
+    assert not allowed(Preferences(categories={"outage": False}), **critical)
     high = {**critical, "priority": "high"}
     assert not allowed(Preferences(categories={"transactional": False}), **high)
 

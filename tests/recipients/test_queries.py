@@ -74,8 +74,10 @@ def test_empty_read_makes_no_query() -> None:
 def test_preference_for_a_type_is_read() -> None:
     register("ada", preferences={"alert": {"channels": ["push"]}})
     ada = queries.find_registered(["ada"])["ada"]
-    preference = ada.preference(type_slug="system_alert", category="alert")
+    preference = ada.preference(type_slug="system_alert", category="alert", is_locked=False)
     assert preference == Preference(channels=("push",))
+    locked = ada.preference(type_slug="system_alert", category="alert", is_locked=True)
+    assert locked == Preference()
 
 
 ADDRESS = ("email", "ada@example.com")
@@ -150,7 +152,7 @@ def suppression(
     category: str,
     active: ActiveSuppression | None = None,
     preferences: dict[str, Any] | None = None,
-    is_critical: bool = False,
+    is_locked: bool = False,
 ) -> str | None:
     ada = RegisteredRecipient(user_id="ada", preferences=preferences or {})
     snapshot = RecipientSnapshot(
@@ -162,11 +164,11 @@ def suppression(
         address=ADDRESS[1],
         type_slug="news",
         category=category,
-        is_critical=is_critical,
+        is_locked=is_locked,
     )
 
 
-@pytest.mark.parametrize("is_critical", [True, False])
+@pytest.mark.parametrize("is_locked", [True, False])
 @pytest.mark.parametrize(
     ("category", "marketing_only", "applies"),
     [
@@ -177,10 +179,10 @@ def suppression(
     ],
 )
 def test_marketing_suppression_applies_to_marketing_only(
-    category: Category, marketing_only: bool, applies: bool, is_critical: bool
+    category: Category, marketing_only: bool, applies: bool, is_locked: bool
 ) -> None:
     active = ActiveSuppression(reason="unsubscribed", marketing_only=marketing_only)
-    found = suppression(category=category, active=active, is_critical=is_critical)
+    found = suppression(category=category, active=active, is_locked=is_locked)
     assert found == ("unsubscribed" if applies else None)
 
 
@@ -195,12 +197,12 @@ def test_marketing_suppression_applies_to_marketing_only(
         ({}, False),
     ],
 )
-def test_preference_suppresses_all_but_critical_types(
+def test_preference_suppresses_all_but_locked_types(
     preferences: dict[str, Any], is_muted: bool
 ) -> None:
     found = suppression(category="alert", preferences=preferences)
     assert found == (queries.MUTED if is_muted else None)
-    assert suppression(category="alert", preferences=preferences, is_critical=True) is None
+    assert suppression(category="alert", preferences=preferences, is_locked=True) is None
 
 
 def test_address_suppression_precedes_the_preference() -> None:

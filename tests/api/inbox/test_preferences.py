@@ -3,13 +3,17 @@
 from typing import Any
 
 import pytest
+from bson import ObjectId
 
 from access.clients import inbox_tokens
+from delivery import dispatcher
+from domain.states import Channel
 from domain.time import utc_now
 from notifyproject.db.collections import collection
 from recipients import registration
 from tests.support.clients.api import App, new_app, pointers
 from tests.support.clients.inbox import InboxUser
+from tests.support.fakes.provider import ScriptedProvider
 
 
 @pytest.fixture
@@ -66,7 +70,7 @@ def test_recipient_who_is_being_erased_is_not_registered_again(app: App, ada: In
 @pytest.mark.parametrize(
     ("preferences", "expected"),
     [
-        ({"mfa_code": {"muted": True}}, {"/preferences/mfa_code/muted": "critical"}),
+        ({"mfa_code": {"channels": ["push"]}}, {"/preferences/mfa_code/channels": "critical"}),
         ({"gossip": {"muted": True}}, {"/preferences/gossip": "unknown_type"}),
         (
             {"alert": {"digest": {"every": "day", "at": "8"}}},
@@ -80,6 +84,50 @@ def test_invalid_preference_is_refused(
 ) -> None:
     answer = put(ada, preferences=preferences)
     assert (answer.status_code, pointers(answer)) == (422, expected)
+
+
+HOURS = {"enabled": True, "start": "00:00", "end": "23:59", "timezone": "UTC"}
+WISHES: list[dict[str, Any]] = [
+    {"preferences": {"mfa_code": {"channels": ["push"]}}},
+    {"preferences": {"mfa_code": {"channels": ["whatsapp"]}}},
+    {"preferences": {"mfa_code": {"channels": ["in_app"]}}},
+    {"preferences": {"mfa_code": {"channels": ["in_app", "email"]}}},
+    {"preferences": {"mfa_code": {"muted": True}}},
+    {"preferences": {"mfa_code": {"muted_channels": ["email"]}}},
+    {"preferences": {"mfa_code": {"digest": {"every": "week"}}}},
+    {"preferences": {"transactional": {"muted": True}}},
+    {"preferences": {"transactional": {"channels": ["in_app"]}}},
+    {"preferences": {"transactional": {"muted_channels": ["email"]}}},
+    {"preferences": {"transactional": {"digest": {"every": "week"}}}},
+    {"quiet_hours": HOURS},
+]
+
+
+@pytest.mark.parametrize("wish", WISHES, ids=str)
+@pytest.mark.parametrize("stored", ["by the token", "by the app", "earlier"])
+def test_no_wish_stops_or_takes_a_login_code(
+    app: App, ada: InboxUser, fcm: ScriptedProvider, wish: dict[str, Any], stored: str
+) -> None:
+    app.put("/recipients/ada", {"email": "ada@example.com"})
+    if stored == "earlier":
+        collection("recipients").update_one({"_id": "ada"}, {"$set": wish})
+    elif stored == "by the app":
+        app.put("/recipients/ada/preferences", wish)
+    else:
+        put(ada, **wish)
+    fields = {"user_id": "ada", "recipient": ..., "data": {"code": "604271"}}
+    answer = app.notify(type="mfa_code", priority="normal", **fields)
+    assert answer.status_code == 202
+    # Also as the template of another type.
+    other = app.notify(type="payment_confirmed", content={"template_id": "mfa_code"}, **fields)
+    assert other.status_code == 202
+    ids = [ObjectId(one.json()["id"]) for one in (answer, other)]
+    dispatcher.dispatch(ids, channel=Channel.EMAIL, clock=utc_now)
+    assert [one.recipient for one in fcm.seen] == ["ada@example.com"] * 2
+    for one in (answer, other):
+        found = app.get(f"/notifications/{one.json()['id']}").json()["delivery"]
+        assert {d["channel"]: d["status"] for d in found} == {"email": "sent"}
+    assert ada.ids() == []
 
 
 @pytest.mark.usefixtures("app")

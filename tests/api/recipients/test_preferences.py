@@ -105,25 +105,45 @@ def test_invalid_stored_preferences_are_shown_in_part(ada: App) -> None:
     assert shown == {"alert": {**NOTHING, "muted": True}, "marketing": NOTHING, "gone": NOTHING}
 
 
-CRITICAL: list[tuple[dict[str, Any], str]] = [
-    ({"muted": True}, "muted"),
-    ({"muted_channels": ["email"]}, "muted_channels"),
+LOCKED: list[tuple[str, Any]] = [
+    ("muted", True),
+    ("channels", ["email"]),
+    ("channels", ["in_app"]),
+    ("muted_channels", ["email"]),
+    ("notify_before", 3600),
+    ("digest", "off"),
+    ("digest", {"every": "week"}),
 ]
 
 
-@pytest.mark.parametrize(("preference", "field"), CRITICAL)
-@pytest.mark.parametrize("slug", ["mfa_code", "forgot_password", "user_activation"])
-def test_critical_type_cannot_be_muted(
-    ada: App, slug: str, preference: dict[str, Any], field: str
-) -> None:
-    answer = set_preferences(ada, **{slug: preference})
-    expected = {f"/preferences/{slug}/{field}": "critical"}
-    assert (answer.status_code, pointers(answer)) == (422, expected)
+@pytest.mark.parametrize(("field", "value"), LOCKED)
+def test_locked_types_have_no_preference(ada: App, field: str, value: Any) -> None:
+    link = {"name": "Link", "category": "alert", "channels": ["email"], "priority": "high"}
+    ada.put("/types/sign_in_link", {**link, "sensitive_variables": ["token"]})
+    answer = set_preferences(ada, mfa_code={field: value}, sign_in_link={field: value})
+    assert (answer.status_code, pointers(answer)) == (
+        422,
+        {
+            f"/preferences/mfa_code/{field}": "critical",
+            f"/preferences/sign_in_link/{field}": "sensitive_type",
+        },
+    )
+    ada.put("/types/sign_in_link", {**link, "sensitive_variables": ["token"], "is_active": False})
+    assert set_preferences(ada, sign_in_link={field: value}).status_code == 422
 
 
-def test_channels_of_a_critical_type_can_be_chosen(ada: App) -> None:
-    chosen = {"muted": False, "channels": ["whatsapp"], "muted_channels": []}
-    assert set_preferences(ada, mfa_code=chosen).status_code == 200
+def test_preference_without_effect_is_accepted_for_a_locked_type(ada: App) -> None:
+    nothing = {"muted": False, "muted_channels": []}
+    answer = set_preferences(ada, mfa_code=nothing, marketing={"muted": True})
+    assert (answer.status_code, set(answer.json()["preferences"])) == (200, {"marketing"})
+
+
+def test_preferences_from_before_a_type_was_locked_can_be_put_back(ada: App) -> None:
+    stored = {"mfa_code": {"channels": ["push"]}, "marketing": {"muted": True}}
+    collection("recipients").update_one({"_id": "ada"}, {"$set": {"preferences": stored}})
+    shown = ada.get(PATH).json()
+    assert set(shown["preferences"]) == {"marketing"}
+    assert ada.put(PATH, {"preferences": {"marketing": {"muted": True}}}).status_code == 200
 
 
 MUTED = "/alert/muted_channels"
