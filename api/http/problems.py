@@ -1,6 +1,7 @@
 """Errors as RFC 9457 problems: the catalogue, the exception, and the error handlers."""
 
 import re
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -36,6 +37,7 @@ from .rendering import Response
 
 log = structlog.get_logger(__name__)
 MEDIA_TYPE = "application/problem+json"
+STORE_ERRORS = (PyMongoError, DatabaseError)
 RETRY_SECONDS = 5  # ``Retry-After`` while the database is unavailable
 PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,63}", re.ASCII)
 """Names that a problem may quote from a request."""
@@ -367,7 +369,7 @@ _TYPES_BY_STATUS = {
 }
 _TYPES_BY_EXCEPTION: Sequence[tuple[tuple[type[Exception], ...], ProblemType, int | None]] = (
     ((KeyReusedError,), IDEMPOTENCY_KEY_REUSED, None),
-    ((PyMongoError, DatabaseError), STORE_UNAVAILABLE, RETRY_SECONDS),
+    (STORE_ERRORS, STORE_UNAVAILABLE, RETRY_SECONDS),
     ((TestKeyError,), TEST_KEY, None),
     ((StillPendingError,), CALLBACK_PENDING, None),
     ((TooManySecretsError,), TOO_MANY_SECRETS, None),
@@ -465,7 +467,7 @@ def error_page(problem: ApiError, request: HttpRequest, *_: Any, **__: Any) -> H
             [f"console/errors/{problem.status}.html", "console/errors/problem.html"]
         )
         page = template.render({"title": problem.type.title, "detail": problem.detail}, request)
-        return HttpResponse(page, status=problem.status)
+        return HttpResponse(page, status=problem.status, headers=problem.headers)
     return problem_response(problem, request)
 
 
@@ -473,4 +475,14 @@ def error_page(problem: ApiError, request: HttpRequest, *_: Any, **__: Any) -> H
 bad_request_page = partial(error_page, BAD_REQUEST.error())
 forbidden_page = partial(error_page, INSUFFICIENT_SCOPE.error("Permission denied."))
 not_found_page = partial(error_page, NOT_FOUND.error())
-server_error_page = partial(error_page, INTERNAL_ERROR.error())
+
+
+def server_error_page(request: HttpRequest) -> HttpResponse:
+    """Return the page or problem for the exception that Django handles.
+
+    It comes from where no handler of the API is: middleware, the console, pages, and probes.
+    """
+    error = sys.exc_info()[1]
+    if isinstance(error, STORE_ERRORS):
+        return error_page(to_api_error(error), request)
+    return error_page(INTERNAL_ERROR.error(), request)

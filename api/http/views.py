@@ -59,9 +59,13 @@ class ClientView(APIView):
         """Handle a request."""
         run = self._handle if request.method in self.scopes else super().dispatch
         handle = partial(run, request, *args, **kwargs)
-        return (
-            cache.relying_on_copies(handle) if request.method in self.relies_on_copies else handle()
-        )
+        if request.method not in self.relies_on_copies:
+            return handle()
+        try:
+            return cache.relying_on_copies(handle)
+        except Exception as error:
+            # The versions couldn't be read, perhaps after a refusal that needed no other read.
+            return self._refuse(error)
 
     def _handle(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
         self.request, self.args, self.kwargs = ApiRequest(request), args, kwargs
@@ -69,7 +73,12 @@ class ClientView(APIView):
             self._admit(self.request)
             response = getattr(self, str(request.method).lower())(self.request, *args, **kwargs)
         except Exception as error:
-            response = self.handle_exception(error)
+            return self._refuse(error)
+        response.headers["Allow"] = self.allow
+        return response
+
+    def _refuse(self, error: Exception) -> HttpResponse:
+        response = self.handle_exception(error)
         response.headers["Allow"] = self.allow
         return response
 
