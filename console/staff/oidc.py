@@ -22,6 +22,7 @@ from access.staff.oidc import accounts, flow, sessions, tokens
 from access.staff.oidc.discovery import Provider, is_enabled, provider
 from access.staff.oidc.errors import Refusal, RefusedError, UnavailableError
 from access.staff.oidc.flow import Attempt
+from access.staff.oidc.middleware import end_session
 from access.staff.oidc.tokens import LEEWAY, Identity
 from access.staff.reauthentication import mark_authenticated_at
 from access.staff.second_factor_middleware import mark_vouched_for
@@ -242,7 +243,15 @@ def _confirm(
     at = identity.authenticated_at
     if at is None or at.timestamp() < begun["at"] - LEEWAY.total_seconds():
         raise RefusedError(Refusal.AUTH_TIME)
-    sessions.begin(request, request.user.pk, identity, issued, now=now)
+    # As strict as a sign-in: who may not sign in any more must not prolong a session instead.
+    try:
+        names = _find_roles(identity, issued)
+        are_changed = accounts.apply_roles(request.user, names)
+        sessions.renew(request, request.user.pk, identity, issued, now=now)
+    except RefusedError as error:
+        return end_session(request, error, target=reverse("admin:index"))
+    if are_changed:
+        sessions.record_roles(request.user.pk, names)
     mark_authenticated_at(request, at, now=now)
     sessions.record(request.user.pk, "Re-authenticated by the provider.")
     log.info("oidc_reauthenticated", user_id=str(request.user.pk))

@@ -42,11 +42,13 @@ class OidcSessionMiddleware:
         try:
             sessions.check(request, now=utc_now())
         except RefusedError as error:
-            return _end(request, error)
+            target = request.get_full_path() if request.method == "GET" else ""
+            return end_session(request, error, target=target)
         return self.get_response(request)
 
 
-def _end(request: HttpRequest, error: RefusedError) -> HttpResponse:
+def end_session(request: HttpRequest, error: RefusedError, *, target: str) -> HttpResponse:
+    """Sign the person out and return the page that says why; ``target`` is where to go on."""
     reason, user = error.reason, request.user
     log.warning(
         "oidc_session_ended", user_id=str(user.pk), reason=reason.value, detail=error.detail
@@ -58,7 +60,7 @@ def _end(request: HttpRequest, error: RefusedError) -> HttpResponse:
     context = {
         "title": "Your session ended",
         "reason": REASONS.get(reason, OTHER_REASON),
-        "target": request.get_full_path() if request.method == "GET" else "",
+        "target": target,
     }
     response = render(request, "console/sign_in/session_ended.html", context, status=STATUS)
     if "HX-Request" in request.headers:

@@ -6,6 +6,7 @@ deleting its document, so it needs no Django session to be found.
 """
 
 import secrets
+from collections.abc import Iterable
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -38,8 +39,30 @@ _TOKEN_BYTES = 32
 def begin(
     request: HttpRequest, user_id: ObjectId, identity: Identity, tokens: Tokens, *, now: datetime
 ) -> None:
-    """Store a session, or the new tokens of the existing one after a re-authentication."""
+    """Store the session of a person whose groups were just found."""
     key = request.session.get(SESSION_KEY) or secrets.token_urlsafe(_TOKEN_BYTES)
+    fields = _fields(key, user_id, identity, tokens, now=now)
+    collection("oidc_sessions").replace_one({"_id": key}, fields, upsert=True)
+    request.session[SESSION_KEY] = key
+
+
+def renew(
+    request: HttpRequest, user_id: ObjectId, identity: Identity, tokens: Tokens, *, now: datetime
+) -> None:
+    """Store the new tokens of a session, and that its person's groups were just found.
+
+    Raises RefusedError if the session has ended, which a re-authentication doesn't undo.
+    """
+    key = request.session.get(SESSION_KEY, "")
+    fields = _fields(key, user_id, identity, tokens, now=now)
+    renewed = collection("oidc_sessions").replace_one({"_id": key, "user_id": user_id}, fields)
+    if not renewed.matched_count:
+        raise RefusedError(Refusal.PROVIDER_LOGOUT)
+
+
+def _fields(
+    key: str, user_id: ObjectId, identity: Identity, tokens: Tokens, *, now: datetime
+) -> Document:
     fields = {
         "user_id": user_id,
         "issuer": settings.OIDC_ISSUER,
@@ -51,8 +74,7 @@ def begin(
     }
     if identity.session_id is not None:
         fields["provider_session"] = identity.session_id
-    collection("oidc_sessions").replace_one({"_id": key}, fields, upsert=True)
-    request.session[SESSION_KEY] = key
+    return fields
 
 
 def is_oidc_session(request: HttpRequest) -> bool:
@@ -138,6 +160,13 @@ def record(user_id: ObjectId, message: str) -> None:
     audit.record(by=user_id, model=StaffUser, object_id=str(user_id), name=name, message=message)
 
 
+def record_roles(user_id: ObjectId, names: Iterable[str]) -> None:
+    """Record that the provider's groups changed a person's roles."""
+    roles = ", ".join(sorted(names))
+    log.info("oidc_roles_changed", user_id=str(user_id), roles=roles)
+    record(user_id, f"Roles by the provider: {roles}.")
+
+
 def _confirm_groups(user: StaffUser, stored: Document, *, now: datetime) -> None:
     try:
         groups = _ask_for_groups(stored, provider=provider())
@@ -148,9 +177,7 @@ def _confirm_groups(user: StaffUser, stored: Document, *, now: datetime) -> None
         return
     names = accounts.find_roles(groups)
     if accounts.apply_roles(user, names):
-        roles = ", ".join(sorted(names))
-        log.info("oidc_roles_changed", user_id=str(user.pk), roles=roles)
-        record(user.pk, f"Roles by the provider: {roles}.")
+        record_roles(user.pk, names)
     collection("oidc_sessions").update_one({"_id": stored["_id"]}, {"$set": {"checked_at": now}})
 
 

@@ -250,6 +250,59 @@ def test_removed_group_ends_the_session(provider: Provider, has_refresh: bool) -
     assert audited()[-1] == "Session ended: no_group."
 
 
+def reauthenticated(browser: Client, provider: Provider) -> Any:
+    provider.id_claims = {**provider.id_claims, "auth_time": int(time.time())}
+    return browser.get(callback_path(begin(browser, provider, "/admin/oidc/reauthenticate/")))
+
+
+@pytest.mark.parametrize("groups_in", [{"id_token", "userinfo"}, {"userinfo"}])
+@pytest.mark.parametrize("has_refresh", [True, False])
+def test_reauthentication_finds_the_groups_again(
+    provider: Provider, groups_in: set[str], has_refresh: bool
+) -> None:
+    provider.groups_in, provider.has_refresh = frozenset(groups_in), has_refresh
+    provider.groups = ["staff-operators"]
+    browser = sign_in(provider)
+    provider.groups = ["staff-viewers"]
+    assert reauthenticated(browser, provider).status_code == 200
+    assert roles() == ["viewer"], "the lower role applies before the sensitive action"
+    provider.groups = []
+    ended = reauthenticated(browser, provider)
+    assert (ended.status_code, "None of your groups" in ended.content.decode()) == (403, True)
+    assert browser.get(LIST)["Location"].startswith("/admin/login/")
+    assert audited()[-1] == "Session ended: no_group."
+
+
+def test_refused_reauthentications_do_not_put_off_the_check_of_groups(provider: Provider) -> None:
+    browser = sign_in(provider)
+    let_pass(CHECK_INTERVAL - timedelta(seconds=1))
+    provider.id_claims = {"auth_time": int(time.time()) - 120}
+    parameters = begin(browser, provider, "/admin/oidc/reauthenticate/")
+    assert browser.get(callback_path(parameters)).context["code"] == "auth_time"
+    provider.groups = []
+    let_pass(timedelta(seconds=1))
+    assert browser.get(LIST).status_code == 403
+
+
+def test_reauthentication_does_not_undo_the_end_of_a_session(provider: Provider) -> None:
+    browser = sign_in(provider)
+    provider.id_claims = {"auth_time": int(time.time())}
+    parameters = begin(browser, provider, "/admin/oidc/reauthenticate/")
+    token = provider.logout_token()
+    assert Client().post(LOGOUT, {"logout_token": token}).status_code == 200
+    assert browser.get(callback_path(parameters)).status_code == 403
+    assert browser.get(LIST)["Location"].startswith("/admin/login/")
+    assert collection("oidc_sessions").count_documents({}) == 0
+
+
+def test_reauthentication_without_the_groups_endpoint_confirms_nobody(provider: Provider) -> None:
+    provider.groups_in = frozenset({"userinfo"})
+    browser = sign_in(provider)
+    provider.is_userinfo_broken = True
+    assert reauthenticated(browser, provider).status_code == 503
+    assert SESSION_KEY not in browser.session
+
+
 def test_session_ends_with_the_grant(provider: Provider) -> None:
     browser = sign_in(provider)
     provider.is_revoked = True

@@ -47,6 +47,7 @@ class Provider:
     metadata: dict[str, Any] = field(default_factory=dict)
     """Metadata that replaces the provider's own."""
     is_broken: bool = False
+    is_userinfo_broken: bool = False
     padding: int = 0
     """Bytes that lengthen the metadata."""
     is_revoked: bool = False
@@ -82,7 +83,7 @@ class Provider:
     def answer(self, path: str, form: dict[str, str], authorization: str) -> tuple[int, Any]:
         """Return the status and the JSON of a response."""
         self.requests.append(path)
-        if self.is_broken:
+        if self.is_broken or (self.is_userinfo_broken and path == "/userinfo"):
             return 500, {}
         if path == "/.well-known/openid-configuration":
             return 200, {**self._usual_metadata(), **self.metadata, "padding": " " * self.padding}
