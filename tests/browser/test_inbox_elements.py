@@ -51,7 +51,13 @@ body { font-family: system-ui; margin: 16px; background: light-dark(#fafafa, #0c
 body { color: light-dark(#18181b, #f4f4f5) }
 main { max-width: 720px; margin: auto } h1 { font-size: 20px }
 notify-bell { float: inline-end; margin-block-start: -52px }
+.start notify-bell, .clipped notify-bell { float: none; margin: 0 }
+.clipped { max-width: 120px; height: 120px; overflow: hidden; position: relative; z-index: 0 }
+.end notify-bell { position: fixed; inset: auto 0 0 auto }
 """
+LOCALES = {"/pt": "pt", "/underscore": "pt_BR"}
+HEADERS = {"/start": "start", "/clipped": "clipped", "/end": "end"}
+"""Places of the bell: first in the page, in a box that hides what overflows, in the last corner."""
 STREAM = "/api/v1/inbox/stream"
 POLICY = (
     "default-src 'self'; script-src {service}; connect-src 'self' {service} {streams}; "
@@ -81,7 +87,7 @@ class Site:
             return "application/json", json.dumps(body)
         if path == "/app.css":
             return "text/css", CSS
-        locale = "pt" if path == "/pt" else "en"
+        locale = LOCALES.get(path, "en")
         digest = base64.b64encode(hashlib.sha384(BUNDLE.read_bytes()).digest()).decode()
         values = {"service": self.service, "bundle": BUNDLE.name, "digest": digest}
         direction = "rtl" if path == "/rtl" else "ltr"
@@ -89,6 +95,8 @@ class Site:
         page = HTML.format(**values, locale=locale, direction=direction, attributes=attributes)
         if path == "/preferences":
             page = page.replace("notify-inbox", "notify-preferences")
+        if path in HEADERS:
+            page = page.replace("<main>", f"<main class={HEADERS[path]}>")
         return "text/html", page
 
     def send(
@@ -199,13 +207,12 @@ def test_item_is_snoozed_by_keyboard_and_comes_back(site: Site) -> None:
     expect(row).to_have_count(2)
     page.get_by_role("button", name="Snooze: Order 2 shipped").focus()
     page.keyboard.press("Enter")
-    page.keyboard.press("Tab")
     expect(page.get_by_role("button", name="In 3 hours")).to_be_focused()
     assert violations(page) == []
     page.keyboard.press("Escape")
     expect(page.get_by_role("button", name="Snooze: Order 2 shipped")).to_be_focused()
     page.keyboard.press("Enter")
-    page.keyboard.press("Tab")
+    expect(page.get_by_role("button", name="In 3 hours")).to_be_focused()
     page.keyboard.press("Enter")
     expect(row).to_have_count(1)
     expect(row.locator(".open")).to_be_focused()
@@ -438,11 +445,84 @@ def test_elements_are_accessible(site: Site, scheme: Any, width: int, tmp_path: 
     site.send("Order 1001 shipped")
     page.goto(site.url)
     page.locator("notify-inbox li").first.wait_for()
-    page.get_by_role("button", name="Mark as read: Payment received").click()
+    if width < 480:
+        page.get_by_role("button", name="More actions: Payment received").click()
+        assert violations(page) == []
+        page.screenshot(path=tmp_path / "menu.png")
+    page.get_by_role("button", name=re.compile("^Mark as read(: Payment received)?$")).click()
     assert violations(page) == []
     page.screenshot(path=tmp_path / "page.png")
+    page.get_by_role("button", name="Archived").click()
+    expect(page.get_by_text("Nothing is archived")).to_be_visible()
+    assert violations(page) == []
+    page.get_by_role("button", name="Inbox", exact=True).click()
     page.locator("notify-bell .bell").click()
     page.locator("notify-bell li").first.wait_for()
     assert violations(page) == []
     page.screenshot(path=tmp_path / "bell.png")
     assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+# https://github.com/novuhq/novu/pull/7941, https://github.com/lerd-env/lerd/issues/1049
+@pytest.mark.parametrize("place", ["/start", "/clipped", "/end", "/rtl", ""])
+@pytest.mark.parametrize("width", [900, 390])
+def test_popover_is_wholly_visible_wherever_the_bell_is(site: Site, place: str, width: int) -> None:
+    page = site.page
+    page.set_viewport_size({"width": width, "height": 700})
+    for number in range(12):
+        site.send(f"Order {number} shipped")
+    page.goto(f"{site.url}{place}")
+    page.locator("notify-bell .bell").click()
+    page.locator("notify-bell li").first.wait_for()
+    frame = page.locator("notify-bell notify-inbox .frame")
+    until(lambda: (frame.bounding_box() or {"height": 0})["height"] > 300)
+    box = frame.bounding_box()
+    assert box is not None
+    assert box["x"] >= 0
+    assert box["y"] >= 0
+    assert box["x"] + box["width"] <= width
+    assert box["y"] + box["height"] <= 700
+    corners = [
+        (box["x"] + dx, box["y"] + dy)
+        for dx in (20, box["width"] - 20)
+        for dy in (20, box["height"] - 20)
+    ]
+    on_top = "([x, y]) => document.elementFromPoint(x, y)?.localName"
+    assert {page.evaluate(on_top, corner) for corner in corners} == {"notify-bell"}
+
+
+# https://github.com/chatwoot/chatwoot/issues/7127
+def test_page_whose_language_has_an_underscore_shows_the_inbox(site: Site) -> None:
+    page = site.page
+    site.send("Order 1001 shipped")
+    page.goto(f"{site.url}/underscore")
+    expect(page.locator("notify-inbox li")).to_contain_text("agora")
+    expect(page.get_by_role("heading", name="Hoje")).to_be_visible()
+
+
+def test_archived_and_snoozed_items_have_views_of_their_own(site: Site) -> None:
+    page = site.page
+    for number in range(4):
+        site.send(f"Order {number} shipped")
+    page.goto(site.url)
+    row = page.locator("notify-inbox li")
+    expect(row).to_have_count(4)
+    page.get_by_role("button", name="Archive: Order 0 shipped").click()
+    page.get_by_role("button", name="Undo").click()
+    expect(row).to_have_count(4)
+    page.get_by_role("button", name="Archive: Order 0 shipped").click()
+    page.get_by_role("button", name="Snooze: Order 1 shipped").click()
+    page.get_by_role("button", name="Tomorrow").click()
+    page.get_by_role("button", name="Mark as read: Order 2 shipped").click()
+    expect(row).to_have_count(2)
+    for view, subjects in (("Unread", ["3"]), ("Snoozed", ["1"]), ("Archived", ["0"])):
+        page.get_by_role("button", name=view, exact=True).click()
+        expect(row).to_contain_text([f"Order {one} shipped" for one in subjects])
+        expect(row).to_have_count(len(subjects))
+    page.get_by_role("button", name="Move to inbox: Order 0 shipped").click()
+    expect(page.get_by_text("Nothing is archived")).to_be_visible()
+    page.get_by_role("button", name="Snoozed", exact=True).click()
+    expect(row.locator("time")).to_contain_text("Until")
+    page.get_by_role("button", name="Move to inbox now: Order 1 shipped").click()
+    page.get_by_role("button", name="Inbox", exact=True).click()
+    expect(row).to_have_count(4)

@@ -1,5 +1,5 @@
 import type {
-  ChosenPreferences, Counts, Filter, GetToken, InboxItem, MarkKind, Page, Preferences, Problem, Token,
+  ChosenPreferences, Counts, Filter, GetToken, InboxItem, MarkKind, Page, Preferences, Problem, Token, View,
 } from "./types.ts";
 
 const REQUEST_SECONDS = 15;
@@ -26,7 +26,10 @@ export class ApiError extends Error {
 
 /** Holds one token, and asks for another when the service refuses it. */
 export class Tokens {
+  /** Called when the app gives a token of another person than before, who signed in on the same page. */
+  onOtherPerson: () => void = () => undefined;
   private current: Promise<Token> | null = null;
+  private person: string | null = null;
 
   constructor(private readonly getToken: GetToken) {}
 
@@ -48,7 +51,11 @@ export class Tokens {
 
   private async ask(): Promise<Token> {
     try {
-      return await this.getToken();
+      const token = await this.getToken();
+      const isOther = this.person !== null && this.person !== token.user_id;
+      this.person = token.user_id;
+      if (isOther) this.onOtherPerson();
+      return token;
     } catch (error) {
       throw error instanceof ApiError ? error : new ApiError(0, `No token: ${String(error)}`);
     }
@@ -81,8 +88,9 @@ export class Api {
     private readonly fetcher: typeof fetch,
   ) {}
 
-  list(options: { limit: number; cursor?: string | null; filter: Filter }): Promise<Page> {
+  list(options: { limit: number; cursor?: string | null; filter: Filter; view: View }): Promise<Page> {
     const query = new URLSearchParams({ limit: String(options.limit), ...options.filter });
+    if (options.view !== "inbox") query.set(options.view, "true");
     if (options.cursor) query.set("cursor", options.cursor);
     return this.json<Page>("GET", `?${query}`);
   }
@@ -144,6 +152,8 @@ export class Api {
     if (answer.status !== 401) return check(answer);
     await this.tokens.refuse(token);
     const next = await this.tokens.get();
+    // What one person asked for is not done in the name of the next.
+    if (next.user_id !== token.user_id) throw new ApiError(403, "Another person has signed in.");
     return check(await this.send(url(next), init, next));
   }
 

@@ -3,13 +3,17 @@ import { Ledger } from "./ledger.ts";
 import { backOff, follow, pause, type StreamEvent } from "./stream.ts";
 import { Tabs } from "./tabs.ts";
 import type {
-  ChosenPreferences, Connection, Counts, Filter, GetToken, InboxItem, Operation, Page, Preferences, Problem, Snapshot,
+  ChosenPreferences, Connection, Counts, Filter, GetToken, InboxItem, Operation, Page, Preferences, Problem, Snapshot, View,
 } from "./types.ts";
 
 const PAGE = 30;
 const LONGEST_PAGE = 100;
 const POLL_SECONDS = 60;
 const REFRESH_SECONDS = 0.2;
+/** Without a message of the leading tab for this long, it is asleep: it sends one for each comment of the stream. */
+const SILENCE_SECONDS = 60;
+/** Without a message for this long, a page that is shown again has probably slept: the stream has a comment every 15 s. */
+const SLEEP_SECONDS = 20;
 
 export interface InboxOptions {
   readonly getToken: GetToken;
@@ -38,9 +42,11 @@ const EMPTY: Snapshot = Object.freeze({
 export class Inbox {
   private readonly api: Api;
   private readonly tokens: Tokens;
-  private readonly ledger = new Ledger();
+  private ledger: Ledger;
   private readonly random: () => number;
   private readonly filter: Filter;
+  private readonly views = new Map<View, Inbox>();
+  private heardAt = performance.now();
   private counted: { serverTime: number; at: number } | null = null;
   private readonly closed = new AbortController();
   private readonly subscribers = new Set<(snapshot: Snapshot) => void>();
@@ -59,12 +65,32 @@ export class Inbox {
   private isRefreshStale = false;
   private refreshTimer: ReturnType<typeof setTimeout> | undefined;
 
-  constructor(options: InboxOptions) {
-    this.tokens = new Tokens(options.getToken);
+  constructor(
+    private readonly options: InboxOptions,
+    private readonly view: View = "inbox",
+    private readonly whole: Inbox | null = null,
+  ) {
+    this.tokens = whole?.tokens ?? new Tokens(options.getToken);
+    if (whole === null) this.tokens.onOtherPerson = () => this.forget();
     const fetcher = options.fetch ?? ((input, init) => globalThis.fetch(input, init));
-    this.api = new Api(this.tokens, options.service ?? null, fetcher);
+    this.api = whole?.api ?? new Api(this.tokens, options.service ?? null, fetcher);
+    this.ledger = new Ledger(view);
     this.random = options.random ?? Math.random;
     this.filter = options.filter ?? {};
+  }
+
+  /** Return a view of this inbox, with a list of its own. It follows this inbox, and is closed with it. */
+  inView(view: View): Inbox {
+    if (this.whole !== null) return this.whole.inView(view);
+    if (view === "inbox") return this;
+    let found = this.views.get(view);
+    if (found === undefined) {
+      found = new Inbox(this.options, view, this);
+      this.views.set(view, found);
+      found.show({ connection: this.state.connection });
+      found.count();
+    }
+    return found;
   }
 
   get snapshot(): Snapshot {
@@ -98,10 +124,9 @@ export class Inbox {
   async start(): Promise<void> {
     for (let failures = 0; !this.closed.signal.aborted; failures += 1) {
       try {
-        const token = await this.tokens.get();
-        if (this.closed.signal.aborted) return;
-        const name = `notifyproject inbox ${token.stream_url} ${token.user_id}`;
-        this.tabs = new Tabs<Message>(name, (signal) => this.lead(signal), (one) => this.hear(one));
+        await this.join();
+        globalThis.document?.addEventListener("visibilitychange", this.onShown);
+        globalThis.addEventListener?.("pageshow", this.onShown);
         this.count();
         void this.poll();
         return;
@@ -112,7 +137,30 @@ export class Inbox {
     }
   }
 
+  private async join(): Promise<void> {
+    const token = await this.tokens.get();
+    if (this.closed.signal.aborted) return;
+    const name = `notifyproject inbox ${token.stream_url} ${token.user_id}`;
+    this.tabs?.close();
+    this.tabs = new Tabs<Message>(name, (signal) => this.lead(signal), (one) => this.hear(one));
+  }
+
+  // Nothing of the person who was signed in before is shown or sent any more.
+  private forget(): void {
+    for (const one of [this, ...this.views.values()]) {
+      one.ledger = new Ledger(one.view);
+      one.cursor = null;
+      one.show({ isLoaded: false, problem: null });
+      one.count();
+      if (one.viewers > 0) void one.refresh();
+    }
+    void this.join().catch((error: unknown) => this.fail(error));
+  }
+
   close(): void {
+    globalThis.document?.removeEventListener("visibilitychange", this.onShown);
+    globalThis.removeEventListener?.("pageshow", this.onShown);
+    for (const one of this.views.values()) one.close();
     this.closed.abort();
     clearTimeout(this.refreshTimer);
     this.tabs?.close();
@@ -139,13 +187,14 @@ export class Inbox {
   }
 
   private async readMore(): Promise<void> {
-    const { cursor } = this;
+    const { cursor, ledger } = this;
     if (cursor === null) return;
-    const since = this.ledger.tick();
+    const since = ledger.tick();
     this.show({ isLoading: true });
     try {
-      const page = await this.api.list({ limit: PAGE, cursor, filter: this.filter });
-      this.ledger.append(page, since);
+      const page = await this.api.list({ limit: PAGE, cursor, filter: this.filter, view: this.view });
+      if (ledger !== this.ledger) return;
+      ledger.append(page, since);
       this.cursor = page.next;
       this.show({ isLoading: false, problem: null });
     } catch (error) {
@@ -192,20 +241,22 @@ export class Inbox {
 
   private async readList(): Promise<void> {
     this.isRefreshStale = false;
-    const since = this.ledger.tick();
-    const wanted = Math.max(PAGE, this.ledger.size);
+    const { ledger } = this;
+    const since = ledger.tick();
+    const wanted = Math.max(PAGE, ledger.size);
     const pages: Page[] = [];
     this.show({ isLoading: true });
     try {
       let cursor: string | null = null;
       for (let left = wanted; left > 0; left -= LONGEST_PAGE) {
         const limit = Math.min(left, LONGEST_PAGE);
-        const page: Page = await this.api.list({ limit, cursor, filter: this.filter });
+        const page: Page = await this.api.list({ limit, cursor, filter: this.filter, view: this.view });
         pages.push(page);
         cursor = page.next;
         if (cursor === null) break;
       }
-      this.ledger.replace(pages, since);
+      if (ledger !== this.ledger) return;
+      ledger.replace(pages, since);
       this.cursor = cursor;
       this.show({ isLoading: false, isLoaded: true, problem: null });
     } catch (error) {
@@ -219,17 +270,18 @@ export class Inbox {
     if (this.isSending) return;
     this.isSending = true;
     for (let failures = 0; !this.closed.signal.aborted; ) {
-      const operation = this.ledger.operations[0];
+      const { ledger } = this;
+      const operation = ledger.operations[0];
       if (operation === undefined) break;
       try {
         if (operation.kind === "read-all") {
           await this.api.readAll();
-          this.ledger.answer(null);
-          this.tabs?.tell({ about: "read-all" });
+          ledger.answer(null);
+          this.tell({ about: "read-all" });
         } else {
           const item = await this.perform(operation);
-          this.ledger.answer(item);
-          this.tabs?.tell({ about: "item", item });
+          ledger.answer(item);
+          if (ledger === this.ledger) this.tell({ about: "item", item });
         }
         failures = 0;
       } catch (error) {
@@ -240,7 +292,7 @@ export class Inbox {
           await pause(wait, this.closed.signal);
           continue;
         }
-        this.ledger.refuse();
+        ledger.refuse();
       }
       this.show({});
     }
@@ -269,15 +321,18 @@ export class Inbox {
     this.isCounting = true;
     for (let failures = 0; this.isCountStale && !this.closed.signal.aborted; ) {
       this.isCountStale = false;
-      const since = this.ledger.tick();
+      const { ledger } = this;
+      const since = ledger.tick();
       try {
         const counts = await this.api.counts();
         failures = 0;
+        if (ledger !== this.ledger) continue;
         // Counts don't say whether they include an operation that ran meanwhile. The first ones are shown anyhow.
         if (this.state.counts !== null && this.isSending) break;
         this.isCountStale ||= this.ledger.wasAnsweredSince(since);
         if (this.state.counts === null || !this.isCountStale) this.takeCounts(counts, since);
       } catch (error) {
+        if (ledger !== this.ledger) continue;
         this.fail(error);
         if (!(error instanceof ApiError) || !error.isTemporary) break;
         this.isCountStale = true;
@@ -313,37 +368,64 @@ export class Inbox {
     }, REFRESH_SECONDS * 1000);
   }
 
-  // Without a live stream, the counts are read once a minute.
+  // Without a live stream, the counts are read once a minute. A phone may freeze the tab that leads.
   private async poll(): Promise<void> {
     while (!this.closed.signal.aborted) {
       await pause(POLL_SECONDS, this.closed.signal);
+      const isSilent = performance.now() - this.heardAt > SILENCE_SECONDS * 1000;
+      if (isSilent && this.state.connection === "live") this.setConnection("polling");
       if (!this.closed.signal.aborted && this.state.connection !== "live") this.count();
     }
   }
 
+  // A phone that slept, or a page of the back-forward cache, has missed events, and learns it from no timer at once.
+  private readonly onShown = (): void => {
+    if (globalThis.document?.visibilityState === "hidden") return;
+    if (performance.now() - this.heardAt < SLEEP_SECONDS * 1000) return;
+    this.heardAt = performance.now();
+    for (const one of [this, ...this.views.values()]) {
+      one.count();
+      one.refreshSoon();
+    }
+  };
+
   private lead(signal: AbortSignal): Promise<void> {
+    const pass = (message: Message): void => {
+      this.tabs?.tell(message);
+      this.hear(message);
+    };
     const handlers = {
       lastEventId: () => this.ledger.newestId,
-      onLive: (isLive: boolean) => this.setConnection(isLive ? "live" : "polling"),
-      onEvent: (event: StreamEvent) => {
-        this.tabs?.tell({ about: "event", event });
-        this.take(event);
-      },
+      onLive: (isLive: boolean) => pass({ about: "connection", connection: isLive ? "live" : "polling" }),
+      onEvent: (event: StreamEvent) => pass({ about: "event", event }),
     };
     return follow(this.api, handlers, signal, this.random);
   }
 
   private setConnection(connection: Connection): void {
-    if (connection === this.state.connection) return;
-    this.show({ connection });
-    this.tabs?.tell({ about: "connection", connection });
-    // What the stream missed while it was away.
-    if (connection === "live") this.refreshSoon();
+    for (const one of [this, ...this.views.values()]) {
+      if (connection === one.state.connection) continue;
+      one.show({ connection });
+      // What the stream missed while it was away.
+      if (connection === "live") one.refreshSoon();
+    }
+  }
+
+  /** Tell other tabs, and the other views of this one. */
+  private tell(message: Message): void {
+    const whole = this.whole ?? this;
+    whole.tabs?.tell(message);
+    for (const one of [whole, ...whole.views.values()]) if (one !== this) one.take(message);
   }
 
   private hear(message: Message): void {
-    if (message.about === "event") this.take(message.event);
-    else if (message.about === "connection") this.show({ connection: message.connection });
+    this.heardAt = performance.now();
+    for (const one of [this, ...this.views.values()]) one.take(message);
+  }
+
+  private take(message: Message): void {
+    if (message.about === "event") this.takeEvent(message.event);
+    else if (message.about === "connection") this.setConnection(message.connection);
     else {
       if (message.about === "read-all") this.ledger.confirmAllRead();
       else if (this.isListed(message.item)) this.ledger.confirm(message.item);
@@ -352,7 +434,7 @@ export class Inbox {
     }
   }
 
-  private take(event: StreamEvent): void {
+  private takeEvent(event: StreamEvent): void {
     if (event.name === "notification") {
       const item = event.data as InboxItem;
       if (!this.isListed(item)) return;
@@ -383,7 +465,7 @@ export class Inbox {
 
   private fail(error: unknown): void {
     const problem = problemOf(error);
-    for (const one of this.problemReceivers) one(problem);
+    for (const one of (this.whole ?? this).problemReceivers) one(problem);
     if (problem.status === 0) this.show({ connection: "offline" });
   }
 

@@ -1,4 +1,4 @@
-import type { Counts, InboxItem, Operation, Page } from "./types.ts";
+import type { Counts, InboxItem, Operation, Page, View } from "./types.ts";
 
 /** An operation that the service has not answered, or that the last counts don't include yet. */
 interface Pending {
@@ -21,6 +21,8 @@ export class Ledger {
   private pending: readonly Pending[] = [];
   private serverCounts: Counts | null = null;
   private moment = 0;
+
+  constructor(private readonly view: View = "inbox") {}
 
   /** Return a moment that is later than all before. */
   tick(): number {
@@ -78,7 +80,7 @@ export class Ledger {
   /** Take an item that another tab's operation changed. */
   confirm(item: InboxItem, at = this.tick()): void {
     this.confirmed.set(item.id, { item, at });
-    if (this.items.has(item.id) || !item.is_archived) this.items.set(item.id, item);
+    this.items.set(item.id, item);
   }
 
   confirmAllRead(at = this.tick()): void {
@@ -104,7 +106,7 @@ export class Ledger {
     for (const page of pages) for (const one of page.results) this.take(items, one, since);
     for (const [id, { item, at }] of this.confirmed) {
       if (at < since) this.confirmed.delete(id);
-      else if (!item.is_archived) items.set(id, item);
+      else items.set(id, item);
     }
     this.items = items;
   }
@@ -124,9 +126,10 @@ export class Ledger {
     this.pending = this.pending.filter((one) => one.answeredAt === null || one.answeredAt >= since);
   }
 
-  /** Items as shown: without archived and snoozed ones, newest first. */
+  /** The items of the view: newest first, or the next to come back first. */
   shownItems(): readonly InboxItem[] {
-    return sorted(this.replayed().values()).filter(isShown);
+    const shown = [...this.replayed().values()].filter((one) => isInView(this.view, one));
+    return this.view === "snoozed" ? shown.sort(bySnooze) : sorted(shown);
   }
 
   /** Counts as shown. */
@@ -183,11 +186,14 @@ function asRead(item: InboxItem): InboxItem {
 }
 
 function weight(item: InboxItem): number {
-  return item.is_read || !isShown(item) ? 0 : 1;
+  return isInView("unread", item) ? 1 : 0;
 }
 
-function isShown(item: InboxItem): boolean {
-  return !item.is_archived && !item.snoozed_until;
+function isInView(view: View, item: InboxItem): boolean {
+  if (view === "archived") return item.is_archived;
+  if (item.is_archived) return false;
+  if (view === "snoozed") return Boolean(item.snoozed_until);
+  return !item.snoozed_until && (view === "inbox" || !item.is_read);
 }
 
 function mapped(
@@ -201,6 +207,10 @@ function sorted(items: Iterable<InboxItem>): InboxItem[] {
   return [...items].sort(
     (a, b) => compare(b.delivered_at, a.delivered_at) || compare(b.id, a.id),
   );
+}
+
+function bySnooze(a: InboxItem, b: InboxItem): number {
+  return compare(a.snoozed_until ?? "", b.snoozed_until ?? "") || compare(a.id, b.id);
 }
 
 function compare(a: string, b: string): number {

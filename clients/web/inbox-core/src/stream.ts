@@ -23,13 +23,19 @@ export function backOff(failures: number, random: number): number {
   return whole / 2 + (whole / 2) * random;
 }
 
-/** Splits the text of server-sent events into events. Comments and `retry` are skipped. */
+/**
+ * Splits the text of server-sent events into events. Comments and `retry` are skipped. A proxy may end lines
+ * by CR, LF, or both, in any mixture, and chunks end anywhere.
+ */
 export class EventParser {
   private rest = "";
 
   push(text: string): StreamEvent[] {
-    const blocks = (this.rest + text).replace(/\r\n?/g, "\n").split("\n\n");
-    this.rest = blocks.pop() ?? "";
+    const whole = this.rest + text;
+    // The line feed of a last carriage return may be in the next chunk.
+    const end = whole.endsWith("\r") ? whole.length - 1 : whole.length;
+    const blocks = whole.slice(0, end).replace(/\r\n?/g, "\n").split("\n\n");
+    this.rest = (blocks.pop() ?? "") + whole.slice(end);
     return blocks.flatMap((block) => parse(block));
   }
 }
@@ -37,8 +43,10 @@ export class EventParser {
 function parse(block: string): StreamEvent[] {
   const fields = new Map<string, string>();
   for (const line of block.split("\n")) {
-    const [, name, value] = /^([a-z]+): ?(.*)$/.exec(line) ?? [];
-    if (name !== undefined && value !== undefined) fields.set(name, value);
+    const [, name, value] = /^([a-z]+):? ?(.*)$/.exec(line) ?? [];
+    if (name === undefined || value === undefined) continue;
+    const before = name === "data" ? fields.get(name) : undefined;
+    fields.set(name, before === undefined ? value : `${before}\n${value}`);
   }
   const name = fields.get("event");
   if (name === undefined) return [];

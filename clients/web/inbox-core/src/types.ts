@@ -38,6 +38,9 @@ export interface Filter {
   readonly category?: string;
 }
 
+/** Which notifications of the inbox a list holds. `unread` is a part of `inbox`. */
+export type View = "inbox" | "unread" | "snoozed" | "archived";
+
 export interface Page {
   readonly results: readonly InboxItem[];
   readonly next: string | null;

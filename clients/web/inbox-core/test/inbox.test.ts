@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { backOff, EventParser } from "../src/stream.ts";
-import { Inbox } from "../src/index.ts";
+import { Inbox, normalizedLocale, type View } from "../src/index.ts";
 import { Service } from "./service.ts";
 
 let service: Service;
@@ -154,6 +154,36 @@ test("events are parsed across chunks, and what isn't JSON is skipped", () => {
   expect(events).toEqual([{ name: "counts", data: { unread: 1 }, id: "1" }]);
 });
 
+// https://github.com/EventSource/eventsource/issues/326, https://github.com/sergiodxa/remix-utils/pull/343
+test.each(["\n", "\r\n", "\r"])("events are parsed with any line end, in chunks of any size: %j", (end) => {
+  const lines = ["event: counts", 'data: {"unread":', "data: 1}", "", "event: counts", 'data: {"unread":2}', "", ""];
+  const text = lines.join(end).replace(end, "\n");
+  for (let size = 1; size <= text.length; size += 1) {
+    const parser = new EventParser();
+    const events = [];
+    for (let at = 0; at < text.length; at += size) events.push(...parser.push(text.slice(at, at + size)));
+    events.push(...parser.push(": comment\n"));
+    expect(events.map((one) => one.data)).toEqual([{ unread: 1 }, { unread: 2 }]);
+  }
+});
+
+// https://github.com/FreeFeed/freefeed-react-client/issues/1293
+test("a page that slept shows what was read elsewhere as soon as it is shown again", async () => {
+  const page = Object.assign(new EventTarget(), { visibilityState: "visible" });
+  vi.stubGlobal("document", page);
+  const item = service.deliver();
+  const inbox = await start();
+  await inbox.open();
+  service.streams.clear();
+  await settle(30);
+  service.mark(item.id, "read");
+  expect(inbox.snapshot.counts?.unread).toBe(1);
+  page.dispatchEvent(new Event("visibilitychange"));
+  await settle(0.3);
+  expect(inbox.snapshot.counts?.unread).toBe(0);
+  expect(inbox.snapshot.items[0]?.is_read).toBe(true);
+});
+
 test("a list that the service read before an operation doesn't undo it", async () => {
   const item = service.deliver();
   const inbox = await start();
@@ -170,4 +200,56 @@ test("a list that the service read before an operation doesn't undo it", async (
   service.unanswered.shift()!();
   await settle();
   expect(inbox.snapshot.items[0]?.is_read).toBe(true);
+});
+
+test.each<[View, string]>([["unread", "unread=true"], ["snoozed", "snoozed=true"], ["archived", "archived=true"]])(
+  "the view of what is %s asks for it, and gets its own list", async (view, query) => {
+    const [read, unread, snoozed, archived] = [1, 2, 3, 4].map(() => service.deliver());
+    service.mark(read!.id, "read");
+    service.mark(snoozed!.id, "snooze");
+    service.mark(archived!.id, "archive");
+    const inbox = await start();
+    const shown = inbox.inView(view);
+    await shown.open();
+    expect(service.requests).toContain(`GET /api/v1/inbox?limit=30&${query}`);
+    expect(shown.snapshot.items.map((one) => one.id)).toEqual([{ unread, snoozed, archived }[view as "unread"]!.id]);
+  },
+);
+
+test("an archived item is put back from the view of archived ones, and the list has it", async () => {
+  const item = service.deliver();
+  service.mark(item.id, "archive");
+  const inbox = await start();
+  const archived = inbox.inView("archived");
+  await Promise.all([inbox.open(), archived.open()]);
+  archived.mark({ kind: "unarchive", id: item.id });
+  await settle(1);
+  expect(archived.snapshot.items).toEqual([]);
+  expect(inbox.snapshot.items.map((one) => one.id)).toEqual([item.id]);
+  expect(streamRequests()).toBe(1);
+});
+
+// https://github.com/bwsw/cloudstack-ui/issues/1464, https://github.com/Gisto/Gisto/issues/65
+test("nothing of one person is shown or sent after another has signed in on the same page", async () => {
+  const item = service.deliver();
+  const inbox = await start();
+  await Promise.all([inbox.open(), inbox.inView("archived").open()]);
+  service.items.clear();
+  service.person = "bob";
+  const bobs = service.deliver();
+  service.validToken = "revoked";
+  inbox.mark({ kind: "read-all" });
+  inbox.mark({ kind: "archive", id: item.id });
+  await settle(2);
+  expect(inbox.snapshot.items).toEqual([bobs]);
+  expect(inbox.inView("archived").snapshot.items).toEqual([]);
+  expect(inbox.snapshot.counts?.unread).toBe(1);
+});
+
+// https://github.com/chatwoot/chatwoot/issues/12951, https://github.com/binwiederhier/ntfy/pull/922
+test.each([
+  ["pt_BR", "pt-BR"], ["pt_BR.UTF-8", "pt-BR"], ["PT", "pt"], ["zh_Hant_TW", "zh-Hant-TW"], ["sr@latin", "sr"],
+  ["", "fr"], ["C", "fr"], ["not a language", "fr"],
+])("the page's language %s is taken as %s", (written, taken) => {
+  expect(normalizedLocale(written, "fr")).toBe(taken);
 });

@@ -1,11 +1,12 @@
 import fc from "fast-check";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import { Inbox, type MarkKind, type Operation } from "../src/index.ts";
+import { Inbox, type MarkKind, type Operation, type View } from "../src/index.ts";
 import { Service } from "./service.ts";
 
 type Kind = MarkKind | "snooze" | "act";
 const KINDS: Kind[] = ["read", "unread", "archive", "unarchive", "snooze", "unsnooze", "act"];
 const UNTIL = "2026-02-01T00:00:00Z";
+const VIEWS: View[] = ["inbox", "unread", "snoozed", "archived"];
 const position = fc.nat(9);
 
 type Step =
@@ -85,24 +86,28 @@ async function run(service: Service, inbox: Inbox, mine: Mine, one: Step): Promi
 
 test("after any order of answers, events, losses, and reconnects the page shows what the service has", async () => {
   await fc.assert(
-    fc.asyncProperty(fc.array(step, { maxLength: 40 }), fc.nat(3), async (steps, before) => {
+    fc.asyncProperty(fc.array(step, { maxLength: 40 }), fc.nat(3), fc.constantFrom(...VIEWS), async (steps, before, view) => {
       const service = new Service();
       for (let n = 0; n < before; n += 1) service.deliver();
-      const inbox = new Inbox({ fetch: service.fetch, getToken: service.getToken, random: () => 0.5 });
-      void inbox.start();
+      const whole = new Inbox({ fetch: service.fetch, getToken: service.getToken, random: () => 0.5 });
+      void whole.start();
       await settle();
-      void inbox.open();
+      const inbox = whole.inView(view);
+      void whole.open();
+      if (view !== "inbox") void inbox.open();
       const mine: Mine = new Map();
       for (const one of steps) await run(service, inbox, mine, one);
       service.isDirect = true;
       while (service.unserved.length > 0) service.unserved.shift()!.serve();
       while (service.unanswered.length > 0) service.unanswered.shift()!();
       await settle(700);
-      const { items, counts } = inbox.snapshot;
-      inbox.close();
-      expect(items).toEqual(service.list);
-      expect(counts).toEqual(service.counts);
+      const [shown, all] = [inbox.snapshot, whole.snapshot];
+      whole.close();
+      expect(shown.items).toEqual(service.listOf(view));
+      expect(shown.counts).toEqual(service.counts);
+      expect(all.items).toEqual(service.list);
+      expect(all.counts).toEqual(service.counts);
     }),
-    { numRuns: 150 },
+    { numRuns: 120 },
   );
 }, 60_000);

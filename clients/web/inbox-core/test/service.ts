@@ -1,4 +1,4 @@
-import type { Counts, InboxItem, Token } from "../src/index.ts";
+import type { Counts, InboxItem, Token, View } from "../src/index.ts";
 
 export const STREAM_URL = "https://stream.example/api/v1/inbox/stream";
 
@@ -25,9 +25,11 @@ export class Service {
   /** How often anything changed: the time of the counts. */
   private changes = 0;
 
+  person = "ada";
+
   readonly getToken = async (): Promise<Token> => {
     this.validToken = `token-${(this.tokensIssued += 1)}`;
-    return { token: this.validToken, user_id: "ada", stream_url: STREAM_URL };
+    return { token: this.validToken, user_id: this.person, stream_url: STREAM_URL };
   };
 
   readonly fetch = ((input: string, init: RequestInit = {}) => {
@@ -53,8 +55,18 @@ export class Service {
   }
 
   get list(): InboxItem[] {
-    const shown = [...this.items.values()].filter((one) => !one.is_archived && !one.snoozed_until);
-    return shown.sort((a, b) => (a.delivered_at < b.delivered_at ? 1 : -1));
+    return this.listOf("inbox");
+  }
+
+  listOf(view: View): InboxItem[] {
+    const newestFirst = [...this.items.values()].sort((a, b) => (a.delivered_at < b.delivered_at ? 1 : -1));
+    if (view === "archived") return newestFirst.filter((one) => one.is_archived);
+    const rest = newestFirst.filter((one) => !one.is_archived);
+    if (view === "snoozed") {
+      const key = (one: InboxItem): string => `${one.snoozed_until} ${one.id}`;
+      return rest.filter((one) => one.snoozed_until).sort((a, b) => (key(a) < key(b) ? -1 : 1));
+    }
+    return rest.filter((one) => !one.snoozed_until && (view === "inbox" || !one.is_read));
   }
 
   deliver(): InboxItem {
@@ -167,9 +179,11 @@ export class Service {
   private page(query: URLSearchParams): unknown {
     const limit = Number(query.get("limit"));
     const cursor = query.get("cursor");
-    const rest = this.list.filter((one) => cursor === null || one.delivered_at < cursor);
+    const view = (["unread", "snoozed", "archived"] as const).find((one) => query.get(one) === "true") ?? "inbox";
+    const rest = this.listOf(view).filter((one) => cursor === null || one.delivered_at < cursor);
     const results = rest.slice(0, limit);
-    if (cursor === null && results[0] && results[0].delivered_at > this.seenUntil) {
+    const marksSeen = view === "inbox" || view === "unread";
+    if (marksSeen && cursor === null && results[0] && results[0].delivered_at > this.seenUntil) {
       this.seenUntil = results[0].delivered_at;
       this.changes += 1;
       this.emit("counts", this.counts);

@@ -2,6 +2,7 @@ import { html, nothing, type TemplateResult } from "lit";
 import { InboxElement } from "./element.ts";
 import * as icons from "./icons.ts";
 import * as styles from "./styles.ts";
+import { follow } from "./placing.ts";
 import { fill } from "./words.ts";
 
 /** A bell with the number of unseen notifications: `<notify-bell token-url="/me/notify-token">`. */
@@ -10,6 +11,7 @@ export class NotifyBell extends InboxElement {
   static override styles = [styles.base, styles.bell];
 
   declare isOpen: boolean;
+  private stopFollowing: () => void = () => undefined;
 
   constructor() {
     super();
@@ -31,9 +33,9 @@ export class NotifyBell extends InboxElement {
         ${unseen > 0 ? html`<span class="badge" part="badge">${unseen > 99 ? "99+" : unseen}</span>` : nothing}
       </button>
       ${this.isOpen && this.current !== null
-        ? html`<notify-inbox mode="popover" role="dialog" aria-label=${text.title} tabindex="-1" part="popover"
-            exportparts="frame, header, list, item, subject, body, time, count, read-all, more"
-            .inbox=${this.current} .words=${this.words} .locale=${this.language}
+        ? html`<notify-inbox mode="popover" popover="manual" role="dialog" aria-label=${text.title} tabindex="-1" part="popover"
+            exportparts="frame, header, views, list, day, item, subject, body, time, count, read-all, more"
+            .inbox=${this.whole} .words=${this.words} .locale=${this.language}
             .theme=${this.theme}></notify-inbox>`
         : nothing}`;
   }
@@ -44,9 +46,17 @@ export class NotifyBell extends InboxElement {
     const change = isOpen ? "addEventListener" : "removeEventListener";
     document[change]("pointerdown", this.onPointer as EventListener);
     document[change]("keydown", this.onKey as EventListener);
-    if (isOpen) {
-      void this.updateComplete.then(() => this.renderRoot.querySelector<HTMLElement>("notify-inbox")?.focus());
-    }
+    this.stopFollowing();
+    this.stopFollowing = () => undefined;
+    if (isOpen) void this.updateComplete.then(() => this.show());
+  }
+
+  private show(): void {
+    const panel = this.renderRoot.querySelector<HTMLElement>("notify-inbox");
+    const button = this.renderRoot.querySelector<HTMLElement>(".bell");
+    if (panel === null || button === null) return;
+    this.stopFollowing = follow(panel, button);
+    panel.focus();
   }
 
   private readonly onPointer = (event: PointerEvent): void => {

@@ -1,7 +1,9 @@
-import type { GetToken, Inbox, InboxItem, Snapshot } from "@notifyproject/inbox-core";
+import { normalizedLocale, type GetToken, type Inbox, type InboxItem, type Snapshot, type View } from "@notifyproject/inbox-core";
 import { LitElement, type PropertyValues } from "lit";
 import { acquire, release } from "./shared.ts";
 import { wordsFor, type Words } from "./words.ts";
+
+export const VIEWS: readonly View[] = ["inbox", "unread", "snoozed", "archived"];
 
 /** What both elements have: an inbox, its snapshot, words, and the events of the page. */
 export class InboxElement extends LitElement {
@@ -14,6 +16,7 @@ export class InboxElement extends LitElement {
     getToken: { attribute: false },
     words: { attribute: false },
     inbox: { attribute: false },
+    view: { reflect: true },
     snapshot: { state: true },
   };
 
@@ -32,15 +35,24 @@ export class InboxElement extends LitElement {
   declare words: Partial<Words> | undefined;
   /** An inbox that another element follows. */
   declare inbox: Inbox | undefined;
+  /** Which notifications the list holds: `inbox`, `unread`, `snoozed`, or `archived`. */
+  declare view: View;
   declare snapshot: Snapshot | undefined;
 
+  /** The view that is shown, and the inbox that it is a view of. */
   protected current: Inbox | null = null;
+  protected whole: Inbox | null = null;
   private source: string | GetToken | null = null;
   private acquiredFilter = "";
   private ends: (() => void)[] = [];
 
+  constructor() {
+    super();
+    this.view = "inbox";
+  }
+
   protected get language(): string {
-    return this.locale || document.documentElement.lang || navigator.language;
+    return normalizedLocale(this.locale, document.documentElement.lang, navigator.language);
   }
 
   protected get text(): Words {
@@ -58,7 +70,7 @@ export class InboxElement extends LitElement {
   }
 
   protected override willUpdate(changed: PropertyValues<this>): void {
-    const names = ["tokenUrl", "getToken", "service", "inbox", "filter"] as const;
+    const names = ["tokenUrl", "getToken", "service", "inbox", "filter", "view"] as const;
     if (!this.hasUpdated || names.some((name) => changed.has(name))) {
       this.detach();
       this.attach();
@@ -83,10 +95,11 @@ export class InboxElement extends LitElement {
     this.acquiredFilter = this.filter ?? "";
     const inbox = this.inbox ?? acquire(source!, this.service ?? null, this.acquiredFilter);
     this.source = this.inbox === undefined ? source! : null;
-    this.current = inbox;
-    this.snapshot = inbox.snapshot;
+    this.whole = inbox;
+    this.current = inbox.inView(VIEWS.includes(this.view) ? this.view : "inbox");
+    this.snapshot = this.current.snapshot;
     this.ends = [
-      inbox.subscribe((snapshot) => this.follow(snapshot)),
+      this.current.subscribe((snapshot) => this.follow(snapshot)),
       inbox.onReceived((item) => {
         this.received(item);
         if (this.source !== null) this.announce("notify-received", item);
@@ -95,14 +108,14 @@ export class InboxElement extends LitElement {
         if (this.source !== null) this.announce("notify-problem", problem);
       }),
     ];
-    this.attached(inbox);
+    this.attached(this.current);
   }
 
   private detach(): void {
     if (this.current === null) return;
     for (const end of this.ends.splice(0)) end();
     this.detaching(this.current);
-    this.current = null;
+    this.current = this.whole = null;
     if (this.source !== null) release(this.source, this.acquiredFilter);
   }
 

@@ -45,10 +45,9 @@ export const bell = css`
   .badge { position: absolute; inset-block-start: 3px; inset-inline-end: 1px; min-width: 18px; height: 18px; padding: 0 5px;
     border-radius: 9px; background: var(--_accent); color: var(--_on-accent); font: 600 11px/18px system-ui, sans-serif;
     font-variant-numeric: tabular-nums; text-align: center; box-shadow: 0 0 0 2px var(--_surface); }
-  notify-inbox { position: absolute; z-index: 1000; inset-block-start: calc(100% + 6px); inset-inline-end: 0;
-    animation: arrive 0.13s ease-out; }
+  notify-inbox { position: fixed; z-index: 1000; inset: auto; margin: 0; padding: 0; border: 0; background: none;
+    color: inherit; overflow: visible; animation: arrive 0.13s ease-out; }
   @keyframes arrive { from { transform: translateY(-4px); } }
-  @media (max-width: 480px) { notify-inbox { position: fixed; inset: 8px 8px auto; } }
 `;
 
 const states = css`
@@ -71,12 +70,9 @@ export const inbox = css`
   :host([mode="panel"]) { height: 100%; }
   .frame { display: flex; flex-direction: column; overflow: hidden; background: var(--_surface);
     border-radius: var(--notify-radius, 12px); }
-  :host([mode="popover"]) .frame { max-height: min(580px, 82vh); box-shadow: var(--_shadow); }
+  :host([mode="popover"]) .frame { max-height: min(580px, var(--_room, 82vh)); box-shadow: var(--_shadow); }
   :host([mode="panel"]) .frame { height: 100%; border-radius: 0; }
   :host([mode="page"]) .frame { border: 1px solid var(--_line); }
-  @media (max-width: 480px) {
-    :host([mode="popover"]) { width: auto; }
-  }
   header { display: flex; align-items: center; gap: 8px; min-height: 52px; padding: 8px 8px 8px 16px;
     padding-inline: 16px 8px; border-block-end: 1px solid var(--_line); }
   h2 { margin: 0; font-size: 15px; font-weight: 600; letter-spacing: -0.01em; }
@@ -85,6 +81,13 @@ export const inbox = css`
   .quiet { min-height: 32px; padding: 0 10px; border-radius: 7px; color: var(--_muted); font-size: 13px; font-weight: 500; }
   .quiet:hover { background: var(--_hover); color: var(--_text); }
   header .quiet { margin-inline-start: auto; }
+  .views { display: flex; gap: 2px; padding: 6px 12px; border-block-end: 1px solid var(--_line); overflow-x: auto; }
+  .views button { flex: none; min-height: 30px; padding: 0 10px; border-radius: 7px; color: var(--_muted); font-size: 13px;
+    font-weight: 500; white-space: nowrap; }
+  .views button:hover { color: var(--_text); }
+  .views [aria-pressed="true"] { background: var(--_hover); color: var(--_text); font-weight: 600; }
+  h3 { margin: 0; padding: 12px 16px 6px; color: var(--_muted); font-size: 12px; font-weight: 600; }
+  ul + h3 { border-block-start: 1px solid var(--_line); }
   .strip { margin: 0; padding: 8px 16px; background: var(--_hover); color: var(--_muted); font-size: 13px; }
   .scroll { overflow-y: auto; overscroll-behavior: contain; flex: 1; }
   ul { margin: 0; padding: 0; list-style: none; }
@@ -112,10 +115,15 @@ export const inbox = css`
   .actions button { display: grid; place-items: center; width: 28px; height: 28px; border-radius: 7px; color: var(--_muted); }
   .actions button:hover { background: var(--_hover); color: var(--_text); }
   @media (hover: hover) { li:hover time, li:focus-within time { visibility: hidden; } }
-  @media (hover: none) {
-    .actions { position: static; opacity: 1; flex-direction: column; box-shadow: none; background: none; padding: 6px; }
-    .actions button { width: 36px; height: 32px; }
-    .open { padding-inline-end: 4px; }
+  .narrow { display: none !important; }
+  @media (hover: none), (max-width: 480px) {
+    .wide { display: none !important; }
+    .actions { inset-block-start: 4px; inset-inline-end: 4px; opacity: 1; box-shadow: none; background: none; padding: 0; }
+    .actions .narrow { display: grid !important; width: 40px; height: 40px; }
+    .narrow svg { stroke-width: 2.6; }
+    .open { padding-inline-end: 48px; }
+    li:hover time, li:focus-within time { visibility: visible; }
+    .views button { min-height: 36px; }
   }
   li:has(.choices) { flex-direction: column; }
   .choices { display: flex; flex-wrap: wrap; gap: 8px; margin: -3px 16px 13px 30px; margin-inline: 30px 16px; }
@@ -124,14 +132,16 @@ export const inbox = css`
   .choices .primary { background: var(--_accent); color: var(--_on-accent); box-shadow: none; }
   .choices .danger { color: light-dark(#b91c1c, #fca5a5); }
   .chosen { align-items: center; gap: 6px; color: var(--_muted); font-size: 13px; }
-  .times { position: absolute; z-index: 1; inset-block-start: calc(100% + 4px); inset-inline-end: 0; display: grid;
-    width: max-content; min-width: 220px; padding: 4px; border-radius: 10px; white-space: nowrap; background: var(--_surface); box-shadow: var(--_shadow); }
-  .actions .times button { display: flex; justify-content: space-between; gap: 20px; width: auto; height: 36px;
-    padding: 0 10px; align-items: center; color: var(--_text); font-size: 13px; }
-  li:nth-last-child(-n + 2):not(:nth-child(-n + 2)) .times { inset-block: auto calc(100% + 4px); }
-  .times time { visibility: visible !important; }
-  li:has(.times) { content-visibility: visible; z-index: 1; }
-  li:has(.times) .actions { opacity: 1; }
+  .menu { position: fixed; inset: auto; margin: 0; border: 0; display: grid; width: max-content; min-width: 220px;
+    max-width: calc(100vw - 16px); padding: 4px; border-radius: 10px; white-space: nowrap; color: var(--_text);
+    background: var(--_surface); box-shadow: var(--_shadow); }
+  .actions .menu button { display: flex; gap: 10px; width: auto; min-height: 36px; height: auto; padding: 0 10px;
+    align-items: center; color: var(--_text); font-size: 13px; }
+  .menu time { visibility: visible !important; margin-inline-start: auto; padding-inline-start: 20px; }
+  .menu .heading { padding: 10px 10px 4px; color: var(--_muted); font-size: 12px; font-weight: 600; }
+  @media (hover: none) { .actions .menu button { min-height: 44px; font-size: 14px; } }
+  li:has(.menu) { content-visibility: visible; }
+  li:has(.menu) .actions { opacity: 1; }
   .strip { display: flex; align-items: center; justify-content: space-between; gap: 8px; }
   .strip .quiet { color: var(--_accent); font-weight: 600; }
   .more { display: block; width: 100%; min-height: 44px; border-radius: 0; }

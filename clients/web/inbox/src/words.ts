@@ -8,6 +8,10 @@ export interface Words {
   readonly markRead: string;
   readonly markUnread: string;
   readonly archive: string;
+  readonly archived: string;
+  readonly unarchive: string;
+  readonly unsnooze: string;
+  readonly more: string;
   readonly snooze: string;
   readonly snoozeHours: string;
   readonly snoozeTomorrow: string;
@@ -18,6 +22,10 @@ export interface Words {
   readonly loading: string;
   readonly empty: string;
   readonly emptyHint: string;
+  /** By the view's name in the API. */
+  readonly views: Readonly<Record<string, string>>;
+  readonly emptyViews: Readonly<Record<string, string>>;
+  readonly until: string;
   readonly offline: string;
   readonly failed: string;
   readonly retry: string;
@@ -48,6 +56,10 @@ const EN: Words = {
   markRead: "Mark as read: {subject}",
   markUnread: "Mark as unread: {subject}",
   archive: "Archive: {subject}",
+  archived: "Archived",
+  unarchive: "Move to inbox: {subject}",
+  unsnooze: "Move to inbox now: {subject}",
+  more: "More actions: {subject}",
   snooze: "Snooze: {subject}",
   snoozeHours: "In 3 hours",
   snoozeTomorrow: "Tomorrow",
@@ -58,6 +70,9 @@ const EN: Words = {
   loading: "Loading notifications",
   empty: "You’re all caught up",
   emptyHint: "New notifications appear here.",
+  views: { inbox: "Inbox", unread: "Unread", snoozed: "Snoozed", archived: "Archived" },
+  emptyViews: { unread: "Nothing is unread", snoozed: "Nothing is snoozed", archived: "Nothing is archived" },
+  until: "Until {time}",
   offline: "You’re offline. Changes are sent when you’re back.",
   failed: "Notifications couldn’t be loaded.",
   retry: "Try again",
@@ -86,6 +101,10 @@ const PT: Words = {
   markRead: "Marcar como lida: {subject}",
   markUnread: "Marcar como não lida: {subject}",
   archive: "Arquivar: {subject}",
+  archived: "Arquivada",
+  unarchive: "Mover para a caixa de entrada: {subject}",
+  unsnooze: "Mover já para a caixa de entrada: {subject}",
+  more: "Mais ações: {subject}",
   snooze: "Adiar: {subject}",
   snoozeHours: "Daqui a 3 horas",
   snoozeTomorrow: "Amanhã",
@@ -96,6 +115,9 @@ const PT: Words = {
   loading: "A carregar notificações",
   empty: "Está tudo em dia",
   emptyHint: "As novas notificações aparecem aqui.",
+  views: { inbox: "Entrada", unread: "Não lidas", snoozed: "Adiadas", archived: "Arquivadas" },
+  emptyViews: { unread: "Nada por ler", snoozed: "Nada adiado", archived: "Nada arquivado" },
+  until: "Até {time}",
   offline: "Está sem ligação. As alterações são enviadas quando voltar.",
   failed: "Não foi possível carregar as notificações.",
   retry: "Tentar de novo",
