@@ -158,6 +158,12 @@ class AlertRuleAdmin(ConsoleAdmin):
     ordering = ("name", "id")
     condition = label_column("Condition", "kind", KIND_LABELS)
 
+    def changed_columns(self, form: Any) -> list[str]:
+        """Return the stored fields that a form changes. Another condition clears the scope."""
+        changed = super().changed_columns(form)
+        scope = ("channel", "type") if "kind" in changed else ()
+        return list(dict.fromkeys([*changed, *scope]))
+
     @admin.display(description="Threshold")
     def limit(self, row: Any) -> str:
         """Return the threshold with its unit."""

@@ -47,6 +47,8 @@ _SCOPE_LABELS = {
     Scope.SUPPRESSIONS_WRITE: "Manage suppressions",
     Scope.CALLBACKS_WRITE: "Manage its callback endpoint",
     Scope.TEMPLATES_WRITE: "Manage types and templates",
+    Scope.LIMITS_WRITE: "Manage limits",
+    Scope.LIMITS_IGNORE: "Send messages that no limit holds",
     Scope.TYPES_ADMIN: "Make sensitive variables of types readable",
     Scope.ADMIN: "Full access",
 }
@@ -61,9 +63,8 @@ class APIClientForm(forms.ModelForm):
         help_text="The application that calls the API. Each application has its own client.",
     )
     scopes = forms.MultipleChoiceField(
-        choices=[
-            (scope.value, f"{label} ({scope.value})") for scope, label in _SCOPE_LABELS.items()
-        ],
+        # A scope without a label fails here, at the start, instead of missing in the form.
+        choices=[(scope.value, f"{_SCOPE_LABELS[scope]} ({scope.value})") for scope in Scope],
         widget=UnfoldAdminCheckboxSelectMultipleWidget,
     )
     is_test = forms.BooleanField(
@@ -161,9 +162,8 @@ class APIClientAdmin(ConsoleAdmin):
         """Store the client's own fields only, because keys can change at the same time."""
         scopes = [Scope(scope) for scope in form.cleaned_data["scopes"]]
         if change:
-            registry.change_client(
-                client_id=obj.pk, name=obj.name, scopes=scopes, is_active=obj.is_active
-            )
+            changed = {name: form.cleaned_data[name] for name in form.changed_data}
+            registry.change_client(client_id=obj.pk, **changed)
         else:
             obj.pk = registry.create_client(
                 name=obj.name, scopes=scopes, is_test=obj.is_test, now=utc_now()

@@ -33,11 +33,16 @@ from .texts.labels import CHANNELS
 from .widgets.columns import label_column
 from .widgets.lists import ConsoleAdmin, section
 
-OVERFLOW = (
-    (Overflow.LATER.value, "Send later (up to ten wait for each recipient)"),
-    (Overflow.DROP.value, "Suppress"),
-)
-OVERFLOW_LABELS = {Overflow.LATER.value: "Send later", Overflow.DROP.value: "Suppress"}
+OVERFLOW_LABELS = {
+    Overflow.LATER: "Send later",
+    Overflow.DIGEST: "Add to a digest",
+    Overflow.DROP: "Suppress",
+}
+_OVERFLOW_NOTES = {
+    Overflow.LATER: "up to ten wait for each recipient",
+    Overflow.DIGEST: "if its type has one; otherwise send later",
+    Overflow.DROP: "never sent",
+}
 FIELDS = (
     *("name", "types", "categories", "channels", "max"),
     *("period_seconds", "min_gap_seconds", "overflow"),
@@ -93,7 +98,9 @@ class LimitForm(forms.ModelForm):
     )
     overflow = forms.ChoiceField(
         label="A message beyond the limit",
-        choices=OVERFLOW,
+        choices=[
+            (one.value, f"{OVERFLOW_LABELS[one]}: {_OVERFLOW_NOTES[one]}") for one in Overflow
+        ],
         initial=Overflow.LATER.value,
         widget=UnfoldAdminRadioSelectWidget,
     )
@@ -108,9 +115,6 @@ class LimitForm(forms.ModelForm):
         super().__init__(*args, **options)
         if "types" in self.fields:
             known = {one.slug: one.name or one.slug for one in types.active_types()}
-            stored = self.instance.types if self.instance is not None else None
-            # A type that is disabled stays selected.
-            known |= {slug: slug for slug in stored or () if slug not in known}
             self.fields["types"].choices = sorted(known.items(), key=itemgetter(1))
 
     def clean(self) -> dict[str, Any]:

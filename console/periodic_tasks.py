@@ -92,6 +92,14 @@ class PeriodicTaskAdmin(ConsoleAdmin):
                 if schedule := found.get(getattr(row, f"{name}_id")):
                     setattr(row, name, schedule)
 
+    def changed_columns(self, form: Any) -> list[str]:
+        """Return the stored fields that a form changes, and those that follow from them."""
+        changed = super().changed_columns(form)
+        # The registered task is stored as the task; a disabled task forgets its last run.
+        derived = {"regtask": "task", "enabled": "last_run_at"}
+        follows = [derived[name] for name in form.changed_data if name in derived]
+        return list(dict.fromkeys([*changed, *follows]))
+
     @admin.display(description="Schedule")
     def schedule_text(self, row: Any) -> str:
         """Return the schedule as text."""

@@ -100,26 +100,10 @@ class RetentionPolicyAdmin(ConsoleAdmin):
         return f"{metadata} days{_default_note(row.metadata_days)}"
 
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
-        """Store only changed fields, because the removal job updates the same document."""
-        if form.changed_data:
-            obj.save(update_fields=form.changed_data)
+        """Store the retention; every process uses it at once."""
+        super().save_model(request, obj, form, change)
         retention.invalidate_retention()
-
-    def construct_change_message(
-        self, request: HttpRequest, form: Any, formsets: Any, add: bool = False
-    ) -> Any:
-        """Return the changes for the audit log."""
-        changes = [
-            f"{form.fields[name].label}: {_days(form.initial[name])} to "
-            f"{_days(form.cleaned_data[name])}."
-            for name in form.changed_data
-        ]
-        return " ".join(changes) or "Saved without changes."
 
 
 def _default_note(days: int | None) -> str:
     return " (default)" if days is None else ""
-
-
-def _days(days: int | None) -> str:
-    return "default" if days is None else str(days)

@@ -1,6 +1,5 @@
 """Suppressed addresses."""
 
-import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -8,31 +7,35 @@ from django import forms
 from django.contrib import admin, messages
 from django.contrib.admin.models import DELETION
 from django.contrib.admin.utils import quote
-from django.core.validators import validate_email
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.utils.http import url_has_allowed_host_and_scheme, urlencode
 from unfold.widgets import (
     UnfoldAdminSelectWidget,
+    UnfoldAdminSplitDateTimeWidget,
     UnfoldAdminTextInputWidget,
     UnfoldBooleanSwitchWidget,
 )
 
+from domain.addresses import ADDRESS_CHANNELS, EMAIL
+from domain.states import Channel
 from domain.time import utc_now
+from notifications.validation import InvalidAddressError, normalize_email, normalize_phone
 from notifyproject.db.fields import choices
 from recipients.masking import can_see_addresses, mask_address
 from recipients.models import Suppression, SuppressionReason
 from recipients.suppressions import lift_one, suppress, suppression_keys
 
+from .texts.labels import CHANNELS as CHANNEL_LABELS
 from .widgets.actions import record_change
 from .widgets.columns import label_column, text_column, time_column
 from .widgets.filters import choice_filter
 from .widgets.links import HOME, LIFT_SUPPRESSION, SUPPRESSIONS
 from .widgets.lists import ConsoleAdmin, never
-from .widgets.search import explain_refusal, searched_addresses
+from .widgets.search import explain_refusal, searched_addresses, without_separators
 
-CHANNELS = (("email", "Email"), ("whatsapp", "WhatsApp"))  # Channels that have an address
+CHANNELS = tuple((name, CHANNEL_LABELS[Channel(name)]) for name in ADDRESS_CHANNELS)
 SOURCE_LABELS = {
     "sendgrid": "SendGrid",
     "whatsapp": "WhatsApp",
@@ -47,39 +50,55 @@ DISPLAYED_FIELDS = (
 MAX_REASON = 200
 ERASED_LABEL = "Erased"
 """Shown for an erased recipient, of whom only a digest of the address is stored."""
-_E164 = re.compile(r"\+[1-9]\d{6,14}", re.ASCII)
 
 
 class SuppressionForm(forms.ModelForm):
-    """Form of a manual suppression."""
+    """Form of a suppression by staff. Its validation is that of the API."""
 
     channel = forms.ChoiceField(choices=CHANNELS, widget=UnfoldAdminSelectWidget)
     address = forms.CharField(
-        max_length=254,
+        max_length=320,
         widget=UnfoldAdminTextInputWidget,
         help_text="An email address, or a number such as +351912345678.",
     )
+    reason = forms.ChoiceField(
+        choices=choices(SuppressionReason),
+        initial=SuppressionReason.MANUAL.value,
+        widget=UnfoldAdminSelectWidget,
+    )
     marketing_only = forms.BooleanField(
-        required=False, widget=UnfoldBooleanSwitchWidget, help_text="Block marketing only"
+        label="Block marketing only", required=False, widget=UnfoldBooleanSwitchWidget
+    )
+    expires_at = forms.SplitDateTimeField(
+        label="Expires (UTC)",
+        required=False,
+        widget=UnfoldAdminSplitDateTimeWidget,
+        help_text="For the reason manual only. Empty: until it is lifted.",
     )
 
     class Meta:
         """The model and its editable fields."""
 
         model = Suppression
-        fields = ("channel", "address", "marketing_only")
+        fields = ("channel", "address", "reason", "marketing_only", "expires_at")
 
     def clean(self) -> dict[str, Any]:
-        """Return the fields. Adds an error if the address doesn't fit the channel."""
+        """Return the fields, with the address normalized. Adds the errors of the API."""
         cleaned: dict[str, Any] = super().clean() or self.cleaned_data
-        address = cleaned.get("address")
-        if address and cleaned.get("channel") == "email":
+        if address := cleaned.get("address"):
             try:
-                validate_email(address)
-            except forms.ValidationError as error:
-                self.add_error("address", error)
-        elif address and not _E164.fullmatch(address):
-            self.add_error("address", "Enter the number as +351912345678.")
+                cleaned["address"] = (
+                    normalize_email(address)
+                    if cleaned.get("channel") == EMAIL
+                    else normalize_phone(without_separators(address))
+                )
+            except InvalidAddressError as error:
+                self.add_error("address", str(error))
+        if expires_at := cleaned.get("expires_at"):
+            if cleaned.get("reason") != SuppressionReason.MANUAL:
+                self.add_error("expires_at", "Only manual suppressions can expire.")
+            elif expires_at <= utc_now():
+                self.add_error("expires_at", "Enter a time in the future.")
         return cleaned
 
 
@@ -171,9 +190,10 @@ class SuppressionAdmin(ConsoleAdmin):
         stored = suppress(
             channel=obj.channel,
             address=obj.address,
-            reason=SuppressionReason.MANUAL,
+            reason=SuppressionReason(obj.reason),
             source="admin",
             marketing_only=obj.marketing_only,
+            expires_at=obj.expires_at,
             now=utc_now(),
         )
         obj.pk = stored["_id"]

@@ -4,7 +4,7 @@ import hashlib
 import hmac
 import re
 import secrets
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -63,9 +63,25 @@ def create_client(
     return collection("api_clients").insert_one(document).inserted_id
 
 
-def change_client(*, client_id: ObjectId, name: str, scopes: list[Scope], is_active: bool) -> None:
-    """Change a client; its keys stay. Raises DuplicateKeyError for a known name."""
-    changes = {"name": name, "scopes": [scope.value for scope in scopes], "is_active": is_active}
+def change_client(
+    *,
+    client_id: ObjectId,
+    name: str | None = None,
+    scopes: Sequence[Scope] | None = None,
+    is_active: bool | None = None,
+) -> None:
+    """Change the given fields of a client; its keys stay.
+
+    Raises DuplicateKeyError for a known name.
+    """
+    given = {
+        "name": name,
+        "scopes": None if scopes is None else [Scope(scope).value for scope in scopes],
+        "is_active": is_active,
+    }
+    changes = {field: value for field, value in given.items() if value is not None}
+    if not changes:
+        return
     collection("api_clients").update_one({"_id": client_id}, {"$set": changes})
     _clients_by_prefix.invalidate()
 

@@ -57,15 +57,21 @@ class RoleForm(forms.ModelForm):
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
-        self.fields["permissions"].queryset = console_permissions()
+        own = self.instance.permissions.all() if self.instance.pk is not None else ()
+        self.fields["permissions"].queryset = console_permissions(
+            besides=[permission.pk for permission in own]
+        )
 
 
 def _kind(permission: Permission) -> str:
     return capfirst(ContentType.objects.get_for_id(permission.content_type_id).name)
 
 
-def console_permissions() -> QuerySet[Permission]:
-    """Return the permissions that the console checks, without writing on read-only pages."""
+def console_permissions(*, besides: Sequence[Any] = ()) -> QuerySet[Permission]:
+    """Return the permissions that the console checks, without writing on read-only pages.
+
+    Those with the keys ``besides`` are included: a role may have others from before.
+    """
     kinds = ContentType.objects.get_for_models(*admin.site._registry)
     read_only = {
         kinds[model].pk
@@ -80,7 +86,7 @@ def console_permissions() -> QuerySet[Permission]:
             permission.content_type_id in read_only and permission.codename.startswith(_WRITING)
         )
     ]
-    return Permission.objects.filter(pk__in=shown).order_by("codename")
+    return Permission.objects.filter(pk__in=[*shown, *besides]).order_by("codename")
 
 
 class NewAccountForm(UserCreationForm):
@@ -146,8 +152,10 @@ class StaffUserAdmin(UserAdmin, ReauthenticatedAdmin):
 
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
         """Store the account. Every account is for the console; ``is_active`` turns it off."""
-        obj.is_staff = True
+        had_access, obj.is_staff = obj.is_staff, True
         super().save_model(request, obj, form, change)
+        if change and not had_access:
+            obj.save(update_fields=["is_staff"])
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Sequence[str]:
         """Return the read-only fields; only a superuser may set ``is_superuser``."""

@@ -48,6 +48,17 @@ def oidc_provider(context: Mapping[str, Any]) -> dict[str, str] | None:
     return {"name": settings.OIDC_NAME, "url": f"{reverse('oidc-sign-in')}?{query}"}
 
 
+@register.simple_tag
+def field_errors(form: Any) -> list[dict[str, str]]:
+    """Return the label, the element's ID, and the text of each error at a field of a form."""
+    return [
+        {"label": str(form[name].label), "target": form[name].auto_id, "text": text}
+        for name, texts in form.errors.items()
+        if name in form.fields
+        for text in texts
+    ]
+
+
 @register.simple_block_tag
 def table(content: SafeString, labelled_by: str, *headers: str) -> SafeString:
     """Return a table that scrolls by itself. Headers may have a class: ``number|Failed``."""

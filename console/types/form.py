@@ -33,6 +33,11 @@ from notifications.validation import FieldProblem, InvalidRequestError
 
 from ..texts.labels import CHANNELS
 
+UNKNOWN_LABELS = {
+    UnknownPolicy.RETRY: "Retry (may duplicate)",
+    UnknownPolicy.FAIL: "Don't retry",
+}
+
 
 class JsonTextField(forms.JSONField):
     """JSON as indented text; an empty value is an empty text instead of ``null`` or ``{}``."""
@@ -48,6 +53,25 @@ class JsonTextField(forms.JSONField):
     def has_changed(self, initial: Any, data: Any) -> bool:
         """Return whether the value differs; two empty ones don't."""
         return super().has_changed(initial or None, data)
+
+
+class NamesField(forms.CharField):
+    """Names as a text, separated by commas. The value is a list, stored and cleaned."""
+
+    widget = UnfoldAdminTextInputWidget
+
+    def prepare_value(self, value: Any) -> Any:
+        """Return the text of a list; a text stays as it was sent."""
+        return ", ".join(value) if isinstance(value, list | tuple) else value
+
+    def to_python(self, value: Any) -> Any:
+        """Return the names as a list, each once."""
+        text = super().to_python(self.prepare_value(value))
+        return [name for name in dict.fromkeys(map(str.strip, text.split(","))) if name]
+
+    def has_changed(self, initial: Any, data: Any) -> bool:
+        """Return whether the names differ, in any spelling of the text."""
+        return bool(self.to_python(initial or "") != self.to_python(data or ""))
 
 
 class NotificationTypeForm(forms.ModelForm):
@@ -70,10 +94,7 @@ class NotificationTypeForm(forms.ModelForm):
     )
     on_unknown = forms.ChoiceField(
         label="If the outcome is unknown",
-        choices=(
-            (UnknownPolicy.RETRY.value, "Retry (may duplicate)"),
-            (UnknownPolicy.FAIL.value, "Don't retry"),
-        ),
+        choices=[(one.value, UNKNOWN_LABELS[one]) for one in UnknownPolicy],
         initial=UnknownPolicy.RETRY.value,
         widget=UnfoldAdminRadioSelectWidget,
     )
@@ -99,9 +120,8 @@ class NotificationTypeForm(forms.ModelForm):
         widget=UnfoldAdminIntegerFieldWidget,
         help_text="Default for requests with an event time; empty: not a reminder.",
     )
-    sensitive_variables = forms.CharField(
+    sensitive_variables = NamesField(
         required=False,
-        widget=UnfoldAdminTextInputWidget,
         help_text="Names of variables with secrets, separated by commas. The values are masked.",
     )
     confirm_not_sensitive = forms.BooleanField(
@@ -174,8 +194,6 @@ class NotificationTypeForm(forms.ModelForm):
         if not self.instance.slug:
             # A declared field doesn't get the model's default.
             self.initial: dict[str, Any] = forms.model_to_dict(self.instance) | self.initial
-        else:
-            self.initial["sensitive_variables"] = ", ".join(self.instance.sensitive_variables)
 
     def clean_slug(self) -> str:
         """Return the slug. Raises ValidationError if a type has it."""
@@ -188,11 +206,6 @@ class NotificationTypeForm(forms.ModelForm):
         """Return the channels in their default order."""
         chosen = self.cleaned_data["channels"]
         return [channel.value for channel in Channel if channel.value in chosen]
-
-    def clean_sensitive_variables(self) -> list[str]:
-        """Return the names as a list."""
-        names = [n.strip() for n in self.cleaned_data["sensitive_variables"].split(",")]
-        return [name for name in dict.fromkeys(names) if name]
 
     def clean_fallback_channel(self) -> str | None:
         """Return the channel or None."""

@@ -90,10 +90,5 @@ class NotificationTypeAdmin(ConsoleAdmin):
 
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
         """Store the type, and clear its caches."""
-        # Store only changed fields, because a version can be published at the same time.
-        if change:
-            changed = [name for name in form.changed_data if name != "confirm_not_sensitive"]
-            obj.save(update_fields=[*changed, "updated_at"])
-        else:
-            super().save_model(request, obj, form, change)
+        super().save_model(request, obj, form, change)
         types.invalidate_types()

@@ -15,7 +15,7 @@ from django.core.exceptions import ValidationError
 from django.core.paginator import Paginator
 from django.db import DatabaseError
 from django.db.models import QuerySet
-from django.http import HttpRequest, HttpResponse, QueryDict
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, QueryDict
 from django.urls import URLPattern, path, reverse
 from django.utils.functional import cached_property
 from django.utils.html import format_html
@@ -28,6 +28,7 @@ from notifyproject.db.collections import collection
 
 from .changes import changed_fields
 from .filters import RECENT, TimeFilter
+from .forms import compared
 from .links import quoted_id
 
 COUNT_CAP = 10_000
@@ -182,6 +183,8 @@ class ConsoleAdmin(ModelAdmin):
     list_disable_select_all = True
     sortable_by = ()
     list_before_template = "console/widgets/list_notices.html"
+    change_form_before_template = "console/widgets/shown_digests.html"
+    warn_unsaved_form = True
     changelist_class: type[BoundedChangeList] = BoundedChangeList
     list_index: str | None = None  # Hint for pages without a search; None: MongoDB chooses
     empty_title = "No items"
@@ -245,6 +248,45 @@ class ConsoleAdmin(ModelAdmin):
     def page_context(self, request: HttpRequest, object_id: str) -> dict[str, Any]:
         """Return additional template context of the object's page."""
         return {}
+
+    def get_form(
+        self, request: HttpRequest, obj: Any = None, change: bool = False, **options: Any
+    ) -> Any:
+        """Return the form of an object, which stores only what the user changed."""
+        form = compared(super().get_form(request, obj, change, **options))
+        shown = options.get("fields")
+        if shown is not None:
+            # Django keeps a declared field that the page doesn't show, and takes it from a POST.
+            for name in form.base_fields.keys() - set(shown):
+                del form.base_fields[name]
+        return form
+
+    def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
+        """Store a new object or, of an existing one, the fields that the user changed."""
+        if not change:
+            obj.save()
+        elif names := self.changed_columns(form):
+            automatic = (one.name for one in self.opts.fields if getattr(one, "auto_now", False))
+            obj.save(update_fields=[*names, *automatic])
+
+    def changed_columns(self, form: Any) -> list[str]:
+        """Return the names of the stored fields that a form changes."""
+        stored = {one.name for one in self.opts.concrete_fields}
+        return [name for name in form.changed_data if name in stored]
+
+    def log_change(self, request: HttpRequest, obj: Any, message: Any) -> Any:
+        """Record a change in the audit log. A save without a change isn't one."""
+        obj.is_unchanged = not message
+        return super().log_change(request, obj, message) if message else None
+
+    def response_change(self, request: HttpRequest, obj: Any) -> HttpResponse:
+        """Redirect after a save, and say whether it changed anything."""
+        if not getattr(obj, "is_unchanged", False):
+            return super().response_change(request, obj)
+        messages.info(request, "No change: the form was saved as it was.")
+        if "_continue" in request.POST:
+            return HttpResponseRedirect(request.path)
+        return self.response_post_save_change(request, obj)
 
     def construct_change_message(
         self, request: HttpRequest, form: Any, formsets: Any, add: bool = False

@@ -46,7 +46,7 @@ def searched_addresses(text: str, *, user: Any) -> SearchedAddresses:
     There are none if it isn't a whole address, or if the user may not search by address.
     """
     local, at, domain = text.rpartition("@")
-    number = _SEPARATORS.sub("", text)
+    number = without_separators(text)
     if not can_search_addresses(user):
         return SearchedAddresses(is_refused=bool(at or _PHONE.fullmatch(number)))
     return SearchedAddresses(
@@ -54,6 +54,11 @@ def searched_addresses(text: str, *, user: Any) -> SearchedAddresses:
         emails=tuple(sorted({text, f"{local}@{domain.lower()}", text.lower()})) if at else (),
         phone=number if _PHONE.fullmatch(number) else None,
     )
+
+
+def without_separators(number: str) -> str:
+    """Return a phone number as it is stored, from one that is written for people."""
+    return _SEPARATORS.sub("", number)
 
 
 def explain_refusal(request: HttpRequest, text: str) -> None:

@@ -56,8 +56,8 @@ def test_change_is_audited_with_old_and_new_days(console: Client) -> None:
     save(console, "7", "")
     messages = [entry.get_change_message() for entry in LogEntry.objects.order_by("id")]
     content, record = "Content retention (days)", "Record retention (days)"
-    first = f"{content}: default to 7. {record}: default to 60."
-    assert messages == [first, f"{record}: 60 to default."]
+    first = f"Changed {content} (empty → 7) and {record} (empty → 60)."
+    assert messages == [first, f"Changed {record} (60 → empty)."]
 
 
 def test_change_keeps_the_removal_progress(console: Client) -> None:

@@ -37,7 +37,7 @@ class _Parser(HTMLParser):
         self.found: list[Form] = []
         self._form: Form | None = None
         self._name = ""
-        self._is_text = False
+        self._is_text = self._is_multiple = False
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         given = {name: value or "" for name, value in attrs}
@@ -50,16 +50,22 @@ class _Parser(HTMLParser):
             return
         elif tag == "input" and name and given.get("type") not in IGNORED:
             values = self._form.values.setdefault(name, [])
-            if given.get("type") not in CHECKED or "checked" in given:
-                values.append(given.get("value", "on"))
+            is_box = given.get("type") in CHECKED
+            if not is_box or "checked" in given:
+                values.append(given.get("value", "on" if is_box else ""))
         elif tag in ("textarea", "select") and name:
             self._name, self._is_text = name, tag == "textarea"
+            self._is_multiple = "multiple" in given
             self._form.values[name] = [""] if self._is_text else []
+            self._is_chosen = False
         elif tag == "option" and self._name:
             values, value = self._form.values[self._name], given.get("value", "")
+            if self._is_multiple:
+                values += [value] if "selected" in given else []
             # Of a select without a selected option, a browser sends the first.
-            if value and (not values or "selected" in given):
+            elif not values or ("selected" in given and not self._is_chosen):
                 values[:] = [value]
+                self._is_chosen = "selected" in given
 
     def handle_data(self, data: str) -> None:
         if self._form is not None and self._is_text:
@@ -69,6 +75,10 @@ class _Parser(HTMLParser):
         if tag == "form":
             self._form = None
         elif tag in ("textarea", "select"):
+            if self._is_text and self._form is not None:
+                # A browser drops the line end after the tag, and sends others as CRLF.
+                lines = self._form.values[self._name][0].removeprefix("\n").split("\n")
+                self._form.values[self._name] = ["\r\n".join(lines)]
             self._name, self._is_text = "", False
 
 
@@ -79,15 +89,16 @@ def every_form(console: Client, more: Iterable[str]) -> list[Form]:
     """
     found: dict[tuple[str, frozenset[str]], Form] = {}
     for path in (*page_paths(), *more):
-        for form in _forms(console.get(path), path):
+        for form in forms_of(console.get(path), path):
             found.setdefault((form.action, frozenset(form.values)), form)
     for form in [one for one in found.values() if not one.deletes]:
-        for asked in _forms(console.post(form.action, form.values), form.action):
+        for asked in forms_of(console.post(form.action, form.values), form.action):
             found.setdefault((asked.action, frozenset(asked.values)), asked)
     return sorted(found.values(), key=lambda one: one.deletes)
 
 
-def _forms(answer: Any, url: str) -> list[Form]:
+def forms_of(answer: Any, url: str) -> list[Form]:
+    """Return the forms of a page that are posted, without the one that signs out."""
     if not answer.headers.get("Content-Type", "").startswith("text/html"):
         return []
     parser = _Parser(url)
