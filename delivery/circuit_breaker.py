@@ -2,22 +2,28 @@
 
 An open circuit waits. Then one request at a time, across all processes, is a probe; its success
 closes the circuit. The state lives in Valkey. Without Valkey, all requests are allowed.
+
+An answer that concerns one recipient opens no circuit. If it is uncertain whom an answer concerns,
+MIN_RECIPIENTS in a row must get it, without an acceptance in between. Those who were refused are
+not the probe while others may come, since their next refusal says nothing new.
 """
 
 import json
 import math
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import structlog
 
+from domain.addresses import address_key
+from notifications.store import ClaimedDelivery
 from notifyproject.db.collections import collection
-from notifyproject.platform import valkey
+from notifyproject.platform import encryption, valkey
 from notifyproject.platform.cache import SharedCache
 from providers.contract import Provider
 from providers.http import MAX_RETRY_AFTER
@@ -27,17 +33,29 @@ WINDOW, BUCKET = timedelta(minutes=1), timedelta(seconds=10)
 """Sliding window of counted results, and the resolution in which it moves."""
 MIN_FAILURES, MIN_PERCENT = 20, 50
 """A circuit opens at this many failures in the window, if they are this share of all results."""
+MIN_RECIPIENTS = 5
+"""So many different recipients must be concerned before an error answer counts for the account."""
+EVIDENCE_TTL = timedelta(hours=1)
+"""A refusal of uncertain reach is forgotten after this time."""
+MAX_REFUSED = 100
+"""Refused recipients that are stored with a circuit."""
 FIRST_WAIT = timedelta(seconds=30)
 """Wait before the first probe; each further wait doubles."""
 MAX_WAIT = timedelta(minutes=15)
 PROBE_LEASE = timedelta(seconds=30)
 """After this long without a result, another probe is granted. A send takes 15 s at most."""
+PROBE_CHECK = timedelta(seconds=3)
+"""Deferral of other deliveries during a probe. Most take less than a second."""
+HEAD_START = timedelta(seconds=5)
+"""After a circuit's wait, a refused recipient leaves the probe to others for this long."""
 CIRCUIT_TTL = timedelta(hours=1)
 """An open circuit is removed if no request arrives for this long after its wait."""
 LISTING_WINDOW = timedelta(days=1)
 """Accounts without a result for this long are not listed."""
 REASON_LENGTH = 200
 _INDEX = "circuits"
+_KEY_LENGTH = 16
+_ALLOWED, _BLOCKED = 0, 1
 _MILLISECOND = timedelta(milliseconds=1)
 _SCRIPTS = Path(__file__).with_name("lua")
 _PERMISSION_SCRIPT = (_SCRIPTS / "circuit_permission.lua").read_text()
@@ -50,6 +68,9 @@ _RULES = json.dumps(
         "min_percent": MIN_PERCENT,
         "first_wait": FIRST_WAIT // _MILLISECOND,
         "max_wait": MAX_WAIT // _MILLISECOND,
+        "min_recipients": MIN_RECIPIENTS,
+        "evidence_ttl": EVIDENCE_TTL // _MILLISECOND,
+        "max_refused": MAX_REFUSED,
         "circuit_ttl": CIRCUIT_TTL // _MILLISECOND,
         "listing_window": LISTING_WINDOW // _MILLISECOND,
     }
@@ -77,6 +98,10 @@ class Probe:
     """Permission to send one message as a probe. Its result is reported with this token."""
 
     token: str
+    refused: frozenset[str] = frozenset()
+    """Recipients that were refused, by :func:`recipient_key`."""
+    others_until: datetime | None = None
+    """Until then, only a recipient that was not refused should be the probe."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +112,25 @@ class Blocked:
 
 
 Permission = Allowed | Probe | Blocked
+ACCOUNT, RATE = "account", "rate"
+"""Scopes of evidence against an account: its circuit, and its rate. A platform's is its name."""
+Recipients = Collection[str]
+"""Recipients by :func:`recipient_key`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evidence:
+    """What answers say about an account, beyond the counts of successes and failures."""
+
+    accepted: Collection[str] = ()
+    """Scopes that an acceptance has cleared."""
+    refused: Mapping[str, Recipients] = field(default_factory=dict)
+    """By scope: recipients that were refused after the last acceptance, with uncertain reach."""
+    failed: Recipients = ()
+    """Recipients of the failures."""
+
+
+NO_EVIDENCE = Evidence()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,7 +154,8 @@ def request_permissions(circuits: Sequence[str], *, now: datetime) -> Mapping[st
     names, token = list(dict.fromkeys(circuits)), uuid.uuid4().hex
     if not names:
         return {}
-    args: list[str | int] = [valkey.to_milliseconds(now), token, PROBE_LEASE // _MILLISECOND]
+    lease, check = PROBE_LEASE // _MILLISECOND, PROBE_CHECK // _MILLISECOND
+    args: list[str | int] = [valkey.to_milliseconds(now), token, lease, check]
     try:
         answers = valkey.run(_PERMISSION_SCRIPT, keys=[_key(name) for name in names], args=args)
     except valkey.Unavailable:
@@ -126,28 +171,51 @@ def record(
     now: datetime,
     probe: Probe | None = None,
     reason: str = "",
-) -> None:
+    evidence: Evidence = NO_EVIDENCE,
+) -> Mapping[str, Recipients]:
     """Count results, which can open or close the circuit.
 
     While the circuit is open or half open, only the result of ``probe`` counts: the other requests
     began earlier. ``reason`` must not contain an address.
+
+    Return the scopes, other than the account's circuit, against which there is enough evidence now,
+    with the refused recipients.
     """
     token = probe.token if probe else ""
-    _change(name, now, reason, ["record", successes, failures, token])
+    refused = {scope: list(keys) for scope, keys in evidence.refused.items()}
+    found = json.dumps([refused, list(evidence.failed)]) if refused or evidence.failed else ""
+    accepted = ",".join(evidence.accepted)
+    command = ("record", successes, failures, token, accepted, found)
+    proven = _change(name, now, reason, command)
+    return {
+        proven[at].decode(): proven[at + 1].decode().split(",") for at in range(0, len(proven), 2)
+    }
 
 
-def trip(name: str, *, now: datetime, retry_after: float | None, reason: str = "") -> None:
+def trip(
+    name: str,
+    *,
+    now: datetime,
+    retry_after: float | None,
+    reason: str = "",
+    refused: Recipients = (),
+) -> None:
     """Open the circuit at once, because of invalid credentials, quota, or configuration.
 
     It stays open for at least ``retry_after`` seconds, capped at one day.
     """
     pause = math.ceil(1000 * min(max(0.0, retry_after or 0.0), MAX_RETRY_AFTER))
-    _change(name, now, reason, ["trip", pause])
+    _change(name, now, reason, ["trip", pause, ",".join(refused)])
 
 
 def return_probe(name: str, *, probe: Probe, now: datetime) -> None:
     """Give an unused probe back, so that another caller gets it at once."""
     record(name, successes=0, failures=0, probe=probe, now=now)
+
+
+def share_probe(name: str, *, probe: Probe, now: datetime) -> None:
+    """Let others take a probe over that a refused recipient uses: they need not wait for it."""
+    _change(name, now, "", ["share", probe.token])
 
 
 def close(name: str) -> bool:
@@ -182,10 +250,28 @@ def _key(name: str) -> str:
     return f"circuit:{name}"
 
 
-def _permission(answer: int, token: str) -> Permission:
-    if answer == 0:
+def recipient_key(claimed: ClaimedDelivery) -> str:
+    """Return a keyed digest of the recipient of a delivery: its user ID, else its address."""
+    if claimed.user_id is not None:
+        return evidence_key(claimed.user_id)
+    address = claimed.recipient.address(claimed.channel)
+    return evidence_key(address_key(claimed.channel, address) if address else claimed.reference)
+
+
+def evidence_key(text: str) -> str:
+    """Return a short keyed digest, by which recipients are compared."""
+    digest = encryption.keyed_digest(text.encode(errors="replace"), associated_data="circuits")
+    return digest[:_KEY_LENGTH]
+
+
+def _permission(answer: Sequence[Any], token: str) -> Permission:
+    kind, until, *refused = answer
+    if kind == _ALLOWED:
         return Allowed()
-    return Probe(token) if answer < 0 else Blocked(valkey.from_milliseconds(answer))
+    at = valkey.from_milliseconds(until)
+    if kind == _BLOCKED:
+        return Blocked(at)
+    return Probe(token, frozenset(key.decode() for key in refused), at + HEAD_START)
 
 
 def _state(name: str, fields: Mapping[bytes, bytes], *, now: datetime) -> CircuitState:
@@ -194,8 +280,8 @@ def _state(name: str, fields: Mapping[bytes, bytes], *, now: datetime) -> Circui
     counted_at = valkey.from_milliseconds(int(fields[b"opened_at"])) if opened else now
     oldest = valkey.to_milliseconds(counted_at - WINDOW) // (BUCKET // _MILLISECOND)
     counts = {"s": 0, "f": 0}
-    for field, number in fields.items():
-        kind, bucket = field[:1].decode(), field[1:]
+    for key, number in fields.items():
+        kind, bucket = key[:1].decode(), key[1:]
         if kind in counts and bucket.isdigit() and int(bucket) > oldest:
             counts[kind] += int(number)
     state = State.CLOSED
@@ -213,18 +299,19 @@ def _state(name: str, fields: Mapping[bytes, bytes], *, now: datetime) -> Circui
     )
 
 
-def _change(name: str, now: datetime, reason: str, command: Sequence[str | int]) -> None:
+def _change(name: str, now: datetime, reason: str, command: Sequence[str | int]) -> Sequence[bytes]:
     reason = reason[:REASON_LENGTH]
     args: list[str | int] = [name, valkey.to_milliseconds(now), _RULES, reason, *command]
     try:
-        until = valkey.run(_CHANGE_SCRIPT, keys=[_key(name), _INDEX], args=args)
+        until, *proven = valkey.run(_CHANGE_SCRIPT, keys=[_key(name), _INDEX], args=args)
     except valkey.Unavailable:
-        return
+        return ()
     if until == 0:
         log.info("circuit_closed", circuit=name, by="probe")
     elif until > 0:
         at = valkey.from_milliseconds(until).isoformat()
         log.warning("circuit_opened", circuit=name, until=at, reason=reason)
+    return proven
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

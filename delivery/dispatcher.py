@@ -431,9 +431,7 @@ def _finish(
     _give_back_uses((claimed, now) for claimed in unsent)
     _requeue(unsent, now, report)
     flat = [(delivery, result) for delivery, results in attempted for result in results]
-    feedback.report_provider_health(
-        provider, [result for _, result in flat], probes=route.probes, now=now
-    )
+    feedback.report_provider_health(provider, flat, probes=route.probes, now=now)
     crash_points.reach(Boundary.REPORTED)
     feedback.apply_reputation(flat, provider=provider.name, now=now)
     feedback.record_attempts(settlements, [results for _, results in attempted], now=now)

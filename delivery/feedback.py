@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from itertools import islice
 
 import structlog
 
@@ -13,6 +14,7 @@ from domain.errors import (
     InvalidRecipientError,
     ProviderError,
     ProviderUnavailableError,
+    Reach,
     RecipientAction,
     TransientError,
 )
@@ -25,7 +27,7 @@ from recipients import suppressions
 from recipients.models import SuppressionReason
 
 from . import circuit_breaker, rate_limiter
-from .circuit_breaker import Probe, circuit_name
+from .circuit_breaker import ACCOUNT, RATE, Probe, Recipients, circuit_name, recipient_key
 from .results import TargetResult
 from .sending import PreparedDelivery
 
@@ -41,7 +43,7 @@ HEALTH_FAILURES = frozenset(
         FailureCode.TIMEOUT,
     }
 )
-"""Errors that count against a provider's circuit; rate limiting does not."""
+"""Errors that count against a provider's circuit, unless they concern the recipient alone."""
 NEUTRAL_CODES = frozenset(
     {
         FailureCode.CHANNEL_UNAVAILABLE,
@@ -50,7 +52,11 @@ NEUTRAL_CODES = frozenset(
     }
 )
 """Errors that say nothing about the provider: a reported outage trips its circuit separately."""
+MAX_EVIDENCE = 20
+"""Recipients of one batch that are evidence; a circuit needs fewer."""
 S = DeliveryStatus
+Sent = tuple[PreparedDelivery, TargetResult]
+"""A delivery, and the result for one of its targets."""
 
 
 def apply_reputation(
@@ -137,45 +143,148 @@ def _apply_invalid_device(
 
 def report_provider_health(
     provider: Provider,
-    results: Sequence[TargetResult],
+    sent: Sequence[Sent],
     *,
     probes: Mapping[str, Probe],
     now: datetime,
 ) -> None:
-    """Report the results of a batch to the provider's circuits and rate limiter."""
+    """Report the results of a batch to the provider's circuits and rate limiter.
+
+    A result that concerns one recipient changes neither.
+    """
     account = provider.account
-    errors = [r.outcome for r in results if isinstance(r.outcome, ProviderError)]
-    outages = {e.scope: e for e in errors if isinstance(e, ProviderUnavailableError)}
-    for scope, error in outages.items():
-        name = account if scope is None else circuit_name(provider, scope)
-        circuit_breaker.trip(name, now=now, retry_after=error.retry_after, reason=error.reason)
-    rate_limited = [
-        e for e in errors if isinstance(e, TransientError) and e.code is FailureCode.RATE_LIMITED
-    ]
-    if rate_limited:
-        waits = [e.retry_after for e in rate_limited if e.retry_after]
-        rate_limiter.throttle(account, retry_after=max(waits, default=None), now=now)
-    _record_outcomes(account, results, probes, now)
+    errors = [(d, r.outcome) for d, r in sent if isinstance(r.outcome, ProviderError)]
+    _trip_circuits(provider, errors, now)
+    rate_limited = [error for _, error in errors if error.code is FailureCode.RATE_LIMITED]
+    if any(error.reach is Reach.ACCOUNT for error in rate_limited):
+        _throttle(account, rate_limited, now)
+    proven = _record_outcomes(account, sent, probes, now)
+    for scope, recipients in proven.items():
+        if scope == RATE:
+            _throttle(account, rate_limited, now)
+        else:
+            reason, name = _uncertain_reason(errors), circuit_name(provider, scope)
+            circuit_breaker.trip(name, now=now, retry_after=None, reason=reason, refused=recipients)
     for name in probes.keys() - {account}:
         platform = name.removeprefix(circuit_name(provider, ""))
-        _record_outcomes(name, [r for r in results if r.platform == platform], probes, now)
+        own = [one for one in sent if one[1].platform == platform]
+        _record_outcomes(name, own, probes, now, platform=platform)
+
+
+def _trip_circuits(
+    provider: Provider, errors: Sequence[tuple[PreparedDelivery, ProviderError]], now: datetime
+) -> None:
+    """Open the circuits of outages that surely concern the whole account or platform."""
+    outages: dict[str, tuple[ProviderUnavailableError, dict[str, None]]] = {}
+    for delivery, error in errors:
+        if isinstance(error, ProviderUnavailableError) and error.reach is Reach.ACCOUNT:
+            scope = error.scope
+            name = provider.account if scope is None else circuit_name(provider, scope)
+            _, refused = outages.get(name, (error, {}))
+            if len(refused) < MAX_EVIDENCE:
+                refused[recipient_key(delivery.claimed)] = None
+            outages[name] = (error, refused)
+    for name, (error, refused) in outages.items():
+        circuit_breaker.trip(
+            name, now=now, retry_after=error.retry_after, reason=error.reason, refused=refused
+        )
+
+
+def _throttle(account: str, rate_limited: Sequence[ProviderError], now: datetime) -> None:
+    waits = [e.retry_after for e in rate_limited if isinstance(e, TransientError) and e.retry_after]
+    rate_limiter.throttle(account, retry_after=max(waits, default=None), now=now)
 
 
 def _record_outcomes(
-    name: str, results: Sequence[TargetResult], probes: Mapping[str, Probe], now: datetime
-) -> None:
-    """Record results on a circuit. A rejection of the message is no failure of the provider."""
-    errors = [r.outcome for r in results if isinstance(r.outcome, ProviderError)]
-    failures = [e for e in errors if isinstance(e, TransientError) and e.code in HEALTH_FAILURES]
-    neutral = [e for e in errors if e.code in NEUTRAL_CODES]
-    circuit_breaker.record(
+    name: str,
+    sent: Sequence[Sent],
+    probes: Mapping[str, Probe],
+    now: datetime,
+    *,
+    platform: str | None = None,
+) -> Mapping[str, Recipients]:
+    """Record results on a circuit; ``platform`` is set for the circuit of one.
+
+    A rejection of the message is no failure of the provider. Return the proven scopes, as
+    :func:`delivery.circuit_breaker.record` does.
+    """
+    errors = [(d, r.outcome) for d, r in sent if isinstance(r.outcome, ProviderError)]
+    failures = [(delivery, error) for delivery, error in errors if _is_failure(error)]
+    neutral = [error for _, error in errors if error.code in NEUTRAL_CODES]
+    reason = failures[0][1].reason if failures else _uncertain_reason(errors)
+    return circuit_breaker.record(
         name,
-        successes=len(results) - len(failures) - len(neutral),
+        successes=len(sent) - len(failures) - len(neutral),
         failures=len(failures),
         probe=probes.get(name),
         now=now,
-        reason=failures[0].reason if failures else "",
+        reason=reason,
+        evidence=circuit_breaker.Evidence(
+            accepted=_accepted_scopes(sent),
+            refused=_uncertain_refusals(sent, platform) if errors else {},
+            failed=_failed_recipients(failures),
+        ),
     )
+
+
+def _is_failure(error: ProviderError) -> bool:
+    return (
+        isinstance(error, TransientError)
+        and error.code in HEALTH_FAILURES
+        and error.reach is not Reach.RECIPIENT
+    )
+
+
+def _failed_recipients(failures: Sequence[tuple[PreparedDelivery, ProviderError]]) -> list[str]:
+    """Return keys of the recipients that the provider answered with an error.
+
+    Without an answer, the recipient is not the cause: each failure counts.
+    """
+    keys = (
+        recipient_key(delivery.claimed)
+        if error.response
+        else circuit_breaker.evidence_key(delivery.claimed.reference)
+        for delivery, error in failures
+    )
+    return list(dict.fromkeys(islice(keys, MAX_EVIDENCE)))
+
+
+def _accepted_scopes(sent: Sequence[Sent]) -> frozenset[str]:
+    platforms = {r.platform for _, r in sent if isinstance(r.outcome, SendResult)}
+    return frozenset({ACCOUNT, RATE, *platforms} - {""}) if platforms else frozenset()
+
+
+def _uncertain_refusals(
+    sent: Sequence[Sent], platform: str | None
+) -> Mapping[str, Mapping[str, None]]:
+    """Return the recipients with a refusal of uncertain reach after the last acceptance, by scope.
+
+    On the circuit of a ``platform``, that is the only scope.
+    """
+    found: dict[str, dict[str, None]] = {}
+    for delivery, result in sorted(sent, key=lambda one: one[1].finished_at):
+        outcome = result.outcome
+        if isinstance(outcome, SendResult):
+            for scope in (ACCOUNT, RATE, result.platform):
+                found.pop(scope, None)
+        elif outcome.reach is Reach.UNCERTAIN and not _is_failure(outcome):
+            scope = _scope(outcome)
+            if platform is not None and scope != platform:
+                continue
+            recipients = found.setdefault(ACCOUNT if platform else scope, {})
+            if len(recipients) < MAX_EVIDENCE:
+                recipients[recipient_key(delivery.claimed)] = None
+    return found
+
+
+def _scope(error: ProviderError) -> str:
+    if error.code is FailureCode.RATE_LIMITED:
+        return RATE
+    return (isinstance(error, ProviderUnavailableError) and error.scope) or ACCOUNT
+
+
+def _uncertain_reason(errors: Sequence[tuple[PreparedDelivery, ProviderError]]) -> str:
+    return next((e.reason for _, e in errors if e.reach is Reach.UNCERTAIN), "")
 
 
 def record_attempts(

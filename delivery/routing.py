@@ -17,7 +17,7 @@ from notifications.store import ClaimedDelivery, NotSent
 from providers.contract import Provider
 
 from . import circuit_breaker, rate_limiter
-from .circuit_breaker import Blocked, Permission, Probe, circuit_name
+from .circuit_breaker import Blocked, Permission, Probe, circuit_name, recipient_key
 from .targets import SendTarget
 
 S = DeliveryStatus
@@ -47,41 +47,77 @@ class ProviderShare:
             if name.startswith(prefix)
         }
         self.claims: list[ClaimedDelivery] = []
-        self.probe_deliveries: list[
+        self.single_deliveries: list[
             tuple[ClaimedDelivery, dict[str, Probe], dict[str, datetime]]
         ] = []
         """Sent one by one: a delivery, the probes it is used for, and the blocked platforms."""
+        probes = [self._account_permission, *self._platform_permissions.values()]
+        self._has_refused = any(isinstance(one, Probe) and one.refused for one in probes)
+
+    def was_refused(self, claimed: ClaimedDelivery) -> bool:
+        """Return whether a circuit that waits for its probe has refused this recipient."""
+        return self._has_refused and any(
+            isinstance(one, Probe) and recipient_key(claimed) in one.refused
+            for one in (self._account_permission, *self._platform_permissions.values())
+        )
 
     def add(self, claimed: ClaimedDelivery, platforms: Platforms) -> None:
         """Assign a delivery to the provider, as a probe if a circuit needs one."""
-        blocked = self.blocked_platforms
-        if probes := self.take_probes(platforms):
-            self.probe_deliveries.append((claimed, probes, blocked))
+        blocked = self.blocked_platforms(claimed)
+        probes = self._take_probes(claimed, platforms)
+        if self._has_refused:
+            for name, probe in probes.items():
+                if recipient_key(claimed) in probe.refused:
+                    circuit_breaker.share_probe(name, probe=probe, now=self._now)
+        if probes or (self._has_refused and not blocked.keys().isdisjoint(platforms)):
+            self.single_deliveries.append((claimed, probes, blocked))
         else:
             self.claims.append(claimed)
 
-    @property
-    def blocked_platforms(self) -> dict[str, datetime]:
-        """Return until when each blocked platform is blocked."""
-        found = self._platform_permissions.items()
-        return {name: one.until for name, one in found if isinstance(one, Blocked)}
+    def blocked_platforms(self, claimed: ClaimedDelivery | None = None) -> dict[str, datetime]:
+        """Return until when each blocked platform is blocked, for a delivery."""
+        found = {
+            name: self._for_delivery(one, claimed)
+            for name, one in self._platform_permissions.items()
+        }
+        return {name: one.until for name, one in found.items() if isinstance(one, Blocked)}
 
-    def opens_at(self, platforms: Collection[str]) -> datetime | None:
+    def opens_at(
+        self, platforms: Collection[str], claimed: ClaimedDelivery | None = None
+    ) -> datetime | None:
         """Return when the provider accepts one of these platforms, or None if it does now."""
-        if isinstance(self._account_permission, Blocked):
-            return self._account_permission.until
-        blocked = self.blocked_platforms
+        account = self._for_delivery(self._account_permission, claimed)
+        if isinstance(account, Blocked):
+            return account.until
+        blocked = self.blocked_platforms(claimed)
         return min(map(blocked.__getitem__, platforms)) if blocked.keys() >= {*platforms} else None
 
-    def take_probes(self, platforms: Collection[str]) -> dict[str, Probe]:
+    def _for_delivery(self, found: Permission, claimed: ClaimedDelivery | None) -> Permission:
+        """Return a circuit's permission: others go before a recipient that it has refused."""
+        if (
+            claimed is not None
+            and self._has_refused
+            and isinstance(found, Probe)
+            and found.others_until is not None
+            and self._now < found.others_until
+            and recipient_key(claimed) in found.refused
+        ):
+            return Blocked(found.others_until)
+        return found
+
+    def _take_probes(
+        self, claimed: ClaimedDelivery, platforms: Collection[str]
+    ) -> dict[str, Probe]:
         """Take the unused probes for these platforms, by circuit. Each probe is taken once."""
         granted: dict[str, Probe] = {}
-        leased = Blocked(self._now + circuit_breaker.PROBE_LEASE)
+        leased = Blocked(self._now + circuit_breaker.PROBE_CHECK)
         if isinstance(self._account_permission, Probe):
             granted[self.provider.account] = self._account_permission
             self._account_permission = leased
         for name in platforms:
-            if isinstance(probe := self._platform_permissions.get(name), Probe):
+            permission = self._platform_permissions.get(name)
+            probe = self._for_delivery(permission, claimed) if permission else None
+            if isinstance(probe, Probe):
                 granted[circuit_name(self.provider, name)] = probe
                 self._platform_permissions[name] = leased
         return granted
@@ -133,10 +169,10 @@ def choose_routes(
     }
     shares = [ProviderShare(provider, permissions, now=now) for provider in providers]
     not_sent: list[NotSent] = []
-    for claimed in claims:
+    for claimed in sorted(claims, key=lambda one: any(s.was_refused(one) for s in shares)):
         own = platforms[claimed.reference]
         candidates = _providers_in_order(claimed, shares)
-        openings = [(share.opens_at(own), share) for share in candidates]
+        openings = [(share.opens_at(own, claimed), share) for share in candidates]
         share = next((share for at, share in openings if at is None), None)
         if share is not None:
             share.add(claimed, own)
@@ -193,10 +229,10 @@ def _build_routes(
             blocked_platforms=blocked,
         )
 
-    routes = [route([one], probes, blocked) for one, probes, blocked in share.probe_deliveries]
+    routes = [route([one], probes, blocked) for one, probes, blocked in share.single_deliveries]
     allowed, rate_limited = _apply_rate_limit(share.provider, share.claims, targets, now)
     if allowed:
-        routes.append(route(allowed, {}, share.blocked_platforms))
+        routes.append(route(allowed, {}, share.blocked_platforms()))
     return routes, rate_limited
 
 

@@ -17,7 +17,13 @@ from dataclasses import dataclass, field
 
 from django.conf import settings
 
-from domain.errors import FailureCode, ProviderError, ProviderUnavailableError, TransientError
+from domain.errors import (
+    FailureCode,
+    ProviderError,
+    ProviderUnavailableError,
+    Reach,
+    TransientError,
+)
 from providers.contract import Provider
 
 from .results import TargetResult
@@ -200,9 +206,9 @@ class SendWindow:
 def _pause_seconds(error: ProviderError) -> float:
     """Return for how long the window pauses after an error of a provider that takes nothing."""
     match error:
-        case TransientError(code=FailureCode.RATE_LIMITED):
+        case TransientError(code=FailureCode.RATE_LIMITED, reach=Reach.ACCOUNT):
             return min(error.retry_after or 0.0, PAUSE_SECONDS)
-        case ProviderUnavailableError(scope=None):
+        case ProviderUnavailableError(scope=None, reach=Reach.ACCOUNT):
             return PAUSE_SECONDS
     return 0.0
 

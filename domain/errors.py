@@ -25,7 +25,7 @@ class FailureCode(StrEnum):
 
     # Held until an operator or the provider mends the cause.
     CHANNEL_UNAVAILABLE = "channel_unavailable"
-    """No message can be sent: no provider, bad credentials or configuration, or a used-up quota."""
+    """Not sent: no provider, bad credentials or configuration, or a used-up quota."""
     DECRYPTION_FAILED = "decryption_failed"
     """``FIELD_ENCRYPTION_KEYS`` lacks the key of the sensitive data."""
 
@@ -92,16 +92,34 @@ class ProviderResponse:
     """The first 1,000 characters of the body, with addresses removed."""
 
 
+class Reach(StrEnum):
+    """Whom a provider's refusal concerns."""
+
+    RECIPIENT = "recipient"
+    """This message or its recipient. Nobody else's message is affected."""
+    UNCERTAIN = "uncertain"
+    """The recipient or the whole account. It counts against the account once several recipients in
+    a row were refused like this, without an acceptance in between."""
+    ACCOUNT = "account"
+    """Every message of the account, as with bad credentials."""
+
+
 class ProviderError(Exception):
     """A provider did not accept a message. ``reason`` is text for people, without an address."""
 
     def __init__(
-        self, reason: str, *, code: FailureCode, response: ProviderResponse | None = None
+        self,
+        reason: str,
+        *,
+        code: FailureCode,
+        response: ProviderResponse | None = None,
+        reach: Reach = Reach.RECIPIENT,
     ) -> None:
         super().__init__(reason)
         self.reason = reason
         self.code = code
         self.response = response
+        self.reach = reach
 
 
 class TransientError(ProviderError):
@@ -118,8 +136,9 @@ class TransientError(ProviderError):
         response: ProviderResponse | None = None,
         retry_after: float | None = None,
         is_ambiguous: bool = False,
+        reach: Reach = Reach.ACCOUNT,
     ) -> None:
-        super().__init__(reason, code=code, response=response)
+        super().__init__(reason, code=code, response=response, reach=reach)
         self.retry_after = retry_after
         self.is_ambiguous = is_ambiguous
 
@@ -132,14 +151,19 @@ class InvalidRecipientError(PermanentError):
     """The provider rejects every message to this address or device."""
 
     def __init__(
-        self, reason: str, *, action: RecipientAction, response: ProviderResponse | None = None
+        self,
+        reason: str,
+        *,
+        action: RecipientAction,
+        response: ProviderResponse | None = None,
+        reach: Reach = Reach.RECIPIENT,
     ) -> None:
-        super().__init__(reason, code=FailureCode.INVALID_RECIPIENT, response=response)
+        super().__init__(reason, code=FailureCode.INVALID_RECIPIENT, response=response, reach=reach)
         self.action = action
 
 
 class ProviderUnavailableError(ProviderError):
-    """The provider accepts no messages at present, for any recipient.
+    """The provider accepts no messages at present: none at all, or perhaps none to this recipient.
 
     ``scope`` limits the error to one platform, as when Apple's keys are invalid but Android works.
     """
@@ -151,7 +175,9 @@ class ProviderUnavailableError(ProviderError):
         response: ProviderResponse | None = None,
         retry_after: float | None = None,
         scope: str | None = None,
+        reach: Reach = Reach.ACCOUNT,
     ) -> None:
-        super().__init__(reason, code=FailureCode.CHANNEL_UNAVAILABLE, response=response)
+        code = FailureCode.CHANNEL_UNAVAILABLE
+        super().__init__(reason, code=code, response=response, reach=reach)
         self.retry_after = retry_after
         self.scope = scope

@@ -29,6 +29,9 @@ OUTAGE_DELAY = timedelta(seconds=30)
 RATE_LIMIT_DELAY = timedelta(seconds=1)
 """First delay after a rate limit; it doubles up to UNCOUNTED_MAX_DELAY. The send window and the
 rate limiter slow the account down, so the delivery itself needs no long delay."""
+REFUSED_SHARE, MAX_REFUSED_DELAY = 0.1, timedelta(seconds=5)
+"""After a pause that the provider asked for, the delivery that it refused waits longer by this
+share of it, at most by five seconds: others go first."""
 UNCOUNTED_MAX_DELAY = timedelta(minutes=15)
 MAX_OUTAGE = timedelta(hours=72)
 """A delivery held by an outage or a rate limit for this long fails, so that an operator sees it."""
@@ -152,7 +155,9 @@ def _retry_uncounted(
 ) -> RetryUncounted | GiveUp:
     doubled = first_delay * 2 ** min(state.uncounted_attempts, MAX_DOUBLINGS)
     wait = min(doubled, UNCOUNTED_MAX_DELAY) * (1 + JITTER * jitter)
-    at = now + max(wait, timedelta(seconds=error.retry_after or 0))
+    pause = timedelta(seconds=error.retry_after or 0)
+    longer = pause + min(pause * REFUSED_SHARE, MAX_REFUSED_DELAY)
+    at = now + max(wait, pause if _is_expired_at(now + longer, state) else longer)
     if now - state.first_due_at >= MAX_OUTAGE or _is_expired_at(at, state):
         return GiveUp(error.code)
     return RetryUncounted(at)

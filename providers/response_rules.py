@@ -12,6 +12,7 @@ from domain.errors import (
     ProviderError,
     ProviderResponse,
     ProviderUnavailableError,
+    Reach,
     RecipientAction,
     TransientError,
 )
@@ -32,6 +33,13 @@ class ResponseKind(StrEnum):
         has_failed = self in (ResponseKind.TRANSIENT, ResponseKind.AMBIGUOUS)
         return FailureCode.PROVIDER_ERROR if has_failed else FailureCode.REJECTED
 
+    @property
+    def reach(self) -> Reach:
+        """The reach for a rule without one of its own."""
+        if self in (ResponseKind.INVALID_RECIPIENT, ResponseKind.PERMANENT):
+            return Reach.RECIPIENT
+        return Reach.ACCOUNT
+
 
 @dataclass(frozen=True, slots=True)
 class ResponseRule:
@@ -45,6 +53,8 @@ class ResponseRule:
     field: str | None = None
     """Regular expression for the name of the rejected request field."""
     action: RecipientAction = RecipientAction.SUSPECT
+    reach: Reach | None = None
+    """None: that of ``kind``."""
 
     def matches(self, *, status: int, fields: Sequence[str]) -> bool:
         """Return whether the rule applies to a response with this status and these fields."""
@@ -70,6 +80,7 @@ def classify(
                 action=rule.action,
                 response=response,
                 retry_after=retry_after,
+                reach=rule.reach,
             )
     raise AssertionError("the last rule matches everything")
 
@@ -92,23 +103,29 @@ def build_error(
     response: ProviderResponse,
     retry_after: float | None,
     scope: str | None = None,
+    reach: Reach | None = None,
 ) -> ProviderError:
     """Return the error for a response of class ``kind``.
 
     ``code`` applies to transient and permanent errors. ``scope`` limits an unavailable provider to
-    one platform, as in :class:`domain.errors.ProviderUnavailableError`.
+    one platform, as in :class:`domain.errors.ProviderUnavailableError`. Without a ``reach``, that
+    of the class applies.
     """
-    code = code or kind.failure_code
+    code, reach = code or kind.failure_code, reach or kind.reach
     match kind:
         case ResponseKind.UNAVAILABLE:
             return ProviderUnavailableError(
-                reason, response=response, retry_after=retry_after, scope=scope
+                reason, response=response, retry_after=retry_after, scope=scope, reach=reach
             )
         case ResponseKind.INVALID_RECIPIENT:
-            return InvalidRecipientError(reason, action=action, response=response)
+            return InvalidRecipientError(reason, action=action, response=response, reach=reach)
         case ResponseKind.PERMANENT:
-            return PermanentError(reason, code=code, response=response)
+            return PermanentError(reason, code=code, response=response, reach=reach)
         case ResponseKind.AMBIGUOUS:
-            return TransientError(reason, code=code, response=response, is_ambiguous=True)
+            return TransientError(
+                reason, code=code, response=response, is_ambiguous=True, reach=reach
+            )
         case ResponseKind.TRANSIENT:
-            return TransientError(reason, code=code, response=response, retry_after=retry_after)
+            return TransientError(
+                reason, code=code, response=response, retry_after=retry_after, reach=reach
+            )

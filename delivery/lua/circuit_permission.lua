@@ -1,21 +1,37 @@
--- Return the permission of each circuit: 0 allowed, -1 one probe, else the time until which it is
--- blocked.
+-- Return the permission of each circuit: {0, 0} allowed, {1, until} blocked, or {2, since, ...} one
+-- probe, with the end of the circuit's wait and the recipients that were refused.
 --
--- KEYS: circuits. ARGV: now, the token of granted probes, the lease time of a probe.
+-- KEYS: circuits. ARGV: now, the token of granted probes, the lease time of a probe, and the time
+-- after which others ask again during a probe.
 -- Times are in milliseconds by the clients' clocks; keys expire by Valkey's clock.
 
-local now, token, lease = tonumber(ARGV[1]), ARGV[2], tonumber(ARGV[3])
+local ALLOWED, BLOCKED, PROBE = 0, 1, 2
+local now, token, lease, check = tonumber(ARGV[1]), ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
 local answers = {}
+
+local function grant(circuit, since)
+    redis.call('HSET', circuit, 'probe', token, 'probe_until', now + lease)
+    local answer = {PROBE, since}
+    for _, field in ipairs(redis.call('HKEYS', circuit)) do
+        local recipient = string.match(field, '^r(%x+)$')
+        if recipient then
+            answer[#answer + 1] = recipient
+        end
+    end
+    return answer
+end
+
 for i, circuit in ipairs(KEYS) do
     local found = redis.call('HMGET', circuit, 'until', 'probe_until')
-    local blocked_until = math.max(tonumber(found[1] or 0), tonumber(found[2] or 0))
-    if blocked_until == 0 then
-        answers[i] = 0
-    elseif now < blocked_until then
-        answers[i] = blocked_until
+    local open_until, probe_until = tonumber(found[1] or 0), tonumber(found[2] or 0)
+    if open_until == 0 then
+        answers[i] = {ALLOWED, 0}
+    elseif now < open_until then
+        answers[i] = {BLOCKED, open_until}
+    elseif now < probe_until then
+        answers[i] = {BLOCKED, math.min(probe_until, now + check)}
     else
-        redis.call('HSET', circuit, 'probe', token, 'probe_until', now + lease)
-        answers[i] = -1
+        answers[i] = grant(circuit, open_until)
     end
 end
 return answers

@@ -1,27 +1,40 @@
 """Classifies FCM's responses by error code, since a 404 may concern a device or the project.
 
 A sender mismatch has two possible causes: the device's token belongs to another project, or the
-configured service account is wrong. Each process infers the cause from its latest responses. With
-no evidence, the message waits, and the device stays active.
+configured service account is wrong. If the account sent something within the hour, the token is.
+Otherwise, the message waits, and the device stays active.
 """
 
-import hashlib
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 from threading import Lock
 from typing import Any
 
-from domain.errors import FailureCode, ProviderError, ProviderResponse, RecipientAction
+from domain.errors import FailureCode, ProviderError, ProviderResponse, Reach, RecipientAction
 
 from .. import http
 from ..response_rules import ResponseKind as Kind
 from ..response_rules import build_error
 
 _FCM_ERROR = "google.firebase.fcm.v1.FcmError"
+_APNS_ERROR = "google.firebase.fcm.v1.ApnsError"
 _BAD_REQUEST = "google.rpc.BadRequest"
+_ERROR_INFO = "google.rpc.ErrorInfo"
+_QUOTA_FAILURE = "google.rpc.QuotaFailure"
+_PROJECT_NAME = re.compile(r"\b(?:consumer|projects?|project_number)\b\W{0,3}[\w:/.-]*")
+_OF_DEVICE = re.compile(r"\b(?:device|topic|token|registration)s?\b", re.IGNORECASE)
+_OF_PROJECT = re.compile(r"project|consumer", re.IGNORECASE)
+
+
+class QuotaOwner(StrEnum):
+    """Whose quota is used up."""
+
+    DEVICE = "device"
+    """A device or a topic has got too many messages."""
+    PROJECT = "project"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,6 +48,12 @@ class Refusal:
     """FCM's error code, such as ``UNREGISTERED``."""
     fields: Sequence[str] = ()
     text: str = ""
+    info: str | None = None
+    """Google's reason, such as ``IAM_PERMISSION_DENIED``."""
+    apns: str | None = None
+    """The reason of Apple's push service, such as ``BadDeviceToken``."""
+    quota: QuotaOwner | None = None
+    """None if the response doesn't tell."""
 
 
 def read_refusal(response: http.Response) -> Refusal:
@@ -42,16 +61,43 @@ def read_refusal(response: http.Response) -> Refusal:
     error = http.as_object(http.decode_object(response.body).get("error"))
     found = error.get("details")
     details = [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []
-    code = next(
-        (d["errorCode"] for d in details if _has_type(d, _FCM_ERROR) and "errorCode" in d), None
-    )
+    text = _text(error.get("message")) or ""
     return Refusal(
         status=response.status,
         name=_text(error.get("status")),
-        code=_text(code),
+        code=_detail(details, _FCM_ERROR, "errorCode"),
         fields=tuple(_fields(details)),
-        text=_text(error.get("message")) or "",
+        text=text,
+        info=_detail(details, _ERROR_INFO, "reason"),
+        apns=_detail(details, _APNS_ERROR, "reason"),
+        quota=_quota_owner(details, text),
     )
+
+
+def _detail(details: Sequence[Mapping[str, Any]], kind: str, name: str) -> str | None:
+    return next((_text(d[name]) for d in details if _has_type(d, kind) and name in d), None)
+
+
+def _quota_owner(details: Sequence[Mapping[str, Any]], text: str) -> QuotaOwner | None:
+    """Return whose quota the violations, the metadata, or the text of an error name.
+
+    The subject of a device's quota may be the project, so that a device in any of them counts.
+    """
+    texts = [text]
+    for detail in details:
+        violations = detail.get("violations") if _has_type(detail, _QUOTA_FAILURE) else None
+        for one in violations if isinstance(violations, list) else ():
+            violation = http.as_object(one)
+            subject = _text(violation.get("subject")) or ""
+            texts += [re.split("[:/]", subject)[0], _text(violation.get("description")) or ""]
+        if _has_type(detail, _ERROR_INFO):
+            metadata = http.as_object(detail.get("metadata"))
+            # As in SendsPerMinutePerProject.
+            limit = _text(metadata.get("quota_limit")) or ""
+            texts += [re.sub("(?<=[a-z])(?=[A-Z])", " ", limit)]
+    if any(_OF_DEVICE.search(_PROJECT_NAME.sub("", one)) for one in texts):
+        return QuotaOwner.DEVICE
+    return QuotaOwner.PROJECT if any(map(_OF_PROJECT.search, texts)) else None
 
 
 def _text(found: Any) -> str | None:
@@ -74,47 +120,25 @@ def _fields(details: Sequence[Mapping[str, Any]]) -> Iterator[str]:
 
 RECENT_SUCCESS_PERIOD = timedelta(hours=1)
 """If FCM accepted a message within this time, a mismatch is the device's."""
-MISMATCH_LIMIT = 5
-"""This many different devices with a mismatch in a row mean that the project is wrong."""
-SENDER_SCOPE = "sender"
-"""Name of the circuit that opens for a mismatch of unknown cause. It blocks no other message."""
-
-
-class MismatchCause(StrEnum):
-    """The cause of a sender mismatch."""
-
-    DEVICE = "device"
-    PROJECT = "project"
-    UNKNOWN = "unknown"
 
 
 class SenderHistory:
-    """Recent responses for one account in this process, to tell a mismatch's cause. Thread-safe."""
+    """When FCM last accepted a message of one account from this process. Thread-safe."""
 
     def __init__(self) -> None:
         self._lock = Lock()
         self._accepted_at: datetime | None = None
-        self._mismatched_devices: set[bytes] = set()
 
     def record_accepted(self, *, now: datetime) -> None:
         """Record an accepted message."""
         with self._lock:
             self._accepted_at = max(now, self._accepted_at or now)
-            self._mismatched_devices.clear()
 
-    def classify_mismatch(self, token: str, *, now: datetime) -> MismatchCause:
-        """Record a mismatch of a device's token and return its likely cause."""
+    def is_proven(self, *, now: datetime) -> bool:
+        """Return whether the account has proven itself within the last hour."""
         with self._lock:
-            if len(self._mismatched_devices) < MISMATCH_LIMIT:
-                self._mismatched_devices.add(hashlib.sha256(token.encode()).digest())
-            if len(self._mismatched_devices) >= MISMATCH_LIMIT:
-                return MismatchCause.PROJECT
             at = self._accepted_at
-        return (
-            MismatchCause.DEVICE
-            if at is not None and now - at <= RECENT_SUCCESS_PERIOD
-            else MismatchCause.UNKNOWN
-        )
+        return at is not None and now - at <= RECENT_SUCCESS_PERIOD
 
 
 ANY_ERROR, CLIENT_ERROR = range(400, 600), range(400, 500)
@@ -122,6 +146,24 @@ QUOTA_PAUSE = 60.0
 """Seconds; Google's recommendation for a quota error without Retry-After."""
 MAX_CODE = 100
 MISMATCH = "SENDER_ID_MISMATCH"
+
+
+APNS_DEVICE_REASONS = frozenset(
+    {"BadDeviceToken", "DeviceTokenNotForTopic", "ExpiredToken", "Unregistered"}
+)
+"""Apple's reasons against a device token: invalid, of another app or environment, or expired."""
+ACCOUNT_REASONS = frozenset(
+    {
+        "ACCESS_TOKEN_SCOPE_INSUFFICIENT",
+        "BILLING_DISABLED",
+        "CONSUMER_INVALID",
+        "CONSUMER_SUSPENDED",
+        "IAM_PERMISSION_DENIED",
+        "SERVICE_DISABLED",
+    }
+)
+"""Google's reasons against the project or its service account."""
+ACCOUNT_TEXT = r"permission '|has not been used in project|caller does not have permission"
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,24 +181,31 @@ class FcmRule:
     field: str | None = None
     text: str | None = None
     """Pattern of the error text, for responses that don't name the field elsewhere."""
+    infos: Collection[str] | None = None
+    apns: Collection[str] | None = None
+    quota: QuotaOwner | None = None
+    is_proven: bool | None = None
+    """Whether the account has proven itself within the last hour."""
     action: RecipientAction | None = None
     pause: float | None = None
     """Seconds to wait if the response has no Retry-After."""
-    cause: MismatchCause | None = None
+    reach: Reach | None = None
+    """None: that of ``kind``."""
     is_platform_only: bool = False
-    """Only the device's platform is unavailable."""
-    is_sender_only: bool = False
-    """Only this device is known to be affected."""
+    """At most the device's platform is unavailable."""
     needs_new_token: bool = False
     """The access token is invalid: fetch another one and send again."""
 
-    def matches(self, refusal: Refusal, cause: MismatchCause | None) -> bool:
+    def matches(self, refusal: Refusal, *, is_proven: bool) -> bool:
         """Return whether a response meets all conditions of the rule."""
         return (
             refusal.status in self.statuses
-            and self.cause in (None, cause)
+            and self.is_proven in (None, is_proven)
             and self.name in (None, refusal.name)
             and self.code in (None, refusal.code)
+            and self.quota in (None, refusal.quota)
+            and (self.infos is None or refusal.info in self.infos)
+            and (self.apns is None or refusal.apns in self.apns)
             and (self.field is None or self.field in refusal.fields)
             and (self.text is None or re.search(self.text, refusal.text, re.IGNORECASE) is not None)
         )
@@ -177,16 +226,9 @@ RULES: tuple[FcmRule, ...] = (
         Kind.INVALID_RECIPIENT,
         "Device token belongs to another Firebase project",
         code=MISMATCH,
-        cause=MismatchCause.DEVICE,
+        is_proven=True,
         action=RecipientAction.SUSPECT,
-    ),
-    FcmRule(
-        "SENDER_ID_MISMATCH for the fifth device without an acceptance in between",
-        CLIENT_ERROR,
-        Kind.UNAVAILABLE,
-        "The devices belong to another Firebase project than the service account.",
-        code=MISMATCH,
-        cause=MismatchCause.PROJECT,
+        reach=Reach.UNCERTAIN,
     ),
     FcmRule(
         "any other SENDER_ID_MISMATCH",
@@ -194,7 +236,25 @@ RULES: tuple[FcmRule, ...] = (
         Kind.UNAVAILABLE,
         "The device and the service account belong to different Firebase projects.",
         code=MISMATCH,
-        is_sender_only=True,
+        reach=Reach.UNCERTAIN,
+    ),
+    FcmRule(
+        "an error of APNs about the device token, such as BadDeviceToken",
+        CLIENT_ERROR,
+        Kind.INVALID_RECIPIENT,
+        "Apple rejected the device token",
+        apns=APNS_DEVICE_REASONS,
+        action=RecipientAction.SUSPECT,
+    ),
+    FcmRule(
+        "TooManyRequests of APNs",
+        CLIENT_ERROR,
+        Kind.TRANSIENT,
+        "Apple limits the messages to this device.",
+        FailureCode.RECIPIENT_RATE_LIMITED,
+        apns={"TooManyRequests"},
+        pause=QUOTA_PAUSE,
+        reach=Reach.RECIPIENT,
     ),
     FcmRule(
         "THIRD_PARTY_AUTH_ERROR, with a 401",
@@ -203,15 +263,36 @@ RULES: tuple[FcmRule, ...] = (
         "Apple's or the browser's push service rejected the key configured in Firebase.",
         code="THIRD_PARTY_AUTH_ERROR",
         is_platform_only=True,
+        reach=Reach.UNCERTAIN,
     ),
     FcmRule(
-        "QUOTA_EXCEEDED, with a 429",
+        "429 about the quota of a device or topic",
+        (429,),
+        Kind.TRANSIENT,
+        "Firebase limits the messages to this device.",
+        FailureCode.RECIPIENT_RATE_LIMITED,
+        quota=QuotaOwner.DEVICE,
+        pause=QUOTA_PAUSE,
+        reach=Reach.RECIPIENT,
+    ),
+    FcmRule(
+        "429 about the quota of the project",
+        (429,),
+        Kind.TRANSIENT,
+        "Rate limited by Firebase.",
+        FailureCode.RATE_LIMITED,
+        quota=QuotaOwner.PROJECT,
+        pause=QUOTA_PAUSE,
+    ),
+    FcmRule(
+        "any other QUOTA_EXCEEDED",
         ANY_ERROR,
         Kind.TRANSIENT,
         "Rate limited by Firebase.",
         FailureCode.RATE_LIMITED,
         code="QUOTA_EXCEEDED",
         pause=QUOTA_PAUSE,
+        reach=Reach.UNCERTAIN,
     ),
     FcmRule(
         "UNAVAILABLE, with a 503",
@@ -260,12 +341,43 @@ RULES: tuple[FcmRule, ...] = (
         "any other 401", (401,), Kind.UNAVAILABLE, "A proxy before Firebase requires credentials."
     ),
     FcmRule(
-        "any other 403",
+        "403 with a reason such as IAM_PERMISSION_DENIED or SERVICE_DISABLED",
         (403,),
         Kind.UNAVAILABLE,
         "The service account lacks permission for this Firebase project.",
+        infos=ACCOUNT_REASONS,
     ),
-    FcmRule("any other 404", (404,), Kind.UNAVAILABLE, "Unknown Firebase project."),
+    FcmRule(
+        "403 with a text about a missing permission",
+        (403,),
+        Kind.UNAVAILABLE,
+        "The service account lacks permission for this Firebase project.",
+        text=ACCOUNT_TEXT,
+    ),
+    FcmRule(
+        "any other 403",
+        (403,),
+        Kind.UNAVAILABLE,
+        "Firebase, or a proxy before it, refused the message or the service account.",
+        reach=Reach.UNCERTAIN,
+    ),
+    FcmRule(
+        "404 with the text NotRegistered",
+        (404,),
+        Kind.INVALID_RECIPIENT,
+        "Device token invalid",
+        text=r"\bnot ?registered\b",
+        action=RecipientAction.SUSPECT,
+    ),
+    FcmRule(
+        "any other 404 NOT_FOUND",
+        (404,),
+        Kind.UNAVAILABLE,
+        "Unknown Firebase project or device.",
+        name="NOT_FOUND",
+        reach=Reach.UNCERTAIN,
+    ),
+    FcmRule("any other 404", (404,), Kind.UNAVAILABLE, "No FCM API at the configured URL."),
     FcmRule(
         "a redirect",
         range(300, 400),
@@ -286,6 +398,7 @@ RULES: tuple[FcmRule, ...] = (
         "Rate limited by Firebase.",
         FailureCode.RATE_LIMITED,
         pause=QUOTA_PAUSE,
+        reach=Reach.UNCERTAIN,
     ),
     FcmRule("any other 4xx", CLIENT_ERROR, Kind.PERMANENT, "Firebase rejected the message."),
     FcmRule("any other 5xx", range(500, 600), Kind.TRANSIENT, "Firebase error."),
@@ -299,9 +412,9 @@ RULES: tuple[FcmRule, ...] = (
 """The first match applies."""
 
 
-def rule_for(refusal: Refusal, cause: MismatchCause | None = None) -> FcmRule:
+def rule_for(refusal: Refusal, *, is_proven: bool = False) -> FcmRule:
     """Return the first matching rule. The last rule matches everything."""
-    return next(rule for rule in RULES if rule.matches(refusal, cause))
+    return next(rule for rule in RULES if rule.matches(refusal, is_proven=is_proven))
 
 
 def classify_response(
@@ -314,8 +427,7 @@ def classify_response(
 ) -> ProviderError:
     """Return the error for a response. The device token is redacted from its text."""
     refusal = read_refusal(response)
-    is_mismatch = refusal.code == MISMATCH and refusal.status in CLIENT_ERROR
-    rule = rule_for(refusal, sender.classify_mismatch(token, now=now) if is_mismatch else None)
+    rule = rule_for(refusal, is_proven=sender.is_proven(now=now))
     provider_code = refusal.code or refusal.name
     provider_response = ProviderResponse(
         status=response.status,
@@ -323,7 +435,6 @@ def classify_response(
         excerpt=http.excerpt(response.text.replace(token, "[token]") if token else response.text),
     )
     pause = http.retry_after_seconds(response.headers, now=now)
-    scope = SENDER_SCOPE if rule.is_sender_only else None
     return build_error(
         rule.kind,
         rule.reason if rule.action is not None else f"{rule.reason} ({response.status})",
@@ -331,5 +442,6 @@ def classify_response(
         action=rule.action or RecipientAction.SUSPECT,
         response=provider_response,
         retry_after=rule.pause if pause is None else pause,
-        scope=platform if rule.is_platform_only else scope,
+        scope=platform if rule.is_platform_only else None,
+        reach=rule.reach,
     )

@@ -36,6 +36,7 @@ from domain.errors import (
     ProviderError,
     ProviderResponse,
     ProviderUnavailableError,
+    Reach,
     TransientError,
 )
 from notifyproject.platform import event_loop
@@ -93,9 +94,10 @@ async def send_bisecting(
             continue
         outcome = result.outcome
         outcomes |= dict.fromkeys(group, outcome)
-        if isinstance(outcome, ProviderUnavailableError) or (
-            isinstance(outcome, TransientError) and not outcome.is_ambiguous
-        ):
+        if (
+            isinstance(outcome, ProviderUnavailableError)
+            or (isinstance(outcome, TransientError) and not outcome.is_ambiguous)
+        ) and outcome.reach is Reach.ACCOUNT:
             # The error applies to all remaining requests.
             stop_error = outcome
     return outcomes

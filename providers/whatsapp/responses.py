@@ -5,7 +5,7 @@ from dataclasses import KW_ONLY, dataclass
 from datetime import datetime
 from typing import Any
 
-from domain.errors import FailureCode, ProviderError, ProviderResponse, RecipientAction
+from domain.errors import FailureCode, ProviderError, ProviderResponse, Reach, RecipientAction
 
 from .. import http
 from ..contract import ReceiptKind
@@ -30,6 +30,8 @@ class CodeRule:
     subcode: int | None = None
     action: RecipientAction = RecipientAction.SUSPECT
     receipt_kind: ReceiptKind = ReceiptKind.FAILED
+    reach: Reach | None = None
+    """None: that of ``kind``."""
 
 
 _UNAVAILABLE: Mapping[Sequence[int], str] = {
@@ -40,12 +42,16 @@ _UNAVAILABLE: Mapping[Sequence[int], str] = {
     (2500,): "Invalid Cloud API version or phone number ID.",
     (368, 131031): "WhatsApp restricted or locked the account for a policy violation.",
     (131037,): "WhatsApp hasn't approved the display name of the sending number.",
-    (131042,): "WhatsApp can't bill the account: invalid payment method.",
     (131045, 133010): "The sending phone number isn't registered with WhatsApp.",
+}
+_UNCERTAIN: Mapping[Sequence[int], str] = {
+    (131042,): "WhatsApp can't bill the message: invalid payment method.",
     (131048,): "WhatsApp limits the sending number after too many blocks or reports.",
 }
 _PERMANENT: Mapping[Sequence[int], str] = {
     (100, 131008, 131009): "A parameter of the message is missing or invalid.",
+    (130497,): "WhatsApp doesn't let this account message users in the recipient's country.",
+    (131062,): "WhatsApp doesn't send this message to a recipient without a phone number.",
     (131051, 131052, 131053): "Unsupported message type, or the image can't be downloaded.",
     (132001,): "WhatsApp has no approved template of this name and language.",
     (132015, 132016): "WhatsApp paused or disabled the template for low quality.",
@@ -60,6 +66,7 @@ CODE_RULES: Sequence[CodeRule] = (
         Kind.TRANSIENT,
         "WhatsApp's limit for this recipient is reached.",
         FailureCode.RECIPIENT_RATE_LIMITED,
+        reach=Reach.RECIPIENT,
     ),
     CodeRule((1, 2, 131000, 131016), Kind.TRANSIENT, "WhatsApp error."),
     CodeRule((131057,), Kind.TRANSIENT, "WhatsApp account under maintenance."),
@@ -70,6 +77,10 @@ CODE_RULES: Sequence[CodeRule] = (
         subcode=33,
     ),
     *(CodeRule(codes, Kind.UNAVAILABLE, reason) for codes, reason in _UNAVAILABLE.items()),
+    *(
+        CodeRule(codes, Kind.UNAVAILABLE, reason, reach=Reach.UNCERTAIN)
+        for codes, reason in _UNCERTAIN.items()
+    ),
     CodeRule(
         (131026,),
         Kind.INVALID_RECIPIENT,
@@ -107,12 +118,22 @@ CODE_RULES: Sequence[CodeRule] = (
     *(CodeRule(codes, Kind.PERMANENT, reason) for codes, reason in _PERMANENT.items()),
 )
 STATUS_RULES: Sequence[ResponseRule] = (
-    ResponseRule((429,), Kind.TRANSIENT, "Rate limited by WhatsApp.", FailureCode.RATE_LIMITED),
+    ResponseRule(
+        (429,),
+        Kind.TRANSIENT,
+        "Rate limited by WhatsApp.",
+        FailureCode.RATE_LIMITED,
+        reach=Reach.UNCERTAIN,
+    ),
     ResponseRule((408,), Kind.TRANSIENT, "WhatsApp did not receive the whole request in time."),
     ResponseRule(
-        (*range(300, 400), 401, 403),
+        (401, 403),
         Kind.UNAVAILABLE,
-        "WhatsApp rejected the configured account or URL.",
+        "WhatsApp refused the recipient, or the account.",
+        reach=Reach.UNCERTAIN,
+    ),
+    ResponseRule(
+        range(300, 400), Kind.UNAVAILABLE, "WhatsApp rejected the configured account or URL."
     ),
 )
 """For a response without a known code."""
@@ -149,6 +170,7 @@ def classify_response(response: http.Response, *, now: datetime) -> ProviderErro
             action=rule.action,
             response=provider_response,
             retry_after=pause,
+            reach=rule.reach,
         )
     rules = STATUS_RULES if code is not None else (*STATUS_RULES, *NO_CODE_RULES)
     return classify(rules, response=provider_response, fields=(), retry_after=pause)

@@ -30,7 +30,6 @@ REASONS = {
     "notifyproject/platform/valkey.py": "a script of this repository, which Valkey names by it",
     "providers/contract.py": _RANDOM_SECRET,
     "providers/fcm/messages.py": _IDS,
-    "providers/fcm/responses.py": "a push token, which is random, and in memory only",
     "providers/whatsapp/webhooks.py": _KEYED,
     "domain/addresses.py": "the input of a keyed digest, and a key of older versions",
 }

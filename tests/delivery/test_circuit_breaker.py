@@ -17,9 +17,12 @@ from delivery import circuit_breaker
 from delivery.circuit_breaker import (
     FIRST_WAIT,
     MAX_WAIT,
+    MIN_RECIPIENTS,
+    PROBE_CHECK,
     PROBE_LEASE,
     Allowed,
     Blocked,
+    Evidence,
     Permission,
     Probe,
     State,
@@ -44,9 +47,14 @@ def permission(after: timedelta = timedelta(), account: str = FCM) -> Permission
     return circuit_breaker.request_permissions([account], now=NOON + after)[account]
 
 
+FIVE = [circuit_breaker.evidence_key(str(n)) for n in range(MIN_RECIPIENTS)]
+
+
 def record(
     successes: int = 0, failures: int = 0, after: timedelta = timedelta(), **more: Any
 ) -> None:
+    """Record results; failures are those of five recipients."""
+    more = {"evidence": Evidence(failed=FIVE if failures else ())} | more
     circuit_breaker.record(FCM, successes=successes, failures=failures, now=NOON + after, **more)
 
 
@@ -149,7 +157,7 @@ def test_one_caller_gets_the_probe_after_the_wait() -> None:
     answers = at_once(32, lambda: permission(FIRST_WAIT))
     assert Counter(type(answer) for answer in answers) == {Probe: 1, Blocked: 31}
     others = {answer for answer in answers if isinstance(answer, Blocked)}
-    assert others == {Blocked(NOON + FIRST_WAIT + PROBE_LEASE)}
+    assert others == {Blocked(NOON + FIRST_WAIT + PROBE_CHECK)}
 
 
 def test_successful_probe_closes_the_circuit_and_clears_its_counts() -> None:
@@ -186,7 +194,7 @@ def test_replaced_probe_is_ignored() -> None:
     after = FIRST_WAIT + PROBE_LEASE + SECOND
     record(successes=1, after=after, probe=late)
     record(failures=1, after=after, probe=late)
-    assert permission(after) == Blocked(NOON + FIRST_WAIT + 2 * PROBE_LEASE)
+    assert permission(after) == Blocked(NOON + after + PROBE_CHECK)
     record(successes=1, after=after, probe=replacement)
     assert permission(after) == Allowed()
 
@@ -440,9 +448,9 @@ class CircuitHistories(RuleBasedStateMachine):
             self.out = None
 
     def teardown(self) -> None:
-        """Check that a successful probe closes the circuit after two waits at most."""
+        """Check that a successful probe closes the circuit after a wait and a lease at most."""
         answer = permission(self.now - NOON)
-        for _ in range(2):
+        for _ in range(2 + PROBE_LEASE // PROBE_CHECK):
             if isinstance(answer, Blocked):
                 self.now = answer.until
                 answer = permission(self.now - NOON)

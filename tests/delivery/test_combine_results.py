@@ -17,7 +17,7 @@ from domain.errors import (
     RecipientAction,
     TransientError,
 )
-from domain.retry import MAX_OUTAGE
+from domain.retry import MAX_OUTAGE, MAX_REFUSED_DELAY
 from domain.states import AttemptStatus, DeliveryStatus, Priority
 from domain.wait_reasons import WaitReason
 from notifications.store import Settlement
@@ -67,7 +67,7 @@ def busy_provider(**details: Any) -> TransientError:
         (busy_provider(), S.PENDING, NOON + 5 * MINUTE, FailureCode.PROVIDER_ERROR),
         (
             busy_provider(code=FailureCode.RATE_LIMITED, retry_after=900),
-            *(S.PENDING, NOON + 15 * MINUTE, FailureCode.RATE_LIMITED),
+            *(S.PENDING, NOON + 15 * MINUTE + MAX_REFUSED_DELAY, FailureCode.RATE_LIMITED),
         ),
         (
             busy_provider(code=FailureCode.CONNECTION_FAILED),
@@ -96,7 +96,7 @@ def busy_provider(**details: Any) -> TransientError:
         ),
         (
             ProviderUnavailableError("no credit", retry_after=120),
-            *(S.PENDING, NOON + 2 * MINUTE, FailureCode.CHANNEL_UNAVAILABLE),
+            *(S.PENDING, NOON + 2 * MINUTE + MAX_REFUSED_DELAY, FailureCode.CHANNEL_UNAVAILABLE),
         ),
     ],
     ids=[
@@ -217,7 +217,8 @@ def test_untaken_delivery_fails_over_at_once(not_taken: Outcome) -> None:
 
 def test_outage_beside_a_transient_error_counts_after_the_longer_wait() -> None:
     settlement = combined(channel_unavailable(retry_after=3600), provider_error())
-    assert delivery_status(settlement) == (S.PENDING, NOON + HOUR, FailureCode.PROVIDER_ERROR)
+    at = NOON + HOUR + MAX_REFUSED_DELAY
+    assert delivery_status(settlement) == (S.PENDING, at, FailureCode.PROVIDER_ERROR)
     assert not settlement.uncounted
     settlement = combined(channel_unavailable(), provider_error())
     assert settlement.next_attempt_at == NOON + 5 * MINUTE
@@ -320,7 +321,7 @@ AMBIGUOUS: dict[str, Any] = {
     ("not_taken", "wait"),
     [
         (provider_error(), 5),
-        (rate_limited(retry_after=900), 15),
+        (rate_limited(retry_after=900), 15 + MAX_REFUSED_DELAY / MINUTE),
         (unreachable(), 5),
         (channel_unavailable(), 0.5),
     ],

@@ -12,6 +12,7 @@ from bson import ObjectId
 
 from delivery import dispatcher
 from delivery.dispatcher import MAX_BATCH, BatchReport
+from domain.retry import MAX_REFUSED_DELAY
 from domain.states import Channel, Priority
 from domain.time import utc_now
 from notifications import store
@@ -79,7 +80,7 @@ def test_failed_delivery_gets_a_wakeup_when_it_is_due(fcm: ScriptedProvider) -> 
     (wakeup,) = report.wakeups
     assert report.counts == {"pending": 1}
     assert (wakeup.notification_id, wakeup.channel) == (notification_id, EMAIL)
-    assert (wakeup.priority, wakeup.at) == ("normal", NOON + 120 * MINUTE)
+    assert (wakeup.priority, wakeup.at) == ("normal", NOON + 120 * MINUTE + MAX_REFUSED_DELAY)
     assert outcome(notification_id) == ("pending", "rate_limited")
 
 

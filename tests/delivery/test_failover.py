@@ -8,7 +8,7 @@ import pytest
 from bson import ObjectId
 
 from delivery import circuit_breaker, dispatcher, routing, sweeper
-from delivery.circuit_breaker import FIRST_WAIT, PROBE_LEASE, Probe, State
+from delivery.circuit_breaker import FIRST_WAIT, PROBE_CHECK, Probe, State
 from delivery.dispatcher import BatchReport
 from domain.content import Content
 from domain.states import Channel
@@ -196,8 +196,8 @@ def test_deliveries_without_failover_wait_for_the_probe(fcm: ScriptedProvider) -
     ids = mails(10)
     report = deliver(*ids, at=AFTER)
     assert report.counts == {"sent": 1, "pending": 9}
-    assert {wakeup.at for wakeup in report.wakeups} == {AFTER + PROBE_LEASE}
-    assert deliver(*ids, at=AFTER + PROBE_LEASE).counts == {"sent": 9}
+    assert {wakeup.at for wakeup in report.wakeups} == {AFTER + PROBE_CHECK}
+    assert deliver(*ids, at=AFTER + PROBE_CHECK).counts == {"sent": 9}
     assert {attempts_used(one) for one in ids} == {1}
 
 

@@ -233,8 +233,10 @@ def report(
     probes: Mapping[str, Probe] | None = None,
     now: datetime = NOON,
 ) -> None:
-    results = [
-        TargetResult(
+    """Report outcomes of different recipients."""
+    sent = []
+    for outcome in outcomes:
+        found = TargetResult(
             device_id=None,
             outcome=outcome,
             started_at=now,
@@ -242,9 +244,9 @@ def report(
             duration_ms=1,
             platform=platform,
         )
-        for outcome in outcomes
-    ]
-    feedback.report_provider_health(provider, results, probes=probes or {}, now=now)
+        one = claimed(channel=PUSH, notification_id=ObjectId(), user_id=str(ObjectId()))
+        sent.append((PreparedDelivery(claimed=one, message=MESSAGE, targets=()), found))
+    feedback.report_provider_health(provider, sent, probes=probes or {}, now=now)
 
 
 def permission(account: str, now: datetime = NOON) -> Permission:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from delivery.circuit_breaker import PROBE_LEASE, Allowed, Probe
+from delivery.circuit_breaker import PROBE_CHECK, Allowed, Probe
 from domain.errors import FailureCode
 from domain.retry import MAX_OUTAGE
 from domain.states import Channel, DeliveryStatus, Priority
@@ -154,7 +154,7 @@ def test_second_caller_waits_for_the_probe(first: ScriptedProvider) -> None:
     trip(first)
     choose([one()], first, now=AFTER)
     routes, (deferred,) = choose([one()], first, now=AFTER + SECOND)
-    assert (routes, deferred.next_attempt_at) == ([], AFTER + PROBE_LEASE)
+    assert (routes, deferred.next_attempt_at) == ([], AFTER + SECOND + PROBE_CHECK)
 
 
 def test_unused_probe_is_returned(first: ScriptedProvider, second: ScriptedProvider) -> None:
@@ -237,8 +237,8 @@ def test_one_delivery_probes_a_platform(first: ScriptedProvider) -> None:
     ]
     (others,) = [route for route in routes if not route.probes]
     assert others.claims == [claims[0], claims[3], claims[4]]
-    assert others.blocked_platforms == {"ios": AFTER + PROBE_LEASE}
-    assert (deferred.claimed, deferred.next_attempt_at) == (claims[2], AFTER + PROBE_LEASE)
+    assert others.blocked_platforms == {"ios": AFTER + PROBE_CHECK}
+    assert (deferred.claimed, deferred.next_attempt_at) == (claims[2], AFTER + PROBE_CHECK)
 
 
 def test_one_delivery_probes_several_platforms(first: ScriptedProvider) -> None:

@@ -19,6 +19,7 @@ from domain.retry import (
     JITTER,
     MAX_DELAY,
     MAX_OUTAGE,
+    MAX_REFUSED_DELAY,
     UNKNOWN_WAIT,
     AwaitReceipt,
     GiveUp,
@@ -243,7 +244,7 @@ def test_outage_uses_no_attempt() -> None:
 
 def test_outage_waits_for_retry_after() -> None:
     error = ProviderUnavailableError("quota", retry_after=3600.0)
-    assert after(error) == RetryUncounted(NOON + HOUR)
+    assert after(error) == RetryUncounted(NOON + HOUR + MAX_REFUSED_DELAY)
 
 
 def test_outage_is_given_up_after_three_days() -> None:
@@ -271,10 +272,17 @@ def test_rate_limit_is_retried_at_growing_delays(uncounted: int, wait: int) -> N
     assert decision == RetryUncounted(NOON + wait * SECOND)
 
 
-@pytest.mark.parametrize(("retry_after", "wait"), [(0.0, 1), (1.0, 1), (90.0, 90)])
-def test_rate_limit_waits_for_retry_after(retry_after: float, wait: int) -> None:
+@pytest.mark.parametrize(("retry_after", "wait"), [(0.0, 1), (1.0, 1.1), (20.0, 22), (90.0, 95)])
+def test_rate_limit_waits_for_retry_after_and_lets_others_go_first(
+    retry_after: float, wait: float
+) -> None:
     error = TransientError("too fast", code=FailureCode.RATE_LIMITED, retry_after=retry_after)
     assert after(error) == RetryUncounted(NOON + wait * SECOND)
+
+
+def test_delivery_that_would_expire_waits_no_longer_than_retry_after() -> None:
+    error = TransientError("too fast", code=FailureCode.RATE_LIMITED, retry_after=60)
+    assert after(error, expires_at=NOON + 65 * SECOND) == RetryUncounted(NOON + 60 * SECOND)
 
 
 def test_rate_limit_is_given_up_after_three_days() -> None:

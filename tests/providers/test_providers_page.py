@@ -8,7 +8,7 @@ import pytest
 from django.conf import settings
 
 from delivery.circuit_breaker import MIN_FAILURES, MIN_PERCENT
-from domain.errors import FailureCode, RecipientAction
+from domain.errors import FailureCode, Reach, RecipientAction
 from domain.retry import MAX_OUTAGE, OUTAGE_DELAY, UNCOUNTED_MAX_DELAY
 from notifications.receipts import processor
 from notifications.receipts.processor import DELIVERY_STATUSES, SUPPRESSIONS
@@ -44,6 +44,11 @@ DEVICES: Mapping[RecipientAction | None, str] = {
     RecipientAction.SUSPECT: ": soft bounce, final at the third in a row",
     RecipientAction.SUPPRESS: ": suppressed",
     RecipientAction.SUPPRESS_MARKETING: ": suppressed for marketing",
+}
+
+REACHES: Mapping[Reach | None, str] = {
+    Reach.RECIPIENT: "this recipient only",
+    Reach.UNCERTAIN: "uncertain reach",
 }
 
 CONNECTION_FAILURES = (
@@ -86,7 +91,7 @@ def _rules(provider: str, rules: Sequence[ResponseRule]) -> str:
         (
             ("any other" if rule.statuses == ANY_STATUS else spans(rule.statuses))
             + (FIELDS[provider, rule.field] if rule.field else ""),
-            _class(rule.kind, rule.action),
+            _class(rule.kind, rule.action, rule.reach),
             _code(rule.kind, rule.code),
             rule.reason,
         )
@@ -109,7 +114,12 @@ def _firebase(rows: Sequence[FcmRule]) -> str:
     return _table(
         ("response", *MEANING),
         [
-            (r.description, _class(r.kind, r.action), _code(r.kind, r.failure_code), r.reason)
+            (
+                r.description,
+                _class(r.kind, r.action, r.reach),
+                _code(r.kind, r.failure_code),
+                r.reason,
+            )
             for r in rows
         ],
     )
@@ -121,7 +131,7 @@ def _whatsapp(rules: Sequence[CodeRule]) -> str:
         [
             (
                 spans(rule.codes) + (f" with subcode {rule.subcode}" if rule.subcode else ""),
-                _class(rule.kind, rule.action),
+                _class(rule.kind, rule.action, rule.reach),
                 _code(rule.kind, rule.code),
                 rule.reason,
                 f"`{processor.FAILURE_CODES[rule.receipt_kind].value}`",
@@ -151,8 +161,11 @@ def _address(kind: ReceiptKind) -> str:
     return "no more marketing" if unsubscribed else "nothing more"
 
 
-def _class(kind: ResponseKind, action: RecipientAction | None) -> str:
-    return kind.value + (DEVICES[action] if kind is ResponseKind.INVALID_RECIPIENT else "")
+def _class(kind: ResponseKind, action: RecipientAction | None, reach: Reach | None) -> str:
+    effect = DEVICES[action] if kind is ResponseKind.INVALID_RECIPIENT else ""
+    if reach in (None, kind.reach):
+        return kind.value + effect
+    return f"{kind.value}{effect}; {REACHES[reach]}"
 
 
 def _code(kind: ResponseKind, code: FailureCode | None) -> str:

@@ -13,19 +13,15 @@ from domain.errors import (
     PermanentError,
     ProviderError,
     ProviderUnavailableError,
+    Reach,
     RecipientAction,
     TransientError,
 )
 from notifyproject.platform.event_loop import run
 from providers.fcm import responses
 from providers.fcm.provider import FCM
-from providers.fcm.responses import (
-    MISMATCH_LIMIT,
-    RECENT_SUCCESS_PERIOD,
-    RULES,
-    MismatchCause,
-    SenderHistory,
-)
+from providers.fcm.responses import RECENT_SUCCESS_PERIOD, RULES, SenderHistory, read_refusal
+from providers.http import Response
 from tests.support.factories.notifications import FIXED_NOON
 from tests.support.fakes import socket_server
 from tests.support.providers.fcm import TOKENS, Project, push
@@ -78,14 +74,14 @@ def test_wrong_project_is_not_about_the_device(project: Project) -> None:
     for token in ("device-1", "unregistered-1", "invalid-1"):
         error = sandbox_error(project.fcm(project_id="another"), token)
         assert type(error) is ProviderUnavailableError
-        assert error.reason == "Unknown Firebase project. (404)"
+        assert error.reason == "Unknown Firebase project or device. (404)"
 
 
 def test_apple_key_error_is_scoped_to_the_platform(project: Project) -> None:
     for platform in ("ios", "web"):
         error = sandbox_error(project.fcm(), "third-party-auth-1", platform=platform)
         assert isinstance(error, ProviderUnavailableError)
-        assert error.scope == platform
+        assert (error.scope, error.reach) == (platform, Reach.UNCERTAIN)
     assert [request["status"] for request in project.requests()] == [401, 401]
     assert len(project.requests(TOKENS)) == 1, "our own access token is good"
 
@@ -365,10 +361,10 @@ def mismatch(fcm: FCM, token: str = "wrong-sender-1") -> ProviderError:
     return error.value
 
 
-def test_mismatch_at_an_unproven_project_is_about_the_project(project: Project) -> None:
+def test_mismatch_at_an_unproven_project_is_of_unknown_cause(project: Project) -> None:
     error = mismatch(project.fcm())
     assert type(error) is ProviderUnavailableError
-    assert error.scope == responses.SENDER_SCOPE, "other devices are unaffected"
+    assert (error.scope, error.reach) == (None, Reach.UNCERTAIN)
     assert (error.response.status, error.response.code) == (403, "SENDER_ID_MISMATCH")
 
 
@@ -377,22 +373,8 @@ def test_mismatch_at_a_proven_project_is_about_the_token(project: Project) -> No
     run(fcm.send(push("device-1"), timeout=LIMIT))
     error = mismatch(fcm)
     assert isinstance(error, InvalidRecipientError)
-    assert error.action is RecipientAction.SUSPECT
+    assert (error.action, error.reach) == (RecipientAction.SUSPECT, Reach.UNCERTAIN)
     assert error.reason == "Device token belongs to another Firebase project"
-
-
-def test_several_mismatches_in_a_row_are_about_the_project(project: Project) -> None:
-    fcm = project.fcm()
-    run(fcm.send(push("device-1"), timeout=LIMIT))
-    errors = [mismatch(fcm, f"wrong-sender-{n}") for n in range(MISMATCH_LIMIT)]
-    assert [type(e) for e in errors] == [InvalidRecipientError] * (MISMATCH_LIMIT - 1) + [
-        ProviderUnavailableError
-    ]
-    (*_, last) = errors
-    assert isinstance(last, ProviderUnavailableError)
-    assert last.scope is None
-    run(fcm.send(push("device-1"), timeout=LIMIT))
-    assert isinstance(mismatch(fcm), InvalidRecipientError)
 
 
 @pytest.mark.parametrize("token", ["unregistered-1", "invalid-1", "ratelimit-1", "bad-field-1"])
@@ -405,37 +387,134 @@ def test_other_refusal_proves_nothing(project: Project, token: str) -> None:
 def test_proof_lasts_an_hour() -> None:
     assert timedelta(hours=1) == RECENT_SUCCESS_PERIOD
     sender = SenderHistory()
+    assert not sender.is_proven(now=FIXED_NOON)
     sender.record_accepted(now=FIXED_NOON)
     end = FIXED_NOON + RECENT_SUCCESS_PERIOD
-    assert sender.classify_mismatch("a", now=end) is MismatchCause.DEVICE
-    assert sender.classify_mismatch("a", now=end + SECOND) is MismatchCause.UNKNOWN
+    assert sender.is_proven(now=end)
+    assert not sender.is_proven(now=end + SECOND)
 
 
 def test_proofs_may_come_out_of_order() -> None:
     sender = SenderHistory()
     sender.record_accepted(now=FIXED_NOON + RECENT_SUCCESS_PERIOD)
     sender.record_accepted(now=FIXED_NOON)
-    end = FIXED_NOON + 2 * RECENT_SUCCESS_PERIOD
-    assert sender.classify_mismatch("a", now=end) is MismatchCause.DEVICE
+    assert sender.is_proven(now=FIXED_NOON + 2 * RECENT_SUCCESS_PERIOD)
 
 
-def test_one_device_counts_once() -> None:
-    sender = SenderHistory()
-    causes = {sender.classify_mismatch("a", now=FIXED_NOON) for _ in range(10 * MISMATCH_LIMIT)}
-    assert causes == {MismatchCause.UNKNOWN}
+def test_lasting_fault_of_the_project_is_certain() -> None:
+    """Answers that Google gives for credentials, permissions, and the project's quota."""
+    certain = {row.description for row in RULES if (row.reach or row.kind.reach) is Reach.ACCOUNT}
+    assert {
+        "429 about the quota of the project",
+        "401 UNAUTHENTICATED, again with a new access token",
+        "403 with a reason such as IAM_PERMISSION_DENIED or SERVICE_DISABLED",
+        "403 with a text about a missing permission",
+    } <= certain
 
 
-def test_several_devices_without_proof_are_about_the_project() -> None:
-    sender = SenderHistory()
-    assert MISMATCH_LIMIT == 5
-    causes = [sender.classify_mismatch(str(n), now=FIXED_NOON) for n in range(MISMATCH_LIMIT + 2)]
-    assert causes == [MismatchCause.UNKNOWN] * (MISMATCH_LIMIT - 1) + [MismatchCause.PROJECT] * 3
-    assert sender.classify_mismatch("0", now=FIXED_NOON) is MismatchCause.PROJECT
-    sender.record_accepted(now=FIXED_NOON)
-    assert sender.classify_mismatch("0", now=FIXED_NOON) is MismatchCause.DEVICE
+GOOGLE = "type.googleapis.com/google.rpc"
+PER_MINUTE = (
+    "Quota exceeded for quota metric 'Send requests' and limit 'Send requests per minute' of "
+    "service 'fcm.googleapis.com' for consumer 'project_number:{}'."
+)
 
 
-def test_token_is_not_kept() -> None:
-    sender = SenderHistory()
-    sender.classify_mismatch("secret-token", now=FIXED_NOON)
-    assert "secret-token" not in str(vars(sender))
+def quota_failure(subject: str, description: str) -> dict[str, Any]:
+    violations = [{"subject": subject, "description": description}]
+    return {"@type": f"{GOOGLE}.QuotaFailure", "violations": violations}
+
+
+def error_info(**metadata: str) -> dict[str, Any]:
+    return {"@type": f"{GOOGLE}.ErrorInfo", "reason": "RATE_LIMIT_EXCEEDED", "metadata": metadata}
+
+
+@pytest.mark.parametrize(
+    ("text", "details", "owner"),
+    [
+        # https://github.com/firebase/firebase-admin-go/issues/719
+        (PER_MINUTE.format("123"), [error_info(quota_limit="SendsPerMinutePerProject")], "project"),
+        ("", [error_info(quota_limit="SendsPerMinutePerProject")], "project"),
+        (PER_MINUTE.format("device-shop"), [], "project"),
+        ("", [quota_failure("projects/device-shop", "Send requests per minute")], "project"),
+        ("", [quota_failure("project:token-9", "")], "project"),
+        # https://github.com/rails/action_push_native/pull/129
+        ("", [quota_failure("project:123456", "Message rate limit exceeded for device")], "device"),
+        ("", [quota_failure("device:dQw4w9WgXcQ", "")], "device"),
+        ("", [error_info(quota_limit="SendsPerMinutePerDevice")], "device"),
+        # https://github.com/binwiederhier/ntfy/issues/289
+        ("Topic quota exceeded.", [], "device"),
+        ("Device message rate exceeded.", [], "device"),
+        ("Resource has been exhausted (e.g. check quota).", [], None),
+        ("", [], None),
+        ("", [{"@type": f"{GOOGLE}.QuotaFailure", "violations": "not a list"}], None),
+        ("", [{"@type": f"{GOOGLE}.QuotaFailure", "violations": [7, {"subject": 1}]}], None),
+        ("", [error_info(quota_limit="7")], None),
+    ],
+)
+def test_quota_tells_its_owner(text: str, details: list[Any], owner: str | None) -> None:
+    body = {"error": {"code": 429, "message": text, "details": details}}
+    refusal = read_refusal(Response(status=429, headers={}, body=json.dumps(body).encode()))
+    assert refusal.quota == owner
+    error = build(refusal.status, body)
+    reach = {"project": Reach.ACCOUNT, "device": Reach.RECIPIENT, None: Reach.UNCERTAIN}[owner]
+    own = FailureCode.RECIPIENT_RATE_LIMITED if owner == "device" else FailureCode.RATE_LIMITED
+    assert isinstance(error, TransientError)
+    assert (error.reach, error.code, error.retry_after) == (reach, own, 60)
+
+
+def build(status: int, body: Any) -> ProviderError:
+    return responses.classify_response(
+        Response(status=status, headers={}, body=json.dumps(body).encode()),
+        sender=SenderHistory(),
+        token="t",
+        platform="ios",
+        now=FIXED_NOON,
+    )
+
+
+@pytest.mark.parametrize(
+    ("reason", "kind"),
+    [
+        *((one, InvalidRecipientError) for one in ("BadDeviceToken", "DeviceTokenNotForTopic")),
+        *((one, InvalidRecipientError) for one in ("ExpiredToken", "Unregistered")),
+        ("TooManyRequests", TransientError),
+        ("PayloadEmpty", PermanentError),
+    ],
+)
+def test_refusal_of_apple_is_about_the_device(reason: str, kind: type[ProviderError]) -> None:
+    details = [
+        {"@type": "type.googleapis.com/google.firebase.fcm.v1.FcmError", "errorCode": "INVALID_"},
+        {"@type": "type.googleapis.com/google.firebase.fcm.v1.ApnsError", "reason": reason},
+    ]
+    error = build(400, {"error": {"status": "INVALID_ARGUMENT", "details": details}})
+    assert (type(error), error.reach) == (kind, Reach.RECIPIENT)
+
+
+@pytest.mark.parametrize("text", ["NotRegistered", "Not registered", "Device is notRegistered."])
+def test_unregistered_device_without_a_code_has_a_soft_bounce(text: str) -> None:
+    error = build(404, {"error": {"status": "NOT_FOUND", "message": text}})
+    assert isinstance(error, InvalidRecipientError)
+    assert (error.action, error.reach) == (RecipientAction.SUSPECT, Reach.RECIPIENT)
+
+
+@pytest.mark.parametrize(
+    ("status", "error", "reach"),
+    [
+        (404, {"status": "NOT_FOUND", "message": "Requested entity was not found."}, "uncertain"),
+        (404, None, "account"),
+        (403, {"status": "PERMISSION_DENIED", "message": "Forbidden"}, "uncertain"),
+        (403, None, "uncertain"),
+        (
+            403,
+            {"message": "Permission 'cloudmessaging.messages.create' denied on resource 'x'."},
+            "account",
+        ),
+        (403, {"message": "FCM API has not been used in project 1 before."}, "account"),
+        (403, {"message": "The caller does not have permission"}, "account"),
+        (401, {"status": "UNAUTHENTICATED"}, "account"),
+    ],
+)
+def test_reach_of_an_unavailable_channel(status: int, error: Any, reach: str) -> None:
+    found = build(status, {"error": error} if error else "<html>")
+    assert isinstance(found, ProviderUnavailableError)
+    assert found.reach == reach
