@@ -65,6 +65,8 @@ class FailureCode(StrEnum):
 
 NO_DEVICE = "No device registered."
 """Reason of a suppressed push without a device. A retry needs a registered device."""
+UNREACHED = frozenset({FailureCode.NO_ADDRESS, FailureCode.SUPPRESSED, FailureCode.OPTED_OUT})
+"""Codes of suppressed deliveries that a retry can send once the recipient can be reached."""
 RECEIPT_FAILURES = frozenset(
     {FailureCode.BOUNCED, FailureCode.BLOCKED, FailureCode.DROPPED, FailureCode.REPORTED_FAILED}
 )

@@ -74,9 +74,24 @@ class NotificationStatus(StrEnum):
     FAILED = "failed"
     EXPIRED = "expired"
     CANCELLED = "cancelled"
-    """Nothing was sent: cancelled, or suppressed on every channel."""
+    """Nothing was sent, since the client or an operator cancelled it."""
+    SUPPRESSED = "suppressed"
+    """Nothing was sent: every channel was suppressed."""
     MERGED = "merged"
     """Part of a digest, which another notification carries, and sent on no other channel."""
+
+
+class Phase(StrEnum):
+    """The coarse status of a notification: one of four words for each overall status."""
+
+    PENDING = "pending"
+    """Not sent yet: it waits or is being sent, and no attempt has failed."""
+    RETRYING = "retrying"
+    """A channel failed and is to be retried."""
+    SENT = "sent"
+    """Sent on at least one channel, and no channel is open."""
+    FAILED = "failed"
+    """It ended without being sent on any channel, for whatever reason."""
 
 
 class AttemptStatus(StrEnum):
@@ -123,6 +138,23 @@ DELIVERED_STATUSES = frozenset(
     }
 )
 """Statuses of a notification without open deliveries that was sent on at least one channel."""
+N = NotificationStatus
+PHASES: dict[NotificationStatus, Phase] = {
+    N.CREATED: Phase.PENDING,
+    N.QUEUED: Phase.PENDING,
+    N.PROCESSING: Phase.PENDING,
+    N.RETRYING: Phase.RETRYING,
+    N.SENT: Phase.SENT,
+    N.DELIVERED: Phase.SENT,
+    N.PARTIALLY_DELIVERED: Phase.SENT,
+    # Sent by the notification that carries its digest.
+    N.MERGED: Phase.SENT,
+    N.FAILED: Phase.FAILED,
+    N.EXPIRED: Phase.FAILED,
+    N.CANCELLED: Phase.FAILED,
+    N.SUPPRESSED: Phase.FAILED,
+}
+"""The phase of each overall status."""
 S = DeliveryStatus
 OPEN = frozenset({S.PENDING, S.SENDING, S.UNKNOWN})
 SUCCEEDED = frozenset({S.SENT, S.DELIVERED, S.READ})
@@ -141,7 +173,8 @@ TRANSITIONS: dict[DeliveryStatus, frozenset[DeliveryStatus]] = {
     S.FAILED: frozenset({S.PENDING, S.SENT, S.DELIVERED, S.READ, S.FAILED}),
     S.EXPIRED: frozenset(),
     S.CANCELLED: frozenset(),
-    S.SUPPRESSED: frozenset(),
+    # Reopened once the recipient can be reached again.
+    S.SUPPRESSED: frozenset({S.PENDING}),
     S.MERGED: frozenset(),
 }
 """All permitted transitions of a delivery. Any other transition in the store is a defect."""
@@ -178,9 +211,11 @@ def overall_status(deliveries: Sequence[HasDeliveryState]) -> NotificationStatus
 
 def _final_status(all_statuses: set[DeliveryStatus]) -> NotificationStatus:
     statuses = all_statuses - {S.CANCELLED, S.SUPPRESSED, S.MERGED}
+    if S.MERGED in all_statuses and not statuses:
+        return NotificationStatus.MERGED
     if not statuses:
-        is_merged = S.MERGED in all_statuses
-        return NotificationStatus.MERGED if is_merged else NotificationStatus.CANCELLED
+        is_suppressed = all_statuses == {S.SUPPRESSED}
+        return NotificationStatus.SUPPRESSED if is_suppressed else NotificationStatus.CANCELLED
     if statuses <= {S.DELIVERED, S.READ}:
         return NotificationStatus.DELIVERED
     if statuses <= SUCCEEDED:

@@ -114,8 +114,10 @@ def _delivery_events(document: Document, delivery: Document) -> Iterator[Event]:
     for status in _statuses_passed(delivery):
         # If the time of the status isn't stored, the time of the last write.
         at = delivery.get(f"{status.value}_at") or document["updated_at"]
-        # A reopened delivery may fail again without another attempt.
         number = _milliseconds(at) if status is S.FAILED else delivery["attempt_count"]
+        # A reopened delivery may fail, or be suppressed, again without another attempt.
+        if status is S.SUPPRESSED and delivery.get("earlier_attempts") is not None:
+            number = _milliseconds(delivery["first_due_at"])
         code = delivery.get("failure_code") if status == delivery["status"] else None
         yield _event(
             document,

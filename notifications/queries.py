@@ -10,7 +10,14 @@ from typing import Any
 from bson import ObjectId
 
 from domain.digests import DigestStatus
-from domain.states import AttemptStatus, Channel, DeliveryStatus, NotificationStatus
+from domain.states import (
+    PHASES,
+    AttemptStatus,
+    Channel,
+    DeliveryStatus,
+    NotificationStatus,
+    Phase,
+)
 from notifyproject.db import paging
 from notifyproject.db.collections import collection
 from notifyproject.db.paging import Cursor, Page
@@ -58,6 +65,7 @@ class Filter:
     channel: str | None = None
     statuses: tuple[str, ...] = ()
     """Matches any of these. Empty means all."""
+    phases: tuple[Phase, ...] = ()
     delivery_statuses: tuple[str, ...] = ()
     entity_id: str | None = None
     external_id: str | None = None
@@ -75,8 +83,8 @@ class Filter:
         fields = ("user_id", "type", "category", "entity_id", "external_id", "source")
         match: dict[str, Any] = {"client_id": self.client_id, "is_active": self.is_active}
         match |= {name: value for name in fields if (value := getattr(self, name)) is not None}
-        if self.statuses:
-            match["status"] = _any_of(self.statuses)
+        if self.statuses or self.phases:
+            match["status"] = _any_of(self._overall_statuses())
         if self.unread:
             match |= {"is_read": False, **MATCH_SENT}
         if self.channel is not None or self.delivery_statuses:
@@ -96,6 +104,13 @@ class Filter:
         if scheduled:
             match["scheduled_at"] = scheduled
         return match
+
+    def _overall_statuses(self) -> Sequence[str]:
+        """Return the overall statuses that both ``statuses`` and ``phases`` allow."""
+        if not self.phases:
+            return self.statuses
+        wanted = self.statuses or tuple(NotificationStatus)
+        return [one for one in wanted if PHASES[NotificationStatus(one)] in self.phases]
 
 
 def _any_of(values: Sequence[str]) -> Any:

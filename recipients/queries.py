@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from domain.states import Channel
 from notifyproject.db import paging
 from notifyproject.db.collections import Document, collection, find_few
 from notifyproject.db.paging import Cursor, Page
@@ -42,6 +43,10 @@ class RegisteredRecipient:
     timezone: str | None = None
     preferences: Mapping[str, Any]
     quiet_hours: Mapping[str, Any] | None = None
+
+    def address(self, channel: Channel) -> str | None:
+        """Return the email address or phone number for a channel, None for push and in-app."""
+        return {Channel.EMAIL: self.email, Channel.WHATSAPP: self.phone}.get(channel)
 
     def preference(self, *, type_slug: str, category: str, is_locked: bool) -> Preference:
         """Return the preference for a type, as :func:`preferences.preference_for` does.

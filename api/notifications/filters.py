@@ -9,7 +9,7 @@ from bson import ObjectId
 from django.http import QueryDict
 from drf_spectacular.utils import OpenApiParameter
 
-from domain.states import Category, Channel, DeliveryStatus, NotificationStatus
+from domain.states import Category, Channel, DeliveryStatus, NotificationStatus, Phase
 from notifications.queries import Filter, Ordering
 from notifications.validation import ProblemCollector
 from notifyproject.db.paging import Cursor, Page
@@ -33,6 +33,7 @@ LIST = "list"
 CHOICES: Mapping[str, type[StrEnum]] = {"category": Category, "channel": Channel}
 STATUSES: Mapping[str, tuple[str, type[StrEnum]]] = {
     "status": ("statuses", NotificationStatus),
+    "phase": ("phases", Phase),
     "delivery_status": ("delivery_statuses", DeliveryStatus),
 }
 """For each repeatable parameter, the field of ``Filter`` and the allowed values."""

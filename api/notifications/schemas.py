@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from enum import StrEnum
 from typing import Annotated, Any
 
 import msgspec
@@ -12,12 +13,14 @@ from devices.models import Platform
 from domain.plans import Until
 from domain.states import (
     DELIVERED_STATUSES,
+    PHASES,
     SUCCEEDED,
     AttemptStatus,
     Category,
     Channel,
     DeliveryStatus,
     NotificationStatus,
+    Phase,
     Priority,
 )
 from domain.wait_reasons import WaitReason, find_waits
@@ -38,7 +41,21 @@ from ..http.paging import PageView
 
 ProviderName = Annotated[str | None, Meta(examples=["sendgrid"])]
 ProviderMessageId = Annotated[str | None, Meta(examples=["14c5d75ce93.dfd.64b469"])]
+A = AttemptStatus
 OptionalTime = Annotated[datetime | None, Meta(examples=[EXAMPLE_TIME])]
+
+
+class ReportedAttemptStatus(StrEnum):
+    """The status of an attempt, with what a receipt says of it."""
+
+    STARTED = "started"
+    SENT = "sent"
+    DELIVERED = "delivered"
+    """Sent, and a receipt says that it was delivered."""
+    FAILED = "failed"
+    UNKNOWN = "unknown"
+    EXPIRED = "expired"
+    """The lease or the notification expired before the attempt began: nothing was sent."""
 
 
 class DeliveryView(msgspec.Struct, kw_only=True, frozen=True):
@@ -114,6 +131,9 @@ class NotificationView(msgspec.Struct, kw_only=True, frozen=True):
 
     id: NotificationId
     status: Annotated[NotificationStatus, Meta(examples=["delivered"])]
+    phase: Annotated[Phase, Meta(examples=["sent"])]
+    """One word for several statuses: whether it was sent. `failed`: it ended without being sent on
+    any channel."""
     type: TypeSlug
     category: Annotated[Category, Meta(examples=["transactional"])]
     priority: Annotated[Priority, Meta(examples=["normal"])]
@@ -135,6 +155,14 @@ class NotificationView(msgspec.Struct, kw_only=True, frozen=True):
     scheduled_at: datetime | None = None
     adjusted: bool = False  # The local time doesn't exist: the first instant after it is used
     expires_at: datetime | None = None
+    retry_count: Annotated[int, Meta(examples=[0])]
+    """Retries of the channel with the most. Those that an outage or a rate limit of the provider
+    caused don't count."""
+    max_retries: Annotated[int, Meta(examples=[3])]
+    """Retries that a channel gets. Each `POST …/retry` grants as many again."""
+    last_retry_at: datetime | None = None
+    next_retry_at: datetime | None = None
+    """When the next channel that failed is tried again."""
     error: str | None = None
     """The latest error of a channel that hasn't succeeded since."""
     error_history: list[ErrorHistoryView] = []
@@ -163,14 +191,14 @@ class NotificationView(msgspec.Struct, kw_only=True, frozen=True):
     is_failed: bool
     is_pending: bool
     can_retry: bool
-    """`POST …/retry` would send on at least one channel: one that failed, or waits for another
-    attempt, before the expiry, and whose address isn't suppressed."""
+    """`POST …/retry` would send on at least one channel: one that failed, waits for another
+    attempt, or was suppressed, before the expiry, and that can reach the recipient now."""
     successful_channels: list[Channel]
     failed_channels: Annotated[list[Channel], Meta(examples=[[]])]
 
 
 class WarningView(msgspec.Struct, kw_only=True, frozen=True):
-    """A channel that is about to fail, although the request is valid."""
+    """A channel that is about to fail or to be suppressed, although the request is valid."""
 
     channel: Annotated[Channel, Meta(examples=["whatsapp"])]
     code: Annotated[str, Meta(examples=["window_closed"])]
@@ -182,7 +210,7 @@ class AcceptedNotificationView(NotificationView, kw_only=True, frozen=True):
     """A notification as it was accepted."""
 
     warnings: Annotated[list[WarningView], Meta(examples=[[]])] = []
-    """Channels that are about to fail."""
+    """Channels that are about to fail or to be suppressed."""
 
 
 class AttemptView(msgspec.Struct, kw_only=True, frozen=True):
@@ -193,7 +221,8 @@ class AttemptView(msgspec.Struct, kw_only=True, frozen=True):
     channel: Channel
     device_id: str | None = None
     attempt_number: int
-    status: Annotated[AttemptStatus, Meta(examples=["sent"])]
+    status: Annotated[ReportedAttemptStatus, Meta(examples=["delivered"])]
+    """`delivered` once a receipt says so: at `delivered_at`, or at the latest at `opened_at`."""
     provider: ProviderName = None
     provider_message_id: ProviderMessageId = None
     platform_response: Annotated[dict[str, Any] | None, Meta(examples=[{"status": 202}])] = None
@@ -301,6 +330,8 @@ def notification_view(
         resent_from=_hex(document.get("resent_from")),
         resent_as=[str(one) for one in document["resent_as"]],
         adjusted=adjusted,
+        phase=PHASES[NotificationStatus(document["status"])],
+        **_retry_fields(document["delivery"]),
         is_delivered=document["status"] in DELIVERED_STATUSES,
         is_confirmed=document["status"] == NotificationStatus.DELIVERED,
         is_failed=document["status"] == NotificationStatus.FAILED,
@@ -309,6 +340,22 @@ def notification_view(
         successful_channels=succeeded,
         failed_channels=failed,
     )
+
+
+def _retry_fields(deliveries: Sequence[Document]) -> dict[str, Any]:
+    retried = [one for one in deliveries if one["attempt_count"] > 1]
+    waiting = [
+        one["next_attempt_at"]
+        for one in deliveries
+        if one["status"] == DeliveryStatus.PENDING and one["attempt_count"] > 0
+    ]
+    counted = [one["attempt_count"] - one["excused_count"] for one in deliveries]
+    return {
+        "retry_count": max(0, max(counted) - 1),
+        "max_retries": max(one["max_attempts"] for one in deliveries) - 1,
+        "last_retry_at": max((one["last_attempt_at"] for one in retried), default=None),
+        "next_retry_at": min((at for at in waiting if at is not None), default=None),
+    }
 
 
 def accepted_view(
@@ -337,8 +384,15 @@ def _warning_views(found: Sequence[AcceptanceWarning]) -> list[WarningView]:
 
 def attempt_view(document: Document) -> AttemptView:
     """Return a stored attempt as the API shows it."""
+    status = ReportedAttemptStatus(document["status"])
+    may_be_sent = status in (A.STARTED, A.SENT, A.UNKNOWN)
+    is_reported = document.get("delivered_at") or document.get("opened_at")
     return view_of(
-        AttemptView, document, id=document["_id"], notification_id=str(document["notification_id"])
+        AttemptView,
+        document,
+        id=document["_id"],
+        notification_id=str(document["notification_id"]),
+        status=ReportedAttemptStatus.DELIVERED if may_be_sent and is_reported else status,
     )
 
 
@@ -393,7 +447,7 @@ class PreviewView(msgspec.Struct, kw_only=True, frozen=True):
     """The goal after which no later step is sent; null without a plan."""
     channels: list[ChannelPreviewView]  # All channels, in a fixed order
     warnings: Annotated[list[WarningView], Meta(examples=[[]])] = []
-    """Channels that are about to fail."""
+    """Channels that are about to fail or to be suppressed."""
 
 
 def preview_view(preview: Preview, *, shows_registry: bool) -> PreviewView:

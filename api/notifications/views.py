@@ -304,7 +304,8 @@ def cancel_notification(request: Any, notification_id: str) -> Response:
 def retry_notification(request: Any, notification_id: str) -> Response:
     """Retry the failed deliveries of a notification.
 
-    Failed deliveries get all their retries again. A delivery that waits for a retry is sent now.
+    Failed deliveries get all their retries again. A delivery that waits for a retry is sent now. A
+    suppressed one is sent if it can reach the recipient by now.
     `can_retry` of the notification says in advance whether a retry is possible.
 
     409 `recipient_suppressed`: the address bounced or is suppressed, or the recipient opted out.

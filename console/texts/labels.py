@@ -51,7 +51,8 @@ STATUS_LABELS: Mapping[NotificationStatus, Label] = {
     N.PARTIALLY_DELIVERED: ("Partially delivered", "warning"),
     N.FAILED: ("Failed", "danger"),
     N.EXPIRED: ("Expired", "calm"),
-    N.CANCELLED: ("Cancelled or suppressed", "calm"),
+    N.CANCELLED: ("Cancelled", "calm"),
+    N.SUPPRESSED: ("Suppressed", "calm"),
     N.MERGED: ("Sent in a digest", "success"),
 }
 """Stored overall statuses, for filters and counts; :func:`notification_state` is more exact."""
@@ -135,9 +136,9 @@ def notification_state(status: str, deliveries: Iterable[Any], *, now: datetime)
     if known is N.PROCESSING:
         is_unknown = any(field(delivery, "status") == S.UNKNOWN for delivery in found)
         return DELIVERY_LABELS[S.UNKNOWN if is_unknown else S.SENDING]
-    if known is N.CANCELLED:
-        is_suppressed = all(field(delivery, "status") == S.SUPPRESSED for delivery in found)
-        return DELIVERY_LABELS[S.SUPPRESSED if is_suppressed else S.CANCELLED]
+    if known is N.CANCELLED and all(field(one, "status") == S.SUPPRESSED for one in found):
+        # An older release stored it for both.
+        return DELIVERY_LABELS[S.SUPPRESSED]
     return STATUS_LABELS[known]
 
 

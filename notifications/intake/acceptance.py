@@ -15,7 +15,7 @@ from ..queueing import fair_queue
 from ..store import Document
 from ..validation import InvalidRequestError
 from . import idempotency
-from .preparation import load_recipients, prepare
+from .preparation import load_recipients, named_channels, prepare
 from .requests import AlreadyNotifiedError, Caller, KeyReusedError, NotificationRequest
 from .times import is_adjusted
 from .warnings import AcceptanceWarning, find_warnings
@@ -28,7 +28,7 @@ class Acceptance:
     document: Document
     is_replayed: bool  # The idempotency key was already used for this notification
     is_time_adjusted: bool  # The local time does not exist; the first instant after it is used
-    warnings: tuple[AcceptanceWarning, ...] = ()  # Channels that are about to fail
+    warnings: tuple[AcceptanceWarning, ...] = ()  # Channels that are about to fail or be suppressed
 
 
 def accept(request: NotificationRequest, *, caller: Caller, now: datetime) -> Acceptance:
@@ -50,7 +50,7 @@ def accept(request: NotificationRequest, *, caller: Caller, now: datetime) -> Ac
         if previous is None:
             raise
         return previous
-    warnings = find_warnings(prepared.notification, now=now)
+    warnings = find_warnings(prepared.notification, named=named_channels(request), now=now)
     if caller.idempotency_key is not None:
         existing = idempotency.reserve(
             {"notification_ids": [prepared.notification.id]},

@@ -233,6 +233,13 @@ def prepare(
     return Prepared(notification=notification, is_time_adjusted=times.is_time_adjusted)
 
 
+def named_channels(request: NotificationRequest) -> frozenset[Channel]:
+    """Return the channels that a valid request names, other than by a plan or ``all``."""
+    if request.channels is None or is_all(request.channels):
+        return frozenset()
+    return frozenset(parse_channels(request.channels, problems=ProblemCollector()))
+
+
 def _check_devices(
     request: NotificationRequest, snapshot: RecipientSnapshot, problems: ProblemCollector
 ) -> None:

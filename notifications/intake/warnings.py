@@ -1,10 +1,13 @@
-"""Warnings in an accepted request's response about channels that will probably fail."""
+"""Warnings in an accepted request's response about channels that will probably not send."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 
-from domain.errors import FailureCode
+from devices import preferences as device_preferences
+from devices import queries as devices
+from devices.queries import PushTarget
+from domain.errors import NO_DEVICE, FailureCode
 from domain.limits import Limit, describe_use
 from domain.states import Channel, DeliveryStatus
 from recipients import service_windows
@@ -17,22 +20,90 @@ WINDOW_CLOSED = (
     "Outside the 24-hour WhatsApp window, and the type has no matching WhatsApp template: it fails "
     "unless the recipient writes before it is sent."
 )
+WITHOUT_DEVICE = "No device registered: suppressed unless one is registered before it is sent."
+MUTED_BY_DEVICES = "Muted by device preferences: suppressed unless they change before it is sent."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AcceptanceWarning:
-    """A channel that will probably fail, and its probable failure code."""
+    """A channel that will probably fail or be suppressed, and its probable failure code."""
 
     channel: Channel
     code: FailureCode
     detail: str
 
 
-def find_warnings(notification: NewNotification, *, now: datetime) -> tuple[AcceptanceWarning, ...]:
-    """Return the channels that will probably fail. Raises PyMongoError.
+def find_warnings(
+    notification: NewNotification, *, named: Collection[Channel], now: datetime
+) -> tuple[AcceptanceWarning, ...]:
+    """Return the channels that will probably not send. Raises PyMongoError.
 
-    Takes one read for a WhatsApp message without a template, otherwise none.
+    ``named`` are the channels that the request names. Takes one read for a WhatsApp message without
+    a template, and one for a push that is named; otherwise none.
     """
+    return (
+        *_find_suppressed(notification, named),
+        *_find_missing_devices(notification, named),
+        *_find_closed_window(notification, now=now),
+    )
+
+
+def _find_suppressed(
+    notification: NewNotification, named: Collection[Channel]
+) -> Iterator[AcceptanceWarning]:
+    """Yield the suppressed channels that the request names, or all if nothing is sent."""
+    is_open = any(one.status is DeliveryStatus.PENDING for one in notification.deliveries)
+    for one in notification.deliveries:
+        is_suppressed = one.status is DeliveryStatus.SUPPRESSED and one.failure_code is not None
+        if is_suppressed and (one.channel in named or not is_open):
+            has_no_device = one.failure_reason == NO_DEVICE
+            yield AcceptanceWarning(
+                channel=one.channel,
+                code=one.failure_code or FailureCode.SUPPRESSED,
+                detail=WITHOUT_DEVICE if has_no_device else f"Suppressed: {one.failure_reason}",
+            )
+
+
+def _find_missing_devices(
+    notification: NewNotification, named: Collection[Channel]
+) -> Iterator[AcceptanceWarning]:
+    """Yield the push if it is named and no device would get it by now."""
+    is_push_pending = Channel.PUSH in named and any(
+        one.channel is Channel.PUSH and one.status is DeliveryStatus.PENDING
+        for one in notification.deliveries
+    )
+    if not is_push_pending:
+        return
+    device_ids = notification.recipient.device_ids
+    is_by_user = notification.user_id is not None and not device_ids
+    targets = devices.find_push_targets(
+        user_ids=[notification.user_id] if is_by_user and notification.user_id else (),
+        device_ids=device_ids,
+    )
+    found = targets.for_notification(user_id=notification.user_id, device_ids=device_ids)
+    if not found:
+        yield AcceptanceWarning(
+            channel=Channel.PUSH, code=FailureCode.NO_ADDRESS, detail=WITHOUT_DEVICE
+        )
+    elif not any(_accepts(one, notification) for one in found):
+        yield AcceptanceWarning(
+            channel=Channel.PUSH, code=FailureCode.OPTED_OUT, detail=MUTED_BY_DEVICES
+        )
+
+
+def _accepts(device: PushTarget, notification: NewNotification) -> bool:
+    return device_preferences.allows(
+        device.preferences,
+        category=notification.category.value,
+        type_slug=notification.type,
+        priority=notification.priority.value,
+        is_locked=types.is_locked(notification.type, notification.content.template_id),
+    )
+
+
+def _find_closed_window(
+    notification: NewNotification, *, now: datetime
+) -> tuple[AcceptanceWarning, ...]:
     if notification.recipient.phone is None:
         return ()
     is_whatsapp_pending = any(

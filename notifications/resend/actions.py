@@ -16,7 +16,6 @@ from domain.states import (
     BulkAction,
     Category,
     Channel,
-    DeliveryStatus,
     NotificationStatus,
     Priority,
 )
@@ -79,23 +78,31 @@ def retry(
 ) -> Document:
     """Reopen the failed deliveries of a notification, on these channels or on all.
 
-    A delivery that waits for another attempt is sent now, with its remaining attempts.
+    A delivery that was suppressed is reopened too if the recipient can be reached by now, at the
+    registered address if the notification has none. A delivery that waits for another attempt is
+    sent now, with its remaining attempts.
     ``failed_until`` selects only failures up to that time, which makes repeated calls idempotent.
 
-    Raises LookupError for an unknown notification, InvalidStateError if it has expired or no
-    delivery has failed or waits, RecipientSuppressedError, SensitiveDataDestroyedError, and
-    ContentRemovedError.
+    Raises LookupError for an unknown notification, InvalidStateError if it has expired, no delivery
+    has failed or waits, or the recipient can't be reached, RecipientSuppressedError,
+    SensitiveDataDestroyedError, and ContentRemovedError.
     """
     document = _load_document(notification_id)
     choice = retry_choices([document], now=now)[notification_id]
     if (refusal := choice.refusal(channels)) is not None:
         raise RecipientSuppressedError(refusal)
+    if (obstacle := choice.obstacle(channels)) is not None:
+        raise InvalidStateError(obstacle)
     wanted = [Channel(d["channel"]) for d in document["delivery"]] if channels is None else channels
     chosen = [one for one in choice.channels if one in wanted]
     changed = None
     if chosen:
         changed = store.reopen(
-            notification_id=notification_id, channels=chosen, failed_until=failed_until, now=now
+            notification_id=notification_id,
+            channels=chosen,
+            addresses={one: at for one, at in choice.addresses.items() if one in chosen},
+            failed_until=failed_until,
+            now=now,
         )
     # Chosen from the document as loaded, so that a delivery reopened meanwhile isn't retried twice.
     waiting = [one for one in choice.waiting if one in wanted]
@@ -255,11 +262,10 @@ def _reopen_error(
 ) -> InvalidStateError:
     if store.is_content_removed(document):
         return ContentRemovedError(document["content_removed_at"])
-    has_failed = any(
-        d["channel"] in channels and d["status"] == DeliveryStatus.FAILED
-        for d in document["delivery"]
+    has_ended = any(
+        d["channel"] in channels and d["status"] in LIFTABLE_STATUSES for d in document["delivery"]
     )
-    if has_failed and store.is_secret_expired(document):
+    if has_ended and store.is_secret_expired(document):
         return SensitiveDataDestroyedError()
     expires_at = document.get("expires_at")
     if expires_at is not None and expires_at <= now:

@@ -71,17 +71,13 @@ def _read_context(
     channels = {delivery["channel"] for one in documents for delivery in one["delivery"]}
     pairs = {(c, a) for one in addressees for c in channels if (a := one.address(Channel(c)))}
     pushes = [d for d in documents if Channel.PUSH.value in d["channels"]]
-    device_ids = [one for d in pushes for one in d["recipient"].get("device_ids", ())]
-    users = [
-        d["user_id"] for d in pushes if d.get("user_id") and not d["recipient"].get("device_ids")
-    ]
     phones = [one.phone for one in addressees if one.phone] if Channel.WHATSAPP in channels else []
     ambiguous, refused_devices = _read_attempts([document["_id"] for document in documents])
     return _Context(
         snapshot=recipients.load_snapshot(
             [d["user_id"] for d in documents if d.get("user_id")], pairs, now=now
         ),
-        targets=devices.find_push_targets(user_ids=users, device_ids=device_ids),
+        targets=read_push_targets(pushes),
         open_windows=service_windows.open_windows(phones, now=now),
         ambiguous=ambiguous,
         refused_devices=refused_devices,
@@ -170,16 +166,21 @@ def _collect_facts(
 
 
 def suppression_reason(
-    document: Document, channel: Channel, snapshot: RecipientSnapshot
+    document: Document,
+    channel: Channel,
+    snapshot: RecipientSnapshot,
+    *,
+    address: str | None = None,
 ) -> str | None:
     """Return why a suppression or preference blocks a channel of a notification, or None.
 
     The reason is a sentence. ``snapshot`` contains the notification's recipient and addresses.
+    ``address`` is used if the notification has none.
     """
     reason = snapshot.suppression_of(
         user_id=document.get("user_id"),
         channel=channel.value,
-        address=recipient_of(document).address(channel),
+        address=recipient_of(document).address(channel) or address,
         type_slug=document["type"],
         category=document["category"],
         is_locked=is_locked(document),
@@ -206,19 +207,38 @@ def _can_reach(
             bool(recipient.address(channel)) and delivery.get("failure_code") != F.INVALID_RECIPIENT
         )
     refused = context.refused_devices.get(document["_id"], set())
-    targets = context.targets.for_notification(
-        user_id=document.get("user_id"), device_ids=recipient.device_ids
-    )
     return any(
-        one.device_id not in refused
-        and device_preferences.allows(
-            one.preferences,
-            category=document["category"],
-            type_slug=document["type"],
-            priority=document["priority"],
-            is_locked=is_locked(document),
-        )
-        for one in targets
+        one.device_id not in refused and accepts_push(one, document)
+        for one in push_devices(document, context.targets)
+    )
+
+
+def push_devices(
+    document: Document, targets: devices.PushTargets
+) -> tuple[devices.PushTarget, ...]:
+    """Return the active devices that a notification's push goes to, whatever they accept."""
+    return targets.for_notification(
+        user_id=document.get("user_id"), device_ids=recipient_of(document).device_ids
+    )
+
+
+def read_push_targets(documents: Sequence[Document]) -> devices.PushTargets:
+    """Read the devices of these notifications' pushes in one query. Raises PyMongoError."""
+    ids = [one for d in documents for one in d["recipient"].get("device_ids", ())]
+    users = [
+        d["user_id"] for d in documents if d.get("user_id") and not d["recipient"].get("device_ids")
+    ]
+    return devices.find_push_targets(user_ids=users, device_ids=ids)
+
+
+def accepts_push(device: devices.PushTarget, document: Document) -> bool:
+    """Return whether a device's preferences allow a notification."""
+    return device_preferences.allows(
+        device.preferences,
+        category=document["category"],
+        type_slug=document["type"],
+        priority=document["priority"],
+        is_locked=is_locked(document),
     )
 
 

@@ -1,23 +1,33 @@
 """Finds deliveries that a retry can send, or a resend once their suppressions are lifted."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
 from bson import ObjectId
 
-from domain.errors import FailureCode
-from domain.states import Channel, DeliveryStatus
+from devices import queries as devices
+from domain.errors import NO_DEVICE, UNREACHED, FailureCode
+from domain.states import SUCCEEDED, Channel, DeliveryStatus
 from recipients import queries as recipients
 from recipients import suppressions
+from recipients.queries import RecipientSnapshot
 
 from ..store import Document, is_content_removed, is_secret_expired, recipient_of
-from .assessment import suppression_reason
+from .assessment import accepts_push, push_devices, read_push_targets, suppression_reason
 
 S = DeliveryStatus
 BOUNCED_IN_TEST_MODE = "The address bounced."
 """Refusal after a bounce in test mode, which suppresses no address."""
+MUTED_BY_DEVICES = "Muted by device preferences."
+UNREACHABLE: Mapping[Channel, str] = {
+    Channel.EMAIL: "No email address.",
+    Channel.WHATSAPP: "No phone number.",
+    Channel.PUSH: NO_DEVICE,
+    Channel.IN_APP: "The recipient has no inbox.",
+}
+"""Why a suppressed delivery without an address or device can't be sent."""
 LIFTABLE_STATUSES = frozenset({S.FAILED, S.SUPPRESSED})
 """Statuses of deliveries that are resent once the suppression of their address is lifted."""
 
@@ -27,11 +37,21 @@ class RetryChoice:
     """What a retry of a notification would send, and what it can't."""
 
     channels: tuple[Channel, ...] = ()
-    """Channels to send on: failed, or waiting for another attempt."""
+    """Channels to send on: failed, waiting for another attempt, or suppressed without a reason
+    that still holds."""
     waiting: tuple[Channel, ...] = ()
     """Those of ``channels`` that wait for another attempt."""
     refused: Mapping[Channel, str] = field(default_factory=dict)
-    """Failed or waiting channels whose address is suppressed or bounced, with the reason."""
+    """Channels whose address is suppressed or bounced, or whose recipient opted out, with the
+    reason."""
+    unreachable: Mapping[Channel, str] = field(default_factory=dict)
+    """Suppressed channels that still have no address or device, with the reason."""
+    addresses: Mapping[Channel, str] = field(default_factory=dict)
+    """Registered addresses of those of ``channels`` for which the notification has none."""
+
+    def obstacle(self, channels: Sequence[Channel] | None) -> str | None:
+        """Return why these channels, or all for None, can't be reached, as :meth:`refusal` does."""
+        return self._first_of(self.unreachable, channels)
 
     def refusal(self, channels: Sequence[Channel] | None) -> str | None:
         """Return why to refuse a retry on these channels, or on all for None. None allows it.
@@ -39,17 +59,22 @@ class RetryChoice:
         A retry of named channels is refused if one of them is. A retry of all leaves refused
         channels out and is refused if none remains.
         """
+        return self._first_of(self.refused, channels)
+
+    def _first_of(
+        self, reasons: Mapping[Channel, str], channels: Sequence[Channel] | None
+    ) -> str | None:
         if channels is None and self.channels:
             return None
-        named = self.refused if channels is None else channels
-        return next((self.refused[one] for one in named if one in self.refused), None)
+        named = reasons if channels is None else channels
+        return next((reasons[one] for one in named if one in reasons), None)
 
 
 def retry_choices(documents: Sequence[Document], *, now: datetime) -> dict[ObjectId, RetryChoice]:
     """Return what a retry of each notification would send, by ID.
 
-    Takes two reads if a delivery has failed or waits for another attempt, otherwise none. Raises
-    PyMongoError.
+    Takes two reads if a delivery has failed, waits for another attempt, or was suppressed, and one
+    for suppressed pushes; otherwise none. Raises PyMongoError.
     """
     candidates = {
         document["_id"]: deliveries
@@ -68,27 +93,95 @@ def retry_choices(documents: Sequence[Document], *, now: datetime) -> dict[Objec
         },
         now=now,
     )
-    for document in open_documents:
-        channels: list[Channel] = []
-        refused: dict[Channel, str] = {}
-        for delivery in candidates[document["_id"]]:
-            channel = Channel(delivery["channel"])
-            reason = suppression_reason(document, channel, snapshot)
-            if reason is None and _is_test_bounce(document, delivery):
-                reason = BOUNCED_IN_TEST_MODE
-            if reason is None:
-                channels.append(channel)
-            else:
-                refused[channel] = reason
-        waiting = [
-            Channel(one["channel"])
-            for one in candidates[document["_id"]]
-            if one["channel"] in channels and not _has_failed(one)
+    registered = _registered_addresses(open_documents, candidates, snapshot)
+    suppressed = recipients.find_suppressed(
+        {(channel.value, address) for (_, channel), address in registered.items()}, now=now
+    )
+    snapshot = replace(snapshot, suppressed={**snapshot.suppressed, **suppressed})
+    targets = read_push_targets(
+        [
+            one
+            for one in open_documents
+            if any(_is_suppressed_push(delivery) for delivery in candidates[one["_id"]])
         ]
-        found[document["_id"]] = RetryChoice(
-            channels=tuple(channels), waiting=tuple(waiting), refused=refused
-        )
+    )
+    for document in open_documents:
+        key, deliveries = document["_id"], candidates[document["_id"]]
+        own = {channel: one for (of, channel), one in registered.items() if of == key}
+        found[key] = _choose(document, deliveries, snapshot, targets, own)
     return found
+
+
+def _choose(
+    document: Document,
+    deliveries: Sequence[Mapping[str, Any]],
+    snapshot: RecipientSnapshot,
+    targets: devices.PushTargets,
+    registered: Mapping[Channel, str],
+) -> RetryChoice:
+    channels: list[Channel] = []
+    refused: dict[Channel, str] = {}
+    unreachable: dict[Channel, str] = {}
+    for delivery in deliveries:
+        channel = Channel(delivery["channel"])
+        address = registered.get(channel)
+        reason = suppression_reason(document, channel, snapshot, address=address)
+        if reason is None and _is_test_bounce(document, delivery):
+            reason = BOUNCED_IN_TEST_MODE
+        if reason is None and _is_suppressed_push(delivery):
+            found = push_devices(document, targets)
+            if found and not any(accepts_push(one, document) for one in found):
+                reason = MUTED_BY_DEVICES
+        if reason is not None:
+            refused[channel] = reason
+        elif delivery["status"] == S.SUPPRESSED and not _is_reachable(
+            document, channel, targets, address
+        ):
+            unreachable[channel] = UNREACHABLE[channel]
+        else:
+            channels.append(channel)
+    return RetryChoice(
+        channels=tuple(channels),
+        waiting=tuple(
+            Channel(one["channel"])
+            for one in deliveries
+            if one["channel"] in channels and one["status"] == S.PENDING
+        ),
+        refused=refused,
+        unreachable=unreachable,
+        addresses={one: address for one, address in registered.items() if one in channels},
+    )
+
+
+def _registered_addresses(
+    documents: Sequence[Document],
+    candidates: Mapping[ObjectId, Sequence[Mapping[str, Any]]],
+    snapshot: RecipientSnapshot,
+) -> dict[tuple[ObjectId, Channel], str]:
+    """Return the registered addresses of suppressed deliveries that were accepted without one."""
+    found: dict[tuple[ObjectId, Channel], str] = {}
+    for document in documents:
+        known, own = snapshot.registered.get(document.get("user_id") or ""), recipient_of(document)
+        for delivery in candidates[document["_id"]] if known is not None else ():
+            channel = Channel(delivery["channel"])
+            address = known.address(channel) if known is not None else None
+            if delivery["status"] == S.SUPPRESSED and address and own.address(channel) is None:
+                found[document["_id"], channel] = address
+    return found
+
+
+def _is_reachable(
+    document: Document, channel: Channel, targets: devices.PushTargets, registered: str | None
+) -> bool:
+    if channel is Channel.PUSH:
+        return bool(push_devices(document, targets))
+    if channel is Channel.IN_APP:
+        return bool(document.get("user_id"))
+    return bool(recipient_of(document).address(channel) or registered)
+
+
+def _is_suppressed_push(delivery: Mapping[str, Any]) -> bool:
+    return delivery["channel"] == Channel.PUSH and bool(delivery["status"] == S.SUPPRESSED)
 
 
 def liftable_channels(document: Document, *, now: datetime) -> list[Channel]:
@@ -120,7 +213,7 @@ def liftable_channels(document: Document, *, now: datetime) -> list[Channel]:
 
 
 def _candidates(document: Document, *, now: datetime) -> list[Mapping[str, Any]]:
-    """Return the failed and waiting deliveries that still have content and haven't expired."""
+    """Return the deliveries that a retry may send, of an unexpired notification with content."""
     expires_at = document.get("expires_at")
     if (
         (expires_at is not None and expires_at <= now)
@@ -134,12 +227,22 @@ def _candidates(document: Document, *, now: datetime) -> list[Mapping[str, Any]]
     return [
         one
         for one in document["delivery"]
-        if _has_failed(one) or _awaits_retry(one, due_until=due_until)
+        if one["status"] == S.FAILED
+        or _was_unreached(document, one)
+        or _awaits_retry(one, due_until=due_until)
     ]
 
 
-def _has_failed(delivery: Mapping[str, Any]) -> bool:
-    return bool(delivery["status"] == S.FAILED)
+def _was_unreached(document: Document, delivery: Mapping[str, Any]) -> bool:
+    """Return whether a delivery was suppressed, and no other step of its plan was sent."""
+    is_replaced = "plan_until" in document and any(
+        one["status"] in SUCCEEDED for one in document["delivery"]
+    )
+    return (
+        delivery["status"] == S.SUPPRESSED
+        and delivery.get("failure_code") in UNREACHED
+        and not is_replaced
+    )
 
 
 def _awaits_retry(delivery: Mapping[str, Any], *, due_until: datetime) -> bool:

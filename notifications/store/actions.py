@@ -7,7 +7,7 @@ from typing import Any
 from bson import ObjectId
 from pymongo import ReturnDocument
 
-from domain.errors import FailureCode
+from domain.errors import UNREACHED, FailureCode
 from domain.states import Channel, DeliveryStatus
 
 from .collections import notifications
@@ -19,6 +19,8 @@ S = DeliveryStatus
 MIN_RETENTION_AFTER_REOPEN = timedelta(days=14)
 """Minimum retention of a reopened notification: longer than its retries can take."""
 MATCH_CANCELLABLE: Mapping[str, Any] = {"status": S.PENDING.value, "digest_epoch": None}
+ADDRESS_FIELDS: Mapping[Channel, str] = {Channel.EMAIL: "email", Channel.WHATSAPP: "phone"}
+"""The field of a notification's recipient that has the address of a channel."""
 UNSENT_STATUSES = [S.PENDING.value, S.SUPPRESSED.value, S.CANCELLED.value]
 """Statuses in which a delivery can be without anything having been sent."""
 
@@ -76,27 +78,40 @@ def reopen(
     *,
     notification_id: ObjectId,
     channels: Sequence[Channel],
+    addresses: Mapping[Channel, str] | None = None,
     failed_until: datetime | None = None,
     now: datetime,
 ) -> Document | None:
-    """Make failed deliveries on these channels due now. Return the notification, or None."""
+    """Make failed and suppressed deliveries on these channels due now.
+
+    ``addresses`` are those of channels for which the notification has none. Return the
+    notification, or None without such a delivery.
+    """
     # Each delivery gets all its retries again, with delays from the start. Earlier attempts keep
-    # their numbers. Deliveries that failed after ``failed_until`` stay failed.
+    # their numbers. With ``failed_until``, only what failed up to that time is reopened.
     names = [channel.value for channel in channels]
-    failed: dict[str, Any] = {"channel": {"$in": names}, "status": S.FAILED.value}
-    conditions: list[Expression] = [
-        {"$in": ["$$d.channel", names]},
-        {"$eq": ["$$d.status", S.FAILED.value]},
-    ]
+    reopened: dict[str, Any] = {"status": S.FAILED.value}
+    condition: Expression = {"$eq": ["$$d.status", S.FAILED.value]}
     if failed_until is not None:
-        failed["failed_at"] = {"$lte": failed_until}
-        conditions.append({"$lte": ["$$d.failed_at", failed_until]})
+        reopened["failed_at"] = {"$lte": failed_until}
+        condition = {"$and": [condition, {"$lte": ["$$d.failed_at", failed_until]}]}
+    else:
+        codes = sorted(code.value for code in UNREACHED)
+        withheld = {"status": S.SUPPRESSED.value, "failure_code": {"$in": codes}}
+        reopened = {"$or": [reopened, withheld]}
+        is_unreached = {"$and": [_is_suppressed(), {"$in": ["$$d.failure_code", codes]}]}
+        condition = {"$or": [condition, is_unreached]}
+    given = {
+        f"recipient.{ADDRESS_FIELDS[one]}": {"$ifNull": [f"$recipient.{ADDRESS_FIELDS[one]}", text]}
+        for one, address in (addresses or {}).items()
+        for text in ({"$literal": address},)
+    }
     granted = {"$subtract": ["$$d.max_attempts", {"$ifNull": ["$$d.earlier_attempts", 0]}]}
     return _change(
         {
             "_id": notification_id,
             "is_active": True,
-            "delivery": {"$elemMatch": failed},
+            "delivery": {"$elemMatch": {"channel": {"$in": names}, **reopened}},
             "$and": [
                 {"$or": [{"expires_at": None}, {"expires_at": {"$gt": now}}]},
                 # The sensitive data was destroyed: only masked content would be sent.
@@ -105,7 +120,7 @@ def reopen(
                 {"content_removed_at": None},
             ],
         },
-        conditions,
+        [{"$in": ["$$d.channel", names]}, condition],
         {
             "status": S.PENDING.value,
             "claim": None,
@@ -116,6 +131,9 @@ def reopen(
             "earlier_attempts": Computed("$$d.attempt_count"),
             "excused_count": 0,
             "failed_at": None,
+            # The reason of a failure stays until the next attempt. That of a suppression is over.
+            "failure_code": _unless_suppressed("$$d.failure_code"),
+            "failure_reason": _unless_suppressed("$$d.failure_reason"),
             # Ambiguous devices and providers are forgotten: the attempts start over.
             "doubtful_targets": [],
             "doubtful_provider": None,
@@ -124,8 +142,19 @@ def reopen(
             "digest_epoch": None,
         },
         now=now,
-        extra_fields={"purge_at": {"$max": ["$purge_at", now + MIN_RETENTION_AFTER_REOPEN]}},
+        extra_fields={
+            **given,
+            "purge_at": {"$max": ["$purge_at", now + MIN_RETENTION_AFTER_REOPEN]},
+        },
     )
+
+
+def _is_suppressed() -> Expression:
+    return {"$eq": ["$$d.status", S.SUPPRESSED.value]}
+
+
+def _unless_suppressed(value: Expression) -> Computed:
+    return Computed({"$cond": [_is_suppressed(), None, {"$ifNull": [value, None]}]})
 
 
 def make_due_now(

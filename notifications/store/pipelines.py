@@ -205,6 +205,7 @@ def overall_status(now: datetime) -> Expression:
     uncounted = [S.CANCELLED.value, S.SUPPRESSED.value, S.MERGED.value]
     counted = {"$setDifference": ["$delivery.status", uncounted]}
     nothing_counts = {"$eq": [counted, []]}
+    is_suppressed = _subset("$delivery.status", {S.SUPPRESSED})
     return {
         "$switch": {
             "branches": [
@@ -215,6 +216,7 @@ def overall_status(now: datetime) -> Expression:
                 _branch(
                     {"$and": [nothing_counts, _has_status(S.MERGED)]}, NotificationStatus.MERGED
                 ),
+                _branch(is_suppressed, NotificationStatus.SUPPRESSED),
                 _branch(nothing_counts, NotificationStatus.CANCELLED),
                 _branch(_subset(counted, {S.DELIVERED, S.READ}), NotificationStatus.DELIVERED),
                 _branch(_subset(counted, SUCCEEDED), NotificationStatus.SENT),

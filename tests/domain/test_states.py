@@ -11,10 +11,12 @@ from django.conf import settings
 
 from domain.states import (
     OPEN,
+    PHASES,
     SUCCEEDED,
     TRANSITIONS,
     DeliveryStatus,
     NotificationStatus,
+    Phase,
     overall_status,
 )
 
@@ -62,6 +64,7 @@ def expected(states: Sequence[State]) -> NotificationStatus:
         (N.QUEUED, DUE in states),
         (N.CREATED, WAITING in states),
         (N.MERGED, not counted and S.MERGED in every),
+        (N.SUPPRESSED, every == {S.SUPPRESSED}),
         (N.CANCELLED, not counted),
         (N.PARTIALLY_DELIVERED, bool(succeeded) and succeeded != counted),
         (N.SENT, S.SENT in succeeded),
@@ -97,7 +100,7 @@ def test_every_status_is_reachable_from_pending() -> None:
     assert reached == set(TRANSITIONS) == set(S)
 
 
-@pytest.mark.parametrize("status", [S.READ, S.EXPIRED, S.CANCELLED, S.SUPPRESSED])
+@pytest.mark.parametrize("status", [S.READ, S.EXPIRED, S.CANCELLED, S.MERGED])
 def test_final_status_has_no_transition(status: DeliveryStatus) -> None:
     assert not TRANSITIONS[status]
 
@@ -132,6 +135,15 @@ def test_success_only_rises() -> None:
     assert set(rising) == SUCCEEDED
     for index, status in enumerate(rising):
         assert TRANSITIONS[status] & SUCCEEDED == set(rising[index + 1 :])
+
+
+def test_suppressed_delivery_is_only_reopened() -> None:
+    assert TRANSITIONS[S.SUPPRESSED] == {S.PENDING}
+
+
+def test_every_status_has_a_phase_and_every_phase_a_status() -> None:
+    assert set(PHASES) == set(N)
+    assert set(PHASES.values()) == set(Phase)
 
 
 def test_failure_is_reopened_or_overruled() -> None:

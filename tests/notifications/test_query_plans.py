@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from bson import ObjectId
 
-from domain.states import Category, Channel, DeliveryStatus, Priority
+from domain.states import Category, Channel, DeliveryStatus, Phase, Priority
 from notifications import queries, store
 from notifications.models import Notification
 from notifications.queries import Filter, Ordering
@@ -110,6 +110,10 @@ FILTERS: list[dict[str, Any]] = [
     {"category": "transactional"},
     {"statuses": ("queued",)},
     {"statuses": ("queued", "sent")},
+    *({"phases": (phase,)} for phase in Phase),
+    {"phases": (Phase.PENDING, Phase.SENT), "statuses": ("queued", "sent", "failed")},
+    {"user_id": "user-7", "phases": (Phase.FAILED,)},
+    {"ordering": Ordering.SCHEDULED, "phases": (Phase.PENDING,)},
     {"channel": "email"},
     {"delivery_statuses": ("pending",)},
     {"channel": "email", "delivery_statuses": ("pending",)},

@@ -54,7 +54,7 @@ def test_suppressed_address_gets_nothing(app: App, email: str) -> None:
     answer = app.notify(recipient={"email": email})
     assert answer.status_code == 202
     assert statuses(answer) == {"email": "suppressed"}
-    assert answer.json()["status"] == "cancelled"
+    assert answer.json()["status"] == "suppressed"
     assert answer.json()["delivery"][0]["failure_code"] == "suppressed"
 
 

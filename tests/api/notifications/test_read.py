@@ -292,4 +292,4 @@ def test_attempt_has_the_times_of_its_receipts(app: App) -> None:
         assert store.apply_receipt(receipt, now=at)
     (attempt,) = app.get(f"/notifications/{document['_id']}/attempts").json()["results"]
     times = [datetime.fromisoformat(attempt[name]) for name in ("delivered_at", "opened_at")]
-    assert (attempt["status"], times) == ("sent", [at, at])
+    assert (attempt["status"], times) == ("delivered", [at, at])

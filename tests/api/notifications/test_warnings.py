@@ -9,6 +9,7 @@ from domain.time import utc_now
 from notifications.catalog import types
 from recipients import service_windows
 from tests.support.clients.api import App, request
+from tests.support.factories import notifications as factories
 from tests.support.mongo.query_plans import plans
 
 PHONE = "+351912345678"
@@ -52,6 +53,7 @@ def test_built_in_whatsapp_template_prevents_the_warning(app: App) -> None:
 
 @pytest.mark.parametrize("channels", [["email"], ["push"]])
 def test_other_channels_have_no_warning_and_read_no_window(app: App, channels: list[str]) -> None:
+    factories.device("token-a")
     recipient = {"email": "ada@example.com", "phone": PHONE}
     with plans("conversations") as reads:
         assert warnings(app, channels=channels, recipient=recipient, user_id="ada") == []

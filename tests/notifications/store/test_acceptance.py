@@ -86,7 +86,7 @@ def test_missing_fields_are_not_stored() -> None:
         ([NewDelivery(channel=IN_APP)], NOON, "delivered", False),
         ([NewDelivery(channel=IN_APP)], LATER, "created", True),
         ([NewDelivery(channel=EMAIL), NewDelivery(channel=IN_APP)], NOON, "queued", True),
-        ([NewDelivery(channel=EMAIL, status=S.SUPPRESSED)], NOON, "cancelled", False),
+        ([NewDelivery(channel=EMAIL, status=S.SUPPRESSED)], NOON, "suppressed", False),
         (
             [NewDelivery(channel=EMAIL, status=S.SUPPRESSED), NewDelivery(channel=IN_APP)],
             *(NOON, "delivered", False),

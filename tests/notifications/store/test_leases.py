@@ -215,7 +215,7 @@ def not_sent(one: ClaimedDelivery, status: DeliveryStatus, **fields: Any) -> Not
         (S.PENDING, "created"),
         (S.FAILED, "failed"),
         (S.EXPIRED, "expired"),
-        (S.SUPPRESSED, "cancelled"),
+        (S.SUPPRESSED, "suppressed"),
     ],
 )
 def test_deferred_delivery_uses_no_attempt(status: DeliveryStatus, overall: str) -> None:
