@@ -1,14 +1,20 @@
 """Builds and caches the OpenAPI document: summaries, headers, examples, webhooks."""
 
+import gzip
+import hashlib
+import json
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from http import HTTPStatus
 from inspect import cleandoc
 from itertools import chain, count
+from threading import Lock
 from types import SimpleNamespace
 from typing import Any
 
 import msgspec
 from django.http import HttpResponse
+from django.utils.http import parse_etags
 from drf_spectacular.generators import SchemaGenerator
 from drf_spectacular.utils import extend_schema
 from drf_spectacular.views import SpectacularAPIView
@@ -23,7 +29,7 @@ from ..http.idempotency import HEADER as IDEMPOTENCY_KEY
 from ..http.idempotency import REPLAYED_HEADER
 from ..http.problems import MEDIA_TYPE, TEST_KEY, VALIDATION_FAILED, ApiError
 from ..http.query import INVALID_VALUE
-from .examples import example_of
+from .examples import REFERENCE, example_of
 from .operations import STRUCTURE_REFERENCE, Operation, operations, structures, webhooks
 
 INTRODUCTION = """
@@ -48,6 +54,11 @@ is left of a minute's requests. On 429 and 503, wait for the seconds in `Retry-A
 **Pagination.** Lists come in pages. Pass `next` as `cursor` to get the next page; null marks the
 last page."""
 """Appended to the description in the settings."""
+RESOURCES = (
+    *("notifications", "broadcasts", "recipients", "devices", "topics", "inbox", "digests"),
+    *("callbacks", "suppressions", "limits", "types"),
+)
+"""The first segments of the paths, in the order of the document."""
 STREAM = "text/event-stream"
 STREAM_EXAMPLE = (
     "retry: 3000\n\nevent: counts\n"
@@ -94,6 +105,15 @@ def complete_document(result: dict[str, Any], **_context: Any) -> dict[str, Any]
     components["headers"] = {name: _header(name) for name in HEADERS}
     components["examples"] = {}
     _set_time_formats(components["schemas"])
+    for name in _request_structures(result):
+        _make_defaults_optional(components["schemas"][name])
+    for schema in _schemas_in(result):
+        if schema.get("type") == "object" and "properties" not in schema:
+            # Without it, a generator of types may read "no property is allowed".
+            schema.setdefault("additionalProperties", True)
+    paths = sorted(result["paths"].items(), key=lambda one: _place_of(one[0]))
+    result["paths"] = dict(paths)
+    result["tags"] = [{"name": name} for name in RESOURCES]
     for item in result["paths"].values():
         for method, description in item.items():
             for parameter in description.get("parameters", ()):
@@ -103,6 +123,57 @@ def complete_document(result: dict[str, Any], **_context: Any) -> dict[str, Any]
             _add_body_example(description, components["schemas"])
             _complete_responses(description, components, is_live_only=is_live_only)
     return result
+
+
+def _place_of(path: str) -> int:
+    """Return where a path's resource is in the document."""
+    resource = path.removeprefix("/api/v1/").partition("/")[0]
+    return RESOURCES.index(resource)
+
+
+def _request_structures(document: Mapping[str, Any]) -> set[str]:
+    """Return the names of the structures that request bodies consist of."""
+    found: set[str] = set()
+    pending = [
+        operation["requestBody"]
+        for item in document["paths"].values()
+        for operation in item.values()
+        if "requestBody" in operation
+    ]
+    while pending:
+        for schema in _schemas_in(pending.pop()):
+            name = str(schema.get("$ref", "")).removeprefix(REFERENCE)
+            if name and name not in found:
+                found.add(name)
+                pending.append(document["components"]["schemas"][name])
+    return found
+
+
+def _make_defaults_optional(structure: dict[str, Any]) -> None:
+    """Move the defaults of a request's fields to their descriptions.
+
+    A generator of types may make a field with a default required, since a response has it always.
+    """
+    for schema in structure.get("properties", {}).values():
+        default = schema.pop("default", None)
+        if isinstance(default, bool | int | str):
+            text = schema.get("description", "")
+            schema["description"] = f"{text} Default: `{json.dumps(default)}`.".strip()
+
+
+def _schemas_in(value: Any) -> Iterator[dict[str, Any]]:
+    """Yield every object within a part of the document, but nothing within examples."""
+    if isinstance(value, dict):
+        yield value
+        for name, one in value.items():
+            if name == "properties":
+                # A property may have any name.
+                yield from chain.from_iterable(map(_schemas_in, one.values()))
+            elif name not in ("example", "examples", "default", "enum", "const"):
+                yield from _schemas_in(one)
+    elif isinstance(value, list):
+        for one in value:
+            yield from _schemas_in(one)
 
 
 def _describe_operation(description: dict[str, Any], *, is_live_only: bool) -> None:
@@ -259,7 +330,18 @@ def _is_time(info: Any) -> bool:
     return isinstance(info, msgspec.inspect.DateTimeType)
 
 
-_rendered: dict[str | None, bytes] = {}
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Rendered:
+    """The document in one media type, and compressed by gzip."""
+
+    content: bytes
+    compressed: bytes
+    tag: str
+    """Its entity tag."""
+
+
+_rendered: dict[str | None, _Rendered] = {}
+_rendering = Lock()
 
 
 class OpenAPIDocument(SpectacularAPIView):
@@ -271,7 +353,28 @@ class OpenAPIDocument(SpectacularAPIView):
     def get(self, request: Any, *args: Any, **kwargs: Any) -> HttpResponse:
         """Return the document in the requested media type."""
         renderer: BaseRenderer = request.accepted_renderer
-        if renderer.media_type not in _rendered:
-            document = SchemaGenerator().get_schema(request=None, public=True)
-            _rendered[renderer.media_type] = renderer.render(document, renderer_context={})
-        return HttpResponse(_rendered[renderer.media_type], content_type=renderer.media_type)
+        rendered = _rendered.get(renderer.media_type)
+        if rendered is None:
+            # One thread at a time: the generator isn't made for several, and takes seconds.
+            with _rendering:
+                rendered = _rendered.get(renderer.media_type) or _render(renderer)
+                _rendered[renderer.media_type] = rendered
+        headers = {
+            "ETag": rendered.tag,
+            "Cache-Control": "no-cache",
+            "Vary": "Accept, Accept-Encoding",
+        }
+        if rendered.tag in parse_etags(request.headers.get("If-None-Match", "")):
+            return HttpResponse(status=HTTPStatus.NOT_MODIFIED, headers=headers)
+        is_compressed = "gzip" in request.headers.get("Accept-Encoding", "")
+        if is_compressed:
+            headers["Content-Encoding"] = "gzip"
+        content = rendered.compressed if is_compressed else rendered.content
+        return HttpResponse(content, content_type=renderer.media_type, headers=headers)
+
+
+def _render(renderer: BaseRenderer) -> _Rendered:
+    document = SchemaGenerator().get_schema(request=None, public=True)
+    content: bytes = renderer.render(document, renderer_context={})
+    tag = f'W/"{hashlib.sha256(content).hexdigest()[:32]}"'
+    return _Rendered(content=content, compressed=gzip.compress(content, mtime=0), tag=tag)

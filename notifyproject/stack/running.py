@@ -15,7 +15,7 @@ from typing import IO
 from sandbox import assembly
 
 from ..settings.base import urgent_queue_names
-from ..settings.environment import BASE_DIR, DATA_DIR, STACK_FILE, current, is_alive
+from ..settings.environment import BASE_DIR, DATA_DIR, STACK_FILE, current, is_alive, split_list
 from . import bytecode, servers
 from .supervisor import Program, Supervisor
 
@@ -163,14 +163,36 @@ def _start_servers(supervisor: Supervisor, addresses: Addresses) -> dict[str, st
         "PYTHONUNBUFFERED": "1",
         "MONGODB_URI": mongodb_uri,
         "REDIS_URL": redis_url,
-        "SECRET_KEY": str(state["secret_key"]),
-        "INBOX_SIGNING_KEY": str(state["inbox_signing_key"]),
-        "FIELD_ENCRYPTION_KEYS": str(state["field_encryption_keys"]),
-        "INBOX_ORIGINS": addresses.web,
+        **own_settings(
+            addresses,
+            keys={
+                "SECRET_KEY": str(state["secret_key"]),
+                "INBOX_SIGNING_KEY": str(state["inbox_signing_key"]),
+                "FIELD_ENCRYPTION_KEYS": str(state["field_encryption_keys"]),
+            },
+            environ=os.environ,
+        ),
+        **_providers(addresses),
+    }
+
+
+def own_settings(
+    addresses: Addresses, *, keys: Mapping[str, str], environ: Mapping[str, str]
+) -> dict[str, str]:
+    """Return the stack's keys and addresses, in place of which ``environ`` may have others.
+
+    Origins of inbox pages are added to the stack's own, whose page shows inboxes too.
+    """
+    settings = {
+        **keys,
         "INBOX_STREAM_URL": addresses.stream,
         "PUBLIC_URL": addresses.web,
         "SANDBOX_URL": addresses.sandbox,
-        **_providers(addresses),
+    }
+    origins = [addresses.web, *split_list(environ.get("INBOX_ORIGINS", ""))]
+    return {
+        **{name: environ.get(name) or value for name, value in settings.items()},
+        "INBOX_ORIGINS": ",".join(dict.fromkeys(origins)),
     }
 
 

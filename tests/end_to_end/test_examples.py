@@ -14,6 +14,7 @@ import urllib3
 from django.conf import settings
 from django.core.management import CommandError, call_command
 
+from console.texts.failure_codes import explain
 from delivery import digests
 from notifications.management.commands import notify as command
 from notifyproject.db.collections import collection
@@ -48,6 +49,26 @@ def test_every_example_ends_as_expected(app: App, live_server: Any, provider: Sa
     table = examples.format_table(outcomes)
     assert "email delivered, push failed after 2 attempts (invalid_recipient), in_app read" in table
     assert "email delivered after 3 attempts" in table
+
+
+def test_examples_leave_nothing_for_an_operator_or_for_the_guides_to_stumble_over() -> None:
+    """A new installation is operational, and its addresses and categories are unused."""
+    loaded = examples.load(datetime.now(UTC))
+    codes = {code for one in loaded for code in one.expected.get("codes", {}).values()}
+    assert [code for code in codes if explain(code).needs_operator] == []
+    used = {one.request["recipient"].get("email") for one in loaded}
+    page = Path(settings.BASE_DIR, "docs", "guides", "quickstart.md").read_text()
+    rows = set(re.findall(r"^\| `(\S+@example\.com)`", page, re.MULTILINE))
+    assert len(rows) >= 4
+    assert not rows & used
+    limits = [limit for one in loaded for limit in one.limits.values()]
+    assert limits
+    assert all(set(limit["types"]) <= types_of(loaded) for limit in limits)
+
+
+def types_of(loaded: list[examples.Example]) -> set[str]:
+    """Return the types that only the examples have."""
+    return {slug for one in loaded for slug in one.types}
 
 
 def test_whatsapp_examples_arrive_unless_they_show_a_refusal() -> None:

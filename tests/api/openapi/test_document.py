@@ -1,7 +1,11 @@
 """The OpenAPI document: completeness and valid examples."""
 
+import gzip
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from datetime import UTC, datetime
+from threading import Barrier, BrokenBarrierError
 from typing import Any
 
 import pytest
@@ -141,6 +145,96 @@ def _text_of(schema: Any, schemas: Any) -> Any:
     if options:
         return next((text for one in options if (text := _text_of(one, schemas))), None)
     return schema if "enum" in schema or schema.get("type") == "string" else None
+
+
+def schemas_in(value: Any) -> Iterator[Any]:
+    """Yield every schema of a structure."""
+    yield value
+    parts = [*value.get("properties", {}).values(), *value.get("anyOf", ())]
+    parts += [value[name] for name in ("items", "additionalProperties") if name in value]
+    for one in parts:
+        if isinstance(one, dict):
+            yield from schemas_in(one)
+
+
+def test_request_has_no_default_that_makes_a_field_required(
+    described: Any, operations: list[Any]
+) -> None:
+    """github.com/openapi-ts/openapi-typescript/issues/1741"""
+    schemas = described["components"]["schemas"]
+    pending = [
+        content["schema"]["$ref"]
+        for operation in operations
+        for place, _, content in contents(operation)
+        if place == "request"
+    ]
+    seen: set[str] = set()
+    while pending:
+        name = pending.pop().rpartition("/")[2]
+        for schema in schemas_in(schemas[name]) if name not in seen else ():
+            assert "default" not in schema, name
+            pending += [schema["$ref"]] if "$ref" in schema else []
+        seen.add(name)
+    assert seen >= {"NotificationRequest", "PlanRequest", "TypeRequest", "DeviceRequest"}
+
+
+def test_object_with_any_fields_says_so(described: Any) -> None:
+    """Otherwise it allows no field: github.com/openapi-ts/openapi-typescript/issues/1115"""
+    free = set()
+    for name, structure in described["components"]["schemas"].items():
+        for schema in schemas_in(structure):
+            if schema.get("type") == "object" and "properties" not in schema:
+                assert schema["additionalProperties"] is not False, name
+                free.add(name)
+    assert free >= {"NotificationRequest", "BroadcastRequest", "RecipientRequest", "ContentView"}
+
+
+def test_document_begins_with_what_a_client_needs_first(described: Any) -> None:
+    resources = [path.split("/")[3] for path in described["paths"]]
+    assert list(dict.fromkeys(resources)) == list(document.RESOURCES)
+    assert [one["name"] for one in described["tags"]] == list(document.RESOURCES)
+
+
+@pytest.fixture
+def nothing_rendered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(document, "_rendered", {})
+
+
+@pytest.mark.usefixtures("nothing_rendered")
+def test_requests_at_once_after_the_start_render_the_document_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    rendered = []
+    at_once, second = Barrier(8), Barrier(2)
+
+    def slowly(self: Any, *_: Any, **__: Any) -> dict[str, Any]:
+        rendered.append(self)
+        with suppress(BrokenBarrierError):
+            second.wait(0.2)
+        return {"openapi": "3.1.0"}
+
+    def get(_: int) -> int:
+        at_once.wait()
+        return int(Client().get("/api/schema").status_code)
+
+    monkeypatch.setattr(SchemaGenerator, "get_schema", slowly)
+    with ThreadPoolExecutor(8) as pool:
+        assert set(pool.map(get, range(8))) == {200}
+    assert len(rendered) == 1
+
+
+def test_document_is_compressed_and_has_an_entity_tag(client: Client) -> None:
+    plain = client.get("/api/schema", headers={"Accept": "application/json"})
+    small = client.get(
+        "/api/schema", headers={"Accept": "application/json", "Accept-Encoding": "gzip"}
+    )
+    assert gzip.decompress(small.content) == plain.content
+    assert len(small.content) * 8 < len(plain.content)
+    assert "Accept-Encoding" in plain["Vary"]
+    known = {"Accept": "application/json", "If-None-Match": plain["ETag"]}
+    unchanged = client.get("/api/schema", headers=known)
+    assert (unchanged.status_code, unchanged.content) == (304, b"")
+    assert client.get("/api/schema", headers={"If-None-Match": plain["ETag"]}).status_code == 200
 
 
 def test_every_problem_example_has_its_code(described: Any, operations: list[Any]) -> None:

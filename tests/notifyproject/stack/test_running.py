@@ -1,0 +1,58 @@
+"""What the local stack sets for its programs."""
+
+from typing import Any
+
+import pytest
+
+from api.inbox import cors
+from notifyproject.settings import base
+from notifyproject.settings.environment import read
+from notifyproject.stack.running import Addresses, own_settings
+
+ADDRESSES = Addresses(port=8000)
+KEYS = {"SECRET_KEY": "k" * 64, "INBOX_SIGNING_KEY": "i" * 64, "FIELD_ENCRYPTION_KEYS": "local:e"}
+OWN_PAGE = "http://127.0.0.1:8000"
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ("", OWN_PAGE),
+        ("http://127.0.0.1:3000", f"{OWN_PAGE},http://127.0.0.1:3000"),
+        (
+            " http://localhost:3000 , https://app.example.com,",
+            f"{OWN_PAGE},http://localhost:3000,https://app.example.com",
+        ),
+        (OWN_PAGE, OWN_PAGE),
+    ],
+)
+def test_origins_of_pages_are_added_to_the_stacks_own(given: str, expected: str) -> None:
+    found = own_settings(ADDRESSES, keys=KEYS, environ={"INBOX_ORIGINS": given})
+    assert found["INBOX_ORIGINS"] == expected
+
+
+def test_page_of_a_given_origin_may_read_inboxes(settings: Any) -> None:
+    environ = {"INBOX_ORIGINS": "http://127.0.0.1:3000"}
+    found = own_settings(ADDRESSES, keys=KEYS, environ=environ)
+    servers = {"MONGODB_URI": "mongodb://x", "REDIS_URL": "redis://x"}
+    configured = base._inbox(read({**servers, **found}))
+    settings.INBOX_ORIGINS = configured["INBOX_ORIGINS"]
+    for origin in ("http://127.0.0.1:3000", OWN_PAGE):
+        headers = cors.response_headers("GET", {"Origin": origin})
+        assert headers["Access-Control-Allow-Origin"] == origin
+
+
+@pytest.mark.parametrize(
+    ("name", "own"),
+    [
+        ("PUBLIC_URL", OWN_PAGE),
+        ("INBOX_STREAM_URL", "http://127.0.0.1:8002"),
+        ("SANDBOX_URL", "http://127.0.0.1:8001"),
+        *KEYS.items(),
+    ],
+)
+def test_variable_of_the_environment_replaces_the_stacks_own(name: str, own: str) -> None:
+    """Such as the address of a tunnel, so that a provider's webhooks and links reach it."""
+    assert own_settings(ADDRESSES, keys=KEYS, environ={})[name] == own
+    found = own_settings(ADDRESSES, keys=KEYS, environ={name: "https://tunnel.example.com"})
+    assert found[name] == "https://tunnel.example.com"
