@@ -385,7 +385,7 @@ def _warning_views(found: Sequence[AcceptanceWarning]) -> list[WarningView]:
 def attempt_view(document: Document) -> AttemptView:
     """Return a stored attempt as the API shows it."""
     status = ReportedAttemptStatus(document["status"])
-    may_be_sent = status in (A.STARTED, A.SENT, A.UNKNOWN)
+    may_be_sent = document["status"] in (A.STARTED, A.SENT, A.UNKNOWN)
     is_reported = document.get("delivered_at") or document.get("opened_at")
     return view_of(
         AttemptView,
