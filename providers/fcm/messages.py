@@ -12,7 +12,7 @@ from domain.errors import FailureCode, PermanentError
 from domain.states import Priority
 
 from .. import http
-from ..contract import SendRequest
+from ..contract import Message, SendRequest
 
 MAX_PAYLOAD = 4096
 """Maximum bytes of the keys and values that reach a device."""
@@ -44,7 +44,7 @@ def build_payload(request: SendRequest, *, now: datetime) -> dict[str, Any]:
     apns = _apns(request, name, time_to_live, now)
     webpush = _webpush(request, name, time_to_live)
     platform_sizes = (
-        _texts_size(android.get("notification", {})),
+        _json_size(android.get("notification")),
         _json_size(apns.get("payload")),
         _json_size(webpush.get("notification")),
     )
@@ -102,11 +102,22 @@ def _android(request: SendRequest, name: str, time_to_live: timedelta | None) ->
     android: dict[str, Any] = {"priority": "HIGH" if request.priority in URGENT else "NORMAL"}
     if time_to_live is not None:
         android["ttl"] = f"{int(time_to_live.total_seconds())}s"
+    notification: dict[str, Any] = {}
     if name:
         # Not collapse_key: FCM ignores it for messages with a notification, and keeps at most four
         # of them for an offline device.
-        android["notification"] = {"tag": name}
+        notification["tag"] = name
+    if is_visible(request.message) and request.priority is not Priority.LOW:
+        # For Android 7 and earlier; from Android 8 on, the app's channel decides.
+        notification["default_sound"] = True
+    if notification:
+        android["notification"] = notification
     return android
+
+
+def is_visible(message: Message) -> bool:
+    """Return whether a device shows the message. Any other is data for the app alone."""
+    return bool(message.subject or message.text)
 
 
 def _apns(
@@ -114,20 +125,27 @@ def _apns(
 ) -> dict[str, Any]:
     message = request.message
     # Apple rejects an urgent message without visible content.
-    is_urgent = request.priority in URGENT and bool(message.subject or message.text)
+    is_urgent = request.priority in URGENT and is_visible(message)
     headers = {"apns-priority": "10" if is_urgent else "5"}
+    aps: dict[str, Any] = {}
+    if not is_visible(message):
+        # Without it, an app in the background doesn't get the data.
+        aps["content-available"] = 1
+    elif request.priority is Priority.LOW:
+        aps["interruption-level"] = "passive"
+    else:
+        # Without a sound, an iPhone shows the message silently.
+        aps["sound"] = "default"
     if time_to_live is not None:
         headers["apns-expiration"] = str(int((now + time_to_live).timestamp()))
     if name:
         headers["apns-collapse-id"] = name
-    if not message.image_url:
-        return {"headers": headers}
-    return {
-        "headers": headers,
+    apns: dict[str, Any] = {"headers": headers, "payload": {"aps": aps}}
+    if message.image_url:
         # The app's extension downloads the image, and runs for mutable messages only.
-        "payload": {"aps": {"mutable-content": 1}},
-        "fcm_options": {"image": message.image_url},
-    }
+        aps["mutable-content"] = 1
+        apns["fcm_options"] = {"image": message.image_url}
+    return apns
 
 
 def _webpush(request: SendRequest, name: str, time_to_live: timedelta | None) -> dict[str, Any]:
@@ -137,7 +155,11 @@ def _webpush(request: SendRequest, name: str, time_to_live: timedelta | None) ->
         headers["TTL"] = str(int(time_to_live.total_seconds()))
     if name:
         headers["Topic"] = name
-        webpush["notification"] = {"tag": name}
+    notification: dict[str, Any] = {"tag": name} if name else {}
+    if request.priority is Priority.LOW and is_visible(request.message):
+        notification["silent"] = True
+    if notification:
+        webpush["notification"] = notification
     link = request.message.deep_link or ""
     if link.startswith("https://"):
         webpush["fcm_options"] = {"link": link}

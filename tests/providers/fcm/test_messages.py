@@ -36,8 +36,14 @@ def test_push_has_token_notification_and_references(project: Project) -> None:
         "token": "device-1",
         "notification": {"title": "Paid", "body": "Your payment has arrived."},
         "data": {"reference": f"{THREAD}.push.1", "notification_id": THREAD},
-        "android": {"priority": "NORMAL", "notification": {"tag": f"{THREAD}-push"}},
-        "apns": {"headers": {"apns-priority": "5", "apns-collapse-id": f"{THREAD}-push"}},
+        "android": {
+            "priority": "NORMAL",
+            "notification": {"tag": f"{THREAD}-push", "default_sound": True},
+        },
+        "apns": {
+            "headers": {"apns-priority": "5", "apns-collapse-id": f"{THREAD}-push"},
+            "payload": {"aps": {"sound": "default"}},
+        },
         "webpush": {
             "headers": {"Urgency": "normal", "Topic": f"{THREAD}-push"},
             "notification": {"tag": f"{THREAD}-push"},
@@ -50,7 +56,7 @@ def test_image_is_set_for_every_platform(project: Project) -> None:
     message = sent(project, push(message=saying(image_url=url)))
     assert message["notification"]["image"] == url
     assert message["apns"]["fcm_options"] == {"image": url}
-    assert message["apns"]["payload"] == {"aps": {"mutable-content": 1}}
+    assert message["apns"]["payload"] == {"aps": {"mutable-content": 1, "sound": "default"}}
 
 
 @pytest.mark.parametrize(
@@ -139,6 +145,8 @@ def test_silent_push_is_data_only_and_never_urgent_for_apple(project: Project) -
     assert "notification" not in message
     assert message["data"]["sync"] == "true"
     assert message["apns"]["headers"]["apns-priority"] == "5"
+    assert message["apns"]["payload"] == {"aps": {"content-available": 1}}
+    assert "default_sound" not in message["android"]["notification"]
 
 
 @pytest.mark.parametrize(
@@ -188,14 +196,14 @@ def test_copy_of_a_notification_replaces_the_first(project: Project, notificatio
 def test_push_without_notification_id_replaces_nothing(project: Project) -> None:
     message = sent(project, push(notification_id=""))
     assert "notification_id" not in message["data"]
-    assert "notification" not in message["android"]
+    assert "tag" not in message["android"]["notification"]
     assert "apns-collapse-id" not in message["apns"]["headers"]
     assert message["webpush"] == {"headers": {"Urgency": "normal"}}
 
 
 def weight(message: Any) -> int:
     texts = {**message["data"], **message["notification"]}
-    own = json.dumps(message["webpush"]["notification"], separators=(",", ":"))
+    own = json.dumps(message["android"]["notification"], separators=(",", ":"))
     return sum(len(key.encode()) + len(text.encode()) for key, text in texts.items()) + len(own)
 
 

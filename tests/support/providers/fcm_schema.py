@@ -10,6 +10,7 @@ import json
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import datetime
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -65,10 +66,14 @@ def watching() -> Iterator[None]:
         yield
 
 
+def built(outbound: SendRequest, *, now: datetime) -> bytes:
+    """Return the body that a push would have."""
+    return _BUILDER.parse_payload(**messages.build_payload(outbound, now=now))
+
+
 def look_at(outbound: SendRequest) -> None:
     """Check the body that a push to a scripted provider would have."""
-    arguments = messages.build_payload(outbound, now=utc_now())
-    _noted.extend(problems(_BUILDER.parse_payload(**arguments)))
+    _noted.extend(problems(built(outbound, now=utc_now())))
 
 
 def look_into(requests: Path) -> None:
