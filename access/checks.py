@@ -65,7 +65,10 @@ def check_oidc(**_: Any) -> list[checks.CheckMessage]:
 
 def _is_issuer(url: str) -> bool:
     """Return whether a URL is an issuer's. Plain HTTP is for this machine only."""
-    parts = urlsplit(url)
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return False
     if not parts.hostname or parts.query or parts.fragment or "@" in parts.netloc:
         return False
     return parts.scheme == "https" or (parts.scheme == "http" and _is_loopback(parts.hostname))

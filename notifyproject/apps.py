@@ -14,7 +14,7 @@ class NotifyprojectConfig(AppConfig):
     def ready(self) -> None:
         """Register system checks and cache signals, and start tracing if it is configured."""
         from .celery import app
-        from .checks import check_allowed_hosts, check_secrets
+        from .checks import check_allowed_hosts, check_secrets, check_urls
         from .platform import cache, tracing
         from .platform.encryption import check_keys
 
@@ -24,6 +24,7 @@ class NotifyprojectConfig(AppConfig):
         task_prerun.connect(cache.compare_at_next_read)
         checks.register(check_keys, checks.Tags.security)
         checks.register(check_secrets, checks.Tags.security, deploy=True)
+        checks.register(check_urls, checks.Tags.security, deploy=True)
         checks.register(check_allowed_hosts, checks.Tags.security, deploy=True)
         checks.register(tracing.check_settings)
         tracing.start()

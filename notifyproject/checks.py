@@ -1,54 +1,151 @@
-"""System checks of a server: guessable secrets and host names that admit any request."""
+"""System checks of a server: unsafe secrets, URLs, and host names. No message has a secret."""
 
+import json
 import re
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 from django.conf import settings
 from django.core import checks
 
-MIN_SECRET_KEY = 50
-MIN_DISTINCT = 10
-_REPEATED = re.compile(rb"(.)\1{7}", re.DOTALL)
+from .settings.safety import (
+    SECRETS,
+    URLS,
+    mail_server_problem,
+    secret_problem,
+    url_problem,
+)
+
 _LABEL = r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?"
 _HOST = re.compile(
     rf"{_LABEL}(\.{_LABEL})*\.?|(\.{_LABEL}){{2,}}\.?|\[[0-9a-f:.]+\]", re.ASCII | re.IGNORECASE
 )
 """A host name, a domain with its subdomains (``.example.com``), or an IP address."""
+_SHARED_DOMAIN = re.compile(
+    r"""\.(
+      (ac|asn|asso|co|com|conf|edu|ed|firm|gen|go|gob|gouv|gov|govt|gr|gub|id|idv|ind|info|int|k12
+        |lg|ltd|me|med|mil|ne|net|nhs|nic|nom|nome|or|org|plc|police|priv|pro|publ|sch|school|tm|web
+      )\.[a-z]{2}
+      |(github|gitlab|bitbucket|web|firebaseapp|netlify|vercel|pages|workers|onrender|fly
+        |herokuapp|azurewebsites|cloudfront|appspot|run|ngrok|ngrok-free|trycloudflare|amazonaws
+        |blogspot|glitch|repl|replit|surge|up\.railway|ondigitalocean|elasticbeanstalk|cloudapp
+      )\.(io|com|net|app|dev|page|co|me|sh)
+    )\.?""",
+    re.ASCII | re.IGNORECASE | re.VERBOSE,
+)
+"""Domains under which strangers register theirs: registries of countries, and hosting."""
 
 
 def check_secrets(**_: Any) -> list[checks.CheckMessage]:
-    """Report secrets that could be guessed. No message contains one."""
+    """Report secrets that are short, could be guessed, or serve two purposes."""
     problems: list[checks.CheckMessage] = []
-    if len(settings.SECRET_KEY) < MIN_SECRET_KEY:
-        problems.append(_guessable(f"SECRET_KEY has fewer than {MIN_SECRET_KEY} characters.", 4))
-    named_secrets = {
-        "SECRET_KEY": settings.SECRET_KEY.encode(),
-        "INBOX_SIGNING_KEY": settings.INBOX_SIGNING_KEY.encode(),
-        **{
-            f"The key {key_id} of FIELD_ENCRYPTION_KEYS": secret
-            for key_id, secret in settings.FIELD_ENCRYPTION_KEYS.items()
-        },
-    }
-    for name, secret in named_secrets.items():
-        if len(set(secret)) < MIN_DISTINCT or _REPEATED.search(secret):
-            problems.append(_guessable(f"{name} is not random.", 5))
+    seen: dict[bytes, str] = {}
+    for name, rule in SECRETS.items():
+        for label, secret in _secrets(name):
+            if problem := secret_problem(rule, secret):
+                number = 4 if "fewer" in problem else 5
+                problems.append(_guessable(f"{label} {problem}.", number))
+            elif not rule.is_issued and secret in seen:
+                problems.append(_guessable(f"{label} is {seen[secret]}, too.", 7))
+            seen.setdefault(secret, label)
     return problems
+
+
+def check_urls(**_: Any) -> list[checks.CheckMessage]:
+    """Report URLs without TLS to hosts outside this machine or a private network."""
+    problems: list[checks.CheckMessage] = []
+    for name, rule in URLS.items():
+        for url in _urls(name):
+            if problem := url_problem(rule, url):
+                hint = (
+                    "Without TLS, everybody on the way reads and changes what is sent, keys and "
+                    "codes included. Use https://, or for a test an address such as 127.0.0.1."
+                )
+                message = f"{name} {problem}."
+                problems.append(checks.Error(message, hint=hint, id="notifyproject.E008"))
+    return [*problems, *_mail_server(), *_google_token_urls()]
 
 
 def check_allowed_hosts(**_: Any) -> list[checks.CheckMessage]:
     """Report patterns that admit any host, and invalid host names."""
-    wrong = [host for host in settings.ALLOWED_HOSTS if not _HOST.fullmatch(host)]
+    wrong = [
+        host
+        for host in settings.ALLOWED_HOSTS
+        if not _HOST.fullmatch(host) or _SHARED_DOMAIN.fullmatch(host)
+    ]
     if not wrong:
         return []
     problem = checks.Error(
         f"ALLOWED_HOSTS contains invalid host names: {', '.join(wrong)}.",
         hint=(
             "Use names such as notify.example.com, separated by commas: no asterisk, no https://, "
-            "no port. Otherwise a request chooses the host of the links in its response."
+            "no port, and no domain that others share, such as .co.uk. Otherwise a request chooses "
+            "the host of the links in its response."
         ),
         id="notifyproject.E006",
     )
     return [problem]
+
+
+def _mail_server() -> Iterator[checks.CheckMessage]:
+    """Report a password that is sent to the mail server without TLS."""
+    problem = mail_server_problem(
+        host=settings.EMAIL_HOST,
+        password=settings.EMAIL_HOST_PASSWORD,
+        is_encrypted=settings.EMAIL_USE_TLS or settings.EMAIL_USE_SSL,
+    )
+    if problem is not None:
+        hint = "Use starttls with port 587, or tls with port 465."
+        yield checks.Error(f"{problem}.", hint=hint, id="notifyproject.E009")
+
+
+def _google_token_urls() -> Iterator[checks.CheckMessage]:
+    """Report service accounts that are presented without TLS."""
+    for name in ("FCM_CREDENTIALS", "SANDBOX_FCM_CREDENTIALS"):
+        # An unreadable account is another check's problem.
+        url = _token_url(getattr(settings, name))
+        if url is not None and (problem := url_problem(URLS["FCM_URL"], url)):
+            yield checks.Error(f"token_uri of {name} {problem}.", id="notifyproject.E010")
+
+
+def _token_url(source: str) -> str | None:
+    if not source:
+        return None
+    try:
+        text = source if source.lstrip().startswith("{") else Path(source).read_text()
+        url = json.loads(text)["token_uri"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    return url if isinstance(url, str) else None
+
+
+def _secrets(name: str) -> Iterator[tuple[str, bytes]]:
+    """Yield the values of a variable that is set, each with what to call it."""
+    if name == "FIELD_ENCRYPTION_KEYS":
+        for key_id, secret in settings.FIELD_ENCRYPTION_KEYS.items():
+            yield f"The key {key_id} of {name}", secret
+    elif name == "SECRET_KEY_FALLBACKS":
+        for number, secret in enumerate(settings.SECRET_KEY_FALLBACKS, start=1):
+            yield f"Value {number} of {name}", secret.encode()
+    else:
+        setting = "EMAIL_HOST_PASSWORD" if name == "SMTP_PASSWORD" else name
+        secret = getattr(settings, setting)
+        # Without the keys of production, no process gets here.
+        if secret or name in ("SECRET_KEY", "INBOX_SIGNING_KEY"):
+            yield name, secret.encode()
+
+
+def _urls(name: str) -> list[str]:
+    """Return the values of a variable that is set."""
+    if name == "MONGODB_URI":
+        return [settings.DATABASES["default"]["HOST"]]
+    if name == "BROKER_URL":
+        url = settings.CELERY_BROKER_URL
+        return [url] if url.startswith("amqp") else []
+    value = getattr(settings, name)
+    values = [value] if isinstance(value, str) else sorted(value)
+    return [url for url in values if url]
 
 
 def _guessable(message: str, number: int) -> checks.Error:

@@ -7,7 +7,9 @@ from typing import Any
 
 from django.core.exceptions import ImproperlyConfigured
 from kombu.entity import Exchange, Queue
+from pymongo.errors import PyMongoError
 from pymongo.uri_parser import parse_uri
+from redis.connection import parse_url
 
 from domain.queues import BROADCASTS, CALLBACKS, DIGESTS, SERVICE, queue_name
 from domain.states import Channel, Priority
@@ -188,6 +190,7 @@ UNCHANGED = (
 
 def configure(environment: Environment) -> dict[str, Any]:
     """Return the settings that depend on the environment."""
+    _check_valkey(environment.REDIS_URL)
     return {
         **{name: getattr(environment, name) for name in UNCHANGED},
         "SECRET_KEY_FALLBACKS": split_list(environment.SECRET_KEY_FALLBACKS),
@@ -217,8 +220,31 @@ def configure(environment: Environment) -> dict[str, Any]:
     }
 
 
+def _check_valkey(url: str) -> None:
+    """Raise ImproperlyConfigured for a URL that the client can't read."""
+    if sentinel_url.parse(url) is not None:
+        return
+    try:
+        parse_url(url)
+    except ValueError:
+        # Without the cause, whose text may have the password.
+        raise ImproperlyConfigured(
+            "environment variable REDIS_URL: expected redis://[user:password@]host[:port]/0, "
+            "rediss://…, unix://…, or sentinel://…, with special characters of user and password "
+            "percent-encoded."
+        ) from None
+
+
 def _databases(environment: Environment) -> dict[str, Any]:
-    name = parse_uri(environment.MONGODB_URI, validate=False)["database"] or "notifyproject"
+    try:
+        name = parse_uri(environment.MONGODB_URI, validate=False)["database"] or "notifyproject"
+    except (PyMongoError, ValueError):
+        # Without the cause, whose text may have the password.
+        raise ImproperlyConfigured(
+            "environment variable MONGODB_URI: expected "
+            "mongodb://[user:password@]host[:port],host[:port]/database?replicaSet=name, with "
+            "special characters of user and password percent-encoded."
+        ) from None
     return {
         "default": {
             "ENGINE": "notifyproject.db",

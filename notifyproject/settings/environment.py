@@ -3,8 +3,9 @@
 import json
 import os
 from collections.abc import Mapping
+from enum import StrEnum, auto
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, get_type_hints
 
 import msgspec
 from django.core.exceptions import ImproperlyConfigured
@@ -23,56 +24,70 @@ PerMinute = Annotated[int, msgspec.Meta(ge=0, le=10_000_000)]
 """Requests per minute, over all web processes; 0 is no limit."""
 
 
+class Kind(StrEnum):
+    """What the text of a variable is. Secrets and URLs have rules in ``safety.py``."""
+
+    SECRET = auto()
+    URL = auto()
+    TEXT = auto()
+
+
+Secret = Annotated[str, msgspec.Meta(extra={"kind": Kind.SECRET})]
+Url = Annotated[str, msgspec.Meta(extra={"kind": Kind.URL})]
+"""One URL, or several that are separated by commas."""
+Text = Annotated[str, msgspec.Meta(extra={"kind": Kind.TEXT})]
+
+
 class Environment(msgspec.Struct, frozen=True, kw_only=True):
     """The validated environment. Fields have the names of the variables."""
 
     PORT: Port = 8000
-    SECRET_KEY: str = ""
-    SECRET_KEY_FALLBACKS: str = ""
-    ALLOWED_HOSTS: str = ""
-    MONGODB_URI: str = "mongodb://127.0.0.1:27017/notifyproject"
-    REDIS_URL: str = "redis://127.0.0.1:6379/0"
-    BROKER_URL: Annotated[str, msgspec.Meta(pattern=r"^(amqps?://\S+)?\Z")] = ""
-    PUBLIC_URL: str = "http://127.0.0.1:8000"
+    SECRET_KEY: Secret = ""
+    SECRET_KEY_FALLBACKS: Secret = ""
+    ALLOWED_HOSTS: Text = ""
+    MONGODB_URI: Url = "mongodb://127.0.0.1:27017/notifyproject"
+    REDIS_URL: Url = "redis://127.0.0.1:6379/0"
+    BROKER_URL: Annotated[Url, msgspec.Meta(pattern=r"^(amqps?://\S+)?\Z")] = ""
+    PUBLIC_URL: Url = "http://127.0.0.1:8000"
     HSTS: Literal["host", "subdomains", "preload"] = "host"
 
-    INBOX_SIGNING_KEY: Annotated[str, msgspec.Meta(min_length=32)] = ""
-    FIELD_ENCRYPTION_KEYS: str = ""
+    INBOX_SIGNING_KEY: Annotated[Secret, msgspec.Meta(min_length=32)] = ""
+    FIELD_ENCRYPTION_KEYS: Secret = ""
     ADMIN_REQUIRE_OTP: bool = True
-    OIDC_ISSUER: str = ""
-    OIDC_CLIENT_ID: str = ""
-    OIDC_CLIENT_SECRET: str = ""
-    OIDC_NAME: Annotated[str, msgspec.Meta(max_length=40)] = "single sign-on"
-    OIDC_SCOPES: str = "openid profile email"
-    OIDC_GROUPS_CLAIM: str = "groups"
-    OIDC_GROUP_ROLES: str = ""
-    OIDC_ACR_VALUES: str = ""
-    INBOX_ORIGINS: str = ""
-    INBOX_STREAM_URL: str = ""
+    OIDC_ISSUER: Url = ""
+    OIDC_CLIENT_ID: Text = ""
+    OIDC_CLIENT_SECRET: Secret = ""
+    OIDC_NAME: Annotated[Text, msgspec.Meta(max_length=40)] = "single sign-on"
+    OIDC_SCOPES: Text = "openid profile email"
+    OIDC_GROUPS_CLAIM: Text = "groups"
+    OIDC_GROUP_ROLES: Text = ""
+    OIDC_ACR_VALUES: Text = ""
+    INBOX_ORIGINS: Url = ""
+    INBOX_STREAM_URL: Url = ""
     INBOX_STREAMS: Annotated[int, msgspec.Meta(ge=1, le=100_000)] = 500
 
     EMAIL_PROVIDER: Literal["sendgrid", "smtp", "sendgrid,smtp", "smtp,sendgrid"] = "sendgrid"
-    EMAIL_FROM: str = "Notifications <notifications@example.com>"
-    EMAIL_REPLY_TO: str = ""
-    ATTACHMENT_HOSTS: str = ""
-    SENDGRID_API_KEY: str = ""
-    SENDGRID_URL: str = ""
-    SENDGRID_WEBHOOK_PUBLIC_KEY: str = ""
-    SMTP_HOST: str = "127.0.0.1"
+    EMAIL_FROM: Text = "Notifications <notifications@example.com>"
+    EMAIL_REPLY_TO: Text = ""
+    ATTACHMENT_HOSTS: Text = ""
+    SENDGRID_API_KEY: Secret = ""
+    SENDGRID_URL: Url = ""
+    SENDGRID_WEBHOOK_PUBLIC_KEY: Text = ""
+    SMTP_HOST: Text = "127.0.0.1"
     SMTP_PORT: Port = 25
-    SMTP_USER: str = ""
-    SMTP_PASSWORD: str = ""
+    SMTP_USER: Text = ""
+    SMTP_PASSWORD: Secret = ""
     SMTP_SECURITY: Literal["none", "starttls", "tls"] = "none"
-    FCM_CREDENTIALS: str = ""
-    FCM_PROJECT_ID: str = ""
-    FCM_URL: str = "https://fcm.googleapis.com"
-    WHATSAPP_TOKEN: str = ""
-    WHATSAPP_PHONE_NUMBER_ID: str = ""
-    WHATSAPP_BUSINESS_ACCOUNT_ID: str = ""
-    WHATSAPP_APP_SECRET: str = ""
-    WHATSAPP_VERIFY_TOKEN: str = ""
-    WHATSAPP_URL: str = "https://graph.facebook.com"
-    WHATSAPP_API_VERSION: Annotated[str, msgspec.Meta(pattern=r"^v[1-9]\d?\.\d\Z")] = "v26.0"
+    FCM_CREDENTIALS: Secret = ""
+    FCM_PROJECT_ID: Text = ""
+    FCM_URL: Url = "https://fcm.googleapis.com"
+    WHATSAPP_TOKEN: Secret = ""
+    WHATSAPP_PHONE_NUMBER_ID: Text = ""
+    WHATSAPP_BUSINESS_ACCOUNT_ID: Text = ""
+    WHATSAPP_APP_SECRET: Secret = ""
+    WHATSAPP_VERIFY_TOKEN: Secret = ""
+    WHATSAPP_URL: Url = "https://graph.facebook.com"
+    WHATSAPP_API_VERSION: Annotated[Text, msgspec.Meta(pattern=r"^v[1-9]\d?\.\d\Z")] = "v26.0"
 
     SENDGRID_MAX_PER_SECOND: PerSecond = 0
     SMTP_MAX_PER_SECOND: PerSecond = 0
@@ -93,13 +108,13 @@ class Environment(msgspec.Struct, frozen=True, kw_only=True):
     WEB_CLIENT_SECONDS: Annotated[float, msgspec.Meta(ge=1, le=600)] = 10
     WEB_CLIENT_RATE: Annotated[float, msgspec.Meta(ge=1, le=1_000_000)] = 1_000
     CALLBACK_LOOPBACK: bool = False
-    SANDBOX_URL: str = ""
-    SANDBOX_FCM_CREDENTIALS: str = ""
+    SANDBOX_URL: Url = ""
+    SANDBOX_FCM_CREDENTIALS: Secret = ""
 
-    ALERT_RECIPIENTS: str = ""
-    METRICS_TOKEN: str = ""
+    ALERT_RECIPIENTS: Text = ""
+    METRICS_TOKEN: Secret = ""
     ANALYTICS_EVENTS_DAYS: Annotated[int, msgspec.Meta(ge=0, le=3_650)] = 30
-    OTEL_EXPORTER_OTLP_ENDPOINT: str = ""
+    OTEL_EXPORTER_OTLP_ENDPOINT: Url = ""
 
     RETENTION_CONTENT_DAYS: Annotated[int, msgspec.Meta(ge=1, le=3_650)] = 30
     RETENTION_METADATA_DAYS: Annotated[int, msgspec.Meta(ge=7, le=3_650)] = 90
@@ -111,10 +126,10 @@ class Environment(msgspec.Struct, frozen=True, kw_only=True):
     WORKER_THREADS: Annotated[int, msgspec.Meta(ge=1, le=512)] = 32
     WORKER_MAX_MEMORY_MB: Annotated[int, msgspec.Meta(ge=0)] = 600
     WORKER_MAX_TASKS: Annotated[int, msgspec.Meta(ge=0)] = 0
-    HEARTBEAT_DIR: str = ""
+    HEARTBEAT_DIR: Text = ""
 
-    CRASH_AT: str = ""
-    FREEZE_AT: str = ""
+    CRASH_AT: Text = ""
+    FREEZE_AT: Text = ""
 
 
 def read(environ: Mapping[str, str], *, defaults: Mapping[str, str] | None = None) -> Environment:
@@ -128,6 +143,16 @@ def read(environ: Mapping[str, str], *, defaults: Mapping[str, str] | None = Non
         return msgspec.convert(values, Environment, strict=False)
     except msgspec.ValidationError as error:
         raise ImproperlyConfigured(f"environment variable: {error}") from error
+
+
+def kinds() -> dict[str, Kind | None]:
+    """Return the kind of each variable; None for a number or one of a few words."""
+    found: dict[str, Kind | None] = {}
+    for name, hint in get_type_hints(Environment, include_extras=True).items():
+        metas = getattr(hint, "__metadata__", ())
+        extras = [one.extra for one in metas if isinstance(one, msgspec.Meta) and one.extra]
+        found[name] = next((extra["kind"] for extra in extras if "kind" in extra), None)
+    return found
 
 
 def split_list(text: str) -> list[str]:

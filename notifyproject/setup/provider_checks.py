@@ -175,10 +175,10 @@ def _request(
     timeout: float,
 ) -> tuple[int, dict[str, Any]]:
     """Return status and JSON object of a response. Raises CheckError."""
-    parts = urlsplit(url)
-    kind = HTTPSConnection if parts.scheme == "https" else HTTPConnection
-    target = parts.path + (f"?{parts.query}" if parts.query else "")
     try:
+        parts = urlsplit(url)
+        kind = HTTPSConnection if parts.scheme == "https" else HTTPConnection
+        target = parts.path + (f"?{parts.query}" if parts.query else "")
         with closing(kind(parts.hostname or "", parts.port, timeout=timeout)) as connection:
             connection.request(method, target, body=body, headers=dict(headers))
             response = connection.getresponse()

@@ -14,17 +14,17 @@ from typing import TextIO
 
 from django.core.exceptions import ImproperlyConfigured
 
-from ..settings import environment
-from ..settings.environment import Environment
+from ..settings import environment, safety
+from ..settings.environment import Environment, split_list
 from . import provider_checks
 
 Ask = Callable[[str], str]
 SECRETS = frozenset(
     {
-        *("SECRET_KEY", "INBOX_SIGNING_KEY", "FIELD_ENCRYPTION_KEYS", "METRICS_TOKEN"),
-        *("MONGODB_PASSWORD", "VALKEY_PASSWORD", "SENDGRID_API_KEY", "SMTP_PASSWORD"),
-        *("FCM_CREDENTIALS", "WHATSAPP_TOKEN", "WHATSAPP_APP_SECRET", "WHATSAPP_VERIFY_TOKEN"),
-        *("OIDC_CLIENT_SECRET", "SANDBOX_FCM_CREDENTIALS", "MONGODB_URI", "REDIS_URL"),
+        *safety.SECRETS,
+        # Their URLs have passwords.
+        *(name for name, rule in safety.URLS.items() if rule.plain is safety.Plain.ANY),
+        *("MONGODB_PASSWORD", "VALKEY_PASSWORD"),
     }
 )
 """Never taken from the command line, which every user of the machine can read."""
@@ -49,6 +49,10 @@ CONSEQUENCES = {
 }
 """What a missing value means."""
 NAMES = frozenset({*Environment.__struct_fields__, "MONGODB_PASSWORD", "VALKEY_PASSWORD"})
+
+
+OTHERS = 0o077
+"""Permissions of a file for its group and others."""
 
 
 class SetupError(Exception):
@@ -88,7 +92,7 @@ def main(
     try:
         if options.file.exists() and not options.replace:
             _confirm_replacing(options.file, terminal, is_asking=is_asking)
-        values = _given(options, environ)
+        values = _given(options, environ, terminal)
         if is_asking:
             _ask_general(values, terminal)
         _require(values)
@@ -123,10 +127,15 @@ def _confirm_replacing(path: Path, terminal: Terminal, *, is_asking: bool) -> No
         raise SetupError(f"{path} exists: give --replace.")
 
 
-def _given(options: argparse.Namespace, environ: Mapping[str, str]) -> dict[str, str]:
+def _given(
+    options: argparse.Namespace, environ: Mapping[str, str], terminal: Terminal
+) -> dict[str, str]:
     values = read_file(options.file) if options.file.exists() else {}
     if options.secrets_file:
         values |= read_file(options.secrets_file)
+        if options.secrets_file.stat().st_mode & OTHERS:
+            warning = f"Other users of this machine may read {options.secrets_file}: chmod 600.\n"
+            terminal.out.write(warning)
     values |= {name: environ[name] for name in NAMES if environ.get(name)}
     for item in options.set:
         name, separator, value = item.partition("=")
@@ -221,10 +230,23 @@ def _add_keys(values: dict[str, str]) -> None:
 
 
 def _validate(values: Mapping[str, str]) -> Environment:
+    """Return the environment of these values. Raises SetupError before a key is sent unsafely."""
     try:
-        return environment.read(values)
+        found = environment.read(values)
     except ImproperlyConfigured as error:
         raise SetupError(str(error)) from error
+    for name, rule in safety.URLS.items():
+        for url in split_list(values.get(name, "")):
+            if problem := safety.url_problem(rule, url):
+                raise SetupError(f"{name} {problem}.")
+    problem = safety.mail_server_problem(
+        host=found.SMTP_HOST,
+        password=found.SMTP_PASSWORD,
+        is_encrypted=found.SMTP_SECURITY != "none",
+    )
+    if problem is not None:
+        raise SetupError(f"{problem}.")
+    return found
 
 
 def _write(path: Path, values: Mapping[str, str]) -> None:

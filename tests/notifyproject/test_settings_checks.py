@@ -1,15 +1,23 @@
 """Unsafe settings prevent the start with an error that names them."""
 
+import base64
 import json
+import random
+import re
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from django.core.checks import run_checks
+from django.core.exceptions import ImproperlyConfigured
 from django.core.management.base import SystemCheckError
 
 from notifyproject.celery import _refuse_unsafe_settings
 from notifyproject.platform.process import refuse_unsafe_settings
+from notifyproject.settings import environment, safety
+from notifyproject.settings.base import configure
+from notifyproject.settings.environment import Environment, Kind
 from sandbox import credentials
 
 TAGS = ["security"]
@@ -207,13 +215,16 @@ def test_worker_stops_with_the_reason(settings: Any) -> None:
         _refuse_unsafe_settings()
 
 
+KEY = bytes(7 * n * n % 251 for n in range(1, 41))
+
+
 @pytest.fixture
 def server(settings: Any) -> Any:
     """Return settings with which a server in production starts."""
     settings.DEPLOY_CHECKS_AT_START = settings.ADMIN_REQUIRE_OTP = True
-    settings.SECRET_KEY = "k1-8rVbTnQ_wYxu0" * 4
-    settings.INBOX_SIGNING_KEY = "Zp3-hLmCs9_dGfEo" * 3
-    settings.FIELD_ENCRYPTION_KEYS = {"2026": bytes(range(40))}
+    settings.SECRET_KEY = "k1-8rVbTnQ_wYxu0Zp3hLmCs9dGfEo4aWtJqXz7NiPvKbMy2Rc"
+    settings.INBOX_SIGNING_KEY = "Zp3-hLmCs9_dGfEo4aWtJqXz7NiPvKbMy2Rc"
+    settings.FIELD_ENCRYPTION_KEYS = {"2026": KEY}
     refuse_unsafe_settings()
     return settings
 
@@ -221,11 +232,14 @@ def server(settings: Any) -> Any:
 GUESSABLE = [
     ("SECRET_KEY", "short", "SECRET_KEY has fewer than 50 characters."),
     ("SECRET_KEY", "ab" * 40, "SECRET_KEY is not random."),
+    ("SECRET_KEY", "abcdefghij" * 6, "SECRET_KEY is not random."),
+    ("SECRET_KEY_FALLBACKS", ["short"], "Value 1 of SECRET_KEY_FALLBACKS has fewer than 50"),
+    ("METRICS_TOKEN", "Zp3-hLmCs9_dGfEo4aWtJqXz7NiPvKbMy2Rc", "METRICS_TOKEN is INBOX_SIGNING_KEY"),
     ("SECRET_KEY", "only-for-one-machine-" + "0" * 40, "SECRET_KEY is not random."),
     ("INBOX_SIGNING_KEY", "change-me" + "!" * 30, "INBOX_SIGNING_KEY is not random."),
     (
         "FIELD_ENCRYPTION_KEYS",
-        {"2026": bytes(range(40)), "2025": b"\xd3M4" * 16},
+        {"2026": KEY, "2025": b"\xd3M4" * 16},
         "The key 2025 of FIELD_ENCRYPTION_KEYS is not random.",
     ),
 ]
@@ -268,6 +282,7 @@ def test_host_name_is_allowed_on_a_server(server: Any, host: str) -> None:
     [
         *("*", "*.example.com", ".", ".com", "", "https://notify.example.com"),
         *("notify.example.com:443", "notify.example.com/", "a b", "-a.example.com"),
+        *(".co.uk", ".com.br", ".CO.JP", ".gov.pt.", ".github.io", ".herokuapp.com"),
     ],
 )
 def test_host_pattern_that_admits_any_or_none_is_refused(server: Any, host: str) -> None:
@@ -276,8 +291,157 @@ def test_host_pattern_that_admits_any_or_none_is_refused(server: Any, host: str)
         refuse_unsafe_settings()
 
 
+KINDS = environment.kinds()
+SECRET = [name for name, kind in KINDS.items() if kind is Kind.SECRET]
+URL = [name for name, kind in KINDS.items() if kind is Kind.URL]
+SOUNDS_SECRET = re.compile(r"SECRET|PASSWORD|TOKEN|CREDENTIAL|(?<!PUBLIC)_KEYS?$")
+SOUNDS_LIKE_URL = re.compile(r"URLS?$|URI$|ENDPOINT|ORIGINS?$|ISSUER")
+
+
+def test_every_text_of_the_environment_is_declared_as_secret_url_or_plain() -> None:
+    for name, field in ((f.name, f) for f in msgspec.inspect.type_info(Environment).fields):
+        kind = field.type
+        while isinstance(kind, msgspec.inspect.Metadata):
+            kind = kind.type
+        if isinstance(kind, msgspec.inspect.StrType):
+            assert KINDS[name] is not None, f"{name}: use Secret, Url, or Text"
+            assert (KINDS[name] is Kind.SECRET) == bool(SOUNDS_SECRET.search(name)), name
+            assert (KINDS[name] is Kind.URL) == bool(SOUNDS_LIKE_URL.search(name)), name
+        else:
+            assert KINDS[name] is None
+
+
+def test_every_secret_and_url_has_a_rule() -> None:
+    assert set(safety.SECRETS) == set(SECRET)
+    assert set(safety.URLS) == set(URL)
+
+
+def started_with(server: Any, name: str, value: str) -> str:
+    """Return why a server doesn't start with the variable, as it configures the settings."""
+    variables = {
+        "SECRET_KEY": server.SECRET_KEY,
+        "INBOX_SIGNING_KEY": server.INBOX_SIGNING_KEY,
+        "FIELD_ENCRYPTION_KEYS": f"2026:{base64.b64encode(KEY).decode()}",
+        "ALLOWED_HOSTS": "notify.example.com",
+        "PUBLIC_URL": "https://notify.example.com",
+        "SMTP_HOST": "smtp.example.com",
+        name: value,
+    }
+    try:
+        for setting, found in configure(environment.read(variables)).items():
+            if setting != "DATABASES" and not setting.startswith(("LOGGING", "CELERY_TASK")):
+                setattr(server, setting, found)
+        refuse_unsafe_settings()
+    except (SystemCheckError, ImproperlyConfigured) as error:
+        return str(error)
+    return ""
+
+
+@pytest.mark.parametrize("name", [one for one in SECRET if not one.endswith("FCM_CREDENTIALS")])
+def test_no_server_starts_with_a_secret_that_is_guessable_or_sent_in_the_clear(
+    server: Any, name: str
+) -> None:
+    form = "a:{}" if name == "FIELD_ENCRYPTION_KEYS" else "{}"
+    value = "YQ==" if name == "FIELD_ENCRYPTION_KEYS" else "a"
+    refusal = started_with(server, name, form.format(value))
+    assert name in refusal
+    if safety.SECRETS[name].is_issued:
+        return
+    for guessable in (
+        "a" * 64,
+        "abcdefghij" * 6,
+        "change-me-" + "Zp3hLmCs9dGfEo4aWtJqXz7NiPvKbMy2Rc" * 2,
+    ):
+        given = base64.b64encode(guessable.encode()).decode() if "KEYS" in name else guessable
+        assert "is not random" in started_with(server, name, form.format(given)), guessable
+
+
+SAFE_URLS = {
+    "MONGODB_URI": "mongodb://db.example.com/notify?replicaSet=rs0",
+    "REDIS_URL": "rediss://broker.example.com/0",
+    "BROKER_URL": "amqps://broker.example.com//",
+}
+
+
+@pytest.mark.parametrize("name", URL)
+def test_no_server_starts_with_a_url_without_tls_to_a_public_host(server: Any, name: str) -> None:
+    is_oidc = name == "OIDC_ISSUER"
+    if is_oidc:
+        server.OIDC_CLIENT_ID, server.OIDC_GROUP_ROLES = "console", {"staff": "viewer"}
+    for public in (
+        *("http://api.example.com", "http://8.8.8.8", "http://[2001:4860:4860::8888]:8080"),
+        *("http://localhost.example.com", "http://127.0.0.1.example.com", "http://134744072"),
+    ):
+        assert name in started_with(server, name, public), public
+    if not is_oidc:
+        assert started_with(server, name, SAFE_URLS.get(name, "https://api.example.com")) == ""
+
+
+@pytest.mark.parametrize(
+    "name", [name for name, rule in safety.URLS.items() if rule.plain is not safety.Plain.ANY]
+)
+def test_url_without_tls_may_lead_to_this_machine_or_a_private_network(name: str) -> None:
+    rule = safety.URLS[name]
+    for local in ("http://127.0.0.1:8001", "http://localhost:8001", "http://[::1]:8001"):
+        assert safety.url_problem(rule, local) is None
+    is_private_allowed = rule.plain is safety.Plain.PRIVATE
+    for private in (
+        *("http://sandbox:8001", "http://10.1.2.3", "http://192.168.0.7:4318", "http://[fd00::1]"),
+        *("http://relay.mail.svc", "http://otel.internal:4318"),
+    ):
+        problem = safety.url_problem(rule, private)
+        assert (problem is None) is is_private_allowed, private
+    text = safety.url_problem(rule, "http://ada:pw@api.example.com/?key=secret")
+    assert text == f"is not https: plain http is for {rule.plain} only"
+
+
+@pytest.mark.parametrize(
+    ("host", "security", "is_refused"),
+    [
+        *(("smtp.example.com", "none", True), ("203.0.113.7", "none", True)),
+        *(("smtp.example.com", "starttls", False), ("smtp.example.com", "tls", False)),
+        *(("127.0.0.1", "none", False), ("postfix", "none", False), ("10.0.0.5", "none", False)),
+    ],
+)
+def test_password_of_a_mail_server_needs_tls(
+    server: Any, host: str, security: str, is_refused: bool
+) -> None:
+    server.EMAIL_HOST, server.EMAIL_HOST_PASSWORD = host, "a-password"
+    server.EMAIL_USE_TLS, server.EMAIL_USE_SSL = security == "starttls", security == "tls"
+    if not is_refused:
+        refuse_unsafe_settings()
+        return
+    with pytest.raises(SystemCheckError, match="SMTP_PASSWORD is sent without TLS") as error:
+        refuse_unsafe_settings()
+    assert "a-password" not in str(error.value)
+
+
+@pytest.mark.parametrize("name", ["FCM_CREDENTIALS", "SANDBOX_FCM_CREDENTIALS"])
+@pytest.mark.parametrize("is_file", [True, False])
+def test_service_account_is_not_presented_without_tls(
+    server: Any, name: str, account: Path, tmp_path: Path, is_file: bool
+) -> None:
+    for url, is_refused in (("http://oauth2.example.com/token", True), ("http://[::1]/t", False)):
+        text = json.dumps({**json.loads(account.read_text()), "token_uri": url})
+        (tmp_path / "account.json").write_text(text)
+        setattr(server, name, str(tmp_path / "account.json") if is_file else text)
+        found = [one.msg for one in run_checks(tags=TAGS, include_deployment_checks=True)]
+        assert any(f"token_uri of {name}" in one for one in found) is is_refused
+
+
+@pytest.mark.parametrize("size", [8, 16, 24, 32])
+def test_random_secrets_are_never_refused(size: int) -> None:
+    source = random.Random(size)
+    rule = safety.SecretRule(min_length=16)
+    for _ in range(3_000):
+        raw = source.randbytes(size)
+        for secret in (raw.hex().encode(), base64.b64encode(raw), raw):
+            if len(secret) >= rule.min_length:
+                assert safety.secret_problem(rule, secret) is None, secret
+
+
 def test_warnings_are_logged_at_start(server: Any, caplog: pytest.LogCaptureFixture) -> None:
-    server.PUBLIC_URL = "http://notify.example.com"
+    server.PUBLIC_URL = "http://127.0.0.1:8000"
     caplog.clear()
     refuse_unsafe_settings()
     assert "PUBLIC_URL is not https" in caplog.text

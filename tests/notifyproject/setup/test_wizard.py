@@ -13,8 +13,9 @@ import pytest
 
 from access.checks import check_inbox_signing_key, check_second_factor
 from notifyproject.checks import check_allowed_hosts, check_secrets
+from notifyproject.settings import environment
 from notifyproject.settings.base import configure
-from notifyproject.settings.environment import BASE_DIR, Environment, read
+from notifyproject.settings.environment import BASE_DIR, Environment, Kind, read
 from notifyproject.setup import provider_checks, wizard
 from notifyproject.stack.servers import free_port
 from sandbox.config import Config
@@ -95,6 +96,52 @@ def test_secret_on_the_command_line_is_refused(tmp_path: Path) -> None:
     problem, _ = run(tmp_path / ".env", dict(GENERAL), "--set", "SENDGRID_API_KEY=SG.x")
     assert "--secrets-file" in str(problem)
     assert "SG.x" not in str(problem)
+
+
+@pytest.mark.parametrize("name", [*wizard.SECRETS])
+def test_every_secret_is_refused_on_the_command_line(tmp_path: Path, name: str) -> None:
+    problem, _ = run(tmp_path / ".env", dict(GENERAL), "--set", f"{name}=s3cret")
+    assert "--secrets-file" in str(problem)
+    assert "s3cret" not in str(problem)
+
+
+def test_secrets_are_those_of_the_environment_and_its_stores() -> None:
+    kinds = environment.kinds()
+    assert {name for name, kind in kinds.items() if kind is Kind.SECRET} < wizard.SECRETS
+    assert {"MONGODB_URI", "REDIS_URL", "BROKER_URL", "VALKEY_PASSWORD"} < wizard.SECRETS
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({"SENDGRID_URL": "http://api.example.com"}, "SENDGRID_URL is not https"),
+        ({"WHATSAPP_URL": "http://graph.example.com"}, "WHATSAPP_URL is not https"),
+        ({"INBOX_ORIGINS": "https://a.example.com,http://b.example.com"}, "INBOX_ORIGINS is not"),
+        (
+            {"EMAIL_PROVIDER": "smtp", "SMTP_HOST": "smtp.example.com", "SMTP_PASSWORD": "pw-1"},
+            "SMTP_PASSWORD is sent without TLS",
+        ),
+    ],
+)
+def test_no_key_is_tried_at_a_host_without_tls(
+    tmp_path: Path, changes: dict[str, str], expected: str
+) -> None:
+    given = {**GENERAL, "SENDGRID_API_KEY": "SG.a-real-key", **changes}
+    problem, out = run(tmp_path / ".env", given)
+    assert expected in str(problem)
+    assert "SG.a-real-key" not in str(problem) + out
+    assert not (tmp_path / ".env").exists()
+
+
+@pytest.mark.parametrize(("mode", "is_warned"), [(0o644, True), (0o640, True), (0o600, False)])
+def test_secrets_file_that_others_may_read_is_named(
+    tmp_path: Path, mode: int, is_warned: bool
+) -> None:
+    secrets = tmp_path / "secrets"
+    secrets.write_text("METRICS_TOKEN=0123\n")
+    secrets.chmod(mode)
+    _, out = run(tmp_path / ".env", {}, "--secrets-file", str(secrets))
+    assert ("chmod 600" in out) is is_warned
 
 
 def test_wizard_asks_again_after_a_rejection(tmp_path: Path, provider: Sandbox) -> None:

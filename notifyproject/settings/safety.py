@@ -1,0 +1,163 @@
+"""Rules for the secrets and URLs of the environment: which values are safe on a server. Pure.
+
+Every variable that is declared as a secret or URL in ``environment.py`` has a rule here.
+"""
+
+import ipaddress
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from itertools import pairwise
+from urllib.parse import urlsplit
+
+MIN_UNIT = 16
+"""Characters after which a random secret may repeat itself: with fewer, it is a pattern."""
+MAX_RUN = 8
+"""Characters in a row that are equal, or each the next of the one before."""
+MAX_DISTINCT = 10
+_PLACEHOLDER = re.compile(rb"change[-_ ]?me|replace[-_ ]?me|placeholder|django-insecure", re.I)
+_NAME = re.compile(r"[a-z][a-z0-9_-]*", re.ASCII)
+_PRIVATE_SUFFIXES = (".internal", ".local", ".localhost", ".svc", ".lan", ".home.arpa")
+_PRIVATE_NETWORKS = tuple(
+    ipaddress.ip_network(network)
+    for network in (
+        *("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "169.254.0.0/16", "100.64.0.0/10"),
+        *("fc00::/7", "fe80::/10"),
+    )
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SecretRule:
+    """What a secret must be on a server."""
+
+    min_length: int
+    """Characters, or bytes of a key."""
+    is_issued: bool = False
+    """Issued by a provider, to whom the service presents it. Otherwise, others who guess it can do
+    what it allows, so it must be random."""
+
+
+class Plain(StrEnum):
+    """To which hosts a URL may lead without TLS."""
+
+    LOOPBACK = "this machine"
+    PRIVATE = "a private network"
+    ANY = "any host"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UrlRule:
+    """What a URL must be on a server."""
+
+    schemes: tuple[str, ...] = ("https", "http")
+    plain: Plain
+
+
+SECRETS: Mapping[str, SecretRule] = {
+    "SECRET_KEY": SecretRule(min_length=50),
+    "SECRET_KEY_FALLBACKS": SecretRule(min_length=50),
+    "INBOX_SIGNING_KEY": SecretRule(min_length=32),
+    "FIELD_ENCRYPTION_KEYS": SecretRule(min_length=32),
+    "METRICS_TOKEN": SecretRule(min_length=16),
+    "WHATSAPP_VERIFY_TOKEN": SecretRule(min_length=16),
+    # Meta's are 32 hex digits.
+    "WHATSAPP_APP_SECRET": SecretRule(min_length=32),
+    "OIDC_CLIENT_SECRET": SecretRule(min_length=8, is_issued=True),
+    "SENDGRID_API_KEY": SecretRule(min_length=8, is_issued=True),
+    "WHATSAPP_TOKEN": SecretRule(min_length=8, is_issued=True),
+    "FCM_CREDENTIALS": SecretRule(min_length=1, is_issued=True),
+    "SANDBOX_FCM_CREDENTIALS": SecretRule(min_length=1, is_issued=True),
+    "SMTP_PASSWORD": SecretRule(min_length=1, is_issued=True),
+}
+_BROWSERS = UrlRule(plain=Plain.LOOPBACK)
+_SERVICES = UrlRule(plain=Plain.PRIVATE)
+URLS: Mapping[str, UrlRule] = {
+    "PUBLIC_URL": _BROWSERS,
+    "INBOX_STREAM_URL": _BROWSERS,
+    "INBOX_ORIGINS": _BROWSERS,
+    "OIDC_ISSUER": _BROWSERS,
+    "SENDGRID_URL": _SERVICES,
+    "FCM_URL": _SERVICES,
+    "WHATSAPP_URL": _SERVICES,
+    "SANDBOX_URL": _SERVICES,
+    "OTEL_EXPORTER_OTLP_ENDPOINT": _SERVICES,
+    # The network of the stores is private by definition: docs/reference/security.md.
+    "MONGODB_URI": UrlRule(schemes=("mongodb", "mongodb+srv"), plain=Plain.ANY),
+    "REDIS_URL": UrlRule(schemes=("redis", "rediss", "sentinel", "unix"), plain=Plain.ANY),
+    "BROKER_URL": UrlRule(schemes=("amqp", "amqps"), plain=Plain.ANY),
+}
+
+
+def secret_problem(rule: SecretRule, secret: bytes) -> str | None:
+    """Return what is wrong with a secret, without the secret, or None."""
+    if len(secret) < rule.min_length:
+        return f"has fewer than {rule.min_length} characters"
+    if not rule.is_issued and not _is_random(secret):
+        return "is not random"
+    return None
+
+
+def url_problem(rule: UrlRule, url: str) -> str | None:
+    """Return what is wrong with a URL, without its user and password, or None."""
+    scheme = url.partition("://")[0].lower()
+    if scheme not in rule.schemes or "://" not in url:
+        return f"doesn't begin with {' or '.join(f'{one}://' for one in rule.schemes)}"
+    if scheme != "http" or rule.plain is Plain.ANY:
+        return None
+    try:
+        host = urlsplit(url).hostname or ""
+    except ValueError:
+        return "is not a URL"
+    if is_loopback(host) or (rule.plain is Plain.PRIVATE and is_private(host)):
+        return None
+    return f"is not https: plain http is for {rule.plain} only"
+
+
+def mail_server_problem(*, host: str, password: str, is_encrypted: bool) -> str | None:
+    """Return what is wrong with how the password is sent to the mail server, or None."""
+    if not password or is_encrypted or is_loopback(host) or is_private(host):
+        return None
+    return "SMTP_PASSWORD is sent without TLS: SMTP_SECURITY is none"
+
+
+def is_loopback(host: str) -> bool:
+    """Return whether a host of a URL is this machine."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host.rstrip(".").lower() == "localhost"
+
+
+def is_private(host: str) -> bool:
+    """Return whether a host is in a private network: by its address, or as a name without dots."""
+    name = host.rstrip(".").lower()
+    try:
+        address = ipaddress.ip_address(name)
+    except ValueError:
+        return _NAME.fullmatch(name) is not None or name.endswith(_PRIVATE_SUFFIXES)
+    return address.is_loopback or any(address in network for network in _PRIVATE_NETWORKS)
+
+
+def _is_random(secret: bytes) -> bool:
+    has_few = len(set(secret)) < min(MAX_DISTINCT, len(secret) // 4)
+    return not (
+        has_few
+        or _unit(secret) < min(MIN_UNIT, len(secret) // 2 + 1)
+        or any(_longest_run(secret, step) >= MAX_RUN for step in (-1, 0, 1))
+        or _PLACEHOLDER.search(secret)
+    )
+
+
+def _unit(secret: bytes) -> int:
+    """Return the length of the part of which a secret is a repetition."""
+    return next(size for size in range(1, len(secret) + 1) if secret[size:] == secret[:-size])
+
+
+def _longest_run(secret: bytes, step: int) -> int:
+    longest = length = 1
+    for before, one in pairwise(secret):
+        length = length + 1 if one - before == step else 1
+        longest = max(longest, length)
+    return longest
