@@ -1,8 +1,10 @@
 """REDIS_URL of a Valkey that Sentinels watch: parsing, and the forms that the libraries take."""
 
+import re
 from dataclasses import dataclass
+from ipaddress import IPv6Address
 from typing import Any
-from urllib.parse import parse_qsl, quote, unquote, urlsplit
+from urllib.parse import parse_qsl, quote, unquote
 
 from django.core.exceptions import ImproperlyConfigured
 from redis.backoff import NoBackoff
@@ -10,7 +12,15 @@ from redis.retry import Retry
 
 SCHEME = "sentinel"
 DEFAULT_PORT = 26379
+MAX_PORT = 65_535
 FORMAT = "sentinel://[user:password@]host[:port],host[:port]/database?master=name"
+
+_URL = re.compile(
+    rf"{SCHEME}://(?P<authority>[^/?#\s]*)(?P<path>[^?#\s]*)(?:\?(?P<query>[^#\s]*))?", re.ASCII
+)
+_HOST = re.compile(
+    r"(?:\[(?P<address>[^\]]+)\]|(?P<name>[a-z0-9._-]+))(?::(?P<port>\d{0,5}))?", re.I
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,14 +74,13 @@ def parse(url: str) -> SentinelAddress | None:
     if not url.startswith(f"{SCHEME}://"):
         return None
     try:
-        parts = urlsplit(url)
-        credentials, _, hosts = parts.netloc.rpartition("@")
+        credentials, hosts, path, query = _split(url)
         username, _, password = credentials.partition(":")
-        options = dict(parse_qsl(parts.query, strict_parsing=True)) if parts.query else {}
+        options = dict(parse_qsl(query, strict_parsing=True)) if query else {}
         return SentinelAddress(
             hosts=tuple(_host(host) for host in hosts.split(",")),
             master=options.pop("master"),
-            database=int(parts.path.strip("/") or 0),
+            database=int(path.strip("/") or 0),
             username=unquote(username) or None,
             password=unquote(password) or None,
             sentinel_password=options.pop("sentinel_password", None),
@@ -82,11 +91,25 @@ def parse(url: str) -> SentinelAddress | None:
         raise ImproperlyConfigured(f"environment variable REDIS_URL: expected {FORMAT}") from None
 
 
+def _split(url: str) -> tuple[str, str, str, str]:
+    """Return credentials, hosts, path, and query. Raises ValueError."""
+    # Not by urlsplit: since Python 3.11.12, and earlier in Debian's, it refuses a list of hosts
+    # with an IPv6 address, because such a text isn't one host.
+    match = _URL.fullmatch(url)
+    if match is None:
+        raise ValueError("no URL")
+    credentials, _, hosts = match["authority"].rpartition("@")
+    return credentials, hosts, match["path"], match["query"] or ""
+
+
 def _host(text: str) -> tuple[str, int]:
-    parts = urlsplit(f"//{text}")
-    if not parts.hostname or parts.path:
+    match = _HOST.fullmatch(text)
+    port = int(match["port"] or DEFAULT_PORT) if match else 0
+    if match is None or not 0 < port <= MAX_PORT:
         raise ValueError("no host")
-    return parts.hostname, parts.port or DEFAULT_PORT
+    if match["address"]:
+        return str(IPv6Address(match["address"])), port
+    return match["name"].lower(), port
 
 
 def _bracketed(host: str) -> str:

@@ -59,17 +59,24 @@ def decode(body: bytes, kind: type[T]) -> T:
 
 def is_allowed(url: str, *, issuer: str) -> bool:
     """Return whether a URL is HTTPS, or plain HTTP like a local issuer's."""
-    scheme = urlsplit(url).scheme
+    try:
+        scheme = urlsplit(url).scheme
+    except ValueError:
+        return False
     return scheme == _SECURE or (scheme == _PLAIN and urlsplit(issuer).scheme == _PLAIN)
 
 
 def _request(method: str, url: str, *, headers: Mapping[str, str], body: bytes | None) -> Answer:
-    parts = urlsplit(url)
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError as error:
+        raise UnavailableError("not a URL") from error
     is_plain = parts.scheme == _PLAIN
     kind = egress.PlainConnection if is_plain else egress.ConfiguredConnection
     connection = kind(
         parts.hostname or "",
-        parts.port or kind.default_port,
+        port or kind.default_port,
         deadline=egress.Deadline.after(TOTAL_TIMEOUT),
         connect_timeout=CONNECT_TIMEOUT,
     )
