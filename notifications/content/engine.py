@@ -1,9 +1,8 @@
 """Renders Liquid with limits and custom filters, a fast path for simple templates, and a cache."""
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any, Self
 
 from liquid import BoundTemplate, Environment, FalsyStrictUndefined
@@ -12,50 +11,24 @@ from liquid.builtin.content import ContentNode
 from liquid.builtin.expressions import BooleanExpression, FilteredExpression, Path
 from liquid.builtin.output import OutputNode
 from liquid.builtin.tags.if_tag import IfNode
-from liquid.exceptions import FilterArgumentError, LiquidError, UndefinedError
+from liquid.exceptions import (
+    ContextDepthError,
+    FilterArgumentError,
+    FilterError,
+    LiquidError,
+    LiquidTypeError,
+    LocalNamespaceLimitError,
+    LoopIterationLimitError,
+    OutputStreamLimitError,
+    UndefinedError,
+)
 from markupsafe import escape
 
-from domain.time import parse_zone
-
 from . import limits
-from .limits import (
-    MAX_VALUE,
-    REPLACED_FILTERS,
-    Budget,
-    WorkLimitError,
-    apply_limits,
-    find_fault,
-    within_budget,
-)
+from .filters import CUSTOM_FILTERS, REPLACED_FILTERS
+from .limits import MAX_VALUE, Budget, WorkLimitError, apply_limits, within_budget
+from .source import Piece, SourceError, find_liquid
 
-
-def pluralize(value: Any, one: str, many: str) -> str:
-    """Return ``one`` if ``value`` is 1, as a number or text, else ``many``."""
-    try:
-        is_one = not isinstance(value, bool) and float(value) == 1
-    except (TypeError, ValueError, OverflowError):
-        is_one = False
-    return one if is_one else many
-
-
-def in_zone(value: Any, zone: str = "UTC") -> datetime:
-    """Convert RFC 3339 text or a timestamp to local time. Text without an offset is UTC.
-
-    ``{{ start_time | in_zone: recipient.timezone | date: '%H:%M' }}``
-    """
-    try:
-        if isinstance(value, int | float) and not isinstance(value, bool):
-            instant = datetime.fromtimestamp(value, UTC)
-        else:
-            given = datetime.fromisoformat(str(value))
-            instant = given if given.tzinfo else given.replace(tzinfo=UTC)
-        # Naive: Liquid caches dates by equality, and aware datetimes of one instant are equal.
-        return instant.astimezone(parse_zone(zone)).replace(tzinfo=None)
-    except (ValueError, OverflowError, OSError, TypeError):
-        raise FilterArgumentError("in_zone takes a time and a time zone", token=None) from None
-
-
-CUSTOM_FILTERS: dict[str, Callable[..., Any]] = {"pluralize": pluralize, "in_zone": in_zone}
 MAX_OUTPUT = MAX_VALUE  # Maximum size of a rendered part, in bytes
 FORBIDDEN_TAGS = ("include", "render")  # Tags that load other templates; there are none to load
 _FILTER_ERRORS = (ArithmeticError, AttributeError, LookupError, OSError, TypeError, ValueError)
@@ -197,7 +170,10 @@ def _format_value(value: Any, autoescape: bool) -> str:
 
 
 class TemplateError(ValueError):
-    """A template can't be parsed or rendered. ``variable`` is the name of a missing variable."""
+    """A template can't be parsed or rendered.
+
+    ``variable`` is the name of a missing variable, ``part`` the template's part, if known.
+    """
 
     def __init__(
         self, code: str, message: str, *, variable: str | None = None, line: int | None = None
@@ -206,18 +182,32 @@ class TemplateError(ValueError):
         self.code = code
         self.variable = variable
         self.line = line
+        self.part: str | None = None
+
+    @property
+    def text(self) -> str:
+        """The message with its place, such as *Over 1,000 loop iterations (body, line 1)*."""
+        line = None if self.line is None else f"line {self.line}"
+        place = ", ".join(where for where in (self.part, line) if where)
+        message = str(self)
+        return f"{message.rstrip('.')} ({place})." if place else message
 
 
-def check_source(source: str) -> None:
-    """Raise TemplateError if a source exceeds the limits for parsing."""
-    if fault := find_fault(source):
+def check_source(source: str) -> list[Piece]:
+    """Return a source's Liquid. Raises TemplateError if it exceeds the limits for parsing."""
+    try:
+        return find_liquid(source)
+    except SourceError as fault:
         line = None if fault.index is None else line_at(source, fault.index)
-        raise TemplateError(fault.code, fault.reason, line=line)
+        raise TemplateError(fault.code, str(fault), line=line) from fault
+
+
+MAX_LOOP_ITERATIONS = 1_000
 
 
 class _LimitedEnvironment(Environment):
     context_depth_limit = 10
-    loop_iteration_limit = 1_000
+    loop_iteration_limit = MAX_LOOP_ITERATIONS
     local_namespace_limit = 64 * 1024
     output_stream_limit = MAX_OUTPUT
 
@@ -228,7 +218,7 @@ def _environment(*, autoescape: bool, is_layout: bool = False) -> Environment:
         environment.add_filter(name, function)
     for name, function in list(environment.filters.items()):
         if name != "default":
-            environment.add_filter(name, within_budget(function))
+            environment.add_filter(name, within_budget(name, function))
     for name in FORBIDDEN_TAGS:
         del environment.tags[name]
     if not is_layout:
@@ -305,9 +295,42 @@ def line_at(source: str, index: int) -> int:
     return source.count("\n", 0, index) + 1
 
 
+_TOO_DEEP = "Blocks or expressions are nested too deeply."
+_REASONS: Mapping[type[Exception], str] = {
+    LoopIterationLimitError: f"Over {MAX_LOOP_ITERATIONS:,} loop iterations.",
+    OutputStreamLimitError: f"The text is over {MAX_OUTPUT // 1024} KB long.",
+    LocalNamespaceLimitError: "The template's own variables take too much memory.",
+    ContextDepthError: _TOO_DEEP,
+    RecursionError: _TOO_DEEP,
+}
+MAX_QUOTED = 80
+"""Characters of an output or a tag that an error shows."""
+
+
 def _to_template_error(error: Exception) -> TemplateError:
-    reason = f"The template cannot be rendered: {type(error).__name__}."
+    reason = _REASONS.get(type(error)) or _describe(error)
     return TemplateError("template_failed", reason, line=line_of(error))
+
+
+def _describe(error: Exception) -> str:
+    """Return what can't be rendered. No value is shown, since it may be a secret."""
+    token = error.token if isinstance(error, LiquidError) else None
+    if token is None or token.start_index < 0:
+        return f"The template can't be rendered: {type(error).__name__}."
+    quoted = " ".join(_piece_at(token.source, token.start_index).split())
+    if len(quoted) > MAX_QUOTED:
+        quoted = quoted[:MAX_QUOTED] + "\u2026"
+    if isinstance(error, FilterArgumentError | FilterError | LiquidTypeError):
+        return f"The filter or comparison {token.value!r} can't take this value: {quoted}"
+    return f"This can't be rendered ({type(error).__name__}): {quoted}"
+
+
+def _piece_at(source: str, index: int) -> str:
+    """Return the output or tag around an index."""
+    start = max(source.rfind("{{", 0, index + 2), source.rfind("{%", 0, index + 2), 0)
+    ends = (source.find("}}", index), source.find("%}", index))
+    end = min((found + 2 for found in ends if found >= 0), default=len(source))
+    return source[start:end]
 
 
 MAX_CACHED_TEXTS = 512
@@ -350,7 +373,11 @@ def variable_paths(bound: BoundTemplate) -> Paths | None:
     used = bound.analyze(include_partials=False).globals
     if not _CLOCK_VARIABLES.isdisjoint(used):
         return None
-    return sorted({_name_prefix(use.segments) for uses in used.values() for use in uses})
+    paths = {_name_prefix(use.segments) for uses in used.values() for use in uses}
+    # A variable's key contains those of its properties.
+    return sorted(
+        path for path in paths if not any(path[:length] in paths for length in range(1, len(path)))
+    )
 
 
 def _name_prefix(segments: Sequence[object]) -> tuple[str, ...]:

@@ -14,8 +14,8 @@ import structlog
 
 from . import inliner, markup
 from .engine import MAX_OUTPUT, TemplateError, check_source, line_at
+from .source import Kind, Piece
 
-LIQUID = re.compile(r"\{%-?\s*comment\b.*?\bendcomment\s*-?%\}|\{\{.*?\}\}|\{%.*?%\}", re.DOTALL)
 _STYLE = re.compile(r"<style>(.*?)</style>", re.DOTALL)
 _QUOTED = re.compile(r"\"[^\"]*\"|'[^']*'")
 _NOT_LINE_END = re.compile(r"[^\n]")
@@ -37,30 +37,42 @@ def inline_fragment(source: str, *, css: str) -> str:
     return _inline_around_liquid(source, lambda html: inliner.inline_fragment(html, css))
 
 
+def replace_liquid(
+    source: str, pieces: Sequence[Piece], replacement: Callable[[Piece], str]
+) -> str:
+    """Return a source with other texts in place of its Liquid."""
+    texts: list[str] = []
+    at = 0
+    for piece in pieces:
+        texts += [source[at : piece.start], replacement(piece)]
+        at = piece.end
+    return "".join([*texts, source[at:]])
+
+
 def extract_liquid(source: str) -> tuple[str, list[str]]:
     """Return a source's HTML with placeholders in place of its Liquid, and the Liquid."""
     # Raises TemplateError for what could exceed the library's stack or memory.
-    check_source(source)
-    # Replacing Liquid by spaces keeps the line numbers of the source.
-    blanked = LIQUID.sub(lambda match: _NOT_LINE_END.sub(" ", match[0]), source)
-    if excess := markup.find_excess(blanked):
-        raise TemplateError("too_complex", excess.reason, line=line_at(source, excess.index))
-    liquid: list[str] = []
-
-    def replace_with_placeholder(match: re.Match[str]) -> str:
-        liquid.append(match[0])
-        return _PLACEHOLDER.format(len(liquid) - 1)
-
     plain = source.replace("\ue000", "").replace("\ue001", "")
-    html = _wrap_tags_in_comments(LIQUID.sub(replace_with_placeholder, plain), liquid)
+    pieces = check_source(plain)
+    # Replacing Liquid by spaces keeps the line numbers of the source.
+    blanked = replace_liquid(
+        plain, pieces, lambda piece: _NOT_LINE_END.sub(" ", plain[piece.start : piece.end])
+    )
+    if excess := markup.find_excess(blanked):
+        raise TemplateError("too_complex", excess.reason, line=line_at(plain, excess.index))
+    numbers = {piece: number for number, piece in enumerate(pieces)}
+    hidden = replace_liquid(plain, pieces, lambda piece: _PLACEHOLDER.format(numbers[piece]))
+    html = _wrap_tags_in_comments(hidden, pieces)
     if excess := markup.find_excess(html):
         raise TemplateError("too_complex", excess.reason)
-    return html, liquid
+    return html, [plain[piece.start : piece.end] for piece in pieces]
 
 
 def restore_liquid(html: str, liquid: Sequence[str]) -> str:
     """Return HTML with its Liquid restored. Raises TemplateError if the result is too long."""
-    text = _PLACEHOLDER_PATTERN.sub(lambda match: liquid[int(match[1] or match[2])], html)
+    # The parser may have made openings of entities; they are text.
+    safe = html.replace("{{", "{&#123;").replace("{%", "{&#37;")
+    text = _PLACEHOLDER_PATTERN.sub(lambda match: liquid[int(match[1] or match[2])], safe)
     if len(text) > MAX_OUTPUT:
         raise TemplateError("too_long", "The HTML is too long after CSS inlining.")
     return text
@@ -69,13 +81,14 @@ def restore_liquid(html: str, liquid: Sequence[str]) -> str:
 def find_misplaced_liquid(source: str) -> int | None:
     """Return the index of Liquid in a tag outside of a value, which HTML parsers lose, or None."""
     # ``<a href="{{ url }}">`` is valid; ``<a {% if url %}href=…{% endif %}>`` isn't.
-    positions = [match.start() for match in LIQUID.finditer(source)]
-    count = iter(range(len(positions)))
-    html = LIQUID.sub(lambda _match: _PLACEHOLDER.format(next(count)), source)
+    plain = source.replace("\ue000", " ").replace("\ue001", " ")
+    pieces = check_source(plain)
+    count = iter(range(len(pieces)))
+    html = replace_liquid(plain, pieces, lambda _piece: _PLACEHOLDER.format(next(count)))
     for token in markup.tokenize(html):
         tag = html[token.start : token.tag_end] if token.name else ""
         if unquoted := _PLACEHOLDER_PATTERN.search(_QUOTED.sub("", tag)):
-            return positions[int(unquoted[2])]
+            return pieces[int(unquoted[2])].start
     return None
 
 
@@ -98,21 +111,23 @@ def _inline_around_liquid(source: str, inline: Callable[[str], str]) -> str:
     return restore_liquid(inline(html), liquid)
 
 
-def _wrap_tags_in_comments(html: str, liquid: Sequence[str]) -> str:
+def _wrap_tags_in_comments(html: str, pieces: Sequence[Piece]) -> str:
     """Wrap the placeholders of Liquid tags in comments, which are valid between rows."""
 
     def commented(text: str) -> str:
         return _PLACEHOLDER_PATTERN.sub(
-            lambda match: f"<!--{match[0]}-->" if liquid[int(match[2])][1] == "%" else match[0],
+            lambda match: (
+                match[0] if pieces[int(match[2])].kind is Kind.OUTPUT else f"<!--{match[0]}-->"
+            ),
             text,
         )
 
-    pieces: list[str] = []
+    texts: list[str] = []
     end = 0
     for token in markup.tokenize(html):
-        pieces += [commented(html[end : token.start]), html[token.start : token.end]]
+        texts += [commented(html[end : token.start]), html[token.start : token.end]]
         end = token.end
-    return "".join([*pieces, commented(html[end:])])
+    return "".join([*texts, commented(html[end:])])
 
 
 log = structlog.get_logger(__name__)

@@ -1,105 +1,47 @@
-"""Limits on a template's source, and on the work of a rendering, which is paid from a budget."""
+"""Limits on the work of a rendering, which is paid from a budget."""
 
-import re
 import sys
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
 from functools import wraps
 from io import StringIO
 from typing import Any, TextIO
 
-from liquid import BoundTemplate, Environment, Markup, RenderContext, soft_str
+from liquid import BoundTemplate, RenderContext
 from liquid.ast import BlockNode, Node
 from liquid.builtin.content import ContentNode
 from liquid.builtin.expressions.logical import (
     ContainsExpression,
     EqExpression,
+    GeExpression,
+    GtExpression,
+    LeExpression,
+    LtExpression,
     NeExpression,
     _contains,
     _eq,
+    _le,
+    _lt,
 )
+from liquid.builtin.expressions.loop import LoopExpression
+from liquid.builtin.expressions.path import Path
 from liquid.builtin.expressions.primitive import RangeLiteral
-from liquid.builtin.filters.misc import date as date_of_liquid
 from liquid.builtin.tags.case_tag import MultiExpressionBlockNode
+from liquid.builtin.tags.cycle_tag import CycleNode
 from liquid.builtin.tags.for_tag import ForNode
 from liquid.builtin.tags.tablerow_tag import TablerowNode
 from liquid.exceptions import (
     FilterArgumentError,
+    FilterError,
+    FilterValueError,
+    LiquidValueError,
     LocalNamespaceLimitError,
     OutputStreamLimitError,
     ResourceLimitError,
 )
 from liquid.expression import Expression
-from liquid.filter import sequence_filter, string_filter, with_environment
 from liquid.output import LimitedStringIO
-from liquid.undefined import is_undefined
-
-from . import markup
-
-# Limits on the source. Liquid's lexer searches for a tag's end from every opening, so thousands of
-# unclosed tags take minutes. Runs of whitespace take quadratic time. find_fault takes one pass.
-MAX_SOURCE = 64 * 1024  # Characters of a part
-MAX_MARKUP = 500  # Outputs and tags of a part, and lines of its ``liquid`` tags
-MAX_MARKUP_LENGTH = 1_000  # Characters of one output or tag, or of one line of a ``liquid`` tag
-MAX_BLANKS = 500_000  # Sum of the squared lengths of whitespace runs inside outputs and tags
-_OPENING = re.compile(r"\{[{%]")
-_TAG_NAME = re.compile(r"-?\s{0,100}(\w{0,20})\s{0,100}")
-_BLOCKS = {
-    name: re.compile(rf"\{{%-?\s{{0,100}}end{name}\s{{0,100}}-?%\}}")
-    for name in ("raw", "doc", "comment")
-}
-"""Tags whose content isn't Liquid, with their end tags."""
-_BLANKS = re.compile(r"\s{10,}")
-
-
-@dataclass(frozen=True, slots=True)
-class SourceFault:
-    """Why a source is rejected before parsing, and where."""
-
-    code: str
-    reason: str
-    index: int | None = None
-
-
-def find_fault(source: str) -> SourceFault | None:
-    """Return the first part of a source that exceeds a limit or is unclosed, or None."""
-    if len(source) > MAX_SOURCE:
-        return SourceFault("too_long", f"A part has at most {MAX_SOURCE:,} characters.")
-    count = blanks = 0
-    opening = _OPENING.search(source)
-    while opening:
-        at = opening.start()
-        closing = "%}" if opening[0] == "{%" else "}}"
-        end = source.find(closing, at + 2)
-        if end < 0:
-            return SourceFault("syntax", f"Expected '{closing}', found end of file.", at)
-        inner = source[at + 2 : end]
-        # Each line of a ``liquid`` tag counts as a tag.
-        lines = inner.splitlines() if inner.lstrip("- \t\n").startswith("liquid") else [inner]
-        count += len(lines)
-        blanks += sum(len(run) ** 2 for run in _BLANKS.findall(inner))
-        if reason := _exceeded_limit(lines, count, blanks):
-            return SourceFault("too_complex", reason, at)
-        end += 2
-        name = _TAG_NAME.match(inner)
-        if closing == "%}" and name and name[1] in _BLOCKS:
-            match = _BLOCKS[name[1]].search(source, end)
-            if match is None:
-                return SourceFault("syntax", f"Expected tag end{name[1]}, found end of file.", at)
-            end = match.end()
-        opening = _OPENING.search(source, end)
-    return None
-
-
-def _exceeded_limit(lines: Sequence[str], count: int, blanks: int) -> str | None:
-    if count > MAX_MARKUP:
-        return f"A part has at most {MAX_MARKUP:,} outputs and tags."
-    if max(map(len, lines)) > MAX_MARKUP_LENGTH:
-        return f"An output or tag has at most {MAX_MARKUP_LENGTH:,} characters."
-    if blanks > MAX_BLANKS:
-        return "Too much whitespace in a row inside outputs and tags."
-    return None
-
+from liquid.token import Token
+from liquid.undefined import UNDEFINED, is_undefined
 
 # Limits on a rendering.
 MAX_WORK = 30_000  # Units of work for one rendering: about 50 ms
@@ -197,6 +139,15 @@ class Context(RenderContext):
         if limit and self._total > limit:
             raise LocalNamespaceLimitError("local namespace limit reached", token=None)
 
+    def get(
+        self, path: list[object], *, token: Token | None, default: object = UNDEFINED
+    ) -> object:
+        """Return the value at a path. Liquid writes the path of a missing one as text."""
+        for segment in path:
+            if type(segment) is not int and (type(segment) is not str or len(segment) > _SHORT):
+                self.budget.spend(weight_of(segment) // CHARACTERS_PER_UNIT)
+        return super().get(path, token=token, default=default)
+
     def get_buffer(self, buf: TextIO | None = None) -> StringIO:
         """Return a buffer for a part of the output, which spends the same budget."""
         used = buf.size if isinstance(buf, LimitedStringIO) else 0
@@ -213,33 +164,65 @@ def render(bound: BoundTemplate, variables: Mapping[str, Any], budget: Budget) -
 
 
 UNITS_PER_CALL = 2
-MAX_DATE_LENGTH = 100  # Characters of a text parsed as a date, and of a date format
 ITEMS_PER_UNIT = 4  # List items read for one unit
+_SHORT = 32
+_SHALLOW_FILTERS = frozenset({"size", "first", "last"})
+"""Filters that don't read the items of a list or object."""
 
 
-def within_budget(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Wrap a filter so that it spends the budget and rejects missing variables."""
+_FILTER_ERRORS = (
+    *(ArithmeticError, AttributeError, LookupError, OSError, TypeError, ValueError),
+    *(FilterError, FilterValueError, LiquidValueError),
+)
+"""Exceptions that a Liquid filter raises for an unsupported value."""
+
+
+def within_budget(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    """Wrap a filter so that it spends the budget and rejects missing variables.
+
+    It pays for every character of its operands, also in nested lists and objects, which most
+    filters write as text, compare, or flatten.
+    """
     # Liquid's own filters turn a missing variable into 0 or an empty text.
     needs_context = getattr(function, "with_context", False)
+    cost_of_operand = _cost_of_result if name in _SHALLOW_FILTERS else _cost_of_operand
 
     @wraps(function)
     def bounded(*args: Any, context: Any = None, **options: Any) -> Any:
         units = UNITS_PER_CALL
         for value in (*args, *options.values()):
-            units += _cost_of(value)
+            units += cost_of_operand(value)
+        budget = context.budget if isinstance(context, Context) else None
+        if budget is not None:
+            budget.spend(units)
         if needs_context:
             options["context"] = context
-        made = function(*args, **options)
-        if isinstance(context, Context):
-            context.budget.spend(units + _cost_of(made))
+        try:
+            made = function(*args, **options)
+        except _FILTER_ERRORS:
+            # Such as a date in year 0. Liquid adds the place of the filter.
+            raise FilterArgumentError("the filter can't take this value", token=None) from None
+        if budget is not None:
+            budget.spend(_cost_of_result(made))
         return made
 
     bounded.__dict__["with_context"] = True
     return bounded
 
 
-def _cost_of(value: Any) -> int:
+def _cost_of_operand(value: Any) -> int:
     """Return the units for reading a value once. Raises WorkLimitError or UndefinedError."""
+    if isinstance(value, dict | list | tuple):
+        if isinstance(value, list | tuple):
+            check_items(len(value))
+        weight = weight_of(value)
+        check_length(weight)
+        return weight // CHARACTERS_PER_UNIT
+    return _cost_of_result(value)
+
+
+def _cost_of_result(value: Any) -> int:
+    """Return the units for a value without its items. Raises WorkLimitError or UndefinedError."""
     kind = type(value)
     if issubclass(kind, str):
         check_length(len(value))
@@ -247,131 +230,12 @@ def _cost_of(value: Any) -> int:
     if issubclass(kind, int):
         if value.bit_length() > MAX_BITS:
             raise WorkLimitError(f"A number has more than {MAX_BITS:,} bits.", token=None)
-    elif issubclass(kind, list | tuple):
+    elif issubclass(kind, list | tuple | range):
         check_items(len(value))
         return len(value) // ITEMS_PER_UNIT
     elif is_undefined(value):
         str(value)  # Raises UndefinedError with the variable's name.
     return 0
-
-
-@string_filter
-def replace(val: str, seq: str, sub: str = "") -> str:
-    """Return a text with every ``seq`` replaced by ``sub``."""
-    old, new = soft_str(seq), soft_str(sub)
-    check_length(len(val) + val.count(old) * max(0, len(new) - len(old)))
-    return val.replace(old, new)
-
-
-@with_environment
-@sequence_filter
-def join(left: Iterable[object], separator: object = " ", *, environment: Environment) -> str:
-    """Return the items of a list as one text."""
-    between = separator if isinstance(separator, str) else str(separator)
-    if environment.autoescape and between == " ":
-        between = Markup(" ")
-    texts: list[str] = []
-    total = -len(between)
-    for item in left:
-        texts.append(item if isinstance(item, str) else str(item))
-        total += len(texts[-1]) + len(between)
-        check_length(total)
-    return between.join(texts)
-
-
-@string_filter
-def split(val: str, sep: Any) -> list[str]:
-    """Split a text at a separator, or into characters if there is none."""
-    if sep is None or sep == "":
-        check_items(len(val))
-        return list(val)
-    between = soft_str(sep)
-    if not val or val == between:
-        return []
-    pieces = val.split(None if between == " " else between, MAX_ITEMS)
-    check_items(len(pieces))
-    return pieces
-
-
-@sequence_filter
-def concat(sequence: list[Any], second_array: Any) -> list[Any]:
-    """Return two lists as one."""
-    if not isinstance(second_array, list | tuple):
-        raise FilterArgumentError(
-            f"concat expected an array, found {type(second_array).__name__}", token=None
-        )
-    made = [*sequence, *second_array]
-    check_items(len(made))
-    # A text may occur 1,000 times: short in memory, long when written.
-    check_length(weight_of(made))
-    return made
-
-
-@sequence_filter
-def uniq(sequence: Iterable[Any], key: object = None) -> list[object]:
-    """Return a list without repeated items."""
-    kept: dict[Hashable, object] = {}
-    for item in sequence:
-        kept.setdefault(_hashable(item if key is None else _property(item, key)), item)
-    return list(kept.values())
-
-
-def _property(item: Any, key: object) -> object:
-    try:
-        return item[key]
-    except (KeyError, IndexError):
-        return _MISSING
-    except TypeError as error:
-        raise FilterArgumentError(f"can't read property '{key}'", token=None) from error
-
-
-_MISSING = object()
-
-
-def _hashable(value: Any) -> Hashable:
-    if isinstance(value, dict):
-        return ("dict", frozenset((k, _hashable(v)) for k, v in value.items()))
-    if isinstance(value, list | tuple):
-        return (isinstance(value, list), tuple(_hashable(v) for v in value))
-    return value
-
-
-@with_environment
-def date(dat: Any, fmt: Any, *, environment: Environment) -> str:
-    """Format a date. A text that isn't a date is returned unchanged."""
-    if isinstance(fmt, str) and len(fmt) > MAX_DATE_LENGTH:
-        raise FilterArgumentError("the format of a date is too long", token=None)
-    if isinstance(dat, str) and len(dat) > MAX_DATE_LENGTH:
-        return str(dat)
-    return date_of_liquid(dat, fmt, environment=environment)
-
-
-@with_environment
-@string_filter
-def strip_html(val: str, *, environment: Environment) -> str:
-    """Return a text without tags, comments, scripts, and style sheets."""
-    if "<" not in val or ">" not in val:
-        return val
-    pieces: list[str] = []
-    at = 0
-    for token in markup.tokenize(val):
-        pieces.append(val[at : token.start])
-        if token.name in ("title", "textarea"):
-            pieces.append(val[token.tag_end : token.end])
-        at = token.end
-    stripped = "".join([*pieces, val[at:]])
-    return Markup(stripped) if environment.autoescape and isinstance(val, Markup) else stripped
-
-
-REPLACED_FILTERS: dict[str, Callable[..., Any]] = {
-    "replace": replace,
-    "join": join,
-    "split": split,
-    "concat": concat,
-    "uniq": uniq,
-    "date": date,
-    "strip_html": strip_html,
-}
 
 
 class _Range(RangeLiteral):
@@ -391,6 +255,9 @@ class _Contains(ContainsExpression):
     def evaluate(self, context: RenderContext) -> object:
         left, right = self.left.evaluate(context), self.right.evaluate(context)
         _charge(context, left, right)
+        if isinstance(left, str) and isinstance(right, str) and right:
+            # Python's count is linear for every text, and its search isn't.
+            return left.count(right) > 0
         return _contains(self.token, left, right)
 
 
@@ -410,6 +277,66 @@ class _NotEqual(NeExpression):
         left, right = self.left.evaluate(context), self.right.evaluate(context)
         _charge(context, left, right)
         return not _eq(left, right)
+
+
+class _Less(LtExpression):
+    __slots__ = ()
+
+    def evaluate(self, context: RenderContext) -> object:
+        left, right = self.left.evaluate(context), self.right.evaluate(context)
+        _charge(context, left, right)
+        return _lt(self.token, left, right)
+
+
+class _Greater(GtExpression):
+    __slots__ = ()
+
+    def evaluate(self, context: RenderContext) -> object:
+        left, right = self.left.evaluate(context), self.right.evaluate(context)
+        _charge(context, left, right)
+        return _lt(self.token, right, left)
+
+
+class _LessOrEqual(LeExpression):
+    __slots__ = ()
+
+    def evaluate(self, context: RenderContext) -> object:
+        left, right = self.left.evaluate(context), self.right.evaluate(context)
+        _charge(context, left, right)
+        return _le(left, right)
+
+
+class _GreaterOrEqual(GeExpression):
+    __slots__ = ()
+
+    def evaluate(self, context: RenderContext) -> object:
+        left, right = self.left.evaluate(context), self.right.evaluate(context)
+        _charge(context, left, right)
+        return _le(right, left)
+
+
+class _Loop(LoopExpression):
+    """The list of a loop. To skip items or turn them round, Liquid reads them all."""
+
+    __slots__ = ()
+
+    def evaluate(self, context: RenderContext) -> tuple[Iterator[object], int]:
+        if self.reversed or self.offset is not None:
+            items = self.iterable.evaluate(context)
+            count = len(items) if isinstance(items, list | tuple | dict | range) else 0
+            if isinstance(context, Context):
+                context.budget.spend(count // ITEMS_PER_UNIT)
+        return super().evaluate(context)
+
+
+class _Cycle(CycleNode):
+    """A cycle, which writes its group, or all its values, as a text."""
+
+    __slots__ = ()
+
+    def render_to_output(self, context: RenderContext, buffer: TextIO) -> int:
+        _charge(context, *(one.evaluate(context) for one in self.expressions()))
+        return super().render_to_output(context, buffer)
 
 
 class _When(MultiExpressionBlockNode):
@@ -440,6 +367,11 @@ _EXPRESSIONS: dict[type[Expression], type[Expression]] = {
     ContainsExpression: _Contains,
     EqExpression: _Equal,
     NeExpression: _NotEqual,
+    LtExpression: _Less,
+    GtExpression: _Greater,
+    LeExpression: _LessOrEqual,
+    GeExpression: _GreaterOrEqual,
+    LoopExpression: _Loop,
 }
 
 
@@ -451,6 +383,8 @@ def apply_limits(bound: BoundTemplate) -> None:
             node.block = _make_loop_body(node.block, static)
         elif isinstance(node, MultiExpressionBlockNode):
             node.__class__ = _When
+        elif isinstance(node, CycleNode):
+            node.__class__ = _Cycle
         for expression in _walk_expressions(node.expressions()):
             if replacement := _EXPRESSIONS.get(type(expression)):
                 expression.__class__ = replacement
@@ -479,8 +413,18 @@ def _make_loop_body(block: BlockNode, static: RenderContext) -> _LoopBody:
         if isinstance(node, ContentNode):
             body.units += len(node.text) // CHARACTERS_PER_UNIT
         elif not isinstance(node, BlockNode):
-            body.units += 1 + sum(1 for _ in _walk_expressions(node.expressions())) // 2
+            expressions = _walk_expressions(node.expressions())
+            body.units += 1 + sum(map(_size_of_expression, expressions)) // 2
     return body
+
+
+def _size_of_expression(expression: Expression) -> int:
+    """Return what an expression costs to evaluate, and a loop to name, in half units."""
+    if isinstance(expression, Path):
+        return 1 + len(expression.path) // 4
+    if isinstance(expression, LoopExpression):
+        return 1 + len(str(expression)) // CHARACTERS_PER_UNIT
+    return 1
 
 
 def _charge(context: RenderContext, *operands: object) -> None:

@@ -1,6 +1,5 @@
 """Finds every fault of a template, with line and reason, before the template is stored."""
 
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -21,7 +20,8 @@ from .engine import (
     line_at,
     line_of,
 )
-from .limits import MAX_MARKUP, MAX_WORK, Budget
+from .limits import MAX_WORK, Budget
+from .source import MAX_MARKUP, Kind
 from .templates import DEFAULT_LANGUAGE, STORED_LANGUAGE, Part, Parts
 from .text import clean_line
 
@@ -33,7 +33,6 @@ ONE_LINE_PARTS = (Part.SUBJECT, Part.PUSH_TITLE)
 REQUIRED_PARTS = (Part.SUBJECT, Part.BODY)
 EXAMPLE_RECIPIENT = {"name": "Ada Lovelace", "locale": "en", "timezone": "UTC"}
 """The recipient's fields that templates may use; documented in docs/guides/templates.md."""
-_MARKUP = re.compile(r"\{\{.*?\}\}|\{%-?\s*(\w*).*?%\}", re.DOTALL)
 _UNCLOSED = "expected tag end"
 _Fragment = tuple[str, list[str]]  # HTML with placeholders for its Liquid, and the Liquid
 
@@ -190,7 +189,11 @@ def _check_names(
             line=line_at(source, index),
         )
         for name, index in exposure.find_in_source(
-            source, analysis, sensitive=sensitive, is_html=part is Part.EMAIL_HTML
+            source,
+            check_source(source),
+            analysis,
+            sensitive=sensitive,
+            is_html=part is Part.EMAIL_HTML,
         )
     ]
     return faults + [
@@ -281,17 +284,18 @@ def _syntax_error(error: LiquidError, source: str, environment: Environment) -> 
 
 def _search_line(reason: str, source: str, environment: Environment) -> int | None:
     opened: list[int] = []
-    for match in _MARKUP.finditer(source):
-        tag = match[1] or ""
+    for piece in check_source(source):
         if reason.startswith(_UNCLOSED):
-            if tag in environment.tags and f"end{tag}" in source + reason:
-                opened.append(match.start())
-            elif tag.startswith("end") and opened:
+            if piece.name in environment.tags and f"end{piece.name}" in source + reason:
+                opened.append(piece.start)
+            elif piece.name.startswith("end") and opened:
                 opened.pop()
             continue
+        if piece.kind is Kind.HIDDEN or piece.name in ("raw", "endraw"):
+            continue
         try:
-            environment.from_string(match[0])
+            environment.from_string(source[piece.start : piece.end])
         except LiquidError as fragment_error:
             if str(fragment_error.message).strip() == reason:
-                return line_at(source, match.start())
+                return line_at(source, piece.start)
     return line_at(source, opened[-1]) if opened else None

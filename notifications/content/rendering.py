@@ -313,4 +313,8 @@ def _render_part(
     template = templates.find_template(name, version, part, recipient.locale)
     if template is None:
         return None
-    return cache.render(template, variables) if cache else template.render(variables)
+    try:
+        return cache.render(template, variables) if cache else template.render(variables)
+    except TemplateError as problem:
+        problem.part = part.value
+        raise

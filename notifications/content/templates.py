@@ -8,6 +8,7 @@ from datetime import datetime
 from enum import StrEnum
 from functools import lru_cache
 from pathlib import Path
+from threading import Lock
 
 from django.conf import settings
 from pymongo.errors import DuplicateKeyError
@@ -228,7 +229,7 @@ def find_template(name: str, version: int, part: Part, locale: str | None) -> Te
     # A derived part is only used with its own source part: HTML written for one body isn't used
     # with the body of a newer version or a nearer language.
     located = _locate(name, version, part, locale)
-    return None if located is None else _parse_part(located[0], part)
+    return None if located is None else _parsed_parts.get(located[0], part)
 
 
 def language_of(name: str, version: int, locale: str | None) -> str | None:
@@ -267,8 +268,9 @@ def opening_tag(element: str) -> str:
 def clear() -> None:
     """Clear all cached texts and templates."""
     caches = (read_shipped, _read_layout_words, _shipped_languages, parts_of)
-    for cached in (*caches, _locate, _parse_part, _parse_layout):
+    for cached in (*caches, _locate, _parse_layout):
         cached.cache_clear()
+    _parsed_parts.clear()
 
 
 # Clients choose the locale, so it isn't a key of the caches that are costly to fill.
@@ -300,8 +302,49 @@ def _sources(name: str, version: int, locale: str | None) -> Iterator[tuple[dict
         yield {part: text for part, text in found if text is not None}, language
 
 
-@lru_cache(maxsize=MAX_CACHED_TEMPLATES)
-def _parse_part(source: str, part: Part) -> Template:
+class _ParsedParts:
+    """Parsed parts by source. Of several threads that need the same one, only one parses it."""
+
+    def __init__(self) -> None:
+        self._parsed: dict[tuple[Part, str], Template | TemplateError] = {}
+        self._parsing = [Lock() for _ in range(PARSING_LOCKS)]
+
+    def get(self, source: str, part: Part) -> Template:
+        """Return the parsed source. Raises TemplateError, also from memory."""
+        key = (part, source)
+        found = self._parsed.get(key)
+        if found is None:
+            with self._parsing[hash(key) % PARSING_LOCKS]:
+                found = self._parsed.get(key)
+                if found is None:
+                    found = self._add(key)
+        if isinstance(found, TemplateError):
+            raise TemplateError(found.code, str(found), line=found.line)
+        return found
+
+    def clear(self) -> None:
+        """Forget all parts."""
+        self._parsed.clear()
+
+    def _add(self, key: tuple[Part, str]) -> Template | TemplateError:
+        part, source = key
+        try:
+            parsed: Template | TemplateError = _parse(source, part)
+        except TemplateError as error:
+            parsed = error.with_traceback(None)
+        if len(self._parsed) >= MAX_CACHED_TEMPLATES:
+            # Another thread may remove the same one.
+            self._parsed.pop(next(iter([*self._parsed])), None)
+        self._parsed[key] = parsed
+        return parsed
+
+
+PARSING_LOCKS = 64
+"""Parts that different threads may parse at the same time."""
+_parsed_parts = _ParsedParts()
+
+
+def _parse(source: str, part: Part) -> Template:
     if part is not Part.EMAIL_HTML:
         return Template(source)
     css = inlining.extract_style_sheet(_layout_source(None))

@@ -145,7 +145,7 @@ def check_push_size(
             now=now,
         )
     except TemplateError as problem:
-        problems.add("/data", problem.code, str(problem))
+        problems.add("/data", problem.code, problem.text)
     except PermanentError as error:
         # A key that Firebase reserves fails at send time: other channels accept it.
         if error.code is FailureCode.TOO_LARGE:
@@ -264,7 +264,7 @@ def _render(
             channels, name=name, version=version, data=data, recipient=recipient, render_cache=cache
         )
     except TemplateError as problem:
-        problems.add(_variable_pointer(problem.variable), problem.code, str(problem))
+        problems.add(_variable_pointer(problem.variable), problem.code, problem.text)
         return None, None
     if len(subject) > SUBJECT_LENGTH:
         problems.add("/data", "too_long", f"The subject exceeds {SUBJECT_LENGTH} characters.")

@@ -17,6 +17,7 @@ DATA: Mapping[str, Any] = {
     "long": ["x" * 1_000] * 40,
     "deep": [[[[1] * 50] * 5] * 5] * 2,
     "shop": {"city": "Porto", "streets": ["A", "B"]},
+    "object": {f"k{n}": [{"a": n, "b": "x" * 20}] for n in range(200)},
 }
 HOSTILE_DATA: Sequence[Mapping[str, Any]] = (
     DATA,
@@ -24,6 +25,8 @@ HOSTILE_DATA: Sequence[Mapping[str, Any]] = (
     dict.fromkeys(DATA, "<&'\"" * 20000),
     {name: ["y" * 90] * 2_000 for name in DATA},
     dict.fromkeys(DATA, 10**300),
+    {name: {f"k{n}": [{"a": n, "b": "x" * 20}] * 3 for n in range(1_200)} for name in DATA},
+    {name: [{f"k{n}": "x" * 20 for n in range(90)} for _ in range(60)] for name in DATA},
     {name: [[[["z"] * 20] * 20] * 20] for name in DATA},
 )
 """Data for accepted templates: the example's, and data of other shapes."""
@@ -108,9 +111,14 @@ _statements = st.one_of(
         "{{% assign {} = {} %}}".format, st.sampled_from(["a", "order", "long"]), _expressions
     ),
     st.builds("{{% cycle {}, {} %}}".format, _values, _values),
+    st.builds("{{% cycle {}: {}, {} %}}".format, _values, _values, _values),
+    st.builds("{{{{ {}[{}] | default: 'a' }}}}".format, st.sampled_from([*DATA]), _values),
     st.builds("{{% liquid\n{} %}}".format, st.just("assign a = order | append: order\n")),
     st.sampled_from(["{% break %}", "{% increment a %}", "{% else %}", "{% endif %}", "{% raw %}"]),
 )
+
+
+_openings_of_liquid = st.sampled_from(["{{", "{%", "{% raw %}", "{% comment %}", "{{ a }}", "{% x"])
 
 
 def _blocks(inside: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
@@ -118,13 +126,18 @@ def _blocks(inside: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
         st.builds("{{% if {} %}}{}{{% endif %}}".format, _conditions, inside),
         st.builds("{{% for i in {} %}}{}{{% endfor %}}".format, _values, inside),
         st.builds("{{% for i in {} reversed %}}{}{{% endfor %}}".format, _values, inside),
+        st.builds("{{% for i in (1..900) %}}{}{{% endfor %}}".format, inside),
         st.builds("{{% tablerow i in {} %}}{}{{% endtablerow %}}".format, _values, inside),
         st.builds("{{% capture a %}}{}{{% endcapture %}}".format, inside),
         st.builds(
             "{{% case {} %}}{{% when {} %}}{}{{% endcase %}}".format, _values, _values, inside
         ),
         st.builds("{{% ifchanged %}}{}{{% endifchanged %}}".format, inside),
-        st.builds("{{% comment %}}{}{{% endcomment %}}".format, inside),
+        *(
+            st.builds(f"{{{{% {name} %}}}}{{}}{{{{% end{name} %}}}}".format, text)
+            for name in ("comment", "raw", "doc")
+            for text in (inside, st.builds(_times, _openings_of_liquid, COUNTS))
+        ),
         st.builds("<div>{}</div>".format, inside),
         st.builds("<table><tr><td>{}</td></tr></table>".format, inside),
         st.builds(_times, inside, COUNTS),

@@ -8,6 +8,8 @@ DATA = {
     "items": [{"name": "Tea", "price": 1}] * 50,
     "long": ["x" * 1_000] * 50,
     "deep": [[[[1] * 200] * 5] * 5] * 2,
+    "object": {f"k{n}": [{"a": n, "b": "x" * 20}] * 2 for n in range(900)},
+    "objects": [{f"k{n}": "x" * 20 for n in range(90)}] * 30,
 }
 EACH = "{% for i in (1..1000) %}"
 END = "{% endfor %}x"
@@ -22,6 +24,7 @@ LIQUID = {
     "doubling a list": "{% assign l = long %}" + "{% assign l = l | concat: l %}" * 30 + "x",
     "a text many times": "{{ long | join: text | size }}",
     "squaring a number": "{% assign n = 99999999 %}" + "{% assign n = n | times: n %}" * 40 + "x",
+    "outputs never closed in a comment": "{% comment %}" + "{{" * 20_000 + "{% endcomment %}x",
     "outputs never closed": "{{" * 20_000,
     "tags never closed": "{%" * 20_000,
     "raw never closed": "{% raw %}" * 900,
@@ -42,11 +45,22 @@ LIQUID = {
     + "deep %}{% endcase %}"
     + END,
     "filters in a loop": EACH + "{% assign y = text | escape | url_encode | strip_html %}" + END,
+    "objects as groups": EACH + "{% cycle object: 'a', 'b' %}" * 5 + END,
+    "objects as values": EACH + "{% cycle object, 'b' %}" * 5 + END,
+    "objects cut": EACH + "{% capture z %}{{ object | slice: 0 }}{% endcapture %}" + END,
+    "objects sorted": EACH + "{% assign z = objects | sort_natural %}" + END,
+    "objects as keys": EACH + "{% if object[object] %}{% endif %}" + END,
+    "objects in lists": EACH + "{{ objects | join: ',' | size }}" + END,
+    "objects compared": EACH + "{% case object %}{% when objects %}{% endcase %}" + END,
+    "objects appended": EACH + "{{ 'a' | append: object | size }}" + END,
+    "objects as keys of objects": EACH + "{% assign z = objects | map: object %}" + END,
+    "texts compared": EACH + "{% if text < text %}{% endif %}" * 20 + END,
+    "the end of a list": EACH + "{% for j in long offset: 49 %}{{ j }}{% endfor %}" * 20 + END,
     "nested blocks": "{% if order %}" * 200 + "x" + "{% endif %}" * 200,
     "nested paths": "{{ " + "order[" * 150 + "order" + "]" * 150 + " }}",
     "brackets": "{{ " + "('['" * 300 + " }}",
 }
-"""Refused bodies."""
+"""Refused bodies. Objects cost what their items cost, wherever they are written as text."""
 HTML = {
     "nested elements": "<p>x</p>\n" + "<div>" * 13_000,
     "nested elements of a loop's source": "{% if order %}" + "<div>" * 300 + "{% endif %}",

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from liquid.exceptions import FilterArgumentError
 
 from notifications.content import engine
-from notifications.content.engine import RenderCache, Template, TemplateError, in_zone, pluralize
+from notifications.content.engine import RenderCache, Template, TemplateError
+from notifications.content.filters import in_zone, pluralize
 
 
 @pytest.mark.parametrize("value", [1, 1.0, "1", "1.0", " 1 "])

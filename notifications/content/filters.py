@@ -1,0 +1,359 @@
+"""Filters of templates: our own, and those of Liquid that differ or have no limit in python-liquid.
+
+Shopify's tests of Liquid say what a filter does.
+"""
+
+import re
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from datetime import UTC, datetime
+from datetime import date as calendar_date
+from decimal import ROUND_HALF_UP, Decimal, InvalidOperation
+from math import isfinite
+from typing import Any
+
+from dateutil import parser as date_parser
+from liquid import Environment, Markup, soft_str
+from liquid.builtin.filters.misc import date as date_of_liquid
+from liquid.exceptions import FilterArgumentError
+from liquid.filter import (
+    decimal_arg,
+    int_arg,
+    liquid_filter,
+    math_filter,
+    sequence_filter,
+    string_filter,
+    with_environment,
+)
+from liquid.undefined import is_undefined
+
+from domain.time import parse_zone
+
+from . import markup
+from .limits import MAX_ITEMS, check_items, check_length, weight_of
+
+MAX_DATE_LENGTH = 100  # Characters of a text parsed as a date, and of a date format
+MAX_SEPARATOR = 100  # Characters of a separator of split
+MAX_DIGITS = 100  # Digits after the decimal point
+
+
+def pluralize(value: Any, one: str, many: str) -> str:
+    """Return ``one`` if ``value`` is 1, as a number or text, else ``many``."""
+    try:
+        is_one = not isinstance(value, bool) and float(value) == 1
+    except (TypeError, ValueError, OverflowError):
+        is_one = False
+    return one if is_one else many
+
+
+def in_zone(value: Any, zone: str = "UTC") -> datetime:
+    """Convert RFC 3339 text or a timestamp to local time. Text without an offset is UTC.
+
+    ``{{ start_time | in_zone: recipient.timezone | date: '%H:%M' }}``
+    """
+    try:
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            instant = datetime.fromtimestamp(value, UTC)
+        else:
+            given = datetime.fromisoformat(str(value))
+            instant = given if given.tzinfo else given.replace(tzinfo=UTC)
+        # Naive: the clock of that place, without an offset to show.
+        return instant.astimezone(parse_zone(zone)).replace(tzinfo=None)
+    except (ValueError, OverflowError, OSError, TypeError):
+        raise FilterArgumentError("in_zone takes a time and a time zone", token=None) from None
+
+
+CUSTOM_FILTERS: dict[str, Callable[..., Any]] = {"pluralize": pluralize, "in_zone": in_zone}
+
+
+@string_filter
+def replace(val: str, seq: str, sub: str = "") -> str:
+    """Return a text with every ``seq`` replaced by ``sub``."""
+    old, new = soft_str(seq), soft_str(sub)
+    check_length(len(val) + val.count(old) * max(0, len(new) - len(old)))
+    return val.replace(old, new)
+
+
+@with_environment
+@sequence_filter
+def join(left: Iterable[object], separator: object = " ", *, environment: Environment) -> str:
+    """Return the items of a list as one text."""
+    between = separator if isinstance(separator, str) else str(separator)
+    if environment.autoescape and between == " ":
+        between = Markup(" ")
+    texts: list[str] = []
+    total = -len(between)
+    for item in left:
+        texts.append(item if isinstance(item, str) else str(item))
+        total += len(texts[-1]) + len(between)
+        check_length(total)
+    return between.join(texts)
+
+
+@string_filter
+def split(val: str, sep: Any) -> list[str]:
+    """Split a text at a separator, or into characters. Without the empty pieces at the end."""
+    if sep is None or sep == "":
+        check_items(len(val))
+        return list(val)
+    between = soft_str(sep)
+    if len(between) > MAX_SEPARATOR:
+        raise FilterArgumentError(f"a separator has at most {MAX_SEPARATOR} characters", token=None)
+    pieces = val.split(None if between == " " else between, MAX_ITEMS)
+    check_items(len(pieces))
+    while pieces and not pieces[-1]:
+        pieces.pop()
+    return pieces
+
+
+@sequence_filter
+def concat(sequence: list[Any], second_array: Any) -> list[Any]:
+    """Return two lists as one."""
+    if not isinstance(second_array, list | tuple):
+        raise FilterArgumentError(
+            f"concat expected an array, found {type(second_array).__name__}", token=None
+        )
+    made = [*sequence, *second_array]
+    check_items(len(made))
+    # A text may occur 1,000 times: short in memory, long when written.
+    check_length(weight_of(made))
+    return made
+
+
+@sequence_filter
+def uniq(sequence: Iterable[Any], key: object = None) -> list[object]:
+    """Return a list without repeated items."""
+    kept: dict[Hashable, object] = {}
+    for item in sequence:
+        kept.setdefault(_hashable(item if key is None else _property(item, key)), item)
+    return list(kept.values())
+
+
+def _property(item: Any, key: object) -> object:
+    try:
+        return item[key]
+    except (KeyError, IndexError):
+        return _MISSING
+    except TypeError as error:
+        raise FilterArgumentError(f"can't read property '{key}'", token=None) from error
+
+
+_MISSING = object()
+
+
+def _hashable(value: Any) -> Hashable:
+    if isinstance(value, dict):
+        return ("dict", frozenset((k, _hashable(v)) for k, v in value.items()))
+    if isinstance(value, list | tuple):
+        return (isinstance(value, list), tuple(_hashable(v) for v in value))
+    return value
+
+
+@with_environment
+def date(value: Any, pattern: Any, *, environment: Environment) -> Any:
+    """Format a date. What isn't one is returned unchanged, as with an empty format."""
+    if isinstance(pattern, str) and len(pattern) > MAX_DATE_LENGTH:
+        raise FilterArgumentError("the format of a date is too long", token=None)
+    if pattern is None or is_undefined(pattern) or pattern == "":
+        return value
+    if isinstance(value, str) and value.lower() in ("now", "today"):
+        return date_of_liquid(value.lower(), pattern, environment=environment)
+    when = _read_date(value)
+    if when is None:
+        return value
+    milliseconds = f"{when.microsecond // 1_000:03}"
+    text = when.strftime(str(pattern).replace("%L", milliseconds))
+    return Markup(text) if environment.autoescape and isinstance(pattern, Markup) else text
+
+
+def _read_date(value: Any) -> datetime | None:
+    if isinstance(value, datetime):
+        return value
+    if isinstance(value, calendar_date):
+        return datetime(value.year, value.month, value.day, tzinfo=UTC)
+    try:
+        if isinstance(value, str):
+            return _read_date_text(value)
+        if isinstance(value, int) and not isinstance(value, bool):
+            return datetime.fromtimestamp(value, UTC)
+    except (ValueError, OverflowError, OSError):
+        return None
+    return None
+
+
+def _read_date_text(text: str) -> datetime | None:
+    if len(text) > MAX_DATE_LENGTH or not text.strip():
+        return None
+    if text.isascii() and text.isdigit():
+        return datetime.fromtimestamp(int(text), UTC)
+    return date_parser.parse(text)
+
+
+@with_environment
+@string_filter
+def strip_html(val: str, *, environment: Environment) -> str:
+    """Return a text without tags, comments, scripts, and style sheets."""
+    if "<" not in val or ">" not in val:
+        return val
+    pieces: list[str] = []
+    at = 0
+    for token in markup.tokenize(val):
+        pieces.append(val[at : token.start])
+        if token.name in ("title", "textarea"):
+            pieces.append(val[token.tag_end : token.end])
+        at = token.end
+    stripped = "".join([*pieces, val[at:]])
+    return Markup(stripped) if environment.autoescape and isinstance(val, Markup) else stripped
+
+
+@string_filter
+def truncate(val: str, num: Any = 50, end: Any = "...") -> str:
+    """Cut a longer text, so that it has ``num`` characters with the ellipsis."""
+    length, ellipsis = _defined_int(num), soft_str(end)
+    return val if len(val) <= length else val[: max(length - len(ellipsis), 0)] + ellipsis
+
+
+@string_filter
+def truncatewords(val: str, num: Any = 15, end: Any = "...") -> str:
+    """Cut a text of more than ``num`` words, at least one."""
+    count = max(_defined_int(num), 1)
+    words = val.split(None, count) if count < len(val) else [val]
+    return val if len(words) <= count else " ".join(words[:count]) + soft_str(end)
+
+
+@liquid_filter
+def slice_(val: Any, start: Any, length: Any = 1) -> Any:
+    """Return characters of a text or items of a list from a position, which may be negative."""
+    sequence = val if isinstance(val, str | list | tuple | range) else _text_of(val)
+    begin, count = _exact_int(start), 1 if is_undefined(length) else _exact_int(length)
+    if begin < 0:
+        begin += len(sequence)
+    is_inside = 0 <= begin <= len(sequence) and count >= 0
+    found = sequence[begin : begin + count] if is_inside else sequence[:0]
+    return found if isinstance(found, str) else list(found)
+
+
+@string_filter
+def replace_last(val: str, seq: Any, sub: Any) -> str:
+    """Return a text with the last ``seq`` replaced by ``sub``."""
+    old, new = soft_str(seq), soft_str(sub)
+    check_length(len(val) + len(new))
+    # Backwards: Python's search from the end takes quadratic time.
+    at = val[::-1].find(old[::-1]) if val.count(old) else -1
+    if at < 0:
+        return val
+    end = len(val) - at
+    return val[: end - len(old)] + new + val[end:]
+
+
+@string_filter
+def remove_last(val: str, arg: Any) -> str:
+    """Return a text without the last ``arg``."""
+    return str(replace_last(val, arg, ""))
+
+
+@with_environment
+@string_filter
+def escape_once(val: str, *, environment: Environment) -> str:
+    """Escape a text for HTML. Entities in it are kept."""
+    escaped = _ESCAPABLE.sub(lambda found: _ENTITIES[found[0]], val)
+    return Markup(escaped) if environment.autoescape else escaped
+
+
+_ESCAPABLE = re.compile(r"[<>\"']|&(?!(?:[a-zA-Z]{1,32}|#\d{1,7}|#[xX][0-9a-fA-F]{1,6});)")
+_ENTITIES = {"<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#39;", "&": "&amp;"}
+
+
+@math_filter
+def round_(num: Any, ndigits: Any = None) -> Any:
+    """Round a number, half away from zero, to digits after the point or to a whole number."""
+    digits = 0 if ndigits is None or is_undefined(ndigits) else int_arg(ndigits, 0)
+    if isinstance(num, int):
+        return num
+    if not isfinite(num):
+        raise FilterArgumentError("round takes a finite number", token=None)
+    if digits <= 0:
+        return int(Decimal(str(num)).to_integral_value(rounding=ROUND_HALF_UP))
+    places = Decimal(1).scaleb(-min(digits, MAX_DIGITS))
+    try:
+        return float(Decimal(str(num)).quantize(places, rounding=ROUND_HALF_UP))
+    except InvalidOperation:
+        return num
+
+
+@math_filter
+def modulo(num: Any, other: Any) -> Any:
+    """Return the remainder of a division, with the sign of the divisor."""
+    divisor = decimal_arg(other, 0)
+    if not divisor:
+        raise FilterArgumentError("can't divide by 0", token=None)
+    if isinstance(num, int) and isinstance(divisor, int):
+        return num % divisor
+    dividend, by = Decimal(str(num)), Decimal(str(divisor))
+    try:
+        rest = dividend % by
+    except InvalidOperation:
+        raise FilterArgumentError("modulo takes finite numbers", token=None) from None
+    return float(rest + by if rest and (rest < 0) != (by < 0) else rest)
+
+
+@sequence_filter
+def sort(sequence: Sequence[Any], key: Any = None) -> list[Any]:
+    """Return a list in ascending order, by a property if given. Without a value comes last."""
+    return _sort(sequence, key, lambda value: value)
+
+
+@sequence_filter
+def sort_natural(sequence: Sequence[Any], key: Any = None) -> list[Any]:
+    """Return a list in ascending order of its texts, without regard to case."""
+    return _sort(sequence, key, lambda value: str(value).lower())
+
+
+def _sort(sequence: Sequence[Any], key: Any, read: Callable[[Any], Any]) -> list[Any]:
+    values = [item if not key else _property(item, str(key)) for item in sequence]
+    ranked = [
+        (value is None or value is _MISSING, position, value)
+        for position, value in enumerate(values)
+    ]
+    present = [one for one in ranked if not one[0]]
+    try:
+        present.sort(key=lambda one: read(one[2]))
+    except TypeError:
+        raise FilterArgumentError("can't compare these values", token=None) from None
+    return [sequence[position] for _, position, _ in (*present, *(r for r in ranked if r[0]))]
+
+
+def _defined_int(value: Any) -> int:
+    if is_undefined(value):
+        str(value)  # Raises UndefinedError with the variable's name.
+    return int_arg(value)
+
+
+def _exact_int(value: Any) -> int:
+    if value is None or isinstance(value, float) or is_undefined(value):
+        raise FilterArgumentError("slice takes whole numbers", token=None)
+    return int_arg(value)
+
+
+def _text_of(value: Any) -> str:
+    return "" if value is None else str(value)
+
+
+REPLACED_FILTERS: dict[str, Callable[..., Any]] = {
+    "concat": concat,
+    "date": date,
+    "escape_once": escape_once,
+    "join": join,
+    "modulo": modulo,
+    "remove_last": remove_last,
+    "replace": replace,
+    "replace_last": replace_last,
+    "round": round_,
+    "slice": slice_,
+    "sort": sort,
+    "sort_natural": sort_natural,
+    "split": split,
+    "strip_html": strip_html,
+    "truncate": truncate,
+    "truncatewords": truncatewords,
+    "uniq": uniq,
+}
