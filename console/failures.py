@@ -14,7 +14,7 @@ from django.utils.html import format_html_join
 from django.utils.safestring import SafeString
 from pymongo.errors import PyMongoError
 
-from domain.states import Channel, DeliveryStatus
+from domain.states import Channel
 from domain.time import utc_now
 from monitoring import failure_groups
 from notifications import queries
@@ -24,20 +24,24 @@ from notifyproject.db.match import Match
 
 from .notifications import filters
 from .notifications.list import SecondaryListAdmin
-from .texts.failure_codes import Explanation, explain
-from .texts.labels import CHANNEL_ICONS, CHANNELS, RESEND_RISKS, code_label, provider_label
+from .texts.failure_codes import Explanation, explain_cause
+from .texts.labels import CHANNEL_ICONS, CHANNELS, RESEND_RISKS, cause_label, provider_label
 from .widgets.charts import Bar, stacked_bars
 from .widgets.columns import chip, time_column
-from .widgets.filters import ChoiceFilter
+from .widgets.filters import RECENT, SPANS, ChoiceFilter
 from .widgets.formats import EMPTY
 from .widgets.keyset_list import KeysetChangeList
 from .widgets.links import NOTIFICATION
 from .widgets.lists import PAGE_SECONDS, TOO_SLOW, is_timeout
 
-DEFAULT_PERIOD = timedelta(hours=24)  # Time range of the groups when no time is chosen
+DEFAULT_SPAN = "24h"
+"""Time range of the groups when no time is chosen, and of the list once a group is."""
+DEFAULT_PERIOD = SPANS[DEFAULT_SPAN][1]
+RECENT_PERIOD = SPANS[RECENT][1]
 MIN_PERIOD = timedelta(minutes=1)
 GROUP_FILTERS = (filters.FailedChannelFilter, filters.CauseFilter, filters.ProviderFilter)
-"""Filters that select a group. They apply to the list but not to the groups."""
+"""Filters that together select a group. The others apply to the groups too."""
+GROUP_PARAMETERS = frozenset({"channel", "code", "provider"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,6 +67,7 @@ class FailedChangeList(KeysetChangeList):
     groups: Sequence[GroupRow] = ()
     counted_since: Any = None
     period_label = "last 24 h"
+    has_time_range = False
 
     def url_for_result(self, result: Any) -> str:
         """Return the URL of the notification's page."""
@@ -74,13 +79,17 @@ class FailedChangeList(KeysetChangeList):
         if self.skips_rows:
             return
         limits = next(s.limits for s in self.filter_specs if isinstance(s, filters.FailedFilter))
-        if any(limits):
+        self.has_time_range, period = any(limits), DEFAULT_PERIOD
+        if self.has_time_range and self.params.get("failed_within") != DEFAULT_SPAN:
             self.period_label = "in the selected time range"
+        elif self.is_limited_to_recent:
+            # The same deliveries as the list, and as a bulk operation on it.
+            self.period_label, period = "last 7 days", RECENT_PERIOD
         until = limits[1] or utc_now()
         try:
             with pymongo.timeout(PAGE_SECONDS):
                 found = failure_groups.group_failures(
-                    since=min(limits[0] or until - DEFAULT_PERIOD, until - MIN_PERIOD),
+                    since=min(limits[0] or until - period, until - MIN_PERIOD),
                     until=until,
                     match=[
                         spec.condition(spec.value())
@@ -96,32 +105,47 @@ class FailedChangeList(KeysetChangeList):
             messages.warning(request, TOO_SLOW)
             return
         self.counted_since = found.counted_since if not found.is_complete else None
-        self.groups = [self._row(group, found) for group in found.groups]
+        self.groups = [self._row(group, found) for group in found.groups if self._is_shown(group)]
+
+    def _is_shown(self, group: failure_groups.FailureGroup) -> bool:
+        """Return whether a group matches the filters. Beside a chosen one, all are shown."""
+        chosen = {name: value for name in GROUP_PARAMETERS if (value := self.params.get(name))}
+        if chosen.keys() == GROUP_PARAMETERS:
+            return True
+        own = _parameters_of(group.cause)
+        return all(own[name] == value for name, value in chosen.items())
 
     def _row(
         self, group: failure_groups.FailureGroup, found: failure_groups.FailureGroups
     ) -> GroupRow:
         cause = group.cause
-        group_filters = {
-            "channel": cause.channel.value,
-            "code": cause.code,
-            "provider": cause.provider or filters.NO_PROVIDER,
-        }
+        group_filters = _parameters_of(cause)
         chosen = all(self.params.get(name) == value for name, value in group_filters.items())
-        query = {"remove": list(group_filters)} if chosen else {"new_params": group_filters}
+        within = {} if self.has_time_range else {"failed_within": DEFAULT_SPAN}
+        query = (
+            {"remove": list(group_filters)} if chosen else {"new_params": group_filters | within}
+        )
         return GroupRow(
             group=group,
             channel=CHANNELS[cause.channel],
             icon=CHANNEL_ICONS[cause.channel],
-            code=code_label(cause.code),
+            code=cause_label(cause.code),
             provider=provider_label(cause.provider) or EMPTY,
-            explanation=explain(cause.code),
+            explanation=explain_cause(cause.code, group.outage),
             count=f"{group.count:,}{'' if found.is_complete else '+'}",
             trend=_trend(group) if found.has_previous else "",
             bars=stacked_bars(group.trend)[0],
             url=self.get_query_string(**query),
             is_chosen=chosen,
         )
+
+
+def _parameters_of(cause: failure_groups.FailureCause) -> dict[str, str]:
+    return {
+        "channel": cause.channel.value,
+        "code": cause.code,
+        "provider": cause.provider or filters.NO_PROVIDER,
+    }
 
 
 def _trend(group: failure_groups.FailureGroup) -> str:
@@ -172,7 +196,7 @@ class FailedNotificationAdmin(SecondaryListAdmin):
         super().prepare_rows(request, rows)
         risks = assess_risks(queries.get_many([row.pk for row in rows]), now=utc_now())
         for row in rows:
-            failed = (Channel(d.channel) for d in row.delivery if d.status == DeliveryStatus.FAILED)
+            failed = (Channel(d.channel) for d in row.delivery if d.failed_at is not None)
             row.resend_risks = [risks[row.pk, c] for c in failed if (row.pk, c) in risks]
 
     @admin.display(description="Resend risk")

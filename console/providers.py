@@ -18,12 +18,13 @@ from monitoring.provider_health import Health, ProviderHealth
 from notifications import validation
 from notifications.intake import preview
 from notifications.models import ProviderState
+from providers.labels import PROVIDERS
 
-from .texts.labels import CHANNEL_ICONS, CHANNELS, PROVIDERS
+from .texts.labels import CHANNEL_ICONS, CHANNELS
 from .widgets.actions import ask, is_confirmed, record_change, render_page, require_post
 from .widgets.columns import chip
 from .widgets.formats import clock, duration, latency
-from .widgets.links import NOTIFICATION
+from .widgets.links import NOTIFICATION, next_page
 from .widgets.lists import ListOnlyAdmin
 
 PAGE = "admin:notifications_providerstate_changelist"
@@ -104,7 +105,8 @@ class ProviderStateAdmin(ListOnlyAdmin):
             messages.success(request, f"{_label(name)} resumed. Sending restarts within 1 min.")
         else:
             messages.warning(request, f"No change: {_label(name)} isn't paused.")
-        return HttpResponseRedirect(reverse(PAGE))
+        has_next = "next" in request.POST
+        return HttpResponseRedirect(next_page(request) if has_next else reverse(PAGE))
 
     def close_view(self, request: HttpRequest, name: str) -> HttpResponse:
         """Close a provider's circuit without a probe, after a confirmation; POST only."""

@@ -15,10 +15,10 @@ from django.utils.safestring import SafeString
 from domain.time import utc_now
 from notifications.models import WebhookLog
 from notifications.receipts import webhook_log
+from providers.labels import PROVIDERS
 from recipients.masking import can_see_addresses, mask_text
 
 from .notifications.search import find_ids
-from .texts.labels import PROVIDERS
 from .widgets.actions import not_found, parse_id, permission_check, record_change, require_post
 from .widgets.columns import label_column, text_column, time_column
 from .widgets.filters import choice_filter, time_filter

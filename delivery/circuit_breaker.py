@@ -246,6 +246,18 @@ def circuit_states(*, now: datetime) -> list[CircuitState] | None:
     return sorted((_state(*circuit, now=now) for circuit in circuits), key=lambda c: c.name)
 
 
+def open_reasons(circuits: Sequence[str]) -> Mapping[str, str]:
+    """Return why each of these circuits opened, as far as it is known."""
+    try:
+        with valkey.connection() as client, client.pipeline(transaction=False) as pipe:
+            for name in circuits:
+                pipe.hget(_key(name), "reason")
+            found = pipe.execute()
+    except valkey.Unavailable:
+        return {}
+    return {name: reason.decode() for name, reason in zip(circuits, found, strict=True) if reason}
+
+
 def _key(name: str) -> str:
     return f"circuit:{name}"
 

@@ -11,8 +11,10 @@ from domain.errors import FailureCode
 from domain.plans import FIRST_STEP, how_reached
 from domain.states import Channel, DeliveryStatus, Priority
 from domain.time import InvalidTimeError, QuietHours, zone_names
+from domain.wait_reasons import describe_hold
 from notifications.catalog import types
 from notifications.store import DELETION_REASON, ClaimedDelivery, NotSent
+from providers.labels import provider_name
 from recipients import queries as recipients
 from recipients.queries import RecipientSnapshot
 
@@ -52,7 +54,7 @@ def _check_obsolete(claimed: ClaimedDelivery, now: datetime) -> NotSent | None:
     if claimed.is_deleted:
         return NotSent(claimed, S.CANCELLED, FailureCode.CANCELLED, DELETION_REASON)
     if claimed.expires_at is not None and now >= claimed.expires_at:
-        return NotSent(claimed, S.EXPIRED, FailureCode.EXPIRED, "Expired before sending.")
+        return _expire(claimed)
     if claimed.step > FIRST_STEP and (how := _how_reached(claimed)) is not None:
         return NotSent(claimed, S.CANCELLED, FailureCode.NOT_NEEDED, f"Not needed: {how}.")
     if _is_too_late(claimed, now):
@@ -61,6 +63,14 @@ def _check_obsolete(claimed: ClaimedDelivery, now: datetime) -> NotSent | None:
         reason = "Quarantined: three workers claimed it and none of them sent it."
         return NotSent(claimed, S.FAILED, FailureCode.QUARANTINED, reason)
     return None
+
+
+def _expire(claimed: ClaimedDelivery) -> NotSent:
+    hold, code = claimed.hold, FailureCode.EXPIRED
+    if hold is None:
+        return NotSent(claimed, S.EXPIRED, code, "Expired before sending.")
+    outage = describe_hold(hold, provider=provider_name(hold.provider), is_over=True)
+    return NotSent(claimed, S.EXPIRED, code, f"Expired while {outage}.", held_reason=hold.reason)
 
 
 def _how_reached(claimed: ClaimedDelivery) -> str | None:

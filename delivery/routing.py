@@ -12,7 +12,7 @@ from django.conf import settings
 from domain import retry
 from domain.errors import FailureCode
 from domain.states import DeliveryStatus, Priority
-from domain.wait_reasons import WaitReason
+from domain.wait_reasons import Hold, WaitReason
 from notifications.store import ClaimedDelivery, NotSent
 from providers.contract import Provider
 
@@ -168,7 +168,7 @@ def choose_routes(
         **{p.account: Blocked(paused[p.name]) for p in providers if p.name in paused},
     }
     shares = [ProviderShare(provider, permissions, now=now) for provider in providers]
-    not_sent: list[NotSent] = []
+    held: list[_Held] = []
     for claimed in sorted(claims, key=lambda one: any(s.was_refused(one) for s in shares)):
         own = platforms[claimed.reference]
         candidates = _providers_in_order(claimed, shares)
@@ -182,7 +182,8 @@ def choose_routes(
             )
             is_paused = share.provider.name in paused
             reason = WaitReason.PROVIDER_PAUSED if is_paused else WaitReason.CIRCUIT_OPEN
-            not_sent.append(_hold(claimed, until, now, reason))
+            held.append(_Held(claimed, until, share.provider, reason, own))
+    not_sent = _hold_all(held, now=now)
     routes: list[Route] = []
     for index, share in enumerate(shares):
         later = shares[index + 1 :]
@@ -268,16 +269,74 @@ def _apply_rate_limit(
     return list(claims[:count]), rate_limited
 
 
-def _hold(claimed: ClaimedDelivery, until: datetime, now: datetime, held: WaitReason) -> NotSent:
+@dataclass(frozen=True, slots=True)
+class _Held:
+    """A delivery without a provider that sends now."""
+
+    claimed: ClaimedDelivery
+    until: datetime
+    provider: Provider
+    reason: WaitReason
+    platforms: Platforms
+
+
+def _hold_all(held: Sequence[_Held], *, now: datetime) -> list[NotSent]:
+    """Defer deliveries, and record since when and why, unless the outage is on record."""
+    new = [
+        one
+        for one in held
+        if not Hold(reason=one.reason, provider=one.provider.name, since=now).is_same(
+            one.claimed.hold
+        )
+    ]
+    details = _outage_details(new) if new else {}
+    found = []
+    for one in held:
+        key = (one.provider.name, one.reason)
+        hold = Hold(
+            reason=one.reason,
+            provider=one.provider.name,
+            since=now,
+            detail=details.get(key, ""),
+        )
+        found.append(_hold(one.claimed, one.until, now, hold))
+    return found
+
+
+def _outage_details(held: Sequence[_Held]) -> dict[tuple[str, WaitReason], str]:
+    """Return why each provider's circuit opened, or who paused it and why."""
+    pauses = (
+        circuit_breaker.pauses()
+        if any(one.reason is WaitReason.PROVIDER_PAUSED for one in held)
+        else {}
+    )
+    circuits: dict[str, str] = {}
+    for one in held:
+        if one.reason is WaitReason.CIRCUIT_OPEN:
+            names = [one.provider.account]
+            names += [circuit_name(one.provider, scope) for scope in one.platforms if scope]
+            circuits |= dict.fromkeys(names, one.provider.name)
+    found: dict[tuple[str, WaitReason], str] = {}
+    for name, reason in circuit_breaker.open_reasons(list(circuits)).items():
+        found.setdefault((circuits[name], WaitReason.CIRCUIT_OPEN), reason)
+    for name, pause in pauses.items():
+        by = f"by {pause.by}" if pause.by else ""
+        text = ": ".join(part for part in (by, pause.reason) if part)
+        found[name, WaitReason.PROVIDER_PAUSED] = text
+    return found
+
+
+def _hold(claimed: ClaimedDelivery, until: datetime, now: datetime, hold: Hold) -> NotSent:
     """Defer a delivery until a provider is available, or end it if the outage lasts too long."""
     # A delivery that expires earlier is held until then, since staff may end the outage. In a plan
     # it expires at once, so that the next step has the remaining time.
-    code, state, reason = FailureCode.CHANNEL_UNAVAILABLE, claimed.retry_state, _REASON_TEXTS[held]
+    held, state = hold.reason, claimed.retry_state
+    code, reason = FailureCode.CHANNEL_UNAVAILABLE, _REASON_TEXTS[held]
     if retry.is_outage_too_long(state=state, now=now):
         return NotSent(claimed, S.FAILED, code, reason)
     if retry.may_defer(until=until, state=state, now=now):
-        return NotSent(claimed, S.PENDING, code, reason, until, held)
+        return NotSent(claimed, S.PENDING, code, reason, until, held, hold=hold)
     if claimed.later_channels:
         reason = f"{reason} {EXPIRES_WHILE_HELD}"
-        return NotSent(claimed, S.EXPIRED, FailureCode.EXPIRED, reason)
-    return NotSent(claimed, S.PENDING, code, reason, claimed.expires_at, held)
+        return NotSent(claimed, S.EXPIRED, FailureCode.EXPIRED, reason, held_reason=held, hold=hold)
+    return NotSent(claimed, S.PENDING, code, reason, claimed.expires_at, held, hold=hold)

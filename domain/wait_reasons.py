@@ -54,6 +54,41 @@ _OLD_TEXTS: Mapping[str, WaitReason] = {
 """By the failure reason of documents without ``held_reason``, which older versions stored."""
 
 
+OUTAGES = frozenset({W.PROVIDER_PAUSED, W.CIRCUIT_OPEN, W.PROVIDER_UNAVAILABLE})
+"""Reasons that end when a provider sends again."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hold:
+    """A time in which an outage held a delivery. It ends with the delivery's next event."""
+
+    reason: WaitReason
+    """One of OUTAGES."""
+    provider: str
+    since: datetime
+    detail: str = ""
+    """Why the circuit opened, or who paused the provider and why."""
+
+    def is_same(self, other: "Hold | None") -> bool:
+        """Return whether both are the same outage of one provider."""
+        return other is not None and (self.reason, self.provider) == (other.reason, other.provider)
+
+
+def describe_hold(hold: Hold, *, provider: str, is_over: bool) -> str:
+    """Return a hold as text: "SendGrid's circuit was open (token expired)".
+
+    ``provider`` is the provider's label.
+    """
+    verb = "was" if is_over else "is"
+    states = {
+        W.PROVIDER_PAUSED: f"{provider} {verb} paused",
+        W.CIRCUIT_OPEN: f"{provider}'s circuit {verb} open",
+    }
+    text = states.get(hold.reason, f"{provider} {verb} unavailable")
+    detail = hold.detail.strip().rstrip(".")
+    return f"{text} ({detail})" if detail else text
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wait:
     """The wait of one open delivery."""

@@ -12,7 +12,7 @@ from analytics.incidents import Finding
 from analytics.models import AlertKind
 from delivery import circuit_breaker
 from delivery.heartbeats import last_sweep
-from domain.states import Channel, DeliveryStatus
+from domain.states import Channel
 from notifications.queueing import backlog
 from notifyproject.db.collections import collection
 from providers.registry import providers_for
@@ -101,7 +101,7 @@ def _count_failed_by_channel(rule: Rule, *, since: datetime) -> Mapping[str, int
     counted_type = rule.type if rule.type is not None else {"$ne": ALERT_TYPE}
     match = {"failed_at": {"$gte": since}, "is_test": {"$ne": True}, "type": counted_type}
     failed: dict[str, Any] = {
-        "delivery.status": DeliveryStatus.FAILED.value,
+        # Failed, or expired while an outage held them.
         "delivery.failed_at": {"$gte": since},
     }
     if rule.channel is not None:

@@ -36,6 +36,8 @@ class FailureGroup:
     """Count in each interval of the period, oldest first."""
     previous_count: int
     """Count in the previous period of equal length, within the cap."""
+    outage: str | None = None
+    """Of deliveries that expired while held: which outage held one of them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,6 +117,7 @@ def _group(cause: FailureCause, rows: Sequence[Mapping[str, Any]]) -> FailureGro
         last_at=max(row["last_at"] for row in counted),
         trend=tuple(trend),
         previous_count=sum(row["count"] for row in rows) - sum(trend),
+        outage=max((row["reason"] for row in counted if row.get("reason")), default=None),
     )
 
 
@@ -127,6 +130,8 @@ class FailureCount:
     count: int
     first_at: datetime
     last_at: datetime
+    outage: str | None = None
+    """Of deliveries that expired while held: which outage held one of them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -164,6 +169,7 @@ def count_failures(
             count=row["count"],
             first_at=row["first_at"],
             last_at=row["last_at"],
+            outage=row.get("reason"),
         )
         for row in sorted(found, key=lambda row: (-row["count"], -row["last_at"].timestamp()))
     ]
@@ -181,7 +187,11 @@ def _aggregate(
     select: Sequence[Mapping[str, Any]] = (),
 ) -> list[Mapping[str, Any]]:
     code = {"$ifNull": ["$delivery.failure_code", ""]}
-    failed = {"delivery.status": DeliveryStatus.FAILED.value, "delivery.failed_at": span}
+    # Only the service writes this text: it contains no address.
+    is_expired = {"$eq": ["$delivery.status", DeliveryStatus.EXPIRED.value]}
+    reason = {"$cond": [is_expired, "$delivery.failure_reason", None]}
+    # Expired deliveries have this time if an outage held them until then.
+    failed = {"delivery.failed_at": span}
     stages: list[Mapping[str, Any]] = [
         # failed_at of the notification is that of its last failure.
         {"$match": match},
@@ -195,6 +205,7 @@ def _aggregate(
                 "count": {"$sum": 1},
                 "first_at": {"$min": "$delivery.failed_at"},
                 "last_at": {"$max": "$delivery.failed_at"},
+                "reason": {"$max": reason},
             }
         },
     ]

@@ -1,5 +1,6 @@
 """Actions of staff on notifications: confirmation, execution, audit and result."""
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
@@ -11,7 +12,8 @@ from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
-from django.utils.html import format_html
+from django.utils.html import format_html, format_html_join
+from django.utils.safestring import SafeString
 
 from domain.states import SUCCEEDED, BulkAction, Channel, DeliveryStatus
 from domain.time import utc_now
@@ -47,10 +49,13 @@ from ..widgets.columns import chip
 from ..widgets.formats import count_of
 from ..widgets.links import NOTIFICATION, NOTIFICATIONS
 from ..widgets.waits import find_pauses
+from .send_now import Obstacles, find_obstacles
 from .summary import summarize
 
 S = DeliveryStatus
 MAX_REASON = 200
+MAX_REASONS = 5
+"""Maximum of reasons in one message."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,9 +161,9 @@ SEND_NOW = StaffAction(
     question="Send {} now?",
     action=BulkAction.RUN_NOW,
     statuses=frozenset({S.PENDING}),
-    consequence="Makes pending deliveries due now; they leave their digests. Quiet hours, "
-    "suppressions, limits, and expiry still apply.",
-    done_phrase="due now",
+    consequence="Sends pending deliveries now; they leave their digests. What quiet hours, a "
+    "limit, a pause, or an open circuit holds stays held.",
+    done_phrase="is being sent",
     permission="notifications.reschedule_notification",
     is_for_scheduled=True,
 )
@@ -229,6 +234,7 @@ def _confirmation_items(
     corrected = [correction.channel] if correction else []
     pauses = find_pauses()
     risks = assess_risks(documents, corrected=corrected, now=now)
+    obstacles = find_obstacles(documents, now=now) if action is SEND_NOW else {}
     return [
         {
             "id": document["_id"],
@@ -237,12 +243,21 @@ def _confirmation_items(
             "summary": summarize(document, pauses=pauses, now=now),
             "channels": [
                 _channel(d, risks[document["_id"], Channel(d["channel"])], now=now)
+                | {"outcome": _outcome(obstacles, document, d) if action is SEND_NOW else ""}
                 for d in document["delivery"]
                 if action.applies_to(d, now=now) and (not corrected or d["channel"] in corrected)
             ],
         }
         for document in (_liftable(documents, now=now) if action is LIFT_AND_RESEND else documents)
     ]
+
+
+def _outcome(
+    obstacles: Obstacles, document: Document, delivery: Mapping[str, Any]
+) -> SafeString | str:
+    """Return what Send now does to a delivery."""
+    obstacle = obstacles.get((document["_id"], Channel(delivery["channel"])))
+    return "Is sent." if obstacle is None else format_html("Stays held: {}.", obstacle)
 
 
 def _liftable(documents: Sequence[Document], *, now: datetime) -> list[Document]:
@@ -260,7 +275,7 @@ def _liftable(documents: Sequence[Document], *, now: datetime) -> list[Document]
     ]
 
 
-def _channel(delivery: Mapping[str, Any], risk: ResendRisk, *, now: datetime) -> dict[str, str]:
+def _channel(delivery: Mapping[str, Any], risk: ResendRisk, *, now: datetime) -> dict[str, Any]:
     label, color = RESEND_RISKS[risk.kind]
     return {
         "name": CHANNELS[Channel(delivery["channel"])],
@@ -334,6 +349,10 @@ class _InputError(ValueError):
 
 def _run(action: StaffAction, request: HttpRequest, ids: Sequence[ObjectId]) -> list[ObjectId]:
     """Run an action, show its result, and return the changed or new notifications."""
+    if action is SEND_NOW:
+        ids = _sendable(request, ids)
+        if not ids:
+            return []
     try:
         selection: ChannelSelection = (
             _read_selection(action, request, ids)
@@ -354,6 +373,28 @@ def _run(action: StaffAction, request: HttpRequest, ids: Sequence[ObjectId]) -> 
         return []
     _show_result(request, action, result, is_shown=len(ids) == 1)
     return result.done
+
+
+def _sendable(request: HttpRequest, ids: Sequence[ObjectId]) -> list[ObjectId]:
+    """Return the notifications of which something is sent, and tell what holds the others."""
+    now = utc_now()
+    documents = queries.get_many(ids)
+    obstacles = find_obstacles(documents, now=now)
+    held: dict[ObjectId, str] = {}
+    for document in documents:
+        waiting = [
+            (document["_id"], Channel(one["channel"]))
+            for one in document["delivery"]
+            if SEND_NOW.applies_to(one, now=now)
+        ]
+        if waiting and all(one in obstacles for one in waiting):
+            held[document["_id"]] = obstacles[waiting[0]]
+    if held:
+        reasons = Counter(held.values()).most_common(MAX_REASONS)
+        text = format_html_join("; ", "{}", ((reason,) for reason, _ in reasons))
+        what = "Still held" if len(ids) == 1 else f"{len(held)} still held"
+        messages.warning(request, format_html("{}: {}.", what, text))
+    return [one for one in ids if one not in held]
 
 
 def _read_time(request: HttpRequest) -> datetime:
@@ -402,7 +443,8 @@ def _show_result(
     request: HttpRequest, action: StaffAction, result: ActionResult, *, is_shown: bool
 ) -> None:
     count = len(result.done)
-    text = f"{count_of(count, 'notification')} {action.done_phrase}."
+    phrase = action.done_phrase.replace("is ", "are ", 1) if count > 1 else action.done_phrase
+    text = f"{count_of(count, 'notification')} {phrase}."
     if action.sends_copy and count == 1 and not is_shown:
         url = reverse(NOTIFICATION, args=[result.done[0]])
         messages.success(request, format_html('{} <a href="{}">View it</a>.', text, url))

@@ -10,9 +10,10 @@ from django.utils.safestring import SafeString
 
 from domain.states import AttemptStatus
 from notifications.models import DeliveryAttempt
+from providers.labels import PROVIDERS
 from recipients.masking import can_see_addresses, mask_text
 
-from ..texts.labels import ATTEMPT_LABELS, CHANNELS, PROVIDERS, code_label
+from ..texts.labels import ATTEMPT_LABELS, CHANNELS, code_label
 from ..widgets.columns import chip, label_column, notification_column, time_column, two_lines
 from ..widgets.filters import choice_filter, time_filter
 from ..widgets.formats import EMPTY, latency

@@ -11,8 +11,9 @@ from domain.errors import FailureCode
 from domain.states import Category, DeliveryStatus, NotificationStatus, Priority
 from notifications.models import NotificationType
 from notifyproject.db.fields import choices
+from providers.labels import PROVIDERS
 
-from ..texts.labels import CHANNELS, DELIVERY_LABELS, PROVIDERS, STATUS_LABELS, code_label
+from ..texts.labels import CHANNELS, DELIVERY_LABELS, STATUS_LABELS, cause_label, code_label
 from ..widgets.filters import ChoiceFilter, choice_filter, time_filter
 
 N, S = NotificationStatus, DeliveryStatus
@@ -36,6 +37,19 @@ A filter by delivery status includes them, so that the index on the overall stat
 
 CHANNEL_OPTIONS = tuple((channel.value, label) for channel, label in CHANNELS.items())
 CAUSE_OPTIONS = tuple((code.value, code_label(code)) for code in FailureCode)
+_NO_FAILURES = frozenset(
+    {
+        *(FailureCode.QUIET_HOURS, FailureCode.OVER_LIMIT, FailureCode.IN_DIGEST),
+        *(FailureCode.NOT_NEEDED, FailureCode.CANCELLED, FailureCode.SUPPRESSED),
+        FailureCode.OPTED_OUT,
+    }
+)
+"""Codes with which deliveries wait, or end without a failure."""
+FAILURE_OPTIONS = tuple(
+    (code.value, cause_label(code)) for code in FailureCode if code not in _NO_FAILURES
+)
+HAS_FAILED = {"failed_at": {"$ne": None}}
+"""Condition on a delivery that failed, or expired while an outage held it."""
 
 
 def any_delivery(**fields: Any) -> dict[str, Any]:
@@ -61,7 +75,7 @@ FailedChannelFilter = choice_filter(
     "channel",
     CHANNEL_OPTIONS,
     is_unindexed=True,
-    condition=lambda value: any_delivery(channel=value, status=S.FAILED.value),
+    condition=lambda value: any_delivery(channel=value, **HAS_FAILED),
 )
 TypeFilter = choice_filter("type", type_options)
 CategoryFilter = choice_filter("category", choices(Category), is_unindexed=True)
@@ -76,7 +90,7 @@ AttemptsFilter = choice_filter(
     (("0", "None"), ("1", "1"), ("2", "2"), ("3", "3"), ("more", "4+")),
     is_unindexed=True,
     condition=lambda value: any_delivery(
-        status=S.FAILED.value, attempt_count={"$gt": 3} if value == "more" else int(value)
+        attempt_count={"$gt": 3} if value == "more" else int(value), **HAS_FAILED
     ),
 )
 DeletedFilter = choice_filter(
@@ -115,7 +129,7 @@ class CauseFilter(ChoiceFilter):
 
     title = "cause"
     parameter_name = "code"
-    options = CAUSE_OPTIONS
+    options = FAILURE_OPTIONS
     is_unindexed = True
 
     def __init__(self, request: HttpRequest, *args: Any) -> None:
@@ -148,4 +162,4 @@ class ProviderFilter(ChoiceFilter):
 def _failed_delivery(request: HttpRequest, *parameters: str) -> dict[str, Any]:
     paths = {"channel": "channel", "code": "failure_code"}
     chosen = {paths[name]: value for name in parameters if (value := request.GET.get(name))}
-    return {"status": S.FAILED.value, **chosen}
+    return {**HAS_FAILED, **chosen}

@@ -15,18 +15,21 @@ from django.utils.http import urlencode
 from domain.errors import FailureCode
 from domain.states import OPEN, Channel, DeliveryStatus
 from domain.time import utc_now
+from domain.wait_reasons import WaitReason
 from notifications import queries
 from notifications.models import Notification
 from notifications.resend.actions import correctable_channels
 from notifications.resend.assessment import assess_risks
 from notifications.resend.retries import liftable_channels, retry_choices
 from notifications.resend.risk import ResendRisk, RiskKind
-from notifications.store import Document, is_content_removed, recipient_of
+from notifications.store import Document, current_hold, is_content_removed, recipient_of
 from notifyproject.platform import tracing
+from providers.labels import provider_name
 from recipients import suppressions
 from recipients.masking import can_reveal_addresses, can_see_addresses
 
 from ..suppressions import lift_url
+from ..texts.failure_codes import Step, explain
 from ..texts.labels import notification_state
 from ..widgets import columns, names, panels
 from ..widgets.actions import not_found, parse_id, record_change, render_page
@@ -34,13 +37,13 @@ from ..widgets.links import (
     DIGEST,
     NOTIFICATION,
     NOTIFICATIONS,
+    PROVIDERS,
     RECIPIENT,
     SUPPRESSION,
     quoted_id,
 )
 from . import presentation
 from .actions import (
-    CANCEL,
     CORRECT,
     LIFT_AND_RESEND,
     RESEND,
@@ -50,10 +53,12 @@ from .actions import (
     STAFF_ACTIONS,
     StaffAction,
 )
+from .send_now import find_obstacles
 from .summary import problems_first, summarize_delivery
 from .timeline import History, notification_link, read_history, resend_in_effect, timeline
 
 F, S = FailureCode, DeliveryStatus
+STEPS = {Step(one.name): one for one in (RETRY, RESEND, CORRECT, LIFT_AND_RESEND)}
 TIMES = (
     ("Created", "created_at"),
     ("Scheduled", "scheduled_at"),
@@ -143,7 +148,7 @@ def _changing(
     )
     retry_refusal = retry_choices([document], now=now)[document["_id"]].refusal(None)
     permitted = _permitted_actions(request, document, now, can_retry=retry_refusal is None)
-    best = _best_action(document, worst, risks, permitted, now=now)
+    best = _best_action(document, worst, risks, permitted, can_retry=retry_refusal is None)
     resend = resend_in_effect(history, Channel(worst["channel"]))
     if resend is not None and worst["status"] not in OPEN:
         best = None
@@ -163,7 +168,14 @@ def _changing(
         "other_sentences": other_sentences,
         "advice": None
         if resend is not None or is_content_removed(document)
-        else presentation.advice(worst, now=now),
+        else presentation.advice(
+            worst,
+            risks[Channel(worst["channel"])],
+            can_retry=retry_refusal is None,
+            may=lambda step: STEPS[step].is_permitted(request.user),
+            now=now,
+        ),
+        "hold": _hold_links(request, worst),
         "carried_digest": _carried_digest(document),
         "resent_from": _link(document.get("resent_from")),
         "resends": [
@@ -238,6 +250,14 @@ def _permitted_actions(
             applies = bool(correctable_channels(document))
         elif action is LIFT_AND_RESEND:
             applies = bool(liftable_channels(document, now=now))
+        elif action is SEND_NOW and applies:
+            # Only where it sends something.
+            obstacles = find_obstacles([document], now=now)
+            applies = any(
+                action.applies_to(one, now=now)
+                and (document["_id"], Channel(one["channel"])) not in obstacles
+                for one in document["delivery"]
+            )
         if applies:
             found.append(action)
     return found if can_retry else sorted(found, key=lambda one: one is RETRY)
@@ -249,27 +269,46 @@ def _best_action(
     risks: Mapping[Channel, ResendRisk],
     permitted: Sequence[StaffAction],
     *,
-    now: datetime,
+    can_retry: bool,
 ) -> StaffAction | None:
-    """Return the action to suggest: one that helps and doesn't send a duplicate."""
+    """Return the action to suggest: one that helps and doesn't send a duplicate.
+
+    It is the one that the advice names.
+    """
     channel, code = Channel(worst["channel"]), worst.get("failure_code")
     risk = risks[channel].kind
     wanted: list[StaffAction] = [RESTORE]
     if any(one["status"] in OPEN for one in document["delivery"]):
-        # What waits needs no resend.
-        waiting = [one for one in document["delivery"] if one["status"] == S.PENDING]
-        wanted = [
-            one for one in (SEND_NOW, CANCEL) if any(one.applies_to(d, now=now) for d in waiting)
-        ]
+        # What waits needs no resend, and is sent by itself.
+        wanted = []
     elif channel in correctable_channels(document) and code in ADDRESS_FAILURES:
         wanted += [CORRECT, LIFT_AND_RESEND]
     elif risk is RiskKind.SUPPRESSED:
         wanted += [LIFT_AND_RESEND]
     elif risk is RiskKind.SAFE and worst["status"] == S.FAILED:
-        wanted += [RETRY, RESEND]
+        wants_retry = can_retry and explain(code).step is not Step.RESEND
+        wanted += [RETRY] if wants_retry else [RESEND]
     elif risk in (RiskKind.SAFE, RiskKind.EXPIRED):
         wanted += [RESEND]
     return next((one for one in wanted if one in permitted), None)
+
+
+def _hold_links(request: HttpRequest, delivery: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Return where to end the outage that holds a delivery. None if none does."""
+    hold = current_hold(delivery)
+    if delivery["status"] not in OPEN or hold is None:
+        return None
+    if not request.user.has_perm("notifications.view_providerstate"):
+        return None
+    is_paused = hold.reason is WaitReason.PROVIDER_PAUSED
+    may_resume = is_paused and request.user.has_perm("notifications.pause_provider")
+    return {
+        "provider": provider_name(hold.provider),
+        "url": f"{reverse(PROVIDERS)}#{hold.provider}",
+        "resume_url": reverse("admin:notifications_providerstate_resume", args=[hold.provider])
+        if may_resume
+        else None,
+    }
 
 
 def _corrections(document: Document, worst: Mapping[str, Any]) -> list[dict[str, Any]]:

@@ -1,7 +1,7 @@
 """One notification as its page shows it: channels, content, contact. Independent of requests."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -17,12 +17,12 @@ from notifications import store
 from notifications.catalog import types
 from notifications.content import redaction, rendering
 from notifications.content.engine import TemplateError
-from notifications.resend.risk import ResendRisk
+from notifications.resend.risk import ResendRisk, RiskKind
 from notifications.store import Document
 from providers.contract import Message
 from recipients.masking import mask_text
 
-from ..texts.failure_codes import explain
+from ..texts.failure_codes import Step, explain, explain_cause
 from ..texts.labels import (
     CHANNEL_ICONS,
     CHANNELS,
@@ -39,6 +39,8 @@ from ..widgets.waits import Pauses
 from .summary import problems_first, summarize_delivery
 
 S = DeliveryStatus
+ONLY_IF_ACCEPTABLE = "Resend only if a duplicate is acceptable."
+CANT_BE_RETRIED = "It can't be retried any more. Resend it if it is still relevant."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -216,14 +218,35 @@ def _digest_line(
     )
 
 
-def advice(delivery: Mapping[str, Any], *, now: datetime) -> str | None:
-    """Return the next step for a failed delivery, or for one that is held for its provider."""
+def advice(
+    delivery: Mapping[str, Any],
+    risk: ResendRisk,
+    *,
+    can_retry: bool,
+    may: Callable[[Step], bool],
+    now: datetime,
+) -> str | None:
+    """Return the next step for a failed delivery, or for one that is held for its provider.
+
+    It never contradicts the resend risk. ``may`` returns whether the user may take a step.
+    """
     # Other pending deliveries need no advice: the service sends them.
     if delivery["status"] == S.PENDING:
         return HELD_ADVICE.get(wait_reason(delivery, now=now))
-    if delivery["status"] in SUCCEEDED or not delivery.get("failure_code"):
+    code = delivery.get("failure_code")
+    if delivery["status"] in SUCCEEDED or not code:
         return None
-    return explain(delivery["failure_code"]).advice
+    explanation = explain_cause(code, None) if delivery.get("held_reason") else explain(code)
+    text, step = explanation.advice, explanation.step
+    is_about_address = step in (Step.CORRECT, Step.LIFT)
+    if not risk.is_by_failure and not (risk.kind is RiskKind.SUPPRESSED and is_about_address):
+        may_duplicate = risk.kind is RiskKind.MAY_DUPLICATE
+        return f"{risk.reason} {ONLY_IF_ACCEPTABLE}" if may_duplicate else risk.reason
+    if step is Step.RETRY and not can_retry and risk.kind is not RiskKind.WILL_FAIL_AGAIN:
+        text, step = CANT_BE_RETRIED, Step.RESEND
+    if step is not None and not may(step):
+        return f"Ask an operator: {text[:1].lower()}{text[1:]}"
+    return text
 
 
 def _text(text: str | None, *, unmasked: bool) -> str | None:

@@ -11,7 +11,7 @@ from domain.errors import RECEIPT_FAILURES, FailureCode
 from domain.states import Channel, DeliveryStatus
 from domain.wait_reasons import WaitReason, find_waits, wait_reason
 
-from ..texts.failure_codes import explain
+from ..texts.failure_codes import explain, explain_cause
 from ..texts.labels import CHANNELS, provider_label
 from ..widgets.formats import clock, duration
 from ..widgets.waits import Pauses, wait_text
@@ -52,7 +52,10 @@ def summarize_delivery(
 
 def _predicate(delivery: Delivery, goal: str | None, pauses: Pauses, now: datetime) -> str:
     status = DeliveryStatus(delivery["status"])
-    meaning = explain(delivery.get("failure_code")).meaning
+    code = delivery.get("failure_code")
+    meaning = explain(code).meaning
+    if status is S.EXPIRED and delivery.get("held_reason"):
+        meaning = explain_cause(code, delivery.get("failure_reason")).meaning
     if status is S.PENDING:
         return _pending(delivery, goal, pauses, now=now)
     if status is S.FAILED:

@@ -1,9 +1,14 @@
-"""Everything that happened to one notification, and what happens next, in order of time."""
+"""Everything that happened to one notification, and what happens next, in order of cause and time.
+
+A provider's clock may be off, and many providers give whole seconds. So an event never stands
+before its cause: a receipt comes after the attempt that it reports, whatever its own time is.
+"""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
+from enum import IntEnum
 from typing import Any
 
 from bson import ObjectId
@@ -14,12 +19,13 @@ from django.utils.safestring import SafeString
 
 from domain.errors import RECEIPT_FAILURES
 from domain.states import SUCCEEDED, AttemptStatus, Channel, DeliveryStatus
-from domain.wait_reasons import find_waits
+from domain.wait_reasons import describe_hold, find_waits
 from notifications import queries
 from notifications.models import Notification
-from notifications.store import Document
+from notifications.store import Document, holds_of
 from notifyproject.db.collections import collection
 from providers.contract import ReceiptKind
+from providers.labels import provider_name
 from recipients.masking import mask_text
 
 from ..texts.failure_codes import explain
@@ -56,6 +62,48 @@ _DELIVERY_TIMES = (
 )
 """Times of a delivery, unless a receipt of this kind or of a device shows them."""
 _NOT_SENT = frozenset({S.SUPPRESSED, S.CANCELLED, S.EXPIRED})
+DELETED = "Deleted."
+"""The audit entry of a deletion by the client."""
+SECOND = timedelta(seconds=1)
+MAX_CLOCK_ERROR = timedelta(minutes=5)
+"""A suppression that is at most this much earlier than a receipt was caused by it."""
+
+
+class Rank(IntEnum):
+    """What happens first of the events of one moment."""
+
+    ACCEPTED = 0
+    HELD = 1
+    ATTEMPT = 2
+    QUEUED = 3
+    SENT = 4
+    DEFERRED = 5
+    DELIVERED = 6
+    OPENED = 7
+    CLICKED = 8
+    ENDED = 9
+    COMPLAINED = 10
+    SUPPRESSED = 11
+    OWN = 12
+    STAFF = 13
+    RESENT = 14
+
+
+_RECEIPT_RANKS: Mapping[ReceiptKind, Rank] = {
+    K.QUEUED: Rank.QUEUED,
+    K.SENT: Rank.SENT,
+    K.DEFERRED: Rank.DEFERRED,
+    K.DELIVERED: Rank.DELIVERED,
+    K.OPENED: Rank.OPENED,
+    K.READ: Rank.OPENED,
+    K.CLICKED: Rank.CLICKED,
+    K.BOUNCED: Rank.ENDED,
+    K.BLOCKED: Rank.ENDED,
+    K.REJECTED: Rank.ENDED,
+    K.FAILED: Rank.ENDED,
+    K.COMPLAINED: Rank.COMPLAINED,
+    K.UNSUBSCRIBED: Rank.COMPLAINED,
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,8 +135,11 @@ class TimelineEvent:
 
     at: datetime
     title: SafeString | str
+    rank: Rank
     color: str = "calm"
     channel: Channel | None = None
+    is_reported: bool = False
+    """Its time is that of a provider or a device, whose clock may be off."""
     note: SafeString | str = ""
     """Who, by which provider, to which device, how long."""
     detail: str | None = ""
@@ -142,7 +193,7 @@ def _device_names(device_ids: Sequence[str]) -> dict[str, str]:
 def timeline(
     document: Document, history: History, *, unmasked: bool, now: datetime
 ) -> list[TimelineEvent]:
-    """Return the events, oldest first, and then what each open delivery waits for."""
+    """Return the events, the first first, and then what each open delivery waits for."""
     events = [
         _accepted(document, history),
         *(_attempt(one, history, unmasked=unmasked) for one in history.attempts),
@@ -153,7 +204,51 @@ def timeline(
         *_suppressed(document, history),
         *_staff_events(history, now=now),
     ]
-    return [*sorted(events, key=lambda event: event.at), *_next_steps(document, history, now=now)]
+    return [*in_order(events), *_next_steps(document, history, now=now)]
+
+
+def in_order(events: Sequence[TimelineEvent]) -> list[TimelineEvent]:
+    """Return the events by time, but none before its cause.
+
+    Of the events that a provider reports for one second, the cause comes first: it may have written
+    whole seconds.
+    """
+    accepted_at = min((one.at for one in events if one.rank is Rank.ACCEPTED), default=None)
+    places = [event.at if accepted_at is None else max(event.at, accepted_at) for event in events]
+    for index, event in enumerate(events):
+        if event.is_reported:
+            places[index] = max(places[index], _attempt_before(event, events))
+    # A stable order of the places of one channel: within a second, by cause.
+    latest: dict[Channel | None, datetime] = {}
+    reported = (index for index, event in enumerate(events) if event.is_reported)
+    for index in sorted(
+        reported,
+        key=lambda one: (places[one].replace(microsecond=0), events[one].rank, places[one]),
+    ):
+        channel = events[index].channel
+        latest[channel] = places[index] = max(places[index], latest.get(channel, places[index]))
+    for index, event in enumerate(events):
+        if event.rank is Rank.SUPPRESSED:
+            causes = [
+                place
+                for one, place in zip(events, places, strict=True)
+                if one.channel == event.channel
+                and one.rank in (Rank.ENDED, Rank.COMPLAINED)
+                and place - event.at <= MAX_CLOCK_ERROR
+            ]
+            places[index] = max([places[index], *causes])
+    order = sorted(range(len(events)), key=lambda one: (places[one], events[one].rank))
+    return [events[index] for index in order]
+
+
+def _attempt_before(event: TimelineEvent, events: Sequence[TimelineEvent]) -> datetime:
+    """Return when the attempt was made that a provider reports on."""
+    made = sorted(
+        one.at for one in events if one.rank is Rank.ATTEMPT and one.channel == event.channel
+    )
+    # The report may have whole seconds. The first attempt is before all reports.
+    earlier = [at for at in made if at < event.at + SECOND]
+    return max(earlier or made[:1], default=event.at)
 
 
 def _accepted(document: Document, history: History) -> TimelineEvent:
@@ -166,6 +261,7 @@ def _accepted(document: Document, history: History) -> TimelineEvent:
     return TimelineEvent(
         at=document["created_at"],
         title=title,
+        rank=Rank.ACCEPTED,
         note=f"by {history.client_name}",
         ids=[document["request_id"]] if document.get("request_id") else (),
     )
@@ -188,6 +284,7 @@ def _attempt(attempt: Document, history: History, *, unmasked: bool) -> Timeline
     return TimelineEvent(
         at=attempt["attempted_at"],
         title=format_html("Attempt {} {}", attempt["attempt_number"], chip(label, color)),
+        rank=Rank.ATTEMPT,
         color=color,
         channel=Channel(attempt["channel"]),
         note=note,
@@ -206,10 +303,13 @@ def _device_link(device_id: str | None, history: History) -> SafeString | str:
 
 
 def _receipt(receipt: Document, *, unmasked: bool) -> TimelineEvent:
-    title, color = RECEIPT_LABELS[K(receipt["kind"])]
+    kind = K(receipt["kind"])
+    title, color = RECEIPT_LABELS[kind]
     return TimelineEvent(
         at=receipt["at"],
         title=title,
+        rank=_RECEIPT_RANKS[kind],
+        is_reported=True,
         color=color,
         channel=Channel(receipt["channel"]),
         note="receipt",
@@ -219,11 +319,16 @@ def _receipt(receipt: Document, *, unmasked: bool) -> TimelineEvent:
 
 def _device_receipts(history: History) -> Iterator[TimelineEvent]:
     for attempt in history.attempts:
-        for name, title in (("delivered_at", "Delivered"), ("opened_at", "Opened")):
+        for name, title, rank in (
+            ("delivered_at", "Delivered", Rank.DELIVERED),
+            ("opened_at", "Opened", Rank.OPENED),
+        ):
             if attempt.get(name):
                 yield TimelineEvent(
                     at=attempt[name],
                     title=title,
+                    rank=rank,
+                    is_reported=True,
                     color="success",
                     channel=Channel(attempt["channel"]),
                     note=_device_link(attempt.get("device_id"), history),
@@ -241,12 +346,30 @@ def _outcomes(document: Document, history: History, *, unmasked: bool) -> Iterat
             is_shown = kind in kinds or any(by_device in one for one in attempts)
             if delivery.get(name) and not is_shown:
                 yield TimelineEvent(
-                    at=delivery[name], title=title, color="success", channel=channel
+                    at=delivery[name],
+                    title=title,
+                    rank=_RECEIPT_RANKS[kind],
+                    color="success",
+                    channel=channel,
+                    is_reported=True,
                 )
         if status is S.MERGED and delivery.get("merged_at"):
             label, color = DELIVERY_LABELS[S.MERGED]
             yield TimelineEvent(
-                at=delivery["merged_at"], title=chip(label, color), color=color, channel=channel
+                at=delivery["merged_at"],
+                title=chip(label, color),
+                rank=Rank.ENDED,
+                color=color,
+                channel=channel,
+            )
+        for hold in holds_of(delivery):
+            outage = describe_hold(hold, provider=provider_name(hold.provider), is_over=False)
+            yield TimelineEvent(
+                at=hold.since,
+                title=_masked(f"Held: {outage}", unmasked=unmasked) or "",
+                rank=Rank.HELD,
+                color="warning",
+                channel=channel,
             )
         code = delivery.get("failure_code")
         is_reported = code in RECEIPT_FAILURES and bool(kinds)
@@ -254,7 +377,7 @@ def _outcomes(document: Document, history: History, *, unmasked: bool) -> Iterat
         if status is S.FAILED and not is_reported and not is_attempt:
             yield _ending(delivery, delivery.get("failed_at"), document, unmasked=unmasked)
         elif status in _NOT_SENT:
-            yield _ending(delivery, None, document, unmasked=unmasked)
+            yield _ending(delivery, delivery.get("ended_at"), document, unmasked=unmasked)
 
 
 def _ending(
@@ -268,6 +391,7 @@ def _ending(
         at=at or max(place, document["created_at"]),
         is_timed=at is not None,
         title=chip(label, color),
+        rank=Rank.ENDED,
         color=color,
         channel=Channel(delivery["channel"]),
         detail=_masked(reason, unmasked=unmasked) or meaning[:1].upper() + meaning[1:],
@@ -279,7 +403,10 @@ def _own_events(document: Document) -> Iterator[TimelineEvent]:
         if document.get(name):
             chosen = document.get("action") if name == "acted_at" else None
             yield TimelineEvent(
-                at=document[name], title=f"{title}: {chosen}" if chosen else title, color=color
+                at=document[name],
+                title=f"{title}: {chosen}" if chosen else title,
+                rank=Rank.OWN,
+                color=color,
             )
 
 
@@ -289,6 +416,7 @@ def _suppressed(document: Document, history: History) -> Iterator[TimelineEvent]
             yield TimelineEvent(
                 at=one["created_at"],
                 title=f"Address suppressed: {one['reason'].replace('_', ' ')}",
+                rank=Rank.SUPPRESSED,
                 color="danger",
                 channel=Channel(one["channel"]),
             )
@@ -297,12 +425,18 @@ def _suppressed(document: Document, history: History) -> Iterator[TimelineEvent]
 def _staff_events(history: History, *, now: datetime) -> Iterator[TimelineEvent]:
     resends = {str(one["_id"]): one for one in history.resends}
     resenders: dict[str, str] = {}
+    own_client = f"client {history.client_name}"
     for entry in history.audit:
+        if entry["who"] == own_client and entry["what"] == DELETED:
+            # The notification has the time of its deletion.
+            continue
         resend_id = next((one for one in resends if one in entry["what"]), None)
         if resend_id is not None:
             resenders[resend_id] = entry["who"]
         else:
-            yield TimelineEvent(at=entry["at"], title=entry["what"], note=f"by {entry['who']}")
+            yield TimelineEvent(
+                at=entry["at"], title=entry["what"], rank=Rank.STAFF, note=f"by {entry['who']}"
+            )
     for resend_id, resend in resends.items():
         state = notification_state(resend["status"], resend["delivery"], now=now)
         to_channels = ", ".join(CHANNELS[Channel(one)] for one in resend["channels"])
@@ -310,6 +444,7 @@ def _staff_events(history: History, *, now: datetime) -> Iterator[TimelineEvent]
         yield TimelineEvent(
             at=resend["created_at"],
             title=format_html("Resent as {} {}", notification_link(resend["_id"]), chip(*state)),
+            rank=Rank.RESENT,
             color=state[1],
             note=f"on {to_channels}{by}",
         )
@@ -329,6 +464,7 @@ def _next_steps(document: Document, history: History, *, now: datetime) -> Itera
             at=wait.until or now,
             is_timed=wait.until is not None and wait.until > now,
             is_next=True,
+            rank=Rank.OWN,
             title=DELIVERY_LABELS[S.SENDING][0] if is_sending else text,
             color=WAIT_LABELS[wait.reason][1],
             channel=wait.channel,

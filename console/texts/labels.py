@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import Any
 
 from domain.digests import DigestOutcome, DigestStatus
+from domain.errors import FailureCode
 from domain.states import (
     AttemptStatus,
     BroadcastStatus,
@@ -15,6 +16,7 @@ from domain.states import (
 from domain.wait_reasons import HELD, WaitReason, field, find_waits, wait_reason
 from notifications.resend.risk import RiskKind
 from providers.contract import ReceiptKind
+from providers.labels import provider_name
 
 from .wait_reasons import WAIT_LABELS, Label
 
@@ -30,16 +32,6 @@ CHANNEL_ICONS: Mapping[Channel, str] = {
     Channel.PUSH: "smartphone",
     Channel.WHATSAPP: "chat",
     Channel.IN_APP: "inbox",
-}
-PROVIDERS: Mapping[str, str] = {
-    "sendgrid": "SendGrid",
-    "smtp": "Mail server",
-    "fcm": "FCM",
-    "whatsapp": "WhatsApp",
-    "inbox": "Inbox",
-    "sandbox-sendgrid": "Sandbox (mail)",
-    "sandbox-fcm": "Sandbox (push)",
-    "sandbox-whatsapp": "Sandbox (WhatsApp)",
 }
 STATUS_LABELS: Mapping[NotificationStatus, Label] = {
     N.CREATED: ("Scheduled or held", "calm"),
@@ -160,7 +152,12 @@ def broadcast_state(status: str, *, is_throttled: bool) -> Label:
 
 def provider_label(name: str | None) -> str | None:
     """Return a provider's label. An unknown name is returned unchanged."""
-    return PROVIDERS.get(name, name) if name else None
+    return provider_name(name) if name else None
+
+
+def cause_label(code: str | None) -> str:
+    """Return the label of the cause of a failure."""
+    return "Expired while held" if code == FailureCode.EXPIRED else code_label(code)
 
 
 def code_label(code: str | None) -> str:

@@ -9,8 +9,7 @@ from django.contrib.contenttypes.models import ContentType
 from django.db.models import Model
 from django.http import HttpResponse
 
-from .formats import EMPTY
-from .names import staff_names
+from .names import client_names, staff_names
 
 AUDIT_LINES = 50
 EMAIL_POLICY = "; ".join(
@@ -50,12 +49,18 @@ def audit_log(model: type[Model], object_id: Any) -> list[dict[str, Any]]:
     content_type = ContentType.objects.get_for_model(model)
     entries = LogEntry.objects.filter(content_type_id=content_type.pk, object_id=str(object_id))
     found = list(entries.order_by("-id")[:AUDIT_LINES])
-    users = staff_names({entry.user_id for entry in found})
-    return [
-        {
-            "at": entry.action_time,
-            "who": users.get(entry.user_id, EMPTY),
-            "what": entry.get_change_message(),
-        }
-        for entry in found
-    ]
+    actors = {entry.user_id for entry in found}
+    users = staff_names(actors)
+    clients = client_names(actors - users.keys()) if actors - users.keys() else {}
+    lines: list[dict[str, Any]] = []
+    for entry in found:
+        what, name = entry.get_change_message(), clients.get(entry.user_id)
+        who = users.get(entry.user_id) or f"client {name}"
+        line = {"at": entry.action_time, "who": who, "what": what}
+        if name is not None:
+            line["what"] = what.removeprefix(f"By client {name}: ")
+        # A client that repeats a request leaves the same entry again: the first one counts.
+        if lines and (lines[-1]["who"], lines[-1]["what"]) == (line["who"], line["what"]):
+            lines.pop()
+        lines.append(line)
+    return lines

@@ -32,7 +32,7 @@ def select_failures(
     *, channel: Channel | None, code: str | None, since: datetime | None
 ) -> Selection:
     """Return the selection of failures by channel, failure code, and time. None matches any."""
-    delivery_query: dict[str, Any] = {"status": S.FAILED.value}
+    delivery_query: dict[str, Any] = {"failed_at": {"$ne": None}}
     description = ["Failed deliveries"]
     if channel is not None:
         delivery_query["channel"] = channel.value
@@ -91,8 +91,10 @@ def _is_actionable(operation: Operation, delivery: Mapping[str, Any]) -> bool:
         operation.action is BulkAction.RESEND and operation.selection.order == FAILED_AT
     ):
         failed_at = delivery.get("failed_at")
-        # A delivery that was retried and failed again has failed after the preview.
-        return status == S.FAILED and failed_at is not None and failed_at <= operation.frozen_at
+        # A delivery that was retried and failed again has failed after the preview. One that
+        # expired while an outage held it can be resent, but not retried.
+        is_wanted = status == S.FAILED or operation.action is BulkAction.RESEND
+        return is_wanted and failed_at is not None and failed_at <= operation.frozen_at
     if operation.action is BulkAction.RUN_NOW:
         return status == S.PENDING and delivery["next_attempt_at"] > operation.frozen_at
     return operation.action is BulkAction.RESEND or status == S.PENDING

@@ -67,6 +67,15 @@ class Claim(EmbeddedModel):
     worker = models.CharField(max_length=120)
 
 
+class Hold(EmbeddedModel):
+    """A time in which an outage held a delivery. It ends with the delivery's next event."""
+
+    reason = models.CharField(max_length=40)
+    provider = models.CharField(max_length=40)
+    since = models.DateTimeField()
+    detail = optional_text(200)
+
+
 class Delivery(EmbeddedModel):
     """One channel of a notification, and its state."""
 
@@ -103,7 +112,11 @@ class Delivery(EmbeddedModel):
     failure_code = optional_text(40)
     failure_reason = optional_text(500)
     held_reason = optional_text(40)
-    """Pending: the WaitReason that the failure code doesn't give, or none."""
+    """Pending: the WaitReason that the failure code doesn't give, or none. Expired: the outage."""
+    holds = EmbeddedModelArrayField(Hold, null=True, blank=True)
+    """The outages that held it, oldest first. Missing without one."""
+    ended_at = optional_datetime()
+    """When it ended without being sent: expired, suppressed, or cancelled."""
     accepted_targets = ArrayField(models.CharField(max_length=64), default=list, blank=True)
     """Devices for which the provider accepted the message, or that reported it."""
     doubtful_targets = ArrayField(models.CharField(max_length=64), default=list, blank=True)
@@ -116,6 +129,7 @@ class Delivery(EmbeddedModel):
     delivered_at = optional_datetime()
     read_at = optional_datetime()
     failed_at = optional_datetime()
+    """When it failed, or expired while an outage held it."""
 
 
 class ErrorRecord(EmbeddedModel):

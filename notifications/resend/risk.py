@@ -51,6 +51,8 @@ class ResendRisk:
 
     kind: RiskKind
     reason: str
+    is_by_failure: bool = False
+    """The failure code decides. If not, a fact about the recipient or the content does."""
 
 
 R = RiskKind
@@ -106,8 +108,9 @@ _UNREACHABLE_REASONS: Mapping[Channel, str] = {
 
 def assess_risk(facts: DeliveryFacts) -> ResendRisk:
     """Return the risk of resending a delivery, with the strongest reason."""
-    kind, reason = next(_find_obstacles(facts), None) or _assess_failure(facts)
-    return ResendRisk(kind=kind, reason=reason)
+    obstacle = next(_find_obstacles(facts), None)
+    kind, reason = obstacle or _assess_failure(facts)
+    return ResendRisk(kind=kind, reason=reason, is_by_failure=obstacle is None)
 
 
 def _find_obstacles(facts: DeliveryFacts) -> Iterator[tuple[RiskKind, str]]:

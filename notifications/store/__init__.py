@@ -52,6 +52,8 @@ from .documents import (
     Settlement,
     TargetAttempt,
     content_of,
+    current_hold,
+    holds_of,
     recipient_of,
 )
 from .encrypted_content import (
@@ -153,7 +155,7 @@ __all__ += ["mark_read_by_client", "mark_seen", "mark_unread", "mark_unread_by_c
 __all__ += ["due_snoozes", "resurface", "snooze", "unarchive", "unsnooze"]
 __all__ += ["CountersBusyError", "LimitUse", "Refusal", "RefusalKind", "UseRequest"]
 __all__ += ["delivery_key", "erase_counters", "give_back", "read_counters", "reserve_uses"]
-__all__ += ["set_stricter", "stricter_of"]
+__all__ += ["current_hold", "holds_of", "set_stricter", "stricter_of"]
 __all__ += ["LEASE", "NOT_ATTEMPTED", "claim", "poison_candidates", "release", "settle_not_sent"]
 __all__ += ["return_unsent", "settle", "start"]
 __all__ += ["DeliveryReceipt", "apply_receipt"]

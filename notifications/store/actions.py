@@ -66,6 +66,7 @@ def cancelled_changes(reason: str, *, now: datetime) -> dict[str, Any]:
         "next_attempt_at": None,
         "failure_code": _if_reached(None, FailureCode.CANCELLED.value),
         "failure_reason": _if_reached(None, {"$literal": reason}),
+        "ended_at": _if_reached(None, now),
     }
 
 

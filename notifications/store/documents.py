@@ -20,10 +20,11 @@ from domain.states import (
     DeliveryStatus,
     Priority,
 )
-from domain.wait_reasons import WaitReason
+from domain.wait_reasons import Hold, WaitReason
 
 Document = Mapping[str, Any]
 S = DeliveryStatus
+HOLD_DETAIL_LENGTH, MAX_HOLDS = 200, 10
 _REFERENCE = re.compile(r"([0-9a-f]{24})\.([a-z_]+)\.(\d{1,6})(?:\.([0-9a-f]{64}))?", re.ASCII)
 
 
@@ -160,6 +161,10 @@ class ClaimedDelivery:
     may_join_digest: bool = True
     """False for a carrier, a resend, and a delivery that left its digest."""
     ignores_limits: bool = False
+    hold: Hold | None = None
+    """The outage that held it until this claim."""
+    holds: tuple[Hold, ...] = ()
+    """All outages that have held it."""
     limit_uses: tuple["LimitUse", ...] = ()
     """Uses of limits that are reserved for the current claim."""
     is_marked_read: bool = False
@@ -279,6 +284,8 @@ class NotSent:
     held_reason: WaitReason | None = None
     digest_id: ObjectId | None = None
     """The digest that it joins."""
+    hold: Hold | None = None
+    """The outage that holds it from now on."""
 
 
 def claimed_from(document: Document, token: str) -> ClaimedDelivery:
@@ -333,11 +340,52 @@ def delivery_record(
         ),
         created_at=document["created_at"],
         ignores_limits=document.get("ignores_limits", False),
+        hold=current_hold(delivery),
+        holds=holds_of(delivery),
         is_marked_read="marked_read_at" in document,
         is_acted="acted_at" in document,
         channel_statuses={Channel(d["channel"]): _channel_status(d) for d in document["delivery"]},
         later_channels=_next_step(document["delivery"], _step_of(delivery)),
     )
+
+
+def holds_of(delivery: Mapping[str, Any]) -> tuple[Hold, ...]:
+    """Return the outages that have held a delivery, oldest first."""
+    return tuple(
+        Hold(
+            reason=WaitReason(one["reason"]),
+            provider=one["provider"],
+            since=one["since"],
+            detail=one.get("detail") or "",
+        )
+        for one in delivery.get("holds") or ()
+    )
+
+
+def with_hold(claimed: ClaimedDelivery, hold: Hold) -> dict[str, Any]:
+    """Return the change that adds an outage to those that have held a delivery."""
+    if hold.is_same(claimed.hold):
+        return {}
+    stored = [
+        {
+            "reason": one.reason.value,
+            "provider": one.provider,
+            "since": one.since,
+            "detail": one.detail[:HOLD_DETAIL_LENGTH],
+        }
+        for one in (*claimed.holds, hold)[-MAX_HOLDS:]
+    ]
+    return {"holds": stored}
+
+
+def current_hold(delivery: Mapping[str, Any]) -> Hold | None:
+    """Return the outage that holds a pending delivery, or held an expired one. None without one."""
+    if delivery["status"] == DeliveryStatus.PENDING:
+        is_held = delivery.get("failure_code") == FailureCode.CHANNEL_UNAVAILABLE
+    else:
+        is_held = delivery["status"] == DeliveryStatus.EXPIRED and bool(delivery.get("held_reason"))
+    holds = holds_of(delivery)
+    return holds[-1] if is_held and holds else None
 
 
 def _step_of(delivery: Document) -> int:

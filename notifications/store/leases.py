@@ -12,12 +12,13 @@ from pymongo.errors import BulkWriteError
 from domain.errors import FailureCode
 from domain.plans import FIRST_STEP
 from domain.states import SUCCEEDED, TRANSITIONS, AttemptStatus, Channel, DeliveryStatus
+from domain.wait_reasons import OUTAGES, Hold, WaitReason
 from notifyproject.db.collections import is_duplicate, unclaimed
 from notifyproject.platform import crash_points
 from notifyproject.platform.crash_points import Boundary
 
 from .collections import attempts, notifications, retry_transient
-from .documents import ClaimedDelivery, NotSent, Settlement, TargetAttempt, claimed_from
+from .documents import ClaimedDelivery, NotSent, Settlement, TargetAttempt, claimed_from, with_hold
 from .pipelines import (
     ERROR_LENGTH,
     Computed,
@@ -31,6 +32,7 @@ from .receipts import with_device_receipts
 from .steps import match_unreached
 
 S = DeliveryStatus
+UNSENT_ENDS = frozenset({S.EXPIRED, S.SUPPRESSED, S.CANCELLED})
 LEASE = timedelta(seconds=90)  # Longer than the slowest batch: four rounds of requests of 15 s each
 NOT_ATTEMPTED = "Not sent: the lease or lifetime ended first."
 A = AttemptStatus
@@ -327,11 +329,21 @@ def _outcome(s: Settlement, now: datetime) -> dict[str, Any]:
         return changes | ({"delivered_at": s.finished_at} if s.status is S.DELIVERED else {})
     if s.uncounted:
         changes["excused_count"] = s.claimed.uncounted_attempts + 1
+    if s.status is S.PENDING and s.code is FailureCode.CHANNEL_UNAVAILABLE:
+        changes |= with_hold(
+            s.claimed,
+            Hold(
+                reason=WaitReason.PROVIDER_UNAVAILABLE,
+                provider=s.answer.provider,
+                since=now,
+                detail=s.reason or "",
+            ),
+        )
     return changes | _failure(s, now)
 
 
 def _not_sent_fields(one: NotSent, now: datetime) -> dict[str, Any]:
-    fields = (
+    fields: dict[str, Any] = (
         {"sent_at": now, "failure_code": None, "failure_reason": None}
         if one.status is S.SENT
         else _failure(one, now)
@@ -344,6 +356,11 @@ def _not_sent_fields(one: NotSent, now: datetime) -> dict[str, Any]:
     elif one.claimed.digest_id is not None and one.code is not FailureCode.IN_DIGEST:
         # It has left its digest, which missed it.
         fields |= {"digest_id": None, "digest_epoch": None}
+    if one.hold is not None:
+        fields |= with_hold(one.claimed, one.hold)
+    elif "failed_at" in fields and one.claimed.hold is not None:
+        # Its cause is named by the provider whose outage ended it, even without an attempt.
+        fields["provider"] = one.claimed.hold.provider
     return {
         "status": one.status.value,
         "claim": None,
@@ -359,7 +376,9 @@ def _failure(one: Settlement | NotSent, now: datetime) -> dict[str, Any]:
         "failure_reason": (one.reason or "")[:ERROR_LENGTH],
         "held_reason": one.held_reason.value if one.held_reason else None,
     }
-    return changes | ({"failed_at": now} if one.status is S.FAILED else {})
+    if one.status is S.FAILED or (one.status is S.EXPIRED and one.held_reason in OUTAGES):
+        changes["failed_at"] = now
+    return changes | ({"ended_at": now} if one.status in UNSENT_ENDS else {})
 
 
 def _write(

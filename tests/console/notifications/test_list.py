@@ -201,9 +201,8 @@ def test_failures_are_filtered_by_other_fields_than_the_cause(console: Client) -
     for query in ("category=alert", "priority=critical", "code=rejected&attempts=1"):
         changelist = console.get(f"{FAILED}?{query}").context["cl"]
         assert [row.pk for row in changelist.result_list] == [alert["_id"]], query
-        # The groups are of the same notifications; a cause filters the list only.
-        expected = {"Rejected", "Provider error"} if "code" in query else {"Rejected"}
-        assert {row.code for row in changelist.groups} == expected, query
+        # The groups are of the same deliveries.
+        assert {row.code for row in changelist.groups} == {"Rejected"}, query
     for query in ("attempts=0", "provider=none"):
         assert listed(console, f"{FAILED}?{query}") == [unsent.notification_id], query
 

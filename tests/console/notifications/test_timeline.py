@@ -1,6 +1,7 @@
 """The timeline of a notification's page, and how the page refreshes it."""
 
-from datetime import timedelta
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
 from html import unescape
 from typing import Any
 
@@ -8,17 +9,21 @@ import pytest
 from django.test import Client
 from django.utils.html import strip_tags
 
+from access.models import APIClient
+from console.notifications.timeline import Rank, TimelineEvent, in_order
 from delivery import circuit_breaker
 from domain.errors import FailureCode
 from domain.states import Channel, DeliveryStatus
 from domain.time import utc_now
 from domain.wait_reasons import WaitReason
 from notifications import store
+from notifications.models import Notification
 from notifications.receipts import device_receipts
 from notifications.receipts.device_receipts import DeviceEvent
 from notifications.receipts.processor import apply_receipts
 from notifications.resend import actions
 from notifyproject.db.collections import collection
+from notifyproject.platform import audit
 from privacy import erasure
 from providers.contract import Receipt, ReceiptKind
 from tests.support.clients.console import make_staff, signed_in
@@ -51,13 +56,15 @@ def lines(client: Client, document: Any) -> list[str]:
     return [" ".join(filter(None, line)) for line in parts]
 
 
-def report(document: Any, kind: ReceiptKind, *, reason: str | None = None) -> None:
+def report(
+    document: Any, kind: ReceiptKind, *, reason: str | None = None, at: datetime | None = None
+) -> None:
     """Apply a provider's receipt on the first attempt to email a notification."""
     receipt = Receipt(
         reference=f"{document['_id']}.email.1",
         provider_id="sg-1",
         kind=kind,
-        at=utc_now(),
+        at=at or utc_now(),
         reason=reason,
         event_id=f"{document['_id']}-{kind}",
         address=ADA,
@@ -88,6 +95,82 @@ def test_timeline_tells_why_an_email_bounced_and_who_resent_it(console: Client) 
     assert last == f"Resent as {resent['_id']} Queued on Email by maria"
     assert lines(console, resent)[0].startswith(f"Resent from {document['_id']}")
     assert lines(console, resent)[-1] == "Next: Email Queued"
+
+
+@pytest.mark.parametrize("provider_clock", [0, -3, 2], ids=["whole seconds", "slow", "fast"])
+@pytest.mark.parametrize(
+    ("kinds", "shown"),
+    [
+        ((K.DELIVERED, K.QUEUED), ["Queued by the provider", "Delivered"]),
+        (
+            (K.CLICKED, K.OPENED, K.DELIVERED, K.DEFERRED, K.QUEUED),
+            [
+                *("Queued by the provider", "Deferred by the receiving server", "Delivered"),
+                *("Opened", "Clicked"),
+            ],
+        ),
+        ((K.BOUNCED, K.QUEUED), ["Queued by the provider", "Bounced", "Address suppressed"]),
+        ((K.BLOCKED, K.DEFERRED), ["Deferred by the receiving server", "Blocked by the receiving"]),
+        ((K.REJECTED,), ["Dropped by the provider"]),
+        ((K.READ, K.DELIVERED, K.SENT), ["Sent by the provider", "Delivered", "Read"]),
+        ((K.COMPLAINED, K.DELIVERED), ["Delivered", "Spam complaint", "Address suppressed"]),
+    ],
+)
+def test_events_of_one_second_stand_in_the_order_of_their_causes(
+    console: Client, provider_clock: int, kinds: Sequence[ReceiptKind], shown: list[str]
+) -> None:
+    accepted_at = utc_now().replace(microsecond=600_000) - 10 * SECOND
+    sent_at = accepted_at + SECOND / 10
+    document = factories.settled(S.SENT, at=sent_at, created_at=accepted_at)
+    whole_second = accepted_at.replace(microsecond=0) + provider_clock * SECOND
+    for kind in kinds:
+        report(document, kind, at=whole_second)
+    found = [line.removeprefix("Email ") for line in lines(console, document)]
+    expected = ["Accepted", "Attempt 1", *shown]
+    assert [line[: len(text)] for line, text in zip(found, expected, strict=True)] == expected
+
+
+def test_receipt_of_a_retry_stands_after_the_retry() -> None:
+    at = datetime(2026, 3, 1, 12, tzinfo=UTC)
+
+    def event(seconds: float, title: str, rank: Rank, *, is_reported: bool = False) -> Any:
+        return TimelineEvent(
+            at=at + seconds * SECOND,
+            title=title,
+            rank=rank,
+            channel=Channel.EMAIL,
+            is_reported=is_reported,
+        )
+
+    events = [
+        event(61, "delivered", Rank.DELIVERED, is_reported=True),
+        event(61, "queued", Rank.QUEUED, is_reported=True),
+        event(1, "deferred", Rank.DEFERRED, is_reported=True),
+        event(61.5, "attempt 2", Rank.ATTEMPT),
+        event(1.5, "attempt 1", Rank.ATTEMPT),
+        event(0.9, "accepted", Rank.ACCEPTED),
+        event(62.1, "resent", Rank.RESENT),
+    ]
+    assert [one.title for one in in_order(events)] == [
+        *("accepted", "attempt 1", "deferred", "attempt 2", "queued", "delivered", "resent")
+    ]
+
+
+def test_repeated_deletion_by_a_client_is_one_line(console: Client) -> None:
+    shop = APIClient.objects.create(name="shop")
+    document = factories.accepted(created_at=utc_now(), client_id=shop.pk)
+    for _ in range(2):
+        store.delete(notification_id=document["_id"], client_id=shop.pk, now=utc_now())
+        audit.record_client_action(
+            shop, model=Notification, object_id=str(document["_id"]), message="Deleted."
+        )
+    for _ in range(2):
+        audit.record_client_action(
+            shop, model=Notification, object_id=str(document["_id"]), message="Cancelled: email."
+        )
+    shown = lines(console, document)
+    assert sum(one.startswith("Deleted") for one in shown) == 1
+    assert [one for one in shown if "Cancelled:" in one] == ["Cancelled: email. by client shop"]
 
 
 def test_receipts_that_change_no_state_are_shown(console: Client) -> None:
@@ -169,9 +252,8 @@ def test_suppressed_delivery_without_an_attempt_says_why(console: Client) -> Non
     store.settle_not_sent([suppressed], now=now)
     document = factories.read(one.notification_id)
     assert lines(console, document)[-1] == "Email Suppressed Hard bounce."
-    assert (
-        "Time not recorded" in console.get(f"{LIST}{one.notification_id}/change/").content.decode()
-    )
+    page = console.get(f"{LIST}{one.notification_id}/change/").content.decode()
+    assert "Time not recorded" not in page
 
 
 def test_reason_of_a_receipt_is_masked_and_removed_by_an_erasure(

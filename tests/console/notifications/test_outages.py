@@ -1,0 +1,311 @@
+"""What an outage does to a message: its page, the causes, and the advice."""
+
+import re
+from collections.abc import Iterator
+from datetime import timedelta
+from html import unescape
+from typing import Any
+
+import pytest
+from bson import ObjectId
+from django.test import Client
+from django.utils.html import strip_tags
+
+from console.notifications import presentation, send_now
+from console.texts.failure_codes import EXPLANATIONS, Step
+from delivery import circuit_breaker, dispatcher
+from domain.errors import FailureCode
+from domain.states import Channel, DeliveryStatus
+from domain.time import utc_now
+from monitoring import provider_health
+from notifications import store
+from notifications.catalog import limits
+from notifications.resend.risk import DeliveryFacts, RiskKind, assess_risk
+from notifyproject.db.collections import collection
+from tests.support.clients.console import make_staff, register_ada, signed_in
+from tests.support.factories import notifications as factories
+from tests.support.fakes.provider import ScriptedProvider, channel_unavailable
+
+pytestmark = pytest.mark.usefixtures("db", "broker")
+
+LIST = "/admin/notifications/notification/"
+FAILED = "/admin/notifications/failednotification/"
+MINUTE = timedelta(minutes=1)
+EMAIL = Channel.EMAIL
+S = DeliveryStatus
+
+
+@pytest.fixture(autouse=True)
+def only_provider(fcm: ScriptedProvider, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(send_now, "providers_for", lambda _channel: (fcm,))
+    monkeypatch.setattr(provider_health, "provider_names", lambda: frozenset({fcm.name}))
+
+
+def dispatch(*ids: ObjectId, at: Any) -> None:
+    dispatcher.dispatch(ids, channel=EMAIL, clock=lambda: at)
+
+
+def text_of(client: Client, document: Any) -> str:
+    page = client.get(f"{LIST}{document['_id']}/change/").content.decode()
+    return re.sub(r"\s+", " ", unescape(strip_tags(page)))
+
+
+def primary(client: Client, document: Any) -> list[str]:
+    page = client.get(f"{LIST}{document['_id']}/change/").content.decode()
+    return re.findall(r'button-primary"[^>]*>([^<]+)</button>', page)
+
+
+def pause(at: Any) -> None:
+    circuit_breaker.pause("fcm", by="maria", reason="OPS-7", now=at)
+
+
+def open_circuit(at: Any) -> None:
+    [fcm] = dispatcher.providers_for(EMAIL)
+    circuit_breaker.trip(fcm.account, now=at, retry_after=3_600, reason="Token expired.")
+
+
+OUTAGES = {
+    "pause": (pause, "FCM was paused (by maria: OPS-7)", "FCM is paused (by maria: OPS-7)"),
+    "circuit": (
+        open_circuit,
+        "FCM's circuit was open (Token expired)",
+        "FCM's circuit is open (Token expired)",
+    ),
+}
+
+
+@pytest.mark.parametrize("outage", OUTAGES)
+@pytest.mark.parametrize("is_sensitive", [False, True], ids=["plain", "code"])
+def test_message_that_expires_in_an_outage_is_a_failure_with_its_cause(
+    console: Client, outage: str, is_sensitive: bool
+) -> None:
+    begin, was, is_held = OUTAGES[outage]
+    start = utc_now() - 10 * MINUTE
+    begin(start)
+    document = factories.accepted(created_at=start, expires_at=start + 5 * MINUTE)
+    dispatch(document["_id"], at=start)
+    dispatch(document["_id"], at=start + MINUTE / 2)
+    if is_sensitive:
+        change = {"$set": {"content.is_masked": True}}
+        collection("notifications").update_one({"_id": document["_id"]}, change)
+    dispatch(document["_id"], at=start + 5 * MINUTE)
+    stored = factories.delivery(factories.read(document["_id"]))
+    assert (stored["status"], stored["failure_code"]) == ("expired", "expired")
+    assert stored["failure_reason"] == f"Expired while {was}."
+    assert stored["failed_at"] == stored["ended_at"] == start + 5 * MINUTE
+    page = text_of(console, document)
+    assert page.count(f"Held: {is_held}") == 1
+    assert f"not sent: expired while {was}" in page
+    assert "Time not recorded" not in page
+    if is_sensitive:
+        # One verdict.
+        assert "Next step: Its sensitive data was destroyed. Send a new notification." in page
+        assert primary(console, document) == []
+    else:
+        assert "Next step: End the outage in Providers. Resend what is still relevant" in page
+        assert primary(console, document) == ["Resend"]
+    changelist = console.get(FAILED).context["cl"]
+    assert [row.pk for row in changelist.result_list] == [document["_id"]]
+    [row] = changelist.groups
+    assert (row.code, row.channel, row.provider) == ("Expired while held", "Email", "FCM")
+    assert row.explanation.meaning == f"expired while {was}"
+    chosen = console.get(f"{FAILED}{row.url}").context["cl"]
+    assert [one.pk for one in chosen.result_list] == [document["_id"]]
+
+
+def test_message_that_waits_for_an_unavailable_provider_says_so(
+    console: Client, fcm: ScriptedProvider
+) -> None:
+    start = utc_now() - 2 * MINUTE
+    document = factories.accepted(created_at=start, expires_at=start + MINUTE)
+    fcm.always(channel_unavailable)
+    dispatch(document["_id"], at=start)
+    dispatch(document["_id"], at=start + MINUTE)
+    stored = factories.delivery(factories.read(document["_id"]))
+    assert stored["status"] == "expired"
+    assert stored["holds"][0]["reason"] == "provider_unavailable"
+    assert "FCM was unavailable" in stored["failure_reason"]
+
+
+def test_message_that_is_sent_after_an_outage_keeps_it_in_its_timeline(console: Client) -> None:
+    start = utc_now() - 10 * MINUTE
+    pause(start)
+    document = factories.accepted(created_at=start)
+    dispatch(document["_id"], at=start)
+    circuit_breaker.resume("fcm", by="maria")
+    dispatch(document["_id"], at=start + 2 * MINUTE)
+    events = console.get(f"{LIST}{document['_id']}/change/").context["timeline"]
+    titles = [strip_tags(one.title) for one in events]
+    assert titles == ["Accepted", "Held: FCM is paused (by maria: OPS-7)", "Attempt 1 Sent"]
+    assert console.get(FAILED).context["cl"].result_list == []
+
+
+def test_message_that_just_expires_is_no_failure(console: Client) -> None:
+    start = utc_now() - 10 * MINUTE
+    document = factories.accepted(created_at=start, expires_at=start + MINUTE)
+    dispatch(document["_id"], at=start + MINUTE)
+    stored = factories.delivery(factories.read(document["_id"]))
+    assert (stored["failure_reason"], stored.get("failed_at")) == ("Expired before sending.", None)
+    assert console.get(FAILED).context["cl"].result_list == []
+
+
+@pytest.fixture
+def weekly() -> Iterator[None]:
+    rule = {"types": [], "categories": [], "channels": ["email"], "max": 1}
+    rule |= {"period_seconds": 604_800, "min_gap_seconds": 0, "overflow": "later"}
+    limits.define_limit("weekly", rule, now=utc_now())
+    yield
+    collection("limits").delete_many({})
+    limits.invalidate_limits()
+
+
+def press_send_now(client: Client, document: Any) -> str:
+    url = f"{LIST}{document['_id']}/run/"
+    asked = unescape(strip_tags(client.post(url).content.decode()))
+    done = client.post(url, {"confirmed": "yes"}, follow=True).content.decode()
+    return f"{asked} / {unescape(strip_tags(done))}"
+
+
+def in_quiet_hours() -> None:
+    register_ada()
+    now = utc_now()
+    quiet = {"enabled": True, "start": f"{now - MINUTE * 5:%H:%M}", "timezone": "UTC"}
+    quiet["end"] = f"{now + MINUTE * 60:%H:%M}"
+    collection("recipients").update_one({"_id": "ada"}, {"$set": {"quiet_hours": quiet}})
+
+
+@pytest.mark.parametrize(
+    ("cause", "text"),
+    [
+        ("pause", "FCM paused by maria (OPS-7)"),
+        ("circuit", "FCM's circuit is open, next probe"),
+        ("quiet", "quiet hours until"),
+        ("limit", "limit weekly until"),
+        ("scheduled and paused", "FCM paused by maria (OPS-7)"),
+    ],
+)
+def test_send_now_is_offered_only_where_it_sends(
+    console: Client, weekly: None, cause: str, text: str
+) -> None:
+    now = utc_now()
+    if cause == "limit":
+        dispatch(factories.accepted(created_at=now)["_id"], at=now)
+    else:
+        limits.remove_limit("weekly")
+    later = {"send_at": now + 60 * MINUTE} if cause.startswith("scheduled") else {}
+    document = factories.accepted(created_at=now, **later)
+    if "pause" in cause:
+        pause(now)
+    elif cause == "circuit":
+        open_circuit(now)
+    elif cause == "quiet":
+        in_quiet_hours()
+    if not later:
+        dispatch(document["_id"], at=now)
+    assert factories.delivery(factories.read(document["_id"]))["status"] == "pending"
+    page = text_of(console, document)
+    assert "Send now" not in page
+    resumes = ["Resume FCM"] if cause == "pause" else []
+    assert primary(console, document) == resumes
+    assert ("Open Providers" in page) == (cause in ("pause", "circuit"))
+    due_at = factories.delivery(factories.read(document["_id"]))["next_attempt_at"]
+    answer = press_send_now(console, document)
+    assert f"Stays held: {text}" in answer
+    assert f"Still held: {text}" in answer
+    assert factories.delivery(factories.read(document["_id"]))["next_attempt_at"] == due_at
+
+
+@pytest.mark.parametrize("is_over", [False, True], ids=["scheduled", "outage over"])
+def test_send_now_sends_what_nothing_holds(console: Client, is_over: bool) -> None:
+    now = utc_now()
+    if is_over:
+        pause(now)
+        document = factories.accepted(created_at=now)
+        dispatch(document["_id"], at=now)
+        circuit_breaker.resume("fcm", by="maria")
+    else:
+        document = factories.accepted(created_at=now, send_at=now + 60 * MINUTE)
+    assert "Send now" in text_of(console, document)
+    answer = press_send_now(console, document)
+    assert "Is sent." in answer
+    assert "1 notification is being sent." in answer
+    assert factories.delivery(factories.read(document["_id"]))["next_attempt_at"] <= utc_now()
+
+
+def test_pause_is_ended_from_the_page_of_a_held_message(console: Client) -> None:
+    now = utc_now()
+    pause(now)
+    document = factories.accepted(created_at=now)
+    dispatch(document["_id"], at=now)
+    own = f"{LIST}{document['_id']}/change/"
+    answer = console.post("/admin/notifications/providerstate/fcm/resume/", {"next": own})
+    assert answer.headers["Location"] == own
+    assert circuit_breaker.pauses() == {}
+
+
+def test_support_gets_no_button_for_providers() -> None:
+    now = utc_now()
+    pause(now)
+    document = factories.accepted(created_at=now)
+    dispatch(document["_id"], at=now)
+    support = signed_in(make_staff("sam", "notifications.view_notification"))
+    page = text_of(support, document)
+    assert "Open Providers" not in page
+    assert "Resume FCM" not in page
+
+
+@pytest.mark.parametrize("code", EXPLANATIONS)
+@pytest.mark.parametrize(
+    "facts",
+    [
+        {},
+        {"is_sensitive_data_destroyed": True},
+        {"is_content_removed": True},
+        {"has_provider": False},
+        {"can_reach": False},
+        {"suppression_reason": "The address is suppressed: hard bounce."},
+        {"may_be_delivered": True},
+        {"is_expired": True},
+    ],
+    ids=lambda facts: next(iter(facts), "none"),
+)
+def test_advice_never_contradicts_the_resend_risk(code: FailureCode, facts: dict[str, Any]) -> None:
+    risk = assess_risk(DeliveryFacts(channel=EMAIL, status=S.FAILED, code=code, **facts))
+    delivery = {"channel": "email", "status": "failed", "failure_code": code.value}
+    can_retry = risk.kind is not RiskKind.EXPIRED
+    advice = presentation.advice(
+        delivery, risk, can_retry=can_retry, may=lambda _: True, now=utc_now()
+    )
+    assert advice is not None
+    if not risk.is_by_failure and risk.kind is RiskKind.WILL_FAIL_AGAIN:
+        assert advice == risk.reason
+    if risk.kind is RiskKind.EXPIRED:
+        assert not advice.startswith("Retry")
+        assert "and then retry" not in advice
+    refused = presentation.advice(
+        delivery, risk, can_retry=can_retry, may=lambda _: False, now=utc_now()
+    )
+    if EXPLANATIONS[code].step is Step.RETRY and risk.is_by_failure:
+        assert refused is not None
+        assert refused.startswith("Ask an operator: ")
+
+
+@pytest.mark.parametrize(
+    ("code", "best"),
+    [
+        (FailureCode.BLOCKED, "Resend"),
+        (FailureCode.REPORTED_FAILED, "Resend"),
+        (FailureCode.PROVIDER_ERROR, "Retry failed channels"),
+        (FailureCode.CONNECTION_FAILED, "Retry failed channels"),
+        (FailureCode.RATE_LIMITED, "Retry failed channels"),
+        (FailureCode.REJECTED, None),
+    ],
+)
+def test_highlighted_button_is_what_the_advice_says(
+    console: Client, code: FailureCode, best: str | None
+) -> None:
+    now = utc_now()
+    one = factories.started(at=now, created_at=now)
+    store.settle([factories.settlement(one, S.FAILED, at=now, code=code)], now=now)
+    document = factories.read(one.notification_id)
+    assert primary(console, document) == ([best] if best else [])
