@@ -37,7 +37,6 @@ from .widgets.lists import PAGE_SECONDS, TOO_SLOW, is_timeout
 DEFAULT_SPAN = "24h"
 """Time range of the groups when no time is chosen, and of the list once a group is."""
 DEFAULT_PERIOD = SPANS[DEFAULT_SPAN][1]
-RECENT_PERIOD = SPANS[RECENT][1]
 MIN_PERIOD = timedelta(minutes=1)
 GROUP_FILTERS = (filters.FailedChannelFilter, filters.CauseFilter, filters.ProviderFilter)
 """Filters that together select a group. The others apply to the groups too."""
@@ -84,7 +83,8 @@ class FailedChangeList(KeysetChangeList):
             self.period_label = "in the selected time range"
         elif self.is_limited_to_recent:
             # The same deliveries as the list, and as a bulk operation on it.
-            self.period_label, period = "last 7 days", RECENT_PERIOD
+            label, period = SPANS[RECENT]
+            self.period_label = label.lower()
         until = limits[1] or utc_now()
         try:
             with pymongo.timeout(PAGE_SECONDS):

@@ -177,7 +177,7 @@ def test_scheduled_notification_is_sent_now(console: Client) -> None:
     assert ">Reschedule</button>" in page
     url = f"{ONE}{document['_id']}/run/"
     assert "Send this notification now?" in console.post(url).content.decode()
-    assert "1 notification due now." in post(console, url, {"confirmed": "yes"})
+    assert "1 notification is being sent." in post(console, url, {"confirmed": "yes"})
     assert factories.read(document["_id"])["status"] == "queued"
     assert LogEntry.objects.get().change_message == "Made due now."
 
@@ -187,7 +187,7 @@ def test_selected_notifications_are_sent_now(console: Client) -> None:
     documents = [scheduled(now), not_sent(now, FailureCode.QUIET_HOURS)]
     ids = [str(one["_id"]) for one in documents]
     action = {"action": "run_selected", "_selected_action": ids, "confirmed": "yes"}
-    assert "2 notifications due now." in post(console, LIST, action)
+    assert "2 notifications are being sent." in post(console, LIST, action)
     assert all(factories.read(one["_id"])["due_at"] <= utc_now() for one in documents)
 
 
