@@ -118,6 +118,7 @@ def _limit(document: Document, delivery: Mapping[str, Any], *, now: datetime) ->
         return None
     applying = limits.applying_limits(
         type_slug=document["type"],
+        template_id=document["content"].get("template_id"),
         category=Category(document["category"]),
         priority=Priority(document["priority"]),
         channel=channel,

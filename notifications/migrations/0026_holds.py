@@ -7,7 +7,7 @@ import notifications.models.notification
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('notifications', '0024_erased_digests'),
+        ('notifications', '0025_suppressed'),
     ]
 
     operations = [
