@@ -89,7 +89,14 @@ def _resolve_devices(claims: Sequence[ClaimedDelivery], now: datetime) -> Resolv
             priority=claimed.priority.value,
             is_locked=eligibility.is_locked(claimed),
         )
-        accepting = [d for d in found if d.device_id not in closed and accepts(d.preferences)]
+        reached = history.reached | awaited.keys()
+        accepting = [
+            device
+            for device in found
+            if device.device_id not in closed
+            and reached.isdisjoint(_earlier_of(device, found))
+            and accepts(device.preferences)
+        ]
         quiet = {d.device_id: at for d in accepting if (at := _quiet_until(d, claimed, now))}
         available = [device for device in accepting if device.device_id not in quiet]
         if available:
@@ -107,6 +114,11 @@ def _resolve_devices(claims: Sequence[ClaimedDelivery], now: datetime) -> Resolv
                 else _end_or_defer_without_target(claimed, found, history, quiet_hours_end)
             )
     return ResolvedTargets(targets=resolved, in_quiet_hours=in_quiet_hours, not_sent=not_sent)
+
+
+def _earlier_of(device: devices.PushTarget, found: Sequence[devices.PushTarget]) -> set[str]:
+    """Return the devices of a device's earlier tokens, unless they are registered again."""
+    return {*device.earlier_ids} - {one.device_id for one in found}
 
 
 def _awaited(
@@ -154,7 +166,8 @@ def _end_or_defer_without_target(
         return NotSent(claimed, S.SENT, FailureCode.NO_ADDRESS, reason)
     if quiet_hours_end is not None:
         return eligibility.defer_until_quiet_hours_end(claimed, until=quiet_hours_end)
-    if any(device.device_id not in history.excluded for device in found):
+    left = (device for device in found if device.device_id not in history.excluded)
+    if any(history.reached.isdisjoint(_earlier_of(device, found)) for device in left):
         reason = "Muted by device preferences."
         return NotSent(claimed, S.SUPPRESSED, FailureCode.OPTED_OUT, reason)
     # Only refused devices are left: one with a rejected token is deactivated and not found.

@@ -5,7 +5,7 @@ from enum import StrEnum
 from typing import Any
 
 from django.db import models
-from django_mongodb_backend.fields import EmbeddedModelField
+from django_mongodb_backend.fields import ArrayField, EmbeddedModelField
 from django_mongodb_backend.models import EmbeddedModel
 
 from notifyproject.db.fields import choice_field, optional_datetime, optional_text
@@ -32,7 +32,7 @@ class DeactivationReason(StrEnum):
     SUSPECT = "suspect"
     """The provider reported three times in a row that the token is malformed."""
     REPLACED = "replaced"
-    """The client registered a new token, which makes a new device."""
+    """The client reported a new token, which makes a new device: ``replaced_by``."""
     BY_USER = "by_user"
     """The client deactivated it, for example at sign-out."""
     BY_OPERATOR = "by_operator"
@@ -92,6 +92,10 @@ class Device(models.Model):
     deactivated_at = optional_datetime()
     deactivation_reason = choice_field(DeactivationReason, null=True, blank=True)
     deactivation_evidence = EmbeddedModelField(DeactivationEvidence, null=True, blank=True)
+    replaced_by = optional_text(64)
+    """The device with the token that followed. It counts while it is the same user's."""
+    replaces = ArrayField(models.CharField(max_length=64), null=True, blank=True)
+    """The devices with the tokens before, the latest first: they are the same installation."""
     suspicions = models.IntegerField(default=0)
     """Rejections in a row as malformed or another sender's token; three deactivate."""
     suspected_at = optional_datetime()

@@ -22,6 +22,44 @@ class Preferences:
 NO_PREFERENCES = Preferences()
 
 
+class _Unchanged:
+    """Sentinel for quiet hours that a change doesn't name."""
+
+
+UNCHANGED = _Unchanged()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PreferenceChanges:
+    """Changes to the preferences of one device. What isn't named stays."""
+
+    enabled: bool | None = None
+    categories: Mapping[str, bool | None] = field(default_factory=dict)
+    """By category or type; None removes one."""
+    removes_categories: bool = False
+    """Categories and types that aren't named are removed."""
+    quiet_hours: Mapping[str, Any] | _Unchanged | None = UNCHANGED
+
+    def as_stages(self, path: str) -> list[dict[str, Any]]:
+        """Return the stages of an update that changes the preferences stored at ``path``."""
+        # Names are slugs, so that a path to one has no other dots.
+        categories = f"{path}.categories"
+        changed: dict[str, Any] = {} if self.enabled is None else {f"{path}.enabled": self.enabled}
+        changed |= {
+            f"{categories}.{name}": v for name, v in self.categories.items() if v is not None
+        }
+        removed = [f"{categories}.{name}" for name, v in self.categories.items() if v is None]
+        if self.quiet_hours is None:
+            removed.append(f"{path}.quiet_hours")
+        elif not isinstance(self.quiet_hours, _Unchanged):
+            changed[f"{path}.quiet_hours"] = {"$literal": dict(self.quiet_hours)}
+        return [
+            *([{"$unset": categories}] if self.removes_categories else []),
+            *([{"$unset": removed}] if removed else []),
+            *([{"$set": changed}] if changed else []),
+        ]
+
+
 def allows(
     preferences: Preferences, *, category: str, type_slug: str, priority: str, is_locked: bool
 ) -> bool:
@@ -48,14 +86,3 @@ def from_document(stored: Mapping[str, Any] | None) -> Preferences:
         categories={name: preference for name, preference in items if isinstance(preference, bool)},
         quiet_hours=stored.get("quiet_hours"),
     )
-
-
-def to_document(preferences: Preferences) -> dict[str, Any]:
-    """Return preferences in their stored form."""
-    document: dict[str, Any] = {
-        "enabled": preferences.enabled,
-        "categories": dict(preferences.categories),
-    }
-    if preferences.quiet_hours is not None:
-        document["quiet_hours"] = dict(preferences.quiet_hours)
-    return document

@@ -21,8 +21,10 @@ ACTIVE_OR_INACTIVE = {"$in": [True, False]}
 _LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
 _PROJECTION = (
     *("user_id", "device_token", "platform", "notification_preferences"),
-    *("language", "timezone", "last_seen"),
+    *("language", "timezone", "last_seen", "is_active", "replaced_by", "replaces"),
 )
+_MAX_STEPS = 5
+"""Successors that are followed. A rotation points earlier devices to the newest: one is usual."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,6 +36,8 @@ class PushTarget:
     token: str = field(repr=False)
     platform: Platform
     preferences: Preferences
+    earlier_ids: tuple[str, ...] = ()
+    """Devices of earlier tokens: what was sent to one of them reached this device."""
     language: str | None = None
     timezone: str | None = None
 
@@ -45,6 +49,7 @@ class PushTargets:
     by_user: Mapping[str, tuple[PushTarget, ...]]
     """The most recently seen first, at most MAX_TARGETS."""
     by_device: Mapping[str, PushTarget]
+    """By the ID that a notification names, also if another device has replaced that one."""
 
     def for_notification(
         self, *, user_id: str | None, device_ids: Sequence[str]
@@ -53,34 +58,38 @@ class PushTargets:
         # A named device that another recipient owns by now is left out.
         if not device_ids:
             return self.by_user.get(user_id, ()) if user_id is not None else ()
-        selected = (self.by_device.get(one) for one in dict.fromkeys(device_ids))
-        return tuple(t for t in selected if t is not None and user_id in (None, t.user_id))
+        selected = (self.by_device.get(one) for one in device_ids)
+        found = {t.device_id: t for t in selected if t is not None and user_id in (None, t.user_id)}
+        return tuple(found.values())
 
 
 def find_push_targets(
     *, user_ids: Iterable[str] = (), device_ids: Iterable[str] = ()
 ) -> PushTargets:
     """Return the active devices of these users and with these IDs. Raises PyMongoError."""
-    wanted = {"user_id": set(user_ids), "_id": set(device_ids)}
-    conditions: list[dict[str, Any]] = [
-        {name: {"$in": sorted(ids)}, "is_active": True} for name, ids in wanted.items() if ids
-    ]
+    users, named = set(user_ids), set(device_ids)
+    conditions: list[dict[str, Any]] = []
+    if users:
+        conditions.append({"user_id": {"$in": sorted(users)}, "is_active": True})
+    if named:
+        conditions.append({"_id": {"$in": sorted(named)}})
     if not conditions:
         return PushTargets(by_user={}, by_device={})
     match = conditions[0] if len(conditions) == 1 else {"$or": conditions}
-    found = collection("devices").find(match, _PROJECTION, batch_size=READ_BATCH_SIZE)
+    found = list(collection("devices").find(match, _PROJECTION, batch_size=READ_BATCH_SIZE))
     by_user: dict[str, tuple[PushTarget, ...]] = {}
-    by_device: dict[str, PushTarget] = {}
     newest_first = sorted(
-        found, key=lambda one: (one.get("last_seen") or _LONG_AGO, one["_id"]), reverse=True
+        (one for one in found if one["is_active"] and one["user_id"] in users),
+        key=lambda one: (one.get("last_seen") or _LONG_AGO, one["_id"]),
+        reverse=True,
     )
     for document in newest_first:
-        target = _build_target(document)
-        if target.device_id in wanted["_id"]:
-            by_device[target.device_id] = target
-        user_targets = by_user.get(target.user_id, ())
-        if target.user_id in wanted["user_id"] and len(user_targets) < MAX_TARGETS:
-            by_user[target.user_id] = (*user_targets, target)
+        user_targets = by_user.get(document["user_id"], ())
+        if len(user_targets) < MAX_TARGETS:
+            by_user[document["user_id"]] = (*user_targets, _build_target(document))
+    current = _follow({one["_id"]: one for one in found if one["_id"] in named}, _PROJECTION)
+    active = {name: one for name, one in current.items() if one["is_active"]}
+    by_device = {name: _build_target(one) for name, one in active.items()}
     return PushTargets(by_user=by_user, by_device=by_device)
 
 
@@ -98,17 +107,31 @@ def find_owners(user_ids: Iterable[str]) -> frozenset[str]:
 
 
 def find_users(device_ids: Iterable[str]) -> dict[str, str]:
-    """Return the user IDs of these devices, active or not, by device ID. Raises PyMongoError."""
+    """Return the user IDs of these devices, active or not, by device ID. Raises PyMongoError.
+
+    A device that was replaced counts if its successor is the same user's.
+    """
     ids = sorted(set(device_ids))
     if not ids:
         return {}
-    found = collection("devices").find({"_id": {"$in": ids}}, {"user_id": 1}, batch_size=len(ids))
-    return {document["_id"]: document["user_id"] for document in found}
+    fields = ("user_id", "replaced_by")
+    found = collection("devices").find({"_id": {"$in": ids}}, fields, batch_size=len(ids))
+    current = _follow({document["_id"]: document for document in found}, fields)
+    return {device_id: document["user_id"] for device_id, document in current.items()}
 
 
 def get(device_id: str) -> Document | None:
     """Return a device, active or not. Raises PyMongoError."""
     return collection("devices").find_one({"_id": device_id})
+
+
+def current(device_id: str) -> Document | None:
+    """Return the device that an ID means now: itself, or what replaced it. Raises PyMongoError.
+
+    None if the device is unknown, or if its successor is gone or another user's.
+    """
+    document = get(device_id)
+    return None if document is None else _follow({device_id: document}, None).get(device_id)
 
 
 def page(*, user_id: str, limit: int, cursor: Cursor | None = None) -> Page:
@@ -129,6 +152,31 @@ def _build_target(document: Document) -> PushTarget:
         token=document["device_token"],
         platform=Platform(document["platform"]),
         preferences=from_document(document.get("notification_preferences")),
+        earlier_ids=tuple(document.get("replaces") or ()),
         language=document.get("language"),
         timezone=document.get("timezone"),
     )
+
+
+def _follow(found: Mapping[str, Document], fields: Sequence[str] | None) -> dict[str, Document]:
+    """Replace each device by its successor. A device whose successor is another's is left out."""
+    # Takes no read if no device was replaced.
+    devices = dict(found)
+    for _ in range(_MAX_STEPS):
+        successors = {name: one["replaced_by"] for name, one in devices.items() if _has_moved(one)}
+        if not successors:
+            break
+        wanted = sorted(set(successors.values()))
+        read = collection("devices").find({"_id": {"$in": wanted}}, fields, batch_size=len(wanted))
+        by_id = {document["_id"]: document for document in read}
+        for name, successor_id in successors.items():
+            successor = by_id.get(successor_id)
+            if successor is None or successor["user_id"] != devices[name]["user_id"]:
+                del devices[name]
+            else:
+                devices[name] = successor
+    return {name: one for name, one in devices.items() if not _has_moved(one)}
+
+
+def _has_moved(document: Document) -> bool:
+    return document.get("replaced_by") is not None

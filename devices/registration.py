@@ -1,6 +1,6 @@
 """Registers, changes, and removes devices. All calls are idempotent and raise PyMongoError."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -11,9 +11,10 @@ from pymongo.errors import DuplicateKeyError, PyMongoError
 
 from notifyproject.db.collections import collection
 
-from .models import DeactivationReason, Document, Platform
-from .preferences import Preferences, to_document
-from .status import DEACTIVATION_FIELDS, Evidence, deactivate
+from . import queries
+from .models import BY_PROVIDER, DeactivationReason, Document, Platform
+from .preferences import PreferenceChanges
+from .status import DEACTIVATION_FIELDS, Evidence, deactivation
 from .tokens import device_id as id_of
 
 log = structlog.get_logger(__name__)
@@ -21,6 +22,7 @@ MAX_DEVICES = 50  # Devices per recipient; a further registration evicts one
 HEARTBEAT_INTERVAL = timedelta(minutes=5)  # Heartbeats within this time are stored once
 DESCRIPTIVE_FIELDS = ("app_version", "device_model", "os_version", "language", "timezone")
 """Fields that may change without a new registration."""
+MAX_EARLIER = 20  # Earlier tokens of an installation that are kept, to recognize what was sent
 _MAX_TRIES = 3
 _LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -71,25 +73,101 @@ def register(
     raise ConflictError("concurrent registrations and removals of the device")
 
 
-def replace_token(*, device_id: str, token: str, now: datetime) -> Document | None:
-    """Register a new token as a new device with the old one's data, and deactivate the old one.
+class TokenInUseError(Exception):
+    """The token is registered for another user, whom a rotation doesn't replace."""
 
-    Return the new device, or None if the old one is unknown. Idempotent. Raises PyMongoError.
+
+def replace_token(*, device_id: str, token: str, now: datetime) -> Document | None:
+    """Make a new device of a new token, with the data and the state of the old one.
+
+    The old device leads to the new one. A device that a person deactivated stays inactive, since
+    only a registration says that its user is signed in. If the token is registered already, its
+    device keeps its own state.
+
+    Return the new device, or None if the old one is unknown or has become another user's.
+    Idempotent. Raises TokenInUseError or PyMongoError.
     """
-    old = collection("devices").find_one({"_id": device_id})
-    if old is None or token == old["device_token"]:
-        return old
-    new = Registration(
-        user_id=old["user_id"],
-        token=token,
-        platform=Platform(old["platform"]),
-        **{name: old.get(name) for name in DESCRIPTIVE_FIELDS},
-    )
-    document = register(new, preferences=old.get("notification_preferences"), now=now)
-    evidence = Evidence(at=now, source="api")
-    reason = DeactivationReason.REPLACED
-    deactivate(device_ids=[device_id], reason=reason, evidence=evidence, now=now)
-    return document
+    new_id = id_of(token)
+    for _ in range(_MAX_TRIES):
+        old = _rotated(device_id, new_id=new_id)
+        if old is None or old["_id"] == new_id:
+            return old
+        known = collection("devices").find_one({"_id": new_id})
+        if known is not None and known["user_id"] != old["user_id"]:
+            raise TokenInUseError
+        # First the old one: if its user has changed meanwhile, nobody gets the token of another.
+        if not _mark_replaced(old, new_id=new_id, now=now):
+            continue
+        if _store_successor(old, known, token=token, now=now):
+            earlier = {"user_id": old["user_id"], "replaced_by": old["_id"]}
+            collection("devices").update_many(earlier, {"$set": {"replaced_by": new_id}})
+            _evict_excess(old["user_id"], keep=new_id)
+            return collection("devices").find_one({"_id": new_id, "user_id": old["user_id"]})
+    raise ConflictError("concurrent changes of the device")
+
+
+def _rotated(device_id: str, *, new_id: str) -> Document | None:
+    """Return the device that a rotation begins from: the given one, or what replaced it."""
+    given = queries.get(device_id)
+    if given is not None and given.get("replaced_by") == new_id and queries.get(new_id) is None:
+        # An earlier call ended between its writes.
+        return given
+    return queries.current(device_id)
+
+
+def _mark_replaced(old: Document, *, new_id: str, now: datetime) -> bool:
+    """Point a device to its successor. Return False if it has changed meanwhile."""
+    state = ("user_id", "is_active", "deactivation_reason", "replaced_by")
+    unchanged = {name: old.get(name) for name in state}
+    change = {"replaced_by": new_id, "updated_at": now}
+    if _inherits_activity(old):
+        evidence = Evidence(at=now, source="api")
+        change |= deactivation(DeactivationReason.REPLACED, evidence=evidence, now=now)
+    match = {"_id": old["_id"], **unchanged}
+    return collection("devices").update_one(match, [{"$set": change}]).matched_count > 0
+
+
+def _store_successor(old: Document, known: Document | None, *, token: str, now: datetime) -> bool:
+    """Store the device of a new token. Return False if it has changed meanwhile."""
+    new_id, earlier = id_of(token), [old["_id"], *(old.get("replaces") or [])]
+    replaces = [one for one in dict.fromkeys(earlier) if one != new_id][:MAX_EARLIER]
+    copied = ["user_id", "platform", *DESCRIPTIVE_FIELDS, "notification_preferences"]
+    if not _inherits_activity(old):
+        copied += DEACTIVATION_FIELDS
+    document = {
+        "_id": new_id,
+        "device_token": token,
+        **{name: old[name] for name in copied if old.get(name) is not None},
+        "is_active": _inherits_activity(old),
+        "replaces": replaces,
+        "suspicions": 0,
+        "proven_at": now,
+        "created_at": now,
+        "updated_at": now,
+        "last_seen": now,
+    }
+    if known is None:
+        try:
+            collection("devices").insert_one(document)
+        except DuplicateKeyError:
+            return False
+        return True
+    match = {name: known.get(name) for name in ("_id", "user_id", "is_active", "replaced_by")}
+    stays = known["is_active"] or not _inherits_activity(known)
+    if stays and known.get("replaced_by") is None:
+        # Registered by itself, or deactivated by a person: it keeps that.
+        inherited = old.get("notification_preferences")
+        other = "$$REMOVE" if inherited is None else {"$literal": inherited}
+        wishes = {"$ifNull": ["$notification_preferences", other]}
+        change = {"replaces": replaces, "notification_preferences": wishes, "updated_at": now}
+        return collection("devices").update_one(match, [{"$set": change}]).matched_count > 0
+    return collection("devices").replace_one(match, document).matched_count > 0
+
+
+def _inherits_activity(device: Document) -> bool:
+    """Return whether no person has deactivated a device: its new token is used."""
+    reason = device.get("deactivation_reason")
+    return bool(device["is_active"]) or reason in (*BY_PROVIDER, DeactivationReason.REPLACED)
 
 
 def update(*, device_id: str, changes: Mapping[str, str | None], now: datetime) -> Document | None:
@@ -103,10 +181,12 @@ def update(*, device_id: str, changes: Mapping[str, str | None], now: datetime) 
     return _update(device_id, change)
 
 
-def set_preferences(*, device_id: str, preferences: Preferences, now: datetime) -> Document | None:
-    """Replace a device's preferences and return the device. None for an unknown device."""
-    stored = {"notification_preferences": to_document(preferences), "updated_at": now}
-    return _update(device_id, {"$set": stored})
+def set_preferences(
+    *, device_id: str, changes: PreferenceChanges, now: datetime
+) -> Document | None:
+    """Change a device's preferences and return the device. None for an unknown device."""
+    stages = changes.as_stages("notification_preferences")
+    return _update(device_id, [*stages, {"$set": {"updated_at": now}}])
 
 
 def heartbeat(*, device_id: str, now: datetime) -> Document | None:
@@ -124,7 +204,9 @@ def remove(*, device_id: str) -> bool:
     return collection("devices").delete_one({"_id": device_id}).deleted_count > 0
 
 
-def _update(device_id: str, change: Mapping[str, Any]) -> Document | None:
+def _update(
+    device_id: str, change: Mapping[str, Any] | Sequence[Mapping[str, Any]]
+) -> Document | None:
     return collection("devices").find_one_and_update(
         {"_id": device_id}, change, return_document=ReturnDocument.AFTER
     )
@@ -149,7 +231,8 @@ def _registration_pipeline(
         fields[name] = {"$cond": [same_user, f"${name}", "$$REMOVE"]}
     fields |= {
         "is_active": True,
-        **dict.fromkeys(DEACTIVATION_FIELDS, "$$REMOVE"),
+        **dict.fromkeys((*DEACTIVATION_FIELDS, "replaced_by"), "$$REMOVE"),
+        "replaces": {"$cond": [same_user, "$replaces", "$$REMOVE"]},
         "suspicions": 0,
         "suspected_at": "$$REMOVE",
         "proven_at": {"$max": ["$proven_at", now]},

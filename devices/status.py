@@ -52,16 +52,22 @@ def deactivate(
         match = _match_unproven(ids, evidence.at)
         disabled_by_provider["deactivation_evidence.at"] = {"$lt": evidence.at}
     match["$or"] = [{"is_active": True}, disabled_by_provider]
-    change = {
+    change = {**deactivation(reason, evidence=evidence, now=now), "updated_at": now}
+    count = collection("devices").update_many(match, [{"$set": change}]).modified_count
+    log.info("devices_deactivated", device_ids=ids, count=count, reason=reason.value)
+    return count
+
+
+def deactivation(
+    reason: DeactivationReason, *, evidence: Evidence, now: datetime
+) -> dict[str, Expression]:
+    """Return the fields of a deactivated device, as expressions of an update."""
+    return {
         "is_active": False,
         "deactivated_at": {"$ifNull": ["$deactivated_at", now]},
         "deactivation_reason": reason.value,
         "deactivation_evidence": {"$literal": _document(evidence)},
-        "updated_at": now,
     }
-    count = collection("devices").update_many(match, [{"$set": change}]).modified_count
-    log.info("devices_deactivated", device_ids=ids, count=count, reason=reason.value)
-    return count
 
 
 def record_suspect_result(
@@ -131,7 +137,7 @@ def reactivate(*, device_id: str, now: datetime) -> bool:
     change = {
         "$set": {"is_active": True, "suspicions": 0, "updated_at": now},
         "$max": {"proven_at": now},
-        "$unset": dict.fromkeys((*DEACTIVATION_FIELDS, "suspected_at"), ""),
+        "$unset": dict.fromkeys((*DEACTIVATION_FIELDS, "suspected_at", "replaced_by"), ""),
     }
     inactive = {"_id": device_id, "is_active": False}
     if not collection("devices").update_one(inactive, change).modified_count:

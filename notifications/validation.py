@@ -286,14 +286,22 @@ def is_all(names: ChannelNames) -> bool:
 
 
 def parse_channels(
-    names: Sequence[str], *, problems: ProblemCollector, pointer: str = "/channels"
+    names: Sequence[str],
+    *,
+    problems: ProblemCollector,
+    pointer: str = "/channels",
+    takes_all: bool = False,
 ) -> list[Channel]:
-    """Return the channels with these names. Add problems at ``pointer``."""
+    """Return the channels with these names. Add problems at ``pointer``.
+
+    ``takes_all``: ``all`` alone would be possible, which the caller has looked for.
+    """
     channels: list[Channel] = []
     for index, name in enumerate(names):
         channel = parse_channel(name)
         if channel is None:
-            expected = f"Expected one of {', '.join(Channel)}, or all alone."
+            alone = f", or {ALL} alone" if takes_all else ""
+            expected = f"Expected one of {', '.join(Channel)}{alone}."
             problems.add(f"{pointer}/{index}", "unknown_channel", expected)
         elif channel in channels:
             problems.add(f"{pointer}/{index}", "duplicate_channel", "Duplicate channel.")

@@ -15,6 +15,9 @@ PROFILE_FIELDS = ("email", "phone", "name", "locale", "timezone")
 """Contact details; a missing one is unknown."""
 
 
+_NOTHING: Document = {"$literal": {}}
+
+
 class _Unchanged:
     """Sentinel for quiet hours that a registration doesn't set."""
 
@@ -73,29 +76,32 @@ def get(user_id: str) -> Document | None:
     return collection("recipients").find_one({"_id": user_id, "is_active": True})
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PreferenceChanges:
+    """Changes to a recipient's preferences and quiet hours. What isn't named stays."""
+
+    by_name: Mapping[str, Mapping[str, Any] | None] = field(default_factory=dict)
+    """The changed fields by category or type. None removes a field, or the whole preference."""
+    removes_others: bool = False
+    """All preferences that aren't named are removed."""
+    quiet_hours: Mapping[str, Any] | _Unchanged | None = UNCHANGED
+
+
 def set_preferences(
-    *,
-    user_id: str,
-    preferences: Mapping[str, Any],
-    quiet_hours: Mapping[str, Any] | None,
-    is_new_allowed: bool = False,
-    now: datetime,
+    *, user_id: str, changes: PreferenceChanges, is_new_allowed: bool = False, now: datetime
 ) -> Document | None:
-    """Replace preferences and quiet hours. Return the recipient, or None if unknown.
+    """Change preferences and quiet hours. Return the recipient, or None if unknown.
 
     With ``is_new_allowed``, an unknown recipient is registered, unless they are being erased.
     """
-    change: dict[str, Any] = {"$set": {"preferences": dict(preferences), "updated_at": now}}
-    if quiet_hours is None:
-        change["$unset"] = {"quiet_hours": ""}
-    else:
-        change["$set"]["quiet_hours"] = dict(quiet_hours)
+    pipeline = _preferences_pipeline(changes, now=now)
     if is_new_allowed:
-        change["$setOnInsert"] = {"attributes": {}, "created_at": now}
+        known = {"attributes": {"$ifNull": ["$attributes", _NOTHING]}}
+        pipeline.append({"$set": {**known, "created_at": {"$ifNull": ["$created_at", now]}}})
     try:
         return collection("recipients").find_one_and_update(
             {"_id": user_id, "is_active": True},
-            change,
+            pipeline,
             upsert=is_new_allowed,
             return_document=ReturnDocument.AFTER,
         )
@@ -127,6 +133,51 @@ def finish_erasure(user_id: str) -> bool:
     """Delete a recipient that is being erased, unless it has been registered again."""
     erased = {"_id": user_id, "is_active": False}
     return collection("recipients").delete_one(erased).deleted_count > 0
+
+
+def _preferences_pipeline(changes: PreferenceChanges, *, now: datetime) -> list[dict[str, Any]]:
+    # Names are slugs, so that a path to a preference has no other dots.
+    stages: list[dict[str, Any]] = [
+        {"$set": {"preferences": _NOTHING if changes.removes_others else _object("$preferences")}}
+    ]
+    for name, fields in changes.by_name.items():
+        path = f"preferences.{name}"
+        if fields is None:
+            stages.append({"$unset": path})
+            continue
+        given = {field: value for field, value in fields.items() if value is not None}
+        merged = {"$mergeObjects": [_object(f"${path}"), {"$literal": given}]}
+        stages.append({"$set": {path: merged}})
+        if removed := [f"{path}.{field}" for field in fields if field not in given]:
+            stages.append({"$unset": removed})
+        if {"channels", "muted_channels"} & given.keys():
+            stages.append({"$set": {f"{path}.channels": _preferred(path)}})
+    is_set = {"$ne": ["$$this.v", _NOTHING]}
+    kept = {"$filter": {"input": {"$objectToArray": "$preferences"}, "cond": is_set}}
+    stages.append({"$set": {"preferences": {"$arrayToObject": kept}, "updated_at": now}})
+    if changes.quiet_hours is None:
+        stages.append({"$unset": "quiet_hours"})
+    elif not isinstance(changes.quiet_hours, _Unchanged):
+        stages.append({"$set": {"quiet_hours": {"$literal": dict(changes.quiet_hours)}}})
+    return stages
+
+
+def _object(path: str) -> dict[str, Any]:
+    """Return the expression of a stored object, or an empty one for any other value."""
+    return {"$cond": [{"$eq": [{"$type": path}, "object"]}, path, _NOTHING]}
+
+
+def _preferred(path: str) -> dict[str, Any]:
+    """Return the expression of the preferred channels: a muted one is preferred no more."""
+    muted = {"$ifNull": [f"${path}.muted_channels", []]}
+    left = {
+        "$filter": {
+            "input": {"$ifNull": [f"${path}.channels", []]},
+            "cond": {"$not": [{"$in": ["$$this", muted]}]},
+        }
+    }
+    chosen = {"$cond": [{"$eq": ["$$left", []]}, "$$REMOVE", "$$left"]}
+    return {"$let": {"vars": {"left": left}, "in": chosen}}
 
 
 def _upsert(user_id: str, change: Mapping[str, Any]) -> Document:

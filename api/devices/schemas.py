@@ -10,7 +10,7 @@ from bson import ObjectId
 from msgspec import UNSET, Meta, UnsetType
 
 from devices.models import DeactivationReason, Platform
-from devices.preferences import Preferences
+from devices.preferences import UNCHANGED, PreferenceChanges
 from devices.presence import Presence
 from devices.registration import Registration
 from devices.tokens import MAX_LENGTH, MIN_LENGTH, TOKEN_PATTERN, is_token, mask_token
@@ -76,6 +76,7 @@ class DeviceView(msgspec.Struct, kw_only=True, frozen=True):
     is_active: Annotated[bool, Meta(examples=[True])]  # False: no push until registered again
     deactivated_at: datetime | None = None
     deactivation_reason: DeactivationReason | None = None
+    replaced_by: DeviceId | None = None  # The device of a newer token, to which this id leads
     last_accepted_at: datetime | None = None
     last_receipt_at: datetime | None = None
     last_seen: datetime | None = None
@@ -138,7 +139,8 @@ class DeviceChanges(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
         Annotated[
             str,
             Meta(
-                description="Creates a new device and deactivates this one.",
+                description="Creates a new device with this one's data and state, which replaces "
+                "it.",
                 extra_json_schema={"pattern": TOKEN_PATTERN},
             ),
         ]
@@ -172,19 +174,29 @@ class DeviceReceiptRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unk
 class DevicePreferencesRequest(
     msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 ):
-    """A device's preferences. Omitted fields are cleared."""
+    """Changes to a device's preferences. What is omitted stays; null clears it."""
 
-    enabled: Annotated[bool, Meta(examples=[True])] = True  # False: no push at all
-    categories: Annotated[
-        dict[str, Any],
-        Meta(
-            max_length=MAX_CATEGORIES,
-            description="By category or type; a type's overrides its category's.",
-            examples=[{"marketing": False}],
-            extra_json_schema={"additionalProperties": {"type": "boolean"}},
-        ),
-    ] = {}
-    quiet_hours: QuietHours | None = None
+    enabled: Annotated[bool, Meta(examples=[True])] | UnsetType | None = UNSET
+    """False: no push at all."""
+    categories: (
+        Annotated[
+            dict[str, Any],
+            Meta(
+                max_length=MAX_CATEGORIES,
+                description="By category or type; a type's overrides its category's.",
+                examples=[{"marketing": False}],
+                extra_json_schema={
+                    "additionalProperties": {"anyOf": [{"type": "boolean"}, {"type": "null"}]}
+                },
+            ),
+        ]
+        | UnsetType
+        | None
+    ) = UNSET
+    quiet_hours: (
+        Annotated[QuietHours | None, Meta(description="Omitted: unchanged; null: none.")]
+        | UnsetType
+    ) = UNSET
 
 
 def parse_registration(body: DeviceRequest) -> Registration:
@@ -213,22 +225,26 @@ def device_changes(body: DeviceChanges) -> dict[str, str | None]:
     return fields
 
 
-def parse_preferences(body: DevicePreferencesRequest) -> Preferences:
-    """Return the preferences in a body; raises InvalidRequestError."""
+def parse_preferences(body: DevicePreferencesRequest) -> PreferenceChanges:
+    """Return the changes in a body; raises InvalidRequestError."""
     problems = ProblemCollector()
-    for name, is_enabled in body.categories.items():
+    categories = {} if isinstance(body.categories, UnsetType) else body.categories or {}
+    for name, is_enabled in categories.items():
         if not _SLUG.fullmatch(name):
             expected = "Expected slugs of categories or types, such as marketing."
             problems.add("/categories", "invalid_category", expected)
-        elif not isinstance(is_enabled, bool):
+        elif not isinstance(is_enabled, bool | None):
             problems.add(f"/categories/{name}", "wrong_type", "Expected true or false.")
-    if body.quiet_hours is not None:
-        check_quiet_hours(body.quiet_hours, problems)
+    hours = body.quiet_hours
+    if isinstance(hours, QuietHours):
+        check_quiet_hours(hours, problems)
     problems.raise_if_any()
-    return Preferences(
-        enabled=body.enabled,
-        categories=body.categories,
-        quiet_hours=msgspec.to_builtins(body.quiet_hours) if body.quiet_hours else None,
+    return PreferenceChanges(
+        # A device without the field is enabled.
+        enabled=None if isinstance(body.enabled, UnsetType) else body.enabled is not False,
+        categories=categories,
+        removes_categories=body.categories is None,
+        quiet_hours=UNCHANGED if isinstance(hours, UnsetType) else msgspec.to_builtins(hours),
     )
 
 

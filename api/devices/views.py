@@ -1,5 +1,6 @@
 """Devices: register, change, heartbeat, preferences, receipts."""
 
+from datetime import datetime
 from typing import Any
 
 import msgspec
@@ -21,14 +22,14 @@ from domain.time import utc_now
 from notifications.models.notification import USER_ID_LENGTH
 from notifications.receipts import device_receipts
 from notifications.store import Document
-from notifications.validation import ProblemCollector
+from notifications.validation import FieldProblem, ProblemCollector
 from notifyproject.platform import audit
 from notifyproject.platform.audit import Unaudited
 
 from ..http import paging
 from ..http.body import read_request
 from ..http.paths import found_or_404, path_parameter
-from ..http.problems import NOT_FOUND
+from ..http.problems import NOT_FOUND, validation_failed
 from ..http.query import INVALID_VALUE
 from ..http.rendering import Response
 from ..openapi.operations import operation
@@ -101,7 +102,11 @@ def get_device(_request: Any, device_id: str) -> Response:
 
 @operation(scope=DEVICES, request=DeviceChanges, response=DeviceView, parameters=(DEVICE_ID,))
 def change_device(request: Any, device_id: str) -> Response:
-    """Change a device; with a new token, returns the new device."""
+    """Change a device; with a new token, returns the new device.
+
+    The new device has the data and the state of this one: one that its user signed out stays
+    inactive until it is registered, or `is_active` is true. This device's id leads to the new one.
+    """
     device_id = _device_id_or_404(device_id)
     body = read_request(request, DeviceChanges)
     changed = found_or_404(_apply_changes(device_id, body))
@@ -113,7 +118,10 @@ def change_device(request: Any, device_id: str) -> Response:
 @operation(scope=DEVICES, response=None, status=204, parameters=(DEVICE_ID,))
 def remove_device(request: Any, device_id: str) -> Response:
     """Delete a device. Also deletes its token."""
-    if not registration.remove(device_id=_device_id_or_404(device_id)):
+    device_id = _device_id_or_404(device_id)
+    # Also what replaced it: the app that removes it may not know the newer ID.
+    ids = {device_id, *_current_ids(device_id)}
+    if not sum(registration.remove(device_id=one) for one in ids):
         raise NOT_FOUND.error()
     _record(request, device_id, "Deleted.", flag=DELETION)
     return Response(status=204)
@@ -131,7 +139,7 @@ def device_heartbeat(request: Any, device_id: str) -> Response:
 
     If the response has `is_active` false, register the device again.
     """
-    device_id, now = _device_id_or_404(device_id), utc_now()
+    device_id, now = _current_or_404(device_id), utc_now()
     body = read_request(request, HeartbeatRequest)
     document = found_or_404(registration.heartbeat(device_id=device_id, now=now))
     state = Presence(**msgspec.structs.asdict(body), last_active=now)
@@ -142,13 +150,13 @@ def device_heartbeat(request: Any, device_id: str) -> Response:
     scope=DEVICES, request=DevicePreferencesRequest, response=DeviceView, parameters=(DEVICE_ID,)
 )
 def set_device_preferences(request: Any, device_id: str) -> Response:
-    """Replace a device's preferences."""
-    device_id = _device_id_or_404(device_id)
-    new = parse_preferences(read_request(request, DevicePreferencesRequest))
+    """Change a device's preferences. What the body doesn't name stays."""
+    device_id = _current_or_404(device_id)
+    changes = parse_preferences(read_request(request, DevicePreferencesRequest))
     stored = found_or_404(
-        registration.set_preferences(device_id=device_id, preferences=new, now=utc_now())
+        registration.set_preferences(device_id=device_id, changes=changes, now=utc_now())
     )
-    _record(request, device_id, "Preferences replaced.")
+    _record(request, device_id, "Preferences changed.")
     return _device_response(stored)
 
 
@@ -156,6 +164,17 @@ def _device_id_or_404(text: str) -> str:
     if not is_device_id(text):
         raise NOT_FOUND.error()
     return text
+
+
+def _current_ids(device_id: str) -> list[str]:
+    """Return the ID that a device has now, if it is known."""
+    document = queries.current(_device_id_or_404(device_id))
+    return [] if document is None else [document["_id"]]
+
+
+def _current_or_404(device_id: str) -> str:
+    """Return the ID that a device has now: of its newest token. Raises ApiError 404."""
+    return found_or_404(next(iter(_current_ids(device_id)), None))
 
 
 def _device_response(found: Document | None, *, status: int = 200) -> Response:
@@ -173,13 +192,15 @@ def _record(request: Any, device_id: str, message: str, *, flag: int = CHANGE) -
 def _apply_changes(device_id: str, body: DeviceChanges) -> Document | None:
     """Apply each change by an idempotent write; return the device, or None if it's missing."""
     now, changes = utc_now(), device_changes(body)
+    if body.device_token is not UNSET:
+        renewed = _replace_token(device_id, body.device_token, now=now)
+    else:
+        renewed = queries.current(device_id)
+    if renewed is None:
+        return None
+    device_id = renewed["_id"]
     if changes and registration.update(device_id=device_id, changes=changes, now=now) is None:
         return None
-    if body.device_token is not UNSET:
-        renewed = registration.replace_token(device_id=device_id, token=body.device_token, now=now)
-        if renewed is None:
-            return None
-        device_id = renewed["_id"]
     if body.is_active is True:
         status.reactivate(device_id=device_id, now=now)
     elif body.is_active is False:
@@ -190,6 +211,14 @@ def _apply_changes(device_id: str, body: DeviceChanges) -> Document | None:
             now=now,
         )
     return queries.get(device_id)
+
+
+def _replace_token(device_id: str, token: str, *, now: datetime) -> Document | None:
+    try:
+        return registration.replace_token(device_id=device_id, token=token, now=now)
+    except registration.TokenInUseError:
+        detail = "The token is registered for another user. Register the device with PUT /devices."
+        raise validation_failed([FieldProblem("/device_token", "token_in_use", detail)]) from None
 
 
 @operation(

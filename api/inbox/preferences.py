@@ -56,15 +56,15 @@ def get_inbox_preferences(request: Any) -> Response:
     problems=(UNKNOWN_PARAMETER,),
 )
 def put_inbox_preferences(request: Any) -> Response:
-    """Replace the recipient's preferences and quiet hours, for all clients.
+    """Change the recipient's preferences and quiet hours, for all clients.
 
-    A recipient who isn't registered is registered without an address.
+    What the body doesn't name stays. A recipient who isn't registered is registered without an
+    address.
     """
-    preferences, quiet_hours = parse_preferences(read_json(request))
+    changes = parse_preferences(read_json(request))
     stored = registration.set_preferences(
         user_id=request.user.user_id,
-        preferences=preferences,
-        quiet_hours=quiet_hours,
+        changes=changes,
         is_new_allowed=True,
         now=utc_now(),
     )
@@ -79,7 +79,7 @@ def _record(user: InboxUser) -> None:
         model=Recipient,
         object_id=user.user_id,
         name=user.user_id,
-        message="By the recipient: Preferences and quiet hours replaced.",
+        message="By the recipient: Preferences changed.",
     )
 
 

@@ -389,7 +389,7 @@ def _requested_channels(request: Any) -> list[Channel] | None:
     if names is None or is_all(names):
         return None
     problems = ProblemCollector()
-    channels = parse_channels(names, problems=problems)
+    channels = parse_channels(names, problems=problems, takes_all=True)
     problems.raise_if_any()
     return channels
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 import msgspec
-from msgspec import Meta
+from msgspec import UNSET, Meta, UnsetType
 
 from domain.digests import Every
 from domain.states import Channel, Priority
@@ -19,7 +19,15 @@ from notifications.catalog.digests import (
     parse_window,
 )
 from notifications.catalog.types import TypeConfig
-from notifications.validation import ProblemCollector, enum_of, parse_channels, pointer_token
+from notifications.validation import (
+    ChannelNames,
+    ProblemCollector,
+    enum_of,
+    is_all,
+    parse_channels,
+    pointer_token,
+)
+from recipients.registration import UNCHANGED, PreferenceChanges
 
 from ..http.body import convert
 from ..http.fields import QuietHours, check_quiet_hours
@@ -57,27 +65,35 @@ class DigestScheduleRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_un
 
 @register
 class PreferenceRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A preference for a type or category. Omitted fields are not set.
+    """A preference for a type or category. Omitted fields stay; null clears a field.
 
     Critical types and types with sensitive variables have none: they are always sent on the
     channels of the request or type. A category's preference doesn't apply to them.
     """
 
-    muted: Annotated[bool, Meta(description="True: send nothing.")] | None = None
+    muted: Annotated[bool, Meta(description="True: send nothing.")] | UnsetType | None = UNSET
     channels: (
         Annotated[
-            list[Annotated[str, enum_of(Channel)]],
-            Meta(description="Replaces the type's channels if the request names none."),
+            ChannelNames,
+            Meta(
+                description="Replaces the type's channels if the request names none; all: every "
+                "channel."
+            ),
         ]
+        | UnsetType
         | None
-    ) = None
+    ) = UNSET
     muted_channels: (
         Annotated[
             list[Annotated[str, enum_of(Channel)]],
-            Meta(description="Never used, even if the request names them."),
+            Meta(
+                description="Never used, even if the request names them, and no longer in "
+                "`channels`."
+            ),
         ]
+        | UnsetType
         | None
-    ) = None
+    ) = UNSET
     notify_before: (
         Annotated[
             int,
@@ -88,8 +104,9 @@ class PreferenceRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
                 examples=[7200],
             ),
         ]
+        | UnsetType
         | None
-    ) = None
+    ) = UNSET
     digest: (
         Annotated[
             Literal["off"] | DigestScheduleRequest,
@@ -99,44 +116,69 @@ class PreferenceRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
                 examples=[{"every": "day", "at": "08:00"}],
             ),
         ]
+        | UnsetType
         | None
-    ) = None
+    ) = UNSET
 
 
 class PreferencesRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A recipient's preferences. Omitted fields are cleared."""
+    """Changes to a recipient's preferences. What is omitted stays; null clears it."""
 
-    preferences: Annotated[
-        dict[str, Any],
-        Meta(
-            max_length=MAX_PREFERENCES,
-            description="By category or type; a type's overrides its category's.",
-            examples=[{"marketing": {"muted": True}, "contest_reminder": {"notify_before": 7200}}],
-            extra_json_schema={
-                "additionalProperties": {"$ref": "#/components/schemas/PreferenceRequest"}
-            },
-        ),
-    ] = {}
-    quiet_hours: QuietHours | None = None
+    preferences: (
+        Annotated[
+            dict[str, Any],
+            Meta(
+                max_length=MAX_PREFERENCES,
+                description="By category or type; a type's overrides its category's. A preference "
+                "that is null is removed, and so are all of them if this is null.",
+                examples=[
+                    {"marketing": {"muted": True}, "contest_reminder": {"notify_before": 7200}}
+                ],
+                extra_json_schema={
+                    "additionalProperties": {
+                        "anyOf": [
+                            {"$ref": "#/components/schemas/PreferenceRequest"},
+                            {"type": "null"},
+                        ]
+                    }
+                },
+            ),
+        ]
+        | UnsetType
+        | None
+    ) = UNSET
+    quiet_hours: (
+        Annotated[QuietHours | None, Meta(description="Omitted: unchanged; null: none.")]
+        | UnsetType
+    ) = UNSET
 
 
-def parse_preferences(raw: Mapping[str, Any]) -> tuple[Mapping[str, Any], Mapping[str, Any] | None]:
-    """Return preferences and quiet hours as stored; raises ApiError or InvalidRequestError."""
+def parse_preferences(raw: Mapping[str, Any]) -> PreferenceChanges:
+    """Return the changes in a body; raises ApiError or InvalidRequestError."""
     body = convert(raw, PreferencesRequest)
     problems = ProblemCollector()
-    parsed = {
+    given = {} if isinstance(body.preferences, UnsetType) else body.preferences or {}
+    by_name = {
         name: _parse_preference(name, raw_preference, problems)
-        for name, raw_preference in body.preferences.items()
+        for name, raw_preference in given.items()
     }
-    if body.quiet_hours is not None:
-        check_quiet_hours(body.quiet_hours, problems)
+    hours = body.quiet_hours
+    if isinstance(hours, QuietHours):
+        check_quiet_hours(hours, problems)
     problems.raise_if_any()
-    stored = {name: preference for name, preference in parsed.items() if preference}
-    return stored, stored_quiet_hours(body.quiet_hours)
+    return PreferenceChanges(
+        by_name=by_name,
+        removes_others=body.preferences is None,
+        quiet_hours=UNCHANGED if isinstance(hours, UnsetType) else stored_quiet_hours(hours),
+    )
 
 
-def _parse_preference(name: str, raw: Any, problems: ProblemCollector) -> dict[str, Any]:
+def _parse_preference(name: str, raw: Any, problems: ProblemCollector) -> dict[str, Any] | None:
+    """Return the changed fields, or None to remove the preference."""
     pointer = f"{POINTER}/{pointer_token(name)}"
+    if raw is None:
+        _check_name(name, PreferenceRequest(), pointer, problems)
+        return None
     try:
         preference = convert(raw, PreferenceRequest, pointer=pointer)
     except ApiError as problem:
@@ -147,16 +189,16 @@ def _parse_preference(name: str, raw: Any, problems: ProblemCollector) -> dict[s
     stored = {
         field: value
         for field, value in msgspec.structs.asdict(preference).items()
-        if value is not None
+        if not isinstance(value, UnsetType)
     }
     if isinstance(preference.digest, DigestScheduleRequest):
         fields = msgspec.structs.asdict(preference.digest)
         parse_window(WindowRequest(**fields), problems, pointer=f"{pointer}/digest")
         stored["digest"] = fields
     for field in ("channels", "muted_channels"):
-        if field in stored:
+        if stored.get(field) is not None:
             stored[field] = _stored_channels(stored[field], f"{pointer}/{field}", problems)
-    if set(stored.get("channels", ())) & set(stored.get("muted_channels", ())):
+    if set(stored.get("channels") or ()) & set(stored.get("muted_channels") or ()):
         detail = "A channel can't be both preferred and muted."
         problems.add(f"{pointer}/muted_channels", "conflict", detail)
     return stored
@@ -184,7 +226,7 @@ def _check_name(
         return
     if type_config is None:
         return
-    if preference.notify_before is not None and type_config.notify_before is None:
+    if preference.notify_before and type_config.notify_before is None:
         problems.add(f"{pointer}/notify_before", "not_a_reminder", "Not a reminder type.")
 
 
@@ -202,8 +244,12 @@ def _find_type(name: str) -> TypeConfig | None:
         return None
 
 
-def _stored_channels(names: list[str], pointer: str, problems: ProblemCollector) -> list[str]:
+def _stored_channels(names: ChannelNames, pointer: str, problems: ProblemCollector) -> list[str]:
     """Return channels in their stored form. Only ``muted_channels`` may be empty."""
-    if not names and pointer.endswith("muted_channels"):
+    is_muted = pointer.endswith("muted_channels")
+    if is_muted and not names:
         return []
-    return [channel.value for channel in parse_channels(names, problems=problems, pointer=pointer)]
+    if is_all(names) and not is_muted:
+        return [channel.value for channel in Channel]
+    channels = parse_channels(names, problems=problems, pointer=pointer, takes_all=not is_muted)
+    return [channel.value for channel in channels]

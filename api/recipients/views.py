@@ -179,16 +179,15 @@ def get_preferences(_request: Any, user_id: str) -> Response:
 
 @operation(scope=WRITE, request=PreferencesRequest, response=PreferencesView, parameters=(USER_ID,))
 def put_preferences(request: Any, user_id: str) -> Response:
-    """Replace a recipient's preferences."""
-    preferences, quiet_hours = parse_preferences(read_json(request))
+    """Change a recipient's preferences and quiet hours. What the body doesn't name stays."""
+    changes = parse_preferences(read_json(request))
     stored = registration.set_preferences(
         user_id=user_id_or_404(user_id),
-        preferences=preferences,
-        quiet_hours=quiet_hours,
+        changes=changes,
         now=utc_now(),
     )
     view = preferences_view(found_or_404(stored))
-    _record(request, user_id, "Preferences and quiet hours replaced.")
+    _record(request, user_id, "Preferences changed.")
     return Response(view)
 
 

@@ -227,7 +227,7 @@ def validate_type(
     channels = (
         list(Channel)
         if is_all(request.channels)
-        else parse_channels(request.channels, problems=problems)
+        else parse_channels(request.channels, problems=problems, takes_all=True)
     )
     fallback = _check_fallback(request, channels, problems)
     plan = _check_plan(request, channels, problems)

@@ -334,7 +334,7 @@ def _requested_channels(
         return False, channels or type_config.channels
     if is_all(request.channels):
         return False, list(Channel)
-    return True, parse_channels(request.channels, problems=problems)
+    return True, parse_channels(request.channels, problems=problems, takes_all=True)
 
 
 def _make_delivery(

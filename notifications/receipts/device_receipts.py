@@ -9,6 +9,7 @@ from bson import ObjectId
 
 from analytics import metrics, rollup_state
 from analytics.models import Interval
+from devices import queries as devices
 from devices import status
 from domain.states import AttemptStatus, Channel, DeliveryStatus
 
@@ -46,22 +47,29 @@ def apply_device_receipt(
 ) -> bool:
     """Apply a device's receipt. Return whether the delivery changed. Raises NotPushedError."""
     # Receipts may come in any order, repeatedly, before the send is recorded, and from a device
-    # that was replaced or deleted since.
+    # that was replaced or deleted since. One installation may name its device by any of its IDs.
     document = queries.get(notification_id=notification_id, client_id=client_id)
     if document is None:
         raise NotPushedError
     sent = (d for d in document["delivery"] if d["channel"] == Channel.PUSH and d.get("provider"))
     delivery = next(sent, None)
     # A receipt can precede the record that the provider accepted the push.
-    attempts = store.attempts_at(notification_id, device_id)
-    if delivery is None or not (attempts or device_id in delivery["accepted_targets"]):
+    current = devices.current(device_id)
+    ids = list(dict.fromkeys([device_id, *_ids_of(current)]))
+    attempts = store.attempts_at(notification_id, ids)
+    accepted = (
+        [] if delivery is None else [one for one in ids if one in delivery["accepted_targets"]]
+    )
+    if delivery is None or not (attempts or accepted):
         raise NotPushedError
+    pushed_to = attempts[-1]["device_id"] if attempts else accepted[0]
     is_test = document.get("is_test", False)
     if not is_test:
         # A test push stays in the sandbox: its receipt says nothing about the device.
-        status.record_success(accepted={}, receipts={device_id: now})
+        reporting = device_id if current is None else current["_id"]
+        status.record_success(accepted={}, receipts={reporting: now})
     attempt = delivery["attempt_count"]
-    reference = AttemptReference(notification_id, Channel.PUSH, attempt, device_id)
+    reference = AttemptReference(notification_id, Channel.PUSH, attempt, pushed_to)
     changed = store.apply_receipt(
         DeliveryReceipt(
             reference=reference, status=EVENT_STATUSES[event], at=now, provider=delivery["provider"]
@@ -75,6 +83,10 @@ def apply_device_receipt(
         "device_receipt_applied", delivery_id=str(reference), kind=event.value, changed=changed
     )
     return changed
+
+
+def _ids_of(device: Document | None) -> list[str]:
+    return [] if device is None else [device["_id"], *(device.get("replaces") or ())]
 
 
 def _record_on_attempt(

@@ -40,12 +40,16 @@ class DeviceHistory:
     refused: Mapping[str, Refusal] = field(default_factory=dict)
 
     @property
-    def excluded(self) -> frozenset[str]:
-        """Devices that the push must not be sent to again."""
+    def reached(self) -> frozenset[str]:
+        """Devices that have the push, or may have it while another has."""
         # A device with an unknown outcome is retried only while no device is known to have the
         # push, and if the type allows it.
-        ambiguous = self.ambiguous.keys() if self.delivered else set()
-        return self.delivered | self.refused.keys() | ambiguous
+        return self.delivered | (self.ambiguous.keys() if self.delivered else set())
+
+    @property
+    def excluded(self) -> frozenset[str]:
+        """Devices that the push must not be sent to again."""
+        return self.reached | self.refused.keys()
 
 
 def device_histories(claims: Sequence[ClaimedDelivery]) -> Mapping[ObjectId, DeviceHistory]:
@@ -65,9 +69,9 @@ def device_histories(claims: Sequence[ClaimedDelivery]) -> Mapping[ObjectId, Dev
     return {one: _history_of(attempted[one], some) for one, some in records.items()}
 
 
-def attempts_at(notification_id: ObjectId, device_id: str) -> list[Document]:
-    """Return the attempts of a push at one device that may have been sent, oldest first."""
-    wanted = {"notification_id": notification_id, "device_id": device_id}
+def attempts_at(notification_id: ObjectId, device_ids: Sequence[str]) -> list[Document]:
+    """Return the attempts of a push at these devices that may have been sent, oldest first."""
+    wanted = {"notification_id": notification_id, "device_id": {"$in": device_ids}}
     found = attempts().find(wanted).sort("attempt_number", 1)
     return [one for one in found if one["status"] != AttemptStatus.EXPIRED]
 

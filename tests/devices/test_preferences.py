@@ -1,11 +1,12 @@
 """Device preferences and quiet hours."""
 
+from dataclasses import asdict
 from typing import Any
 
 import pytest
 
 from delivery import eligibility
-from devices.preferences import NO_PREFERENCES, Preferences, allows, from_document, to_document
+from devices.preferences import NO_PREFERENCES, Preferences, allows, from_document
 from domain.states import Category, Priority
 
 QUIET = {"enabled": True, "start": "22:00", "end": "07:00", "timezone": None}
@@ -85,7 +86,7 @@ def test_critical_notification_passes_a_muted_category_only() -> None:
     ],
 )
 def test_preferences_round_trip(preferences: Preferences) -> None:
-    assert from_document(to_document(preferences)) == preferences
+    assert from_document(asdict(preferences)) == preferences
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from pymongo.errors import AutoReconnect, WTimeoutError
 
 from devices import queries, registration, status
 from devices.models import DeactivationReason, Device, Platform
-from devices.preferences import Preferences
+from devices.preferences import PreferenceChanges
 from devices.registration import HEARTBEAT_INTERVAL, MAX_DEVICES, ConflictError, Registration
 from devices.status import Evidence
 from devices.tokens import device_id
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.usefixtures("db")
 TOKEN = "dGhpcyBpcyBh:APA91bHun4MxP5egoKMwt2KZFBaFUH-1RYqx"
 ID = device_id(TOKEN)
 LATER = NOON + timedelta(hours=1)
-MUTED = Preferences(categories={"marketing": False})
+MUTED = PreferenceChanges(categories={"marketing": False})
 
 DESCRIPTION = {
     "app_version": "3.2.1",
@@ -78,8 +78,8 @@ def test_device_is_stored_as_registered() -> None:
 def test_model_reads_the_stored_device() -> None:
     register(**DESCRIPTION)
     quiet = {"enabled": True, "start": "22:00", "end": "07:00", "timezone": None}
-    preferences = Preferences(categories={"marketing": False}, quiet_hours=quiet)
-    registration.set_preferences(device_id=ID, preferences=preferences, now=NOON)
+    preferences = PreferenceChanges(categories={"marketing": False}, quiet_hours=quiet)
+    registration.set_preferences(device_id=ID, changes=preferences, now=NOON)
     deactivate()
     device = Device.objects.get()
     assert (device.pk, device.device_model, device.is_active) == (ID, "Pixel 8", False)
@@ -102,7 +102,7 @@ def test_second_registration_updates_the_device() -> None:
 
 def test_second_registration_clears_omitted_fields_and_keeps_preferences() -> None:
     register(**DESCRIPTION)
-    registration.set_preferences(device_id=ID, preferences=MUTED, now=NOON)
+    registration.set_preferences(device_id=ID, changes=MUTED, now=NOON)
     document = register(at=LATER, app_version="4.0")
     assert document["app_version"] == "4.0"
     assert not {"device_model", "os_version", "language", "timezone"} & document.keys()
@@ -117,7 +117,7 @@ def test_values_are_stored_as_text() -> None:
 
 def test_token_moves_to_another_user() -> None:
     register(**DESCRIPTION)
-    registration.set_preferences(device_id=ID, preferences=MUTED, now=NOON)
+    registration.set_preferences(device_id=ID, changes=MUTED, now=NOON)
     status.record_success(accepted={ID: NOON}, receipts={ID: NOON})
     document = register(user_id="bob", at=LATER)
     assert owned("ada") == set()
@@ -188,7 +188,7 @@ def test_read_only_field_is_not_updated(name: str) -> None:
 
 def test_unknown_device_is_not_created_by_a_change() -> None:
     assert registration.update(device_id=ID, changes={"language": "pt"}, now=NOON) is None
-    assert registration.set_preferences(device_id=ID, preferences=MUTED, now=NOON) is None
+    assert registration.set_preferences(device_id=ID, changes=MUTED, now=NOON) is None
     assert registration.heartbeat(device_id=ID, now=NOON) is None
     assert registration.replace_token(device_id=ID, token="new", now=NOON) is None
     assert status.record_success(accepted={ID: NOON}) == 0
@@ -305,7 +305,7 @@ def test_concurrent_successes_keep_the_latest() -> None:
 
 def test_removal_during_a_change_leaves_nothing() -> None:
     def change(one: str) -> None:
-        registration.set_preferences(device_id=one, preferences=Preferences(), now=LATER)
+        registration.set_preferences(device_id=one, changes=PreferenceChanges(), now=LATER)
         registration.heartbeat(device_id=one, now=LATER)
         status.record_success(accepted={one: LATER})
 

@@ -73,6 +73,7 @@ def test_device_is_registered_and_shown(app: App) -> None:
         "is_active": True,
         "deactivated_at": None,
         "deactivation_reason": None,
+        "replaced_by": None,
         "last_accepted_at": None,
         "last_receipt_at": None,
         "last_seen": at,
@@ -299,7 +300,7 @@ HOURS = {"enabled": True, "start": "22:00", "end": "07:00"}
 
 BAD_PREFERENCES: list[tuple[Any, str, str]] = [
     ({"categories": {"marketing": 0}}, "/categories/marketing", "wrong_type"),
-    ({"categories": {"marketing": None}}, "/categories/marketing", "wrong_type"),
+    ({"categories": {"marketing": "no"}}, "/categories/marketing", "wrong_type"),
     ({"categories": {"$where": True}}, "/categories", "invalid_category"),
     ({"categories": {"a.b": True}}, "/categories", "invalid_category"),
     ({"categories": {"": True}}, "/categories", "invalid_category"),
@@ -368,7 +369,7 @@ def test_store_failure_answers_503(app: App, caplog: pytest.LogCaptureFixture) -
     assert answer.headers["Retry-After"]
 
 
-def test_preferences_are_replaced_and_shown(app: App) -> None:
+def test_preferences_are_changed_and_shown(app: App) -> None:
     register(app)
     preferences = {
         "enabled": True,
@@ -381,7 +382,14 @@ def test_preferences_are_replaced_and_shown(app: App) -> None:
         "marketing": False,
         "mfa_code": True,
     }
-    call(app, "PUT", f"{ONE}/preferences", {})
+    for kept in ({}, {"enabled": True}, {"categories": {"marketing": False}}):
+        assert call(app, "PUT", f"{ONE}/preferences", kept).status_code == 200
+        assert app.get(ONE).json()["notification_preferences"] == preferences
+    call(app, "PUT", f"{ONE}/preferences", {"categories": {"mfa_code": None, "alert": False}})
+    shown = app.get(ONE).json()["notification_preferences"]
+    assert shown == {**preferences, "categories": {"marketing": False, "alert": False}}
+    nothing = {"enabled": None, "categories": None, "quiet_hours": None}
+    call(app, "PUT", f"{ONE}/preferences", nothing)
     shown = app.get(ONE).json()["notification_preferences"]
     assert shown == {"enabled": True, "categories": {}, "quiet_hours": None}
 

@@ -18,6 +18,7 @@ from notifyproject.db.collections import collection
 from notifyproject.platform import process
 from recipients import registration, topics
 from recipients.models import SuppressionReason
+from recipients.registration import PreferenceChanges
 from tests.support.broker_messages import queued_messages
 from tests.support.factories import notifications as factories
 from tests.support.factories.broadcasts import (
@@ -383,7 +384,9 @@ def test_each_recipient_is_reminded_with_their_own_lead_time() -> None:
     early, usual, late = recipients(3)
     for user_id, seconds in ((early, 86_400), (late, 600)):
         wish = {"contest_reminder": {"notify_before": seconds}}
-        registration.set_preferences(user_id=user_id, preferences=wish, quiet_hours=None, now=NOON)
+        registration.set_preferences(
+            user_id=user_id, changes=PreferenceChanges(by_name=wish), now=NOON
+        )
     event_at = NOON + 3 * DAY
     one = reminder(event_at)
     run_to_completion(one)

@@ -301,7 +301,7 @@ def test_receipt_belongs_to_the_attempt_that_the_provider_accepted(fcm: Scripted
     one, phone = half_sent(fcm)
     deliver(one, at=RETRY)
     send_receipt(one, phone, at=RETRY + SECOND)
-    (attempt,) = store.attempts_at(one, phone)
+    (attempt,) = store.attempts_at(one, [phone])
     assert (attempt["attempt_number"], attempt["delivered_at"]) == (1, RETRY + SECOND)
 
 
@@ -351,6 +351,6 @@ def test_attempts_at_a_device_are_read_by_an_index(fcm: ScriptedProvider) -> Non
     deliver(one)
     phone = device("device-3")
     with plans("delivery_attempts") as found:
-        assert len(store.attempts_at(one, phone)) == 1
+        assert len(store.attempts_at(one, [phone])) == 1
     (plan,) = found
     assert (plan.is_indexed, plan.sorts, plan.examined) == (True, False, 1)

@@ -14,6 +14,7 @@ from notifications.models import NotificationType
 from notifyproject.platform import audit
 from recipients import registration, suppressions
 from recipients.models import Suppression, SuppressionReason
+from recipients.registration import PreferenceChanges
 from tests.support.factories import notifications as factories
 
 PHONES = (
@@ -64,8 +65,15 @@ def open_up(*, now: datetime) -> ObjectId:
     first, second, third, *_ = CUSTOMERS
     registration.set_preferences(
         user_id=first.user_id,
-        preferences={"marketing": {"muted": True}},
-        quiet_hours={"start": "22:00", "end": "07:30", "timezone": first.timezone, "enabled": True},
+        changes=PreferenceChanges(
+            by_name={"marketing": {"muted": True}},
+            quiet_hours={
+                "enabled": True,
+                "start": "22:00",
+                "end": "07:30",
+                "timezone": first.timezone,
+            },
+        ),
         now=now - timedelta(days=3),
     )
     _hold_back(second, SuppressionReason.HARD_BOUNCE, "sendgrid", now=now - timedelta(days=1))

@@ -10,7 +10,7 @@ from bson import ObjectId
 
 from devices import registration
 from devices.models import Platform
-from devices.preferences import Preferences
+from devices.preferences import PreferenceChanges, Preferences
 from devices.registration import Registration
 from domain.content import Attachment, Content, Recipient
 from domain.errors import FailureCode
@@ -201,7 +201,12 @@ def device(
     new = Registration(user_id=user_id, token=token, platform=platform, **fields)
     device_id: str = registration.register(new, now=at)["_id"]
     if preferences is not None:
-        registration.set_preferences(device_id=device_id, preferences=preferences, now=at)
+        changes = PreferenceChanges(
+            enabled=preferences.enabled,
+            categories=preferences.categories,
+            quiet_hours=preferences.quiet_hours,
+        )
+        registration.set_preferences(device_id=device_id, changes=changes, now=at)
     return device_id
 
 

@@ -19,13 +19,14 @@ export function isOn(preference: Preference, channel: string): boolean {
 export function switched(
   preference: Preference, channel: string, on: boolean, channels: readonly string[],
 ): Preference {
-  const { muted, ...rest } = preference;
-  const off = new Set(muted ? channels : preference.muted_channels);
+  const off = new Set(preference.muted ? channels : preference.muted_channels);
   if (on) off.delete(channel);
   else off.add(channel);
   const preferred = preference.channels?.filter((one) => !off.has(one));
   return {
-    ...rest,
+    ...preference,
+    // Null, since the service keeps what isn't named.
+    muted: null,
     channels: preferred?.length ? preferred : null,
     muted_channels: channels.filter((one) => off.has(one)),
   };
