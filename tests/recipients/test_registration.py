@@ -8,7 +8,7 @@ import pytest
 
 from notifyproject.db.collections import collection
 from recipients import queries, registration
-from recipients.registration import RecipientProfile, Registration
+from recipients.registration import PreferenceChanges, RecipientProfile, Registration
 from tests.support.factories.notifications import NOON
 from tests.support.mongo.query_plans import plans
 
@@ -47,8 +47,8 @@ def test_concurrent_registrations_create_one_recipient() -> None:
 
 
 def test_preferences_of_an_unknown_recipient_are_not_stored() -> None:
-    changes: dict[str, Any] = {"preferences": {}, "quiet_hours": None}
-    assert registration.set_preferences(user_id="ada", **changes, now=NOON) is None
+    changes = PreferenceChanges(by_name={"marketing": {"muted": True}}, quiet_hours=None)
+    assert registration.set_preferences(user_id="ada", changes=changes, now=NOON) is None
     assert stored() is None
 
 
@@ -86,7 +86,7 @@ def test_every_command_is_by_id() -> None:
     with plans("recipients") as found:
         register()
         registration.get("ada")
-        registration.set_preferences(user_id="ada", preferences={}, quiet_hours=None, now=NOON)
+        registration.set_preferences(user_id="ada", changes=PreferenceChanges(), now=NOON)
         registration.begin_erasure("ada", now=NOON)
         registration.finish_erasure("ada")
     assert len(found) == 5
