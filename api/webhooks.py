@@ -40,13 +40,21 @@ class SendGridWebhook(APIView):
         provider = sendgrid()
         headers = {name.lower(): value for name, value in request.headers.items()}
         try:
-            events = provider.parse_receipts(headers, raw)
+            webhook = provider.parse_webhook(headers, raw)
         except InvalidSignatureError as error:
             raise _rejected(error, INVALID_SIGNATURE, provider=provider.name) from None
         except ValueError:
+            log.warning("webhook_unreadable", provider=provider.name, size=len(raw))
             raise BAD_REQUEST.error("Expected a list of events.") from None
+        if webhook.unreadable_count:
+            count = webhook.unreadable_count
+            log.warning("events_unreadable", provider=provider.name, count=count)
         applied = webhook_log.process_webhook(
-            events, provider=provider.name, body=raw.decode(), now=utc_now()
+            webhook.receipts,
+            provider=provider.name,
+            body=raw.decode(),
+            now=utc_now(),
+            unreadable_count=webhook.unreadable_count,
         )
         return Response({"events": applied.events, "changed": applied.changed})
 

@@ -38,6 +38,7 @@ ProviderFilter = choice_filter(
 _OUTCOMES: dict[str, tuple[str, dict[str, Any]]] = {
     "unfinished": ("Incomplete", {"processed_at": None}),
     "unmatched": ("Unmatched events", {"unmatched_count": {"$gt": 0}}),
+    "unreadable": ("Unreadable events", {"unreadable_count": {"$gt": 0}}),
     "applied": ("Applied", {"applied_count": {"$gt": 0}}),
     "idle": ("No effect", {"applied_count": 0, "processed_at": {"$ne": None}}),
 }
@@ -53,7 +54,15 @@ OutcomeFilter = choice_filter(
 class WebhookLogAdmin(ReadOnlyAdmin):
     """The verified calls of providers, newest first."""
 
-    list_display = ("received", "provider_display", "events", "applied", "unmatched", "processed")
+    list_display = (
+        "received",
+        "provider_display",
+        "events",
+        "applied",
+        "unmatched",
+        "unreadable",
+        "processed",
+    )
     list_filter = (ProviderFilter, OutcomeFilter, time_filter("received", "received_at"))
     search_fields = ("id",)
     search_help_text = "Notification ID, provider message ID, email, or phone"
@@ -63,6 +72,7 @@ class WebhookLogAdmin(ReadOnlyAdmin):
         "event_count",
         "applied_count",
         "unmatched_count",
+        "unreadable_count",
         "processed",
         "payload",
     )
@@ -80,6 +90,7 @@ class WebhookLogAdmin(ReadOnlyAdmin):
     events = text_column("Events", "event_count", empty="0")
     applied = text_column("Applied", "applied_count", empty="0")
     unmatched = text_column("Unmatched", "unmatched_count", empty="0")
+    unreadable = text_column("Unreadable", "unreadable_count", empty="0")
 
     def get_queryset(self, request: HttpRequest) -> QuerySet:
         """Return the calls. The list leaves out their bodies."""

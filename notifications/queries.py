@@ -188,23 +188,47 @@ def page(
     )
 
 
-def by_provider_message(provider_ids: Sequence[str]) -> dict[str, AttemptReference]:
-    """Return attempts by the provider's message ID, for IDs that identify one attempt."""
+@dataclass(frozen=True, slots=True)
+class SentMessage:
+    """An attempt that a provider's message ID names, and the email address it went to."""
+
+    reference: AttemptReference
+    email: str | None
+
+
+def by_provider_message(provider_ids: Sequence[str]) -> dict[str, list[SentMessage]]:
+    """Return attempts by the provider's message ID. Emails of one send batch share the ID."""
     if not provider_ids:
         return {}
+    wanted = set(provider_ids)
     found = _notifications().find(
         {"delivery.provider_message_id": {"$in": list(provider_ids)}},
-        {"delivery.channel": 1, "delivery.provider_message_id": 1, "delivery.attempt_count": 1},
+        {
+            "delivery.channel": 1,
+            "delivery.provider_message_id": 1,
+            "delivery.attempt_count": 1,
+            "recipient.email": 1,
+        },
     )
-    references: dict[str, set[AttemptReference]] = {}
+    sent: dict[str, list[SentMessage]] = {}
     for document in found:
+        email = document.get("recipient", {}).get("email")
         for delivery in document["delivery"]:
-            if (provider_id := delivery.get("provider_message_id")) in provider_ids:
+            if (provider_id := delivery.get("provider_message_id")) in wanted:
                 channel, attempt = Channel(delivery["channel"]), delivery["attempt_count"]
-                one = AttemptReference(document["_id"], channel, attempt)
-                references.setdefault(provider_id, set()).add(one)
-    # Emails of one send batch share the ID, which then identifies none of them.
-    return {provider_id: ones.pop() for provider_id, ones in references.items() if len(ones) == 1}
+                reference = AttemptReference(document["_id"], channel, attempt)
+                sent.setdefault(provider_id, []).append(SentMessage(reference, email))
+    return sent
+
+
+def is_only_tested(email: str) -> bool:
+    """Return whether an email address got messages of test clients, and no other."""
+    spellings = {"recipient.email": {"$in": sorted({email, email.lower()})}}
+    at, hint = [("created_at", -1)], "ntf_email"
+    is_real = {**spellings, "is_test": {"$ne": True}}
+    if _notifications().find_one(is_real, {"_id": 1}, sort=at, hint=hint) is not None:
+        return False
+    return _notifications().find_one(spellings, {"_id": 1}, sort=at, hint=hint) is not None
 
 
 def receipts_of(notification_id: ObjectId) -> list[Document]:

@@ -94,6 +94,27 @@ class ReceiptKind(StrEnum):
     UNSUBSCRIBED = "unsubscribed"
 
 
+class AddressEffect(StrEnum):
+    """What a receipt says about the recipient's address."""
+
+    HARD_BOUNCE = "hard bounce"
+    """Suppresses it."""
+    SOFT_BOUNCE = "soft bounce"
+    """Three in a row suppress it."""
+    COMPLAINT = "complaint"
+    """Suppresses it."""
+    UNSUBSCRIBED = "unsubscribed"
+    """Suppresses it for marketing."""
+
+
+EFFECTS: Mapping[ReceiptKind, AddressEffect] = {
+    ReceiptKind.BOUNCED: AddressEffect.HARD_BOUNCE,
+    ReceiptKind.COMPLAINED: AddressEffect.COMPLAINT,
+    ReceiptKind.UNSUBSCRIBED: AddressEffect.UNSUBSCRIBED,
+}
+"""What a receipt says about the address by its kind. Other kinds say nothing about it."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Receipt:
     """One event that a provider reports about a message after the send."""
@@ -108,8 +129,23 @@ class Receipt:
     """The provider's event ID. A provider may report the same event repeatedly."""
     address: str | None
     """The recipient's address, for suppressions. Never logged."""
-    is_undeliverable: bool = False
-    """True for a soft bounce. Three in a row suppress the address."""
+    effect: AddressEffect | None = None
+    """What the receipt says about the address, if not what its kind says."""
+    other_ids: tuple[str, ...] = ()
+    """Other message IDs that the provider may have given the message."""
+
+    @property
+    def address_effect(self) -> AddressEffect | None:
+        """What the receipt says about the address."""
+        return self.effect or EFFECTS.get(self.kind)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ParsedWebhook:
+    """The receipts of a webhook, and how many of its events can't be read."""
+
+    receipts: tuple[Receipt, ...]
+    unreadable_count: int = 0
 
 
 def account_name(name: str, *credentials: str) -> str:

@@ -1,6 +1,6 @@
 """Suppressions, one per address and reason. The strictest applies. Writes are idempotent."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -41,6 +41,14 @@ def record_soft_bounce(*, channel: str, address: str, event: str, now: datetime)
 def clear_soft_bounces(*, channel: str, address: str) -> None:
     """Reset the soft bounces of an address after a delivery. Raises PyMongoError."""
     collection("suspicions").delete_one({"_id": address_key(channel, address)})
+
+
+def with_soft_bounces(keys: Collection[str]) -> set[str]:
+    """Return which of these addresses have soft bounces, by address key. Raises PyMongoError."""
+    if not keys:
+        return set()
+    found = collection("suspicions").find({"_id": {"$in": sorted(set(keys))}}, {"_id": 1})
+    return {document["_id"] for document in found}
 
 
 def record_bounce(

@@ -152,6 +152,8 @@ class WebhookLog(models.Model):
     event_count = models.IntegerField(default=0)
     applied_count = models.IntegerField(default=0)  # Events that changed a delivery
     unmatched_count = models.IntegerField(default=0)  # Events without a known delivery
+    unreadable_count = models.IntegerField(default=0)
+    """Events of another form, without effect. Missing in older documents."""
     processed_at = optional_datetime()
     purge_at = optional_datetime()
 

@@ -1,24 +1,27 @@
 """Applies providers' receipts to deliveries. Order and repetition don't affect the result."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
+from typing import Any
 
 import structlog
 from bson import ObjectId
 from pymongo.errors import BulkWriteError, PyMongoError
 
+from domain.addresses import address_key
 from domain.errors import FailureCode
 from domain.states import Channel, DeliveryStatus
 from notifyproject.db.collections import collection, is_duplicate
 from notifyproject.platform import crash_points, tracing
 from notifyproject.platform.crash_points import Boundary
 from notifyproject.platform.tracing import Kind, Span
-from providers.contract import Receipt, ReceiptKind
+from providers.contract import AddressEffect, Receipt, ReceiptKind
 from recipients import suppressions
 from recipients.models import SuppressionReason
 
 from .. import callback_events, queries, store
+from ..queries import SentMessage
 from ..queueing import fair_queue
 from ..store import AttemptReference, DeliveryReceipt
 
@@ -45,12 +48,16 @@ FAILURE_CODES: Mapping[ReceiptKind, FailureCode] = {
     K.REJECTED: FailureCode.DROPPED,
     K.FAILED: FailureCode.REPORTED_FAILED,
 }
-SUPPRESSIONS: Mapping[ReceiptKind, SuppressionReason] = {
-    K.BOUNCED: SuppressionReason.HARD_BOUNCE,
-    K.COMPLAINED: SuppressionReason.COMPLAINT,
-    K.UNSUBSCRIBED: SuppressionReason.UNSUBSCRIBED,
+SUPPRESSIONS: Mapping[AddressEffect, SuppressionReason] = {
+    AddressEffect.HARD_BOUNCE: SuppressionReason.HARD_BOUNCE,
+    AddressEffect.SOFT_BOUNCE: SuppressionReason.HARD_BOUNCE,
+    AddressEffect.COMPLAINT: SuppressionReason.COMPLAINT,
+    AddressEffect.UNSUBSCRIBED: SuppressionReason.UNSUBSCRIBED,
 }
 SUCCESS_KINDS = frozenset({K.DELIVERED, K.READ})  # Kinds that clear the soft bounces of an address
+RECEIPTS_AT_ONCE = 500
+"""Receipts that are applied and remembered together, so that a large webhook that is repeated after
+a failure goes on where it ended."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,19 +72,33 @@ class Applied:
 
 def apply_receipts(receipts: Sequence[Receipt], *, provider: str, now: datetime) -> Applied:
     """Apply a provider's receipts and return the counts."""
+    parts = [
+        _apply_part(receipts[start : start + RECEIPTS_AT_ONCE], provider, now)
+        for start in range(0, len(receipts), RECEIPTS_AT_ONCE)
+    ]
+    callback_events.enqueue_publisher(now=now)
+    return Applied(
+        events=len(receipts),
+        changed=sum(part.changed for part in parts),
+        repeated=sum(part.repeated for part in parts),
+        unmatched=sum(part.unmatched for part in parts),
+    )
+
+
+def _apply_part(receipts: Sequence[Receipt], provider: str, now: datetime) -> Applied:
     new = _deduplicate(receipts, provider)
     references = _references(new)
     changed: list[tuple[Receipt, AttemptReference]] = []
     unmatched = [receipt for receipt in new if receipt.event_id not in references]
     matched = [receipt for receipt in new if receipt.event_id in references]
+    suspects = _suspects(matched, references)
     for receipt in matched:
         reference = references[receipt.event_id]
         if _apply_one(receipt, reference, provider, now):
             changed.append((receipt, reference))
         crash_points.reach(Boundary.RECEIPT_APPLIED)
-        _apply_reputation(receipt, reference, provider, now)
-    _store_early(unmatched, provider, now)
-    callback_events.enqueue_publisher(now=now)
+        _apply_reputation(receipt, reference, suspects, provider, now)
+    _apply_unmatched(unmatched, provider, now)
     _mark_applied(matched, references, provider, now)
     crash_points.reach(Boundary.RECEIPTS_MARKED)
     _record_spans(changed, provider, now)
@@ -89,11 +110,7 @@ def apply_early_receipts(*, now: datetime, limit: int = 500) -> int:
     stored = list(collection("early_receipts").find().limit(limit))
     found = 0
     for provider in {document["provider"] for document in stored}:
-        early = [
-            Receipt(**{**one["receipt"], "kind": ReceiptKind(one["receipt"]["kind"])})
-            for one in stored
-            if one["provider"] == provider
-        ]
+        early = [_restore(one["receipt"]) for one in stored if one["provider"] == provider]
         applied = apply_receipts(early, provider=provider, now=now)
         found += len(early) - applied.unmatched
     return found
@@ -101,26 +118,106 @@ def apply_early_receipts(*, now: datetime, limit: int = 500) -> int:
 
 def _references(receipts: Sequence[Receipt]) -> dict[str, AttemptReference]:
     known = {r.event_id: AttemptReference.parse(r.reference or "") for r in receipts}
-    provider_ids = {r.provider_id for r in receipts if known[r.event_id] is None and r.provider_id}
-    by_message = queries.by_provider_message(sorted(provider_ids))
-    found = {r.event_id: known[r.event_id] or by_message.get(r.provider_id or "") for r in receipts}
-    return {event_id: reference for event_id, reference in found.items() if reference is not None}
+    by_id = [r for r in receipts if known[r.event_id] is None and r.provider_id]
+    ids = {one for r in by_id for one in (r.provider_id or "", *r.other_ids)}
+    sent = queries.by_provider_message(sorted(ids))
+    for receipt in by_id:
+        known[receipt.event_id] = _match(receipt, sent)
+    return {event_id: reference for event_id, reference in known.items() if reference is not None}
 
 
-def _store_early(receipts: Sequence[Receipt], provider: str, now: datetime) -> None:
-    """Store receipts of unknown messages for another try. Receipts that are too old are dropped."""
+def _match(receipt: Receipt, sent: Mapping[str, Sequence[SentMessage]]) -> AttemptReference | None:
+    """Return the attempt that a receipt names by its message ID, and by its address if necessary.
+
+    Emails of one send batch share the ID. Without an address, it then names none of them.
+    """
+    for provider_id in (receipt.provider_id or "", *receipt.other_ids):
+        found = sent.get(provider_id, ())
+        if len(found) > 1 and receipt.address is not None:
+            wanted = address_key(Channel.EMAIL.value, receipt.address)
+            found = [
+                one
+                for one in found
+                if one.email is not None and address_key(Channel.EMAIL.value, one.email) == wanted
+            ]
+        if len(found) == 1:
+            return found[0].reference
+    return None
+
+
+def _apply_unmatched(receipts: Sequence[Receipt], provider: str, now: datetime) -> None:
+    """Apply what receipts of unknown messages say about addresses, and store the rest for later.
+
+    A bounce that arrives by mail has no ID of ours, and a person's complaint counts in any case.
+    """
+    final, early = list[Receipt](), list[Receipt]()
     for receipt in receipts:
+        is_final = receipt.provider_id is None or now - receipt.at >= EARLY_RECEIPT_WINDOW
+        (final if is_final else early).append(receipt)
+    is_new = _store_early(early, provider, now)
+    for receipt in (*final, *(one for one in early if is_new(one))):
+        _apply_to_address(receipt, provider, now)
+    for receipt in final:
         key = _event_key(receipt, provider)
-        if receipt.provider_id is None or now - receipt.at >= EARLY_RECEIPT_WINDOW:
-            log.warning("receipt_unmatched", provider=provider, kind=receipt.kind.value, id=key)
-            collection("early_receipts").delete_one({"_id": key})
-            continue
-        stored = {
+        log.warning("receipt_unmatched", provider=provider, kind=receipt.kind.value, id=key)
+    if final:
+        keys = [_event_key(receipt, provider) for receipt in final]
+        collection("early_receipts").delete_many({"_id": {"$in": keys}})
+    _remember([_applied_entry(one, provider, now) for one in final if one.address_effect])
+
+
+def _store_early(
+    receipts: Sequence[Receipt], provider: str, now: datetime
+) -> Callable[[Receipt], bool]:
+    """Store receipts of unknown messages for another try. Return which of them are new."""
+    if not receipts:
+        return lambda _receipt: False
+    documents = {
+        key: {
+            "_id": key,
             "provider": provider,
-            "receipt": {**asdict(receipt), "kind": receipt.kind.value},
+            "receipt": _stored(receipt),
             "expires_at": now + 2 * EARLY_RECEIPT_WINDOW,
         }
-        collection("early_receipts").update_one({"_id": key}, {"$setOnInsert": stored}, upsert=True)
+        for receipt in receipts
+        if (key := _event_key(receipt, provider))
+    }
+    known = set[str]()
+    try:
+        collection("early_receipts").insert_many(documents.values(), ordered=False)
+    except BulkWriteError as error:
+        if not is_duplicate(error):
+            raise
+        keys = list(documents)
+        known = {keys[one["index"]] for one in error.details["writeErrors"]}
+    return lambda receipt: _event_key(receipt, provider) not in known
+
+
+def _stored(receipt: Receipt) -> dict[str, Any]:
+    effect = receipt.effect and receipt.effect.value
+    changes = {"kind": receipt.kind.value, "effect": effect, "other_ids": list(receipt.other_ids)}
+    return asdict(receipt) | changes
+
+
+def _restore(stored: Mapping[str, Any]) -> Receipt:
+    # An earlier release stored other fields.
+    known = {name: value for name, value in stored.items() if name in Receipt.__slots__}
+    effect = AddressEffect(known["effect"]) if known.get("effect") else None
+    other_ids = tuple(known.get("other_ids") or ())
+    kind = ReceiptKind(known["kind"])
+    return Receipt(**{**known, "kind": kind, "effect": effect, "other_ids": other_ids})
+
+
+def _apply_to_address(receipt: Receipt, provider: str, now: datetime) -> None:
+    """Apply what a receipt says about an address if its message is unknown."""
+    effect, address = receipt.address_effect, receipt.address
+    if effect is None or address is None:
+        return
+    channel = Channel.EMAIL if "@" in address else Channel.WHATSAPP
+    if channel is Channel.EMAIL and queries.is_only_tested(address):
+        return
+    log.info("address_reported", provider=provider, channel=channel.value, effect=effect.value)
+    _record_effect(receipt, effect, channel=channel, address=address, provider=provider, now=now)
 
 
 def _apply_one(receipt: Receipt, reference: AttemptReference, provider: str, now: datetime) -> bool:
@@ -158,25 +255,56 @@ def _open_next_step(notification_id: ObjectId, now: datetime) -> None:
             fair_queue.enqueue_wakeups([document], now=now)
 
 
+def _suspects(receipts: Sequence[Receipt], references: Mapping[str, AttemptReference]) -> set[str]:
+    """Return the keys of the email addresses with a soft bounce that got a message."""
+    keys = [_key(r, references[r.event_id]) for r in receipts if r.kind in SUCCESS_KINDS]
+    return suppressions.with_soft_bounces([key for key in keys if key is not None])
+
+
+def _key(receipt: Receipt, reference: AttemptReference) -> str | None:
+    if reference.channel is not Channel.EMAIL or receipt.address is None:
+        return None
+    return address_key(Channel.EMAIL.value, receipt.address)
+
+
 def _apply_reputation(
-    receipt: Receipt, reference: AttemptReference, provider: str, now: datetime
+    receipt: Receipt,
+    reference: AttemptReference,
+    suspects: set[str],
+    provider: str,
+    now: datetime,
 ) -> None:
-    is_negative = receipt.kind in SUPPRESSIONS or receipt.is_undeliverable
-    is_success = reference.channel is Channel.WHATSAPP and receipt.kind in SUCCESS_KINDS
-    if not is_negative and not is_success:
+    effect, key = receipt.address_effect, _key(receipt, reference)
+    # WhatsApp may report another spelling of a number.
+    is_suspect = key in suspects or reference.channel is Channel.WHATSAPP
+    is_success = receipt.kind in SUCCESS_KINDS and is_suspect
+    if effect is None and not is_success:
         return
-    channel = reference.channel.value
-    address = _address(receipt, reference)
+    address, channel = _address(receipt, reference), reference.channel
     if address is None:
         return
-    if not is_negative:
-        suppressions.clear_soft_bounces(channel=channel, address=address)
+    if effect is None:
+        suppressions.clear_soft_bounces(channel=channel.value, address=address)
         return
+    if effect is AddressEffect.SOFT_BOUNCE and key is not None:
+        suspects.add(key)
+    _record_effect(receipt, effect, channel=channel, address=address, provider=provider, now=now)
+
+
+def _record_effect(
+    receipt: Receipt,
+    effect: AddressEffect,
+    *,
+    channel: Channel,
+    address: str,
+    provider: str,
+    now: datetime,
+) -> None:
     suppressions.record_bounce(
-        channel=channel,
+        channel=channel.value,
         address=address,
-        reason=SUPPRESSIONS.get(receipt.kind, SuppressionReason.HARD_BOUNCE),
-        is_soft=receipt.is_undeliverable,
+        reason=SUPPRESSIONS[effect],
+        is_soft=effect is AddressEffect.SOFT_BOUNCE,
         event=receipt.event_id,
         source=provider,
         now=now,
@@ -207,26 +335,37 @@ def _mark_applied(
     provider: str,
     now: datetime,
 ) -> None:
-    if not receipts:
-        return
-    expires_at = now + EVENT_RETENTION
-    documents = [
-        {
-            "_id": _event_key(receipt, provider),
-            "notification_id": references[receipt.event_id].notification_id,
-            "channel": references[receipt.event_id].channel.value,
-            "kind": receipt.kind.value,
-            "at": min(receipt.at, now),
-            **({"reason": receipt.reason} if receipt.reason else {}),
-            "expires_at": expires_at,
-        }
-        for receipt in receipts
-    ]
     by_message = [_event_key(r, provider) for r in receipts if not r.reference]
     if by_message:
         collection("early_receipts").delete_many({"_id": {"$in": by_message}})
+    _remember(
+        [
+            _applied_entry(receipt, provider, now)
+            | {
+                "notification_id": references[receipt.event_id].notification_id,
+                "channel": references[receipt.event_id].channel.value,
+            }
+            for receipt in receipts
+        ]
+    )
+
+
+def _applied_entry(receipt: Receipt, provider: str, now: datetime) -> dict[str, Any]:
+    return {
+        "_id": _event_key(receipt, provider),
+        "kind": receipt.kind.value,
+        "at": min(receipt.at, now),
+        **({"reason": receipt.reason} if receipt.reason else {}),
+        "expires_at": now + EVENT_RETENTION,
+    }
+
+
+def _remember(entries: Sequence[dict[str, Any]]) -> None:
+    """Store applied events, so that a repeated one has no effect."""
+    if not entries:
+        return
     try:
-        collection("provider_events").insert_many(documents, ordered=False)
+        collection("provider_events").insert_many(entries, ordered=False)
     except BulkWriteError as error:
         # Concurrent calls with the same events; both were applied, with the same result.
         if not is_duplicate(error):

@@ -28,7 +28,12 @@ PARSERS: Mapping[str, Callable[[bytes], Sequence[Receipt]]] = {
 
 
 def process_webhook(
-    receipts: Sequence[Receipt], *, provider: str, body: str, now: datetime
+    receipts: Sequence[Receipt],
+    *,
+    provider: str,
+    body: str,
+    now: datetime,
+    unreadable_count: int = 0,
 ) -> Applied:
     """Store a verified webhook and apply its receipts. Idempotent, as providers may repeat it."""
     entry = {
@@ -39,6 +44,7 @@ def process_webhook(
         "event_count": len(receipts),
         "applied_count": 0,
         "unmatched_count": 0,
+        "unreadable_count": unreadable_count,
         "purge_at": now + LOG_RETENTION,
     }
     log_id = collection("webhook_log").insert_one(entry).inserted_id

@@ -43,7 +43,15 @@ from notifyproject.platform import event_loop
 from notifyproject.platform.egress import Deadline
 
 from .. import contract, http, http_client
-from ..contract import Message, NotAttemptedError, Receipt, SendRequest, SendResult, is_expired
+from ..contract import (
+    Message,
+    NotAttemptedError,
+    ParsedWebhook,
+    Receipt,
+    SendRequest,
+    SendResult,
+    is_expired,
+)
 from ..http import Request
 from ..mail import AttachmentFile, ascii_email, fetch_attachments, reply_to, unsubscribe_headers
 from ..response_rules import ResponseKind as Kind
@@ -255,8 +263,12 @@ class SendGrid:
 
     def parse_receipts(self, headers: Mapping[str, str], raw: bytes) -> list[Receipt]:
         """Verify a webhook and return its receipts. Raises InvalidSignatureError or ValueError."""
+        return list(self.parse_webhook(headers, raw).receipts)
+
+    def parse_webhook(self, headers: Mapping[str, str], raw: bytes) -> ParsedWebhook:
+        """Verify a webhook and read its events. Raises InvalidSignatureError or ValueError."""
         webhooks.verify(headers, raw, public_key=self.webhook_public_key, now=self.clock())
-        return webhooks.parse_receipts(raw)
+        return webhooks.parse_webhook(raw)
 
     async def _send_batch(
         self,

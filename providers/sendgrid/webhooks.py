@@ -1,18 +1,26 @@
 """Verifies and parses the webhooks of SendGrid's Event Webhook."""
 
+import hashlib
+import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
-from typing import Annotated
+from typing import Any
 
 import msgspec
 from cryptography.exceptions import UnsupportedAlgorithm
-from msgspec import Meta
 from sendgrid.helpers.eventwebhook import EventWebhook
 
-from .. import http
-from ..contract import InvalidSignatureError, Receipt, ReceiptKind
+from .. import http, json_items
+from ..contract import (
+    AddressEffect,
+    InvalidSignatureError,
+    ParsedWebhook,
+    Receipt,
+    ReceiptKind,
+)
+from ..mail_replies import Reply, Step, Subject
 
 REPLAY_WINDOW = timedelta(minutes=10)
 """A signed webhook whose timestamp differs by more is rejected as a replay."""
@@ -32,18 +40,38 @@ EVENT_KINDS: Mapping[str, ReceiptKind] = {
     "unsubscribe": ReceiptKind.UNSUBSCRIBED,
     "group_unsubscribe": ReceiptKind.UNSUBSCRIBED,
 }
-"""By event name. A bounce of type ``blocked`` counts as the event ``blocked``."""
-
-
-class _Event(msgspec.Struct):
-    event: str
-    timestamp: Annotated[int, Meta(ge=0, lt=10**11)]
-    sg_event_id: str
-    sg_message_id: str = ""
-    reference: str | None = None
-    email: str | None = None
-    reason: str | None = None
-    type: str | None = None
+"""By event name. A bounce of type ``blocked`` counts as the event ``blocked``, and so does one that
+says nothing about the address."""
+CLASSIFICATIONS: Mapping[str, AddressEffect | None] = {
+    "Invalid Address": AddressEffect.HARD_BOUNCE,
+    "Mailbox Unavailable": AddressEffect.SOFT_BOUNCE,
+    "Content": None,
+    "Reputation": None,
+    "Technical": None,
+    "Technical Failure": None,
+    "Frequency or Volume Too High": None,
+}
+"""The effect of a bounce on the address by SendGrid's classification. Without one, and with any
+other, the receiving server's words and code decide."""
+SUBJECTS: Mapping[Subject, AddressEffect] = {
+    Subject.RECIPIENT: AddressEffect.HARD_BOUNCE,
+    Subject.FULL_MAILBOX: AddressEffect.SOFT_BOUNCE,
+    Subject.BUSY_MAILBOX: AddressEffect.SOFT_BOUNCE,
+    Subject.UNCLEAR: AddressEffect.SOFT_BOUNCE,
+}
+"""The effect of a bounce on the address by what the receiving server's reply speaks of."""
+DROP_REASONS: Mapping[str, AddressEffect] = {
+    "Bounced Address": AddressEffect.HARD_BOUNCE,
+    "Spam Reporting Address": AddressEffect.COMPLAINT,
+    "Unsubscribed Address": AddressEffect.UNSUBSCRIBED,
+    "Invalid": AddressEffect.SOFT_BOUNCE,
+}
+"""The effect of a drop on the address: SendGrid doesn't send to it either. Other reasons, such as
+the account's quota or spam in the content, aren't the address's."""
+MAX_TEXT = 200
+"""Characters of an ID or a name. SendGrid's are shorter."""
+MAX_ADDRESS = 320
+LATEST_TIME = 10**11
 
 
 def verify(headers: Mapping[str, str], raw: bytes, *, public_key: str, now: datetime) -> None:
@@ -69,13 +97,27 @@ def verify(headers: Mapping[str, str], raw: bytes, *, public_key: str, now: date
         raise InvalidSignatureError("the signature is wrong")
 
 
+def parse_webhook(raw: bytes) -> ParsedWebhook:
+    """Return the receipts of a webhook body. Raises ValueError if it is no list of events.
+
+    One SendGrid account may serve several applications, whose custom arguments stand among an
+    event's fields. An event that can't be read is counted and costs no other its effect.
+    """
+    receipts, unreadable = [], 0
+    for item in json_items.split_array(raw):
+        try:
+            receipt = _read_event(item)
+        except (ValueError, OverflowError, RecursionError):
+            unreadable += 1
+            continue
+        if receipt is not None:
+            receipts.append(receipt)
+    return ParsedWebhook(receipts=tuple(receipts), unreadable_count=unreadable)
+
+
 def parse_receipts(raw: bytes) -> list[Receipt]:
-    """Return the receipts of a webhook body. Raises ValueError."""
-    try:
-        events = msgspec.json.decode(raw, type=list[_Event])
-    except RecursionError as error:
-        raise ValueError("the JSON is nested too deeply") from error
-    return [_build_receipt(event, kind) for event in events if (kind := _receipt_kind(event))]
+    """Return the receipts of a webhook body, as in :func:`parse_webhook`. Raises ValueError."""
+    return list(parse_webhook(raw).receipts)
 
 
 @lru_cache(maxsize=4)
@@ -83,19 +125,99 @@ def _verifier(public_key: str) -> EventWebhook:
     return EventWebhook(public_key)
 
 
-def _receipt_kind(event: _Event) -> ReceiptKind | None:
-    name = event.type if event.event == "bounce" and event.type == "blocked" else event.event
-    return EVENT_KINDS.get(name)
-
-
-def _build_receipt(event: _Event, kind: ReceiptKind) -> Receipt:
+def _read_event(item: bytes) -> Receipt | None:
+    """Return the receipt of one event, None for a kind without effect. Raises ValueError."""
+    event = msgspec.json.decode(item)
+    name = _text(event, "event") if isinstance(event, dict) else None
+    if name is None:
+        raise ValueError("an event is an object with a name")
+    at = _time(event.get("timestamp"))
+    if name not in EVENT_KINDS:
+        return None
+    kind, reason = EVENT_KINDS[name], _text(event, "reason", limit=None)
+    effect = None
+    if kind is ReceiptKind.REJECTED and reason is not None:
+        effect = _DROP_REASONS.get(reason.strip().lower())
+    elif kind is ReceiptKind.BOUNCED:
+        effect = _bounce_effect(event, reason or "")
+        kind = kind if effect else ReceiptKind.BLOCKED
+    ids = list(_message_ids(_text(event, "sg_message_id") or ""))
     return Receipt(
-        reference=event.reference,
-        # X-Message-Id is the part of sg_message_id before its first dot.
-        provider_id=event.sg_message_id.partition(".")[0] or None,
+        reference=_text(event, "reference"),
+        provider_id=ids[0] if ids else None,
+        other_ids=tuple(ids[1:]),
         kind=kind,
-        at=datetime.fromtimestamp(event.timestamp, UTC),
-        reason=http.excerpt(event.reason) if event.reason else None,
-        event_id=event.sg_event_id,
-        address=event.email,
+        at=at,
+        reason=http.excerpt(reason) if reason else None,
+        # Without an ID, an equal event counts once.
+        event_id=_text(event, "sg_event_id") or hashlib.sha256(item).hexdigest(),
+        address=_address(event.get("email")),
+        effect=effect,
     )
+
+
+_CLASSIFICATIONS = {name.lower(): effect for name, effect in CLASSIFICATIONS.items()}
+_DROP_REASONS = {name.lower(): effect for name, effect in DROP_REASONS.items()}
+_STATUS = re.compile(r"\s*([45]\d\d)\b[ -]?")
+PERMANENT_FAILURE = 550
+
+
+def _bounce_effect(event: Mapping[str, Any], reason: str) -> AddressEffect | None:
+    """Return what a bounce says about the address, None if it is not about the address."""
+    if event.get("type") == "blocked":
+        return None
+    code = _text(event, "status") or ""
+    found = _STATUS.match(reason) or _STATUS.match(code)
+    text = f"{code} {reason[found.end() :] if found and _STATUS.match(reason) else reason}"
+    status = int(found[1]) if found else PERMANENT_FAILURE
+    subject = Reply(step=Step.RECIPIENT, status=status, text=text).subject
+    if subject is Subject.ACCOUNT:
+        return None
+    classification = (_text(event, "bounce_classification") or "").lower()
+    if classification in _CLASSIFICATIONS:
+        return _CLASSIFICATIONS[classification]
+    if subject is Subject.UNCLEAR and not reason.strip():
+        # SendGrid calls it permanent, and nothing contradicts it.
+        return AddressEffect.HARD_BOUNCE
+    return SUBJECTS.get(subject)
+
+
+def _message_ids(text: str) -> Iterator[str]:
+    """Yield the X-Message-Id values that an sg_message_id may begin with, the likeliest first.
+
+    SendGrid appends the name of a server to it, such as ``.filter0001`` or ``.recvd-5f54b5d587``,
+    and more. An older X-Message-Id has dots itself.
+    """
+    parts = text.split(".")
+    server = next((n for n, part in enumerate(parts) if _SERVER.match(part)), 1)
+    for count in (server, *(n for n in range(len(parts), 0, -1) if n != server)):
+        if joined := ".".join(parts[:count]):
+            yield joined
+
+
+_SERVER = re.compile(r"filter|recvd|geopod|ismtpd", re.IGNORECASE)
+
+
+def _text(event: Mapping[str, Any], name: str, *, limit: int | None = MAX_TEXT) -> str | None:
+    """Return a field that is text and not empty. Another application's field may be anything."""
+    value = event.get(name)
+    if not isinstance(value, str) or (limit is not None and len(value) > limit):
+        return None
+    return value.encode(errors="replace").decode() or None
+
+
+def _address(value: Any) -> str | None:
+    """Return an email address. Anything else is none."""
+    if not isinstance(value, str):
+        return None
+    address = value.strip()
+    is_one = "@" in address and len(address) <= MAX_ADDRESS and address.isprintable()
+    return address if is_one and " " not in address else None
+
+
+def _time(value: Any) -> datetime:
+    """Return an event's time. Raises ValueError."""
+    seconds = float(value) if isinstance(value, str | int | float) else math.nan
+    if isinstance(value, bool) or not 0 <= seconds < LATEST_TIME:
+        raise ValueError("an event has a time")
+    return datetime.fromtimestamp(int(seconds), UTC)

@@ -15,7 +15,7 @@ from msgspec import Meta
 from domain.errors import RecipientAction
 
 from .. import http
-from ..contract import InvalidSignatureError, Receipt, ReceiptKind
+from ..contract import AddressEffect, InvalidSignatureError, Receipt, ReceiptKind
 from ..response_rules import ResponseKind
 from .responses import MAX_CODE, MAX_ID_LENGTH, append_code, rule_for
 
@@ -252,7 +252,7 @@ def _build_receipts(status: _Status) -> Iterator[Receipt]:
         and rule.kind is ResponseKind.INVALID_RECIPIENT
         and rule.action is RecipientAction.SUSPECT
     )
-    yield replace(receipt, is_undeliverable=is_undeliverable)
+    yield replace(receipt, effect=AddressEffect.SOFT_BOUNCE) if is_undeliverable else receipt
     if rule and rule.action is RecipientAction.SUPPRESS_MARKETING:
         yield _build_receipt(status, ReceiptKind.UNSUBSCRIBED, f"{event_id}:unsubscribed", reason)
 

@@ -150,7 +150,7 @@ class TestRefused:
         assert (answer.status_code, answer.json()["code"]) == (413, "too_large")
 
 
-@pytest.mark.parametrize("raw", [b"", b"{}", b"[1]", b'[{"event": 5}]', b"<xml>", b'["x"]'])
+@pytest.mark.parametrize("raw", [b"", b"{}", b"1", b'{"event": 5}', b"<xml>", b'"x"'])
 def test_signed_body_that_is_no_event_list_is_refused(db: None, raw: bytes) -> None:
     assert call(raw).status_code == 400
 

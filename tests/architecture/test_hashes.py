@@ -31,6 +31,7 @@ REASONS = {
     "notifyproject/platform/valkey.py": "a script of this repository, which Valkey names by it",
     "providers/contract.py": _RANDOM_SECRET,
     "providers/fcm/messages.py": _IDS,
+    "providers/sendgrid/webhooks.py": "an event, which the webhook log holds for as long",
     "providers/whatsapp/webhooks.py": _KEYED,
     "domain/addresses.py": "the input of a keyed digest, and a key of older versions",
 }

@@ -22,7 +22,7 @@ LIMITED = {
     "msgspec": [
         ("api/http/body.py", "MAX_DEPTH"),
         ("api/http/body.py", "MAX_PROPERTIES"),
-        ("providers/sendgrid/webhooks.py", "except RecursionError"),
+        ("providers/sendgrid/webhooks.py", "RecursionError):"),
     ],
     "pycurl": [
         ("providers/http_client.py", "MAX_BODY"),

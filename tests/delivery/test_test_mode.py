@@ -11,7 +11,7 @@ from notifications.receipts import processor
 from notifications.resend import actions
 from notifications.store import DuplicateEntity
 from notifyproject.db.collections import collection
-from providers.contract import Receipt, ReceiptKind
+from providers.contract import AddressEffect, Receipt, ReceiptKind
 from recipients import suppressions
 from recipients.models import SuppressionReason
 from tests.support.factories import notifications as factories
@@ -95,7 +95,7 @@ def test_undeliverable_test_is_no_soft_bounce() -> None:
             started(channel=Channel.WHATSAPP),
             Channel.WHATSAPP,
             ReceiptKind.FAILED,
-            is_undeliverable=True,
+            effect=AddressEffect.SOFT_BOUNCE,
         )
     assert collection("suppressions").count_documents({}) == 0
 

@@ -11,10 +11,10 @@ from delivery.circuit_breaker import MIN_FAILURES, MIN_PERCENT
 from domain.errors import FailureCode, Reach, RecipientAction
 from domain.retry import MAX_OUTAGE, OUTAGE_DELAY, UNCOUNTED_MAX_DELAY
 from notifications.receipts import processor
-from notifications.receipts.processor import DELIVERY_STATUSES, SUPPRESSIONS
+from notifications.receipts.processor import DELIVERY_STATUSES
 from notifyproject.settings.environment import Environment
 from providers import http
-from providers.contract import ReceiptKind
+from providers.contract import EFFECTS, AddressEffect, ReceiptKind
 from providers.fcm import responses
 from providers.fcm.responses import FcmRule
 from providers.response_rules import FALLBACK_RULES, ResponseKind, ResponseRule
@@ -24,7 +24,6 @@ from providers.smtp import provider as smtp_provider
 from providers.whatsapp import responses as whatsapp_responses
 from providers.whatsapp import webhooks as whatsapp_webhooks
 from providers.whatsapp.responses import CodeRule
-from recipients.models import SuppressionReason
 from recipients.suppressions import MAX_SOFT_BOUNCES
 from tests.providers.contract.cases import EXPECTED, UNREACHED, Case
 from tests.providers.contract.providers import SUBJECTS
@@ -76,6 +75,8 @@ def tables() -> Mapping[str, str]:
         ),
         "SendGrid: responses": _rules("sendgrid", sendgrid_provider.RESPONSE_RULES),
         "SendGrid: receipts": _reported(webhooks.EVENT_KINDS),
+        "SendGrid: bounces": _effects("SendGrid's classification", webhooks.CLASSIFICATIONS),
+        "SendGrid: drops": _effects("SendGrid's reason", webhooks.DROP_REASONS),
         "SMTP: responses": _rules("smtp", smtp_provider.RESPONSE_RULES),
         "Firebase: responses": _firebase(responses.RULES),
         "WhatsApp: responses by code": _whatsapp(whatsapp_responses.CODE_RULES),
@@ -154,11 +155,23 @@ def _becomes(kind: ReceiptKind) -> str:
     return NOTHING if status is None else status.value + (f", `{code.value}`" if code else "")
 
 
+ADDRESSES: Mapping[AddressEffect | None, str] = {
+    None: NOTHING,
+    AddressEffect.HARD_BOUNCE: "nothing more",
+    AddressEffect.SOFT_BOUNCE: "nothing more at the third in a row",
+    AddressEffect.COMPLAINT: "nothing more",
+    AddressEffect.UNSUBSCRIBED: "no more marketing",
+}
+
+
 def _address(kind: ReceiptKind) -> str:
-    if kind not in SUPPRESSIONS:
-        return NOTHING
-    unsubscribed = SUPPRESSIONS[kind] is SuppressionReason.UNSUBSCRIBED
-    return "no more marketing" if unsubscribed else "nothing more"
+    return ADDRESSES[EFFECTS.get(kind)]
+
+
+def _effects(head: str, effects: Mapping[str, AddressEffect | None]) -> str:
+    return _table(
+        (head, "the address gets"), [(name, ADDRESSES[one]) for name, one in effects.items()]
+    )
 
 
 def _class(kind: ResponseKind, action: RecipientAction | None, reach: Reach | None) -> str:

@@ -189,7 +189,7 @@ def test_unsigned_webhook_is_refused(subject: Subject, reports: Reports, nowhere
 
 
 @WEBHOOKS
-@pytest.mark.parametrize("raw", [b"", b"{", b"null", b"7", b'"x"', b"[" * 10_000, b"\xff", b"[{}]"])
+@pytest.mark.parametrize("raw", [b"", b"{", b"null", b"7", b'"x"', b"[" * 10_000, b"\xff"])
 def test_signed_nonsense_is_refused_without_a_crash(
     subject: Subject, reports: Reports, nowhere: Place, raw: bytes
 ) -> None:

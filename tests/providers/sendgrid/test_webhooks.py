@@ -11,7 +11,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from providers.contract import InvalidSignatureError, Receipt, ReceiptKind
+from providers.contract import AddressEffect, InvalidSignatureError, Receipt, ReceiptKind
 from providers.http import EXCERPT_LENGTH
 from providers.sendgrid.provider import SendGrid
 from providers.sendgrid.webhooks import REPLAY_WINDOW, SIGNATURE_HEADER, TIMESTAMP_HEADER
@@ -183,26 +183,37 @@ def test_event_becomes_a_receipt() -> None:
     assert receipt == Receipt(
         reference=REFERENCE,
         provider_id="sg-1",
+        other_ids=(*("sg-1.filter0001.123.ABC-0", "sg-1.filter0001.123", "sg-1.filter0001"),),
         kind=K.BOUNCED,
         at=FIXED_NOON,
         reason="550 no mailbox for [address]",
         event_id="e-1",
         address="ada@example.com",
+        effect=AddressEffect.HARD_BOUNCE,
     )
 
 
 @pytest.mark.parametrize(
-    ("sg_message_id", "provider_id"),
+    ("sg_message_id", "provider_id", "other_ids"),
     [
-        ("14c5d75ce93.dfd.64b469.filter0001.16648.5515E0B88.0", "14c5d75ce93"),
-        ("sg-1", "sg-1"),
-        ("", None),
-        (".filter", None),
+        (
+            "14c5d75ce93.dfd.64b469.filter0001.0",
+            "14c5d75ce93.dfd.64b469",
+            (
+                *("14c5d75ce93.dfd.64b469.filter0001.0", "14c5d75ce93.dfd.64b469.filter0001"),
+                *("14c5d75ce93.dfd", "14c5d75ce93"),
+            ),
+        ),
+        ("sg-1", "sg-1", ()),
+        ("sg-1.new.0", "sg-1", ("sg-1.new.0", "sg-1.new")),
+        ("", None, ()),
     ],
 )
-def test_message_id_ends_at_the_first_dot(sg_message_id: str, provider_id: str | None) -> None:
+def test_message_id_ends_at_the_name_of_a_server(
+    sg_message_id: str, provider_id: str | None, other_ids: tuple[str, ...]
+) -> None:
     (receipt,) = received(event(sg_message_id=sg_message_id))
-    assert receipt.provider_id == provider_id
+    assert (receipt.provider_id, receipt.other_ids) == (provider_id, other_ids)
 
 
 def test_event_may_lack_our_fields() -> None:
@@ -217,27 +228,17 @@ def test_events_keep_order_and_duplicates() -> None:
     assert [r.event_id for r in received(*[event(sg_event_id=i) for i in ids])] == ids
 
 
-@pytest.mark.parametrize(
-    "raw",
-    [
-        *(b"", b"{}", b"null", b'"x"', b"[", b"[{}]", b"[1]", b"[null]", b"[[]]"),
-        b'[{"more": ' + b"[" * 100_000,
-        json.dumps([event(timestamp="soon")]).encode(),
-        json.dumps([event(sg_event_id=None)]).encode(),
-        json.dumps([event(reference={"$gt": ""})]).encode(),
-        json.dumps([event(email=["ada@example.com"])]).encode(),
-    ],
-)
+@pytest.mark.parametrize("raw", [b"", b"{}", b"null", b'"x"', b"["])
 def test_signed_body_of_another_shape_is_a_value_error(raw: bytes) -> None:
-    with pytest.raises(ValueError, match=r"JSON|nested|expected|Expected|truncated|missing|Object"):
+    with pytest.raises(ValueError, match="list"):
         account().parse_receipts(signed(raw), raw)
 
 
-def test_invalid_time_is_a_value_error() -> None:
-    for timestamp in (10**12, 10**17, -(10**17)):
-        raw = json.dumps([event(timestamp=timestamp)]).encode()
-        with pytest.raises(ValueError, match=r"time|year"):
-            account().parse_receipts(signed(raw), raw)
+@pytest.mark.parametrize("timestamp", [10**12, 10**17, -(10**17), "soon", None])
+def test_event_without_a_possible_time_is_skipped(timestamp: Any) -> None:
+    assert [r.event_id for r in received(event(timestamp=timestamp), event(sg_event_id="e-2"))] == [
+        "e-2"
+    ]
 
 
 def test_reason_is_truncated() -> None:

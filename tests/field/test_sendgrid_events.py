@@ -1,0 +1,434 @@
+"""Events of SendGrid as users met them: foreign, odd, without IDs, and about innocent addresses."""
+
+import base64
+import json
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pytest
+from bson import ObjectId
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from django.test import Client
+
+from domain.content import Recipient
+from domain.states import DeliveryStatus
+from domain.time import utc_now
+from notifications import store
+from notifications.receipts import processor, webhook_log
+from notifications.store import ProviderAnswer
+from notifyproject.db.collections import collection
+from providers.contract import AddressEffect, ReceiptKind
+from providers.json_items import split_array
+from providers.sendgrid.webhooks import parse_webhook
+from tests.support.factories import notifications as factories
+from tests.support.factories.notifications import NOON, settlement, started
+from tests.support.fakes.mongo_failpoints import fail_commands
+
+pytestmark = pytest.mark.usefixtures("db")
+
+KEY = ec.generate_private_key(ec.SECP256R1())
+PUBLIC_KEY = base64.b64encode(
+    KEY.public_key().public_bytes(
+        serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo
+    )
+).decode()
+S, K, E = DeliveryStatus, ReceiptKind, AddressEffect
+
+
+@pytest.fixture(autouse=True)
+def _public_key(settings: Any) -> None:
+    settings.SENDGRID_WEBHOOK_PUBLIC_KEY = PUBLIC_KEY
+
+
+def call(events: Any) -> Any:
+    raw = events if isinstance(events, bytes) else json.dumps(events).encode()
+    timestamp = str(int(time.time()))
+    signature = KEY.sign(timestamp.encode() + raw, ec.ECDSA(hashes.SHA256()))
+    return Client(raise_request_exception=False).post(
+        "/webhooks/sendgrid",
+        raw,
+        content_type="application/json",
+        headers={
+            "X-Twilio-Email-Event-Webhook-Signature": base64.b64encode(signature).decode(),
+            "X-Twilio-Email-Event-Webhook-Timestamp": timestamp,
+        },
+    )
+
+
+def event(kind: str, address: str = "ada@example.com", **fields: Any) -> dict[str, Any]:
+    return {
+        "event": kind,
+        "email": address,
+        "timestamp": int(time.time()),
+        "sg_event_id": f"{kind}-{ObjectId()}",
+    } | fields
+
+
+def of(document: Any, kind: str, **fields: Any) -> dict[str, Any]:
+    return event(kind, reference=f"{document['_id']}.email.1", **fields)
+
+
+def sent_to(address: str, *, message_id: str = "sg-1", is_test: bool = False) -> ObjectId:
+    one = started(recipient=Recipient(email=address), is_test=is_test)
+    answer = ProviderAnswer(provider="sendgrid", message_id=message_id)
+    store.settle([settlement(one, S.SENT, answer=answer)], now=NOON)
+    return one.notification_id
+
+
+def status_of(notification_id: ObjectId) -> str:
+    return str(factories.delivery(factories.read(notification_id))["status"])
+
+
+def suppressed(address: str = "ada@example.com") -> list[tuple[str, bool]]:
+    found = collection("suppressions").find({"address": address})
+    return sorted((one["reason"], one["marketing_only"]) for one in found)
+
+
+def log_entry() -> Mapping[str, Any]:
+    found: Mapping[str, Any] = collection("webhook_log").find_one({}, sort=[("_id", -1)])
+    return found
+
+
+WITHOUT_IDS = {"sg_message_id": ""}
+# https://github.com/sendgrid/docs/issues/5177
+ASYNCHRONOUS_BOUNCE = {
+    **WITHOUT_IDS,
+    "status": "5.1.10",
+    "reason": "550 5.1.10 RESOLVER.ADR.RecipientNotFound; Recipient not found by address lookup",
+    "type": "bounce",
+}
+
+
+class TestWithoutIDs:
+    """Events that name no message take effect on the address."""
+
+    @pytest.mark.parametrize(
+        ("fields", "expected"),
+        [
+            ({"kind": "bounce", **ASYNCHRONOUS_BOUNCE}, ("hard_bounce", False)),
+            # https://github.com/mirajavora/sendgrid-webhooks/pull/4
+            (
+                {"kind": "bounce", **ASYNCHRONOUS_BOUNCE, "sg_message_id": None},
+                ("hard_bounce", False),
+            ),
+            ({"kind": "bounce", "sg_message_id": "unknown.filter1"}, ("hard_bounce", False)),
+            ({"kind": "bounce", "reference": "order-106"}, ("hard_bounce", False)),
+            ({"kind": "bounce", "reference": 106}, ("hard_bounce", False)),
+            ({"kind": "spamreport"}, ("complaint", False)),
+            ({"kind": "spamreport", **WITHOUT_IDS}, ("complaint", False)),
+            ({"kind": "unsubscribe", **WITHOUT_IDS}, ("unsubscribed", True)),
+            ({"kind": "group_unsubscribe", "asm_group_id": 7}, ("unsubscribed", True)),
+            ({"kind": "dropped", "reason": "Bounced Address"}, ("hard_bounce", False)),
+            ({"kind": "dropped", "reason": "Spam Reporting Address"}, ("complaint", False)),
+            ({"kind": "dropped", "reason": "Unsubscribed Address"}, ("unsubscribed", True)),
+        ],
+    )
+    def test_event_takes_effect_on_its_address(
+        self, fields: dict[str, Any], expected: tuple[str, bool]
+    ) -> None:
+        notification_id = sent_to("ada@example.com")
+        assert call([event(**fields)]).status_code == 200
+        assert suppressed() == [expected]
+        assert status_of(notification_id) == "sent"
+        assert log_entry()["unmatched_count"] == 1
+
+    def test_address_that_nobody_wrote_to_counts_too(self) -> None:
+        call([event("bounce", "eve@example.net", **ASYNCHRONOUS_BOUNCE)])
+        assert suppressed("eve@example.net") == [("hard_bounce", False)]
+
+    def test_address_of_a_test_client_is_not_suppressed(self) -> None:
+        sent_to("test@example.com", is_test=True)
+        call([event("bounce", "Test@example.com", **ASYNCHRONOUS_BOUNCE)])
+        assert collection("suppressions").count_documents({}) == 0
+        sent_to("test@example.com")
+        call([event("spamreport", "test@example.com")])
+        assert suppressed("test@example.com") == [("complaint", False)]
+
+    def test_replay_and_repetition_keep_what_staff_lifted(self) -> None:
+        events = [event("bounce", **ASYNCHRONOUS_BOUNCE)]
+        call(events)
+        collection("suppressions").delete_many({})
+        call(events)
+        webhook_log.replay(log_entry()["_id"], now=utc_now())
+        assert suppressed() == []
+
+    def test_event_that_comes_before_its_message_is_stored_counts_once(self) -> None:
+        call([event("unsubscribe", sg_message_id="sg-9.filter0001")])
+        assert suppressed() == [("unsubscribed", True)]
+        collection("suppressions").delete_many({})
+        assert processor.apply_early_receipts(now=utc_now()) == 0
+        assert suppressed() == []
+
+    @pytest.mark.parametrize(
+        "fields",
+        [
+            {"kind": "delivered"},
+            {"kind": "open"},
+            {"kind": "deferred"},
+            {"kind": "group_resubscribe"},
+            {"kind": "bounce", "type": "blocked"},
+            {"kind": "bounce", "email": None},
+            {"kind": "bounce", "email": "no address"},
+            {"kind": "spamreport", "email": ["ada@example.com"]},
+        ],
+    )
+    def test_other_event_suppresses_nobody(self, fields: dict[str, Any]) -> None:
+        assert call([event(**fields)]).status_code == 200
+        assert collection("suppressions").count_documents({}) == 0
+
+
+class TestMessageIDs:
+    """Events without a reference name their message by SendGrid's ID."""
+
+    @pytest.mark.parametrize(
+        ("message_id", "sg_message_id"),
+        [
+            ("evEK_IhZSlKus235aGfxIQ", "evEK_IhZSlKus235aGfxIQ.filter0361p1las1-11880-597.0"),
+            ("14c5d75ce93.dfd.64b469", "14c5d75ce93.dfd.64b469.filter0001.16648.5515E0B88.0"),
+            ("14c5d75ce93.dfd.64b469", "14c5d75ce93.dfd.64b469"),
+            ("14c5d75ce93.dfd.64b469", "14c5d75ce93.dfd.64b469.recvd-5f54b5d587-pczjm-1-67.0"),
+            ("euo2iKxdSayPF4YE4--I7A", "euo2iKxdSayPF4YE4--I7A.recvd-5f54b5d587-1-67BADEEA-6.0"),
+            ("a.b", "a.b.somewhere-new.0"),
+            ("a", "a.somewhere-new.0"),
+            ("a", "a"),
+        ],
+    )
+    def test_id_with_dots_names_its_message(self, message_id: str, sg_message_id: str) -> None:
+        notification_id = sent_to("ada@example.com", message_id=message_id)
+        call([event("delivered", sg_message_id=sg_message_id)])
+        assert status_of(notification_id) == "delivered"
+
+    def test_message_of_a_batch_is_found_by_its_address(self) -> None:
+        addresses = ("ada@example.com", "Bob@Example.com", "eve@example.com")
+        ids = [sent_to(address, message_id="shared") for address in addresses]
+        call([event("delivered", "bob@example.com", sg_message_id="shared.filter1")])
+        assert [status_of(one) for one in ids] == ["sent", "delivered", "sent"]
+
+    def test_message_of_a_batch_without_an_address_is_none(self) -> None:
+        ids = [sent_to(f"{name}@example.com", message_id="shared") for name in ("ada", "bob")]
+        call([event("delivered", sg_message_id="shared.filter1", email=None)])
+        assert [status_of(one) for one in ids] == ["sent", "sent"]
+
+    def test_foreign_reference_does_not_hide_the_message_id(self) -> None:
+        notification_id = sent_to("ada@example.com")
+        call([event("delivered", reference="order-106", sg_message_id="sg-1.filter1")])
+        assert status_of(notification_id) == "delivered"
+
+
+def _bounce(reason: str, **fields: Any) -> dict[str, Any]:
+    return {"kind": "bounce", "type": "bounce", "reason": reason, **fields}
+
+
+class TestEffects:
+    """What a bounce or a drop says about the address."""
+
+    @pytest.mark.parametrize(
+        "fields",
+        [
+            _bounce("500 unknown recipient", status="5.0.0"),
+            _bounce("550 5.1.1 The email account that you tried to reach does not exist."),
+            _bounce("550 No Such User Here", status="550"),
+            _bounce("", status="5.1.1"),
+            _bounce("No", bounce_classification="Invalid Address"),
+            _bounce("550-5.1.1 unknown", bounce_classification="Unclassified"),
+            {"kind": "bounce"},
+            {"kind": "bounce", "type": "bounce", "status": "5.0.0"},
+        ],
+    )
+    def test_permanent_bounce_suppresses(self, fields: dict[str, Any]) -> None:
+        call([event(**fields)])
+        assert suppressed() == [("hard_bounce", False)]
+
+    @pytest.mark.parametrize(
+        "fields",
+        [
+            _bounce("552 5.2.2 mailbox full"),
+            _bounce("452 4.2.2 The email account that you tried to reach is over quota"),
+            _bounce("554 5.2.122 The recipient has exceeded their limit for the number of mails"),
+            _bounce("Mailbox", bounce_classification="Mailbox Unavailable"),
+            # https://github.com/mirajavora/sendgrid-webhooks/issues/16
+            _bounce("550 Requested action not taken: mailbox unavailable ", status="550"),
+            _bounce("550 5.7.1 Recipient address rejected: Access denied", status="5.7.1"),
+            {"kind": "dropped", "reason": "Invalid"},
+        ],
+    )
+    def test_soft_bounce_suppresses_at_the_third_in_a_row(self, fields: dict[str, Any]) -> None:
+        for count in range(1, 4):
+            assert suppressed() == []
+            call([event(**fields)])
+            assert (suppressed() == []) == (count < 3)
+
+    def test_delivery_in_between_clears_the_soft_bounces(self) -> None:
+        notification_id = sent_to("ada@example.com")
+        for kind in ("bounce", "bounce", "delivered", "bounce"):
+            fields = _bounce("552 5.2.2 mailbox full") if kind == "bounce" else {"kind": kind}
+            fields["reference"] = f"{notification_id}.email.1"
+            call([event(**fields)])
+        assert suppressed() == []
+
+    @pytest.mark.parametrize(
+        "fields",
+        [
+            {"kind": "bounce", "type": "blocked", "reason": "550 5.1.1 no such user"},
+            {"kind": "bounce", "type": "blocked", "bounce_classification": "Invalid Address"},
+            _bounce("550 5.7.1 Service unavailable; Client host [192.0.2.1] blocked using x"),
+            _bounce(
+                "550 5.4.5 Daily sending quota exceeded", bounce_classification="Invalid Address"
+            ),
+            _bounce("554 5.7.1 Message considered as SPAM"),
+            _bounce("552 5.3.4 message too large"),
+            _bounce("550 5.7.26 Unauthenticated email is not accepted due to DMARC"),
+            _bounce("No", bounce_classification="Reputation"),
+            _bounce("No", bounce_classification="Content"),
+            _bounce("No", bounce_classification="Technical Failure"),
+            _bounce("No", bounce_classification="Frequency or Volume Too High"),
+            # https://github.com/sendgrid/docs/issues/69
+            {"kind": "dropped", "reason": "Invalid SMTPAPI header"},
+            {"kind": "dropped", "reason": "Spam Content"},
+            {"kind": "dropped", "reason": "Recipient List over Package Quota"},
+            {"kind": "dropped", "reason": "Maximum credits exceeded"},
+            {"kind": "dropped"},
+            {"kind": "dropped", "reason": {"code": 1}},
+        ],
+    )
+    def test_innocent_address_is_not_suppressed(self, fields: dict[str, Any]) -> None:
+        notification_id = sent_to("ada@example.com")
+        for _ in range(4):
+            call([event(**fields), of({"_id": notification_id}, **fields)])
+        assert collection("suppressions").count_documents({}) == 0
+        assert collection("suspicions").count_documents({}) == 0
+        assert status_of(notification_id) == "failed"
+
+    def test_event_about_one_address_touches_no_other(self) -> None:
+        others = [sent_to(f"{name}@example.com", message_id="shared") for name in ("bob", "eve")]
+        for kind in ("bounce", "spamreport", "unsubscribe", "dropped"):
+            call([event(kind, sg_message_id="shared.filter1", reason="Bounced Address")])
+        assert {one["address"] for one in collection("suppressions").find()} == {"ada@example.com"}
+        assert [status_of(one) for one in others] == ["sent", "sent"]
+
+
+def _odd_items() -> Sequence[bytes]:
+    """Return the JSON of odd events."""
+    base = event("delivered")
+    nested: Any = "x"
+    for _ in range(200):
+        nested = [nested]
+    values: Sequence[Any] = (
+        None, True, 3, -1, 1.5, 10**30, "", "x" * 100_000, "\u0000", "\ud83d", [], ["a"], {},
+        {"$gt": ""}, nested,
+    )  # fmt: skip
+    names = (
+        *("event", "timestamp", "sg_event_id", "sg_message_id", "reference", "email", "reason"),
+        *("type", "status", "bounce_classification", "category", "unique_args"),
+    )
+    odd = [json.dumps(base | {name: value}) for name in names for value in values]
+    odd += [json.dumps({k: v for k, v in base.items() if k != name}) for name in base]
+    odd += ["null", "1", '"x"', "[]", "{}", "[[1, 2]]", "NaN", "-Infinity", "truth", '{"event"}']
+    odd += [
+        '{"event": "delivered", "timestamp": NaN, "sg_event_id": "a"}',
+        '{"event": "bounce", "email": "x@example.com", "timestamp": Infinity}',
+        '{"event": "delivered", "timestamp": "soon"}',
+        '{"event": "delivered", "timestamp": 1e400}',
+        '{"event": "delivered", "timestamp": ' + "9" * 5000 + "}",
+        '{"event": "delivered", "more": ' + "[" * 20_000 + "]" * 20_000 + "}",
+        '{"more": ' + '{"a": ' * 20_000 + "1" + "}" * 20_000 + "}",
+        '{"event": "delivered", "text": "[{\\"]}, {\\\\"}',
+        "{'event': 'delivered'}",
+    ]
+    return [one.encode("ascii", "surrogatepass") for one in odd]
+
+
+ODD = _odd_items()
+
+
+class TestOddEvents:
+    """An event of another application, or of another form, costs no other its effect."""
+
+    @pytest.mark.parametrize(
+        "odd",
+        [
+            # One account serves several applications, and custom arguments are fields.
+            {"event": "processed", "email": "x@example.net", "timestamp": 1, "reference": 106},
+            {"event": "processed", "sg_event_id": "a", "timestamp": 1, "reference": ["a"]},
+            {"event": "bounce", "sg_event_id": "a", "timestamp": 1, "type": 3},
+            {"event": "dropped", "sg_event_id": "a", "timestamp": 1, "reason": {"code": 1}},
+            {"event": "delivered", "email": "x@example.net", "timestamp": 1},
+            {"event": "delivered", "sg_event_id": "a", "timestamp": 1795804576.5},
+            {"event": "delivered", "sg_event_id": "a", "timestamp": "1795804576"},
+        ],
+    )
+    def test_foreign_event_is_read(self, odd: dict[str, Any]) -> None:
+        document = factories.settled(S.SENT)
+        answer = call([odd, of(document, "bounce", **ASYNCHRONOUS_BOUNCE)])
+        assert (answer.status_code, answer.json()) == (200, {"events": 2, "changed": 1})
+        assert status_of(document["_id"]) == "failed"
+        assert log_entry()["unreadable_count"] == 0
+
+    @pytest.mark.parametrize("part", range(4))
+    def test_good_events_beside_odd_ones_apply(self, part: int) -> None:
+        some = ODD[part::4]
+        document = factories.settled(S.SENT)
+        good = [of(document, "delivered"), of(document, "spamreport", address="bad@example.com")]
+        first, last = (json.dumps(one).encode() for one in good)
+        raw = b"[" + b",".join((first, *some, last)) + b"]\r\n"
+        answer = call(raw)
+        assert answer.status_code == 200
+        assert status_of(document["_id"]) == "delivered"
+        assert suppressed("bad@example.com") == [("complaint", False)]
+        entry = log_entry()
+        assert entry["body"] == raw.decode()
+        assert entry["event_count"] + entry["unreadable_count"] <= len(some) + 2
+        assert entry["unreadable_count"] > 0
+
+    @pytest.mark.parametrize("number", range(0, len(ODD), 9))
+    def test_odd_event_is_stored_and_answered(self, number: int) -> None:
+        raw = b"[" + ODD[number] + b"]"
+        assert call(raw).status_code == 200
+        assert log_entry()["body"] == raw.decode()
+
+    def test_every_odd_item_is_its_own(self) -> None:
+        assert [item.strip() for item in split_array(b"[" + b" , ".join(ODD) + b"]")] == list(ODD)
+        assert parse_webhook(b"[" + b",".join(ODD) + b"]").unreadable_count > 30
+
+    @pytest.mark.parametrize(
+        "raw",
+        [b"", b"{}", b"null", b'"x"', b"[", b"[1", b"[1]]", b"[1] [2]", b"<xml>", b'{"a": [1]}'],
+    )
+    def test_body_that_is_no_list_is_refused(self, raw: bytes) -> None:
+        assert call(raw).status_code == 400
+        assert collection("webhook_log").count_documents({}) == 0
+
+    def test_event_without_an_id_counts_once(self) -> None:
+        bounce = event(**_bounce("552 5.2.2 full"))
+        del bounce["sg_event_id"]
+        for _ in range(4):
+            call([bounce])
+        assert suppressed() == []
+
+
+def test_large_webhook_that_is_repeated_goes_on_where_it_ended(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(processor, "RECEIPTS_AT_ONCE", 10)
+    ids = [sent_to(f"{n}@example.com", message_id=f"sg-{n}") for n in range(30)]
+    events = [of({"_id": one}, "delivered") for one in ids]
+    with fail_commands("insert", "provider_events", {"errorCode": 14031}):
+        assert call(events).status_code == 503
+    marked = collection("provider_events").count_documents({})
+    assert marked < 30
+    assert call(events).status_code == 200
+    assert {status_of(one) for one in ids} == {"delivered"}
+    assert collection("provider_events").count_documents({}) == 30
+
+
+def test_unmatched_events_cost_few_requests() -> None:
+    """A webhook of many foreign events ends within the time of a request."""
+    commands = collection("webhook_log").database.command
+    before = commands("serverStatus")["opcounters"]
+    events = [event("delivered", sg_message_id=f"foreign-{n}.filter1") for n in range(2000)]
+    answer = call(events)
+    assert (answer.status_code, answer.json()["events"]) == (200, 2000)
+    after = commands("serverStatus")["opcounters"]
+    assert after["query"] - before["query"] < 100
