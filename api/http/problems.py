@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 import structlog
-from django.core.exceptions import PermissionDenied
+from django.core.exceptions import DisallowedHost, PermissionDenied
 from django.db import DatabaseError
 from django.http import Http404, HttpRequest, HttpResponse
 from django.template.loader import select_template
@@ -149,6 +149,7 @@ class ProblemType:
 
 
 _MALFORMED = "Malformed request"
+WRONG_HOST = "The request names a host that isn't in ALLOWED_HOSTS. The log has its name."
 BAD_REQUEST = ProblemType("bad_request", 400, _MALFORMED, "The request can't be parsed.")
 MALFORMED_JSON = ProblemType(
     "malformed_json",
@@ -472,7 +473,12 @@ def error_page(problem: ApiError, request: HttpRequest, *_: Any, **__: Any) -> H
 
 
 # Django's handler400, handler403, handler404 and handler500.
-bad_request_page = partial(error_page, BAD_REQUEST.error())
+def bad_request_page(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:
+    """Return the page or problem for a request that Django refuses."""
+    detail = WRONG_HOST if isinstance(exception, DisallowedHost) else None
+    return error_page(BAD_REQUEST.error(detail), request)
+
+
 forbidden_page = partial(error_page, INSUFFICIENT_SCOPE.error("Permission denied."))
 not_found_page = partial(error_page, NOT_FOUND.error())
 

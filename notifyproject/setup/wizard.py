@@ -84,6 +84,11 @@ def main(
     )
     parser.add_argument("--non-interactive", action="store_true", help="ask nothing")
     parser.add_argument(
+        "--offline",
+        action="store_true",
+        help="don't try the providers, such as where they can't be reached from",
+    )
+    parser.add_argument(
         "--replace", action="store_true", help="replace the file, and keep its keys"
     )
     options = parser.parse_args(arguments)
@@ -96,7 +101,7 @@ def main(
         if is_asking:
             _ask_general(values, terminal)
         _require(values)
-        _try_providers(values, terminal, is_asking=is_asking)
+        _try_providers(values, terminal, is_asking=is_asking, is_offline=options.offline)
         _add_keys(values)
         _validate(values)
         _write(options.file, values)
@@ -172,7 +177,9 @@ def _require(values: dict[str, str]) -> None:
     _validate(values)
 
 
-def _try_providers(values: dict[str, str], terminal: Terminal, *, is_asking: bool) -> None:
+def _try_providers(
+    values: dict[str, str], terminal: Terminal, *, is_asking: bool, is_offline: bool
+) -> None:
     chosen = (values.get("EMAIL_PROVIDER") or "sendgrid").split(",")
     for name, fields in PROVIDERS.items():
         is_mail = name not in ENABLED_BY
@@ -182,7 +189,9 @@ def _try_providers(values: dict[str, str], terminal: Terminal, *, is_asking: boo
         if is_asking and not wanted:
             wanted = terminal.ask(f"Set up {name}? [y/N] ").strip().lower() == "y"
         if wanted:
-            _try_provider(name, fields, values, terminal, is_asking=is_asking)
+            _try_provider(
+                name, fields, values, terminal, is_asking=is_asking, is_offline=is_offline
+            )
 
 
 def _try_provider(
@@ -192,12 +201,17 @@ def _try_provider(
     terminal: Terminal,
     *,
     is_asking: bool,
+    is_offline: bool,
 ) -> None:
     """Ask for a provider's values until its check succeeds or staff leave it out."""
     while True:
         if is_asking:
             for field in fields:
                 _ask(values, terminal, field, field)
+        if is_offline:
+            _validate(values)
+            terminal.out.write(f"{name} wasn't tried.\n")
+            return
         try:
             provider_checks.CHECKS[name](_validate(values))
         except provider_checks.CheckError as error:

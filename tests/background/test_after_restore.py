@@ -75,5 +75,5 @@ def test_started_broadcasts_and_bulk_operations_are_paused() -> None:
 
 def test_running_workers_are_refused() -> None:
     heartbeats.record_worker_heartbeat(now=utc_now())
-    with pytest.raises(CommandError, match="Stop workers"):
+    with pytest.raises(CommandError, match="stop workers"):
         after_restore()

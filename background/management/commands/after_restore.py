@@ -47,7 +47,11 @@ class Command(BaseCommand):
         for name, last_seen in RUNNING:
             at = last_seen()
             if at is not None and at > stopped_at:
-                raise CommandError(f"Stop workers, beats, and sweepers first: {name} at {at:%c}.")
+                raise CommandError(
+                    f"The {name} was at {at:%Y-%m-%dT%H:%M:%SZ}, after --stopped-at. If the lost "
+                    "installation ran until then, give that time or a later one; otherwise stop "
+                    "workers, beats, and sweepers first."
+                )
         broadcasts = list(
             collection("broadcasts").find(
                 {

@@ -8,7 +8,7 @@ import pytest
 from django.core.exceptions import PermissionDenied
 from django.db import DatabaseError
 from django.http import Http404
-from django.test import RequestFactory
+from django.test import Client, RequestFactory
 from pymongo.errors import AutoReconnect
 from rest_framework import exceptions
 from rest_framework.request import Request
@@ -111,3 +111,11 @@ def test_page_lists_every_problem_type() -> None:
         for code in re.findall(r"`(\w+)`", codes)
     }
     assert listed == {code: (one.status, one.title) for code, one in CATALOGUE.items()}
+
+
+def test_request_for_another_host_is_told_which_setting_admits_it(client: Client) -> None:
+    answer = client.get("/api/v1/notifications", headers={"Host": "elsewhere.example.com"})
+    assert answer.status_code == 400
+    assert answer.json()["code"] == "bad_request"
+    assert "ALLOWED_HOSTS" in answer.json()["detail"]
+    assert "elsewhere" not in answer.content.decode()

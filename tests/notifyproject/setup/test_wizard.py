@@ -81,6 +81,19 @@ def test_written_file_is_complete_and_accepted_by_production(
     assert [found for check in checks for found in check()] == []
 
 
+def test_offline_writes_values_that_no_provider_was_asked_about(tmp_path: Path) -> None:
+    path = tmp_path / ".env"
+    given = GENERAL | {"SENDGRID_API_KEY": "SG.new", "SENDGRID_URL": "http://127.0.0.1:1"}
+    assert "No connection to SendGrid" in str(run(path, given)[0])
+    assert not path.exists()
+    problem, out = run(path, given, "--offline")
+    assert problem is None
+    assert "sendgrid wasn't tried." in out
+    assert wizard.read_file(path)["SENDGRID_API_KEY"] == "SG.new"
+    wrong = given | {"SMTP_PORT": "x"}
+    assert "SMTP_PORT" in str(run(path, wrong, "--offline", "--replace")[0])
+
+
 def test_existing_file_is_kept_without_a_yes_and_its_keys_with_one(tmp_path: Path) -> None:
     path = tmp_path / ".env"
     path.write_text("SECRET_KEY=old\n")

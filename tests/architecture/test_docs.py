@@ -1,0 +1,186 @@
+"""Every page renders, its links lead somewhere, and its lists are those of the code."""
+
+import re
+from collections.abc import Iterator, Mapping
+from functools import cache
+from pathlib import Path
+
+import pytest
+from drf_spectacular.generators import SchemaGenerator
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+
+from access.models import Scope
+from callbacks.events import EventType
+from notifications.catalog.default_types import DEFAULT_TYPES
+from notifications.models import Notification
+from tests.support.source import ROOT
+
+NOT_LINKED = {"clients/web/README.md"}
+"""Pages that no other page needs to link."""
+PAGES = sorted(
+    str(path.relative_to(ROOT))
+    for path in [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("clients/*/README.md")]
+)
+_PIPE = re.compile(r"(?<!\\)\|")
+_PARAMETER = re.compile(r"\{\w+\}")
+
+
+@cache
+def text(page: str) -> str:
+    return (ROOT / page).read_text(encoding="utf-8")
+
+
+@cache
+def tokens(page: str) -> list[Token]:
+    return MarkdownIt("commonmark").enable("table").parse(text(page))
+
+
+def inline(page: str) -> Iterator[Token]:
+    """Yield the texts, links, and images of a page."""
+    for token in tokens(page):
+        yield from token.children or ()
+
+
+@cache
+def anchors(page: str) -> frozenset[str]:
+    """Return the anchors that GitHub gives the headings of a page."""
+    found: list[str] = []
+    for opened, title in zip(tokens(page), tokens(page)[1:], strict=False):
+        if opened.type == "heading_open":
+            words = "".join(
+                one.content for one in title.children or () if one.type in ("text", "code_inline")
+            )
+            slug = re.sub(r"[^\w\- ]", "", words.lower()).replace(" ", "-")
+            found.append(f"{slug}-{found.count(slug)}" if slug in found else slug)
+    return frozenset(found)
+
+
+def links(page: str) -> Iterator[tuple[str, str]]:
+    """Yield each local link of a page: the file, relative to the root, and the anchor."""
+    for token in inline(page):
+        target = str(token.attrs.get("href") or token.attrs.get("src") or "")
+        if target and not re.match(r"[a-z]+:", target):
+            path, _, anchor = target.partition("#")
+            file = (ROOT / page).parent / path if path else ROOT / page
+            yield str(Path(file).resolve().relative_to(ROOT)), anchor
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_links_lead_to_a_file_and_a_heading(page: str) -> None:
+    wrong = [
+        f"{file}#{anchor}" if anchor else file
+        for file, anchor in links(page)
+        if not (ROOT / file).exists()
+        or (anchor and file.endswith(".md") and anchor not in anchors(file))
+    ]
+    assert wrong == []
+
+
+def test_every_page_is_reached_from_the_readme() -> None:
+    reached, border = set[str](), {"README.md"}
+    while border:
+        reached |= border
+        border = {file for page in border for file, _ in links(page)} & set(PAGES) - reached
+    assert set(PAGES) - reached == NOT_LINKED
+
+
+def rows_of(page: str) -> Iterator[tuple[int, str]]:
+    """Yield each row of a table, with its line, as the source has it."""
+    lines = text(page).splitlines()
+    fenced = {
+        number
+        for token in tokens(page)
+        if token.type in ("fence", "code_block") and token.map
+        for number in range(*token.map)
+    }
+    for number, line in enumerate(lines):
+        if line.lstrip(" >").startswith("|") and number not in fenced:
+            yield number, line.strip(" >")
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_tables_render_with_as_many_cells_in_each_row_as_in_the_header(page: str) -> None:
+    """A line before a table, or an indentation that doesn't fit, makes a paragraph of pipes."""
+    tables = [token.map for token in tokens(page) if token.type == "table_open" and token.map]
+    lines = text(page).splitlines()
+    broken = []
+    for number, row in rows_of(page):
+        table = next((one for one in tables if number in range(*one)), None)
+        if table is None or len(_PIPE.findall(row)) != len(_PIPE.findall(lines[table[0]])):
+            broken.append(f"{page}:{number + 1}: {row}")
+    assert broken == []
+    shown = "".join(one.content for one in inline(page) if one.type == "text")
+    assert "|---" not in shown
+
+
+def table(page: str, header: str) -> Mapping[str, str]:
+    """Return the rows below a header: the second cell by the first."""
+    found = {}
+    lines = text(page).partition(f"\n{header}\n")[2].splitlines()[1:]
+    for line in lines:
+        if not line.startswith("|"):
+            break
+        first, second, *_ = (cell.strip() for cell in _PIPE.split(line)[1:])
+        found[first] = second
+    return found
+
+
+def codes(cell: str) -> list[str]:
+    return re.findall(r"`([^`]+)`", cell)
+
+
+def test_api_page_lists_every_scope() -> None:
+    listed = [
+        one for cell in table("docs/reference/api.md", "| scope | allows |") for one in codes(cell)
+    ]
+    assert sorted(listed) == sorted(scope.value for scope in Scope)
+
+
+def test_callbacks_page_lists_every_event() -> None:
+    listed = [
+        one for cell in table("docs/guides/callbacks.md", "| event | when |") for one in codes(cell)
+    ]
+    assert sorted(listed) == sorted(kind.value for kind in EventType)
+
+
+def test_api_page_lists_every_path() -> None:
+    listed = []
+    for cell in table("docs/reference/api.md", "| path | guide |"):
+        base, *others = codes(cell)
+        listed += [base, *(f"{base}{one}" for one in others)]
+    document = SchemaGenerator().get_schema(request=None, public=True)
+    paths = [_PARAMETER.sub("{}", one.removeprefix("/api/v1")) for one in document["paths"]]
+    assert sorted(_PARAMETER.sub("{}", one) for one in listed) == sorted(paths)
+
+
+def types_table() -> str:
+    """Return the rows of the shipped types, as docs/reference/types.md has them."""
+    rows = []
+    for one in DEFAULT_TYPES:
+        variables = ", ".join(
+            f"`{name}` (secret)" if name in one.sensitive_variables else f"`{name}`"
+            for name in one.example_data
+        )
+        templates = dict.fromkeys(f"`{each['name']}`" for each in one.approved_templates)
+        cells = (
+            f"`{one.slug}`",
+            one.description,
+            variables or "\N{EN DASH}",
+            ", ".join(one.channels),
+            f"{one.category}, {one.priority}",
+            ", ".join(templates) or "\N{EN DASH}",
+        )
+        rows.append(f"| {' | '.join(cells)} |")
+    return "\n".join(rows)
+
+
+def test_types_page_lists_every_shipped_type_with_its_variables() -> None:
+    assert types_table() in text("docs/reference/types.md")
+
+
+def test_scale_page_counts_the_indexes_of_notifications() -> None:
+    count = len(Notification._meta.indexes) + 1  # And that on the ID
+    stated = re.findall(r"(\d+) indexes on `notifications`", text("docs/guides/scale.md"))
+    stated += re.findall(r"their (\d+) indexes, and", text("docs/guides/scale.md"))
+    assert stated == [str(count)] * 2
