@@ -297,8 +297,9 @@ class _ConnectionPool:
         for number, event in self._epoll.poll(0):
             if number not in self._watched:
                 # The server has closed an idle connection, which libcurl notices at its next use.
+                # An earlier event of this poll may have made libcurl close the socket.
                 self._registered.discard(number)
-                with suppress(FileNotFoundError):
+                with suppress(OSError):
                     self._epoll.unregister(number)
                 continue
             # After an error or a hang-up, libcurl tries both and finds out.

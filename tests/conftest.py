@@ -21,7 +21,7 @@ from notifications.catalog import retention, types
 from notifications.content import templates as content_templates
 from notifications.queueing import backlog
 from notifyproject.platform import broker as platform_broker
-from notifyproject.platform import cache, valkey
+from notifyproject.platform import cache, middleware, valkey
 from providers import registry
 from sandbox import credentials, server
 from tests.support.mongo.written_collections import written
@@ -57,9 +57,10 @@ def _a_private_key_is_read_once() -> Iterator[None]:
 
 @pytest.fixture(scope="session", autouse=True)
 def _whoever_is_late_is_waited_for() -> Iterator[None]:
-    """Lengthen time limits, so that on a busy machine no test runs as if without Valkey."""
+    """Lengthen time limits, so that on a busy machine no test runs as if without a server."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(valkey, "TIMEOUT", LIMIT)
+        patch.setattr(middleware, "DATABASE_SECONDS", LIMIT)
         patch.setattr(server, "START_TIMEOUT", LIMIT)
         yield
 

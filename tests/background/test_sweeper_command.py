@@ -14,6 +14,7 @@ from notifyproject.platform import broker as platform_broker
 from notifyproject.platform import heartbeat, process, valkey
 from tests.support.factories import notifications as factories
 from tests.support.fakes.provider import ScriptedProvider
+from tests.support.waiting import LIMIT
 
 pytestmark = pytest.mark.usefixtures("db", "broker")
 
@@ -44,6 +45,7 @@ def test_command_sweeps_and_prints_its_counts(broker: redis.Redis) -> None:
 def test_command_delivers_without_a_broker_on_request(monkeypatch: pytest.MonkeyPatch) -> None:
     provider = ScriptedProvider()
     monkeypatch.setattr(dispatcher, "providers_for", lambda _channel, **_: (provider,))
+    monkeypatch.setattr(platform_broker, "PAUSE_AFTER_FAILURE", LIMIT)
     platform_broker._health.record_failure()
     document = factories.accepted()
     assert "sent without a broker" not in sweeper()

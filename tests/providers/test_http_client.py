@@ -213,8 +213,9 @@ def test_requests_of_one_thread_run_concurrently() -> None:
     assert statuses(outcomes) == [202] * 16
 
 
-def test_thousand_requests_are_in_flight_at_once() -> None:
+def test_thousand_requests_are_in_flight_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """More than `select` could wait for."""
+    monkeypatch.setattr(http_client, "CONNECT_TIMEOUT", LIMIT)
     together = threading.Barrier(1_100, timeout=LIMIT)
 
     def handle(connection: socket.socket) -> None:
@@ -597,3 +598,30 @@ def test_compressed_answer_above_64_kb_is_ambiguous() -> None:
 def test_broken_error_answer_keeps_its_status(answer: bytes) -> None:
     with socket_server.serving(socket_server.answering(answer)) as server:
         assert post(server.url).status in (401, 429, 503)
+
+
+def test_socket_closed_by_an_earlier_event_of_the_same_poll_ends_nothing() -> None:
+    """libcurl may close an idle connection while it handles another one's event."""
+
+    async def both_are_ready() -> list[int]:
+        pool = http_client._ConnectionPool(asyncio.get_running_loop())
+        (active, peer), (idle, other_peer) = socket.socketpair(), socket.socketpair()
+        handled: list[int] = []
+
+        def proceed(number: int, _events: int) -> None:
+            handled.append(number)
+            idle.close()
+
+        with active, peer, other_peer, pytest.MonkeyPatch.context() as patch:
+            patch.setattr(pool, "_proceed", proceed)
+            pool._watch(pycurl.POLL_IN, active.fileno(), None, None)
+            pool._watch(pycurl.POLL_IN, idle.fileno(), None, None)
+            pool._watch(pycurl.POLL_REMOVE, idle.fileno(), None, None)
+            peer.send(b"1")
+            other_peer.send(b"1")
+            pool._handle_events()
+            pool._epoll.unregister(active.fileno())
+        pool.close_when_idle()
+        return handled
+
+    assert len(event_loop.run(both_are_ready())) == 1
