@@ -9,6 +9,7 @@ import structlog
 from devices import status
 from devices.models import DeactivationReason
 from devices.status import Evidence
+from domain.addresses import address_key
 from domain.errors import (
     FailureCode,
     InvalidRecipientError,
@@ -86,6 +87,20 @@ def apply_reputation(
             last_success[result.device_id] = max(known, result.finished_at)
     if last_success:
         status.record_success(accepted=last_success)
+    _clear_soft_bounces(sent)
+
+
+def _clear_soft_bounces(sent: Sequence[tuple[PreparedDelivery, TargetResult]]) -> None:
+    """Reset the soft bounces of addresses whose provider reports no delivery later."""
+    accepted = {
+        address_key(channel.value, address): (channel.value, address)
+        for delivery, result in sent
+        if isinstance(result.outcome, SendResult) and result.outcome.clears_soft_bounces
+        if (address := delivery.claimed.recipient.address(channel := delivery.claimed.channel))
+    }
+    for key in suppressions.with_soft_bounces(accepted):
+        channel_name, known = accepted[key]
+        suppressions.clear_soft_bounces(channel=channel_name, address=known)
 
 
 def _apply_invalid_recipient(

@@ -74,6 +74,8 @@ class SendResult:
     response: ProviderResponse
     is_delivered: bool = False
     """True if the message has already reached the recipient: no receipt follows."""
+    clears_soft_bounces: bool = False
+    """True if the acceptance shows that the address takes messages, as no receipt will."""
 
 
 class ReceiptKind(StrEnum):

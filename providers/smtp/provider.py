@@ -1,7 +1,6 @@
 """Email by SMTP: builds MIME messages and classifies replies. Django opens connections."""
 
 import os
-import re
 import smtplib
 import ssl
 from collections import defaultdict, deque
@@ -41,9 +40,9 @@ from ..mail import (
     reply_to,
     unsubscribe_headers,
 )
-from ..response_rules import ResponseKind as Kind
-from ..response_rules import ResponseRule, classify
+from ..mail_replies import Reply, Step
 from .connection import Connection
+from .replies import ERROR_REPLIES, classify_reply
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,44 +101,13 @@ class _UnfoldedHeader(Header):
 
 SERVICE_CLOSING = 421
 """Reply to any command from a server that closes the connection."""
-ERROR_REPLIES = range(400, 600)
-"""Codes of a rejection. Any other unexpected code is invalid."""
-_ENHANCED = re.compile(r"[45]\.\d{1,3}\.\d{1,3}\b", re.ASCII)
-SMTP_STEPS: Mapping[type[Exception], str] = {
-    smtplib.SMTPSenderRefused: "sender",
-    smtplib.SMTPRecipientsRefused: "recipient",
-    smtplib.SMTPDataError: "mail",
+STEPS: Mapping[type[Exception], Step] = {
+    smtplib.SMTPAuthenticationError: Step.LOGIN,
+    smtplib.SMTPSenderRefused: Step.SENDER,
+    smtplib.SMTPRecipientsRefused: Step.RECIPIENT,
+    smtplib.SMTPDataError: Step.MESSAGE,
 }
-"""The rejected step, by smtplib's error. Any other error concerns the connection."""
-RESPONSE_RULES: Sequence[ResponseRule] = (
-    ResponseRule(range(400, 500), Kind.TRANSIENT, "Temporary error of the SMTP server."),
-    ResponseRule(
-        (530, 534, 535, 538),
-        Kind.UNAVAILABLE,
-        "The SMTP server requires other credentials or encryption.",
-    ),
-    ResponseRule(
-        range(500, 600),
-        Kind.UNAVAILABLE,
-        "The SMTP server rejected the connection.",
-        field="connection.*",
-    ),
-    ResponseRule(
-        # Not 552: the message exceeds the server's size limit.
-        (*range(500, 552), *range(553, 600)),
-        Kind.UNAVAILABLE,
-        "The SMTP server rejected the configured sender.",
-        field="sender.*",
-    ),
-    ResponseRule(
-        # 5.7.x is a policy rejection, mostly of the sender, and not about the mailbox.
-        (550, 551, 553),
-        Kind.INVALID_RECIPIENT,
-        "Unknown mailbox.",
-        field=r"recipient (?!5\.7\.).*",
-    ),
-    ResponseRule(range(500, 600), Kind.PERMANENT, "The SMTP server rejected the message."),
-)
+"""The step that a server refused, by smtplib's error. Any other error is the connection's."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -184,7 +152,11 @@ class SMTP:
             if is_expired(request, now=self.clock()):
                 raise NotAttemptedError
             self._deliver(encoded, deadline)
-        return SendResult(provider_id=encoded.message_id, response=ProviderResponse(status=250))
+        return SendResult(
+            provider_id=encoded.message_id,
+            response=ProviderResponse(status=250),
+            clears_soft_bounces=True,
+        )
 
     def parse_receipts(self, headers: Mapping[str, str], raw: bytes) -> list[Receipt]:
         """Return no receipts: SMTP has no webhooks."""
@@ -266,25 +238,15 @@ def _parse_reply(error: Exception) -> tuple[int, str] | None:
 def _classify_reply(
     code: int, text: str, *, error: Exception, has_sent_data: bool
 ) -> ProviderError:
-    """Return the error for a reply other than an acceptance: 4yz is temporary, 5yz permanent."""
-    enhanced = _ENHANCED.match(text)
-    response = ProviderResponse(status=code, code=enhanced and enhanced[0], excerpt=excerpt(text))
-    if code not in ERROR_REPLIES or (has_sent_data and type(error) not in SMTP_STEPS):
-        # After a whole message, an invalid reply is ambiguous.
-        return TransientError(
-            f"The SMTP server sent an invalid reply. ({code})",
-            code=FailureCode.PROVIDER_ERROR,
-            response=response,
-            is_ambiguous=has_sent_data,
-        )
-    if isinstance(error, smtplib.SMTPAuthenticationError):
-        return ProviderUnavailableError(
-            f"The SMTP server rejected the credentials. ({code})", response=response
-        )
-    step = SMTP_STEPS.get(type(error), "connection")
-    return classify(
-        RESPONSE_RULES,
-        response=response,
-        fields=[f"{step} {response.code or ''}"],
-        retry_after=None,
+    """Return the error for a reply other than an acceptance."""
+    step = STEPS.get(type(error), Step.CONNECTION)
+    reply = Reply(step=step, status=code, text=text)
+    if code in ERROR_REPLIES and not (has_sent_data and step is Step.CONNECTION):
+        return classify_reply(reply)
+    # After a whole message, an invalid reply is ambiguous.
+    return TransientError(
+        f"The SMTP server sent an invalid reply. ({code})",
+        code=FailureCode.PROVIDER_ERROR,
+        response=ProviderResponse(status=code, code=reply.enhanced_code, excerpt=excerpt(text)),
+        is_ambiguous=has_sent_data,
     )

@@ -1,8 +1,6 @@
 """Separate connections and access tokens per test."""
 
-import smtplib
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 
@@ -35,19 +33,3 @@ def project(_sandbox: Sandbox) -> Iterator[Project]:
     project.control("POST", "/reset")
     yield project
     project.control("POST", "/reset")
-
-
-@pytest.fixture
-def opened(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[smtplib.SMTP]]:
-    """Record a test's SMTP connections, and close them at its end."""
-    connections: list[smtplib.SMTP] = []
-    make = smtplib.SMTP.__init__
-
-    def remembering(self: smtplib.SMTP, *args: Any, **options: Any) -> None:
-        connections.append(self)
-        make(self, *args, **options)
-
-    monkeypatch.setattr(smtplib.SMTP, "__init__", remembering)
-    yield connections
-    for connection in connections:
-        connection.close()

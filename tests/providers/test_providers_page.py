@@ -17,10 +17,12 @@ from providers import http
 from providers.contract import EFFECTS, AddressEffect, ReceiptKind
 from providers.fcm import responses
 from providers.fcm.responses import FcmRule
+from providers.mail_replies import CODE_SUBJECTS, Subject
 from providers.response_rules import FALLBACK_RULES, ResponseKind, ResponseRule
 from providers.sendgrid import provider as sendgrid_provider
 from providers.sendgrid import webhooks
-from providers.smtp import provider as smtp_provider
+from providers.smtp import replies as smtp_replies
+from providers.smtp.replies import ReplyRule
 from providers.whatsapp import responses as whatsapp_responses
 from providers.whatsapp import webhooks as whatsapp_webhooks
 from providers.whatsapp.responses import CodeRule
@@ -31,9 +33,6 @@ from tests.providers.contract.providers import SUBJECTS
 ANY_STATUS = range(1000)
 FIELDS: Mapping[tuple[str, str | None], str] = {
     ("sendgrid", r"personalizations\.\d+\.to\b.*"): ", about `personalizations.*.to`",
-    ("smtp", "connection.*"): " to the connection itself",
-    ("smtp", "sender.*"): " to the sender",
-    ("smtp", r"recipient (?!5\.7\.).*"): " to the recipient, unless it says 5.7.x",
 }
 """The meaning of each rule's pattern."""
 
@@ -77,8 +76,9 @@ def tables() -> Mapping[str, str]:
         "SendGrid: receipts": _reported(webhooks.EVENT_KINDS),
         "SendGrid: bounces": _effects("SendGrid's classification", webhooks.CLASSIFICATIONS),
         "SendGrid: drops": _effects("SendGrid's reason", webhooks.DROP_REASONS),
-        "SMTP: responses": _rules("smtp", smtp_provider.RESPONSE_RULES),
-        "Firebase: responses": _firebase(responses.RULES),
+        "SMTP: responses": _described((*smtp_replies.RULES, OTHER_REPLY)),
+        "SMTP: what a reply speaks of": _subjects(),
+        "Firebase: responses": _described(responses.RULES),
         "WhatsApp: responses by code": _whatsapp(whatsapp_responses.CODE_RULES),
         "WhatsApp: responses without a code": _rules(
             "whatsapp", (*whatsapp_responses.STATUS_RULES, *whatsapp_responses.NO_CODE_RULES)
@@ -111,7 +111,24 @@ def _reachable(rules: Iterable[ResponseRule]) -> Iterable[ResponseRule]:
             decided |= set(rule.statuses)
 
 
-def _firebase(rows: Sequence[FcmRule]) -> str:
+OTHER_REPLY = ReplyRule(
+    "any other", ANY_STATUS, ResponseKind.AMBIGUOUS, "The SMTP server sent an invalid reply."
+)
+
+
+def _subjects() -> str:
+    codes: dict[Subject, dict[str, list[int]]] = {}
+    for code, subject in CODE_SUBJECTS.items():
+        group, _, number = code.partition(".")
+        codes.setdefault(subject, {}).setdefault(group, []).append(int(number))
+    rows = [
+        ("; ".join(f"X.{group}: {spans(some)}" for group, some in groups.items()), subject.value)
+        for subject, groups in codes.items()
+    ]
+    return _table(("the code", "speaks of"), rows)
+
+
+def _described(rows: Sequence[FcmRule | ReplyRule]) -> str:
     return _table(
         ("response", *MEANING),
         [

@@ -1,5 +1,6 @@
 """Fixtures for batches, broadcasts, and alerts."""
 
+import smtplib
 from collections.abc import Iterator
 from typing import Any
 
@@ -78,3 +79,19 @@ def own_process() -> Iterator[None]:
     process.clear_shutdown()
     yield
     process.clear_shutdown()
+
+
+@pytest.fixture
+def opened(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[smtplib.SMTP]]:
+    """Record a test's SMTP connections, and close them at its end."""
+    connections: list[smtplib.SMTP] = []
+    make = smtplib.SMTP.__init__
+
+    def remembering(self: smtplib.SMTP, *args: Any, **options: Any) -> None:
+        connections.append(self)
+        make(self, *args, **options)
+
+    monkeypatch.setattr(smtplib.SMTP, "__init__", remembering)
+    yield connections
+    for connection in connections:
+        connection.close()

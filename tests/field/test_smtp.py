@@ -1,0 +1,414 @@
+"""SMTP replies of real servers, and what they touch: the account, one recipient, or one message."""
+
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+from bson import ObjectId
+
+from delivery import dispatcher
+from domain.content import Recipient
+from domain.errors import (
+    FailureCode,
+    InvalidRecipientError,
+    PermanentError,
+    ProviderError,
+    ProviderUnavailableError,
+    Reach,
+    RecipientAction,
+    TransientError,
+)
+from domain.states import Channel
+from notifyproject.db.collections import collection
+from providers.mail_replies import Reply, Step, Subject
+from providers.smtp.replies import PERMANENT, TEMPORARY, classify_reply
+from tests.support.factories import notifications as factories
+from tests.support.factories.notifications import NOON, accepted
+from tests.support.fakes.smtp_server import MailServer, mail_server, refusal
+
+F = FailureCode
+RECIPIENT, MESSAGE = Step.RECIPIENT, Step.MESSAGE
+LATER = (RECIPIENT, MESSAGE)
+
+OF_THE_ACCOUNT: Mapping[str, str] = {
+    # https://forums.cpanel.net/threads/email-quota.697029/
+    "550 Domain example.com has exceeded the max emails per hour (123/100 (123%)) allowed. "
+    "Message discarded.": "",
+    "550 Domain example.com has exceeded the max defers and failures per hour (5/5 (100%)) "
+    "allowed.": "",
+    "451 Domain example.com has exceeded the max emails per hour (2/2 (100%)) allowed. Message "
+    "will be reattempted later": "",
+    "550 Email account a@example.com is sending too many emails - rate overlimit = 83.6 / 1h": "",
+    # https://github.com/gen-smtp/gen_smtp/issues/140
+    "550 5.4.5 Daily user sending quota exceeded. o65sm25351206pga.71 - gsmtp": "5.4.5",
+    # https://github.com/woowacourse-teams/2025-ah-madda/issues/635
+    "550-5.4.5 Daily user sending limit exceeded. For more information on Gmail\n"
+    "5.4.5 sending limits go to\n5.4.5  https://support.google.com/a/answer/166852": "5.4.5",
+    # https://github.com/MicrosoftDocs/OfficeDocs-Exchange/issues/2729
+    "550 5.1.90 Your message can't be sent because you've reached your daily limit for message "
+    "recipients": "5.1.90",
+    # https://github.com/MicrosoftDocs/OfficeDocs-Support/issues/1187
+    "554 5.2.0 STOREDRV.Submission.Exception:SendAsDeniedException.MapiExceptionSendAsDenied; "
+    "Failed to process message due to a permanent exception": "5.2.0",
+    # https://github.com/gophish/gophish/issues/2900
+    "554 5.2.252 SendAsDenied; a@example.com not allowed to send as b@example.com": "5.2.252",
+    # https://github.com/deltachat/deltachat-core/issues/647
+    "554 5.7.1 <DATA>: Data command rejected: limit of 400 rcpts per 24 hours for client "
+    "a@example.com reached": "5.7.1",
+    # https://github.com/root-io/vmail/issues/67
+    "554 5.7.1 <DATA>: Data command rejected: only 10 messages per day": "5.7.1",
+    # https://github.com/WWBN/AVideo/issues/7527
+    "552 C13ypH3DXQO9CC140p6S9y Message would take you over your relay quota of 500 Current quota "
+    "used: 487": "",
+    # https://github.com/nodemailer/nodemailer/issues/1137
+    "550 User me@example.com has exceeded its 24-hour sending limit. Messages to 25 recipients "
+    "out of 25": "",
+    # https://github.com/namshi/docker-smtp/issues/77
+    "550 relay not permitted": "",
+    # https://github.com/mikechabot/smtp-email-spoofer-py/issues/18
+    "550 relay access denied - please authenticate": "",
+    # https://github.com/Ecotrust/forestplanner/issues/220
+    "550 5.7.1 Unable to relay": "5.7.1",
+    # https://github.com/docker-mailserver/docker-mailserver/issues/2257
+    "550-Verification failed for <user@example.com>\nThe mail server does not recognize "
+    "user@example.com as a valid sender.\nSender verify failed": "",
+    # https://github.com/zone-eu/zone-mta/blob/master/config/bounces.txt
+    "550 rejected because 192.0.2.1 is in a black list at zen.spamhaus.org": "",
+    "550 5.2.1 Mailbox unavailable. Your IP address 192.0.2.1 is blacklisted using "
+    "SPAMHAUS-XBL.": "5.2.1",
+    "550 https://www.spamhaus.org/query/ip/192.0.2.1": "",
+    "554 5.7.1 Service unavailable; Client host [192.0.2.1] blocked using spamhaus.org": "5.7.1",
+    "550 5.7.606 Access denied, banned sending IP [192.0.2.1]": "5.7.606",
+    # https://smtpfieldmanual.com
+    "550 5.1.8 <a@example.com>: Sender address rejected: Domain not found": "5.1.8",
+    "501 5.1.0 Emetteur invalide. Invalid Sender. OFR004_405 [405]": "5.1.0",
+    "550 5.7.26 Unauthenticated email from example.com is not accepted due to DMARC": "5.7.26",
+    # Answers of Exchange Online, Zoho, Amazon SES, Exim, qmail, and Postfix in their documentation.
+    "550 5.1.8 Access denied, bad outbound sender": "5.1.8",
+    "550 5.7.708 Service unavailable. Access denied, traffic not accepted from this IP": "5.7.708",
+    "530 5.7.57 Client not authenticated to send mail": "5.7.57",
+    "550 5.4.6 Unusual sending activity detected": "5.4.6",
+    "554 Message rejected: Email address is not verified. The following identities failed the "
+    "check in region US-EAST-1: a@example.com": "",
+    "550 authentication required": "",
+    "553 sorry, that domain isn't in my list of allowed rcpthosts (#5.7.1)": "5.7.1",
+    "503 5.5.1 Error: authenticate first": "5.5.1",
+    "553 5.7.1 <a@example.com>: Sender address rejected: not owned by user b": "5.7.1",
+    "450 4.7.1 Client host rejected: cannot find your reverse hostname, [192.0.2.1]": "4.7.1",
+}
+"""Replies about the account by the enhanced code that is read."""
+
+OF_THE_RECIPIENT: Mapping[str, str] = {
+    "550 5.1.1 The email account that you tried to reach does not exist.": "5.1.1",
+    "550 5.2.1 The email account that you tried to reach is disabled.": "5.2.1",
+    "550 5.1.10 RESOLVER.ADR.RecipientNotFound; Recipient not found by address lookup": "5.1.10",
+    "550 Invalid recipient <ada@example.com> (#5.1.1)": "5.1.1",
+    "550 cuda_nsu 5.1.1 <ada@example.com>... User unknown": "5.1.1",
+    "550-5.1.1 <ada@example.com>:\nuser does not exist": "5.1.1",
+    "550-Unknown\n550 5.1.2 Host unknown": "5.1.2",
+    "501 5.1.3 Bad recipient address syntax": "5.1.3",
+    "550 5.7.1 No such user!": "5.7.1",
+    "550 No such user (ada@example.com)": "",
+    "550 Unrouteable address": "",
+    "550 User unknown": "",
+    "550 sorry, no mailbox here by that name (#5.1.1 - chkuser)": "5.1.1",
+    "554 delivery error: dd This user doesn't have a example.com account": "",
+    "554 Message rejected: Address blacklisted": "",
+    "556 Domain does not accept mail": "",
+    "552 5.2.2 Mailbox full": "5.2.2",
+    "550 4.2.2 over quota": "4.2.2",
+    "552 Requested mail action aborted: exceeded storage allocation, Quota exceeded": "",
+    "552 5.1.1 Boite du destinataire pleine. Recipient overquota. OFR_417": "5.1.1",
+}
+
+UNCLEAR: tuple[str, ...] = (
+    "550 I cannot deliver mail for <ada@example.com>",
+    "550 Requested action not taken: mailbox unavailable",
+    "550 5.5.0 Requested action not taken: mailbox unavailable",
+    "550 Mailbox unavailable or access denied",
+    "550 5.7.1 <ada@example.com>: Recipient address rejected: Access denied",
+    "550 5.4.1 Recipient address rejected: Access denied. AS(201806281)",
+    "550 5.7.1 Policy rejection on the target address",
+    "550 permanent failure for one or more recipients (ada@example.com:blocked)",
+    "550 Administrative prohibition - envelope blocked",
+    "550 Account suspended",
+    "550 Quota exceeded",
+    "550 5.0.0 Rejected",
+    "551 No",
+    "553 No",
+    "554 5.3.0 Error",
+    "554 Transaction failed",
+    "571 No",
+)
+"""They may be a rule of the server for everybody."""
+
+OF_THE_MESSAGE: Mapping[str, FailureCode] = {
+    "550 maximum allowed line length is 998 octets, got 1973": F.REJECTED,
+    "550 5.7.1 Message considered as SPAM": F.REJECTED,
+    "554 5.7.1 Spam message rejected; If this is not spam contact abuse": F.REJECTED,
+    "552 5.7.0 This message was blocked because its content presents a potential issue": F.REJECTED,
+    "550 5.7.1 Message contains a blacklisted url": F.REJECTED,
+    "554 5.6.0 Malformed header": F.REJECTED,
+    "550 5.7.1 RESOLVER.RST.NotAuthorized; not authorized": F.REJECTED,
+    "550 5.7.133 RESOLVER.RST.SenderNotAuthenticatedForGroup; authentication required": F.REJECTED,
+    "552 5.3.4 Message size exceeds fixed limit": F.TOO_LARGE,
+    "552 message size exceeds fixed maximum message size": F.TOO_LARGE,
+    "554 5.2.3 Message too large for the mailbox": F.TOO_LARGE,
+}
+
+
+def classified(line: str, step: Step) -> ProviderError:
+    return classify_reply(Reply(step=step, status=int(line[:3]), text=line[4:]))
+
+
+def touches_nobody_else(error: ProviderError) -> bool:
+    return error.reach is Reach.RECIPIENT
+
+
+@pytest.mark.parametrize("step", LATER)
+@pytest.mark.parametrize(("line", "code"), OF_THE_ACCOUNT.items())
+def test_reply_about_the_account_is_held(line: str, code: str, step: Step) -> None:
+    error = classified(line, step)
+    assert isinstance(error, ProviderUnavailableError)
+    assert error.response is not None
+    assert error.response.code == (code or None)
+    # Perhaps the recipient's server said it: several recipients are needed to stop the others.
+    assert error.reach is Reach.UNCERTAIN
+
+
+@pytest.mark.parametrize("line", [one for one in OF_THE_ACCOUNT if one.startswith("5")])
+@pytest.mark.parametrize("step", [Step.CONNECTION, Step.LOGIN, Step.SENDER])
+def test_reply_before_a_recipient_was_named_is_about_the_account(line: str, step: Step) -> None:
+    error = classified(line, step)
+    assert isinstance(error, ProviderUnavailableError)
+    assert error.reach is Reach.ACCOUNT
+
+
+@pytest.mark.parametrize("step", LATER)
+@pytest.mark.parametrize(("line", "code"), OF_THE_RECIPIENT.items())
+def test_reply_about_the_recipient_is_a_soft_bounce(line: str, code: str, step: Step) -> None:
+    error = classified(line, step)
+    assert isinstance(error, InvalidRecipientError)
+    assert error.action is RecipientAction.SUSPECT
+    assert error.response is not None
+    assert error.response.code == (code or None)
+    assert touches_nobody_else(error)
+
+
+@pytest.mark.parametrize("step", LATER)
+@pytest.mark.parametrize("line", UNCLEAR)
+def test_unclear_reply_is_no_soft_bounce(line: str, step: Step) -> None:
+    error = classified(line, step)
+    assert type(error) is PermanentError
+    assert error.code is F.REJECTED
+    assert error.reach is Reach.UNCERTAIN
+
+
+@pytest.mark.parametrize("step", LATER)
+@pytest.mark.parametrize(("line", "code"), OF_THE_MESSAGE.items())
+def test_reply_about_the_message_ends_it_alone(line: str, code: FailureCode, step: Step) -> None:
+    error = classified(line, step)
+    assert type(error) is PermanentError
+    assert error.code is code
+    assert touches_nobody_else(error)
+
+
+def test_invalid_address_in_the_message_is_not_the_recipient() -> None:
+    assert type(classified("554 5.7.1 [x] invalid address in header", MESSAGE)) is PermanentError
+
+
+@pytest.mark.parametrize(
+    ("line", "code"),
+    [
+        ("450 4.2.1 The user you are trying to contact is receiving mail too quickly", "limited"),
+        ("550 5.2.1 The user is receiving mail at a rate that prevents additional", "limited"),
+        (
+            "554 5.2.122 The recipient has exceeded their limit for the number of messages",
+            "limited",
+        ),
+        ("451 4.7.1 Greylisting in action, please come back later", "error"),
+        ("450 4.2.0 <ada@example.com>: Recipient address rejected: Greylisted", "error"),
+        ("550 5.7.1 Grey listed, try again in 5 minutes", "error"),
+        ("452 4.2.2 The email account that you tried to reach is over quota", "error"),
+        ("450 4.1.1 <ada@example.com>: unverified recipient", "error"),
+        ("450 Requested mail action not taken: mailbox unavailable", "error"),
+    ],
+)
+def test_temporary_reply_about_the_recipient_says_nothing_of_the_server(
+    line: str, code: str
+) -> None:
+    error = classified(line, RECIPIENT)
+    assert isinstance(error, TransientError)
+    assert not error.is_ambiguous
+    assert error.code is (F.RECIPIENT_RATE_LIMITED if code == "limited" else F.PROVIDER_ERROR)
+    assert touches_nobody_else(error)
+
+
+@pytest.mark.parametrize("line", ["451 4.3.0 Local error", "452 4.3.1 Full", "421 4.7.0 Later"])
+@pytest.mark.parametrize("step", [*LATER, Step.SENDER, Step.CONNECTION])
+def test_temporary_reply_of_the_server_is_retried(line: str, step: Step) -> None:
+    error = classified(line, step)
+    assert isinstance(error, TransientError)
+    assert error.reach is Reach.ACCOUNT
+
+
+def test_no_other_code_than_of_an_address_or_a_mailbox_counts_against_it() -> None:
+    """RFC 3463: X.1 speaks of addresses, 7 and 8 being the sender's, and X.2 of mailboxes."""
+    allowed = {f"1.{n}" for n in (0, 1, 2, 3, 4, 6, 10)} | {f"2.{n}" for n in (0, 1, 2, 4)}
+    for code in (f"{x}.{y}" for x in range(8) for y in range(40)):
+        for status in (500, 501, 550, 551, 552, 553, 554):
+            error = classified(f"{status} 5.{code} No", RECIPIENT)
+            assert isinstance(error, InvalidRecipientError) is (code in allowed), (status, code)
+
+
+def test_every_reply_has_a_class() -> None:
+    for step in Step:
+        for status in (*TEMPORARY, *PERMANENT):
+            assert isinstance(classified(f"{status} What", step), ProviderError)
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        ("5.1.1 No", "5.1.1"),
+        ("#5.1.1 No", "5.1.1"),
+        ("[5.1.1] No", "5.1.1"),
+        ("<ada@example.com>: 5.1.1 No", "5.1.1"),
+        ("No (#5.7.1)", "5.7.1"),
+        ("mail.example.com cmsmtp 5.7.1 No", "5.7.1"),
+        ("first line\n5.4.5 second line", "5.4.5"),
+        ("5.1 No", None),
+        ("[5.1.1.4] No", None),
+        ("Exim 4.94.2 says no", None),
+        ("<ada5.1.1@example.com> no", None),
+        ("x" * 400 + " 5.1.1 No", None),
+        ("5.1.1.7 No", None),
+    ],
+)
+def test_enhanced_code_is_found_where_servers_write_it(text: str, code: str | None) -> None:
+    assert Reply(step=RECIPIENT, status=550, text=text).enhanced_code == code
+
+
+def test_words_are_looked_for_in_time() -> None:
+    """The expressions of the words have no exponential case."""
+    for text in (
+        "ip " * 20_000,
+        "mailbox" * 9_000,
+        "recipient account user " * 3_000,
+        "a" * 65_000,
+    ):
+        assert Reply(step=RECIPIENT, status=550, text=text).subject in Subject
+
+
+OVERLIMIT = "550 Email account shop@example.com is sending too many emails - rate overlimit = 83"
+
+
+def mail(address: str) -> ObjectId:
+    document = accepted(user_id=address, recipient=Recipient(email=address))
+    found: ObjectId = document["_id"]
+    return found
+
+
+def dispatch(*ids: ObjectId, at: datetime = NOON) -> None:
+    dispatcher.dispatch(ids, channel=Channel.EMAIL, clock=lambda: at)
+
+
+def state(notification_id: ObjectId) -> tuple[Any, ...]:
+    delivery = factories.delivery(factories.read(notification_id))
+    return delivery["status"], delivery.get("failure_code")
+
+
+@pytest.mark.usefixtures("db", "broker", "valkey_anew", "opened")
+class TestSent:
+    """Mails to a server that refuses."""
+
+    @pytest.mark.parametrize(
+        "replies",
+        [
+            {"RCPT": OVERLIMIT},
+            {"RCPT": "550 5.4.5 Daily user sending quota exceeded"},
+            {"RCPT": "550 rejected because 192.0.2.1 is in a black list at zen.spamhaus.org"},
+            {"message": "554 5.2.0 STOREDRV.Submission.Exception:SendAsDeniedException"},
+            {"message": "554 Message rejected: Email address is not verified"},
+        ],
+        ids=["rate", "quota", "blocklist", "send as", "not verified"],
+    )
+    def test_fault_of_the_account_costs_no_recipient_a_mail(
+        self, replies: Mapping[str, str], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        server = MailServer(replies)
+        with mail_server(server) as (smtp, _):
+            monkeypatch.setattr(dispatcher, "providers_for", lambda _channel, **_: (smtp,))
+            one = mail("rate@example.com")
+            for minutes in range(0, 60, 10):
+                at = NOON + timedelta(minutes=minutes)
+                dispatch(one, at=at)
+                assert state(one) == ("pending", "channel_unavailable")
+            assert collection("suspicions").count_documents({}) == 0
+            assert collection("suppressions").count_documents({}) == 0
+            server.replies = {}
+            dispatch(one, at=NOON + timedelta(hours=2))
+            assert state(one) == ("sent", None)
+
+    @pytest.mark.parametrize(
+        "line",
+        [
+            OVERLIMIT,
+            "550 5.1.1 No such user",
+            "552 5.2.2 Mailbox full",
+            "450 4.2.0 Mailbox busy",
+            "451 4.7.1 Greylisted",
+            "550 5.7.1 Access denied",
+            "550 I cannot deliver mail",
+            "550 5.7.1 Looks like spam",
+            "556 No mail",
+        ],
+    )
+    @pytest.mark.parametrize("command", ["RCPT", "message"])
+    def test_answer_about_one_recipient_delays_no_other(
+        self, command: str, line: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        server = MailServer({command: line})
+        with mail_server(server) as (smtp, _):
+            monkeypatch.setattr(dispatcher, "providers_for", lambda _channel, **_: (smtp,))
+            refused, other = mail("refused@example.com"), mail("other@example.com")
+            for _ in range(4):
+                dispatch(refused)
+            server.replies = {}
+            dispatch(other)
+            assert state(refused)[0] in ("pending", "failed")
+            assert state(other) == ("sent", None)
+
+    def test_unclear_refusals_of_five_recipients_hold_the_others(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        server = MailServer({"RCPT": "550 I cannot deliver mail"})
+        with mail_server(server) as (smtp, _):
+            monkeypatch.setattr(dispatcher, "providers_for", lambda _channel, **_: (smtp,))
+            ids = [mail(f"{n}@example.com") for n in range(40)]
+            for one in ids:
+                dispatch(one)
+            assert [state(one)[0] for one in ids] == ["failed"] * 5 + ["pending"] * 35
+            assert collection("suspicions").count_documents({}) == 0
+            server.replies = {}
+            for minutes in (2, 4):
+                dispatch(*ids, at=NOON + timedelta(minutes=minutes))
+            assert [state(one)[0] for one in ids] == ["failed"] * 5 + ["sent"] * 35
+
+    def test_acceptance_clears_the_soft_bounces(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        server = MailServer()
+        with mail_server(server) as (smtp, _):
+            monkeypatch.setattr(dispatcher, "providers_for", lambda _channel, **_: (smtp,))
+            for line in (*("552 5.2.2 Mailbox full",) * 2, "250 OK", "552 5.2.2 Mailbox full"):
+                server.replies = {"RCPT": line}
+                dispatch(mail("full@example.com"))
+            assert collection("suppressions").count_documents({}) == 0
+
+
+def test_reply_is_read_as_the_server_sent_it() -> None:
+    reply = "550-5.4.5 Daily user sending limit exceeded.\r\n550-5.4.5 See\r\n550 5.4.5 https://x.example"
+    error = refusal({"RCPT": reply})
+    assert isinstance(error, ProviderUnavailableError)
+    assert error.response is not None
+    assert error.response.code == "5.4.5"
