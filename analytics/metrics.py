@@ -232,6 +232,7 @@ class Metric(StrEnum):
     WITHHELD = "withheld"
     MERGED = "merged"
     LATENCY = "latency"
+    REQUEST = "request"
     DEVICE_SENT = "device_sent"
     DEVICE_DELIVERED = "device_delivered"
     DEVICE_OPENED = "device_opened"

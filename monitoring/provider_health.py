@@ -68,7 +68,7 @@ class ProviderHealth:
     """In the last 24 hours, to the minute."""
     last_failure: datetime | None
     p95: float | None
-    """Seconds from due to sent, in the last 24 hours."""
+    """Seconds from request to response, in the last 24 hours."""
 
     @property
     def current_rate(self) -> float | None:
@@ -88,7 +88,7 @@ def provider_health(*, now: datetime) -> list[ProviderHealth]:
         Interval.HOUR,
         since=now - DAY,
         until=now,
-        metrics=(Metric.TRIED.value, Metric.LATENCY.value),
+        metrics=(Metric.TRIED.value, Metric.REQUEST.value),
         by=("provider", "status"),
     )
     recent = metrics.read_summed(
@@ -114,7 +114,7 @@ def provider_health(*, now: datetime) -> list[ProviderHealth]:
             recent_failures >= recent_count * MIN_FAILED_SHARE
         )
         successes = [f for f in attempts if f.dimensions["status"] == A.SENT]
-        latencies = (f.histogram for f in own if f.metric == Metric.LATENCY)
+        latencies = (f.histogram for f in own if f.metric == Metric.REQUEST)
         healths.append(
             ProviderHealth(
                 name=name,

@@ -30,7 +30,7 @@ Row = Mapping[str, Any]
 Key = tuple[datetime, Metric, tuple[tuple[str, str], ...]]
 _GROUP_FIELDS = (
     *("minute", "channel", "type", "client", "provider", "outcome"),
-    *("is_last", "status", "code", "bucket"),
+    *("is_last", "status", "code", "bucket", "request_bucket"),
 )
 _DEVICE_FIELDS = (
     *("minute", "channel", "type", "client", "provider"),
@@ -99,6 +99,10 @@ def _count_attempt(counts: _Counts, row: Row) -> None:
         # Not attempted: its time ended first. The delivery may have ended all the same.
         return
     counts.add(row, M.TRIED, provider=provider, status=outcome)
+    if group_key["request_bucket"] is not None:
+        key = counts.add(row, M.REQUEST, provider=provider)
+        counts.latencies[key][group_key["request_bucket"]] += row["count"]
+        counts.seconds[key] += row["request_seconds"]
     if outcome == A.UNKNOWN:
         counts.add(row, M.UNKNOWN, provider=provider)
     if not group_key["is_last"] or (group_key["status"] == S.PENDING and outcome != A.STARTED):
@@ -174,6 +178,7 @@ def _attempted(since: datetime, until: datetime) -> Iterable[Row]:
     counts: Counter[tuple[Any, ...]] = Counter()
     devices: Counter[tuple[Any, ...]] = Counter()
     seconds: dict[tuple[Any, ...], float] = defaultdict(float)
+    request_seconds: dict[tuple[Any, ...], float] = defaultdict(float)
     for attempts in _batches(_attempts(since, until)):
         deliveries = _deliveries({one["_id"]["notification"] for one in attempts})
         for attempt in attempts:
@@ -183,10 +188,16 @@ def _attempted(since: datetime, until: datetime) -> Iterable[Row]:
                 key, waited = _classify_attempt(attempt, *found)
                 counts[key] += 1
                 seconds[key] += waited
+                request_seconds[key] += (attempt.get("duration") or 0) / 1000
                 devices.update((*key[:_SHARED], *one) for one in _device_results(attempt))
     for key, count in counts.items():
         own = dict(zip(_GROUP_FIELDS, key, strict=True))
-        yield {"_id": own, "count": count, "seconds": seconds[key]}
+        yield {
+            "_id": own,
+            "count": count,
+            "seconds": seconds[key],
+            "request_seconds": request_seconds[key],
+        }
     for key, count in devices.items():
         yield {"_id": dict(zip(_DEVICE_FIELDS, key, strict=True)), "count": count}
 
@@ -198,6 +209,8 @@ def _attempts(since: datetime, until: datetime) -> Iterable[Row]:
         "at": {"$min": "$attempted_at"},
         "provider": {"$first": "$provider"},
         "statuses": {"$addToSet": "$status"},
+        # Of several devices, the slowest request.
+        "duration": {"$max": "$duration_ms"},
         "devices": {"$push": _if_device({name: f"${name}" for name in _DEVICE_ATTEMPT_FIELDS})},
     }
     return collection("delivery_attempts").aggregate(
@@ -209,7 +222,10 @@ def _attempts(since: datetime, until: datetime) -> Iterable[Row]:
 
 
 def _deliveries(ids: set[ObjectId]) -> dict[tuple[ObjectId, str], tuple[Row, Row]]:
-    names = ("channel", "status", "attempt_count", "failure_code", "sent_at", "first_due_at")
+    names = (
+        *("channel", "status", "attempt_count", "failure_code"),
+        *("sent_at", "first_due_at", "ready_at"),
+    )
     found = collection("notifications").find(
         {"_id": {"$in": list(ids)}},
         {"type": 1, "client_id": 1, "is_test": 1, **{f"delivery.{name}": 1 for name in names}},
@@ -238,11 +254,15 @@ def _classify_attempt(attempt: Row, document: Row, delivery: Row) -> tuple[tuple
     is_last = attempt["_id"]["attempt"] == delivery["attempt_count"]
     bucket, waited = None, 0.0
     if is_last and delivery["status"] in SUCCEEDED and delivery.get("sent_at") is not None:
-        waited = max((delivery["sent_at"] - delivery["first_due_at"]).total_seconds(), 0.0)
+        # The time in which it was held is no latency.
+        since = max(delivery["first_due_at"], delivery.get("ready_at") or delivery["first_due_at"])
+        waited = max((delivery["sent_at"] - since).total_seconds(), 0.0)
         bucket = bisect_left(metrics.BOUNDS, waited)
     minute = attempt["at"].replace(second=0, microsecond=0)
     shared = (minute, attempt["_id"]["channel"], document["type"], document["client_id"])
-    own = (is_last, delivery["status"], delivery.get("failure_code"), bucket)
+    duration = attempt.get("duration")
+    request_bucket = None if duration is None else bisect_left(metrics.BOUNDS, duration / 1000)
+    own = (is_last, delivery["status"], delivery.get("failure_code"), bucket, request_bucket)
     return (*shared, attempt.get("provider"), outcome, *own), waited
 
 

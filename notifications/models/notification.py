@@ -115,6 +115,8 @@ class Delivery(EmbeddedModel):
     """Pending: the WaitReason that the failure code doesn't give, or none. Expired: the outage."""
     holds = EmbeddedModelArrayField(Hold, null=True, blank=True)
     """The outages that held it, oldest first. Missing without one."""
+    ready_at = optional_datetime()
+    """Until when it was last held: the time before is no latency. Missing if it never was."""
     ended_at = optional_datetime()
     """When it ended without being sent: expired, suppressed, or cancelled."""
     accepted_targets = ArrayField(models.CharField(max_length=64), default=list, blank=True)

@@ -328,6 +328,7 @@ def _outcome(s: Settlement, now: datetime) -> dict[str, Any]:
         changes["sent_at"] = s.finished_at
         return changes | ({"delivered_at": s.finished_at} if s.status is S.DELIVERED else {})
     if s.uncounted:
+        changes["ready_at"] = s.next_attempt_at
         changes["excused_count"] = s.claimed.uncounted_attempts + 1
     if s.status is S.PENDING and s.code is FailureCode.CHANNEL_UNAVAILABLE:
         changes |= with_hold(
@@ -356,6 +357,8 @@ def _not_sent_fields(one: NotSent, now: datetime) -> dict[str, Any]:
     elif one.claimed.digest_id is not None and one.code is not FailureCode.IN_DIGEST:
         # It has left its digest, which missed it.
         fields |= {"digest_id": None, "digest_epoch": None}
+    if one.status is S.PENDING:
+        fields["ready_at"] = one.next_attempt_at
     if one.hold is not None:
         fields |= with_hold(one.claimed, one.hold)
     elif "failed_at" in fields and one.claimed.hold is not None:

@@ -65,6 +65,8 @@ def _attempt(
     ended = next(s for s in ("unknown", "sent", "failed", "started", "expired") if s in statuses)
     was_made = ended != "expired"
     counts[("tried", *own, f"{provider} {ended}")] += was_made
+    if was_made and any(one.get("duration_ms") is not None for one in some):
+        counts[("request", *own, provider)] += 1
     if ended == "unknown":
         counts[("unknown", *own, provider)] += 1
     is_last = number == delivery["attempt_count"]
@@ -254,6 +256,29 @@ def test_latency_histogram_gives_percentiles() -> None:
     p95 = metrics.quantile(value.histogram, 0.95)
     assert p95 is not None
     assert 30 < p95 <= 60
+
+
+@pytest.mark.parametrize("code", [FailureCode.QUIET_HOURS, FailureCode.CHANNEL_UNAVAILABLE])
+def test_held_time_is_no_latency_and_a_request_has_its_own(code: FailureCode) -> None:
+    until = NOON + ONE_HOUR
+    one = factories.claimed(at=NOON, created_at=NOON)
+    held = store.NotSent(
+        claimed=one, status=S.PENDING, code=code, reason="Held.", next_attempt_at=until
+    )
+    store.settle_not_sent([held], now=NOON)
+    sent_at = until + timedelta(seconds=2)
+    [claim] = store.claim(ids=[one.notification_id], channel=Channel.EMAIL, worker="one", now=until)
+    [started] = store.start([claim], provider="sendgrid", worker="one", now=sent_at)
+    store.settle([factories.settlement(started, S.SENT, at=sent_at)], now=sent_at)
+    roll_up(sent_at + A_MINUTE)
+    found = {
+        one.metric: one
+        for one in metrics.read(
+            HOUR, since=NOON, until=NOON + 2 * ONE_HOUR, metrics=["latency", "request"]
+        )
+    }
+    assert found["latency"].seconds == 2
+    assert found["request"].seconds == pytest.approx(0.012)
 
 
 def test_only_one_roll_up_runs_until_its_lease_expires() -> None:
