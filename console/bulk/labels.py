@@ -60,7 +60,7 @@ ACTIONS: Mapping[BulkAction, ActionLabels] = {
     ),
     BulkAction.RUN_NOW: ActionLabels(
         verb="Send now",
-        done="Sent now",
+        done="Made due",
         consequence="Makes pending deliveries due now.",
         permission="notifications.reschedule_notification",
     ),
@@ -130,11 +130,25 @@ def delivered(statuses: Mapping[DeliveryStatus, int]) -> list[tuple[str, str, in
 def outcomes(operation: Operation) -> list[tuple[str, str, int]]:
     """Return the label, the color and the count of each outcome."""
     labels = (
-        (BulkOutcome.DONE, ACTIONS[operation.action].done, "success"),
-        (BulkOutcome.SKIPPED, "Skipped", "calm"),
-        (BulkOutcome.FAILED, "Rejected", "danger"),
+        (BulkOutcome.DONE, "success"),
+        (BulkOutcome.SKIPPED, "calm"),
+        (BulkOutcome.FAILED, "danger"),
     )
-    return [(label, color, operation.counts.get(outcome, 0)) for outcome, label, color in labels]
+    return [
+        (outcome_label(operation.action, outcome), color, operation.counts.get(outcome, 0))
+        for outcome, color in labels
+    ]
+
+
+def outcome_label(action: BulkAction, outcome: BulkOutcome) -> str:
+    """Return the label of a delivery's outcome, such as "Requeued"."""
+    others = {
+        BulkOutcome.WAITING: "Not run",
+        BulkOutcome.BEGUN: "In progress",
+        BulkOutcome.SKIPPED: "Skipped",
+        BulkOutcome.FAILED: "Rejected",
+    }
+    return others.get(outcome) or ACTIONS[action].done
 
 
 def reasons(operation: Operation) -> list[tuple[str, int]]:

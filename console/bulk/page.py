@@ -6,8 +6,10 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from functools import partial
+from itertools import islice
 from typing import Any
 
+from bson import ObjectId
 from django.contrib import messages
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
@@ -24,12 +26,14 @@ from domain.states import (
     DeliveryStatus,
 )
 from domain.time import utc_now
+from notifications import queries, store
 from notifications.bulk import decisions, results
 from notifications.bulk import operation as bulk_operation
 from notifications.bulk.decisions import StartOptions
 from notifications.bulk.operation import Operation, Selection
 from notifications.resend.actions import InvalidStateError
 from notifications.resend.risk import RiskKind
+from recipients.masking import mask_address
 
 from ..texts.labels import CHANNELS, RESEND_RISKS
 from ..widgets.actions import render_page, staff_of
@@ -44,6 +48,13 @@ MAX_SAMPLES = 3  # Example deliveries of each resend risk
 RISK_ACTIONS = frozenset({BulkAction.RETRY, BulkAction.RESEND})
 REFRESH_SECONDS = 1  # Between refreshes during the operation
 OPEN_REFRESH_SECONDS = 3  # Between refreshes after the operation, while deliveries are open
+CSV_COLUMNS = (
+    *("notification_id", "user_id", "recipient", "channel", "resend_risk", "risk_reason"),
+    *("outcome", "reason", "detail", "result", "failure_code", "new_notification_id", "at"),
+)
+"""``result`` is the status that the delivery has now."""
+CSV_BATCH = 500
+_FORMULA_SIGNS = ("=", "+", "-", "@", "\t", "\r")
 _INTEGER = re.compile(r"\d{1,6}", re.ASCII)
 _CANCEL = ("cancel", "Cancel", "button-danger")
 BUTTONS = {
@@ -155,13 +166,57 @@ def start_options(request: HttpRequest, operation: Operation) -> StartOptions:
 
 def csv_lines(operation: Operation) -> Iterator[str]:
     """Yield the results as lines of CSV."""
-    names = (*results.COLUMNS, "new_notification_id")
-    yield _csv_line(names)
-    for row in results.iter_rows(operation.id):
-        is_resent = operation.action is BulkAction.RESEND and row["outcome"] == BulkOutcome.DONE
-        new_id = bulk_operation.resend_id(operation, row["notification_id"]) if is_resent else ""
-        values = {**row, "at": f"{row['at']:%Y-%m-%dT%H:%M:%SZ}", "new_notification_id": new_id}
-        yield _csv_line(str(values.get(name, "")) for name in names)
+    yield _csv_line(CSV_COLUMNS)
+    rows = results.iter_rows(operation.id)
+    while batch := list(islice(rows, CSV_BATCH)):
+        new_ids = {
+            row["_id"]: bulk_operation.resend_id(operation, row["notification_id"])
+            for row in batch
+            if operation.action is BulkAction.RESEND and row["outcome"] == BulkOutcome.DONE
+        }
+        ids = {row["notification_id"] for row in batch} | set(new_ids.values())
+        documents = {one["_id"]: one for one in queries.get_many(sorted(ids))}
+        for row in batch:
+            values = _csv_values(operation, row, new_ids.get(row["_id"]), documents)
+            yield _csv_line(_as_text(values[name]) for name in CSV_COLUMNS)
+
+
+def _csv_values(
+    operation: Operation,
+    row: Mapping[str, Any],
+    new_id: ObjectId | None,
+    documents: Mapping[ObjectId, Mapping[str, Any]],
+) -> dict[str, str]:
+    channel = Channel(row["channel"])
+    original = documents.get(row["notification_id"])
+    sent_as = documents.get(new_id) if new_id else original
+    address = store.recipient_of(original).address(channel) if original else None
+    delivery: Mapping[str, Any] = next(
+        (one for one in (sent_as or {}).get("delivery", ()) if one["channel"] == channel), {}
+    )
+    status = delivery.get("status")
+    has_failed = status in (DeliveryStatus.FAILED, DeliveryStatus.EXPIRED)
+    risk = RiskKind(row["verdict"])
+    return {
+        "notification_id": str(row["notification_id"]),
+        "user_id": (original or {}).get("user_id") or "",
+        "recipient": mask_address(address) if address else "",
+        "channel": channel.value,
+        "resend_risk": RESEND_RISKS[risk][0].lower(),
+        "risk_reason": row["why"],
+        "outcome": labels.outcome_label(operation.action, BulkOutcome(row["outcome"])).lower(),
+        "reason": labels.REASON_LABELS.get(row.get("reason") or "", row.get("reason") or ""),
+        "detail": row.get("detail") or "",
+        "result": str(status or ""),
+        "failure_code": str(delivery.get("failure_code") or "") if has_failed else "",
+        "new_notification_id": str(new_id or ""),
+        "at": f"{row['at']:%Y-%m-%dT%H:%M:%SZ}",
+    }
+
+
+def _as_text(value: str) -> str:
+    """Return a value that a spreadsheet doesn't take for a formula."""
+    return f"'{value}" if value.startswith(_FORMULA_SIGNS) else value
 
 
 def _csv_line(values: Iterable[str]) -> str:

@@ -44,6 +44,17 @@ class Position:
     id: ObjectId
 
 
+@dataclass(frozen=True, slots=True)
+class ActedOn:
+    """A delivery that an operation has acted on."""
+
+    id: ObjectId
+    channel: Channel
+
+    def __str__(self) -> str:
+        return f"{self.id}:{self.channel.value}"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Operation:
     """One action by staff on all notifications of a selection, with its progress."""
@@ -71,6 +82,12 @@ class Operation:
     started_at: datetime | None
     finished_at: datetime | None
     updated_at: datetime
+    recent: tuple[ActedOn, ...] = ()
+    """The last deliveries that it changed since it was started or resumed, oldest first."""
+    acted_at: datetime | None = None
+    """When it last changed one."""
+    is_proven: bool = False
+    """Its trial is over: the first deliveries didn't all fail."""
 
     @property
     def delivery_count(self) -> int:
@@ -119,7 +136,15 @@ def operation_of(document: Document) -> Operation:
         started_at=document.get("started_at"),
         finished_at=document.get("finished_at"),
         updated_at=document["updated_at"],
+        recent=tuple(_acted_on(one) for one in document.get("recent") or ()),
+        acted_at=document.get("acted_at"),
+        is_proven=bool(document.get("is_proven")),
     )
+
+
+def _acted_on(text: str) -> ActedOn:
+    notification_id, _, channel = text.partition(":")
+    return ActedOn(ObjectId(notification_id), Channel(channel))
 
 
 def dump_filter(match: Mapping[str, Any]) -> str:

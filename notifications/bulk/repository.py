@@ -2,7 +2,7 @@
 
 import secrets
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from types import MappingProxyType
@@ -18,7 +18,7 @@ from ..resend.actions import InvalidStateError, Staff
 from ..store import Document
 from . import operation as bulk_operation
 from . import results
-from .operation import Operation, Position, Selection, dump_filter, operation_of
+from .operation import ActedOn, Operation, Position, Selection, dump_filter, operation_of
 from .results import DeliveryOutcome
 
 LEASE = timedelta(seconds=60)
@@ -28,6 +28,7 @@ PREVIEW_LIFETIME = timedelta(days=1)
 PREVIEW_RETENTION = timedelta(days=30)
 RETENTION = timedelta(days=400)
 MAX_DUE_OPERATIONS = 100
+MAX_RECENT = 50  # Deliveries that an operation last changed, of which it knows
 STUCK_MESSAGE = f"{MAX_CLAIMS} consecutive workers made no progress. See their logs."
 
 
@@ -111,6 +112,8 @@ def pause(operation_id: ObjectId, *, now: datetime) -> Operation:
 def resume(operation_id: ObjectId, *, now: datetime) -> Operation:
     """Resume a paused operation. Raises InvalidStateError if it isn't paused."""
     changes = {"next_at": now, "claim_count": 0, "problem": None}
+    # The cause of its failures may be gone: it is on trial again.
+    changes |= {"recent": [], "is_proven": False}
     resumed = _transition(operation_id, BulkStage.PAUSED, BulkStage.RUNNING, changes, now)
     # End the lease of a worker that was paused, so that the next one needn't wait for it.
     collection("operations").update_one(
@@ -163,6 +166,7 @@ def save_progress(
     preview_counts: Mapping[str, int] = MappingProxyType({}),
     found_count: int = 0,
     outcomes: Collection[DeliveryOutcome] = (),
+    acted_on: Sequence[ActedOn] = (),
     now: datetime,
 ) -> OperationLease | None:
     """Add a worker's progress and renew its lease. Return None if the lease was lost."""
@@ -174,11 +178,22 @@ def save_progress(
     increments.update(f"counts.{one.outcome}" for one in outcomes)
     increments.update(f"reasons.{one.reason}" for one in outcomes if one.reason is not None)
     increments["found_count"] = found_count
-    document = _update_leased(lease, {"$set": changes, "$inc": increments})
+    update: dict[str, Any] = {"$set": changes, "$inc": increments}
+    if acted_on:
+        changes["acted_at"] = now
+        latest = [str(one) for one in acted_on][-MAX_RECENT:]
+        update["$push"] = {"recent": {"$each": latest, "$slice": -MAX_RECENT}}
+    document = _update_leased(lease, update)
     if document is None:
         return None
     operation = operation_of(document)
     return replace(lease, operation=operation, lease_until=lease_until, is_recovered=False)
+
+
+def prove(lease: OperationLease) -> OperationLease | None:
+    """Record that its trial is over. Return None if the lease was lost."""
+    document = _update_leased(lease, {"$set": {"is_proven": True}})
+    return replace(lease, operation=operation_of(document)) if document else None
 
 
 def release(lease: OperationLease, *, at: datetime, now: datetime) -> bool:

@@ -22,7 +22,6 @@ RETENTION = timedelta(days=30)
 OPEN_OUTCOMES = [BulkOutcome.WAITING.value, BulkOutcome.BEGUN.value]
 STATUS_CAP = 5_000
 """Changed deliveries whose status is counted: the most that a page reads at each refresh."""
-COLUMNS = ("notification_id", "channel", "outcome", "verdict", "why", "reason", "detail", "at")
 
 
 @dataclass(frozen=True, slots=True)

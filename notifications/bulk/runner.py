@@ -16,10 +16,11 @@ from notifyproject.platform import process
 
 from .. import queries
 from ..queueing import wakeups
-from . import executor, repository, results, selection
+from . import executor, repository, results, selection, trial
 from . import operation as bulk_operation
-from .operation import Position
+from .operation import ActedOn, Position
 from .repository import OperationLease
+from .trial import Verdict
 
 log = structlog.get_logger(__name__)
 MAX_RUN_TIME = timedelta(seconds=10)  # Longest run before other tasks get the thread
@@ -69,7 +70,7 @@ def _run_pages(lease: OperationLease, *, ends_at: datetime, clock: Clock) -> dat
         if current.operation.stage is BulkStage.PREVIEWING:
             current = _preview_page(current, positions, clock)
         elif positions:
-            current, next_at = _run_page(current, positions, clock)
+            current, next_at = _continue(current, positions, clock)
         else:
             current = _finish_unmatched(current, clock)
         if current is not None and next_at is not None:
@@ -78,6 +79,23 @@ def _run_pages(lease: OperationLease, *, ends_at: datetime, clock: Clock) -> dat
     if stopped is not None and stopped.stage in (BulkStage.PAUSED, BulkStage.CANCELLED):
         repository.recount(stopped.id)
     return None
+
+
+def _continue(
+    lease: OperationLease, positions: Sequence[Position], clock: Clock
+) -> tuple[OperationLease | None, datetime | None]:
+    """Act on a page unless all deliveries fail. Return the lease, and when to continue."""
+    now = clock()
+    checked = trial.assess(lease.operation, now=now)
+    if checked.verdict is Verdict.STOP:
+        repository.stop(lease, problem=checked.problem, now=now)
+        log.warning("operation_stopped", operation_id=str(lease.operation.id))
+        return None, None
+    if checked.verdict is Verdict.WAIT:
+        return lease, now + trial.CHECK_INTERVAL
+    if checked.is_over and not lease.operation.is_proven:
+        return repository.prove(lease), None
+    return _run_page(lease, positions, clock)
 
 
 def _preview_page(
@@ -115,9 +133,10 @@ def _run_page(
     """Act on a page in slices. Return the lease, and when to continue if the throttle pauses."""
     per_second = lease.operation.per_second
     started_at, acted_count, limit = clock(), 0, bulk_operation.batch_limit(per_second)
+    is_on_trial = trial.is_on_trial(lease.operation)
     current: OperationLease | None = lease
     while positions and current is not None:
-        size = min(SLICE_SIZE, limit - acted_count)
+        size = trial.trial_size(current.operation, wanted=min(SLICE_SIZE, limit - acted_count))
         slice_positions, positions = positions[:size], positions[size:]
         try:
             outcomes, slice_count = executor.execute(
@@ -128,9 +147,18 @@ def _run_page(
             return None, None
         acted_count += slice_count
         current = repository.save_progress(
-            current, position=slice_positions[-1], outcomes=outcomes.values(), now=clock()
+            current,
+            position=slice_positions[-1],
+            outcomes=outcomes.values(),
+            acted_on=[
+                ActedOn(key.notification_id, key.channel)
+                for key, one in outcomes.items()
+                if one.outcome is BulkOutcome.DONE
+            ],
+            now=clock(),
         )
-        if acted_count >= limit:
+        is_tried = current is not None and len(current.operation.recent) >= trial.TRIAL
+        if acted_count >= limit or (is_tried and is_on_trial):
             break
     next_at = bulk_operation.next_run_at(
         started_at=started_at, acted_count=acted_count, per_second=per_second

@@ -1,5 +1,6 @@
 """Bulk operations in the console: selection, preview, start, stop, and download."""
 
+import csv
 from typing import Any
 
 import pytest
@@ -7,8 +8,9 @@ from bson import ObjectId
 from django.contrib.admin.models import LogEntry
 from django.test import Client
 
-from domain.states import BulkAction, BulkOutcome, BulkStage
+from domain.states import BulkAction, BulkOutcome, BulkStage, Channel, DeliveryStatus
 from domain.time import utc_now
+from notifications import store
 from notifications.bulk import decisions, runner, selection
 from notifications.bulk import operation as bulk_operation
 from notifications.bulk.operation import Operation
@@ -23,8 +25,11 @@ from tests.support.clients.bulk_console import (
     text,
 )
 from tests.support.clients.console import make_staff, signed_in
+from tests.support.factories import notifications as factories
 
 pytestmark = pytest.mark.usefixtures("db", "broker")
+
+S = DeliveryStatus
 
 
 def url(operation: Operation, step: str) -> str:
@@ -95,8 +100,11 @@ def test_started_operation_completes_with_results(operator: Client) -> None:
     assert "every 1s" not in page
     response = operator.get(f"{BULK}{operation.id}/results.csv")
     header, line = b"".join(response.streaming_content).decode().splitlines()
-    assert header.startswith("notification_id,channel,outcome,verdict,why,")
-    assert line.startswith(f"{document['_id']},email,done,safe,")
+    assert header.startswith("notification_id,user_id,recipient,channel,resend_risk,risk_reason,")
+    row = next(csv.DictReader([header, line]))
+    assert row["notification_id"] == str(document["_id"])
+    assert (row["recipient"], row["channel"]) == ("a***@example.com", "email")
+    assert (row["resend_risk"], row["outcome"], row["result"]) == ("safe", "requeued", "pending")
     assert response["Content-Type"] == "text/csv; charset=utf-8"
     assert "ada@example.com" not in line
 
@@ -175,3 +183,33 @@ def test_list_shows_action_outcome_user_and_reason(operator: Client) -> None:
     for words in ("Retry", "Completed", "1 done", "olga", "SendGrid is back"):
         assert words in page
     assert stored(operation.id).counts == {BulkOutcome.DONE: 1}
+
+
+@pytest.mark.parametrize("action", ["retry", "resend"])
+def test_results_name_the_outcome_and_the_present_result(console: Client, action: str) -> None:
+    risky = '=HYPERLINK("http://evil.example")'
+    documents = [failed(user_id=user) for user in ("ada", risky, "bob")]
+    operation = open_form(console, action=action)
+    url = f"{BULK}{operation.id}/results.csv"
+
+    def table() -> dict[str, dict[str, str]]:
+        lines = b"".join(console.get(url).streaming_content).decode().splitlines()
+        return {one["notification_id"]: one for one in csv.DictReader(lines)}
+
+    assert {one["outcome"] for one in table().values()} == {"not run"}
+    start(console, operation)
+    runner.run(operation.id)
+    by_document = table()
+    key = "notification_id" if action == "retry" else "new_notification_id"
+    sent, bounced, cancelled = (ObjectId(by_document[str(one["_id"])][key]) for one in documents)
+    for one, status in ((sent, S.SENT), (bounced, S.FAILED)):
+        now = utc_now()
+        claimed = factories.start(factories.claim(one, at=now), at=now)
+        store.settle([factories.settlement(claimed, status, at=now)], now=now)
+    store.cancel(notification_id=cancelled, channels=[Channel.EMAIL], reason="-", now=utc_now())
+    found = [table()[str(one["_id"])] for one in documents]
+    done = "requeued" if action == "retry" else "resent"
+    assert [one["outcome"] for one in found] == [done] * 3
+    assert [one["result"] for one in found] == ["sent", "failed", "cancelled"]
+    assert [one["failure_code"] for one in found] == ["", "provider_error", ""]
+    assert found[1]["user_id"] == f"'{risky}"

@@ -11,7 +11,7 @@ from bson import ObjectId
 
 from domain.states import BulkAction, BulkOutcome, BulkStage, DeliveryStatus
 from notifications import store
-from notifications.bulk import decisions, executor, repository, results, runner, selection
+from notifications.bulk import decisions, executor, repository, results, runner, selection, trial
 from notifications.bulk.operation import Operation
 from notifications.bulk.repository import LEASE
 from notifications.resend import actions
@@ -70,7 +70,7 @@ def work_with(operation: Operation, clock: Time) -> None:
 
 
 def test_concurrent_workers_execute_each_delivery_once(clock: Time) -> None:
-    ids = failed(40)
+    ids = failed(trial.TRIAL)
     operation = started(clock)
     barrier = Barrier(8)
 
@@ -80,9 +80,9 @@ def test_concurrent_workers_execute_each_delivery_once(clock: Time) -> None:
 
     with ThreadPoolExecutor(8) as pool:
         assert sum(pool.map(worker, range(8))) == 1
-    assert retry_counts(ids) == [1] * 40
+    assert retry_counts(ids) == [1] * trial.TRIAL
     clock.at += timedelta(seconds=2)
-    assert finish(clock, operation).counts == {BulkOutcome.DONE: 40}
+    assert finish(clock, operation).counts == {BulkOutcome.DONE: trial.TRIAL}
 
 
 @pytest.mark.parametrize("action", [BulkAction.RETRY, BulkAction.RESEND])

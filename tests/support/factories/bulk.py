@@ -78,7 +78,8 @@ def finish(clock: Time, operation: Operation) -> Operation:
     for _ in range(100):
         if stored(operation).stage is not BulkStage.RUNNING:
             break
-        clock.at += timedelta(seconds=1)
+        # Longer than the interval in which a trial is looked at again.
+        clock.at += timedelta(seconds=3)
         runner.run(operation.id, clock=clock)
     return stored(operation)
 
