@@ -5,7 +5,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('notifications', '0026_holds'),
+        ('notifications', '0027_unreadable_events'),
     ]
 
     operations = [
