@@ -1,5 +1,7 @@
 """The Python client against a failing service and network."""
 
+import asyncio
+import base64
 import inspect
 import json
 from collections.abc import Callable, Iterator
@@ -11,7 +13,9 @@ import httpx
 import pytest
 from drf_spectacular.generators import SchemaGenerator
 from notifyproject_client import (
+    AsyncNotifier,
     ContentRequest,
+    InvalidCallbackError,
     NotificationError,
     NotificationRecipientRequest,
     NotificationRejectedError,
@@ -19,8 +23,18 @@ from notifyproject_client import (
     Notifier,
     RetryPolicy,
     ServiceUnavailableError,
+    verify_callback,
 )
+from notifyproject_client.rest.api.callbacks import get_callback
+from notifyproject_client.rest.api.digests import list_digests
+from notifyproject_client.rest.api.inbox import issue_inbox_token
+from notifyproject_client.rest.api.notifications import list_attempts
+from notifyproject_client.rest.api.recipients import get_recipient, put_recipient
+from notifyproject_client.rest.models.inbox_token_request import InboxTokenRequest
+from notifyproject_client.rest.models.recipient_request import RecipientRequest
 from notifyproject_client.retry import parse_retry_after
+
+from callbacks import signing
 
 KEY = "ntf_abc_secret"
 NOW = datetime(2026, 12, 1, 9, tzinfo=UTC)
@@ -260,6 +274,204 @@ def test_unsupported_service_url_raises() -> None:
     service = Service(httpx.UnsupportedProtocol("no http"))
     with pytest.raises(httpx.UnsupportedProtocol):
         service.notifier().notify("mfa_code", user_id="ada")
+
+
+def test_warnings_of_the_answer_are_objects(accepted: Any) -> None:
+    answer = accepted().json() | {
+        "warnings": [{"channel": "push", "code": "no_address", "detail": "No device registered."}]
+    }
+    sent = Service(httpx.Response(202, json=answer)).notifier().notify("mfa_code", user_id="ada")
+    assert [(one.channel, one.code) for one in sent.warnings] == [("push", "no_address")]
+    assert (sent.phase, sent.retry_count) == ("sent", 0)
+
+
+TOKEN = {
+    "token": "t",
+    "jti": "j",
+    "user_id": "ada",
+    "expires_at": "2026-12-01T09:15:00Z",
+    "stream_url": "https://notify.example.com/api/v1/inbox/stream",
+}
+RESULTS = {"accepted": 1, "rejected": 0, "results": [{"index": 0, "id": "a" * 24, "error": None}]}
+
+
+def test_token_of_an_inbox_is_one_call_and_is_repeated_after_a_failure() -> None:
+    service = Service(problem(503, "store_unavailable"), httpx.Response(201, json=TOKEN))
+    assert service.notifier().inbox_token("ada").token == "t"
+    assert [request.url.path for request in service.requests] == ["/api/v1/inbox/tokens"] * 2
+    assert "Idempotency-Key" not in service.requests[0].headers
+
+
+def test_wrong_key_of_a_token_endpoint_is_an_error() -> None:
+    service = Service(problem(401, "unauthenticated"))
+    with pytest.raises(NotificationRejectedError, match="unauthenticated") as caught:
+        service.notifier().inbox_token("ada")
+    assert (caught.value.status, caught.value.idempotency_key) == (401, None)
+
+
+GENERATED = (
+    (issue_inbox_token, {"body": InboxTokenRequest(user_id="ada")}),
+    (list_attempts, {"notification_id": "a" * 24}),
+    (get_callback, {}),
+    (get_recipient, {"user_id": "ada"}),
+    (put_recipient, {"user_id": "ada", "body": RecipientRequest()}),
+    (list_digests, {}),
+)
+
+
+@pytest.mark.parametrize(("function", "arguments"), GENERATED, ids=lambda one: str(one)[:40])
+def test_generated_function_raises_the_problem(function: Any, arguments: Any) -> None:
+    service = Service(problem(403, "insufficient_scope"), problem(503, "store_unavailable"))
+    notifier = service.notifier()
+    with pytest.raises(NotificationRejectedError, match="insufficient_scope"):
+        function.sync(client=notifier.rest, **arguments)
+    with pytest.raises(ServiceUnavailableError, match="store_unavailable"):
+        function.sync_detailed(client=notifier.rest, **arguments)
+    assert service.requests[0].headers["Authorization"] == f"Bearer {KEY}"
+
+
+def test_generated_asynchronous_function_raises_too() -> None:
+    service = Service(problem(401, "unauthenticated"))
+
+    async def ask() -> None:
+        async with async_notifier(service) as notifier:
+            await issue_inbox_token.asyncio(
+                client=notifier.rest, body=InboxTokenRequest(user_id="ada")
+            )
+
+    with pytest.raises(NotificationRejectedError, match="unauthenticated"):
+        asyncio.run(ask())
+
+
+def async_notifier(service: Service) -> AsyncNotifier:
+    async def sleep(seconds: float) -> None:
+        service.sleep(seconds)
+
+    return AsyncNotifier(
+        "https://notify.example.com",
+        key=KEY,
+        transport=httpx.MockTransport(service),
+        sleep=sleep,
+        clock=lambda: service.now,
+    )
+
+
+def test_asynchronous_notifier_retries_with_one_key(accepted: Any) -> None:
+    service = Service(httpx.ConnectError("refused"), problem(429, "rate_limited"), accepted())
+
+    async def send() -> str:
+        async with async_notifier(service) as notifier:
+            sent = await notifier.notify("mfa_code", email="ada@example.com", channels="all")
+            return sent.id
+
+    assert asyncio.run(send())
+    assert len(set(service.keys)) == 1
+    assert len(service.waits) == 2
+    sent = json.loads(service.requests[0].content)
+    assert (sent["recipient"], sent["channels"]) == ({"email": "ada@example.com"}, ["all"])
+
+
+def test_many_are_sent_a_thousand_at_a_time_with_one_result_for_each() -> None:
+    service = Service(*[httpx.Response(200, json=RESULTS)] * 3)
+    notifications = [{"type": "mfa_code", "user_id": str(number)} for number in range(2_001)]
+    found = service.notifier().send_many(notifications, idempotency_key="mine")
+    assert service.keys == ["mine", "mine-1000", "mine-2000"]
+    sizes = [len(json.loads(one.content)["notifications"]) for one in service.requests]
+    assert sizes == [1_000, 1_000, 1]
+    assert (found.accepted, [one.index for one in found.results]) == (3, [0, 1_000, 2_000])
+
+
+def test_failed_part_of_many_is_repeated_with_its_own_key() -> None:
+    service = Service(
+        httpx.Response(200, json=RESULTS),
+        httpx.ReadTimeout("late"),
+        httpx.Response(200, json=RESULTS),
+    )
+    service.notifier().send_many([{"type": "mfa_code"}] * 1_001, idempotency_key="mine")
+    assert service.keys == ["mine", "mine-1000", "mine-1000"]
+
+
+def test_broadcast_has_a_key_although_none_is_given(answer_of: Any) -> None:
+    service = Service(problem(503, "overloaded"), httpx.Response(202, json=answer_of("broadcasts")))
+    started = service.notifier().broadcast(
+        "marketing", {"topic": "news"}, content={"subject": "Spring"}, expires_at=NOW
+    )
+    assert started.status
+    assert len(set(service.keys)) == 1
+    assert json.loads(service.requests[0].content) == {
+        "type": "marketing",
+        "audience": {"topic": "news"},
+        "content": {"subject": "Spring"},
+        "expires_at": "2026-12-01T09:00:00+00:00",
+    }
+
+
+@pytest.fixture(scope="module")
+def answer_of() -> Callable[[str], Any]:
+    schema = SchemaGenerator().get_schema(request=None, public=True)
+
+    def example(path: str) -> Any:
+        content = schema["paths"][f"/api/v1/{path}"]["post"]["responses"]["202"]["content"]
+        return content["application/json"]["examples"]["answer"]["value"]
+
+    return example
+
+
+SECRET = "whsec_" + base64.b64encode(b"s" * 32).decode()
+EVENT = b'{"type":"delivery.failed","data":{"channel":"email"}}'
+
+
+def signed(body: bytes = EVENT, *, secret: str = SECRET, at: datetime = NOW) -> dict[str, str]:
+    """Return the headers of a callback, as the service signs it."""
+    found = signing.sign_headers(
+        message_id="evt_1", timestamp=int(at.timestamp()), body=body, secrets=[secret]
+    )
+    return {name.title(): value for name, value in found.items()}
+
+
+def test_callback_of_the_specifications_example_is_genuine() -> None:
+    """github.com/standard-webhooks/standard-webhooks, the example of its libraries' tests."""
+    headers = {
+        "webhook-id": "msg_p5jXN8AQM9LWM0D4loKWxJek",
+        "webhook-timestamp": "1614265330",
+        "webhook-signature": "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=",
+    }
+    secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
+    body = b'{"test": 2432232314}'
+    event = verify_callback(headers, body, secret=secret, now=1_614_265_330)
+    assert event == {"test": 2432232314}
+
+
+def test_callback_is_verified_with_any_secret_and_any_signature() -> None:
+    now = NOW.timestamp() + 299
+    event = verify_callback(signed(), EVENT, secret=SECRET, now=now)
+    assert event == {"type": "delivery.failed", "data": {"channel": "email"}}
+    other = "whsec_" + base64.b64encode(b"o" * 32).decode()
+    assert verify_callback(signed(), EVENT, secret=[other, SECRET], now=now)
+    rotated = signed() | {"Webhook-Signature": f"v1,AAAA {signed()['Webhook-Signature']}"}
+    assert verify_callback(rotated, EVENT, secret=SECRET, now=now)
+
+
+@pytest.mark.parametrize(
+    ("headers", "body", "seconds"),
+    [
+        (signed(), EVENT + b" ", 0),
+        (signed(secret="whsec_" + base64.b64encode(b"o" * 32).decode()), EVENT, 0),
+        (signed(), EVENT, 301),
+        (signed(), EVENT, -301),
+        ({**signed(), "Webhook-Id": "evt_2"}, EVENT, 0),
+        ({**signed(), "Webhook-Timestamp": "soon"}, EVENT, 0),
+        ({**signed(), "Webhook-Timestamp": "²"}, EVENT, 0),
+        ({**signed(), "Webhook-Signature": ""}, EVENT, 0),
+        ({**signed(), "Webhook-Signature": "v1,é"}, EVENT, 0),
+        ({}, EVENT, 0),
+    ],
+)
+def test_callback_of_another_sender_is_refused(
+    headers: dict[str, str], body: bytes, seconds: float
+) -> None:
+    with pytest.raises(InvalidCallbackError):
+        verify_callback(headers, body, secret=SECRET, now=NOW.timestamp() + seconds)
 
 
 def _waits() -> Iterator[tuple[str, float | None]]:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from django.conf import settings as django_settings
+from notifyproject_client import verify_callback
 
 from callbacks.events import SUBSCRIBABLE
 from tests.support.clients.api import App
@@ -47,3 +48,4 @@ def test_client_receives_signed_callbacks_for_a_mail(app: App, receiver: Receive
         assert b"ada@" not in request.raw
         assert verifies(request, secret)
         assert not verifies(Request(headers=request.headers, raw=request.raw + b" "), secret)
+        assert verify_callback(request.headers, request.raw, secret=secret) == request.body

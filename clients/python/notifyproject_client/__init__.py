@@ -1,11 +1,19 @@
 """The Python client of the notification service.
 
-``Notifier`` sends notifications. ``notifyproject_client.rest`` has functions for all operations of
-the API, generated from the OpenAPI document.
+``Notifier`` and ``AsyncNotifier`` send notifications, ``verify_callback`` checks what the service
+sends back, and ``notifyproject_client.rest`` has functions for all operations of the API, generated
+from the OpenAPI document.
 """
 
-from .errors import NotificationError, NotificationRejectedError, ServiceUnavailableError
-from .notifier import Notifier
+from .callbacks import verify_callback
+from .errors import (
+    InvalidCallbackError,
+    NotificationError,
+    NotificationRejectedError,
+    ServiceUnavailableError,
+)
+from .notifier import AsyncNotifier, Notifier
+from .rest.models.accepted_notification_view import AcceptedNotificationView
 from .rest.models.content_request import ContentRequest
 from .rest.models.local_time import LocalTime
 from .rest.models.notification_recipient_request import NotificationRecipientRequest
@@ -15,7 +23,10 @@ from .rest.models.problem_view import ProblemView
 from .retry import RetryPolicy
 
 __all__ = [
+    "AcceptedNotificationView",
+    "AsyncNotifier",
     "ContentRequest",
+    "InvalidCallbackError",
     "LocalTime",
     "NotificationError",
     "NotificationRecipientRequest",
@@ -26,4 +37,5 @@ __all__ = [
     "ProblemView",
     "RetryPolicy",
     "ServiceUnavailableError",
+    "verify_callback",
 ]

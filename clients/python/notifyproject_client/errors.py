@@ -1,21 +1,21 @@
-"""Errors of the notifier. No error contains the API key or the content of a notification."""
+"""Errors of the client. No error contains the API key or the content of a notification."""
 
 from .rest.models.problem_view import ProblemView
 
 
 class NotificationError(Exception):
-    """The service rejected the notification, or its acceptance is unknown.
+    """The service rejected a request, or its effect is unknown.
 
-    The text names the invalid fields. Calls with the same ``idempotency_key`` create at most one
-    notification. ``status`` and ``problem`` (a problem document) are those of the last response;
-    None if there is none.
+    The text names the invalid fields. Calls with the same ``idempotency_key`` have one effect at
+    most; it is None for an operation without one. ``status`` and ``problem`` (a problem document)
+    are those of the last response; None if there is none.
     """
 
     def __init__(
         self,
         message: str,
         *,
-        idempotency_key: str,
+        idempotency_key: str | None = None,
         status: int | None = None,
         problem: ProblemView | None = None,
     ) -> None:
@@ -37,4 +37,8 @@ class NotificationRejectedError(NotificationError):
 
 
 class ServiceUnavailableError(NotificationError):
-    """No attempt got a clear response, so one may be accepted. Retry with the same key."""
+    """No attempt got a clear response, so one may have had its effect. Retry with the same key."""
+
+
+class InvalidCallbackError(ValueError):
+    """A callback isn't from the service: its signature or its time is wrong."""

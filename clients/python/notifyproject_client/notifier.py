@@ -1,27 +1,29 @@
-"""The notifier, which sends notifications with retries that create no duplicate."""
+"""The notifiers, which send with retries that have no second effect."""
 
-import secrets
+import asyncio
 import time
-import uuid
-from collections.abc import Callable, Mapping, Sequence
-from datetime import UTC, datetime
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from datetime import datetime
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import httpx
 
-from .errors import NotificationRejectedError, ServiceUnavailableError
+from . import requests
+from .exchange import Backoff, Call, Failure, raise_problem, raise_problem_async
+from .requests import Body
 from .rest.client import AuthenticatedClient
+from .rest.models.accepted_notification_view import AcceptedNotificationView
+from .rest.models.broadcast_view import BroadcastView
+from .rest.models.bulk_view import BulkView
 from .rest.models.content_request import ContentRequest
+from .rest.models.inbox_token_view import InboxTokenView
 from .rest.models.local_time import LocalTime
 from .rest.models.notification_recipient_request import NotificationRecipientRequest
-from .rest.models.notification_request import NotificationRequest
-from .rest.models.notification_view import NotificationView
 from .rest.models.plan_request import PlanRequest
-from .rest.models.problem_view import ProblemView
-from .retry import RETRYABLE_STATUSES, RetryPolicy, parse_retry_after
+from .retry import RetryPolicy
 
-ACCEPTED = 202
+View = TypeVar("View")
 TIMEOUT = httpx.Timeout(15.0, connect=3.0)
 """The timeout of one attempt. The service responds or fails within 12 seconds."""
 
@@ -30,7 +32,8 @@ class Notifier:
     """Sends notifications with a client's API key. Thread-safe; close it at the end.
 
     For other operations, pass the attribute ``rest`` as ``client`` to a function in
-    ``notifyproject_client.rest.api``. ``transport``, ``sleep``, and ``clock`` are for tests.
+    ``notifyproject_client.rest.api``, whose errors are those of this class. ``transport``,
+    ``sleep``, and ``clock`` are for tests.
     """
 
     def __init__(
@@ -47,12 +50,8 @@ class Notifier:
         self._retry = retry or RetryPolicy()
         self._sleep = sleep
         self._clock = clock
-        self.rest = AuthenticatedClient(
-            base_url=url.rstrip("/"),
-            token=key,
-            timeout=timeout,
-            httpx_args={"transport": transport} if transport else {},
-        )
+        self._http = httpx.Client(**_options(url, key, timeout), transport=transport)
+        self.rest = rest_client(url, key, timeout, transport=transport)
 
     def __enter__(self) -> Self:
         return self
@@ -67,6 +66,7 @@ class Notifier:
 
     def close(self) -> None:
         """Close the connections."""
+        self._http.close()
         self.rest.get_httpx_client().close()
 
     def notify(
@@ -93,41 +93,42 @@ class Notifier:
         max_retries: int | None = None,
         ignore_limits: bool | None = None,
         idempotency_key: str | None = None,
-    ) -> NotificationView:
+    ) -> AcceptedNotificationView:
         """Send a notification of a registered type; return the accepted notification.
+
+        ``warnings`` of the result name channels that are about to fail, or that reach nobody.
 
         For a registered recipient, ``user_id`` is enough. ``email`` and ``phone`` are short for
         ``recipient``. The others are fields of NotificationRequest. An object can be a dict, such
         as ``content={"subject": "Paid"}``. Raises as ``send`` does.
         """
-        given = {
-            "user_id": user_id,
-            "recipient": recipient or _addresses(email, phone),
-            "channels": [channels] if isinstance(channels, str) else channels,
-            "plan": plan,
-            "data": data,
-            "content": content,
-            "priority": priority,
-            "entity_id": entity_id,
-            "external_id": external_id,
-            "source": source,
-            "scheduled_at": scheduled_at,
-            "scheduled_local": scheduled_local,
-            "event_at": event_at,
-            "ttl": ttl,
-            "expires_at": expires_at,
-            "max_retries": max_retries,
-            "ignore_limits": ignore_limits,
-        }
-        fields = {name: _to_json(value) for name, value in given.items() if value is not None}
-        return self.send({"type": type_slug, **fields}, idempotency_key=idempotency_key)
+        request = requests.notification(
+            type_slug,
+            email=email,
+            phone=phone,
+            user_id=user_id,
+            recipient=recipient,
+            channels=channels,
+            plan=plan,
+            data=data,
+            content=content,
+            priority=priority,
+            entity_id=entity_id,
+            external_id=external_id,
+            source=source,
+            scheduled_at=scheduled_at,
+            scheduled_local=scheduled_local,
+            event_at=event_at,
+            ttl=ttl,
+            expires_at=expires_at,
+            max_retries=max_retries,
+            ignore_limits=ignore_limits,
+        )
+        return self.send(request, idempotency_key=idempotency_key)
 
     def send(
-        self,
-        request: NotificationRequest | Mapping[str, Any],
-        *,
-        idempotency_key: str | None = None,
-    ) -> NotificationView:
+        self, request: Body, *, idempotency_key: str | None = None
+    ) -> AcceptedNotificationView:
         """Send a notification, also given as the JSON object; return the accepted notification.
 
         All attempts have the same idempotency key, so that they create at most one notification.
@@ -136,88 +137,176 @@ class Notifier:
         Raises NotificationRejectedError if the request is invalid or not allowed, and
         ServiceUnavailableError if no attempt got a clear response in time.
         """
-        body: Any = _to_json(request)
-        key = idempotency_key or uuid.uuid4().hex
-        started = self._clock()
-        attempts = 0
+        return self._call(requests.send(request, idempotency_key))
+
+    def send_many(
+        self, notifications: Sequence[Body], *, idempotency_key: str | None = None
+    ) -> BulkView:
+        """Send any number of notifications, a thousand in each request. Return all results.
+
+        A result has the ``index`` of its request and the notification's ``id``, or an ``error``: an
+        invalid request doesn't stop the others. If an error is raised, earlier requests may have
+        been accepted: repeat the call with the same key and the same notifications. Raises as
+        ``send`` does.
+        """
+        calls = requests.send_many(notifications, idempotency_key)
+        return requests.merged([(start, self._call(call)) for start, call in calls])
+
+    def broadcast(
+        self,
+        type_slug: str,
+        audience: Mapping[str, Any],
+        *,
+        idempotency_key: str | None = None,
+        **fields: Any,
+    ) -> BroadcastView:
+        """Send one message to many recipients, such as ``{"topic": "news"}``; return its progress.
+
+        ``fields`` are the other fields of a BroadcastRequest. Raises as ``send`` does.
+        """
+        return self._call(requests.broadcast(type_slug, audience, fields, idempotency_key))
+
+    def inbox_token(self, user_id: str) -> InboxTokenView:
+        """Issue a token for the inbox of one recipient, for their browser. Raises as ``send``."""
+        return self._call(requests.inbox_token(user_id))
+
+    def _call(self, call: Call[View]) -> View:
+        backoff = Backoff(self._retry, self._clock)
         while True:
-            attempts += 1
-            result = self._send_once(body, key)
-            if isinstance(result, NotificationView):
-                return result
-            failure, retry_after = result
-            jitter = secrets.randbelow(1000) / 1000
-            delay = self._retry.delay(attempts=attempts, retry_after=retry_after, jitter=jitter)
-            left = self._retry.max_seconds - (self._clock() - started)
-            if attempts >= self._retry.max_attempts or delay > left:
-                raise failure
-            self._sleep(delay)
-
-    def _send_once(
-        self, body: Mapping[str, Any], key: str
-    ) -> NotificationView | tuple[ServiceUnavailableError, float | None]:
-        """Return the accepted notification, or a retryable error and ``Retry-After`` (seconds)."""
-        try:
-            response = self.rest.get_httpx_client().post(
-                "/api/v1/notifications",
-                json=body,
-                headers={"Idempotency-Key": key},
-                follow_redirects=False,
-            )
-        except (httpx.UnsupportedProtocol, httpx.InvalidURL):
-            raise
-        except httpx.TransportError as error:
-            reason = f"Couldn't reach the service: {type(error).__name__}."
-            failure = ServiceUnavailableError(reason, idempotency_key=key)
-            failure.__cause__ = error
-            return failure, None
-        return self._read(response, key)
-
-    def _read(
-        self, response: httpx.Response, key: str
-    ) -> NotificationView | tuple[ServiceUnavailableError, float | None]:
-        """Read a response as ``_send_once`` returns it; raises the errors that aren't retried."""
-        if response.status_code == ACCEPTED:
             try:
-                return NotificationView.from_dict(response.json())
-            except (ValueError, KeyError, TypeError) as error:
-                reason = (
-                    "The response is from another program, or from a later version of the service."
-                )
-                raise ServiceUnavailableError(reason, idempotency_key=key, status=202) from error
-        problem = _problem(response)
-        cause = f"{problem.code}: {problem.detail}" if problem else "no problem document"
-        reason = f"{response.status_code} {cause}"
-        if response.status_code not in RETRYABLE_STATUSES:
-            raise NotificationRejectedError(
-                reason, idempotency_key=key, status=response.status_code, problem=problem
-            )
-        failure = ServiceUnavailableError(
-            reason, idempotency_key=key, status=response.status_code, problem=problem
+                response = self._http.post(call.path, json=call.body, headers=call.headers)
+            except httpx.TransportError as error:
+                result: View | Failure = call.unreached(error)
+            else:
+                result = call.read(response)
+            if not isinstance(result, Failure):
+                return result
+            self._sleep(backoff.delay_after(result))
+
+
+class AsyncNotifier:
+    """A notifier for asyncio: as Notifier, with the same arguments, results, and errors.
+
+    Used in one event loop. For other operations, pass ``rest`` as ``client`` to the functions
+    ``asyncio`` in ``notifyproject_client.rest.api``.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        key: str,
+        timeout: httpx.Timeout = TIMEOUT,
+        retry: RetryPolicy | None = None,
+        transport: httpx.AsyncBaseTransport | None = None,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._retry = retry or RetryPolicy()
+        self._sleep = sleep
+        self._clock = clock
+        self._http = httpx.AsyncClient(**_options(url, key, timeout), transport=transport)
+        self.rest = rest_client(url, key, timeout, async_transport=transport)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._http.aclose()
+        await self.rest.get_async_httpx_client().aclose()
+
+    async def notify(
+        self,
+        type_slug: str,
+        *,
+        email: str | None = None,
+        phone: str | None = None,
+        idempotency_key: str | None = None,
+        **fields: Any,
+    ) -> AcceptedNotificationView:
+        """Send a notification, as :meth:`Notifier.notify` does with the same ``fields``."""
+        request = requests.notification(type_slug, email=email, phone=phone, **fields)
+        return await self.send(request, idempotency_key=idempotency_key)
+
+    async def send(
+        self, request: Body, *, idempotency_key: str | None = None
+    ) -> AcceptedNotificationView:
+        """Send a notification, as :meth:`Notifier.send` does."""
+        return await self._call(requests.send(request, idempotency_key))
+
+    async def send_many(
+        self, notifications: Sequence[Body], *, idempotency_key: str | None = None
+    ) -> BulkView:
+        """Send any number of notifications, as :meth:`Notifier.send_many` does."""
+        calls = requests.send_many(notifications, idempotency_key)
+        return requests.merged([(start, await self._call(call)) for start, call in calls])
+
+    async def broadcast(
+        self,
+        type_slug: str,
+        audience: Mapping[str, Any],
+        *,
+        idempotency_key: str | None = None,
+        **fields: Any,
+    ) -> BroadcastView:
+        """Send one message to many recipients, as :meth:`Notifier.broadcast` does."""
+        return await self._call(requests.broadcast(type_slug, audience, fields, idempotency_key))
+
+    async def inbox_token(self, user_id: str) -> InboxTokenView:
+        """Issue a token for an inbox, as :meth:`Notifier.inbox_token` does."""
+        return await self._call(requests.inbox_token(user_id))
+
+    async def _call(self, call: Call[View]) -> View:
+        backoff = Backoff(self._retry, self._clock)
+        while True:
+            try:
+                response = await self._http.post(call.path, json=call.body, headers=call.headers)
+            except httpx.TransportError as error:
+                result: View | Failure = call.unreached(error)
+            else:
+                result = call.read(response)
+            if not isinstance(result, Failure):
+                return result
+            await self._sleep(backoff.delay_after(result))
+
+
+def rest_client(
+    url: str,
+    key: str,
+    timeout: httpx.Timeout,
+    *,
+    transport: httpx.BaseTransport | None = None,
+    async_transport: httpx.AsyncBaseTransport | None = None,
+) -> AuthenticatedClient:
+    """Return the client of generated functions, which raise an error for every problem."""
+    options = _options(url, key, timeout)
+    client = AuthenticatedClient(base_url=url, token=key)
+    client.set_httpx_client(
+        httpx.Client(**options, transport=transport, event_hooks={"response": [raise_problem]})
+    )
+    client.set_async_httpx_client(
+        httpx.AsyncClient(
+            **options,
+            transport=async_transport,
+            event_hooks={"response": [raise_problem_async]},
         )
-        return failure, parse_retry_after(response.headers, now=datetime.now(UTC))
+    )
+    return client
 
 
-def _addresses(email: str | None, phone: str | None) -> dict[str, str] | None:
-    """Return a recipient with these addresses; None if there are none."""
-    given = {"email": email, "phone": phone}
-    return {name: address for name, address in given.items() if address is not None} or None
-
-
-def _to_json(value: Any) -> Any:
-    """Return a value as JSON. The service, not the client, refuses an unknown field of a dict."""
-    if isinstance(value, Mapping):
-        return {name: _to_json(one) for name, one in value.items()}
-    if isinstance(value, list | tuple):
-        return [_to_json(one) for one in value]
-    if isinstance(value, datetime):
-        return value.isoformat()
-    return value.to_dict() if hasattr(value, "to_dict") else value
-
-
-def _problem(response: httpx.Response) -> ProblemView | None:
-    """Return a response's problem document; None if the body is something else."""
-    try:
-        return ProblemView.from_dict(response.json())
-    except (ValueError, KeyError, TypeError):
-        return None
+def _options(url: str, key: str, timeout: httpx.Timeout) -> dict[str, Any]:
+    return {
+        "base_url": url.rstrip("/"),
+        "headers": {"Authorization": f"Bearer {key}"},
+        "timeout": timeout,
+        "follow_redirects": False,
+    }

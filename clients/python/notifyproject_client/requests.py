@@ -1,0 +1,116 @@
+"""The bodies of requests, and the calls that send them."""
+
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from .exchange import Call
+from .rest.models.accepted_notification_view import AcceptedNotificationView
+from .rest.models.broadcast_view import BroadcastView
+from .rest.models.bulk_view import BulkView
+from .rest.models.inbox_token_view import InboxTokenView
+from .rest.models.notification_request import NotificationRequest
+
+BULK_SIZE = 1_000
+"""Notifications in one request of a bulk create."""
+Body = NotificationRequest | Mapping[str, Any]
+
+
+def notification(type_slug: str, *, email: str | None, phone: str | None, **given: Any) -> Any:
+    """Return a request for one notification. Fields that are None are left out."""
+    channels = given.get("channels")
+    fields = {
+        **given,
+        "recipient": given.get("recipient") or addresses(email, phone),
+        "channels": [channels] if isinstance(channels, str) else channels,
+    }
+    return {"type": type_slug, **present(fields)}
+
+
+def addresses(email: str | None, phone: str | None) -> dict[str, str] | None:
+    """Return a recipient with these addresses; None if there are none."""
+    return present({"email": email, "phone": phone}) or None
+
+
+def present(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields that aren't None, as JSON."""
+    return {name: to_json(value) for name, value in fields.items() if value is not None}
+
+
+def send(request: Body, idempotency_key: str | None) -> Call[AcceptedNotificationView]:
+    """Return the call that sends one notification."""
+    return Call(
+        path="/api/v1/notifications",
+        body=to_json(request),
+        accepted=202,
+        view=AcceptedNotificationView.from_dict,
+        idempotency_key=idempotency_key or uuid.uuid4().hex,
+    )
+
+
+def send_many(
+    requests: Sequence[Body], idempotency_key: str | None
+) -> Iterator[tuple[int, Call[BulkView]]]:
+    """Yield the calls that send any number of notifications, with the index of each one's first."""
+    key = idempotency_key or uuid.uuid4().hex
+    for start in range(0, len(requests), BULK_SIZE):
+        part = requests[start : start + BULK_SIZE]
+        yield (
+            start,
+            Call(
+                path="/api/v1/notifications/bulk",
+                body={"notifications": to_json(part)},
+                accepted=200,
+                view=BulkView.from_dict,
+                idempotency_key=f"{key}-{start}" if start else key,
+            ),
+        )
+
+
+def merged(parts: Sequence[tuple[int, BulkView]]) -> BulkView:
+    """Return the results of several calls as one, in the order of the requests."""
+    results = []
+    for start, part in parts:
+        for one in part.results:
+            one.index += start
+            results.append(one)
+    return BulkView(
+        accepted=sum(part.accepted for _, part in parts),
+        rejected=sum(part.rejected for _, part in parts),
+        results=results,
+    )
+
+
+def broadcast(
+    type_slug: str, audience: Mapping[str, Any], fields: Mapping[str, Any], key: str | None
+) -> Call[BroadcastView]:
+    """Return the call that starts a broadcast."""
+    return Call(
+        path="/api/v1/broadcasts",
+        body={"type": type_slug, "audience": to_json(audience), **present(fields)},
+        accepted=202,
+        view=BroadcastView.from_dict,
+        idempotency_key=key or uuid.uuid4().hex,
+    )
+
+
+def inbox_token(user_id: str) -> Call[InboxTokenView]:
+    """Return the call that issues an inbox token. Repeated, it issues another one."""
+    return Call(
+        path="/api/v1/inbox/tokens",
+        body={"user_id": user_id},
+        accepted=201,
+        view=InboxTokenView.from_dict,
+    )
+
+
+def to_json(value: Any) -> Any:
+    """Return a value as JSON. The service, not the client, refuses an unknown field of a dict."""
+    if isinstance(value, Mapping):
+        return {name: to_json(one) for name, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [to_json(one) for one in value]
+    if isinstance(value, datetime):
+        return value.isoformat()
+    return value.to_dict() if hasattr(value, "to_dict") else value
