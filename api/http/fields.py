@@ -44,10 +44,12 @@ class QuietHours(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     timezone: TimeZoneName | None = None  # IANA name; omitted: the zone of the recipient or device
 
 
-class UpdatedView(msgspec.Struct, kw_only=True, frozen=True):
+class UpdatedView(msgspec.Struct, kw_only=True, frozen=True, omit_defaults=True):
     """The number of notifications that changed."""
 
     updated: Count
+    is_complete: Annotated[bool, Meta(examples=[True])] = True
+    """False: some are left. Send the same request again. Omitted if true."""
 
 
 def check_language(language: str | None, pointer: str, problems: ProblemCollector) -> None:

@@ -98,9 +98,14 @@ def parse_cursor(query: QueryDict, *, list_name: str) -> Cursor | None:
 
 def page_links(page: Page, *, list_name: str, order: Order) -> dict[str, str | None]:
     """Return the cursors ``next`` and ``previous`` of a page."""
-    if not page.documents:
+    edge = page.scanned_to
+    first, last = (page.documents[0], page.documents[-1]) if page.documents else (edge, edge)
+    if edge is not None and page.is_backwards:
+        first = edge
+    elif edge is not None:
+        last = edge
+    if first is None or last is None:
         return {"next": None, "previous": None}
-    first, last = page.documents[0], page.documents[-1]
     return {
         "next": document_cursor(last, list_name=list_name, order=order) if page.has_next else None,
         "previous": document_cursor(first, list_name=list_name, order=order, backwards=True)

@@ -83,6 +83,9 @@ def list_inbox(request: Any) -> Response:
     Reading the first page also marks all delivered notifications as seen: `unseen` in GET
     /inbox/counts becomes 0. Later pages, read with `cursor`, and pages with `archived`, `snoozed`,
     `type`, or `category` mark nothing.
+
+    A page with `type` or `category` is searched among 2,000 notifications: it may have fewer than
+    `limit` items, even none, while `next` leads on.
     """
     query, problems = request.query_params, ProblemCollector()
     unread, archived, snoozed = (parse_bool(name, query, problems) for name in FLAGS)
@@ -124,9 +127,13 @@ def count_inbox(request: Any) -> Response:
     unaudited=Unaudited.MARKS,
 )
 def read_all_inbox(request: Any) -> Response:
-    """Mark all notifications as read, even archived ones and other channels'; idempotent."""
-    count = actions.mark_all_read(inbox=inbox_of(request.user), now=utc_now())
-    return Response(UpdatedView(updated=count))
+    """Mark all notifications as read, even archived ones and other channels'; idempotent.
+
+    At most 1,000 at once, the newest first: then `is_complete` is false, and the same request
+    continues.
+    """
+    done = actions.mark_all_read(inbox=inbox_of(request.user), now=utc_now())
+    return Response(UpdatedView(updated=done.count, is_complete=done.is_complete))
 
 
 _item_operation = operation(

@@ -219,8 +219,12 @@ def list_recipient_notifications(request: Any, user_id: str) -> Response:
     unaudited=Unaudited.MARKS,
 )
 def read_all_recipient_notifications(request: Any, user_id: str) -> Response:
-    """Mark all notifications that were sent to a recipient, on any channel, as read."""
-    count = inbox_actions.mark_all_read(
+    """Mark all notifications that were sent to a recipient, on any channel, as read.
+
+    At most 1,000 at once, the newest first: then `is_complete` is false, and the same request
+    continues.
+    """
+    done = inbox_actions.mark_all_read(
         inbox=Inbox(request.user.id, user_id_or_404(user_id)), now=utc_now()
     )
-    return Response(UpdatedView(updated=count))
+    return Response(UpdatedView(updated=done.count, is_complete=done.is_complete))

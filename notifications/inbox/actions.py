@@ -1,6 +1,7 @@
 """Actions of readers, which change notifications and wake open streams of the inbox."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 
@@ -36,6 +37,10 @@ def _mark(
     return result.document
 
 
+READ_BATCH = 250
+"""Notifications that one write marks as read."""
+MAX_READ = 1_000
+"""Notifications that one request marks as read, which takes about a second of MongoDB's time."""
 MAX_RESURFACED = 500
 """Snoozed notifications that one write puts back."""
 MarkAction = partial[Document]
@@ -82,13 +87,26 @@ def resurface_due(*, now: datetime) -> int:
     return count
 
 
-def mark_all_read(*, inbox: Inbox, now: datetime) -> int:
-    """Mark all notifications sent to a recipient as read. Return how many were unread."""
-    count = store.mark_all_read(inbox=inbox, now=now)
+@dataclass(frozen=True, slots=True)
+class AllRead:
+    """How many notifications were marked as read, and whether no unread one is left."""
+
+    count: int
+    is_complete: bool
+
+
+def mark_all_read(*, inbox: Inbox, now: datetime) -> AllRead:
+    """Mark all notifications sent to a recipient as read, at most MAX_READ at once."""
+    count = 0
+    for _ in range(MAX_READ // READ_BATCH):
+        changed, has_more = store.mark_newest_read(inbox=inbox, limit=READ_BATCH, now=now)
+        count += changed
+        if not has_more:
+            break
     if count:
         inbox_wakeups.send_inbox_wakeup(inbox)
         callback_events.enqueue_publisher(now=now)
-    return count
+    return AllRead(count, is_complete=not has_more)
 
 
 def open_feed(*, inbox: Inbox, limit: int, unread: bool) -> Page:

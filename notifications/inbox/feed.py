@@ -19,6 +19,8 @@ NEWEST_FIRST = (("inbox_at", -1), ("_id", -1))
 NEXT_FIRST = (("snoozed_until", 1), ("_id", 1))
 """Order of snoozed notifications: the next to come back first."""
 INDEX = "ntf_inbox"
+MAX_SCANNED = 2_000
+"""Notifications that are read for a page of one type or category: some 20 ms of work."""
 NO_FILTER: Mapping[str, str] = {}
 _notifications = partial(collection, "notifications")
 
@@ -45,16 +47,11 @@ def page(
     """Return up to ``limit`` notifications, archived or not, from a cursor on.
 
     ``wanted`` are values of fields, such as the type, that the notifications have. They are not in
-    the index: a recipient's inbox is read until a page is full.
+    the index: at most MAX_SCANNED notifications are read for a page.
     """
     filters: dict[str, Any] = {"is_archived": archived} | ({"is_read": False} if unread else {})
-    return paging.page(
-        "notifications",
-        {**inbox.match(**filters), **wanted},
-        order=NEWEST_FIRST,
-        limit=limit,
-        cursor=cursor,
-        index=INDEX,
+    return _page(
+        inbox.match(**filters), wanted, order=NEWEST_FIRST, limit=limit, cursor=cursor, index=INDEX
     )
 
 
@@ -66,13 +63,23 @@ def snoozed_page(
     cursor: Cursor | None = None,
 ) -> Page:
     """Return up to ``limit`` snoozed notifications from a cursor on, the next due first."""
-    return paging.page(
-        "notifications",
-        {**inbox.match_snoozed(), **wanted},
+    return _page(
+        inbox.match_snoozed(),
+        wanted,
         order=NEXT_FIRST,
         limit=limit,
         cursor=cursor,
         index="ntf_snoozed",
+    )
+
+
+def _page(
+    match: Mapping[str, Any], wanted: Mapping[str, str], *, index: str, **options: Any
+) -> Page:
+    if not wanted:
+        return paging.page("notifications", match, index=index, **options)
+    return paging.scanned_page(
+        "notifications", match, wanted, index=index, scan=MAX_SCANNED, **options
     )
 
 

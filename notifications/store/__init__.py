@@ -71,7 +71,7 @@ from .inbox import (
     act,
     archive,
     due_snoozes,
-    mark_all_read,
+    mark_newest_read,
     mark_read,
     mark_read_by_client,
     mark_seen,
@@ -150,7 +150,7 @@ __all__ += ["NewNotification", "ProviderAnswer", "Settlement", "TargetAttempt", 
 __all__ += ["recipient_of"]
 __all__ += ["decrypt", "encrypted_contents", "is_secret_expired", "is_shown_in_inbox"]
 __all__ += ["purge_secrets", "secret_in"]
-__all__ += ["MATCH_SENT", "Inbox", "Marked", "act", "archive", "mark_all_read", "mark_read"]
+__all__ += ["MATCH_SENT", "Inbox", "Marked", "act", "archive", "mark_newest_read", "mark_read"]
 __all__ += ["mark_read_by_client", "mark_seen", "mark_unread", "mark_unread_by_client"]
 __all__ += ["due_snoozes", "resurface", "snooze", "unarchive", "unsnooze"]
 __all__ += ["CountersBusyError", "LimitUse", "Refusal", "RefusalKind", "UseRequest"]

@@ -13,6 +13,7 @@ from typing import Any
 
 from bson import ObjectId
 from pymongo import ReturnDocument
+from pymongo.cursor import Cursor
 
 from domain.states import SUCCEEDED, Channel, DeliveryStatus
 
@@ -47,6 +48,8 @@ NOT_ALL_READ: Mapping[str, Any] = {
     ]
 }
 FEED_INDEX = "ntf_user_feed"
+MAX_UNREAD_SCANNED = 20_000
+"""Unread notifications among which those that were sent are looked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,11 +148,30 @@ def act(*, inbox: Inbox, notification_id: ObjectId, action: str, now: datetime) 
     return _mark(inbox.match_sent(), notification_id, {"action": {"$exists": False}}, pipeline)
 
 
-def mark_all_read(*, inbox: Inbox, now: datetime) -> int:
-    """Mark all notifications sent to a recipient as read. Return how many changed."""
-    unread = {**inbox.match_sent(), "is_read": False}
-    result = notifications().update_many(unread, _mark_read_pipeline(now), hint=FEED_INDEX)
-    return result.modified_count
+def mark_newest_read(*, inbox: Inbox, limit: int, now: datetime) -> tuple[int, bool]:
+    """Mark the newest unread notifications sent to a recipient as read, up to ``limit``.
+
+    Return how many changed, and whether there may be more.
+    """
+    owner = {"user_id": inbox.user_id, "client_id": inbox.client_id, "is_active": True}
+    unread: dict[str, Any] = {**owner, "is_read": False}
+    # What wasn't sent stays unread and is read each time: a limit for those with many, whose
+    # position comes from the index alone.
+    last = _newest_first(unread, {"_id": 0, "created_at": 1}).skip(MAX_UNREAD_SCANNED).limit(1)
+    for position in last:
+        unread["created_at"] = {"$gte": position["created_at"]}
+    found = _newest_first({**unread, **MATCH_SENT}, {"_id": 1}).limit(limit)
+    ids = [one["_id"] for one in found]
+    if not ids:
+        return 0, False
+    still_unread = {"_id": {"$in": ids}, "is_read": False, **MATCH_SENT}
+    result = notifications().update_many(still_unread, _mark_read_pipeline(now))
+    return result.modified_count, len(ids) == limit
+
+
+def _newest_first(query: Mapping[str, Any], fields: Mapping[str, int]) -> Cursor[dict[str, Any]]:
+    found = notifications().find(query, fields)
+    return found.sort([("created_at", -1), ("_id", -1)]).hint(FEED_INDEX)
 
 
 def archive(*, inbox: Inbox, notification_id: ObjectId, now: datetime) -> Marked | None:

@@ -27,6 +27,9 @@ class Page:
     documents: Sequence[Document]
     has_next: bool
     has_previous: bool
+    is_backwards: bool = False
+    scanned_to: Document | None = None
+    """Where the read ended, if that was before the page was full and before the end of the list."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +102,104 @@ def page(
     if backwards:
         return Page(found[::-1], has_next=True, has_previous=has_more)
     return Page(found, has_next=has_more, has_previous=cursor is not None)
+
+
+def scanned_page(
+    name: str,
+    match: Mapping[str, Any],
+    wanted: Mapping[str, Any],
+    *,
+    order: Order,
+    limit: int,
+    scan: int,
+    index: str,
+    cursor: Cursor | None = None,
+) -> Page:
+    """Return a page of the documents with ``wanted`` fields, which ``index`` doesn't have.
+
+    ``order`` has two fields.
+
+    At most ``scan`` documents that ``match`` are read for it, so that the page may have less than
+    ``limit`` documents, or none, with more behind :attr:`Page.scanned_to`. Raises PyMongoError.
+    """
+    backwards = cursor is not None and cursor.backwards
+    directed = reversed_order(order) if backwards else list(order)
+    after = {}
+    if cursor is not None:
+        if len(cursor.values) != len(order):
+            raise InvalidCursorError("a cursor of another list")
+        after = _after(cursor.values, directed)
+    # The position is read first, from the index alone: what comes and goes between the two reads
+    # moves neither an omitted nor a repeated document into the next page.
+    edge = _position(name, match, after, directed, skip=scan - 1, index=index)
+    if edge is not None:
+        within = _up_to([edge[field] for field, _ in order], directed)
+        match = {"$and": [match, within]}
+    match = {"$and": [match, after]} if after else match
+    found: list[Document] = list(
+        collection(name)
+        .find({"$and": [match, wanted]}, batch_size=limit + 1, hint=index)
+        .sort(directed)
+        .limit(limit + 1)
+    )
+    is_full = len(found) > limit
+    found = found[:limit]
+    if is_full:
+        edge = None
+    has_more = is_full or edge is not None
+    if backwards:
+        return Page(
+            found[::-1], has_next=True, has_previous=has_more, is_backwards=True, scanned_to=edge
+        )
+    return Page(found, has_next=has_more, has_previous=cursor is not None, scanned_to=edge)
+
+
+def _position(
+    name: str,
+    match: Mapping[str, Any],
+    after: Mapping[str, Any],
+    directed: Order,
+    *,
+    skip: int,
+    index: str,
+) -> Document | None:
+    """Return the position after ``skip`` matching documents, or None at the end of the list."""
+    fields = {"_id": 0, **{field: 1 for field, _ in directed}}
+    first = directed[0][0]
+
+    def read(bound: Mapping[str, Any]) -> Document | None:
+        whole = {"$and": [match, bound]} if bound else match
+        found = collection(name).find(whole, fields, hint=index).sort(list(directed))
+        return next(iter(found.skip(skip).limit(1)), None)
+
+    if not after:
+        return read({})
+    # With ties of the cursor, for which MongoDB would read documents, so up to as many fewer.
+    found = read({first: after[first]})
+    is_tie = found is not None and found[first] in after[first].values()
+    return read(after) if is_tie else found
+
+
+def _after(position: Sequence[Any], directed: Order) -> dict[str, Any]:
+    """Return the filter for documents after a position in an order by two fields.
+
+    Unlike :func:`match_beyond`, it has no ``$or``, for which MongoDB reads and sorts documents
+    instead of walking through the index.
+    """
+    (first, direction), (second, second_direction) = directed
+    value, tie = position
+    operator = "$gte" if direction > 0 else "$lte"
+    not_after = "$lte" if second_direction > 0 else "$gte"
+    return {first: {operator: value}, "$nor": [{first: value, second: {not_after: tie}}]}
+
+
+def _up_to(position: Sequence[Any], directed: Order) -> dict[str, Any]:
+    """Return the filter for documents up to a position, inclusive; see :func:`_after`."""
+    (first, direction), (second, second_direction) = directed
+    value, tie = position
+    operator = "$lte" if direction > 0 else "$gte"
+    after = "$gt" if second_direction > 0 else "$lt"
+    return {first: {operator: value}, "$nor": [{first: value, second: {after: tie}}]}
 
 
 def match_beyond(cursor: Cursor, order: Order) -> dict[str, Any]:

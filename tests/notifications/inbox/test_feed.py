@@ -11,9 +11,10 @@ from bson import ObjectId
 
 from domain.states import Channel
 from notifications import store
-from notifications.inbox import feed
+from notifications.inbox import actions, feed
+from notifications.inbox.actions import AllRead
 from notifications.inbox.feed import FeedCounts
-from notifications.store import Inbox
+from notifications.store import Inbox, inbox
 from notifyproject.db.collections import collection
 from notifyproject.db.paging import Cursor
 from tests.support.factories.notifications import CLIENT, NOON, accepted, new
@@ -92,6 +93,91 @@ def test_page_costs_the_same_at_any_position(
     assert plan.keys <= plan.returned + 2, "what lies before the place is not walked through"
 
 
+KINDS = ("payment_confirmed", "order_shipped")
+
+
+@pytest.mark.parametrize("wanted", [{"type": "nosuch"}, {"category": "marketing"}])
+@pytest.mark.parametrize("fields", [{}, {"unread": True}, {"archived": True}])
+@pytest.mark.parametrize("cursor", [None, Cursor(MIDDLE), Cursor(MIDDLE, backwards=True)])
+def test_page_of_a_rare_type_reads_a_limited_number(
+    monkeypatch: pytest.MonkeyPatch,
+    wanted: dict[str, str],
+    fields: dict[str, bool],
+    cursor: Cursor | None,
+) -> None:
+    monkeypatch.setattr(feed, "MAX_SCANNED", 50)
+    found, (edge, page) = explain(
+        lambda: feed.page(INBOX, limit=PAGE, wanted=wanted, cursor=cursor, **fields)
+    )
+    assert found.documents == []
+    assert found.scanned_to is not None
+    assert (edge.examined, edge.returned) == (0, 1)
+    assert edge.keys <= 50 + 2
+    assert page.examined <= 50 + 2, "one more of each of the two runs it merges"
+    assert page.keys <= 50 + 4
+
+
+@pytest.mark.parametrize("fields", [{}, {"unread": True}, {"archived": True}])
+@pytest.mark.parametrize("scan", [1, 7, 50, 5_000])
+def test_pages_of_a_type_have_each_of_its_items_once_in_both_directions(
+    monkeypatch: pytest.MonkeyPatch, fields: dict[str, bool], scan: int
+) -> None:
+    monkeypatch.setattr(feed, "MAX_SCANNED", scan)
+    # Several of one time, some of the type.
+    moment = NOON + timedelta(seconds=COUNT // 2)
+    inbox = Inbox(CLIENT, "eve")
+    query = {**inbox.match(), "inbox_at": {"$gt": moment}}
+    ids = [one["_id"] for one in collection("notifications").find(query, {"_id": 1}).limit(60)]
+    items = collection("notifications")
+    items.update_many({"_id": {"$in": ids[::3]}}, {"$set": {"inbox_at": moment}})
+    items.update_many({"_id": {"$in": ids[::4]}}, {"$set": {"type": KINDS[1]}})
+    wanted = {"type": KINDS[1]}
+    limits = {"is_archived": fields.get("archived", False)}
+    limits |= {"is_read": False} if "unread" in fields else {}
+    expected = [
+        one["_id"]
+        for one in items.find({**inbox.match(**limits), **wanted}).sort(
+            [("inbox_at", -1), ("_id", -1)]
+        )
+    ]
+    seen, cursor, pages = [], None, []
+    while True:
+        page = feed.page(inbox, limit=4, wanted=wanted, cursor=cursor, **fields)
+        seen += [one["_id"] for one in page.documents]
+        pages.append(page)
+        if not page.has_next:
+            break
+        last = page.scanned_to or page.documents[-1]
+        cursor = Cursor(tuple(last[name] for name, _ in feed.NEWEST_FIRST))
+    assert seen == expected
+    back: list[ObjectId] = []
+    cursor = Cursor((NOON - timedelta(days=1), ObjectId("0" * 24)), backwards=True)
+    while True:
+        page = feed.page(inbox, limit=4, wanted=wanted, cursor=cursor, **fields)
+        back = [one["_id"] for one in page.documents] + back
+        if not page.has_previous:
+            break
+        first = page.scanned_to or page.documents[0]
+        values = tuple(first[name] for name, _ in feed.NEWEST_FIRST)
+        cursor = Cursor(values, backwards=True)
+    assert back == expected
+
+
+def test_page_of_a_rare_type_of_snoozed_items_reads_a_limited_number(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(feed, "MAX_SCANNED", 10)
+    query = {**Inbox(CLIENT, "bob").match(), "is_archived": False}
+    ids = [one["_id"] for one in collection("notifications").find(query, {"_id": 1}).limit(40)]
+    for number, one in enumerate(ids):
+        until = LATER + timedelta(hours=number)
+        store.snooze(inbox=Inbox(CLIENT, "bob"), notification_id=one, until=until, now=LATER)
+    with plans("notifications") as found:
+        page = feed.snoozed_page(Inbox(CLIENT, "bob"), limit=5, wanted={"type": "nosuch"})
+    assert (page.documents, page.has_next) == ([], True)
+    assert all(one.is_indexed and not one.sorts and one.examined <= 11 for one in found)
+
+
 def test_empty_inbox_reads_nothing() -> None:
     found, (plan,) = explain(lambda: feed.page(Inbox(CLIENT, "nobody"), limit=PAGE))
     assert (found.documents, plan.examined) == ([], 0)
@@ -132,16 +218,39 @@ def test_single_notification_is_read_and_marked_by_id() -> None:
         assert all(plan.is_by_id and plan.examined <= 1 for plan in found), found
 
 
-def test_mark_all_read_reads_only_unread_notifications() -> None:
+def test_mark_all_read_reads_only_unread_notifications(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(actions, "MAX_READ", 100)
+    monkeypatch.setattr(actions, "READ_BATCH", 25)
     unread = collection("notifications").count_documents(INBOX.match_sent() | {"is_read": False})
-    with plans("notifications") as found:
-        count = store.mark_all_read(inbox=INBOX, now=LATER)
-    (plan,) = found
-    assert "user_id: 1, created_at: -1" in plan.summary
-    assert count == unread > 100
     unsent = {"user_id": INBOX.user_id, "client_id": INBOX.client_id, "is_read": False}
-    left = collection("notifications").count_documents(unsent)
-    assert plan.examined == count + left, "what is read or another client's, the index excludes"
+    left = collection("notifications").count_documents(unsent) - unread
+    with plans("notifications") as found:
+        first = actions.mark_all_read(inbox=INBOX, now=LATER)
+    assert first == AllRead(100, is_complete=False)
+    positions, reads, writes = found[::3], found[1::3], found[2::3]
+    assert all(one.examined == 0 and not one.sorts for one in positions)
+    assert len(reads) == 4
+    assert all("user_id: 1, created_at: -1" in one.summary and not one.sorts for one in reads)
+    assert all(one.is_by_id and one.examined == 25 for one in writes)
+    most = 25 + left
+    assert all(one.examined <= most for one in reads), "what is read, the index excludes"
+    counts = [actions.mark_all_read(inbox=INBOX, now=LATER)]
+    while not counts[-1].is_complete:
+        counts.append(actions.mark_all_read(inbox=INBOX, now=LATER))
+    assert 100 + sum(one.count for one in counts) == unread > 200
+    assert actions.mark_all_read(inbox=INBOX, now=LATER) == AllRead(0, is_complete=True)
+
+
+def test_read_all_looks_at_a_limited_number_of_unsent_notifications(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(inbox, "MAX_UNREAD_SCANNED", 50)
+    failed = {"$set": {"delivery.$[].status": "failed", "is_read": False}}
+    whole = {"user_id": "ada", "client_id": CLIENT}
+    collection("notifications").update_many(whole, failed)
+    with plans("notifications") as (found):
+        assert actions.mark_all_read(inbox=INBOX, now=LATER).count == 0
+    assert [one.examined for one in found] == [0, 51]
 
 
 def test_counts_of_concurrent_reads_have_the_order_of_their_times() -> None:

@@ -111,10 +111,10 @@ def test_mark_all_read_affects_only_what_was_sent_to_the_recipient() -> None:
         in_app(send_at=LATER)["_id"],
         factories.settled(S.FAILED)["_id"],
     ]
-    assert store.mark_all_read(inbox=INBOX, now=LATER) == 7
+    assert store.mark_newest_read(inbox=INBOX, limit=100, now=LATER) == (7, False)
     assert all(read(one)["is_read"] for one in mine)
     assert not any(read(one)["is_read"] for one in others)
-    assert store.mark_all_read(inbox=INBOX, now=LATER) == 0
+    assert store.mark_newest_read(inbox=INBOX, limit=100, now=LATER) == (0, False)
 
 
 def test_mark_all_read_includes_unread_and_archived() -> None:
@@ -122,7 +122,7 @@ def test_mark_all_read_includes_unread_and_archived() -> None:
     mark(store.mark_read, unread)
     mark(store.mark_unread, unread)
     mark(store.archive, archived)
-    assert store.mark_all_read(inbox=INBOX, now=EVEN_LATER) == 2
+    assert store.mark_newest_read(inbox=INBOX, limit=2, now=EVEN_LATER) == (2, True)
     assert read(unread["_id"])["is_read"]
     assert read(archived["_id"])["is_read"]
 

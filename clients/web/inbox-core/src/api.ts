@@ -80,6 +80,9 @@ export function tokenFrom(url: string, fetcher: typeof fetch = fetch): GetToken 
   };
 }
 
+/** Pages without an item that are read for one. */
+const MOST_EMPTY_PAGES = 50;
+
 /** The inbox API. Each call raises ApiError. */
 export class Api {
   constructor(
@@ -88,11 +91,16 @@ export class Api {
     private readonly fetcher: typeof fetch,
   ) {}
 
-  list(options: { limit: number; cursor?: string | null; filter: Filter; view: View }): Promise<Page> {
+  /** A page of a filter may be empty with more behind it, because the service reads so many items for one. */
+  async list(options: { limit: number; cursor?: string | null; filter: Filter; view: View }): Promise<Page> {
     const query = new URLSearchParams({ limit: String(options.limit), ...options.filter });
     if (options.view !== "inbox") query.set(options.view, "true");
-    if (options.cursor) query.set("cursor", options.cursor);
-    return this.json<Page>("GET", `?${query}`);
+    for (let cursor = options.cursor ?? null, read = 1; ; read += 1) {
+      if (cursor !== null) query.set("cursor", cursor);
+      const page = await this.json<Page>("GET", `?${query}`);
+      if (page.results.length > 0 || page.next === null || read === MOST_EMPTY_PAGES) return page;
+      cursor = page.next;
+    }
   }
 
   counts(): Promise<Counts> {
@@ -120,7 +128,11 @@ export class Api {
   }
 
   async readAll(): Promise<void> {
-    await this.json("POST", "/read-all");
+    // The service marks so many at once.
+    for (let isComplete = false; !isComplete; ) {
+      const answer = await this.json<{ is_complete?: boolean }>("POST", "/read-all");
+      isComplete = answer.is_complete !== false;
+    }
   }
 
   /** Open the stream. The caller reads the answer's body. */
