@@ -8,11 +8,10 @@ from drf_spectacular.utils import extend_schema
 from rest_framework.views import APIView
 
 from domain.time import utc_now
-from notifications.receipts import inbound, webhook_log
+from notifications.receipts import webhook_log
 from providers.contract import InvalidSignatureError
 from providers.registry import sendgrid, whatsapp
 from providers.whatsapp.webhooks import redact_webhook
-from recipients import service_windows
 
 from .http.body import MAX_BYTES_BULK, read_raw
 from .http.problems import (
@@ -83,19 +82,29 @@ class WhatsAppWebhook(APIView):
         provider, now = whatsapp(), utc_now()
         headers = {name.lower(): value for name, value in request.headers.items()}
         try:
-            events = provider.parse_receipts(headers, raw)
-            inbound_messages = provider.parse_inbound(raw)
-            preferences = provider.parse_opt_outs(raw)
-            body = redact_webhook(raw)
+            provider.verify_webhook(headers, raw)
+            contents, body = provider.parse_webhook(raw), redact_webhook(raw)
         except InvalidSignatureError as error:
             raise _rejected(error, INVALID_SIGNATURE, provider=provider.name) from None
         except ValueError:
+            log.warning("webhook_unreadable", provider=provider.name, size=len(raw))
             raise BAD_REQUEST.error("Expected a WhatsApp webhook.") from None
-        applied = webhook_log.process_webhook(events, provider=provider.name, body=body, now=now)
-        service_windows.record_inbound([(one.phone, one.at) for one in inbound_messages], now=now)
-        inbound.apply_opt_outs(preferences, provider=provider.name, now=now)
+        if count := contents.unreadable_count:
+            log.warning("events_unreadable", provider=provider.name, count=count)
+        applied = webhook_log.process_webhook(
+            contents.receipts,
+            provider=provider.name,
+            body=body,
+            now=now,
+            unreadable_count=contents.unreadable_count,
+            contents=contents,
+        )
         return Response(
-            {"events": applied.events, "changed": applied.changed, "inbound": len(inbound_messages)}
+            {
+                "events": applied.events,
+                "changed": applied.changed,
+                "inbound": len(contents.messages),
+            }
         )
 
 

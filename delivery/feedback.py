@@ -24,7 +24,7 @@ from notifications.store import ClaimedDelivery, NotSent, Settlement
 from notifyproject.platform import tracing
 from notifyproject.platform.tracing import Kind, Span
 from providers.contract import Provider, SendResult
-from recipients import suppressions
+from recipients import suppressions, whatsapp_identities
 from recipients.models import SuppressionReason
 
 from . import circuit_breaker, rate_limiter
@@ -79,6 +79,13 @@ def apply_reputation(
     if len(sent) >= MIN_MISMATCHES and codes == [SENDER_ID_MISMATCH] * len(sent):
         log.error("sender_mismatch_ignored", provider=provider, count=len(sent))
         return
+    others = {
+        result.outcome.other_address: delivery.claimed.recipient.phone
+        for delivery, result in sent
+        if isinstance(result.outcome, SendResult) and result.outcome.other_address
+    }
+    if others:
+        whatsapp_identities.learn({other: own for other, own in others.items() if own}, now=now)
     for delivery, result in sent:
         if isinstance(result.outcome, InvalidRecipientError):
             _apply_invalid_recipient(delivery, result, result.outcome, provider=provider, now=now)

@@ -12,7 +12,15 @@ ADDRESS_CHANNELS = (EMAIL, WHATSAPP)
 """Channels with an address. Push goes to devices, and in-app to an inbox."""
 
 _BRAZILIAN_MOBILE = re.compile(r"(\+55[1-9]\d)9([6-9]\d{7})", re.ASCII)
-_MEXICAN_MOBILE = re.compile(r"(\+52)1(\d{10})", re.ASCII)
+_OTHER_FORMS = (
+    _BRAZILIAN_MOBILE,
+    re.compile(r"(\+52)1(\d{10})", re.ASCII),
+    re.compile(r"(\+54)9(\d{10})", re.ASCII),
+    re.compile(r"(\+229)01(\d{8})", re.ASCII),
+)
+"""Brazil and Mexico: the older form, without the ninth digit, or with a 1 after the country code.
+Argentina: the 9 of a mobile number is dialled from abroad only. Benin: numbers had eight digits
+until November 2024, and keep them after 01."""
 
 
 def address_key(channel: str, address: str) -> str:
@@ -31,10 +39,12 @@ def address_digest(channel: str, address: str) -> str:
 
 def normalize_phone(phone: str) -> str:
     """Return a phone number in the form that is stored and compared."""
-    # WhatsApp reports mobile numbers of Brazil and Mexico in an older form than the dialled one:
-    # without the ninth digit, or with a 1 after the country code.
-    found = _BRAZILIAN_MOBILE.fullmatch(phone) or _MEXICAN_MOBILE.fullmatch(phone)
-    return found[1] + found[2] if found else phone
+    # WhatsApp reports mobile numbers of some countries in another form than the dialled one.
+    # recipients/whatsapp_identities.py learns the forms of others.
+    for form in _OTHER_FORMS:
+        if found := form.fullmatch(phone):
+            return found[1] + found[2]
+    return phone
 
 
 def _normalize_email(address: str) -> str:

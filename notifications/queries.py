@@ -164,6 +164,14 @@ def traceparents(ids: Collection[ObjectId]) -> dict[ObjectId, str]:
     return {one["_id"]: one["traceparent"] for one in found if "traceparent" in one}
 
 
+def phones(ids: Collection[ObjectId]) -> dict[ObjectId, str]:
+    """Return the numbers that notifications were sent to. Test notifications are left out."""
+    wanted = {"_id": {"$in": list(ids)}, "is_test": {"$ne": True}}
+    found = _notifications().find(wanted, {"recipient.phone": 1})
+    numbers = {one["_id"]: one.get("recipient", {}).get("phone") for one in found}
+    return {notification: phone for notification, phone in numbers.items() if phone}
+
+
 def scheduled_local_of(user_id: str) -> list[Document]:
     """Return up to 1,000 open notifications that follow a recipient's local time."""
     wanted = {"user_id": user_id, "scheduled_local": {"$exists": True}, "due_at": {"$exists": True}}

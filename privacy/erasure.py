@@ -14,7 +14,13 @@ from domain.addresses import WHATSAPP
 from domain.states import Channel
 from notifications import store
 from notifications.store import Erasable
-from recipients import registration, service_windows, suppressions, topics
+from recipients import (
+    registration,
+    service_windows,
+    suppressions,
+    topics,
+    whatsapp_identities,
+)
 
 log = structlog.get_logger(__name__)
 BATCH = 500
@@ -96,7 +102,9 @@ def _erase_addresses(pairs: Iterable[tuple[Channel, str]]) -> None:
     """Erase addresses outside of notifications. Their suppressions stay, anonymised."""
     known = [(channel.value, address) for channel, address in pairs]
     suppressions.anonymise(known)
-    service_windows.delete(address for channel, address in known if channel == WHATSAPP)
+    phones = [address for channel, address in known if channel == WHATSAPP]
+    service_windows.delete(phones)
+    whatsapp_identities.delete(phones)
     for channel, address in known:
         suppressions.clear_soft_bounces(channel=channel, address=address)
 

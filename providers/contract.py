@@ -76,6 +76,8 @@ class SendResult:
     """True if the message has already reached the recipient: no receipt follows."""
     clears_soft_bounces: bool = False
     """True if the acceptance shows that the address takes messages, as no receipt will."""
+    other_address: str | None = None
+    """Another form of the recipient's address, which the provider reports in its webhooks."""
 
 
 class ReceiptKind(StrEnum):

@@ -127,7 +127,7 @@ class Conversation(models.Model):
     """A WhatsApp service window, which a recipient's message opened."""
 
     phone = models.CharField(primary_key=True, db_column="_id", max_length=16)
-    """E.164, normalized by :func:`recipients.addresses.normalize_phone`."""
+    """E.164, normalized by :func:`domain.addresses.normalize_phone`; or a user ID of WhatsApp."""
     last_inbound_at = models.DateTimeField()
     expires_at = models.DateTimeField()
 
@@ -138,6 +138,27 @@ class Conversation(models.Model):
 
     def __str__(self) -> str:
         return f"since {self.last_inbound_at:%Y-%m-%d %H:%M}"
+
+
+class WhatsAppIdentity(models.Model):
+    """Another identifier by which WhatsApp reports a number."""
+
+    id = models.CharField(primary_key=True, db_column="_id", max_length=140)
+    """A user ID, or another form of the number in E.164."""
+    phone = models.CharField(max_length=16)
+    """E.164, normalized by :func:`domain.addresses.normalize_phone`."""
+    expires_at = models.DateTimeField()
+
+    class Meta:
+        db_table = "whatsapp_identities"
+        ordering = ("id",)
+        indexes = (
+            MongoIndex("phone", name="wid_phone"),
+            MongoIndex("expires_at", name="wid_expires", expire_after_seconds=0),
+        )
+
+    def __str__(self) -> str:
+        return f"until {self.expires_at:%Y-%m-%d}"
 
 
 class Suspicion(models.Model):

@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 import structlog
@@ -9,23 +10,55 @@ import structlog
 from domain.states import Channel
 from notifyproject.db.collections import collection
 from notifyproject.platform import encryption
-from providers.registry import whatsapp
-from providers.whatsapp.webhooks import MarketingPreference
-from recipients import service_windows
+from providers.whatsapp.webhooks import Identity, MarketingPreference, WebhookContents
+from recipients import service_windows, whatsapp_identities
 from recipients.models import SuppressionReason
 from recipients.suppressions import lift, suppress
+
+from .. import queries
+from ..store import AttemptReference
 
 log = structlog.get_logger(__name__)
 EVENT_RETENTION = timedelta(days=30)
 """Time for which applied opt-outs are remembered: providers repeat events for days."""
 
 
-def apply_inbound(raw: bytes, *, provider: str, now: datetime) -> None:
-    """Record service windows and opt-outs from a WhatsApp webhook. Raises ValueError."""
-    number = whatsapp()
-    messages, preferences = number.parse_inbound(raw), number.parse_opt_outs(raw)
-    service_windows.record_inbound([(one.phone, one.at) for one in messages], now=now)
+def apply_inbound(contents: WebhookContents, *, provider: str, now: datetime) -> int:
+    """Record identifiers, service windows, and opt-outs. Return how many people are unknown.
+
+    What an unknown person wrote is stored under the user ID, until the number is known. Idempotent.
+    """
+    _learn(contents.identities, now)
+    people = [one.phone or one.user_id or "" for one in contents.messages]
+    chosen = [one.phone or one.user_id or "" for one in contents.preferences]
+    phones = whatsapp_identities.resolve({*people, *chosen})
+    written = zip(people, contents.messages, strict=True)
+    service_windows.record_inbound(
+        [(phones.get(person, person), message.at) for person, message in written], now=now
+    )
+    preferences = [
+        replace(one, phone=phones.get(person, person))
+        for person, one in zip(chosen, contents.preferences, strict=True)
+    ]
     apply_opt_outs(preferences, provider=provider, now=now)
+    unknown = {one for one in (*people, *chosen) if one not in phones and not one.startswith("+")}
+    if unknown:
+        log.warning("whatsapp_users_unknown", provider=provider, count=len(unknown))
+    return len(unknown)
+
+
+def _learn(identities: Sequence[Identity], now: datetime) -> None:
+    """Remember the numbers of user IDs; of a status without a number, that of its message."""
+    references = {one.user_id: one.reference for one in identities if one.phone is None}
+    parsed = {user: AttemptReference.parse(text or "") for user, text in references.items()}
+    ids = {user: one.notification_id for user, one in parsed.items() if one is not None}
+    known = queries.phones(sorted(set(ids.values()))) if ids else {}
+    told = {user: known[one] for user, one in ids.items() if one in known}
+    reported = {one.user_id: one.phone for one in identities if one.phone is not None}
+    # WhatsApp's form of a number leads to ours.
+    ours = whatsapp_identities.resolve(reported.values())
+    told |= {user: ours.get(phone, phone) for user, phone in reported.items()}
+    whatsapp_identities.learn(told, now=now)
 
 
 def apply_opt_outs(
@@ -52,10 +85,11 @@ def apply_opt_outs(
 
 def _apply_opt_out(preference: MarketingPreference, *, provider: str, at: datetime) -> None:
     channel, reason = Channel.WHATSAPP.value, SuppressionReason.UNSUBSCRIBED
+    address = preference.phone or preference.user_id or ""
     if preference.is_wanted:
         lift(
             channel=channel,
-            address=preference.phone,
+            address=address,
             reasons=[reason],
             before=at,
             marketing_only=True,
@@ -63,7 +97,7 @@ def _apply_opt_out(preference: MarketingPreference, *, provider: str, at: dateti
         return
     suppress(
         channel=channel,
-        address=preference.phone,
+        address=address,
         reason=reason,
         source=provider,
         marketing_only=True,

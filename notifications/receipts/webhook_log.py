@@ -11,8 +11,9 @@ from notifyproject.db.collections import collection
 from notifyproject.platform import crash_points
 from notifyproject.platform.crash_points import Boundary
 from providers.contract import Receipt
+from providers.registry import whatsapp
 from providers.sendgrid import webhooks
-from providers.whatsapp import webhooks as whatsapp_webhooks
+from providers.whatsapp.webhooks import InboundMessage, MarketingPreference, WebhookContents
 
 from ..store import AttemptReference
 from .inbound import apply_inbound
@@ -22,9 +23,9 @@ LOG_RETENTION = timedelta(days=30)
 PARSERS: Mapping[str, Callable[[bytes], Sequence[Receipt]]] = {
     "sendgrid": webhooks.parse_receipts,
     "sandbox-sendgrid": webhooks.parse_receipts,
-    "whatsapp": whatsapp_webhooks.parse_receipts,
-    "sandbox-whatsapp": whatsapp_webhooks.parse_receipts,
 }
+WHATSAPP = frozenset({"whatsapp", "sandbox-whatsapp"})
+"""Names of a provider whose webhooks have messages and opt-outs, too."""
 
 
 def process_webhook(
@@ -34,14 +35,18 @@ def process_webhook(
     body: str,
     now: datetime,
     unreadable_count: int = 0,
+    contents: WebhookContents | None = None,
 ) -> Applied:
-    """Store a verified webhook and apply its receipts. Idempotent, as providers may repeat it."""
+    """Store a verified webhook and apply its receipts. Idempotent, as providers may repeat it.
+
+    ``contents`` has what a webhook of WhatsApp tells besides them.
+    """
     entry = {
         "provider": provider,
         "received_at": now,
         "body": body,
-        "search_keys": search_keys(receipts),
-        "event_count": len(receipts),
+        "search_keys": [*search_keys(receipts), *(_people_keys(contents) if contents else ())],
+        "event_count": len(receipts) + (_other_count(contents) if contents else 0),
         "applied_count": 0,
         "unmatched_count": 0,
         "unreadable_count": unreadable_count,
@@ -49,7 +54,18 @@ def process_webhook(
     }
     log_id = collection("webhook_log").insert_one(entry).inserted_id
     crash_points.reach(Boundary.WEBHOOK_LOGGED)
-    return _apply_logged(log_id, receipts, provider=provider, now=now)
+    return _apply_logged(log_id, receipts, contents, provider=provider, now=now)
+
+
+def _other_count(contents: WebhookContents) -> int:
+    return len(contents.messages) + len(contents.preferences)
+
+
+def _people_keys(contents: WebhookContents) -> list[str]:
+    people: list[InboundMessage | MarketingPreference] = [*contents.messages, *contents.preferences]
+    ids = dict.fromkeys(one.user_id for one in people if one.user_id)
+    phones = dict.fromkeys(one.phone for one in people if one.phone)
+    return [*ids, *(address_digest(Channel.WHATSAPP.value, phone) for phone in phones)]
 
 
 def search_keys(receipts: Sequence[Receipt]) -> list[str]:
@@ -77,13 +93,19 @@ def find_logged(keys: Sequence[str], *, cap: int) -> list[ObjectId]:
 
 
 def _apply_logged(
-    log_id: ObjectId, receipts: Sequence[Receipt], *, provider: str, now: datetime
+    log_id: ObjectId,
+    receipts: Sequence[Receipt],
+    contents: WebhookContents | None,
+    *,
+    provider: str,
+    now: datetime,
 ) -> Applied:
     applied = apply_receipts(receipts, provider=provider, now=now)
+    unknown = apply_inbound(contents, provider=provider, now=now) if contents else 0
     collection("webhook_log").update_one(
         {"_id": log_id},
         {
-            "$set": {"unmatched_count": applied.unmatched, "processed_at": now},
+            "$set": {"unmatched_count": applied.unmatched + unknown, "processed_at": now},
             "$inc": {"applied_count": applied.changed},
         },
     )
@@ -100,14 +122,12 @@ def replay(log_id: ObjectId, *, now: datetime) -> Applied:
     entry = collection("webhook_log").find_one({"_id": log_id})
     if entry is None:
         raise LookupError("no such webhook")
-    parse = PARSERS.get(entry["provider"])
-    if parse is None:
-        raise UnreadableWebhookError(f"No parser for webhooks of {entry['provider']}.")
-    raw = entry["body"].encode()
+    provider, raw = entry["provider"], entry["body"].encode()
+    if provider not in WHATSAPP and provider not in PARSERS:
+        raise UnreadableWebhookError(f"No parser for webhooks of {provider}.")
     try:
-        events = parse(raw)
-        if parse is whatsapp_webhooks.parse_receipts:
-            apply_inbound(raw, provider=entry["provider"], now=now)
+        contents = whatsapp().parse_webhook(raw) if provider in WHATSAPP else None
+        receipts = contents.receipts if contents else PARSERS[provider](raw)
     except ValueError as error:
         raise UnreadableWebhookError("The stored webhook can't be parsed.") from error
-    return _apply_logged(log_id, events, provider=entry["provider"], now=now)
+    return _apply_logged(log_id, receipts, contents, provider=provider, now=now)

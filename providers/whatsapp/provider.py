@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from domain.addresses import normalize_phone
 from domain.errors import FailureCode, PermanentError, ProviderResponse, TransientError
 
 from .. import contract, http, http_client
@@ -18,11 +19,12 @@ from ..contract import Message, NotAttemptedError, Receipt, SendRequest, SendRes
 from ..http import Request
 from . import webhooks
 from .responses import MAX_ID_LENGTH, classify_response
-from .webhooks import InboundMessage, MarketingPreference
+from .webhooks import WebhookContents
 
 MAX_TEXT_LENGTH = 4096
 MAX_CAPTION_LENGTH = 1024
 Body = Mapping[str, Any]
+_DIGITS = re.compile(r"[1-9]\d{6,14}", re.ASCII)
 _LINK = re.compile(r"https?://[^\s/]")
 # WhatsApp rejects line breaks, tabs, and over four spaces in a row in template parameters.
 _GAPS = re.compile(r"\s*[\n\r\t\v\f\u0085\u2028\u2029]\s*| {5,}")
@@ -138,16 +140,16 @@ class WhatsApp:
 
     def parse_receipts(self, headers: Mapping[str, str], raw: bytes) -> list[Receipt]:
         """Verify a webhook and return its receipts. Raises InvalidSignatureError or ValueError."""
+        self.verify_webhook(headers, raw)
+        return list(self.parse_webhook(raw).receipts)
+
+    def verify_webhook(self, headers: Mapping[str, str], raw: bytes) -> None:
+        """Raise InvalidSignatureError unless a webhook is signed."""
         webhooks.verify(headers, raw, app_secret=self.app_secret)
-        return webhooks.parse_receipts(raw)
 
-    def parse_inbound(self, raw: bytes) -> list[InboundMessage]:
-        """Return the inbound messages of a verified webhook. Raises ValueError."""
-        return webhooks.parse_inbound(raw, phone_number_id=self.phone_number_id)
-
-    def parse_opt_outs(self, raw: bytes) -> list[MarketingPreference]:
-        """Return the marketing opt-outs and opt-ins of a verified webhook. Raises ValueError."""
-        return webhooks.parse_opt_outs(raw, phone_number_id=self.phone_number_id)
+    def parse_webhook(self, raw: bytes) -> WebhookContents:
+        """Return the contents of a verified webhook. Raises ValueError."""
+        return webhooks.parse_webhook(raw, phone_number_id=self.phone_number_id)
 
     def challenge(self, query: Mapping[str, str]) -> str:
         """Return the response to Meta's webhook handshake. Raises InvalidSignatureError."""
@@ -175,16 +177,17 @@ class WhatsApp:
                 timeout=timeout,
             )
         )
-        result = _parse_acceptance(response)
+        result = _parse_acceptance(response, recipient=request.recipient)
         if result is None:
             raise classify_response(response, now=self.clock())
         return result
 
 
-def _parse_acceptance(response: http.Response) -> SendResult | None:
+def _parse_acceptance(response: http.Response, *, recipient: str) -> SendResult | None:
     if response.status != HTTPStatus.OK:
         return None
-    messages = http.decode_object(response.body).get("messages")
+    answer = http.decode_object(response.body)
+    messages = answer.get("messages")
     first = messages[0] if isinstance(messages, list) and messages else None
     if not isinstance(first, dict):
         return None
@@ -197,4 +200,15 @@ def _parse_acceptance(response: http.Response) -> SendResult | None:
     return SendResult(
         provider_id=message_id[:MAX_ID_LENGTH],
         response=ProviderResponse(status=response.status, code=message_status),
+        other_address=_other_number(answer.get("contacts"), recipient),
     )
+
+
+def _other_number(contacts: Any, recipient: str) -> str | None:
+    """Return WhatsApp's form of the recipient's number if it differs from ours."""
+    first = contacts[0] if isinstance(contacts, list) and contacts else None
+    digits = http.as_object(first).get("wa_id")
+    if not isinstance(digits, str) or not _DIGITS.fullmatch(digits):
+        return None
+    phone = f"+{digits}"
+    return phone if normalize_phone(phone) != normalize_phone(recipient) else None

@@ -4,13 +4,11 @@ import hashlib
 import hmac
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from typing import Annotated, Any
-
-import msgspec
-from msgspec import Meta
+from functools import partial
+from typing import Any
 
 from domain.errors import RecipientAction
 
@@ -26,8 +24,6 @@ PREFERENCES_FIELD = "user_preferences"
 """The field of webhooks with marketing preferences. Any third field is ignored."""
 PREFERENCE_VALUES = {"stop": False, "resume": True}
 MARKETING_CATEGORY = "marketing_messages"
-MAX_ITEMS = 1_000
-"""Meta's limit per webhook."""
 MAX_CHALLENGE_LENGTH = 200
 STATUS_KINDS: Mapping[str, ReceiptKind] = {
     "sent": ReceiptKind.SENT,
@@ -42,16 +38,22 @@ _SIGNATURE = re.compile(r"sha256=([0-9a-f]{64})", re.ASCII)
 _CHALLENGE = re.compile(rf"[\w.-]{{1,{MAX_CHALLENGE_LENGTH}}}", re.ASCII)
 _REFERENCE = re.compile(rf"[!-~]{{1,{MAX_ID_LENGTH}}}", re.ASCII)
 _DIGITS = re.compile(r"[1-9]\d{6,14}", re.ASCII)
-Epoch = Annotated[int, Meta(ge=0, lt=10**11)]
-"""Seconds since 1970; Meta sends a string."""
+_USER_ID = re.compile(r"[A-Z]{2}\.(?:ENT\.)?[A-Za-z0-9]{1,128}", re.ASCII)
+"""Meta's ID of a person for one business, of whom it may not tell the number."""
+_ID = re.compile(rf"[!-~]{{1,{MAX_ID_LENGTH}}}", re.ASCII)
+_LATEST = 10**11
+"""End of the accepted times, in seconds since 1970. Meta sends a string."""
+Item = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InboundMessage:
     """A message that a recipient sent to us."""
 
-    phone: str = field(repr=False)
-    """The sender's number in E.164; never logged."""
+    phone: str | None = field(default=None, repr=False)
+    """The sender's number in E.164; never logged. None if Meta tells the user ID alone."""
+    user_id: str | None = field(default=None, repr=False)
+    """Meta's ID of the sender, such as ``GB.13491208655302741918``."""
     at: datetime
 
 
@@ -59,62 +61,32 @@ class InboundMessage:
 class MarketingPreference:
     """A recipient's opt-out from WhatsApp marketing, or opt-in to it."""
 
-    phone: str = field(repr=False)
-    """The recipient's number in E.164; never logged."""
+    phone: str | None = field(default=None, repr=False)
+    """The recipient's number in E.164; never logged. None if Meta tells the user ID alone."""
+    user_id: str | None = field(default=None, repr=False)
     is_wanted: bool
     at: datetime
 
 
-class _Error(msgspec.Struct):
-    code: Annotated[int, Meta(ge=0, lt=MAX_CODE)]
-    title: str | None = None
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Identity:
+    """A person's user ID at Meta with the number, or with the reference of a message to it."""
+
+    user_id: str = field(repr=False)
+    phone: str | None = field(default=None, repr=False)
+    reference: str | None = None
 
 
-class _Status(msgspec.Struct):
-    id: Annotated[str, Meta(pattern=rf"\A[!-~]{{1,{MAX_ID_LENGTH}}}\Z")]
-    status: str
-    timestamp: Epoch
-    recipient_id: str | None = None
-    biz_opaque_callback_data: str | None = None
-    errors: list[_Error] | None = None
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WebhookContents:
+    """What a webhook tells. An item that can't be read is counted and costs no other its effect."""
 
-
-class _InboundMessage(msgspec.Struct):
-    timestamp: Epoch
-    sender: str | None = msgspec.field(name="from", default=None)
-    type: str = ""
-
-
-class _Preference(msgspec.Struct):
-    timestamp: Epoch
-    wa_id: str | None = None
-    category: str = ""
-    value: str = ""
-
-
-class _Metadata(msgspec.Struct):
-    phone_number_id: str
-
-
-class _Value(msgspec.Struct):
-    metadata: _Metadata | None = None
-    statuses: Annotated[list[_Status], Meta(max_length=MAX_ITEMS)] | None = None
-    messages: Annotated[list[_InboundMessage], Meta(max_length=MAX_ITEMS)] | None = None
-    user_preferences: Annotated[list[_Preference], Meta(max_length=MAX_ITEMS)] | None = None
-
-
-class _Change(msgspec.Struct):
-    field: str
-    value: Any = None
-
-
-class _Entry(msgspec.Struct):
-    changes: Annotated[list[_Change], Meta(max_length=MAX_ITEMS)]
-
-
-class _Webhook(msgspec.Struct):
-    object: str
-    entry: Annotated[list[_Entry], Meta(max_length=MAX_ITEMS)]
+    receipts: tuple[Receipt, ...]
+    messages: tuple[InboundMessage, ...]
+    preferences: tuple[MarketingPreference, ...]
+    """Oldest first."""
+    identities: tuple[Identity, ...]
+    unreadable_count: int
 
 
 def verify(headers: Mapping[str, str], raw: bytes, *, app_secret: str) -> None:
@@ -143,110 +115,255 @@ def challenge(query: Mapping[str, str], *, verify_token: str) -> str:
     return text
 
 
-def parse_receipts(raw: bytes) -> list[Receipt]:
-    """Return the receipts of a webhook. Raises ValueError."""
-    return [
-        receipt
-        for value in _iterate_values(_decode(raw))
-        for status in value.statuses or ()
-        if status.status in STATUS_KINDS
-        for receipt in _build_receipts(status)
-    ]
+def parse_webhook(raw: bytes, *, phone_number_id: str) -> WebhookContents:
+    """Return the contents of a webhook. Messages and preferences are those for our number.
+
+    Raises ValueError if it is no webhook about a WhatsApp account.
+    """
+    reader = _Reader(phone_number_id)
+    reader.read(_decode(raw))
+    return WebhookContents(
+        receipts=tuple(reader.receipts),
+        messages=tuple(reader.messages),
+        preferences=tuple(sorted(reader.preferences, key=lambda one: one.at)),
+        identities=tuple(dict.fromkeys(reader.identities)),
+        unreadable_count=reader.unreadable_count,
+    )
 
 
-def parse_inbound(raw: bytes, *, phone_number_id: str) -> list[InboundMessage]:
-    """Return the inbound messages to one of our phone numbers. Raises ValueError."""
-    return [
-        InboundMessage(
-            phone=f"+{message.sender}", at=datetime.fromtimestamp(message.timestamp, UTC)
-        )
-        for value in _iterate_values(_decode(raw))
-        if value.metadata is None or value.metadata.phone_number_id == phone_number_id
-        for message in value.messages or ()
-        if message.type not in SYSTEM_MESSAGE_TYPES and _is_phone_number(message.sender)
-    ]
+class UnreadableItemError(ValueError):
+    """An item of a webhook has not the documented form."""
 
 
-def parse_opt_outs(raw: bytes, *, phone_number_id: str) -> list[MarketingPreference]:
-    """Return the marketing opt-outs and opt-ins for a number, oldest first. Raises ValueError."""
-    found = [
-        MarketingPreference(
-            phone=f"+{preference.wa_id}",
-            is_wanted=PREFERENCE_VALUES[preference.value],
-            at=datetime.fromtimestamp(preference.timestamp, UTC),
-        )
-        for value in _iterate_values(_decode(raw), field_name=PREFERENCES_FIELD)
-        if value.metadata is None or value.metadata.phone_number_id == phone_number_id
-        for preference in value.user_preferences or ()
-        if preference.category == MARKETING_CATEGORY
-        and preference.value in PREFERENCE_VALUES
-        and _is_phone_number(preference.wa_id)
-    ]
-    return sorted(found, key=lambda one: one.at)
+class _Reader:
+    """Reads the items of a webhook one by one."""
+
+    def __init__(self, phone_number_id: str) -> None:
+        self.receipts: list[Receipt] = []
+        self.messages: list[InboundMessage] = []
+        self.preferences: list[MarketingPreference] = []
+        self.identities: list[Identity] = []
+        self.unreadable_count = 0
+        self._phone_number_id = phone_number_id
+
+    def read(self, webhook: Item) -> None:
+        for entry in self._items(webhook, "entry"):
+            for change in self._items(entry, "changes"):
+                self._read_change(change)
+
+    def _read_change(self, change: Item) -> None:
+        name, value = change.get("field"), change.get("value")
+        if name not in (MESSAGES_FIELD, PREFERENCES_FIELD):
+            # A webhook of another kind is none of ours, but a change without a name is odd.
+            self.unreadable_count += not isinstance(name, str)
+            return
+        if not isinstance(value, dict):
+            self.unreadable_count += 1
+            return
+        number_id = http.as_object(value.get("metadata")).get("phone_number_id")
+        is_ours = number_id is None or number_id == self._phone_number_id
+        for contact in self._items(value, "contacts", is_optional=True):
+            self._learn(_user_id(contact, "user_id"), _phone(contact, "wa_id"))
+        if name == MESSAGES_FIELD:
+            for status in self._items(value, "statuses", is_optional=True):
+                self._read_item(self._read_status, status)
+            for message in self._items(value, "messages", is_optional=True) if is_ours else ():
+                self._read_item(self._read_message, message)
+        elif is_ours:
+            for preference in self._items(value, "user_preferences", is_optional=True):
+                self._read_item(self._read_preference, preference)
+
+    def _items(self, parent: Item, name: str, *, is_optional: bool = False) -> Iterator[Item]:
+        found = parent.get(name)
+        if not isinstance(found, list):
+            self.unreadable_count += not (is_optional and found is None)
+            return
+        for one in found:
+            if isinstance(one, dict):
+                yield one
+            else:
+                self.unreadable_count += 1
+
+    def _read_item(self, read: Callable[[Item], None], item: Item) -> None:
+        try:
+            read(item)
+        except ValueError:
+            self.unreadable_count += 1
+
+    def _learn(self, user_id: str | None, phone: str | None, reference: str | None = None) -> None:
+        if user_id is not None and (phone or reference):
+            known = {"phone": phone} if phone else {"reference": reference}
+            self.identities.append(Identity(user_id=user_id, **known))
+
+    def _read_status(self, status: Item) -> None:
+        name, status_id = status.get("status"), status.get("id")
+        if not (isinstance(name, str) and isinstance(status_id, str) and _ID.fullmatch(status_id)):
+            raise UnreadableItemError("a status has a name and the message's ID")
+        at = _time(status.get("timestamp"))
+        found = _text(status, "biz_opaque_callback_data") or ""
+        reference = found if _REFERENCE.fullmatch(found) else None
+        phone = _phone(status, "recipient_id")
+        user_id = _user_id(status, "recipient_user_id") or _user_id(status, "recipient_id")
+        self._learn(user_id, phone, reference)
+        self._learn(_user_id(status, "recipient_parent_user_id"), phone, reference)
+        if name in STATUS_KINDS:
+            base = Receipt(
+                reference=reference,
+                provider_id=status_id,
+                kind=STATUS_KINDS[name],
+                at=at,
+                reason=None,
+                event_id=f"{status_id}:{name}",
+                address=phone,
+            )
+            self.receipts += _build_receipts(base, _error(status.get("errors")))
+
+    def _read_message(self, message: Item) -> None:
+        kind, at = message.get("type"), _time(message.get("timestamp"))
+        if kind is not None and not isinstance(kind, str):
+            raise UnreadableItemError("a message's type is a text")
+        phone = _phone(message, "from")
+        user_id = _user_id(message, "from_user_id") or _user_id(message, "from")
+        self._learn(user_id, phone)
+        self._learn(_user_id(message, "from_parent_user_id"), phone)
+        if kind not in SYSTEM_MESSAGE_TYPES and (phone or user_id):
+            self.messages.append(InboundMessage(phone=phone, user_id=user_id, at=at))
+
+    def _read_preference(self, preference: Item) -> None:
+        value, category = preference.get("value"), preference.get("category")
+        at = _time(preference.get("timestamp"))
+        phone = _phone(preference, "wa_id")
+        user_id = _user_id(preference, "user_id") or _user_id(preference, "wa_id")
+        self._learn(user_id, phone)
+        if not isinstance(value, str) or not isinstance(category, str | None):
+            raise UnreadableItemError("a preference has a value and a category")
+        if category == MARKETING_CATEGORY and value in PREFERENCE_VALUES and (phone or user_id):
+            wanted = PREFERENCE_VALUES[value]
+            self.preferences.append(
+                MarketingPreference(phone=phone, user_id=user_id, is_wanted=wanted, at=at)
+            )
+
+
+def _text(item: Item, name: str) -> str | None:
+    found = item.get(name)
+    return found if isinstance(found, str) else None
+
+
+def _phone(item: Item, name: str) -> str | None:
+    digits = _text(item, name)
+    return f"+{digits}" if digits is not None and _DIGITS.fullmatch(digits) else None
+
+
+def _user_id(item: Item, name: str) -> str | None:
+    found = _text(item, name)
+    return found if found is not None and _USER_ID.fullmatch(found) else None
+
+
+def _time(value: Any) -> datetime:
+    """Return a time, also of a text or with a fraction. Raises ValueError."""
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        raise UnreadableItemError("a time is a number of seconds")
+    seconds = float(value)
+    if not 0 <= seconds < _LATEST:
+        raise UnreadableItemError("a time is after 1970")
+    return datetime.fromtimestamp(int(seconds), UTC)
+
+
+def _error(errors: Any) -> tuple[int, str | None] | None:
+    """Return code and title of the first error that has a code."""
+    for one in errors if isinstance(errors, list) else ():
+        error = http.as_object(one)
+        code = error.get("code")
+        text = str(code) if isinstance(code, int | str) and not isinstance(code, bool) else ""
+        if text.isascii() and text.isdigit() and int(text[:9]) < MAX_CODE:
+            return int(text[:9]), _text(error, "title")
+    return None
 
 
 def redact_webhook(raw: bytes) -> str:
-    """Return a webhook for the log, without message texts and names. Raises ValueError."""
+    """Return a webhook for the log, without message texts and names. Raises ValueError.
+
+    It has the same contents as the original. Of an item that is no object, it has the JSON type.
+    """
     webhook = _decode(raw)
     entries = [
-        {"changes": [_redact_change(change) for change in entry.changes]} for entry in webhook.entry
+        {"changes": _redact_items(entry.get("changes"), _redact_change)}
+        if isinstance(entry, dict)
+        else _json_type(entry)
+        for entry in _as_list(webhook.get("entry"))
     ]
-    return json.dumps({"object": webhook.object, "entry": entries}, separators=(",", ":"))
+    entry: Any = entries if isinstance(webhook.get("entry"), list) else entries[0]
+    return json.dumps({"object": OBJECT, "entry": entry}, separators=(",", ":"))
 
 
-def _redact_change(change: _Change) -> dict[str, Any]:
-    if change.field == PREFERENCES_FIELD:
-        preferences = _parse_value(change).user_preferences and change.value["user_preferences"]
-        picked = [
-            _pick(one, "wa_id", "category", "value", "timestamp") for one in preferences or ()
-        ]
-        redacted = _pick(change.value, "metadata") | {"user_preferences": picked}
-        return {"field": change.field, "value": redacted}
-    if change.field != MESSAGES_FIELD:
-        return {"field": change.field}
-    has_messages = bool(_parse_value(change).messages)
-    redacted = _pick(change.value, "metadata", "statuses")
-    if has_messages:
-        messages = change.value["messages"]
-        redacted["messages"] = [_pick(one, "id", "from", "timestamp", "type") for one in messages]
-    return {"field": change.field, "value": redacted}
+_MESSAGE_KEYS = ("id", "from", "from_user_id", "from_parent_user_id", "timestamp", "type")
+_PREFERENCE_KEYS = ("wa_id", "user_id", "category", "value", "timestamp")
+_PUBLIC_ITEMS: Mapping[str, Mapping[str, Sequence[str] | None]] = {
+    MESSAGES_FIELD: {"contacts": ("wa_id", "user_id"), "statuses": None, "messages": _MESSAGE_KEYS},
+    PREFERENCES_FIELD: {"contacts": ("wa_id", "user_id"), "user_preferences": _PREFERENCE_KEYS},
+}
+"""By field: lists with the keys that are stored; None: all of them."""
 
 
-def _pick(found: Mapping[str, Any], *names: str) -> dict[str, Any]:
-    return {name: found[name] for name in names if name in found}
+def _redact_change(change: Item) -> dict[str, Any]:
+    name = change.get("field")
+    lists = _PUBLIC_ITEMS.get(name) if isinstance(name, str) else None
+    if lists is None:
+        return {"field": name} if isinstance(name, str) else {}
+    value = change.get("value")
+    if not isinstance(value, dict):
+        return {"field": name, "value": _json_type(value)}
+    redacted = {"metadata": value["metadata"]} if isinstance(value.get("metadata"), dict) else {}
+    for key, kept in lists.items():
+        if value.get(key) is not None:
+            redacted[key] = _redact_items(value[key], partial(_pick, names=kept))
+    return {"field": name, "value": redacted}
 
 
-def _decode(raw: bytes) -> _Webhook:
+def _redact_items(found: Any, redact: Callable[[Item], dict[str, Any]]) -> Any:
+    if not isinstance(found, list):
+        return _json_type(found)
+    return [redact(one) if isinstance(one, dict) else _json_type(one) for one in found]
+
+
+def _as_list(found: Any) -> list[Any]:
+    return found if isinstance(found, list) else [found]
+
+
+def _json_type(value: Any) -> str | None:
+    return None if value is None else f"<{type(value).__name__}>"
+
+
+def _pick(found: Item, *, names: Sequence[str] | None) -> dict[str, Any]:
+    return {name: found[name] for name in (found if names is None else names) if name in found}
+
+
+def _decode(raw: bytes) -> Item:
     try:
         # Not msgspec: it rejects the whole webhook for a text that was cut within an emoji.
-        webhook = msgspec.convert(json.loads(raw.decode()), _Webhook, strict=False)
+        webhook = json.loads(raw.decode(errors="replace"), parse_int=_int)
     except RecursionError as error:
         raise ValueError("the JSON is nested too deeply") from error
-    if webhook.object != OBJECT:
+    if not isinstance(webhook, dict) or webhook.get("object") != OBJECT:
         raise ValueError("the webhook is not about a WhatsApp account")
     return webhook
 
 
-def _iterate_values(webhook: _Webhook, *, field_name: str = MESSAGES_FIELD) -> Iterator[_Value]:
-    for entry in webhook.entry:
-        for change in entry.changes:
-            if change.field == field_name:
-                yield _parse_value(change)
+def _int(digits: str) -> int | str:
+    # Python converts no number of thousands of digits.
+    return int(digits) if len(digits) <= MAX_ID_LENGTH else "<int>"
 
 
-def _parse_value(change: _Change) -> _Value:
-    return msgspec.convert(change.value, _Value, strict=False)
-
-
-def _build_receipts(status: _Status) -> Iterator[Receipt]:
-    kind, event_id, reason = STATUS_KINDS[status.status], f"{status.id}:{status.status}", None
-    error = status.errors[0] if status.errors else None
-    rule = rule_for(error.code) if error else None
-    if kind is ReceiptKind.FAILED:
-        kind = rule.receipt_kind if rule else kind
-        event_id = f"{event_id}:{status.timestamp}"
-        reason = _reason(error)
-    receipt = _build_receipt(status, kind, event_id, reason)
+def _build_receipts(base: Receipt, error: tuple[int, str | None] | None) -> Iterator[Receipt]:
+    rule = rule_for(error[0]) if error else None
+    receipt = base
+    if base.kind is ReceiptKind.FAILED:
+        receipt = replace(
+            base,
+            kind=rule.receipt_kind if rule else base.kind,
+            event_id=f"{base.event_id}:{int(base.at.timestamp())}",
+            reason=_reason(error),
+        )
     is_undeliverable = (
         rule is not None
         and rule.kind is ResponseKind.INVALID_RECIPIENT
@@ -254,31 +371,14 @@ def _build_receipts(status: _Status) -> Iterator[Receipt]:
     )
     yield replace(receipt, effect=AddressEffect.SOFT_BOUNCE) if is_undeliverable else receipt
     if rule and rule.action is RecipientAction.SUPPRESS_MARKETING:
-        yield _build_receipt(status, ReceiptKind.UNSUBSCRIBED, f"{event_id}:unsubscribed", reason)
+        event_id = f"{receipt.event_id}:unsubscribed"
+        yield replace(receipt, kind=ReceiptKind.UNSUBSCRIBED, event_id=event_id)
 
 
-def _build_receipt(
-    status: _Status, kind: ReceiptKind, event_id: str, reason: str | None
-) -> Receipt:
-    reference = status.biz_opaque_callback_data or ""
-    return Receipt(
-        reference=reference if _REFERENCE.fullmatch(reference) else None,
-        provider_id=status.id,
-        kind=kind,
-        at=datetime.fromtimestamp(status.timestamp, UTC),
-        reason=reason,
-        event_id=event_id,
-        address=f"+{status.recipient_id}" if _is_phone_number(status.recipient_id) else None,
-    )
-
-
-def _reason(error: _Error | None) -> str | None:
+def _reason(error: tuple[int, str | None] | None) -> str | None:
     if error is None:
         return None
-    rule = rule_for(error.code)
-    title = (error.title or "WhatsApp gave no reason.").encode(errors="replace").decode()
-    return append_code(rule.reason if rule else http.excerpt(title), error.code)
-
-
-def _is_phone_number(text: str | None) -> bool:
-    return text is not None and _DIGITS.fullmatch(text) is not None
+    code, title = error
+    rule = rule_for(code)
+    text = (title or "WhatsApp gave no reason.").encode(errors="replace").decode()
+    return append_code(rule.reason if rule else http.excerpt(text), code)

@@ -51,6 +51,7 @@ def render(existing: Callable[[str], Mapping[str, Mapping[str, Any]]]) -> str:
         *(required.collection for required in REQUIRED),
         *("metrics_due", "incidents", "webhook_log", "provider_events", "recipients"),
         *("suppressions", "topic_members", "conversations", "suspicions", "early_receipts"),
+        "whatsapp_identities",
         *("api_clients", "limit_uses", "inbox_visits", "inbox_revocations", "login_failures"),
         *("oidc_sessions", "oidc_logouts", "digests"),
         *("broadcasts", "callback_messages", "operations", "operation_results", "django_admin_log"),

@@ -16,13 +16,11 @@ from providers.http import EXCERPT_LENGTH
 from providers.whatsapp.responses import CODE_RULES
 from providers.whatsapp.webhooks import (
     MAX_CHALLENGE_LENGTH,
-    MAX_ITEMS,
     SIGNATURE_HEADER,
     InboundMessage,
     MarketingPreference,
-    parse_inbound,
-    parse_opt_outs,
-    parse_receipts,
+    WebhookContents,
+    parse_webhook,
     redact_webhook,
 )
 from tests.support.factories.notifications import FIXED_NOON
@@ -217,7 +215,7 @@ def test_escaped_unicode_is_verified_as_received() -> None:
 def test_half_an_emoji_is_read() -> None:
     raw = webhook(change(status(), messages=[written("\ud83d")]))
     assert len(number().parse_receipts(signed(raw), raw)) == 1
-    assert len(number().parse_inbound(raw)) == 1
+    assert len(contents(raw).messages) == 1
 
 
 @pytest.mark.parametrize("subject", ["account_update", "message_template_status_update", "calls"])
@@ -231,32 +229,14 @@ def test_other_changes_are_ignored(subject: str) -> None:
     [
         *(b"", b"{}", b"null", b"[]", b'"x"', b"{", b"\xff", b"7", b'{"object": 7, "entry": []}'),
         b'{"object": "page", "entry": []}',
-        b'{"object": "whatsapp_business_account"}',
-        webhook(entry={}),
-        webhook(entry=[{}]),
-        webhook(entry=[{"changes": [{}]}]),
-        webhook({"field": "messages"}),
-        webhook({"field": "messages", "value": []}),
-        webhook(change("x")),
-        webhook(change(None)),
-        webhook(change(status(id=...))),
-        webhook(change(status(id=""))),
-        webhook(change(status(id="w" * 1_000))),
-        webhook(change(status(id="wam\ud83d"))),
-        webhook(change(status(id={"$gt": ""}))),
-        *(webhook(change(status(timestamp=t))) for t in ("soon", "", None, -1, 10**11, 1.5)),
-        webhook(change(status(biz_opaque_callback_data={"$gt": ""}))),
-        webhook(change(status(recipient_id=7))),
-        webhook(change(failed("many"))),
-        webhook(change(failed(errors={}))),
-        webhook(change(*[status()] * (MAX_ITEMS + 1))),
         b'{"object": ' + b"[" * 100_000,
         b'{"object": ' + b"1" * 5_000,
     ],
 )
 def test_signed_body_of_another_shape_is_a_value_error(raw: bytes) -> None:
-    with pytest.raises(ValueError, match=r"."):
-        number().parse_receipts(signed(raw), raw)
+    for read in (number().parse_webhook, redact_webhook):
+        with pytest.raises(ValueError, match=r"."):
+            read(raw)
 
 
 def test_numeric_time_is_accepted() -> None:
@@ -264,8 +244,12 @@ def test_numeric_time_is_accepted() -> None:
     assert receipt.at == datetime(1970, 1, 1, tzinfo=UTC)
 
 
+def contents(raw: bytes) -> WebhookContents:
+    return parse_webhook(raw, phone_number_id=PHONE_NUMBER_ID)
+
+
 def inbound(*messages: Any, **fields: Any) -> list[InboundMessage]:
-    return number().parse_inbound(webhook(change(messages=messages, **fields)))
+    return list(contents(webhook(change(messages=messages, **fields))).messages)
 
 
 def test_inbound_message_has_number_and_time() -> None:
@@ -286,8 +270,8 @@ def test_system_messages_are_ignored(kind: str) -> None:
     assert inbound(written(type=kind)) == []
 
 
-@pytest.mark.parametrize("sender", [..., None, "", "GB.1349120865530274", "+447700900999", "12"])
-def test_sender_without_number_is_skipped(sender: Any) -> None:
+@pytest.mark.parametrize("sender", [..., None, "", "GB.", "+447700900999", "12", 7])
+def test_sender_without_number_or_user_id_is_skipped(sender: Any) -> None:
     assert inbound(written(**{"from": sender}), written()) == [
         InboundMessage(phone=PHONE, at=FIXED_NOON)
     ]
@@ -299,24 +283,16 @@ def test_message_to_another_number_is_ignored() -> None:
 
 def test_missing_number_id_counts_as_ours() -> None:
     raw = webhook({"field": "messages", "value": {"messages": [written()]}})
-    assert len(number().parse_inbound(raw)) == 1
+    assert len(contents(raw).messages) == 1
 
 
 def test_several_entries_are_read() -> None:
     later = written(timestamp=str(EPOCH + 60), **{"from": "351912345678"})
     raw = webhook(change(status()), change(messages=[written()]), change(messages=[later]))
-    assert number().parse_inbound(raw) == [
+    assert contents(raw).messages == (
         InboundMessage(phone=PHONE, at=FIXED_NOON),
         InboundMessage(phone="+351912345678", at=datetime.fromtimestamp(EPOCH + 60, UTC)),
-    ]
-
-
-@pytest.mark.parametrize(
-    "message", ["x", None, 7, written(timestamp="soon"), written(timestamp=...), written(type=7)]
-)
-def test_unexpected_message_is_a_value_error(message: Any) -> None:
-    with pytest.raises(ValueError, match=r"Expected|missing"):
-        inbound(message)
+    )
 
 
 def test_redacted_webhook_has_no_text_or_name() -> None:
@@ -340,18 +316,12 @@ def test_redacted_webhook_parses_the_same() -> None:
     raw = webhook(change(status("read"), status()), change(messages=[written("\ud83d")]))
     kept = redact_webhook(raw).encode()
     assert kept.isascii()
-    assert number().parse_inbound(kept) == number().parse_inbound(raw)
+    assert contents(kept) == contents(raw)
     assert redact_webhook(kept) == kept.decode()
 
 
-@pytest.mark.parametrize("raw", [b"", b"{}", b"\xff", webhook(change(messages=["x"]))])
-def test_invalid_webhook_is_not_redacted(raw: bytes) -> None:
-    with pytest.raises(ValueError, match=r"."):
-        redact_webhook(raw)
-
-
 def preferences(raw: bytes) -> list[MarketingPreference]:
-    return parse_opt_outs(raw, phone_number_id=PHONE_NUMBER_ID)
+    return list(contents(raw).preferences)
 
 
 @pytest.mark.parametrize(("value", "is_wanted"), [("stop", False), ("resume", True)])
@@ -381,7 +351,7 @@ def test_preferences_are_sorted_by_time() -> None:
         preference(category="service_messages"),
         preference(wa_id=...),
         preference(wa_id=None),
-        preference(wa_id="GB.1349120865530274"),
+        preference(wa_id="GB"),
         preference(category=...),
     ],
 )
@@ -397,17 +367,10 @@ def test_preference_for_another_number_is_ignored() -> None:
 
 def test_each_parser_reads_its_own_changes() -> None:
     raw = webhook(change(status(), messages=[written()]), preferences_change(preference()))
-    assert len(preferences(raw)) == len(parse_receipts(raw)) == 1
-    assert len(parse_inbound(raw, phone_number_id=PHONE_NUMBER_ID)) == 1
+    assert [len(preferences(raw)), len(contents(raw).receipts), len(contents(raw).messages)] == [
+        1
+    ] * 3
     assert preferences(webhook(change(status()))) == []
-
-
-@pytest.mark.parametrize(
-    "odd", ["x", 7, preference(timestamp="soon"), preference(timestamp=...), preference(7)]
-)
-def test_unexpected_preference_is_a_value_error(odd: Any) -> None:
-    with pytest.raises(ValueError, match=r"Expected|missing"):
-        preferences(webhook(preferences_change(odd)))
 
 
 def test_redacted_preference_parses_the_same() -> None:

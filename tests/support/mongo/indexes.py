@@ -263,6 +263,8 @@ OTHER_INDEXES: Mapping[str, str] = {
     "tpm_topic": "a topic's members, by user ID",
     "tpm_user": "a recipient's topics",
     "cnv_expires": "deletes WhatsApp service windows after 30 days",
+    "wid_phone": "the other identifiers of a number, for erasure",
+    "wid_expires": "deletes WhatsApp identifiers a year after they were last seen",
     "ntf_callback": "notifications with callback events to derive, oldest first",
     "cbm_client": "a client's callback events, newest first",
     "cbm_client_status": "the same by status",

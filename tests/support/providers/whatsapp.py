@@ -99,7 +99,7 @@ class WhatsAppNumber:
 
     def _inbound(self) -> list[InboundMessage]:
         posts = list(self.receiver.posts)
-        return [one for post in posts for one in self.number().parse_inbound(post.raw)]
+        return [one for post in posts for one in self.number().parse_webhook(post.raw).messages]
 
 
 REFERENCE = f"{'a' * 24}.whatsapp.1"

@@ -1,0 +1,418 @@
+"""WhatsApp's webhooks as they arrive: odd items, other forms of a number, and people without one.
+
+Documents: Meta's references of the webhooks ``messages`` and ``user_preferences``, and of
+business-scoped user IDs. Reports: https://github.com/chatwoot/chatwoot/issues/10379 (numbers of
+Mexico and Argentina), https://github.com/chatwoot/chatwoot/issues/4173 (Brazil).
+"""
+
+import itertools
+import time
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from bson import ObjectId
+from django.test import Client
+
+from delivery import feedback
+from delivery.results import TargetResult
+from delivery.sending import PreparedDelivery
+from domain.content import Recipient
+from domain.states import Channel, DeliveryStatus
+from domain.time import utc_now
+from notifications.receipts import webhook_log
+from notifyproject.db.collections import collection
+from providers.contract import Message
+from recipients import service_windows, suppressions, whatsapp_identities
+from recipients.models import SuppressionReason
+from tests.support.factories import notifications as factories
+from tests.support.fakes.provider import accepted
+from tests.support.providers.whatsapp import (
+    PHONE,
+    PHONE_NUMBER_ID,
+    SECRET,
+    change,
+    preference,
+    preferences_change,
+    signed,
+    status,
+    webhook,
+    written,
+)
+
+pytestmark = pytest.mark.usefixtures("db")
+
+WHATSAPP = Channel.WHATSAPP
+USER = "GB.13491208655302741918"
+DIGITS = PHONE[1:]
+
+
+@pytest.fixture(autouse=True)
+def _number(settings: Any) -> None:
+    settings.WHATSAPP_APP_SECRET = SECRET
+    settings.WHATSAPP_PHONE_NUMBER_ID = PHONE_NUMBER_ID
+
+
+def post(raw: bytes) -> Any:
+    return Client(raise_request_exception=False).post(
+        "/webhooks/whatsapp", raw, content_type="application/json", headers=signed(raw)
+    )
+
+
+def call(*changes: Any) -> Any:
+    answer = post(webhook(*changes))
+    assert answer.status_code == 200
+    return answer.json()
+
+
+def sent(phone: str = PHONE) -> Any:
+    recipient = Recipient(phone=phone, name="Ada")
+    return factories.settled(DeliveryStatus.SENT, channel=WHATSAPP, recipient=recipient)
+
+
+def about(document: Any, **fields: Any) -> dict[str, Any]:
+    reference = f"{document['_id']}.whatsapp.1"
+    return status(**{"id": "wamid.good", "biz_opaque_callback_data": reference} | fields)
+
+
+def status_of(document: Any) -> str:
+    return factories.delivery(factories.read(document["_id"]), WHATSAPP)["status"]
+
+
+def now_written(**fields: Any) -> dict[str, Any]:
+    return written(timestamp=str(int(time.time())), **fields)
+
+
+def is_open(phone: str) -> bool:
+    return bool(service_windows.open_windows([phone], now=utc_now()))
+
+
+def opted_out(phone: str) -> bool:
+    return bool(suppressions.find_by_address(channel="whatsapp", address=phone))
+
+
+def log() -> Mapping[str, Any]:
+    (entry,) = collection("webhook_log").find({})
+    return entry
+
+
+# One odd item.
+
+ODD_STATUSES: list[Any] = [
+    *(None, 7, "x", [], True, {}),
+    *(status(id=one) for one in (..., None, "", 7, "w" * 1_000, "wam\ud83d", {"$gt": ""})),
+    *(status(timestamp=one) for one in (..., None, "", "soon", -1, 10**11, [], True, "nan")),
+    *(status(status=one) for one in (..., None, 7, [])),
+]
+LENIENT_STATUSES: list[Any] = [
+    status(timestamp="1795804598.5"),
+    status(timestamp=1795804598.5),
+    status(recipient_id=7),
+    status(biz_opaque_callback_data={"$gt": ""}),
+    status(errors="many"),
+    status(errors=[None]),
+    status(errors=[{"code": "x"}]),
+    status(status="new-status"),
+    status(conversation=7, pricing=[], unknown={"deep": [[]]}),
+]
+"""What isn't needed may be odd."""
+ODD_MESSAGES: list[Any] = [
+    *(None, 7, "x", []),
+    *(written(timestamp=one) for one in (..., None, "soon")),
+    written(type=7),
+]
+ODD_PREFERENCES: list[Any] = [
+    *(None, 7, "x"),
+    preference(timestamp=...),
+    preference(timestamp="soon"),
+    preference(7),
+    preference(category=[]),
+]
+ODD_CHANGES: list[Any] = [
+    *(None, 7, "x", [], {}, {"field": 7}),
+    {"field": "messages"},
+    {"field": "messages", "value": []},
+    {"field": "messages", "value": {"statuses": {}}},
+    {"field": "messages", "value": {"messages": "x"}},
+    {"field": "user_preferences", "value": "x"},
+    {"field": "user_preferences", "value": {"user_preferences": 7}},
+]
+
+
+def with_item(document: Any, name: str, odd: Any) -> bytes:
+    """Return a webhook that has an odd item beside a status, a message, and an opt-out."""
+    good = change(about(document), messages=[now_written()])
+    told = preferences_change(preference(timestamp=int(time.time())))
+    match name:
+        case "status":
+            good["value"]["statuses"].insert(0, odd)
+        case "message":
+            good["value"]["messages"].insert(0, odd)
+        case "preference":
+            told["value"]["user_preferences"].insert(0, odd)
+        case "change":
+            return webhook(odd, good, told)
+    return webhook(good, told)
+
+
+def tell_the_rest(document: Any) -> None:
+    assert status_of(document) == "delivered"
+    assert is_open(PHONE)
+    assert opted_out(PHONE)
+
+
+@pytest.mark.parametrize(
+    ("name", "odd"),
+    [
+        *(("status", one) for one in ODD_STATUSES),
+        *(("message", one) for one in ODD_MESSAGES),
+        *(("preference", one) for one in ODD_PREFERENCES),
+        *(("change", one) for one in ODD_CHANGES),
+    ],
+)
+def test_odd_item_costs_no_other_its_effect(name: str, odd: Any) -> None:
+    document = sent()
+    raw = with_item(document, name, odd)
+    assert post(raw).status_code == 200
+    tell_the_rest(document)
+    assert log()["unreadable_count"] == 1
+    assert webhook_log.replay(log()["_id"], now=utc_now()).changed == 0, "it can be read again"
+    assert post(raw).status_code == 200
+
+
+@pytest.mark.parametrize("one", LENIENT_STATUSES)
+def test_unneeded_field_may_be_odd(one: Any) -> None:
+    document = sent()
+    assert post(with_item(document, "status", one)).status_code == 200
+    tell_the_rest(document)
+    assert log()["unreadable_count"] == 0
+
+
+@pytest.mark.parametrize(
+    "entry", [[None], ["x", 7], [{}], [{"changes": {}}], {}, 7, [{"changes": None}]]
+)
+def test_odd_entry_is_stored(entry: Any) -> None:
+    document = sent()
+    assert post(webhook(entry=entry)).status_code == 200
+    assert log()["unreadable_count"] > 0
+    if isinstance(entry, list):
+        good = [*entry, {"changes": [change(about(document))]}]
+        assert post(webhook(entry=good)).status_code == 200
+        assert status_of(document) == "delivered"
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [(b'"Hello"', b'"Hell\xff"'), (b'"Hello"', b'"\\ud83d"'), (b'"Hello"', b"9" * 5_000)],
+)
+def test_odd_text_costs_nothing(old: bytes, new: bytes) -> None:
+    document = sent()
+    raw = webhook(change(about(document), messages=[now_written()]))
+    assert old in raw
+    assert post(raw.replace(old, new)).status_code == 200
+    assert status_of(document) == "delivered"
+    assert is_open(PHONE)
+
+
+# Other forms of a number.
+
+FORMS = [
+    ("+541123456789", "5491123456789"),
+    ("+5491123456789", "541123456789"),
+    ("+525512345678", "5215512345678"),
+    ("+5531987654321", "553187654321"),
+    ("+2290197123456", "22997123456"),
+]
+
+
+@pytest.mark.parametrize(("dialled", "reported"), FORMS)
+def test_other_form_of_a_number_is_the_same_person(dialled: str, reported: str) -> None:
+    call(change(messages=[now_written(**{"from": reported})]))
+    call(preferences_change(preference(wa_id=reported)))
+    assert is_open(dialled)
+    assert opted_out(dialled)
+
+
+@pytest.mark.parametrize(
+    "other", ["541123456780", "54911234567890", "5511234567890", "22902971234567", "33612345678"]
+)
+def test_similar_number_is_another_person(other: str) -> None:
+    call(change(messages=[now_written(**{"from": other})]))
+    assert not any(is_open(dialled) for dialled, _ in FORMS)
+
+
+IVORY_COAST, OLD_FORM = "+2250712345678", "22512345678"
+"""No rule tells the two new digits from the old number: they depend on the operator."""
+
+
+def send(phone: str, other: str | None) -> None:
+    """Report that a message was accepted, in whose response WhatsApp has this form."""
+    claimed = factories.claimed_delivery(
+        channel=WHATSAPP, notification_id=ObjectId(), recipient=Recipient(phone=phone)
+    )
+    now = utc_now()
+    result = TargetResult(
+        device_id=None,
+        outcome=accepted(other_address=other),
+        started_at=now,
+        finished_at=now,
+        duration_ms=1,
+    )
+    prepared = PreparedDelivery(claimed=claimed, message=Message(subject=None, text=""), targets=())
+    feedback.apply_reputation([(prepared, result)], provider="whatsapp", now=now)
+
+
+@pytest.mark.parametrize("order", list(itertools.permutations(["send", "message", "opt-out"])))
+def test_form_in_the_response_is_learned_in_any_order(order: tuple[str, ...]) -> None:
+    for one in order:
+        if one == "send":
+            send(IVORY_COAST, f"+{OLD_FORM}")
+        elif one == "message":
+            call(change(messages=[now_written(**{"from": OLD_FORM})]))
+        else:
+            call(preferences_change(preference(wa_id=OLD_FORM)))
+    assert is_open(IVORY_COAST)
+    assert opted_out(IVORY_COAST)
+    assert not opted_out(f"+{OLD_FORM}"), "there is one record of it"
+    assert collection("conversations").count_documents({}) == 1
+
+
+# People without a number.
+
+
+def nobody_knows() -> Any:
+    return None
+
+
+def told_by_status() -> Any:
+    call(change(about(sent(), recipient_user_id=USER)))
+
+
+def told_by_status_without_number() -> Any:
+    call(change(about(sent(), recipient_id=..., recipient_user_id=USER)))
+
+
+def told_by_message() -> Any:
+    call(change(messages=[written(from_user_id=USER, timestamp="1")]))
+
+
+def told_by_contact() -> Any:
+    value = change(about(sent()))
+    value["value"]["contacts"] = [{"wa_id": DIGITS, "user_id": USER, "profile": {"name": "Ada"}}]
+    call(value)
+
+
+def told_by_preference() -> Any:
+    call(preferences_change(preference("resume", user_id=USER, timestamp=1)))
+
+
+WAYS = [
+    told_by_status,
+    told_by_status_without_number,
+    told_by_message,
+    told_by_contact,
+    told_by_preference,
+]
+OPT_OUTS = [preference(wa_id=..., user_id=USER), preference(wa_id=USER), preference(user_id=USER)]
+MESSAGES = [
+    {"from": ..., "from_user_id": USER},
+    {"from": USER},
+    {"from": None, "from_user_id": USER},
+]
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("opt_out", OPT_OUTS[:2])
+def test_opt_out_by_user_id_is_the_persons(way: Any, opt_out: Any) -> None:
+    way()
+    call(preferences_change(opt_out))
+    assert opted_out(PHONE)
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("message", MESSAGES)
+def test_message_by_user_id_opens_the_window(way: Any, message: Any) -> None:
+    way()
+    call(change(messages=[now_written(**message)]))
+    assert is_open(PHONE)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_unknown_person_is_matched_once_the_number_is_known(way: Any) -> None:
+    call(preferences_change(OPT_OUTS[0]))
+    call(change(messages=[now_written(**MESSAGES[0])]))
+    assert not opted_out(PHONE)
+    assert opted_out(USER), "staff see it"
+    entries = list(collection("webhook_log").find({}))
+    assert [one["unmatched_count"] for one in entries] == [1, 1]
+    assert all(USER in one["search_keys"] and USER in one["body"] for one in entries)
+    way()
+    assert opted_out(PHONE)
+    assert is_open(PHONE)
+    assert not opted_out(USER)
+
+
+def test_stored_webhook_can_be_replayed_for_a_person_known_since() -> None:
+    call(preferences_change(OPT_OUTS[0]))
+    entry = log()
+    told_by_message()
+    suppressions.lift(channel="whatsapp", address=PHONE, reasons=[SuppressionReason.UNSUBSCRIBED])
+    collection("provider_events").delete_many({})
+    webhook_log.replay(entry["_id"], now=utc_now())
+    assert opted_out(PHONE)
+    stored = collection("webhook_log").find_one({"_id": entry["_id"]})
+    assert stored is not None
+    assert stored["unmatched_count"] == 0
+
+
+def test_opt_in_lifts_the_opt_out_of_the_other_identifier() -> None:
+    told_by_status()
+    call(preferences_change(preference(timestamp=int(time.time()) - 60)))
+    assert opted_out(PHONE)
+    call(
+        preferences_change(
+            preference("resume", wa_id=..., user_id=USER, timestamp=int(time.time()))
+        )
+    )
+    assert not opted_out(PHONE)
+
+
+@pytest.mark.parametrize(
+    "odd",
+    ["GB", "GB.", "gb.123", "GBR.123", "GB.12 3", "GB." + "1" * 129, "", 7, None, {"$gt": ""}],
+)
+def test_odd_user_id_is_nobody(odd: Any) -> None:
+    call(preferences_change(preference(wa_id=..., user_id=odd)))
+    call(change(messages=[now_written(**{"from": ..., "from_user_id": odd})]))
+    assert collection("suppressions").count_documents({}) == 0
+    assert collection("conversations").count_documents({}) == 0
+
+
+def test_user_id_of_another_person_changes_nothing() -> None:
+    told_by_status()
+    call(preferences_change(preference(wa_id=..., user_id=USER[:-1])))
+    assert not opted_out(PHONE)
+
+
+def test_number_of_a_user_id_follows_a_change() -> None:
+    told_by_message()
+    call(change(messages=[written(**{"from": "351912345678"}, from_user_id=USER, timestamp="2")]))
+    assert whatsapp_identities.resolve([USER]) == {USER: "+351912345678"}
+
+
+def test_erasure_forgets_the_user_id() -> None:
+    told_by_message()
+    whatsapp_identities.delete([PHONE])
+    assert collection("whatsapp_identities").count_documents({}) == 0
+
+
+def test_known_person_is_written_once_in_half_a_year() -> None:
+    told_by_message()
+    (before,) = collection("whatsapp_identities").find({})
+    told_by_message()
+    assert list(collection("whatsapp_identities").find({})) == [before]
+    later = utc_now() + whatsapp_identities.RETENTION / 2 + timedelta(days=1)
+    assert whatsapp_identities.learn({USER: PHONE}, now=later) == 0
+    (after,) = collection("whatsapp_identities").find({})
+    assert after["expires_at"] > before["expires_at"]
