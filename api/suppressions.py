@@ -21,6 +21,7 @@ from notifications.validation import (
     enum_of,
     normalize_email,
     normalize_phone,
+    trim,
 )
 from notifyproject.platform import audit
 from recipients import suppressions
@@ -164,7 +165,7 @@ def get_suppressions(_request: Any, channel: str, address: str) -> Response:
     """List the suppressions of an address; an empty list if it isn't suppressed."""
     if channel not in ADDRESS_CHANNELS:
         raise NOT_FOUND.error()
-    found = suppressions.find_by_address(channel=channel, address=address)
+    found = suppressions.find_by_address(channel=channel, address=trim(address))
     return Response(SuppressionList(results=[suppression_view(one) for one in found]))
 
 
@@ -214,6 +215,7 @@ def lift_suppression(request: Any, channel: str, address: str) -> Response:
     named_reason = SuppressionReason(reason) if reason else None
     by_others = [one for one in SuppressionReason if one not in RECIPIENT_REASONS]
     reasons = [named_reason] if named_reason else by_others
+    address = trim(address)
     lifted = suppressions.lift(channel=channel, address=address, reasons=reasons)
     remaining = suppressions.find_by_address(channel=channel, address=address)
     if not lifted:

@@ -11,20 +11,32 @@ from typing import Annotated, Any, Final, Literal
 from urllib.parse import urlsplit
 
 import phonenumbers
-from email_validator import EmailNotValidError, validate_email
+from email_validator import EmailNotValidError, EmailSyntaxError, validate_email
 from msgspec import Meta
 
 from domain.identifiers import find_identifier_fault
+from domain.languages import normalize_language
 from domain.states import Channel, Priority
 
 _E164 = re.compile(r"\+[1-9]\d{6,14}", re.ASCII)
 _SIMPLE_EMAIL = re.compile(r"([a-z0-9_+-]+(?:\.[a-z0-9_+-]+)*)@([A-Za-z0-9.-]+)", re.ASCII)
 """Address whose validity depends on its domain alone; domains are cached."""
 _SIMPLE_LENGTH = 200
+_ENDS = "".join(chr(code) for code in range(0x3001) if chr(code).isspace()) + "".join(
+    map(chr, (*range(0x200B, 0x2010), *range(0x202A, 0x202F), *range(0x2060, 0x206A), 0xFEFF))
+)
+"""Blanks and invisible characters, such as the marks of direction that copying a number adds."""
+MAX_NAMED = 400
 _LOCAL_PART_LENGTH = 64
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
-FORBIDDEN_SCHEMES = frozenset({"javascript", "data", "vbscript", "file", "ftp", "about", "blob"})
-"""Schemes that run code or access local data."""
+FORBIDDEN_SCHEMES = frozenset(
+    {
+        *("javascript", "data", "vbscript", "livescript", "file", "ftp", "about", "blob"),
+        *("filesystem", "view-source", "jar", "resource", "res", "mhtml", "content", "intent"),
+        *("chrome", "chrome-extension", "moz-extension", "feed", "wyciwyg"),
+    }
+)
+"""Schemes that run code, access local data, or wrap another URL, such as one of these."""
 PRIVATE_SUFFIXES = (".internal", ".local", ".localhost", ".lan", ".home.arpa")
 MAX_PORT = 65_535
 _SCHEME = re.compile(r"[a-z][a-z0-9+.-]{0,30}", re.ASCII)
@@ -33,7 +45,8 @@ MAX_PROBLEMS = 100
 MAX_KEY_LENGTH = 128
 FREE_FORM = frozenset({"attributes", "data", "payload", "example_data"})
 """Fields whose keys the client chooses: they become field names in MongoDB."""
-_LANGUAGE = re.compile(r"[A-Za-z]{2,8}([-_][A-Za-z0-9]{1,8})*", re.ASCII)
+_LANGUAGE = re.compile(r"[A-Za-z]{2,8}([-_][A-Za-z0-9]{1,8})*([.@][A-Za-z0-9=;_-]+)?", re.ASCII)
+"""Also as operating systems write it: ``pt_BR``, ``pt_BR.UTF-8``, ``de_DE@euro``."""
 _CAMEL_CASE_BOUNDARY = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _MAX_INT, _MIN_INT = 2**63 - 1, -(2**63)
@@ -63,23 +76,59 @@ class InvalidAddressError(ValueError):
 def normalize_email(text: str) -> str:
     """Return the normalized email address. Raises InvalidAddressError."""
     # Invalid are: a display name, a list, a domain without a dot, an IP address as the domain, and
-    # a local part of over 64 characters.
+    # a local part of over 64 characters. Blanks at the ends come with a copied address.
+    trimmed = trim(text)
     try:
-        return _normal_email(text)
+        return _normal_email(trimmed)
     except EmailNotValidError:
-        raise InvalidAddressError("Expected one address such as ada@example.com.") from None
+        expected = "Expected one address such as ada@example.com"
+        raise InvalidAddressError(f"{expected}{_email_fault(trimmed)}.") from None
+
+
+def trim(text: str) -> str:
+    """Return a text without blanks and invisible characters at its ends."""
+    return text.strip(_ENDS)
+
+
+def _email_fault(text: str) -> str:
+    """Return what is wrong with an address, if it's a common mistake. Repeats nothing of it."""
+    local_part, _, domain = text.rpartition("@")
+    is_dotted = ".." in text or local_part.startswith(".") or local_part.endswith(".")
+    faults = (
+        ("<" in text or ">" in text, ", without `<`, `>`, and a name"),
+        (text.count("@") > 1 and re.search("[,;]", text) is not None, ", not several"),
+        ('"' in local_part, "; a quoted part before the @ isn't supported"),
+        (is_dotted, "; a dot stands between two other characters"),
+        (not local_part.isascii(), "; the part before the @ isn't ASCII"),
+        ("@" in text and "." not in domain, "; the domain has no dot"),
+    )
+    return _invisible_fault(text) or next((text for is_found, text in faults if is_found), "")
+
+
+def _invisible_fault(text: str) -> str:
+    """Return the name and the place of the first character that nobody sees, or nothing."""
+    for index, character in enumerate(text[:MAX_NAMED]):
+        if unicodedata.category(character) in ("Cf", "Cc", "Zs", "Zl", "Zp"):
+            name = unicodedata.name(character, "control character").lower()
+            return f"; character {index + 1} is U+{ord(character):04X} ({name})"
+    return ""
 
 
 def normalize_phone(text: str) -> str:
     """Return the number in E.164. Raises InvalidAddressError if it is malformed or can't exist."""
-    if not _E164.fullmatch(text) or not _is_possible(text):
-        raise InvalidAddressError("Expected a number in E.164 form such as +351912345678.")
-    return text
+    number = trim(text)
+    if not _E164.fullmatch(number) or not _is_possible(number):
+        expected = "Expected a number in E.164 form such as +351912345678"
+        raise InvalidAddressError(f"{expected}{_invisible_fault(number)}.")
+    return number
 
 
 @lru_cache(maxsize=4096)
 def _normal_email(text: str) -> str:
     # Called twice per request: for its suppressions, and for the recipient.
+    # Mail clients decode an encoded word, and would show another address.
+    if "=?" in text and "?=" in text:
+        raise EmailSyntaxError("an encoded word")
     simple = _SIMPLE_EMAIL.fullmatch(text) if len(text) <= _SIMPLE_LENGTH else None
     if simple is None or len(simple[1]) > _LOCAL_PART_LENGTH:
         return _validated(text)
@@ -110,9 +159,15 @@ def has_control_characters(text: str) -> bool:
     return _CONTROL.search(text) is not None
 
 
-def is_language(text: str) -> bool:
-    """Return whether ``text`` has the form of a language tag."""
-    return _LANGUAGE.fullmatch(text) is not None
+class InvalidLanguageError(ValueError):
+    """A text that isn't a language tag."""
+
+
+def parse_language(text: str) -> str:
+    """Return a language tag as its standard writes it. Raises InvalidLanguageError."""
+    if _LANGUAGE.fullmatch(text) is None:
+        raise InvalidLanguageError("Expected a language such as pt or pt-BR.")
+    return normalize_language(text)
 
 
 class InvalidLinkError(ValueError):
@@ -129,7 +184,7 @@ def check_deep_link(link: str) -> str:
     """Return the link if it leads into an app or to a public page. Raises InvalidLinkError."""
     scheme = _split(link)[0]
     if scheme in ("http", "https"):
-        check_public_url(link, schemes=("https", "http"))
+        check_public_url(link, schemes=("https",))
     elif scheme in FORBIDDEN_SCHEMES:
         raise InvalidLinkError("Links of this scheme are not allowed.")
     return link

@@ -1,7 +1,7 @@
 """Structures of the device operations."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Annotated, Any
 
@@ -16,7 +16,7 @@ from devices.registration import Registration
 from devices.tokens import MAX_LENGTH, MIN_LENGTH, TOKEN_PATTERN, is_token, mask_token
 from notifications.models.notification import USER_ID_LENGTH
 from notifications.receipts.device_receipts import DeviceEvent
-from notifications.validation import ProblemCollector, enum_of
+from notifications.validation import FieldProblem, ProblemCollector, enum_of
 
 from ..http.fields import (
     DeviceId,
@@ -60,6 +60,14 @@ class DeviceStateView(msgspec.Struct, kw_only=True, frozen=True):
     last_active: datetime
 
 
+class DeviceWarningView(msgspec.Struct, kw_only=True, frozen=True):
+    """A field of a request that was left out, since it says nothing that the service knows."""
+
+    pointer: Annotated[str, Meta(examples=["/timezone"])]
+    code: Annotated[str, Meta(examples=["unknown_timezone"])]
+    detail: Annotated[str, Meta(examples=["Expected an IANA zone such as Europe/Lisbon."])]
+
+
 class DeviceView(msgspec.Struct, kw_only=True, frozen=True):
     """A device and its presence."""
 
@@ -81,6 +89,7 @@ class DeviceView(msgspec.Struct, kw_only=True, frozen=True):
     last_receipt_at: datetime | None = None
     last_seen: datetime | None = None
     state: DeviceStateView | None = None  # null: no heartbeat within the last hour, or unknown
+    warnings: list[DeviceWarningView] = []  # Fields of the request that were left out
     created_at: datetime
     updated_at: datetime
 
@@ -89,7 +98,12 @@ class DeviceList(PageView[DeviceView], kw_only=True, frozen=True):
     """A page of devices. ``next`` and ``previous`` are values for the parameter ``cursor``."""
 
 
-def device_view(document: Mapping[str, Any], state: Presence | None) -> DeviceView:
+def device_view(
+    document: Mapping[str, Any],
+    state: Presence | None,
+    *,
+    warnings: Sequence[FieldProblem] = (),
+) -> DeviceView:
     """Return a stored device as the API shows it."""
     return view_of(
         DeviceView,
@@ -98,6 +112,10 @@ def device_view(document: Mapping[str, Any], state: Presence | None) -> DeviceVi
         device_token=mask_token(document["device_token"]),
         notification_preferences=document.get("notification_preferences") or {},
         state=state and msgspec.convert(state, DeviceStateView, from_attributes=True),
+        warnings=[
+            DeviceWarningView(pointer=one.pointer, code=one.code, detail=one.detail)
+            for one in warnings
+        ],
     )
 
 
@@ -199,30 +217,34 @@ class DevicePreferencesRequest(
     ) = UNSET
 
 
-def parse_registration(body: DeviceRequest) -> Registration:
-    """Return the registration in a body; raises InvalidRequestError."""
+def parse_registration(body: DeviceRequest) -> tuple[Registration, Sequence[FieldProblem]]:
+    """Return the registration in a body, and warnings; raises InvalidRequestError."""
     problems = ProblemCollector()
     if body.platform not in PLATFORMS:
         problems.add("/platform", "unknown_platform", one_of(list(Platform)))
     problems.check_identifier(body.user_id, "/user_id")
     _check_token(body.device_token, problems)
-    fields = _device_fields(body)
-    _check_device_fields(fields, problems)
+    fields, warnings = _device_fields(body, problems)
     problems.raise_if_any()
-    return Registration(
+    new = Registration(
         user_id=body.user_id, token=body.device_token, platform=PLATFORMS[body.platform], **fields
     )
+    return new, warnings
 
 
-def device_changes(body: DeviceChanges) -> dict[str, str | None]:
-    """Return the given fields, but not token and activity. Raises InvalidRequestError."""
+def device_changes(
+    body: DeviceChanges,
+) -> tuple[dict[str, str | None], Sequence[FieldProblem]]:
+    """Return the given fields, but not token and activity, and warnings.
+
+    Raises InvalidRequestError.
+    """
     problems = ProblemCollector()
     if body.device_token is not UNSET:
         _check_token(body.device_token, problems)
-    fields = _device_fields(body)
-    _check_device_fields(fields, problems)
+    found = _device_fields(body, problems)
     problems.raise_if_any()
-    return fields
+    return found
 
 
 def parse_preferences(body: DevicePreferencesRequest) -> PreferenceChanges:
@@ -265,13 +287,20 @@ def _check_token(token: str, problems: ProblemCollector) -> None:
         problems.add("/device_token", "invalid_token", expected)
 
 
-def _device_fields(body: DeviceRequest | DeviceChanges) -> dict[str, str | None]:
+def _device_fields(
+    body: DeviceRequest | DeviceChanges, problems: ProblemCollector
+) -> tuple[dict[str, str | None], Sequence[FieldProblem]]:
     given = {name: getattr(body, name) for name in (*_ONE_LINE_FIELDS, "language", "timezone")}
-    return {name: value for name, value in given.items() if not isinstance(value, UnsetType)}
-
-
-def _check_device_fields(fields: dict[str, str | None], problems: ProblemCollector) -> None:
-    for name in _ONE_LINE_FIELDS:
-        problems.check_one_line(fields.get(name), f"/{name}")
-    check_language(fields.get("language"), "/language", problems)
-    check_time_zone(fields.get("timezone"), "/timezone", problems)
+    fields = {name: value for name, value in given.items() if not isinstance(value, UnsetType)}
+    for name, value in fields.items():
+        problems.check_one_line(value, f"/{name}")
+    # An operating system has zones and languages of its own, such as GMT+02:00 and Etc/Unknown. A
+    # device without one still gets its pushes, unlike one that isn't registered.
+    left_out = ProblemCollector()
+    if "language" in fields:
+        fields["language"] = check_language(fields["language"], "/language", left_out)
+    if "timezone" in fields:
+        check_time_zone(fields["timezone"], "/timezone", left_out)
+    for one in left_out.problems:
+        fields[one.pointer[1:]] = None
+    return fields, left_out.problems

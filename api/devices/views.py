@@ -1,5 +1,6 @@
 """Devices: register, change, heartbeat, preferences, receipts."""
 
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -65,13 +66,13 @@ DEVICE_ID = path_parameter(
 @operation(scope=DEVICES, request=DeviceRequest, response=DeviceView, also_status=201)
 def register_device(request: Any) -> Response:
     """Register a device by its token; 201 for a new one. A known token moves to the given user."""
-    new = parse_registration(read_request(request, DeviceRequest))
+    new, warnings = parse_registration(read_request(request, DeviceRequest))
     before = queries.get(id_of(new.token))
     stored = registration.register(new, now=utc_now())
     # Apps register at each start. A registration that changes nothing isn't recorded.
     if change := audit.describe_change(before, stored, fields=REGISTERED_FIELDS):
         _record(request, stored["_id"], change, flag=CHANGE if before else ADDITION)
-    return _device_response(stored, status=200 if before else 201)
+    return _device_response(stored, status=200 if before else 201, warnings=warnings)
 
 
 @operation(scope=DEVICES, response=DeviceList, parameters=PARAMETERS)
@@ -109,10 +110,11 @@ def change_device(request: Any, device_id: str) -> Response:
     """
     device_id = _device_id_or_404(device_id)
     body = read_request(request, DeviceChanges)
-    changed = found_or_404(_apply_changes(device_id, body))
+    fields, warnings = device_changes(body)
+    changed = found_or_404(_apply_changes(device_id, body, fields))
     given = [name for name in body.__struct_fields__ if getattr(body, name) is not UNSET]
     _record(request, device_id, f"Changed: {', '.join(given) or 'nothing'}.")
-    return _device_response(changed)
+    return _device_response(changed, warnings=warnings)
 
 
 @operation(scope=DEVICES, response=None, status=204, parameters=(DEVICE_ID,))
@@ -177,10 +179,12 @@ def _current_or_404(device_id: str) -> str:
     return found_or_404(next(iter(_current_ids(device_id)), None))
 
 
-def _device_response(found: Document | None, *, status: int = 200) -> Response:
+def _device_response(
+    found: Document | None, *, status: int = 200, warnings: Sequence[FieldProblem] = ()
+) -> Response:
     document = found_or_404(found)
     state = presence.read([document["_id"]]).get(document["_id"])
-    return Response(device_view(document, state), status=status)
+    return Response(device_view(document, state, warnings=warnings), status=status)
 
 
 def _record(request: Any, device_id: str, message: str, *, flag: int = CHANGE) -> None:
@@ -189,9 +193,11 @@ def _record(request: Any, device_id: str, message: str, *, flag: int = CHANGE) -
     )
 
 
-def _apply_changes(device_id: str, body: DeviceChanges) -> Document | None:
+def _apply_changes(
+    device_id: str, body: DeviceChanges, changes: Mapping[str, str | None]
+) -> Document | None:
     """Apply each change by an idempotent write; return the device, or None if it's missing."""
-    now, changes = utc_now(), device_changes(body)
+    now = utc_now()
     if body.device_token is not UNSET:
         renewed = _replace_token(device_id, body.device_token, now=now)
     else:

@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Meta
 
 from domain import time
-from notifications.validation import ProblemCollector, is_language
+from notifications.validation import InvalidLanguageError, ProblemCollector, parse_language
 
 _LOCAL_TIME = re.compile(r"([01]\d|2[0-3]):[0-5]\d", re.ASCII)
 EXAMPLE_TIME = "2026-12-01T09:00:00Z"
@@ -52,10 +52,13 @@ class UpdatedView(msgspec.Struct, kw_only=True, frozen=True, omit_defaults=True)
     """False: some are left. Send the same request again. Omitted if true."""
 
 
-def check_language(language: str | None, pointer: str, problems: ProblemCollector) -> None:
-    """Report an invalid language tag."""
-    if language is not None and not is_language(language):
-        problems.add(pointer, "invalid_language", "Expected a language such as pt or pt-BR.")
+def check_language(language: str | None, pointer: str, problems: ProblemCollector) -> str | None:
+    """Return a language tag as its standard writes it. Report an invalid one."""
+    try:
+        return None if language is None else parse_language(language)
+    except InvalidLanguageError as problem:
+        problems.add(pointer, "invalid_language", str(problem))
+        return None
 
 
 def check_time_zone(time_zone: str | None, pointer: str, problems: ProblemCollector) -> None:

@@ -78,7 +78,7 @@ def parse_recipient(user_id: str, body: RecipientRequest) -> RecipientProfile:
     phone = _normalize("phone", body.phone, problems)
     if body.name is not None and (has_control_characters(body.name) or not body.name.strip()):
         problems.add("/name", "invalid_name", "Must be one line and not blank.")
-    check_language(body.locale, "/locale", problems)
+    locale = check_language(body.locale, "/locale", problems)
     check_time_zone(body.timezone, "/timezone", problems)
     if len(msgspec.json.encode(body.attributes)) > MAX_ATTRIBUTES_BYTES:
         problems.add("/attributes", "too_long", "Exceeds 16 KB of JSON.")
@@ -91,7 +91,7 @@ def parse_recipient(user_id: str, body: RecipientRequest) -> RecipientProfile:
         email=email,
         phone=phone,
         name=body.name,
-        locale=body.locale,
+        locale=locale,
         timezone=body.timezone,
         attributes=body.attributes,
         quiet_hours=UNCHANGED if isinstance(hours, UnsetType) else stored_quiet_hours(hours),

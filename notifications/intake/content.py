@@ -1,6 +1,5 @@
 """Composes content from a request, and checks it, its attachments, and the size of a push."""
 
-import mimetypes
 import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -13,6 +12,7 @@ from django.conf import settings
 
 from domain.content import Attachment, Content, Recipient, attachment_host
 from domain.errors import NO_DEVICE, FailureCode, PermanentError
+from domain.media_types import guess_media_type, parse_media_type
 from domain.retry import MAX_RETRIES
 from domain.states import Channel, DeliveryStatus, Priority
 from providers.contract import SendRequest
@@ -37,12 +37,7 @@ from ..validation import (
 from .requests import AttachmentRequest, NotificationRequest
 
 ATTACHMENTS_POINTER = "/content/attachments"
-DEFAULT_CONTENT_TYPE = "application/octet-stream"
-_MEDIA_TYPE = re.compile(r"[a-z0-9][a-z0-9!#$&^_.+-]*/[a-z0-9][a-z0-9!#$&^_.+-]*", re.ASCII)
-_COMPOSITE_TYPES = ("multipart/", "message/")
 _INVALID_FILENAME = re.compile(r'[/\\:*?"<>|;]|^\.|\.$')
-_MIME_TYPES = mimetypes.MimeTypes(filenames=())
-"""Python's own table only: system tables differ between machines."""
 
 
 def check_attachments(
@@ -71,11 +66,12 @@ def _check_attachment(
     elif has_control_characters(filename) or _INVALID_FILENAME.search(filename):
         reason = "Expected a file name such as invoice.pdf."
         problems.add(f"{pointer}/filename", "invalid_filename", reason)
-    content_type = (request.content_type or _guess_content_type(filename)).lower()
-    if not _MEDIA_TYPE.fullmatch(content_type) or content_type.startswith(_COMPOSITE_TYPES):
-        reason = "Expected a media type such as text/csv."
+    given = request.content_type
+    kind = parse_media_type(given) if given is not None else guess_media_type(filename)
+    if kind is None:
+        reason = "Expected a media type such as text/csv, or text/calendar; method=REQUEST."
         problems.add(f"{pointer}/content_type", "invalid_content_type", reason)
-    return Attachment(url=request.url, filename=filename, content_type=content_type)
+    return Attachment(url=request.url, filename=filename, content_type=str(kind))
 
 
 def _check_url(url: str, pointer: str, problems: ProblemCollector) -> None:
@@ -89,13 +85,6 @@ def _check_url(url: str, pointer: str, problems: ProblemCollector) -> None:
         problems.add(pointer, "invalid_url", "Expected a URL in ASCII, without a port.")
     elif host not in settings.ATTACHMENT_HOSTS:
         problems.add(pointer, "host_not_allowed", "Host not allowed.")
-
-
-def _guess_content_type(filename: str) -> str:
-    content_type, encoding = _MIME_TYPES.guess_type(filename)
-    if content_type is None or encoding is not None or content_type.startswith(_COMPOSITE_TYPES):
-        return DEFAULT_CONTENT_TYPE
-    return content_type
 
 
 S = DeliveryStatus

@@ -26,14 +26,15 @@ from ..content.redaction import redact
 from ..store import NewDelivery, NewNotification
 from ..validation import (
     InvalidAddressError,
+    InvalidLanguageError,
     ProblemCollector,
     has_control_characters,
     is_all,
-    is_language,
     normalize_email,
     normalize_phone,
     parse_channel,
     parse_channels,
+    parse_language,
 )
 from . import times as intake_times
 from .content import check_push_size, compose_content
@@ -88,6 +89,8 @@ def resolve_recipient(
             problems.add(f"/recipient/{field}", f"invalid_{field}", str(problem))
         except time.InvalidTimeError as problem:
             problems.add(f"/recipient/{field}", problem.code, str(problem))
+        except InvalidLanguageError as problem:
+            problems.add(f"/recipient/{field}", "invalid_language", str(problem))
         return None
 
     known = registered or _UNREGISTERED
@@ -98,11 +101,7 @@ def resolve_recipient(
         reason = "Must be one line without control characters."
         problems.add("/recipient/name", "control_characters", reason)
         name = None
-    locale = given.locale
-    if locale is not None and not is_language(locale):
-        expected = "Expected a language such as pt or pt-BR."
-        problems.add("/recipient/locale", "invalid_language", expected)
-        locale = None
+    locale = check("locale", given.locale, parse_language)
     zone = check("timezone", given.timezone, lambda zone: time.parse_zone(zone).key)
     own = {"email": email, "phone": phone, "name": name, "locale": locale, "timezone": zone}
     return Recipient(
@@ -446,15 +445,19 @@ def addresses_of(
     request: NotificationRequest, registered: RegisteredRecipient | None
 ) -> list[tuple[str, str]]:
     """Return the normalized (channel, address) pairs whose suppressions to look up."""
-    email, known = request.recipient.email, registered or _UNREGISTERED
+    known = registered or _UNREGISTERED
+    email = _normal(request.recipient.email, normalize_email)
+    phone = _normal(request.recipient.phone, normalize_phone)
+    found = ((Channel.EMAIL, email or known.email), (Channel.WHATSAPP, phone or known.phone))
+    return [(channel.value, address) for channel, address in found if address]
+
+
+def _normal(address: str | None, normalize: Callable[[str], str]) -> str | None:
     try:
-        email = email and normalize_email(email)
+        return None if address is None else normalize(address)
     except InvalidAddressError:
         # prepare() reports it.
-        email = None
-    phone = request.recipient.phone or known.phone
-    found = ((Channel.EMAIL, email or known.email), (Channel.WHATSAPP, phone))
-    return [(channel.value, address) for channel, address in found if address]
+        return None
 
 
 def load_recipients(requests: Sequence[NotificationRequest], *, now: datetime) -> RecipientSnapshot:

@@ -39,6 +39,7 @@ from domain.errors import (
     Reach,
     TransientError,
 )
+from domain.media_types import parse_media_type
 from notifyproject.platform import event_loop
 from notifyproject.platform.egress import Deadline
 
@@ -385,7 +386,7 @@ class SendGrid:
                 {
                     "content": base64.b64encode(file.content).decode("ascii"),
                     "filename": file.filename,
-                    "type": file.content_type,
+                    "type": _attachment_type(file.content_type),
                     "disposition": "attachment",
                 }
                 for file in files
@@ -398,6 +399,20 @@ class SendGrid:
         if webhooks.EPOCH.fullmatch(reset):
             return http.clamp_pause(int(reset) - self.clock().timestamp())
         return http.retry_after_seconds(headers, now=self.clock())
+
+
+def _attachment_type(content_type: str) -> str:
+    """Return the type of an attachment in SendGrid's form, which has no parameters.
+
+    The method of an invitation is the exception that it takes, and no calendar works without it.
+    """
+    kind = parse_media_type(content_type)
+    if kind is None:
+        return content_type
+    method = dict(kind.parameters).get("method")
+    if kind.name == "text/calendar" and method is not None and method.isalpha():
+        return f"{kind.name}; method={method}"
+    return kind.name
 
 
 def _time_left(deadline: Deadline) -> float:

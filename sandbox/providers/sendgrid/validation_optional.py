@@ -1,6 +1,7 @@
 """Validation of the optional parts of a mail."""
 
 import base64
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -14,6 +15,8 @@ MAX_SUBSTITUTIONS_BYTES = 10_000
 MAX_CATEGORIES = 10
 MAX_CATEGORY = 255
 DISPOSITIONS = ("attachment", "inline")
+_INVITATION = re.compile(r"text/calendar; ?method=[A-Za-z]+", re.ASCII)
+"""Taken in spite of its parameter: https://github.com/sendgrid/sendgrid-nodejs/issues/1313."""
 AT_LEAST_ONE = "at least one character in length."
 RESERVED_HEADERS = frozenset(
     {
@@ -59,7 +62,7 @@ def _kind_problems(one: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     kind, disposition = one.get("type", "text/plain"), one.get("disposition", "attachment")
     if not isinstance(kind, str) or not kind:
         yield "type", f"The attachment type must be a string and {AT_LEAST_ONE}"
-    elif ";" in kind or _has_line_break(kind):
+    elif (";" in kind and not _INVITATION.fullmatch(kind)) or _has_line_break(kind):
         yield "type", "The type can't contain ';', or CRLF characters."
     if disposition not in DISPOSITIONS:
         message = 'The disposition of your attachment can be either "inline" or "attachment".'

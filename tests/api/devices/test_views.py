@@ -10,6 +10,7 @@ from devices import queries, status
 from devices.models import DeactivationReason
 from devices.status import Evidence
 from devices.tokens import device_id
+from domain.languages import normalize_language
 from domain.time import utc_now
 from notifyproject.db.collections import collection
 from notifyproject.platform import valkey
@@ -74,6 +75,7 @@ def test_device_is_registered_and_shown(app: App) -> None:
         "deactivated_at": None,
         "deactivation_reason": None,
         "replaced_by": None,
+        "warnings": [],
         "last_accepted_at": None,
         "last_receipt_at": None,
         "last_seen": at,
@@ -223,7 +225,6 @@ BAD_FIELDS: list[tuple[dict[str, Any], str, str]] = [
     ({"device_token": "abc"}, "/device_token", "invalid_token"),
     ({"device_token": "<script>"}, "/device_token", "invalid_token"),
     ({"device_token": "a token"}, "/device_token", "invalid_token"),
-    ({"timezone": "localtime"}, "/timezone", "unknown_timezone"),
     ({"device_token": "x" * 4097}, "/device_token", "invalid_token"),
     ({"platform": "fax"}, "/platform", "unknown_platform"),
     ({"platform": "Ios"}, "/platform", "unknown_platform"),
@@ -232,10 +233,7 @@ BAD_FIELDS: list[tuple[dict[str, Any], str, str]] = [
     ({"device_model": "m" * 121}, "/device_model", "out_of_range"),
     ({"device_model": "\x1b[31m"}, "/device_model", "control_characters"),
     ({"os_version": "o" * 41}, "/os_version", "out_of_range"),
-    ({"language": "portuguese please"}, "/language", "invalid_language"),
-    ({"language": ""}, "/language", "invalid_language"),
     ({"language": "p" * 36}, "/language", "out_of_range"),
-    ({"timezone": "Mars/Olympus"}, "/timezone", "unknown_timezone"),
     ({"is_active": True}, "/is_active", "unknown_field"),
     ({"suspicions": 0}, "/suspicions", "unknown_field"),
 ]
@@ -250,9 +248,36 @@ def test_invalid_registration_is_refused(
     assert collection("devices").count_documents({}) == 0
 
 
-@pytest.mark.parametrize("language", ["pt", "pt-BR", "pt_BR", "zh-Hant-TW", "sr-Latn"])
+@pytest.mark.parametrize("language", ["pt", "pt-BR", "pt_br", "zh-Hant-TW", "sr-Latn"])
 def test_language_is_accepted_in_device_formats(app: App, language: str) -> None:
-    assert register(app, language=language).json()["language"] == language
+    shown = register(app, language=language).json()
+    assert (shown["language"], shown["warnings"]) == (normalize_language(language), [])
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "code"),
+    [
+        *(
+            ("timezone", zone, "unknown_timezone")
+            for zone in ("GMT+02:00", "Etc/Unknown", "", "utc+1")
+        ),
+        *(("timezone", zone, "unknown_timezone") for zone in ("localtime", "Mars/Olympus")),
+        *(("language", tag, "invalid_language") for tag in ("portuguese please", "", "?")),
+    ],
+)
+def test_zone_and_language_that_nobody_knows_are_left_out_with_a_warning(
+    app: App, field: str, value: str, code: str
+) -> None:
+    answer = register(app, **{field: value})
+    assert (answer.status_code, answer.json()[field]) == (201, None)
+    (warning,) = answer.json()["warnings"]
+    assert (warning["pointer"], warning["code"]) == (f"/{field}", code)
+    assert value == "" or value not in warning["detail"]
+    known = {"timezone": "Europe/Lisbon", "language": "pt"}
+    assert call(app, "PATCH", ONE, known).json()["warnings"] == []
+    changed = call(app, "PATCH", ONE, {field: value, "app_version": "7"}).json()
+    assert (changed[field], changed["app_version"]) == (None, "7")
+    assert changed["warnings"][0]["code"] == code
 
 
 def test_all_invalid_fields_are_reported_without_values(app: App) -> None:
@@ -260,13 +285,9 @@ def test_all_invalid_fields_are_reported_without_values(app: App) -> None:
         app,
         device_token="my secret token",
         platform="secret platform",
-        language="secret language",
-        timezone="secret/zone",
         os_version="secret\x07",
     )
-    assert set(pointers(answer)) == {
-        *("/device_token", "/platform", "/language", "/timezone", "/os_version")
-    }
+    assert set(pointers(answer)) == {"/device_token", "/platform", "/os_version"}
     assert "secret" not in answer.content.decode()
 
 
@@ -276,10 +297,7 @@ def test_all_invalid_fields_are_reported_without_values(app: App) -> None:
         ({"device_token": "abc"}, "/device_token", "invalid_token"),
         ({"device_token": "<script>"}, "/device_token", "invalid_token"),
         ({"device_token": "a token"}, "/device_token", "invalid_token"),
-        ({"timezone": "localtime"}, "/timezone", "unknown_timezone"),
         ({"app_version": "v" * 41}, "/app_version", "out_of_range"),
-        ({"language": "?"}, "/language", "invalid_language"),
-        ({"timezone": "utc+1"}, "/timezone", "unknown_timezone"),
         ({"user_id": "bob"}, "/user_id", "unknown_field"),
         ({"platform": "ios"}, "/platform", "unknown_field"),
         ({"deactivation_reason": None}, "/deactivation_reason", "unknown_field"),

@@ -142,7 +142,7 @@ def errors_at(
     return [one for one in found if one["pointer"] and pointer.endswith(one["pointer"])]
 
 
-@pytest.mark.parametrize("locale", ["pt-BR", "pt_PT", "sr-Latn-RS", "en"])
+@pytest.mark.parametrize("locale", ["pt-BR", "pt-PT", "sr-Latn-RS", "en"])
 def test_language_is_accepted(app: App, locale: str) -> None:
     answer = app.notify(recipient={"email": "ada@example.com", "locale": locale})
     assert answer.json()["recipient"]["locale"] == locale

@@ -351,6 +351,7 @@ def test_filename_loses_direction_characters() -> None:
     [
         *[("a.pdf", "application/pdf"), ("a.csv", "text/csv"), ("A.PNG", "image/png")],
         *[("a", "application/octet-stream"), ("a.unheard", "application/octet-stream")],
+        *[("a.ics", "text/calendar; charset=utf-8"), ("a.webp", "image/webp")],
         *[("a.tar.gz", "application/octet-stream"), ("a.eml", "application/octet-stream")],
     ],
 )
@@ -366,7 +367,8 @@ def test_given_content_type_is_used(given: str) -> None:
 @pytest.mark.parametrize(
     "given",
     [
-        *("pdf", "text/", "/csv", "text/csv; charset=utf-8", "text/csv\r\nX: y", "te xt/csv"),
+        *("pdf", "text/", "/csv", "text/csv; charset", "text/csv\r\nX: y", "te xt/csv"),
+        *('text/csv; a="\r\n"', "text/csv; a=b; A=c", "text/csv; a=\u00e9", "text/csv;;a=b"),
         *("multipart/mixed", "message/rfc822", "text/c\u00f3v", "text/csv/x", "-/-"),
     ],
 )

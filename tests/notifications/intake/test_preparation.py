@@ -81,9 +81,12 @@ def test_max_retries_excludes_the_first_attempt(max_retries: int) -> None:
     assert prepared(max_retries=max_retries).notification.max_attempts == 1 + max_retries
 
 
-@pytest.mark.parametrize("user_id", [" ", "\t\n", "a\x00b"])
-def test_blank_user_id_is_refused(user_id: str) -> None:
-    assert ("/user_id", "invalid") in problems(
+@pytest.mark.parametrize(
+    ("user_id", "code"),
+    [(" ", "blank"), ("\t\n", "control_characters"), ("a\x00b", "nul_character"), ("a/b", "slash")],
+)
+def test_invalid_user_id_is_refused(user_id: str, code: str) -> None:
+    assert ("/user_id", code) in problems(
         user_id=user_id, recipient=NotificationRecipientRequest(email="ada@example.com")
     )
 
@@ -152,7 +155,8 @@ def test_opted_out_delivery_stays_opted_out() -> None:
             ADA,
             [("email", "x@example.com"), ("whatsapp", "+351912345678")],
         ),
-        ({"phone": "+1"}, None, [("whatsapp", "+1")]),
+        ({"phone": " +351912345678 "}, None, [("whatsapp", "+351912345678")]),
+        ({"phone": "+1"}, None, []),
     ],
 )
 def test_suppressions_are_looked_up_for_the_addresses_in_use(
