@@ -12,7 +12,7 @@ from domain.content import SecretExpiredError, SensitiveContent
 from domain.errors import FailureCode
 from domain.states import Channel, DeliveryStatus
 from notifications.catalog import types
-from notifications.content import engine, redaction, rendering
+from notifications.content import engine, redaction, reminders, rendering
 from notifications.store import ClaimedDelivery, NotSent, decrypt
 from notifyproject.platform.encryption import DecryptionError
 from privacy import unsubscribe
@@ -46,7 +46,9 @@ def render_batch(
                 content=claimed.content,
                 encrypted=claimed.encrypted_content,
             )
-            messages[claimed.notification_id] = RenderedMessage(_message(claimed, secret), secret)
+            messages[claimed.notification_id] = RenderedMessage(
+                _message(claimed, secret, now), secret
+            )
         except (engine.TemplateError, SecretExpiredError) as problem:
             reason = redaction.remove_secrets(str(problem), secret.secrets if secret else ())
             not_sent.append(NotSent(claimed, S.FAILED, FailureCode.RENDER_FAILED, reason))
@@ -55,7 +57,7 @@ def render_batch(
     return messages, not_sent
 
 
-def _message(claimed: ClaimedDelivery, secret: SensitiveContent | None) -> Message:
+def _message(claimed: ClaimedDelivery, secret: SensitiveContent | None, now: datetime) -> Message:
     content, data = claimed.content, claimed.data
     if secret is not None:
         content, data = secret.unmask(content), secret.data
@@ -65,6 +67,7 @@ def _message(claimed: ClaimedDelivery, secret: SensitiveContent | None) -> Messa
         data=data,
         recipient=claimed.recipient,
         unsubscribe_url=unsubscribe.unsubscribe_url(claimed),
+        now=now,
     )
     if claimed.channel is not Channel.WHATSAPP:
         return message
@@ -72,7 +75,9 @@ def _message(claimed: ClaimedDelivery, secret: SensitiveContent | None) -> Messa
     locale = claimed.recipient.locale
     return replace(
         message,
-        whatsapp_template=rendering.choose_whatsapp_template(templates, locale=locale, data=data),
+        whatsapp_template=rendering.choose_whatsapp_template(
+            templates, locale=locale, data=reminders.data_at(content, data, now=now)
+        ),
     )
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -77,6 +78,8 @@ class Content:
     payload: Mapping[str, Any] | None = None
     reply_to: str | None = None
     attachments: tuple[Attachment, ...] = ()
+    event_at: datetime | None = None
+    """The event of a reminder whose remaining time the template shows, computed when sending."""
 
 
 class SecretExpiredError(Exception):

@@ -142,11 +142,15 @@ def _subject_and_body(
     document: Document, content: Content, data: Mapping[str, Any] | None
 ) -> tuple[str | None, str | None]:
     """Return subject and body, rendered again if ``data`` is given."""
-    if data is None:
+    if data is None and content.event_at is None:
         return content.subject, content.body
     try:
         message = rendering.render_message(
-            channel=Channel.IN_APP, content=content, data=data, recipient=recipient_of(document)
+            channel=Channel.IN_APP,
+            content=content,
+            data=document["data"] if data is None else data,
+            recipient=recipient_of(document),
+            now=document.get("inbox_at"),
         )
     except engine.TemplateError:
         return content.subject, content.body

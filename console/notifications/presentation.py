@@ -71,10 +71,14 @@ def render_content(document: Document) -> RenderedContent:
     channels = [Channel(name) for name in document["channels"]]
     recipient = replace(store.recipient_of(document), email=None, phone=None)
     data = variables(document, unmasked=True)
+    # What remained until a reminder's event when it was sent.
+    sent_at = min(
+        (one["sent_at"] for one in document["delivery"] if "sent_at" in one), default=None
+    )
     try:
         messages = [
             rendering.render_message(
-                channel=channel, content=content, data=data, recipient=recipient
+                channel=channel, content=content, data=data, recipient=recipient, now=sent_at
             )
             for channel in channels
         ]

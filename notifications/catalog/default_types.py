@@ -203,6 +203,7 @@ DEFAULT_TYPES = (
         example_data={
             "contest_name": "Codeforces Round #900 (Div. 2)",
             "hours_until_start": 2,
+            "minutes_until_start": 120,
             "start_time": "2026-12-01T14:35:00Z",
         },
     ),

@@ -7,6 +7,10 @@ JSON per fragment.
 import css_inline
 
 INLINER = css_inline.CSSInliner(load_remote_stylesheets=False)
+FRAGMENT_INLINER = css_inline.CSSInliner(
+    load_remote_stylesheets=False, keep_style_tags=True, remove_inlined_selectors=True
+)
+"""Keeps the rules that can't be inlined: media queries, ``:hover``, and fonts."""
 MAX_MEMORY_BYTES = 40 * 1024 * 1024  # Memory that the program may use on top of its size at startup
 MAX_STACK_BYTES = 1024 * 1024  # Stack size: an eighth of that of a service process
 MAX_CPU_SECONDS = 0.15  # CPU time for one fragment
@@ -14,7 +18,7 @@ MAX_CPU_SECONDS = 0.15  # CPU time for one fragment
 
 def inline_fragment(html: str, css: str) -> str:
     """Return an HTML fragment with a style sheet inlined."""
-    return INLINER.inline_fragment(html, css)
+    return FRAGMENT_INLINER.inline_fragment(html, css).replace("<style></style>", "")
 
 
 def main() -> None:

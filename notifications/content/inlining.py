@@ -18,6 +18,8 @@ from .source import Kind, Piece
 
 _STYLE = re.compile(r"<style>(.*?)</style>", re.DOTALL)
 _QUOTED = re.compile(r"\"[^\"]*\"|'[^']*'")
+_CONDITION = re.compile(r"<!\[(?:if\b[^>]*|endif)\]>", re.IGNORECASE)
+_MEDIA = re.compile(r"\smedia\s*=\s*[\"']?(?!\s*(?:all|screen)?\s*[\"'>])", re.IGNORECASE)
 _NOT_LINE_END = re.compile(r"[^\n]")
 
 
@@ -62,10 +64,11 @@ def extract_liquid(source: str) -> tuple[str, list[str]]:
         raise TemplateError("too_complex", excess.reason, line=line_at(plain, excess.index))
     numbers = {piece: number for number, piece in enumerate(pieces)}
     hidden = replace_liquid(plain, pieces, lambda piece: _PLACEHOLDER.format(numbers[piece]))
-    html = _wrap_tags_in_comments(hidden, pieces)
+    texts = [plain[piece.start : piece.end] for piece in pieces]
+    html = _prepare_tokens(hidden, pieces, texts)
     if excess := markup.find_excess(html):
         raise TemplateError("too_complex", excess.reason)
-    return html, [plain[piece.start : piece.end] for piece in pieces]
+    return html, texts
 
 
 def restore_liquid(html: str, liquid: Sequence[str]) -> str:
@@ -92,6 +95,26 @@ def find_misplaced_liquid(source: str) -> int | None:
     return None
 
 
+_TABLE_PARTS = frozenset(
+    ["caption", "col", "colgroup", "tbody", "td", "tfoot", "th", "thead", "tr"]
+)
+
+
+def find_lost_tag(source: str) -> tuple[str, int] | None:
+    """Return the name and the index of a part of a table outside of one, which parsers drop."""
+    pieces = check_source(source)
+    blanked = replace_liquid(source, pieces, lambda piece: " " * (piece.end - piece.start))
+    depth = 0
+    for token in markup.tokenize(blanked):
+        if token.name == "table":
+            depth = max(depth - 1, 0) if token.is_end else depth + 1
+        elif token.name in _TABLE_PARTS and not token.is_end and not depth:
+            return token.name, token.start
+        elif token.name == "template":
+            return None
+    return None
+
+
 def extract_style_sheet(layout: str) -> str:
     """Return the first style sheet of a layout, whose rules can be inlined."""
     match = _STYLE.search(layout)
@@ -111,8 +134,13 @@ def _inline_around_liquid(source: str, inline: Callable[[str], str]) -> str:
     return restore_liquid(inline(html), liquid)
 
 
-def _wrap_tags_in_comments(html: str, pieces: Sequence[Piece]) -> str:
-    """Wrap the placeholders of Liquid tags in comments, which are valid between rows."""
+def _prepare_tokens(html: str, pieces: Sequence[Piece], hidden: list[str]) -> str:
+    """Return HTML that the parser changes in its styles only. Adds what is hidden besides Liquid.
+
+    Placeholders of Liquid tags become comments, which are valid between rows, as do Outlook's
+    conditions without dashes, such as ``<![if !mso]>``, from which the parser makes comments. Style
+    sheets for other media aren't inlined.
+    """
 
     def commented(text: str) -> str:
         return _PLACEHOLDER_PATTERN.sub(
@@ -125,7 +153,13 @@ def _wrap_tags_in_comments(html: str, pieces: Sequence[Piece]) -> str:
     texts: list[str] = []
     end = 0
     for token in markup.tokenize(html):
-        texts += [commented(html[end : token.start]), html[token.start : token.end]]
+        text = html[token.start : token.end]
+        if _CONDITION.fullmatch(text):
+            hidden.append(_PLACEHOLDER_PATTERN.sub(lambda found: hidden[int(found[2])], text))
+            text = f"<!--{_PLACEHOLDER.format(len(hidden) - 1)}-->"
+        elif token.name == "style" and _MEDIA.search(text[: token.tag_end - token.start]):
+            text = f'<style data-css-inline="ignore"{text[len("<style") :]}'
+        texts += [commented(html[end : token.start]), text]
         end = token.end
     return "".join([*texts, commented(html[end:])])
 

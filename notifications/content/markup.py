@@ -93,6 +93,25 @@ def tokenize(html: str) -> Iterator[Token]:
         yield Token(match.start(), at, name, is_end, tag_end)
 
 
+def extract_styles(html: str) -> tuple[str, str]:
+    """Return the style sheets of HTML, and the HTML without them.
+
+    Gmail ignores a style sheet outside of the head.
+    """
+    if "<style" not in html:
+        return "", html
+    styles: list[str] = []
+    rest: list[str] = []
+    at = 0
+    for token in tokenize(html):
+        if token.name == "style" and not token.is_end:
+            end = html.find(">", token.end) + 1 or len(html)
+            styles.append(html[token.start : end])
+            rest.append(html[at : token.start])
+            at = end
+    return "\n".join(styles), "".join([*rest, html[at:]])
+
+
 def find_excess(html: str) -> Excess | None:
     """Return the first limit that HTML exceeds, or None if it is safe to parse."""
     if html.count("<") <= MAX_NESTING and "<style" not in html.lower():

@@ -1,7 +1,9 @@
 """Renders messages for each channel, and chooses the WhatsApp template."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from datetime import datetime
 from email.utils import parseaddr
 from functools import lru_cache, partial
 from typing import Any
@@ -11,16 +13,26 @@ from django.conf import settings
 from markupsafe import escape
 
 from domain.content import Content, Recipient
-from domain.languages import find_nearest, normalize_language
+from domain.languages import find_nearest, is_right_to_left, normalize_language
+from domain.links import has_link
 from domain.states import Channel
 from domain.time import zone_names
 from providers.contract import Message, WhatsAppTemplateMessage
 
 from ..catalog.types import MASK, WhatsAppTemplate
 from . import templates
+from .direction import is_text_right_to_left
 from .engine import RenderCache, TemplateError
+from .markup import extract_styles
+from .reminders import data_at
 from .templates import Part
-from .text import clean_line, paragraphs, truncate_words, without_blank_lines
+from .text import (
+    clean_line,
+    paragraphs,
+    show_blanks,
+    truncate_words,
+    without_blank_lines,
+)
 
 MAX_PARAMETER_LENGTH = 1_024
 """Longer WhatsApp parameters are truncated: Meta allows 1,024 characters for a whole body."""
@@ -148,12 +160,17 @@ def render_message(
     data: Mapping[str, Any],
     recipient: Recipient,
     unsubscribe_url: str | None = None,
+    now: datetime | None = None,
 ) -> Message:
-    """Return a stored notification's message for a channel. Raises TemplateError."""
+    """Return a stored notification's message for a channel. Raises TemplateError.
+
+    With ``now``, the time until the event of a reminder is computed again.
+    """
     # Email gets HTML in the layout, with an unsubscribe link if given. Push gets a short title and
     # text. Subject and body were rendered at acceptance. If they contain sensitive values, they are
     # rendered again with the same template version.
-    context = _RenderContext(content, data, recipient)
+    current = data if now is None else data_at(content, data, now=now)
+    context = _RenderContext(content, current, recipient, accepted_data=data)
     subject, text = context.render_subject_and_body()
     html = None
     match channel:
@@ -186,6 +203,8 @@ class _RenderContext:
     content: Content
     data: Mapping[str, Any]
     recipient: Recipient
+    accepted_data: Mapping[str, Any]
+    """The data with which subject and body were rendered at acceptance."""
 
     @property
     def version(self) -> int:
@@ -196,15 +215,25 @@ class _RenderContext:
         """Return subject and body. Masked texts are rendered again with the original values."""
         # An unmasked subject is kept: it has no sensitive value, or is the client's own.
         subject, text = self.content.subject, self.content.body or ""
-        if self.content.is_masked and self.content.template_id is not None:
-            rendered_subject, text = render_text(
-                name=self.content.template_id,
-                version=self.version,
-                data=self.data,
-                recipient=self.recipient,
-            )
+        if self.content.template_id is None:
+            return subject, text
+        if self.content.is_masked:
+            rendered_subject, text = self._render_text(self.data)
             subject = rendered_subject if subject is None or MASK in subject else subject
+        elif self.data is not self.accepted_data:
+            with suppress(TemplateError):
+                accepted_subject, _ = self._render_text(self.accepted_data)
+                rendered_subject, text = self._render_text(self.data)
+                subject = rendered_subject if subject == accepted_subject else subject
         return subject, text
+
+    def _render_text(self, data: Mapping[str, Any]) -> tuple[str, str]:
+        return render_text(
+            name=self.content.template_id or "",
+            version=self.version,
+            data=data,
+            recipient=self.recipient,
+        )
 
     def render_part(self, part: Part) -> str | None:
         """Return a channel's rendered part, or None if it is missing or can't be rendered."""
@@ -249,10 +278,18 @@ def _render_html(
 ) -> str:
     body = context.render_part(Part.EMAIL_HTML) or _to_html(text)
     language = context.language
+    styles, body = extract_styles(body)
+    # The recipient's language says little about texts that the client wrote.
+    is_turned = (
+        is_text_right_to_left(text, language=language)
+        if context.content.template_id is None
+        else is_right_to_left(language)
+    )
     variables = {
         "subject": subject or "",
         # Already escaped, by its template or here; the layout inserts it unchanged.
         "content": body,
+        "styles": styles,
         "heading": None if "<h1" in body else subject,
         "image_url": context.content.image_url,
         "deep_link": _web_link(context.content.deep_link),
@@ -262,13 +299,13 @@ def _render_html(
         "sender": _sender_name(settings.EMAIL_FROM),
         "words": templates.layout_words(language),
     }
-    return templates.get_layout(language).render(variables)
+    return templates.get_layout(language, is_turned=is_turned).render(variables)
 
 
 def _append_links(context: _RenderContext, text: str, unsubscribe_url: str | None) -> str:
     words = templates.layout_words(context.language)
     link = _web_link(context.content.deep_link)
-    if link is not None and link not in text:
+    if link is not None and not has_link(text, link):
         text = f"{text}\n\n{words['open']}: {link}"
     if unsubscribe_url is not None:
         text = f"{text}\n\n-- \n{words['unsubscribe']}: {unsubscribe_url}"
@@ -289,7 +326,8 @@ def _web_link(link: str | None) -> str | None:
 def _to_html(text: str) -> str:
     opening = templates.opening_tag("p")
     return "\n".join(
-        f"{opening}{'<br>'.join(escape(line) for line in lines)}</p>" for lines in paragraphs(text)
+        f"{opening}{'<br>'.join(escape(show_blanks(line)) for line in lines)}</p>"
+        for lines in paragraphs(text)
     )
 
 

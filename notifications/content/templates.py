@@ -13,12 +13,13 @@ from threading import Lock
 from django.conf import settings
 from pymongo.errors import DuplicateKeyError
 
-from domain.languages import find_nearest
+from domain.languages import find_nearest, is_right_to_left
 from notifyproject.db.collections import collection
 
 from ..catalog import types
 from ..store import Document
 from . import inlining
+from .direction import turn_round
 from .engine import HTML_ENVIRONMENT, LAYOUT_ENVIRONMENT, Template, TemplateError
 
 DEFAULT_LANGUAGE = "default"  # Names a template's own language
@@ -229,7 +230,10 @@ def find_template(name: str, version: int, part: Part, locale: str | None) -> Te
     # A derived part is only used with its own source part: HTML written for one body isn't used
     # with the body of a newer version or a nearer language.
     located = _locate(name, version, part, locale)
-    return None if located is None else _parsed_parts.get(located[0], part)
+    if located is None:
+        return None
+    text, language = located
+    return _parsed_parts.get(text, part, is_turned=is_right_to_left(language))
 
 
 def language_of(name: str, version: int, locale: str | None) -> str | None:
@@ -255,9 +259,12 @@ def effective_texts(name: str, version: int) -> dict[str, dict[str, str]]:
     return texts
 
 
-def get_layout(locale: str | None) -> Template:
-    """Return the HTML layout of emails. Raises TemplateError."""
-    return _parse_layout(_layout_source(locale))
+def get_layout(locale: str | None, *, is_turned: bool = False) -> Template:
+    """Return the HTML layout of emails, turned round for a text from right to left.
+
+    Raises TemplateError.
+    """
+    return _parse_layout(_layout_source(locale), is_turned)
 
 
 def opening_tag(element: str) -> str:
@@ -306,12 +313,12 @@ class _ParsedParts:
     """Parsed parts by source. Of several threads that need the same one, only one parses it."""
 
     def __init__(self) -> None:
-        self._parsed: dict[tuple[Part, str], Template | TemplateError] = {}
+        self._parsed: dict[tuple[Part, str, bool], Template | TemplateError] = {}
         self._parsing = [Lock() for _ in range(PARSING_LOCKS)]
 
-    def get(self, source: str, part: Part) -> Template:
+    def get(self, source: str, part: Part, *, is_turned: bool) -> Template:
         """Return the parsed source. Raises TemplateError, also from memory."""
-        key = (part, source)
+        key = (part, source, is_turned and part is Part.EMAIL_HTML)
         found = self._parsed.get(key)
         if found is None:
             with self._parsing[hash(key) % PARSING_LOCKS]:
@@ -326,10 +333,10 @@ class _ParsedParts:
         """Forget all parts."""
         self._parsed.clear()
 
-    def _add(self, key: tuple[Part, str]) -> Template | TemplateError:
-        part, source = key
+    def _add(self, key: tuple[Part, str, bool]) -> Template | TemplateError:
+        part, source, is_turned = key
         try:
-            parsed: Template | TemplateError = _parse(source, part)
+            parsed: Template | TemplateError = _parse(source, part, is_turned=is_turned)
         except TemplateError as error:
             parsed = error.with_traceback(None)
         if len(self._parsed) >= MAX_CACHED_TEMPLATES:
@@ -344,16 +351,18 @@ PARSING_LOCKS = 64
 _parsed_parts = _ParsedParts()
 
 
-def _parse(source: str, part: Part) -> Template:
+def _parse(source: str, part: Part, *, is_turned: bool) -> Template:
     if part is not Part.EMAIL_HTML:
         return Template(source)
-    css = inlining.extract_style_sheet(_layout_source(None))
+    layout = _layout_source(None)
+    css = inlining.extract_style_sheet(turn_round(layout) if is_turned else layout)
     return Template(inlining.inline_fragment(source, css=css), environment=HTML_ENVIRONMENT)
 
 
 @lru_cache(maxsize=16)
-def _parse_layout(source: str) -> Template:
-    return Template(inlining.inline_layout(source), environment=LAYOUT_ENVIRONMENT)
+def _parse_layout(source: str, is_turned: bool) -> Template:
+    layout = turn_round(source) if is_turned else source
+    return Template(inlining.inline_layout(layout), environment=LAYOUT_ENVIRONMENT)
 
 
 def _layout_source(locale: str | None) -> str:

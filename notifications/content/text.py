@@ -56,3 +56,25 @@ def truncate_words(text: str, *, limit: int) -> str:
 def paragraphs(text: str) -> list[list[str]]:
     """Return the paragraphs of a text as lists of lines."""
     return [paragraph.split("\n") for paragraph in _BLANK_LINES.split(text)]
+
+
+_BLANKS = re.compile(r"^ |  +", re.MULTILINE)
+TAB_WIDTH = 4
+_NO_BREAK_SPACE = "\u00a0"
+
+
+def show_blanks(line: str) -> str:
+    """Return a line whose leading and repeated blanks and tabs HTML shows.
+
+    The last blank of several stays one, so that the line can still be broken there.
+    """
+    if "\t" in line:
+        line = line.expandtabs(TAB_WIDTH)
+    if not line.startswith(" ") and "  " not in line:
+        return line
+    return _BLANKS.sub(_blanks_to_show, line)
+
+
+def _blanks_to_show(run: re.Match[str]) -> str:
+    count = len(run[0])
+    return _NO_BREAK_SPACE if count == 1 else _NO_BREAK_SPACE * (count - 1) + " "

@@ -152,6 +152,7 @@ def compose_content(
     type_config: TypeConfig,
     recipient: Recipient,
     channels: Sequence[Channel],
+    event_at: datetime | None = None,
     problems: ProblemCollector,
     render_cache: RenderCache | None = None,
 ) -> Content:
@@ -201,6 +202,7 @@ def compose_content(
         payload=given.payload,
         reply_to=_check_reply_to(given.reply_to, problems),
         attachments=check_attachments(given.attachments, problems),
+        event_at=event_at if template_id is not None else None,
     )
 
 

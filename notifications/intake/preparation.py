@@ -147,6 +147,7 @@ def prepare(
         if (text := getattr(request, field)) is not None:
             problems.check_one_line(text, f"/{field}")
     _check_devices(request, snapshot, problems)
+    event_at = intake_times.event_to_show(request)
     request = intake_times.apply_reminder(
         request, type_config=type_config, registered=registered, now=now, problems=problems
     )
@@ -174,6 +175,7 @@ def prepare(
         type_config=type_config,
         recipient=recipient,
         channels=[delivery.channel for delivery in deliveries],
+        event_at=event_at,
         problems=problems,
         render_cache=render_cache,
     )

@@ -1,9 +1,9 @@
 """Resolves send times, expiries, and reminders from a request."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, ParamSpec, TypeVar
+from typing import ParamSpec, TypeVar
 from zoneinfo import ZoneInfo
 
 import msgspec
@@ -15,10 +15,10 @@ from recipients.queries import RegisteredRecipient
 
 from ..catalog import types
 from ..catalog.types import TypeConfig
+from ..content.reminders import REMAINING, event_variables, format_timestamp
 from ..validation import ProblemCollector
 from .requests import NotificationRequest
 
-HOUR = timedelta(hours=1)
 EVENT_POINTER = "/event_at"
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -41,16 +41,18 @@ def apply_reminder(
     except time.InvalidTimeError as problem:
         problems.add(EVENT_POINTER, problem.code, str(problem))
         # The variables prevent a second problem, that event variables are missing.
-        return msgspec.structs.replace(request, data={**_event_variables(now, now), **request.data})
+        return msgspec.structs.replace(
+            request, data={**event_variables(now, at=now), **request.data}
+        )
     expires_at = event_at
     if type_config.ttl_seconds is not None:
         expires_at = min(event_at, send_at + timedelta(seconds=type_config.ttl_seconds))
     has_expiry = request.ttl is not None or request.expires_at is not None
     return msgspec.structs.replace(
         request,
-        scheduled_at=_format_timestamp(send_at),
-        expires_at=request.expires_at if has_expiry else _format_timestamp(expires_at),
-        data={**_event_variables(event_at, send_at), **request.data},
+        scheduled_at=format_timestamp(send_at),
+        expires_at=request.expires_at if has_expiry else format_timestamp(expires_at),
+        data={**event_variables(event_at, at=send_at), **request.data},
     )
 
 
@@ -80,14 +82,17 @@ def _resolve_event(
     return event_at, time.resolve_reminder(event_at=event_at, lead_time=lead_time, now=now)
 
 
-def _event_variables(event_at: datetime, send_at: datetime) -> Mapping[str, Any]:
-    # The lead time may be the recipient's preference, which the client doesn't know.
-    hours = round((event_at - send_at) / HOUR)
-    return {"start_time": _format_timestamp(event_at), "hours_until_start": max(hours, 1)}
+def event_to_show(request: NotificationRequest) -> datetime | None:
+    """Return the event whose remaining time the texts show, or None if the request has its own.
 
-
-def _format_timestamp(instant: datetime) -> str:
-    return instant.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    The lead time may be the recipient's preference, which the client doesn't know.
+    """
+    if request.event_at is None or not REMAINING.isdisjoint(request.data):
+        return None
+    try:
+        return time.parse_timestamp(request.event_at)
+    except time.InvalidTimeError:
+        return None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

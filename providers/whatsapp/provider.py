@@ -13,6 +13,7 @@ import msgspec
 
 from domain.addresses import normalize_phone
 from domain.errors import FailureCode, PermanentError, ProviderResponse, TransientError
+from domain.links import has_link
 
 from .. import contract, http, http_client
 from ..contract import Message, NotAttemptedError, Receipt, SendRequest, SendResult, is_expired
@@ -75,7 +76,7 @@ def _build_message(kind: str, content: Body, request: SendRequest) -> Body:
 
 def _text_with_link(message: Message) -> str:
     link = message.deep_link
-    if not link or not link.startswith("https://") or link in message.text:
+    if not link or not link.startswith("https://") or has_link(message.text, link):
         return message.text
     return f"{message.text}\n\n{link}" if message.text else link
 

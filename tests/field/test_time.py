@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from domain.states import Channel
 from domain.time import parse_zone
 from notifications.catalog.types import WhatsAppTemplate
 from notifications.content import rendering
+from notifications.content.reminders import event_variables
 from tests.support.factories.notifications import write_template
 from tests.support.source import ROOT
 
@@ -95,3 +97,61 @@ def test_mail_names_its_language_as_the_standard_writes_it() -> None:
     )
     assert message.html is not None
     assert '<html lang="pt-BR"' in message.html
+
+
+START = datetime(2026, 11, 22, 20, tzinfo=UTC)
+REMAINING = [
+    # Quiet hours, a retry, or a digest held it for some hours.
+    *((timedelta(hours=1, minutes=28), "1 hour"), (timedelta(hours=9), "9 hours")),
+    *((timedelta(minutes=10), "10 minutes"), (timedelta(seconds=40), "1 minute")),
+    *((timedelta(minutes=59, seconds=50), "1 hour"), (timedelta(days=1, hours=2), "26 hours")),
+]
+
+
+@pytest.mark.parametrize(("before", "shown"), REMAINING)
+@pytest.mark.parametrize("channel", [Channel.EMAIL, Channel.PUSH, Channel.WHATSAPP, Channel.IN_APP])
+def test_time_until_an_event_is_that_of_the_send(
+    channel: Channel, before: timedelta, shown: str
+) -> None:
+    accepted = {"contest_name": "Cup", **event_variables(START, at=START - timedelta(hours=2))}
+    reader = Recipient(timezone="Asia/Kolkata")
+    subject, body = rendering.render_text(name="contest_reminder", data=accepted, recipient=reader)
+    assert subject == "Cup starts in 2 hours"
+    message = rendering.render_message(
+        channel=channel,
+        content=Content(
+            subject=subject,
+            body=body,
+            template_id="contest_reminder",
+            template_version=0,
+            event_at=START,
+        ),
+        data=accepted,
+        recipient=reader,
+        now=START - before,
+    )
+    assert message.subject == f"Cup starts in {shown}"
+    if channel is not Channel.PUSH:
+        assert f"starts in {shown}," in message.text
+    assert "2 hours" not in f"{message.text}{message.html}" or shown == "2 hours"
+
+
+def test_own_subject_and_own_hours_of_a_reminder_are_kept() -> None:
+    variables = event_variables(START, at=START - timedelta(hours=2))
+    content = Content(
+        subject="Do not forget",
+        body="Cup starts in 2 hours",
+        template_id="contest_reminder",
+        template_version=0,
+        event_at=START,
+    )
+    for event_at, word in ((START, "10 minutes"), (None, "2 hours")):
+        message = rendering.render_message(
+            channel=Channel.IN_APP,
+            content=replace(content, event_at=event_at),
+            data={"contest_name": "Cup", **variables},
+            recipient=Recipient(),
+            now=START - timedelta(minutes=10),
+        )
+        assert message.subject == "Do not forget"
+        assert f"starts in {word}" in message.text

@@ -59,7 +59,7 @@ def test_example_values_are_shown(default: DefaultType) -> None:
 
 @pytest.mark.parametrize("default", TEMPLATED, ids=lambda default: default.slug)
 def test_shipped_templates_name_missing_variables(default: DefaultType) -> None:
-    optional = {"expires_in"}
+    optional = {"expires_in", "minutes_until_start"}
     for name in default.example_data.keys() - optional:
         data = {k: v for k, v in default.example_data.items() if k != name}
         with pytest.raises(TemplateError) as problem:
