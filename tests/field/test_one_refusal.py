@@ -41,7 +41,7 @@ from providers.contract import Message
 from providers.fcm.responses import RULES
 from providers.response_rules import FALLBACK_RULES, ResponseKind, build_error
 from providers.sendgrid.provider import RESPONSE_RULES as SENDGRID
-from providers.smtp.provider import RESPONSE_RULES as SMTP
+from providers.smtp.replies import RULES as SMTP
 from providers.whatsapp.responses import CODE_RULES, NO_CODE_RULES, STATUS_RULES
 from tests.support.factories.notifications import FIXED_NOON as NOON
 from tests.support.factories.notifications import claimed_delivery
@@ -157,10 +157,12 @@ def table() -> Iterator[tuple[str, ProviderError]]:
     for rule in CODE_RULES:
         fields = {"code": rule.code, "action": rule.action, "reach": rule.reach}
         yield f"whatsapp {rule.codes} {rule.subcode or ''}", built(rule.kind, **fields)
+    for reply in SMTP:
+        fields = {"code": reply.failure_code, "action": reply.action, "reach": reply.reach}
+        yield f"smtp {reply.description}", built(reply.kind, **fields)
     for name, rules in (
         ("whatsapp", (*STATUS_RULES, *NO_CODE_RULES)),
         ("sendgrid", SENDGRID),
-        ("smtp", SMTP),
         ("any", FALLBACK_RULES),
     ):
         for status in rules:
