@@ -62,7 +62,6 @@ class MetricsAggregate(models.Model):
         db_table = "metrics_aggregates"
         indexes = (
             MongoIndex("metric_name", "timestamp", name="met_name_time"),
-            MongoIndex("metric_name", "dimensions.user_id", "timestamp", name="met_user"),
             MongoIndex("metric_name", "dimensions.platform", "timestamp", name="met_platform"),
             MongoIndex("interval", "timestamp", "metric_name", name="met_span"),
             MongoIndex("purge_at", name="met_purge", expire_after_seconds=0),

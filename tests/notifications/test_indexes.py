@@ -29,6 +29,7 @@ collections that `migrate` creates.
 """
 MIDDLE = """
 An index serves each prefix of its keys: one on (user, time) serves every query by user.
+[Decision 45](../decisions/0045-replaced-structures.md) says what replaced other structures.
 
 ## Additional indexes
 

@@ -179,7 +179,14 @@ REQUIRED = (
     ),
     RequiredIndex(METRICS, "a metric by time", "metric_name timestamp", "met_name_time"),
     RequiredIndex(
-        METRICS, "a user's metric by time", "metric_name dimensions.user_id timestamp", "met_user"
+        METRICS,
+        "a user's metric by time",
+        "metric_name dimensions.user_id timestamp",
+        why=(
+            "No metric has a user: a value for each minute and recipient would be as much data as "
+            "the notifications, and would have to be erased with the recipient. "
+            "`GET /notifications/stats?user_id=…` counts theirs by `ntf_user_feed`."
+        ),
     ),
     RequiredIndex(
         METRICS,
