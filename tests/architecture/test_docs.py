@@ -176,7 +176,7 @@ def types_table() -> str:
 
 
 def test_types_page_lists_every_shipped_type_with_its_variables() -> None:
-    assert types_table() in text("docs/reference/types.md")
+    assert types_table() in text("docs/reference/types.md"), f"its rows are:\n{types_table()}"
 
 
 def test_scale_page_counts_the_indexes_of_notifications() -> None:
