@@ -20,7 +20,7 @@ from domain.time import zone_names
 from providers.contract import Message, WhatsAppTemplateMessage
 
 from ..catalog.types import MASK, WhatsAppTemplate
-from . import templates
+from . import templates, whatsapp
 from .direction import is_text_right_to_left
 from .engine import RenderCache, TemplateError
 from .markup import extract_styles
@@ -34,30 +34,29 @@ from .text import (
     without_blank_lines,
 )
 
-MAX_PARAMETER_LENGTH = 1_024
-"""Longer WhatsApp parameters are truncated: Meta allows 1,024 characters for a whole body."""
-
 
 def choose_whatsapp_template(
     candidates: Sequence[WhatsAppTemplate], *, locale: str | None, data: Mapping[str, Any]
 ) -> WhatsAppTemplateMessage | None:
-    """Return the template in the nearest language. None without a template or with data missing."""
+    """Return the nearest template, filled. None without one, or if the data can't fill it."""
     # A language without a template falls back to the first template.
     template = _find_nearest(candidates, locale)
-    if template is None:
-        return None
-    required = (*template.parameters, *([template.button] if template.button else []))
-    if any(data.get(name) is None for name in required):
-        return None
-    return WhatsAppTemplateMessage(
-        name=template.name,
-        language=template.language,
-        # Meta accepts no line breaks, tabs, or repeated spaces.
-        parameters=tuple(
-            " ".join(str(data[name]).split())[:MAX_PARAMETER_LENGTH] for name in template.parameters
-        ),
-        button=str(data[template.button]) if template.button is not None else None,
-    )
+    with suppress(whatsapp.UnfilledTemplateError):
+        return whatsapp.fill(template, data) if template else None
+    return None
+
+
+def find_template_problem(
+    candidates: Sequence[WhatsAppTemplate], *, locale: str | None, data: Mapping[str, Any]
+) -> str | None:
+    """Return why the data can't fill the template in the nearest language, as a sentence."""
+    template = _find_nearest(candidates, locale)
+    try:
+        if template is not None:
+            whatsapp.fill(template, data)
+    except whatsapp.UnfilledTemplateError as problem:
+        return str(problem)
+    return None
 
 
 def _find_nearest(

@@ -20,6 +20,10 @@ WINDOW_CLOSED = (
     "Outside the 24-hour WhatsApp window, and the type has no matching WhatsApp template: it fails "
     "unless the recipient writes before it is sent."
 )
+UNFILLED_TEMPLATE = (
+    "Outside the 24-hour WhatsApp window, and the WhatsApp template can't be sent: {problem} It "
+    "fails unless the recipient writes before it is sent."
+)
 WITHOUT_DEVICE = "No device registered: suppressed unless one is registered before it is sent."
 MUTED_BY_DEVICES = "Muted by device preferences: suppressed unless they change before it is sent."
 
@@ -116,9 +120,20 @@ def _find_closed_window(
         return ()
     return (
         AcceptanceWarning(
-            channel=Channel.WHATSAPP, code=FailureCode.WINDOW_CLOSED, detail=WINDOW_CLOSED
+            channel=Channel.WHATSAPP,
+            code=FailureCode.WINDOW_CLOSED,
+            detail=_closed_window_text(notification),
         ),
     )
+
+
+def _closed_window_text(notification: NewNotification) -> str:
+    problem = rendering.find_template_problem(
+        types.whatsapp_templates(notification.type),
+        locale=notification.recipient.locale,
+        data=notification.data,
+    )
+    return UNFILLED_TEMPLATE.format(problem=problem) if problem else WINDOW_CLOSED
 
 
 def find_limits_reached(

@@ -131,7 +131,7 @@ class WhatsApp:
                     ) from error
         if template is None:
             raise PermanentError(
-                "Outside the 24-hour window, and the type has no WhatsApp template.",
+                "Outside the 24-hour window, and no WhatsApp template can be sent.",
                 code=FailureCode.WINDOW_CLOSED,
             )
         body = template_message(template, request)

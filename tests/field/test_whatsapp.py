@@ -1,8 +1,8 @@
 """WhatsApp's webhooks as they arrive: odd items, other forms of a number, and people without one.
 
 Documents: Meta's references of the webhooks ``messages`` and ``user_preferences``, and of
-business-scoped user IDs. Reports: https://github.com/chatwoot/chatwoot/issues/10379 (numbers of
-Mexico and Argentina), https://github.com/chatwoot/chatwoot/issues/4173 (Brazil).
+business-scoped user IDs. Reports: https://github.com/chatwoot/chatwoot/issues/11053 (Argentina),
+https://github.com/nyaruka/courier/issues/433 (the form in the response to a send).
 """
 
 import itertools

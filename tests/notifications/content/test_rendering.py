@@ -399,16 +399,6 @@ def test_whatsapp_template_has_nearest_locale_or_first(locale: str | None, langu
 
 
 @pytest.mark.parametrize(
-    ("value", "parameter"), [("No.\n12\t 345", "No. 12 345"), ("x" * 5_000, "x" * 1_024)]
-)
-def test_whatsapp_parameter_is_a_short_line(value: str, parameter: str) -> None:
-    data = {"order": value, "other": 1}
-    chosen = choose_whatsapp_template([ENGLISH], locale="en", data=data)
-    assert chosen is not None
-    assert chosen.parameters == (parameter,)
-
-
-@pytest.mark.parametrize(
     ("candidates", "data"), [([ENGLISH], {}), ([ENGLISH], {"order": None}), ([], {})]
 )
 def test_whatsapp_template_needs_its_variables(
