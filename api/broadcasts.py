@@ -165,10 +165,17 @@ class BroadcastList(paging.PageView[BroadcastView], kw_only=True, frozen=True):
 
 
 def broadcast_view(
-    document: Mapping[str, Any], *, counts: Mapping[NotificationStatus, int] | None = None
+    document: Mapping[str, Any],
+    *,
+    shows_registry: bool,
+    counts: Mapping[NotificationStatus, int] | None = None,
 ) -> BroadcastView:
-    """Return a stored broadcast as the API shows it."""
+    """Return a stored broadcast as the API shows it.
+
+    Without ``shows_registry``, it names recipients of a list only, which the client gave.
+    """
     request = request_of(document)
+    with_ids = shows_registry or document["audience"] == AudienceKind.USER_IDS
     return view_of(
         BroadcastView,
         document,
@@ -189,16 +196,18 @@ def broadcast_view(
         event_at=request.event_at,
         ttl=request.ttl,
         audience_size=document.get("audience_size"),
-        skipped=_reason_views(document["skipped"]),
-        rejected=_reason_views(document["rejected"]),
+        skipped=_reason_views(document["skipped"], with_ids=with_ids),
+        rejected=_reason_views(document["rejected"], with_ids=with_ids),
         notifications=None if counts is None else {s.value: n for s, n in counts.items()},
     )
 
 
-def _reason_views(stored: Mapping[str, Mapping[str, Any]]) -> list[SkipReasonView]:
+def _reason_views(
+    stored: Mapping[str, Mapping[str, Any]], *, with_ids: bool
+) -> list[SkipReasonView]:
     by_count = sorted(stored.items(), key=lambda one: (-one[1]["count"], one[0]))
     return [
-        SkipReasonView(code=code, count=one["count"], examples=one["examples"])
+        SkipReasonView(code=code, count=one["count"], examples=one["examples"] if with_ids else [])
         for code, one in by_count
     ]
 
@@ -210,13 +219,13 @@ def _counted(reasons: Mapping[str, Sequence[str]]) -> dict[str, dict[str, Any]]:
     }
 
 
-def _preview_view(found: BroadcastPreview) -> BroadcastPreviewView:
+def _preview_view(found: BroadcastPreview, *, with_ids: bool) -> BroadcastPreviewView:
     return BroadcastPreviewView(
         audience_size=found.audience_size,
         sampled=found.sampled,
         accepted=found.page.accepted,
-        skipped=_reason_views(_counted(found.page.skipped)),
-        rejected=_reason_views(_counted(found.page.rejected)),
+        skipped=_reason_views(_counted(found.page.skipped), with_ids=with_ids),
+        rejected=_reason_views(_counted(found.page.rejected), with_ids=with_ids),
         limits=[
             LimitEffectView(
                 name=one.limit.name,
@@ -270,7 +279,7 @@ def create_broadcast(request: Any) -> Response:
         is_test=request.user.is_test,
     )
     created = creation.create(body, caller=caller, now=utc_now())
-    view = broadcast_view(created.document)
+    view = broadcast_view(created.document, shows_registry=_shows_registry(request))
     return idempotency.created(request, view, new_id=view.id, is_replayed=created.is_replayed)
 
 
@@ -294,7 +303,9 @@ def preview_broadcast(request: Any) -> Response:
     caller = Caller(
         client_id=request.user.id, request_id=request.request_id, is_test=request.user.is_test
     )
-    return Response(_preview_view(preview.preview(body, caller=caller, now=utc_now())))
+    found = preview.preview(body, caller=caller, now=utc_now())
+    with_ids = _shows_registry(request) or bool(body.audience.user_ids)
+    return Response(_preview_view(found, with_ids=with_ids))
 
 
 @operation(scope=READ, response=BroadcastList, parameters=paging.PARAMETERS)
@@ -304,7 +315,8 @@ def list_broadcasts(request: Any) -> Response:
     page = repository.page(
         client_id=request.user.id, limit=page_request.limit, cursor=page_request.cursor
     )
-    results = [broadcast_view(document) for document in page.documents]
+    shows_registry = _shows_registry(request)
+    results = [broadcast_view(one, shows_registry=shows_registry) for one in page.documents]
     cursors = paging.page_links(page, list_name=LIST, order=NEWEST_FIRST)
     return Response(BroadcastList(results=results, **cursors))
 
@@ -313,7 +325,9 @@ def list_broadcasts(request: Any) -> Response:
 def get_broadcast(request: Any, broadcast_id: str) -> Response:
     """Get a broadcast. Includes its progress and its notifications by status."""
     document = _broadcast_or_404(request, broadcast_id)
-    return Response(broadcast_view(document, counts=repository.count_by_status(document["_id"])))
+    counts = repository.count_by_status(document["_id"])
+    shows_registry = _shows_registry(request)
+    return Response(broadcast_view(document, shows_registry=shows_registry, counts=counts))
 
 
 @_control_operation()
@@ -343,6 +357,10 @@ def cancel_broadcast(request: Any, broadcast_id: str) -> Response:
     return _apply(request, broadcast_id, control.cancel, done="Cancelled", status=202)
 
 
+def _shows_registry(request: Any) -> bool:
+    return bool(request.user.has_scope(Scope.RECIPIENTS_READ))
+
+
 def _broadcast_or_404(request: Any, broadcast_id: str) -> Document:
     return found_or_404(repository.get(object_id_or_404(broadcast_id), client_id=request.user.id))
 
@@ -359,4 +377,5 @@ def _apply(
     audit.record_client_action(
         request.user, model=Broadcast, object_id=broadcast_id, message=f"{done}."
     )
-    return Response(broadcast_view(changed), status=status)
+    view = broadcast_view(changed, shows_registry=_shows_registry(request))
+    return Response(view, status=status)

@@ -78,6 +78,8 @@ class Content:
     payload: Mapping[str, Any] | None = None
     reply_to: str | None = None
     attachments: tuple[Attachment, ...] = ()
+    has_own_subject: bool = False
+    """The subject is the request's own, beside a template's body."""
     event_at: datetime | None = None
     """The event of a reminder whose remaining time the template shows, computed when sending."""
 

@@ -289,23 +289,25 @@ def notification_view(
     """Return a stored notification as the API shows it.
 
     With ``shows_registry``, the recipient includes registered data, such as the address. Without
-    it, only data of the request is shown, and the texts mask the registered name. Without
+    it, only data of the request is shown: the texts mask the registered name and are in the
+    request's language, and a time on the registered clock is left out. Without
     ``carrier_statuses``, merged deliveries don't have the status of their carrier.
     """
     recipient, content = recipient_of(document), content_of(document)
     if not shows_registry:
-        content = rendering.mask_registered_name(
-            content, data=document["data"], recipient=recipient
-        )
+        content = rendering.hide_registry(content, data=document["data"], recipient=recipient)
         recipient = recipient.as_given()
+    is_time_hidden = not shows_registry and document.get("scheduled_local") is not None
     waits = {one.channel: one for one in find_waits(document["delivery"], now=now)}
     deliveries = [
         view_of(
             DeliveryView,
             one,
-            next_attempt_at=wait.until if (wait := waits.get(one["channel"])) else None,
+            next_attempt_at=wait.until
+            if (wait := waits.get(one["channel"])) and not is_time_hidden
+            else None,
             wait_reason=wait.reason if wait else None,
-            opens_at=one["first_due_at"] if "step" in one else None,
+            opens_at=one["first_due_at"] if "step" in one and not is_time_hidden else None,
             digest_id=_hex(one.get("digest_id")),
             carried_by=_hex(one.get("carried_by")),
             carrier_status=(carrier_statuses or {}).get(one.get("carried_by")),
@@ -329,7 +331,8 @@ def notification_view(
         digest_id=_hex(document.get("digest_id")),
         resent_from=_hex(document.get("resent_from")),
         resent_as=[str(one) for one in document["resent_as"]],
-        adjusted=adjusted,
+        adjusted=adjusted and not is_time_hidden,
+        **(dict.fromkeys(("scheduled_at", "expires_at")) if is_time_hidden else {}),
         phase=PHASES[NotificationStatus(document["status"])],
         **_retry_fields(document["delivery"]),
         is_delivered=document["status"] in DELIVERED_STATUSES,
@@ -454,6 +457,7 @@ def preview_view(preview: Preview, *, shows_registry: bool) -> PreviewView:
     """Return a preview as the API shows it."""
     notification = preview.notification
     recipient = notification.recipient
+    is_time_hidden = not shows_registry and notification.scheduled_local is not None
     if not shows_registry:
         recipient = recipient.as_given()
     return PreviewView(
@@ -463,16 +467,16 @@ def preview_view(preview: Preview, *, shows_registry: bool) -> PreviewView:
         template_id=notification.content.template_id,
         template_version=notification.content.template_version,
         locale=recipient.locale,
-        scheduled_at=notification.scheduled_at,
-        adjusted=preview.is_time_adjusted,
-        expires_at=notification.expires_at,
+        scheduled_at=None if is_time_hidden else notification.scheduled_at,
+        adjusted=preview.is_time_adjusted and not is_time_hidden,
+        expires_at=None if is_time_hidden else notification.expires_at,
         plan_until=notification.plan_until,
-        channels=[_channel_view(one) for one in preview.channels],
+        channels=[_channel_view(one, is_time_hidden=is_time_hidden) for one in preview.channels],
         warnings=_warning_views(preview.warnings),
     )
 
 
-def _channel_view(one: ChannelPreview) -> ChannelPreviewView:
+def _channel_view(one: ChannelPreview, *, is_time_hidden: bool) -> ChannelPreviewView:
     fields = ("subject", "text", "html", "image_url", "deep_link")
     message = one.message
     return ChannelPreviewView(
@@ -480,7 +484,7 @@ def _channel_view(one: ChannelPreview) -> ChannelPreviewView:
         would_send=one.not_sent_reason is None,
         reason=one.not_sent_reason,
         step=one.step,
-        opens_at=one.opens_at,
+        opens_at=None if is_time_hidden else one.opens_at,
         **{name: getattr(message, name) for name in fields if message},
         payload=dict(message.payload) if message and message.payload else None,
         problem=one.problem,

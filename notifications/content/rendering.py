@@ -5,7 +5,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 from email.utils import parseaddr
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import Any
 
 import structlog
@@ -103,36 +103,34 @@ def render_text(
     return clean_line(subject), body.strip()
 
 
-def mask_registered_name(
-    content: Content, *, data: Mapping[str, Any], recipient: Recipient
-) -> Content:
-    """Render content again with a mask for a name that comes from the registry.
+def hide_registry(content: Content, *, data: Mapping[str, Any], recipient: Recipient) -> Content:
+    """Render content again for a client that may not read the registry: from its request alone.
 
     Replacing the name in the text would let a client guess it by writing guesses into the text.
     """
     if content.template_id is None or content.body is None:
         return content
-    masked = mask_name(recipient)
-    if masked is recipient:
+    known = without_registry(recipient)
+    if known == recipient:
         return content
-    render = partial(
-        render_text, name=content.template_id, version=content.template_version or 0, data=data
-    )
     try:
-        template_subject, _ = render(recipient=recipient)
-        subject, body = render(recipient=masked)
+        subject, body = render_text(
+            name=content.template_id,
+            version=content.template_version or templates.SHIPPED_VERSION,
+            data=data,
+            recipient=known,
+        )
     except TemplateError:
-        return replace(content, subject=MASK, body=MASK)
-    # A subject that differs from the template's is the request's own.
-    own_subject = content.subject if content.subject != template_subject else subject
-    return replace(content, subject=own_subject, body=body)
+        subject, body = MASK, MASK
+    return replace(
+        content, subject=content.subject if content.has_own_subject else subject, body=body
+    )
 
 
-def mask_name(recipient: Recipient) -> Recipient:
-    """Return the recipient with a mask for a name that comes from the registry."""
-    if recipient.name is None or "name" in recipient.given:
-        return recipient
-    return replace(recipient, name=MASK)
+def without_registry(recipient: Recipient) -> Recipient:
+    """Return the recipient as the request gave it, with a mask for a registered name."""
+    known = recipient.as_given()
+    return replace(known, name=MASK) if recipient.name is not None and known.name is None else known
 
 
 def check_channels(

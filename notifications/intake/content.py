@@ -202,6 +202,7 @@ def compose_content(
         payload=given.payload,
         reply_to=_check_reply_to(given.reply_to, problems),
         attachments=check_attachments(given.attachments, problems),
+        has_own_subject=template_id is not None and given.subject is not None,
         event_at=event_at if template_id is not None else None,
     )
 

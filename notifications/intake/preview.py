@@ -66,11 +66,11 @@ def preview(
     notification = prepared.notification
     if not shows_registry:
         recipient = notification.recipient
-        content = rendering.mask_registered_name(
+        content = rendering.hide_registry(
             notification.content, data=notification.data, recipient=recipient
         )
-        masked = rendering.mask_name(recipient)
-        notification = replace(notification, recipient=masked, content=content)
+        known = rendering.without_registry(recipient)
+        notification = replace(notification, recipient=known, content=content)
     chosen = {delivery.channel: delivery for delivery in notification.deliveries}
     return Preview(
         notification=notification,

@@ -57,6 +57,8 @@ class Content(EmbeddedModel):
     payload = models.JSONField(null=True, blank=True)
     reply_to = optional_text(254)
     attachments = EmbeddedModelArrayField(Attachment, default=list, blank=True)
+    has_own_subject = models.BooleanField(default=False)
+    """The subject is the request's own, beside a template's body."""
     event_at = optional_datetime()
     """The event of a reminder, whose remaining time is computed when sending."""
 

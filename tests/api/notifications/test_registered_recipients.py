@@ -117,3 +117,103 @@ def test_reader_reads_recipients_and_changes_none(registered: None) -> None:
         reader.get("/recipients/ada/export"),
     ]
     assert [answer.status_code for answer in refused] == [403, 403, 403]
+
+
+WORDS = {
+    "default": {
+        "subject": "Hi {{ recipient.name }} {{ n | plus: 1 }}",
+        "body": "English for {{ recipient.timezone }}",
+    },
+    "pt": {
+        "subject": "Olá {{ recipient.name }}",
+        "body": "Português para {{ recipient.timezone }}",
+    },
+}
+
+
+@pytest.fixture
+def greeting(app: App) -> dict[str, Any]:
+    """Return a request whose template shows all that the registry knows for texts."""
+    kind = {
+        "name": "Hello",
+        "category": "transactional",
+        "channels": ["email"],
+        "example_data": {"n": 1},
+    }
+    assert app.put("/types/hello", kind).status_code == 201
+    made = app.post("/types/hello/templates", {"parts": WORDS})
+    assert made.status_code == 201, made.content
+    published = app.post("/types/hello/templates/versions/1/publish")
+    assert published.status_code == 200, published.content
+    return {"type": "hello", "user_id": "ada", "recipient": {}, "data": {"n": 1}}
+
+
+def test_texts_are_those_of_the_request_alone(sender: App, greeting: dict[str, Any]) -> None:
+    created = sender.post("/notifications", greeting).json()
+    views = [created, sender.get(f"/notifications/{created['id']}").json()]
+    for view in views:
+        assert view["content"]["subject"] == f"Hi {MASK} 2"
+        assert view["content"]["body"] == "English for UTC"
+    preview = sender.post("/notifications/preview", greeting).json()
+    assert preview["locale"] is None
+    (email,) = [one for one in preview["channels"] if one["channel"] == "email"]
+    assert (email["subject"], email["text"]) == (f"Hi {MASK} 2", "English for UTC")
+    assert "Portugu" not in email["html"]
+    own = {**greeting, "recipient": {"locale": "pt", "timezone": "Asia/Tokyo"}}
+    assert (
+        sender.post("/notifications", own).json()["content"]["body"] == "Português para Asia/Tokyo"
+    )
+
+
+def test_subject_that_renders_differently_later_is_not_taken_for_the_requests_own(
+    sender: App, greeting: dict[str, Any]
+) -> None:
+    created = sender.post("/notifications", greeting).json()
+    # As if the template's result had changed, such as by the time or a release.
+    changed = {"$set": {"content.subject": f"Hi {ADA['name']} yesterday"}}
+    collection("notifications").update_one({"_id": ObjectId(created["id"])}, changed)
+    shown_subject = sender.get(f"/notifications/{created['id']}").json()["content"]["subject"]
+    assert shown_subject == f"Hi {MASK} 2"
+    own = sender.post("/notifications", {**greeting, "content": {"subject": "Mine"}}).json()
+    assert sender.get(f"/notifications/{own['id']}").json()["content"]["subject"] == "Mine"
+
+
+def test_time_on_the_registered_clock_is_not_shown(sender: App, greeting: dict[str, Any]) -> None:
+    local = {**greeting, "scheduled_local": {"at": "2027-01-15T09:00:00"}, "ttl": 3600}
+    for path in ("/notifications", "/notifications/preview"):
+        answer = sender.post(path, local)
+        assert answer.status_code in (200, 202), answer.content
+        assert (answer.json()["scheduled_at"], answer.json()["expires_at"]) == (None, None)
+        assert "2027-01-15T" not in answer.content.decode()
+    stored = collection("notifications").find_one({"scheduled_local": {"$exists": True}})
+    assert stored is not None
+    assert stored["scheduled_at"] is not None
+    text = sender.get(f"/notifications/{stored['_id']}").content.decode()
+    assert "2027-01-15T" not in text
+    given = {**local, "scheduled_local": {"at": "2027-01-15T09:00:00", "timezone": "Asia/Tokyo"}}
+    assert sender.post("/notifications", given).json()["scheduled_at"] == "2027-01-15T00:00:00Z"
+
+
+@pytest.mark.parametrize("scopes", [SENDER, (*SENDER, S.RECIPIENTS_READ)])
+def test_broadcasts_name_only_recipients_that_the_client_may_know(
+    registered: None, scopes: tuple[Scope, ...]
+) -> None:
+    client = new_app("broadcaster", *scopes)
+    content = {"subject": "Spring", "body": "It is spring."}
+    body = {"type": "marketing", "content": content, "channels": ["whatsapp"]}
+    collection("recipients").update_one({"_id": "ada"}, {"$unset": {"phone": ""}})
+    whole = client.post("/broadcasts/preview", {**body, "audience": {"all": True}}).json()
+    (reason,) = whole["skipped"]
+    assert reason["count"] == 1
+    assert reason["examples"] == (["ada"] if S.RECIPIENTS_READ in scopes else [])
+    listed = client.post("/broadcasts/preview", {**body, "audience": {"user_ids": ["ada"]}}).json()
+    assert listed["skipped"][0]["examples"] == ["ada"]
+    made = client.post("/broadcasts", {**body, "audience": {"all": True}}).json()
+    skipped = {"no_address": {"count": 1, "examples": ["ada"]}}
+    collection("broadcasts").update_one(
+        {"_id": ObjectId(made["id"])}, {"$set": {"skipped": skipped}}
+    )
+    one = client.get(f"/broadcasts/{made['id']}").json()
+    (first,) = client.get("/broadcasts").json()["results"]
+    for view in (one, first, client.post(f"/broadcasts/{made['id']}/cancel").json()):
+        assert view["skipped"][0]["examples"] == reason["examples"]
