@@ -59,8 +59,17 @@ _SIMPLE: Mapping[str, tuple[int, str, str, str]] = {
     "flaky": (500, "INTERNAL", "INTERNAL", "Internal error encountered."),
     "server-error": (500, "INTERNAL", "INTERNAL", "Internal error encountered."),
     "unavailable": (503, "UNAVAILABLE", "UNAVAILABLE", "The service is currently unavailable."),
+    "ratelimit-bare": (
+        *(429, "RESOURCE_EXHAUSTED", "QUOTA_EXCEEDED"),
+        "Resource has been exhausted (e.g. check quota).",
+    ),
 }
 """Refusals with FCM's error detail alone: HTTP status, its name, FCM's code, message."""
+_WITHOUT_CODE: Mapping[str, tuple[int, str, str]] = {
+    "not-registered": (404, "NOT_FOUND", "NotRegistered"),
+    "forbidden": (403, "PERMISSION_DENIED", "Forbidden"),
+}
+"""Refusals without details: HTTP status, its name, message."""
 _FIELDS = {"invalid": INVALID_TOKEN, "bad-field": BAD_TTL, "too-large": TOO_LARGE}
 
 
@@ -88,6 +97,46 @@ def error_info(reason: str, domain: str, **metadata: str) -> dict[str, Any]:
         "domain": domain,
         "metadata": metadata,
     }
+
+
+def apns_error(status: int, reason: str) -> dict[str, Any]:
+    """Return the error detail ``ApnsError``, which has the answer of Apple's push service."""
+    kind = f"{_GOOGLE}/google.firebase.fcm.v1.ApnsError"
+    return {"@type": kind, "statusCode": status, "reason": reason}
+
+
+def quota_failure(subject: str, description: str) -> dict[str, Any]:
+    """Return the error detail ``QuotaFailure``, which tells whose quota is used up."""
+    violation = {"subject": subject, "description": description}
+    return {"@type": f"{_GOOGLE}/google.rpc.QuotaFailure", "violations": [violation]}
+
+
+def _from_apns(name: str, status: int, reason: str, code: str = "INVALID_ARGUMENT") -> Refusal:
+    http_status, state = (400, code) if code == "INVALID_ARGUMENT" else (401, "UNAUTHENTICATED")
+    details = [fcm_error(code), apns_error(status, reason)]
+    return Refusal(name, http_status, state, "Auth error from APNS or Web Push Service", details)
+
+
+_APNS: Mapping[str, Refusal] = {
+    one.outcome: one
+    for one in (
+        _from_apns("bad-device-token", 400, "BadDeviceToken"),
+        _from_apns("not-for-topic", 400, "DeviceTokenNotForTopic"),
+        _from_apns("third-party-auth", 403, "InvalidProviderToken", code="THIRD_PARTY_AUTH_ERROR"),
+    )
+}
+"""Refusals by Apple's push service."""
+_TARGET_QUOTAS: Mapping[str, Refusal] = {
+    f"ratelimit-{owner}": Refusal(
+        f"ratelimit-{owner}",
+        429,
+        "RESOURCE_EXHAUSTED",
+        f"{owner.title()} message rate exceeded.",
+        [fcm_error("QUOTA_EXCEEDED"), quota_failure(f"{owner}:x", "Message rate")],
+    )
+    for owner in ("device", "topic")
+}
+"""Refusals for the quota of one target."""
 
 
 def wrong_shape(violations: Sequence[Violation]) -> Refusal:
@@ -154,13 +203,13 @@ def for_outcome(outcome: Outcome, *, project: str, pause: int, now: datetime) ->
         return _permission_denied(project) if name == "no-permission" else PROJECT_NOT_FOUND
     if name in (EXPIRED_TOKEN, "unauthenticated"):
         return unauthenticated("ACCESS_TOKEN_EXPIRED", outcome=name)
-    if name == "third-party-auth":
-        apns = {"@type": f"{_GOOGLE}/google.firebase.fcm.v1.ApnsError", "statusCode": 403}
-        apns["reason"] = "InvalidProviderToken"
-        text = "Auth error from APNS or Web Push Service"
-        details = [fcm_error("THIRD_PARTY_AUTH_ERROR"), apns]
-        return Refusal(name, 401, "UNAUTHENTICATED", text, details)
-    return _quota(name, project=project, pause=pause, now=now)
+    if name in _WITHOUT_CODE:
+        return Refusal(name, *_WITHOUT_CODE[name])
+    return (
+        _APNS.get(name)
+        or _TARGET_QUOTAS.get(name)
+        or _quota(name, project=project, pause=pause, now=now)
+    )
 
 
 def too_large(limit: int) -> Refusal:
@@ -184,15 +233,17 @@ def not_json(incoming: IncomingRequest) -> Refusal:
 
 
 def _quota(name: str, *, project: str, pause: int, now: datetime) -> Refusal:
-    special = {"ratelimit-date": retry_after(pause, at=now), "ratelimit-bare": {}}
-    headers = special.get(name, retry_after(pause))
+    headers = retry_after(pause, at=now if name == "ratelimit-date" else None)
     text = (
         "Quota exceeded for quota metric 'Send requests' and limit 'Send requests per "
         f"minute' of service 'fcm.googleapis.com' for consumer 'projects/{project}'."
     )
-    violation = {"subject": f"project:{project}", "description": "Send requests per minute"}
-    failure = {"@type": f"{_GOOGLE}/google.rpc.QuotaFailure", "violations": [violation]}
-    details = [fcm_error("QUOTA_EXCEEDED"), failure]
+    limit = {"quota_limit": "SendsPerMinutePerProject", "quota_unit": "1/min/{project}"}
+    details = [
+        fcm_error("QUOTA_EXCEEDED"),
+        quota_failure(f"project:{project}", "Send requests per minute"),
+        error_info("RATE_LIMIT_EXCEEDED", "googleapis.com", **limit),
+    ]
     return Refusal(name, 429, "RESOURCE_EXHAUSTED", text, details, headers)
 
 

@@ -17,7 +17,11 @@ OUTCOMES = Outcomes(
         refused("too-large", 400, "400 INVALID_ARGUMENT: the message is too large."),
         refused("ratelimit", 429, "429 QUOTA_EXCEEDED with Retry-After in seconds."),
         refused("ratelimit-date", 429, "The same 429 with Retry-After as a date."),
-        refused("ratelimit-bare", 429, "The same 429 without Retry-After."),
+        refused(
+            "ratelimit-bare", 429, "429 QUOTA_EXCEEDED that tells neither a time nor whose quota."
+        ),
+        refused("ratelimit-device", 429, "429 QUOTA_EXCEEDED: the device got too many messages."),
+        refused("ratelimit-topic", 429, "429 QUOTA_EXCEEDED: the topic got too many messages."),
         refused(
             "ratelimit-once",
             429,
@@ -25,6 +29,10 @@ OUTCOMES = Outcomes(
             initial_failures=1,
         ),
         refused("third-party-auth", 401, "401 THIRD_PARTY_AUTH_ERROR: APNs refuses the key."),
+        refused("bad-device-token", 400, "400 INVALID_ARGUMENT: APNs says BadDeviceToken."),
+        refused("not-for-topic", 400, "400 INVALID_ARGUMENT: APNs says DeviceTokenNotForTopic."),
+        refused("not-registered", 404, "404 NotRegistered without FCM's error code."),
+        refused("forbidden", 403, "403 that tells no reason."),
         refused(
             EXPIRED_TOKEN,
             401,

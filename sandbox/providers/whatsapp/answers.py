@@ -13,8 +13,8 @@ from ...responses import ProviderResponse
 from .. import network_faults
 from ..base import IncomingRequest
 from .errors import Fault
-from .outcomes import EMPTY, ERRORS, HELD, NO_CODE, NOT_JSON, UNKNOWN_CODE
-from .validation import number
+from .outcomes import EMPTY, ERRORS, HELD, NO_CODE, NOT_JSON, UNKNOWN_CODE, UNKNOWN_REFUSAL
+from .validation import whatsapp_id
 
 JSON = {"Content-Type": "application/json; charset=UTF-8"}
 OLD_SUBCODE = 2494010
@@ -54,6 +54,12 @@ REFUSED_TOKENS: Mapping[str, GraphError] = {
     "EAAnoscope": GraphError(10, 403, "(#10) Application does not have permission for this action"),
 }
 """Refused access tokens. All others that begin with ``EAA`` are accepted."""
+_UNKNOWN: Mapping[str, Any] = {
+    "message": "(#139999) Something nobody has heard of",
+    "type": "OAuthException",
+    "code": 139999,
+    "error_data": {"messaging_product": "whatsapp", "details": "New in this version."},
+}
 _UNREADABLE = GraphError(190, 401, "Invalid OAuth access token - Cannot parse access token")
 _MISSING = GraphError(0, 401, "AuthException")
 
@@ -106,7 +112,7 @@ def acceptance(outcome: Outcome, body: Mapping[str, Any], message_id: str) -> Pr
         message["message_status"] = "held_for_quality_assessment" if is_held else "accepted"
     answer = {
         "messaging_product": "whatsapp",
-        "contacts": [{"input": body["to"], "wa_id": number(body["to"])}],
+        "contacts": [{"input": body["to"], "wa_id": whatsapp_id(body["to"])}],
         "messages": [message],
     }
     return replace(success(answer), mode=outcome.mode)
@@ -145,14 +151,7 @@ def for_outcome(outcome: Outcome, *, version: int, pause: int) -> ProviderRespon
     responses = {
         "expired-token": graph_error_response(EXPIRED),
         NO_CODE: error_response({"message": "An error", "type": "OAuthException"}, status=400),
-        UNKNOWN_CODE: error_response(
-            {
-                "message": "(#139999) Something nobody has heard of",
-                "type": "OAuthException",
-                "code": 139999,
-                "error_data": {"messaging_product": "whatsapp", "details": "New in this version."},
-            },
-            status=400,
-        ),
+        UNKNOWN_CODE: error_response(_UNKNOWN, status=400),
+        UNKNOWN_REFUSAL: error_response(_UNKNOWN, status=403),
     }
     return network_faults.proxy_response(outcome, "/messages") or responses[outcome.name]

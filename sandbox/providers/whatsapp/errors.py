@@ -38,6 +38,11 @@ KINDS: Mapping[int, Kind] = {
     ),
     80007: Kind("Rate limit issues", "The account has reached its rate limit."),
     130429: Kind("Rate limit hit", "Cloud API message throughput has been reached.", status=429),
+    130497: Kind(
+        "Business account is restricted from messaging users in this country.",
+        "The account is restricted from messaging users in certain countries.",
+        status=403,
+    ),
     130472: Kind(
         "User's number is part of an experiment", "Message was not sent as part of an experiment."
     ),

@@ -40,8 +40,13 @@ def status(
     reference: str | None,
     category: str,
     fault: Fault | None = None,
+    has_number: bool = True,
+    has_odd_item: bool = False,
 ) -> dict[str, Any]:
-    """Return a webhook with a message's status, at a Unix time or (0) the time of sending."""
+    """Return a webhook with a message's status, at a Unix time or (0) the time of sending.
+
+    Without ``has_number``, it has the user ID alone, as for people with a user name.
+    """
     found: dict[str, Any] = {
         "id": message_id,
         "status": kind,
@@ -61,7 +66,11 @@ def status(
         found["errors"] = [_error(fault)]
     if reference is not None:
         found["biz_opaque_callback_data"] = reference
-    return {"contacts": [{"wa_id": wa_id, "user_id": user_id(wa_id)}], "statuses": [found]}
+    contact = {"wa_id": wa_id, "user_id": user_id(wa_id)}
+    if not has_number:
+        del found["recipient_id"], contact["wa_id"]
+    odd = [{"id": new_message_id(), "status": kind}] if has_odd_item else []
+    return {"contacts": [contact], "statuses": [*odd, found]}
 
 
 def inbound_message(message: InboundMessage, *, wa_id: str) -> dict[str, Any]:
@@ -124,7 +133,7 @@ class SignedWebhooks:
     def stamp(self, payload: dict[str, Any], *, now: datetime) -> None:
         """Set the event's time, unless it has one."""
         for item in (*payload.get("statuses", ()), *payload.get("messages", ())):
-            if item["timestamp"] == "0":
+            if item.get("timestamp") == "0":
                 item["timestamp"] = str(int(now.timestamp()))
 
     def encode(self, payloads: Sequence[Mapping[str, Any]]) -> bytes:

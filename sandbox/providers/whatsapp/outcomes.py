@@ -19,6 +19,8 @@ OUT_OF_ORDER_STEPS = tuple(
     for number, kind in enumerate(("read", "sent", "read", "delivered", "sent", "delivered"))
 )
 WINDOW_CLOSED, HELD = "window-closed", "held"
+USER_NAME, ODD = "user-name", "odd-item"
+UNKNOWN_REFUSAL = "unknown-403"
 NO_CODE, UNKNOWN_CODE, EMPTY, NOT_JSON = "no-code", "unknown-code", "empty", "not-json"
 FAILED = Step("failed")
 
@@ -55,6 +57,7 @@ _ERRORS: Mapping[str, tuple[int, str]] = {
     "opted-out": (131050, "050"),
     "not-delivered": (131049, "049"),
     "experiment": (130472, "472"),
+    "country": (130497, "497"),
     "invalid": (131009, "009"),
     "missing": (131008, "008"),
     "unsupported": (131051, "051"),
@@ -125,6 +128,16 @@ OUTCOMES = Outcomes(
             "Accepted; a template is held for a quality check, then sent and delivered.",
             *DEFAULT_STEPS,
         ),
+        accepted(
+            USER_NAME,
+            "Accepted, sent, delivered; the receipts have the user ID in place of the number.",
+            *DEFAULT_STEPS,
+        ),
+        accepted(
+            ODD,
+            "Accepted, sent, delivered; beside each receipt is one without a time.",
+            *DEFAULT_STEPS,
+        ),
         *(_error(name, code) for name, code in ERRORS.items()),
         refused(
             "expired-token", 401, "401 with 190 and subcode 463: the access token has expired."
@@ -134,6 +147,7 @@ OUTCOMES = Outcomes(
         accepted(NOT_JSON, "Accepted, but the 200 is a page of HTML.", *DEFAULT_STEPS),
         refused(NO_CODE, 400, "400 with an error that has no code."),
         refused(UNKNOWN_CODE, 400, "400 with a code that nobody knows: 139999."),
+        refused(UNKNOWN_REFUSAL, 403, "403 with a code that nobody knows: 139999."),
         network_faults.BAD_GATEWAY,
         network_faults.REDIRECT,
     ),
@@ -162,6 +176,9 @@ OUTCOME_BY_SUFFIX: Mapping[str, str] = {
     "415": "not-json",
     "416": "no-code",
     "417": "unknown-code",
+    "403": UNKNOWN_REFUSAL,
+    "012": USER_NAME,
+    "011": ODD,
     "502": "bad-gateway",
     "302": "redirect",
     **{suffix: name for name, (_, suffix) in _ERRORS.items()},

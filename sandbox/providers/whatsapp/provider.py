@@ -23,10 +23,19 @@ from ..base import (
 from . import answers, events, template_api
 from .answers import GraphError
 from .errors import KINDS, Fault
-from .outcomes import FAILURES, OUT_OF_ORDER_STEPS, OUTCOMES, WINDOW_CLOSED, magic, magic_suffix
+from .outcomes import (
+    FAILURES,
+    ODD,
+    OUT_OF_ORDER_STEPS,
+    OUTCOMES,
+    USER_NAME,
+    WINDOW_CLOSED,
+    magic,
+    magic_suffix,
+)
 from .presentation import display, log_fields, recipient, references
 from .templates import Templates
-from .validation import number, problem
+from .validation import number, problem, whatsapp_id
 
 PER_MILLE = 1000
 _PATH = re.compile(r"/(v[0-9]{1,3}\.[0-9])/([^/]+)/(messages|message_templates)")
@@ -166,11 +175,14 @@ class WhatsApp(Provider):
         at: int | None,
         code: int | None,
     ) -> dict[str, Any]:
+        outcome_name = magic(recipient(body))
         return events.status(
             kind,
             message_id=message_id,
-            wa_id=number(body["to"]) or "",
+            wa_id=whatsapp_id(body["to"]) or "",
             at=at or 0,
+            has_number=outcome_name != USER_NAME,
+            has_odd_item=outcome_name == ODD,
             reference=next(iter(references(body)), None),
             category=self._category(body),
             fault=Fault(code) if code is not None else None,

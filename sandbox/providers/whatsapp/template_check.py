@@ -8,6 +8,8 @@ from .errors import Fault
 from .templates import MEDIA, Component, Template, Templates, fill, parameters
 
 MAX_BODY_LENGTH = 1024
+MAX_CODE_LENGTH = 15
+"""Characters of the code of an authentication template."""
 _INDEX = re.compile(r"[0-9]{1,2}", re.ASCII)
 _BAD_TEXT = re.compile(r"[\n\t]| {5}")
 _STATES = {"PAUSED": 132015, "DISABLED": 132016}
@@ -125,6 +127,13 @@ def _buttons(
         kind = str(button.get("type", "Url"))
         has_variable = kind.upper() == "URL" and "{{" in str(button.get("url", ""))
         is_needed = has_variable or kind.upper() in ("COPY_CODE", "OTP")
-        if is_needed and len(filled.get(("BUTTON", index), ())) != 1:
+        found = filled.get(("BUTTON", index), ())
+        if is_needed and len(found) != 1:
             where = f"buttons: Button at index {index} of type {kind.title()}"
             yield Fault(131008, f"{where} requires a parameter")
+        elif (
+            is_needed
+            and template.category == "AUTHENTICATION"
+            and len(str(found[0].get("text", ""))) > MAX_CODE_LENGTH
+        ):
+            yield Fault(131009, f"The code has more than {MAX_CODE_LENGTH} characters")

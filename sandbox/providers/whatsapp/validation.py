@@ -27,6 +27,23 @@ def number(to: Any) -> str | None:
     return text.removeprefix("+") if _NUMBER.fullmatch(text) else None
 
 
+_OTHER_FORMS = (
+    (re.compile(r"54(?!9)(\d{10})", re.ASCII), r"549\1"),
+    (re.compile(r"52(?!1)(\d{10})", re.ASCII), r"521\1"),
+    (re.compile(r"(55[3-9]\d)9(\d{8})", re.ASCII), r"\1\2"),
+    (re.compile(r"225(?:01|05|07)(\d{8})", re.ASCII), r"225\1"),
+)
+
+
+def whatsapp_id(to: Any) -> str | None:
+    """Return a number as WhatsApp reports it: of some countries, in another form than dialled."""
+    digits = number(to)
+    if digits is not None:
+        for form, other in _OTHER_FORMS:
+            digits = form.sub(other, digits) if form.fullmatch(digits) else digits
+    return digits
+
+
 def problem(body: Any, *, templates: Templates, own_number: str) -> Fault | None:
     """Return the first error of a message; None if it is valid."""
     if not isinstance(body, dict):

@@ -77,6 +77,29 @@ def test_wrong_project_is_not_about_the_device(project: Project) -> None:
         assert error.reason == "Unknown Firebase project or device. (404)"
 
 
+@pytest.mark.parametrize(
+    ("token", "kind", "reach"),
+    [
+        ("ratelimit-device-1", TransientError, Reach.RECIPIENT),
+        ("ratelimit-topic-1", TransientError, Reach.RECIPIENT),
+        ("ratelimit-bare-1", TransientError, Reach.UNCERTAIN),
+        ("ratelimit-1", TransientError, Reach.ACCOUNT),
+        ("bad-device-token-1", InvalidRecipientError, Reach.RECIPIENT),
+        ("not-for-topic-1", InvalidRecipientError, Reach.RECIPIENT),
+        ("not-registered-1", InvalidRecipientError, Reach.RECIPIENT),
+        ("third-party-auth-1", ProviderUnavailableError, Reach.UNCERTAIN),
+        ("forbidden-1", ProviderUnavailableError, Reach.UNCERTAIN),
+        ("no-permission-1", ProviderUnavailableError, Reach.ACCOUNT),
+        ("unauthenticated-1", ProviderUnavailableError, Reach.ACCOUNT),
+    ],
+)
+def test_refusal_has_its_reach(
+    project: Project, token: str, kind: type[ProviderError], reach: Reach
+) -> None:
+    error = sandbox_error(project.fcm(), token)
+    assert (type(error), error.reach) == (kind, reach)
+
+
 def test_apple_key_error_is_scoped_to_the_platform(project: Project) -> None:
     for platform in ("ios", "web"):
         error = sandbox_error(project.fcm(), "third-party-auth-1", platform=platform)

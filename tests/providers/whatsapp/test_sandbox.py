@@ -12,22 +12,23 @@ from domain.errors import (
     PermanentError,
     ProviderError,
     ProviderUnavailableError,
+    Reach,
     TransientError,
 )
 from notifyproject.platform.event_loop import run
-from providers.contract import ReceiptKind, SendResult
+from providers.contract import ReceiptKind, SendResult, WhatsAppTemplateMessage
 from sandbox.config import Config
 from sandbox.providers.whatsapp.outcomes import ERRORS, OUTCOME_BY_SUFFIX
 from sandbox.server import run_in_thread
 from tests.support.clients.sandbox import QUICK, receiving
-from tests.support.providers.whatsapp import WhatsAppNumber, whatsapp_message
+from tests.support.providers.whatsapp import API_VERSION, WhatsAppNumber, whatsapp_message
 from tests.support.waiting import LIMIT, SHORT
 
 K = ReceiptKind
 AMBIGUOUS = {"timeout", "timeout-lost", "reset", "truncated", "empty", "not-json"}
 ACCEPTED = {
     *("delivered", "read", "sent", "no-events", "disordered", "failed", "failed-at-once"),
-    *("chosen-not", "held", "slow", "dripping"),
+    *("chosen-not", "held", "slow", "dripping", "user-name", "odd-item"),
 }
 
 EXPECTED: dict[str, type[ProviderError]] = {
@@ -44,7 +45,7 @@ EXPECTED: dict[str, type[ProviderError]] = {
         (
             *("auth", "capability", "no-permission", "number-deleted", "missing-permission"),
             *("policy", "access-denied", "locked", "name-not-approved", "payment", "certificate"),
-            *("not-registered", "spam-ratelimit", "expired-token", "redirect"),
+            *("not-registered", "spam-ratelimit", "expired-token", "redirect", "unknown-403"),
         ),
         ProviderUnavailableError,
     ),
@@ -54,7 +55,7 @@ EXPECTED: dict[str, type[ProviderError]] = {
     **dict.fromkeys(
         (
             *("window-closed", "not-delivered", "experiment", "invalid", "missing"),
-            *("unsupported", "no-code", "unknown-code"),
+            *("unsupported", "no-code", "unknown-code", "country"),
         ),
         PermanentError,
     ),
@@ -94,6 +95,78 @@ def test_refusal_is_the_expected_error(line: WhatsAppNumber, outcome: str) -> No
     if outcome in ERRORS:
         assert error.response.code == str(ERRORS[outcome])
     assert "447700" not in str(error)
+
+
+@pytest.mark.parametrize(
+    ("outcome", "reach"),
+    [
+        ("country", Reach.RECIPIENT),
+        ("pair-ratelimit", Reach.RECIPIENT),
+        ("undeliverable", Reach.RECIPIENT),
+        ("unknown-403", Reach.UNCERTAIN),
+        ("payment", Reach.UNCERTAIN),
+        ("ratelimit", Reach.ACCOUNT),
+        ("locked", Reach.ACCOUNT),
+        ("expired-token", Reach.ACCOUNT),
+    ],
+)
+def test_refusal_has_its_reach(line: WhatsAppNumber, outcome: str, reach: Reach) -> None:
+    error = line.send(outcome)
+    assert isinstance(error, ProviderError)
+    assert error.reach is reach
+
+
+def test_person_with_a_user_name_is_told_by_the_user_id(line: WhatsAppNumber) -> None:
+    line.send("user-name")
+    assert {receipt.address for receipt in line.receipts(2)} == {None}
+    (post, *_) = line.receiver.posts
+    (identity, *_) = line.number().parse_webhook(post.raw).identities
+    assert (identity.phone, identity.reference) == (None, line.reference)
+
+
+def test_odd_item_stands_beside_each_receipt(line: WhatsAppNumber) -> None:
+    line.send("odd-item")
+    assert {receipt.kind for receipt in line.receipts(2)} == {K.SENT, K.DELIVERED}
+    posts = [line.number().parse_webhook(post.raw) for post in line.receiver.posts]
+    assert sum(one.unreadable_count for one in posts) == 2
+
+
+@pytest.mark.parametrize(
+    ("phone", "other"),
+    [
+        ("+541123456789", None),
+        ("+525512345678", None),
+        ("+5531987654321", None),
+        ("+2250712345678", "+22512345678"),
+        ("+351912345678", None),
+    ],
+)
+def test_other_form_in_the_response_is_told(
+    line: WhatsAppNumber, phone: str, other: str | None
+) -> None:
+    message = whatsapp_message(reference=line.reference, recipient=phone)
+    assert run(line.number().send(message, timeout=LIMIT)).other_address == other
+
+
+def test_long_code_is_refused(line: WhatsAppNumber) -> None:
+    account = line.sandbox.whatsapp
+    button = {"type": "OTP", "otp_type": "COPY_CODE", "text": "Copy"}
+    wanted = {
+        "name": "login_code",
+        "language": "en",
+        "category": "AUTHENTICATION",
+        "components": [{"type": "BODY"}, {"type": "BUTTONS", "buttons": [button]}],
+    }
+    path = f"{API_VERSION}/{account.business_account_id}/message_templates"
+    line.call("POST", path, wanted, Authorization=f"Bearer {account.access_token}")
+    code = WhatsAppTemplateMessage(
+        name="login_code", language="en", parameters=("1" * 16,), button="1" * 16
+    )
+    error = line.send(whatsapp_template=code, is_service_window_open=False)
+    assert isinstance(error, PermanentError)
+    assert error.response.code == "131009"
+    fits = replace(code, parameters=("1" * 15,), button="1" * 15)
+    assert isinstance(line.send(whatsapp_template=fits, is_service_window_open=False), SendResult)
 
 
 @pytest.mark.parametrize("outcome", sorted(ACCEPTED))
