@@ -1,10 +1,11 @@
-"""Parts that email providers share: ASCII addresses, unsubscribe headers, and attachments.
+"""Parts that email providers share: ASCII addresses, extra headers, and attachments.
 
 Attachments are downloaded by HTTPS right before the send. They are not stored or decompressed.
 """
 
 import http.client
 import os
+import re
 import socket
 import ssl
 import threading
@@ -12,7 +13,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from email.utils import parseaddr
+from email.header import decode_header, make_header
+from email.utils import parseaddr, unquote
 from functools import cache
 from http import HTTPStatus
 from urllib.parse import urlsplit
@@ -46,18 +48,31 @@ def configured_mailbox(text: str) -> tuple[str, str]:
 
     The cache holds values of settings. Parsing one takes 11 µs, and every email needs them.
     """
-    name, address = parseaddr(text)
-    return name, ascii_email(address)
+    # A setting may hold a name as it stands in mail, or with a comma that isn't quoted.
+    if found := _MAILBOX.fullmatch(text):
+        name, address = unquote(found[1]), found[2]
+    else:
+        name, address = parseaddr(text)
+    return str(make_header(decode_header(name))), ascii_email(address)
 
 
-def unsubscribe_headers(message: Message) -> Mapping[str, str]:
-    """Return the headers for one-click unsubscribe (RFC 8058). Raises ValueError for a bad URL."""
+_MAILBOX = re.compile(r"\s*(.*?)\s*<\s*([^<>\s]+)\s*>\s*", re.DOTALL)
+
+
+def extra_headers(message: Message) -> Mapping[str, str]:
+    """Return the headers against automatic answers, and for one-click unsubscribe.
+
+    RFC 3834, 5, and RFC 8058. Raises ValueError for a bad URL.
+    """
+    headers = {"Auto-Submitted": "auto-generated"}
     url = message.unsubscribe_url
     if url is None:
-        return {}
+        return headers
     if not (url.isascii() and url.isprintable()) or " " in url:
         raise ValueError("the URL must be ASCII without spaces")
-    return {"List-Unsubscribe": f"<{url}>", "List-Unsubscribe-Post": "List-Unsubscribe=One-Click"}
+    headers["List-Unsubscribe"] = f"<{url}>"
+    headers["List-Unsubscribe-Post"] = "List-Unsubscribe=One-Click"
+    return headers
 
 
 def reply_to(message: Message, *, default: str | None) -> tuple[str, str] | None:

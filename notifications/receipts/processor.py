@@ -305,7 +305,8 @@ def _record_effect(
         address=address,
         reason=SUPPRESSIONS[effect],
         is_soft=effect is AddressEffect.SOFT_BOUNCE,
-        event=receipt.event_id,
+        # Once for a message: a repeated event may have another ID.
+        event=receipt.reference or receipt.provider_id or receipt.at.isoformat(),
         source=provider,
         now=now,
     )

@@ -23,7 +23,7 @@ from collections.abc import Set as AbstractSet
 from contextlib import AbstractContextManager, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
-from email.utils import parseaddr
+from email.utils import quote
 from functools import cached_property
 from typing import Any, Self
 
@@ -54,7 +54,14 @@ from ..contract import (
     is_expired,
 )
 from ..http import Request
-from ..mail import AttachmentFile, ascii_email, fetch_attachments, reply_to, unsubscribe_headers
+from ..mail import (
+    AttachmentFile,
+    ascii_email,
+    configured_mailbox,
+    extra_headers,
+    fetch_attachments,
+    reply_to,
+)
 from ..response_rules import ResponseKind as Kind
 from ..response_rules import ResponseRule, classify
 from . import webhooks
@@ -139,15 +146,19 @@ COMPARISON_TAG = SubstitutionTag("\0")
 def personalization(request: SendRequest, *, tag: SubstitutionTag | None) -> dict[str, Any]:
     """Return the personalization object for one recipient. Raises ValueError."""
     fields: dict[str, Any] = {
-        "to": [_address(request.recipient_name, ascii_email(request.recipient))],
+        "to": [_address(_recipient_name(request.recipient_name), ascii_email(request.recipient))],
         "custom_args": {"reference": request.reference},
+        "headers": dict(extra_headers(request.message)),
     }
-    if headers := unsubscribe_headers(request.message):
-        fields["headers"] = dict(headers)
     url = request.message.unsubscribe_url
     if tag is not None and url is not None:
         fields["substitutions"] = {tag.text: url.rpartition("/")[2]}
     return fields
+
+
+def _recipient_name(name: str | None) -> str | None:
+    """Return a name that SendGrid takes as one: it splits others at a comma or semicolon."""
+    return f'"{quote(name)}"' if name and {",", ";"} & set(name) else name
 
 
 def _address(name: str | None, address: str) -> dict[str, str]:
@@ -169,6 +180,12 @@ RESPONSE_RULES: Sequence[ResponseRule] = (
         (*range(300, 400), 401, 403, 404, 405, 415),
         Kind.UNAVAILABLE,
         "SendGrid rejected the configured account or URL.",
+    ),
+    ResponseRule(
+        (400,),
+        Kind.UNAVAILABLE,
+        "SendGrid rejected the configured sender.",
+        field=r"from\b.*",
     ),
     ResponseRule(
         (400,),
@@ -204,7 +221,7 @@ class SendGrid:
 
     @cached_property
     def _sender(self) -> tuple[str, str]:
-        return parseaddr(self.sender)
+        return configured_mailbox(self.sender)
 
     async def send(self, request: SendRequest, *, timeout: float) -> SendResult:
         """Send one email; see :class:`providers.contract.Provider`."""

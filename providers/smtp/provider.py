@@ -8,16 +8,9 @@ from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from datetime import datetime
-from email import encoders
-from email.errors import MessageError
-from email.header import Header
-from email.message import Message as EmailPart
-from email.mime.base import MIMEBase
-from email.utils import formataddr
+from email.utils import formatdate
 from functools import cached_property
 from typing import Any
-
-from django.core.mail import EmailMultiAlternatives
 
 from domain.errors import (
     FailureCode,
@@ -36,12 +29,13 @@ from ..mail import (
     AttachmentFile,
     ascii_email,
     configured_mailbox,
+    extra_headers,
     fetch_attachments,
     reply_to,
-    unsubscribe_headers,
 )
 from ..mail_replies import Reply, Step
 from .connection import Connection
+from .mime import address_header, build_message, text_header
 from .replies import ERROR_REPLIES, classify_reply
 
 
@@ -62,41 +56,24 @@ def build_mail(
     default_reply_to: str | None,
     files: Sequence[AttachmentFile],
 ) -> Mail:
-    """Build an email. Raises ValueError or MessageError if a field is invalid."""
+    """Build an email. Raises ValueError if a field is invalid."""
     message = request.message
     name, address = configured_mailbox(sender)
     recipient = ascii_email(request.recipient)
     message_id = f"<{request.reference}@{address.partition('@')[2]}>"
-    reply_address = reply_to(message, default=default_reply_to)
-    mail = EmailMultiAlternatives(
-        subject=message.subject or "",
-        body=message.text,
-        from_email=formataddr((name, address)),
-        to=[formataddr((request.recipient_name or "", recipient))],
-        reply_to=[formataddr(reply_address)] if reply_address else None,
-        headers={"Message-ID": message_id},
-    )
-    if message.html:
-        mail.attach_alternative(message.html, "text/html")
-    for file in files:
-        # As base64: as text, its line endings would change.
-        part = MIMEBase(*file.content_type.split("/", 1))
-        part.set_payload(file.content)
-        encoders.encode_base64(part)
-        part.add_header("Content-Disposition", "attachment", filename=file.filename)
-        mail.attach(part)
-    mime_message = mail.message()
-    for header, value in unsubscribe_headers(message).items():
-        EmailPart.__setitem__(mime_message, header, _UnfoldedHeader(value))
-    raw = mime_message.as_bytes(linesep="\r\n")
+    headers = [
+        text_header("Subject", message.subject or ""),
+        address_header("From", name, address),
+        address_header("To", request.recipient_name or "", recipient),
+        ("Date", formatdate()),
+        ("Message-ID", message_id),
+        # On one line, since some mail clients misread a folded URL.
+        *extra_headers(message).items(),
+    ]
+    if reply_address := reply_to(message, default=default_reply_to):
+        headers.append(address_header("Reply-To", *reply_address))
+    raw = build_message(headers, text=message.text, html=message.html, files=files)
     return Mail(message_id=message_id, sender=address, recipient=recipient, raw=raw)
-
-
-class _UnfoldedHeader(Header):
-    """A header that stays on one line, since some mail clients misread a folded URL."""
-
-    def encode(self, *_args: Any, **_options: Any) -> str:
-        return str(self)
 
 
 SERVICE_CLOSING = 421
@@ -146,7 +123,7 @@ class SMTP:
                 encoded = build_mail(
                     request, sender=self.sender, default_reply_to=self.reply_to, files=files
                 )
-            except (ValueError, MessageError) as error:
+            except ValueError as error:
                 reason = "Can't build the email."
                 raise PermanentError(reason, code=FailureCode.RENDER_FAILED) from error
             if is_expired(request, now=self.clock()):

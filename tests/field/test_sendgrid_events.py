@@ -23,8 +23,9 @@ from providers.contract import AddressEffect, ReceiptKind
 from providers.json_items import split_array
 from providers.sendgrid.webhooks import parse_webhook
 from tests.support.factories import notifications as factories
-from tests.support.factories.notifications import NOON, settlement, started
+from tests.support.factories.notifications import NOON, outbound, settlement, started
 from tests.support.fakes.mongo_failpoints import fail_commands
+from tests.support.providers import sendgrid
 
 pytestmark = pytest.mark.usefixtures("db")
 
@@ -257,15 +258,20 @@ class TestEffects:
     def test_soft_bounce_suppresses_at_the_third_in_a_row(self, fields: dict[str, Any]) -> None:
         for count in range(1, 4):
             assert suppressed() == []
-            call([event(**fields)])
+            call([event(**fields, sg_message_id=f"sg-{count}.filter1")])
             assert (suppressed() == []) == (count < 3)
 
+    def test_repeated_soft_bounce_with_another_id_counts_once(self) -> None:
+        """https://github.com/sendgrid/sendgrid-nodejs/issues/1435"""
+        for fields in ({"sg_message_id": "sg-1.filter1"}, {"timestamp": int(time.time()) - 60}):
+            for _ in range(4):
+                call([event(**_bounce("552 5.2.2 mailbox full"), **fields)])
+        assert suppressed() == []
+
     def test_delivery_in_between_clears_the_soft_bounces(self) -> None:
-        notification_id = sent_to("ada@example.com")
         for kind in ("bounce", "bounce", "delivered", "bounce"):
             fields = _bounce("552 5.2.2 mailbox full") if kind == "bounce" else {"kind": kind}
-            fields["reference"] = f"{notification_id}.email.1"
-            call([event(**fields)])
+            call([event(**fields, reference=f"{sent_to('ada@example.com')}.email.1")])
         assert suppressed() == []
 
     @pytest.mark.parametrize(
@@ -273,6 +279,13 @@ class TestEffects:
         [
             {"kind": "bounce", "type": "blocked", "reason": "550 5.1.1 no such user"},
             {"kind": "bounce", "type": "blocked", "bounce_classification": "Invalid Address"},
+            # https://github.com/discourse/discourse: the domain doesn't exist, and no status.
+            {
+                "kind": "bounce",
+                "type": "blocked",
+                "reason": "unable to get mx info: failed to get IPs from PTR record",
+                "bounce_classification": "Unclassified",
+            },
             _bounce("550 5.7.1 Service unavailable; Client host [192.0.2.1] blocked using x"),
             _bounce(
                 "550 5.4.5 Daily sending quota exceeded", bounce_classification="Invalid Address"
@@ -406,6 +419,28 @@ class TestOddEvents:
         for _ in range(4):
             call([bounce])
         assert suppressed() == []
+
+
+@pytest.mark.parametrize(
+    ("name", "sent"),
+    [
+        # https://github.com/sendgrid/sendgrid-python/issues/291: the mail was dropped.
+        ("Last, First", '"Last, First"'),
+        ("Figma, Inc.", '"Figma, Inc."'),
+        # https://github.com/sendgrid/sendgrid-java/issues/421
+        ("Fat Fingers;;", '"Fat Fingers;;"'),
+        ('Ada "x", Inc', '"Ada \\"x\\", Inc"'),
+        ("\u00c1da, Lda", '"\u00c1da, Lda"'),
+        ("Ada Lovelace", "Ada Lovelace"),
+        ("O'Brien (x)", "O'Brien (x)"),
+    ],
+)
+def test_name_with_a_comma_stays_one_name(name: str, sent: str) -> None:
+    body = sendgrid.account(sender="Shop, Inc. <shop@example.com>").body(
+        outbound(recipient_name=name)
+    )
+    assert body["personalizations"][0]["to"] == [{"name": sent, "email": "ada@example.com"}]
+    assert body["from"]["name"] == "Shop, Inc."
 
 
 def test_large_webhook_that_is_repeated_goes_on_where_it_ended(

@@ -84,6 +84,12 @@ OF_THE_ACCOUNT: Mapping[str, str] = {
     "550 5.1.8 <a@example.com>: Sender address rejected: Domain not found": "5.1.8",
     "501 5.1.0 Emetteur invalide. Invalid Sender. OFR004_405 [405]": "5.1.0",
     "550 5.7.26 Unauthenticated email from example.com is not accepted due to DMARC": "5.7.26",
+    # https://github.com/sahat/hackathon-starter/issues/1083
+    "550 The from address does not match a verified Sender Identity. Mail cannot be sent until "
+    "this error is resolved.": "",
+    # https://github.com/openedx/openedx-platform/pull/1410
+    "454 Throttling failure: Daily message quota exceeded.": "",
+    "454 Throttling failure: Maximum sending rate exceeded.": "",
     # Answers of Exchange Online, Zoho, Amazon SES, Exim, qmail, and Postfix in their documentation.
     "550 5.1.8 Access denied, bad outbound sender": "5.1.8",
     "550 5.7.708 Service unavailable. Access denied, traffic not accepted from this IP": "5.7.708",
@@ -124,6 +130,10 @@ OF_THE_RECIPIENT: Mapping[str, str] = {
 
 UNCLEAR: tuple[str, ...] = (
     "550 I cannot deliver mail for <ada@example.com>",
+    # https://github.com/chatmail/core/pull/1748
+    "550 5.5.0 Rejected",
+    # https://github.com/AI-Shipping-Labs/website/issues/827
+    "550 5.3.0 denied",
     "550 Requested action not taken: mailbox unavailable",
     "550 5.5.0 Requested action not taken: mailbox unavailable",
     "550 Mailbox unavailable or access denied",
@@ -232,6 +242,8 @@ def test_invalid_address_in_the_message_is_not_the_recipient() -> None:
         ("550 5.7.1 Grey listed, try again in 5 minutes", "error"),
         ("452 4.2.2 The email account that you tried to reach is over quota", "error"),
         ("450 4.1.1 <ada@example.com>: unverified recipient", "error"),
+        # https://github.com/civicrm/civicrm-core/pull/31608
+        ("450 4.1.2 <ada@example.com>: Recipient address rejected: Domain not found", "error"),
         ("450 Requested mail action not taken: mailbox unavailable", "error"),
     ],
 )

@@ -20,6 +20,7 @@ pytestmark = pytest.mark.usefixtures("opened")
 URL = "https://notify.example.com/u/" + "A-_b" * 60
 """Longer than a line of mail."""
 LEAVING = Message(subject="News", text="There is news.", unsubscribe_url=URL)
+AUTOMATIC = {"Auto-Submitted": "auto-generated"}
 UNSUBSCRIBING = {
     "List-Unsubscribe": f"<{URL}>",
     "List-Unsubscribe-Post": "List-Unsubscribe=One-Click",
@@ -39,7 +40,7 @@ def by_smtp(message: Message, *, reply_to: str | None = None) -> tuple[EmailMess
 
 def test_sendgrid_mail_has_one_click_unsubscribe_headers() -> None:
     body = account().body(outbound(message=LEAVING))
-    assert body["personalizations"][0]["headers"] == UNSUBSCRIBING
+    assert body["personalizations"][0]["headers"] == AUTOMATIC | UNSUBSCRIBING
     assert "substitutions" not in body["personalizations"][0]
 
 
@@ -57,7 +58,7 @@ def test_unsubscribe_header_is_not_folded() -> None:
 
 
 def test_mail_without_subscription_has_no_list_headers() -> None:
-    assert "headers" not in account().body(outbound())["personalizations"][0]
+    assert account().body(outbound())["personalizations"][0]["headers"] == AUTOMATIC
     mail, _ = by_smtp(Message(subject="Paid", text="Your payment has arrived."))
     assert not any(name.startswith("List-") for name in mail)
 

@@ -105,6 +105,7 @@ def test_batch_has_an_unsubscribe_link_per_recipient(account: Account) -> None:
     (body,) = account.bodies()
     for token, one in zip(tokens, body["personalizations"], strict=True):
         assert one["headers"] == {
+            "Auto-Submitted": "auto-generated",
             "List-Unsubscribe": f"<{LINK}{token}>",
             "List-Unsubscribe-Post": "List-Unsubscribe=One-Click",
         }

@@ -35,6 +35,7 @@ def test_body_has_one_recipient_two_parts_and_a_reference() -> None:
             {
                 "to": [{"email": "ada@example.com", "name": "Ada"}],
                 "custom_args": {"reference": f"{'a' * 24}.email.1"},
+                "headers": {"Auto-Submitted": "auto-generated"},
             }
         ],
         "content": [
@@ -181,7 +182,7 @@ def refusal(answer: bytes, *, timeout: float = LIMIT) -> ProviderError:
         (405, b"", ProviderUnavailableError, FailureCode.CHANNEL_UNAVAILABLE),
         (415, b"", ProviderUnavailableError, FailureCode.CHANNEL_UNAVAILABLE),
         (400, errors("subject"), PermanentError, FailureCode.REJECTED),
-        (400, errors("from.email"), PermanentError, FailureCode.REJECTED),
+        (400, errors("from.email"), ProviderUnavailableError, FailureCode.CHANNEL_UNAVAILABLE),
         (400, errors("content.0.value"), PermanentError, FailureCode.REJECTED),
         (400, errors(None), PermanentError, FailureCode.REJECTED),
         (400, b"not JSON", PermanentError, FailureCode.REJECTED),

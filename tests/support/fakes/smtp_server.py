@@ -28,6 +28,7 @@ OK = {
     "AUTH": "235 Welcome",
 }
 
+MAX_LINE = 998
 SILENCE, HANG_UP, RESET, NOTHING = "silence", "hang up", "reset", "nothing"
 
 
@@ -46,6 +47,8 @@ class MailServer:
     """Seconds without a command, after the first mail, until the connection is closed."""
     farewell: str = ""
     """Sent before that close."""
+    is_strict: bool = False
+    """Refuses 8-bit mail, lines over 998 octets, and line ends other than CRLF."""
     until: str = "QUIT"
     """The last command that this handler serves."""
     commands: list[str] = field(default_factory=list)
@@ -80,6 +83,8 @@ class MailServer:
         self.mails.append(mail)
         if self.idle is not None and len(self.mails) == 1:
             connection.settimeout(self.idle)
+        if self.is_strict and (refusal := _strict_refusal(mail)):
+            self.replies = {**self.replies, "message": refusal}
         self._reply(connection, "message")
 
     def _reply_to(self, command: str) -> str:
@@ -101,6 +106,17 @@ class MailServer:
             connection.sendall(f"{reply.partition(', hang up')[0]}\r\n".encode())
         if reply.endswith(", hang up"):
             raise ConnectionAbortedError
+
+
+def _strict_refusal(mail: bytes) -> str | None:
+    lines = mail.split(b"\r\n")
+    if not mail.isascii():
+        return "554 5.6.1 8-bit data without 8BITMIME"
+    if any(len(line) > MAX_LINE for line in lines):
+        return f"550 maximum allowed line length is {MAX_LINE} octets, got {max(map(len, lines))}"
+    if any(b"\r" in line or b"\n" in line for line in lines):
+        return "550 5.5.2 Bare carriage return or line feed"
+    return None
 
 
 def provider(port: int, **options: Any) -> SMTP:

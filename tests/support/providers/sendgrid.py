@@ -138,6 +138,7 @@ def built(
     person = Personalization()
     person.add_to(To(outbound.recipient, outbound.recipient_name))
     person.add_custom_arg(CustomArg("reference", outbound.reference))
+    person.add_header(Header("Auto-Submitted", "auto-generated"))
     if url is not None:
         person.add_header(Header("List-Unsubscribe", f"<{url}>"))
         person.add_header(Header("List-Unsubscribe-Post", "List-Unsubscribe=One-Click"))

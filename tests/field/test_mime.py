@@ -1,0 +1,279 @@
+"""Mails as other parsers and strict servers see them."""
+
+import email
+import email.policy
+import re
+from email.message import EmailMessage
+from typing import Any
+
+import pytest
+
+from domain.errors import FailureCode, PermanentError
+from notifyproject.platform.event_loop import run
+from providers.contract import Message
+from providers.mail import AttachmentFile, configured_mailbox
+from providers.smtp.mime import MAX_LINE, MAX_WORD, address_header, build_message, text_header
+from providers.smtp.provider import build_mail
+from tests.support.factories.notifications import outbound
+from tests.support.fakes.smtp_server import MailServer, mail_server
+from tests.support.providers import sendgrid
+from tests.support.waiting import LIMIT
+
+SENDER = "Notifications <notifications@example.com>"
+# RFC 5322, 2.1.1 and RFC 6152: no octet over 127, no line over 998 octets.
+TEXTS = {
+    "accent": "Ol\u00e1",
+    # https://github.com/Exim/exim/wiki, and texts pasted from word processors.
+    "line separator": ("palavra " * 75 + "\u2028") * 3,
+    "paragraph separator": ("palavra " * 75 + "\u2029") * 3,
+    "next line": ("palavra " * 75 + "\u0085") * 3,
+    "vertical tab": ("palavra " * 75 + "\u000b") * 3,
+    "form feed": ("palavra " * 75 + "\u000c") * 3,
+    "file separators": "\u001c\u001d\u001e" + "x" * 2000,
+    "one long word": "x" * 5000,
+    "carriage returns": "a\rb\r\nc\nd",
+    "trailing blanks": "a  \nb\t\n",
+    "dots": "x\n.\n..dots\n",
+    "from": "From me\n>From you",
+    "chinese": "\u6f22\u5b57" * 700,
+    "emoji": "\U0001f469\u200d\U0001f469\u200d\U0001f467" * 200,
+    "equals": "=3D = =\n=?utf-8?q?x?=",
+    "nothing": "",
+    "nul": "a\u0000b",
+}
+NAMES = {
+    "ascii": "Ada Lovelace",
+    "quoted": 'O\'Brien, "Ada" (x) <y>; z',
+    "backslash": 'a\\b"c',
+    "cyrillic": "\u041e\u0431\u0449\u0435\u0441\u0442\u0432\u043e \u0441 " * 5 + "\u00ab\u00bb",
+    "chinese": "\u6f22\u5b57" * 17,
+    "emoji": "\U0001f468\u200d\U0001f469\u200d\U0001f467\u200d\U0001f466" * 10,
+    "flags": "\U0001f1f5\U0001f1f9" * 30,
+    "marks": "e\u0301" * 60,
+    "joiners": "\u200d" * 40,
+    "long": "a" * 250,
+    "many words": "ab cd " * 40 + "e",
+    "encoded word": "=?utf-8?q?Bank_Support?=",
+    "half an encoded word": "a =?utf-8?q? b",
+    "line separator": "Caf\u00e9\u2028x",
+    "blanks": "a  b",
+    "arabic": "\u0645\u0631\u062d\u0628\u0627 " * 12 + "!",
+    "address": "ada@example.com",
+    "none": "",
+}
+
+
+def built(**fields: Any) -> bytes:
+    message = {"subject": "Paid", "text": "Your payment has arrived.", "html": None}
+    names = ("subject", "text", "html")
+    message |= {name: fields.pop(name) for name in names if name in fields}
+    options = {"sender": SENDER, "default_reply_to": None, "files": ()}
+    options |= {name: fields.pop(name) for name in tuple(options) if name in fields}
+    return build_mail(outbound(message=Message(**message), **fields), **options).raw
+
+
+def parsed(raw: bytes) -> EmailMessage:
+    return email.message_from_bytes(raw, policy=email.policy.default)
+
+
+def decoded_words(value: str) -> str:
+    """Decode a header as RFC 2047, 6.2 says: blanks between encoded words count for nothing."""
+    unfolded = re.sub(r"\r\n(?=[ \t])", "", value)
+    joined = re.sub(r"(\?=)[ \t]+(=\?)", r"\1\2", unfolded)
+
+    def decode(found: re.Match[str]) -> str:
+        kind, text = found[1].lower(), found[2]
+        raw = (
+            email.base64mime.decode(text)
+            if kind == "b"
+            else email.quoprimime.header_decode(text).encode("latin-1")
+        )
+        return raw.decode()
+
+    return re.sub(r"=\?utf-8\?([bq])\?([^?]*)\?=", decode, joined, flags=re.IGNORECASE)
+
+
+def check_lines(raw: bytes) -> None:
+    assert raw.isascii()
+    lines = raw.split(b"\r\n")
+    assert not any(b"\r" in line or b"\n" in line for line in lines)
+    assert max(map(len, lines)) <= 998
+    head = raw.partition(b"\r\n\r\n")[0]
+    assert not re.search(rb"\r\n[ \t]*(?:\r\n|$)", head)
+    for line in head.split(b"\r\n"):
+        # RFC 2047, 2.
+        assert b"=?" not in line or len(line) <= MAX_LINE
+        assert all(len(word) <= MAX_WORD for word in re.findall(rb"=\?\S*?\?[bq]\?\S*?\?=", line))
+        assert not re.fullmatch(rb"(?:From|To|Reply-To): *", line)
+
+
+@pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
+@pytest.mark.parametrize("html", [False, True])
+def test_any_text_arrives_unchanged_in_seven_bits(text: str, html: bool) -> None:
+    raw = built(text=text, html=f"<p>{text}</p>" if html else None)
+    check_lines(raw)
+    # Python's own lines, since its parser takes line breaks as they are.
+    expected = re.sub(r"\r\n|\r", "\n", text)
+    parts = [part for part in parsed(raw).walk() if not part.is_multipart()]
+    contents = [part.get_payload(decode=True).decode() for part in parts]
+    shown = [re.sub(r"\r\n", "\n", content).removesuffix("\n") for content in contents]
+    assert (
+        shown == [expected.removesuffix("\n"), f"<p>{expected}</p>"][: 1 + html]
+        or shown
+        == [
+            expected,
+            f"<p>{expected}</p>",
+        ][: 1 + html]
+    )
+    assert {part.get_content_charset() for part in parts} == {"utf-8"}
+
+
+@pytest.mark.parametrize("name", NAMES.values(), ids=NAMES)
+def test_any_name_is_made_of_short_words(name: str) -> None:
+    raw = built(recipient_name=name, default_reply_to=f"{name} <a@example.com>", subject=name)
+    check_lines(raw)
+    header, value = address_header("To", name, "ada@example.com")
+    assert header == "To"
+    shown = decoded_words(value).removesuffix("<ada@example.com>").strip()
+    if "=?" not in value and shown.startswith('"'):
+        shown = re.sub(r"\\(.)", r"\1", shown[1:-1])
+    assert (shown or value) == (name or "ada@example.com")
+
+
+@pytest.mark.parametrize(
+    "subject",
+    [
+        *NAMES.values(),
+        "Zusammenfassung Ihrer Bestellung \u00fcber Stra\u00dfenbahnfahrscheine ist unterwegs und",
+        "Re: [ticket] " + "long " * 80 + "x",
+        "x" * 900,
+        "x" * 3000,
+        "trailing ",
+        " leading",
+        "a\tb",
+        "a  b   c    d" * 10,
+        "?= =?",
+        # https://github.com/zendframework/zend-mime/pull/18
+        "\u00e4" * 15 + " \u00e4",
+        # https://github.com/nodemailer/buildmail/issues/11
+        "\u0411\u0435\u0442\u0430-\u043f\u0440\u043e\u0434: 2422750 \u043e\u0442 2015-07-20",
+        # https://github.com/PHPMailer/PHPMailer/issues/1949
+        "WebMonitor: ramblers-webs.org.uk  Change Report (1106)",
+        # https://github.com/PHPMailer/PHPMailer/issues/2115
+        "=?UTF-8?B?Qm9sZGVybWFpbCAyLjAgaXMgTm93IEF2YWlsYWJsZSE=?=",
+        # https://github.com/productdevbook/unemail/issues/121
+        "Zusammenfassung Ihrer Bestellung \u2014 " * 40 + "x",
+    ],
+)
+def test_any_subject_is_shown_as_it_is(subject: str) -> None:
+    raw = built(subject=subject)
+    check_lines(raw)
+    assert not raw.startswith(b"Subject: \r\n ")
+    assert b"??=" not in raw
+    assert decoded_words(text_header("Subject", subject)[1]) == subject
+    if subject.strip() == subject and "\u2028" not in subject:
+        assert parsed(raw)["Subject"] == subject
+
+
+@pytest.mark.parametrize("subject", ["a\r\nBcc: eve@example.com", "a\nb", "a\rb"])
+def test_line_break_in_a_header_is_refused(subject: str) -> None:
+    with pytest.raises(ValueError, match="line break"):
+        text_header("Subject", subject)
+    with pytest.raises(ValueError, match="line break"):
+        address_header("To", subject, "ada@example.com")
+
+
+@pytest.mark.parametrize(
+    "address", ["", "a", "a@b\r\nRCPT TO:<e@x>", "a b@c", "<a@b>", "a@b,c@d", "\u00e9@x.example"]
+)
+def test_address_that_is_none_is_refused(address: str) -> None:
+    with pytest.raises(ValueError, match="address"):
+        address_header("To", "Ada", address)
+
+
+@pytest.mark.parametrize(
+    ("configured", "name"),
+    [
+        ("Shop <shop@example.com>", "Shop"),
+        ("shop@example.com", ""),
+        ('"Shop, Inc." <shop@example.com>', "Shop, Inc."),
+        ("Shop, Inc. <shop@example.com>", "Shop, Inc."),
+        ("Caf\u00e9 <shop@example.com>", "Caf\u00e9"),
+        ("=?utf-8?q?Caf=C3=A9?= <shop@example.com>", "Caf\u00e9"),
+        ("<shop@example.com>", ""),
+    ],
+)
+def test_configured_sender_has_its_name_at_both_providers(configured: str, name: str) -> None:
+    assert configured_mailbox(configured) == (name, "shop@example.com")
+    raw = built(sender=configured)
+    (address,) = parsed(raw)["From"].addresses
+    assert (address.display_name, address.addr_spec) == (name, "shop@example.com")
+    body = sendgrid.account(sender=configured).body(outbound())
+    assert body["from"] == {"email": "shop@example.com"} | ({"name": name} if name else {})
+
+
+def test_both_providers_say_that_the_mail_is_automatic() -> None:
+    """RFC 3834, 5: vacation programs don't answer such mail."""
+    assert parsed(built())["Auto-Submitted"] == "auto-generated"
+    body = sendgrid.account().body(outbound())
+    (one,) = body["personalizations"]
+    assert one["headers"]["Auto-Submitted"] == "auto-generated"
+
+
+@pytest.mark.parametrize(
+    ("content_type", "filename", "content", "expected"),
+    [
+        # RFC 6047, 2.4: without its method, no client offers to accept an invitation.
+        ("text/calendar; method=REQUEST", "a.ics", "Ol\u00e1", ("REQUEST", "utf-8")),
+        ("text/csv; charset=utf-8", "a.csv", "Ol\u00e1", (None, "utf-8")),
+        ("text/csv; charset=iso-8859-1", "a.csv", "x", (None, "iso-8859-1")),
+        ("text/csv", "a.csv", "Ol\u00e1", (None, "utf-8")),
+        ("application/pdf", "Rechnung \u00fcber 5 \u20ac.pdf", "x", (None, None)),
+        ("application/pdf", "\u6f22\u5b57" * 40 + ".pdf", "x", (None, None)),
+        ("application/pdf", "b c; d.pdf", "x", (None, None)),
+        ("application/pdf", "x" * 200 + ".pdf", "x", (None, None)),
+    ],
+)
+def test_attachment_keeps_its_type_name_and_octets(
+    content_type: str, filename: str, content: str, expected: tuple[str | None, str | None]
+) -> None:
+    octets = content.encode("iso-8859-1" if "8859" in content_type else "utf-8") + b"\r\n\x00\xff"
+    if expected[1] == "utf-8":
+        octets = content.encode() + b"\r\n"
+    file = AttachmentFile(filename=filename, content_type=content_type, content=octets)
+    raw = built(files=(file,))
+    check_lines(raw)
+    (part,) = parsed(raw).iter_attachments()
+    assert part.get_content_type() == content_type.partition(";")[0]
+    assert (part.get_param("method"), part.get_content_charset()) == expected
+    assert part.get_filename() == filename
+    assert part.get_payload(decode=True) == octets
+
+
+def test_text_of_unknown_encoding_gets_no_charset() -> None:
+    for octets in (b"\xe9", b"\x1b$B4A;z\x1b(B"):
+        file = AttachmentFile(filename="a.txt", content_type="text/plain", content=octets)
+        raw = build_message([], text="", html=None, files=(file,))
+        (part,) = parsed(raw).iter_attachments()
+        assert part.get_param("charset") is None
+
+
+@pytest.mark.usefixtures("opened")
+class TestStrictServer:
+    """A server that offers no 8BITMIME and limits its lines, as Exim of Debian does."""
+
+    @pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
+    def test_mail_is_taken(self, text: str) -> None:
+        server = MailServer({"EHLO": "250-mail.example.com\r\n250 SIZE 52428800"}, is_strict=True)
+        with mail_server(server) as (smtp, _):
+            message = Message(subject="Ol\u00e1", text=text, html=f"<p>{text}</p>")
+            run(smtp.send(outbound(message=message, recipient_name="\u6f22"), timeout=LIMIT))
+        assert len(server.mails) == 1
+        assert not any("BODY" in command for command in server.commands)
+
+    def test_half_a_character_is_not_sent(self) -> None:
+        server = MailServer(is_strict=True)
+        with mail_server(server) as (smtp, running), pytest.raises(PermanentError) as error:
+            run(smtp.send(outbound(message=Message(subject="x", text="\ud800")), timeout=LIMIT))
+        assert error.value.code is FailureCode.RENDER_FAILED
+        assert running.connections == 0
