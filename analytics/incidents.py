@@ -15,6 +15,8 @@ from .models import AlertKind
 
 RESOLVE_AFTER = timedelta(minutes=2)
 """An incident is resolved if no check has found it for this long."""
+MUTED_FOR = timedelta(hours=24)
+MAX_NOTES, MAX_MUTES = 20, 200
 NEWEST_FIRST = (("opened_at", -1), ("_id", -1))
 
 
@@ -95,6 +97,36 @@ def acknowledge(incident_id: ObjectId, *, by: str, now: datetime) -> bool:
         {"$set": {"acknowledged_at": now, "acknowledged_by": by}},
     )
     return changed.modified_count == 1
+
+
+def get(incident_id: ObjectId) -> Document | None:
+    """Return an incident, or None if it doesn't exist."""
+    return collection("incidents").find_one({"_id": incident_id})
+
+
+def add_note(incident_id: ObjectId, *, text: str, by: str, now: datetime) -> bool:
+    """Add a note, the newest last. Return False if the incident doesn't exist."""
+    note = {"text": text, "by": by, "at": now}
+    changed = collection("incidents").update_one(
+        {"_id": incident_id}, {"$push": {"notes": {"$each": [note], "$slice": -MAX_NOTES}}}
+    )
+    return changed.matched_count == 1
+
+
+def mute(key: str, *, by: str, now: datetime) -> None:
+    """Hide a problem from Home for MUTED_FOR."""
+    fields = {"by": by, "at": now, "until": now + MUTED_FOR}
+    collection("muted_problems").update_one({"_id": key}, {"$set": fields}, upsert=True)
+
+
+def unmute(key: str) -> bool:
+    """Show a problem on Home again. Return False if it isn't muted."""
+    return collection("muted_problems").delete_one({"_id": key}).deleted_count == 1
+
+
+def mutes(*, now: datetime) -> list[Document]:
+    """Return the muted problems."""
+    return list(collection("muted_problems").find({"until": {"$gt": now}}).limit(MAX_MUTES))
 
 
 def open_incidents(*, limit: int = 50) -> Sequence[Document]:

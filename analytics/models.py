@@ -150,6 +150,8 @@ class Incident(models.Model):
     told_over_at = optional_datetime()
     acknowledged_at = optional_datetime()
     acknowledged_by = optional_text(150)
+    notes = models.JSONField(null=True, blank=True)
+    """What staff have noted: ``text``, ``by``, and ``at``, oldest first."""
 
     class Meta:
         db_table = "incidents"
@@ -163,3 +165,16 @@ class Incident(models.Model):
 
     def __str__(self) -> str:
         return self.title
+
+
+class MutedProblem(models.Model):
+    """A problem that staff have hidden from Home for a time."""
+
+    id = models.CharField(primary_key=True, db_column="_id", max_length=120)
+    by = models.CharField(max_length=150)
+    at = models.DateTimeField()
+    until = models.DateTimeField()
+
+    class Meta:
+        db_table = "muted_problems"
+        indexes = (MongoIndex("until", name="mut_until", expire_after_seconds=0),)

@@ -1,5 +1,6 @@
 """Alert rules and incidents."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
@@ -8,6 +9,7 @@ from urllib.parse import urlencode
 
 from django import forms
 from django.contrib import admin, messages
+from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import URLPattern, reverse
@@ -23,11 +25,19 @@ from monitoring.alert_rules import DEFAULT_WINDOW_MINUTES
 from notifications.models import NotificationType
 
 from .texts.labels import CHANNELS
-from .widgets.actions import parse_id, permission_check, record_change, require_post
+from .widgets.actions import (
+    not_found,
+    parse_id,
+    permission_check,
+    record_change,
+    render_page,
+    require_post,
+)
 from .widgets.columns import chip, label_column, text_column, time_column, two_lines
 from .widgets.filters import TIME_INPUT, choice_filter, time_filter
-from .widgets.links import FAILURES, HOME, INCIDENTS, PROVIDERS, WAITING
-from .widgets.lists import ConsoleAdmin, ListOnlyAdmin
+from .widgets.formats import duration
+from .widgets.links import FAILURES, HOME, INCIDENT, INCIDENTS, PROVIDERS, WAITING, next_page
+from .widgets.lists import BoundedChangeList, ConsoleAdmin, ReadOnlyAdmin
 
 MAY_ACKNOWLEDGE = "analytics.acknowledge_incident"
 KIND_LABELS = {
@@ -39,6 +49,8 @@ KIND_LABELS = {
     AlertKind.CALLBACK_DISABLED: "Callback disabled",
     AlertKind.KEY_EXPIRING: "API key expires soon",
 }
+NOTE_LENGTH, MAX_OPEN = 500, 20
+_PROBLEM_KEY = re.compile(r"[a-z_]{1,20}:[a-z_]{0,60}", re.ASCII)
 MAX_WINDOW_MINUTES = 24 * 60
 MAX_FAILURES = 900  # Maximum threshold: failures are counted up to 1,000
 
@@ -180,11 +192,28 @@ class AlertRuleAdmin(ConsoleAdmin):
         return ", ".join(part for part in (channel, row.type) if part) or "All"
 
 
-@admin.register(Incident)
-class IncidentAdmin(ListOnlyAdmin):
-    """The incidents, newest first. Staff acknowledge them."""
+class IncidentChangeList(BoundedChangeList):
+    """A page of incidents, with the open ones above it."""
 
-    list_display = ("incident", "state", "opened", "resolved", "acknowledged_by_display")
+    open_incidents: Sequence[Mapping[str, Any]] = ()
+
+    def get_results(self, request: HttpRequest) -> None:
+        """Read one page, and the open incidents."""
+        super().get_results(request)
+        if not self.skips_rows and self.params.get("state") != "resolved":
+            self.open_incidents = [
+                {**one, "pk": one["_id"]} for one in incidents.open_incidents(limit=MAX_OPEN)
+            ]
+
+
+@admin.register(Incident)
+class IncidentAdmin(ReadOnlyAdmin):
+    """The incidents, newest first, and the open ones above them. Staff acknowledge them."""
+
+    list_display = ("opened", "incident", "state", "resolved", "acknowledged_by_display")
+    list_display_links = ("opened", "incident")
+    list_before_template = "console/open_incidents.html"
+    changelist_class = IncidentChangeList
     list_filter = (StateFilter, time_filter("opened", "opened_at"))
     empty_title = "No incidents"
     empty_text = "An alert rule opens an incident while its condition is met."
@@ -197,8 +226,76 @@ class IncidentAdmin(ListOnlyAdmin):
     acknowledged_by_display = text_column("Acknowledged by", "acknowledged_by")
 
     def own_urls(self) -> list[URLPattern]:
-        """Return the URL of the acknowledgement."""
-        return [self.url("<str:object_id>/acknowledge/", self.acknowledge_view, "acknowledge")]
+        """Return the URLs of the actions."""
+        return [
+            self.url("mute/", self.mute_view, "mute"),
+            self.url("<str:object_id>/acknowledge/", self.acknowledge_view, "acknowledge"),
+            self.url("<str:object_id>/note/", self.note_view, "note"),
+        ]
+
+    def change_view(
+        self, request: HttpRequest, object_id: str, *_args: Any, **_options: Any
+    ) -> HttpResponse:
+        """Show one incident: what it caused, its notes, and who knows."""
+        if not self.has_view_permission(request):
+            raise PermissionDenied
+        key = parse_id(object_id)
+        document = incidents.get(key) if key is not None else None
+        if document is None:
+            return not_found(request, "Incident", INCIDENTS)
+        rule = AlertRule.objects.filter(pk=document["rule_id"]).first()
+        ends_at = document.get("resolved_at") or utc_now()
+        may_change_rule = request.user.has_perm("analytics.change_alertrule")
+        return render_page(
+            self,
+            request,
+            "console/incident.html",
+            title=document["title"],
+            original=Incident(pk=document["_id"], title=document["title"]),
+            incident=document,
+            key=document["_id"],
+            own_url=reverse(INCIDENT, args=[document["_id"]]),
+            state_chip=_state_chip(
+                is_open=document["is_open"], acknowledged=document.get("acknowledged_at")
+            ),
+            evidence=evidence_of(document, rule),
+            lasted=duration((ends_at - document["opened_at"]).total_seconds()),
+            rule=rule.name if rule else "",
+            rule_url=reverse("admin:analytics_alertrule_change", args=[rule.pk])
+            if rule and may_change_rule
+            else "",
+            may_acknowledge=self.has_acknowledge_permission(request),
+        )
+
+    def note_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        """Add a note to an incident; POST only."""
+        if refused := require_post(request, allowed=self.has_acknowledge_permission(request)):
+            return refused
+        key, text = parse_id(object_id), request.POST.get("note", "").strip()[:NOTE_LENGTH]
+        by = request.user.get_username()
+        if not text:
+            messages.error(request, "No change: enter a note.")
+        elif key is None or not incidents.add_note(key, text=text, by=by, now=utc_now()):
+            return not_found(request, "Incident", INCIDENTS)
+        else:
+            record_change(request, Incident, key, "Added a note.", name=str(key))
+        return HttpResponseRedirect(reverse(INCIDENT, args=[object_id]))
+
+    def mute_view(self, request: HttpRequest) -> HttpResponse:
+        """Hide a problem from Home for a day, or show it again; POST only."""
+        if refused := require_post(request, allowed=self.has_acknowledge_permission(request)):
+            return refused
+        key, is_unmuted = request.POST.get("key", ""), request.POST.get("unmute") == "yes"
+        if not _PROBLEM_KEY.fullmatch(key):
+            messages.error(request, "No change: unknown problem.")
+        elif is_unmuted:
+            if incidents.unmute(key):
+                record_change(request, Incident, key, "Unmuted on Home.", name=key)
+        else:
+            incidents.mute(key, by=request.user.get_username(), now=utc_now())
+            record_change(request, Incident, key, "Muted on Home for 24 h.", name=key)
+            messages.success(request, "Muted for 24 h.")
+        return HttpResponseRedirect(reverse(HOME))
 
     def acknowledge_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
         """Acknowledge one incident; POST only."""
@@ -206,6 +303,8 @@ class IncidentAdmin(ListOnlyAdmin):
             return refused
         key = parse_id(object_id)
         self._acknowledge(request, [key] if key is not None else [])
+        if "next" in request.POST:
+            return HttpResponseRedirect(next_page(request))
         return HttpResponseRedirect(
             reverse(INCIDENTS if self.has_view_permission(request) else HOME)
         )
@@ -234,6 +333,10 @@ class IncidentAdmin(ListOnlyAdmin):
     @admin.display(description="State")
     def state(self, row: Any) -> SafeString:
         """Return the state as a chip."""
-        if not row.is_open:
-            return chip("Resolved", "success")
-        return chip("Acknowledged", "warning") if row.acknowledged_at else chip("Open", "danger")
+        return _state_chip(is_open=row.is_open, acknowledged=row.acknowledged_at)
+
+
+def _state_chip(*, is_open: bool, acknowledged: Any) -> SafeString:
+    if not is_open:
+        return chip("Resolved", "success")
+    return chip("Acknowledged", "warning") if acknowledged else chip("Open", "danger")

@@ -8,9 +8,10 @@ from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import URLPattern, reverse
 from django.utils.html import format_html
+from django.utils.safestring import SafeString
 
 from delivery import circuit_breaker
-from delivery.circuit_breaker import State
+from delivery.circuit_breaker import CircuitState, State
 from domain.states import Channel
 from domain.time import utc_now
 from monitoring import provider_health
@@ -23,7 +24,7 @@ from providers.labels import PROVIDERS
 from .texts.labels import CHANNEL_ICONS, CHANNELS
 from .widgets.actions import ask, is_confirmed, record_change, render_page, require_post
 from .widgets.columns import chip
-from .widgets.formats import clock, duration, latency
+from .widgets.formats import clock, duration, latency, percent
 from .widgets.links import NOTIFICATION, next_page
 from .widgets.lists import ListOnlyAdmin
 
@@ -196,15 +197,35 @@ def _row(health: ProviderHealth, now: datetime) -> dict[str, Any]:
                 "scope": circuit.name.removeprefix(health.account).removeprefix(":"),
                 "chip": chip(*CIRCUIT_LABELS[circuit.state]),
                 "is_closed": circuit.state is State.CLOSED,
-                "next_probe": clock(circuit.open_until, now=now) if circuit.open_until else "",
+                "counts": _counts(circuit),
+                "next_probe": _next_probe(circuit, now),
             }
             for circuit in health.circuits
         ],
+        "failed_share": percent(health.failures / health.attempts) if health.failures else "",
         "rate": _rate(health, now),
         "p95": latency(health.p95),
         "address_label": address_label,
         "address_type": address_type,
     }
+
+
+def _counts(circuit: CircuitState) -> str:
+    """Return the results that a circuit counts, and of which minute they are."""
+    if circuit.opened_at is None and not circuit.failures + circuit.successes:
+        return "No results in the last 1 min"
+    results = f"{circuit.failures} failures, {circuit.successes} successes"
+    return f"{results} in 1 min{' before it opened' if circuit.opened_at else ''}"
+
+
+def _next_probe(circuit: CircuitState, now: datetime) -> SafeString | str:
+    """Return when the next probe may be sent: "18:39, in 8 min"."""
+    if circuit.open_until is None:
+        return ""
+    left = (circuit.open_until - now).total_seconds()
+    if left <= 0:
+        return "with the next message"
+    return format_html("{}, in {}", clock(circuit.open_until, now=now), duration(left))
 
 
 def _rate(health: ProviderHealth, now: datetime) -> str:

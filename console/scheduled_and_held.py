@@ -12,7 +12,7 @@ from django.utils.safestring import SafeString
 
 from domain.states import Priority
 from domain.time import utc_now
-from domain.wait_reasons import WaitReason, find_waits, wait_condition
+from domain.wait_reasons import OUTAGES, WaitReason, find_waits, wait_condition
 from notifications.models.notification import WaitingNotification
 from notifyproject.db.fields import choices
 from notifyproject.db.match import Match
@@ -29,6 +29,8 @@ from .widgets.formats import duration, timestamp
 from .widgets.waits import find_pauses, wait_text
 from .widgets.window_list import WindowChangeList
 
+NEXT_CHECK = OUTAGES | {WaitReason.RATE_LIMITED, WaitReason.DECRYPTION_FAILED}
+"""Reasons without a known end: the due time is only the next check."""
 LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -105,7 +107,11 @@ class WaitingNotificationAdmin(SecondaryListAdmin):
     @admin.display(description="Due")
     def due(self, row: Any) -> SafeString:
         """Return the due time and the time until or since then."""
-        left = (row.due_at - utc_now()).total_seconds()
+        now = utc_now()
+        left = (row.due_at - now).total_seconds()
+        waits = find_waits(row.delivery, now=now)
+        if left > 0 and waits and waits[0].reason in NEXT_CHECK:
+            return columns.two_lines("Unknown", f"next check in {duration(left)}")
         relative = f"in {duration(left)}" if left > 0 else f"{duration(-left)} ago"
         return columns.two_lines(timestamp(row.due_at), relative)
 
@@ -119,6 +125,7 @@ class WaitingNotificationAdmin(SecondaryListAdmin):
                 wait_text(
                     *(wait.reason, wait.channel, wait.until),
                     goal=row.plan_until,
+                    limit=wait.limit,
                     pauses=row.pauses,
                     now=now,
                 ),

@@ -1,5 +1,6 @@
 """The page of workers and queues: the backlog by priority, heartbeats, and active workers."""
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
@@ -7,15 +8,16 @@ from django.contrib import admin
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse
 
-from domain.states import Channel
+from domain.states import Channel, Priority
 from domain.time import utc_now
 from monitoring import workers
 from notifications.models import Heartbeat
 from notifications.queries import COUNT_CAP
 
-from .home import SWEEP_OVERDUE, WORK_OVERDUE
+from .problems import SWEEP_OVERDUE, WORK_OVERDUE
 from .texts.labels import CHANNELS
 from .widgets.actions import render_page
+from .widgets.columns import chip
 from .widgets.formats import duration, runs_every
 from .widgets.lists import ListOnlyAdmin
 
@@ -49,23 +51,43 @@ class HeartbeatAdmin(ListOnlyAdmin):
                     f"picks up missed work, {_runs(workers.SWEEP_TASK)}",
                     now,
                 ),
-                _heartbeat(
-                    "Worker heartbeat", beats.worker, "a worker took a sweep's message", now
-                ),
+                _heartbeat("Last task run by a worker", beats.worker, "each sweep sends one", now),
                 _heartbeat("Metrics roll-up", beats.rollup, _runs(workers.ROLLUP_TASK), now),
             ],
-            workers=[
-                {
-                    "name": worker.name,
-                    "attempts": worker.attempts,
-                    "ago": duration((now - worker.last_at).total_seconds()),
-                }
-                for worker in workers.active_workers(now=now)
-            ],
+            workers=[_worker(worker, now) for worker in workers.all_workers(now=now)],
             active_within=duration(workers.ACTIVE_WITHIN.total_seconds()),
             is_pinged=is_pinged,
             answering=workers.ping_workers() if is_pinged else None,
         )
+
+
+def _worker(worker: workers.Worker, now: datetime) -> dict[str, Any]:
+    last, seen, started = worker.last_at, worker.seen_at, worker.started_at
+    return {
+        "name": worker.name,
+        "chip": chip(*(("Sending", "info") if last else ("Idle", "success"))),
+        "attempts": worker.attempts,
+        "ago": f"{duration((now - last).total_seconds())} ago" if last else "-",
+        "seen": f"{duration((now - seen).total_seconds())} ago" if seen else "-",
+        "age": duration((now - started).total_seconds()) if started else "-",
+        "queues": _queues_text(worker.queues),
+        "all_queues": ", ".join(worker.queues),
+        "version": worker.version or "-",
+    }
+
+
+def _queues_text(queues: Sequence[str]) -> str:
+    """Return the queues by their channel: "email, push (critical, high)"."""
+    by_channel: dict[str, list[str]] = {}
+    for one in queues:
+        channel, _, priority = one.partition(".")
+        by_channel.setdefault(channel, []).append(priority)
+    return ", ".join(
+        channel
+        if (len(own) in (1, len(Priority)) and "" in own) or len(own) == len(Priority)
+        else f"{channel} ({', '.join(own)})"
+        for channel, own in by_channel.items()
+    )
 
 
 def _queue(queue: workers.QueueStatus, now: datetime) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """Why an open delivery, stored document or row of the admin, waits, and until when. Pure."""
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -33,6 +34,8 @@ class WaitReason(StrEnum):
 
 
 W = WaitReason
+_LIMIT = re.compile(r"\(limit ([^()]{1,64})\)")
+"""The name of the limit in a delivery's failure reason."""
 HELD = frozenset(W) - {W.SCHEDULE, W.RETRY, W.RECEIPT, W.WORKER}
 """Reasons of held deliveries: all but the send time, a retry, a receipt, and work in progress."""
 _REASON_BY_CODE: Mapping[str, WaitReason] = {
@@ -96,6 +99,7 @@ class Wait:
     channel: Channel
     reason: WaitReason
     until: datetime | None  # When the delivery is due next; None while a worker holds its lease
+    limit: str | None = None  # Over a limit: its name
 
 
 def find_waits(deliveries: Iterable[Any], *, now: datetime) -> list[Wait]:
@@ -111,7 +115,12 @@ def _wait_of(delivery: Any, now: datetime) -> Wait:
     if reason is W.DIGEST:
         # The delivery is looked at again only if its digest has missed it.
         until = max(until - RECHECK, now)
-    return Wait(channel=Channel(field(delivery, "channel")), reason=reason, until=until)
+    limit = None
+    if reason is W.OVER_LIMIT and (found := _LIMIT.search(field(delivery, "failure_reason") or "")):
+        limit = found[1]
+    return Wait(
+        channel=Channel(field(delivery, "channel")), reason=reason, until=until, limit=limit
+    )
 
 
 def wait_reason(delivery: Any, *, now: datetime) -> WaitReason:

@@ -15,6 +15,7 @@ from delivery.heartbeats import last_sweep
 from domain.states import Channel
 from notifications.queueing import backlog
 from notifyproject.db.collections import collection
+from providers.labels import provider_name
 from providers.registry import providers_for
 
 SHIPPED_RULES = (
@@ -132,9 +133,8 @@ def _detect_open_circuits(rule: Rule, now: datetime) -> Iterator[Finding]:
         yield _finding(
             rule,
             circuit.name,
-            title=f"{provider}: circuit open",
-            detail=f"Open since {circuit.opened_at:%H:%M:%S} UTC"
-            f"{f': {circuit.reason}' if circuit.reason else ''}.",
+            title=f"{provider_name(provider)}: circuit open",
+            detail=f"Since {circuit.opened_at:%H:%M} UTC. {circuit.reason or ''}".strip(),
             broken_channel=channels.get(provider),
         )
 
@@ -172,7 +172,7 @@ def _detect_long_pauses(rule: Rule, now: datetime) -> Iterator[Finding]:
             yield _finding(
                 rule,
                 pause.provider,
-                title=f"{pause.provider}: still paused",
+                title=f"{provider_name(pause.provider)}: still paused",
                 detail=f"Paused since {pause.since:%Y-%m-%d %H:%M} UTC by {pause.by}. "
                 "Its deliveries are held (no attempt used), and fail after 3 days.",
                 broken_channel=channels.get(pause.provider),

@@ -23,6 +23,8 @@ from notifyproject.db.collections import collection
 M = Metric
 HOURS = 24
 NOT_TEST: Mapping[str, Any] = {"is_test": {"$ne": True}}
+EXAMPLES = "examples"
+"""The ``source`` of the examples of a new installation."""
 S = DeliveryStatus
 COUNTED_METRICS = (M.ACCEPTED, M.SENT, M.DELIVERED, M.READ, M.FAILED)
 
@@ -93,9 +95,17 @@ class WorkSummary:
     scheduled: int
     retrying: int
     unknown: int
-    held: Mapping[WaitReason, int]
-    """Held deliveries by reason, among the next notifications up to the cap."""
+    held_on: Mapping[tuple[Channel, WaitReason], int]
+    """Held deliveries by channel and reason, among the next notifications up to the cap."""
     last_sweep: datetime | None
+
+    @property
+    def held(self) -> Mapping[WaitReason, int]:
+        """Held deliveries by reason."""
+        counts = Counter[WaitReason]()
+        for (_, reason), count in self.held_on.items():
+            counts[reason] += count
+        return counts
 
 
 def traffic(*, now: datetime) -> Traffic:
@@ -132,12 +142,23 @@ def summarize_work(*, now: datetime, cap: int | None = None) -> WorkSummary:
         unknown=_count(
             {"delivery": {"$elemMatch": unknown_delivery}}, "ntf_delivery_status", limit
         ),
-        held=_count_held(now, limit),
+        held_on=_count_held(now, limit),
         last_sweep=last_sweep(),
     )
 
 
-def _count_held(now: datetime, limit: int) -> Mapping[WaitReason, int]:
+def recently_sent(*, since: datetime, now: datetime) -> dict[Channel, int]:
+    """Return how many deliveries of each channel were sent, from the metrics of its minutes."""
+    found = metrics.read_summed(
+        Interval.MINUTE, since=since, until=now, metrics=(M.SENT,), by=("channel",)
+    )
+    counts = dict.fromkeys(Channel, 0)
+    for metric_value in found:
+        counts[Channel(metric_value.dimensions["channel"])] += int(metric_value.value)
+    return counts
+
+
+def _count_held(now: datetime, limit: int) -> Mapping[tuple[Channel, WaitReason], int]:
     # A provider's held deliveries are tried again within minutes, so they are among the next that
     # are due. Of those that wait for hours, a longer list would cost more than it says.
     wanted = {
@@ -151,7 +172,7 @@ def _count_held(now: datetime, limit: int) -> Mapping[WaitReason, int]:
         for document in found.hint(backlog.INDEX).limit(limit)
         for wait in find_waits(document["delivery"], now=now)
     )
-    return Counter(wait.reason for wait in waits if wait.reason in HELD)
+    return Counter((wait.channel, wait.reason) for wait in waits if wait.reason in HELD)
 
 
 def _count(wanted: dict[str, Any], index: str, limit: int) -> int:

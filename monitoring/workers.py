@@ -1,7 +1,7 @@
 """Reads queue depths, active workers, and heartbeats. Each read is quick."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from celery import current_app
@@ -16,12 +16,16 @@ from notifications.queries import COUNT_CAP
 from notifications.queueing import backlog
 from notifyproject.db.collections import collection
 from notifyproject.platform import broker
+from notifyproject.platform.watchdog import REPORT_INTERVAL, WORKER_PREFIX
 
 SWEEP_TASK, ROLLUP_TASK = "Sweep", "Figures"  # Names of periodic tasks in beat's schedule
 ACTIVE_WITHIN = timedelta(minutes=5)
 ATTEMPTS_READ = 5_000
 """Number of the newest attempts from which active workers are found."""
 PING_SECONDS = 0.5
+ALIVE_WITHIN = 4 * REPORT_INTERVAL
+"""A worker that has not reported for this long is not listed."""
+MAX_WORKERS = 500
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,11 +43,17 @@ class QueueStatus:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Worker:
-    """A worker that made attempts recently."""
+    """A worker that reported recently that it is alive, or that made attempts."""
 
     name: str
     attempts: int
-    last_at: datetime
+    last_at: datetime | None
+    """Its last attempt in ACTIVE_WITHIN. None if it is idle."""
+    seen_at: datetime | None = None
+    """When it last reported. None for a worker of an earlier release."""
+    started_at: datetime | None = None
+    queues: Sequence[str] = ()
+    version: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,6 +92,25 @@ def heartbeats() -> Heartbeats:
     return Heartbeats(
         sweep=last_sweep(), worker=last_worker_heartbeat(), rollup=rollup_state.counted_at()
     )
+
+
+def all_workers(*, now: datetime) -> list[Worker]:
+    """Return the workers that are alive, also idle ones, or have made recent attempts, by name."""
+    found = {one.name: one for one in active_workers(now=now)}
+    alive = collection("heartbeats").find(
+        {"_id": {"$regex": f"^{WORKER_PREFIX}"}, "at": {"$gte": now - ALIVE_WITHIN}}
+    )
+    for one in alive.limit(MAX_WORKERS):
+        name = one["_id"].removeprefix(WORKER_PREFIX)
+        worker = found.get(name, Worker(name=name, attempts=0, last_at=None))
+        found[name] = replace(
+            worker,
+            seen_at=one["at"],
+            started_at=one.get("started_at"),
+            queues=tuple(one.get("queues") or ()),
+            version=one.get("version") or "",
+        )
+    return [found[name] for name in sorted(found)]
 
 
 def active_workers(*, now: datetime) -> list[Worker]:

@@ -19,7 +19,7 @@ from django.utils.safestring import SafeString
 
 from domain.errors import RECEIPT_FAILURES
 from domain.states import SUCCEEDED, AttemptStatus, Channel, DeliveryStatus
-from domain.wait_reasons import describe_hold, find_waits
+from domain.wait_reasons import HELD, describe_hold, find_waits
 from notifications import queries
 from notifications.models import Notification
 from notifications.store import Document, holds_of
@@ -149,6 +149,8 @@ class TimelineEvent:
     is_timed: bool = True
     """False if the time wasn't recorded; ``at`` is then only its place."""
     is_next: bool = False
+    is_held: bool = False
+    """It waits for a reason that its text names."""
 
     @property
     def channel_label(self) -> str:
@@ -456,6 +458,7 @@ def _next_steps(document: Document, history: History, *, now: datetime) -> Itera
         text = wait_text(
             *(wait.reason, wait.channel, wait.until),
             goal=document.get("plan_until"),
+            limit=wait.limit,
             pauses=history.pauses,
             now=now,
         )
@@ -464,6 +467,7 @@ def _next_steps(document: Document, history: History, *, now: datetime) -> Itera
             at=wait.until or now,
             is_timed=wait.until is not None and wait.until > now,
             is_next=True,
+            is_held=wait.reason in HELD,
             rank=Rank.OWN,
             title=DELIVERY_LABELS[S.SENDING][0] if is_sending else text,
             color=WAIT_LABELS[wait.reason][1],

@@ -18,7 +18,7 @@ def timestamp(at: datetime | None, *, empty: str = EMPTY) -> SafeString | str:
 def precise(at: datetime) -> SafeString:
     """Return an instant to the second: the browser's time zone, and UTC beside it."""
     return format_html(
-        '<span class="moment">{}<span class="quiet">{} UTC</span></span>',
+        '<span class="moment">{}<span class="quiet utc-beside">{} UTC</span></span>',
         _time_element(at, f"{at:%Y-%m-%d %H:%M:%S}", " data-seconds"),
         f"{at:%H:%M:%S}",
     )

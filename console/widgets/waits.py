@@ -9,7 +9,7 @@ from django.utils.safestring import SafeString
 from delivery import circuit_breaker
 from delivery.circuit_breaker import Pause
 from domain.states import Channel
-from domain.wait_reasons import WaitReason
+from domain.wait_reasons import OUTAGES, WaitReason
 from providers.registry import providers_for
 
 from ..texts.labels import provider_label
@@ -26,21 +26,28 @@ def wait_text(
     until: datetime | None,
     *,
     goal: str | None = None,
+    limit: str | None = None,
     pauses: Pauses,
     now: datetime,
 ) -> SafeString | str:
     """Return why a delivery waits, and until when: "Rate limited until 12:05".
 
-    ``goal`` is that of the notification's plan: "Held: later step at 12:05 unless read by then".
+    ``limit`` is the name of the limit that holds it. ``goal`` is that of the notification's plan:
+    "Held: later step at 12:05 unless read by then".
     """
+    if reason is WaitReason.OVER_LIMIT and limit and until is not None and until > now:
+        return format_html("Held: limit {} until {}", limit, clock(until, now=now))
     if reason in WAITS_UNTIL and until is not None and until > now:
         text = format_html(WAITS_UNTIL[reason], clock(until, now=now))
         if reason is WaitReason.STEP and goal is not None:
             return format_html("{} unless {} by then", text, GOALS[goal])
         return text
+    text = WAIT_LABELS[reason][0]
     if reason is WaitReason.PROVIDER_PAUSED and channel in pauses:
-        return f"Held: {pauses[channel]}"
-    return WAIT_LABELS[reason][0]
+        text = f"Held: {pauses[channel]}"
+    if reason in OUTAGES and until is not None and until > now:
+        return format_html("{} (next check {})", text, clock(until, now=now))
+    return text
 
 
 def pause_text(pause: Pause) -> str:

@@ -9,14 +9,20 @@ import random
 import signal
 import threading
 import time
+import tomllib
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import structlog
 from celery.worker import state
 from django.conf import settings
+from pymongo.errors import PyMongoError
+
+from notifyproject.db.collections import collection
 
 from . import broker, clock_check, heartbeat, process
 
@@ -29,6 +35,12 @@ SHUTDOWN_SECONDS = 60.0
 JITTER = 0.1
 """Largest random increase of the limits, so that workers do not all end at once."""
 MEGABYTE = 1024 * 1024
+WORKER_PREFIX = "worker:"
+"""Before the name of a worker in the heartbeats."""
+BEATS_PER_REPORT = 3
+"""Samples between two reports that the worker is alive."""
+REPORT_INTERVAL = timedelta(seconds=SAMPLE_SECONDS * BEATS_PER_REPORT)
+FORGOTTEN_AFTER = timedelta(hours=1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,8 +105,12 @@ def start(*, queues: Collection[str], threads: int) -> Callable[..., None]:
 
 
 def _watch(limits: WorkerLimits, queues: Collection[str], threads: int) -> None:
+    started_at, beats = datetime.now(UTC), 0
     while True:
         heartbeat.record("worker")
+        if beats % BEATS_PER_REPORT == 0:
+            _report(queues, started_at)
+        beats += 1
         process.pause(SAMPLE_SECONDS)
         sample = WorkerSample(
             waiting=count_waiting(queues),
@@ -108,6 +124,37 @@ def _watch(limits: WorkerLimits, queues: Collection[str], threads: int) -> None:
             process.pause(SHUTDOWN_SECONDS)
             # PID 1 of a container cannot kill itself by a signal.
             os._exit(1)
+
+
+@cache
+def _version() -> str:
+    """Return the project's version, empty if its description isn't installed beside it."""
+    try:
+        project = tomllib.loads((Path(settings.BASE_DIR) / "pyproject.toml").read_text())
+    except OSError:
+        return ""
+    return str(project["project"]["version"])
+
+
+def _report(queues: Collection[str], started_at: datetime) -> None:
+    """Record that this worker is alive, for the console. Idle workers are known by this alone."""
+    now = datetime.now(UTC)
+    fields = {
+        "at": now,
+        "started_at": started_at,
+        "queues": sorted(queues),
+        "version": _version(),
+    }
+    try:
+        workers = collection("heartbeats")
+        workers.update_one(
+            {"_id": f"{WORKER_PREFIX}{process.worker_name()}"}, {"$set": fields}, upsert=True
+        )
+        workers.delete_many(
+            {"_id": {"$regex": f"^{WORKER_PREFIX}"}, "at": {"$lt": now - FORGOTTEN_AFTER}}
+        )
+    except PyMongoError as error:
+        log.warning("worker_not_reported", reason=type(error).__name__)
 
 
 def count_waiting(queues: Collection[str]) -> int:

@@ -13,7 +13,13 @@ function localize(root) {
     const isShort = "clock" in element.dataset && at.toDateString() === today;
     if ("seconds" in element.dataset) clock += `:${two(at.getSeconds())}`;
     element.textContent = isShort ? clock : `${day} ${clock}`;
-    if (at.getTimezoneOffset() === 0 || "seconds" in element.dataset) continue;
+    if ("seconds" in element.dataset) {
+      // The same time twice says nothing.
+      const beside = element.parentNode.querySelector(".utc-beside");
+      if (beside) beside.hidden = at.getTimezoneOffset() === 0;
+      continue;
+    }
+    if (at.getTimezoneOffset() === 0) continue;
     const utc = at.toISOString();
     const utcDay = utc.slice(0, 10) === day ? "" : `${utc.slice(0, 10)} `;
     const beside = document.createElement("span");

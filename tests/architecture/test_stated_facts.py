@@ -7,12 +7,13 @@ from datetime import timedelta
 
 from access.clients import inbox_tokens
 from access.staff import reauthentication
+from analytics import incidents
 from api.health import OVERDUE_AFTER, _StandstillAlert
 from api.inbox.stream.app import StreamTiming
 from background.schedule import MINUTE
 from callbacks import outbox, subscriptions
 from callbacks import retry as callback_retry
-from console import failures
+from console import failures, problems
 from console.staff import oidc
 from console.widgets.filters import RECENT, SPANS
 from delivery import circuit_breaker
@@ -52,7 +53,9 @@ FACTS: dict[str, dict[str, timedelta]] = {
     },
     "console/callbacks/messages.py": {"30 days": outbox.MESSAGE_RETENTION},
     "console/failures.py": {"24 h": failures.DEFAULT_PERIOD},
-    "console/home.py": {"24 hours": _DAY_SHOWN, "24 h": _DAY_SHOWN},
+    "console/alerts.py": {"24 h": incidents.MUTED_FOR},
+    "console/home.py": {"24 hours": _DAY_SHOWN},
+    "console/problems.py": {"24 h": _DAY_SHOWN, "1 h": problems.RECENT},
     "console/texts/failure_codes.py": {"24-hour": service_windows.WINDOW},
     "console/types/form.py": {"30 days": MAX_TTL, "24-hour": service_windows.WINDOW},
     "console/webhook_log.py": {"30 days": webhook_log.LOG_RETENTION},
@@ -64,12 +67,14 @@ FACTS: dict[str, dict[str, timedelta]] = {
         "30 days": SPANS["30d"][1],
     },
     "templates/console/bulk/page.html": {"30 days": results.RETENTION},
-    "templates/console/home_state.html": {"24 h": _DAY_SHOWN},
+    "templates/console/home_state.html": {
+        "24 h": _DAY_SHOWN,
+        "24 hours": incidents.MUTED_FOR,
+    },
     "templates/console/providers.html": {
         "3 d": MAX_OUTAGE,
         "10 min": provider_health.RECENT,
         "24 h": provider_health.DAY,
-        "1 min": circuit_breaker.WINDOW,
     },
     "templates/console/widgets/list_notices.html": {"7 days": SPANS[RECENT][1]},
     "templates/console/workers.html": {"0.5 s": timedelta(seconds=workers.PING_SECONDS)},

@@ -89,3 +89,37 @@ def test_acknowledging_requires_a_permission_and_an_incident(console: Client) ->
     assert viewer.post(url).status_code == 403
     assert console.post(f"{INCIDENTS}nonsense/acknowledge/").status_code == 302
     assert Incident.objects.get().acknowledged_by is None
+
+
+def test_incident_has_a_page_with_its_cause_and_notes(console: Client) -> None:
+    key = opened()
+    listed = console.get(INCIDENTS)
+    assert f"/admin/analytics/incident/{key}/change/" in listed.content.decode()
+    assert [one["_id"] for one in listed.context["cl"].open_incidents] == [key]
+    page = f"/admin/analytics/incident/{key}/change/"
+    text = console.get(page).content.decode()
+    assert "What it caused" in text
+    note = {"note": "<b>Called SendGrid</b> " + "x" * 600}
+    for form in (note, {"note": "  "}):
+        console.post(f"/admin/analytics/incident/{key}/note/", form)
+    text = console.get(page).content.decode()
+    assert "&lt;b&gt;Called SendGrid&lt;/b&gt;" in text
+    [stored] = collection("incidents").find({"_id": key})
+    assert [(one["by"], len(one["text"])) for one in stored["notes"]] == [("maria", 500)]
+    answer = console.post(f"/admin/analytics/incident/{key}/acknowledge/", {"next": page})
+    assert answer["Location"] == page
+    assert "Acknowledged by maria" in console.get(page).content.decode()
+    assert (
+        "Incident not found"
+        in console.get(
+            f"/admin/analytics/incident/{ObjectId()}/change/", follow=True
+        ).content.decode()
+    )
+
+
+def test_viewers_see_an_incident_and_change_nothing(db: None) -> None:
+    key = opened()
+    viewer = signed_in(make_staff("vera", "analytics.view_incident"))
+    text = viewer.get(f"/admin/analytics/incident/{key}/change/").content.decode()
+    assert "Add note" not in text
+    assert viewer.post(f"/admin/analytics/incident/{key}/note/", {"note": "x"}).status_code == 403

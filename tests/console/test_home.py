@@ -7,15 +7,16 @@ from typing import Any
 import pytest
 from bson import ObjectId
 from django.test import Client
-from django.utils.html import escape
+from django.utils.html import escape, strip_tags
 
 from analytics import incidents
 from analytics.incidents import Finding
 from analytics.models import AlertKind
-from console import home
+from console import home, problems
 from console.alerts import evidence_of
-from console.home import ServiceState, issues
-from delivery.circuit_breaker import Pause
+from console.problems import ServiceState
+from delivery import circuit_breaker
+from delivery.circuit_breaker import CircuitState, Pause, State
 from domain.errors import FailureCode
 from domain.states import Channel, DeliveryStatus
 from domain.time import utc_now
@@ -35,8 +36,9 @@ pytestmark = pytest.mark.usefixtures("db", "broker")
 S, F = DeliveryStatus, FailureCode
 AT_NOON = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 NO_WORK = WorkSummary(
-    due=0, oldest_due_at=None, scheduled=0, retrying=0, unknown=0, held={}, last_sweep=AT_NOON
+    due=0, oldest_due_at=None, scheduled=0, retrying=0, unknown=0, held_on={}, last_sweep=AT_NOON
 )
+RESUME = "/admin/notifications/providerstate/sendgrid/resume/"
 NO_FAILURES = FailureCounts(groups=(), counted_since=None)
 
 
@@ -167,10 +169,9 @@ def test_home_shows_the_last_day(console: Client) -> None:
     page = text_of(console)
     for words in (
         "No sweep: missed wake-ups aren&#x27;t picked up.",
-        "Email: 1 failure in 24 h, message rejected by the provider",
         "/admin/notifications/failednotification/?channel=email&amp;code=rejected",
-        *("Outage", "Retrying", "SendGrid", "p95 95 ms", "sent and failed per hour"),
-        "Queue latency:",
+        *("Outage", "Retrying", "SendGrid", "95 ms", "sent and failed per hour"),
+        *("Success rate, 24 h", "1 of 2 sent", "50.0 % of 2", "Accepted to sent, p95"),
     ):
         assert words in page, words
     assert page.count("As of ") == 1, "one time for all counts"
@@ -229,42 +230,152 @@ def failed(code: FailureCode, count: int, *, ago: timedelta = timedelta()) -> Fa
     return FailureCounts(groups=(group,), counted_since=None)
 
 
-def test_few_failures_are_no_issue() -> None:
-    assert issues(backlog=NO_WORK, failures=NO_FAILURES, now=AT_NOON) == []
-    few = failed(F.PROVIDER_ERROR, 9)
-    assert issues(backlog=NO_WORK, failures=few, now=AT_NOON) == []
+def issues(**fields: Any) -> list[problems.Issue]:
+    given = {"backlog": NO_WORK, "failures": NO_FAILURES, "sent": {}, "now": AT_NOON} | fields
+    return problems.issues(**given)
+
+
+@pytest.mark.parametrize(
+    ("code", "count", "sent", "is_shown"),
+    [
+        (F.PROVIDER_ERROR, 9, 0, False),
+        (F.PROVIDER_ERROR, 10, 300, True),
+        (F.PROVIDER_ERROR, 10, 400, False),
+        (F.BOUNCED, 31, 170, True),
+        (F.BOUNCED, 31, 10_000, False),
+        # Causes that don't end by themselves, from three on.
+        (F.WINDOW_CLOSED, 1, 0, False),
+        (F.WINDOW_CLOSED, 3, 5, True),
+        (F.RENDER_FAILED, 3, 500, False),
+        # Never normal.
+        (F.QUARANTINED, 1, 10_000, True),
+        (F.INTERNAL_ERROR, 1, 10_000, True),
+    ],
+)
+def test_failures_are_an_issue_by_their_share(
+    code: FailureCode, count: int, sent: int, is_shown: bool
+) -> None:
+    found = issues(failures=failed(code, count), sent={Channel.EMAIL: sent, Channel.PUSH: 1})
+    assert [one.key for one in found] == ([f"email:{code}"] if is_shown else [])
+
+
+def test_issue_names_its_share_and_leads_to_its_failures() -> None:
+    [issue] = issues(failures=failed(F.PROVIDER_ERROR, 20), sent={Channel.EMAIL: 80})
+    assert issue.text == "Email: 20 failures in 1 h (20.0 %), provider error (5xx)"
+    assert issue.list_query == "channel=email&code=provider_error&failed_within=1h"
+    assert issue.is_mutable
+
+
+def test_outage_explains_the_failures_of_its_channel() -> None:
+    many = failed(F.PROVIDER_ERROR, 1_234)
+    assert issues(failures=many, out={Channel.EMAIL}) == []
+    assert [one.key for one in issues(failures=many, out={Channel.PUSH})] == [
+        "email:provider_error"
+    ]
+    assert issues(failures=failed(F.BOUNCED, 20), out={Channel.EMAIL}) != []
 
 
 def test_missing_sweep_is_an_issue() -> None:
     for last, text in ((None, "No sweep"), (timedelta(minutes=4), "No sweep for 4 min")):
         work = replace(NO_WORK, last_sweep=AT_NOON - last if last else None)
-        (issue,) = issues(backlog=work, failures=NO_FAILURES, now=AT_NOON)
+        (issue,) = issues(backlog=work)
         assert issue.text == f"{text}: missed wake-ups aren't picked up."
+        assert not issue.is_mutable
 
 
 def test_overdue_work_is_an_issue() -> None:
     waiting = replace(NO_WORK, due=3, oldest_due_at=AT_NOON - timedelta(minutes=6))
-    (issue,) = issues(backlog=waiting, failures=NO_FAILURES, now=AT_NOON)
+    (issue,) = issues(backlog=waiting)
     assert (issue.color, issue.text) == ("danger", "Deliveries overdue by 6 min")
 
 
-def test_single_internal_failure_is_an_issue() -> None:
-    (issue,) = issues(backlog=NO_WORK, failures=failed(F.RENDER_FAILED, 1), now=AT_NOON)
-    assert issue.color == "danger"
-    assert issue.text == "Email: 1 failure in 24 h, template error"
-    assert issue.list_query == "channel=email&code=render_failed"
-    old = failed(F.RENDER_FAILED, 1, ago=timedelta(hours=2))
-    assert [c.color for c in issues(backlog=NO_WORK, failures=old, now=AT_NOON)] == ["warning"]
-
-
-def test_many_recent_failures_come_after_a_missing_sweep() -> None:
+def test_missing_sweep_comes_before_failures() -> None:
     late = replace(NO_WORK, last_sweep=None)
-    many = failed(F.PROVIDER_ERROR, 1_234)
-    found = issues(backlog=late, failures=many, now=AT_NOON)
+    found = issues(backlog=late, failures=failed(F.PROVIDER_ERROR, 1_234))
     assert [c.color for c in found] == ["danger", "warning"]
     assert "1,234 failures" in found[1].text
-    long_ago = failed(F.PROVIDER_ERROR, 1_234, ago=timedelta(hours=2))
-    assert issues(backlog=NO_WORK, failures=long_ago, now=AT_NOON) == []
+
+
+def test_outage_is_one_card_with_all_that_it_caused(console: Client) -> None:
+    now = utc_now()
+    circuit = CircuitState(
+        name="sendgrid:1",
+        state=State.OPEN,
+        failures=20,
+        successes=0,
+        opened_at=now - timedelta(minutes=5),
+        open_until=now + timedelta(minutes=8),
+        reason="Provider error. (500)",
+    )
+    broken = provider(Health.OPEN, circuits=(circuit,))
+    work = replace(NO_WORK, held_on={(Channel.EMAIL, WaitReason.CIRCUIT_OPEN): 7})
+    failures = replace(
+        failed(F.PROVIDER_ERROR, 24),
+        groups=(*failed(F.PROVIDER_ERROR, 24).groups, *failed(F.EXPIRED, 15).groups),
+    )
+    incident = {"_id": ObjectId(), "kind": "breaker_open", "key": "rule:sendgrid:1"}
+    other = {"_id": ObjectId(), "kind": "breaker_open", "key": "rule:fcm:1"}
+    [outage] = problems.find_outages(
+        [broken, provider(Health.HEALTHY, name="smtp")],
+        work=work,
+        failures=failures,
+        incidents=[other, incident],
+        now=now,
+    )
+    assert (outage.title, outage.reason) == ("SendGrid's circuit is open", "Provider error. (500)")
+    assert outage.since == now - timedelta(minutes=5)
+    assert outage.incident is incident
+    facts = {fact.label: strip_tags(fact.value) for fact in outage.facts}
+    assert facts["Held"] == "7"
+    assert facts["Failed, 24 h"] == "24"
+    assert facts["Expired while held, 24 h"] == "15"
+    assert facts["Next probe"].endswith("in 8 min")
+
+
+def test_planned_pause_is_resumed_from_home(console: Client, settings: Any) -> None:
+    settings.EMAIL_PROVIDERS, settings.SENDGRID_URL = ("sendgrid",), "https://api.sendgrid.com"
+    circuit_breaker.pause("sendgrid", by="maria", reason="OPS-7", now=utc_now())
+    collection("heartbeats").insert_one({"_id": "sweep", "at": utc_now()})
+    rollup.run(now=utc_now())
+    page = text_of(console)
+    assert "status-paused" in page
+    assert page.count("SendGrid paused by maria (OPS-7)</h3>") == 1
+    answer = console.post(RESUME, {"next": "/admin/"})
+    assert answer["Location"] == "/admin/"
+    assert "paused by maria" not in text_of(console)
+
+
+def test_problem_is_muted_for_a_day_and_unmuted(console: Client) -> None:
+    now = utc_now()
+    for _ in range(3):
+        fail(now, F.REJECTED)
+    collection("heartbeats").insert_one({"_id": "sweep", "at": now})
+    rollup.run(now=now + timedelta(seconds=1))
+    assert "Email: 3 failures in 1 h (100 %)" in text_of(console)
+    assert "status-degraded" in text_of(console)
+    url = "/admin/analytics/incident/mute/"
+    console.post(url, {"key": "email:rejected"})
+    page = text_of(console)
+    assert "1 muted" in page
+    assert "Muted by maria until" in page
+    assert "status-operational" in page
+    [stored] = collection("muted_problems").find()
+    assert stored["until"] - stored["at"] == timedelta(hours=24)
+    console.post(url, {"key": "email:rejected", "unmute": "yes"})
+    assert "status-degraded" in text_of(console)
+    console.post(url, {"key": "<script>"})
+    assert collection("muted_problems").count_documents({}) == 0
+    viewer = signed_in(make_staff("vera", "notifications.view_notification"))
+    assert viewer.post(url, {"key": "email:rejected"}).status_code == 403
+
+
+def test_failures_of_the_examples_are_no_problem(console: Client) -> None:
+    now = utc_now()
+    for _ in range(4):
+        fail(now, F.WINDOW_CLOSED, source="examples")
+    collection("heartbeats").insert_one({"_id": "sweep", "at": now})
+    rollup.run(now=now + timedelta(seconds=1))
+    assert "status-operational" in text_of(console)
 
 
 def provider(health: Health, *, channel: Channel = Channel.EMAIL, **fields: Any) -> ProviderHealth:
@@ -276,7 +387,9 @@ def provider(health: Health, *, channel: Channel = Channel.EMAIL, **fields: Any)
 
 
 def status(*providers: ProviderHealth, **fields: Any) -> tuple[ServiceState, list[str]]:
-    found = home.service_status(**{"issues": [], "providers": providers, "incidents": [], **fields})
+    found = problems.service_status(
+        **({"issues": [], "providers": providers, "incidents": []} | fields)
+    )
     return found.state, [cause.text for cause in found.causes]
 
 
@@ -286,10 +399,15 @@ def test_service_is_operational_without_a_problem() -> None:
 
 def test_channel_without_an_available_provider_is_an_outage() -> None:
     pause = Pause(provider="sendgrid", since=AT_NOON, by="maria", reason="OPS-12")
-    paused = provider(Health.PAUSED, pause=pause)
+    paused, broken = provider(Health.PAUSED, pause=pause), provider(Health.OPEN, name="smtp")
     cause = "SendGrid paused by maria (OPS-12)"
-    assert status(paused) == (ServiceState.OUTAGE, ["Email isn't sent", cause])
-    assert status(paused, provider(Health.HEALTHY, name="smtp")) == (ServiceState.DEGRADED, [cause])
+    # Staff know of a planned pause: it isn't red.
+    assert status(paused) == (ServiceState.PAUSED, ["Email isn't sent", cause])
+    healthy = provider(Health.HEALTHY, name="smtp")
+    assert status(paused, healthy) == (ServiceState.PAUSED, [cause])
+    found = (ServiceState.OUTAGE, ["Email isn't sent", "Mail server: circuit open", cause])
+    assert status(paused, broken) == found
+    assert status(healthy, broken)[0] is ServiceState.DEGRADED
 
 
 def test_provider_whose_attempts_fail_degrades_the_service() -> None:
@@ -299,7 +417,7 @@ def test_provider_whose_attempts_fail_degrades_the_service() -> None:
 
 def test_work_that_is_not_done_is_an_outage() -> None:
     backlog = replace(NO_WORK, oldest_due_at=AT_NOON - timedelta(minutes=30))
-    found = issues(backlog=backlog, failures=NO_FAILURES, now=AT_NOON)
+    found = issues(backlog=backlog)
     assert status(issues=found) == (ServiceState.OUTAGE, ["Deliveries overdue by 30 min"])
 
 

@@ -12,7 +12,7 @@ from domain.states import Channel, DeliveryStatus, Priority
 from domain.time import utc_now
 from monitoring import workers
 from notifyproject.db.collections import collection
-from notifyproject.platform import valkey
+from notifyproject.platform import process, valkey, watchdog
 from tests.support.factories import notifications as factories
 
 pytestmark = pytest.mark.usefixtures("db", "broker")
@@ -72,3 +72,36 @@ def test_intervals_are_those_of_the_schedule(console: Client) -> None:
     assert "picks up missed work, runs every 90 s" in page
     assert "not scheduled" in page
     assert "runs every 90 s" in home
+
+
+def test_idle_workers_are_listed_with_their_age_queues_and_version(console: Client) -> None:
+    valkey.clear()
+    now = utc_now()
+    collection("heartbeats").insert_many(
+        [
+            {
+                "_id": "worker:web-1:42",
+                "at": now,
+                "started_at": now - timedelta(hours=3),
+                "queues": [f"email.{one}" for one in Priority] + ["push.critical", "service"],
+                "version": "0.1.0",
+            },
+            {"_id": "worker:web-2:43", "at": now - timedelta(hours=2)},
+        ]
+    )
+    factories.settled(DeliveryStatus.SENT, at=now, created_at=now)
+    page = text_of(console)
+    for words in ("web-1:42", "Idle", "3 h", "email, push (critical), service", "0.1.0"):
+        assert words in page, words
+    assert factories.WORKER in page
+    assert "web-2" not in page, "not seen for two hours"
+
+
+def test_worker_reports_that_it_is_alive(db: None) -> None:
+    collection("heartbeats").insert_one(
+        {"_id": "worker:gone:1", "at": utc_now() - timedelta(days=1)}
+    )
+    watchdog._report({"email.high", "service"}, utc_now())
+    [stored] = collection("heartbeats").find({"_id": {"$regex": "^worker:"}})
+    assert stored["_id"] == f"worker:{process.worker_name()}"
+    assert (stored["queues"], stored["version"]) == (["email.high", "service"], "0.1.0")

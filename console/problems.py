@@ -1,0 +1,329 @@
+"""What is wrong now: outages of providers, work that isn't done, and many failures of one cause."""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Any
+
+from django.urls import reverse
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+
+from analytics import incidents as incident_store
+from analytics.models import AlertKind
+from domain.errors import FailureCode
+from domain.states import Channel
+from domain.wait_reasons import OUTAGES
+from monitoring.dashboard import WorkSummary
+from monitoring.failure_groups import FailureCount, FailureCounts
+from monitoring.provider_health import Health, ProviderHealth
+from providers.labels import provider_name
+
+from .providers import HEALTH_LABELS
+from .texts.failure_codes import explain_cause
+from .texts.labels import CHANNELS
+from .widgets.formats import clock, count_of, duration, percent
+from .widgets.links import FAILURES, PROVIDERS, WAITING
+from .widgets.waits import pause_text
+
+F = FailureCode
+SWEEP_OVERDUE = timedelta(minutes=3)  # Maximum age of the last sweep
+WORK_OVERDUE = timedelta(minutes=5)
+"""Maximum age of a due delivery. Normally, a worker claims it within seconds."""
+RECENT = timedelta(hours=1)
+"""The time in which failures are compared with what was sent."""
+MANY_SHARE = 0.03
+"""Share of a channel's recent deliveries from which failures of one cause are a problem."""
+MANY_FAILURES, SOME_FAILURES = 10, 3
+"""Least number of them; the second for causes that don't end by themselves."""
+NEVER_NORMAL = frozenset({F.INTERNAL_ERROR, F.QUARANTINED, F.DECRYPTION_FAILED})
+"""Causes of which a single failure is a problem."""
+PROVIDER_CAUSES = frozenset(
+    {
+        *(F.CHANNEL_UNAVAILABLE, F.PROVIDER_ERROR, F.CONNECTION_FAILED, F.TIMEOUT),
+        *(F.CONNECTION_LOST, F.RATE_LIMITED, F.OUTCOME_UNKNOWN, F.EXPIRED),
+    }
+)
+"""Causes that an outage of a provider explains."""
+BLOCKED = frozenset({Health.PAUSED, Health.OPEN, Health.PROBING})
+"""States in which a provider sends nothing, or one probe at a time."""
+_INCIDENT_KINDS = frozenset({AlertKind.BREAKER_OPEN, AlertKind.PROVIDER_PAUSED})
+
+
+class ServiceState(StrEnum):
+    """The state of the whole service, from the best to the worst."""
+
+    OPERATIONAL = "operational"
+    PAUSED = "paused"
+    """Staff have paused what doesn't send."""
+    DEGRADED = "degraded"
+    OUTAGE = "outage"
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """A reason why the service isn't operational."""
+
+    text: str
+    url: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceStatus:
+    """The state of the service, and its causes."""
+
+    state: ServiceState
+    causes: Sequence[Cause] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fact:
+    """A number of an outage, and where it is listed."""
+
+    label: str
+    value: SafeString | str
+    url: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outage:
+    """A provider that doesn't send, with all that it has caused, in one place."""
+
+    provider: str
+    title: str
+    is_planned: bool
+    since: datetime | None
+    reason: str
+    facts: Sequence[Fact]
+    incident: Mapping[str, Any] | None
+    """The open incident about it."""
+
+    @property
+    def color(self) -> str:
+        """Amber for a pause, red for a failure."""
+        return "warning" if self.is_planned else "danger"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Issue:
+    """A problem that needs an operator."""
+
+    key: str
+    """Identifies it, so that staff can mute it."""
+    color: str  # ``danger`` for an outage, else ``warning``
+    text: str
+    advice: str
+    list_query: str | None = None  # Query that shows the problem in the list of failures
+    is_outage: bool = False  # Due work isn't done
+
+    @property
+    def is_mutable(self) -> bool:
+        """Whether staff can mute it: work that isn't done is always shown."""
+        return not self.is_outage
+
+
+def find_outages(
+    providers: Sequence[ProviderHealth],
+    *,
+    work: WorkSummary,
+    failures: FailureCounts,
+    incidents: Sequence[Mapping[str, Any]],
+    now: datetime,
+) -> list[Outage]:
+    """Return the providers that don't send, those that failed first."""
+    found = [
+        _outage(one, work=work, failures=failures, incidents=incidents, now=now)
+        for one in providers
+        if one.health in BLOCKED
+    ]
+    return sorted(found, key=lambda one: one.is_planned)
+
+
+def _outage(
+    health: ProviderHealth,
+    *,
+    work: WorkSummary,
+    failures: FailureCounts,
+    incidents: Sequence[Mapping[str, Any]],
+    now: datetime,
+) -> Outage:
+    name, channel = provider_name(health.name), health.channel
+    circuit = next((one for one in health.circuits if one.name == health.account), None)
+    is_planned = health.health is Health.PAUSED
+    facts = list(_facts(channel, work, failures))
+    pause = health.pause
+    since: datetime | None
+    if pause is not None:
+        title, since, reason = pause_text(pause), pause.since, ""
+    else:
+        title, since = f"{name}'s circuit is open", circuit.opened_at if circuit else None
+        reason = circuit.reason or "" if circuit else ""
+        if circuit is not None and circuit.open_until is not None:
+            at = circuit.open_until
+            value: SafeString | str = "now" if at <= now else clock(at, now=now)
+            if at > now:
+                value = format_html("{}, in {}", value, duration((at - now).total_seconds()))
+            facts.append(Fact(label="Next probe", value=value))
+    own = (
+        one
+        for one in incidents
+        if one.get("kind") in _INCIDENT_KINDS
+        and incident_store.subject_of(one).partition(":")[0] == health.name
+    )
+    return Outage(
+        provider=health.name,
+        title=title,
+        is_planned=is_planned,
+        since=since,
+        reason=reason.strip().rstrip("."),
+        facts=facts,
+        incident=next(own, None),
+    )
+
+
+def _facts(channel: Channel, work: WorkSummary, failures: FailureCounts) -> Iterator[Fact]:
+    held = sum(
+        n for (one, reason), n in work.held_on.items() if one is channel and reason in OUTAGES
+    )
+    query = f"channel={channel.value}"
+    yield Fact(label="Held", value=f"{held:,}", url=f"{reverse(WAITING)}?{query}")
+    own = [one for one in failures.groups if one.channel is channel]
+    causes = {F(one.code): one.count for one in own if one.code in PROVIDER_CAUSES}
+    expired = causes.pop(F.EXPIRED, 0)
+    failed = sum(causes.values())
+    url = f"{reverse(FAILURES)}?{query}&failed_within=24h"
+    yield Fact(label="Failed, 24 h", value=f"{failed:,}", url=url if failed else None)
+    expired_url = f"{url}&code={F.EXPIRED.value}" if expired else None
+    yield Fact(label="Expired while held, 24 h", value=f"{expired:,}", url=expired_url)
+
+
+def issues(
+    *,
+    backlog: WorkSummary,
+    failures: FailureCounts,
+    sent: Mapping[Channel, int],
+    out: Collection[Channel] = (),
+    now: datetime,
+) -> list[Issue]:
+    """Return the problems that need an operator, the most urgent first.
+
+    ``failures`` and ``sent`` are those of the last RECENT. ``out`` are the channels of outages,
+    which explain their failures.
+    """
+    found = [*_backlog_issues(backlog, now), *_failure_issues(failures, sent, out)]
+    return sorted(found, key=lambda issue: issue.color != "danger")
+
+
+def _backlog_issues(backlog: WorkSummary, now: datetime) -> Iterator[Issue]:
+    sweep = backlog.last_sweep
+    if sweep is None or now - sweep > SWEEP_OVERDUE:
+        since = f" for {ago(sweep, now)}" if sweep else ""
+        yield Issue(
+            key="sweep",
+            color="danger",
+            text=f"No sweep{since}: missed wake-ups aren't picked up.",
+            advice="Check Celery beat and the workers.",
+            is_outage=True,
+        )
+    oldest = backlog.oldest_due_at
+    if oldest is not None and now - oldest > WORK_OVERDUE:
+        yield Issue(
+            key="overdue",
+            color="danger",
+            text=f"Deliveries overdue by {ago(oldest, now)}",
+            advice="Check that workers run and keep up.",
+            is_outage=True,
+        )
+
+
+def _failure_issues(
+    failures: FailureCounts, sent: Mapping[Channel, int], out: Collection[Channel]
+) -> Iterator[Issue]:
+    ended = {channel: sent.get(channel, 0) for channel in Channel}
+    for group in failures.groups:
+        ended[group.channel] += group.count
+    for group in failures.groups:
+        share = group.count / ended[group.channel]
+        explanation = explain_cause(group.code, group.outage)
+        is_explained = group.channel in out and group.code in PROVIDER_CAUSES
+        if is_explained or not _is_problem(group, share, needs_operator=explanation.needs_operator):
+            continue
+        yield Issue(
+            key=f"{group.channel.value}:{group.code}",
+            color="danger" if explanation.needs_operator else "warning",
+            text=f"{CHANNELS[group.channel]}: {count_of(group.count, 'failure')} in 1 h "
+            f"({percent(share)}), {explanation.meaning}",
+            advice=explanation.advice,
+            list_query=f"channel={group.channel.value}&code={group.code}&failed_within=1h",
+        )
+
+
+def _is_problem(group: FailureCount, share: float, *, needs_operator: bool) -> bool:
+    if group.code in NEVER_NORMAL:
+        return True
+    least = SOME_FAILURES if needs_operator else MANY_FAILURES
+    return group.count >= least and share >= MANY_SHARE
+
+
+def service_status(
+    *,
+    issues: Sequence[Issue],
+    providers: Sequence[ProviderHealth],
+    incidents: Sequence[Mapping[str, Any]],
+) -> ServiceStatus:
+    """Return the state of the service.
+
+    An outage: a channel has no provider that sends, or due work isn't done. Paused: staff have
+    paused all that doesn't send, and nothing else is wrong. Degraded: a provider isn't healthy, or
+    there is another issue or an open incident. ``incidents`` are those without a card of their own.
+    """
+    by_channel: dict[Channel, list[ProviderHealth]] = {}
+    for one in providers:
+        by_channel.setdefault(one.channel, []).append(one)
+    outages: list[Cause] = []
+    paused: list[Cause] = []
+    for channel, own in by_channel.items():
+        if all(one.health in BLOCKED for one in own):
+            is_planned = all(one.health is Health.PAUSED for one in own)
+            (paused if is_planned else outages).append(
+                Cause(f"{CHANNELS[channel]} isn't sent", _provider_url())
+            )
+    outages += [Cause(issue.text) for issue in issues if issue.is_outage]
+    paused += [
+        Cause(_describe(one), _provider_url(one.name))
+        for one in providers
+        if one.health is Health.PAUSED
+    ]
+    degraded = [
+        Cause(_describe(one), _provider_url(one.name))
+        for one in providers
+        if one.health not in (Health.HEALTHY, Health.PAUSED)
+    ]
+    others = sum(not issue.is_outage for issue in issues) + len(incidents)
+    if others:
+        degraded.append(Cause(f"{count_of(others, 'open alert')}, listed below"))
+    causes = [*outages, *degraded, *paused]
+    if outages:
+        return ServiceStatus(ServiceState.OUTAGE, causes)
+    if degraded:
+        return ServiceStatus(ServiceState.DEGRADED, causes)
+    return ServiceStatus(ServiceState.PAUSED if paused else ServiceState.OPERATIONAL, causes)
+
+
+def _describe(health: ProviderHealth) -> str:
+    if health.pause is not None:
+        return pause_text(health.pause)
+    name = provider_name(health.name)
+    if health.health is Health.FAILING:
+        return f"{name}: {health.recent_failures} of {health.recent_attempts} attempts failed"
+    return f"{name}: {HEALTH_LABELS[health.health][0].lower()}"
+
+
+def _provider_url(name: str = "") -> str:
+    return reverse(PROVIDERS) + (f"#{name}" if name else "")
+
+
+def ago(at: datetime, now: datetime) -> str:
+    """Return how long ago an instant was, in its largest unit."""
+    return duration((now - at).total_seconds())
