@@ -106,7 +106,8 @@ def get(incident_id: ObjectId) -> Document | None:
 
 def add_note(incident_id: ObjectId, *, text: str, by: str, now: datetime) -> bool:
     """Add a note, the newest last. Return False if the incident doesn't exist."""
-    note = {"text": text, "by": by, "at": now}
+    # As text, since the model reads the notes as JSON.
+    note = {"text": text, "by": by, "at": now.isoformat()}
     changed = collection("incidents").update_one(
         {"_id": incident_id}, {"$push": {"notes": {"$each": [note], "$slice": -MAX_NOTES}}}
     )

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 from urllib.parse import urlencode
 
@@ -253,6 +253,10 @@ class IncidentAdmin(ReadOnlyAdmin):
             title=document["title"],
             original=Incident(pk=document["_id"], title=document["title"]),
             incident=document,
+            notes=[
+                {**note, "at": datetime.fromisoformat(note["at"])}
+                for note in document.get("notes") or ()
+            ],
             key=document["_id"],
             own_url=reverse(INCIDENT, args=[document["_id"]]),
             state_chip=_state_chip(

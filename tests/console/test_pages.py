@@ -61,7 +61,7 @@ def test_document_has_a_page(console: Client, one_of_each: None, model) -> None:
         assert name in {"group", "crontabschedule", "solarschedule", "clockedschedule", "logentry"}
         return
     expected = {"failednotification": 302, "waitingnotification": 302} | dict.fromkeys(
-        ("deliveryattempt", "logentry", "incident", "heartbeat", "providerstate"), 403
+        ("deliveryattempt", "logentry", "heartbeat", "providerstate"), 403
     )
     status = console.get(url_of(model, "change", first.pk)).status_code
     assert status == expected.get(name, 200)
