@@ -5,7 +5,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('analytics', '0002_key_expiring'),
+        ('analytics', '0003_no_metrics_of_users'),
     ]
 
     operations = [
