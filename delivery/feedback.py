@@ -36,6 +36,8 @@ log = structlog.get_logger(__name__)
 SENDER_ID_MISMATCH = "SENDER_ID_MISMATCH"
 MIN_MISMATCHES = 5
 """From this many, if all devices of a batch mismatch, the service's credentials are wrong."""
+DOUBTFUL_CODES = ({SENDER_ID_MISMATCH}, {"INVALID_ARGUMENT"})
+"""Codes that may have another cause than the device."""
 HEALTH_FAILURES = frozenset(
     {
         FailureCode.PROVIDER_ERROR,
@@ -75,9 +77,10 @@ def apply_reputation(
         for one in outcomes
         if isinstance(one, InvalidRecipientError) and one.response
     ]
-    # All devices belong to another sender: the service's own credentials are wrong.
-    if len(sent) >= MIN_MISMATCHES and codes == [SENDER_ID_MISMATCH] * len(sent):
-        log.error("sender_mismatch_ignored", provider=provider, count=len(sent))
+    # All devices belong to another sender, or none takes the message: the service's own credentials
+    # or the message are wrong.
+    if len(sent) >= MIN_MISMATCHES and len(codes) == len(sent) and {*codes} in DOUBTFUL_CODES:
+        log.error("device_refusals_ignored", provider=provider, count=len(sent), code=codes[0])
         return
     others = {
         result.outcome.other_address: delivery.claimed.recipient.phone

@@ -321,6 +321,16 @@ RULES: tuple[FcmRule, ...] = (
         action=RecipientAction.SUSPECT,
     ),
     FcmRule(
+        "400 INVALID_ARGUMENT that names no field",
+        (400,),
+        Kind.INVALID_RECIPIENT,
+        "Firebase or Apple rejected the device token",
+        name="INVALID_ARGUMENT",
+        # Of a wrong field, Google tells the name.
+        text=r"\A(?:request contains an )?invalid argument\.?\Z",
+        action=RecipientAction.SUSPECT,
+    ),
+    FcmRule(
         "400 with a text about a too large message",
         (400,),
         Kind.PERMANENT,

@@ -113,10 +113,12 @@ def test_other_errors_affect_no_reputation(outcome: Outcome) -> None:
     assert collection("suspicions").count_documents({}) == 0
 
 
-def test_batch_of_only_sender_mismatches_is_a_configuration_error() -> None:
+@pytest.mark.parametrize("code", ["SENDER_ID_MISMATCH", "INVALID_ARGUMENT"])
+def test_batch_of_only_doubtful_refusals_is_no_devices_fault(code: str) -> None:
     phones = [device(f"phone-{n}") for n in range(MIN_MISMATCHES)]
+    doubtful = ProviderResponse(status=400, code=code)
     with capture_logs() as logs:
-        apply(*(result(invalid_token(response=MISMATCH), phone) for phone in phones))
+        apply(*(result(invalid_token(response=doubtful), phone) for phone in phones))
     assert all(stored_device(phone)["is_active"] for phone in phones)
     assert [entry["log_level"] for entry in logs] == ["error"]
 

@@ -513,6 +513,22 @@ def test_refusal_of_apple_is_about_the_device(reason: str, kind: type[ProviderEr
     assert (type(error), error.reach) == (kind, Reach.RECIPIENT)
 
 
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("Request contains an invalid argument.", InvalidRecipientError),
+        ("Invalid argument.", InvalidRecipientError),
+        ("Invalid value at 'message.data[0].value' (TYPE_STRING), 12", PermanentError),
+        ("Invalid argument: message.android.ttl", PermanentError),
+    ],
+)
+def test_invalid_argument_without_a_field_is_the_token(
+    text: str, kind: type[ProviderError]
+) -> None:
+    error = build(400, {"error": {"status": "INVALID_ARGUMENT", "message": text}})
+    assert type(error) is kind
+
+
 @pytest.mark.parametrize("text", ["NotRegistered", "Not registered", "Device is notRegistered."])
 def test_unregistered_device_without_a_code_has_a_soft_bounce(text: str) -> None:
     error = build(404, {"error": {"status": "NOT_FOUND", "message": text}})
