@@ -380,6 +380,16 @@ RULES: tuple[FcmRule, ...] = (
         action=RecipientAction.SUSPECT,
     ),
     FcmRule(
+        "any other 404 NOT_FOUND, if the project accepted one within the hour",
+        (404,),
+        Kind.INVALID_RECIPIENT,
+        "Device token invalid",
+        name="NOT_FOUND",
+        is_proven=True,
+        action=RecipientAction.SUSPECT,
+        reach=Reach.UNCERTAIN,
+    ),
+    FcmRule(
         "any other 404 NOT_FOUND",
         (404,),
         Kind.UNAVAILABLE,

@@ -50,6 +50,7 @@ _UNCERTAIN: Mapping[Sequence[int], str] = {
 }
 _PERMANENT: Mapping[Sequence[int], str] = {
     (100, 131008, 131009): "A parameter of the message is missing or invalid.",
+    (131030,): "The number isn't on the allowlist of the test number.",
     (130497,): "WhatsApp doesn't let this account message users in the recipient's country.",
     (131062,): "WhatsApp doesn't send this message to a recipient without a phone number.",
     (131051, 131052, 131053): "Unsupported message type, or the image can't be downloaded.",
@@ -94,9 +95,6 @@ CODE_RULES: Sequence[CodeRule] = (
         receipt_kind=ReceiptKind.REJECTED,
     ),
     CodeRule((131021,), Kind.INVALID_RECIPIENT, "The recipient's number is the sending number."),
-    CodeRule(
-        (131030,), Kind.INVALID_RECIPIENT, "The number isn't on the allowlist of the test number."
-    ),
     CodeRule(
         (131047,),
         Kind.PERMANENT,

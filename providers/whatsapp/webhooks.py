@@ -226,7 +226,9 @@ class _Reader:
         user_id = _user_id(message, "from_user_id") or _user_id(message, "from")
         self._learn(user_id, phone)
         self._learn(_user_id(message, "from_parent_user_id"), phone)
-        if kind not in SYSTEM_MESSAGE_TYPES and (phone or user_id):
+        # A message to a group opens no window of its writer's own.
+        is_personal = message.get("group_id") is None
+        if kind not in SYSTEM_MESSAGE_TYPES and is_personal and (phone or user_id):
             self.messages.append(InboundMessage(phone=phone, user_id=user_id, at=at))
 
     def _read_preference(self, preference: Item) -> None:

@@ -416,3 +416,69 @@ def test_known_person_is_written_once_in_half_a_year() -> None:
     assert whatsapp_identities.learn({USER: PHONE}, now=later) == 0
     (after,) = collection("whatsapp_identities").find({})
     assert after["expires_at"] > before["expires_at"]
+
+
+# Other shapes that real webhooks have.
+
+
+def test_contact_without_a_profile_is_read() -> None:
+    """As in https://github.com/netflie/whatsapp-cloud-api/pull/234."""
+    document = sent()
+    value = change(about(document), messages=[now_written()])
+    value["value"]["contacts"] = [{"wa_id": DIGITS}, {"wa_id": DIGITS, "user_id": USER}]
+    call(value)
+    assert status_of(document) == "delivered"
+    assert is_open(PHONE)
+
+
+@pytest.mark.parametrize(
+    ("fields", "opens"),
+    [
+        ({"type": "unsupported", "errors": [{"code": 131051}]}, True),
+        ({"type": "reaction", "reaction": {"message_id": "wamid.1"}}, True),
+        ({"type": "order", "order": {}}, True),
+        ({"type": None}, True),
+        ({"type": "system", "system": {"type": "user_changed_number", "wa_id": "1"}}, False),
+        ({"type": "text", "group_id": "Y2FwaV9ncm91cDo"}, False),
+    ],
+)
+def test_message_that_a_person_wrote_to_us_opens_the_window(
+    fields: dict[str, Any], opens: bool
+) -> None:
+    call(change(messages=[now_written(**fields)]))
+    assert is_open(PHONE) is opens
+
+
+@pytest.mark.parametrize(
+    "field", ["smb_message_echoes", "history", "message_template_status_update"]
+)
+def test_other_subscriptions_change_nothing(field: str) -> None:
+    call({"field": field, "value": {"messages": [now_written()], "message_echoes": ["x"]}})
+    assert not is_open(PHONE)
+    assert log()["unreadable_count"] == 0
+
+
+def test_errors_of_the_account_stand_beside_good_items() -> None:
+    document = sent()
+    value = change(about(document))
+    value["value"]["errors"] = [{"code": 130429, "title": "Rate limit hit"}]
+    call(value)
+    assert status_of(document) == "delivered"
+
+
+def test_error_details_of_a_failed_status_are_read() -> None:
+    """As in https://github.com/restfb/restfb/issues/1344."""
+    document = sent()
+    errors = [{"code": 131026, "title": "x", "message": "x", "error_data": {"details": "y"}}]
+    call(change(about(document, status="failed", errors=errors)))
+    one = factories.delivery(factories.read(document["_id"]), WHATSAPP)
+    assert (one["status"], one["failure_code"]) == ("failed", "reported_failed")
+    assert "(131026)" in one["failure_reason"]
+
+
+def test_number_that_is_not_on_the_list_of_a_test_number_stays_valid() -> None:
+    """As in https://github.com/chatwoot/chatwoot/issues/13932: the account isn't live yet."""
+    for n in range(4):
+        errors = [{"code": 131030, "title": "Recipient phone number not in allowed list"}]
+        call(change(about(sent(), id=f"wamid.{n}", status="failed", errors=errors)))
+    assert not opted_out(PHONE)

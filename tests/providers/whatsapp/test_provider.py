@@ -316,9 +316,22 @@ TABLE = {
         *(0, 3, 10, 33, 190, *range(200, 300), 368, 131005, 131031, 131037, 131042, 131045),
         *(131048, 133010, 2500),
     ),
-    K.INVALID_RECIPIENT: (131026, 131050, 131021, 131030),
+    K.INVALID_RECIPIENT: (131026, 131050, 131021),
     K.PERMANENT: (
-        *(100, 131008, 131009, 131047, 131049, 130472, 131051, 131052, 131053),
+        *(
+            100,
+            131008,
+            131009,
+            131047,
+            131049,
+            130472,
+            130497,
+            131030,
+            131062,
+            131051,
+            131052,
+            131053,
+        ),
         *(132000, 132001, 132005, 132007, 132012, 132015, 132016, 132068, 132999),
     ),
 }
@@ -394,7 +407,7 @@ def test_code_has_our_failure_code(code: int, ours: FailureCode) -> None:
 
 @pytest.mark.parametrize(
     ("code", "action"),
-    [(131026, A.SUSPECT), (131050, A.SUPPRESS_MARKETING), (131021, A.SUSPECT), (131030, A.SUSPECT)],
+    [(131026, A.SUSPECT), (131050, A.SUPPRESS_MARKETING), (131021, A.SUSPECT)],
 )
 def test_recipient_error_has_its_action(code: int, action: RecipientAction) -> None:
     error = refusal(refused(code))

@@ -49,13 +49,11 @@ EXPECTED: dict[str, type[ProviderError]] = {
         ),
         ProviderUnavailableError,
     ),
-    **dict.fromkeys(
-        ("undeliverable", "opted-out", "same-number", "not-allowed"), InvalidRecipientError
-    ),
+    **dict.fromkeys(("undeliverable", "opted-out", "same-number"), InvalidRecipientError),
     **dict.fromkeys(
         (
             *("window-closed", "not-delivered", "experiment", "invalid", "missing"),
-            *("unsupported", "no-code", "unknown-code", "country"),
+            *("unsupported", "no-code", "unknown-code", "country", "not-allowed"),
         ),
         PermanentError,
     ),
