@@ -10,10 +10,11 @@ from domain.time import utc_now
 from notifications.catalog import definitions, types
 from notifications.catalog.definitions import TypeRequest
 from notifications.content import linting, templates
+from notifications.content.linting import TemplateFault
 from notifications.content.templates import SHIPPED_VERSION, Version
 from notifications.models import NotificationType
 from notifications.store import Document
-from notifications.validation import InvalidRequestError
+from notifications.validation import FieldProblem, InvalidRequestError
 from notifyproject.db.paging import Page
 from notifyproject.platform import audit
 
@@ -105,13 +106,18 @@ def put_type(request: Any, slug: str) -> Response:
     """Create or replace a type; 201 for a new one.
 
     Removing a sensitive variable makes its values readable from then on. It needs the scope
-    `types:admin`, and the variable's name in `confirm_not_sensitive`.
+    `types:admin`, and the variable's name in `confirm_not_sensitive`. A variable that the published
+    template puts into a URL can't become sensitive.
     """
     body, before = read_request(request, TypeRequest), types.read_type(slug)
     removed = definitions.removed_secrets(before, body)
     if removed and not request.user.has_scope(Scope.TYPES_ADMIN):
         raise INSUFFICIENT_SCOPE.error(scope=Scope.TYPES_ADMIN)
     fields = definitions.validate_type(slug, body, before=before)
+    if faults := _exposures({**fields, "_id": slug}, _published_number(before or {})):
+        raise InvalidRequestError(
+            [FieldProblem("/sensitive_variables", one.code, one.place) for one in faults]
+        )
     is_new = types.define_type(slug, fields, now=utc_now())
     document = _type_or_404(slug)
     message = audit.describe_change(before, document, fields=fields) or "Saved without changes."
@@ -175,16 +181,31 @@ def get_template_version(_request: Any, slug: str, number: str) -> Response:
     parameters=(SLUG, NUMBER),
 )
 def publish_template_version(request: Any, slug: str, number: str) -> Response:
-    """Publish a template version. New notifications use it; 0 is the built-in one."""
+    """Publish a template version. New notifications use it; 0 is the built-in one.
+
+    A version that puts a variable into a URL that has become sensitive since is refused.
+    """
     try:
         read_request(request, EmptyRequest)
     except ApiError as problem:
         if problem.type is not EMPTY_BODY:
             raise
-    _type_or_404(slug)
+    document = _type_or_404(slug)
+    if faults := _exposures(document, int(number)):
+        raise InvalidRequestError([template_error(fault) for fault in faults])
     templates.publish_version(type_slug=slug, number=int(number), now=utc_now())
     _record(request, slug, f"Template version {int(number)} published.")
     return Response(_version_view_or_404(slug, number))
+
+
+def _exposures(document: Document, version: int) -> list[TemplateFault]:
+    return linting.find_exposures(
+        type_slug=document["_id"],
+        version=version,
+        example_data=document["example_data"],
+        sensitive=frozenset(document["sensitive_variables"]),
+        has_digest=document.get("digest") is not None,
+    )
 
 
 def _record(request: Any, slug: str, message: str, *, flag: int = CHANGE) -> None:

@@ -27,6 +27,8 @@ from notifications.catalog.definitions import (
 )
 from notifications.catalog.digests import DigestRequest
 from notifications.catalog.plans import PlanRequest
+from notifications.content import linting
+from notifications.content.templates import SHIPPED_VERSION
 from notifications.models import NotificationType
 from notifications.models.catalog import SLUG_LENGTH
 from notifications.validation import FieldProblem, InvalidRequestError
@@ -277,7 +279,17 @@ class NotificationTypeForm(forms.ModelForm):
             removed = definitions.removed_secrets(before, request)
             request = msgspec.structs.replace(request, confirm_not_sensitive=removed)
         try:
-            return given | definitions.validate_type(slug, request, before=before)
+            fields = definitions.validate_type(slug, request, before=before)
+            faults = linting.find_exposures(
+                type_slug=slug,
+                version=(before or {}).get("template_version") or SHIPPED_VERSION,
+                example_data=fields["example_data"],
+                sensitive=frozenset(fields["sensitive_variables"]),
+                has_digest=fields.get("digest") is not None,
+            )
+            for fault in faults:
+                self.add_error("sensitive_variables", fault.place)
+            return given | fields
         except InvalidRequestError as refused:
             for problem in refused.problems:
                 self.add_error(*_form_error(problem, msgspec.to_builtins(request)))

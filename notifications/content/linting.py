@@ -1,6 +1,6 @@
 """Finds every fault of a template, with line and reason, before the template is stored."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -52,6 +52,12 @@ class TemplateFault:
         """The reason, after the line if known."""
         return self.reason if self.line is None else f"Line {self.line}: {self.reason}"
 
+    @property
+    def place(self) -> str:
+        """The reason, after part, language, and line."""
+        where = [self.part, self.language, None if self.line is None else f"line {self.line}"]
+        return f"{', '.join(one for one in where if one)}: {self.reason}"
+
 
 def lint_template(
     *,
@@ -68,8 +74,9 @@ def lint_template(
     if faults := _check_languages(parts):
         return faults
     variables: dict[str, Any] = {**example_data, "recipient": EXAMPLE_RECIPIENT}
-    masked = {k: MASK if k in sensitive else v for k, v in variables.items()}
+    masked = _masked(variables, sensitive)
     variables |= _digest_variables(example_data, has_digest=has_digest)
+    others = exposure.other_secrets(variables, sensitive) if sensitive else []
     faults = list(_check_completeness(name, parts))
     budget = Budget(MAX_TEMPLATE_WORK)
     fragments: dict[str, _Fragment] = {}
@@ -89,7 +96,7 @@ def lint_template(
                 if part is Part.EMAIL_HTML and not found:
                     fragments[language] = _extract_liquid(source)
                 elif not found:
-                    _check_output(part, bound, (variables, masked), budget)
+                    _check_output(part, bound, (variables, *others, masked), budget)
             except TemplateError as problem:
                 found = [_to_fault(problem)]
             except RecursionError:
@@ -97,8 +104,32 @@ def lint_template(
                 found = [TemplateFault(code="too_complex", reason=reason)]
             faults += [replace(fault, language=language, part=part) for fault in found]
     if not faults and fragments:
-        faults += _check_inlined(fragments, (variables, masked), budget)
+        faults += _check_inlined(fragments, (variables, *others, masked), budget)
     return faults
+
+
+def find_exposures(
+    *,
+    type_slug: str,
+    version: int,
+    example_data: Mapping[str, Any],
+    sensitive: frozenset[str],
+    has_digest: bool = False,
+) -> list[TemplateFault]:
+    """Return where a version, with the files that complete it, puts a secret into a URL.
+
+    A variable may have become sensitive after the version was stored.
+    """
+    if not sensitive or templates.get_version(type_slug=type_slug, number=version) is None:
+        return []
+    faults = lint_template(
+        name=type_slug,
+        parts=templates.effective_texts(type_slug, version),
+        example_data=example_data,
+        sensitive=sensitive,
+        has_digest=has_digest,
+    )
+    return [fault for fault in faults if fault.code == exposure.CODE]
 
 
 def _count_markup(source: str) -> int:
@@ -173,6 +204,13 @@ def _check_names(
     part: Part,
 ) -> list[TemplateFault]:
     analysis = bound.analyze(include_partials=False)
+    exposed = (
+        exposure.find_exposed(
+            bound, sensitive=sensitive, example=variables, is_html=part is Part.EMAIL_HTML
+        )
+        if sensitive
+        else ()
+    )
     faults = [
         TemplateFault(
             code="unknown_filter",
@@ -188,13 +226,7 @@ def _check_names(
             reason=exposure.REASON.format(name=repr(name)),
             line=line_at(source, index),
         )
-        for name, index in exposure.find_in_source(
-            source,
-            check_source(source),
-            analysis,
-            sensitive=sensitive,
-            is_html=part is Part.EMAIL_HTML,
-        )
+        for name, index in exposed
     ]
     return faults + [
         TemplateFault(
@@ -264,8 +296,14 @@ def _check_output(
 ) -> None:
     """Raise TemplateError if a part can't be rendered, or its output is blank or too long."""
     template = Template.from_bound(bound)
-    texts = [template.render(variables, budget=budget) for variables in examples]
-    if exposure.is_mask_exposed(texts[-1], is_html=part is Part.EMAIL_HTML):
+    first, *others, masked = examples
+    names = bound.analyze(include_partials=False).globals if others else ()
+    others = [one for one in others if any(one.get(name) != first.get(name) for name in names)]
+    is_html = part is Part.EMAIL_HTML
+    texts = [template.render(variables, budget=budget) for variables in (first, masked)]
+    if exposure.is_mask_exposed(texts[-1], is_html=is_html) or _is_changed_by_secrets(
+        template, texts[0], others, is_html=is_html, budget=budget
+    ):
         reason = exposure.REASON.format(name="A variable")
         raise TemplateError(exposure.CODE, reason)
     for text in texts:
@@ -274,6 +312,40 @@ def _check_output(
         if part in ONE_LINE_PARTS and len(clean_line(text)) > SUBJECT_LENGTH:
             reason = f"More than {SUBJECT_LENGTH} characters when rendered with the example data."
             raise TemplateError("too_long", reason)
+
+
+def _is_changed_by_secrets(
+    template: Template,
+    text: str,
+    others: Sequence[Mapping[str, Any]],
+    *,
+    is_html: bool,
+    budget: Budget,
+) -> bool:
+    """Return whether a rendered text has other URLs or tags with other secrets."""
+    requests: frozenset[str] | None = None
+    for variables in others:
+        try:
+            other = template.render(variables, budget=budget)
+        except TemplateError:
+            # Such as a date that isn't one with other digits.
+            continue
+        if other == text:
+            continue
+        if requests is None:
+            requests = exposure.requests_of(text, is_html=is_html)
+        if requests != exposure.requests_of(other, is_html=is_html):
+            return True
+    return False
+
+
+def _masked(value: Any, sensitive: frozenset[str]) -> Any:
+    """Return data with a mask for each sensitive variable, at any depth."""
+    if isinstance(value, Mapping):
+        return {k: MASK if k in sensitive else _masked(v, sensitive) for k, v in value.items()}
+    if isinstance(value, list):
+        return [_masked(one, sensitive) for one in value]
+    return value
 
 
 def _to_fault(problem: TemplateError) -> TemplateFault:

@@ -234,3 +234,34 @@ def test_console_shows_a_stored_hostile_template(app: App, stored: None) -> None
         shown: Any = looker.get(f"/admin/notifications/notificationtype/{page}")
         assert shown.status_code == 200
         assert "Hello" in shown.content.decode()
+
+
+LEAK = "{% assign t = token | base64_encode %}See https://example.com/{{ t }}"
+RESET = {"name": "Reset", "category": "transactional", "channels": ["email"]}
+
+
+def test_variable_in_a_url_never_becomes_sensitive(app: App) -> None:
+    """In any order: variable, version, publication, and a return to an older version."""
+    path, templates_path = "/types/reset_link", "/types/reset_link/templates"
+    fields = {**RESET, "example_data": {"token": "abc123"}}
+    assert app.put(path, fields).status_code == 201
+    for body in (LEAK, "Your token: {{ token }}"):
+        parts = {"default": {"subject": "S", "body": body}}
+        assert create(app, parts, path=templates_path).status_code == 201
+    assert publish(app, 1, path=templates_path).status_code == 200
+    refused = app.put(path, {**fields, "sensitive_variables": ["token"]})
+    assert (refused.status_code, pointers(refused)) == (
+        422,
+        {"/sensitive_variables": "sensitive_in_url"},
+    )
+    assert "body, default, line 1: 'token' is sensitive" in refused.json()["errors"][0]["detail"]
+    assert app.get(path).json()["sensitive_variables"] == []
+
+    assert publish(app, 2, path=templates_path).status_code == 200
+    assert app.put(path, {**fields, "sensitive_variables": ["token"]}).status_code == 200
+    rollback = publish(app, 1, path=templates_path)
+    assert (rollback.status_code, pointers(rollback)) == (
+        422,
+        {"/parts/default/body": "sensitive_in_url"},
+    )
+    assert app.get(path).json()["template_version"] == 2

@@ -1,0 +1,417 @@
+"""What in a template depends on a sensitive variable, followed through every value. Pure.
+
+A value is secret if it is a sensitive variable or is computed from one: assigned, captured, cut,
+encoded, counted, or chosen by it. Variables are joined over the whole template, in any order, so
+that no order of loops and branches hides a flow.
+"""
+
+import re
+from collections import defaultdict, deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import Any
+
+from liquid import BoundTemplate, RenderContext
+from liquid.ast import Node
+from liquid.builtin.content import ContentNode
+from liquid.builtin.expressions import (
+    BooleanExpression,
+    FilteredExpression,
+    TernaryFilteredExpression,
+)
+from liquid.builtin.expressions.filtered import Filter
+from liquid.builtin.expressions.logical import (
+    EqExpression,
+    LogicalAndExpression,
+    LogicalNotExpression,
+    LogicalOrExpression,
+    NeExpression,
+)
+from liquid.builtin.expressions.loop import LoopExpression
+from liquid.builtin.expressions.path import Path
+from liquid.builtin.expressions.primitive import Blank, Empty, Nil, StringLiteral
+from liquid.builtin.output import OutputNode
+from liquid.builtin.tags.assign_tag import AssignNode
+from liquid.builtin.tags.capture_tag import CaptureNode
+from liquid.builtin.tags.case_tag import CaseNode, MultiExpressionBlockNode
+from liquid.builtin.tags.decrement_tag import DecrementNode
+from liquid.builtin.tags.for_tag import BreakNode, ContinueNode, ForNode
+from liquid.builtin.tags.if_tag import IfNode
+from liquid.builtin.tags.ifchanged_tag import IfChangedNode
+from liquid.builtin.tags.increment_tag import IncrementNode
+from liquid.builtin.tags.tablerow_tag import TablerowNode
+from liquid.builtin.tags.unless_tag import UnlessNode
+from liquid.expression import Expression
+
+LINK = re.compile(r"://|\bwww\.|[a-z0-9]\.[a-z]{2,24}/|\b(?:mailto|tel|sms):", re.IGNORECASE)
+"""The beginning of a URL."""
+_PART_OF_LINK = re.compile(rf"{LINK.pattern}|[/\\]", re.IGNORECASE)
+_END_OF_TAG = re.compile(r"</|/>")
+_DECODERS = frozenset({"url_decode", "base64_decode", "base64_url_safe_decode"})
+"""Filters whose result may be a URL though their input doesn't look like one."""
+_SELECTORS = frozenset(
+    [
+        *("compact", "concat", "default", "find", "first", "last", "reject", "reverse", "slice"),
+        *("sort", "sort_natural", "uniq", "where"),
+    ]
+)
+"""Filters that return items of a list as they are."""
+
+
+class Level(IntEnum):
+    """How secret a value is."""
+
+    PUBLIC = 0
+    CONTAINER = 1
+    """An object or list that has a sensitive variable somewhere."""
+    SECRET = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """What is known of a value. ``name`` is the sensitive variable it depends on."""
+
+    level: Level = Level.PUBLIC
+    name: str = ""
+    may_be_link: bool = False
+
+    def join(self, *others: "Value") -> "Value":
+        """Return what is known of a value that is one of these, or made of all of them."""
+        most = max((self, *others), key=lambda one: one.level)
+        return Value(most.level, most.name, any(one.may_be_link for one in (self, *others)))
+
+
+PUBLIC = Value()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Condition:
+    """What decides whether a node is rendered, and how often, with the conditions around it."""
+
+    expressions: tuple[Expression, ...]
+    parent: "Condition | None" = None
+    is_compared: bool = False
+    """A loop or a ``case``, which does more than to ask whether there is a value."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Assignment:
+    name: str
+    expressions: Sequence[Expression]
+    condition: Condition | None
+
+
+@dataclass(slots=True)
+class Secrets:
+    """The secret values of one parsed template."""
+
+    bound: BoundTemplate
+    sensitive: frozenset[str]
+    example: Mapping[str, Any]
+    _locals: dict[str, Value] = field(default_factory=dict)
+    _deciding: dict[Condition, str] = field(default_factory=dict)
+    _children: dict[Node, list[tuple[Node, Condition | None]]] = field(default_factory=dict)
+    _containers: frozenset[str] = frozenset()
+    _static: RenderContext = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._static = RenderContext(self.bound)
+        self._containers = frozenset(_names_of_containers(self.example, self.sensitive))
+        readers: dict[str | Condition, list[_Assignment | Condition]] = defaultdict(list)
+        waiting: deque[_Assignment | Condition] = deque()
+        for one in self._assignments(self.bound.nodes, None):
+            waiting.append(one)
+            sources: list[str | Condition] = [*_roots(one.expressions)]
+            outer = one.condition if isinstance(one, _Assignment) else one.parent
+            for source in (*sources, *([outer] if outer else ())):
+                readers[source].append(one)
+            if isinstance(one, _Assignment):
+                self._locals[one.name] = PUBLIC
+        while waiting:
+            one = waiting.popleft()
+            waiting.extend(self._update(one, readers))
+
+    def _update(
+        self,
+        one: _Assignment | Condition,
+        readers: Mapping[str | Condition, Sequence[_Assignment | Condition]],
+    ) -> Sequence[_Assignment | Condition]:
+        """Compute a value again. Return what depends on it, if it has changed."""
+        if isinstance(one, Condition):
+            if one in self._deciding or not (name := self._decides(one)):
+                return ()
+            self._deciding[one] = name
+            return readers.get(one, ())
+        before = self._locals[one.name]
+        after = before.join(*(self.value_of(expression) for expression in one.expressions))
+        if name := self.deciding(one.condition):
+            after = after.join(Value(Level.SECRET, name))
+        self._locals[one.name] = after
+        return readers.get(one.name, ()) if after != before else ()
+
+    def value_of(self, expression: Expression) -> Value:
+        """Return what is known of an expression's value."""
+        if isinstance(expression, Path):
+            return self._value_of_path(expression)
+        if isinstance(expression, StringLiteral):
+            return Value(may_be_link=_PART_OF_LINK.search(expression.value) is not None)
+        if isinstance(expression, FilteredExpression):
+            value = self.value_of(expression.left)
+            return self._filtered(value, expression.filters or ())
+        if isinstance(expression, TernaryFilteredExpression):
+            value = self.value_of(expression.left)
+            if expression.alternative:
+                other = self.value_of(expression.alternative)
+                value = value.join(self._filtered(other, expression.filters or ()))
+            if name := self._revealed(expression.condition):
+                value = value.join(Value(Level.SECRET, name))
+            return self._filtered(value, expression.tail_filters or ())
+        return PUBLIC.join(*(self.value_of(child) for child in expression.children()))
+
+    def deciding(self, condition: Condition | None) -> str | None:
+        """Return the sensitive variable that decides about a node, or None.
+
+        Whether a sensitive variable is given reveals nothing of it.
+        """
+        return None if condition is None else self._deciding.get(condition)
+
+    def _decides(self, condition: Condition) -> str | None:
+        if condition.parent is not None and (name := self._deciding.get(condition.parent)):
+            return name
+        ask = self._compared if condition.is_compared else self._revealed
+        return next((name for one in condition.expressions if (name := ask(one))), None)
+
+    def children(
+        self, node: Node, condition: Condition | None
+    ) -> Sequence[tuple[Node, Condition | None]]:
+        """Return the blocks inside a node, with what decides about each."""
+        found = self._children.get(node)
+        if found is None:
+            found = self._children[node] = [*self._read_children(node, condition)]
+        return found
+
+    def _read_children(
+        self, node: Node, condition: Condition | None
+    ) -> Iterator[tuple[Node, Condition | None]]:
+        match node:
+            case IfNode() | UnlessNode():
+                condition = Condition((node.condition,), condition)
+                yield node.consequence, condition
+                for alternative in node.alternatives:
+                    condition = Condition((alternative.expression,), condition)
+                    yield alternative.block, condition
+                if node.default:
+                    yield node.default, condition
+            case CaseNode():
+                yield from _read_choice(node, condition)
+            case ForNode() | TablerowNode():
+                loop = Condition((node.expression,), condition, is_compared=True)
+                leaving = tuple(self._expressions_of_leaving(node.block))
+                yield node.block, Condition(leaving, loop, is_compared=True) if leaving else loop
+                if isinstance(node, ForNode) and node.default:
+                    yield node.default, loop
+            case IfChangedNode():
+                outputs = [one for one in self._walk(node.block) if isinstance(one, OutputNode)]
+                shown = tuple(one.expression for one in outputs)
+                yield node.block, Condition(shown, condition, is_compared=True)
+            case _:
+                for child in node.children(self._static, include_partials=False):
+                    yield child, condition
+
+    def _assignments(
+        self, nodes: Iterable[Node], condition: Condition | None
+    ) -> Iterator[_Assignment | Condition]:
+        """Yield the assignments and conditions of a template."""
+        for node in nodes:
+            match node:
+                case AssignNode():
+                    yield _Assignment(str(node.name), [node.expression], condition)
+                case CaptureNode():
+                    yield self._capture(node, condition)
+                case IncrementNode() | DecrementNode():
+                    yield _Assignment(str(node.name), (), condition)
+                case _:
+                    pass
+            last = condition
+            for child, inner in self.children(node, condition):
+                yield from _between(inner, last)
+                last = inner
+                if isinstance(node, ForNode | TablerowNode) and child is node.block:
+                    yield from self._loop_variables(node, condition, inner)
+                yield from self._assignments([child], inner)
+
+    @staticmethod
+    def _loop_variables(
+        node: ForNode | TablerowNode, outer: Condition | None, inner: Condition | None
+    ) -> Iterator[_Assignment]:
+        loop = node.expression
+        yield _Assignment(str(loop.identifier), [loop.iterable], outer)
+        for counter in ("forloop", "tablerowloop"):
+            yield _Assignment(counter, (), inner)
+
+    def _capture(self, node: CaptureNode, condition: Condition | None) -> _Assignment:
+        nodes = [*self._walk(node.block)]
+        inside: list[Expression] = [e for one in nodes for e in one.expressions()]
+        texts = (one.text for one in nodes if isinstance(one, ContentNode))
+        if any(_PART_OF_LINK.search(_END_OF_TAG.sub("", text)) for text in texts):
+            inside.append(StringLiteral(node.token, "/"))
+        return _Assignment(str(node.name), inside, condition)
+
+    def _expressions_of_leaving(self, block: Node) -> Iterator[Expression]:
+        """Yield what decides whether a loop is left early, or a turn is."""
+        waiting: list[tuple[Node, tuple[Expression, ...]]] = [(block, ())]
+        while waiting:
+            node, asked = waiting.pop()
+            if isinstance(node, BreakNode | ContinueNode):
+                yield from asked
+            elif not isinstance(node, ForNode | TablerowNode):
+                own = () if isinstance(node, OutputNode) else tuple(node.expressions())
+                inner = node.children(self._static, include_partials=False)
+                waiting += [(child, (*asked, *own)) for child in inner]
+
+    def _walk(self, block: Node) -> Iterator[Node]:
+        waiting = [block]
+        while waiting:
+            node = waiting.pop()
+            yield node
+            waiting += node.children(self._static, include_partials=False)
+
+    def _value_of_path(self, path: Path) -> Value:
+        root, *segments = path.path
+        if not isinstance(root, str):
+            return self.value_of(root) if isinstance(root, Path) else PUBLIC
+        if root in self.sensitive:
+            return Value(Level.SECRET, root)
+        value = self._locals.get(root, PUBLIC)
+        found: Any = self.example.get(root)
+        if root in self._containers:
+            value = value.join(Value(Level.CONTAINER, self._name))
+        for segment in segments:
+            value = self._step(value, segment)
+            is_name = isinstance(found, Mapping) and isinstance(segment, str)
+            found = found.get(segment) if is_name else None
+        if isinstance(found, str) and LINK.search(found):
+            value = value.join(Value(may_be_link=True))
+        return value
+
+    @property
+    def _name(self) -> str:
+        return min(self.sensitive)
+
+    def _step(self, value: Value, segment: object) -> Value:
+        if isinstance(segment, Path):
+            by = self.value_of(segment)
+            if by.level is not Level.PUBLIC:
+                return value.join(Value(Level.SECRET, by.name))
+            return _as_text(value)
+        if segment in self.sensitive:
+            return Value(Level.SECRET, str(segment))
+        is_inside = value.level is Level.CONTAINER and isinstance(segment, str)
+        if is_inside and segment not in self._containers and segment not in ("first", "last"):
+            return Value(may_be_link=value.may_be_link)
+        return value
+
+    def _filtered(self, value: Value, filters: Iterable[Filter]) -> Value:
+        for one in filters:
+            given = [argument.value for argument in one.args]
+            values = [self.value_of(argument) for argument in given]
+            key = given[0].value if given and isinstance(given[0], StringLiteral) else None
+            if one.name == "map" and key is not None:
+                value = self._step(value, key)
+            elif one.name == "size" and value.level is Level.CONTAINER:
+                value = PUBLIC
+            elif one.name in _SELECTORS:
+                value = value.join(*values)
+            else:
+                value = _as_text(value.join(*values))
+            if one.name in _DECODERS:
+                value = value.join(Value(may_be_link=True))
+        return value
+
+    def _revealed(self, expression: Expression) -> str | None:
+        match expression:
+            case BooleanExpression():
+                return self._revealed(expression.expression)
+            case LogicalNotExpression():
+                return self._revealed(expression.right)
+            case LogicalAndExpression() | LogicalOrExpression():
+                return self._revealed(expression.left) or self._revealed(expression.right)
+            case Path() if self._is_variable(expression):
+                return None
+            case EqExpression() | NeExpression() if isinstance(
+                expression.right, Nil | Blank | Empty
+            ) or (isinstance(expression.right, StringLiteral) and not expression.right.value):
+                return self._revealed(expression.left)
+            case _:
+                return self._compared(expression)
+
+    def _is_variable(self, path: Path) -> bool:
+        """Return whether a path is a variable of the data, not one of the template."""
+        root = path.path[0]
+        names = all(isinstance(one, str) for one in path.path)
+        return names and isinstance(root, str) and root not in self._locals
+
+    def _compared(self, expression: Expression) -> str | None:
+        if isinstance(expression, LoopExpression):
+            value = self.value_of(expression.iterable)
+            others = [one for one in expression.children() if one is not expression.iterable]
+            values = [_as_text(self.value_of(one)) for one in others]
+            value = PUBLIC.join(*values, *([value] if value.level is Level.SECRET else []))
+        else:
+            value = _as_text(self.value_of(expression))
+        return value.name if value.level is Level.SECRET else None
+
+
+def _read_choice(
+    node: CaseNode, condition: Condition | None
+) -> Iterator[tuple[Node, Condition | None]]:
+    whens = [one for one in node.blocks if isinstance(one, MultiExpressionBlockNode)]
+    compared = [e for one in whens for e in one.expression.expressions]
+    condition = Condition((node.expression, *compared), condition, is_compared=True)
+    for block in node.blocks:
+        yield (block.block if isinstance(block, MultiExpressionBlockNode) else block), condition
+
+
+def _between(inner: Condition | None, outer: Condition | None) -> Iterator[Condition]:
+    """Yield the conditions from an inner one up to an outer one, the outermost first."""
+    found: list[Condition] = []
+    while inner is not None and inner is not outer:
+        found.append(inner)
+        inner = inner.parent
+    yield from reversed(found)
+
+
+def _as_text(value: Value) -> Value:
+    """Return what is known of a value that is written as text or compared."""
+    if value.level is Level.CONTAINER:
+        return Value(Level.SECRET, value.name, value.may_be_link)
+    return value
+
+
+def _roots(expressions: Iterable[Expression]) -> Iterator[str]:
+    waiting = [*expressions]
+    while waiting:
+        expression = waiting.pop()
+        if isinstance(expression, Path) and isinstance(expression.path[0], str):
+            yield expression.path[0]
+        waiting += expression.children()
+
+
+def _names_of_containers(value: Any, sensitive: frozenset[str]) -> Iterator[str]:
+    """Yield the names in data whose values have a sensitive variable somewhere inside."""
+    items = value.items() if isinstance(value, Mapping) else ((None, one) for one in value)
+    for name, one in items:
+        if isinstance(one, Mapping | list | tuple):
+            if name is not None and name not in sensitive and has_sensitive(one, sensitive):
+                yield name
+            yield from _names_of_containers(one, sensitive)
+
+
+def has_sensitive(value: Any, sensitive: frozenset[str]) -> bool:
+    """Return whether data has a sensitive variable somewhere inside."""
+    if isinstance(value, Mapping):
+        return any(
+            name in sensitive or has_sensitive(one, sensitive) for name, one in value.items()
+        )
+    return isinstance(value, list | tuple) and any(has_sensitive(one, sensitive) for one in value)
