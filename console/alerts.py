@@ -34,6 +34,7 @@ from .widgets.actions import (
     require_post,
 )
 from .widgets.columns import chip, label_column, text_column, time_column, two_lines
+from .widgets.durations import MINUTES, DurationField
 from .widgets.filters import TIME_INPUT, choice_filter, time_filter
 from .widgets.formats import duration
 from .widgets.links import FAILURES, HOME, INCIDENT, INCIDENTS, PROVIDERS, WAITING, next_page
@@ -80,16 +81,24 @@ class AlertRuleForm(forms.ModelForm):
         required=False, widget=UnfoldAdminSelectWidget, help_text="Final failures only."
     )
 
+    window_minutes = DurationField(
+        label="Window",
+        units=MINUTES,
+        min_value=1,
+        max_value=MAX_WINDOW_MINUTES,
+        initial=DEFAULT_WINDOW_MINUTES,
+        help_text="Final failures: the time range in which they are counted.",
+    )
+
     class Meta:
         """The model and its editable fields."""
 
         model = AlertRule
         fields = ("name", "kind", "channel", "type", "threshold", "window_minutes", "is_enabled")
-        labels = {"window_minutes": "Window (minutes)", "is_enabled": "Enabled"}
+        labels = {"is_enabled": "Active"}
         help_texts = {
             "threshold": "Final failures: more than this number in the window. API key: this many "
             "days before. Other conditions: for more than this number of minutes.",
-            "window_minutes": "Final failures: the time range in which they are counted.",
         }
 
     def __init__(self, *args: Any, **options: Any) -> None:
@@ -108,10 +117,6 @@ class AlertRuleForm(forms.ModelForm):
     def clean_threshold(self) -> int:
         """Return the threshold. Raises ValidationError if it can't be reached."""
         return _bounded(self.cleaned_data["threshold"], 0, MAX_FAILURES)
-
-    def clean_window_minutes(self) -> int:
-        """Return the window. Raises ValidationError for more than a day."""
-        return _bounded(self.cleaned_data["window_minutes"], 1, MAX_WINDOW_MINUTES)
 
 
 def _bounded(number: int, lowest: int, highest: int) -> int:

@@ -242,11 +242,15 @@ def _notification(notification_id: ObjectId | None) -> SafeString | str:
 
 def _context(request: HttpRequest, document: Document) -> dict[str, Any]:
     type_name = names.type_names([document["type"]])[document["type"]]
+    original = Digest(pk=document["_id"], type=type_name)
+    original.page_title = names.page_title(
+        f"{type_name} digest", user_id=document.get("user_id"), at=document["closes_at"]
+    )
     is_open = document["status"] == DigestStatus.OPEN
     may_see_members = request.user.has_perm("notifications.view_notification")
     return {
-        "title": f"{type_name} {document['_id']}",
-        "original": Digest(pk=document["_id"], type=type_name),
+        "title": original.page_title,
+        "original": original,
         "document": document,
         "type_name": type_name,
         "state": _state(document["status"], document.get("outcome")),

@@ -29,7 +29,7 @@ from .texts.labels import CHANNEL_ICONS, CHANNELS, cause_label
 from .texts.wait_reasons import WAIT_LABELS
 from .widgets.charts import CHART_SIZE, stacked_bars
 from .widgets.formats import latency, percent, runs_every
-from .widgets.links import FAILURES, NOTIFICATIONS, WAITING
+from .widgets.links import FAILURES, NOTIFICATIONS, WAITING, may_open
 
 METRICS_STALE_AFTER = timedelta(minutes=5)
 """Maximum age of the metrics."""
@@ -134,7 +134,11 @@ def dashboard(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
             {
                 **incident,
                 "id": incident["_id"],
-                "evidence": evidence_of(incident, rules.get(incident["rule_id"])),
+                "evidence": [
+                    one
+                    for one in evidence_of(incident, rules.get(incident["rule_id"]))
+                    if may_open(request, one.url)
+                ],
             }
             for incident in other_incidents
         ],

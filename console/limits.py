@@ -31,6 +31,7 @@ from notifyproject.db.fields import choices
 
 from .texts.labels import CHANNELS
 from .widgets.columns import label_column
+from .widgets.durations import DurationField
 from .widgets.lists import ConsoleAdmin, section
 
 OVERFLOW_LABELS = {
@@ -74,30 +75,28 @@ class LimitForm(forms.ModelForm):
         help_text="They count together. In-app is never limited.",
     )
     max = forms.IntegerField(
-        label="Messages",
+        label="Maximum messages",
         min_value=1,
         max_value=MAX_USES,
         widget=UnfoldAdminIntegerFieldWidget,
         help_text="Messages to a recipient in the period. Critical and sensitive ones don't count.",
     )
-    period_seconds = forms.IntegerField(
-        label="Period (seconds)",
+    period_seconds = DurationField(
+        label="Rolling period",
         min_value=MIN_PERIOD_SECONDS,
         max_value=MAX_PERIOD_SECONDS,
         initial=604_800,
-        widget=UnfoldAdminIntegerFieldWidget,
-        help_text="It rolls: it ends now. 604800 is a week.",
+        help_text="Ends now, at every moment. It doesn't begin on a certain day.",
     )
-    min_gap_seconds = forms.IntegerField(
-        label="Least time between two messages (seconds)",
+    min_gap_seconds = DurationField(
+        label="Minimum gap",
         min_value=0,
         max_value=MAX_PERIOD_SECONDS,
         initial=0,
-        widget=UnfoldAdminIntegerFieldWidget,
-        help_text="Also spreads messages that quiet hours have held.",
+        help_text="Time between two messages. It also spreads what quiet hours have held.",
     )
     overflow = forms.ChoiceField(
-        label="A message beyond the limit",
+        label="When exceeded",
         choices=[
             (one.value, f"{OVERFLOW_LABELS[one]}: {_OVERFLOW_NOTES[one]}") for one in Overflow
         ],
@@ -149,7 +148,7 @@ class LimitAdmin(ConsoleAdmin):
         section("Messages that count", "categories", "types", "channels"),
         section("Limit", "max", "period_seconds", "min_gap_seconds", "overflow"),
     )
-    overflow_display = label_column("Beyond it", "overflow", OVERFLOW_LABELS)
+    overflow_display = label_column("When exceeded", "overflow", OVERFLOW_LABELS)
 
     @admin.display(description="Counts")
     def counted(self, row: Any) -> str:
@@ -167,9 +166,9 @@ class LimitAdmin(ConsoleAdmin):
         """Return the maximum and the period."""
         return f"{row.max} in {describe_period(timedelta(seconds=row.period_seconds))}"
 
-    @admin.display(description="Least gap")
+    @admin.display(description="Minimum gap")
     def gap(self, row: Any) -> str:
-        """Return the least time between two messages."""
+        """Return the minimum time between two messages."""
         seconds = row.min_gap_seconds
         return describe_period(timedelta(seconds=seconds)) if seconds else "None"
 

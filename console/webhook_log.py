@@ -22,7 +22,7 @@ from .notifications.search import find_ids
 from .widgets.actions import not_found, parse_id, permission_check, record_change, require_post
 from .widgets.columns import label_column, text_column, time_column
 from .widgets.filters import choice_filter, time_filter
-from .widgets.formats import count_of
+from .widgets.formats import count_of, utc_text
 from .widgets.keyset_list import KeysetChangeList
 from .widgets.lists import ReadOnlyAdmin, search_text
 from .widgets.search import explain_refusal, searched_addresses
@@ -102,6 +102,10 @@ class WebhookLogAdmin(ReadOnlyAdmin):
     def get_ordering(self, request: HttpRequest) -> Sequence[str]:
         """Return the order; search results are read by key."""
         return ("-id",) if search_text(request) else self.ordering
+
+    def object_title(self, obj: Any) -> str:
+        """Return the provider and the time."""
+        return f"{PROVIDERS.get(obj.provider, obj.provider)} webhook of {utc_text(obj.received_at)}"
 
     def search(self, request: HttpRequest, queryset: QuerySet, text: str) -> QuerySet:
         """Return the newest calls about a message or an address."""

@@ -33,6 +33,7 @@ PAGE_POLICY = (
     "img-src 'self' data:; frame-src 'self'; form-action 'self'; base-uri 'none'; "
     "frame-ancestors 'none'"
 )
+_HAS_DIRECTION = re.compile(r"<(?:html|body)\b[^>]*\sdir\s*=", re.IGNORECASE)
 MAIL_POLICY = (
     "sandbox; default-src 'none'; style-src 'unsafe-inline'; font-src data:; img-src {images}; "
     "form-action 'none'; base-uri 'none'; frame-ancestors 'self'"
@@ -163,7 +164,11 @@ class Outbox:
         to = _recipient(request, exchange)
         mail = self._provider(exchange).display(exchange.record, to=to)
         images = "data: http: https:" if "images" in request.query else "data:"
-        return _response(mail.html, kind="text/html", policy=MAIL_POLICY.format(images=images))
+        html = mail.html
+        if not _HAS_DIRECTION.search(html):
+            # A mail program finds the direction of a text by itself; a frame needs to be told.
+            html = f'<div dir="auto">{html}</div>'
+        return _response(html, kind="text/html", policy=MAIL_POLICY.format(images=images))
 
     async def recipients(self, _request: web.Request) -> web.Response:
         """List the magic recipients of all providers."""

@@ -28,7 +28,7 @@ UNANSWERED: Mapping[int | str, str] = {"stalled": "no answer", "reset": "reset"}
 STATES: Mapping[EventState, str] = {
     EventState.PLANNED: "planned",
     EventState.SENDING: "on its way",
-    EventState.SENT: "taken by the receiver",
+    EventState.SENT: "webhook accepted",
     EventState.FAILED: "given up",
 }
 

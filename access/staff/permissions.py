@@ -13,6 +13,14 @@ from django.db.models import QuerySet
 from ..models import StaffUser
 
 ROLE_NAMES = frozenset({"viewer", "support", "operator", "admin"})
+ROLE_SUMMARIES = {
+    "viewer": "Sees everything except accounts and whole addresses. Changes nothing.",
+    "support": "Finds messages and recipients, corrects an address, and resends one message.",
+    "operator": "Sees what viewers see. Retries, resends, cancels, pauses providers, reveals "
+    "addresses, suppresses addresses, and runs bulk operations.",
+    "admin": "Everything: also accounts, roles, API clients, types, limits, erasure, and export.",
+}
+"""What each role allows, for people who assign them."""
 ACCOUNT_APPS = frozenset({"access", "auth"})
 """Apps that define permissions: for admins only."""
 OPERATOR_PERMISSIONS = frozenset(

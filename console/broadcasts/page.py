@@ -44,9 +44,13 @@ def _context(request: HttpRequest, document: Document) -> dict[str, Any]:
     status, color = broadcast_state(document["status"], is_throttled=document["is_waiting"])
     type_name = names.type_names([document["type"]])[document["type"]]
     request_for_all = request_of(document)
+    original = Broadcast(pk=document["_id"], type=type_name)
+    original.page_title = names.page_title(
+        f"{type_name} broadcast", user_id=None, at=document["created_at"]
+    )
     return {
-        "title": f"{type_name} {document['_id']}",
-        "original": Broadcast(pk=document["_id"], type=type_name),
+        "title": original.page_title,
+        "original": original,
         "document": document,
         "type_name": type_name,
         "audience": audience_label(document["audience"], document.get("topic")),

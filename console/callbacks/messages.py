@@ -89,6 +89,10 @@ class CallbackMessageAdmin(ClientOwnedAdmin):
     key = id_column()
     replayed = time_column("Last replayed", "replayed_at")
 
+    def object_title(self, obj: Any) -> str:
+        """Return the event and the client."""
+        return f"{obj.type} for {getattr(obj, 'client_name', 'a client')}"
+
     def search(self, request: HttpRequest, queryset: QuerySet, text: str) -> QuerySet:
         """Return the message with this ID, or the messages about the notification with this ID."""
         return find_by_notification(queryset, text, cap=SEARCH_CAP)

@@ -210,12 +210,12 @@ def _changing(
 
 def _constant(request: HttpRequest, document: Document, *, unmasked: bool) -> dict[str, Any]:
     type_name = names.type_names([document["type"]])[document["type"]]
-    # The breadcrumbs show the text of this object: the type's name and the ID.
-    original = Notification(pk=document["_id"], type=type_name)
     user_id = document.get("user_id")
+    original = Notification(pk=document["_id"], type=type_name)
+    original.page_title = names.page_title(type_name, user_id=user_id, at=document["created_at"])
     may_view_recipient = request.user.has_perm("recipients.view_recipient")
     return {
-        "title": str(original),
+        "title": original.page_title,
         "original": original,
         "shown": presentation.render_content(document),
         "contact": presentation.contact(document, unmasked=unmasked),

@@ -6,6 +6,7 @@ from typing import Any
 
 from django import template
 from django.conf import settings
+from django.contrib import admin
 from django.urls import reverse
 from django.utils.html import format_html, format_html_join
 from django.utils.http import urlencode
@@ -80,12 +81,29 @@ def _header_cell(header: str) -> SafeString:
 
 @register.simple_tag
 def breadcrumbs(parts: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """Return the breadcrumbs with the menu's titles, without repetition."""
+    """Return the breadcrumbs in the menu's words: its group, its entry, and the object's title."""
+    found = [_crumb(part) for part in parts[1:]] if len(parts) > 1 else [*parts]
+    group = next((title for part in found if (title := _group_of(part.get("link")))), None)
     # Keep the last of two equal titles, because a phone shows only the last breadcrumb.
-    menu = {str(item["link"]): item["title"] for group in NAVIGATION for item in group["items"]}
-    named = [{**part, "title": menu.get(str(part.get("link")), part["title"])} for part in parts]
+    named = [{"title": group}, *found] if group else found
     return [
         part
         for part, following in zip(named, [*named[1:], None], strict=True)
         if following is None or str(part["title"]).lower() != str(following["title"]).lower()
     ]
+
+
+def _crumb(part: Mapping[str, Any]) -> Mapping[str, Any]:
+    menu = {str(item["link"]): item["title"] for group in NAVIGATION for item in group["items"]}
+    page = admin.site._registry.get(type(part["title"]))
+    if page is not None and part["title"].pk:
+        return {**part, "title": page.object_title(part["title"]), "is_object": True}
+    return {**part, "title": menu.get(str(part.get("link")), part["title"])}
+
+
+def _group_of(link: object) -> str | None:
+    """Return the title of the menu's group with a link; None for the group without a title."""
+    for group in NAVIGATION:
+        if any(str(item["link"]) == str(link) for item in group["items"]):
+            return group.get("title")
+    return None

@@ -17,6 +17,7 @@ from unfold.widgets import (
     UnfoldBooleanSwitchWidget,
 )
 
+from domain.plans import Until
 from domain.retry import MAX_RETRIES, UnknownPolicy
 from domain.states import Channel
 from notifications.catalog import definitions, plans, types
@@ -34,7 +35,21 @@ from notifications.models.catalog import SLUG_LENGTH
 from notifications.validation import FieldProblem, InvalidRequestError
 
 from ..texts.labels import CHANNELS
+from ..widgets.durations import DurationField
+from ..widgets.structures import StructureField
+from .structures import (
+    DigestField,
+    NamesField,
+    actions_field,
+    plan_field,
+    whatsapp_templates_field,
+)
 
+UNTIL_LABELS = {
+    Until.DELIVERED: "Delivered: a provider has confirmed it",
+    Until.READ: "Read: opened, or marked as read",
+    Until.ACTED: "Acted: an action in the inbox, or the client says so",
+}
 UNKNOWN_LABELS = {
     UnknownPolicy.RETRY: "Retry (may duplicate)",
     UnknownPolicy.FAIL: "Don't retry",
@@ -55,25 +70,6 @@ class JsonTextField(forms.JSONField):
     def has_changed(self, initial: Any, data: Any) -> bool:
         """Return whether the value differs; two empty ones don't."""
         return super().has_changed(initial or None, data)
-
-
-class NamesField(forms.CharField):
-    """Names as a text, separated by commas. The value is a list, stored and cleaned."""
-
-    widget = UnfoldAdminTextInputWidget
-
-    def prepare_value(self, value: Any) -> Any:
-        """Return the text of a list; a text stays as it was sent."""
-        return ", ".join(value) if isinstance(value, list | tuple) else value
-
-    def to_python(self, value: Any) -> Any:
-        """Return the names as a list, each once."""
-        text = super().to_python(self.prepare_value(value))
-        return [name for name in dict.fromkeys(map(str.strip, text.split(","))) if name]
-
-    def has_changed(self, initial: Any, data: Any) -> bool:
-        """Return whether the names differ, in any spelling of the text."""
-        return bool(self.to_python(initial or "") != self.to_python(data or ""))
 
 
 class NotificationTypeForm(forms.ModelForm):
@@ -106,21 +102,19 @@ class NotificationTypeForm(forms.ModelForm):
         widget=UnfoldAdminIntegerFieldWidget,
         help_text="Attempts after the first one.",
     )
-    ttl_seconds = forms.IntegerField(
-        label="Time to live (s)",
+    ttl_seconds = DurationField(
+        label="Time to live",
         min_value=1,
         max_value=definitions.MAX_TTL_SECONDS,
         required=False,
-        widget=UnfoldAdminIntegerFieldWidget,
-        help_text="Expiry after the send time, at most 30 days; empty: no expiry.",
+        help_text="After the send time, at most 30 days. Empty: no expiry.",
     )
-    notify_before_seconds = forms.IntegerField(
-        label="Reminder lead time (s)",
+    notify_before_seconds = DurationField(
+        label="Reminder lead time",
         min_value=definitions.MIN_REMINDER_SECONDS,
         max_value=definitions.MAX_REMINDER_SECONDS,
         required=False,
-        widget=UnfoldAdminIntegerFieldWidget,
-        help_text="Default for requests with an event time; empty: not a reminder.",
+        help_text="Before the event of a request. Empty: not a reminder.",
     )
     sensitive_variables = NamesField(
         required=False,
@@ -138,20 +132,15 @@ class NotificationTypeForm(forms.ModelForm):
         help_text="Variables for previews, as a JSON object.",
     )
 
-    plan = JsonTextField(
+    plan_until = forms.ChoiceField(
+        label="Until",
+        choices=[(until.value, UNTIL_LABELS[until]) for until in Until],
+        initial=Until.DELIVERED.value,
         required=False,
-        help_text='Channels in steps: {"until": "read", "steps": [{"channels": ["push"]}, '
-        '{"after": 900, "channels": ["email"]}]}. until is delivered, read, or acted; after is in '
-        "seconds from the send time; skip_if_late limits a step's delay. Empty: all channels "
-        "simultaneously.",
+        widget=UnfoldAdminSelectWidget,
     )
-    digest = JsonTextField(
-        required=False,
-        help_text='Sends the messages to one recipient as one: {"window": {"minutes": 30}}, or '
-        '{"window": {"every": "day", "at": "18:00", "zone": "recipient"}}; optionally channels, '
-        "key, leading, sliding, max_items, min_items, and only_over_limit. Templates access the "
-        "messages as digest. Empty: each message by itself.",
-    )
+    plan = plan_field()
+    digest = DigestField()
     fallback_channel = forms.ChoiceField(
         label="Fallback channel",
         required=False,
@@ -162,28 +151,15 @@ class NotificationTypeForm(forms.ModelForm):
         widget=UnfoldAdminSelectWidget,
         help_text="Used if no other channel has delivered in time: a plan of two steps.",
     )
-    fallback_after_seconds = forms.IntegerField(
-        label="Fallback after (s)",
+    fallback_after_seconds = DurationField(
+        label="Fallback after",
         required=False,
         min_value=1,
         max_value=definitions.MAX_TTL_SECONDS,
-        widget=UnfoldAdminIntegerFieldWidget,
         help_text="Time limit of the other channels. If all fail, the fallback starts immediately.",
     )
-    actions = JsonTextField(
-        label="Inbox actions",
-        required=False,
-        help_text="Up to three buttons in the inbox: "
-        '[{"id": "approve", "label": "Approve", "style": "primary"}]. style is primary, default, '
-        "or danger; link is followed.",
-    )
-    approved_templates = JsonTextField(
-        label="WhatsApp templates",
-        required=False,
-        help_text="Templates approved by Meta, used outside the 24-hour window: "
-        '[{"locale": "pt", "name": "order_shipped", "language": "pt_PT", '
-        '"parameters": ["order"]}]. body is the wording to submit.',
-    )
+    actions = actions_field()
+    approved_templates = whatsapp_templates_field()
 
     class Meta:
         """The model and its editable fields."""
@@ -196,6 +172,8 @@ class NotificationTypeForm(forms.ModelForm):
         if not self.instance.slug:
             # A declared field doesn't get the model's default.
             self.initial: dict[str, Any] = forms.model_to_dict(self.instance) | self.initial
+        if plan := self.initial.get("plan"):
+            self.initial |= {"plan_until": plan["until"], "plan": plan["steps"]}
 
     def clean_slug(self) -> str:
         """Return the slug. Raises ValidationError if a type has it."""
@@ -218,44 +196,26 @@ class NotificationTypeForm(forms.ModelForm):
         return self.cleaned_data["fallback_after_seconds"] or plans.DEFAULT_FALLBACK_AFTER_SECONDS
 
     def clean_plan(self) -> PlanRequest | None:
-        """Return the plan or None. Raises ValidationError if a field is missing or unknown."""
-        try:
-            return msgspec.convert(self.cleaned_data["plan"] or None, PlanRequest | None)
-        except msgspec.ValidationError as error:
-            raise forms.ValidationError(
-                f"Enter an object with until and steps, at least two. ({error})"
-            ) from error
+        """Return the plan or None. Raises ValidationError for a single step."""
+        steps = self.cleaned_data["plan"]
+        until = self.cleaned_data.get("plan_until") or Until.DELIVERED.value
+        plan = {"until": until, "steps": steps} if steps else None
+        return _converted(plan, PlanRequest | None, "Enter at least two steps.")
 
     def clean_digest(self) -> DigestRequest | None:
-        """Return the digest or None. Raises ValidationError if a field is missing or unknown."""
-        try:
-            return msgspec.convert(self.cleaned_data["digest"] or None, DigestRequest | None)
-        except msgspec.ValidationError as error:
-            raise forms.ValidationError(
-                f"Enter an object with window, and optionally its other fields. ({error})"
-            ) from error
+        """Return the digest or None. Raises ValidationError without the time of its end."""
+        digest = self.cleaned_data["digest"]
+        return _converted(digest, DigestRequest | None, "Enter when it is sent.")
 
     def clean_actions(self) -> list[ActionRequest]:
         """Return the actions. Raises ValidationError if one is incomplete."""
-        try:
-            return msgspec.convert(self.cleaned_data["actions"] or [], list[ActionRequest])
-        except msgspec.ValidationError as error:
-            raise forms.ValidationError(
-                f"Enter a list of objects with id and label, optionally style and link. ({error})"
-            ) from error
+        actions = self.cleaned_data["actions"]
+        return _converted(actions, list[ActionRequest], "Enter label and ID.")
 
     def clean_approved_templates(self) -> list[WhatsAppTemplateRequest]:
         """Return the templates. Raises ValidationError if one is incomplete."""
-        try:
-            return msgspec.convert(
-                self.cleaned_data["approved_templates"] or [], list[WhatsAppTemplateRequest]
-            )
-        except msgspec.ValidationError as error:
-            raise forms.ValidationError(
-                "Enter a list of objects with locale, name, language, and parameters, and "
-                "optionally body or button. "
-                f"({error})"
-            ) from error
+        templates = self.cleaned_data["approved_templates"]
+        return _converted(templates, list[WhatsAppTemplateRequest], "Enter languages and name.")
 
     def clean_example_data(self) -> dict[str, Any]:
         """Return the variables. Raises ValidationError unless they are an object."""
@@ -270,7 +230,7 @@ class NotificationTypeForm(forms.ModelForm):
         """Validate the fields as the API does; return them as they are stored."""
         given: dict[str, Any] = self.cleaned_data
         if self.errors:
-            return given
+            return _storable(given)
         names = set(TypeRequest.__struct_fields__) - {"confirm_not_sensitive"}
         request = TypeRequest(**{name: given[name] for name in names})
         slug = self.instance.slug or given["slug"]
@@ -292,8 +252,29 @@ class NotificationTypeForm(forms.ModelForm):
             return given | fields
         except InvalidRequestError as refused:
             for problem in refused.problems:
-                self.add_error(*_form_error(problem, msgspec.to_builtins(request)))
-        return given
+                name, text = _form_error(problem, msgspec.to_builtins(request))
+                self.add_error(name, text)
+                if isinstance(self.fields[name], StructureField):
+                    path = problem.pointer.split("/")[2:]
+                    self.fields[name].show_error(self[name].data, path, problem.detail)
+        return _storable(self.cleaned_data)
+
+
+def _storable(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields with the API's structures as the dicts and lists that a model takes."""
+    structures = ("plan", "digest", "actions", "approved_templates")
+    return {
+        name: msgspec.to_builtins(value) if name in structures else value
+        for name, value in given.items()
+    }
+
+
+def _converted(value: Any, kind: Any, otherwise: str) -> Any:
+    """Return the API's structure of a value. Raises ValidationError if the API would refuse it."""
+    try:
+        return msgspec.convert(value, kind)
+    except msgspec.ValidationError as error:
+        raise forms.ValidationError(f"{otherwise} ({error})") from error
 
 
 def _form_error(problem: FieldProblem, given: Mapping[str, Any]) -> tuple[str, str]:
@@ -308,4 +289,20 @@ def _form_error(problem: FieldProblem, given: Mapping[str, Any]) -> tuple[str, s
             value = value.get(token) if isinstance(value, dict) else None
     if rest and isinstance(value, str):
         return field, f"{problem.detail.rstrip('.')}: {value}."
-    return field or "slug", f"At {rest}: {problem.detail}" if rest else problem.detail
+    where = f"{_place(field, rest)}: " if rest else ""
+    return field or "slug", f"{where}{problem.detail}"
+
+
+_NOUNS = {"plan": "step", "digest": "", "actions": "action", "approved_templates": "template"}
+
+
+def _place(field: str, path: str) -> str:
+    """Return a place within a value: in the form's words, or the path within JSON."""
+    if field not in _NOUNS:
+        return f"At {path}"
+    parts = [
+        f"{_NOUNS[field]} {int(part) + 1}" if part.isdecimal() else part.replace("_", " ")
+        for part in path.split("/")
+        if part not in ("steps", "window")
+    ]
+    return ", ".join(parts).capitalize() or "Here"

@@ -4,12 +4,14 @@ from typing import Any
 
 from django.contrib import admin
 from django.contrib.admin.utils import unquote
+from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.urls import URLPattern
 from django.utils.safestring import SafeString
 
 from domain.states import Channel
 from notifications.catalog import types
+from notifications.content import templates
 from notifications.models import NotificationType
 
 from ..texts.labels import CHANNELS
@@ -36,15 +38,15 @@ class NotificationTypeAdmin(ConsoleAdmin):
     change_form_outer_before_template = "console/types/templates.html"
     ordering = ("slug",)
     has_delete_permission = never
-    search_fields = ("slug__startswith",)
-    search_help_text = "Beginning of the slug"
+    search_fields = ("slug",)
+    search_help_text = "Name or slug"
     fieldsets = (
         section(None, "slug", "name", "description", "is_active"),
         section(
             "Sending", "category", "priority", "max_priority", "channels", "notify_before_seconds"
         ),
         section("Retries", "max_retries", "ttl_seconds", "on_unknown"),
-        section("Plan", "plan", "fallback_channel", "fallback_after_seconds"),
+        section("Plan", "plan_until", "plan", "fallback_channel", "fallback_after_seconds"),
         section("Digest", "digest"),
         section("Inbox", "actions"),
         section("WhatsApp", "approved_templates"),
@@ -64,8 +66,19 @@ class NotificationTypeAdmin(ConsoleAdmin):
     @admin.display(description="Template")
     def template(self, row: Any) -> str:
         """Return the published version."""
-        number = row.template_version
-        return f"Version {number}" if number else "Built-in"
+        if row.template_version:
+            return f"Version {row.template_version}"
+        return "Built-in" if templates.shipped_texts(row.pk) else "None"
+
+    def search(self, request: HttpRequest, queryset: QuerySet, text: str) -> QuerySet:
+        """Return the types whose name or slug contains every word. There are few types."""
+        words = text.casefold().split()
+        found = [
+            slug
+            for slug, name in NotificationType.objects.values_list("pk", "name")
+            if all(word in f"{slug} {name}".casefold() for word in words)
+        ]
+        return queryset.filter(pk__in=found)
 
     def own_urls(self) -> list[URLPattern]:
         """Return the URLs of template versions."""
@@ -74,6 +87,12 @@ class NotificationTypeAdmin(ConsoleAdmin):
     def page_context(self, request: HttpRequest, object_id: str) -> dict[str, Any]:
         """Return the template versions."""
         return versions.type_page_context(self, request, unquote(object_id))
+
+    def changed_columns(self, form: Any) -> list[str]:
+        """Return the stored fields that a form changes. The goal is stored in the plan."""
+        changed = super().changed_columns(form)
+        goal = ("plan",) if "plan_until" in form.changed_data else ()
+        return list(dict.fromkeys([*changed, *goal]))
 
     def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
         """Return the sections; with sensitive variables to remove, they ask for a confirmation."""

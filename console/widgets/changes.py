@@ -11,6 +11,7 @@ from django.db.models import Model, QuerySet
 
 from recipients.masking import mask_text
 
+from .durations import DurationField
 from .formats import utc_text
 
 MAX_VALUE = 80  # Characters of one value
@@ -63,6 +64,8 @@ def _text(field: Any, value: Any) -> str:
         return "yes" if value else "no"
     if isinstance(value, datetime):
         return utc_text(value)
+    if isinstance(field, DurationField) and isinstance(value, int):
+        return field.text(value)
     if isinstance(field, forms.ModelChoiceField):
         chosen = value if isinstance(value, Model) else field.queryset.filter(pk=value).first()
         value = value if chosen is None else field.label_from_instance(chosen)

@@ -32,8 +32,8 @@ class _ComparedForm(forms.ModelForm):
 
     data: QueryDict
 
-    def __init__(self, *args: Any, **options: Any) -> None:
-        super().__init__(*args, **options)
+    def __init__(self, data: Any = None, *args: Any, **options: Any) -> None:
+        super().__init__(_with_stored_line_ends(data), *args, **options)
         _offer_stored_choices(self)
         self._shown_before: Mapping[str, str] = {}
         if self.is_bound and self._is_stored:
@@ -87,10 +87,20 @@ class _ComparedForm(forms.ModelForm):
             shown, sent = _shown(self, name), _sent(self, name)
             if sent != shown and self._shown_before.get(name) == _digest(sent):
                 data = data or self.data.copy()
-                for key, texts in shown.items():
-                    data.setlist(key, texts)
+                for key in {*shown, *sent}:
+                    data.setlist(key, shown.get(key, []))
         if data is not None:
             self.data = data
+
+
+def _with_stored_line_ends(data: Any) -> Any:
+    """Return what a browser sent, whose line ends are CRLF, with those that are stored: LF."""
+    if not isinstance(data, QueryDict) or not any("\r\n" in text for text in data.values()):
+        return data
+    data = data.copy()
+    for key, texts in data.lists():
+        data.setlist(key, [text.replace("\r\n", "\n") for text in texts])
+    return data
 
 
 def _offer_stored_choices(form: forms.ModelForm) -> None:
@@ -130,17 +140,21 @@ def _digest(posted: Posted) -> str:
 
 def _shown(form: forms.ModelForm, name: str) -> Posted:
     """Return what a browser sends for a field of the stored object."""
-    bound = form[name]
-    value = bound.field.prepare_value(bound.initial)
-    return _normal(_posted(_inner(bound.field.widget), bound.html_name, value))
+    return _normal(_posted_of(form, name))
 
 
 def _sent(form: forms.ModelForm, name: str) -> Posted:
     """Return what the browser has sent for a field."""
+    keys = set(_posted_of(form, name))
+    if hasattr(form.fields[name].widget, "posted"):
+        keys |= {key for key in form.data if key.startswith(f"{form[name].html_name}-")}
+    return _normal({key: form.data.getlist(key) for key in keys})
+
+
+def _posted_of(form: forms.ModelForm, name: str) -> Posted:
     bound = form[name]
-    keys = _posted(_inner(bound.field.widget), bound.html_name, None)
-    lists = {key: form.data.getlist(key) for key in keys}
-    return _normal(lists)
+    value = bound.field.prepare_value(bound.initial)
+    return _posted(_inner(bound.field.widget), bound.html_name, value)
 
 
 def _inner(widget: Any) -> Any:
@@ -149,6 +163,11 @@ def _inner(widget: Any) -> Any:
 
 
 def _posted(widget: Any, key: str, value: Any) -> Posted:
+    if hasattr(widget, "posted"):
+        within: Posted = {}
+        for name, field, part in widget.posted(key, value):
+            within |= _posted(field.widget, name, field.prepare_value(part))
+        return within
     if isinstance(widget, forms.MultiWidget):
         parts = value if isinstance(value, list | tuple) else widget.decompress(value)
         found: Posted = {}
@@ -168,6 +187,7 @@ def _normal(posted: Posted) -> Posted:
     return {
         key: sorted(text.replace("\r\n", "\n") for text in texts if text)
         for key, texts in posted.items()
+        if any(texts)
     }
 
 

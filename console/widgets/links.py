@@ -1,8 +1,10 @@
 """Names of URLs to which several pages link, and the page after a form."""
 
+from urllib.parse import urlsplit
+
 from django.contrib.admin.utils import quote, unquote
 from django.http import HttpRequest
-from django.urls import reverse
+from django.urls import resolve, reverse
 from django.utils.http import url_has_allowed_host_and_scheme
 
 from domain.identifiers import DOT_SEGMENTS
@@ -39,6 +41,12 @@ def quoted_id(identifier: object) -> str:
 def unquoted_id(segment: str) -> str:
     """Return the ID in a segment of a URL of the console."""
     return _QUOTED_DOTS.get(segment) or str(unquote(segment))
+
+
+def may_open(request: HttpRequest, url: str) -> bool:
+    """Return whether the user's permissions open a page of a model in the console."""
+    page = getattr(resolve(urlsplit(url).path).func, "model_admin", None)
+    return page is None or bool(page.has_view_permission(request))
 
 
 def next_page(request: HttpRequest) -> str:

@@ -243,7 +243,23 @@ class ConsoleAdmin(ModelAdmin):
     ) -> HttpResponse:
         """Show one object with the context of :meth:`page_context`."""
         context = self.page_context(request, object_id) | (extra_context or {})
-        return super().change_view(request, object_id, form_url, context)
+        response: HttpResponse = super().change_view(request, object_id, form_url, context)
+        data = getattr(response, "context_data", None) or {}
+        if (shown := data.get("original")) is not None:
+            # Django's is "Change type", with the object as the subtitle.
+            data |= {"title": self.object_title(shown), "subtitle": None}
+        return response
+
+    def render_change_form(
+        self, request: HttpRequest, context: dict[str, Any], *args: Any, **options: Any
+    ) -> Any:
+        """Return a form's page, with one way to save and one to stay."""
+        context["show_save_and_add_another"] = False
+        return super().render_change_form(request, context, *args, **options)
+
+    def object_title(self, obj: Any) -> str:
+        """Return the title of an object's page: what it is, rather than its ID."""
+        return getattr(obj, "page_title", None) or str(obj)
 
     def page_context(self, request: HttpRequest, object_id: str) -> dict[str, Any]:
         """Return additional template context of the object's page."""

@@ -1,5 +1,6 @@
 """Panels that several pages show."""
 
+import re
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
@@ -22,6 +23,7 @@ EMAIL_POLICY = "; ".join(
 # Links open new windows, which the sandbox forbids, so that they lead nowhere.
 _NO_LINKS = '<base target="_blank">'
 _HEAD = "<head>"
+_HAS_DIRECTION = re.compile(r"<(?:html|body)\b[^>]*\sdir\s*=", re.IGNORECASE)
 
 
 def email_document(html: str) -> HttpResponse:
@@ -31,6 +33,9 @@ def email_document(html: str) -> HttpResponse:
     refuses the inline styles of an email.
     """
     marked = html.replace(_HEAD, _HEAD + _NO_LINKS, 1) if _HEAD in html else _NO_LINKS + html
+    if not _HAS_DIRECTION.search(html):
+        # A mail program finds the direction of a text by itself; a frame needs to be told.
+        marked = f'<div dir="auto">{marked}</div>'
     response = HttpResponse(marked)
     response["Content-Security-Policy"] = EMAIL_POLICY
     response["X-Frame-Options"] = "SAMEORIGIN"

@@ -88,6 +88,7 @@ EXTERNAL_INDEXES: Mapping[str, tuple[MongoIndex, ...]] = {
         MongoIndex("object_id", "-_id", name="log_object"),
         MongoIndex("object_repr", "-_id", name="log_name"),
         MongoIndex("part_of", "-_id", name="log_direct"),
+        MongoIndex("user_id", "-_id", name="log_actor"),
     ),
 }
 """Indexes on collections whose models are Django's, by collection. Our migrations create them."""

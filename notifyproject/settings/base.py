@@ -120,6 +120,11 @@ TIME_ZONE = "UTC"
 STATIC_URL = "/static/"
 STATIC_ROOT = DATA_DIR / "static"
 STATICFILES_DIRS = [BASE_DIR / "static"]
+# collectstatic stores a compressed copy of each file beside it, and WhiteNoise serves that.
+STORAGES = {
+    "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
+    "staticfiles": {"BACKEND": "whitenoise.storage.CompressedStaticFilesStorage"},
+}
 UNFOLD = console.UNFOLD
 LOGIN_REDIRECT_URL = "admin:index"
 

@@ -25,6 +25,7 @@ UNFOLD: dict[str, Any] = {
         lambda _request: static("console/keyboard.js"),
         lambda _request: static("console/palette.js"),
         lambda _request: static("console/forms.js"),
+        lambda _request: static("console/filters.js"),
         lambda _request: static("console/times.js"),
     ],
     "SIDEBAR": {

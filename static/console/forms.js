@@ -19,3 +19,35 @@ addEventListener("load", () => {
   }
   show(links.map(field).find(Boolean));
 });
+
+// Lists of objects: spare rows appear one by one.
+function offerRows(structure) {
+  const button = structure.querySelector(".structure-add");
+  if (!button) return;
+  const spare = [...structure.querySelectorAll(":scope > [data-spare]")];
+  for (const row of spare) row.hidden = true;
+  button.hidden = spare.length === 0;
+  button.addEventListener("click", () => {
+    const row = spare.shift();
+    row.hidden = false;
+    row.querySelector(CONTROLS)?.focus();
+    button.hidden = spare.length === 0;
+  });
+}
+
+// Inputs that apply to some values of a choice, the row's first select, are shown for those only.
+function followChoice(row) {
+  const choice = row.querySelector("select");
+  const parts = [...row.querySelectorAll("[data-shown-for]")];
+  if (!choice || parts.length === 0) return;
+  const update = () => {
+    for (const part of parts) part.hidden = !part.dataset.shownFor.split(" ").includes(choice.value);
+  };
+  choice.addEventListener("change", update);
+  update();
+}
+
+addEventListener("DOMContentLoaded", () => {
+  document.querySelectorAll(".structure").forEach(offerRows);
+  document.querySelectorAll(".structure-row").forEach(followChoice);
+});

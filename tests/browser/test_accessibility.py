@@ -4,6 +4,7 @@ A Content-Security-Policy refuses inline code, which is an error in the browser'
 """
 
 import os
+from pathlib import Path
 from typing import Literal
 
 import pytest
@@ -51,6 +52,12 @@ SMALL_CONTROLS = """
 }
 """
 """The visible controls that a click 11 px beside the center misses, without links in a text."""
+ICONS = frozenset(Path("static/console/icons.txt").read_text().split())
+ICON_NAMES = """
+() => [...document.querySelectorAll(".material-symbols-outlined")]
+  .map((one) => one.innerText.trim())
+  .filter((name) => name !== "")
+"""
 SIGN_IN_PAGES = ("/admin/login/", "/admin/second-factor/", "/admin/second-factor/set-up/")
 
 
@@ -81,6 +88,7 @@ def test_every_page_obeys_its_policy_and_has_no_violation(
             screen.page.wait_for_load_state("load")
             with subtests.test(page=path, scheme=scheme):
                 assert screen.problems == []
+                assert set(screen.page.evaluate(ICON_NAMES)) <= ICONS, "in static/console/icons.txt"
             if IS_WHOLE or number % SAMPLE_OF in SAMPLE:
                 check_rules(screen, subtests, page=path, scheme=scheme)
 

@@ -210,6 +210,8 @@ OTHERS = [
     ("search/?s=person77", "recipients", 10),
     ("search/?s=p77@example.com", "notifications", 20),
     ("admin/logentry/", "django_admin_log", FIRST),
+    ("admin/logentry/?who=all", "django_admin_log", FIRST),
+    ("admin/logentry/?who=clients", "django_admin_log", FIRST),
     ("admin/logentry/?q=order_shipped", "django_admin_log", 510),
     ("admin/logentry/?done_within=24h", "django_admin_log", FIRST),
     ("admin/logentry/?action=1", "django_admin_log", MANY),

@@ -18,13 +18,17 @@ def titles(*parts: tuple[str, str]) -> list[str]:
 def test_breadcrumb_uses_the_menus_name() -> None:
     url = reverse("admin:notifications_webhooklog_changelist")
     found = titles(("/admin/notifications/", "Notifications"), (url, "webhook logs"), ("/x", "one"))
-    assert found == ["Notifications", "Provider webhooks", "one"]
+    assert found == ["Activity", "Provider webhooks", "one"]
+    staff = reverse("admin:access_staffuser_changelist")
+    assert titles(("/admin/access/", "Access"), (staff, "users")) == ["Configuration", "Staff"]
+    home = titles(("/admin/x/", "App"), (reverse("admin:notifications_broadcast_changelist"), "b"))
+    assert home == ["Broadcasts"], "the first group of the menu has no title"
 
 
 def test_repeated_breadcrumb_keeps_the_last_link() -> None:
     devices = reverse("admin:devices_device_changelist")
     links = [{"link": link, "title": "devices"} for link in ("/admin/devices/", devices)]
-    assert [one["link"] for one in breadcrumbs(links)] == [devices]
+    assert [one.get("link") for one in breadcrumbs(links)] == [None, devices]
 
 
 @pytest.mark.usefixtures("db")

@@ -1,10 +1,10 @@
 """Notification types in the console."""
 
-import json
 from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.contrib import admin
 from django.contrib.admin.models import CHANGE, LogEntry
 from django.test import Client
 
@@ -12,7 +12,7 @@ from domain.states import Channel, Priority
 from notifications.catalog import types
 from notifications.catalog.plans import fallback_plan
 from notifications.models import NotificationType
-from tests.support.clients.console import make_staff, signed_in
+from tests.support.clients.console import listed, make_staff, signed_in
 
 pytestmark = pytest.mark.usefixtures("db")
 
@@ -28,6 +28,7 @@ GOOD = {
     "max_retries": "2",
     "ttl_seconds": "3600",
     "on_unknown": "fail",
+    "plan_until": "delivered",
     "example_data": '{"parcel": "77"}',
     "sensitive_variables": "pin, code ,pin",
 }
@@ -59,7 +60,9 @@ def test_new_form_has_the_defaults_and_no_null(console: Client) -> None:
     assert shown["on_unknown"] == "retry"
     assert shown["fallback_after_seconds"] == 600
     assert shown["is_active"] is True
-    assert shown["example_data"] == shown["approved_templates"] == ""
+    assert shown["example_data"] == ""
+    assert shown["approved_templates"] == []
+    assert shown["sensitive_variables"] == ""
 
 
 def test_json_is_shown_as_text_and_rejected_text_as_it_was_sent(console: Client) -> None:
@@ -85,7 +88,12 @@ def test_template_and_preview_precede_the_settings(console: Client) -> None:
     assert template < settings
 
 
-TEMPLATE = '{"locale": "pt", "name": "lost", "language": "pt_PT", "parameters": ["order"]}'
+TEMPLATE = {
+    "approved_templates-0-locale": "pt",
+    "approved_templates-0-name": "lost",
+    "approved_templates-0-language": "pt_PT",
+    "approved_templates-0-parameters": "parcel",
+}
 BAD = [
     ("slug", "Parcel", "Must be 1 to 64 lower-case letters"),
     ("slug", "../etc", "Must be 1 to 64 lower-case letters"),
@@ -98,8 +106,8 @@ BAD = [
     ("on_unknown", "panic", "is not one of the available choices"),
     ("max_retries", "-1", "greater than or equal to 0"),
     ("max_retries", "11", "less than or equal to 10"),
-    ("ttl_seconds", "0", "greater than or equal to 1"),
-    ("ttl_seconds", "2592001", "less than or equal to 2592000"),
+    ("ttl_seconds", "0", "Expected 1 second to 30 days."),
+    ("ttl_seconds", "2592001", "Expected 1 second to 30 days."),
     ("example_data", "[1]", "Enter an object, such as"),
     ("example_data", "{", "Enter a valid JSON."),
     ("sensitive_variables", "a b", "Not a valid variable name: a b."),
@@ -111,9 +119,7 @@ BAD = [
     ("fallback_channel", "push", "Must be one of the type&#x27;s channels."),
     ("fallback_channel", "email", "No other channel that can fail"),
     ("fallback_channel", "pigeon", "is not one of the available choices"),
-    ("fallback_after_seconds", "0", "greater than or equal to 1"),
-    ("approved_templates", '{"locale": "pt"}', "Enter a list of objects"),
-    ("approved_templates", f"[{TEMPLATE}]", "Not in the example data: order"),
+    ("fallback_after_seconds", "0", "Expected 1 second to 30 days."),
 ]
 
 
@@ -183,12 +189,90 @@ def test_list_shows_the_maximum_of_attempts(console: Client) -> None:
 
 
 def test_fallback_channel_and_whatsapp_templates_are_stored(console: Client) -> None:
-    template = {"locale": "pt", "name": "lost", "language": "pt_PT", "parameters": ["parcel"]}
     channels = {"channels": ["email", "push"], "fallback_channel": "email"}
-    form = GOOD | channels | {"approved_templates": json.dumps([template])}
-    assert console.post(f"{LIST}add/", form).status_code == 302
+    assert console.post(f"{LIST}add/", GOOD | channels | TEMPLATE).status_code == 302
     kind = types.get_type("parcel_lost")
     assert kind.plan == fallback_plan(Channel.EMAIL, after=timedelta(minutes=10))
     assert [one.language for one in kind.whatsapp_templates] == ["pt_PT"]
-    refused = console.post(f"{LIST}add/", form | {"slug": "x", "approved_templates": "[1]"})
-    assert "objects with locale, name" in refused.content.decode()
+    assert kind.whatsapp_templates[0].parameters == ("parcel",)
+
+
+PLAN = {
+    "plan-0-channels": ["in_app"],
+    "plan-1-channels": ["email"],
+    "plan-1-after": "2",
+    "plan-1-after_unit": "3600",
+    "plan_until": "read",
+    "ttl_seconds": "86400",
+}
+ACTION = {"actions-0-label": "Yes", "actions-0-id": "yes", "actions-0-style": "primary"}
+DAILY = {"digest-mode": "day", "digest-at": "18:00", "digest-zone": "Europe/Lisbon"}
+INNER = [
+    (PLAN | {"plan-1-after": "40", "plan-1-after_unit": "86400"}, "plan", "Expected 0 seconds to"),
+    ({"plan-0-channels": ["email"]}, "plan", "Enter at least two steps."),
+    (PLAN | {"plan-1-channels": ["push"]}, "plan", "Step 2, channels"),
+    (ACTION | {"actions-0-id": "A b"}, "actions", "starting with a letter: A b"),
+    ({"actions-2-label": "Only a label"}, "actions", "This field is required."),
+    (ACTION | {"actions-0-link": "no link"}, "actions", "no blanks"),
+    (DAILY | {"digest-at": "25:00"}, "digest", "At"),
+    (DAILY | {"digest-zone": "Mars"}, "digest", "Zone"),
+    ({"digest-mode": "minutes"}, "digest", "minutes"),
+    (TEMPLATE | {"approved_templates-0-parameters": "order"}, "approved_templates", "order"),
+    (TEMPLATE | {"approved_templates-0-name": ""}, "approved_templates", "This field is required."),
+]
+
+
+def test_plan_digest_and_actions_are_entered_as_fields(console: Client) -> None:
+    not_sensitive = {"sensitive_variables": "", "priority": "normal"}
+    digest = DAILY | {"digest-channels": ["email"], "digest-min_items": "3"}
+    answer = console.post(f"{LIST}add/", GOOD | not_sensitive | PLAN | ACTION | digest)
+    assert answer.status_code == 302, answer.context["adminform"].form.errors
+    stored = NotificationType.objects.get(pk="parcel_lost")
+    assert stored.plan == {
+        "until": "read",
+        "steps": [
+            {"channels": ["in_app"], "after": 0},
+            {"channels": ["email"], "after": 7_200},
+        ],
+    }
+    assert stored.actions == [{"id": "yes", "label": "Yes", "style": "primary", "link": None}]
+    assert stored.digest["window"] == {
+        "minutes": None,
+        "every": "day",
+        "at": "18:00",
+        "days": [],
+        "zone": "Europe/Lisbon",
+    }
+    assert (stored.digest["min_items"], stored.digest["max_items"]) == (3, 20)
+
+
+@pytest.mark.parametrize(("given", "field", "problem"), INNER)
+def test_wrong_input_within_a_field_is_marked(
+    console: Client, given: dict[str, Any], field: str, problem: str
+) -> None:
+    page = console.post(f"{LIST}add/", GOOD | {"sensitive_variables": ""} | given)
+    assert page.status_code == 200
+    text = page.content.decode()
+    form = page.context["adminform"].form
+    assert field in form.errors
+    shown = "".join(str(one) for one in form.errors[field])
+    marked = text.count('class="structure-error"')
+    assert problem.lower() in shown.lower() or problem in text
+    assert marked or "Enter" in shown, "the input has the error, too"
+    for name, value in given.items():
+        if isinstance(value, str) and value and not name.endswith(("style", "mode", "unit")):
+            assert f'value="{value}"' in text, "what was entered stays"
+
+
+def test_type_is_found_by_parts_of_its_name_and_slug(console: Client) -> None:
+    for text in ("Login", "login co", "mfa", "CODE", "a_co"):
+        assert "mfa_code" in listed(console, f"{LIST}?q={text}"), text
+    assert listed(console, f"{LIST}?q=nothing") == []
+
+
+def test_list_says_which_types_have_no_template(console: Client) -> None:
+    NotificationType.objects.create(slug="bare", name="Bare", category="alert", channels=["email"])
+    rows = {row.pk: row for row in console.get(LIST).context["cl"].result_list}
+    page = admin.site._registry[NotificationType]
+    assert page.template(rows["bare"]) == "None"
+    assert page.template(rows["mfa_code"]) == "Built-in"

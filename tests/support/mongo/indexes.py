@@ -254,6 +254,7 @@ OTHER_INDEXES: Mapping[str, str] = {
     "log_object": "the audit log of an object, newest first",
     "log_name": "the same by the object's name",
     "log_direct": "the audit log without the parts of bulk operations, newest first",
+    "log_actor": "changes by one staff user or client, newest first",
     "whk_purge": "deletes the webhook log after 30 days",
     "opn_created": "bulk operations, newest first",
     "opn_next": "bulk operations to continue",
