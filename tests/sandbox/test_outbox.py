@@ -135,7 +135,7 @@ def test_frame_of_a_mail_runs_and_loads_nothing(box: Box) -> None:
     box.send(mail())
     answer = box.get("/messages/1/html")
     policy = answer.headers["Content-Security-Policy"]
-    assert answer.data == b"<p>Hello Ada</p>"
+    assert answer.data == b'<div dir="auto"><p>Hello Ada</p></div>'
     assert policy.startswith("sandbox; default-src 'none';")
     assert "img-src data:;" in policy
     with_images = box.get("/messages/1/html?images").headers["Content-Security-Policy"]
