@@ -202,7 +202,7 @@ class WarningView(msgspec.Struct, kw_only=True, frozen=True):
 
     channel: Annotated[Channel, Meta(examples=["whatsapp"])]
     code: Annotated[str, Meta(examples=["window_closed"])]
-    """The failure code that the delivery would end with."""
+    """The failure code that the delivery would end with, or `may_be_clipped`."""
     detail: Annotated[str, Meta(examples=[WINDOW_CLOSED])]
 
 

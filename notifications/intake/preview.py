@@ -18,7 +18,7 @@ from ..store import NewDelivery, NewNotification
 from . import acceptance as intake_acceptance
 from .preparation import load_recipients, named_channels, prepare
 from .requests import Caller, ContentRequest, NotificationRecipientRequest, NotificationRequest
-from .warnings import AcceptanceWarning, find_limits_reached, find_warnings
+from .warnings import AcceptanceWarning, find_clipped, find_limits_reached, find_warnings
 
 CHANNEL_NOT_CHOSEN = "Not one of this notification's channels."
 
@@ -72,15 +72,22 @@ def preview(
         known = rendering.without_registry(recipient)
         notification = replace(notification, recipient=known, content=content)
     chosen = {delivery.channel: delivery for delivery in notification.deliveries}
+    channels = tuple(
+        _preview_channel(channel, notification, chosen.get(channel)) for channel in Channel
+    )
     return Preview(
         notification=notification,
-        channels=tuple(
-            _preview_channel(channel, notification, chosen.get(channel)) for channel in Channel
-        ),
+        channels=channels,
         is_time_adjusted=prepared.is_time_adjusted,
         warnings=(
             *find_warnings(prepared.notification, named=named_channels(request), now=now),
             *find_limits_reached(prepared.notification, now=now),
+            *(
+                warning
+                for one in channels
+                if one.channel is Channel.EMAIL and one.message and not one.not_sent_reason
+                for warning in find_clipped(one.message.html)
+            ),
         ),
     )
 

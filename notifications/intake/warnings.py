@@ -3,6 +3,7 @@
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from datetime import datetime
+from enum import StrEnum
 
 from devices import preferences as device_preferences
 from devices import queries as devices
@@ -28,12 +29,22 @@ WITHOUT_DEVICE = "No device registered: suppressed unless one is registered befo
 MUTED_BY_DEVICES = "Muted by device preferences: suppressed unless they change before it is sent."
 
 
+CLIPPED_SIZE = 102 * 1024
+"""Gmail shows this many bytes of an email's HTML, and the rest by a link."""
+
+
+class WarningCode(StrEnum):
+    """A warning about a message that is sent nevertheless."""
+
+    MAY_BE_CLIPPED = "may_be_clipped"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AcceptanceWarning:
     """A channel that will probably fail or be suppressed, and its probable failure code."""
 
     channel: Channel
-    code: FailureCode
+    code: FailureCode | WarningCode
     detail: str
 
 
@@ -134,6 +145,17 @@ def _closed_window_text(notification: NewNotification) -> str:
         data=notification.data,
     )
     return UNFILLED_TEMPLATE.format(problem=problem) if problem else WINDOW_CLOSED
+
+
+def find_clipped(html: str | None) -> tuple[AcceptanceWarning, ...]:
+    """Return a warning if Gmail clips an email with this HTML."""
+    size = len((html or "").encode())
+    if size <= CLIPPED_SIZE:
+        return ()
+    detail = f"Gmail may clip the HTML at 102 KB: it has {size // 1024} KB, links at its end too."
+    return (
+        AcceptanceWarning(channel=Channel.EMAIL, code=WarningCode.MAY_BE_CLIPPED, detail=detail),
+    )
 
 
 def find_limits_reached(

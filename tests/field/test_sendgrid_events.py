@@ -22,6 +22,7 @@ from notifyproject.db.collections import collection
 from providers.contract import AddressEffect, ReceiptKind
 from providers.json_items import split_array
 from providers.sendgrid.webhooks import parse_webhook
+from sandbox.providers.sendgrid import events
 from tests.support.factories import notifications as factories
 from tests.support.factories.notifications import NOON, outbound, settlement, started
 from tests.support.fakes.mongo_failpoints import fail_commands
@@ -422,6 +423,36 @@ class TestOddEvents:
 
 
 @pytest.mark.parametrize(
+    ("kind", "expected"),
+    [
+        ("bounce", [("hard_bounce", False)]),
+        ("bounce-by-mail", [("hard_bounce", False)]),
+        ("dropped", [("hard_bounce", False)]),
+        ("dropped-complaint", [("complaint", False)]),
+        ("spamreport", [("complaint", False)]),
+        ("unsubscribe", [("unsubscribed", True)]),
+        *((kind, []) for kind in ("blocked", "full", "refused-sender", "dropped-quota")),
+        *((kind, []) for kind in ("processed", "deferred", "delivered", "open", "click")),
+    ],
+)
+def test_event_of_the_sandbox_has_its_effect_beside_foreign_ones(
+    kind: str, expected: list[tuple[str, bool]]
+) -> None:
+    notification_id = sent_to("ada@example.com")
+    args = {"reference": f"{notification_id}.email.1"}
+    posted = [
+        events.payload(one, address="ada@example.com", message_id="sg-1", args=args)
+        for one in ("foreign", kind, "unreadable")
+    ]
+    for payload in posted:
+        payload["timestamp"] = payload["timestamp"] or int(time.time())
+    assert call(posted).status_code == 200
+    assert suppressed() == expected
+    assert collection("suppressions").count_documents({}) == len(expected)
+    assert log_entry()["unreadable_count"] == 1
+
+
+@pytest.mark.parametrize(
     ("name", "sent"),
     [
         # https://github.com/sendgrid/sendgrid-python/issues/291: the mail was dropped.
@@ -448,12 +479,12 @@ def test_large_webhook_that_is_repeated_goes_on_where_it_ended(
 ) -> None:
     monkeypatch.setattr(processor, "RECEIPTS_AT_ONCE", 10)
     ids = [sent_to(f"{n}@example.com", message_id=f"sg-{n}") for n in range(30)]
-    events = [of({"_id": one}, "delivered") for one in ids]
+    receipts = [of({"_id": one}, "delivered") for one in ids]
     with fail_commands("insert", "provider_events", {"errorCode": 14031}):
-        assert call(events).status_code == 503
+        assert call(receipts).status_code == 503
     marked = collection("provider_events").count_documents({})
     assert marked < 30
-    assert call(events).status_code == 200
+    assert call(receipts).status_code == 200
     assert {status_of(one) for one in ids} == {"delivered"}
     assert collection("provider_events").count_documents({}) == 30
 

@@ -35,7 +35,36 @@ DETAILS: Mapping[str, Mapping[str, Any]] = {
         "bounce_classification": "Content",
         **_SMTP_FIELDS,
     },
+    "bounce-by-mail": {
+        "reason": "550 5.1.10 RESOLVER.ADR.RecipientNotFound; Recipient not found",
+        "status": "5.1.10",
+        "type": "bounce",
+    },
+    "full": {
+        "reason": "552 5.2.2 The mailbox is over its quota",
+        "status": "5.2.2",
+        "type": "bounce",
+        "bounce_classification": "Mailbox Unavailable",
+        **_SMTP_FIELDS,
+    },
+    "refused-sender": {
+        "reason": "550 5.7.1 Service unavailable; client [192.0.2.25] blocked using a blocklist",
+        "status": "5.7.1",
+        "type": "bounce",
+        "bounce_classification": "Reputation",
+        **_SMTP_FIELDS,
+    },
     "dropped": {"reason": "Bounced Address", "status": "5.0.0"},
+    "dropped-quota": {"reason": "Recipient List over Package Quota", "status": "5.0.0"},
+    "dropped-complaint": {"reason": "Spam Reporting Address", "status": "5.0.0"},
+    "foreign": {
+        "email": "someone@example.net",
+        "reference": 106,
+        "type": 3,
+        "reason": {"code": 1},
+        "category": ["news", 7],
+    },
+    "unreadable": {"event": None, "timestamp": "soon"},
     "spamreport": {},
     "unsubscribe": {},
     "group_unsubscribe": {"asm_group_id": 1, **_BROWSER},
@@ -48,6 +77,14 @@ DETAILS: Mapping[str, Mapping[str, Any]] = {
     },
 }
 """The additional fields of each kind of event. ``blocked`` is a bounce of type blocked."""
+EVENT_NAMES: Mapping[str, str] = {
+    **dict.fromkeys(("blocked", "bounce-by-mail", "full", "refused-sender"), "bounce"),
+    **dict.fromkeys(("dropped-quota", "dropped-complaint"), "dropped"),
+    "foreign": "processed",
+}
+"""The names of events whose kind has another."""
+BY_MAIL = "bounce-by-mail"
+"""This bounce came to the return path: it has no ID and no custom arguments."""
 
 
 def payload(
@@ -59,13 +96,16 @@ def payload(
         "email": address,
         "timestamp": 0,
         "smtp-id": f"<{message_id}@geopod-ismtpd-0>",
-        "event": "bounce" if kind == "blocked" else kind,
+        "event": EVENT_NAMES.get(kind, kind),
         "sg_event_id": secrets.token_urlsafe(24),
         "sg_message_id": f"{message_id}.recvd-sandbox-1-{secrets.token_hex(4).upper()}-1.0",
         **DETAILS[kind],
     }
     if kind == "deferred":
         event["attempt"] = str(attempt)
+    if kind == BY_MAIL:
+        event = {name: value for name, value in event.items() if name not in {*args, "smtp-id"}}
+        event["sg_message_id"] = ""
     return event
 
 

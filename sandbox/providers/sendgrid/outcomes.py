@@ -41,6 +41,38 @@ OUTCOMES = Outcomes(
             Step("dropped", is_early=True),
         ),
         _accepted(
+            "dropped-quota",
+            "Accepted, then dropped: the list exceeds the quota of the account's package.",
+            Step("dropped-quota", is_early=True),
+        ),
+        _accepted(
+            "dropped-complaint",
+            "Accepted, then dropped: the recipient once reported spam.",
+            Step("dropped-complaint", is_early=True),
+        ),
+        _accepted(
+            "bounce-by-mail",
+            "Accepted and delivered, then a bounce by mail: an event without any ID of ours.",
+            *(*DEFAULT_STEPS, Step("bounce-by-mail", multiple=2)),
+        ),
+        _accepted(
+            "full",
+            "Accepted, then a bounce: 552 5.2.2, the mailbox is full.",
+            *(PROCESSED, Step("full")),
+        ),
+        _accepted(
+            "refused-sender",
+            "Accepted, then a bounce that is about the sending server: it is on a blocklist.",
+            *(PROCESSED, Step("refused-sender")),
+        ),
+        _accepted(
+            "beside-others",
+            "Accepted and delivered; beside it come an event of another application and one that "
+            "can't be read.",
+            PROCESSED,
+            *(Step("foreign"), Step("unreadable"), Step("delivered")),
+        ),
+        _accepted(
             "spam",
             "Accepted and delivered, then reported as spam.",
             *(*DEFAULT_STEPS, Step("spamreport", multiple=2)),

@@ -136,3 +136,11 @@ def test_preview_refuses_what_create_refuses(
     assert (shown.status_code, pointers(shown)) == (422, pointers(refused))
     assert pointer in pointers(shown)
     assert code in (pointers(shown)[pointer], "invalid")
+
+
+@pytest.mark.parametrize(("count", "codes"), [(1_000, []), (15_000, ["may_be_clipped"])])
+def test_preview_warns_of_html_that_gmail_clips(app: App, count: int, codes: list[str]) -> None:
+    content = {"subject": "News", "body": "& <b> " * count}
+    body = preview(app, channels=["email"], content=content, type="system_alert")
+    assert [one["code"] for one in body["warnings"]] == codes
+    assert body["channels"]["email"]["would_send"]
