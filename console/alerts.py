@@ -206,9 +206,11 @@ class IncidentChangeList(BoundedChangeList):
         """Read one page, and the open incidents."""
         super().get_results(request)
         if not self.skips_rows and self.params.get("state") != "resolved":
-            self.open_incidents = [
-                {**one, "pk": one["_id"]} for one in incidents.open_incidents(limit=MAX_OPEN)
-            ]
+            found = incidents.open_incidents(limit=MAX_OPEN)
+            # Those at the top of the list need no second mention.
+            first = [row.pk for row in self.result_list[: len(found)] if row.is_open]
+            if [one["_id"] for one in found] != first:
+                self.open_incidents = [{**one, "pk": one["_id"]} for one in found]
 
 
 @admin.register(Incident)

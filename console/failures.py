@@ -67,6 +67,8 @@ class FailedChangeList(KeysetChangeList):
     counted_since: Any = None
     period_label = "last 24 h"
     has_time_range = False
+    has_trend = False
+    """There is something to compare: failures in the previous period, or in several hours."""
 
     def url_for_result(self, result: Any) -> str:
         """Return the URL of the notification's page."""
@@ -105,6 +107,9 @@ class FailedChangeList(KeysetChangeList):
             messages.warning(request, TOO_SLOW)
             return
         self.counted_since = found.counted_since if not found.is_complete else None
+        self.has_trend = any(
+            group.previous_count or sum(map(bool, group.trend)) > 1 for group in found.groups
+        )
         self.groups = [self._row(group, found) for group in found.groups if self._is_shown(group)]
 
     def _is_shown(self, group: failure_groups.FailureGroup) -> bool:
@@ -133,7 +138,7 @@ class FailedChangeList(KeysetChangeList):
             provider=provider_label(cause.provider) or EMPTY,
             explanation=explain_cause(cause.code, group.outage),
             count=f"{group.count:,}{'' if found.is_complete else '+'}",
-            trend=_trend(group) if found.has_previous else "",
+            trend=_trend(group) if found.has_previous and self.has_trend else "",
             bars=stacked_bars(group.trend)[0],
             url=self.get_query_string(**query),
             is_chosen=chosen,

@@ -78,6 +78,10 @@ def dashboard(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
         channel: one.sent + one.failed
         for channel, one in traffic.per_channel(since=min(traffic.hours)).items()
     }
+    for group in failures.groups:
+        # The metrics count these as withheld.
+        if group.code == FailureCode.EXPIRED:
+            ended[group.channel] += group.count
     midnight = now.replace(hour=0, minute=0, second=0, microsecond=0)
     return context | {
         "as_of": now,

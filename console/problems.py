@@ -187,7 +187,8 @@ def _facts(channel: Channel, work: WorkSummary, failures: FailureCounts) -> Iter
         n for (one, reason), n in work.held_on.items() if one is channel and reason in OUTAGES
     )
     query = f"channel={channel.value}"
-    yield Fact(label="Held", value=f"{held:,}", url=f"{reverse(WAITING)}?{query}")
+    waiting_url = f"{reverse(WAITING)}?{query}" if held else None
+    yield Fact(label="Held", value=f"{held:,}", url=waiting_url)
     own = [one for one in failures.groups if one.channel is channel]
     causes = {F(one.code): one.count for one in own if one.code in PROVIDER_CAUSES}
     expired = causes.pop(F.EXPIRED, 0)
@@ -283,8 +284,10 @@ def service_status(
         by_channel.setdefault(one.channel, []).append(one)
     outages: list[Cause] = []
     paused: list[Cause] = []
+    told: set[Channel] = set()
     for channel, own in by_channel.items():
         if all(one.health in BLOCKED for one in own):
+            told.add(channel)
             is_planned = all(one.health is Health.PAUSED for one in own)
             (paused if is_planned else outages).append(
                 Cause(f"{CHANNELS[channel]} isn't sent", _provider_url())
@@ -293,12 +296,12 @@ def service_status(
     paused += [
         Cause(_describe(one), _provider_url(one.name))
         for one in providers
-        if one.health is Health.PAUSED
+        if one.health is Health.PAUSED and one.channel not in told
     ]
     degraded = [
         Cause(_describe(one), _provider_url(one.name))
         for one in providers
-        if one.health not in (Health.HEALTHY, Health.PAUSED)
+        if one.health not in (Health.HEALTHY, Health.PAUSED) and one.channel not in told
     ]
     others = sum(not issue.is_outage for issue in issues) + len(incidents)
     if others:

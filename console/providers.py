@@ -24,7 +24,7 @@ from providers.labels import PROVIDERS
 from .texts.labels import CHANNEL_ICONS, CHANNELS
 from .widgets.actions import ask, is_confirmed, record_change, render_page, require_post
 from .widgets.columns import chip
-from .widgets.formats import clock, duration, latency, percent
+from .widgets.formats import clock, count_of, duration, latency, percent
 from .widgets.links import NOTIFICATION, next_page
 from .widgets.lists import ListOnlyAdmin
 
@@ -214,7 +214,8 @@ def _counts(circuit: CircuitState) -> str:
     """Return the results that a circuit counts, and of which minute they are."""
     if circuit.opened_at is None and not circuit.failures + circuit.successes:
         return "No results in the last 1 min"
-    results = f"{circuit.failures} failures, {circuit.successes} successes"
+    successes = f"{circuit.successes} success{'' if circuit.successes == 1 else 'es'}"
+    results = f"{count_of(circuit.failures, 'failure')}, {successes}"
     return f"{results} in 1 min{' before it opened' if circuit.opened_at else ''}"
 
 

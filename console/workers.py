@@ -65,7 +65,7 @@ def _worker(worker: workers.Worker, now: datetime) -> dict[str, Any]:
     last, seen, started = worker.last_at, worker.seen_at, worker.started_at
     return {
         "name": worker.name,
-        "chip": chip(*(("Sending", "info") if last else ("Idle", "success"))),
+        "chip": chip(*(("Active", "info") if last else ("Idle", "success"))),
         "attempts": worker.attempts,
         "ago": f"{duration((now - last).total_seconds())} ago" if last else "-",
         "seen": f"{duration((now - seen).total_seconds())} ago" if seen else "-",

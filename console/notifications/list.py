@@ -15,8 +15,8 @@ from domain.time import utc_now
 from notifications.models import Notification
 from recipients.masking import can_reveal_addresses, can_see_addresses
 
-from ..texts.failure_codes import explain
-from ..texts.labels import code_label, notification_state
+from ..texts.failure_codes import explain_cause
+from ..texts.labels import cause_label, notification_state
 from ..widgets import columns, names
 from ..widgets.actions import permission_check, require_post
 from ..widgets.formats import EMPTY
@@ -112,11 +112,12 @@ class NotificationListAdmin(ReadOnlyAdmin):
     @admin.display(description="Cause")
     def failure_cause(self, row: Any) -> SafeString:
         """Return the failure codes and their meanings."""
-        failed = [d for d in row.delivery if d.status == "failed"]
-        codes = dict.fromkeys(d.failure_code for d in failed)
+        # Failed, or expired while an outage held it.
+        failed = [d for d in row.delivery if d.status == "failed" or d.failed_at is not None]
+        causes = {d.failure_code: d.failure_reason for d in failed}
         return columns.two_lines(
-            ", ".join(code_label(code) for code in codes),
-            "; ".join(explain(code).meaning for code in codes),
+            ", ".join(cause_label(code) for code in causes),
+            "; ".join(explain_cause(code, reason).meaning for code, reason in causes.items()),
         )
 
 

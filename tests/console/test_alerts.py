@@ -95,7 +95,11 @@ def test_incident_has_a_page_with_its_cause_and_notes(console: Client) -> None:
     key = opened()
     listed = console.get(INCIDENTS)
     assert f"/admin/analytics/incident/{key}/change/" in listed.content.decode()
-    assert [one["_id"] for one in listed.context["cl"].open_incidents] == [key]
+    assert listed.context["cl"].open_incidents == ()
+    resolved = opened("sendgrid:1")
+    collection("incidents").update_one({"_id": resolved}, {"$set": {"is_open": False}})
+    above = console.get(INCIDENTS).context["cl"].open_incidents
+    assert [one["_id"] for one in above] == [key], "it stands below a resolved one"
     page = f"/admin/analytics/incident/{key}/change/"
     text = console.get(page).content.decode()
     assert "What it caused" in text

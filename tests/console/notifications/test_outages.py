@@ -106,6 +106,8 @@ def test_message_that_expires_in_an_outage_is_a_failure_with_its_cause(
         assert primary(console, document) == ["Resend"]
     changelist = console.get(FAILED).context["cl"]
     assert [row.pk for row in changelist.result_list] == [document["_id"]]
+    table = unescape(strip_tags(console.get(FAILED).content.decode()))
+    assert table.count(f"xpired while {was}") == 2, "in the causes and in the row"
     [row] = changelist.groups
     assert (row.code, row.channel, row.provider) == ("Expired while held", "Email", "FCM")
     assert row.explanation.meaning == f"expired while {was}"
