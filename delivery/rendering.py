@@ -76,7 +76,10 @@ def _message(claimed: ClaimedDelivery, secret: SensitiveContent | None, now: dat
     return replace(
         message,
         whatsapp_template=rendering.choose_whatsapp_template(
-            templates, locale=locale, data=reminders.data_at(content, data, now=now)
+            templates,
+            locale=locale,
+            data=reminders.data_at(content, data, now=now),
+            content=content,
         ),
     )
 

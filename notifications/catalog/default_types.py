@@ -49,6 +49,13 @@ DEFAULT_TYPES = (
         slug="transactional",
         name="Transactional",
         description="A message the recipient requested; subject and body come from the request.",
+        approved_templates=_whatsapp(
+            *("transactional_message", "subject", "body"),
+            en="📨 We have a message for you about *{{1}}*:\n\n{{2}}\n\n"
+            "You receive it because of your account with us.",
+            pt="📨 Temos uma mensagem para si sobre *{{1}}*:\n\n{{2}}\n\n"
+            "Recebe-a por causa da sua conta connosco.",
+        ),
     ),
     DefaultType(
         slug="marketing",
@@ -57,6 +64,13 @@ DEFAULT_TYPES = (
         category=Category.MARKETING,
         priority=Priority.LOW,
         on_unknown=UnknownPolicy.FAIL,
+        approved_templates=_whatsapp(
+            *("marketing_message", "subject", "body"),
+            en="💌 News for you: *{{1}}*\n\n{{2}}\n\n"
+            "You receive it because you agreed to hear from us.",
+            pt="💌 Novidades para si: *{{1}}*\n\n{{2}}\n\n"
+            "Recebe-as porque aceitou ter notícias nossas.",
+        ),
     ),
     DefaultType(
         slug="alert",
@@ -65,6 +79,13 @@ DEFAULT_TYPES = (
         category=Category.ALERT,
         priority=Priority.HIGH,
         channels=(EMAIL, IN_APP),
+        approved_templates=_whatsapp(
+            *("alert_message", "subject", "body"),
+            en="⚠️ Please note: *{{1}}*\n\n{{2}}\n\n"
+            "You receive it because it concerns your account.",
+            pt="⚠️ Tome nota, por favor: *{{1}}*\n\n{{2}}\n\n"
+            "Recebe este aviso porque diz respeito à sua conta.",
+        ),
     ),
     # Commerce.
     DefaultType(
@@ -74,6 +95,13 @@ DEFAULT_TYPES = (
         priority=Priority.HIGH,
         channels=(EMAIL, PUSH, IN_APP),
         example_data={"order": "12345"},
+        approved_templates=_whatsapp(
+            *("order_on_its_way", "order"),
+            en="📦 Your order *{{1}}* has left our warehouse and is on its way to you. "
+            "Thank you for your purchase.",
+            pt="📦 A sua encomenda *{{1}}* já saiu do nosso armazém e vai a caminho. "
+            "Agradecemos a sua compra.",
+        ),
     ),
     DefaultType(
         slug="payment_confirmed",
@@ -206,6 +234,12 @@ DEFAULT_TYPES = (
             "minutes_until_start": 120,
             "start_time": "2026-12-01T14:35:00Z",
         },
+        # Without times, since a parameter can't be formatted in the recipient's time zone.
+        approved_templates=_whatsapp(
+            *("contest_reminder", "contest_name"),
+            en="⏰ A reminder: the contest *{{1}}* starts soon. Good luck!",
+            pt="⏰ Um lembrete: a competição *{{1}}* começa em breve. Boa sorte!",
+        ),
     ),
     DefaultType(
         slug="contest_starting",
@@ -215,6 +249,11 @@ DEFAULT_TYPES = (
         channels=(EMAIL, PUSH),
         ttl_seconds=3_600,
         example_data={"contest_name": "Codeforces Round #900 (Div. 2)"},
+        approved_templates=_whatsapp(
+            *("contest_starting", "contest_name"),
+            en="🏁 The contest *{{1}}* is starting now. Good luck!",
+            pt="🏁 A competição *{{1}}* começa agora. Boa sorte!",
+        ),
     ),
     DefaultType(
         slug="contest_ending",
@@ -224,6 +263,13 @@ DEFAULT_TYPES = (
         channels=(EMAIL, PUSH),
         ttl_seconds=3_600,
         example_data={"contest_name": "Codeforces Round #900 (Div. 2)", "minutes_left": 15},
+        approved_templates=_whatsapp(
+            *("contest_ending", "contest_name", "minutes_left"),
+            en="⏳ The contest *{{1}}* is about to end. Minutes left: {{2}}. "
+            "Submit what you have while there is time.",
+            pt="⏳ A competição *{{1}}* está a terminar. Minutos que faltam: {{2}}. "
+            "Envie o que tem enquanto há tempo.",
+        ),
     ),
     DefaultType(
         slug="system_alert",
@@ -236,5 +282,12 @@ DEFAULT_TYPES = (
             "maintenance_start": "2026-12-25T02:00:00Z",
             "maintenance_end": "2026-12-25T04:00:00Z",
         },
+        approved_templates=_whatsapp(
+            "system_alert",
+            en="🛠️ *Maintenance of our service is planned.* It may not be available for some time. "
+            "There is nothing for you to do.",
+            pt="🛠️ *Está prevista uma manutenção do nosso serviço.* Poderá não estar disponível "
+            "durante algum tempo. Não precisa de fazer nada.",
+        ),
     ),
 )

@@ -38,6 +38,8 @@ MAX_REMINDER_SECONDS = int(MAX_REMINDER.total_seconds())
 MAX_SENSITIVE_VARIABLES = 100
 MAX_WHATSAPP_TEMPLATES = 100
 MAX_WHATSAPP_BODY = 1_024  # Meta's limit
+OWN_TEXTS = frozenset({"subject", "body"})
+"""Variables of a WhatsApp template that are a request's own texts."""
 MAX_VARIABLES = 500  # Variables in the example data, at all levels together
 MAX_DEPTH = 20
 RESERVED_VARIABLE = "recipient"  # The name under which templates access the recipient
@@ -393,7 +395,7 @@ def _check_whatsapp_templates(request: TypeRequest, problems: ProblemCollector) 
             reason = "Expected a Meta language code such as en or pt_PT."
             problems.add(f"{pointer}/language", "invalid_language", reason)
         for number, name in enumerate(template.parameters):
-            if name not in request.example_data:
+            if name not in request.example_data and name not in OWN_TEXTS:
                 reason = "Not in the example data."
                 problems.add(f"{pointer}/parameters/{number}", "unknown_variable", reason)
         _check_fixed_text(template, pointer, problems)

@@ -14,6 +14,8 @@ from providers.whatsapp.templates import TemplateStatus
 NOT_SUBMITTED = "NOT_SUBMITTED"
 """The status of a template that Meta doesn't know."""
 COPY_CODE_LABELS = {"pt": "Copiar código"}  # The button's label by language; Meta limits it to 25
+EXAMPLE_CONTENT = {"subject": "Your request", "body": "We have received it and are working on it."}
+"""Examples of a request's own texts, as a template without a template of texts may have them."""
 DEFAULT_COPY_CODE_LABEL = "Copy code"
 
 
@@ -110,7 +112,8 @@ def _submission(
     body: dict[str, Any] = {"type": "BODY", "text": template["body"]}
     if template["parameters"]:
         # Reviewers of Meta read the template with these examples.
-        examples = [str(document["example_data"][name]) for name in template["parameters"]]
+        known = {**EXAMPLE_CONTENT, **document["example_data"]}
+        examples = [str(known[name]) for name in template["parameters"]]
         body["example"] = {"body_text": [examples]}
     return {**fields, "category": category, "components": [body]}
 

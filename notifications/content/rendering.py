@@ -36,27 +36,44 @@ from .text import (
 
 
 def choose_whatsapp_template(
-    candidates: Sequence[WhatsAppTemplate], *, locale: str | None, data: Mapping[str, Any]
+    candidates: Sequence[WhatsAppTemplate],
+    *,
+    locale: str | None,
+    data: Mapping[str, Any],
+    content: Content | None = None,
 ) -> WhatsAppTemplateMessage | None:
-    """Return the nearest template, filled. None without one, or if the data can't fill it."""
+    """Return the nearest template, filled. None without one, or if the data can't fill it.
+
+    A request's own ``content`` is available as the variables ``subject`` and ``body``.
+    """
     # A language without a template falls back to the first template.
     template = _find_nearest(candidates, locale)
     with suppress(whatsapp.UnfilledTemplateError):
-        return whatsapp.fill(template, data) if template else None
+        return whatsapp.fill(template, _with_own_texts(data, content)) if template else None
     return None
 
 
 def find_template_problem(
-    candidates: Sequence[WhatsAppTemplate], *, locale: str | None, data: Mapping[str, Any]
+    candidates: Sequence[WhatsAppTemplate],
+    *,
+    locale: str | None,
+    data: Mapping[str, Any],
+    content: Content | None = None,
 ) -> str | None:
     """Return why the data can't fill the template in the nearest language, as a sentence."""
     template = _find_nearest(candidates, locale)
     try:
         if template is not None:
-            whatsapp.fill(template, data)
+            whatsapp.fill(template, _with_own_texts(data, content))
     except whatsapp.UnfilledTemplateError as problem:
         return str(problem)
     return None
+
+
+def _with_own_texts(data: Mapping[str, Any], content: Content | None) -> Mapping[str, Any]:
+    if content is None or content.template_id is not None:
+        return data
+    return {"subject": content.subject, "body": content.body, **data}
 
 
 def _find_nearest(

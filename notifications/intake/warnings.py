@@ -143,6 +143,7 @@ def _closed_window_text(notification: NewNotification) -> str:
         types.whatsapp_templates(notification.type),
         locale=notification.recipient.locale,
         data=notification.data,
+        content=notification.content,
     )
     return UNFILLED_TEMPLATE.format(problem=problem) if problem else WINDOW_CLOSED
 
@@ -198,5 +199,6 @@ def _has_template(notification: NewNotification) -> bool:
         types.whatsapp_templates(notification.type),
         locale=notification.recipient.locale,
         data=notification.data,
+        content=notification.content,
     )
     return chosen is not None

@@ -20,7 +20,13 @@ from recipients.queries import RecipientSnapshot
 
 from ..catalog import types
 from ..content import rendering
-from ..store import Document, is_content_removed, is_secret_expired, recipient_of
+from ..store import (
+    Document,
+    content_of,
+    is_content_removed,
+    is_secret_expired,
+    recipient_of,
+)
 from .risk import DeliveryFacts, ResendRisk, assess_risk
 
 BATCH = 100  # Notifications whose facts are read at once
@@ -244,5 +250,7 @@ def accepts_push(device: devices.PushTarget, document: Document) -> bool:
 
 def _has_whatsapp_template(document: Document, recipient: Recipient) -> bool:
     templates = types.whatsapp_templates(document["type"])
-    locale, data = recipient.locale, document["data"]
-    return rendering.choose_whatsapp_template(templates, locale=locale, data=data) is not None
+    chosen = rendering.choose_whatsapp_template(
+        templates, locale=recipient.locale, data=document["data"], content=content_of(document)
+    )
+    return chosen is not None

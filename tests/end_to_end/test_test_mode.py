@@ -87,7 +87,7 @@ def test_push_and_whatsapp_go_to_the_sandbox(client_in_test_mode: App, received:
     )
     notification = when(client_in_test_mode, answer, "failed")
     codes = {one["channel"]: one["failure_code"] for one in notification["delivery"]}
-    assert codes == {"push": "invalid_recipient", "whatsapp": "window_closed"}
+    assert codes == {"push": "invalid_recipient", "whatsapp": "invalid_recipient"}
     assert len(received("unregistered-1")) == 1
     known = collection("devices").find_one({"_id": device})
     assert known is not None

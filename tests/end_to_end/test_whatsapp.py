@@ -40,7 +40,7 @@ def write(provider: Sandbox) -> Write:
 
 
 @pytest.fixture
-def approved(db: None, provider: Sandbox) -> None:
+def approved(without_template: None, provider: Sandbox) -> None:
     """Approve a template and assign it to the type."""
     account, http = provider.whatsapp, urllib3.PoolManager()
     example = {"body_text": [["Ada", "1001"]]}
@@ -55,6 +55,12 @@ def approved(db: None, provider: Sandbox) -> None:
     assert answer.status < 300, answer.data
     use = {"locale": "en", "name": "shipped", "language": "en", "parameters": ["name", "order"]}
     types.define_type("order_shipped", {"approved_templates": [use]}, now=utc_now())
+
+
+@pytest.fixture(autouse=True)
+def without_template(db: None) -> None:
+    """Take the shipped WhatsApp templates from the type that the tests use."""
+    types.define_type("order_shipped", {"approved_templates": []}, now=utc_now())
 
 
 def notify(app: App, phone: str = ADA, **fields: Any) -> Any:

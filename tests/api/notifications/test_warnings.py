@@ -17,6 +17,12 @@ WHATSAPP = {"channels": ["whatsapp"], "recipient": {"phone": PHONE}}
 TEMPLATE = {"locale": "en", "name": "sent", "language": "en_US", "parameters": ["order"]}
 
 
+@pytest.fixture(autouse=True)
+def without_template(db: None) -> None:
+    """Take the WhatsApp templates from the type that the tests use."""
+    types.define_type("order_shipped", {"approved_templates": []}, now=utc_now())
+
+
 def warnings(app: App, **fields: Any) -> list[str]:
     """Return the codes of the warnings; a preview and an acceptance must have the same."""
     whatsapp = {"type": "order_shipped", "data": {"order": "1"}, **WHATSAPP} | fields
@@ -49,6 +55,12 @@ def test_whatsapp_template_prevents_the_warning_if_its_variables_are_given(app: 
 def test_built_in_whatsapp_template_prevents_the_warning(app: App) -> None:
     data = {"order_id": 1001, "video_title": "Sunrise", "amount": "49.90"}
     assert warnings(app, type="payment_confirmed", data=data) == []
+
+
+@pytest.mark.parametrize("type_name", ["transactional", "marketing", "alert"])
+def test_own_texts_fill_the_template_of_a_type_without_texts(app: App, type_name: str) -> None:
+    content = {"subject": "Hello", "body": "How was it?"}
+    assert warnings(app, type=type_name, data={}, content=content) == []
 
 
 @pytest.mark.parametrize("channels", [["email"], ["push"]])

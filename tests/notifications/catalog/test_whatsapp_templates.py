@@ -1,6 +1,7 @@
 """WhatsApp templates of types: the built-in ones, their submission, and their status."""
 
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import asdict
 from io import StringIO
@@ -14,6 +15,7 @@ from django.test import Client
 from domain.time import utc_now
 from notifications.catalog import types, whatsapp_templates
 from notifications.catalog.default_types import DEFAULT_TYPES
+from notifications.catalog.definitions import MAX_WHATSAPP_BODY, OWN_TEXTS
 from providers import registry
 from providers.whatsapp import templates as whatsapp_api
 from sandbox.config import Config
@@ -23,10 +25,7 @@ from tests.support.clients.sandbox import QUICK
 from tests.support.waiting import LIMIT
 
 TYPE_PAGE = "/admin/notifications/notificationtype/payment_confirmed/change/"
-WITH_TEMPLATES = {
-    *("mfa_code", "user_activation", "forgot_password", "video_release_schedule"),
-    *("payment_confirmed", "kyc_submitted", "kyc_approved", "kyc_rejected", "new_sale"),
-}
+WITH_TEMPLATES = {one.slug for one in DEFAULT_TYPES}
 OWN = {
     "locale": "en",
     "name": "parcel_lost",
@@ -64,11 +63,36 @@ def built_in_submissions() -> list[Any]:
 
 
 def test_built_in_types_have_templates_in_both_languages() -> None:
-    named = {one.slug: one for one in DEFAULT_TYPES if one.approved_templates}
-    assert named.keys() == WITH_TEMPLATES
-    for default in named.values():
+    for default in DEFAULT_TYPES:
         languages = [(one["locale"], one["language"]) for one in default.approved_templates]
-        assert languages == [("en", "en"), ("pt", "pt_PT")]
+        assert languages == [("en", "en"), ("pt", "pt_PT")], default.slug
+
+
+def test_built_in_templates_follow_the_rules_of_the_api_and_of_meta() -> None:
+    """developers.facebook.com/docs/whatsapp/message-templates/guidelines: no variable at the start
+    or the end, none beside another one, in order; few variables for the length of the text."""
+    for default in DEFAULT_TYPES:
+        for one in default.approved_templates:
+            body = one.get("body")
+            if body is None:
+                continue
+            assert len(body) <= MAX_WHATSAPP_BODY
+            found = re.findall(r"{{(\d+)}}", body)
+            assert found == [str(number + 1) for number in range(len(one["parameters"]))]
+            assert not body.startswith("{{")
+            assert not body.rstrip(" .!").endswith("}}"), body
+            assert not re.search(r"}}\W{0,2}{{", body), body
+            words = len(re.findall(r"\w+", re.sub(r"{{\d}}", "", body)))
+            assert words >= 3 * len(found) + 1, body
+            known = {*default.example_data, *OWN_TEXTS}
+            assert set(one["parameters"]) <= known
+            assert not set(one["parameters"]) & set(default.sensitive_variables)
+    categories = {one["name"]: one["category"] for one in built_in_submissions() if one is not None}
+    assert categories.pop("marketing_message") == "MARKETING"
+    assert {
+        categories.pop(name) for name in ("mfa_code", "user_activation", "forgot_password")
+    } == {"AUTHENTICATION"}
+    assert set(categories.values()) == {"UTILITY"}
 
 
 def test_sandbox_has_approved_the_built_in_templates() -> None:
