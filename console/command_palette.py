@@ -50,9 +50,7 @@ def _pages(request: HttpRequest, text: str) -> Iterator[Result]:
     wanted = text.lower().split()
     found = 0
     for kind, title, icon, url in command_links(request):
-        is_match = all(
-            any(word.startswith(part) for word in title.lower().split()) for part in wanted
-        )
+        is_match = all(part in title.lower() for part in wanted)
         if is_match and found < LIMIT:
             found += 1
             yield Result(kind=kind, icon=icon, title=title, description="", url=url)

@@ -12,6 +12,7 @@ from notifyproject.db.indexes import MongoIndex
 # Partial filters: an index holds only the documents that its reads need.
 EMAIL = {"email": {"$exists": True}}
 PHONE = {"phone": {"$exists": True}}
+NAMED = {"name_words": {"$exists": True}}
 
 
 class PersonalQuietHours(EmbeddedModel):
@@ -31,6 +32,8 @@ class Recipient(models.Model):
     email = optional_text(254)
     phone = optional_text(16)
     name = optional_text(200)
+    name_words = ArrayField(models.CharField(max_length=200), null=True, blank=True)
+    """The words of the name, without case and accents: found while somebody types."""
     locale = optional_text(35)
     timezone = optional_text(64)
     attributes = models.JSONField(default=dict, blank=True)
@@ -55,6 +58,7 @@ class Recipient(models.Model):
             MongoIndex("email", "_id", name="rcp_email", partial=EMAIL),
             MongoIndex("phone", "_id", name="rcp_phone", partial=PHONE),
             MongoIndex("~name", name="rcp_name"),
+            MongoIndex("name_words", "_id", name="rcp_name_words", partial=NAMED),
         )
 
     def __str__(self) -> str:

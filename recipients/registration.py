@@ -1,5 +1,7 @@
 """The only writer of profiles and preferences. Writes are idempotent and raise PyMongoError."""
 
+import re
+import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -11,10 +13,14 @@ from pymongo.errors import DuplicateKeyError
 from notifyproject.db.collections import collection
 
 Document = Mapping[str, Any]
+NAME_WORDS = "name_words"
+"""Stored with the name: its words as :func:`name_words` returns them, for a search while typing."""
+MAX_NAME_WORDS = 8
 PROFILE_FIELDS = ("email", "phone", "name", "locale", "timezone")
 """Contact details; a missing one is unknown."""
 
 
+_WORD = re.compile(r"\w+")
 _NOTHING: Document = {"$literal": {}}
 
 
@@ -47,9 +53,17 @@ class Registration:
     is_new: bool
 
 
+def name_words(text: str) -> list[str]:
+    """Return the words of a name without case and accents, at most ``MAX_NAME_WORDS``."""
+    plain = unicodedata.normalize("NFKD", text.casefold())
+    letters = "".join(one for one in plain if not unicodedata.combining(one))
+    return list(dict.fromkeys(_WORD.findall(letters)))[:MAX_NAME_WORDS]
+
+
 def register(profile: RecipientProfile, *, now: datetime) -> Registration:
     """Store a recipient's profile. Preferences stay, and so do quiet hours unless given."""
     fields = {name: getattr(profile, name) for name in PROFILE_FIELDS}
+    fields[NAME_WORDS] = name_words(profile.name) if profile.name else None
     if not isinstance(profile.quiet_hours, _Unchanged):
         fields["quiet_hours"] = profile.quiet_hours
     change: dict[str, Any] = {

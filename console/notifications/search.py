@@ -1,5 +1,6 @@
 """Searches notifications by any key. Each kind of key has a query, so that an index serves it."""
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,6 +12,7 @@ from notifyproject.db.collections import collection
 from ..widgets.search import searched_addresses
 
 MAX_RESULTS = 1_000  # Maximum results for each kind of key, newest first
+_HEX = re.compile(r"[0-9a-fA-F]{8,23}", re.ASCII)
 _NEWEST_FIRST = frozenset({"ntf_user_feed", "ntf_entity", "ntf_email", "ntf_phone"})
 """Indexes that also serve the order by time."""
 
@@ -23,6 +25,11 @@ def find_ids(text: str, *, user: Any, cap: int = MAX_RESULTS) -> list[ObjectId]:
         found[reference.notification_id] = None
     elif ObjectId.is_valid(text):
         found[ObjectId(text)] = None
+    elif _HEX.fullmatch(text):
+        # The beginning of an ID, while it is typed or as it is cut off in a log.
+        ids = {"$gte": ObjectId(text.ljust(24, "0")), "$lte": ObjectId(text.ljust(24, "f"))}
+        rows = collection("notifications").find({"_id": ids}, {"_id": 1}).sort("_id", -1)
+        found |= dict.fromkeys(row["_id"] for row in rows.limit(cap))
     for path, value, index in _look_ups(text, user):
         cursor = collection("notifications").find({path: value}, {"_id": 1})
         if index in _NEWEST_FIRST:

@@ -26,7 +26,7 @@ class RecipientAdmin(ReadOnlyAdmin):
 
     list_display = ("user_id", "name", "email_display", "phone_display", "locale", "is_active")
     search_fields = ("user_id",)
-    search_help_text = "User ID, name, email, or phone"
+    search_help_text = "User ID, name, email, or phone, or the beginning of one"
     ordering = ("user_id",)
     email_display = columns.text_column("Email", "shown_email")
     phone_display = columns.text_column("Phone", "shown_phone")

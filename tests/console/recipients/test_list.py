@@ -10,6 +10,7 @@ from domain.time import utc_now
 from notifyproject.db.collections import collection
 from recipients import queries, registration
 from recipients.models import Suppression, SuppressionReason
+from recipients.registration import RecipientProfile
 from recipients.suppressions import anonymise, suppression_id
 from tests.support.clients.console import listed, make_staff, register_ada, signed_in
 from tests.support.factories import notifications as factories
@@ -44,7 +45,7 @@ def suppressed() -> None:
 def test_recipient_is_found_by_id_and_address(console: Client) -> None:
     for text in ("ada", ADA, "%2B351912345678"):
         assert listed(console, f"{RECIPIENTS}?q={text}") == ["ada"], text
-    assert listed(console, f"{RECIPIENTS}?q=ad") == []
+    assert listed(console, f"{RECIPIENTS}?q=da") == []
 
 
 def test_recipient_is_found_by_words_of_the_name(console: Client) -> None:
@@ -53,7 +54,51 @@ def test_recipient_is_found_by_words_of_the_name(console: Client) -> None:
     for text in ("João Álvares", "joao", "pessoa alvares", "João Álvares Pessoa"):
         assert listed(console, f"{RECIPIENTS}?q={text}") == ["ada"], text
     assert listed(console, f"{RECIPIENTS}?q=Pessoa") == ["ada", "bob"]
-    assert listed(console, f"{RECIPIENTS}?q=Joa") == []
+    assert listed(console, f"{RECIPIENTS}?q=oao") == [], "the beginning of a word, not its middle"
+
+
+BEGINNINGS = ("Lov", "lovel", "ad lov", "LÓV", "us", "usr-4", "ada.l", "Ada.Lov", "+3519", "o'b")
+
+
+def lovelace() -> None:
+    registration.register(
+        RecipientProfile(
+            user_id="usr-42",
+            name="Ada O'Brien Lóvelace",
+            email="Ada.Lovelace@example.com",
+            phone="+351912345678",
+        ),
+        now=utc_now(),
+    )
+
+
+@pytest.mark.parametrize("text", BEGINNINGS)
+def test_recipient_is_found_while_it_is_typed(console: Client, text: str) -> None:
+    lovelace()
+    assert listed(console, f"{RECIPIENTS}?{urlencode({'q': text})}") == ["usr-42"]
+    shown = console.get(f"/admin/search/?{urlencode({'s': text})}").content.decode()
+    assert "/admin/recipients/recipient/usr-42/change/" in shown
+
+
+@pytest.mark.parametrize("text", ["+3519", "+351 912", "ada.l", "ada.lovelace", "Ada.Lov"])
+def test_who_sees_masked_addresses_cannot_guess_one_by_its_beginning(
+    support: Client, text: str
+) -> None:
+    lovelace()
+    collection("recipients").update_one(
+        {"_id": "usr-42"}, {"$unset": {"name_words": "", "name": ""}}
+    )
+    assert listed(support, f"{RECIPIENTS}?{urlencode({'q': text})}") == []
+    assert "usr-42" not in support.get(f"/admin/search/?{urlencode({'s': text})}").content.decode()
+
+
+def test_name_that_changes_is_found_by_its_new_words_only(console: Client) -> None:
+    lovelace()
+    registration.register(RecipientProfile(user_id="usr-42", name="Bob Byron"), now=utc_now())
+    assert listed(console, f"{RECIPIENTS}?q=byr") == ["usr-42"]
+    assert listed(console, f"{RECIPIENTS}?q=love") == []
+    registration.register(RecipientProfile(user_id="usr-42"), now=utc_now())
+    assert listed(console, f"{RECIPIENTS}?q=byr") == []
 
 
 @pytest.mark.usefixtures("ada")

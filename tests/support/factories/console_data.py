@@ -95,6 +95,7 @@ def _recipient(n: int, now: datetime) -> dict[str, Any]:
     return {
         "_id": f"user-{n:05d}",
         "name": f"Ada Person{n}",
+        "name_words": ["ada", f"person{n}"],
         "email": f"p{n}@example.com",
         "phone": f"+3519{n:08d}",
         "attributes": {},

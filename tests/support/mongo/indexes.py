@@ -264,6 +264,7 @@ OTHER_INDEXES: Mapping[str, str] = {
     "rcp_email": "recipients with an email address, by user ID",
     "rcp_phone": "recipients with a phone number, by user ID",
     "rcp_name": "recipients by words of the name, a full-text index",
+    "rcp_name_words": "recipients by beginnings of the name's words",
     "sup_created": "suppressions, newest first",
     "sup_key": "suppressions of an address",
     "sup_kind": "suppressions by channel or reason, newest first",
