@@ -313,6 +313,9 @@ def _confirmation_page(
         request,
         "console/notifications/confirm.html",
         title=action.question.format(subject),
+        consequence=action.consequence
+        if is_single
+        else action.consequence.replace("this notification", "these notifications"),
         action=action,
         items=_confirmation_items(documents, action, correction),
         is_single=is_single,

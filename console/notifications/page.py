@@ -148,6 +148,8 @@ def _changing(
     )
     retry_refusal = retry_choices([document], now=now)[document["_id"]].refusal(None)
     permitted = _permitted_actions(request, document, now, can_retry=retry_refusal is None)
+    if all(is_hopeless(risk) for risk in risks.values()):
+        permitted = [one for one in permitted if one not in (RETRY, RESEND)]
     best = _best_action(document, worst, risks, permitted, can_retry=retry_refusal is None)
     resend = resend_in_effect(history, Channel(worst["channel"]))
     if resend is not None and worst["status"] not in OPEN:
@@ -261,6 +263,11 @@ def _permitted_actions(
         if applies:
             found.append(action)
     return found if can_retry else sorted(found, key=lambda one: one is RETRY)
+
+
+def is_hopeless(risk: ResendRisk) -> bool:
+    """Return whether no retry or resend can help, such as after its data was destroyed."""
+    return risk.kind is RiskKind.WILL_FAIL_AGAIN and not risk.is_by_failure
 
 
 def _best_action(

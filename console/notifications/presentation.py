@@ -194,7 +194,8 @@ def _row(
         "provider": provider_label(delivery.get("provider")),
         "message_id": delivery.get("provider_message_id"),
     }
-    if has_error:
+    # The summary already says which outage it expired in.
+    if has_error and not (status is S.EXPIRED and delivery.get("held_reason")):
         row["provider_message"] = _text(delivery.get("failure_reason"), unmasked=unmasked)
     if status not in OPEN | SUCCEEDED:
         row["resend_risk"], row["resend_risk_color"] = RESEND_RISKS[risk.kind]

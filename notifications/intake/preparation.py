@@ -438,7 +438,7 @@ def _mark_suppressed(
         if reason is None:
             marked.append(one)
         else:
-            detail = f"The address is suppressed: {reason}."
+            detail = f"The address is suppressed: {reason.replace('_', ' ')}."
             marked.append(_suppressed(one.channel, FailureCode.SUPPRESSED, detail))
     return marked
 

@@ -415,6 +415,8 @@ def _celery(environment: Environment) -> dict[str, Any]:
         "CELERY_TASK_ACKS_LATE": True,
         "CELERY_TASK_REJECT_ON_WORKER_LOST": True,
         "CELERY_TASK_IGNORE_RESULT": True,
+        # There are no results, so beat needs no task that removes old ones.
+        "CELERY_RESULT_EXPIRES": 0,
         "CELERY_TASK_SERIALIZER": "json",
         "CELERY_ACCEPT_CONTENT": ["json"],
         "CELERY_WORKER_PREFETCH_MULTIPLIER": 1,

@@ -111,7 +111,7 @@ def test_suppressed_address_is_accepted_and_not_sent_to() -> None:
     new = prepared(suppressed={("email", "ada@example.com"): BOUNCED}).notification
     email, in_app = new.deliveries
     assert (email.status, email.failure_code) == (S.SUPPRESSED, FailureCode.SUPPRESSED)
-    assert email.failure_reason == "The address is suppressed: hard_bounce."
+    assert email.failure_reason == "The address is suppressed: hard bounce."
     assert in_app.status is S.PENDING
 
 
