@@ -229,14 +229,22 @@ def by_provider_message(provider_ids: Sequence[str]) -> dict[str, list[SentMessa
     return sent
 
 
-def is_only_tested(email: str) -> bool:
-    """Return whether an email address got messages of test clients, and no other."""
-    spellings = {"recipient.email": {"$in": sorted({email, email.lower()})}}
-    at, hint = [("created_at", -1)], "ntf_email"
-    is_real = {**spellings, "is_test": {"$ne": True}}
-    if _notifications().find_one(is_real, {"_id": 1}, sort=at, hint=hint) is not None:
-        return False
-    return _notifications().find_one(spellings, {"_id": 1}, sort=at, hint=hint) is not None
+def only_tested(emails: Collection[str]) -> set[str]:
+    """Return which of these addresses got messages of test clients, and no other."""
+    spellings = sorted({one for email in emails for one in (email, email.lower())})
+    if not spellings:
+        return set()
+    wanted = {"recipient.email": {"$in": spellings}, "is_test": True}
+    found = _notifications().find(wanted, {"recipient.email": 1}, hint="ntf_email")
+    tested = {document["recipient"]["email"] for document in found}
+    return {email for email in emails if not _is_real(email, tested)}
+
+
+def _is_real(email: str, tested: Collection[str]) -> bool:
+    if {email, email.lower()}.isdisjoint(tested):
+        return True
+    real = {"recipient.email": {"$in": [email, email.lower()]}, "is_test": {"$ne": True}}
+    return _notifications().find_one(real, {"_id": 1}, hint="ntf_email") is not None
 
 
 def receipts_of(notification_id: ObjectId) -> list[Document]:

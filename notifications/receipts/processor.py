@@ -105,9 +105,12 @@ def _apply_part(receipts: Sequence[Receipt], provider: str, now: datetime) -> Ap
     return Applied(len(receipts), len(changed), len(receipts) - len(new), len(unmatched))
 
 
-def apply_early_receipts(*, now: datetime, limit: int = 500) -> int:
+def apply_early_receipts(*, now: datetime, limit: int = 2_000) -> int:
     """Apply stored receipts again. Return for how many the message is known by now."""
-    stored = list(collection("early_receipts").find().limit(limit))
+    # The newest first: many may be of other applications of the account, whose messages stay
+    # unknown.
+    newest = [("expires_at", -1)]
+    stored = list(collection("early_receipts").find(sort=newest, limit=limit))
     found = 0
     for provider in {document["provider"] for document in stored}:
         early = [_restore(one["receipt"]) for one in stored if one["provider"] == provider]
@@ -155,8 +158,12 @@ def _apply_unmatched(receipts: Sequence[Receipt], provider: str, now: datetime) 
         is_final = receipt.provider_id is None or now - receipt.at >= EARLY_RECEIPT_WINDOW
         (final if is_final else early).append(receipt)
     is_new = _store_early(early, provider, now)
-    for receipt in (*final, *(one for one in early if is_new(one))):
-        _apply_to_address(receipt, provider, now)
+    new = [*final, *(one for one in early if is_new(one))]
+    emails = {one.address for one in new if one.address_effect and "@" in (one.address or "")}
+    tested = queries.only_tested([email for email in emails if email])
+    for receipt in new:
+        if receipt.address not in tested:
+            _apply_to_address(receipt, provider, now)
     for receipt in final:
         key = _event_key(receipt, provider)
         log.warning("receipt_unmatched", provider=provider, kind=receipt.kind.value, id=key)
@@ -172,24 +179,27 @@ def _store_early(
     """Store receipts of unknown messages for another try. Return which of them are new."""
     if not receipts:
         return lambda _receipt: False
-    documents = {
-        key: {
+    by_key = {_event_key(receipt, provider): receipt for receipt in receipts}
+    found = collection("early_receipts").find({"_id": {"$in": sorted(by_key)}}, {"_id": 1})
+    known = {document["_id"] for document in found}
+    documents = [
+        {
             "_id": key,
             "provider": provider,
             "receipt": _stored(receipt),
             "expires_at": now + 2 * EARLY_RECEIPT_WINDOW,
         }
-        for receipt in receipts
-        if (key := _event_key(receipt, provider))
-    }
-    known = set[str]()
+        for key, receipt in by_key.items()
+        if key not in known
+    ]
     try:
-        collection("early_receipts").insert_many(documents.values(), ordered=False)
+        if documents:
+            collection("early_receipts").insert_many(documents, ordered=False)
     except BulkWriteError as error:
+        # A concurrent call stored them, and takes care of their addresses.
         if not is_duplicate(error):
             raise
-        keys = list(documents)
-        known = {keys[one["index"]] for one in error.details["writeErrors"]}
+        known |= {str(documents[one["index"]]["_id"]) for one in error.details["writeErrors"]}
     return lambda receipt: _event_key(receipt, provider) not in known
 
 
@@ -214,8 +224,6 @@ def _apply_to_address(receipt: Receipt, provider: str, now: datetime) -> None:
     if effect is None or address is None:
         return
     channel = Channel.EMAIL if "@" in address else Channel.WHATSAPP
-    if channel is Channel.EMAIL and queries.is_only_tested(address):
-        return
     log.info("address_reported", provider=provider, channel=channel.value, effect=effect.value)
     _record_effect(receipt, effect, channel=channel, address=address, provider=provider, now=now)
 
