@@ -238,7 +238,7 @@ def _variable(expression: Expression) -> str:
 
 def other_secrets(data: Mapping[str, Any], sensitive: frozenset[str]) -> list[dict[str, Any]]:
     """Return copies of data with other secrets, which are as long as these."""
-    return [_changed(data, sensitive, by=shift, is_secret=False) for shift in (1, 4, 7)]
+    return [_changed(data, sensitive, by=shift, is_secret=False) for shift in (1, 4)]
 
 
 def _changed(value: Any, sensitive: frozenset[str], *, by: int, is_secret: bool) -> Any:
@@ -264,7 +264,7 @@ def _changed_letter(letter: str, by: int) -> str:
 
 def requests_of(text: str, *, is_html: bool) -> frozenset[str]:
     """Return the URLs and HTML tags of a rendered text, which no secret may change."""
-    words = {word[0] for word in _WORD.finditer(text) if LINK.search(word[0])}
+    words = {word[0] for word, _ in _words_with_links(text)}
     if is_html:
         words |= {
             text[t.start : t.end if t.name in _REQUESTING else t.tag_end]
@@ -292,11 +292,7 @@ class _Places:
 
     def __init__(self, text: str, *, is_html: bool) -> None:
         spans = [*_spans_of_tags(text)] if is_html else []
-        spans += [
-            (word.start() + url.end(), word.end())
-            for word in _WORD.finditer(text)
-            if (url := LINK.search(word[0]))
-        ]
+        spans += [(link.end(), word.end()) for word, link in _words_with_links(text)]
         self._starts, self._ends = _merge(spans)
 
     def is_exposed(self, index: int, *, is_start: bool = False) -> bool:
@@ -307,6 +303,21 @@ class _Places:
         search = bisect_left if is_start else bisect_right
         position = search(self._starts, index) - 1
         return position >= 0 and index < self._ends[position]
+
+
+def _words_with_links(text: str) -> Iterator[tuple[re.Match[str], re.Match[str]]]:
+    """Yield the words of a text that have the beginning of a URL, and the first of them."""
+    link = LINK.search(text)
+    if link is None:
+        return
+    for word in _WORD.finditer(text):
+        if link.start() >= word.end():
+            continue
+        if link.end() <= word.end() and link.start() >= word.start():
+            yield word, link
+        link = LINK.search(text, word.end())
+        if link is None:
+            return
 
 
 def _spans_of_tags(text: str, at: int = 0) -> Iterator[tuple[int, int]]:

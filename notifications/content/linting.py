@@ -28,6 +28,7 @@ from .text import clean_line
 MAX_LANGUAGES = 20
 MAX_TEMPLATE_CHARACTERS = 512 * 1024  # Characters of all parts in all languages
 MAX_TEMPLATE_MARKUP = 2_000  # Outputs and tags of all parts in all languages
+MAX_TEMPLATE_TAGS = 8_000  # HTML tags of all parts in all languages
 MAX_TEMPLATE_WORK = 2 * MAX_WORK  # Units for rendering all parts with the example data, twice each
 ONE_LINE_PARTS = (Part.SUBJECT, Part.PUSH_TITLE)
 REQUIRED_PARTS = (Part.SUBJECT, Part.BODY)
@@ -165,6 +166,10 @@ def _check_languages(parts: Parts) -> list[TemplateFault]:
     if sum(map(len, texts)) > MAX_TEMPLATE_CHARACTERS:
         reason = f"All parts together have at most {MAX_TEMPLATE_CHARACTERS:,} characters."
         return [TemplateFault(code="too_long", reason=reason)]
+    htmls = [html for language in parts.values() if (html := language.get(Part.EMAIL_HTML))]
+    if len(htmls) > 1 and sum(html.count("<") for html in htmls) > MAX_TEMPLATE_TAGS:
+        reason = f"All HTML parts together have at most {MAX_TEMPLATE_TAGS:,} tags."
+        return [TemplateFault(code="too_complex", reason=reason)]
     reason = "Expected default, or a language such as pt or pt-BR."
     return [
         TemplateFault(code="invalid_locale", reason=reason, language=language)

@@ -46,9 +46,9 @@ from liquid.expression import Expression
 
 LINK = re.compile(r"://|\bwww\.|[a-z0-9]\.[a-z]{2,24}/|\b(?:mailto|tel|sms):", re.IGNORECASE)
 """The beginning of a URL."""
-_PART_OF_LINK = re.compile(rf"{LINK.pattern}|[/\\]", re.IGNORECASE)
+_PART_OF_LINK = re.compile(rf"{LINK.pattern}|[/\\]|%[+Dcx]", re.IGNORECASE)
 _END_OF_TAG = re.compile(r"</|/>")
-_DECODERS = frozenset({"url_decode", "base64_decode", "base64_url_safe_decode"})
+_DECODERS = frozenset({"newline_to_br", "url_decode", "base64_decode", "base64_url_safe_decode"})
 """Filters whose result may be a URL though their input doesn't look like one."""
 _SELECTORS = frozenset(
     [

@@ -143,7 +143,7 @@ def test_dry_run_names_the_language(unguarded: None) -> None:
         name="parcel_lost",
         parts={
             "default": {"subject": "S", "body": "B", "email_html": "<p>x</p>"},
-            "pt": {"email_html": "<div>" * 13_000},
+            "pt": {"email_html": "<div>" * 7_000},
         },
         example_data={},
         sensitive=frozenset(),
