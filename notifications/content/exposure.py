@@ -75,7 +75,7 @@ def find_exposed(
 
     Raises TemplateError if the template is too complex to tell.
     """
-    reader = _Reader(Secrets(bound, sensitive, example))
+    reader = _Reader(Secrets(bound, sensitive, example), is_html=is_html)
     found = {
         use
         for texts in reader.read(bound.nodes)
@@ -108,8 +108,9 @@ def _exposed(texts: Sequence[_Text], *, is_html: bool) -> Iterator[tuple[str, in
 class _Reader:
     """Puts the texts of a template one after another."""
 
-    def __init__(self, secrets: Secrets) -> None:
+    def __init__(self, secrets: Secrets, *, is_html: bool) -> None:
         self._secrets = secrets
+        self._is_html = is_html
         self._captured: dict[str, list[_Text]] = {}
         self._reading: set[str] = set()
         self._nodes: dict[str, list[tuple[Node, Condition | None]]] = {}
@@ -165,11 +166,14 @@ class _Reader:
                 value = Value().join(*values)
                 literals = [_literal(one) or "" for one in node.args]
                 return self._counted(
-                    [_output(value, index, by), *(_Text(one, index, by=by) for one in literals)]
+                    [
+                        _output(value, index, by, is_html=self._is_html),
+                        *(_Text(one, index, by=by) for one in literals),
+                    ]
                 )
             case IncrementNode() | DecrementNode():
                 value = self._secrets.value_of(Path(node.token, [str(node.name)]))
-                return self._counted([_output(value, index, by)])
+                return self._counted([_output(value, index, by, is_html=self._is_html)])
             case CaptureNode() | AssignNode():
                 return []
             case _:
@@ -188,7 +192,7 @@ class _Reader:
         if literal := _literal(expression):
             return self._counted([_Text(literal, index, by=by)])
         value = self._secrets.value_of(expression)
-        texts = [_output(value, index, by)]
+        texts = [_output(value, index, by, is_html=self._is_html)]
         name = _variable(expression)
         if name in self._nodes:
             # Shown as written, also if it begins a tag or a URL.
@@ -205,9 +209,10 @@ class _Reader:
         return texts
 
 
-def _output(value: Value, index: int, by: str | None) -> _Text:
-    # A value that may be the beginning of a URL makes what follows a part of it.
-    text = "://x" if value.may_be_link else "x"
+def _output(value: Value, index: int, by: str | None, *, is_html: bool) -> _Text:
+    # A value that may be the beginning of a URL or a tag makes what follows a part of it.
+    tag = "<x " if is_html and value.may_open_tag else ""
+    text = f"{tag}://x" if value.may_be_link else f"{tag}x"
     secret = value.name if value.level is not Level.PUBLIC else None
     is_link = value.level is Level.SECRET and value.may_be_link
     return _Text(text, index, secret=secret, by=by, is_output=True, is_link=is_link)

@@ -44,7 +44,7 @@ from liquid.builtin.tags.tablerow_tag import TablerowNode
 from liquid.builtin.tags.unless_tag import UnlessNode
 from liquid.expression import Expression
 
-LINK = re.compile(r"://|\bwww\.|[a-z0-9]\.[a-z]{2,24}/|\b(?:mailto|tel|sms):", re.IGNORECASE)
+LINK = re.compile(r"://|\bwww\.|[^\W_]\.[^\W\d_]{2,24}[/?#]|\b(?:mailto|tel|sms):", re.IGNORECASE)
 """The beginning of a URL."""
 _PART_OF_LINK = re.compile(rf"{LINK.pattern}|[/\\]|%[+Dcx]", re.IGNORECASE)
 _END_OF_TAG = re.compile(r"</|/>")
@@ -75,11 +75,18 @@ class Value:
     level: Level = Level.PUBLIC
     name: str = ""
     may_be_link: bool = False
+    may_open_tag: bool = False
+    """It may end inside of an HTML tag, of which what follows is then a part."""
 
     def join(self, *others: "Value") -> "Value":
         """Return what is known of a value that is one of these, or made of all of them."""
         most = max((self, *others), key=lambda one: one.level)
-        return Value(most.level, most.name, any(one.may_be_link for one in (self, *others)))
+        return Value(
+            most.level,
+            most.name,
+            any(one.may_be_link for one in (self, *others)),
+            any(one.may_open_tag for one in (self, *others)),
+        )
 
 
 PUBLIC = Value()
@@ -155,7 +162,11 @@ class Secrets:
         if isinstance(expression, Path):
             return self._value_of_path(expression)
         if isinstance(expression, StringLiteral):
-            return Value(may_be_link=_PART_OF_LINK.search(expression.value) is not None)
+            text = expression.value
+            return Value(
+                may_be_link=_PART_OF_LINK.search(text) is not None,
+                may_open_tag=text.count("<") > text.count(">"),
+            )
         if isinstance(expression, FilteredExpression):
             value = self.value_of(expression.left)
             return self._filtered(value, expression.filters or ())
@@ -326,7 +337,7 @@ class Secrets:
             else:
                 value = _as_text(value.join(*values))
             if one.name in _DECODERS:
-                value = value.join(Value(may_be_link=True))
+                value = value.join(Value(may_be_link=True, may_open_tag=True))
         return value
 
     def _revealed(self, expression: Expression) -> str | None:
@@ -385,7 +396,7 @@ def _between(inner: Condition | None, outer: Condition | None) -> Iterator[Condi
 def _as_text(value: Value) -> Value:
     """Return what is known of a value that is written as text or compared."""
     if value.level is Level.CONTAINER:
-        return Value(Level.SECRET, value.name, value.may_be_link)
+        return value.join(Value(Level.SECRET, value.name))
     return value
 
 

