@@ -126,7 +126,7 @@ PRODUCTION := DJANGO_SETTINGS_MODULE=notifyproject.settings.production \
   FIELD_ENCRYPTION_KEYS=2026:bm90LWEtc2VjcmV0LWVpdGhlci1idXQtb2YtZW5vdWdoLWJ5dGVz \
   ALLOWED_HOSTS=notify.example.com PUBLIC_URL=https://notify.example.com \
   MONGODB_URI=mongodb://db.example.com/notify?replicaSet=rs0 REDIS_URL=redis://broker.example.com/0 \
-  SENDGRID_API_KEY=SG.example SENDGRID_WEBHOOK_PUBLIC_KEY=example
+  EMAIL_FROM=notify@shop.example.org SENDGRID_API_KEY=SG.example SENDGRID_WEBHOOK_PUBLIC_KEY=example
 
 # Not part of the tests, because it needs kubectl.
 kubernetes: .venv/dev

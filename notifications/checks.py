@@ -51,6 +51,11 @@ def provider_settings(**_: Any) -> list[checks.CheckMessage]:
             "WhatsApp's webhooks are refused: WHATSAPP_APP_SECRET is not set.",
             "Without them, no service window opens and no receipt arrives.",
         ),
+        (
+            parseaddr(settings.EMAIL_FROM or "")[1].lower().endswith("@example.com"),
+            "Mail comes from example.com: EMAIL_FROM is not set.",
+            "Set it to an address that the mail provider may send from.",
+        ),
     )
     return [
         checks.Warning(message, hint=hint, id=f"notifications.W{number:03}")

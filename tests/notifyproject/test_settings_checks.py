@@ -458,6 +458,7 @@ GOOD = {
     "SENDGRID_API_KEY": "SG.real",
     "SENDGRID_WEBHOOK_PUBLIC_KEY": "a-key",
     "PUBLIC_URL": "https://notify.example.com",
+    "EMAIL_FROM": "Shop <notify@shop.example.org>",
 }
 
 
@@ -465,6 +466,7 @@ GOOD = {
     ("changes", "ids"),
     [
         ({}, []),
+        ({"EMAIL_FROM": "Notifications <notifications@example.com>"}, ["W005"]),
         ({"SENDGRID_API_KEY": "SG.sandbox"}, ["W001"]),
         ({"SENDGRID_WEBHOOK_PUBLIC_KEY": ""}, ["W002"]),
         ({"EMAIL_PROVIDERS": ("smtp",), "SENDGRID_WEBHOOK_PUBLIC_KEY": ""}, []),
