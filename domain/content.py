@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from enum import StrEnum
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -63,6 +64,34 @@ class Recipient:
         return {Channel.EMAIL: self.email, Channel.WHATSAPP: self.phone}.get(channel)
 
 
+class InterruptionLevel(StrEnum):
+    """How strongly an Apple device presents a push."""
+
+    PASSIVE = "passive"
+    """In the list, without light or sound."""
+    ACTIVE = "active"
+    TIME_SENSITIVE = "time-sensitive"
+    """Also during a Focus, if the app has Apple's entitlement."""
+
+
+NO_SOUND = "none"
+MAX_BADGE = 99_999
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PushOptions:
+    """How a device presents a push. None is the default of its priority."""
+
+    sound: str | None = None
+    """``default``, the name of a sound file in the app, or NO_SOUND."""
+    badge: int | None = None
+    """Number on the app's icon; 0 removes it. Apple devices only."""
+    interruption_level: InterruptionLevel | None = None
+    """Apple devices only."""
+    android_channel_id: str | None = None
+    """The app's channel on Android 8 and later."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Content:
     """The content of a notification."""
@@ -82,6 +111,7 @@ class Content:
     """The subject is the request's own, beside a template's body."""
     event_at: datetime | None = None
     """The event of a reminder whose remaining time the template shows, computed when sending."""
+    push: PushOptions | None = None
 
 
 class SecretExpiredError(Exception):

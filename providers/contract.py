@@ -12,7 +12,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any, Protocol, runtime_checkable
 
-from domain.content import Attachment
+from domain.content import Attachment, PushOptions
 from domain.errors import FailureCode, ProviderError, ProviderResponse, TransientError
 from domain.states import Priority
 
@@ -45,6 +45,7 @@ class Message:
     unsubscribe_url: str | None = None
     reply_to: str | None = None
     attachments: tuple[Attachment, ...] = ()
+    push: PushOptions | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,6 +10,7 @@ from bson import ObjectId
 from msgspec import Meta
 
 from devices.models import Platform
+from domain.content import InterruptionLevel
 from domain.plans import Until
 from domain.states import (
     DELIVERED_STATUSES,
@@ -103,6 +104,15 @@ class NotificationRecipientView(msgspec.Struct, kw_only=True, frozen=True):
     timezone: str | None = None
 
 
+class PushView(msgspec.Struct, kw_only=True, frozen=True):
+    """How a device presents a push. None is the default of its priority."""
+
+    sound: Annotated[str | None, Meta(examples=["default"])] = None
+    badge: int | None = None
+    interruption_level: InterruptionLevel | None = None
+    android_channel_id: str | None = None
+
+
 class ContentView(msgspec.Struct, kw_only=True, frozen=True):
     """The content; sensitive values are redacted."""
 
@@ -115,6 +125,7 @@ class ContentView(msgspec.Struct, kw_only=True, frozen=True):
     payload: dict[str, Any] | None = None
     reply_to: str | None = None
     attachments: list[dict[str, Any]] = msgspec.field(default_factory=list)
+    push: PushView | None = None
 
 
 class ErrorHistoryView(msgspec.Struct, kw_only=True, frozen=True):

@@ -209,6 +209,7 @@ def render_message(
         unsubscribe_url=unsubscribe_url if channel is Channel.EMAIL else None,
         reply_to=content.reply_to if channel is Channel.EMAIL else None,
         attachments=content.attachments if channel is Channel.EMAIL else (),
+        push=content.push if channel is Channel.PUSH else None,
     )
 
 

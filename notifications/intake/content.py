@@ -10,7 +10,7 @@ import msgspec
 from bson import ObjectId
 from django.conf import settings
 
-from domain.content import Attachment, Content, Recipient, attachment_host
+from domain.content import Attachment, Content, PushOptions, Recipient, attachment_host
 from domain.errors import NO_DEVICE, FailureCode, PermanentError
 from domain.media_types import guess_media_type, parse_media_type
 from domain.retry import MAX_RETRIES
@@ -204,6 +204,7 @@ def compose_content(
         attachments=check_attachments(given.attachments, problems),
         has_own_subject=template_id is not None and given.subject is not None,
         event_at=event_at if template_id is not None else None,
+        push=PushOptions(**msgspec.structs.asdict(given.push)) if given.push else None,
     )
 
 

@@ -9,7 +9,7 @@ from bson import ObjectId
 from msgspec import Meta
 
 from access.models import Scope
-from domain.content import MAX_ATTACHMENTS
+from domain.content import MAX_ATTACHMENTS, MAX_BADGE, InterruptionLevel
 from domain.retry import MAX_RETRIES
 from domain.time import MAX_TTL
 
@@ -65,6 +65,49 @@ class AttachmentRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
     """Omitted: guessed from the file name."""
 
 
+class PushRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How a device presents a push. Each omitted field has the default of the priority."""
+
+    sound: (
+        Annotated[
+            str,
+            Meta(
+                min_length=1,
+                max_length=64,
+                pattern=r"\A[A-Za-z0-9_][A-Za-z0-9_.-]*\Z",
+                description="`default`, a sound file of the app, or `none`.",
+                examples=["default"],
+            ),
+        ]
+        | None
+    ) = None
+    badge: (
+        Annotated[
+            int,
+            Meta(
+                ge=0,
+                le=MAX_BADGE,
+                description="Number on the app's icon; 0 removes it. Apple devices only.",
+            ),
+        ]
+        | None
+    ) = None
+    interruption_level: InterruptionLevel | None = None
+    """Apple devices only. `time-sensitive` needs Apple's entitlement."""
+    android_channel_id: (
+        Annotated[
+            str,
+            Meta(
+                min_length=1,
+                max_length=64,
+                pattern=r"\A[!-~]+\Z",
+                description="A channel of the app on Android 8 and later.",
+            ),
+        ]
+        | None
+    ) = None
+
+
 class ContentRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The content. A body is used unchanged; without one, the template is rendered."""
 
@@ -81,6 +124,7 @@ class ContentRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
         list[AttachmentRequest],
         Meta(max_length=MAX_ATTACHMENTS, description="Email attachments; 10 MB in total."),
     ] = []
+    push: PushRequest | None = None
 
 
 class LocalTime(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -61,6 +61,8 @@ class Content(EmbeddedModel):
     """The subject is the request's own, beside a template's body."""
     event_at = optional_datetime()
     """The event of a reminder, whose remaining time is computed when sending."""
+    push = models.JSONField(null=True, blank=True)
+    """How devices present a push."""
 
 
 class Claim(EmbeddedModel):

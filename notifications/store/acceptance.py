@@ -24,7 +24,7 @@ ONCE_PER_ENTITY = "ntf_once_per_entity"
 """Start of the index's name, which also matches an older release's index without the client."""
 _ENTITY_FIELDS = ("user_id", "type", "entity_id", "client_id")
 _RECIPIENT_FIELDS = [one.name for one in fields(Recipient)]
-_CONTENT_FIELDS = [one.name for one in fields(Content) if one.name != "attachments"]
+_CONTENT_FIELDS = [one.name for one in fields(Content) if one.name not in ("attachments", "push")]
 _recipient_values, _content_values = attrgetter(*_RECIPIENT_FIELDS), attrgetter(*_CONTENT_FIELDS)
 
 
@@ -229,6 +229,9 @@ def _content(content: Content) -> dict[str, Any]:
     stored = _stored(_CONTENT_FIELDS, _content_values(content))
     if content.attachments:
         stored["attachments"] = [asdict(one) for one in content.attachments]
+    if content.push:
+        options = asdict(content.push)
+        stored["push"] = {name: value for name, value in options.items() if value is not None}
     return stored
 
 

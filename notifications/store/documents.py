@@ -8,7 +8,14 @@ from typing import Any
 
 from bson import ObjectId
 
-from domain.content import PROFILE_FIELDS, Attachment, Content, Recipient, SensitiveContent
+from domain.content import (
+    PROFILE_FIELDS,
+    Attachment,
+    Content,
+    PushOptions,
+    Recipient,
+    SensitiveContent,
+)
 from domain.errors import FailureCode
 from domain.plans import FIRST_STEP, Until
 from domain.retry import RetryState
@@ -426,4 +433,5 @@ def content_of(document: Mapping[str, Any]) -> Content:
     """Return the content stored in a notification's document."""
     stored = document["content"]
     attachments = tuple(Attachment(**one) for one in stored.get("attachments", ()))
-    return Content(**{**stored, "attachments": attachments})
+    push = PushOptions(**stored["push"]) if stored.get("push") else None
+    return Content(**{**stored, "attachments": attachments, "push": push})

@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from domain.content import NO_SOUND, InterruptionLevel, PushOptions
 from domain.errors import FailureCode, PermanentError
 from domain.states import Priority
 
@@ -26,6 +27,8 @@ URGENCY: Mapping[Priority, str] = {
     Priority.LOW: "low",
 }
 """Web Push urgency. Only ``high`` wakes a device in battery saver."""
+DEFAULT_SOUND = "default"
+PASSIVE = InterruptionLevel.PASSIVE
 _WEB_PUSH_TOPIC = re.compile(r"[A-Za-z0-9_-]{1,32}", re.ASCII)
 """The format of a Web Push topic, which is stricter than the other platforms' keys."""
 
@@ -107,12 +110,33 @@ def _android(request: SendRequest, name: str, time_to_live: timedelta | None) ->
         # Not collapse_key: FCM ignores it for messages with a notification, and keeps at most four
         # of them for an offline device.
         notification["tag"] = name
-    if is_visible(request.message) and request.priority is not Priority.LOW:
+    sound = _sound(request)
+    if sound == DEFAULT_SOUND:
         # For Android 7 and earlier; from Android 8 on, the app's channel decides.
         notification["default_sound"] = True
+    elif sound is not None:
+        # A resource of an Android app has no file extension.
+        notification["sound"] = sound.partition(".")[0]
+    if (channel_id := _options(request).android_channel_id) and is_visible(request.message):
+        notification["channel_id"] = channel_id
     if notification:
         android["notification"] = notification
     return android
+
+
+def _options(request: SendRequest) -> PushOptions:
+    return request.message.push or PushOptions()
+
+
+def _sound(request: SendRequest) -> str | None:
+    """Return the sound of a push, None for a silent one."""
+    if not is_visible(request.message):
+        return None
+    options = _options(request)
+    if options.sound is not None:
+        return None if options.sound == NO_SOUND else options.sound
+    is_quiet = request.priority is Priority.LOW or options.interruption_level is PASSIVE
+    return None if is_quiet else DEFAULT_SOUND
 
 
 def is_visible(message: Message) -> bool:
@@ -128,14 +152,21 @@ def _apns(
     is_urgent = request.priority in URGENT and is_visible(message)
     headers = {"apns-priority": "10" if is_urgent else "5"}
     aps: dict[str, Any] = {}
+    options, sound = _options(request), _sound(request)
     if not is_visible(message):
         # Without it, an app in the background doesn't get the data.
         aps["content-available"] = 1
-    elif request.priority is Priority.LOW:
-        aps["interruption-level"] = "passive"
     else:
-        # Without a sound, an iPhone shows the message silently.
-        aps["sound"] = "default"
+        level = options.interruption_level
+        if level is None and request.priority is Priority.LOW and sound is None:
+            level = PASSIVE
+        if level is not None:
+            aps["interruption-level"] = level.value
+        if sound is not None:
+            # Without one, an iPhone shows the message silently.
+            aps["sound"] = sound
+        if options.badge is not None:
+            aps["badge"] = options.badge
     if time_to_live is not None:
         headers["apns-expiration"] = str(int((now + time_to_live).timestamp()))
     if name:
@@ -156,7 +187,7 @@ def _webpush(request: SendRequest, name: str, time_to_live: timedelta | None) ->
     if name:
         headers["Topic"] = name
     notification: dict[str, Any] = {"tag": name} if name else {}
-    if request.priority is Priority.LOW and is_visible(request.message):
+    if is_visible(request.message) and _sound(request) is None:
         notification["silent"] = True
     if notification:
         webpush["notification"] = notification

@@ -37,6 +37,7 @@ from domain.errors import (
 )
 from domain.states import Channel, Priority
 from notifications.store import ClaimedDelivery
+from notifyproject.platform import valkey
 from providers.contract import Message
 from providers.fcm.responses import RULES
 from providers.response_rules import FALLBACK_RULES, ResponseKind, build_error
@@ -386,3 +387,19 @@ def test_order_of_refusals_and_acceptances_decides(fcm: ScriptedProvider) -> Non
             for n in range(length):
                 answer(provider, (str(n), error))
             assert bool(routes(provider, code(), at=NOON)) is (length < MIN_RECIPIENTS)
+
+
+def test_success_takes_one_round_trip(
+    fcm: ScriptedProvider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run, calls = valkey.run, []
+
+    def counted(script: str, **options: Any) -> Any:
+        calls.append(script)
+        return run(script, **options)
+
+    monkeypatch.setattr(valkey, "run", counted)
+    answer(fcm, *((str(n), accepted()) for n in range(100)))
+    assert len(calls) == 1
+    routes(fcm, *(delivery(str(n)) for n in range(100)), at=NOON)
+    assert len(calls) == 3, "permissions of all circuits, and the rate"

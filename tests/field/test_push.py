@@ -14,7 +14,9 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from bson import ObjectId
 
+from domain.content import InterruptionLevel, PushOptions, Recipient
 from domain.errors import (
     InvalidRecipientError,
     PermanentError,
@@ -22,10 +24,14 @@ from domain.errors import (
     ProviderUnavailableError,
     TransientError,
 )
-from domain.states import Priority
+from domain.states import Channel, Priority
+from notifications.content.rendering import render_message
+from notifications.store import content_of
 from providers.contract import Message
 from providers.fcm.responses import SenderHistory, classify_response
 from providers.http import Response
+from tests.support.clients.api import App
+from tests.support.factories import notifications as factories
 from tests.support.factories.notifications import FIXED_NOON
 from tests.support.providers.fcm import push
 from tests.support.providers.fcm_schema import built, check
@@ -64,6 +70,49 @@ def test_every_visible_push_plays_a_sound(fields: dict[str, Any]) -> None:
     found = body(**fields)
     assert found["apns"]["payload"]["aps"]["sound"] == "default"
     assert found["android"]["notification"]["default_sound"] is True
+
+
+@pytest.mark.parametrize("priority", Priority)
+@pytest.mark.parametrize(
+    ("options", "aps", "android"),
+    [
+        (PushOptions(sound="alarm.caf"), {"sound": "alarm.caf"}, {"sound": "alarm"}),
+        (PushOptions(sound="default"), {"sound": "default"}, {"default_sound": True}),
+        (PushOptions(badge=0, sound="none"), {"badge": 0}, {}),
+        (
+            PushOptions(interruption_level=InterruptionLevel.TIME_SENSITIVE, sound="a.wav"),
+            {"interruption-level": "time-sensitive", "sound": "a.wav"},
+            {"sound": "a"},
+        ),
+        (
+            PushOptions(android_channel_id="orders", sound="none", badge=7),
+            {"badge": 7},
+            {"channel_id": "orders"},
+        ),
+        (
+            PushOptions(interruption_level=InterruptionLevel.PASSIVE),
+            {"interruption-level": "passive"},
+            {},
+        ),
+    ],
+)
+def test_options_override_the_priority(
+    priority: Priority, options: PushOptions, aps: dict[str, Any], android: dict[str, Any]
+) -> None:
+    found = body(priority, push=options)
+    shown = found["apns"]["payload"]["aps"]
+    if priority is Priority.LOW and options.sound == "none":
+        aps = {**aps, "interruption-level": "passive"}
+    assert shown == aps
+    notification = found["android"]["notification"]
+    assert {name: notification[name] for name in notification if name != "tag"} == android
+    assert found["webpush"]["notification"].get("silent", False) is ("sound" not in aps)
+
+
+def test_data_has_neither_badge_nor_sound() -> None:
+    """Apple allows neither beside ``content-available``."""
+    found = body(subject=None, text="", push=PushOptions(badge=3, sound="a.caf"))
+    assert found["apns"]["payload"]["aps"] == {"content-available": 1}
 
 
 def test_low_priority_is_silent_everywhere() -> None:
@@ -208,3 +257,47 @@ def test_copies_replace_each_other_on_every_platform() -> None:
     }
     assert len(keys) == 1
     assert len(keys.pop()) <= 64
+
+
+OPTIONS = {
+    "sound": "alarm.caf",
+    "badge": 3,
+    "interruption_level": "time-sensitive",
+    "android_channel_id": "orders",
+}
+
+
+def test_options_of_a_request_reach_the_message(app: App) -> None:
+    factories.device("phone", user_id="ada")
+    content = {"subject": "Paid", "body": "It has arrived.", "push": OPTIONS}
+    answer = app.notify(user_id="ada", channels=["push"], recipient={}, content=content)
+    assert answer.status_code == 202, answer.content
+    shown = app.get(f"/notifications/{answer.json()['id']}").json()
+    assert shown["content"]["push"] == OPTIONS
+    document = factories.read(ObjectId(answer.json()["id"]))
+    message = render_message(
+        channel=Channel.PUSH, content=content_of(document), data={}, recipient=Recipient()
+    )
+    assert message.push == PushOptions(**OPTIONS)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"sound": ""},
+        {"sound": "a b.caf"},
+        {"sound": "../a.caf"},
+        {"sound": {"critical": 1}},
+        {"badge": -1},
+        {"badge": "3"},
+        {"badge": 1.5},
+        {"interruption_level": "critical"},
+        {"android_channel_id": "a b"},
+        {"unknown": 1},
+    ],
+)
+def test_odd_option_is_a_problem_of_its_field(app: App, options: dict[str, Any]) -> None:
+    answer = app.notify(content={"body": "Paid", "push": options})
+    assert answer.status_code == 422
+    (problem, *_) = answer.json()["errors"]
+    assert problem["pointer"].startswith("/content/push")

@@ -11,7 +11,7 @@ from bson import ObjectId
 from bson.errors import InvalidDocument
 from pymongo.errors import PyMongoError
 
-from domain.content import Attachment, Content, Recipient
+from domain.content import Attachment, Content, InterruptionLevel, PushOptions, Recipient
 from domain.errors import FailureCode
 from domain.states import Channel, DeliveryStatus
 from notifications import store
@@ -74,7 +74,8 @@ def test_missing_fields_are_not_stored() -> None:
     missing = {"user_id", "entity_id", "external_id", "scheduled_at", "expires_at", "resent_from"}
     assert not missing & document.keys()
     assert document["recipient"] == {"device_ids": (), "email": "ada@example.com", "given": ()}
-    assert document["content"] == {"body": "Hello", "is_masked": False}
+    flags = {"is_masked": False, "has_own_subject": False}
+    assert document["content"] == {"body": "Hello", **flags}
     assert None not in document.values()
 
 
@@ -299,6 +300,14 @@ def test_every_content_field_is_stored() -> None:
             Attachment(
                 url="https://example.com/a.pdf", filename="a.pdf", content_type="application/pdf"
             ),
+        ),
+        has_own_subject=True,
+        event_at=NOON,
+        push=PushOptions(
+            sound="a.caf",
+            badge=3,
+            interruption_level=InterruptionLevel.PASSIVE,
+            android_channel_id="orders",
         ),
     )
     stored = factories.read(factories.accepted(content=content)["_id"])
