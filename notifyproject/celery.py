@@ -6,11 +6,14 @@ from typing import Any
 
 from celery import Celery, signals
 
+from .platform import valkey_transport
+
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "notifyproject.settings.local")
 
 app = Celery("notifyproject", task_cls="notifyproject.platform.clock_check:ClockCheckedTask")
 app.config_from_object("django.conf:settings", namespace="CELERY")
 app.autodiscover_tasks()
+valkey_transport.install()
 
 
 @signals.setup_logging.connect

@@ -419,6 +419,10 @@ def _celery(environment: Environment) -> dict[str, Any]:
         "CELERY_RESULT_EXPIRES": 0,
         "CELERY_TASK_SERIALIZER": "json",
         "CELERY_ACCEPT_CONTENT": ["json"],
+        "CELERY_WORKER_CONSUMER": "notifyproject.platform.consumer:Consumer",
+        # A demoted Valkey, one without memory, or a changed password is an outage of the broker,
+        # which a worker outlives.
+        "CELERY_BROKER_CHANNEL_ERROR_RETRY": True,
         "CELERY_WORKER_PREFETCH_MULTIPLIER": 1,
         "CELERY_WORKER_CONCURRENCY": environment.WORKER_THREADS,
         "CELERY_WORKER_HIJACK_ROOT_LOGGER": False,
