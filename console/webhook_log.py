@@ -33,7 +33,9 @@ SEARCH_CAP = 500
 
 
 ProviderFilter = choice_filter(
-    "provider", ((name, PROVIDERS[name]) for name in webhook_log.PARSERS), is_unindexed=True
+    "provider",
+    ((name, PROVIDERS[name]) for name in (*webhook_log.PARSERS, *sorted(webhook_log.WHATSAPP))),
+    is_unindexed=True,
 )
 _OUTCOMES: dict[str, tuple[str, dict[str, Any]]] = {
     "unfinished": ("Incomplete", {"processed_at": None}),

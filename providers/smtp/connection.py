@@ -19,10 +19,15 @@ MAX_IDLE = 60.0
 
 
 class _TrackedSMTP(smtplib.SMTP):
-    def __init__(self, *args: Any, deadline: Deadline, **options: Any) -> None:
+    def __init__(
+        self, *args: Any, deadline: Deadline, local_hostname: str | None = None, **options: Any
+    ) -> None:
         self.deadline = deadline
         self.has_sent_data = False
         self._reader: DeadlineReader | None = None
+        # Django gives the name of the host, which in a container is no domain: servers refuse it in
+        # EHLO (RFC 5321, 4.1.1.1). Without a name, smtplib gives its address.
+        options["local_hostname"] = local_hostname if "." in (local_hostname or "") else None
         super().__init__(*args, **options)
 
     def send(self, s: Any) -> None:

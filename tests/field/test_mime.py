@@ -34,6 +34,8 @@ TEXTS = {
     "carriage returns": "a\rb\r\nc\nd",
     "trailing blanks": "a  \nb\t\n",
     "dots": "x\n.\n..dots\n",
+    # https://github.com/PHPMailer/PHPMailer/issues/2227: a dot after a soft line break.
+    "dots everywhere": "https://www.example.com/" + "a.b" * 100 + "." * 200,
     "from": "From me\n>From you",
     "chinese": "\u6f22\u5b57" * 700,
     "emoji": "\U0001f469\u200d\U0001f469\u200d\U0001f467" * 200,
@@ -198,6 +200,10 @@ def test_address_that_is_none_is_refused(address: str) -> None:
         ("shop@example.com", ""),
         ('"Shop, Inc." <shop@example.com>', "Shop, Inc."),
         ("Shop, Inc. <shop@example.com>", "Shop, Inc."),
+        # https://github.com/TRC-Loop/Pelton/issues/312
+        ("Support (Billing) <shop@example.com>", "Support (Billing)"),
+        # https://github.com/ckan/ckan/issues/7508
+        ("Dept of A, B, and C <shop@example.com>", "Dept of A, B, and C"),
         ("Caf\u00e9 <shop@example.com>", "Caf\u00e9"),
         ("=?utf-8?q?Caf=C3=A9?= <shop@example.com>", "Caf\u00e9"),
         ("<shop@example.com>", ""),

@@ -1,11 +1,14 @@
 """SMTP replies of real servers, and what they touch: the account, one recipient, or one message."""
 
+import re
+import socket
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
 from bson import ObjectId
+from django.core.mail.backends import smtp as smtp_backend
 
 from delivery import dispatcher
 from domain.content import Recipient
@@ -21,11 +24,13 @@ from domain.errors import (
 )
 from domain.states import Channel
 from notifyproject.db.collections import collection
+from notifyproject.platform.event_loop import run
 from providers.mail_replies import Reply, Step, Subject
 from providers.smtp.replies import PERMANENT, TEMPORARY, classify_reply
 from tests.support.factories import notifications as factories
-from tests.support.factories.notifications import NOON, accepted
+from tests.support.factories.notifications import NOON, accepted, outbound
 from tests.support.fakes.smtp_server import MailServer, mail_server, refusal
+from tests.support.waiting import LIMIT
 
 F = FailureCode
 RECIPIENT, MESSAGE = Step.RECIPIENT, Step.MESSAGE
@@ -90,6 +95,15 @@ OF_THE_ACCOUNT: Mapping[str, str] = {
     # https://github.com/openedx/openedx-platform/pull/1410
     "454 Throttling failure: Daily message quota exceeded.": "",
     "454 Throttling failure: Maximum sending rate exceeded.": "",
+    # https://github.com/getsentry/self-hosted/issues/1045
+    "504 5.5.2 <0391926cb167>: Helo command rejected: need fully-qualified hostname": "5.5.2",
+    # https://github.com/Mailu/Mailu/issues/656
+    "554 5.7.1 <a@example.com>: Sender address rejected: Access denied": "5.7.1",
+    # https://github.com/mattermost/mattermost/issues/1012
+    "554 5.7.1 <unknown[192.0.2.1]>: Client host rejected: Access denied": "5.7.1",
+    # https://github.com/getconversio/email-deep-validator/issues/9
+    '550-"JunkMail rejected - mail.example.com\n(example.com) [192.0.2.1]:34032 is in an RBL, see\n'
+    "https://www.spamhaus.org/query/ip/192.0.2.1": "",
     # Answers of Exchange Online, Zoho, Amazon SES, Exim, qmail, and Postfix in their documentation.
     "550 5.1.8 Access denied, bad outbound sender": "5.1.8",
     "550 5.7.708 Service unavailable. Access denied, traffic not accepted from this IP": "5.7.708",
@@ -130,6 +144,10 @@ OF_THE_RECIPIENT: Mapping[str, str] = {
 
 UNCLEAR: tuple[str, ...] = (
     "550 I cannot deliver mail for <ada@example.com>",
+    # https://github.com/jstedfast/MailKit/issues/968
+    "550-Requested action not taken: mailbox unavailable\nFailure sending mail. Try again later",
+    # https://github.com/Excision-Mail/Excision-Mail/issues/54
+    "550 message rejected",
     # https://github.com/chatmail/core/pull/1748
     "550 5.5.0 Rejected",
     # https://github.com/AI-Shipping-Labs/website/issues/827
@@ -416,6 +434,28 @@ class TestSent:
                 server.replies = {"RCPT": line}
                 dispatch(mail("full@example.com"))
             assert collection("suppressions").count_documents({}) == 0
+
+
+@pytest.mark.usefixtures("opened")
+@pytest.mark.parametrize(
+    ("host", "greeting"),
+    [
+        # https://github.com/bitwarden/server/issues/4062: a container has a name of its own.
+        ("15b0717dc4c2", r"\[[0-9.]+\]"),
+        ("localhost", r"\[[0-9.]+\]|\S+\.\S+"),
+        ("mail.example.com", "mail.example.com"),
+    ],
+)
+def test_server_is_greeted_with_a_domain_or_an_address(
+    host: str, greeting: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(smtp_backend.DNS_NAME, "_fqdn", host, raising=False)
+    monkeypatch.setattr(socket, "getfqdn", lambda *_: host)
+    server = MailServer()
+    with mail_server(server) as (smtp, _):
+        run(smtp.send(outbound(), timeout=LIMIT))
+    (name,) = {line.split()[1] for line in server.commands if line.upper().startswith("EHLO")}
+    assert re.fullmatch(greeting, name)
 
 
 def test_reply_is_read_as_the_server_sent_it() -> None:
