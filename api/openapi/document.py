@@ -31,6 +31,7 @@ from ..http.problems import MEDIA_TYPE, TEST_KEY, VALIDATION_FAILED, ApiError
 from ..http.query import INVALID_VALUE
 from .examples import REFERENCE, example_of
 from .operations import STRUCTURE_REFERENCE, Operation, operations, structures, webhooks
+from .samples import samples_of
 
 INTRODUCTION = """
 
@@ -114,7 +115,7 @@ def complete_document(result: dict[str, Any], **_context: Any) -> dict[str, Any]
     paths = sorted(result["paths"].items(), key=lambda one: _place_of(one[0]))
     result["paths"] = dict(paths)
     result["tags"] = [{"name": name} for name in RESOURCES]
-    for item in result["paths"].values():
+    for path, item in result["paths"].items():
         for method, description in item.items():
             for parameter in description.get("parameters", ()):
                 _add_parameter_example(parameter)
@@ -122,6 +123,7 @@ def complete_document(result: dict[str, Any], **_context: Any) -> dict[str, Any]
             _describe_operation(description, is_live_only=is_live_only)
             _add_body_example(description, components["schemas"])
             _complete_responses(description, components, is_live_only=is_live_only)
+            description["x-codeSamples"] = samples_of(method, path, description)
     return result
 
 

@@ -1,6 +1,10 @@
 """The OpenAPI document: completeness and valid examples."""
 
+import ast
 import gzip
+import json
+import re
+import shlex
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -193,6 +197,33 @@ def test_document_begins_with_what_a_client_needs_first(described: Any) -> None:
     resources = [path.split("/")[3] for path in described["paths"]]
     assert list(dict.fromkeys(resources)) == list(document.RESOURCES)
     assert [one["name"] for one in described["tags"]] == list(document.RESOURCES)
+
+
+def test_samples_send_the_example_of_the_request(operations: list[Any]) -> None:
+    """Each is read by its own language: the shell's words, Python's and JavaScript's syntax."""
+    for operation in operations:
+        curl, python, node = [one["source"] for one in operation["x-codeSamples"]]
+        words = shlex.split(curl)
+        examples = [
+            content["examples"]["request"]["value"]
+            for place, _, content in contents(operation)
+            if place == "request"
+        ]
+        sent = [json.loads(words[at + 1]) for at, word in enumerate(words) if word == "-d"]
+        assert sent == examples, operation["operationId"]
+        (call,) = [one for one in ast.walk(ast.parse(python)) if _is_request(one)]
+        given = {one.arg: one.value for one in call.keywords}
+        assert [ast.literal_eval(given["json"])] == examples if examples else "json" not in given
+        found = re.findall(r"JSON\.stringify\((.*)\),$", node, re.MULTILINE)
+        assert [json.loads(one) for one in found] == examples
+        address = words[words.index("-X") + 2].removeprefix("$URL")
+        assert not re.search(r"[{}]", address), operation["operationId"]
+        assert f'f"{{URL}}{address}"' in python
+        assert f"fetch(`${{URL}}{address}`" in node
+
+
+def _is_request(node: ast.AST) -> Any:
+    return isinstance(node, ast.Call) and ast.unparse(node.func) == "httpx.request"
 
 
 @pytest.fixture
