@@ -146,11 +146,10 @@ def _report(queues: Collection[str], started_at: datetime) -> None:
         "version": _version(),
     }
     try:
-        workers = collection("heartbeats")
-        workers.update_one(
+        collection("heartbeats").update_one(
             {"_id": f"{WORKER_PREFIX}{process.worker_name()}"}, {"$set": fields}, upsert=True
         )
-        workers.delete_many(
+        collection("heartbeats").delete_many(
             {"_id": {"$regex": f"^{WORKER_PREFIX}"}, "at": {"$lt": now - FORGOTTEN_AFTER}}
         )
     except PyMongoError as error:

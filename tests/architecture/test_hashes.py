@@ -19,6 +19,7 @@ REASONS = {
     "api/http/rate_limits.py": _NAMES,
     "api/openapi/document.py": "a public document, for its entity tag",
     "callbacks/signing.py": _KEYED,
+    "console/widgets/forms.py": "values of a form, which the same page shows",
     "devices/tokens.py": "a push token, which is random",
     "domain/digests.py": _GROUP,
     "notifications/broadcasts/fan_out.py": _IDS,

@@ -58,6 +58,7 @@ FACTS: dict[str, dict[str, timedelta]] = {
     "console/problems.py": {"24 h": _DAY_SHOWN, "1 h": problems.RECENT},
     "console/texts/failure_codes.py": {"24-hour": service_windows.WINDOW},
     "console/types/form.py": {"30 days": MAX_TTL, "24-hour": service_windows.WINDOW},
+    "console/types/structures.py": {"24-hour": service_windows.WINDOW},
     "console/webhook_log.py": {"30 days": webhook_log.LOG_RETENTION},
     "console/staff/oidc.py": {"10 minutes": oidc.ATTEMPT_LIFETIME},
     "console/widgets/reauthentication.py": {"10 minutes": reauthentication.WINDOW},
@@ -89,6 +90,7 @@ BOUNDS = {
 }
 """Durations that a file promises as a maximum, and the time that it takes."""
 NO_FACTS = {
+    "console/widgets/durations.py": "an example of a duration",
     "console/widgets/formats.py": "examples of formats",
     "templates/console/errors/problem.html": "advice",
     "templates/console/retention.html": "MongoDB's TTL monitor, which runs every 60 s by default",
