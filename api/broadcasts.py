@@ -257,7 +257,7 @@ _control_operation = partial(
     response=BroadcastView,
     status=202,
     max_bytes=MAX_BYTES_BULK,
-    parameters=(idempotency.parameter(required=False),),
+    parameters=(idempotency.parameter(required=True),),
     headers={202: ("Location",)},
     test_mode=SafeWrite.MARKED,
     unaudited=Unaudited.CREATES,
@@ -271,13 +271,13 @@ def create_broadcast(request: Any) -> Response:
     While the backlog is full, the broadcast is throttled. A type that is critical or has
     sensitive variables is rejected.
     """
-    body = read_request(request, BroadcastRequest, limit=MAX_BYTES_BULK)
     caller = Caller(
         client_id=request.user.id,
         request_id=request.request_id,
-        idempotency_key=idempotency.optional_key(request),
+        idempotency_key=idempotency.required_key(request),
         is_test=request.user.is_test,
     )
+    body = _read_broadcast(request, caller)
     created = creation.create(body, caller=caller, now=utc_now())
     view = broadcast_view(created.document, shows_registry=_shows_registry(request))
     return idempotency.created(request, view, new_id=view.id, is_replayed=created.is_replayed)
@@ -299,10 +299,10 @@ def preview_broadcast(request: Any) -> Response:
     exceed a limit. Nothing is stored or sent. Recipients who have been notified about the entity
     aren't recognized.
     """
-    body = read_request(request, BroadcastRequest, limit=MAX_BYTES_BULK)
     caller = Caller(
         client_id=request.user.id, request_id=request.request_id, is_test=request.user.is_test
     )
+    body = _read_broadcast(request, caller)
     found = preview.preview(body, caller=caller, now=utc_now())
     with_ids = _shows_registry(request) or bool(body.audience.user_ids)
     return Response(_preview_view(found, with_ids=with_ids))
@@ -359,6 +359,11 @@ def cancel_broadcast(request: Any, broadcast_id: str) -> Response:
 
 def _shows_registry(request: Any) -> bool:
     return bool(request.user.has_scope(Scope.RECIPIENTS_READ))
+
+
+def _read_broadcast(request: Any, caller: Caller) -> BroadcastRequest:
+    check = partial(creation.validate, caller=caller, now=utc_now())
+    return read_request(request, BroadcastRequest, limit=MAX_BYTES_BULK, check=check)
 
 
 def _broadcast_or_404(request: Any, broadcast_id: str) -> Document:

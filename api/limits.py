@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from datetime import datetime
+from functools import partial
 from typing import Annotated, Any
 
 import msgspec
@@ -94,7 +95,9 @@ def get_limit(_request: Any, name: str) -> Response:
 )
 def put_limit(request: Any, name: str) -> Response:
     """Create or replace a limit; 201 for a new one. It applies to the next message."""
-    body, before = read_request(request, LimitRequest), limits.read_limit(name)
+    check = partial(limits.validate_limit, name)
+    body = read_request(request, LimitRequest, check=check)
+    before = limits.read_limit(name)
     fields = limits.validate_limit(name, body)
     is_new = limits.define_limit(name, fields, now=utc_now())
     document = found_or_404(limits.read_limit(name))

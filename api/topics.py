@@ -35,13 +35,37 @@ class MemberList(paging.PageView[MemberView], kw_only=True, frozen=True):
 
 
 READ, WRITE = Scope.RECIPIENTS_READ, Scope.RECIPIENTS_WRITE
-LIST = "topic-members"
+LIST, TOPICS = "topic-members", "topics"
 NAME = path_parameter(
     "topic", "a-z, 0-9, _ and -, at most 64", example="news", pattern="[a-z0-9][a-z0-9_-]*"
 )
 INVALID_TOPIC = FieldProblem(
     "", "invalid_topic", "Expected up to 64 of a-z, 0-9, _ and -, beginning with a letter or digit."
 )
+
+
+class TopicView(msgspec.Struct, kw_only=True, frozen=True):
+    """A topic with members."""
+
+    name: TopicName
+
+
+class TopicList(paging.PageView[TopicView], kw_only=True, frozen=True):
+    """A page of topics, by name. There is no page before a given one."""
+
+
+@operation(scope=READ, response=TopicList, parameters=paging.PARAMETERS)
+def list_topics(request: Any) -> Response:
+    """List the topics that have members, by name."""
+    page_request = paging.parse_page_request(request.query_params, list_name=TOPICS)
+    after = None if page_request.cursor is None else str(page_request.cursor.values[0])
+    found = topics.names(after=after, limit=page_request.limit + 1)
+    shown = found[: page_request.limit]
+    following = None
+    if len(found) > len(shown):
+        following = paging.document_cursor({"_id": shown[-1]}, list_name=TOPICS, order=KEY_ORDER)
+    results = [TopicView(name=name) for name in shown]
+    return Response(TopicList(results=results, next=following, previous=None))
 
 
 @operation(scope=READ, response=MemberList, parameters=(NAME, *paging.PARAMETERS))

@@ -1,9 +1,10 @@
 """URLs of the API, provider webhooks, unsubscribe links, probes, and metrics."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from django.urls import URLPattern, include, path, re_path
+from drf_spectacular.utils import OpenApiParameter
 from drf_spectacular.views import SpectacularSwaggerSplitView
 from rest_framework.views import APIView
 
@@ -43,6 +44,10 @@ BROADCAST = r"broadcasts/(?P<broadcast_id>[^/]{1,64})"
 VERSION = rf"{TYPE}/templates/versions/(?P<number>[0-9]{{1,6}})"
 
 
+def _takes_query(parameters: Iterable[OpenApiParameter]) -> bool:
+    return any(one.location == OpenApiParameter.QUERY for one in parameters)
+
+
 def route(pattern: str, name: str, **handlers: Callable[..., Any]) -> URLPattern:
     """Return the URL of a resource; ``handlers`` are its operations by HTTP method."""
     described: dict[str, Operation] = {
@@ -56,6 +61,9 @@ def route(pattern: str, name: str, **handlers: Callable[..., Any]) -> URLPattern
         "test_mode": {method: one.test_mode for method, one in described.items() if one.test_mode},
         "unaudited": {method: one.unaudited for method, one in described.items() if one.unaudited},
         "relies_on_copies": {method for method, one in described.items() if one.relies_on_copies},
+        "without_query": {
+            method for method, one in described.items() if not _takes_query(one.parameters)
+        },
         "parameters": [parameter for one in described.values() for parameter in one.parameters],
         **{method: staticmethod(handler) for method, handler in handlers.items()},
     }
@@ -143,6 +151,7 @@ version_1 = [
         get=recipients.get_preferences,
         put=recipients.put_preferences,
     ),
+    route("topics", "topics", get=topics.list_topics),
     route(f"{TOPIC}/members", "topic-members", get=topics.list_topic_members),
     route(
         f"{TOPIC}/members/{USER}", "topic-member", put=topics.join_topic, delete=topics.leave_topic

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
+from domain.hosts import is_private_name
 from notifyproject.platform import egress
 
 from .models import EXCERPT_LENGTH
@@ -84,7 +85,7 @@ def _check_host(host: str) -> None:
         last = host.rpartition(".")[2]
         if not _NAME.fullmatch(host) or last.isdigit() or last.startswith("0x"):
             raise InvalidUrlError("invalid_host", "Expected a host name in ASCII.") from None
-        if "." not in host or last in ("localhost", "internal", "local"):
+        if is_private_name(host):
             raise InvalidUrlError("not_public", "Expected a host on the public Internet.") from None
         return
     if not egress.is_public(address):

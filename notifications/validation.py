@@ -14,6 +14,7 @@ import phonenumbers
 from email_validator import EmailNotValidError, EmailSyntaxError, validate_email
 from msgspec import Meta
 
+from domain.hosts import is_private_name
 from domain.identifiers import find_identifier_fault
 from domain.languages import normalize_language
 from domain.states import Channel, Priority
@@ -37,7 +38,6 @@ FORBIDDEN_SCHEMES = frozenset(
     }
 )
 """Schemes that run code, access local data, or wrap another URL, such as one of these."""
-PRIVATE_SUFFIXES = (".internal", ".local", ".localhost", ".lan", ".home.arpa")
 MAX_PORT = 65_535
 _SCHEME = re.compile(r"[a-z][a-z0-9+.-]{0,30}", re.ASCII)
 _NUMBER = re.compile(r"0x[0-9a-f]*|\d+", re.ASCII)
@@ -201,7 +201,7 @@ def check_public_url(url: str, *, schemes: tuple[str, ...]) -> None:
     name = _ascii_host(host)
     # Browsers parse a name that ends in a number as an IP address.
     is_address = ":" in name or _NUMBER.fullmatch(name.rpartition(".")[2]) is not None
-    if is_address or name.endswith(PRIVATE_SUFFIXES) or "." not in name:
+    if is_address or is_private_name(name):
         raise InvalidLinkError("The URL's host must be a public name.")
 
 
@@ -307,6 +307,10 @@ def pointer_token(key: str) -> str:
     return escaped.encode(errors="replace").decode()
 
 
+MIN_FUZZY = 4
+"""Characters of a name that is compared loosely: of shorter ones, too many are alike."""
+
+
 def suggest(name: str, *names: str, inner: Iterable[str] = ()) -> str:
     """Return `` Did you mean `user_id`?`` with the name most like an unknown one, or an empty text.
 
@@ -316,7 +320,8 @@ def suggest(name: str, *names: str, inner: Iterable[str] = ()) -> str:
     snake_case = _CAMEL_CASE_BOUNDARY.sub("_", name[:MAX_KEY_LENGTH]).lower().replace("-", "_")
     similar = [one for one in inner if one.rpartition(".")[2] == snake_case]
     similar = difflib.get_close_matches(snake_case, names, n=1, cutoff=0.8) or similar
-    similar = similar or difflib.get_close_matches(snake_case, names, n=1)
+    if not similar and len(snake_case) >= MIN_FUZZY:
+        similar = difflib.get_close_matches(snake_case, names, n=1, cutoff=0.72)
     return f" Did you mean `{similar[0]}`?" if similar else ""
 
 

@@ -55,7 +55,7 @@ def put_callback(request: Any) -> Response:
 
     The response to the creation contains the signing secret. A disabled endpoint is enabled again.
     """
-    body = read_request(request, CallbackRequest)
+    body = read_request(request, CallbackRequest, check=schemas.validated_events)
     saved = subscriptions.put(
         client_id=request.user.id,
         url=body.url,

@@ -66,7 +66,9 @@ DEVICE_ID = path_parameter(
 @operation(scope=DEVICES, request=DeviceRequest, response=DeviceView, also_status=201)
 def register_device(request: Any) -> Response:
     """Register a device by its token; 201 for a new one. A known token moves to the given user."""
-    new, warnings = parse_registration(read_request(request, DeviceRequest))
+    new, warnings = parse_registration(
+        read_request(request, DeviceRequest, check=parse_registration)
+    )
     before = queries.get(id_of(new.token))
     stored = registration.register(new, now=utc_now())
     # Apps register at each start. A registration that changes nothing isn't recorded.
@@ -109,7 +111,7 @@ def change_device(request: Any, device_id: str) -> Response:
     inactive until it is registered, or `is_active` is true. This device's id leads to the new one.
     """
     device_id = _device_id_or_404(device_id)
-    body = read_request(request, DeviceChanges)
+    body = read_request(request, DeviceChanges, check=device_changes)
     fields, warnings = device_changes(body)
     changed = found_or_404(_apply_changes(device_id, body, fields))
     given = [name for name in body.__struct_fields__ if getattr(body, name) is not UNSET]
@@ -154,7 +156,9 @@ def device_heartbeat(request: Any, device_id: str) -> Response:
 def set_device_preferences(request: Any, device_id: str) -> Response:
     """Change a device's preferences. What the body doesn't name stays."""
     device_id = _current_or_404(device_id)
-    changes = parse_preferences(read_request(request, DevicePreferencesRequest))
+    changes = parse_preferences(
+        read_request(request, DevicePreferencesRequest, check=parse_preferences)
+    )
     stored = found_or_404(
         registration.set_preferences(device_id=device_id, changes=changes, now=utc_now())
     )
@@ -239,7 +243,9 @@ def _replace_token(device_id: str, token: str, *, now: datetime) -> Document | N
 def report_device_receipt(request: Any, device_id: str) -> Response:
     """Report that a push was delivered or opened; idempotent."""
     device_id = _device_id_or_404(device_id)
-    notification_id, event = parse_receipt(read_request(request, DeviceReceiptRequest))
+    notification_id, event = parse_receipt(
+        read_request(request, DeviceReceiptRequest, check=parse_receipt)
+    )
     device_receipts.apply_device_receipt(
         device_id=device_id,
         notification_id=notification_id,

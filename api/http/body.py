@@ -3,7 +3,7 @@
 import json
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NoReturn, TypeVar
 
 import msgspec
@@ -12,9 +12,11 @@ from rest_framework.exceptions import UnsupportedMediaType
 from rest_framework.parsers import BaseParser
 
 from notifications import validation
-from notifications.validation import FieldProblem, ProblemCollector
+from notifications.validation import MAX_PROBLEMS, FieldProblem, ProblemCollector
 
 from .field_errors import find_errors
+from .field_hints import HintBudget
+from .partial import further_problems
 from .problems import (
     BAD_REQUEST,
     BYTE_ORDER_MARK,
@@ -43,6 +45,8 @@ _STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)
 _LONG_NUMBER = re.compile(rb"\d{%d}" % MAX_DIGITS)
 _BRACKETS = re.compile(rb"[\[\]{}]")
 T = TypeVar("T")
+Check = Callable[[T], object]
+"""Raises InvalidRequestError or ApiError with the problems of a body's values."""
 
 
 class StrictJSONParser(BaseParser):
@@ -55,13 +59,15 @@ class StrictJSONParser(BaseParser):
         raise AssertionError("views read bodies by read_request()")
 
 
-def read_request(request: Any, structure: type[T], *, limit: int = MAX_BYTES) -> T:
+def read_request(
+    request: Any, structure: type[T], *, limit: int = MAX_BYTES, check: Check[T] | None = None
+) -> T:
     """Return the JSON body of a view's request as a structure.
 
     Raises UnsupportedMediaType, or ApiError: 400 for malformed JSON, 413 over ``limit`` bytes, 422
-    for invalid fields.
+    for invalid fields, with those that ``check`` finds in a body of the wrong structure.
     """
-    return convert(read_json(request, limit=limit), structure)
+    return convert(read_json(request, limit=limit), structure, check=check)
 
 
 def read_json(request: Any, *, limit: int = MAX_BYTES) -> dict[str, Any]:
@@ -148,15 +154,25 @@ def check_values(value: Mapping[str, Any], *, pointer: str = "") -> None:
         raise validation_failed(problems.problems)
 
 
-def convert(value: Mapping[str, Any], structure: type[T], *, pointer: str = "") -> T:
+def convert(
+    value: Mapping[str, Any],
+    structure: type[T],
+    *,
+    pointer: str = "",
+    check: Check[T] | None = None,
+    budget: HintBudget | None = None,
+) -> T:
     """Convert without coercion of types. Raises ApiError 422 with every invalid field.
 
-    The pointers of the fields are below ``pointer``.
+    The pointers of the fields are below ``pointer``. If the value has the wrong structure,
+    ``check`` is called with what is right of it, so that its problems are reported, too.
     """
     try:
         return msgspec.convert(value, structure, strict=True)
     except msgspec.ValidationError:
-        raise validation_failed(find_errors(value, structure, pointer=pointer)) from None
+        errors = find_errors(value, structure, pointer=pointer, budget=budget)
+        others = [] if check is None else further_problems(value, errors, structure, check)
+        raise validation_failed([*errors, *others][:MAX_PROBLEMS]) from None
 
 
 def _is_chunked(request: HttpRequest) -> bool:

@@ -11,6 +11,7 @@ from rest_framework.views import APIView
 from access.models import Scope
 from notifyproject.platform import cache
 
+from .query import reject_unknown
 from .rate_limits import find_counter
 
 
@@ -46,6 +47,8 @@ class ClientView(APIView):
     """The address and the client's limit are looked at in one round trip."""
     scopes: Mapping[str, Scope]
     relies_on_copies: Collection[str] = ()
+    without_query: Collection[str] = ()
+    """The methods without query parameters: a request with one is refused."""
     allow: str
     """The header ``Allow`` of every response."""
 
@@ -71,6 +74,8 @@ class ClientView(APIView):
         self.request, self.args, self.kwargs = ApiRequest(request), args, kwargs
         try:
             self._admit(self.request)
+            if request.META.get("QUERY_STRING") and request.method in self.without_query:
+                reject_unknown(request.GET, allowed=())
             response = getattr(self, str(request.method).lower())(self.request, *args, **kwargs)
         except Exception as error:
             return self._refuse(error)

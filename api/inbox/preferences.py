@@ -17,7 +17,6 @@ from recipients.models import Recipient
 from ..http.body import read_json
 from ..http.fields import QuietHours, TypeSlug
 from ..http.paths import found_or_404
-from ..http.problems import UNKNOWN_PARAMETER
 from ..http.rendering import Response
 from ..openapi.operations import operation
 from ..recipients.preferences import PreferencesRequest, parse_preferences
@@ -43,7 +42,7 @@ class InboxPreferences(msgspec.Struct, kw_only=True, frozen=True):
     types: list[PreferenceChoice]
 
 
-@operation(scope=None, response=InboxPreferences, problems=(UNKNOWN_PARAMETER,))
+@operation(scope=None, response=InboxPreferences)
 def get_inbox_preferences(request: Any) -> Response:
     """Get the recipient's preferences, and what they can choose from."""
     return Response(_view(registration.get(request.user.user_id) or {}))
@@ -53,7 +52,6 @@ def get_inbox_preferences(request: Any) -> Response:
     scope=None,
     request=PreferencesRequest,
     response=InboxPreferences,
-    problems=(UNKNOWN_PARAMETER,),
 )
 def put_inbox_preferences(request: Any) -> Response:
     """Change the recipient's preferences and quiet hours, for all clients.

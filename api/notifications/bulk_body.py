@@ -21,6 +21,7 @@ from notifications.validation import (
 )
 
 from ..http.body import BOM, MAX_DEPTH, MAX_PROPERTIES, check_values, convert, decode, measure_depth
+from ..http.field_hints import HintBudget
 from ..http.problems import ApiError, validation_failed
 
 FIELD = "notifications"
@@ -51,8 +52,9 @@ def read_items(raw: bytes) -> Items:
         values = _item_list(decode(raw, max_depth=MAX_DEPTH + OUTER_LEVELS))
         decoded = values, [_canonical_json(value) for value in values]
     values, canonical_items = decoded
+    budget = HintBudget()
     requests = [
-        _parse_item(value, canonical)
+        _parse_item(value, canonical, budget)
         for value, canonical in zip(values, canonical_items, strict=True)
     ]
     return Items(requests, canonical_items)
@@ -106,7 +108,9 @@ def _canonical_json(value: Any) -> bytes:
         return json.dumps(value, sort_keys=True).encode()
 
 
-def _parse_item(value: Any, canonical: bytes) -> NotificationRequest | InvalidRequestError:
+def _parse_item(
+    value: Any, canonical: bytes, budget: HintBudget
+) -> NotificationRequest | InvalidRequestError:
     if _needs_no_checks(value, canonical):
         with suppress(msgspec.ValidationError):
             return msgspec.convert(value, NotificationRequest, strict=True)
@@ -114,7 +118,7 @@ def _parse_item(value: Any, canonical: bytes) -> NotificationRequest | InvalidRe
         if not isinstance(value, dict):
             raise validation_failed([FieldProblem("", "wrong_type", "Expected a JSON object.")])
         check_values(value)
-        return convert(value, NotificationRequest)
+        return convert(value, NotificationRequest, budget=budget)
     except ApiError as problem:
         return InvalidRequestError(problem.errors)
 

@@ -35,7 +35,6 @@ from ..http.problems import (
     NOT_FOUND,
     RECIPIENT_SUPPRESSED,
     SENSITIVE_DATA_DESTROYED,
-    UNKNOWN_PARAMETER,
     validation_failed,
 )
 from ..http.query import FIELDS, parse_fields, reject_unknown, select_fields
@@ -101,7 +100,6 @@ def _shows_registry(request: Any) -> bool:
 )
 def create_notification(request: Any) -> Response:
     """Create a notification."""
-    body = read_request(request, NotificationRequest)
     caller = Caller(
         client_id=request.user.id,
         request_id=request.request_id,
@@ -111,11 +109,17 @@ def create_notification(request: Any) -> Response:
         may_ignore_limits=request.user.has_scope(Scope.LIMITS_IGNORE),
         may_send_critical=request.user.has_scope(Scope.NOTIFICATIONS_CRITICAL),
     )
+    body = _read_notification(request, caller)
     acceptance = intake_acceptance.accept(body, caller=caller, now=utc_now())
     tracing.annotate({"notify.notification.id": str(acceptance.document["_id"])})
     shows_registry = _shows_registry(request)
     view = accepted_view(acceptance, shows_registry=shows_registry, now=utc_now())
     return idempotency.created(request, view, new_id=view.id, is_replayed=acceptance.is_replayed)
+
+
+def _read_notification(request: Any, caller: Caller) -> NotificationRequest:
+    check = partial(intake_acceptance.check, caller=caller, now=utc_now())
+    return read_request(request, NotificationRequest, check=check)
 
 
 @operation(scope=READ, response=NotificationList, parameters=list_parameters())
@@ -141,7 +145,6 @@ def get_notification(request: Any, notification_id: str) -> Response:
     scope=WRITE,
     response=None,
     status=204,
-    problems=(UNKNOWN_PARAMETER,),
     parameters=(NOTIFICATION_ID,),
     test_mode=SafeWrite.OWN,
 )
@@ -151,7 +154,6 @@ def delete_notification(request: Any, notification_id: str) -> Response:
     It leaves lists and the inbox; `GET` shows it with `is_active` false. Its record stays until its
     retention ends, and still prevents a second notification for the same entity.
     """
-    reject_unknown(request.query_params, allowed=())
     found = object_id_or_404(notification_id)
     try:
         actions.delete(notification_id=found, client_id=request.user.id, now=utc_now())
@@ -161,12 +163,9 @@ def delete_notification(request: Any, notification_id: str) -> Response:
     return Response(status=204)
 
 
-@operation(
-    scope=READ, response=AttemptList, problems=(UNKNOWN_PARAMETER,), parameters=(NOTIFICATION_ID,)
-)
+@operation(scope=READ, response=AttemptList, parameters=(NOTIFICATION_ID,))
 def list_attempts(request: Any, notification_id: str) -> Response:
     """List the attempts of a notification, oldest first."""
-    reject_unknown(request.query_params, allowed=())
     attempts = queries.attempts_with_receipts(notification_or_404(request, notification_id))
     return Response(AttemptList(results=[attempt_view(one) for one in attempts]))
 
@@ -206,7 +205,6 @@ def _sparse_views(
 _mark_operation = operation(
     scope=WRITE,
     response=NotificationView,
-    problems=(UNKNOWN_PARAMETER,),
     parameters=(NOTIFICATION_ID,),
     test_mode=SafeWrite.OWN,
     unaudited=Unaudited.MARKS,
@@ -229,7 +227,6 @@ def unread_notification(request: Any, notification_id: str) -> Response:
 
 
 def _mark(action: inbox_actions.MarkAction, request: Any, notification_id: str) -> Response:
-    reject_unknown(request.query_params, allowed=())
     marked = action(
         client_id=request.user.id,
         notification_id=object_id_or_404(notification_id),
@@ -403,13 +400,13 @@ def _requested_channels(request: Any) -> list[Channel] | None:
 )
 def preview_notification(request: Any) -> Response:
     """Validate a notification and render it for every channel; nothing is stored or sent."""
-    body = read_request(request, NotificationRequest)
     caller = Caller(
         client_id=request.user.id,
         request_id=request.request_id,
         may_ignore_limits=request.user.has_scope(Scope.LIMITS_IGNORE),
         may_send_critical=request.user.has_scope(Scope.NOTIFICATIONS_CRITICAL),
     )
+    body = _read_notification(request, caller)
     shows_registry = _shows_registry(request)
     rendered = preview.preview(body, caller=caller, shows_registry=shows_registry, now=utc_now())
     return Response(preview_view(rendered, shows_registry=shows_registry))

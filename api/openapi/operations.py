@@ -189,7 +189,7 @@ def _standard_problems(
     *,
     is_body_required: bool,
 ) -> Iterator[ProblemType]:
-    yield from (UNAUTHENTICATED, RATE_LIMITED, STORE_UNAVAILABLE)
+    yield from (UNAUTHENTICATED, RATE_LIMITED, STORE_UNAVAILABLE, UNKNOWN_PARAMETER)
     if scope is not None:
         yield INSUFFICIENT_SCOPE
     if request is not None:
@@ -200,7 +200,7 @@ def _standard_problems(
         if one.location == OpenApiParameter.PATH:
             yield NOT_FOUND
         elif one.location == OpenApiParameter.QUERY:
-            yield from (UNKNOWN_PARAMETER, VALIDATION_FAILED)
+            yield VALIDATION_FAILED
             if one.name == "cursor":
                 yield INVALID_CURSOR
         elif one.name == idempotency.HEADER:

@@ -155,7 +155,11 @@ class PreferencesRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unkno
 
 def parse_preferences(raw: Mapping[str, Any]) -> PreferenceChanges:
     """Return the changes in a body; raises ApiError or InvalidRequestError."""
-    body = convert(raw, PreferencesRequest)
+    body = convert(raw, PreferencesRequest, check=_changes)
+    return _changes(body)
+
+
+def _changes(body: PreferencesRequest) -> PreferenceChanges:
     problems = ProblemCollector()
     given = {} if isinstance(body.preferences, UnsetType) else body.preferences or {}
     by_name = {

@@ -1,5 +1,6 @@
 """Recipients: register, read, erase, export; the notifications of one recipient."""
 
+from functools import partial
 from typing import Any
 
 from django.contrib.admin.models import ADDITION, CHANGE, DELETION
@@ -94,7 +95,8 @@ def get_recipient(_request: Any, user_id: str) -> Response:
 )
 def put_recipient(request: Any, user_id: str) -> Response:
     """Create or replace a recipient; 201 for a new one."""
-    body = read_request(request, RecipientRequest)
+    check = partial(schemas.parse_recipient, user_id)
+    body = read_request(request, RecipientRequest, check=check)
     recipient = schemas.parse_recipient(new_user_id(user_id), body)
     now = utc_now()
     before = registration.get(recipient.user_id)

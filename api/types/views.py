@@ -1,6 +1,7 @@
 """Types and template versions: list, create, publish."""
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from django.contrib.admin.models import ADDITION, CHANGE
@@ -106,12 +107,16 @@ def put_type(request: Any, slug: str) -> Response:
     """Create or replace a type; 201 for a new one.
 
     Removing a sensitive variable makes its values readable from then on. It needs the scope
-    `types:admin`, and the variable's name in `confirm_not_sensitive`. A variable that the published
-    template puts into a URL can't become sensitive.
+    `types:admin`, and the variable's name in `confirm_not_sensitive`. So does switching off a
+    critical type, such as one of login codes, or lowering its priority, but without a confirmation.
+    A variable that the published template puts into a URL can't become sensitive.
     """
-    body, before = read_request(request, TypeRequest), types.read_type(slug)
+    before = types.read_type(slug)
+    check = partial(definitions.validate_type, slug, before=before)
+    body = read_request(request, TypeRequest, check=check)
     removed = definitions.removed_secrets(before, body)
-    if removed and not request.user.has_scope(Scope.TYPES_ADMIN):
+    needs_admin = bool(removed) or definitions.weakens_critical(before, body)
+    if needs_admin and not request.user.has_scope(Scope.TYPES_ADMIN):
         raise INSUFFICIENT_SCOPE.error(scope=Scope.TYPES_ADMIN)
     fields = definitions.validate_type(slug, body, before=before)
     if faults := _exposures({**fields, "_id": slug}, _published_number(before or {})):

@@ -1,5 +1,6 @@
 """Validates and stores a broadcast. An error that affects every recipient is reported at once."""
 
+import difflib
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -10,6 +11,7 @@ from pymongo.errors import DuplicateKeyError
 from domain import time
 from domain.states import AudienceKind, Priority
 from notifyproject.db.collections import collection
+from recipients import topics
 from recipients.topics import TOPIC
 
 from ..catalog import types
@@ -20,6 +22,8 @@ from ..validation import ALL, InvalidRequestError, ProblemCollector
 from . import control, fan_out, repository
 from .documents import Audience, Document, new_document
 from .requests import AudienceRequest, BroadcastRequest
+
+MAX_COMPARED = 500  # Topics that a misspelt one is compared with
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,6 +102,10 @@ def validate(request: BroadcastRequest, *, caller: Caller, now: datetime) -> dic
     if sample is not None and sample.priority is Priority.CRITICAL:
         expected = "A broadcast's priority must be high, normal or low."
         problems.add("/priority", "critical_broadcast", expected)
+    audience_size = repository.count_audience(audience)
+    is_topic = audience.topic is not None and TOPIC.fullmatch(audience.topic) is not None
+    if audience.topic is not None and is_topic and audience_size == 0 and not request.scheduled_at:
+        problems.add("/audience/topic", "unknown_topic", _unknown_topic(audience.topic))
     if sample is None or problems.problems:
         raise InvalidRequestError(problems.problems)
     return new_document(
@@ -105,13 +113,19 @@ def validate(request: BroadcastRequest, *, caller: Caller, now: datetime) -> dic
         type_slug=sample.type,
         priority=sample.priority,
         audience=audience,
-        audience_size=repository.count_audience(audience),
+        audience_size=audience_size,
         # A reminder has a send time for each recipient, so the audience is read at once.
         scheduled_at=None if request.event_at else sample.scheduled_at,
         expires_at=_end(request),
         caller=caller,
         now=now,
     )
+
+
+def _unknown_topic(topic: str) -> str:
+    similar = difflib.get_close_matches(topic, topics.names(limit=MAX_COMPARED), n=1)
+    hint = f" Did you mean `{similar[0]}`?" if similar else ""
+    return f"The topic has no members.{hint} A broadcast that is scheduled may wait for some."
 
 
 def _end(request: BroadcastRequest) -> datetime | None:

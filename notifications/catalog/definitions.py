@@ -215,6 +215,13 @@ def removed_secrets(before: Mapping[str, Any] | None, request: TypeRequest) -> l
     return [name for name in stored if name not in request.sensitive_variables]
 
 
+def weakens_critical(before: Mapping[str, Any] | None, request: TypeRequest) -> bool:
+    """Return whether a request switches off a stored critical type, or lowers its priority."""
+    if before is None or before["priority"] != Priority.CRITICAL or not before["is_active"]:
+        return False
+    return not request.is_active or request.priority != Priority.CRITICAL
+
+
 def validate_type(
     slug: str, request: TypeRequest, *, before: Mapping[str, Any] | None = None
 ) -> dict[str, Any]:

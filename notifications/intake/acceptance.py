@@ -1,6 +1,7 @@
 """Accepts one notification: validates the request, stores the notification, and enqueues it."""
 
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -16,7 +17,13 @@ from ..store import Document
 from ..validation import InvalidRequestError
 from . import idempotency
 from .preparation import load_recipients, named_channels, prepare
-from .requests import AlreadyNotifiedError, Caller, KeyReusedError, NotificationRequest
+from .requests import (
+    AlreadyNotifiedError,
+    Caller,
+    KeyReusedError,
+    NotificationRequest,
+    ScopeRequiredError,
+)
 from .times import is_adjusted
 from .warnings import AcceptanceWarning, find_warnings
 
@@ -81,6 +88,14 @@ def accept(request: NotificationRequest, *, caller: Caller, now: datetime) -> Ac
         is_time_adjusted=prepared.is_time_adjusted,
         warnings=warnings,
     )
+
+
+def check(request: NotificationRequest, *, caller: Caller, now: datetime) -> None:
+    """Validate a request that isn't accepted. Raises InvalidRequestError."""
+    snapshot = load_recipients([request], now=now)
+    cache.confirm_copies()
+    with suppress(ScopeRequiredError):
+        prepare(request, notification_id=ObjectId(), caller=caller, snapshot=snapshot, now=now)
 
 
 def enqueue_accepted(documents: Iterable[Document], *, now: datetime) -> None:

@@ -1,7 +1,8 @@
 """Composes content from a request, and checks it, its attachments, and the size of a push."""
 
+import difflib
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
 from typing import Any
@@ -143,6 +144,9 @@ def check_push_size(
 
 
 MAX_BODY_BYTES = 100 * 1024
+MAX_MISSING = 20  # Missing variables of a template that are reported, each by another rendering
+MAX_COMPARED = 100  # Given variables that are compared with a missing one
+_PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}", re.ASCII)
 MAX_DERIVED_SUBJECT_LENGTH = 78  # A subject derived from the body is truncated to one email line
 
 
@@ -161,16 +165,8 @@ def compose_content(
     # body, and a subject from the request replaces the template's. Parts for single channels are
     # rendered at send time, with the template version that is published now.
     given = request.content
-    subject = _check_subject(given.subject, problems)
-    if given.body is not None:
-        # The template isn't used, so nothing else checks its name.
-        problems.check_one_line(given.template_id, "/content/template_id")
-        if not _first_line(given.body):
-            problems.add("/content/body", "blank", "Must not be blank.")
-        elif len(given.body.encode(errors="surrogatepass")) > MAX_BODY_BYTES:
-            problems.add("/content/body", "too_long", "The body exceeds 100 KB.")
-    image_url = _check_link(given.image_url, "image_url", check_image_url, problems)
-    deep_link = _check_link(given.deep_link, "deep_link", check_deep_link, problems)
+    checked = check_content(request, problems)
+    subject = checked.subject
     body, template_id, version = given.body, None, None
     data: Mapping[str, Any] = request.data
     if body is None:
@@ -197,14 +193,34 @@ def compose_content(
         template_id=template_id,
         template_version=version if template_id is not None else None,
         is_masked=template_id is not None and data != request.data,
-        image_url=image_url,
-        deep_link=deep_link,
+        image_url=checked.image_url,
+        deep_link=checked.deep_link,
         payload=given.payload,
-        reply_to=_check_reply_to(given.reply_to, problems),
-        attachments=check_attachments(given.attachments, problems),
+        reply_to=checked.reply_to,
+        attachments=checked.attachments,
         has_own_subject=template_id is not None and given.subject is not None,
         event_at=event_at if template_id is not None else None,
         push=PushOptions(**msgspec.structs.asdict(given.push)) if given.push else None,
+    )
+
+
+def check_content(request: NotificationRequest, problems: ProblemCollector) -> Content:
+    """Return a request's own content, without a template's. Add a problem for each invalid part."""
+    given = request.content
+    if given.body is not None:
+        # The template isn't used, so nothing else checks its name.
+        problems.check_one_line(given.template_id, "/content/template_id")
+        if not _first_line(given.body):
+            problems.add("/content/body", "blank", "Must not be blank.")
+        elif len(given.body.encode(errors="surrogatepass")) > MAX_BODY_BYTES:
+            problems.add("/content/body", "too_long", "The body exceeds 100 KB.")
+    return Content(
+        subject=_check_subject(given.subject, problems),
+        body=given.body,
+        image_url=_check_link(given.image_url, "image_url", check_image_url, problems),
+        deep_link=_check_link(given.deep_link, "deep_link", check_deep_link, problems),
+        reply_to=_check_reply_to(given.reply_to, problems),
+        attachments=check_attachments(given.attachments, problems),
     )
 
 
@@ -249,21 +265,81 @@ def _render(
     problems: ProblemCollector,
     cache: RenderCache | None,
 ) -> tuple[str | None, str | None]:
-    try:
-        subject, body = rendering.render_text(
-            name=name, version=version, data=data, recipient=recipient, render_cache=cache
+    def attempt(values: Mapping[str, Any], shared: RenderCache | None) -> tuple[str, str]:
+        rendered = rendering.render_text(
+            name=name, version=version, data=values, recipient=recipient, render_cache=shared
         )
         rendering.check_channels(
-            channels, name=name, version=version, data=data, recipient=recipient, render_cache=cache
+            channels,
+            name=name,
+            version=version,
+            data=values,
+            recipient=recipient,
+            render_cache=shared,
         )
-    except TemplateError as problem:
-        problems.add(_variable_pointer(problem.variable), problem.code, problem.text)
+        return rendered
+
+    try:
+        subject, body = attempt(data, cache)
+    except TemplateError as first:
+        for problem in _all_problems(first, data, attempt):
+            hint = _near_miss(problem.variable, data)
+            problems.add(_variable_pointer(problem.variable), problem.code, problem.text + hint)
         return None, None
     if len(subject) > SUBJECT_LENGTH:
         problems.add("/data", "too_long", f"The subject exceeds {SUBJECT_LENGTH} characters.")
     if len(body.encode()) > MAX_BODY_BYTES:
         problems.add("/data", "too_long", "The rendered body exceeds 100 KB.")
     return subject, body
+
+
+def _all_problems(
+    first: TemplateError,
+    data: Mapping[str, Any],
+    attempt: Callable[[Mapping[str, Any], RenderCache | None], object],
+) -> Iterator[TemplateError]:
+    """Yield the problem of a template, and those that a value for each missing variable shows."""
+    filled, seen, problem = dict(data), set[str | None](), first
+    while problem.variable not in seen and len(seen) < MAX_MISSING:
+        yield problem
+        seen.add(problem.variable)
+        if problem.variable is None or not _fill(filled, problem.variable.split(".")):
+            return
+        try:
+            attempt(filled, None)
+        except TemplateError as following:
+            problem = following
+        else:
+            return
+
+
+def _fill(data: dict[str, Any], path: Sequence[str]) -> bool:
+    """Set a variable to a text. Return False if it is part of another value, or is set."""
+    *parents, last = path
+    for name in parents:
+        inner = data.get(name, {})
+        if not isinstance(inner, dict):
+            return False
+        data[name] = data = dict(inner)
+    if last in data:
+        return False
+    data[last] = "x"
+    return True
+
+
+def _near_miss(variable: str | None, data: Mapping[str, Any]) -> str:
+    """Return which given variable may be a missing one, misspelt, or nothing."""
+    if variable is None or "." in variable:
+        return ""
+    plain = {_plain(name): name for name in data if _PLAIN_NAME.fullmatch(name)}
+    similar = difflib.get_close_matches(
+        _plain(variable), list(plain)[:MAX_COMPARED], n=1, cutoff=0.75
+    )
+    return f" Is it `{plain[similar[0]]}`?" if similar else ""
+
+
+def _plain(name: str) -> str:
+    return name.replace("_", "").replace("-", "").lower()
 
 
 def _variable_pointer(variable: str | None) -> str:

@@ -1,6 +1,6 @@
 """Builds a notification from a request: recipient, priority, channels, content, and times."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
@@ -37,7 +37,7 @@ from ..validation import (
     parse_language,
 )
 from . import times as intake_times
-from .content import check_push_size, compose_content
+from .content import check_content, check_push_size, compose_content
 from .requests import (
     Caller,
     NotificationRecipientRequest,
@@ -54,6 +54,12 @@ UNREACHABLE = {
     Channel.WHATSAPP: ("/recipient/phone", "No phone number."),
     Channel.PUSH: ("/user_id", "Push requires `user_id` or `recipient.device_ids`."),
     Channel.IN_APP: ("/user_id", "In-app requires `user_id`."),
+}
+NEEDED_FIELDS = {
+    Channel.EMAIL: ("`recipient.email`",),
+    Channel.WHATSAPP: ("`recipient.phone`",),
+    Channel.PUSH: ("`user_id`", "`recipient.device_ids`"),
+    Channel.IN_APP: ("`user_id`",),
 }
 _UNREGISTERED = RegisteredRecipient(user_id="", preferences={})
 
@@ -154,6 +160,7 @@ def prepare(
     times = resolve_times(request, recipient, type_config, now, problems)
     priority = resolve_priority(request, type_config, problems)
     if type_config is None:
+        _check_without_type(request, problems)
         problems.raise_if_any()
         raise AssertionError("an unknown type is a problem")
     if caller.template_version is not None:
@@ -252,6 +259,15 @@ def _check_devices(
             problems.add(f"/recipient/device_ids/{index}", "unknown_device", reason)
 
 
+def _check_without_type(request: NotificationRequest, problems: ProblemCollector) -> None:
+    """Add the problems of a request's channels, plan, and content that don't depend on its type."""
+    if request.plan is not None:
+        _requested_plan(request, request.plan, problems)
+    elif request.channels is not None and not is_all(request.channels):
+        parse_channels(request.channels, problems=problems, takes_all=True)
+    check_content(request, problems)
+
+
 def _find_type(request: NotificationRequest, problems: ProblemCollector) -> TypeConfig | None:
     try:
         return types.get_type(request.type)
@@ -303,7 +319,7 @@ def choose_channels(
     ]
     is_unreachable = all(one.failure_code is FailureCode.NO_ADDRESS for one in deliveries)
     if deliveries and is_unreachable and not problems.problems:
-        problems.add("/recipient", "no_address", "No channel can reach this recipient.")
+        problems.add("/recipient", "no_address", _needs(one.channel for one in deliveries))
     if has_device is False:
         deliveries = [
             _suppressed(one.channel, FailureCode.NO_ADDRESS, NO_DEVICE)
@@ -317,6 +333,12 @@ def choose_channels(
         return deliveries, None
     planned = apply_plan(deliveries, plan)
     return planned, plan if any(one.delay for one in planned) else None
+
+
+def _needs(channels: Iterable[Channel]) -> str:
+    """Return what a request without a reachable channel has to name."""
+    fields = list(dict.fromkeys(field for one in channels for field in NEEDED_FIELDS[one]))
+    return f"No channel can reach this recipient. Send {' or '.join(fields)}."
 
 
 def _requested_channels(

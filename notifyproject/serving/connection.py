@@ -13,7 +13,7 @@ from enum import StrEnum
 from typing import Any
 
 from gunicorn.http.body import LengthReader
-from gunicorn.http.errors import LimitRequestHeaders, NoMoreData
+from gunicorn.http.errors import LimitRequestHeaders, NoMoreData, UnsupportedTransferCoding
 from gunicorn.http.parser import RequestParser
 
 from .response_buffer import ResponseBuffer
@@ -168,6 +168,10 @@ class Connection:
                 raise LimitRequestHeaders("max buffer headers") from error
             raise
         self._received[:0] = self._parser.unreader.take_buffered()
+        # gunicorn takes "gzip, chunked", but unpacks nothing: a view would read packed bytes.
+        codings = [value for name, value in self.request.headers if name == "TRANSFER-ENCODING"]
+        if codings and [one.strip().lower() for one in codings] != ["chunked"]:
+            raise UnsupportedTransferCoding(", ".join(codings))
         self._chunks = ChunkedBody()
 
     def _has_body(self) -> bool:

@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from api.http.body import convert
-from api.http.field_errors import MAX_SUGGESTIONS, find_errors
+from api.http.field_errors import find_errors
+from api.http.field_hints import MAX_HINTS
 from api.http.problems import ApiError
 from notifications.catalog.definitions import TypeRequest
 from notifications.intake.requests import NotificationRequest
@@ -83,7 +84,7 @@ def test_many_problems_are_found_in_bounded_time() -> None:
     with computing(at_most=0.5):
         found = find_errors(body, TypeRequest)
     assert len(found) == MAX_PROBLEMS
-    assert not any("Did you mean" in one.detail for one in found[MAX_SUGGESTIONS:])
+    assert not any("Did you mean" in one.detail for one in found[MAX_HINTS:])
 
 
 def test_each_bulk_item_reports_all_its_invalid_fields(app: App) -> None:

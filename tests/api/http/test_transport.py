@@ -75,6 +75,7 @@ CHANGED = ("broadcasts", "suppressions", "callbacks", "template_versions", "inbo
 def routes(app: App) -> list[tuple[str, str, str]]:
     """Return the name, method, and path of every operation with a JSON body."""
     app.put("/recipients/ada", {"email": "ada@example.com"})
+    app.send("/topics/news/members/ada", b"", method="PUT")
     device = {"user_id": "ada", "device_token": "adas-phone", "platform": "ios"}
     names = {
         "notification_id": app.notify().json()["id"],

@@ -71,7 +71,7 @@ def test_invalid_items_do_not_stop_the_others(app: App) -> None:
         {"/nonsense": "unknown_field"},
         {"/type": "unknown_type"},
         {"/recipient/email": "invalid_email"},
-        {"/data/video_title": "missing_variable"},
+        {"/data/video_title": "missing_variable", "/data/amount": "missing_variable"},
         {"/data/$where": "forbidden_key"},
         {"/scheduled_at": "invalid_datetime"},
         {"/recipient": "no_address"},

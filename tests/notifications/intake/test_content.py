@@ -92,15 +92,15 @@ def test_derived_subject_has_no_control_characters() -> None:
 
 
 @pytest.mark.parametrize(
-    ("data", "pointer"),
+    ("data", "names"),
     [
-        ({}, "/data/video_title"),
-        ({"video_title": "Sunrise"}, "/data/amount"),
-        ({"video_title": "Sunrise", "amount": 1}, "/data/order_id"),
+        ({}, ["video_title", "amount", "order_id"]),
+        ({"video_title": "Sunrise"}, ["amount", "order_id"]),
+        ({"video_title": "Sunrise", "amount": 1}, ["order_id"]),
     ],
 )
-def test_missing_variable_is_reported(data: dict[str, Any], pointer: str) -> None:
-    assert composed(data=data)[1] == [(pointer, "missing_variable")]
+def test_all_missing_variables_are_reported(data: dict[str, Any], names: list[str]) -> None:
+    assert composed(data=data)[1] == [(f"/data/{name}", "missing_variable") for name in names]
 
 
 @pytest.mark.parametrize(

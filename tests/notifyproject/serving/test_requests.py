@@ -142,6 +142,14 @@ REFUSED = (
     (get()[:-2] + b"A: 1\r\n" * MAX_HEAD, 431, "headers_too_large"),
 )
 REFUSED_BY_WEB = (
+    *(
+        (
+            post(f"Transfer-Encoding: {coding}", body=b"0\r\n\r\n"),
+            501,
+            "unsupported_transfer_coding",
+        )
+        for coding in ("gzip, chunked", "identity, chunked", "deflate,chunked", "chunked, ")
+    ),
     (post("Content-Length: 2", "Expect: more"), 417, "expectation_failed"),
     (post(f"Content-Length: {MAX_BODY + 1}"), 413, "too_large"),
     (post(f"Content-Length: {MAX_BODY + 1}", "Expect: 100-continue"), 413, "too_large"),

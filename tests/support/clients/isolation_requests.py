@@ -111,6 +111,7 @@ SAMPLES: dict[tuple[str, str], IsolationRequest] = {
     ("recipient-export", "GET"): _people("/recipients/ada/export"),
     ("recipient-preferences", "GET"): _people("/recipients/ada/preferences"),
     ("recipient-preferences", "PUT"): _people("/recipients/ada/preferences", {"preferences": {}}),
+    ("topics", "GET"): _people("/topics"),
     ("topic-members", "GET"): _people("/topics/news/members"),
     ("topic-member", "PUT"): _people("/topics/news/members/bob"),
     ("topic-member", "DELETE"): _people("/topics/news/members/ada"),
