@@ -57,7 +57,7 @@ FACTS: dict[str, dict[str, timedelta]] = {
     "console/home.py": {"24 hours": _DAY_SHOWN},
     "console/problems.py": {"24 h": _DAY_SHOWN, "1 h": problems.RECENT},
     "console/texts/failure_codes.py": {"24-hour": service_windows.WINDOW},
-    "console/types/form.py": {"30 days": MAX_TTL, "24-hour": service_windows.WINDOW},
+    "console/types/form.py": {"30 days": MAX_TTL},
     "console/types/structures.py": {"24-hour": service_windows.WINDOW},
     "console/webhook_log.py": {"30 days": webhook_log.LOG_RETENTION},
     "console/staff/oidc.py": {"10 minutes": oidc.ATTEMPT_LIFETIME},
