@@ -3,6 +3,7 @@
 from bson import ObjectId
 from celery import shared_task
 
+from access.staff import idle_limit
 from callbacks import outbox, worker
 from delivery import digests, heartbeats, sweeper
 from delivery import worker as delivery_worker
@@ -62,7 +63,8 @@ def sweep_callbacks() -> None:
 
 @shared_task(name=schedule.RETENTION)
 def remove_content() -> None:
-    """Remove expired content of old notifications. Runs every minute."""
+    """Remove expired content of old notifications, and sessions. Runs every minute."""
+    idle_limit.remove_expired(now=utc_now())
     content_removal.remove_expired_content(now=utc_now())
 
 

@@ -23,6 +23,7 @@ from notifications.resend import digests
 from notifications.resend.actions import InvalidStateError
 from notifications.store import Document
 from notifyproject.db.match import Match
+from recipients.masking import mask_text
 
 from .notifications.filters import CHANNEL_OPTIONS, type_options
 from .texts.labels import CHANNELS, DIGEST_LABELS, OUTCOME_LABELS, delivery_state
@@ -304,7 +305,8 @@ def _facts(document: Document) -> list[tuple[str, SafeString | str]]:
         ("ID", str(document["_id"])),
         ("Recipient", _recipient(document.get("user_id"))),
         ("Channel", CHANNELS[document["channel"]]),
-        ("Key", document.get("key")),
+        # A variable's value, which may be an address.
+        ("Key", mask_text(document["key"]) if document.get("key") else None),
         ("Client", names.client_names([client_id])[client_id]),
         ("Sent as", _notification(carrier_id) if carrier_id else None),
         ("Template version", str(document.get("template_version") or "")),

@@ -8,8 +8,12 @@ from django.contrib.sessions.models import Session
 from django.http import HttpRequest, HttpResponse
 
 from domain.time import utc_now
+from notifyproject.db.collections import collection
 
 from .second_factor_middleware import is_console_page
+
+MAX_REMOVED = 10_000
+"""Sessions that one call removes. A task calls it each minute."""
 
 
 class IdleLimitMiddleware:
@@ -26,10 +30,18 @@ class IdleLimitMiddleware:
         if not is_console_page(request):
             return self.get_response(request)
         response = self.get_response(request)
-        key = request.session.session_key
+        key = request.session.session_key if request.user.is_authenticated else None
         if key and "HX-Request" not in request.headers:
             extend(key, now=utc_now())
         return response
+
+
+def remove_expired(*, now: datetime) -> int:
+    """Remove sessions that have ended, up to MAX_REMOVED. Return how many."""
+    sessions = collection("django_session")
+    ended = sessions.find({"expire_date": {"$lt": now}}, {"_id": 1}).limit(MAX_REMOVED)
+    ids = [one["_id"] for one in ended]
+    return sessions.delete_many({"_id": {"$in": ids}}).deleted_count if ids else 0
 
 
 def extend(session_key: str, *, now: datetime) -> None:

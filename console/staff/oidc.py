@@ -145,6 +145,9 @@ def _start(request: HttpRequest, *, is_renewed: bool) -> HttpResponse:
     }
     stored = [*request.session.get(SESSION_KEY, []), begun]
     request.session[SESSION_KEY] = stored[-MAX_ATTEMPTS:]
+    if not request.user.is_authenticated:
+        # Everybody can begin a sign-in: what it stores ends with it.
+        request.session.set_expiry(int(ATTEMPT_LIFETIME.total_seconds()))
     return HttpResponseRedirect(url)
 
 
@@ -206,6 +209,7 @@ def _sign_in(
     accounts.apply_profile(user, identity)
     login(request, user, backend=BACKEND)
     request.session.pop(SESSION_KEY, None)
+    request.session.set_expiry(None)
     sessions.begin(request, user.pk, identity, issued, now=now)
     mark_authenticated_at(request, identity.authenticated_at, now=now)
     if identity.has_second_factor:

@@ -129,6 +129,7 @@ SCHEMA = {
     "patternProperties": {"^x-": {}},
     "properties": {
         "volumes": {"type": "object"},
+        "networks": {"type": "object"},
         "services": {"type": "object", "additionalProperties": {"$ref": "#/$defs/service"}},
     },
     "$defs": {
@@ -137,7 +138,7 @@ SCHEMA = {
             # Each container is bounded, and can change nothing but its volumes.
             "required": [
                 *("image", "init", "read_only", "tmpfs", "cap_drop", "security_opt"),
-                *("logging", "mem_limit", "restart"),
+                *("logging", "mem_limit", "restart", "networks"),
             ],
             "additionalProperties": False,
             "properties": {
@@ -158,6 +159,7 @@ SCHEMA = {
                     },
                 },
                 "mem_limit": SIZE,
+                "networks": WORDS,
                 "user": {"type": "string", "pattern": r"^\d+:\d+$"},
                 "build": {"type": "string"},
                 "env_file": {"type": "string"},
@@ -572,3 +574,21 @@ def test_programs_refuse_unsafe_production_settings_and_name_each() -> None:
 def test_repository_contains_no_real_secret(what: str) -> None:
     listed = run("git", "grep", "-lIP", "-e", SECRET_PATTERNS[what])
     assert listed.stdout.split() == []
+
+
+def test_proxy_does_not_reach_the_stores() -> None:
+    networks = {name: set(one["networks"]) for name, one in SERVICES.items()}
+    assert networks["mongo"] == networks["valkey"] == {"stores"}
+    assert COMPOSE["networks"]["stores"]["internal"]
+    assert networks.pop("proxy") == {"front"}
+    others = {name: found for name, found in networks.items() if name not in ("mongo", "valkey")}
+    assert all({"stores", "outside"} <= found for found in others.values())
+    assert {name for name, found in others.items() if "front" in found} == {"web", "stream"}
+
+
+@pytest.mark.parametrize(
+    "name", [".env", ".env~", ".env.production", ".env.swp", ".env1", "secrets.env~", "a.pem"]
+)
+def test_git_ignores_secrets_and_their_copies(name: str) -> None:
+    assert run("git", "check-ignore", "-q", name).returncode == 0
+    assert run("git", "check-ignore", "-q", ".env.example").returncode == 1

@@ -15,10 +15,13 @@ from django.test import Client
 
 from access.checks import check_oidc
 from access.models import StaffUser
+from access.staff import idle_limit
 from access.staff.oidc import discovery, http
 from access.staff.oidc.http import TOTAL_TIMEOUT
 from access.staff.oidc.sessions import CHECK_INTERVAL, MAX_UNCONFIRMED
 from access.staff.reauthentication import SESSION_KEY
+from console.staff.oidc import ATTEMPT_LIFETIME
+from domain.time import utc_now
 from notifyproject.db.collections import collection
 from tests.support.clients.console import make_staff, signed_in
 from tests.support.fakes import oidc_provider
@@ -99,6 +102,22 @@ def rita() -> StaffUser:
 
 def roles() -> list[str]:
     return sorted(group.name for group in rita().groups.all())
+
+
+def test_a_sign_in_that_is_only_begun_leaves_nothing(provider: Provider) -> None:
+    sessions = collection("django_session")
+    browsers = [Client() for _ in range(3)]
+    for browser in browsers:
+        begin(browser, provider)
+    first = browsers[0]
+    assert first.get("/admin/login/").status_code == 200
+    later = utc_now() + ATTEMPT_LIFETIME + timedelta(minutes=1)
+    assert sessions.count_documents({"expire_date": {"$lt": later}}) == 3
+    assert idle_limit.remove_expired(now=utc_now()) == 0
+    browser = sign_in(provider)
+    assert browser.get(LIST).status_code == 200
+    assert idle_limit.remove_expired(now=later) == 3
+    assert sessions.count_documents({}) == 1, "who signed in has the usual 8 hours"
 
 
 def test_person_signs_in_with_the_roles_of_their_groups(provider: Provider) -> None:
