@@ -7,7 +7,7 @@ from typing import Any
 from pymongo import ReturnDocument
 from pymongo.errors import DuplicateKeyError
 
-from domain.addresses import ADDRESS_CHANNELS, address_digest, address_key
+from domain.addresses import ADDRESS_CHANNELS, address_digest, address_key, earlier_digests
 from domain.states import Category
 from notifyproject.db import paging
 from notifyproject.db.collections import collection
@@ -83,8 +83,9 @@ def suppression_keys(channel: str, address: str) -> list[str]:
 
     There is one for each of ``FIELD_ENCRYPTION_KEYS``, and the unkeyed one of older versions.
     """
-    unkeyed = f"{channel}:{address_digest(channel, address)}"
-    return [*keyed_forms(unkeyed), unkeyed]
+    digests = (address_digest(channel, address), *earlier_digests(channel, address))
+    unkeyed = [f"{channel}:{digest}" for digest in digests]
+    return [form for one in unkeyed for form in (*keyed_forms(one), one)]
 
 
 def keyed_forms(unkeyed: str) -> list[str]:
