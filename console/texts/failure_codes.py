@@ -176,7 +176,8 @@ def explain_cause(code: str | None, outage: str | None) -> Explanation:
     meaning = (outage or "Expired while held").rstrip(".")
     return Explanation(
         meaning[:1].lower() + meaning[1:],
-        "End the outage in Providers. Resend what is still relevant: a resend gets a new expiry.",
+        "If the outage isn't over, end it in Providers. Resend what is still relevant: a resend "
+        "gets a new expiry.",
         needs_operator=True,
         step=Step.RESEND,
     )

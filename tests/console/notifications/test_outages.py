@@ -102,7 +102,9 @@ def test_message_that_expires_in_an_outage_is_a_failure_with_its_cause(
         assert "Next step: Its sensitive data was destroyed. Send a new notification." in page
         assert primary(console, document) == []
     else:
-        assert "Next step: End the outage in Providers. Resend what is still relevant" in page
+        assert (
+            "Next step: If the outage isn't over, end it in Providers. Resend what is still" in page
+        )
         assert primary(console, document) == ["Resend"]
     changelist = console.get(FAILED).context["cl"]
     assert [row.pk for row in changelist.result_list] == [document["_id"]]
