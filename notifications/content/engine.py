@@ -28,6 +28,7 @@ from . import limits
 from .filters import CUSTOM_FILTERS, REPLACED_FILTERS
 from .limits import MAX_VALUE, Budget, WorkLimitError, apply_limits, within_budget
 from .source import Piece, SourceError, find_liquid
+from .values import with_liquid_operands
 
 MAX_OUTPUT = MAX_VALUE  # Maximum size of a rendered part, in bytes
 FORBIDDEN_TAGS = ("include", "render")  # Tags that load other templates; there are none to load
@@ -216,9 +217,11 @@ def _environment(*, autoescape: bool, is_layout: bool = False) -> Environment:
     environment = _LimitedEnvironment(undefined=FalsyStrictUndefined, autoescape=autoescape)
     for name, function in (REPLACED_FILTERS | CUSTOM_FILTERS).items():
         environment.add_filter(name, function)
+    environment.add_filter("h", environment.filters["escape"])
     for name, function in list(environment.filters.items()):
         if name != "default":
-            environment.add_filter(name, within_budget(name, function))
+            reading = with_liquid_operands(name, function)
+            environment.add_filter(name, within_budget(name, reading))
     for name in FORBIDDEN_TAGS:
         del environment.tags[name]
     if not is_layout:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from datetime import UTC, datetime
 from datetime import date as calendar_date
 from decimal import ROUND_HALF_UP, Decimal, InvalidOperation
+from functools import partial
 from math import isfinite
 from typing import Any
 
@@ -30,6 +31,7 @@ from domain.time import parse_zone
 
 from . import markup
 from .limits import MAX_ITEMS, check_items, check_length, weight_of
+from .values import flat, text_of
 
 MAX_DATE_LENGTH = 100  # Characters of a text parsed as a date, and of a date format
 MAX_SEPARATOR = 100  # Characters of a separator of split
@@ -48,6 +50,8 @@ def pluralize(value: Any, one: str, many: str) -> str:
 def in_zone(value: Any, zone: str = "UTC") -> datetime:
     """Convert RFC 3339 text or a timestamp to local time. Text without an offset is UTC.
 
+    Written as text, it is the clock of that place, without an offset.
+
     ``{{ start_time | in_zone: recipient.timezone | date: '%H:%M' }}``
     """
     try:
@@ -56,10 +60,16 @@ def in_zone(value: Any, zone: str = "UTC") -> datetime:
         else:
             given = datetime.fromisoformat(str(value))
             instant = given if given.tzinfo else given.replace(tzinfo=UTC)
-        # Naive: the clock of that place, without an offset to show.
-        return instant.astimezone(parse_zone(zone)).replace(tzinfo=None)
+        return LocalTime.fromtimestamp(instant.timestamp(), parse_zone(zone))
     except (ValueError, OverflowError, OSError, TypeError):
         raise FilterArgumentError("in_zone takes a time and a time zone", token=None) from None
+
+
+class LocalTime(datetime):
+    """A time with its zone, which is written as the clock of that place."""
+
+    def __str__(self) -> str:
+        return str(datetime.combine(self.date(), self.time()))
 
 
 CUSTOM_FILTERS: dict[str, Callable[..., Any]] = {"pluralize": pluralize, "in_zone": in_zone}
@@ -82,8 +92,8 @@ def join(left: Iterable[object], separator: object = " ", *, environment: Enviro
         between = Markup(" ")
     texts: list[str] = []
     total = -len(between)
-    for item in left:
-        texts.append(item if isinstance(item, str) else str(item))
+    for item in flat(left):
+        texts.append(text_of(item))
         total += len(texts[-1]) + len(between)
         check_length(total)
     return between.join(texts)
@@ -160,9 +170,22 @@ def date(value: Any, pattern: Any, *, environment: Environment) -> Any:
     when = _read_date(value)
     if when is None:
         return value
-    milliseconds = f"{when.microsecond // 1_000:03}"
-    text = when.strftime(str(pattern).replace("%L", milliseconds))
+    text = when.strftime(_MORE_DIRECTIVES.sub(partial(_write_directive, when), str(pattern)))
     return Markup(text) if environment.autoescape and isinstance(pattern, Markup) else text
+
+
+_MORE_DIRECTIVES = re.compile(r"%[%Ls]")
+
+
+def _write_directive(when: datetime, directive: re.Match[str]) -> str:
+    """Return what Ruby's strftime writes for a directive that C's lacks or reads differently."""
+    match directive[0]:
+        case "%L":
+            return f"{when.microsecond // 1_000:03}"
+        case "%s":
+            return str(int((when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp()))
+        case other:
+            return other
 
 
 def _read_date(value: Any) -> datetime | None:
@@ -223,7 +246,7 @@ def truncatewords(val: str, num: Any = 15, end: Any = "...") -> str:
 @liquid_filter
 def slice_(val: Any, start: Any, length: Any = 1) -> Any:
     """Return characters of a text or items of a list from a position, which may be negative."""
-    sequence = val if isinstance(val, str | list | tuple | range) else _text_of(val)
+    sequence = val if isinstance(val, str | list | tuple | range) else text_of(val)
     begin, count = _exact_int(start), 1 if is_undefined(length) else _exact_int(length)
     if begin < 0:
         begin += len(sequence)
@@ -332,10 +355,6 @@ def _exact_int(value: Any) -> int:
     if value is None or isinstance(value, float) or is_undefined(value):
         raise FilterArgumentError("slice takes whole numbers", token=None)
     return int_arg(value)
-
-
-def _text_of(value: Any) -> str:
-    return "" if value is None else str(value)
 
 
 REPLACED_FILTERS: dict[str, Callable[..., Any]] = {

@@ -25,8 +25,10 @@ from liquid.builtin.expressions.logical import (
 from liquid.builtin.expressions.loop import LoopExpression
 from liquid.builtin.expressions.path import Path
 from liquid.builtin.expressions.primitive import RangeLiteral
+from liquid.builtin.output import OutputNode
 from liquid.builtin.tags.case_tag import MultiExpressionBlockNode
 from liquid.builtin.tags.cycle_tag import CycleNode
+from liquid.builtin.tags.echo_tag import EchoNode
 from liquid.builtin.tags.for_tag import ForNode
 from liquid.builtin.tags.tablerow_tag import TablerowNode
 from liquid.exceptions import (
@@ -40,8 +42,11 @@ from liquid.exceptions import (
 )
 from liquid.expression import Expression
 from liquid.output import LimitedStringIO
+from liquid.stringify import to_liquid_string
 from liquid.token import Token
 from liquid.undefined import UNDEFINED, is_undefined
+
+from .values import write_list
 
 # Limits on a rendering.
 MAX_WORK = 30_000  # Units of work for one rendering: about 50 ms
@@ -375,6 +380,24 @@ _EXPRESSIONS: dict[type[Expression], type[Expression]] = {
 }
 
 
+class _Output(OutputNode):
+    """An output, which writes lists as Liquid does."""
+
+    __slots__ = ()
+
+    def render_to_output(self, context: RenderContext, buffer: TextIO) -> int:
+        value = self.expression.evaluate(context)
+        if type(value) is list:
+            value = write_list(value, is_html=context.autoescape)
+        return buffer.write(to_liquid_string(value, context.autoescape))
+
+
+class _Echo(EchoNode):
+    """The same, as a tag."""
+
+    render_to_output = _Output.render_to_output
+
+
 def apply_limits(bound: BoundTemplate) -> None:
     """Replace the unlimited parts of a parsed template. Raises RecursionError if it is too deep."""
     static = RenderContext(bound)
@@ -385,6 +408,8 @@ def apply_limits(bound: BoundTemplate) -> None:
             node.__class__ = _When
         elif isinstance(node, CycleNode):
             node.__class__ = _Cycle
+        elif isinstance(node, OutputNode):
+            node.__class__ = _Echo if isinstance(node, EchoNode) else _Output
         for expression in _walk_expressions(node.expressions()):
             if replacement := _EXPRESSIONS.get(type(expression)):
                 expression.__class__ = replacement

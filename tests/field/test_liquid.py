@@ -143,3 +143,56 @@ def test_failure_names_filter_and_variable_and_place(source: str, reason: str) -
         Template(source).render(DATA)
     assert error.value.line == 2
     assert "line 2" in error.value.text
+
+
+T = {"t": "2026-06-30T21:00:00Z", "nested": [[1, [2]], 3, None, True], "none": None, "yes": True}
+REPORTED = [
+    # https://github.com/harttle/liquidjs/issues/931
+    ("{{ t | in_zone: 'America/Toronto' | date: '%s' }}", "1782853200"),
+    ("{{ t | date: '%s %%s' }}", "1782853200 %s"),
+    # https://github.com/harttle/liquidjs/pull/278, https://github.com/harttle/liquidjs/pull/685
+    ("{{ t | in_zone: 'America/Toronto' | date: '%H:%M %z %Z' }}", "17:00 -0400 EDT"),
+    ("{{ '1990-12-31T23:00:00+02:00' | date: '%H:%M %z' }}", "23:00 +0200"),
+    ("{{ t | in_zone: 'Asia/Kolkata' }}", "2026-07-01 02:30:00"),
+    # https://github.com/cobalt-org/liquid-rust/issues/269
+    ("{{ '<a>' | h }}", "&lt;a&gt;"),
+    # https://github.com/jg-rp/liquid/issues/41
+    (
+        (
+            "{% for i in (1..6) limit: 2 %}a{{ i }}{% endfor %}"
+            "{% for i in (1..6) limit: 2 offset: continue %}b{{ i }}{% endfor %}"
+            "{% for i in (1..6) offset: continue %}c{{ i }}{% endfor %}"
+        ),
+        "a1a2b3b4c5c6",
+    ),
+    # https://github.com/harttle/liquidjs/issues/312
+    (
+        "{% assign a = '123' | split: '' %}{% for i in a reversed limit: 2 %}{{ i }}{% endfor %}",
+        "21",
+    ),
+    # https://github.com/osteele/liquid/issues/79
+    ("a:\n\n{%- for i in (1..2) -%}\n{{ i }},\n{%- endfor -%}\n\nb", "a:1,2,b"),
+    # https://github.com/Shopify/liquid/issues/2000
+    ("a\n \n{%- liquid\nassign x = 1\n-%}\nb", "ab"),
+    # https://github.com/jg-rp/liquid/issues/127
+    ("a{% if yes %}\n{% endif %}b", "ab"),
+    # How Ruby writes null, true, and lists in lists
+    *(("{{ nested }}", "123true"), ("{{ nested | join: ',' }}", "1,2,3,,true")),
+    *(("{{ 'a' | append: none }}", "a"), ("{{ yes | append: '!' }}", "true!")),
+    *(
+        ("{{ '12 kg' | plus: 1 }}", "13"),
+        ("{{ '1.5' | times: 2 }}", "3.0"),
+        ("{{ 'x' | plus: 1 }}", "1"),
+    ),
+]
+
+
+@pytest.mark.parametrize(("source", "text"), REPORTED)
+def test_template_writes_what_its_author_meant(source: str, text: str) -> None:
+    assert Template(source).render(T) == text
+
+
+def test_list_is_escaped_in_html() -> None:
+    source = "{{ a }}{{ a | join: '<br>' }}"
+    html = Template(source, environment=HTML_ENVIRONMENT).render({"a": ["<b>", ["&"]]})
+    assert html == "&lt;b&gt;&amp;&lt;b&gt;<br>&amp;"

@@ -1,7 +1,6 @@
 """The template engine: filters and the render cache."""
 
 from collections.abc import Callable, Mapping
-from datetime import datetime
 from functools import partial
 from typing import Any
 
@@ -40,7 +39,7 @@ def test_plural_is_used_for_other_values(value: Any) -> None:
     ],
 )
 def test_time_is_converted_to_its_zone(value: Any, zone: str, shown: str) -> None:
-    assert in_zone(value, zone) == datetime.fromisoformat(shown), "naive"
+    assert str(in_zone(value, zone)) == f"{shown}:00"
 
 
 def test_same_instant_differs_by_zone() -> None:
