@@ -244,6 +244,7 @@ OTHER_INDEXES: Mapping[str, str] = {
     "inc_open": "one open incident per key, unique",
     "inc_state": "open or resolved incidents, newest first",
     "inc_opened": "incidents, newest first",
+    "mut_until": "deletes mutes when they end",
     "idm_expires": "deletes idempotency records",
     "evt_expires": "deletes provider events",
     "evt_notification": "the receipts of one notification",
