@@ -311,7 +311,8 @@ def _broadcast(run: CrashRun, boundary: Boundary, _case: BoundaryCase) -> None:
         "channels": [PUSH],
         "content": NEWS,
     }
-    status, response = run.installation.client.call("POST", "/broadcasts", body)
+    key = {"Idempotency-Key": str(ObjectId())}
+    status, response = run.installation.client.call("POST", "/broadcasts", body, **key)
     if status != ACCEPTED:
         raise ScenarioError(f"the broadcast was not accepted: {response}")
     notification_id = fan_out.notification_id(ObjectId(response["id"]), USER_ID)
