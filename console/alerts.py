@@ -33,7 +33,7 @@ from .widgets.actions import (
     render_page,
     require_post,
 )
-from .widgets.columns import chip, label_column, text_column, time_column, two_lines
+from .widgets.columns import active_column, chip, label_column, text_column, time_column, two_lines
 from .widgets.durations import MINUTES, DurationField
 from .widgets.filters import TIME_INPUT, choice_filter, time_filter
 from .widgets.formats import duration
@@ -171,7 +171,8 @@ class AlertRuleAdmin(ConsoleAdmin):
     """The alert rules."""
 
     form = AlertRuleForm
-    list_display = ("name", "condition", "limit", "scope", "is_enabled")
+    list_display = ("name", "condition", "limit", "scope", "active")
+    active = active_column("is_enabled")
     ordering = ("name", "id")
     condition = label_column("Condition", "kind", KIND_LABELS)
 

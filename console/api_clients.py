@@ -21,7 +21,7 @@ from access.models import APIClient, Scope
 from domain.time import utc_now
 
 from .widgets.actions import is_confirmed, not_found, record_change, render_page, require_post
-from .widgets.columns import chip, test_chip
+from .widgets.columns import active_column, chip, test_chip
 from .widgets.formats import timestamp
 from .widgets.lists import ConsoleAdmin, never
 from .widgets.reauthentication import require_reauthentication
@@ -80,6 +80,7 @@ class APIClientForm(forms.ModelForm):
 
         model = APIClient
         fields = ("name", "scopes", "is_test", "is_active")
+        labels = {"is_active": "Active"}
 
 
 @admin.register(APIClient)
@@ -88,8 +89,9 @@ class APIClientAdmin(ConsoleAdmin):
 
     form = APIClientForm
     list_display = (
-        *("name", "mode", "active_keys", "access_ends", "last_used", "scope_list", "is_active"),
+        *("name", "mode", "active_keys", "access_ends", "last_used", "scope_list", "active"),
     )
+    active = active_column()
     fields = ("name", "mode", "is_active", "scopes")
     readonly_fields = ("mode",)
     search_fields = ("name__startswith",)

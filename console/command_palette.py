@@ -20,7 +20,7 @@ from .recipients.search import find_ids as find_user_ids
 from .texts.labels import notification_state
 from .widgets import columns, formats, names
 from .widgets.links import NOTIFICATION
-from .widgets.search import REFUSAL, searched_addresses
+from .widgets.search import REFUSAL, pasted, searched_addresses
 
 LIMIT = 8  # Maximum results of each kind
 _RECIPIENT = {"name": 1, "email": 1, "phone": 1}
@@ -39,7 +39,7 @@ class Result:
 
 def search_view(request: HttpRequest) -> HttpResponse:
     """Return the results for a search text, as the part of the page that the palette shows."""
-    text = request.GET.get("s", "").strip()
+    text = pasted(request.GET.get("s", ""))
     results = [*_pages(request, text), *_recipients(request, text), *_notifications(request, text)]
     refusal = REFUSAL if searched_addresses(text, user=request.user).is_refused else ""
     context = {"text": text, "results": results if text else [], "refusal": refusal}

@@ -27,7 +27,7 @@ from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextInputWidget
 from domain.time import parse_zone
 from notifyproject.platform import broker
 
-from .widgets.columns import text_column, time_column
+from .widgets.columns import active_column, text_column, time_column
 from .widgets.lists import ConsoleAdmin, never, section
 
 SCHEDULES = {
@@ -40,6 +40,31 @@ for model in (PeriodicTask, *SCHEDULES.values()):
     admin.site.unregister(model)
 
 
+TASK_TEXTS = {
+    "name": ("Name", "Unique."),
+    "regtask": ("Task", "One of this project's."),
+    "task": ("Other task", "The name of a task that the list doesn't have."),
+    "enabled": ("Active", ""),
+    "description": ("Description", "Why it runs."),
+    "interval": ("Interval", ""),
+    "crontab": ("Crontab", ""),
+    "clocked": ("Once at", ""),
+    "solar": ("Solar event", ""),
+    "start_time": ("Starts (UTC)", "Not before then."),
+    "one_off": ("Once only", "Turned off after the first run."),
+    "args": ("Arguments", 'A JSON list, such as ["a", 1].'),
+    "kwargs": ("Named arguments", 'A JSON object, such as {"limit": 10}.'),
+    "expires": ("Expires at (UTC)", "Not run after then."),
+    "expire_seconds": ("Expires after (seconds)", "Of the time when it was due."),
+    "queue": ("Queue", "Empty: the task's own."),
+    "exchange": ("Exchange", "For RabbitMQ. Empty: that of the queue."),
+    "routing_key": ("Routing key", "For RabbitMQ. Empty: that of the queue."),
+    "priority": ("Priority", "0 to 255; higher runs first."),
+    "headers": ("Headers", "A JSON object."),
+}
+"""Labels and help texts of a periodic task, in the console's words."""
+
+
 class RegisteredTaskWidget(UnfoldAdminSelectWidget, TaskSelectWidget):
     """The package's select box for a task, in the theme."""
 
@@ -49,6 +74,9 @@ class ThemedPeriodicTaskForm(PeriodicTaskForm):
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
+        for name, (label, help_text) in TASK_TEXTS.items():
+            if name in self.fields:
+                self.fields[name].label, self.fields[name].help_text = label, help_text
         self.fields["regtask"].widget = RegisteredTaskWidget()
         self.fields["task"].widget = UnfoldAdminTextInputWidget()
 
@@ -58,7 +86,8 @@ class PeriodicTaskAdmin(ConsoleAdmin):
     """The periodic tasks."""
 
     form = ThemedPeriodicTaskForm
-    list_display = ("name", "task", "schedule_text", "last_ran", "run_count", "enabled")
+    list_display = ("name", "task", "schedule_text", "last_ran", "run_count", "active")
+    active = active_column("enabled")
     ordering = ("name", "id")
     actions = ("enable_tasks", "disable_tasks", "run_tasks")
     readonly_fields = ("last_run_at", "total_run_count", "schedule_text")

@@ -12,7 +12,6 @@ from django.utils.safestring import SafeString
 
 from delivery import circuit_breaker
 from delivery.circuit_breaker import CircuitState, State
-from domain.states import Channel
 from domain.time import utc_now
 from monitoring import provider_health
 from monitoring.provider_health import Health, ProviderHealth
@@ -21,6 +20,7 @@ from notifications.intake import preview
 from notifications.models import ProviderState
 from providers.labels import PROVIDERS
 
+from .sends import TEST_ADDRESSES, address_of_test, offered_devices
 from .texts.labels import CHANNEL_ICONS, CHANNELS
 from .widgets.actions import ask, is_confirmed, record_change, render_page, require_post
 from .widgets.columns import chip
@@ -30,7 +30,6 @@ from .widgets.lists import ListOnlyAdmin
 
 PAGE = "admin:notifications_providerstate_changelist"
 MAY_PAUSE, MAY_TEST = "notifications.pause_provider", "notifications.test_provider"
-ADDRESS_LENGTH = 320
 HEALTH_LABELS = {
     Health.PAUSED: ("Paused", "warning"),
     Health.OPEN: ("Circuit open", "danger"),
@@ -45,11 +44,6 @@ CIRCUIT_LABELS = {
     State.CLOSED: ("Closed", "success"),
     State.OPEN: ("Open", "danger"),
     State.HALF_OPEN: ("Half-open", "warning"),
-}
-TEST_ADDRESSES = {
-    Channel.EMAIL: ("Email address", "email"),
-    Channel.PUSH: ("Device ID", "text"),
-    Channel.WHATSAPP: ("Phone number, +351…", "tel"),
 }
 
 
@@ -81,6 +75,7 @@ class ProviderStateAdmin(ListOnlyAdmin):
             providers=rows(now=now),
             may_pause=request.user.has_perm(MAY_PAUSE),
             may_test=request.user.has_perm(MAY_TEST),
+            test_devices=offered_devices(request) if request.user.has_perm(MAY_TEST) else [],
             now=now,
         )
 
@@ -153,7 +148,7 @@ class ProviderStateAdmin(ListOnlyAdmin):
         channel = next(
             p.channel for p in provider_health.provider_health(now=now) if p.name == name
         )
-        address = request.POST.get("address", "").strip()[:ADDRESS_LENGTH]
+        address = address_of_test(request, channel=channel)
         try:
             notification_id = preview.send_test(channel=channel, address=address, now=now)
         except validation.InvalidRequestError as error:

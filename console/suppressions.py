@@ -33,7 +33,12 @@ from .widgets.columns import label_column, text_column, time_column
 from .widgets.filters import choice_filter
 from .widgets.links import HOME, LIFT_SUPPRESSION, SUPPRESSIONS
 from .widgets.lists import ConsoleAdmin, never
-from .widgets.search import explain_refusal, searched_addresses, without_separators
+from .widgets.search import (
+    explain_refusal,
+    pasted,
+    searched_addresses,
+    without_separators,
+)
 
 CHANNELS = tuple((name, CHANNEL_LABELS[Channel(name)]) for name in ADDRESS_CHANNELS)
 SOURCE_LABELS = {
@@ -88,9 +93,9 @@ class SuppressionForm(forms.ModelForm):
         if address := cleaned.get("address"):
             try:
                 cleaned["address"] = (
-                    normalize_email(address)
+                    normalize_email(pasted(address))
                     if cleaned.get("channel") == EMAIL
-                    else normalize_phone(without_separators(address))
+                    else normalize_phone(without_separators(pasted(address)))
                 )
             except InvalidAddressError as error:
                 self.add_error("address", str(error))

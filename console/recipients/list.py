@@ -24,7 +24,8 @@ from .page import recipient_page
 class RecipientAdmin(ReadOnlyAdmin):
     """The registered recipients. A recipient that isn't registered also has a page."""
 
-    list_display = ("user_id", "name", "email_display", "phone_display", "locale", "is_active")
+    list_display = ("user_id", "name", "email_display", "phone_display", "locale", "active")
+    active = columns.active_column()
     search_fields = ("user_id",)
     search_help_text = "User ID, name, email, or phone, or the beginning of one"
     ordering = ("user_id",)

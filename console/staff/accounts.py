@@ -23,7 +23,7 @@ from unfold.widgets import UnfoldAdminCheckboxSelectMultipleWidget, UnfoldAdminT
 from access.models import SecondFactor, StaffUser
 from access.staff.permissions import ROLE_SUMMARIES
 
-from ..widgets.columns import text_column, time_column
+from ..widgets.columns import active_column, text_column, time_column
 from ..widgets.lists import ReadOnlyAdmin, section
 from ..widgets.reauthentication import ReauthenticatedAdmin, require_reauthentication
 
@@ -163,12 +163,14 @@ class StaffUserAdmin(UserAdmin, ReauthenticatedAdmin):
     """The staff accounts. Only a superuser can create or change superusers."""
 
     form = AccountForm
+    noun = "account"
     add_form = NewAccountForm
     add_form_template = None
     change_password_form = AdminPasswordChangeForm
     list_display = (
-        *("username", "full_name", "email", "roles", "second_factor", "is_active", "last_sign_in"),
+        *("username", "full_name", "email", "roles", "second_factor", "active", "last_sign_in"),
     )
+    active = active_column()
     list_filter = ()
     filter_horizontal = ()
     fieldsets = (
@@ -277,6 +279,7 @@ class RoleAdmin(ReauthenticatedAdmin):
     """The roles."""
 
     form = RoleForm
+    noun = "role"
     list_display = ("name", "summary", "member_count", "permission_count")
     search_fields = ("name__startswith",)
     search_help_text = "Beginning of the name"

@@ -166,6 +166,7 @@ class NotificationTypeForm(forms.ModelForm):
 
         model = NotificationType
         exclude = ("created_at", "updated_at", "template_version")
+        labels = {"is_active": "Active"}
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)

@@ -15,6 +15,7 @@ from notifications.content import templates
 from notifications.models import NotificationType
 
 from ..texts.labels import CHANNELS
+from ..widgets.columns import active_column
 from ..widgets.formats import EMPTY
 from ..widgets.lists import ConsoleAdmin, never, section
 from . import versions
@@ -33,8 +34,9 @@ class NotificationTypeAdmin(ConsoleAdmin):
     form = NotificationTypeForm
     list_display = (
         *("name", "slug", "category", "priority", "channels_display", "max_attempts"),
-        *("template", "is_active"),
+        *("template", "active"),
     )
+    active = active_column()
     change_form_outer_before_template = "console/types/templates.html"
     ordering = ("slug",)
     has_delete_permission = never

@@ -28,7 +28,8 @@ from notifications.intake import preview
 from notifications.models import NotificationType
 from notifications.store import Document
 
-from ..providers import ADDRESS_LENGTH, MAY_TEST, TEST_ADDRESSES, show_not_sent, show_test_sent
+from ..providers import MAY_TEST, show_not_sent, show_test_sent
+from ..sends import TEST_ADDRESSES, address_of_test, offered_devices
 from ..texts.labels import CHANNELS
 from ..widgets.actions import not_found, record_change, render_page, require_post
 from ..widgets.panels import email_document
@@ -79,7 +80,7 @@ def test_view(request: HttpRequest, slug: str, number: int, admin: Any) -> HttpR
             version=number,
             example=document["example_data"],
             channel=channel,
-            address=request.POST.get("address", "").strip()[:ADDRESS_LENGTH],
+            address=address_of_test(request, channel=channel),
             locale=None if language == DEFAULT_LANGUAGE else language,
             now=now,
         )
@@ -168,6 +169,7 @@ def version_view(request: HttpRequest, slug: str, number: int, admin: Any) -> Ht
         "sources": _sources(version),
         "differences": _differences(document, version),
         "test_channels": test_channels(request),
+        "test_devices": offered_devices(request),
         "test_url": reverse(TEST, args=[slug, number]),
         "back": _type_url(slug),
         **_preview(request, document, version),

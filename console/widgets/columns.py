@@ -52,6 +52,16 @@ def label_column(label: str, path: str, labels: Mapping[Any, str]) -> Column:
     return column
 
 
+def active_column(path: str = "is_active") -> Column:
+    """Return a column that shows whether each row is active: one word for it on every list."""
+
+    @admin.display(description="Active", boolean=True)
+    def column(_admin: Any, row: Any) -> bool:
+        return bool(getattr(row, path))
+
+    return column
+
+
 def id_column() -> Column:
     """Return a column that shows the ID, which may wrap anywhere."""
 

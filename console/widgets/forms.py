@@ -183,9 +183,12 @@ def _posted(widget: Any, key: str, value: Any) -> Posted:
 
 
 def _normal(posted: Posted) -> Posted:
-    """Return lists without empty texts, and with the line ends that are stored."""
+    """Return lists without empty texts, and with the line ends that are stored.
+
+    Line ends before a text don't count, because a browser drops the first one.
+    """
     return {
-        key: sorted(text.replace("\r\n", "\n") for text in texts if text)
+        key: sorted(text.replace("\r\n", "\n").lstrip("\n") for text in texts if text)
         for key, texts in posted.items()
         if any(texts)
     }

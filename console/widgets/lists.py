@@ -30,6 +30,7 @@ from .changes import changed_fields
 from .filters import RECENT, TimeFilter
 from .forms import compared
 from .links import quoted_id
+from .search import pasted
 
 COUNT_CAP = 10_000
 COUNT_SECONDS = 0.5  # Time limit of a count. After it, the page shows no exact count
@@ -187,6 +188,7 @@ class ConsoleAdmin(ModelAdmin):
     warn_unsaved_form = True
     changelist_class: type[BoundedChangeList] = BoundedChangeList
     list_index: str | None = None  # Hint for pages without a search; None: MongoDB chooses
+    noun = ""  # The console's word for one object, if it isn't the model's
     empty_title = "No items"
     empty_text = ""
     empty_link: tuple[str, str] | None = None  # URL name and text of a link on the empty list
@@ -217,7 +219,7 @@ class ConsoleAdmin(ModelAdmin):
         self, request: HttpRequest, queryset: QuerySet, search_term: str
     ) -> tuple[QuerySet, bool]:
         """Return the rows that a text finds, each once; without a text, all rows."""
-        text = search_term.strip()
+        text = pasted(search_term)
         return self.search(request, queryset, text) if text else queryset, False
 
     def search(self, request: HttpRequest, queryset: QuerySet, text: str) -> QuerySet:
@@ -377,7 +379,7 @@ def filters_only_request(request: HttpRequest, query: QueryDict) -> HttpRequest:
 
 def search_text(request: HttpRequest) -> str:
     """Return the search text of a list, which may be empty."""
-    return request.GET.get(SEARCH_VAR, "").strip()
+    return pasted(request.GET.get(SEARCH_VAR, ""))
 
 
 def find_by_notification(queryset: QuerySet, text: str, *, cap: int) -> QuerySet:

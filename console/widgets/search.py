@@ -14,6 +14,7 @@ from recipients.masking import can_search_addresses
 
 REFUSAL = "Your role can't search by address, because it sees masked addresses. Search by an ID."
 _PHONE = re.compile(r"\+\d{6,15}", re.ASCII)
+_INVISIBLE = re.compile("[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]")
 _SEPARATORS = re.compile(r"[\s().-]+")
 
 
@@ -54,6 +55,11 @@ def searched_addresses(text: str, *, user: Any) -> SearchedAddresses:
         emails=tuple(sorted({text, f"{local}@{domain.lower()}", text.lower()})) if at else (),
         phone=number if _PHONE.fullmatch(number) else None,
     )
+
+
+def pasted(text: str) -> str:
+    """Return a text without the blanks and invisible characters that come along with a copy."""
+    return _INVISIBLE.sub("", text).replace("\u00a0", " ").strip()
 
 
 def without_separators(number: str) -> str:

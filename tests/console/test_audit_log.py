@@ -2,16 +2,19 @@
 
 import pytest
 from bson import ObjectId
+from django.contrib import admin
 from django.contrib.admin.models import LogEntry
 from django.contrib.auth.models import Group, Permission
 from django.test import Client
 
-from access.models import StaffUser
+from access.models import APIClient, StaffUser
+from devices.models import Device
 from domain.states import BulkAction, DeliveryStatus
 from domain.time import utc_now
 from notifications.models import BulkOperation, NotificationType
 from notifications.resend.actions import Staff, act_as_staff
 from notifyproject.platform import audit
+from tests.support.clients.api import new_app
 from tests.support.clients.console import make_staff
 from tests.support.factories import notifications as factories
 
@@ -22,7 +25,7 @@ LIST = "/admin/admin/logentry/"
 
 def entries(client: Client, query: str = "") -> list[str]:
     rows = client.get(f"{LIST}{query}").context["cl"].result_list
-    return [row.get_change_message() for row in rows]
+    return [admin.site._registry[LogEntry].changes(row) for row in rows]
 
 
 def save(client: Client, url: str, **changes: object) -> None:
@@ -89,3 +92,29 @@ def test_bulk_operation_is_one_entry(console: Client, admin_user: StaffUser) -> 
     (said,) = entries(console, f"?q={documents[0]['_id']}")
     assert said.endswith(f"by bulk operation {operation}.")
     assert LogEntry.objects.count() == 7
+
+
+def test_changes_of_clients_are_apart_from_those_of_people(
+    console: Client, admin_user: StaffUser
+) -> None:
+    app = new_app("shop")
+    for number in range(3):
+        audit.record_client_action(
+            APIClient.objects.get(pk=app.id),
+            model=Device,
+            object_id=f"d-{number}",
+            message="Registered.",
+        )
+    gone = ObjectId()
+    for by in (admin_user.pk, gone):
+        audit.record(by=by, model=Device, object_id="d-1", name="d-1", message=f"By {by}.")
+    people = {f"By {admin_user.pk}.", f"By {gone}."}
+    for query, shown in {
+        "": people,
+        "?who=staff": people,
+        "?who=clients": {"Registered."},
+        "?who=all": {*people, "Registered."},
+        "?q=d-1": {*people, "Registered."},
+        f"?user={app.id}": {"Registered."},
+    }.items():
+        assert set(entries(console, query)) == shown, query

@@ -8,11 +8,15 @@ from django.contrib.admin.models import LogEntry
 from django.test import Client
 
 from delivery import circuit_breaker, rate_limiter
+from devices import registration
+from devices.models import Platform
+from devices.registration import Registration
 from domain.states import DeliveryStatus
 from domain.time import utc_now
 from monitoring import provider_health, rollup
 from monitoring.provider_health import Health
 from notifications.models import Notification
+from notifyproject.db.collections import collection
 from providers import registry
 from tests.support.clients.console import make_staff, signed_in
 from tests.support.factories import notifications as factories
@@ -139,3 +143,24 @@ def test_operation_requires_its_own_permission(operation: str, db: None) -> None
     assert "SendGrid" in page.content.decode()
     assert f"/{operation}/" not in page.content.decode()
     assert viewer.post(f"{URL}sendgrid/{operation}/").status_code == 403
+
+
+@pytest.mark.usefixtures("fcm")
+def test_push_test_offers_devices_and_takes_a_user_id(console: Client) -> None:
+    now = utc_now()
+    for token in ("old", "new"):
+        device = Registration(
+            user_id="ada", token=token, platform=Platform.IOS, device_model=f"Phone {token}"
+        )
+        newest = registration.register(device, now=now)["_id"]
+        now += timedelta(seconds=1)
+    version = "/admin/notifications/notificationtype/order_shipped/templates/0/"
+    offered = f'<option value="{newest}">Phone new, ada</option>'
+    for path in (URL, version):
+        assert offered in console.get(path).content.decode()
+    for entered in ("ada", newest, f"  {newest} "):
+        sent_by = {"channel": "push", "address": entered}
+        console.post(f"{version}try/", sent_by)
+        sent = collection("notifications").find_one(sort=[("_id", -1)])
+        assert sent is not None
+        assert sent["recipient"]["device_ids"] == [newest], entered

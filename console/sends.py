@@ -1,0 +1,49 @@
+"""Test sends: where one goes to, and the devices that a test of push offers."""
+
+from typing import Any
+
+from django.http import HttpRequest
+
+from devices import queries as devices
+from devices.models import Platform
+from domain.states import Channel
+from notifyproject.db.collections import collection
+
+from .devices import PLATFORM_LABELS
+from .widgets.search import pasted, without_separators
+
+ADDRESS_LENGTH = 320
+OFFERED = 20
+"""Devices that a form offers: those seen last."""
+TEST_ADDRESSES = {
+    Channel.EMAIL: ("Email address", "email"),
+    Channel.PUSH: ("Device, or user ID", "text"),
+    Channel.WHATSAPP: ("Phone number, +351…", "tel"),
+}
+"""Label and type of the input of each channel's address."""
+_SHOWN = {"user_id": 1, "platform": 1, "device_model": 1}
+
+
+def address_of_test(request: HttpRequest, *, channel: Channel) -> str:
+    """Return where a test goes to: for push, the newest active device of an entered user ID."""
+    text = pasted(request.POST.get("address", ""))[:ADDRESS_LENGTH]
+    if channel is Channel.WHATSAPP:
+        return without_separators(text)
+    if channel is Channel.PUSH and text:
+        known = collection("devices").find_one({"_id": text}, {"_id": 1})
+        own = () if known else devices.page(user_id=text, limit=devices.MAX_PAGE).documents
+        return next((str(one["_id"]) for one in own if one["is_active"]), text)
+    return text
+
+
+def offered_devices(request: HttpRequest) -> list[tuple[str, str]]:
+    """Return ID and label of the devices seen last, to users who may see devices."""
+    if not request.user.has_perm("devices.view_device"):
+        return []
+    found = collection("devices").find({"is_active": True}, _SHOWN).sort("last_seen", -1)
+    return [(one["_id"], _label(one)) for one in found.limit(OFFERED)]
+
+
+def _label(device: Any) -> str:
+    model = device.get("device_model") or PLATFORM_LABELS[Platform(device["platform"])]
+    return f"{model}, {device['user_id']}"

@@ -1,0 +1,98 @@
+"""What users of other consoles reported about forms and lists."""
+
+from typing import Any
+from urllib.parse import urlencode
+
+import pytest
+from django.test import Client
+
+from notifications.models import NotificationType
+from notifyproject.db.collections import collection
+from recipients.models import Suppression
+from tests.console.test_every_form import object_form
+from tests.support.clients.console import listed, register_ada
+
+pytestmark = pytest.mark.usefixtures("db", "broker")
+
+ADDRESS = "ada@example.com"
+PASTED = {
+    "blanks": f"  {ADDRESS} ",
+    "a no-break space": f"\u00a0{ADDRESS}\u00a0",
+    "a zero-width space": f"{ADDRESS}\u200b",
+    "a byte order mark": f"\ufeff{ADDRESS}",
+    "marks of direction": f"\u202a{ADDRESS}\u202c",
+    "a soft hyphen": "ada@exam\u00adple.com",
+    "a line end": f"{ADDRESS}\r\n",
+}
+
+
+@pytest.mark.parametrize("text", PASTED.values(), ids=PASTED)
+def test_pasted_address_is_found_and_suppressed(console: Client, text: str) -> None:
+    """https://github.com/mysociety/alaveteli/issues/4855 and mozilla/fxa/issues/12567"""
+    register_ada()
+    query = urlencode({"q": text})
+    assert listed(console, f"/admin/recipients/recipient/?{query}") == ["ada"]
+    palette = console.get(f"/admin/search/?{urlencode({'s': text})}").content.decode()
+    assert "/admin/recipients/recipient/ada/change/" in palette
+    sent = {"channel": "email", "address": text, "reason": "manual"}
+    assert console.post("/admin/recipients/suppression/add/", sent).status_code == 302
+    assert Suppression.objects.get().address == ADDRESS
+
+
+LINES = {
+    "two lines": "first\nsecond",
+    "blank lines": "\n\nfirst\n\n\nlast",
+    "blanks at the end": "first  \nsecond\t",
+    "a carriage return": "first\rsecond",
+    "one line end": "first\n",
+}
+
+
+@pytest.mark.parametrize("text", LINES.values(), ids=LINES)
+def test_line_ends_are_no_change(console: Client, text: str) -> None:
+    """https://github.com/raphaelm/django-hierarkey/pull/19: a browser sends CRLF."""
+    NotificationType.objects.filter(pk="mfa_code").update(description=text)
+    url = "/admin/notifications/notificationtype/mfa_5Fcode/change/"
+    form = object_form(console, url)
+    answer = console.post(url, {**form.values, "max_retries": ["4"]})
+    assert answer.status_code == 302
+    stored = collection("notification_types").find_one({"_id": "mfa_code"})
+    assert stored is not None
+    assert (stored["description"], stored["max_retries"]) == (text, 4)
+
+
+def test_entered_lines_are_stored_as_the_api_stores_them(console: Client) -> None:
+    url = "/admin/notifications/notificationtype/mfa_5Fcode/change/"
+    form = object_form(console, url)
+    console.post(url, {**form.values, "description": ["one\r\ntwo"]})
+    assert NotificationType.objects.get(pk="mfa_code").description == "one\ntwo"
+
+
+FILTERED = (
+    ("/admin/recipients/suppression/", {"channel": "email"}),
+    ("/admin/recipients/suppression/", {"channel": "email", "reason": "manual"}),
+    ("/admin/notifications/notificationtype/", {"q": "code"}),
+)
+
+
+@pytest.mark.parametrize(("path", "query"), FILTERED)
+def test_page_of_an_object_leads_back_to_the_filtered_list(
+    console: Client, path: str, query: dict[str, str]
+) -> None:
+    """https://github.com/unfoldadmin/django-unfold/issues/1016"""
+    sent = {"channel": "email", "address": ADDRESS, "reason": "manual"}
+    console.post("/admin/recipients/suppression/add/", sent)
+    rows = console.get(f"{path}?{urlencode(query)}").content.decode()
+    kept = urlencode({"_changelist_filters": urlencode(query)})
+    assert kept in rows.replace("&amp;", "&")
+    link = next(part for part in rows.split('href="') if "_changelist_filters" in part)
+    page: Any = console.get(link.partition('"')[0].replace("&amp;", "&"))
+    assert f"{path}?{urlencode(query)}" in page.content.decode().replace("&amp;", "&")
+
+
+def test_applied_filters_stay_in_the_form_of_the_next(console: Client) -> None:
+    """https://github.com/unfoldadmin/django-unfold/issues/1823"""
+    page = console.get("/admin/admin/logentry/?who=clients&action=1&done_within=24h")
+    text = page.content.decode()
+    for value in ("clients", "1", "24h"):
+        assert f'<option value="{value}" selected>' in text, value
