@@ -11,22 +11,22 @@ class Migration(migrations.Migration):
     ]
 
     operations = [
+        migrations.CreateModel(
+            name='Hold',
+            fields=[
+                ('id', django_mongodb_backend.fields.ObjectIdAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('reason', models.CharField(max_length=40)),
+                ('provider', models.CharField(max_length=40)),
+                ('since', models.DateTimeField()),
+                ('detail', models.CharField(blank=True, max_length=200, null=True)),
+            ],
+            options={
+                'abstract': False,
+            },
+        ),
         migrations.SeparateDatabaseAndState(
             # Embedded fields need no change of the database.
             state_operations=[
-                migrations.CreateModel(
-                    name='Hold',
-                    fields=[
-                        ('id', django_mongodb_backend.fields.ObjectIdAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                        ('reason', models.CharField(max_length=40)),
-                        ('provider', models.CharField(max_length=40)),
-                        ('since', models.DateTimeField()),
-                        ('detail', models.CharField(blank=True, max_length=200, null=True)),
-                    ],
-                    options={
-                        'abstract': False,
-                    },
-                ),
                 migrations.AddField(
                     model_name='delivery',
                     name='holds',
