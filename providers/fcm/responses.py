@@ -29,6 +29,11 @@ _OF_DEVICE = re.compile(r"\b(?:device|topic|token|registration)s?\b", re.IGNOREC
 _OF_PROJECT = re.compile(r"project|consumer", re.IGNORECASE)
 
 
+_MISMATCH_TEXT = re.compile(
+    r"\bsender ?id mismatch\b|\bmismatch(?:ed)? ?sender ?id\b", re.IGNORECASE
+)
+
+
 class QuotaOwner(StrEnum):
     """Whose quota is used up."""
 
@@ -62,10 +67,13 @@ def read_refusal(response: http.Response) -> Refusal:
     found = error.get("details")
     details = [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []
     text = _text(error.get("message")) or ""
+    code = _detail(details, _FCM_ERROR, "errorCode")
+    if code is None and _MISMATCH_TEXT.search(text):
+        code = MISMATCH
     return Refusal(
         status=response.status,
         name=_text(error.get("status")),
-        code=_detail(details, _FCM_ERROR, "errorCode"),
+        code=code,
         fields=tuple(_fields(details)),
         text=text,
         info=_detail(details, _ERROR_INFO, "reason"),
@@ -317,7 +325,7 @@ RULES: tuple[FcmRule, ...] = (
         Kind.INVALID_RECIPIENT,
         "Device token malformed",
         name="INVALID_ARGUMENT",
-        text=r"not a valid FCM registration token",
+        text=r"not a valid FCM registration token|\binvalid ?registration\b",
         action=RecipientAction.SUSPECT,
     ),
     FcmRule(

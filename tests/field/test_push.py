@@ -191,6 +191,18 @@ def fcm_error(code: str) -> dict[str, Any]:
             {"message": "Requested entity was not found.", "status": "NOT_FOUND"},
             InvalidRecipientError,
         ),
+        # https://github.com/STS-Rosario/carpoolear_backend/pull/319
+        (
+            403,
+            {"message": "SenderId mismatch", "status": "PERMISSION_DENIED"},
+            InvalidRecipientError,
+        ),
+        # https://github.com/xtrinch/fcm-django/issues/59
+        (
+            400,
+            {"message": "InvalidRegistration", "status": "INVALID_ARGUMENT"},
+            InvalidRecipientError,
+        ),
         # https://github.com/Edujugon/PushNotification/issues/99
         (404, {"message": "NotRegistered", "status": "NOT_FOUND"}, InvalidRecipientError),
         # https://github.com/firebase/firebase-admin-go/issues/238: not the token's sender.
