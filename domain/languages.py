@@ -54,11 +54,16 @@ def find_nearest(locale: str | None, available: Iterable[str]) -> list[str]:
 
     A tag of another region counts, after the language itself; one of another script doesn't.
     """
-    wanted, _ = _read(locale or "")
+    return [*_find_nearest(locale, tuple(available))] if locale else []
+
+
+@lru_cache(maxsize=4_096)
+def _find_nearest(locale: str, available: tuple[str, ...]) -> tuple[str, ...]:
+    wanted, _ = _read(locale)
     if wanted is None:
-        return []
+        return ()
     ranked = [(rank, name) for name in available if (rank := _rank(wanted, name)) is not None]
-    return [name for _, name in sorted(ranked, key=lambda one: one[0])]
+    return tuple(name for _, name in sorted(ranked, key=lambda one: one[0]))
 
 
 def _rank(wanted: _Tag, name: str) -> int | None:

@@ -233,7 +233,8 @@ def find_template(name: str, version: int, part: Part, locale: str | None) -> Te
     if located is None:
         return None
     text, language = located
-    return _parsed_parts.get(text, part, is_turned=is_right_to_left(language))
+    is_turned = part is Part.EMAIL_HTML and is_right_to_left(language)
+    return _find_parsed(text, part, is_turned)
 
 
 def language_of(name: str, version: int, locale: str | None) -> str | None:
@@ -275,7 +276,7 @@ def opening_tag(element: str) -> str:
 def clear() -> None:
     """Clear all cached texts and templates."""
     caches = (read_shipped, _read_layout_words, _shipped_languages, parts_of)
-    for cached in (*caches, _locate, _parse_layout):
+    for cached in (*caches, _locate, _parse_layout, _find_parsed):
         cached.cache_clear()
     _parsed_parts.clear()
 
@@ -344,6 +345,11 @@ class _ParsedParts:
             self._parsed.pop(next(iter([*self._parsed])), None)
         self._parsed[key] = parsed
         return parsed
+
+
+@lru_cache(maxsize=MAX_CACHED_TEMPLATES)
+def _find_parsed(source: str, part: Part, is_turned: bool) -> Template:
+    return _parsed_parts.get(source, part, is_turned=is_turned)
 
 
 PARSING_LOCKS = 64
