@@ -28,6 +28,8 @@ CHANGES = {
     "devices_device_enable": "devices.reactivate_device",
     "devices_device_disable": "devices.deactivate_device",
     "analytics_incident_acknowledge": "analytics.acknowledge_incident",
+    "analytics_incident_note": "analytics.acknowledge_incident",
+    "analytics_incident_mute": "analytics.acknowledge_incident",
     "callbacks_callback_enable": "callbacks.switch_callback",
     "callbacks_callback_disable": "callbacks.switch_callback",
     "callbacks_callbackmessage_replay": "callbacks.replay_callbackmessage",
