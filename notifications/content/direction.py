@@ -6,7 +6,9 @@ import unicodedata
 from domain.languages import is_right_to_left
 
 _SIDE = re.compile(r"\b(left|right)\b")
-_FOUR_SIDES = re.compile(r"((?:padding|margin):\s*)(\S+) (\S+) (\S+) ([^\s;]+)(?=\s*[;}])")
+_FOUR_SIDES = re.compile(
+    r"((?:padding|margin):\s*)([^\s;]+) ([^\s;]+) ([^\s;]+) ([^\s;]+)(?=\s*[;}])"
+)
 _STRONG = {"L": False, "R": True, "AL": True}
 """Unicode's strong directions, and whether they are from right to left."""
 

@@ -147,6 +147,7 @@ def test_template_in_a_language_from_right_to_left_is_turned(templates: Path) ->
     turned = templated(templates, html, language="ar")
     assert 'dir="rtl"' in turned
     assert "border-right: 4px" in turned
+    assert "padding: 36px 40px;background-color: #ffffff" in turned
     assert "padding: 0 24px 0 0" in turned
     assert "أُرسلت هذه الرسالة من" in turned
     assert "border-left: 4px" in templated(templates, html)
