@@ -356,7 +356,10 @@ RULES: tuple[FcmRule, ...] = (
         needs_new_token=True,
     ),
     FcmRule(
-        "any other 401", (401,), Kind.UNAVAILABLE, "A proxy before Firebase requires credentials."
+        "any other 401, or 407",
+        (401, 407),
+        Kind.UNAVAILABLE,
+        "A proxy before Firebase requires credentials.",
     ),
     FcmRule(
         "403 with a reason such as IAM_PERMISSION_DENIED or SERVICE_DISABLED",

@@ -177,7 +177,7 @@ RESPONSE_RULES: Sequence[ResponseRule] = (
     ResponseRule((429,), Kind.TRANSIENT, "Rate limited by SendGrid.", FailureCode.RATE_LIMITED),
     ResponseRule((408,), Kind.TRANSIENT, "SendGrid did not receive the whole request in time."),
     ResponseRule(
-        (*range(300, 400), 401, 403, 404, 405, 415),
+        (*range(300, 400), 401, 403, 404, 405, 407, 415),
         Kind.UNAVAILABLE,
         "SendGrid rejected the configured account or URL.",
     ),

@@ -131,7 +131,9 @@ STATUS_RULES: Sequence[ResponseRule] = (
         reach=Reach.UNCERTAIN,
     ),
     ResponseRule(
-        range(300, 400), Kind.UNAVAILABLE, "WhatsApp rejected the configured account or URL."
+        (*range(300, 400), 407),
+        Kind.UNAVAILABLE,
+        "WhatsApp, or a proxy before it, rejected the configured account or URL.",
     ),
 )
 """For a response without a known code."""

@@ -218,7 +218,7 @@ def test_push_without_a_device_is_suppressed(fcm: ScriptedProvider) -> None:
     assert deliver(one).counts == {"suppressed": 1}
     assert delivery_status(one) == ("suppressed", "no_address")
     assert state(one)["failure_reason"] == "No device registered."
-    assert factories.read(one)["status"] == "cancelled"
+    assert factories.read(one)["status"] == "suppressed"
     assert (fcm.seen, factories.attempts(one)) == ([], [])
 
 

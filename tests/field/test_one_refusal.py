@@ -200,7 +200,7 @@ def test_only_these_answers_concern_the_account_at_once() -> None:
         "fcm 403 with a text about a missing permission",
         "fcm 429 about the quota of the project",
         "fcm a redirect",
-        "fcm any other 401",
+        "fcm any other 401, or 407",
         "fcm any other 404",
     }
 

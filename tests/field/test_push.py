@@ -220,6 +220,8 @@ def fcm_error(code: str) -> dict[str, Any]:
             },
             ProviderUnavailableError,
         ),
+        # RFC 9110, 15.5.8: a proxy wants credentials, and nothing was sent.
+        (407, {}, ProviderUnavailableError),
         # https://github.com/firebase/firebase-admin-node/issues/346
         (
             503,
