@@ -215,7 +215,6 @@ def lift_suppression(request: Any, channel: str, address: str) -> Response:
     named_reason = SuppressionReason(reason) if reason else None
     by_others = [one for one in SuppressionReason if one not in RECIPIENT_REASONS]
     reasons = [named_reason] if named_reason else by_others
-    address = trim(address)
     lifted = suppressions.lift(channel=channel, address=address, reasons=reasons)
     remaining = suppressions.find_by_address(channel=channel, address=address)
     if not lifted:

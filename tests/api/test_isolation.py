@@ -130,8 +130,9 @@ def _world() -> World:
     )
     callback = {"url": f"https://hooks.example.com/{MARKER}", "events": ["delivery.failed"]}
     first.put("/callbacks", callback)
+    _register_people(first)
     broadcast = {**BROADCAST, "content": {"subject": MARKER, "body": MARKER}}
-    world = World(
+    return World(
         first=first,
         other=new_app("other"),
         guest=new_app("guest"),
@@ -159,8 +160,6 @@ def _world() -> World:
             "tomorrow": (utc_now() + timedelta(days=1)).isoformat(),
         },
     )
-    _register_people(first)
-    return world
 
 
 def _register_people(first: App) -> None:

@@ -41,6 +41,7 @@ PEOPLE: Mapping[str, Mapping[str, str]] = {
     "ian": {"email": "unsubscribed+ian@example.com", "phone": "+447700900026", "name": "Ian"},
 }
 """Addresses for which the sandbox has outcomes."""
+BROADCAST_KEY = {"Idempotency-Key": "key-of-the-broadcast"}
 DEVICES = {
     "a-token-of-adas": "ada",
     "another-token-of-adas": "ada",
@@ -110,7 +111,7 @@ def belongings(app: App, *, is_test: bool = False) -> dict[str, str]:
         "discarded": device_id("another-token-of-adas"),
         "token": token,
         "jti": claims_of(token)["jti"],
-        "broadcast": app.post("/broadcasts", BROADCAST).json()["id"],
+        "broadcast": app.post("/broadcasts", BROADCAST, headers=BROADCAST_KEY).json()["id"],
         "digest": str(opened(at=utc_now(), **own)["_id"]),
         "message": app.post("/callbacks/test").json()["id"],
         "type": "parcel_lost",
@@ -176,7 +177,10 @@ class Untouched:
             and (document.get("is_test"), document["client_id"]) == (True, own)
         }
         inboxes = [Inbox(own, user_id) for user_id in PEOPLE]
-        callers = [Caller(client_id=own, idempotency_key=key) for key in self.keys]
+        callers = [
+            Caller(client_id=own, idempotency_key=key)
+            for key in (*self.keys, *BROADCAST_KEY.values())
+        ]
         # By collection: the field that identifies a test document, and its values.
         marks: Mapping[str, tuple[str, Collection[Any]]] = {
             "notifications": ("_id", tests),
