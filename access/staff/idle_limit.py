@@ -38,10 +38,11 @@ class IdleLimitMiddleware:
 
 def remove_expired(*, now: datetime) -> int:
     """Remove sessions that have ended, up to MAX_REMOVED. Return how many."""
-    sessions = collection("django_session")
-    ended = sessions.find({"expire_date": {"$lt": now}}, {"_id": 1}).limit(MAX_REMOVED)
-    ids = [one["_id"] for one in ended]
-    return sessions.delete_many({"_id": {"$in": ids}}).deleted_count if ids else 0
+    ended = collection("django_session").find({"expire_date": {"$lt": now}}, {"_id": 1})
+    ids = [one["_id"] for one in ended.limit(MAX_REMOVED)]
+    if not ids:
+        return 0
+    return collection("django_session").delete_many({"_id": {"$in": ids}}).deleted_count
 
 
 def extend(session_key: str, *, now: datetime) -> None:

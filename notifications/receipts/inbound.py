@@ -48,13 +48,20 @@ def apply_inbound(contents: WebhookContents, *, provider: str, now: datetime) ->
 
 
 def _learn(identities: Sequence[Identity], now: datetime) -> None:
-    """Remember the numbers of user IDs; of a status without a number, that of its message."""
-    references = {one.user_id: one.reference for one in identities if one.phone is None}
-    parsed = {user: AttemptReference.parse(text or "") for user, text in references.items()}
+    """Remember the numbers of user IDs; of a status without a number, that of its message.
+
+    Receipts of test messages tell nothing: the sandbox's user IDs are not people's.
+    """
+    references = {one.user_id: one.reference for one in identities if one.reference is not None}
+    parsed = {user: AttemptReference.parse(text) for user, text in references.items()}
     ids = {user: one.notification_id for user, one in parsed.items() if one is not None}
     known = queries.phones(sorted(set(ids.values()))) if ids else {}
     told = {user: known[one] for user, one in ids.items() if one in known}
-    reported = {one.user_id: one.phone for one in identities if one.phone is not None}
+    reported = {
+        one.user_id: one.phone
+        for one in identities
+        if one.phone is not None and (one.user_id not in ids or one.user_id in told)
+    }
     # WhatsApp's form of a number leads to ours.
     ours = whatsapp_identities.resolve(reported.values())
     told |= {user: ours.get(phone, phone) for user, phone in reported.items()}

@@ -70,7 +70,7 @@ class MarketingPreference:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Identity:
-    """A person's user ID at Meta with the number, or with the reference of a message to it."""
+    """A person's user ID at Meta with the number, the reference of a message to it, or both."""
 
     user_id: str = field(repr=False)
     phone: str | None = field(default=None, repr=False)
@@ -192,8 +192,7 @@ class _Reader:
 
     def _learn(self, user_id: str | None, phone: str | None, reference: str | None = None) -> None:
         if user_id is not None and (phone or reference):
-            known = {"phone": phone} if phone else {"reference": reference}
-            self.identities.append(Identity(user_id=user_id, **known))
+            self.identities.append(Identity(user_id=user_id, phone=phone, reference=reference))
 
     def _read_status(self, status: Item) -> None:
         name, status_id = status.get("status"), status.get("id")
