@@ -76,15 +76,15 @@ class _QoS(redis.QoS):
             self._remove_from_indices(tag).execute()
 
 
-class _Tolerant:
-    """Reads no foreign text from a queue."""
+class Channel(redis.Channel):
+    """A channel to Valkey that reads no foreign text from a queue."""
 
     QoS = _QoS
 
     @cached_property
     def client(self) -> Any:
         """The client that waits for messages."""
-        client = super().client  # type: ignore[misc]
+        client = super().client
         client.parse_response = _dropping(client.parse_response)
         return client
 
@@ -103,12 +103,8 @@ def _dropping(parse: Callable[..., Any]) -> Callable[..., Any]:
     return parse_response
 
 
-class Channel(_Tolerant, redis.Channel):
-    """A channel to Valkey."""
-
-
-class SentinelChannel(_Tolerant, redis.SentinelChannel):
-    """A channel to the Valkey that Sentinels name."""
+class SentinelChannel(Channel, redis.SentinelChannel):
+    """The same to the Valkey that Sentinels name."""
 
 
 class Transport(redis.Transport):
