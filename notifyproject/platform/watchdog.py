@@ -37,9 +37,8 @@ JITTER = 0.1
 MEGABYTE = 1024 * 1024
 WORKER_PREFIX = "worker:"
 """Before the name of a worker in the heartbeats."""
-BEATS_PER_REPORT = 3
-"""Samples between two reports that the worker is alive."""
-REPORT_INTERVAL = timedelta(seconds=SAMPLE_SECONDS * BEATS_PER_REPORT)
+REPORT_INTERVAL = timedelta(seconds=15)
+"""Time between two reports that the worker is alive."""
 FORGOTTEN_AFTER = timedelta(hours=1)
 
 
@@ -101,16 +100,14 @@ def start(*, queues: Collection[str], threads: int) -> Callable[..., None]:
     threading.Thread(
         target=_watch, args=(limits, queues, threads), name="watchdog", daemon=True
     ).start()
+    # In a thread of its own, because a MongoDB that hangs must not stop the watchdog.
+    threading.Thread(target=_keep_reporting, args=(queues,), name="reporter", daemon=True).start()
     return on_message
 
 
 def _watch(limits: WorkerLimits, queues: Collection[str], threads: int) -> None:
-    started_at, beats = datetime.now(UTC), 0
     while True:
         heartbeat.record("worker")
-        if beats % BEATS_PER_REPORT == 0:
-            _report(queues, started_at)
-        beats += 1
         process.pause(SAMPLE_SECONDS)
         sample = WorkerSample(
             waiting=count_waiting(queues),
@@ -134,6 +131,13 @@ def _version() -> str:
     except OSError:
         return ""
     return str(project["project"]["version"])
+
+
+def _keep_reporting(queues: Collection[str]) -> None:
+    started_at = datetime.now(UTC)
+    while not process.is_shutting_down():
+        _report(queues, started_at)
+        process.pause(REPORT_INTERVAL.total_seconds())
 
 
 def _report(queues: Collection[str], started_at: datetime) -> None:

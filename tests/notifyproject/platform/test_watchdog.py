@@ -29,6 +29,7 @@ from notifyproject.platform import watchdog
 watchdog.SAMPLE_SECONDS, watchdog.MAX_SILENCE = 0.01, 0.05
 watchdog.count_waiting = lambda queues: 1
 watchdog.clock_check.is_wrong = lambda: False
+watchdog._report = lambda queues, started_at: time.sleep(60)  # a MongoDB that hangs
 watchdog.start(queues=["email.normal"], threads=4)
 time.sleep(60)
 """
