@@ -62,15 +62,21 @@ WORDS_FIRST: Sequence[tuple[Subject, re.Pattern[str]]] = (
             r"black ?listed by (?:the )?(?:recipient|user)",
             r"blocked by (?:the |this )?(?:recipient|user)",
             r"rejected by this user|members?-only|moderated",
-            r"not (?:authori[sz]ed|allowed|permitted) to send (?:messages? |e-?mails? |mails? )?to",
+            r"(?:not (?:authori[sz]ed|allowed|permitted)|permissions?) to send "
+            r"(?:messages? |e-?mails? |mails? )?to",
         ),
     ),
     (Subject.GREYLISTING, _any(r"gr[ea]y[ -]?list")),
+    (
+        Subject.FULL_MAILBOX,
+        _any(rf"(?<!your )(?<!sender's )(?<!sender )mail ?box\b{_NEAR}\b(?:full|over ?quota)\b"),
+    ),
     (
         Subject.BUSY_MAILBOX,
         _any(
             r"receiving (?:mail|e-?mail|messages) (?:too|at a rate)",
             rf"recipient\b{_NEAR}(?:limit|number){_NEAR}receive",
+            r"(?:receiv(?:ed|es|ing)|got|gets) too many",
             r"messages? they can receive|send to this recipient",
         ),
     ),
@@ -89,8 +95,15 @@ WORDS_FIRST: Sequence[tuple[Subject, re.Pattern[str]]] = (
     ),
 )
 """Words that mean something else than the words of the account which they contain."""
+_LIMIT = r"(?:exceed\w*|reached|limit\w*|quotas?|max(?:imum)?|allot\w*)"
+_PERIOD = r"(?:hour(?:ly|s)?|da(?:y|ily)|minutes?|month(?:ly)?|today|24 ?h)"
 WORDS_OF_THE_ACCOUNT = _any(
     # Limits.
+    rf"\b{_LIMIT}\b{_NEAR}\b{_PERIOD}\b",
+    rf"\b{_PERIOD}\b{_NEAR}\b{_LIMIT}\b",
+    rf"\byou(?:'ve| have)? (?:exceeded|reached)\b(?!{_NEAR}\b(?:size|length|bytes|[kmg]i?b)\b)",
+    r"(?:versand|sende)-?limit|limite d'envoi|l.mite de env.o",
+    r"^5\d\d\b.*too many (?:e-?mails|mails|messages|rcpts) (?:in this|in one|per) ",
     r"(?:sending|outbound|outgoing|relay|submission|smtp|daily|hourly|monthly|24-?hours?)\b"
     r"[\w' -]{0,30}(?:limit|quota|rate|allowance)",
     r"rate[ -]?(?:over)?limit|throttl",
@@ -103,6 +116,7 @@ WORDS_OF_THE_ACCOUNT = _any(
     # Login and relaying.
     rf"authenti[cf]\w*{_NEAR}(?:required|requise|erforderlich|fail|first|needed|missing|invalid)",
     r"(?:must|please|need to|without|not|requires?|wasn't|isn't) (?:first |be |an? )?authenticat",
+    r"login attempts|invalid credentials|authentication level",
     r"unauthenticated|smtp auth|\bauth first|not logged in|log ?in first",
     r"new mail (?:first|before)|before smtp",
     r"starttls|tls (?:is )?required|encryption (?:is )?(?:required|needed)",
@@ -116,12 +130,15 @@ WORDS_OF_THE_ACCOUNT = _any(
     rf"your (?:ip|server|host|network|mta|mail server|domain|access|address)\b{_NEAR}"
     r"(?:block|ban|list|reject|not allowed|denied|spam|refus|not exist)",
     r"listed (?:at|in|on|by) |client host|\bhelo\b|\behlo\b|reverse (?:dns|lookup)|rdns|\bptr\b",
-    r"dynamic ip|sending spam|spammer|blocked for abuse",
+    r"dynamic ip|sending spam|spammer|blocked for abuse|permanently deferred|user complaints",
+    r"\bfrom:? ?\[?\d{1,3}(?:\.\d{1,3}){3}\b|\bip ?[=:] ?\[?\d",
     # The sender's address.
     r"send ?as ?denied|storedrv\.submission",
     r"sender (?:address|domain|e-?mail|signature|verif|host|ip|id|policy|frequency|is|was|has|not)",
-    r"sender (?:reject|denied|refus|blocked)",
-    r"(?:bad|invalid|unknown|bogus|unroutable|unauthori[sz]ed|outbound|spam)[ -]sender",
+    r"sender (?:reject|denied|refus|blocked|over|exceed|mail ?box|quota)",
+    r"sender'?s (?:mail ?box|quota|domain|e-?mail|address)|sending domain",
+    r"permissions? to send (?:as|from|on behalf|mail|e-?mail|messages)|callback setup failed",
+    r"(?:bad|unverified|invalid|unknown|bogus|unroutable|unauthori[sz]ed|outbound|spam)[ -]sender",
     r"return[ -]path|envelope (?:sender|from)|mail ?from",
     r"from[: -]{1,2}(?:header|address|domain|field)|header from|5322\.from|not owned by",
     r"not (?:allowed|authori[sz]ed|permitted) to send",
@@ -166,6 +183,8 @@ WORDS: Sequence[tuple[Subject, re.Pattern[str]]] = (
             r"(?:mail ?box|recipient) (?:\S+ )?(?:is |has been |currently |temporarily )*"
             r"(?:disabled|inactive|suspended|deactivated|terminated|frozen|closed|expired|archived|locked)",
             r"inactive (?:user|mail ?box)|disabled or discontinued|user has moved",
+            r"(?:benutzer|empf.{1,2}nger|adresse|postfach)\b[^.;]{0,20}nicht (?:gefunden|vorhanden)",
+            r"zieladresse existiert nicht",
             r"(?:utilisateur|destinataire|usager) inconnu|unbekannt|usuario desconocido|no existe"
             r"|nessun utente|utente sconosciuto|usu.rio (?:desconhecido|inexistente)",
         ),
@@ -193,7 +212,7 @@ def _codes() -> Mapping[str, Subject]:
         Subject.ACCOUNT: (
             *("1.7", "1.8", "1.90", "2.251", "2.252", "7.8", "7.9", "7.10", "7.11", "7.13", "7.14"),
             *(f"7.{n}" for n in (*range(20, 30), 32, 57, 60, 64, 139, 232, 233)),
-            *(f"7.{n}" for n in (*range(500, 504), 506, 508, 509, 511, 512)),
+            *(f"7.{n}" for n in (*range(500, 504), 506, 508, 509, 511, 512, 515)),
             *(f"7.{n}" for n in (*range(606, 650), *range(700, 760))),
         ),
         Subject.RECIPIENT: ("1.1", "1.2", "1.3", "1.4", "1.6", "1.10", "2.1", "2.4"),
@@ -219,6 +238,8 @@ NO_MAIL_FOR_DOMAIN = 556
 _ENHANCED = re.compile(r"(?m)^\W{0,3}([45]\.\d{1,3}\.\d{1,3})(?![\d.]*\d)", re.ASCII)
 _LATER_ENHANCED = r"(?<![\d.])({}\.\d{{1,3}}\.\d{{1,3}})(?![\d.]*\d)"
 _ADDRESS = re.compile(r"<?[^\s<>]*@[^\s<>]*>?")
+_LINK = re.compile(r"https?://\S+")
+_BLOCK_LIST = re.compile(r"spamhaus|spamcop|sorbs|barracuda|abusix|rbl|dnsbl|block|black|blist")
 MAX_WORDS = 2_000
 """Characters of a reply whose words count."""
 BEGINNING = 300
@@ -247,6 +268,8 @@ class Reply:
     def subject(self) -> Subject:
         """What the reply speaks of: by clear words, by its code, and by other words."""
         text = _ADDRESS.sub(" ", self.text[:MAX_WORDS]).lower()
+        # A page of help names other cases too, unless it is of a list of blocked servers.
+        text = _LINK.sub(lambda one: one[0] if _BLOCK_LIST.search(one[0]) else " ", text)
         words = " ".join((str(self.status), *text.split()))
         for subject, pattern in WORDS_FIRST:
             if pattern.search(words):

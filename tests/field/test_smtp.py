@@ -104,6 +104,39 @@ OF_THE_ACCOUNT: Mapping[str, str] = {
     # https://github.com/getconversio/email-deep-validator/issues/9
     '550-"JunkMail rejected - mail.example.com\n(example.com) [192.0.2.1]:34032 is in an RBL, see\n'
     "https://www.spamhaus.org/query/ip/192.0.2.1": "",
+    # https://github.com/aschroder/Magento-SMTP-Pro-Email-Extension/issues/94
+    "550 sorry, too many emails (#5.7.1)": "5.7.1",
+    # https://github.com/gophish/gophish/issues/3231
+    "550 send spam mail rejected: exceeded hour limit": "",
+    # https://github.com/ChangemakerStudios/Papercut-SMTP/issues/199
+    "550 User has exceeded outgoing email quota": "",
+    "451 4.7.1 Hourly limit exceeded": "4.7.1",
+    # https://github.com/roundcube/roundcubemail/issues/8103
+    "550 5.7.1 <mail.example.net[192.0.2.1]>: Client host rejected: Blacklisted user: a@example.com": (
+        "5.7.1"
+    ),
+    # https://github.com/postalserver/postal/issues/1200
+    "550 too many emails per connection": "",
+    # https://github.com/fm/smtp-codes/pull/7
+    "550 5.7.515 Access denied, sending domain example.com doesn't meet the required "
+    "authentication level.": "5.7.515",
+    # https://github.com/docker-mailserver/docker-mailserver/issues/1476
+    "450 4.7.1 <a@example.com>: Sender address rejected: sorry, max 2 requests per hour.": "4.7.1",
+    # A mailbox that is full may be the sender's.
+    "552 5.2.2 This message was rejected: sender over quota": "5.2.2",
+    "552 5.2.2 Sender's mailbox is full, cannot send": "5.2.2",
+    "550 The user a@example.com exceeded the maximum number of messages allowed to send today": "",
+    "550 You have exceeded your hourly email allotment": "",
+    "550 Kunde hat das Versandlimit erreicht": "",
+    "454 4.7.0 Too many login attempts, please try again later. - gsmtp": "4.7.0",
+    "550-5.7.1 Invalid credentials for relay [192.0.2.1]. The IP address you've registered in\n"
+    "5.7.1 your G Suite SMTP Relay service doesn't match": "5.7.1",
+    "421 4.7.1 Error: too many recipients from 192.0.2.1": "4.7.1",
+    "550 5.7.1 [TSS09] All messages from 192.0.2.1 will be permanently deferred": "5.7.1",
+    "554 IP=192.0.2.1 - A problem occurred. (Ask your postmaster for help)": "",
+    "550 5.7.1 Unverified sender": "5.7.1",
+    "550 5.7.1 Command not allowed: need permission to send from this address": "5.7.1",
+    "550 Callback setup failed while verifying <a@example.com>": "",
     # Answers of Exchange Online, Zoho, Amazon SES, Exim, qmail, and Postfix in their documentation.
     "550 5.1.8 Access denied, bad outbound sender": "5.1.8",
     "550 5.7.708 Service unavailable. Access denied, traffic not accepted from this IP": "5.7.708",
@@ -137,6 +170,11 @@ OF_THE_RECIPIENT: Mapping[str, str] = {
     "554 Message rejected: Address blacklisted": "",
     "556 Domain does not accept mail": "",
     "552 5.2.2 Mailbox full": "5.2.2",
+    "552 5.2.2 Mailbox has been over quota for more than 24 hours": "5.2.2",
+    # The link is to a page of help.
+    "550 5.1.1 The address is marked as invalid. See https://smtp.example.com/spf.html": "5.1.1",
+    "550 5.1.1 The account that you tried to reach was not used for 90 days": "5.1.1",
+    "550 Benutzer nicht gefunden": "",
     "550 4.2.2 over quota": "4.2.2",
     "552 Requested mail action aborted: exceeded storage allocation, Quota exceeded": "",
     "552 5.1.1 Boite du destinataire pleine. Recipient overquota. OFR_417": "5.1.1",
@@ -179,6 +217,8 @@ OF_THE_MESSAGE: Mapping[str, FailureCode] = {
     "550 5.7.1 Message contains a blacklisted url": F.REJECTED,
     "554 5.6.0 Malformed header": F.REJECTED,
     "550 5.7.1 RESOLVER.RST.NotAuthorized; not authorized": F.REJECTED,
+    "550 5.7.1 You do not have permission to send to this recipient": F.REJECTED,
+    "552 You have exceeded the maximum message size": F.TOO_LARGE,
     "550 5.7.133 RESOLVER.RST.SenderNotAuthenticatedForGroup; authentication required": F.REJECTED,
     "552 5.3.4 Message size exceeds fixed limit": F.TOO_LARGE,
     "552 message size exceeds fixed maximum message size": F.TOO_LARGE,
@@ -255,6 +295,7 @@ def test_invalid_address_in_the_message_is_not_the_recipient() -> None:
             "554 5.2.122 The recipient has exceeded their limit for the number of messages",
             "limited",
         ),
+        ("452 4.2.1 The user has received too many messages today", "limited"),
         ("451 4.7.1 Greylisting in action, please come back later", "error"),
         ("450 4.2.0 <ada@example.com>: Recipient address rejected: Greylisted", "error"),
         ("550 5.7.1 Grey listed, try again in 5 minutes", "error"),
