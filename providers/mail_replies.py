@@ -183,8 +183,8 @@ WORDS: Sequence[tuple[Subject, re.Pattern[str]]] = (
             r"(?:mail ?box|recipient) (?:\S+ )?(?:is |has been |currently |temporarily )*"
             r"(?:disabled|inactive|suspended|deactivated|terminated|frozen|closed|expired|archived|locked)",
             r"inactive (?:user|mail ?box)|disabled or discontinued|user has moved",
-            r"(?:benutzer|empf.{1,2}nger|adresse|postfach)\b[^.;]{0,20}nicht (?:gefunden|vorhanden)",
-            r"zieladresse existiert nicht",
+            r"(?:benutzer|empf.{1,2}nger|adresse|postfach)\b[^.;]{0,20}nicht (?:gefunden|vorhanden)"
+            r"|zieladresse existiert nicht",
             r"(?:utilisateur|destinataire|usager) inconnu|unbekannt|usuario desconocido|no existe"
             r"|nessun utente|utente sconosciuto|usu.rio (?:desconhecido|inexistente)",
         ),

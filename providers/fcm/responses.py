@@ -27,11 +27,18 @@ _QUOTA_FAILURE = "google.rpc.QuotaFailure"
 _PROJECT_NAME = re.compile(r"\b(?:consumer|projects?|project_number)\b\W{0,3}[\w:/.-]*")
 _OF_DEVICE = re.compile(r"\b(?:device|topic|token|registration)s?\b", re.IGNORECASE)
 _OF_PROJECT = re.compile(r"project|consumer", re.IGNORECASE)
-
-
-_MISMATCH_TEXT = re.compile(
-    r"\bsender ?id mismatch\b|\bmismatch(?:ed)? ?sender ?id\b", re.IGNORECASE
+_WORD_LIMIT = re.compile("(?<=[a-z])(?=[A-Z])|_")
+_CODES_BY_TEXT: Mapping[str, re.Pattern[str]] = {
+    "SENDER_ID_MISMATCH": re.compile(
+        r"\bsender ?id mismatch\b|\bmismatch(?:ed)? ?sender ?id\b", re.IGNORECASE
+    ),
+    "THIRD_PARTY_AUTH_ERROR": re.compile(r"auth\w* error from (?:apns|web push)", re.IGNORECASE),
+}
+"""Texts of errors that lack their code."""
+FCM_CODES = frozenset(
+    {"UNREGISTERED", "SENDER_ID_MISMATCH", "QUOTA_EXCEEDED", "THIRD_PARTY_AUTH_ERROR"}
 )
+"""FCM's codes that no status name of Google equals."""
 
 
 class QuotaOwner(StrEnum):
@@ -67,12 +74,14 @@ def read_refusal(response: http.Response) -> Refusal:
     found = error.get("details")
     details = [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []
     text = _text(error.get("message")) or ""
-    code = _detail(details, _FCM_ERROR, "errorCode")
-    if code is None and _MISMATCH_TEXT.search(text):
-        code = MISMATCH
+    name = _text(error.get("status"))
+    code = (_detail(details, _FCM_ERROR, "errorCode") or "").upper() or None
+    if code is None:
+        by_text = (one for one, pattern in _CODES_BY_TEXT.items() if pattern.search(text))
+        code = name if name in FCM_CODES else next(by_text, None)
     return Refusal(
         status=response.status,
-        name=_text(error.get("status")),
+        name=name,
         code=code,
         fields=tuple(_fields(details)),
         text=text,
@@ -100,10 +109,10 @@ def _quota_owner(details: Sequence[Mapping[str, Any]], text: str) -> QuotaOwner 
             texts += [re.split("[:/]", subject)[0], _text(violation.get("description")) or ""]
         if _has_type(detail, _ERROR_INFO):
             metadata = http.as_object(detail.get("metadata"))
-            # As in SendsPerMinutePerProject.
-            limit = _text(metadata.get("quota_limit")) or ""
-            texts += [re.sub("(?<=[a-z])(?=[A-Z])", " ", limit)]
-    if any(_OF_DEVICE.search(_PROJECT_NAME.sub("", one)) for one in texts):
+            texts += [_text(metadata.get("quota_limit")) or ""]
+    # As in SendsPerMinutePerProject and DEVICE_MESSAGE_RATE_EXCEEDED.
+    words = (_WORD_LIMIT.sub(" ", _PROJECT_NAME.sub("", one)) for one in texts)
+    if any(map(_OF_DEVICE.search, words)):
         return QuotaOwner.DEVICE
     return QuotaOwner.PROJECT if any(map(_OF_PROJECT.search, texts)) else None
 
@@ -160,6 +169,28 @@ APNS_DEVICE_REASONS = frozenset(
     {"BadDeviceToken", "DeviceTokenNotForTopic", "ExpiredToken", "Unregistered"}
 )
 """Apple's reasons against a device token: invalid, of another app or environment, or expired."""
+APNS_KEY_REASONS = frozenset(
+    {
+        "BadCertificate",
+        "BadCertificateEnvironment",
+        "BadEnvironmentKeyInToken",
+        "BadEnvironmentKeyIdInToken",
+        "BadTopic",
+        "ExpiredProviderToken",
+        "Forbidden",
+        "InvalidProviderToken",
+        "MissingProviderToken",
+        "MissingTopic",
+        "TooManyProviderTokenUpdates",
+        "TopicDisallowed",
+        "TopicMismatch",
+        "UnrelatedKeyIdInToken",
+    }
+)
+"""Apple's reasons against the key, the certificate, or the app's bundle ID in Firebase."""
+APNS_SERVER_REASONS = frozenset(
+    {"IdleTimeout", "InternalServerError", "ServiceUnavailable", "Shutdown"}
+)
 ACCOUNT_REASONS = frozenset(
     {
         "ACCESS_TOKEN_SCOPE_INSUFFICIENT",
@@ -190,7 +221,8 @@ class FcmRule:
     text: str | None = None
     """Pattern of the error text, for responses that don't name the field elsewhere."""
     infos: Collection[str] | None = None
-    apns: Collection[str] | None = None
+    apns: Collection[str | None] | None = None
+    """Apple's reasons; None among them stands for an error without one."""
     quota: QuotaOwner | None = None
     is_proven: bool | None = None
     """Whether the account has proven itself within the last hour."""
@@ -274,6 +306,31 @@ RULES: tuple[FcmRule, ...] = (
         reach=Reach.UNCERTAIN,
     ),
     FcmRule(
+        "an error of APNs about the key or the bundle ID, such as TopicDisallowed",
+        CLIENT_ERROR,
+        Kind.UNAVAILABLE,
+        "Apple rejected the key or the bundle ID configured in Firebase.",
+        apns=APNS_KEY_REASONS,
+        is_platform_only=True,
+        reach=Reach.UNCERTAIN,
+    ),
+    FcmRule(
+        "an error of Apple's server, such as InternalServerError",
+        ANY_ERROR,
+        Kind.TRANSIENT,
+        "Apple's push service failed.",
+        apns=APNS_SERVER_REASONS,
+        reach=Reach.RECIPIENT,
+    ),
+    FcmRule(
+        "PayloadTooLarge of APNs",
+        CLIENT_ERROR,
+        Kind.PERMANENT,
+        "The message exceeds Apple's size limit.",
+        FailureCode.TOO_LARGE,
+        apns={"PayloadTooLarge"},
+    ),
+    FcmRule(
         "429 about the quota of a device or topic",
         (429,),
         Kind.TRANSIENT,
@@ -320,12 +377,13 @@ RULES: tuple[FcmRule, ...] = (
         action=RecipientAction.SUSPECT,
     ),
     FcmRule(
-        "400 INVALID_ARGUMENT with a text about an invalid registration token",
+        "400 INVALID_ARGUMENT with a text about the registration token",
         (400,),
         Kind.INVALID_RECIPIENT,
         "Device token malformed",
         name="INVALID_ARGUMENT",
-        text=r"not a valid FCM registration token|\binvalid ?registration\b",
+        text=r"not a valid FCM registration token|\binvalid ?registration\b|\bnot ?registered\b"
+        r"|\bmessage\.token\b",
         action=RecipientAction.SUSPECT,
     ),
     FcmRule(
@@ -334,6 +392,7 @@ RULES: tuple[FcmRule, ...] = (
         Kind.INVALID_RECIPIENT,
         "Firebase or Apple rejected the device token",
         name="INVALID_ARGUMENT",
+        apns={None},
         # Of a wrong field, Google tells the name.
         text=r"\A(?:request contains an )?invalid argument\.?\Z",
         action=RecipientAction.SUSPECT,
@@ -344,7 +403,7 @@ RULES: tuple[FcmRule, ...] = (
         Kind.PERMANENT,
         "The message exceeds Firebase's size limit.",
         FailureCode.TOO_LARGE,
-        text=r"\bmessage is too (?:big|large)\b",
+        text=r"\b(?:message|payload)\b.{0,20}\b(?:too (?:big|large)|exceeds)\b",
     ),
     FcmRule("any other 400", (400,), Kind.PERMANENT, "Firebase rejected the message."),
     FcmRule(

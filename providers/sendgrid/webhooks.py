@@ -1,6 +1,7 @@
 """Verifies and parses the webhooks of SendGrid's Event Webhook."""
 
 import hashlib
+import json
 import math
 import re
 from collections.abc import Iterator, Mapping
@@ -68,6 +69,8 @@ DROP_REASONS: Mapping[str, AddressEffect] = {
 }
 """The effect of a drop on the address: SendGrid doesn't send to it either. Other reasons, such as
 the account's quota or spam in the content, aren't the address's."""
+OTHER_TYPES = frozenset({"blocked", "expired"})
+"""Types of a bounce that say nothing about the address. Older ones begin with a capital."""
 MAX_TEXT = 200
 """Characters of an ID or a name. SendGrid's are shorter."""
 MAX_ADDRESS = 320
@@ -127,7 +130,11 @@ def _verifier(public_key: str) -> EventWebhook:
 
 def _read_event(item: bytes) -> Receipt | None:
     """Return the receipt of one event, None for a kind without effect. Raises ValueError."""
-    event = msgspec.json.decode(item)
+    try:
+        event = msgspec.json.decode(item)
+    except msgspec.DecodeError:
+        # It takes no text that was cut within an emoji, which another application's may be.
+        event = json.loads(item)
     name = _text(event, "event") if isinstance(event, dict) else None
     if name is None:
         raise ValueError("an event is an object with a name")
@@ -164,7 +171,7 @@ PERMANENT_FAILURE = 550
 
 def _bounce_effect(event: Mapping[str, Any], reason: str) -> AddressEffect | None:
     """Return what a bounce says about the address, None if it is not about the address."""
-    if event.get("type") == "blocked":
+    if (_text(event, "type") or "").lower() in OTHER_TYPES:
         return None
     code = _text(event, "status") or ""
     found = _STATUS.match(reason) or _STATUS.match(code)
@@ -206,13 +213,19 @@ def _text(event: Mapping[str, Any], name: str, *, limit: int | None = MAX_TEXT) 
     return value.encode(errors="replace").decode() or None
 
 
+_IN_BRACKETS = re.compile(r"<([^<>]*)>\s*\Z")
+_LIST = re.compile("[,;<>]")
+
+
 def _address(value: Any) -> str | None:
     """Return an email address. Anything else is none."""
     if not isinstance(value, str):
         return None
-    address = value.strip()
+    found = _IN_BRACKETS.search(value)
+    address = (found[1] if found else value).strip()
     is_one = "@" in address and len(address) <= MAX_ADDRESS and address.isprintable()
-    return address if is_one and " " not in address else None
+    is_plain = address.startswith('"') or not _LIST.search(address)
+    return address if is_one and is_plain and " " not in address else None
 
 
 def _time(value: Any) -> datetime:

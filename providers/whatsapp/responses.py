@@ -60,7 +60,10 @@ _PERMANENT: Mapping[Sequence[int], str] = {
 }
 CODE_RULES: Sequence[CodeRule] = (
     CodeRule(
-        (4, 80007, 130429), Kind.TRANSIENT, "Rate limited by WhatsApp.", FailureCode.RATE_LIMITED
+        (4, 17, 32, 613, *range(80_000, 80_015), 130429),
+        Kind.TRANSIENT,
+        "Rate limited by WhatsApp.",
+        FailureCode.RATE_LIMITED,
     ),
     CodeRule(
         (131056,),
@@ -171,6 +174,17 @@ def classify_response(response: http.Response, *, now: datetime) -> ProviderErro
             response=provider_response,
             retry_after=pause,
             reach=rule.reach,
+        )
+    if error.get("is_transient") is True:
+        return build_error(
+            Kind.TRANSIENT,
+            append_code("WhatsApp error.", code),
+            code=None,
+            action=RecipientAction.SUSPECT,
+            response=provider_response,
+            retry_after=pause,
+            # Nothing tells that it concerns others.
+            reach=Reach.RECIPIENT,
         )
     rules = STATUS_RULES if code is not None else (*STATUS_RULES, *NO_CODE_RULES)
     return classify(rules, response=provider_response, fields=(), retry_after=pause)

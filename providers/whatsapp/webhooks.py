@@ -161,7 +161,7 @@ class _Reader:
             self.unreadable_count += 1
             return
         number_id = http.as_object(value.get("metadata")).get("phone_number_id")
-        is_ours = number_id is None or number_id == self._phone_number_id
+        is_ours = number_id is None or str(number_id) == self._phone_number_id
         for contact in self._items(value, "contacts", is_optional=True):
             self._learn(_user_id(contact, "user_id"), _phone(contact, "wa_id"))
         if name == MESSAGES_FIELD:
@@ -227,8 +227,11 @@ class _Reader:
         self._learn(_user_id(message, "from_parent_user_id"), phone)
         # A message to a group opens no window of its writer's own.
         is_personal = message.get("group_id") is None
-        if kind not in SYSTEM_MESSAGE_TYPES and is_personal and (phone or user_id):
-            self.messages.append(InboundMessage(phone=phone, user_id=user_id, at=at))
+        if kind in SYSTEM_MESSAGE_TYPES or not is_personal:
+            return
+        if not (phone or user_id):
+            raise UnreadableItemError("a message names a person")
+        self.messages.append(InboundMessage(phone=phone, user_id=user_id, at=at))
 
     def _read_preference(self, preference: Item) -> None:
         value, category = preference.get("value"), preference.get("category")
@@ -238,8 +241,10 @@ class _Reader:
         self._learn(user_id, phone)
         if not isinstance(value, str) or not isinstance(category, str | None):
             raise UnreadableItemError("a preference has a value and a category")
-        if category == MARKETING_CATEGORY and value in PREFERENCE_VALUES and (phone or user_id):
-            wanted = PREFERENCE_VALUES[value]
+        if category == MARKETING_CATEGORY and value.lower() in PREFERENCE_VALUES:
+            wanted = PREFERENCE_VALUES[value.lower()]
+            if not (phone or user_id):
+                raise UnreadableItemError("a preference names a person")
             self.preferences.append(
                 MarketingPreference(phone=phone, user_id=user_id, is_wanted=wanted, at=at)
             )
@@ -251,8 +256,10 @@ def _text(item: Item, name: str) -> str | None:
 
 
 def _phone(item: Item, name: str) -> str | None:
-    digits = _text(item, name)
-    return f"+{digits}" if digits is not None and _DIGITS.fullmatch(digits) else None
+    found = item.get(name)
+    is_number = isinstance(found, int) and not isinstance(found, bool)
+    digits = str(found).removeprefix("+") if is_number or isinstance(found, str) else ""
+    return f"+{digits}" if _DIGITS.fullmatch(digits) else None
 
 
 def _user_id(item: Item, name: str) -> str | None:

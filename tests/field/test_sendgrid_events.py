@@ -140,6 +140,15 @@ class TestWithoutIDs:
         call([event("bounce", "eve@example.net", **ASYNCHRONOUS_BOUNCE)])
         assert suppressed("eve@example.net") == [("hard_bounce", False)]
 
+    @pytest.mark.parametrize("address", ["<ada@example.com>", "Ada <ada@example.com>"])
+    def test_address_may_stand_in_brackets(self, address: str) -> None:
+        call([event("bounce", address, **ASYNCHRONOUS_BOUNCE)])
+        assert suppressed() == [("hard_bounce", False)]
+
+    def test_two_addresses_are_none(self) -> None:
+        call([event("bounce", "ada@example.com,bob@example.com", **ASYNCHRONOUS_BOUNCE)])
+        assert collection("suppressions").count_documents({}) == 0
+
     def test_address_of_a_test_client_is_not_suppressed(self) -> None:
         sent_to("test@example.com", is_test=True)
         call([event("bounce", "Test@example.com", **ASYNCHRONOUS_BOUNCE)])
@@ -287,7 +296,12 @@ class TestEffects:
                 "reason": "unable to get mx info: failed to get IPs from PTR record",
                 "bounce_classification": "Unclassified",
             },
-            _bounce("550 5.7.1 Service unavailable; Client host [192.0.2.1] blocked using x"),
+            # https://github.com/RyanBalfanz/django-sendgrid/issues/15: with a capital.
+            {"kind": "bounce", "type": "Blocked", "reason": "550 5.1.1 no such user"},
+            {"kind": "bounce", "type": "Expired", "reason": "421 4.4.2 Connection timed out"},
+            # https://github.com/sendgrid/docs/issues/3675, without its type.
+            _bounce("554 5.7.1 Service unavailable; Client host [192.0.2.1] blocked using x"),
+            _bounce("552 5.2.2 This message was rejected: sender over quota"),
             _bounce(
                 "550 5.4.5 Daily sending quota exceeded", bounce_classification="Invalid Address"
             ),
@@ -371,6 +385,8 @@ class TestOddEvents:
             {"event": "delivered", "email": "x@example.net", "timestamp": 1},
             {"event": "delivered", "sg_event_id": "a", "timestamp": 1795804576.5},
             {"event": "delivered", "sg_event_id": "a", "timestamp": "1795804576"},
+            # Its application cut an emoji.
+            {"event": "open", "email": "x@example.net", "timestamp": 1, "note": "Hi \ud83d"},
         ],
     )
     def test_foreign_event_is_read(self, odd: dict[str, Any]) -> None:

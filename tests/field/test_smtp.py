@@ -112,9 +112,8 @@ OF_THE_ACCOUNT: Mapping[str, str] = {
     "550 User has exceeded outgoing email quota": "",
     "451 4.7.1 Hourly limit exceeded": "4.7.1",
     # https://github.com/roundcube/roundcubemail/issues/8103
-    "550 5.7.1 <mail.example.net[192.0.2.1]>: Client host rejected: Blacklisted user: a@example.com": (
-        "5.7.1"
-    ),
+    "550 5.7.1 <mail.example.net[192.0.2.1]>: Client host rejected: Blacklisted user: "
+    "a@example.com": "5.7.1",
     # https://github.com/postalserver/postal/issues/1200
     "550 too many emails per connection": "",
     # https://github.com/fm/smtp-codes/pull/7

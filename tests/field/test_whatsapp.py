@@ -403,8 +403,18 @@ def test_opt_in_lifts_the_opt_out_of_the_other_identifier() -> None:
 def test_odd_user_id_is_nobody(odd: Any) -> None:
     call(preferences_change(preference(wa_id=..., user_id=odd)))
     call(change(messages=[now_written(**{"from": ..., "from_user_id": odd})]))
+    entries = collection("webhook_log").find({})
+    assert [one["unreadable_count"] for one in entries] == [1, 1], "staff see that it had no effect"
     assert collection("suppressions").count_documents({}) == 0
     assert collection("conversations").count_documents({}) == 0
+
+
+@pytest.mark.parametrize(
+    "opt_out", [preference("STOP"), preference(wa_id=PHONE), preference(wa_id=int(DIGITS))]
+)
+def test_opt_out_counts_in_any_form(opt_out: Any) -> None:
+    call(preferences_change(opt_out))
+    assert opted_out(PHONE)
 
 
 def test_user_id_of_another_person_changes_nothing() -> None:

@@ -466,6 +466,11 @@ def error_info(**metadata: str) -> dict[str, Any]:
         ("", [error_info(quota_limit="SendsPerMinutePerDevice")], "device"),
         # https://github.com/binwiederhier/ntfy/issues/289
         ("Topic quota exceeded.", [], "device"),
+        # https://github.com/jlcvp/fcm-node/issues/6
+        ("TopicsMessageRateExceeded", [], "device"),
+        ("DEVICE_MESSAGE_RATE_EXCEEDED", [], "device"),
+        ("", [quota_failure("project:1", "DeviceMessageRateExceeded")], "device"),
+        ("", [quota_failure("project:device_Shop", "SEND_REQUESTS_PER_MINUTE")], "project"),
         ("Device message rate exceeded.", [], "device"),
         ("Resource has been exhausted (e.g. check quota).", [], None),
         ("", [], None),
@@ -502,15 +507,71 @@ def build(status: int, body: Any) -> ProviderError:
         *((one, InvalidRecipientError) for one in ("ExpiredToken", "Unregistered")),
         ("TooManyRequests", TransientError),
         ("PayloadEmpty", PermanentError),
+        ("PayloadTooLarge", PermanentError),
+        ("BadCollapseId", PermanentError),
+        ("a new reason", PermanentError),
+        *((one, TransientError) for one in ("InternalServerError", "Shutdown")),
     ],
 )
-def test_refusal_of_apple_is_about_the_device(reason: str, kind: type[ProviderError]) -> None:
+@pytest.mark.parametrize("text", ["", "Request contains an invalid argument."])
+def test_refusal_of_apple_is_about_the_device_or_the_message(
+    reason: str, kind: type[ProviderError], text: str
+) -> None:
     details = [
         {"@type": "type.googleapis.com/google.firebase.fcm.v1.FcmError", "errorCode": "INVALID_"},
         {"@type": "type.googleapis.com/google.firebase.fcm.v1.ApnsError", "reason": reason},
     ]
-    error = build(400, {"error": {"status": "INVALID_ARGUMENT", "details": details}})
+    found = {"status": "INVALID_ARGUMENT", "message": text, "details": details}
+    error = build(400, {"error": found})
     assert (type(error), error.reach) == (kind, Reach.RECIPIENT)
+
+
+@pytest.mark.parametrize(
+    "reason", ["TopicDisallowed", "BadTopic", "ExpiredProviderToken", "InvalidProviderToken"]
+)
+def test_refusal_of_apple_about_the_key_is_no_fault_of_the_device(reason: str) -> None:
+    details = [{"@type": "type.googleapis.com/google.firebase.fcm.v1.ApnsError", "reason": reason}]
+    text = "Request contains an invalid argument."
+    error = build(
+        400, {"error": {"status": "INVALID_ARGUMENT", "message": text, "details": details}}
+    )
+    assert isinstance(error, ProviderUnavailableError)
+    assert (error.scope, error.reach) == ("ios", Reach.UNCERTAIN)
+
+
+@pytest.mark.parametrize(
+    ("status", "fields", "kind"),
+    [
+        (404, {"status": "UNREGISTERED"}, InvalidRecipientError),
+        (
+            404,
+            {
+                "status": "NOT_FOUND",
+                "details": [
+                    {
+                        "@type": "type.googleapis.com/google.firebase.fcm.v1.FcmError",
+                        "errorCode": "unregistered",
+                    }
+                ],
+            },
+            InvalidRecipientError,
+        ),
+        (
+            401,
+            {
+                "status": "UNAUTHENTICATED",
+                "message": "Auth error from APNS or Web Push Service",
+            },
+            ProviderUnavailableError,
+        ),
+    ],
+)
+def test_code_is_found_in_the_status_or_the_text(
+    status: int, fields: dict[str, Any], kind: type[ProviderError]
+) -> None:
+    error = build(status, {"error": fields})
+    assert type(error) is kind
+    assert error.reach is not Reach.ACCOUNT, "one device stops no other"
 
 
 @pytest.mark.parametrize(
@@ -519,6 +580,9 @@ def test_refusal_of_apple_is_about_the_device(reason: str, kind: type[ProviderEr
         ("Request contains an invalid argument.", InvalidRecipientError),
         ("Invalid argument.", InvalidRecipientError),
         ("Invalid value at 'message.data[0].value' (TYPE_STRING), 12", PermanentError),
+        ("Invalid value at 'message.token' (TYPE_STRING), 1", InvalidRecipientError),
+        ("NotRegistered", InvalidRecipientError),
+        ("APNS payload size exceeds maximum 4096 bytes", PermanentError),
         ("Invalid argument: message.android.ttl", PermanentError),
     ],
 )

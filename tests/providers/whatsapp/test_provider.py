@@ -311,7 +311,20 @@ def test_account_is_number_and_token() -> None:
 K, F, A = ResponseKind, FailureCode, RecipientAction
 
 TABLE = {
-    K.TRANSIENT: (1, 2, 4, 80007, 130429, 131000, 131016, 131056, 131057),
+    K.TRANSIENT: (
+        1,
+        2,
+        4,
+        17,
+        32,
+        613,
+        *range(80_000, 80_015),
+        130429,
+        131000,
+        131016,
+        131056,
+        131057,
+    ),
     K.UNAVAILABLE: (
         *(0, 3, 10, 33, 190, *range(200, 300), 368, 131005, 131031, 131037, 131042, 131045),
         *(131048, 133010, 2500),
@@ -444,6 +457,8 @@ def test_retry_after_is_passed_on(header: str, pause: float | None) -> None:
         (answer({"error": {"message": "An error"}}, 400), PermanentError),
         (refused(139999), PermanentError),
         (refused(139999, status=500), TransientError),
+        (refused(139999, is_transient=True), TransientError),
+        (refused(139999, is_transient="true"), PermanentError),
         (refused(139999, status=404), PermanentError),
         (refused(139999, status=403), ProviderUnavailableError),
         (refused(True), PermanentError),

@@ -270,11 +270,17 @@ def test_system_messages_are_ignored(kind: str) -> None:
     assert inbound(written(type=kind)) == []
 
 
-@pytest.mark.parametrize("sender", [..., None, "", "GB.", "+447700900999", "12", 7])
+@pytest.mark.parametrize("sender", [..., None, "", "GB.", "++447700900999", "12", 7])
 def test_sender_without_number_or_user_id_is_skipped(sender: Any) -> None:
     assert inbound(written(**{"from": sender}), written()) == [
         InboundMessage(phone=PHONE, at=FIXED_NOON)
     ]
+    assert contents(webhook(change(messages=[written(**{"from": sender})]))).unreadable_count == 1
+
+
+@pytest.mark.parametrize("sender", [PHONE, PHONE[1:], int(PHONE[1:])])
+def test_number_is_read_in_any_form(sender: Any) -> None:
+    assert inbound(written(**{"from": sender})) == [InboundMessage(phone=PHONE, at=FIXED_NOON)]
 
 
 def test_message_to_another_number_is_ignored() -> None:
