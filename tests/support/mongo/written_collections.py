@@ -1,5 +1,6 @@
 from pymongo import monitoring
 
+READS = frozenset({"find", "aggregate", "count", "getMore"})
 WRITES = frozenset({"insert", "update", "delete", "findAndModify"})
 
 
@@ -27,5 +28,17 @@ class _WrittenCollections(StartedListener):
                 self.names.add(stage["$merge"]["into"])
 
 
+class _CountedReads(StartedListener):
+    """Counts the reads of this process; the server counts those of others as well."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def started(self, event: monitoring.CommandStartedEvent) -> None:
+        self.count += event.command_name in READS
+
+
+reads = _CountedReads()
+monitoring.register(reads)
 written = _WrittenCollections()
 monitoring.register(written)
