@@ -284,17 +284,27 @@ def _uncertain_refusals(
 ) -> Mapping[str, Mapping[str, None]]:
     """Return the recipients with a refusal of uncertain reach after the last acceptance, by scope.
 
-    On the circuit of a ``platform``, that is the only scope.
+    A request that was under way when another was accepted says nothing new: of a batch, many
+    devices may be refused beside one that is not. On the circuit of a ``platform``, that is the
+    only scope.
     """
+    accepted_at: dict[str | None, datetime] = {}
+    for _, result in sent:
+        if isinstance(result.outcome, SendResult):
+            for one in (ACCOUNT, RATE, result.platform):
+                accepted_at[one] = max(result.finished_at, accepted_at.get(one, result.finished_at))
     found: dict[str, dict[str, None]] = {}
-    for delivery, result in sorted(sent, key=lambda one: one[1].finished_at):
+    for delivery, result in sent:
         outcome = result.outcome
-        if isinstance(outcome, SendResult):
-            for scope in (ACCOUNT, RATE, result.platform):
-                found.pop(scope, None)
-        elif outcome.reach is Reach.UNCERTAIN and not _is_failure(outcome):
+        if (
+            not isinstance(outcome, SendResult)
+            and outcome.reach is Reach.UNCERTAIN
+            and not _is_failure(outcome)
+        ):
             scope = _scope(outcome)
             if platform is not None and scope != platform:
+                continue
+            if scope in accepted_at and result.started_at <= accepted_at[scope]:
                 continue
             recipients = found.setdefault(ACCOUNT if platform else scope, {})
             if len(recipients) < MAX_EVIDENCE:

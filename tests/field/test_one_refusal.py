@@ -244,6 +244,19 @@ def test_acceptance_in_between_disproves(
     assert routes(fcm, code(), at=NOON)
 
 
+@pytest.mark.parametrize("outcome", UNCERTAIN_ANSWERS)
+@pytest.mark.parametrize("place", [0, 10, 19])
+def test_one_good_device_beside_many_refused_ones_disproves(
+    fcm: ScriptedProvider, outcome: Outcome, place: int
+) -> None:
+    """All requests of a batch are under way at once: the order of the answers is chance."""
+    batch: list[tuple[str, Outcome]] = [(str(n), outcome) for n in range(20)]
+    batch[place] = ("ben", accepted())
+    for _ in range(3):
+        answer(fcm, *batch)
+    assert routes(fcm, code(), at=NOON)
+
+
 def test_acceptance_on_another_platform_disproves_nothing(fcm: ScriptedProvider) -> None:
     error = channel_unavailable(reach=UNCERTAIN, scope="ios")
     for n in range(MIN_RECIPIENTS):
