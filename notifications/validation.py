@@ -14,6 +14,7 @@ import phonenumbers
 from email_validator import EmailNotValidError, EmailSyntaxError, validate_email
 from msgspec import Meta
 
+from domain import addresses
 from domain.hosts import is_private_name
 from domain.identifiers import find_identifier_fault
 from domain.languages import normalize_language
@@ -117,6 +118,9 @@ def _invisible_fault(text: str) -> str:
 def normalize_phone(text: str) -> str:
     """Return the number in E.164. Raises InvalidAddressError if it is malformed or can't exist."""
     number = trim(text)
+    if _E164.fullmatch(number) and not _is_possible(number):
+        # As WhatsApp reports it: a Mexican number with a 1 is dialled without.
+        number = addresses.normalize_phone(number)
     if not _E164.fullmatch(number) or not _is_possible(number):
         expected = "Expected a number in E.164 form such as +351912345678"
         raise InvalidAddressError(f"{expected}{_invisible_fault(number)}.")

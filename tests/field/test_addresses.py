@@ -31,6 +31,21 @@ def test_blanks_and_invisible_characters_at_the_ends_of_an_address_are_cut(text:
 
 
 @pytest.mark.parametrize(
+    ("number", "stored"),
+    [
+        # https://github.com/chatwoot/chatwoot/issues/11053: as WhatsApp reports them.
+        ("+5215512345678", "+525512345678"),
+        ("+525512345678", "+525512345678"),
+        ("+5491123456789", "+5491123456789"),
+        ("+541123456789", "+541123456789"),
+        ("+553187654321", "+553187654321"),
+    ],
+)
+def test_number_that_whatsapp_reports_is_taken(number: str, stored: str) -> None:
+    assert normalize_phone(number) == stored
+
+
+@pytest.mark.parametrize(
     ("text", "detail"),
     [
         ("ada\u200b@example.com", "; character 4 is U+200B (zero width space)."),
