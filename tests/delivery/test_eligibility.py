@@ -101,7 +101,7 @@ def test_email_and_whatsapp_need_address(
 def test_suppressed_address_is_reported_with_its_reason() -> None:
     not_sent = ended(suppression="hard_bounce")
     assert outcome(not_sent) == (S.SUPPRESSED, FailureCode.SUPPRESSED)
-    assert "hard_bounce" in not_sent.reason
+    assert "hard bounce" in not_sent.reason
     assert "@" not in not_sent.reason
 
 

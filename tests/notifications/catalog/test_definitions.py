@@ -25,7 +25,8 @@ def test_api_fields_equal_stored_fields() -> None:
 
 
 def test_console_form_has_the_same_fields() -> None:
-    assert set(NotificationTypeForm.base_fields) == FORM_FIELDS | {"slug"}
+    # The goal of a plan is a choice beside its steps.
+    assert set(NotificationTypeForm.base_fields) == FORM_FIELDS | {"slug", "plan_until"}
 
 
 @pytest.mark.parametrize("default", DEFAULT_TYPES, ids=lambda default: default.slug)
