@@ -19,8 +19,10 @@ MIN_CUT_LENGTH = 20
 """No value is cut to fewer characters."""
 PLACEHOLDER = re.compile(r"\{\{\s*(\w+)\s*\}\}")
 _LINK = re.compile(r"\w://|\bwww\.", re.IGNORECASE)
-_BLANK_LETTERS = frozenset("\u115f\u1160\u2800\u3164\uffa0")
-"""Letters and symbols that show nothing."""
+_BLANK_LETTERS = frozenset(
+    "\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u2800\u3164\uffa0"
+) | frozenset(map(chr, range(0xFE00, 0xFE10)))
+"""Letters, symbols, and marks that show nothing."""
 _INVISIBLE = frozenset({"Cc", "Cf", "Zl", "Zp", "Zs"})
 
 

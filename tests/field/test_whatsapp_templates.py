@@ -53,6 +53,7 @@ def body_length(one: WhatsAppTemplate, found: WhatsAppTemplateMessage) -> int:
     [
         *(None, "", " ", "   ", "\n", "\t\r\n", "\u200b", "\u200b\u200b ", "\ufeff", "\u2060"),
         *("\u200d", "\u00a0", "\u3000", "\u202e", "\u2028", "\x00", "\u2800", "\u3164", "\u00ad"),
+        *("\ufe0f", "\u034f", "\u180b\u200d"),
         [],
         ["", "\u200b"],
     ],
