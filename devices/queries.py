@@ -78,8 +78,10 @@ def find_push_targets(
     match = conditions[0] if len(conditions) == 1 else {"$or": conditions}
     found = list(collection("devices").find(match, _PROJECTION, batch_size=READ_BATCH_SIZE))
     by_user: dict[str, tuple[PushTarget, ...]] = {}
+    owned = {one["_id"]: one for one in found if one["is_active"] and one["user_id"] in users}
     newest_first = sorted(
-        (one for one in found if one["is_active"] and one["user_id"] in users),
+        # Between two writes of a rotation both are active: the new one alone gets the push.
+        (one for one in owned.values() if not _is_doubled(one, owned)),
         key=lambda one: (one.get("last_seen") or _LONG_AGO, one["_id"]),
         reverse=True,
     )
@@ -114,7 +116,7 @@ def find_users(device_ids: Iterable[str]) -> dict[str, str]:
     ids = sorted(set(device_ids))
     if not ids:
         return {}
-    fields = ("user_id", "replaced_by")
+    fields = ("user_id", "replaced_by", "is_active")
     found = collection("devices").find({"_id": {"$in": ids}}, fields, batch_size=len(ids))
     current = _follow({document["_id"]: document for document in found}, fields)
     return {device_id: document["user_id"] for device_id, document in current.items()}
@@ -159,11 +161,18 @@ def _build_target(document: Document) -> PushTarget:
 
 
 def _follow(found: Mapping[str, Document], fields: Sequence[str] | None) -> dict[str, Document]:
-    """Replace each device by its successor. A device whose successor is another's is left out."""
+    """Replace each device by its successor. A device whose successor is another's is left out.
+
+    An active device whose successor isn't stored yet stands for itself.
+    """
     # Takes no read if no device was replaced.
-    devices = dict(found)
+    devices, rotating = dict(found), set[str]()
     for _ in range(_MAX_STEPS):
-        successors = {name: one["replaced_by"] for name, one in devices.items() if _has_moved(one)}
+        successors = {
+            name: one["replaced_by"]
+            for name, one in devices.items()
+            if _has_moved(one) and name not in rotating
+        }
         if not successors:
             break
         wanted = sorted(set(successors.values()))
@@ -171,11 +180,19 @@ def _follow(found: Mapping[str, Document], fields: Sequence[str] | None) -> dict
         by_id = {document["_id"]: document for document in read}
         for name, successor_id in successors.items():
             successor = by_id.get(successor_id)
-            if successor is None or successor["user_id"] != devices[name]["user_id"]:
+            if successor is None and devices[name]["is_active"]:
+                rotating.add(name)
+            elif successor is None or successor["user_id"] != devices[name]["user_id"]:
                 del devices[name]
             else:
                 devices[name] = successor
-    return {name: one for name, one in devices.items() if not _has_moved(one)}
+    return {name: one for name, one in devices.items() if name in rotating or not _has_moved(one)}
+
+
+def _is_doubled(document: Document, active: Mapping[str, Document]) -> bool:
+    """Return whether a device's successor is active for the same user."""
+    successor = active.get(document.get("replaced_by") or "")
+    return successor is not None and successor["user_id"] == document["user_id"]
 
 
 def _has_moved(document: Document) -> bool:

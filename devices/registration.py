@@ -95,10 +95,12 @@ def replace_token(*, device_id: str, token: str, now: datetime) -> Document | No
         known = collection("devices").find_one({"_id": new_id})
         if known is not None and known["user_id"] != old["user_id"]:
             raise TokenInUseError
-        # First the old one: if its user has changed meanwhile, nobody gets the token of another.
+        # First the old one: if its user has changed meanwhile, nobody gets the token of another. It
+        # stays active until its successor is stored: a push in between still has a device.
         if not _mark_replaced(old, new_id=new_id, now=now):
             continue
         if _store_successor(old, known, token=token, now=now):
+            _end_replaced(old, new_id=new_id, now=now)
             earlier = {"user_id": old["user_id"], "replaced_by": old["_id"]}
             collection("devices").update_many(earlier, {"$set": {"replaced_by": new_id}})
             _evict_excess(old["user_id"], keep=new_id)
@@ -119,12 +121,18 @@ def _mark_replaced(old: Document, *, new_id: str, now: datetime) -> bool:
     """Point a device to its successor. Return False if it has changed meanwhile."""
     state = ("user_id", "is_active", "deactivation_reason", "replaced_by")
     unchanged = {name: old.get(name) for name in state}
-    change = {"replaced_by": new_id, "updated_at": now}
+    change = {"$set": {"replaced_by": new_id, "updated_at": now}}
+    match = {"_id": old["_id"], **unchanged}
+    return collection("devices").update_one(match, change).matched_count > 0
+
+
+def _end_replaced(old: Document, *, new_id: str, now: datetime) -> None:
+    """Deactivate a device whose successor is stored, unless a person has deactivated it."""
     if _inherits_activity(old):
         evidence = Evidence(at=now, source="api")
-        change |= deactivation(DeactivationReason.REPLACED, evidence=evidence, now=now)
-    match = {"_id": old["_id"], **unchanged}
-    return collection("devices").update_one(match, [{"$set": change}]).matched_count > 0
+        change = deactivation(DeactivationReason.REPLACED, evidence=evidence, now=now)
+        match = {"_id": old["_id"], "user_id": old["user_id"], "replaced_by": new_id}
+        collection("devices").update_one(match, [{"$set": change}])
 
 
 def _store_successor(old: Document, known: Document | None, *, token: str, now: datetime) -> bool:

@@ -5,7 +5,8 @@ from collections.abc import Iterator
 
 import msgspec
 
-_TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*+"|[\[\]{},]', re.DOTALL)
+_TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*+"|[\[\]{},"]', re.DOTALL)
+"""A text, a character of the structure, or the beginning of a text without an end."""
 
 
 def split_array(raw: bytes) -> list[bytes]:
@@ -29,6 +30,8 @@ def _scan(raw: bytes) -> Iterator[bytes]:
                 depth += 1
             case b"]" | b"}":
                 depth -= 1
+            case b'"':
+                raise ValueError("the JSON list has a text without an end")
             case b"," if depth == 1:
                 yield raw[start : token.start()]
                 start = token.end()

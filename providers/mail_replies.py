@@ -258,7 +258,7 @@ class Reply:
     @property
     def enhanced_code(self) -> str | None:
         """The enhanced status code: it begins a line, or stands in the reply's beginning."""
-        text = _ADDRESS.sub("", self.text)
+        text = _ADDRESS.sub("", self.text[:MAX_WORDS])
         found = _ENHANCED.search(text) or re.search(
             _LATER_ENHANCED.format(self.status // 100), text[:BEGINNING], re.ASCII
         )

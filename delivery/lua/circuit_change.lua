@@ -74,11 +74,11 @@ local function trip(at_least)
     return {NOTHING}
 end
 
-local function settle_probe(successes, failures, refused, failed)
+local function settle_probe(successes, failures, refused, failed, is_accepted)
     if failures > 0 or (#refused > 0 and refuse(refused)) then
         refuse(failed)
         return {open(0)}
-    elseif successes > 0 then
+    elseif successes > 0 and (#refused == 0 or is_accepted) then
         redis.call('DEL', circuit)
         return {CLOSED}
     end
@@ -185,7 +185,7 @@ end
 if open_until == 0 then
     return count(successes, failures, accepted, refused, failed)
 elseif token ~= '' and token == leased then
-    return settle_probe(successes, failures, refused[OWN_SCOPE] or {}, failed)
+    return settle_probe(successes, failures, refused[OWN_SCOPE] or {}, failed, accepted[OWN_SCOPE])
 end
 if #(refused[OWN_SCOPE] or {}) > 0 then
     refuse(refused[OWN_SCOPE])

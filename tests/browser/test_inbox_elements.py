@@ -53,7 +53,7 @@ main { max-width: 720px; margin: auto } h1 { font-size: 20px }
 notify-bell { float: inline-end; margin-block-start: -52px }
 .start notify-bell, .clipped notify-bell { float: none; margin: 0 }
 .clipped { max-width: 120px; height: 120px; overflow: hidden; position: relative; z-index: 0 }
-.end notify-bell { position: fixed; inset: auto 0 0 auto }
+.end notify-bell { position: fixed; z-index: 1; inset: auto 0 0 auto }
 """
 LOCALES = {"/pt": "pt", "/underscore": "pt_BR"}
 HEADERS = {"/start": "start", "/clipped": "clipped", "/end": "end"}

@@ -170,6 +170,19 @@ def test_successful_probe_closes_the_circuit_and_clears_its_counts() -> None:
     assert permission(FIRST_WAIT) == Blocked(NOON + 2 * FIRST_WAIT)
 
 
+def test_refusal_of_a_recipient_who_was_refused_before_closes_nothing() -> None:
+    """A refusal for good is no failure, and no acceptance either."""
+    record(evidence=Evidence(refused={circuit_breaker.ACCOUNT: dict.fromkeys(FIVE)}))
+    again = {circuit_breaker.ACCOUNT: dict.fromkeys(FIVE[:1])}
+    own = probe(FIRST_WAIT)
+    record(successes=1, after=FIRST_WAIT, probe=own, evidence=Evidence(refused=again))
+    assert permission(FIRST_WAIT) != Allowed()
+    own = probe(FIRST_WAIT + PROBE_LEASE)
+    mixed = Evidence(accepted=frozenset({circuit_breaker.ACCOUNT}), refused=again)
+    record(successes=2, after=FIRST_WAIT + PROBE_LEASE, probe=own, evidence=mixed)
+    assert permission(FIRST_WAIT + PROBE_LEASE) == Allowed()
+
+
 @pytest.mark.parametrize("after", [SECOND, FIRST_WAIT, 2 * FIRST_WAIT])
 def test_success_without_a_probe_does_not_close_the_circuit(after: timedelta) -> None:
     trip()

@@ -292,3 +292,28 @@ def test_receipt_may_name_any_id_of_the_installation(app: App, fcm: ScriptedProv
     other = device("other")
     body = {"notification_id": str(one), "event": "opened"}
     assert app.post(f"/devices/{other}/receipts", body).status_code == 404
+
+
+@pytest.mark.parametrize("named", [False, True])
+def test_push_has_a_device_at_each_moment_of_a_rotation(
+    app: App, monkeypatch: pytest.MonkeyPatch, named: bool
+) -> None:
+    """Between two writes, or after a crash there, exactly one device gets a push."""
+    register(app, FIRST)
+    seen: list[int] = []
+
+    def devices_now() -> None:
+        seen.append(len(receivers(**({"device_ids": [device_id(FIRST)]} if named else {}))))
+
+    for name in ("_mark_replaced", "_store_successor", "_end_replaced"):
+        write = getattr(registration, name)
+
+        def spied(*args: Any, _write: Any = write, **options: Any) -> Any:
+            devices_now()
+            result = _write(*args, **options)
+            devices_now()
+            return result
+
+        monkeypatch.setattr(registration, name, spied)
+    registration.replace_token(device_id=device_id(FIRST), token=SECOND, now=NOON)
+    assert seen == [1] * 6

@@ -513,3 +513,12 @@ def test_unmatched_events_cost_few_requests() -> None:
     answer = call(events)
     assert (answer.status_code, answer.json()["events"]) == (200, 2000)
     assert 0 < reads.count - before < 100
+
+
+def test_list_that_ends_within_a_text_is_refused_in_one_pass() -> None:
+    """An escaped quotation mark was the beginning of another search through the rest."""
+    raw = b'[{"a": "' + rb"\"" * 500_000 + b"]"
+    before = time.process_time()
+    with pytest.raises(ValueError, match="without an end"):
+        split_array(raw)
+    assert time.process_time() - before < 5

@@ -122,10 +122,10 @@ def test_pause_is_named_with_who_paused_it_and_why() -> None:
     paused = held | {"held_reason": "provider_paused"}
     pauses = {Channel.EMAIL: "SendGrid paused by maria (OPS-12)"}
     assert text_of(summary.summarize_delivery(paused, pauses=pauses, now=NOW)) == (
-        "Email isn't sent yet. Held: SendGrid paused by maria (OPS-12)."
+        "Email isn't sent yet. Held: SendGrid paused by maria (OPS-12) (next check 12:05)."
     )
     assert text_of(summary.summarize_delivery(paused, pauses={}, now=NOW)) == (
-        "Email isn't sent yet. Held: provider paused."
+        "Email isn't sent yet. Held: provider paused (next check 12:05)."
     )
 
 

@@ -15,7 +15,7 @@ from notifyproject.stack import prerequisites, servers
 from notifyproject.stack.prerequisites import MONGOD, NODE, Kind, Prerequisite, Purpose
 
 ROOT = Path(settings.BASE_DIR)
-FOR_A_CLONE = {"git", "ca-certificates", "make"}
+FOR_A_CLONE = {"git", "ca-certificates", "make", "curl"}
 IN_EVERY_DEBIAN = {"libssl3", "liblzma5", "libgcc-s1", "libstdc++6"}
 """Every Debian has these packages."""
 GLIBC = ("libc.so.6", "libm.so.6", "libdl.so.2", "libpthread.so.0", "librt.so.1", "libresolv.so.2")
