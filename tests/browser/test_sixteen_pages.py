@@ -75,7 +75,7 @@ STOPS = (
     Stop(menu="Bulk operations", shows=("No bulk operations",), offers=("Failed deliveries",)),
     Stop(
         menu="Providers",
-        shows=("SendGrid", "Circuit", "Rate", "p95 latency"),
+        shows=("SendGrid", "Circuit", "Rate", "p95 response time"),
         offers=("Pause SendGrid", "Send test"),
     ),
     Stop(
