@@ -116,14 +116,17 @@ def join_over_limit(refused: Sequence[NotSent], *, now: datetime) -> list[NotSen
 def digest_for(claimed: ClaimedDelivery) -> Digest | None:
     """Return the digest that a delivery may join, or None if it is sent by itself.
 
-    A retry, a resend, a carrier, a critical message, and one with attachments are.
+    A retry, a resend, a carrier, a critical message, one with a secret, and one with attachments
+    are.
     """
     type_config = types.find_type(claimed.type)
     digest = type_config.digest if type_config is not None else None
     if digest is None or claimed.channel not in digest.channels:
         return None
     is_retry = claimed.attempt_count > 0
-    is_urgent = claimed.priority is Priority.CRITICAL
+    is_urgent = claimed.priority is Priority.CRITICAL or types.is_locked(
+        claimed.type, claimed.content.template_id
+    )
     if is_retry or is_urgent or not claimed.may_join_digest or claimed.content.attachments:
         return None
     return digest if _person_of(claimed) is not None else None

@@ -12,6 +12,7 @@ import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from typing import Any
 from urllib.parse import quote
 
@@ -256,7 +257,9 @@ def _changed(value: Any, sensitive: frozenset[str], *, by: int, is_secret: bool)
         return [_changed(one, sensitive, by=by, is_secret=is_secret) for one in value]
     if not is_secret or isinstance(value, bool) or not isinstance(value, str | int | float):
         return value
-    changed = "".join(_changed_letter(letter, by) for letter in str(value))
+    # Without an exponent, whose letter and sign are no part of the number's digits.
+    written = format(Decimal(str(value)), "f") if isinstance(value, float) else str(value)
+    changed = "".join(_changed_letter(letter, by) for letter in written)
     return changed if isinstance(value, str) else type(value)(changed)
 
 

@@ -291,7 +291,8 @@ class Secrets:
     def _value_of_path(self, path: Path) -> Value:
         root, *segments = path.path
         if not isinstance(root, str):
-            return self.value_of(root) if isinstance(root, Path) else PUBLIC
+            # A computed root, such as `{{ [name] }}`, may name any variable.
+            return Value(Level.SECRET, self._name) if isinstance(root, Path) else PUBLIC
         if root in self.sensitive:
             return Value(Level.SECRET, root)
         value = self._locals.get(root, PUBLIC)

@@ -308,6 +308,16 @@ def test_urgent_retried_and_resent_messages_are_sent_by_themselves(fcm: Scripted
     assert all_digests() == []
 
 
+def test_code_of_another_types_template_is_sent_by_itself(fcm: ScriptedProvider) -> None:
+    """Whatever a recipient prefers for the type, a login code doesn't wait for a digest."""
+    registered("ada", preferences={"comment": {"digest": {"every": "week", "at": "18:00"}}})
+    content = Content(subject="Your code", body="604271", template_id="mfa_code")
+    code = comment(content=content)
+    deliver(code)
+    assert statuses(code) == ["sent"]
+    assert all_digests() == []
+
+
 def test_carrier_waits_for_the_end_of_quiet_hours() -> None:
     hours = PersonalQuietHours(enabled=True, start="12:00", end="14:00", timezone="UTC")
     registered("ada", quiet_hours=hours)

@@ -32,7 +32,11 @@ def codes(source: str, part: str = "body") -> set[str]:
     return {one.code for one in found}
 
 
+NAMED = "{% assign q = 'code' %}"
 MAKING = [
+    # The example doesn't reach it, so only reading the template finds it.
+    f"{NAMED}{{% assign c = 'x' %}}{{% if list[0] != 'a' %}}{{% assign c = [q] %}}{{% endif %}}",
+    f"{NAMED}{{% capture c %}}{{{{ [q] | upcase }}}}{{% endcapture %}}",
     "{% assign c = code | base64_encode %}",
     "{% assign a = code %}{% assign b = a | append: 'x' %}{% assign c = b | upcase %}",
     "{% capture c %}{{ code | slice: 1, 4 }}{% endcapture %}",
@@ -208,3 +212,14 @@ def test_no_chain_of_steps_hides_a_secret(made: Sequence[str], showing: str) -> 
     start = "{% assign x = code | slice: 0, 6 %}"
     found = codes(start + "".join(made) + showing)
     assert exposure.CODE in found or "syntax" in found
+
+
+@pytest.mark.parametrize("example", [1e-7, 1e16, 12.5, -3.0])
+def test_secret_that_is_a_fraction_is_checked_as_any_other(example: float) -> None:
+    found = lint_template(
+        name="parcel_lost",
+        parts={"default": {"subject": "S", "body": "Your code: {{ code }}."}},
+        example_data={"code": example},
+        sensitive=frozenset({"code"}),
+    )
+    assert found == []
