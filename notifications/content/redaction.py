@@ -15,6 +15,9 @@ from ..catalog import types
 from ..catalog.types import MASK, TypeConfig
 
 MIN_SECRET_LENGTH = 4  # Shorter values are masked by name only: they occur in other texts by chance
+MAX_SECRETS = 100
+"""Sensitive values that are looked for in other texts. With more, every text and number counts as
+one: the search would take time by the product of both."""
 MIN_PARTIAL_LENGTH = 3  # Characters of a value at the end of a truncated text that are masked too
 WITHHELD = "[not kept: it may repeat a secret]"
 """Stored instead of a provider's response that may repeat sensitive content."""
@@ -73,9 +76,7 @@ def redact(
 def _mask_fields(
     content: Content, names: Collection[str], values: Collection[str]
 ) -> dict[str, Any]:
-    def clean(text: str) -> str:
-        return remove_secrets(text, values)
-
+    clean = _Masker(values).clean
     return {
         "image_url": content.image_url and clean(content.image_url),
         "deep_link": content.deep_link and clean(content.deep_link),
@@ -115,8 +116,8 @@ def mask(
     """Mask the values under these names, and wherever they occur. ``secrets`` if already found."""
     if not names and not secrets:
         return dict(data)
-    known = find_secrets(data, names) if secrets is None else secrets
-    return {name: _mask_value(value, name, names, known) for name, value in data.items()}
+    masker = _Masker(find_secrets(data, names) if secrets is None else secrets)
+    return {name: masker.mask(value, name, names) for name, value in data.items()}
 
 
 def mask_all(value: Any) -> Any:
@@ -130,10 +131,7 @@ def mask_all(value: Any) -> Any:
 
 def remove_secrets(text: str, secrets: Collection[str]) -> str:
     """Mask these values in a text, also as encoded in JSON, HTML, or URLs."""
-    for secret in secrets:
-        for form in _encodings_of(secret):
-            text = text.replace(form, MASK)
-    return text
+    return _Masker(secrets).clean(text)
 
 
 def mask_response(outcome: SendOutcome, secret: SensitiveContent | None) -> SendOutcome:
@@ -158,7 +156,7 @@ def _mask_excerpt(answer: ProviderResponse, secret: SensitiveContent) -> Provide
     partial_lengths = (
         size
         for value in secret.secrets
-        for size in range(MIN_PARTIAL_LENGTH, len(value))
+        for size in range(MIN_PARTIAL_LENGTH, min(len(value), len(excerpt) + 1))
         if excerpt.endswith(value[:size])
     )
     if length := max(partial_lengths, default=0):
@@ -188,14 +186,38 @@ def _values_under(value: Any, names: Collection[str], *, is_secret: bool) -> Ite
         yield str(value)
 
 
-def _mask_value(value: Any, name: str, names: Collection[str], secrets: Collection[str]) -> Any:
-    if name in names:
-        return MASK
-    if isinstance(value, Mapping):
-        return {inner: _mask_value(one, inner, names, secrets) for inner, one in value.items()}
-    if isinstance(value, list | tuple):
-        return [_mask_value(one, "", names, secrets) for one in value]
-    if isinstance(value, str):
-        return remove_secrets(value, secrets)
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return MASK if is_number and str(value) in secrets else value
+class _Masker:
+    """Masks values wherever they occur. Their encodings are made once for all texts."""
+
+    def __init__(self, secrets: Collection[str]) -> None:
+        self._masks_all = len(secrets) > MAX_SECRETS
+        self._secrets = frozenset(secrets)
+        self._forms = () if self._masks_all else tuple(_forms_of(secrets))
+
+    def clean(self, text: str) -> str:
+        """Return a text without the values."""
+        if self._masks_all:
+            return MASK if text else text
+        for form in self._forms:
+            if form in text:
+                text = text.replace(form, MASK)
+        return text
+
+    def mask(self, value: Any, name: str, names: Collection[str]) -> Any:
+        """Return a value of this name without the values, and without those under ``names``."""
+        if name in names:
+            return MASK
+        if isinstance(value, Mapping):
+            return {inner: self.mask(one, inner, names) for inner, one in value.items()}
+        if isinstance(value, list | tuple):
+            return [self.mask(one, "", names) for one in value]
+        if isinstance(value, str):
+            return self.clean(value)
+        is_number = isinstance(value, int | float) and not isinstance(value, bool)
+        is_secret = is_number and (self._masks_all or str(value) in self._secrets)
+        return MASK if is_secret else value
+
+
+def _forms_of(secrets: Iterable[str]) -> Iterator[str]:
+    for secret in secrets:
+        yield from _encodings_of(secret)

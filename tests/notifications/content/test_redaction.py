@@ -2,6 +2,7 @@
 
 import html
 import json
+import time
 from dataclasses import replace
 from typing import Any
 from urllib.parse import quote
@@ -16,6 +17,7 @@ from domain.states import Channel
 from notifications.catalog.types import MASK
 from notifications.content import rendering
 from notifications.content.redaction import (
+    MAX_SECRETS,
     WITHHELD,
     Redacted,
     find_secrets,
@@ -277,3 +279,26 @@ def test_accepted_subject_is_sent_unchanged() -> None:
         channel=Channel.EMAIL, content=stored, data=data, recipient=ADA
     )
     assert message.subject == "As it was accepted"
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        {"code": [f"aaaa{n:05}" for n in range(6_000)], "t": ["bbbb"] * 3_000},
+        {"code": {"a": list(range(1_000, 1_100))}, "t": ["bbbb"] * 20_000},
+        {"code": "a" * 190_000, "t": ["bbbb"] * 3_000},
+    ],
+)
+def test_many_values_and_many_texts_are_masked_within_a_request(data: dict[str, Any]) -> None:
+    before = time.process_time()
+    masked = mask(data, {"code"})
+    assert time.process_time() - before < 2
+    assert masked["code"] == MASK
+    assert set(masked["t"]) <= {"bbbb", MASK}
+
+
+def test_with_too_many_values_every_text_and_number_is_masked() -> None:
+    codes = [f"code-{n}" for n in range(MAX_SECRETS + 1)]
+    data = {"code": codes, "note": {"text": "see code-7", "count": 3, "is_new": True, "none": None}}
+    note = {"text": MASK, "count": MASK, "is_new": True, "none": None}
+    assert mask(data, {"code"}) == {"code": MASK, "note": note}
