@@ -188,6 +188,8 @@ class _Engine:
                 (sending, "COLLECT_SECONDS", 5.0),
                 (store, "start", partial(self._start, store.start)),
                 (store, "settle_not_sent", partial(self._settle_not_sent, store.settle_not_sent)),
+                # Its clock stands still, so that a pause would never end.
+                (window, "PAUSE_SECONDS", 0.0),
                 # It measures at most every few seconds of real time.
                 (backlog, "is_overloaded", lambda **_: False),
             ):
