@@ -17,6 +17,9 @@ from recipients.models import SuppressionReason
 from recipients.queries import ActiveSuppression, RecipientSnapshot, RegisteredRecipient
 from tests.support.factories.notifications import SHIPPED, request
 
+# What locks a type is read from the database when no copy is in memory.
+pytestmark = pytest.mark.usefixtures("db")
+
 EMAIL, PUSH, WHATSAPP, IN_APP = Channel
 S = DeliveryStatus
 TEN_MINUTES = timedelta(minutes=10)
