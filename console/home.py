@@ -35,7 +35,6 @@ METRICS_STALE_AFTER = timedelta(minutes=5)
 """Maximum age of the metrics."""
 MAX_INCIDENTS = 10
 BACKLOG_COUNT_CAP = 1_000
-_COUNTS = ("sent", "delivered", "failed", "accepted")
 _PERCENTILES = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
 
 

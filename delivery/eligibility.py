@@ -98,7 +98,7 @@ def _check_reachable(
     if claimed.channel in ADDRESSED and not claimed.recipient.address(claimed.channel):
         return NotSent(claimed, S.SUPPRESSED, FailureCode.NO_ADDRESS, "No address.")
     if suppression is not None:
-        reason = f"The address is suppressed: {suppression.replace('_', ' ')}."
+        reason = recipients.suppression_text(suppression)
         return NotSent(claimed, S.SUPPRESSED, FailureCode.SUPPRESSED, reason)
     return None
 

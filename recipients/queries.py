@@ -105,6 +105,11 @@ class RecipientSnapshot:
         return MUTED if is_muted else None
 
 
+def suppression_text(reason: str) -> str:
+    """Return the sentence for a delivery whose address is suppressed for this reason."""
+    return f"The address is suppressed: {reason.replace('_', ' ')}."
+
+
 def load_snapshot(
     user_ids: Iterable[str], addresses: Iterable[tuple[str, str]], *, now: datetime
 ) -> RecipientSnapshot:

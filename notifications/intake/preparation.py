@@ -460,7 +460,7 @@ def _mark_suppressed(
         if reason is None:
             marked.append(one)
         else:
-            detail = f"The address is suppressed: {reason.replace('_', ' ')}."
+            detail = recipients.suppression_text(reason)
             marked.append(_suppressed(one.channel, FailureCode.SUPPRESSED, detail))
     return marked
 

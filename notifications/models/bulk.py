@@ -59,12 +59,12 @@ class BulkOperation(models.Model):
     reasons = models.JSONField(default=dict)
     """Number of skipped and failed deliveries by reason."""
     problem = optional_text(REASON_LENGTH)
+    """Why the operation stopped automatically."""
     recent = ArrayField(models.CharField(max_length=48), null=True, blank=True)
     """The deliveries that it last changed, as ``<notification>:<channel>``."""
     acted_at = optional_datetime()
     is_proven = models.BooleanField(null=True)
     """Since its start or resumption, the first deliveries didn't all fail."""
-    """Why the operation stopped automatically."""
     created_by = ObjectIdField()
     created_by_name = models.CharField(max_length=150)
     started_by = ObjectIdField(null=True, blank=True)

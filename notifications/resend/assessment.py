@@ -193,7 +193,7 @@ def suppression_reason(
     )
     if reason == recipients.MUTED:
         return "The recipient muted this type."
-    return reason and f"The address is suppressed: {reason.replace('_', ' ')}."
+    return reason and recipients.suppression_text(reason)
 
 
 def is_locked(document: Document) -> bool:
