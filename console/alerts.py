@@ -313,8 +313,9 @@ class IncidentAdmin(ReadOnlyAdmin):
         """Acknowledge one incident; POST only."""
         if refused := require_post(request, allowed=self.has_acknowledge_permission(request)):
             return refused
-        key = parse_id(object_id)
-        self._acknowledge(request, [key] if key is not None else [])
+        # An outage's card acknowledges also the incidents about the failures that it explains.
+        given = (object_id, *request.POST.getlist("also")[:MAX_OPEN])
+        self._acknowledge(request, [key for one in given if (key := parse_id(one)) is not None])
         if "next" in request.POST:
             return HttpResponseRedirect(next_page(request))
         return HttpResponseRedirect(

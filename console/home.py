@@ -61,17 +61,25 @@ def dashboard(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
     outages = problems.find_outages(
         healths, work=backlog, failures=failures, incidents=open_incidents, now=now
     )
+    out = {one.channel for one in healths if one.health in problems.BLOCKED}
     found = problems.issues(
         backlog=backlog,
         failures=recent,
         sent=monitoring_dashboard.recently_sent(since=since, now=now),
-        out={one.channel for one in healths if one.health in problems.BLOCKED},
+        out=out,
         now=now,
     )
     mutes = {one["_id"]: one for one in incidents.mutes(now=now)}
     shown = [one for one in found if one.key not in mutes or not one.is_mutable]
-    told = {outage.incident["_id"] for outage in outages if outage.incident is not None}
-    other_incidents = [one for one in open_incidents if one["_id"] not in told]
+    matters = problems.join_matters(
+        outages=outages,
+        incidents=open_incidents,
+        rules=rules,
+        issues=shown,
+        failures=recent,
+        out=out,
+    )
+    stalled = [one for alert in matters.alerts for one in alert.issues if one.is_outage]
     expired = sum(one.count for one in failures.groups if one.code == FailureCode.EXPIRED)
     ended = {
         channel: one.sent + one.failed
@@ -90,17 +98,24 @@ def dashboard(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
         "counted_at": traffic.counted_at,
         "is_stale": traffic.counted_at is None or now - traffic.counted_at > METRICS_STALE_AFTER,
         "status": problems.service_status(
-            issues=shown,
+            issues=[*stalled, *matters.issues],
             providers=healths,
-            incidents=[one for one in other_incidents if not one.get("acknowledged_at")],
+            incidents=[
+                alert.incident
+                for alert in matters.alerts
+                if not alert.incident.get("acknowledged_at")
+                and not any(issue.is_outage for issue in alert.issues)
+            ],
         ),
         "outages": [
             {
                 **{field.name: getattr(one, field.name) for field in fields(one)},
                 "color": one.color,
                 "incident": one.incident and {**one.incident, "pk": one.incident["_id"]},
+                "consequences": [{**each, "pk": each["_id"]} for each in one.consequences],
+                "unacknowledged": one.unacknowledged,
             }
-            for one in outages
+            for one in matters.outages
         ],
         "expired": expired,
         "expired_url": f"{reverse(FAILURES)}?code=expired&failed_within=24h",
@@ -135,18 +150,19 @@ def dashboard(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
         "errors_since": failures.counted_since,
         "incidents": [
             {
-                **incident,
-                "id": incident["_id"],
+                **alert.incident,
+                "id": alert.incident["_id"],
+                "issues": alert.issues,
                 "evidence": [
                     one
-                    for one in evidence_of(incident, rules.get(incident["rule_id"]))
+                    for one in evidence_of(alert.incident, rules.get(alert.incident["rule_id"]))
                     if may_open(request, one.url)
                 ],
             }
-            for incident in other_incidents
+            for alert in matters.alerts
         ],
         "may_acknowledge": request.user.has_perm(MAY_ACKNOWLEDGE),
-        "issues": shown,
+        "issues": matters.issues,
         "may_pause": request.user.has_perm(MAY_PAUSE),
     }
 

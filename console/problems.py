@@ -1,7 +1,8 @@
 """What is wrong now: outages of providers, work that isn't done, and many failures of one cause."""
 
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
@@ -11,7 +12,7 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from analytics import incidents as incident_store
-from analytics.models import AlertKind
+from analytics.models import AlertKind, AlertRule
 from domain.errors import FailureCode
 from domain.states import Channel
 from domain.wait_reasons import OUTAGES
@@ -48,6 +49,7 @@ PROVIDER_CAUSES = frozenset(
 """Causes that an outage of a provider explains."""
 BLOCKED = frozenset({Health.PAUSED, Health.OPEN, Health.PROBING})
 """States in which a provider sends nothing, or one probe at a time."""
+_ISSUE_OF_KIND = {AlertKind.SWEEP_OVERDUE.value: "sweep", AlertKind.WORK_OVERDUE.value: "overdue"}
 _INCIDENT_KINDS = frozenset({AlertKind.BREAKER_OPEN, AlertKind.PROVIDER_PAUSED})
 
 
@@ -91,6 +93,7 @@ class Outage:
     """A provider that doesn't send, with all that it has caused, in one place."""
 
     provider: str
+    channel: Channel
     title: str
     is_planned: bool
     since: datetime | None
@@ -98,6 +101,14 @@ class Outage:
     facts: Sequence[Fact]
     incident: Mapping[str, Any] | None
     """The open incident about it."""
+    consequences: Sequence[Mapping[str, Any]] = ()
+    """Open incidents about failures that it explains."""
+
+    @property
+    def unacknowledged(self) -> list[Any]:
+        """IDs of its incidents that nobody has acknowledged."""
+        known = [one for one in (self.incident, *self.consequences) if one is not None]
+        return [one["_id"] for one in known if not one.get("acknowledged_at")]
 
     @property
     def color(self) -> str:
@@ -121,6 +132,24 @@ class Issue:
     def is_mutable(self) -> bool:
         """Whether staff can mute it: work that isn't done is always shown."""
         return not self.is_outage
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Alert:
+    """An open incident, with the issues that are the same matter."""
+
+    incident: Mapping[str, Any]
+    issues: Sequence[Issue] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Matters:
+    """What needs attention, each matter once."""
+
+    outages: Sequence[Outage]
+    alerts: Sequence[Alert]
+    issues: Sequence[Issue]
+    """Those that no open incident is about."""
 
 
 def find_outages(
@@ -173,6 +202,7 @@ def _outage(
     )
     return Outage(
         provider=health.name,
+        channel=channel,
         title=title,
         is_planned=is_planned,
         since=since,
@@ -267,6 +297,74 @@ def _is_problem(group: FailureCount, share: float, *, needs_operator: bool) -> b
     return group.count >= least and share >= MANY_SHARE
 
 
+def join_matters(
+    *,
+    outages: Sequence[Outage],
+    incidents: Sequence[Mapping[str, Any]],
+    rules: Mapping[Any, AlertRule],
+    issues: Sequence[Issue],
+    failures: FailureCounts,
+    out: Collection[Channel],
+) -> Matters:
+    """Join what is the same matter: an incident with its outage, or with the issues it is about.
+
+    ``incidents`` are the open ones, ``rules`` theirs by ID, ``failures`` those of the last RECENT,
+    and ``out`` the channels of outages.
+    """
+    told = {outage.incident["_id"] for outage in outages if outage.incident is not None}
+    others = [one for one in incidents if one["_id"] not in told]
+    explained = {
+        one["_id"]: channel
+        for one in others
+        if (channel := _explaining_channel(one, rules.get(one["rule_id"]), failures, out))
+    }
+    joined = [
+        replace(
+            outage,
+            consequences=[one for one in others if explained.get(one["_id"]) == outage.channel],
+        )
+        for outage in outages
+    ]
+    placed = {one["_id"] for outage in joined for one in outage.consequences}
+    alerts, left = [], list(issues)
+    for one in others:
+        if one["_id"] in placed:
+            continue
+        own = [issue for issue in left if _is_about(one, rules.get(one["rule_id"]), issue)]
+        left = [issue for issue in left if issue not in own]
+        alerts.append(Alert(incident=one, issues=own))
+    return Matters(outages=joined, alerts=alerts, issues=left)
+
+
+def _explaining_channel(
+    incident: Mapping[str, Any],
+    rule: AlertRule | None,
+    failures: FailureCounts,
+    out: Collection[Channel],
+) -> Channel | None:
+    """Return the channel whose outage explains an incident about failures, or None."""
+    if incident["kind"] != AlertKind.FAILURES or rule is None or rule.type:
+        return None
+    own = [one for one in failures.groups if rule.channel in (None, "", one.channel)]
+    explained: Counter[Channel] = Counter()
+    for one in own:
+        if one.channel in out and one.code in PROVIDER_CAUSES:
+            explained[one.channel] += one.count
+    if sum(one.count for one in own) - explained.total() > rule.threshold:
+        return None
+    return next((channel for channel, _ in explained.most_common(1)), None)
+
+
+def _is_about(incident: Mapping[str, Any], rule: AlertRule | None, issue: Issue) -> bool:
+    kind = incident["kind"]
+    if kind != AlertKind.FAILURES:
+        return issue.key == _ISSUE_OF_KIND.get(kind)
+    if issue.is_outage or (rule is not None and rule.type):
+        # The failures of one type say nothing about those of the others.
+        return False
+    return rule is None or rule.channel in (None, "", issue.key.partition(":")[0])
+
+
 def service_status(
     *,
     issues: Sequence[Issue],
@@ -277,7 +375,7 @@ def service_status(
 
     An outage: a channel has no provider that sends, or due work isn't done. Paused: staff have
     paused all that doesn't send, and nothing else is wrong. Degraded: a provider isn't healthy, or
-    there is another issue or an open incident. ``incidents`` are those without a card of their own.
+    there is another issue or an open incident. ``incidents`` are those that no outage explains.
     """
     by_channel: dict[Channel, list[ProviderHealth]] = {}
     for one in providers:

@@ -11,7 +11,7 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from delivery import circuit_breaker
-from delivery.circuit_breaker import CircuitState, State
+from delivery.circuit_breaker import MIN_RECIPIENTS, CircuitState, Refusals, State
 from domain.time import utc_now
 from monitoring import provider_health
 from monitoring.provider_health import Health, ProviderHealth
@@ -20,6 +20,7 @@ from notifications.intake import preview
 from notifications.models import ProviderState
 from providers.labels import PROVIDERS
 
+from .devices import PLATFORM_LABELS
 from .sends import TEST_ADDRESSES, address_of_test, offered_devices
 from .texts.labels import CHANNEL_ICONS, CHANNELS
 from .widgets.actions import ask, is_confirmed, record_change, render_page, require_post
@@ -122,7 +123,7 @@ class ProviderStateAdmin(ListOnlyAdmin):
             risk = (
                 f"If {_label(name)} still fails, each delivery that is sent uses an attempt. The "
                 f"circuit opens again after {circuit_breaker.MIN_FAILURES} failures in "
-                f"{minutes:.0f} min."
+                f"{minutes:.0f} min, or {MIN_RECIPIENTS} recipients refused in a row."
             )
             return ask(
                 self,
@@ -193,10 +194,12 @@ def _row(health: ProviderHealth, now: datetime) -> dict[str, Any]:
                 "chip": chip(*CIRCUIT_LABELS[circuit.state]),
                 "is_closed": circuit.state is State.CLOSED,
                 "counts": _counts(circuit),
+                "refusals": [_refusals(one, circuit, now) for one in circuit.refusals],
                 "next_probe": _next_probe(circuit, now),
             }
             for circuit in health.circuits
         ],
+        "warnings": _warnings(health),
         "failed_share": percent(health.failures / health.attempts) if health.failures else "",
         "rate": _rate(health, now),
         "p95": latency(health.p95),
@@ -212,6 +215,36 @@ def _counts(circuit: CircuitState) -> str:
     successes = f"{circuit.successes} success{'' if circuit.successes == 1 else 'es'}"
     results = f"{count_of(circuit.failures, 'failure')}, {successes}"
     return f"{results} in 1 min{' before it opened' if circuit.opened_at else ''}"
+
+
+def _refused(refusals: Refusals, circuit: CircuitState) -> str:
+    """Return how much evidence there is: "3 of 5 recipients refused in a row"."""
+    scopes = (refusals.scope, circuit.name.rpartition(":")[2])
+    platform = next((name for key, name in PLATFORM_LABELS.items() if key in scopes), "")
+    what = "rate-limited" if refusals.scope == circuit_breaker.RATE else "refused"
+    found = f"{refusals.recipients} of {MIN_RECIPIENTS} recipients {what} in a row"
+    return f"{platform}: {found}" if platform else found
+
+
+def _refusals(refusals: Refusals, circuit: CircuitState, now: datetime) -> SafeString:
+    is_rate = refusals.scope == circuit_breaker.RATE
+    return format_html(
+        "{}, last {}. At {}, the {}.",
+        _refused(refusals, circuit),
+        clock(refusals.last_at, now=now),
+        MIN_RECIPIENTS,
+        "rate is halved" if is_rate else "circuit opens",
+    )
+
+
+def _warnings(health: ProviderHealth) -> list[str]:
+    """Return the evidence that could soon open a circuit, for Home."""
+    return [
+        _refused(one, circuit)
+        for circuit in health.circuits
+        if circuit.state is State.CLOSED
+        for one in circuit.refusals
+    ]
 
 
 def _next_probe(circuit: CircuitState, now: datetime) -> SafeString | str:

@@ -134,6 +134,17 @@ NO_EVIDENCE = Evidence()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Refusals:
+    """Refusals in a row of one scope, which act once MIN_RECIPIENTS are refused."""
+
+    scope: str
+    """ACCOUNT, RATE, or a platform."""
+    recipients: int
+    """Different recipients that were refused since the last acceptance."""
+    last_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CircuitState:
     """State of one circuit, for the console."""
 
@@ -147,6 +158,8 @@ class CircuitState:
     open_until: datetime | None = None
     openings: int = 0
     reason: str | None = None
+    refusals: Sequence[Refusals] = ()
+    """Evidence that isn't enough yet."""
 
 
 def request_permissions(circuits: Sequence[str], *, now: datetime) -> Mapping[str, Permission]:
@@ -308,7 +321,22 @@ def _state(name: str, fields: Mapping[bytes, bytes], *, now: datetime) -> Circui
         open_until=until,
         openings=int(fields.get(b"openings", 0)),
         reason=fields.get(b"reason", b"").decode() or None,
+        refusals=_refusals(fields, now),
     )
+
+
+def _refusals(fields: Mapping[bytes, bytes], now: datetime) -> list[Refusals]:
+    times: dict[str, list[datetime]] = {}
+    for key, value in fields.items():
+        scope, separator, _ = key.decode(errors="replace").removeprefix("e").partition("/")
+        if key.startswith(b"e") and separator:
+            at = valkey.from_milliseconds(int(value))
+            if at > now - EVIDENCE_TTL:
+                times.setdefault(scope, []).append(at)
+    return [
+        Refusals(scope=scope, recipients=len(found), last_at=max(found))
+        for scope, found in sorted(times.items())
+    ]
 
 
 def _change(name: str, now: datetime, reason: str, command: Sequence[str | int]) -> Sequence[bytes]:

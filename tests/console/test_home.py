@@ -11,7 +11,7 @@ from django.utils.html import escape, strip_tags
 
 from analytics import incidents
 from analytics.incidents import Finding
-from analytics.models import AlertKind
+from analytics.models import AlertKind, AlertRule
 from console import home, problems
 from console.alerts import evidence_of
 from console.problems import ServiceState
@@ -204,6 +204,7 @@ def test_open_incident_comes_first_and_is_acknowledged(console: Client) -> None:
     assert incident is not None
     page = text_of(console)
     assert page.index("No sweep for over 3 minutes") < page.rindex("No sweep: missed")
+    assert page.count('class="notice notice-danger"') == 1
     url = f"/admin/analytics/incident/{incident['_id']}/acknowledge/"
     assert f'action="{url}"' in page
     console.post(url)
@@ -231,7 +232,12 @@ def failed(code: FailureCode, count: int, *, ago: timedelta = timedelta()) -> Fa
 
 
 def issues(**fields: Any) -> list[problems.Issue]:
-    given = {"backlog": NO_WORK, "failures": NO_FAILURES, "sent": {}, "now": AT_NOON} | fields
+    given: dict[str, Any] = {
+        "backlog": NO_WORK,
+        "failures": NO_FAILURES,
+        "sent": {},
+        "now": AT_NOON,
+    } | fields
     return problems.issues(**given)
 
 
@@ -330,6 +336,106 @@ def test_outage_is_one_card_with_all_that_it_caused(console: Client) -> None:
     assert facts["Failed, 24 h"] == "24"
     assert facts["Expired while held, 24 h"] == "15"
     assert facts["Next probe"].endswith("in 8 min")
+
+
+ALL, EMAIL, PUSH, WELCOME = (ObjectId() for _ in range(4))
+RULES = {
+    ALL: AlertRule(id=ALL, kind="failures", threshold=10),
+    EMAIL: AlertRule(id=EMAIL, kind="failures", threshold=10, channel="email"),
+    PUSH: AlertRule(id=PUSH, kind="failures", threshold=10, channel="push"),
+    WELCOME: AlertRule(id=WELCOME, kind="failures", threshold=10, type="welcome"),
+}
+
+
+def joined(*kinds: str | ObjectId, **given: Any) -> problems.Matters:
+    """Join incidents of these kinds, or of these rules about failures."""
+    incidents = [
+        {"_id": n, "rule_id": kind, "kind": "failures"}
+        if isinstance(kind, ObjectId)
+        else {"_id": n, "rule_id": ObjectId(), "kind": kind}
+        for n, kind in enumerate(kinds)
+    ]
+    fields: dict[str, Any] = {"outages": (), "issues": (), "failures": NO_FAILURES, "out": ()}
+    return problems.join_matters(incidents=incidents, rules=RULES, **fields | given)
+
+
+@pytest.mark.parametrize(
+    ("kind", "key", "is_joined"),
+    [
+        (ALL, "email:provider_error", True),
+        (ALL, "push:bounced", True),
+        (EMAIL, "email:provider_error", True),
+        (EMAIL, "push:provider_error", False),
+        (WELCOME, "email:provider_error", False),
+        (ALL, "sweep", False),
+        # Its rule was deleted.
+        (ObjectId(), "email:provider_error", True),
+        ("sweep_overdue", "sweep", True),
+        ("sweep_overdue", "overdue", False),
+        ("work_overdue", "overdue", True),
+        ("callback_disabled", "email:provider_error", False),
+        ("key_expiring", "sweep", False),
+    ],
+)
+def test_one_matter_has_one_card(kind: Any, key: str, is_joined: bool) -> None:
+    is_outage = key in {"sweep", "overdue"}
+    issue = problems.Issue(key=key, color="danger", text="", advice="", is_outage=is_outage)
+    found = joined(kind, issues=[issue])
+    assert [list(alert.issues) for alert in found.alerts] == [[issue] if is_joined else []]
+    assert list(found.issues) == ([] if is_joined else [issue])
+
+
+def test_issue_stands_in_one_of_several_alerts() -> None:
+    issue = problems.Issue(key="email:bounced", color="danger", text="", advice="")
+    found = joined(EMAIL, ALL, issues=[issue])
+    assert [len(alert.issues) for alert in found.alerts] == [1, 0]
+
+
+@pytest.mark.parametrize(
+    ("rule", "code", "count", "is_explained"),
+    [
+        (ALL, F.PROVIDER_ERROR, 24, True),
+        (EMAIL, F.EXPIRED, 24, True),
+        (PUSH, F.PROVIDER_ERROR, 24, False),
+        (WELCOME, F.PROVIDER_ERROR, 24, False),
+        (ObjectId(), F.PROVIDER_ERROR, 24, False),
+        # The provider is out, but these failures aren't its doing.
+        (ALL, F.BOUNCED, 24, False),
+    ],
+)
+def test_alert_about_failures_of_an_outage_is_part_of_its_card(
+    rule: ObjectId, code: FailureCode, count: int, is_explained: bool
+) -> None:
+    [outage] = problems.find_outages(
+        [provider(Health.OPEN)], work=NO_WORK, failures=NO_FAILURES, incidents=(), now=AT_NOON
+    )
+    found = joined(rule, outages=[outage], failures=failed(code, count), out={Channel.EMAIL})
+    assert len(found.outages[0].consequences) == is_explained
+    assert len(found.alerts) == (not is_explained)
+    assert found.outages[0].unacknowledged == ([0] if is_explained else [])
+
+
+def test_many_other_failures_beside_an_outage_stay_an_alert() -> None:
+    [outage] = problems.find_outages(
+        [provider(Health.OPEN)], work=NO_WORK, failures=NO_FAILURES, incidents=(), now=AT_NOON
+    )
+    groups = (*failed(F.PROVIDER_ERROR, 24).groups, *failed(F.BOUNCED, 11).groups)
+    failures = replace(NO_FAILURES, groups=groups)
+    found = joined(ALL, outages=[outage], failures=failures, out={Channel.EMAIL})
+    assert (len(found.alerts), found.outages[0].consequences) == (1, [])
+
+
+def test_card_of_an_outage_acknowledges_all_its_alerts(console: Client) -> None:
+    given = [
+        incidents.record(
+            Finding(rule_id=ObjectId(), kind=kind, subject="sendgrid:1", title="x", detail=""),
+            now=utc_now(),
+        )
+        for kind in (AlertKind.BREAKER_OPEN, AlertKind.FAILURES)
+    ]
+    first, second = (one["_id"] for one in given if one is not None)
+    console.post(f"/admin/analytics/incident/{first}/acknowledge/", {"also": [str(second), "x"]})
+    assert [one.get("acknowledged_by") for one in incidents.open_incidents()] == ["maria"] * 2
 
 
 def test_planned_pause_is_resumed_from_home(console: Client, settings: Any) -> None:

@@ -89,6 +89,47 @@ def test_page_shows_open_circuit_and_reduced_rate(console: Client, settings: Any
     assert (circuit_breaker.close(account), health().health) == (True, Health.RATE_LIMITED)
 
 
+@pytest.mark.parametrize(
+    ("scope", "count", "shown"),
+    [
+        ("account", 3, "3 of 5 recipients refused in a row, last"),
+        ("account", 1, "1 of 5 recipients refused in a row, last"),
+        ("rate", 4, "4 of 5 recipients rate-limited in a row, last"),
+        ("ios", 2, "iOS: 2 of 5 recipients refused in a row, last"),
+    ],
+)
+def test_evidence_is_shown_before_the_circuit_opens(
+    console: Client, scope: str, count: int, shown: str
+) -> None:
+    account, now = registry.sendgrid().account, utc_now()
+    keys = [circuit_breaker.evidence_key(str(n)) for n in range(count)]
+    evidence = circuit_breaker.Evidence(refused={scope: keys})
+    circuit_breaker.record(account, successes=0, failures=0, now=now, evidence=evidence)
+    assert health().health is Health.HEALTHY
+    for path in (URL, "/admin/"):
+        page = " ".join(console.get(path).content.decode().split())
+        assert shown.removesuffix(", last") in page, path
+    page = text_of(console)
+    assert shown in page
+    effect = "rate is halved" if scope == "rate" else "circuit opens"
+    assert f"At 5, the {effect}." in page
+    accepted = circuit_breaker.Evidence(accepted=["account", "rate", "ios"])
+    circuit_breaker.record(account, successes=1, failures=0, now=now, evidence=accepted)
+    assert "in a row" not in text_of(console)
+
+
+def test_evidence_of_a_platform_names_it(console: Client) -> None:
+    account, now = registry.sendgrid().account, utc_now()
+    evidence = circuit_breaker.Evidence(refused={"account": [circuit_breaker.evidence_key("a")]})
+    name = f"{account}:android"
+    circuit_breaker.record(name, successes=0, failures=0, now=now, evidence=evidence)
+    assert "Android: 1 of 5 recipients refused in a row" in text_of(console)
+    [state] = circuit_breaker.circuit_states(now=now) or []
+    assert [(one.scope, one.recipients) for one in state.refusals] == [("account", 1)]
+    later = now + circuit_breaker.EVIDENCE_TTL
+    assert [one.refusals for one in circuit_breaker.circuit_states(now=later) or []] == [[]]
+
+
 def test_pause_and_resume_are_audited(console: Client) -> None:
     page = console.post(f"{URL}sendgrid/pause/", {"reason": "A bill is due."}, follow=True)
     assert "SendGrid paused" in page.content.decode()
