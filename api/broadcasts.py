@@ -276,6 +276,7 @@ def create_broadcast(request: Any) -> Response:
         request_id=request.request_id,
         idempotency_key=idempotency.required_key(request),
         is_test=request.user.is_test,
+        may_read_recipients=_shows_registry(request),
     )
     body = _read_broadcast(request, caller)
     created = creation.create(body, caller=caller, now=utc_now())
@@ -300,7 +301,10 @@ def preview_broadcast(request: Any) -> Response:
     aren't recognized.
     """
     caller = Caller(
-        client_id=request.user.id, request_id=request.request_id, is_test=request.user.is_test
+        client_id=request.user.id,
+        request_id=request.request_id,
+        is_test=request.user.is_test,
+        may_read_recipients=_shows_registry(request),
     )
     body = _read_broadcast(request, caller)
     found = preview.preview(body, caller=caller, now=utc_now())

@@ -156,13 +156,16 @@ def fail_pending(*, client_id: ObjectId, reason: str) -> int:
 
 
 def waiting_clients() -> list[ObjectId]:
-    """Return the clients with pending messages."""
-    stages: list[dict[str, Any]] = [
-        {"$match": {"next_try_at": {"$exists": True}}},
-        {"$group": {"_id": "$client_id"}},
-    ]
-    found = collection("callback_messages").aggregate(stages, hint="cbm_due")
-    return sorted(document["_id"] for document in found)
+    """Return the clients with pending messages, in order."""
+    # One index lookup per client, each after the previous client, however many messages wait.
+    clients: list[ObjectId] = []
+    wanted: dict[str, Any] = {"next_try_at": {"$exists": True}}
+    while found := collection("callback_messages").find_one(
+        wanted, {"client_id": 1}, sort=[("client_id", 1)], hint="cbm_due"
+    ):
+        clients.append(found["client_id"])
+        wanted["client_id"] = {"$gt": clients[-1]}
+    return clients
 
 
 def replay(*, message_id: str, client_id: ObjectId | None, now: datetime) -> Document:

@@ -58,10 +58,18 @@ def members(*, topic: str, limit: int, cursor: Cursor | None = None) -> Page:
 def names(*, after: str | None = None, limit: int) -> list[str]:
     """Return up to ``limit`` topics with members, in order, after ``after``. Raises PyMongoError.
 
-    The index alone answers this, by one key of each topic.
+    The index alone answers this, by one key of each topic. Only the page itself is held in memory
+    and returned, however many topics there are.
     """
-    match = {"topic": {"$gt": after}} if after is not None else {}
-    return sorted(collection("topic_members").distinct("topic", match))[:limit]
+    pipeline: list[Mapping[str, Any]] = [
+        {"$match": {"topic": {"$gt": after or ""}}},
+        {"$sort": {"topic": 1}},
+        {"$group": {"_id": "$topic"}},
+        {"$sort": {"_id": 1}},
+        {"$limit": limit},
+    ]
+    found = collection("topic_members").aggregate(pipeline, hint="tpm_topic")
+    return [one["_id"] for one in found]
 
 
 def next_members(topic: str, *, after: str | None = None, limit: int = BATCH) -> list[str]:

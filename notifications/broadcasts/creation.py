@@ -105,7 +105,7 @@ def validate(request: BroadcastRequest, *, caller: Caller, now: datetime) -> dic
     audience_size = repository.count_audience(audience)
     is_topic = audience.topic is not None and TOPIC.fullmatch(audience.topic) is not None
     if audience.topic is not None and is_topic and audience_size == 0 and not request.scheduled_at:
-        problems.add("/audience/topic", "unknown_topic", _unknown_topic(audience.topic))
+        problems.add("/audience/topic", "unknown_topic", _unknown_topic(audience.topic, caller))
     if sample is None or problems.problems:
         raise InvalidRequestError(problems.problems)
     return new_document(
@@ -122,8 +122,9 @@ def validate(request: BroadcastRequest, *, caller: Caller, now: datetime) -> dic
     )
 
 
-def _unknown_topic(topic: str) -> str:
-    similar = difflib.get_close_matches(topic, topics.names(limit=MAX_COMPARED), n=1)
+def _unknown_topic(topic: str, caller: Caller) -> str:
+    known = topics.names(limit=MAX_COMPARED) if caller.may_read_recipients else ()
+    similar = difflib.get_close_matches(topic, known, n=1)
     hint = f" Did you mean `{similar[0]}`?" if similar else ""
     return f"The topic has no members.{hint} A broadcast that is scheduled may wait for some."
 

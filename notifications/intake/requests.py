@@ -249,6 +249,7 @@ class Caller:
     is_test: bool = False  # Test mode: the notification goes to the sandbox
     may_ignore_limits: bool = False  # A client needs the scope limits:ignore
     may_send_critical: bool = False  # A client needs the scope notifications:critical
+    may_read_recipients: bool = False  # A client needs the scope recipients:read
     template_version: int | None = None  # Also an unpublished one. Only for test sends by staff.
 
 

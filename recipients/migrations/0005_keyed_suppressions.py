@@ -3,9 +3,16 @@ from typing import Any
 
 from django.db import connections, migrations
 
-from recipients.suppressions import keyed_forms
+from notifyproject.platform import encryption
 
 UNKEYED = re.compile(r"^[a-z_]+:[0-9a-f]{64}$")
+
+
+def keyed_forms(unkeyed: str) -> list[str]:
+    """Return the keyed forms of an unkeyed suppression key, the first key's first."""
+    channel, _, digest = unkeyed.partition(":")
+    digests = encryption.keyed_digests(digest.encode(), associated_data=f"suppression {channel}")
+    return [f"{channel}:k1-{one}" for one in digests]
 
 
 def add_keys(_apps: Any, schema_editor: Any) -> None:

@@ -8,9 +8,10 @@ from datetime import timedelta
 
 import pytest
 
+from access.models import Scope
 from domain.time import utc_now
 from notifyproject.db.collections import collection
-from tests.support.clients.api import Answer, App, pointers
+from tests.support.clients.api import Answer, App, new_app, pointers
 
 BODY = {
     "type": "marketing",
@@ -49,8 +50,14 @@ def test_topic_that_nobody_is_in_is_refused_with_the_nearest(reader: App) -> Non
     answer = create(reader, topic="newsleter")
     assert pointers(answer) == {"/audience/topic": "unknown_topic"}
     assert "Did you mean `newsletter`?" in answer.json()["errors"][0]["detail"]
-    preview = reader.post("/broadcasts/preview", {**BODY, "audience": {"topic": "news"}})
+    near = {**BODY, "audience": {"topic": "newsleter"}}
+    preview = reader.post("/broadcasts/preview", near)
     assert pointers(preview) == {"/audience/topic": "unknown_topic"}
+    # A topic's name may say who its members are, so only who may list topics is told one.
+    sender = new_app("sender", Scope.NOTIFICATIONS_WRITE)
+    for answer in (create(sender, topic="newsleter"), sender.post("/broadcasts/preview", near)):
+        assert pointers(answer) == {"/audience/topic": "unknown_topic"}
+        assert "newsletter" not in answer.json()["errors"][0]["detail"]
     at = (utc_now() + timedelta(days=1)).isoformat()
     assert create(reader, topic="news", scheduled_at=at).status_code == 202
 

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from bson import ObjectId
 
+from domain.content import Recipient
 from domain.states import Category, Channel, DeliveryStatus, Priority
 from notifications import queries, store
 from notifications.queries import Filter, Ordering
@@ -24,6 +25,7 @@ from tests.support.factories.notifications import (
     start,
     started,
 )
+from tests.support.mongo.query_plans import plans
 
 pytestmark = pytest.mark.usefixtures("db")
 
@@ -282,3 +284,20 @@ def test_each_channel_is_found_when_due() -> None:
     later = NOON + 5 * MINUTE
     found = [d for channel in (EMAIL, WHATSAPP) for d in due(later, now=later, channel=channel)]
     assert {d.channel: d.at for d in found} == {EMAIL: later, WHATSAPP: NOON}
+
+
+def test_addresses_that_only_tests_wrote_to_are_found_among_few_messages() -> None:
+    def accept(name: str, count: int, *, is_test: bool) -> None:
+        to = Recipient(email=f"{name}@example.com")
+        messages = [factories.new(recipient=to, is_test=is_test) for _ in range(count)]
+        store.accept(messages, now=NOON)
+
+    accept("tester", 3, is_test=True)
+    accept("both", 3, is_test=True)
+    accept("both", 1, is_test=False)
+    accept("load", queries.MAX_TESTED + 50, is_test=True)
+    emails = [f"{name}@example.com" for name in ("tester", "both", "load", "nobody", "Tester")]
+    with plans("notifications") as read:
+        assert queries.only_tested(emails) == {"tester@example.com", "Tester@example.com"}
+    assert len(read) == len(emails)
+    assert all(plan.is_indexed and plan.examined <= queries.MAX_TESTED + 1 for plan in read)

@@ -94,3 +94,15 @@ def test_memberships_are_found_and_left_by_an_index() -> None:
         assert not plan.sorts
         assert plan.examined <= 3
     assert leave_all("user-00007") == 0
+
+
+def test_names_are_read_by_one_key_of_each_topic() -> None:
+    for topic in ("news", "newt", "old", "older"):
+        fill(topic, 200)
+    with plans("topic_members") as found:
+        assert topics.names(limit=2) == ["news", "newt"]
+        assert topics.names(after="newt", limit=2) == ["old", "older"]
+    for plan in found:
+        assert plan.summary.startswith("DISTINCT_SCAN"), plan
+        assert (plan.examined, plan.returned) == (0, 2), plan
+        assert plan.keys <= 5, plan
