@@ -3,7 +3,6 @@
 # Opening the link changes nothing, because link scanners open it, too.
 
 import secrets
-from email.utils import parseaddr
 from typing import Any
 
 import structlog
@@ -18,6 +17,7 @@ from django.views.decorators.csrf import csrf_exempt
 from pymongo.errors import PyMongoError
 
 from domain.languages import find_nearest
+from domain.mailboxes import parse_mailbox
 from domain.time import utc_now
 from privacy import unsubscribe
 from privacy.unsubscribe import Subscriber, UnknownLinkError
@@ -96,11 +96,10 @@ def _page(
 ) -> HttpResponse:
     """Return a page in the recipient's language or, if that is unknown, the browser's."""
     nonce = secrets.token_urlsafe(16)
-    name, address = parseaddr(settings.EMAIL_FROM)
     locale = subscriber.locale if subscriber else None
     context = {
         "nonce": nonce,
-        "sender": name or address,
+        "sender": parse_mailbox(settings.EMAIL_FROM).label,
         "address": mask_address(subscriber.address) if subscriber else "",
         "link": _link(token) if subscriber else "",
         "undo": reverse("resubscribe", kwargs={"token": token}) if subscriber else "",

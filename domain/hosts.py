@@ -1,4 +1,9 @@
-"""Names of hosts that only a local network resolves. Pure."""
+"""Names of hosts, and which of them only a local network resolves. Pure."""
+
+import re
+from urllib.parse import urlsplit
+
+import idna
 
 PRIVATE_DOMAINS = frozenset(
     {
@@ -15,3 +20,17 @@ def is_private_name(name: str) -> bool:
     """Return whether a host name, in lower case, is of a local network."""
     plain = name.removesuffix(".")
     return "." not in plain or plain.rpartition(".")[2] in PRIVATE_DOMAINS
+
+
+_PUBLIC_NAME = re.compile(r"(?:[a-z0-9-]{1,63}\.)+[a-z][a-z0-9-]*", re.ASCII)
+
+
+def public_name(url: str) -> str:
+    """Return the public host name of a URL in ASCII, or an empty text if it has none."""
+    try:
+        host = (urlsplit(url).hostname or "").removesuffix(".")
+        name = host if host.isascii() else idna.encode(host).decode("ascii")
+    except (ValueError, UnicodeError):
+        return ""
+    is_public = _PUBLIC_NAME.fullmatch(name) is not None and not is_private_name(name)
+    return name if is_public else ""

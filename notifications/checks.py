@@ -1,7 +1,6 @@
 """System checks of settings that would lose or misdirect notifications."""
 
 import re
-from email.utils import parseaddr
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -9,14 +8,12 @@ from django.conf import settings
 from django.core import checks
 
 from domain.content import attachment_host
+from domain.mailboxes import parse_mailbox
 from domain.time import utc_now
 
 from .validation import (
-    InvalidAddressError,
     InvalidLinkError,
     check_public_url,
-    has_control_characters,
-    normalize_email,
 )
 
 _HOST = re.compile(r"(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z][a-z0-9-]*", re.ASCII)
@@ -52,7 +49,8 @@ def provider_settings(**_: Any) -> list[checks.CheckMessage]:
             "Without them, no service window opens and no receipt arrives.",
         ),
         (
-            parseaddr(settings.EMAIL_FROM or "")[1].lower().endswith("@example.com"),
+            _is_mailbox(settings.EMAIL_FROM)
+            and parse_mailbox(settings.EMAIL_FROM).domain == "example.com",
             "Mail comes from example.com: EMAIL_FROM is not set.",
             "Set it to an address that the mail provider may send from.",
         ),
@@ -80,10 +78,7 @@ def mail_settings(**_: Any) -> list[checks.CheckMessage]:
     problems: list[checks.CheckMessage] = []
     for number, name in enumerate(("EMAIL_FROM", "EMAIL_REPLY_TO"), start=3):
         if (text := getattr(settings, name)) is not None and not _is_mailbox(text):
-            hint = (
-                "Use ada@example.com, or Ada <ada@example.com>; quote a name that contains a "
-                "comma or another special character."
-            )
+            hint = "Use one address: ada@example.com, or Ada <ada@example.com>."
             problems.append(_error(f"{name} is not an address: {text!r}.", hint, number))
     if wrong := sorted(host for host in settings.ATTACHMENT_HOSTS if not _is_host(host)):
         message = f"ATTACHMENT_HOSTS contains invalid public host names: {', '.join(wrong)}."
@@ -159,13 +154,9 @@ def _error(message: str, hint: str | None, number: int) -> checks.Error:
 
 
 def _is_mailbox(text: str) -> bool:
-    """Return whether a text is exactly one address, or one ``Name <address>``."""
-    address = parseaddr(text)[1]
-    if has_control_characters(text) or (text != address and not text.endswith(f"<{address}>")):
-        return False
     try:
-        normalize_email(address)
-    except InvalidAddressError:
+        parse_mailbox(text)
+    except ValueError:
         return False
     return True
 

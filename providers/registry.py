@@ -66,6 +66,7 @@ def smtp() -> SMTP:
             "password": settings.EMAIL_HOST_PASSWORD,
             "use_tls": settings.EMAIL_USE_TLS,
             "use_ssl": settings.EMAIL_USE_SSL,
+            "ehlo_name": settings.SMTP_EHLO_NAME,
         },
         clock=utc_now,
     )

@@ -3,7 +3,6 @@
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from email.utils import parseaddr
 from typing import Any
 
 from django.conf import settings
@@ -12,6 +11,7 @@ from django.utils.safestring import SafeString
 from django.utils.translation import get_language_info
 
 from domain.content import Content, Recipient
+from domain.mailboxes import parse_mailbox
 from domain.states import Category, Channel
 from notifications.catalog.digests import DIGEST_VARIABLE
 from notifications.content import rendering, templates
@@ -65,7 +65,7 @@ class Language:
 
 def preview(document: Document, *, version: int, language: str, is_digest: bool = False) -> Preview:
     """Return the preview of a version in a language, of one message or of a digest of three."""
-    sender = parseaddr(settings.EMAIL_FROM)[0] or settings.EMAIL_FROM
+    sender = parse_mailbox(settings.EMAIL_FROM).label
     try:
         messages = _messages(document, version, language, is_digest=is_digest)
     except TemplateError as problem:

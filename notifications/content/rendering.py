@@ -4,8 +4,6 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
-from email.utils import parseaddr
-from functools import lru_cache
 from typing import Any
 
 import structlog
@@ -15,6 +13,7 @@ from markupsafe import escape
 from domain.content import Content, Recipient
 from domain.languages import find_nearest, is_right_to_left, normalize_language
 from domain.links import has_link
+from domain.mailboxes import parse_mailbox
 from domain.states import Channel
 from domain.time import zone_names
 from providers.contract import Message, WhatsAppTemplateMessage
@@ -311,7 +310,7 @@ def _render_html(
         "unsubscribe_url": unsubscribe_url,
         "language": language,
         "preheader": clean_line(text[:1_000])[:PREHEADER_LENGTH],
-        "sender": _sender_name(settings.EMAIL_FROM),
+        "sender": parse_mailbox(settings.EMAIL_FROM).label,
         "words": templates.layout_words(language),
     }
     return templates.get_layout(language, is_turned=is_turned).render(variables)
@@ -325,12 +324,6 @@ def _append_links(context: _RenderContext, text: str, unsubscribe_url: str | Non
     if unsubscribe_url is not None:
         text = f"{text}\n\n-- \n{words['unsubscribe']}: {unsubscribe_url}"
     return text
-
-
-@lru_cache(maxsize=10)
-def _sender_name(address: str) -> str:
-    name, bare = parseaddr(address)
-    return name or bare
 
 
 def _web_link(link: str | None) -> str | None:

@@ -341,6 +341,7 @@ def _email(environment: Environment) -> dict[str, Any]:
         "EMAIL_USE_TLS": environment.SMTP_SECURITY == "starttls",
         "EMAIL_USE_SSL": environment.SMTP_SECURITY == "tls",
         "EMAIL_TIMEOUT": 15,
+        "SMTP_EHLO_NAME": environment.ehlo_name,
     }
 
 

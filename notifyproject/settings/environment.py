@@ -10,6 +10,8 @@ from typing import Annotated, Literal, get_type_hints
 import msgspec
 from django.core.exceptions import ImproperlyConfigured
 
+from domain.hosts import public_name
+
 BASE_DIR = Path(__file__).resolve().parent.parent.parent
 DATA_DIR = BASE_DIR / ".data"
 STACK_FILE = DATA_DIR / "stack.json"
@@ -22,6 +24,12 @@ InFlight = Annotated[int, msgspec.Meta(ge=1, le=4_096)]
 """Maximum requests that a worker process has in flight to a provider."""
 PerMinute = Annotated[int, msgspec.Meta(ge=0, le=10_000_000)]
 """Requests per minute, over all web processes; 0 is no limit."""
+
+
+EHLO_NAME = (
+    r"^(?:[A-Za-z0-9-]{1,63}(?:\.[A-Za-z0-9-]{1,63})*|\[(?:IPv6:[0-9A-Fa-f:.]+|[0-9.]+)\])?\Z"
+)
+"""A domain, or an address in brackets (RFC 5321, 4.1.3)."""
 
 
 class Kind(StrEnum):
@@ -78,6 +86,7 @@ class Environment(msgspec.Struct, frozen=True, kw_only=True):
     SMTP_USER: Text = ""
     SMTP_PASSWORD: Secret = ""
     SMTP_SECURITY: Literal["none", "starttls", "tls"] = "none"
+    SMTP_EHLO_NAME: Annotated[Text, msgspec.Meta(pattern=EHLO_NAME)] = ""
     FCM_CREDENTIALS: Secret = ""
     FCM_PROJECT_ID: Text = ""
     FCM_URL: Url = "https://fcm.googleapis.com"
@@ -130,6 +139,11 @@ class Environment(msgspec.Struct, frozen=True, kw_only=True):
 
     CRASH_AT: Text = ""
     FREEZE_AT: Text = ""
+
+    @property
+    def ehlo_name(self) -> str:
+        """The name with which this service greets a mail server, or an empty text."""
+        return self.SMTP_EHLO_NAME or public_name(self.PUBLIC_URL)
 
 
 def read(environ: Mapping[str, str], *, defaults: Mapping[str, str] | None = None) -> Environment:

@@ -6,7 +6,6 @@ import ssl
 from collections.abc import Callable, Mapping
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
-from email.utils import parseaddr
 from http import HTTPStatus
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from pathlib import Path
@@ -14,6 +13,8 @@ from typing import Any
 from urllib.parse import quote, urlencode, urlsplit
 
 import jwt
+
+from domain.mailboxes import parse_mailbox
 
 from ..settings.environment import Environment
 
@@ -43,7 +44,7 @@ class TimedOutError(CheckError):
 
 def try_sendgrid(values: Environment, *, timeout: float = TIMEOUT) -> None:
     """Let SendGrid validate a mail in its sandbox mode. Raises CheckError."""
-    sender = parseaddr(values.EMAIL_FROM)[1]
+    sender = parse_mailbox(values.EMAIL_FROM).address
     mail = {
         "personalizations": [{"to": [{"email": sender}]}],
         "from": {"email": sender},
@@ -61,13 +62,14 @@ def try_smtp(values: Environment, *, timeout: float = TIMEOUT) -> None:
     """Sign in to the mail server, and name the sender. Raises CheckError."""
     place = f"{values.SMTP_HOST}:{values.SMTP_PORT}"
     context = ssl.create_default_context()
+    name = values.ehlo_name or None
     try:
         if values.SMTP_SECURITY == "tls":
             server: smtplib.SMTP = smtplib.SMTP_SSL(
-                values.SMTP_HOST, values.SMTP_PORT, timeout=timeout, context=context
+                values.SMTP_HOST, values.SMTP_PORT, name, timeout=timeout, context=context
             )
         else:
-            server = smtplib.SMTP(values.SMTP_HOST, values.SMTP_PORT, timeout=timeout)
+            server = smtplib.SMTP(values.SMTP_HOST, values.SMTP_PORT, name, timeout=timeout)
         with server:
             server.ehlo()
             if values.SMTP_SECURITY == "starttls":
@@ -75,7 +77,7 @@ def try_smtp(values: Environment, *, timeout: float = TIMEOUT) -> None:
                 server.ehlo()
             if values.SMTP_USER:
                 server.login(values.SMTP_USER, values.SMTP_PASSWORD)
-            code, _ = server.mail(parseaddr(values.EMAIL_FROM)[1])
+            code, _ = server.mail(parse_mailbox(values.EMAIL_FROM).address)
             if code != HTTPStatus.OK + 50:
                 raise RejectedError(f"The mail server {place} rejected the sender with {code}.")
     except smtplib.SMTPAuthenticationError as error:

@@ -14,6 +14,8 @@ from typing import TextIO
 
 from django.core.exceptions import ImproperlyConfigured
 
+from domain.mailboxes import parse_mailbox
+
 from ..settings import environment, safety
 from ..settings.environment import Environment, split_list
 from . import provider_checks
@@ -249,6 +251,8 @@ def _validate(values: Mapping[str, str]) -> Environment:
         found = environment.read(values)
     except ImproperlyConfigured as error:
         raise SetupError(str(error)) from error
+    for name in ("EMAIL_FROM", "EMAIL_REPLY_TO"):
+        _check_mailbox(name, values.get(name, ""))
     for name, rule in safety.URLS.items():
         for url in split_list(values.get(name, "")):
             if problem := safety.url_problem(rule, url):
@@ -261,6 +265,14 @@ def _validate(values: Mapping[str, str]) -> Environment:
     if problem is not None:
         raise SetupError(f"{problem}.")
     return found
+
+
+def _check_mailbox(name: str, text: str) -> None:
+    try:
+        if text:
+            parse_mailbox(text)
+    except ValueError as error:
+        raise SetupError(f"{name}: give one address, such as Shop <shop@example.com>.") from error
 
 
 def _write(path: Path, values: Mapping[str, str]) -> None:

@@ -39,6 +39,7 @@ from domain.errors import (
     Reach,
     TransientError,
 )
+from domain.mailboxes import Mailbox, parse_mailbox
 from domain.media_types import parse_media_type
 from notifyproject.platform import event_loop
 from notifyproject.platform.egress import Deadline
@@ -57,7 +58,6 @@ from ..http import Request
 from ..mail import (
     AttachmentFile,
     ascii_email,
-    configured_mailbox,
     extra_headers,
     fetch_attachments,
     reply_to,
@@ -220,8 +220,8 @@ class SendGrid:
         return contract.account_name(self.name, self.base_url, self.api_key)
 
     @cached_property
-    def _sender(self) -> tuple[str, str]:
-        return configured_mailbox(self.sender)
+    def _sender(self) -> Mailbox:
+        return parse_mailbox(self.sender)
 
     async def send(self, request: SendRequest, *, timeout: float) -> SendResult:
         """Send one email; see :class:`providers.contract.Provider`."""
@@ -386,7 +386,7 @@ class SendGrid:
         self, message: Message, files: Sequence[AttachmentFile], tag: SubstitutionTag | None
     ) -> dict[str, Any]:
         """Return what all recipients share, with ``tag`` in unsubscribe URLs. Raises ValueError."""
-        body: dict[str, Any] = {"from": _address(*self._sender)}
+        body: dict[str, Any] = {"from": _address(self._sender.name, self._sender.address)}
         if message.subject is not None:
             body["subject"] = message.subject
         reply_address = reply_to(message, default=self.reply_to)

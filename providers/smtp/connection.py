@@ -2,6 +2,7 @@
 
 import io
 import smtplib
+import socket
 import time
 from collections.abc import Callable
 from functools import partial
@@ -9,6 +10,7 @@ from typing import Any
 
 from django.core.mail.backends.smtp import EmailBackend
 
+from domain.hosts import is_private_name
 from notifyproject.platform.egress import Deadline, DeadlineReader
 
 from ..http import CONNECT_TIMEOUT
@@ -20,15 +22,24 @@ MAX_IDLE = 60.0
 
 class _TrackedSMTP(smtplib.SMTP):
     def __init__(
-        self, *args: Any, deadline: Deadline, local_hostname: str | None = None, **options: Any
+        self,
+        host: str,
+        port: int,
+        *,
+        deadline: Deadline,
+        ehlo_name: str,
+        local_hostname: str,
+        **options: Any,
     ) -> None:
         self.deadline = deadline
         self.has_sent_data = False
         self._reader: DeadlineReader | None = None
-        # Django gives the name of the host, which in a container is no domain: servers refuse it in
-        # EHLO (RFC 5321, 4.1.1.1). Without a name, smtplib gives its address.
-        options["local_hostname"] = local_hostname if "." in (local_hostname or "") else None
-        super().__init__(*args, **options)
+        # Django gives the machine's name. In a container it is no domain, and servers refuse it in
+        # EHLO (RFC 5321, 4.1.1.1).
+        machine = "" if is_private_name(local_hostname.lower()) else local_hostname
+        super().__init__(host, port, ehlo_name or machine or "localhost", **options)
+        if not (ehlo_name or machine) and self.sock is not None:
+            self.local_hostname = _address_literal(self.sock)
 
     def send(self, s: Any) -> None:
         if self.deadline.is_expired:
@@ -52,6 +63,11 @@ class _TrackedSMTP(smtplib.SMTP):
         return self.deadline.remaining()
 
 
+def _address_literal(connection: socket.socket) -> str:
+    address = str(connection.getsockname()[0]).partition("%")[0]
+    return f"[IPv6:{address}]" if ":" in address else f"[{address}]"
+
+
 class _TrackedSMTPOverTLS(_TrackedSMTP, smtplib.SMTP_SSL):
     pass
 
@@ -64,11 +80,18 @@ class Connection(EmailBackend):
     deadline: Deadline
     last_used = 0.0
 
+    def __init__(self, *, ehlo_name: str = "", **options: Any) -> None:
+        """Take Django's options, and the name that EHLO gives; empty: that of the machine."""
+        super().__init__(**options)
+        self._ehlo_name = ehlo_name
+
     @property
     def connection_class(self) -> Callable[..., smtplib.SMTP]:
         """The class with which Django opens a connection."""
         return partial(
-            _TrackedSMTPOverTLS if self.use_ssl else _TrackedSMTP, deadline=self.deadline
+            _TrackedSMTPOverTLS if self.use_ssl else _TrackedSMTP,
+            deadline=self.deadline,
+            ehlo_name=self._ehlo_name,
         )
 
     @property

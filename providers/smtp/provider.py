@@ -20,6 +20,7 @@ from domain.errors import (
     ProviderUnavailableError,
     TransientError,
 )
+from domain.mailboxes import parse_mailbox
 from notifyproject.platform import event_loop
 from notifyproject.platform.egress import Deadline
 
@@ -28,7 +29,6 @@ from ..http import INVALID_CONFIGURATION, excerpt
 from ..mail import (
     AttachmentFile,
     ascii_email,
-    configured_mailbox,
     extra_headers,
     fetch_attachments,
     reply_to,
@@ -58,12 +58,12 @@ def build_mail(
 ) -> Mail:
     """Build an email. Raises ValueError if a field is invalid."""
     message = request.message
-    name, address = configured_mailbox(sender)
+    mailbox = parse_mailbox(sender)
     recipient = ascii_email(request.recipient)
-    message_id = f"<{request.reference}@{address.partition('@')[2]}>"
+    message_id = f"<{request.reference}@{mailbox.domain}>"
     headers = [
         text_header("Subject", message.subject or ""),
-        address_header("From", name, address),
+        address_header("From", mailbox.name, mailbox.address),
         address_header("To", request.recipient_name or "", recipient),
         ("Date", formatdate()),
         ("Message-ID", message_id),
@@ -73,7 +73,7 @@ def build_mail(
     if reply_address := reply_to(message, default=default_reply_to):
         headers.append(address_header("Reply-To", *reply_address))
     raw = build_message(headers, text=message.text, html=message.html, files=files)
-    return Mail(message_id=message_id, sender=address, recipient=recipient, raw=raw)
+    return Mail(message_id=message_id, sender=mailbox.address, recipient=recipient, raw=raw)
 
 
 SERVICE_CLOSING = 421

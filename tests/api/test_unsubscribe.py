@@ -269,5 +269,7 @@ def test_log_holds_no_address(http: Client, caplog: pytest.LogCaptureFixture) ->
 def test_sender_name_is_escaped(http: Client, settings: Any) -> None:
     settings.EMAIL_FROM = '"<b>Shop</b> & Co" <shop@example.com>'
     assert "&lt;b&gt;Shop&lt;/b&gt; &amp; Co" in http.get(link()).text
+    settings.EMAIL_FROM = "=?utf-8?q?Caf=C3=A9=2C_Inc=2E?= <shop@example.com>"
+    assert "Caf\u00e9, Inc." in http.get(link()).text
     settings.EMAIL_FROM = "shop@example.com"
     assert "shop@example.com" in http.get(link()).text

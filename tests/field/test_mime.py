@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 
 from domain.errors import FailureCode, PermanentError
+from domain.mailboxes import Mailbox, parse_mailbox
 from notifyproject.platform.event_loop import run
 from providers.contract import Message
-from providers.mail import AttachmentFile, configured_mailbox
+from providers.mail import AttachmentFile
 from providers.smtp.mime import MAX_LINE, MAX_WORD, address_header, build_message, text_header
 from providers.smtp.provider import build_mail
 from tests.support.factories.notifications import outbound
@@ -210,7 +211,7 @@ def test_address_that_is_none_is_refused(address: str) -> None:
     ],
 )
 def test_configured_sender_has_its_name_at_both_providers(configured: str, name: str) -> None:
-    assert configured_mailbox(configured) == (name, "shop@example.com")
+    assert parse_mailbox(configured) == Mailbox(name=name, address="shop@example.com")
     raw = built(sender=configured)
     (address,) = parsed(raw)["From"].addresses
     assert (address.display_name, address.addr_spec) == (name, "shop@example.com")

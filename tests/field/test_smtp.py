@@ -1,7 +1,5 @@
 """SMTP replies of real servers, and what they touch: the account, one recipient, or one message."""
 
-import re
-import socket
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any
@@ -25,10 +23,13 @@ from domain.errors import (
 from domain.states import Channel
 from notifyproject.db.collections import collection
 from notifyproject.platform.event_loop import run
+from notifyproject.settings.environment import read
+from notifyproject.setup.provider_checks import try_smtp
 from providers.mail_replies import Reply, Step, Subject
 from providers.smtp.replies import PERMANENT, TEMPORARY, classify_reply
 from tests.support.factories import notifications as factories
 from tests.support.factories.notifications import NOON, accepted, outbound
+from tests.support.fakes import socket_server
 from tests.support.fakes.smtp_server import MailServer, mail_server, refusal
 from tests.support.waiting import LIMIT
 
@@ -478,24 +479,69 @@ class TestSent:
 
 @pytest.mark.usefixtures("opened")
 @pytest.mark.parametrize(
-    ("host", "greeting"),
+    ("host", "configured", "greeting"),
     [
         # https://github.com/bitwarden/server/issues/4062: a container has a name of its own.
-        ("15b0717dc4c2", r"\[[0-9.]+\]"),
-        ("localhost", r"\[[0-9.]+\]|\S+\.\S+"),
-        ("mail.example.com", "mail.example.com"),
+        ("15b0717dc4c2", "", "[127.0.0.1]"),
+        ("localhost", "", "[127.0.0.1]"),
+        # https://github.com/matomo-org/matomo/issues/20832
+        ("localhost.localdomain", "", "[127.0.0.1]"),
+        ("worker-7d9f.mail.svc.cluster.local", "", "[127.0.0.1]"),
+        ("mail.example.com", "", "mail.example.com"),
+        # https://github.com/pivotal-cf/email-resource/issues/27
+        ("mail.example.com", "notify.example.org", "notify.example.org"),
+        ("15b0717dc4c2", "relay", "relay"),
+        ("15b0717dc4c2", "[192.0.2.1]", "[192.0.2.1]"),
     ],
 )
 def test_server_is_greeted_with_a_domain_or_an_address(
-    host: str, greeting: str, monkeypatch: pytest.MonkeyPatch
+    host: str, configured: str, greeting: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(smtp_backend.DNS_NAME, "_fqdn", host, raising=False)
-    monkeypatch.setattr(socket, "getfqdn", lambda *_: host)
     server = MailServer()
-    with mail_server(server) as (smtp, _):
+    with mail_server(server, ehlo_name=configured) as (smtp, _):
         run(smtp.send(outbound(), timeout=LIMIT))
     (name,) = {line.split()[1] for line in server.commands if line.upper().startswith("EHLO")}
-    assert re.fullmatch(greeting, name)
+    assert name == greeting
+
+
+@pytest.mark.parametrize(
+    ("values", "name"),
+    [
+        ({"PUBLIC_URL": "https://notify.example.com/"}, "notify.example.com"),
+        ({"PUBLIC_URL": "https://Notify.Example.com:8443"}, "notify.example.com"),
+        ({"PUBLIC_URL": "https://b\u00fccher.example"}, "xn--bcher-kva.example"),
+        ({"PUBLIC_URL": "http://127.0.0.1:8000"}, ""),
+        ({"PUBLIC_URL": "http://[::1]:8000"}, ""),
+        ({"PUBLIC_URL": "http://localhost:8000"}, ""),
+        ({"PUBLIC_URL": "http://web:8000"}, ""),
+        ({"PUBLIC_URL": "http://web.svc.cluster.local"}, ""),
+        (
+            {"PUBLIC_URL": "https://notify.example.com", "SMTP_EHLO_NAME": "mx.example.org"},
+            "mx.example.org",
+        ),
+        ({"SMTP_EHLO_NAME": "[IPv6:2001:db8::1]"}, "[IPv6:2001:db8::1]"),
+    ],
+)
+def test_name_of_the_greeting_is_the_public_one(values: dict[str, str], name: str) -> None:
+    assert read(values).ehlo_name == name
+
+
+def test_setup_greets_the_server_as_the_service_does() -> None:
+    server = MailServer()
+    sender = "Dept of A, B <info@b\u00fccher.example>"
+    with socket_server.serving(server) as running:
+        try_smtp(
+            read(
+                {
+                    "SMTP_PORT": str(running.port),
+                    "PUBLIC_URL": "https://notify.example.com",
+                    "EMAIL_FROM": sender,
+                }
+            )
+        )
+    assert server.commands[0].split() == ["ehlo", "notify.example.com"]
+    assert "mail FROM:<info@xn--bcher-kva.example>" in server.commands
 
 
 def test_reply_is_read_as_the_server_sent_it() -> None:

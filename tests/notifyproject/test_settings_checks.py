@@ -38,7 +38,11 @@ def test_test_settings_pass() -> None:
     [
         *("ada@example.com", "Ada <ada@example.com>", "<ada@example.com>"),
         *("L\u00f3ja da Ada <ada@example.com>", '"Shop, Inc." <ada@example.com>'),
-        "The (big) shop <ada@example.com>",
+        *(
+            "The (big) shop <ada@example.com>",
+            "Shop, Inc <ada@example.com>",
+            "Ada <a@b\u00fccher.de>",
+        ),
     ],
 )
 def test_sender_is_an_address_with_or_without_a_name(settings: Any, name: str, text: str) -> None:
@@ -51,7 +55,9 @@ def test_sender_is_an_address_with_or_without_a_name(settings: Any, name: str, t
     "text",
     [
         *("Ada", "ada@", "@example.com", "ada@localhost", "ada@exa mple.com"),
-        *("Ada ada@example.com", "ada@example.com, bob@example.com", "Shop, Inc <ada@example.com>"),
+        *("Ada ada@example.com", "ada@example.com, bob@example.com"),
+        *("Bob <bob@example.com>, Ada <ada@example.com>", "bob@example.com, Ada <ada@example.com>"),
+        *("\u00e4da@example.com", "=?utf-8?q?Ada=0D=0ABcc:_x?= <ada@example.com>"),
         *("Ada <ada@example.com", "Ada <ada@example.com>\n", "Ada\r\nBcc: x <ada@example.com>"),
         *("Ada <ada@example.com> x", "Ada <bob@example.com> <ada@example.com>"),
     ],

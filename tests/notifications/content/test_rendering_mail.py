@@ -90,6 +90,8 @@ def test_content_rendered_on_acceptance_is_sent() -> None:
 def test_email_names_its_sender(settings: Any) -> None:
     settings.EMAIL_FROM = "The Shop <shop@example.com>"
     assert "This message was sent by The Shop." in html_of(Content(subject="s", body="b"))
+    settings.EMAIL_FROM = "Dept of A, B, and C <shop@example.com>"
+    assert "sent by Dept of A, B, and C." in html_of(Content(subject="s", body="b"))
     settings.EMAIL_FROM = "shop@example.com"
     assert "This message was sent by shop@example.com." in html_of(Content(subject="s", body="b"))
 
