@@ -133,14 +133,14 @@ _PAGES_OF_KINDS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Evidence:
+class EvidenceLink:
     """A link from an incident to what caused it."""
 
     label: str
     url: str
 
 
-def evidence_of(incident: Mapping[str, Any], rule: AlertRule | None) -> list[Evidence]:
+def evidence_of(incident: Mapping[str, Any], rule: AlertRule | None) -> list[EvidenceLink]:
     """Return links from an incident to its deliveries, its provider, or its settings."""
     kind, subject = AlertKind(incident["kind"]), incidents.subject_of(incident)
     channel = incident.get("broken_channel")
@@ -151,19 +151,19 @@ def evidence_of(incident: Mapping[str, Any], rule: AlertRule | None) -> list[Evi
         scope = {"channel": rule and rule.channel, "type": rule and rule.type}
         query = {name: value for name, value in scope.items() if value}
         query["failed_from"] = since.strftime(TIME_INPUT)
-        return [Evidence("Show the failures", f"{reverse(FAILURES)}?{urlencode(query)}")]
+        return [EvidenceLink("Show the failures", f"{reverse(FAILURES)}?{urlencode(query)}")]
     if kind in (AlertKind.BREAKER_OPEN, AlertKind.PROVIDER_PAUSED):
         is_pause = kind is AlertKind.PROVIDER_PAUSED
         reason = WaitReason.PROVIDER_PAUSED if is_pause else WaitReason.CIRCUIT_OPEN
         query = {"reason": reason.value} | ({"channel": channel} if channel else {})
         return [
-            Evidence("Show the provider", f"{reverse(PROVIDERS)}#{subject.partition(':')[0]}"),
-            Evidence("Show what it holds", f"{reverse(WAITING)}?{urlencode(query)}"),
+            EvidenceLink("Show the provider", f"{reverse(PROVIDERS)}#{subject.partition(':')[0]}"),
+            EvidenceLink("Show what it holds", f"{reverse(WAITING)}?{urlencode(query)}"),
         ]
     if kind is AlertKind.WORK_OVERDUE:
-        return [Evidence("Show what is overdue", reverse(WAITING))]
+        return [EvidenceLink("Show what is overdue", reverse(WAITING))]
     label, name = _PAGES_OF_KINDS[kind]
-    return [Evidence(label, reverse(name))]
+    return [EvidenceLink(label, reverse(name))]
 
 
 @admin.register(AlertRule)

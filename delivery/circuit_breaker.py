@@ -119,7 +119,7 @@ Recipients = Collection[str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Evidence:
+class CircuitEvidence:
     """What answers say about an account, beyond the counts of successes and failures."""
 
     accepted: Collection[str] = ()
@@ -130,7 +130,7 @@ class Evidence:
     """Recipients of the failures."""
 
 
-NO_EVIDENCE = Evidence()
+NO_EVIDENCE = CircuitEvidence()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -184,7 +184,7 @@ def record(
     now: datetime,
     probe: Probe | None = None,
     reason: str = "",
-    evidence: Evidence = NO_EVIDENCE,
+    evidence: CircuitEvidence = NO_EVIDENCE,
 ) -> Mapping[str, Recipients]:
     """Count results, which can open or close the circuit.
 

@@ -24,7 +24,7 @@ from notifications.store import ClaimedDelivery, NotSent, Settlement
 from notifyproject.platform import tracing
 from notifyproject.platform.tracing import Kind, Span
 from providers.contract import Provider, SendResult
-from recipients import suppressions, whatsapp_identities
+from recipients import suppressions, whatsapp_learning
 from recipients.models import SuppressionReason
 
 from . import circuit_breaker, rate_limiter
@@ -82,13 +82,6 @@ def apply_reputation(
     if len(sent) >= MIN_MISMATCHES and len(codes) == len(sent) and {*codes} in DOUBTFUL_CODES:
         log.error("device_refusals_ignored", provider=provider, count=len(sent), code=codes[0])
         return
-    others = {
-        result.outcome.other_address: delivery.claimed.recipient.phone
-        for delivery, result in sent
-        if isinstance(result.outcome, SendResult) and result.outcome.other_address
-    }
-    if others:
-        whatsapp_identities.learn({other: own for other, own in others.items() if own}, now=now)
     for delivery, result in sent:
         if isinstance(result.outcome, InvalidRecipientError):
             _apply_invalid_recipient(delivery, result, result.outcome, provider=provider, now=now)
@@ -98,6 +91,15 @@ def apply_reputation(
     if last_success:
         status.record_success(accepted=last_success)
     _clear_soft_bounces(sent)
+    # Last: if it fails, the next send tells it again.
+    others = {
+        own: result.outcome.other_address
+        for delivery, result in sent
+        if isinstance(result.outcome, SendResult) and result.outcome.other_address
+        if (own := delivery.claimed.recipient.phone)
+    }
+    if others:
+        whatsapp_learning.learn(others, now=now)
 
 
 def _clear_soft_bounces(sent: Sequence[tuple[PreparedDelivery, TargetResult]]) -> None:
@@ -244,7 +246,7 @@ def _record_outcomes(
         probe=probes.get(name),
         now=now,
         reason=reason,
-        evidence=circuit_breaker.Evidence(
+        evidence=circuit_breaker.CircuitEvidence(
             accepted=_accepted_scopes(sent),
             refused=_uncertain_refusals(sent, platform) if errors else {},
             failed=_failed_recipients(failures),

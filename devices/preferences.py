@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from domain.unchanged import UNCHANGED, Unchanged
+
 CRITICAL = "critical"  # The priority that a preference for a category doesn't apply to
 
 
@@ -22,15 +24,8 @@ class Preferences:
 NO_PREFERENCES = Preferences()
 
 
-class _Unchanged:
-    """Sentinel for quiet hours that a change doesn't name."""
-
-
-UNCHANGED = _Unchanged()
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PreferenceChanges:
+class DevicePreferenceChanges:
     """Changes to the preferences of one device. What isn't named stays."""
 
     enabled: bool | None = None
@@ -38,7 +33,7 @@ class PreferenceChanges:
     """By category or type; None removes one."""
     removes_categories: bool = False
     """Categories and types that aren't named are removed."""
-    quiet_hours: Mapping[str, Any] | _Unchanged | None = UNCHANGED
+    quiet_hours: Mapping[str, Any] | Unchanged | None = UNCHANGED
 
     def as_stages(self, path: str) -> list[dict[str, Any]]:
         """Return the stages of an update that changes the preferences stored at ``path``."""
@@ -51,7 +46,7 @@ class PreferenceChanges:
         removed = [f"{categories}.{name}" for name, v in self.categories.items() if v is None]
         if self.quiet_hours is None:
             removed.append(f"{path}.quiet_hours")
-        elif not isinstance(self.quiet_hours, _Unchanged):
+        elif not isinstance(self.quiet_hours, Unchanged):
             changed[f"{path}.quiet_hours"] = {"$literal": dict(self.quiet_hours)}
         return [
             *([{"$unset": categories}] if self.removes_categories else []),

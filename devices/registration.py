@@ -13,7 +13,7 @@ from notifyproject.db.collections import collection
 
 from . import queries
 from .models import BY_PROVIDER, DeactivationReason, Document, Platform
-from .preferences import PreferenceChanges
+from .preferences import DevicePreferenceChanges
 from .status import DEACTIVATION_FIELDS, Evidence, deactivation
 from .tokens import device_id as id_of
 
@@ -190,7 +190,7 @@ def update(*, device_id: str, changes: Mapping[str, str | None], now: datetime) 
 
 
 def set_preferences(
-    *, device_id: str, changes: PreferenceChanges, now: datetime
+    *, device_id: str, changes: DevicePreferenceChanges, now: datetime
 ) -> Document | None:
     """Change a device's preferences and return the device. None for an unknown device."""
     stages = changes.as_stages("notification_preferences")

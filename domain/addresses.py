@@ -32,7 +32,7 @@ _EARLIER_FORMS = (
 
 def address_key(channel: str, address: str) -> str:
     """Return ``<channel>:<address>`` with the address normalized."""
-    normal = normalize_phone(address) if channel == WHATSAPP else _normalize_email(address)
+    normal = fold_phone(address) if channel == WHATSAPP else _normalize_email(address)
     return f"{channel}:{normal}"
 
 
@@ -51,14 +51,14 @@ def earlier_digests(channel: str, address: str) -> list[str]:
     """
     if channel != WHATSAPP:
         return []
-    phone = normalize_phone(address)
+    phone = fold_phone(address)
     forms = [made for form, other in _EARLIER_FORMS if (made := form.sub(other, phone)) != phone]
     return [
         hashlib.sha256(f"{channel}:{one}".encode(errors="replace")).hexdigest() for one in forms
     ]
 
 
-def normalize_phone(phone: str) -> str:
+def fold_phone(phone: str) -> str:
     """Return a phone number in the form that is stored and compared."""
     # WhatsApp reports mobile numbers of some countries in another form than the dialled one.
     # recipients/whatsapp_identities.py learns the forms of others.

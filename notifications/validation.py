@@ -120,7 +120,7 @@ def normalize_phone(text: str) -> str:
     number = trim(text)
     if _E164.fullmatch(number) and not _is_possible(number):
         # As WhatsApp reports it: a Mexican number with a 1 is dialled without.
-        number = addresses.normalize_phone(number)
+        number = addresses.fold_phone(number)
     if not _E164.fullmatch(number) or not _is_possible(number):
         expected = "Expected a number in E.164 form such as +351912345678"
         raise InvalidAddressError(f"{expected}{_invisible_fault(number)}.")

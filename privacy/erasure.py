@@ -60,7 +60,9 @@ def erase(
     registered = registration.begin_erasure(user_id, now=now)
     if registered is not None or store.erasable(user_id=user_id, limit=1):
         inbox_tokens.revoke_everywhere(user_id=user_id)
-    addresses = _addresses((registered or {}).get("email"), (registered or {}).get("phone"))
+    addresses = _all_forms(
+        _addresses((registered or {}).get("email"), (registered or {}).get("phone"))
+    )
     device_count, count, is_complete = 0, 0, False
     while found := devices.page(user_id=user_id, limit=devices.MAX_PAGE).documents:
         device_count += sum(devices_registration.remove(device_id=one["_id"]) for one in found)
@@ -70,7 +72,9 @@ def erase(
     store.erase_digests(user_id=user_id, now=now)
     for batch in _batches(user_id, addresses):
         # Addresses come first: once the notifications are erased, nothing refers to them.
-        _erase_addresses({pair for one in batch for pair in _addresses(one.email, one.phone)})
+        # Those of the registration come last, since an identity leads to their other forms.
+        named = {pair for one in batch for pair in _addresses(one.email, one.phone)}
+        _erase_addresses(_all_forms(named.difference(addresses)))
         count += store.erase(batch, user_id=user_id, now=now)
         if timer() >= until:
             break
@@ -96,6 +100,15 @@ def _batches(user_id: str, addresses: Iterable[tuple[Channel, str]]) -> Iterator
     for channel, address in addresses:
         while batch := store.erasable_at(channel, address, limit=BATCH):
             yield batch
+
+
+def _all_forms(pairs: Iterable[tuple[Channel, str]]) -> list[tuple[Channel, str]]:
+    """Add what else WhatsApp calls the person of a number: its other forms, and user IDs."""
+    given = list(pairs)
+    phones = [address for channel, address in given if channel is Channel.WHATSAPP]
+    found = whatsapp_identities.identifiers_of(phones)
+    others = [(Channel.WHATSAPP, one) for every in found.values() for one in every]
+    return list(dict.fromkeys((*given, *others)))
 
 
 def _erase_addresses(pairs: Iterable[tuple[Channel, str]]) -> None:

@@ -13,7 +13,13 @@ from notifications.store import Document
 from notifyproject.db import paging
 from notifyproject.db.collections import collection
 from notifyproject.db.paging import Cursor
-from recipients import registration, service_windows, suppressions, topics
+from recipients import (
+    registration,
+    service_windows,
+    suppressions,
+    topics,
+    whatsapp_identities,
+)
 
 NEWEST_FIRST = (("created_at", -1), ("_id", -1))
 
@@ -26,6 +32,8 @@ class Export:
     devices: Sequence[Document]
     topics: Sequence[str]
     suppressions: Sequence[Document]
+    whatsapp_ids: Sequence[str]
+    """What else WhatsApp calls the person: user IDs, and other forms of the number."""
     last_inbound_at: datetime | None
     notifications: Sequence[Document]
     attempts: Sequence[Document]
@@ -49,6 +57,10 @@ def export(
         match["client_id"] = client_id
     page = paging.page("notifications", match, order=NEWEST_FIRST, limit=limit, cursor=cursor)
     ids = [document["_id"] for document in page.documents]
+    people = whatsapp_identities.identifiers_of([phone] if phone else ())
+    names = people[phone] if phone else ()
+    addresses = [(EMAIL, email)] if email else []
+    addresses += [(WHATSAPP, one) for one in names]
     attempts = collection("delivery_attempts").find({"notification_id": {"$in": ids}})
     return Export(
         recipient=recipient,
@@ -56,10 +68,10 @@ def export(
         topics=[one["topic"] for one in topics.memberships_of(user_id)],
         suppressions=[
             one
-            for channel, address in ((EMAIL, email), (WHATSAPP, phone))
-            if address
+            for channel, address in addresses
             for one in suppressions.find_by_address(channel=channel, address=address)
         ],
+        whatsapp_ids=names[1:],
         last_inbound_at=service_windows.last_inbound(phone) if phone else None,
         notifications=page.documents,
         attempts=sorted(

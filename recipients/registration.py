@@ -10,6 +10,7 @@ from typing import Any
 from pymongo import ReturnDocument
 from pymongo.errors import DuplicateKeyError
 
+from domain.unchanged import UNCHANGED, Unchanged
 from notifyproject.db.collections import collection
 
 Document = Mapping[str, Any]
@@ -24,13 +25,6 @@ _WORD = re.compile(r"\w+")
 _NOTHING: Document = {"$literal": {}}
 
 
-class _Unchanged:
-    """Sentinel for quiet hours that a registration doesn't set."""
-
-
-UNCHANGED = _Unchanged()
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecipientProfile:
     """What a client registers about a recipient. None means unknown."""
@@ -42,7 +36,7 @@ class RecipientProfile:
     locale: str | None = None
     timezone: str | None = None
     attributes: Mapping[str, Any] = field(default_factory=dict, repr=False)
-    quiet_hours: Mapping[str, Any] | _Unchanged | None = UNCHANGED
+    quiet_hours: Mapping[str, Any] | Unchanged | None = UNCHANGED
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +58,7 @@ def register(profile: RecipientProfile, *, now: datetime) -> Registration:
     """Store a recipient's profile. Preferences stay, and so do quiet hours unless given."""
     fields = {name: getattr(profile, name) for name in PROFILE_FIELDS}
     fields[NAME_WORDS] = name_words(profile.name) if profile.name else None
-    if not isinstance(profile.quiet_hours, _Unchanged):
+    if not isinstance(profile.quiet_hours, Unchanged):
         fields["quiet_hours"] = profile.quiet_hours
     change: dict[str, Any] = {
         "$set": {
@@ -98,7 +92,7 @@ class PreferenceChanges:
     """The changed fields by category or type. None removes a field, or the whole preference."""
     removes_others: bool = False
     """All preferences that aren't named are removed."""
-    quiet_hours: Mapping[str, Any] | _Unchanged | None = UNCHANGED
+    quiet_hours: Mapping[str, Any] | Unchanged | None = UNCHANGED
 
 
 def set_preferences(
@@ -171,7 +165,7 @@ def _preferences_pipeline(changes: PreferenceChanges, *, now: datetime) -> list[
     stages.append({"$set": {"preferences": {"$arrayToObject": kept}, "updated_at": now}})
     if changes.quiet_hours is None:
         stages.append({"$unset": "quiet_hours"})
-    elif not isinstance(changes.quiet_hours, _Unchanged):
+    elif not isinstance(changes.quiet_hours, Unchanged):
         stages.append({"$set": {"quiet_hours": {"$literal": dict(changes.quiet_hours)}}})
     return stages
 

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 
 from pymongo.errors import BulkWriteError
 
-from domain.addresses import normalize_phone
+from domain.addresses import fold_phone
 from notifyproject.db.collections import Document, collection, is_duplicate
 
 WINDOW = timedelta(hours=24)
@@ -20,7 +20,7 @@ def record_inbound(messages: Iterable[tuple[str, datetime]], *, now: datetime) -
     # One write for any number of recipients, three if some are new.
     latest: dict[str, datetime] = {}
     for phone, written_at in messages:
-        key = normalize_phone(phone)
+        key = fold_phone(phone)
         # The provider's clock may be ahead; that doesn't extend the window.
         at = min(written_at, now)
         latest[key] = max(latest.get(key, at), at)
@@ -32,7 +32,7 @@ def record_inbound(messages: Iterable[tuple[str, datetime]], *, now: datetime) -
 
 def open_windows(phones: Iterable[str], *, now: datetime) -> frozenset[str]:
     """Return the numbers with an open service window, in one read. Raises PyMongoError."""
-    keys = {phone: normalize_phone(phone) for phone in phones}
+    keys = {phone: fold_phone(phone) for phone in phones}
     if not keys:
         return frozenset()
     recent = {"$gt": now - WINDOW + MARGIN}
@@ -45,14 +45,14 @@ def open_windows(phones: Iterable[str], *, now: datetime) -> frozenset[str]:
 
 def delete(phones: Iterable[str]) -> None:
     """Delete the windows of these numbers. Idempotent. Raises PyMongoError."""
-    keys = sorted({normalize_phone(phone) for phone in phones})
+    keys = sorted({fold_phone(phone) for phone in phones})
     if keys:
         collection("conversations").delete_many({"_id": {"$in": keys}})
 
 
 def last_inbound(phone: str) -> datetime | None:
     """Return when a number last wrote on WhatsApp, or None if unknown or no longer stored."""
-    found = collection("conversations").find_one({"_id": normalize_phone(phone)})
+    found = collection("conversations").find_one({"_id": fold_phone(phone)})
     return found["last_inbound_at"] if found else None
 
 

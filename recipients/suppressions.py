@@ -7,13 +7,20 @@ from typing import Any
 from pymongo import ReturnDocument
 from pymongo.errors import DuplicateKeyError
 
-from domain.addresses import ADDRESS_CHANNELS, address_digest, address_key, earlier_digests
+from domain.addresses import (
+    ADDRESS_CHANNELS,
+    WHATSAPP,
+    address_digest,
+    address_key,
+    earlier_digests,
+)
 from domain.states import Category
 from notifyproject.db import paging
 from notifyproject.db.collections import collection
 from notifyproject.db.paging import Cursor, Page
 from notifyproject.platform import encryption
 
+from . import whatsapp_identities
 from .models import SuppressionReason
 
 KEYED = "k1-"  # Begins a keyed digest
@@ -25,6 +32,8 @@ NEWEST_FIRST = (("created_at", -1), ("_id", -1))
 RECIPIENT_REASONS = frozenset({SuppressionReason.UNSUBSCRIBED, SuppressionReason.COMPLAINT})
 """The recipient's own opt-outs. Only a request that names the reason lifts them."""
 OPERATOR_REASONS = frozenset(SuppressionReason) - RECIPIENT_REASONS  # Staff can lift them to resend
+PERSONAL_REASONS = frozenset(SuppressionReason) - {SuppressionReason.HARD_BOUNCE}
+"""They concern a person, and stand at each form of the number. A bounce concerns one form."""
 
 
 def record_soft_bounce(*, channel: str, address: str, event: str, now: datetime) -> int:
@@ -114,26 +123,48 @@ def suppress(
     now: datetime,
     expires_at: datetime | None = None,
 ) -> Document:
-    """Suppress an address, for marketing only or for everything, and return the suppression."""
+    """Suppress an address, for marketing only or for everything, and return the suppression.
+
+    For PERSONAL_REASONS, the other known forms of a WhatsApp number are suppressed, too.
+    """
     # Of two suppressions for the same reason, the wider or else the longer one stays.
     values: dict[str, Any] = {
         "source": source,
         "marketing_only": marketing_only,
         "expires_at": expires_at,
         "created_at": now,
-        "address": address.lower(),
     }
+    stored = _suppress(channel, address, reason, values)
+    for other in _other_identifiers(channel, address, [reason]):
+        if whatsapp_identities.is_number(other):
+            _suppress(channel, other, reason, values)
+    return stored
+
+
+def _suppress(
+    channel: str, address: str, reason: SuppressionReason, values: Mapping[str, Any]
+) -> Document:
     ids = _possible_ids(channel, address, reason)
     stored = collection("suppressions").find_one({"_id": {"$in": ids}}, {"_id": 1})
     match = {"_id": stored["_id"] if stored else ids[0]}
     key = match["_id"].removesuffix(f":{reason.value}")
     identity = {"key": key, "channel": channel, "reason": reason.value}
-    change = [*_keep_stricter(values, now), {"$set": identity}]
+    own = {**values, "address": address.lower() if channel != WHATSAPP else address}
+    change = [*_keep_stricter(own, values["created_at"]), {"$set": identity}]
     try:
         return _upsert(match, change)
     except DuplicateKeyError:
         # A concurrent call inserted it.
         return _upsert(match, change)
+
+
+def _other_identifiers(
+    channel: str, address: str, reasons: Iterable[SuppressionReason]
+) -> tuple[str, ...]:
+    """Return what else WhatsApp calls the person, if one of the reasons concerns a person."""
+    if channel != WHATSAPP or PERSONAL_REASONS.isdisjoint(reasons):
+        return ()
+    return whatsapp_identities.identifiers_of([address])[address][1:]
 
 
 def lift(
@@ -146,6 +177,7 @@ def lift(
 ) -> tuple[SuppressionReason, ...]:
     """Lift the suppressions of an address for these reasons. Return the reasons lifted.
 
+    Those for PERSONAL_REASONS are lifted at all identifiers of a WhatsApp number's person.
     ``before`` selects suppressions created by then, and ``marketing_only`` those of marketing
     alone. The caller writes the audit log. Suppressed deliveries stay suppressed. Idempotent.
     Raises PyMongoError.
@@ -154,8 +186,12 @@ def lift(
     if before is not None:
         guard["created_at"] = {"$lte": before}
     lifted = []
-    for reason in reasons:
-        match = {"_id": {"$in": _possible_ids(channel, address, reason)}, **guard}
+    wanted = list(reasons)
+    others = _other_identifiers(channel, address, wanted)
+    for reason in wanted:
+        every = (address, *others) if reason in PERSONAL_REASONS else (address,)
+        ids = [one for name in every for one in _possible_ids(channel, name, reason)]
+        match = {"_id": {"$in": ids}, **guard}
         if collection("suppressions").delete_many(match).deleted_count:
             lifted.append(reason)
     if SuppressionReason.HARD_BOUNCE in lifted:
@@ -164,13 +200,25 @@ def lift(
 
 
 def lift_one(suppression_id: str) -> bool:
-    """Lift the suppression with this ID. Return False if there is none. Raises PyMongoError."""
-    found = collection("suppressions").find_one_and_delete({"_id": suppression_id})
+    """Lift the suppression with this ID, as :func:`lift` does. Return False if there is none.
+
+    Raises PyMongoError.
+    """
+    found = collection("suppressions").find_one({"_id": suppression_id})
     if found is None:
         return False
-    if found["reason"] == SuppressionReason.HARD_BOUNCE and found.get("address"):
-        clear_soft_bounces(channel=found["channel"], address=found["address"])
+    if found.get("address"):
+        reason = SuppressionReason(found["reason"])
+        lift(channel=found["channel"], address=found["address"], reasons=[reason])
+    # One whose key isn't of a current form, or without an address.
+    collection("suppressions").delete_one({"_id": suppression_id})
     return True
+
+
+def remove_all(*, channel: str, addresses: Iterable[str]) -> None:
+    """Delete the suppressions of exactly these addresses. Idempotent. Raises PyMongoError."""
+    if keys := [key for one in addresses for key in suppression_keys(channel, one)]:
+        collection("suppressions").delete_many({"key": {"$in": keys}})
 
 
 def find_by_address(*, channel: str, address: str) -> list[Document]:

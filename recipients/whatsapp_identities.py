@@ -1,85 +1,88 @@
 """Other identifiers by which WhatsApp reports a person: another form of the number, or a user ID.
 
-A window or an opt-out that arrives under an unknown identifier is stored under it, and moved to the
-number once a send, a status, or a message tells both.
+A number that WhatsApp writes differently leads to WhatsApp's form, and a user ID to a number. All
+identifiers that lead to one another are one person. ``whatsapp_learning`` stores them.
 """
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 
-from domain.addresses import normalize_phone
-from domain.states import Channel
+from domain.addresses import fold_phone
 from notifyproject.db.collections import collection
-
-from . import service_windows, suppressions
-from .models import SuppressionReason
 
 RETENTION = timedelta(days=365)
 """Time for which an identifier is remembered after it was last seen."""
-_WHATSAPP = Channel.WHATSAPP.value
+MAX_STEPS = 5
+"""From an identifier to the farthest of the same person, in reads. Two are usual."""
 
 
-def resolve(identifiers: Iterable[str]) -> Mapping[str, str]:
-    """Return the known numbers by identifier, which is a user ID or a number in E.164."""
-    keys = {one: normalize_phone(one) for one in identifiers}
-    if not keys:
-        return {}
-    wanted = sorted({*keys.values()})
-    found = collection("whatsapp_identities").find({"_id": {"$in": wanted}}, {"phone": 1})
-    phones = {document["_id"]: document["phone"] for document in found}
-    return {one: phones[key] for one, key in keys.items() if key in phones}
+def is_number(identifier: str) -> bool:
+    """Return whether an identifier is a number in E.164, and not a user ID."""
+    return identifier.startswith("+")
 
 
-def learn(phones: Mapping[str, str], *, now: datetime) -> int:
-    """Remember numbers by identifier, and move what is stored under one. Return how many are new.
+def identifiers_of(identifiers: Iterable[str]) -> Mapping[str, tuple[str, ...]]:
+    """Return all identifiers of each person, by the given one.
 
-    Idempotent. Raises PyMongoError.
+    A user ID or number in E.164 comes first, normalized, and then what is nearest to it. One read
+    for people without another identifier. Raises PyMongoError.
     """
-    normal = {normalize_phone(one): normalize_phone(phone) for one, phone in phones.items()}
+    given = {one: fold_phone(one) for one in identifiers}
+    links: dict[str, set[str]] = {}
+    known: set[str] = set()
+    unread = {*given.values()}
+    for _ in range(MAX_STEPS):
+        if not unread:
+            break
+        wanted = sorted(unread)
+        match = {"$or": [{"_id": {"$in": wanted}}, {"phone": {"$in": wanted}}]}
+        known |= unread
+        for found in collection("whatsapp_identities").find(match, {"phone": 1}):
+            links.setdefault(found["_id"], set()).add(found["phone"])
+            links.setdefault(found["phone"], set()).add(found["_id"])
+        unread = links.keys() - known
+    return {one: _reach(key, links) for one, key in given.items()}
+
+
+def numbers_of(identifiers: Iterable[str]) -> Mapping[str, tuple[str, ...]]:
+    """Return the known numbers of each person, by the given identifier, the nearest first.
+
+    A number is its own. A user ID may have none. Raises PyMongoError.
+    """
+    found = identifiers_of(identifiers)
+    return {one: tuple(filter(is_number, every)) for one, every in found.items()}
+
+
+def outdated(phones: Mapping[str, str], *, now: datetime) -> dict[str, str]:
+    """Return which numbers by identifier aren't known, or were last stored half a year ago.
+
+    Both are normalized. Raises PyMongoError.
+    """
+    normal = {fold_phone(one): fold_phone(phone) for one, phone in phones.items()}
     pairs = {one: phone for one, phone in normal.items() if one != phone}
     if not pairs:
-        return 0
+        return {}
     found = collection("whatsapp_identities").find({"_id": {"$in": sorted(pairs)}})
-    known = {document["_id"]: document for document in found}
     fresh = now + RETENTION / 2
-    changed = {
-        one: phone
-        for one, phone in pairs.items()
-        if one not in known or known[one]["phone"] != phone or known[one]["expires_at"] < fresh
-    }
-    if not changed:
-        return 0
-    new = {one for one in changed if one not in known or known[one]["phone"] != changed[one]}
-    for one, phone in sorted(changed.items()):
-        if one in new:
-            _move(one, phone, now)
-        stored = {"phone": phone, "expires_at": now + RETENTION}
-        collection("whatsapp_identities").update_one({"_id": one}, {"$set": stored}, upsert=True)
-    return len(new)
+    known = {one["_id"]: one["phone"] for one in found if one["expires_at"] > fresh}
+    return {one: phone for one, phone in pairs.items() if known.get(one) != phone}
 
 
-def delete(phones: Iterable[str]) -> None:
-    """Forget the identifiers of these numbers. Idempotent. Raises PyMongoError."""
-    if keys := sorted({normalize_phone(phone) for phone in phones}):
+def remember(identifier: str, phone: str, *, expires_at: datetime) -> None:
+    """Store that a normalized identifier leads to a number. Idempotent. Raises PyMongoError."""
+    stored = {"phone": phone, "expires_at": expires_at}
+    collection("whatsapp_identities").update_one({"_id": identifier}, {"$set": stored}, upsert=True)
+
+
+def delete(identifiers: Iterable[str]) -> None:
+    """Forget these identifiers, and those that lead to them. Idempotent. Raises PyMongoError."""
+    if keys := sorted({fold_phone(one) for one in identifiers}):
         match = {"$or": [{"phone": {"$in": keys}}, {"_id": {"$in": keys}}]}
         collection("whatsapp_identities").delete_many(match)
 
 
-def _move(identifier: str, phone: str, now: datetime) -> None:
-    # The number gets it first: a crash in between leaves both, and the next call ends it.
-    if (at := service_windows.last_inbound(identifier)) is not None:
-        service_windows.record_inbound([(phone, at)], now=now)
-        service_windows.delete([identifier])
-    for one in suppressions.find_by_address(channel=_WHATSAPP, address=identifier):
-        reason = SuppressionReason(one["reason"])
-        if suppressions.is_active(one, now=now):
-            suppressions.suppress(
-                channel=_WHATSAPP,
-                address=phone,
-                reason=reason,
-                source=one["source"],
-                marketing_only=one["marketing_only"],
-                now=one["created_at"],
-                expires_at=one.get("expires_at"),
-            )
-        suppressions.lift(channel=_WHATSAPP, address=identifier, reasons=[reason])
+def _reach(start: str, links: Mapping[str, set[str]]) -> tuple[str, ...]:
+    found = [start]
+    for one in found:
+        found += sorted(links.get(one, set()).difference(found))
+    return tuple(found)

@@ -10,10 +10,11 @@ from bson import ObjectId
 from msgspec import UNSET, Meta, UnsetType
 
 from devices.models import DeactivationReason, Platform
-from devices.preferences import UNCHANGED, PreferenceChanges
+from devices.preferences import DevicePreferenceChanges
 from devices.presence import Presence
 from devices.registration import Registration
 from devices.tokens import MAX_LENGTH, MIN_LENGTH, TOKEN_PATTERN, is_token, mask_token
+from domain.unchanged import UNCHANGED
 from notifications.models.notification import USER_ID_LENGTH
 from notifications.receipts.device_receipts import DeviceEvent
 from notifications.validation import FieldProblem, ProblemCollector, enum_of
@@ -85,6 +86,7 @@ class DeviceView(msgspec.Struct, kw_only=True, frozen=True):
     deactivated_at: datetime | None = None
     deactivation_reason: DeactivationReason | None = None
     replaced_by: DeviceId | None = None  # The device of a newer token, to which this id leads
+    replaces: list[DeviceId] = []  # Earlier ids of the installation, by which it is still found
     last_accepted_at: datetime | None = None
     last_receipt_at: datetime | None = None
     last_seen: datetime | None = None
@@ -111,6 +113,7 @@ def device_view(
         id=document["_id"],
         device_token=mask_token(document["device_token"]),
         notification_preferences=document.get("notification_preferences") or {},
+        replaces=document.get("replaces") or [],
         state=state and msgspec.convert(state, DeviceStateView, from_attributes=True),
         warnings=[
             DeviceWarningView(pointer=one.pointer, code=one.code, detail=one.detail)
@@ -247,7 +250,7 @@ def device_changes(
     return found
 
 
-def parse_preferences(body: DevicePreferencesRequest) -> PreferenceChanges:
+def parse_preferences(body: DevicePreferencesRequest) -> DevicePreferenceChanges:
     """Return the changes in a body; raises InvalidRequestError."""
     problems = ProblemCollector()
     categories = {} if isinstance(body.categories, UnsetType) else body.categories or {}
@@ -261,7 +264,7 @@ def parse_preferences(body: DevicePreferencesRequest) -> PreferenceChanges:
     if isinstance(hours, QuietHours):
         check_quiet_hours(hours, problems)
     problems.raise_if_any()
-    return PreferenceChanges(
+    return DevicePreferenceChanges(
         # A device without the field is enabled.
         enabled=None if isinstance(body.enabled, UnsetType) else body.enabled is not False,
         categories=categories,

@@ -9,6 +9,7 @@ from msgspec import UNSET, Meta, UnsetType
 from domain.digests import Every
 from domain.states import Channel, Priority
 from domain.time import MAX_REMINDER, MIN_REMINDER
+from domain.unchanged import UNCHANGED
 from notifications.catalog import types
 from notifications.catalog.digests import (
     DEFAULT_AT,
@@ -27,7 +28,7 @@ from notifications.validation import (
     parse_channels,
     pointer_token,
 )
-from recipients.registration import UNCHANGED, PreferenceChanges
+from recipients.registration import PreferenceChanges
 
 from ..http.body import convert
 from ..http.fields import QuietHours, check_quiet_hours

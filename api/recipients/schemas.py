@@ -10,6 +10,7 @@ from msgspec import UNSET, Meta, UnsetType
 
 from domain.digests import Every
 from domain.states import Category, Channel
+from domain.unchanged import UNCHANGED
 from notifications.catalog import types
 from notifications.catalog.digests import DEFAULT_AT, RECIPIENT_ZONE, Day
 from notifications.validation import (
@@ -20,7 +21,7 @@ from notifications.validation import (
     normalize_phone,
 )
 from recipients.preferences import as_mapping
-from recipients.registration import PROFILE_FIELDS, UNCHANGED, RecipientProfile
+from recipients.registration import PROFILE_FIELDS, RecipientProfile
 
 from ..devices.schemas import DeviceView
 from ..http.fields import (
@@ -192,6 +193,8 @@ class ExportView(msgspec.Struct, kw_only=True, frozen=True):
     devices: list[DeviceView]
     topics: list[TopicName]
     suppressions: list[SuppressionView]
+    whatsapp_ids: Annotated[list[str], Meta(examples=[["GB.13491208655302741918"]])]
+    """What else WhatsApp calls the recipient: user IDs, and other forms of the phone number."""
     last_inbound_at: datetime | None = None
     """The last WhatsApp message from the recipient, within 30 days."""
     notifications: list[NotificationView]

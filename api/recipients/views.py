@@ -163,6 +163,7 @@ def export_recipient(request: Any, user_id: str) -> Response:
         devices=[device_view(device, states.get(device["_id"])) for device in data.devices],
         topics=list(data.topics),
         suppressions=[suppression_view(one) for one in data.suppressions],
+        whatsapp_ids=list(data.whatsapp_ids),
         last_inbound_at=data.last_inbound_at,
         notifications=notification_views(data.notifications, shows_registry=True, now=utc_now()),
         attempts=[attempt_view(one) for one in data.attempts],

@@ -132,6 +132,7 @@ def _export_lines(user_id: str) -> Iterator[str]:
         "devices": [{**d, "device_token": mask_token(d["device_token"])} for d in part.devices],
         "topics": part.topics,
         "suppressions": part.suppressions,
+        "whatsapp_ids": part.whatsapp_ids,
         "last_inbound_at": part.last_inbound_at,
     }
     yield f'{_json(first)[:-1]}, "notifications": ['

@@ -11,7 +11,7 @@ from domain.states import Channel
 from notifyproject.db.collections import collection
 from notifyproject.platform import encryption
 from providers.whatsapp.webhooks import Identity, MarketingPreference, WebhookContents
-from recipients import service_windows, whatsapp_identities
+from recipients import service_windows, whatsapp_identities, whatsapp_learning
 from recipients.models import SuppressionReason
 from recipients.suppressions import lift, suppress
 
@@ -29,19 +29,25 @@ def apply_inbound(contents: WebhookContents, *, provider: str, now: datetime) ->
     What an unknown person wrote is stored under the user ID, until the number is known. Idempotent.
     """
     _learn(contents.identities, now)
+    changes = [(one.previous, one.current) for one in contents.changes]
+    whatsapp_learning.carry_over(changes, now=now)
     people = [one.phone or one.user_id or "" for one in contents.messages]
     chosen = [one.phone or one.user_id or "" for one in contents.preferences]
-    phones = whatsapp_identities.resolve({*people, *chosen})
-    written = zip(people, contents.messages, strict=True)
+    numbers = whatsapp_identities.numbers_of({*people, *chosen})
     service_windows.record_inbound(
-        [(phones.get(person, person), message.at) for person, message in written], now=now
+        [
+            (number, message.at)
+            for person, message in zip(people, contents.messages, strict=True)
+            for number in numbers[person] or (person,)
+        ],
+        now=now,
     )
     preferences = [
-        replace(one, phone=phones.get(person, person))
+        replace(one, phone=next(iter(numbers[person]), person))
         for person, one in zip(chosen, contents.preferences, strict=True)
     ]
     apply_opt_outs(preferences, provider=provider, now=now)
-    unknown = {one for one in (*people, *chosen) if one not in phones and not one.startswith("+")}
+    unknown = {one for one in (*people, *chosen) if not numbers[one]}
     if unknown:
         log.warning("whatsapp_users_unknown", provider=provider, count=len(unknown))
     return len(unknown)
@@ -62,10 +68,7 @@ def _learn(identities: Sequence[Identity], now: datetime) -> None:
         for one in identities
         if one.phone is not None and (one.user_id not in ids or one.user_id in told)
     }
-    # WhatsApp's form of a number leads to ours.
-    ours = whatsapp_identities.resolve(reported.values())
-    told |= {user: ours.get(phone, phone) for user, phone in reported.items()}
-    whatsapp_identities.learn(told, now=now)
+    whatsapp_learning.learn(told | reported, now=now)
 
 
 def apply_opt_outs(

@@ -14,6 +14,7 @@ from providers.contract import Receipt
 from providers.registry import whatsapp
 from providers.sendgrid import webhooks
 from providers.whatsapp.webhooks import InboundMessage, MarketingPreference, WebhookContents
+from recipients.whatsapp_identities import is_number
 
 from ..store import AttemptReference
 from .inbound import apply_inbound
@@ -58,14 +59,17 @@ def process_webhook(
 
 
 def _other_count(contents: WebhookContents) -> int:
-    return len(contents.messages) + len(contents.preferences)
+    return len(contents.messages) + len(contents.preferences) + len(contents.changes)
 
 
 def _people_keys(contents: WebhookContents) -> list[str]:
     people: list[InboundMessage | MarketingPreference] = [*contents.messages, *contents.preferences]
-    ids = dict.fromkeys(one.user_id for one in people if one.user_id)
-    phones = dict.fromkeys(one.phone for one in people if one.phone)
-    return [*ids, *(address_digest(Channel.WHATSAPP.value, phone) for phone in phones)]
+    told = [name for one in people for name in (one.user_id, one.phone) if name]
+    changed = [name for one in contents.changes for name in (one.previous, one.current)]
+    return [
+        address_digest(Channel.WHATSAPP.value, one) if is_number(one) else one
+        for one in dict.fromkeys((*told, *changed))
+    ]
 
 
 def search_keys(receipts: Sequence[Receipt]) -> list[str]:

@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from domain.addresses import normalize_phone
+from domain.addresses import fold_phone
 from domain.errors import FailureCode, PermanentError, ProviderResponse, TransientError
 from domain.links import has_link
 
@@ -212,4 +212,4 @@ def _other_number(contacts: Any, recipient: str) -> str | None:
     if not isinstance(digits, str) or not _DIGITS.fullmatch(digits):
         return None
     phone = f"+{digits}"
-    return phone if normalize_phone(phone) != normalize_phone(recipient) else None
+    return phone if fold_phone(phone) != fold_phone(recipient) else None

@@ -21,7 +21,9 @@ SIGNATURE_HEADER = "x-hub-signature-256"
 OBJECT = "whatsapp_business_account"
 MESSAGES_FIELD = "messages"
 PREFERENCES_FIELD = "user_preferences"
-"""The field of webhooks with marketing preferences. Any third field is ignored."""
+"""The field of webhooks with marketing preferences."""
+USER_IDS_FIELD = "user_id_update"
+"""The field of webhooks with changed user IDs. Any other field is ignored."""
 PREFERENCE_VALUES = {"stop": False, "resume": True}
 MARKETING_CATEGORY = "marketing_messages"
 MAX_CHALLENGE_LENGTH = 200
@@ -78,6 +80,15 @@ class Identity:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class IdentityChange:
+    """A person's user ID or number that took the place of an earlier one."""
+
+    previous: str = field(repr=False)
+    """A user ID, or a number in E.164."""
+    current: str = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class WebhookContents:
     """What a webhook tells. An item that can't be read is counted and costs no other its effect."""
 
@@ -86,6 +97,7 @@ class WebhookContents:
     preferences: tuple[MarketingPreference, ...]
     """Oldest first."""
     identities: tuple[Identity, ...]
+    changes: tuple[IdentityChange, ...]
     unreadable_count: int
 
 
@@ -127,6 +139,7 @@ def parse_webhook(raw: bytes, *, phone_number_id: str) -> WebhookContents:
         messages=tuple(reader.messages),
         preferences=tuple(sorted(reader.preferences, key=lambda one: one.at)),
         identities=tuple(dict.fromkeys(reader.identities)),
+        changes=tuple(dict.fromkeys(reader.changes)),
         unreadable_count=reader.unreadable_count,
     )
 
@@ -143,6 +156,7 @@ class _Reader:
         self.messages: list[InboundMessage] = []
         self.preferences: list[MarketingPreference] = []
         self.identities: list[Identity] = []
+        self.changes: list[IdentityChange] = []
         self.unreadable_count = 0
         self._phone_number_id = phone_number_id
 
@@ -153,7 +167,7 @@ class _Reader:
 
     def _read_change(self, change: Item) -> None:
         name, value = change.get("field"), change.get("value")
-        if name not in (MESSAGES_FIELD, PREFERENCES_FIELD):
+        if name not in (MESSAGES_FIELD, PREFERENCES_FIELD, USER_IDS_FIELD):
             # A webhook of another kind is none of ours, but a change without a name is odd.
             self.unreadable_count += not isinstance(name, str)
             return
@@ -164,11 +178,17 @@ class _Reader:
         is_ours = number_id is None or str(number_id) == self._phone_number_id
         for contact in self._items(value, "contacts", is_optional=True):
             self._learn(_user_id(contact, "user_id"), _phone(contact, "wa_id"))
+        self._read_value(name, value, is_ours=is_ours)
+
+    def _read_value(self, name: str, value: Item, *, is_ours: bool) -> None:
         if name == MESSAGES_FIELD:
             for status in self._items(value, "statuses", is_optional=True):
                 self._read_item(self._read_status, status)
             for message in self._items(value, "messages", is_optional=True) if is_ours else ():
                 self._read_item(self._read_message, message)
+        elif name == USER_IDS_FIELD:
+            for update in self._items(value, "user_id_update", is_optional=True):
+                self._read_item(self._read_update, update)
         elif is_ours:
             for preference in self._items(value, "user_preferences", is_optional=True):
                 self._read_item(self._read_preference, preference)
@@ -227,11 +247,37 @@ class _Reader:
         self._learn(_user_id(message, "from_parent_user_id"), phone)
         # A message to a group opens no window of its writer's own.
         is_personal = message.get("group_id") is None
+        if kind in SYSTEM_MESSAGE_TYPES:
+            self._read_system(http.as_object(message.get("system")), (phone, user_id))
         if kind in SYSTEM_MESSAGE_TYPES or not is_personal:
             return
         if not (phone or user_id):
             raise UnreadableItemError("a message names a person")
         self.messages.append(InboundMessage(phone=phone, user_id=user_id, at=at))
+
+    def _read_system(self, system: Item, earlier: Sequence[str | None]) -> None:
+        # Earlier versions of the API name the number new_wa_id.
+        phone = _phone(system, "wa_id") or _phone(system, "new_wa_id")
+        user_id = _user_id(system, "user_id")
+        self._learn(user_id, phone)
+        self._replace(earlier, (phone, user_id))
+
+    def _read_update(self, update: Item) -> None:
+        ids = [http.as_object(update.get(name)) for name in ("user_id", "parent_user_id")]
+        current = [_user_id(one, "current") for one in ids]
+        if not any(current):
+            raise UnreadableItemError("an update names the new user ID")
+        # Its number may be the earlier one, so it isn't learned.
+        previous = [_phone(update, "wa_id"), *(_user_id(one, "previous") for one in ids)]
+        self._replace(previous, current)
+
+    def _replace(self, earlier: Sequence[str | None], current: Sequence[str | None]) -> None:
+        self.changes += [
+            IdentityChange(previous=old, current=new)
+            for old in earlier
+            for new in current
+            if old and new and old != new
+        ]
 
     def _read_preference(self, preference: Item) -> None:
         value, category = preference.get("value"), preference.get("category")
@@ -304,11 +350,14 @@ def redact_webhook(raw: bytes) -> str:
     return json.dumps({"object": OBJECT, "entry": entry}, separators=(",", ":"))
 
 
-_MESSAGE_KEYS = ("id", "from", "from_user_id", "from_parent_user_id", "timestamp", "type")
+_MESSAGE_KEYS = ("id", "from", "from_user_id", "from_parent_user_id", "timestamp", "type", "system")
+_SYSTEM_KEYS = ("type", "wa_id", "new_wa_id", "user_id", "parent_user_id")
+_UPDATE_KEYS = ("wa_id", "user_id", "parent_user_id", "timestamp")
 _PREFERENCE_KEYS = ("wa_id", "user_id", "category", "value", "timestamp")
 _PUBLIC_ITEMS: Mapping[str, Mapping[str, Sequence[str] | None]] = {
     MESSAGES_FIELD: {"contacts": ("wa_id", "user_id"), "statuses": None, "messages": _MESSAGE_KEYS},
     PREFERENCES_FIELD: {"contacts": ("wa_id", "user_id"), "user_preferences": _PREFERENCE_KEYS},
+    USER_IDS_FIELD: {"contacts": ("wa_id", "user_id"), "user_id_update": _UPDATE_KEYS},
 }
 """By field: lists with the keys that are stored; None: all of them."""
 
@@ -343,7 +392,11 @@ def _json_type(value: Any) -> str | None:
 
 
 def _pick(found: Item, *, names: Sequence[str] | None) -> dict[str, Any]:
-    return {name: found[name] for name in (found if names is None else names) if name in found}
+    picked = {name: found[name] for name in (found if names is None else names) if name in found}
+    if names is _MESSAGE_KEYS and "system" in picked:
+        # Its text has the person's name.
+        picked["system"] = _pick(http.as_object(picked["system"]), names=_SYSTEM_KEYS)
+    return picked
 
 
 def _decode(raw: bytes) -> Item:

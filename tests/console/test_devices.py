@@ -10,7 +10,7 @@ from django.test import Client
 from console.devices import MEANINGS, REASON_LABELS
 from devices import presence, queries, registration, status
 from devices.models import DeactivationReason, Platform
-from devices.preferences import PreferenceChanges
+from devices.preferences import DevicePreferenceChanges
 from devices.presence import Presence
 from devices.registration import Registration
 from devices.status import Evidence
@@ -59,7 +59,7 @@ def test_page_shows_status_presence_and_preferences(console: Client) -> None:
     now = utc_now()
     status.record_success(accepted={ID: now}, receipts={ID: now})
     quiet = {"enabled": True, "start": "22:00", "end": "07:00", "timezone": None}
-    changes = PreferenceChanges(categories={"marketing": False}, quiet_hours=quiet)
+    changes = DevicePreferenceChanges(categories={"marketing": False}, quiet_hours=quiet)
     registration.set_preferences(device_id=ID, changes=changes, now=now)
     online = Presence(online=True, app_foreground=True, notification_enabled=False, last_active=now)
     presence.store(ID, online)

@@ -22,7 +22,7 @@ from delivery.circuit_breaker import (
     PROBE_LEASE,
     Allowed,
     Blocked,
-    Evidence,
+    CircuitEvidence,
     Permission,
     Probe,
     State,
@@ -54,7 +54,7 @@ def record(
     successes: int = 0, failures: int = 0, after: timedelta = timedelta(), **more: Any
 ) -> None:
     """Record results; failures are those of five recipients."""
-    more = {"evidence": Evidence(failed=FIVE if failures else ())} | more
+    more = {"evidence": CircuitEvidence(failed=FIVE if failures else ())} | more
     circuit_breaker.record(FCM, successes=successes, failures=failures, now=NOON + after, **more)
 
 
@@ -172,13 +172,13 @@ def test_successful_probe_closes_the_circuit_and_clears_its_counts() -> None:
 
 def test_refusal_of_a_recipient_who_was_refused_before_closes_nothing() -> None:
     """A refusal for good is no failure, and no acceptance either."""
-    record(evidence=Evidence(refused={circuit_breaker.ACCOUNT: dict.fromkeys(FIVE)}))
+    record(evidence=CircuitEvidence(refused={circuit_breaker.ACCOUNT: dict.fromkeys(FIVE)}))
     again = {circuit_breaker.ACCOUNT: dict.fromkeys(FIVE[:1])}
     own = probe(FIRST_WAIT)
-    record(successes=1, after=FIRST_WAIT, probe=own, evidence=Evidence(refused=again))
+    record(successes=1, after=FIRST_WAIT, probe=own, evidence=CircuitEvidence(refused=again))
     assert permission(FIRST_WAIT) != Allowed()
     own = probe(FIRST_WAIT + PROBE_LEASE)
-    mixed = Evidence(accepted=frozenset({circuit_breaker.ACCOUNT}), refused=again)
+    mixed = CircuitEvidence(accepted=frozenset({circuit_breaker.ACCOUNT}), refused=again)
     record(successes=2, after=FIRST_WAIT + PROBE_LEASE, probe=own, evidence=mixed)
     assert permission(FIRST_WAIT + PROBE_LEASE) == Allowed()
 

@@ -8,7 +8,7 @@ import pytest
 
 from devices import queries, registration, status
 from devices.models import DeactivationReason, Device, Platform
-from devices.preferences import NO_PREFERENCES, PreferenceChanges, Preferences
+from devices.preferences import NO_PREFERENCES, DevicePreferenceChanges, Preferences
 from devices.queries import MAX_TARGETS, PushTarget, PushTargets
 from devices.registration import Registration
 from devices.status import Evidence
@@ -70,7 +70,7 @@ def _registered_for_ada() -> None:
             timezone="Europe/Lisbon",
         )
         registration.register(new, now=NOON + timedelta(minutes=n * 7 % 25))
-    preferences = PreferenceChanges(categories={"marketing": False})
+    preferences = DevicePreferenceChanges(categories={"marketing": False})
     registration.set_preferences(device_id=device_id("adas-0"), changes=preferences, now=NOON)
     status.deactivate(
         device_ids=[device_id("adas-1")],

@@ -11,7 +11,7 @@ from pymongo.errors import AutoReconnect, WTimeoutError
 
 from devices import queries, registration, status
 from devices.models import DeactivationReason, Device, Platform
-from devices.preferences import PreferenceChanges
+from devices.preferences import DevicePreferenceChanges
 from devices.registration import HEARTBEAT_INTERVAL, MAX_DEVICES, ConflictError, Registration
 from devices.status import Evidence
 from devices.tokens import device_id
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.usefixtures("db")
 TOKEN = "dGhpcyBpcyBh:APA91bHun4MxP5egoKMwt2KZFBaFUH-1RYqx"
 ID = device_id(TOKEN)
 LATER = NOON + timedelta(hours=1)
-MUTED = PreferenceChanges(categories={"marketing": False})
+MUTED = DevicePreferenceChanges(categories={"marketing": False})
 
 DESCRIPTION = {
     "app_version": "3.2.1",
@@ -78,7 +78,7 @@ def test_device_is_stored_as_registered() -> None:
 def test_model_reads_the_stored_device() -> None:
     register(**DESCRIPTION)
     quiet = {"enabled": True, "start": "22:00", "end": "07:00", "timezone": None}
-    preferences = PreferenceChanges(categories={"marketing": False}, quiet_hours=quiet)
+    preferences = DevicePreferenceChanges(categories={"marketing": False}, quiet_hours=quiet)
     registration.set_preferences(device_id=ID, changes=preferences, now=NOON)
     deactivate()
     device = Device.objects.get()
@@ -305,7 +305,7 @@ def test_concurrent_successes_keep_the_latest() -> None:
 
 def test_removal_during_a_change_leaves_nothing() -> None:
     def change(one: str) -> None:
-        registration.set_preferences(device_id=one, changes=PreferenceChanges(), now=LATER)
+        registration.set_preferences(device_id=one, changes=DevicePreferenceChanges(), now=LATER)
         registration.heartbeat(device_id=one, now=LATER)
         status.record_success(accepted={one: LATER})
 

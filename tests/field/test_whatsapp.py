@@ -24,9 +24,17 @@ from domain.states import Channel, DeliveryStatus
 from domain.time import utc_now
 from notifications.receipts import webhook_log
 from notifyproject.db.collections import collection
+from privacy import erasure
 from providers.contract import Message
-from recipients import service_windows, suppressions, whatsapp_identities
+from recipients import (
+    registration,
+    service_windows,
+    suppressions,
+    whatsapp_identities,
+    whatsapp_learning,
+)
 from recipients.models import SuppressionReason
+from recipients.registration import RecipientProfile
 from tests.support.factories import notifications as factories
 from tests.support.fakes.provider import accepted
 from tests.support.providers.whatsapp import (
@@ -290,17 +298,183 @@ def test_form_in_the_response_is_learned_in_any_order(order: tuple[str, ...]) ->
             call(change(messages=[now_written(**{"from": OLD_FORM})]))
         else:
             call(preferences_change(preference(wa_id=OLD_FORM)))
-    assert is_open(IVORY_COAST)
+    # Another recipient may have the other form, and a client may send to it.
+    for form in (IVORY_COAST, f"+{OLD_FORM}"):
+        assert is_open(form)
+        assert opted_out(form)
+
+
+OTHER_FORMS = [
+    (IVORY_COAST, f"+{OLD_FORM}"),
+    ("+528112345678", "+5218112345670"),
+    ("+5561987654321", "+556187654320"),
+    ("+543415551234", "+5493415551230"),
+    ("+2290195123456", "+22995123450"),
+]
+"""The numbers after the first differ in a digit, so that no rule folds them: WhatsApp tells it."""
+
+
+def opt(value: str, phone: str, at: int) -> None:
+    call(preferences_change(preference(value, wa_id=phone[1:], timestamp=at)))
+
+
+@pytest.mark.parametrize(("one", "other"), OTHER_FORMS)
+@pytest.mark.parametrize(("opted", "returned"), [(0, 1), (1, 0)])
+def test_opt_out_and_opt_in_count_at_either_form(
+    one: str, other: str, opted: int, returned: int
+) -> None:
+    forms, now = (one, other), int(time.time())
+    opt("stop", forms[opted], now - 60)
+    send(one, other)
+    assert opted_out(one)
+    assert opted_out(other)
+    opt("resume", forms[returned], now - 40)
+    assert not opted_out(one)
+    assert not opted_out(other)
+    opt("stop", forms[returned], now - 20)
+    assert opted_out(one)
+    assert opted_out(other)
+    send(one, other)
+    suppressions.lift(channel="whatsapp", address=one, reasons=[SuppressionReason.UNSUBSCRIBED])
+    send(other, one)
+    assert not opted_out(one), "nothing brings back what was lifted"
+    assert not opted_out(other)
+
+
+def test_three_forms_of_one_person_are_found_from_each() -> None:
+    """Two clients write a number differently, and WhatsApp in a third way."""
+    forms = (IVORY_COAST, "+2250712345670", f"+{OLD_FORM}")
+    send(forms[0], forms[2])
+    send(forms[1], forms[2])
+    for form in forms:
+        opt("stop", form, int(time.time()))
+        assert all(map(opted_out, forms)), form
+        reasons = [SuppressionReason.UNSUBSCRIBED]
+        suppressions.lift(channel="whatsapp", address=form, reasons=reasons)
+        assert not any(map(opted_out, forms)), form
+
+
+@pytest.mark.parametrize("reason", ["unsubscribed", "complaint", "manual", "hard_bounce"])
+def test_suppression_that_a_client_stores_stands_at_both_forms(reason: str) -> None:
+    send(IVORY_COAST, f"+{OLD_FORM}")
+    stored = suppressions.suppress(
+        channel="whatsapp",
+        address=IVORY_COAST,
+        reason=SuppressionReason(reason),
+        source="api",
+        marketing_only=False,
+        now=utc_now(),
+    )
+    # A bounce concerns one form: the other may be the valid one.
+    assert opted_out(f"+{OLD_FORM}") is (reason != "hard_bounce")
+    assert suppressions.lift_one(stored["_id"])
+    assert not opted_out(f"+{OLD_FORM}")
+
+
+def test_crash_while_two_forms_are_joined_loses_no_opt_out(monkeypatch: Any) -> None:
+    opt("stop", f"+{OLD_FORM}", int(time.time()))
+    with monkeypatch.context() as patched:
+        patched.setattr(whatsapp_learning, "_join", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            send(IVORY_COAST, f"+{OLD_FORM}")
+    assert not opted_out(IVORY_COAST)
+    send(IVORY_COAST, f"+{OLD_FORM}")
     assert opted_out(IVORY_COAST)
-    assert not opted_out(f"+{OLD_FORM}"), "there is one record of it"
-    assert collection("conversations").count_documents({}) == 1
+
+
+def test_erasure_erases_both_forms_and_keeps_them_suppressed() -> None:
+    registration.register(RecipientProfile(user_id="ada", phone=IVORY_COAST), now=utc_now())
+    send(IVORY_COAST, f"+{OLD_FORM}")
+    call(change(messages=[now_written(**{"from": OLD_FORM}, from_user_id=USER)]))
+    opt("stop", f"+{OLD_FORM}", int(time.time()))
+    bare = sent(f"+{OLD_FORM}")
+    assert erasure.erase("ada", now=utc_now()).is_complete
+    for form in (IVORY_COAST, f"+{OLD_FORM}"):
+        assert opted_out(form)
+        assert not is_open(form)
+    assert collection("whatsapp_identities").count_documents({}) == 0
+    assert collection("suppressions").count_documents({"address": {"$exists": True}}) == 0
+    assert "phone" not in factories.read(bare["_id"])["recipient"]
+
+
+# A number or user ID that changes.
+
+
+def updated(**fields: Any) -> dict[str, Any]:
+    update = {
+        "wa_id": DIGITS,
+        "detail": "User id for Ada has been updated.",
+        "user_id": {"previous": USER, "current": NEW_USER},
+        "timestamp": "1749416383",
+    }
+    item = {name: one for name, one in (update | fields).items() if one is not ...}
+    return {"field": "user_id_update", "value": {"user_id_update": [item]}}
+
+
+def system(kind: str, told: dict[str, Any], **fields: Any) -> dict[str, Any]:
+    text = "User Ada Lovelace changed"
+    message = now_written(type="system", system={"body": text, "type": kind, **told}, **fields)
+    return change(messages=[message])
+
+
+NEW_USER, NEW_NUMBER = "GB.91348720655302749999", "447700900777"
+BY_USER_ID = [
+    updated(),
+    updated(wa_id=...),
+    updated(parent_user_id={"previous": "GB.ENT.1", "current": "GB.ENT.2"}),
+    system("user_changed_user_id", {"user_id": NEW_USER}, **{"from": ..., "from_user_id": USER}),
+    system("user_changed_number", {"wa_id": NEW_NUMBER}, **{"from": ..., "from_user_id": USER}),
+]
+BY_NUMBER = [
+    updated(user_id={"current": NEW_USER}),
+    system("user_changed_number", {"wa_id": NEW_NUMBER, "user_id": NEW_USER}),
+    system("user_changed_number", {"wa_id": NEW_NUMBER}),
+    system("customer_changed_number", {"new_wa_id": NEW_NUMBER}),
+]
+
+
+def follow(told: dict[str, Any]) -> None:
+    call(told)
+    call(change(messages=[now_written(**{"from": NEW_NUMBER}, from_user_id=NEW_USER)]))
+    assert opted_out(f"+{NEW_NUMBER}")
+    assert "Ada Lovelace" not in str(list(collection("webhook_log").find({}))), "no name is stored"
+
+
+@pytest.mark.parametrize("told", [*BY_USER_ID, *BY_NUMBER])
+def test_opt_out_follows_the_person_to_a_new_number(told: dict[str, Any]) -> None:
+    """As Meta's reference of user_id_update: a new number has a new user ID.
+
+    Payloads as in https://github.com/restfb/restfb/pull/1648.
+    """
+    told_by_message()
+    call(preferences_change(preference(user_id=USER, timestamp=int(time.time()) - 9)))
+    follow(told)
+    assert opted_out(PHONE), "the earlier number keeps it"
+
+
+@pytest.mark.parametrize("told", BY_USER_ID)
+def test_opt_out_of_an_unknown_person_follows_the_new_user_id(told: dict[str, Any]) -> None:
+    call(preferences_change(preference(wa_id=..., user_id=USER, timestamp=int(time.time()) - 9)))
+    follow(told)
+    assert not opted_out(PHONE), "no webhook said that it was this number"
+
+
+@pytest.mark.parametrize(
+    "odd", [updated(user_id=...), updated(user_id="x"), updated(user_id={"current": 7})]
+)
+def test_update_without_a_new_user_id_is_counted(odd: dict[str, Any]) -> None:
+    call(odd)
+    assert log()["unreadable_count"] == 1
+
+
+def test_new_owner_of_an_earlier_number_gets_no_opt_out() -> None:
+    """The number is another person's now; the opt-out that was given for it stays with it."""
+    call(system("user_changed_number", {"wa_id": NEW_NUMBER, "user_id": NEW_USER}))
+    opt("stop", f"+{NEW_NUMBER}", int(time.time()))
+    assert not opted_out(PHONE)
 
 
 # People without a number.
-
-
-def nobody_knows() -> Any:
-    return None
 
 
 def told_by_status() -> Any:
@@ -426,7 +600,7 @@ def test_user_id_of_another_person_changes_nothing() -> None:
 def test_number_of_a_user_id_follows_a_change() -> None:
     told_by_message()
     call(change(messages=[written(**{"from": "351912345678"}, from_user_id=USER, timestamp="2")]))
-    assert whatsapp_identities.resolve([USER]) == {USER: "+351912345678"}
+    assert whatsapp_identities.numbers_of([USER]) == {USER: ("+351912345678",)}
 
 
 def test_erasure_forgets_the_user_id() -> None:
@@ -441,7 +615,7 @@ def test_known_person_is_written_once_in_half_a_year() -> None:
     told_by_message()
     assert list(collection("whatsapp_identities").find({})) == [before]
     later = utc_now() + whatsapp_identities.RETENTION / 2 + timedelta(days=1)
-    assert whatsapp_identities.learn({USER: PHONE}, now=later) == 0
+    assert whatsapp_learning.learn({USER: PHONE}, now=later) == 1
     (after,) = collection("whatsapp_identities").find({})
     assert after["expires_at"] > before["expires_at"]
 

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 import pytest
 from pymongo.errors import PyMongoError
 
-from domain.addresses import normalize_phone
+from domain.addresses import fold_phone
 from recipients import service_windows
 from recipients.models import Conversation
 from recipients.service_windows import MARGIN, RETENTION, WINDOW, open_windows, record_inbound
@@ -149,7 +149,7 @@ def test_older_whatsapp_spelling_is_the_same_number(dialled: str, reported: str)
     ],
 )
 def test_other_number_has_one_spelling(phone: str) -> None:
-    assert normalize_phone(phone) == phone
+    assert fold_phone(phone) == phone
 
 
 def test_two_spellings_in_one_webhook_are_one_number() -> None:

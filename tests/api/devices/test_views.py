@@ -75,6 +75,7 @@ def test_device_is_registered_and_shown(app: App) -> None:
         "deactivated_at": None,
         "deactivation_reason": None,
         "replaced_by": None,
+        "replaces": [],
         "warnings": [],
         "last_accepted_at": None,
         "last_receipt_at": None,

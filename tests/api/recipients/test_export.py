@@ -1,5 +1,7 @@
 """Export of everything stored about a recipient."""
 
+import json
+
 import pytest
 from bson import ObjectId
 from django.contrib.admin.models import LogEntry
@@ -11,6 +13,7 @@ from domain.time import utc_now
 from notifyproject.db.collections import collection
 from notifyproject.db.paging import Cursor
 from privacy import export
+from recipients import whatsapp_learning
 from tests.support.clients.api import App, new_app
 from tests.support.clients.recipients import ADA, ONE, TOKEN, notify, register, unsubscribe
 from tests.support.mongo.query_plans import plans
@@ -41,6 +44,25 @@ def test_export_holds_everything_about_a_recipient(ada: App) -> None:
     assert [n["id"] for n in exported["notifications"]] == [second, first]
     assert (exported["attempts"], exported["next"]) == ([], None)
     assert TOKEN not in str(exported)
+
+
+def test_export_has_what_else_whatsapp_and_devices_are_called(ada: App) -> None:
+    user, other = "PT.13491208655302741918", "+351912345679"
+    whatsapp_learning.learn({user: ADA["phone"], ADA["phone"]: other}, now=utc_now())
+    unsubscribe("whatsapp", other)
+    (first,) = ada.get("/devices", user_id="ada").json()["results"]
+    token = json.dumps({"device_token": TOKEN[::-1]}).encode()
+    second = ada.send(f"/devices/{first['id']}", token, method="PATCH").json()["id"]
+    exported = ada.get(f"{ONE}/export").json()
+    assert sorted(exported["whatsapp_ids"]) == [other, user]
+    addresses = {one["address"] for one in exported["suppressions"]}
+    assert addresses == {ADA["email"], ADA["phone"], other}
+    devices = {one["id"]: one for one in exported["devices"]}
+    assert devices[first["id"]]["replaced_by"] == second
+    assert devices[second]["replaces"] == [first["id"]]
+    ada.delete(ONE)
+    assert collection("whatsapp_identities").count_documents({}) == 0
+    assert collection("devices").count_documents({}) == 0
 
 
 def test_export_is_paginated(ada: App) -> None:

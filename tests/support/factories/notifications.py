@@ -10,7 +10,7 @@ from bson import ObjectId
 
 from devices import registration
 from devices.models import Platform
-from devices.preferences import PreferenceChanges, Preferences
+from devices.preferences import DevicePreferenceChanges, Preferences
 from devices.registration import Registration
 from domain.content import Attachment, Content, Recipient
 from domain.errors import FailureCode
@@ -201,7 +201,7 @@ def device(
     new = Registration(user_id=user_id, token=token, platform=platform, **fields)
     device_id: str = registration.register(new, now=at)["_id"]
     if preferences is not None:
-        changes = PreferenceChanges(
+        changes = DevicePreferenceChanges(
             enabled=preferences.enabled,
             categories=preferences.categories,
             quiet_hours=preferences.quiet_hours,
