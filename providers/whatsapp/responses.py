@@ -28,6 +28,8 @@ class CodeRule:
     code: FailureCode | None = None
     _: KW_ONLY
     subcode: int | None = None
+    words: Sequence[str] = ()
+    """Words of Meta's message that stand for the subcode, which newer versions leave out."""
     action: RecipientAction = RecipientAction.SUSPECT
     receipt_kind: ReceiptKind = ReceiptKind.FAILED
     reach: Reach | None = None
@@ -35,7 +37,7 @@ class CodeRule:
 
 
 _UNAVAILABLE: Mapping[Sequence[int], str] = {
-    (0, 190): "The access token is invalid, expired, or revoked.",
+    (0, 102, 190): "The access token is invalid, expired, or revoked.",
     (3, 10, 131005): "The access token lacks a WhatsApp permission.",
     range(200, 300): "The access token lacks a WhatsApp permission.",
     (33,): "The sending phone number was deleted.",
@@ -45,14 +47,27 @@ _UNAVAILABLE: Mapping[Sequence[int], str] = {
     (131045, 133010): "The sending phone number isn't registered with WhatsApp.",
 }
 _UNCERTAIN: Mapping[Sequence[int], str] = {
-    (131042,): "WhatsApp can't bill the message: invalid payment method.",
+    (131042, 131044): "WhatsApp can't bill the message: invalid payment method.",
     (131048,): "WhatsApp limits the sending number after too many blocks or reports.",
+    (131064,): "WhatsApp limits the account for templates of the wrong category.",
 }
 _PERMANENT: Mapping[Sequence[int], str] = {
-    (100, 131008, 131009): "A parameter of the message is missing or invalid.",
+    (
+        100,
+        131001,
+        131002,
+        131008,
+        131009,
+        135000,
+    ): "A parameter of the message is missing or invalid.",
     (131030,): "The number isn't on the allowlist of the test number.",
     (130497,): "WhatsApp doesn't let this account message users in the recipient's country.",
     (131062,): "WhatsApp doesn't send this message to a recipient without a phone number.",
+    (137000,): "The recipient's WhatsApp identity isn't the expected one.",
+    (131043,): "The message expired before WhatsApp could deliver it.",
+    (131020, 131041, *range(131_200, 131_300)): "WhatsApp rejected a message to a group.",
+    (131063,): "The account sends marketing templates by another API of Meta only.",
+    (134100, 134102): "The template can't be sent by Meta's API for marketing messages.",
     (131051, 131052, 131053): "Unsupported message type, or the image can't be downloaded.",
     (132001,): "WhatsApp has no approved template of this name and language.",
     (132015, 132016): "WhatsApp paused or disabled the template for low quality.",
@@ -60,7 +75,7 @@ _PERMANENT: Mapping[Sequence[int], str] = {
 }
 CODE_RULES: Sequence[CodeRule] = (
     CodeRule(
-        (4, 17, 32, 613, *range(80_000, 80_015), 130429),
+        (4, 17, 32, 341, 613, *range(80_000, 80_015), 130429),
         Kind.TRANSIENT,
         "Rate limited by WhatsApp.",
         FailureCode.RATE_LIMITED,
@@ -72,13 +87,15 @@ CODE_RULES: Sequence[CodeRule] = (
         FailureCode.RECIPIENT_RATE_LIMITED,
         reach=Reach.RECIPIENT,
     ),
-    CodeRule((1, 2, 131000, 131016), Kind.TRANSIENT, "WhatsApp error."),
-    CodeRule((131057,), Kind.TRANSIENT, "WhatsApp account under maintenance."),
+    CodeRule((1, 2, 131000, 131016, 133004), Kind.TRANSIENT, "WhatsApp error."),
+    CodeRule((131057, 2494100), Kind.TRANSIENT, "WhatsApp account under maintenance."),
+    CodeRule((134101,), Kind.TRANSIENT, "WhatsApp hasn't copied the template yet."),
     CodeRule(
         (100,),
         Kind.UNAVAILABLE,
         "The sending phone number is unknown, or the token can't use it.",
         subcode=33,
+        words=("unsupported post request", "appsecret_proof"),
     ),
     *(CodeRule(codes, Kind.UNAVAILABLE, reason) for codes, reason in _UNAVAILABLE.items()),
     *(
@@ -146,10 +163,16 @@ NO_CODE_RULES: Sequence[ResponseRule] = (
 """For a response without an error code, which doesn't come from the Graph API."""
 
 
-def rule_for(code: int, subcode: int | None = None) -> CodeRule | None:
-    """Return the rule for an error code, or None for an unknown code."""
+def rule_for(code: int, subcode: int | None = None, *, message: str = "") -> CodeRule | None:
+    """Return the rule for an error code, or None for an unknown code.
+
+    ``message`` is Meta's. It matters for code 100 alone, which is used for nearly everything.
+    """
+    text = message.lower()
     for rule in CODE_RULES:
-        if code in rule.codes and rule.subcode in (None, subcode):
+        is_special = rule.subcode is not None
+        is_meant = subcode == rule.subcode or any(word in text for word in rule.words)
+        if code in rule.codes and (is_meant or not is_special):
             return rule
     return None
 
@@ -164,7 +187,9 @@ def classify_response(response: http.Response, *, now: datetime) -> ProviderErro
         excerpt=response.excerpt,
     )
     pause = http.retry_after_seconds(response.headers, now=now)
-    rule = rule_for(code, subcode) if code is not None else None
+    message = error.get("message")
+    text = message if isinstance(message, str) else ""
+    rule = rule_for(code, subcode, message=text) if code is not None else None
     if rule is not None:
         return build_error(
             rule.kind,

@@ -71,6 +71,9 @@ KINDS: Mapping[int, Kind] = {
     131042: Kind(
         "Business eligibility payment issue", "There was an error related to your payment method."
     ),
+    131044: Kind(
+        "Business payment issue", "There were one or more errors related to your payment method."
+    ),
     131045: Kind(
         "Incorrect certificate",
         "Message failed to send due to a phone number registration error.",
@@ -103,6 +106,15 @@ KINDS: Mapping[int, Kind] = {
         "in a short period of time.",
     ),
     131057: Kind("Account in maintenance mode", "The account is in maintenance mode.", status=500),
+    131063: Kind(
+        "Marketing templates disabled for Cloud API",
+        "To send this template, use the Marketing Messages API for WhatsApp.",
+    ),
+    131064: Kind(
+        "Messaging limit reached",
+        "This account has reached its messaging limit due to template classification violations.",
+        status=403,
+    ),
     132000: Kind(
         "Number of parameters does not match the expected number of params",
         "The number of parameters does not match the template.",
@@ -122,6 +134,11 @@ KINDS: Mapping[int, Kind] = {
     133010: Kind(
         "Phone number Not Registered",
         "Phone number not registered on the WhatsApp Business Platform.",
+    ),
+    135000: Kind("Generic user error", "Message failed to send because of an unknown error."),
+    137000: Kind(
+        "Recipient identity key hash mismatch",
+        "The recipient's identity key hash does not match the one on record.",
     ),
 }
 

@@ -7,6 +7,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+import pywa
 
 from domain.errors import (
     FailureCode,
@@ -310,6 +311,7 @@ def test_account_is_number_and_token() -> None:
 
 K, F, A = ResponseKind, FailureCode, RecipientAction
 
+
 TABLE = {
     K.TRANSIENT: (
         1,
@@ -324,10 +326,11 @@ TABLE = {
         131016,
         131056,
         131057,
+        *(341, 133004, 134101, 2494100),
     ),
     K.UNAVAILABLE: (
         *(0, 3, 10, 33, 190, *range(200, 300), 368, 131005, 131031, 131037, 131042, 131045),
-        *(131048, 133010, 2500),
+        *(102, 131044, 131048, 131064, 133010, 2500),
     ),
     K.INVALID_RECIPIENT: (131026, 131050, 131021),
     K.PERMANENT: (
@@ -345,6 +348,7 @@ TABLE = {
             131052,
             131053,
         ),
+        *(131001, 131002, 131020, 131041, 131043, 131063, 131207, 134100, 134102, 135000, 137000),
         *(132000, 132001, 132005, 132007, 132012, 132015, 132016, 132068, 132999),
     ),
 }
@@ -383,6 +387,40 @@ def test_code_decides_with_any_status(code: int, kind: ResponseKind) -> None:
         assert (error.response.status, error.response.code) == (status, str(code))
         assert error.reason.endswith(f"({code})")
         assert not getattr(error, "is_ambiguous", False)
+
+
+ACCOUNT_MESSAGES = [
+    "Unsupported post request. Object with ID '1' does not exist, cannot be loaded due to missing",
+    "(#100) Unsupported post request.",
+    "API calls from the server require an appsecret_proof argument",
+    "Invalid appsecret_proof provided in the API argument",
+]
+
+
+@pytest.mark.parametrize("message", ACCOUNT_MESSAGES)
+def test_invalid_parameter_of_the_account_costs_no_message(message: str) -> None:
+    """As in https://github.com/netflie/whatsapp-cloud-api/issues/42 and
+    https://github.com/restfb/restfb/issues/1311. Newer versions of the API send no subcode.
+    """
+    assert type(refusal(refused(100, message=message))) is ProviderUnavailableError
+    assert type(refusal(refused(100, message="(#100) Invalid parameter"))) is PermanentError
+    assert type(refusal(refused(100, message=7))) is PermanentError
+
+
+def test_each_documented_error_of_a_message_has_a_rule() -> None:
+    """pywa lists the codes of Meta's page."""
+    kinds = (
+        pywa.errors.AuthorizationError,
+        pywa.errors.ThrottlingError,
+        pywa.errors.IntegrityError,
+        pywa.errors.SendMessageError,
+    )
+    codes = {
+        code for kind in kinds for one in kind.__subclasses__() for code in one.__error_codes__
+    }
+    # No message causes it.
+    registration = set(pywa.errors.RegistrationOrDeregistrationFailed.__error_codes__)
+    assert [code for code in sorted(codes - registration) if rule_for(code) is None] == []
 
 
 def test_code_is_in_one_rule() -> None:
