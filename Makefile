@@ -126,7 +126,8 @@ PRODUCTION := DJANGO_SETTINGS_MODULE=notifyproject.settings.production \
   FIELD_ENCRYPTION_KEYS=2026:bm90LWEtc2VjcmV0LWVpdGhlci1idXQtb2YtZW5vdWdoLWJ5dGVz \
   ALLOWED_HOSTS=notify.example.com PUBLIC_URL=https://notify.example.com \
   MONGODB_URI=mongodb://db.example.com/notify?replicaSet=rs0 REDIS_URL=redis://broker.example.com/0 \
-  EMAIL_FROM=notify@shop.example.org SENDGRID_API_KEY=SG.example SENDGRID_WEBHOOK_PUBLIC_KEY=example
+  EMAIL_FROM=notify@shop.example.org SENDGRID_API_KEY=SG.example \
+  SENDGRID_WEBHOOK_PUBLIC_KEY=MFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAE57P8vLF2+/dZqyieamoqCUOWDG0BIHnh1AObEUD4AVUiHnHrJNyQuFwljF5MDjEUYK/p7OPQ7O6rPu6pipxq2A==
 
 # Not part of the tests, because it needs kubectl.
 kubernetes: .venv/dev

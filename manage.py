@@ -20,4 +20,7 @@ if __name__ == "__main__":
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "notifyproject.settings.local")
     from django.core.management import execute_from_command_line
 
-    execute_from_command_line(sys.argv)
+    from notifyproject.platform import refusal
+
+    with refusal.shown_alone():
+        execute_from_command_line(sys.argv)

@@ -5,10 +5,12 @@ import os
 import django
 from django.utils.module_loading import import_string
 
+from .platform import refusal
 from .platform.process import refuse_unsafe_settings
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "notifyproject.settings.production")
 
-django.setup(set_prefix=False)
-refuse_unsafe_settings()
+with refusal.shown_alone():
+    django.setup(set_prefix=False)
+    refuse_unsafe_settings()
 application = import_string("api.inbox.stream.app.InboxStreamApp")()

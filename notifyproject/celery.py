@@ -5,10 +5,15 @@ import sys
 from typing import Any
 
 from celery import Celery, signals
+from django.conf import settings
 
-from .platform import valkey_transport
+from .platform import refusal, valkey_transport
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "notifyproject.settings.local")
+
+with refusal.shown_alone():
+    # Celery would read them later, and show a refusal below a traceback.
+    _ = settings.INSTALLED_APPS
 
 app = Celery("notifyproject", task_cls="notifyproject.platform.clock_check:ClockCheckedTask")
 app.config_from_object("django.conf:settings", namespace="CELERY")
@@ -21,24 +26,18 @@ def _skip_celery_logging(**_: Any) -> None:
     """Keep the settings' logging: with a receiver of this signal, Celery configures none."""
 
 
-@signals.beat_init.connect
+# Beat's scheduler does the same, because Celery makes it before it sends beat_init.
 @signals.worker_init.connect
 def _refuse_unsafe_settings(**_: Any) -> None:
-    from django.core.management.base import SystemCheckError
-
+    # Celery logs any exception of a receiver but SystemExit, and the process continues.
     from .platform.process import refuse_unsafe_settings
 
-    try:
+    with refusal.shown_alone():
         refuse_unsafe_settings()
-    except SystemCheckError as error:
-        # Celery logs any other exception of a receiver, and the process continues.
-        raise SystemExit(str(error)) from error
 
 
-@signals.beat_init.connect
 @signals.worker_init.connect
 def _wait_for_right_clock(**_: Any) -> None:
-    """Wait until the clock is right: beat would keep the times of a clock that is ahead."""
     from .platform import clock_check
 
     clock_check.wait_until_right()

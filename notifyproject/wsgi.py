@@ -4,13 +4,15 @@ import os
 
 from django.core.wsgi import get_wsgi_application
 
+from .platform import refusal
 from .platform.memory import freeze_gc, start_releasing
 from .platform.process import preload, refuse_unsafe_settings
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "notifyproject.settings.production")
 
-application = get_wsgi_application()
-refuse_unsafe_settings()
+with refusal.shown_alone():
+    application = get_wsgi_application()
+    refuse_unsafe_settings()
 preload()
 freeze_gc()
 start_releasing()

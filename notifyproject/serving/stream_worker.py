@@ -9,6 +9,7 @@ import structlog
 from gunicorn.asgi.protocol import ASGIProtocol
 from gunicorn.workers.gasgi import ASGIWorker
 
+from ..platform import refusal
 from ..settings import environment
 from . import refusals
 from .connection import HEAD_END, MAX_HEAD, raise_file_limit
@@ -30,7 +31,8 @@ class StreamWorker(ASGIWorker):
         self._stop_task = self.loop.create_task(self.asgi.stop())
 
     def _setup_event_loop(self) -> None:
-        env = environment.current()
+        with refusal.shown_alone():
+            env = environment.current()
         self.loop = HeadBufferingLoop(
             worker=self,
             seconds=env.WEB_CLIENT_SECONDS,

@@ -17,6 +17,7 @@ from typing import Any
 import structlog
 from gunicorn.workers.gthread import STOP_KEEPALIVE_LINGER, ThreadWorker
 
+from ..platform import refusal
 from ..settings import environment
 from . import refusals
 from .connection import Connection, Limits, Phase, raise_file_limit
@@ -33,7 +34,8 @@ class WebWorker(ThreadWorker):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        env = environment.current()
+        with refusal.shown_alone():
+            env = environment.current()
         self._max_connections = env.WEB_CONNECTIONS
         self._limits = Limits(
             seconds=env.WEB_CLIENT_SECONDS, rate=env.WEB_CLIENT_RATE, idle=float(self.cfg.keepalive)

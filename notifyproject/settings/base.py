@@ -7,16 +7,13 @@ from typing import Any
 
 from django.core.exceptions import ImproperlyConfigured
 from kombu.entity import Exchange, Queue
-from pymongo.errors import PyMongoError
-from pymongo.uri_parser import parse_uri
-from redis.connection import parse_url
 
 from domain.queues import BROADCASTS, CALLBACKS, DIGESTS, SERVICE, queue_name
 from domain.states import Channel, Priority
 
 from ..platform import rabbitmq
 from ..platform.logs import logging_config
-from . import console, sentinel_url
+from . import console, sentinel_url, store_urls
 from .environment import BASE_DIR, DATA_DIR, Environment, split_list
 
 ORIGIN = re.compile(r"https?://([a-z0-9.-]+|\[[0-9a-f:]+\])(:[0-9]{1,5})?", re.ASCII)
@@ -195,7 +192,9 @@ UNCHANGED = (
 
 def configure(environment: Environment) -> dict[str, Any]:
     """Return the settings that depend on the environment."""
-    _check_valkey(environment.REDIS_URL)
+    store_urls.check_valkey(environment.REDIS_URL)
+    if environment.BROKER_URL:
+        store_urls.check_rabbitmq(environment.BROKER_URL)
     return {
         **{name: getattr(environment, name) for name in UNCHANGED},
         "SECRET_KEY_FALLBACKS": split_list(environment.SECRET_KEY_FALLBACKS),
@@ -225,31 +224,8 @@ def configure(environment: Environment) -> dict[str, Any]:
     }
 
 
-def _check_valkey(url: str) -> None:
-    """Raise ImproperlyConfigured for a URL that the client can't read."""
-    if sentinel_url.parse(url) is not None:
-        return
-    try:
-        parse_url(url)
-    except ValueError:
-        # Without the cause, whose text may have the password.
-        raise ImproperlyConfigured(
-            "environment variable REDIS_URL: expected redis://[user:password@]host[:port]/0, "
-            "rediss://…, unix://…, or sentinel://…, with special characters of user and password "
-            "percent-encoded."
-        ) from None
-
-
 def _databases(environment: Environment) -> dict[str, Any]:
-    try:
-        name = parse_uri(environment.MONGODB_URI, validate=False)["database"] or "notifyproject"
-    except (PyMongoError, ValueError):
-        # Without the cause, whose text may have the password.
-        raise ImproperlyConfigured(
-            "environment variable MONGODB_URI: expected "
-            "mongodb://[user:password@]host[:port],host[:port]/database?replicaSet=name, with "
-            "special characters of user and password percent-encoded."
-        ) from None
+    name = store_urls.mongodb_database(environment.MONGODB_URI)
     return {
         "default": {
             "ENGINE": "notifyproject.db",

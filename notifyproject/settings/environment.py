@@ -2,15 +2,20 @@
 
 import json
 import os
+import re
 from collections.abc import Mapping
 from enum import StrEnum, auto
+from functools import cache
 from pathlib import Path
-from typing import Annotated, Literal, get_type_hints
+from typing import Annotated, Any, Literal, get_type_hints
 
 import msgspec
+import msgspec.inspect
 from django.core.exceptions import ImproperlyConfigured
 
 from domain.hosts import public_name
+
+from . import safety, spelling
 
 BASE_DIR = Path(__file__).resolve().parent.parent.parent
 DATA_DIR = BASE_DIR / ".data"
@@ -26,10 +31,8 @@ PerMinute = Annotated[int, msgspec.Meta(ge=0, le=10_000_000)]
 """Requests per minute, over all web processes; 0 is no limit."""
 
 
-EHLO_NAME = (
-    r"^(?:[A-Za-z0-9-]{1,63}(?:\.[A-Za-z0-9-]{1,63})*|\[(?:IPv6:[0-9A-Fa-f:.]+|[0-9.]+)\])?\Z"
-)
-"""A domain, or an address in brackets (RFC 5321, 4.1.3)."""
+_JSON = re.compile(r"\s*\{(?!\{)")
+_TOKEN = re.compile(r"[\x21-\x7e]+")
 
 
 class Kind(StrEnum):
@@ -44,6 +47,41 @@ Secret = Annotated[str, msgspec.Meta(extra={"kind": Kind.SECRET})]
 Url = Annotated[str, msgspec.Meta(extra={"kind": Kind.URL})]
 """One URL, or several that are separated by commas."""
 Text = Annotated[str, msgspec.Meta(extra={"kind": Kind.TEXT})]
+Host = Annotated[
+    Text,
+    msgspec.Meta(
+        pattern=r"^([A-Za-z0-9_]([A-Za-z0-9_.-]*[A-Za-z0-9_.])?|[0-9a-fA-F:.]*:[0-9a-fA-F:.]*)\Z",
+        description="a host name or an IP address, without a scheme, a port, or brackets",
+    ),
+]
+People = Annotated[
+    Text,
+    msgspec.Meta(
+        pattern=r"^[^\s,;<>]+(\s*,\s*([^\s,;<>]+)?)*\Z",
+        description="email addresses without names, or user IDs, separated by commas",
+    ),
+]
+MetaId = Annotated[
+    Text, msgspec.Meta(pattern=r"^\d+\Z", description="an ID of digits, as Meta shows it")
+]
+PublicKey = Annotated[
+    Text,
+    msgspec.Meta(
+        pattern=r"^[A-Za-z0-9+/]{80,}={0,2}\Z",
+        description="the verification key as SendGrid shows it: base64 in one line",
+    ),
+]
+EhloName = Annotated[
+    Text,
+    msgspec.Meta(
+        pattern=r"^(?:[A-Za-z0-9-]{1,63}(?:\.[A-Za-z0-9-]{1,63})*|\[(?:IPv6:[0-9A-Fa-f:.]+|[0-9.]+)\])\Z",
+        description="a domain, or an IP address in brackets",
+    ),
+]
+"""See RFC 5321, 4.1.3."""
+ApiVersion = Annotated[
+    Text, msgspec.Meta(pattern=r"^v[1-9]\d?\.\d\Z", description="a version such as v26.0")
+]
 
 
 class Environment(msgspec.Struct, frozen=True, kw_only=True):
@@ -55,7 +93,7 @@ class Environment(msgspec.Struct, frozen=True, kw_only=True):
     ALLOWED_HOSTS: Text = ""
     MONGODB_URI: Url = "mongodb://127.0.0.1:27017/notifyproject"
     REDIS_URL: Url = "redis://127.0.0.1:6379/0"
-    BROKER_URL: Annotated[Url, msgspec.Meta(pattern=r"^(amqps?://\S+)?\Z")] = ""
+    BROKER_URL: Url = ""
     PUBLIC_URL: Url = "http://127.0.0.1:8000"
     HSTS: Literal["host", "subdomains", "preload"] = "host"
 
@@ -80,23 +118,23 @@ class Environment(msgspec.Struct, frozen=True, kw_only=True):
     ATTACHMENT_HOSTS: Text = ""
     SENDGRID_API_KEY: Secret = ""
     SENDGRID_URL: Url = ""
-    SENDGRID_WEBHOOK_PUBLIC_KEY: Text = ""
-    SMTP_HOST: Text = "127.0.0.1"
+    SENDGRID_WEBHOOK_PUBLIC_KEY: PublicKey = ""
+    SMTP_HOST: Host = "127.0.0.1"
     SMTP_PORT: Port = 25
     SMTP_USER: Text = ""
     SMTP_PASSWORD: Secret = ""
     SMTP_SECURITY: Literal["none", "starttls", "tls"] = "none"
-    SMTP_EHLO_NAME: Annotated[Text, msgspec.Meta(pattern=EHLO_NAME)] = ""
+    SMTP_EHLO_NAME: EhloName = ""
     FCM_CREDENTIALS: Secret = ""
     FCM_PROJECT_ID: Text = ""
     FCM_URL: Url = "https://fcm.googleapis.com"
     WHATSAPP_TOKEN: Secret = ""
-    WHATSAPP_PHONE_NUMBER_ID: Text = ""
-    WHATSAPP_BUSINESS_ACCOUNT_ID: Text = ""
+    WHATSAPP_PHONE_NUMBER_ID: MetaId = ""
+    WHATSAPP_BUSINESS_ACCOUNT_ID: MetaId = ""
     WHATSAPP_APP_SECRET: Secret = ""
     WHATSAPP_VERIFY_TOKEN: Secret = ""
     WHATSAPP_URL: Url = "https://graph.facebook.com"
-    WHATSAPP_API_VERSION: Annotated[Text, msgspec.Meta(pattern=r"^v[1-9]\d?\.\d\Z")] = "v26.0"
+    WHATSAPP_API_VERSION: ApiVersion = "v26.0"
 
     SENDGRID_MAX_PER_SECOND: PerSecond = 0
     SMTP_MAX_PER_SECOND: PerSecond = 0
@@ -120,7 +158,7 @@ class Environment(msgspec.Struct, frozen=True, kw_only=True):
     SANDBOX_URL: Url = ""
     SANDBOX_FCM_CREDENTIALS: Secret = ""
 
-    ALERT_RECIPIENTS: Text = ""
+    ALERT_RECIPIENTS: People = ""
     METRICS_TOKEN: Secret = ""
     ANALYTICS_EVENTS_DAYS: Annotated[int, msgspec.Meta(ge=0, le=3_650)] = 30
     OTEL_EXPORTER_OTLP_ENDPOINT: Url = ""
@@ -147,22 +185,54 @@ class Environment(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read(environ: Mapping[str, str], *, defaults: Mapping[str, str] | None = None) -> Environment:
-    """Return the validated environment, with defaults. Raises ImproperlyConfigured."""
-    values = {
-        name: value
-        for name in Environment.__struct_fields__
-        if (value := environ.get(name) or (defaults or {}).get(name))
-    }
-    try:
-        return msgspec.convert(values, Environment, strict=False)
-    except msgspec.ValidationError as error:
-        raise ImproperlyConfigured(f"environment variable: {error}") from error
+    """Return the validated environment, with defaults.
+
+    Raises ImproperlyConfigured, which names each wrong variable and has no value.
+    """
+    values, problems = {}, []
+    for name in Environment.__struct_fields__:
+        if text := environ.get(name) or (defaults or {}).get(name):
+            values[name] = text
+            if problem := _problem(name, text):
+                problems.append(f"environment variable {name}: {problem}.")
+    if problems:
+        raise ImproperlyConfigured("\n".join(problems))
+    return msgspec.convert(values, Environment, strict=False)
+
+
+def _problem(name: str, text: str) -> str | None:
+    """Return what is wrong with the text of a variable, without the text, or None."""
+    rule, url_rule = safety.SECRETS.get(name), safety.URLS.get(name)
+    form = rule.form if rule else None
+    if form is safety.SecretForm.DOCUMENT and _JSON.match(text):
+        return None
+    if form is safety.SecretForm.PASSWORD:
+        return spelling.ends_problem(text)
+    if problem := spelling.leftover_problem(text):
+        return problem
+    if not spelling.converts(text, _hints()[name]):
+        return f"expected {spelling.expectation(_types()[name])}"
+    if form is safety.SecretForm.TOKEN and not _TOKEN.fullmatch(text):
+        return "has a space, or a character that isn't ASCII"
+    # Origins are a list, which has a rule of its own.
+    is_one_url = url_rule is not None and name != "INBOX_ORIGINS"
+    return safety.url_form_problem(url_rule, text) if url_rule and is_one_url else None
+
+
+@cache
+def _hints() -> dict[str, Any]:
+    return get_type_hints(Environment, include_extras=True)
+
+
+@cache
+def _types() -> dict[str, msgspec.inspect.Type]:
+    return {name: msgspec.inspect.type_info(hint) for name, hint in _hints().items()}
 
 
 def kinds() -> dict[str, Kind | None]:
     """Return the kind of each variable; None for a number or one of a few words."""
     found: dict[str, Kind | None] = {}
-    for name, hint in get_type_hints(Environment, include_extras=True).items():
+    for name, hint in _hints().items():
         metas = getattr(hint, "__metadata__", ())
         extras = [one.extra for one in metas if isinstance(one, msgspec.Meta) and one.extra]
         found[name] = next((extra["kind"] for extra in extras if "kind" in extra), None)

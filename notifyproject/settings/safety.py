@@ -7,7 +7,7 @@ import ipaddress
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from enum import StrEnum
+from enum import StrEnum, auto
 from itertools import pairwise
 from urllib.parse import urlsplit
 
@@ -28,6 +28,17 @@ _PRIVATE_NETWORKS = tuple(
 )
 
 
+class SecretForm(StrEnum):
+    """What the text of a secret is."""
+
+    TOKEN = auto()
+    """ASCII without spaces, as in a header."""
+    PASSWORD = auto()
+    """Any characters."""
+    DOCUMENT = auto()
+    """JSON, or the path of a file with it."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SecretRule:
     """What a secret must be on a server."""
@@ -37,6 +48,7 @@ class SecretRule:
     is_issued: bool = False
     """Issued by a provider, to whom the service presents it. Otherwise, others who guess it can do
     what it allows, so it must be random."""
+    form: SecretForm = SecretForm.TOKEN
 
 
 class Plain(StrEnum):
@@ -67,9 +79,9 @@ SECRETS: Mapping[str, SecretRule] = {
     "OIDC_CLIENT_SECRET": SecretRule(min_length=8, is_issued=True),
     "SENDGRID_API_KEY": SecretRule(min_length=8, is_issued=True),
     "WHATSAPP_TOKEN": SecretRule(min_length=8, is_issued=True),
-    "FCM_CREDENTIALS": SecretRule(min_length=1, is_issued=True),
-    "SANDBOX_FCM_CREDENTIALS": SecretRule(min_length=1, is_issued=True),
-    "SMTP_PASSWORD": SecretRule(min_length=1, is_issued=True),
+    "FCM_CREDENTIALS": SecretRule(min_length=1, is_issued=True, form=SecretForm.DOCUMENT),
+    "SANDBOX_FCM_CREDENTIALS": SecretRule(min_length=1, is_issued=True, form=SecretForm.DOCUMENT),
+    "SMTP_PASSWORD": SecretRule(min_length=1, is_issued=True, form=SecretForm.PASSWORD),
 }
 _BROWSERS = UrlRule(plain=Plain.LOOPBACK)
 _SERVICES = UrlRule(plain=Plain.PRIVATE)
@@ -100,19 +112,32 @@ def secret_problem(rule: SecretRule, secret: bytes) -> str | None:
 
 
 def url_problem(rule: UrlRule, url: str) -> str | None:
-    """Return what is wrong with a URL, without its user and password, or None."""
-    scheme = url.partition("://")[0].lower()
-    if scheme not in rule.schemes or "://" not in url:
-        return f"doesn't begin with {' or '.join(f'{one}://' for one in rule.schemes)}"
-    if scheme != "http" or rule.plain is Plain.ANY:
+    """Return what is wrong with a URL, without the URL, or None."""
+    if problem := url_form_problem(rule, url):
+        return problem
+    if not url.lower().startswith("http://"):
         return None
-    try:
-        host = urlsplit(url).hostname or ""
-    except ValueError:
-        return "is not a URL"
+    host = urlsplit(url).hostname or ""
     if is_loopback(host) or (rule.plain is Plain.PRIVATE and is_private(host)):
         return None
     return f"is not https: plain http is for {rule.plain} only"
+
+
+def url_form_problem(rule: UrlRule, url: str) -> str | None:
+    """Return why a text is not a URL of the rule, or None. URLs of stores: ``store_urls.py``."""
+    scheme, separator, rest = url.partition("://")
+    authority = re.split(r"[/?#]", rest, maxsplit=1)[0]
+    is_web = scheme.lower().startswith("http")
+    findings = {
+        f"doesn't begin with {' or '.join(f'{one}://' for one in rule.schemes)}": (
+            scheme.lower() not in rule.schemes or not separator
+        ),
+        "contains a blank": re.search(r"\s", url) is not None,
+        "has a user or a password": is_web and "@" in authority,
+        "has no valid host and port": is_web and not _has_host(url),
+        "has a query or a fragment": is_web and re.search(r"[?#]", url) is not None,
+    }
+    return next((problem for problem, is_found in findings.items() if is_found), None)
 
 
 def mail_server_problem(*, host: str, password: str, is_encrypted: bool) -> str | None:
@@ -138,6 +163,20 @@ def is_private(host: str) -> bool:
     except ValueError:
         return _NAME.fullmatch(name) is not None or name.endswith(_PRIVATE_SUFFIXES)
     return address.is_loopback or any(address in network for network in _PRIVATE_NETWORKS)
+
+
+def _has_host(url: str) -> bool:
+    """Return whether a URL has one host, and a port or none."""
+    try:
+        parts = urlsplit(url)
+        host, port = parts.hostname or "", parts.port
+        if ":" in host:
+            ipaddress.IPv6Address(host)
+            host = "address"
+    except ValueError:
+        return False
+    is_name = re.fullmatch(r"\w([\w-]*\w)?(\.\w([\w-]*\w)?)*\.?", host) is not None
+    return is_name and port != 0 and not parts.netloc.endswith(":")
 
 
 def _is_random(secret: bytes) -> bool:

@@ -538,14 +538,15 @@ UNSAFE = {
 REFUSALS = """
 import importlib, json, django
 django.setup()
-from celery.signals import beat_init, worker_init
+from celery.signals import worker_init
 from django.core.management import call_command
 import notifyproject.celery
+from background.beat import HeartbeatScheduler
 starts = {
     "web": lambda: importlib.import_module("notifyproject.wsgi"),
     "stream": lambda: importlib.import_module("notifyproject.asgi"),
     "worker": lambda: worker_init.send(sender=None),
-    "beat": lambda: beat_init.send(sender=None),
+    "beat": lambda: HeartbeatScheduler(app=notifyproject.celery.app),
     "sweeper": lambda: call_command("sweeper", once=True, skip_checks=True),
 }
 refusals = {}

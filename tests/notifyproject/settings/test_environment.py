@@ -9,7 +9,7 @@ import msgspec
 import pytest
 from django.core.exceptions import ImproperlyConfigured
 
-from notifyproject.settings import environment
+from notifyproject.settings import environment, safety
 from notifyproject.settings.base import configure, queue_names
 from notifyproject.settings.environment import BASE_DIR, Environment, read
 
@@ -60,14 +60,136 @@ def test_variable_is_converted(name: str, text: str, value: Any) -> None:
         *[("SMTP_MAX_PER_SECOND", text) for text in ("-1", "nan", "inf", "1000001", "80/s", "x")],
         *[("EMAIL_PROVIDER", text) for text in ("mailgun", "SendGrid", "SMTP")],
         *[("SMTP_SECURITY", text) for text in ("ssl", "yes", "TLS")],
-        *[("SMTP_EHLO_NAME", text) for text in ("a b", "mail.example.com\r\nX", "a..b", "[mail]")],
+        *[("SMTP_EHLO_NAME", text) for text in ("a b", "a..b", "[mail]")],
         *[("LOG_LEVEL", text) for text in ("debug", "TRACE", "10")],
         ("LOG_FORMAT", "text"),
+        *[("ADMIN_REQUIRE_OTP", text) for text in ("yes", "on", "t", "ture", "2")],
+        *[("FCM_MAX_PER_SECOND", text) for text in ("10k", "10,000", "10/s", "10_000")],
+        *[("RETENTION_CONTENT_DAYS", text) for text in ("30d", "P30D", "1,000")],
+        *[("WORKER_MAX_MEMORY_MB", text) for text in ("600MB", "1g", "0.5")],
+        *[("SMTP_HOST", text) for text in ("smtp.example.com:587", "smtps://a.test", "[::1]")],
+        *[("WHATSAPP_API_VERSION", text) for text in ("26.0", "v26", "V26.0")],
+        *[("WHATSAPP_PHONE_NUMBER_ID", text) for text in ("+15550001", "my number")],
+        ("WHATSAPP_BUSINESS_ACCOUNT_ID", "shop"),
+        ("SENDGRID_WEBHOOK_PUBLIC_KEY", "-----BEGIN PUBLIC KEY-----"),
+        ("ALERT_RECIPIENTS", "ops@a.test; dev@a.test"),
     ],
 )
-def test_invalid_value_names_the_variable(name: str, text: str) -> None:
-    with pytest.raises(ImproperlyConfigured, match=name):
+def test_invalid_value_names_the_variable_and_what_is_expected(name: str, text: str) -> None:
+    with pytest.raises(ImproperlyConfigured) as refused:
         read({name: text})
+    assert f"environment variable {name}: expected " in str(refused.value)
+    assert repr(text) not in str(refused.value)
+
+
+def test_every_wrong_variable_is_named_at_once() -> None:
+    with pytest.raises(ImproperlyConfigured) as refused:
+        read({"PORT": "http", "SECRET_KEY": "a-key\n", "LOG_LEVEL": "debug"})
+    assert [line.split(":")[0] for line in str(refused.value).splitlines()] == [
+        *("environment variable PORT", "environment variable SECRET_KEY"),
+        "environment variable LOG_LEVEL",
+    ]
+
+
+LEFTOVERS = {
+    "has only blanks": ("  ", "\t", "\n", "\u00a0"),
+    "ends in a line break": ("{}\n", "{}\r\n", "{}\r", "{}\u2028"),
+    "ends in a space": ("{} ",),
+    "ends in the invisible character": ("{}\u00a0", "{}\u200b", "{}\t"),
+    "begins with a space": (" {}",),
+    "begins with the invisible character U+FEFF": ("\ufeff{}",),
+    "is in quotes": ('"{}"', "'{}'", "\u201c{}\u201d"),
+    "is a placeholder": ("${{NAME}}", "${{NAME:-{}}}", "<your-key>", "$NAME", "{{{{ name }}}}"),
+    "has a comment": ("{} # of the shop", "{}\t#"),
+    "contains a line break": ("{0}\n{0}",),
+}
+"""What a file, a shell, or a template leaves in a value, and how the refusal calls it."""
+TEXTS = [name for name, kind in environment.kinds().items() if kind is not None]
+SAMPLES = {
+    "MONGODB_URI": "mongodb://ada:Hidden1@db.test/notify",
+    "REDIS_URL": "redis://:Hidden1@valkey.test/0",
+    "BROKER_URL": "amqp://ada:Hidden1@rabbit.test//",
+}
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_leftover_of_a_file_or_a_template_is_refused_by_name(name: str) -> None:
+    """Docker's ``--env-file`` keeps quotes and comments, and a Secret of a file its line break.
+
+    https://github.com/docker/cli/issues/3630, https://github.com/kubernetes/kubernetes/issues/23404
+    """
+    sample = SAMPLES.get(name, "Hidden1")
+    is_password = name == "SMTP_PASSWORD"
+    for problem, forms in LEFTOVERS.items():
+        for form in forms:
+            # Nobody but the mail server knows what a password may be, apart from its ends.
+            if is_password and not problem.startswith(("has only", "ends", "begins")):
+                assert read({name: form.format(sample)})
+                continue
+            with pytest.raises(ImproperlyConfigured) as refused:
+                read({name: form.format(sample)})
+            assert str(refused.value).startswith(f"environment variable {name}: {problem}"), form
+            assert "Hidden1" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("EMAIL_FROM", '"Shop, Inc." <a@example.com>'),
+        ("EMAIL_FROM", "<a@example.com>"),
+        ("EMAIL_FROM", "\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645 <a@example.com>"),
+        ("OIDC_NAME", "Ada's sign-in"),
+        ("OIDC_NAME", "Shop #1"),
+        ("FCM_CREDENTIALS", '{"type": "service_account"}\n'),
+        ("FCM_CREDENTIALS", '\n{\n  "type": "service_account"\n}\n'),
+        ("FCM_CREDENTIALS", "/run/secrets/fcm.json"),
+        ("SMTP_PASSWORD", '"abcd efgh # 1"'),
+        ("SMTP_HOST", "2001:db8::1"),
+        ("SMTP_HOST", "mail_1"),
+        ("FCM_URL", "http://my_sandbox:8001"),
+        ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://[fd00::1]:4318"),
+        ("INBOX_ORIGINS", "https://a.test, https://b.test"),
+        ("ALERT_RECIPIENTS", "ops@a.test, ada,"),
+        ("SECRET_KEY_FALLBACKS", "one,two"),
+        ("LOG_LEVEL", "WARNING"),
+        ("ADMIN_REQUIRE_OTP", "TRUE"),
+    ],
+)
+def test_unusual_value_is_taken_as_it_is(name: str, text: str) -> None:
+    assert str(getattr(read({name: text}), name)) in (text, text.capitalize())
+
+
+WEB_URLS = [
+    name
+    for name, rule in safety.URLS.items()
+    if "https" in rule.schemes and name != "INBOX_ORIGINS"
+]
+
+
+@pytest.mark.parametrize("name", WEB_URLS)
+@pytest.mark.parametrize(
+    ("url", "problem"),
+    [
+        ("notify.example.com", "doesn't begin with https:// or http://"),
+        ("ftp://notify.example.com", "doesn't begin with https:// or http://"),
+        ("https://notify example.com", "contains a blank"),
+        ("https://ada:Hidden1@notify.example.com", "has a user or a password"),
+        ("https://notify.example.com?key=Hidden1", "has a query or a fragment"),
+        *[
+            (url, "has no valid host and port")
+            for url in (
+                *("https://", "https:///path", "https://a.test:https", "https://a.test:99999"),
+                *("https://a.test:0", "https://a.test:", "https://::1", "https://[::1"),
+                *("https://[::zz]", "https://a.test,https://b.test", "https://a.test;"),
+                *("https://-a.test", "https://a..", "https://*.a.test"),
+            )
+        ],
+    ],
+)
+def test_url_that_names_no_single_host_is_refused(name: str, url: str, problem: str) -> None:
+    with pytest.raises(ImproperlyConfigured) as refused:
+        read({name: url})
+    assert str(refused.value) == f"environment variable {name}: {problem}."
 
 
 def test_unknown_variables_are_ignored() -> None:
@@ -126,10 +248,10 @@ RATES = {"fcm": (10_000.0, 1_000), "whatsapp": (80.0, 8)}
         ({"SMTP_MAX_PER_SECOND": "1000"}, {"PROVIDER_RATES": RATES | {"smtp": (1_000.0, 100)}}),
         ({"SMTP_MAX_PER_SECOND": "14"}, {"PROVIDER_RATES": RATES | {"smtp": (14.0, 1)}}),
         ({"SMTP_MAX_PER_SECOND": "0.5"}, {"PROVIDER_RATES": RATES | {"smtp": (0.5, 1)}}),
-        ({"ALLOWED_HOSTS": " a.test, b.test ,,"}, {"ALLOWED_HOSTS": ["a.test", "b.test"]}),
+        ({"ALLOWED_HOSTS": "a.test, b.test ,,"}, {"ALLOWED_HOSTS": ["a.test", "b.test"]}),
         ({"ATTACHMENT_HOSTS": ""}, {"ATTACHMENT_HOSTS": set()}),
-        ({"ATTACHMENT_HOSTS": " , ,"}, {"ATTACHMENT_HOSTS": set()}),
-        ({"ATTACHMENT_HOSTS": " A.test,b.test , "}, {"ATTACHMENT_HOSTS": {"a.test", "b.test"}}),
+        ({"ATTACHMENT_HOSTS": ", ,"}, {"ATTACHMENT_HOSTS": set()}),
+        ({"ATTACHMENT_HOSTS": "A.test,b.test ,"}, {"ATTACHMENT_HOSTS": {"a.test", "b.test"}}),
         (
             {},  # a killed worker leaves its wake-ups
             {
