@@ -34,7 +34,7 @@ MAX_OUTPUT = MAX_VALUE  # Maximum size of a rendered part, in bytes
 FORBIDDEN_TAGS = ("include", "render")  # Tags that load other templates; there are none to load
 _FILTER_ERRORS = (ArithmeticError, AttributeError, LookupError, OSError, TypeError, ValueError)
 """Exceptions that a Liquid filter raises for an unsupported value, such as a date in year 0."""
-_VARIABLE = re.compile(r"'?([^' ]+)'? is undefined")
+_VARIABLE = re.compile(r"(?:'([^']*)'|(.+)) is undefined\Z", re.DOTALL)
 
 
 # The fast path renders templates that have only text, ``{{ name }}``, and ``{% if name %}``, as
@@ -211,6 +211,7 @@ class _LimitedEnvironment(Environment):
     loop_iteration_limit = MAX_LOOP_ITERATIONS
     local_namespace_limit = 64 * 1024
     output_stream_limit = MAX_OUTPUT
+    string_first_and_last = True
 
 
 def _environment(*, autoescape: bool, is_layout: bool = False) -> Environment:
@@ -275,8 +276,8 @@ class Template:
         try:
             return limits.render(self.bound, variables, budget or Budget())
         except UndefinedError as error:
-            match = _VARIABLE.search(str(error.args[0]))
-            variable = match[1] if match else None
+            match = _VARIABLE.match(str(error.args[0]))
+            variable = (match[1] or match[2]) if match else None
             reason, line = f"The template needs the variable {variable!r}.", line_of(error)
             raise TemplateError("missing_variable", reason, variable=variable, line=line) from error
         except WorkLimitError as error:

@@ -6,21 +6,13 @@ Shopify's tests of Liquid say what a filter does.
 import re
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from datetime import UTC, datetime
-from datetime import date as calendar_date
-from decimal import ROUND_HALF_UP, Decimal, InvalidOperation
-from functools import partial
-from math import isfinite
 from typing import Any
 
-from dateutil import parser as date_parser
 from liquid import Environment, Markup, soft_str
-from liquid.builtin.filters.misc import date as date_of_liquid
 from liquid.exceptions import FilterArgumentError
 from liquid.filter import (
-    decimal_arg,
     int_arg,
     liquid_filter,
-    math_filter,
     sequence_filter,
     string_filter,
     with_environment,
@@ -29,13 +21,12 @@ from liquid.undefined import is_undefined
 
 from domain.time import parse_zone
 
-from . import markup
+from .dates import MAX_DATE_LENGTH, read_date, write_date
 from .limits import MAX_ITEMS, check_items, check_length, weight_of
+from .numbers import NUMBER_FILTERS
 from .values import flat, text_of
 
-MAX_DATE_LENGTH = 100  # Characters of a text parsed as a date, and of a date format
 MAX_SEPARATOR = 100  # Characters of a separator of split
-MAX_DIGITS = 100  # Digits after the decimal point
 
 
 def pluralize(value: Any, one: str, many: str) -> str:
@@ -87,7 +78,7 @@ def replace(val: str, seq: str, sub: str = "") -> str:
 @sequence_filter
 def join(left: Iterable[object], separator: object = " ", *, environment: Environment) -> str:
     """Return the items of a list as one text."""
-    between = separator if isinstance(separator, str) else str(separator)
+    between = text_of(separator)
     if environment.autoescape and between == " ":
         between = Markup(" ")
     texts: list[str] = []
@@ -134,7 +125,8 @@ def uniq(sequence: Iterable[Any], key: object = None) -> list[object]:
     """Return a list without repeated items."""
     kept: dict[Hashable, object] = {}
     for item in sequence:
-        kept.setdefault(_hashable(item if key is None else _property(item, key)), item)
+        value = item if key is None else _property(item, key)
+        kept.setdefault(_hashable(None if value is _MISSING else value), item)
     return list(kept.values())
 
 
@@ -151,11 +143,12 @@ _MISSING = object()
 
 
 def _hashable(value: Any) -> Hashable:
+    """Return a key that only equal values have. In Ruby, 1, 1.0, and true differ."""
     if isinstance(value, dict):
         return ("dict", frozenset((k, _hashable(v)) for k, v in value.items()))
     if isinstance(value, list | tuple):
         return (isinstance(value, list), tuple(_hashable(v) for v in value))
-    return value
+    return (type(value), value) if isinstance(value, bool | float) else value
 
 
 @with_environment
@@ -165,73 +158,60 @@ def date(value: Any, pattern: Any, *, environment: Environment) -> Any:
         raise FilterArgumentError("the format of a date is too long", token=None)
     if pattern is None or is_undefined(pattern) or pattern == "":
         return value
-    if isinstance(value, str) and value.lower() in ("now", "today"):
-        return date_of_liquid(value.lower(), pattern, environment=environment)
-    when = _read_date(value)
+    when = read_date(value)
     if when is None:
         return value
-    text = when.strftime(_MORE_DIRECTIVES.sub(partial(_write_directive, when), str(pattern)))
+    text = write_date(when, str(pattern))
     return Markup(text) if environment.autoescape and isinstance(pattern, Markup) else text
-
-
-_MORE_DIRECTIVES = re.compile(r"%[%Ls]")
-
-
-def _write_directive(when: datetime, directive: re.Match[str]) -> str:
-    """Return what Ruby's strftime writes for a directive that C's lacks or reads differently."""
-    match directive[0]:
-        case "%L":
-            return f"{when.microsecond // 1_000:03}"
-        case "%s":
-            return str(int((when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp()))
-        case other:
-            return other
-
-
-def _read_date(value: Any) -> datetime | None:
-    if isinstance(value, datetime):
-        return value
-    if isinstance(value, calendar_date):
-        return datetime(value.year, value.month, value.day, tzinfo=UTC)
-    try:
-        if isinstance(value, str):
-            return _read_date_text(value)
-        if isinstance(value, int) and not isinstance(value, bool):
-            return datetime.fromtimestamp(value, UTC)
-    except (ValueError, OverflowError, OSError):
-        return None
-    return None
-
-
-def _read_date_text(text: str) -> datetime | None:
-    if len(text) > MAX_DATE_LENGTH or not text.strip():
-        return None
-    if text.isascii() and text.isdigit():
-        return datetime.fromtimestamp(int(text), UTC)
-    return date_parser.parse(text)
 
 
 @with_environment
 @string_filter
 def strip_html(val: str, *, environment: Environment) -> str:
-    """Return a text without tags, comments, scripts, and style sheets."""
-    if "<" not in val or ">" not in val:
+    """Return a text without tags, comments, scripts, and style sheets. Linear in its length."""
+    if "<" not in val:
         return val
+    stripped = _without_tags(_without_blocks(val))
+    return Markup(stripped) if environment.autoescape and isinstance(val, Markup) else stripped
+
+
+_BLOCK = re.compile(r"<(script|style|!--)", re.IGNORECASE | re.ASCII)
+_BLOCK_ENDS = {
+    "script": re.compile("</script>", re.IGNORECASE | re.ASCII),
+    "style": re.compile("</style>", re.IGNORECASE | re.ASCII),
+    "!--": re.compile("-->"),
+}
+
+
+def _without_blocks(text: str) -> str:
+    pieces: list[str] = []
+    unclosed: set[str] = set()
+    kept_to = at = 0
+    while found := _BLOCK.search(text, at):
+        name = found[1].lower()
+        at = found.end()
+        end = None if name in unclosed else _BLOCK_ENDS[name].search(text, at)
+        if end is None:
+            unclosed.add(name)
+            continue
+        pieces.append(text[kept_to : found.start()])
+        kept_to = at = end.end()
+    return "".join([*pieces, text[kept_to:]])
+
+
+def _without_tags(text: str) -> str:
     pieces: list[str] = []
     at = 0
-    for token in markup.tokenize(val):
-        pieces.append(val[at : token.start])
-        if token.name in ("title", "textarea"):
-            pieces.append(val[token.tag_end : token.end])
-        at = token.end
-    stripped = "".join([*pieces, val[at:]])
-    return Markup(stripped) if environment.autoescape and isinstance(val, Markup) else stripped
+    while (start := text.find("<", at)) >= 0 and (end := text.find(">", start)) >= 0:
+        pieces.append(text[at:start])
+        at = end + 1
+    return "".join([*pieces, text[at:]])
 
 
 @string_filter
 def truncate(val: str, num: Any = 50, end: Any = "...") -> str:
     """Cut a longer text, so that it has ``num`` characters with the ellipsis."""
-    length, ellipsis = _defined_int(num), soft_str(end)
+    length, ellipsis = _defined_int(num), text_of(end)
     return val if len(val) <= length else val[: max(length - len(ellipsis), 0)] + ellipsis
 
 
@@ -240,7 +220,7 @@ def truncatewords(val: str, num: Any = 15, end: Any = "...") -> str:
     """Cut a text of more than ``num`` words, at least one."""
     count = max(_defined_int(num), 1)
     words = val.split(None, count) if count < len(val) else [val]
-    return val if len(words) <= count else " ".join(words[:count]) + soft_str(end)
+    return val if len(words) <= count else " ".join(words[:count]) + text_of(end)
 
 
 @liquid_filter
@@ -286,37 +266,12 @@ _ESCAPABLE = re.compile(r"[<>\"']|&(?!(?:[a-zA-Z]{1,32}|#\d{1,7}|#[xX][0-9a-fA-F
 _ENTITIES = {"<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#39;", "&": "&amp;"}
 
 
-@math_filter
-def round_(num: Any, ndigits: Any = None) -> Any:
-    """Round a number, half away from zero, to digits after the point or to a whole number."""
-    digits = 0 if ndigits is None or is_undefined(ndigits) else int_arg(ndigits, 0)
-    if isinstance(num, int):
-        return num
-    if not isfinite(num):
-        raise FilterArgumentError("round takes a finite number", token=None)
-    if digits <= 0:
-        return int(Decimal(str(num)).to_integral_value(rounding=ROUND_HALF_UP))
-    places = Decimal(1).scaleb(-min(digits, MAX_DIGITS))
-    try:
-        return float(Decimal(str(num)).quantize(places, rounding=ROUND_HALF_UP))
-    except InvalidOperation:
-        return num
-
-
-@math_filter
-def modulo(num: Any, other: Any) -> Any:
-    """Return the remainder of a division, with the sign of the divisor."""
-    divisor = decimal_arg(other, 0)
-    if not divisor:
-        raise FilterArgumentError("can't divide by 0", token=None)
-    if isinstance(num, int) and isinstance(divisor, int):
-        return num % divisor
-    dividend, by = Decimal(str(num)), Decimal(str(divisor))
-    try:
-        rest = dividend % by
-    except InvalidOperation:
-        raise FilterArgumentError("modulo takes finite numbers", token=None) from None
-    return float(rest + by if rest and (rest < 0) != (by < 0) else rest)
+@sequence_filter
+def compact(sequence: Iterable[Any], key: Any = None) -> list[Any]:
+    """Return a list without null, or without the items of which a property is null or missing."""
+    if key is None:
+        return [one for one in sequence if one is not None]
+    return [one for one in sequence if _property(one, key) not in (None, _MISSING)]
 
 
 @sequence_filter
@@ -358,15 +313,15 @@ def _exact_int(value: Any) -> int:
 
 
 REPLACED_FILTERS: dict[str, Callable[..., Any]] = {
+    **NUMBER_FILTERS,
+    "compact": compact,
     "concat": concat,
     "date": date,
     "escape_once": escape_once,
     "join": join,
-    "modulo": modulo,
     "remove_last": remove_last,
     "replace": replace,
     "replace_last": replace_last,
-    "round": round_,
     "slice": slice_,
     "sort": sort,
     "sort_natural": sort_natural,

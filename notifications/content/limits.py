@@ -24,7 +24,7 @@ from liquid.builtin.expressions.logical import (
 )
 from liquid.builtin.expressions.loop import LoopExpression
 from liquid.builtin.expressions.path import Path
-from liquid.builtin.expressions.primitive import RangeLiteral
+from liquid.builtin.expressions.primitive import Blank, RangeLiteral
 from liquid.builtin.output import OutputNode
 from liquid.builtin.tags.case_tag import MultiExpressionBlockNode
 from liquid.builtin.tags.cycle_tag import CycleNode
@@ -46,7 +46,7 @@ from liquid.stringify import to_liquid_string
 from liquid.token import Token
 from liquid.undefined import UNDEFINED, is_undefined
 
-from .values import write_list
+from .values import written
 
 # Limits on a rendering.
 MAX_WORK = 30_000  # Units of work for one rendering: about 50 ms
@@ -182,6 +182,22 @@ _FILTER_ERRORS = (
 """Exceptions that a Liquid filter raises for an unsupported value."""
 
 
+def _cost_of_date(value: object = None, pattern: object = None, *_others: object) -> int:
+    """Return the units for reading a date and for its directives, of which some are several."""
+    return (20 if isinstance(value, str) else 4) + 6 * str(pattern).count("%")
+
+
+def _cost_of_stripping(value: object = None, *_others: object) -> int:
+    return len(value) // 16 if isinstance(value, str) else 0
+
+
+_COSTS: dict[str, Callable[..., int]] = {
+    "date": _cost_of_date,
+    "strip_html": _cost_of_stripping,
+}
+"""What filters cost that do more than read their operands once."""
+
+
 def within_budget(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     """Wrap a filter so that it spends the budget and rejects missing variables.
 
@@ -190,6 +206,7 @@ def within_budget(name: str, function: Callable[..., Any]) -> Callable[..., Any]
     """
     # Liquid's own filters turn a missing variable into 0 or an empty text.
     needs_context = getattr(function, "with_context", False)
+    cost_of_value = _COSTS.get(name)
     cost_of_operand = _cost_of_result if name in _SHALLOW_FILTERS else _cost_of_operand
 
     @wraps(function)
@@ -197,6 +214,8 @@ def within_budget(name: str, function: Callable[..., Any]) -> Callable[..., Any]
         units = UNITS_PER_CALL
         for value in (*args, *options.values()):
             units += cost_of_operand(value)
+        if cost_of_value is not None:
+            units += cost_of_value(*args)
         budget = context.budget if isinstance(context, Context) else None
         if budget is not None:
             budget.spend(units)
@@ -266,13 +285,22 @@ class _Contains(ContainsExpression):
         return _contains(self.token, left, right)
 
 
+def _is_equal(left: object, right: object) -> bool:
+    """Return whether two values are equal. As in Ruby, null and false are blank, too."""
+    if isinstance(right, Blank):
+        left, right = right, left
+    if isinstance(left, Blank):
+        return is_undefined(right) or right is None or right is False or bool(left == right)
+    return _eq(left, right)
+
+
 class _Equal(EqExpression):
     __slots__ = ()
 
     def evaluate(self, context: RenderContext) -> object:
         left, right = self.left.evaluate(context), self.right.evaluate(context)
         _charge(context, left, right)
-        return _eq(left, right)
+        return _is_equal(left, right)
 
 
 class _NotEqual(NeExpression):
@@ -281,7 +309,7 @@ class _NotEqual(NeExpression):
     def evaluate(self, context: RenderContext) -> object:
         left, right = self.left.evaluate(context), self.right.evaluate(context)
         _charge(context, left, right)
-        return not _eq(left, right)
+        return not _is_equal(left, right)
 
 
 class _Less(LtExpression):
@@ -320,6 +348,37 @@ class _GreaterOrEqual(GeExpression):
         return _le(right, left)
 
 
+class _Path(Path):
+    """A variable, which is called as its template calls it if it is missing."""
+
+    __slots__ = ()
+
+    def evaluate(self, context: RenderContext) -> object:
+        segments = [one.evaluate(context) if isinstance(one, Path) else one for one in self.path]
+        found = context.get(segments, token=self.token, default=_ABSENT)
+        if found is not _ABSENT:
+            return found
+        # Without the values of segments: they may be secrets.
+        name = str(Path(self.token, self.path[: _count_to_absent(segments, context)]))
+        return context.env.undefined(name, hint=f"{name} is undefined", token=self.token)
+
+
+_ABSENT = object()
+
+
+def _count_to_absent(segments: list[Any], context: RenderContext) -> int:
+    """Return the number of a path's segments up to the first without a value."""
+    value = context.get(segments[:1], token=None, default=_ABSENT)
+    if value is _ABSENT:
+        return 1
+    for position, segment in enumerate(segments[1:], start=1):
+        try:
+            value = context.get_item(value, segment)
+        except (KeyError, TypeError, IndexError):
+            return position + 1
+    return len(segments)
+
+
 class _Loop(LoopExpression):
     """The list of a loop. To skip items or turn them round, Liquid reads them all."""
 
@@ -348,10 +407,13 @@ class _When(MultiExpressionBlockNode):
     __slots__ = ()
 
     def render_to_output(self, context: RenderContext, buffer: TextIO) -> int:
-        left = self.expression.left.evaluate(context)
-        for right in self.expression.expressions:
-            _charge(context, left, right.evaluate(context))
-        return super().render_to_output(context, buffer)
+        left, matches = self.expression.left.evaluate(context), 0
+        for expression in self.expression.expressions:
+            right = expression.evaluate(context)
+            _charge(context, left, right)
+            matches += _is_equal(left, right)
+        # A block is rendered once for each of its values that matches.
+        return sum(self.block.render(context, buffer) for _ in range(matches)) if matches else -1
 
 
 class _LoopBody(BlockNode):
@@ -377,18 +439,19 @@ _EXPRESSIONS: dict[type[Expression], type[Expression]] = {
     LeExpression: _LessOrEqual,
     GeExpression: _GreaterOrEqual,
     LoopExpression: _Loop,
+    Path: _Path,
 }
 
 
 class _Output(OutputNode):
-    """An output, which writes lists as Liquid does."""
+    """An output, which writes numbers, lists, and objects as Liquid does."""
 
     __slots__ = ()
 
     def render_to_output(self, context: RenderContext, buffer: TextIO) -> int:
         value = self.expression.evaluate(context)
-        if type(value) is list:
-            value = write_list(value, is_html=context.autoescape)
+        if isinstance(value, float | dict | list | tuple):
+            return buffer.write(written(value, is_html=context.autoescape))
         return buffer.write(to_liquid_string(value, context.autoescape))
 
 

@@ -1,34 +1,71 @@
-"""Values as Liquid writes and reads them. Pure."""
+"""Values as Liquid writes them. Pure."""
 
-import re
+import json
 from collections.abc import Callable, Iterable, Iterator
 from functools import wraps
+from math import isinf, isnan
 from typing import Any
 
+from liquid.undefined import is_undefined
 from markupsafe import Markup, escape
 
 _WORDS: dict[bool | None, str] = {None: "", True: "true", False: "false"}
-_MATH_FILTERS = frozenset(
-    [
-        *("abs", "at_least", "at_most", "ceil", "divided_by", "floor", "minus", "modulo"),
-        *("plus", "round", "times"),
-    ]
-)
 _TEXT_FILTERS = frozenset(
     [
-        *("append", "base64_encode", "capitalize", "downcase", "escape", "h", "prepend", "remove"),
-        *("remove_first", "remove_last", "replace", "replace_first", "replace_last", "upcase"),
-        "url_encode",
+        *("append", "base64_encode", "base64_url_safe_encode", "capitalize", "downcase", "escape"),
+        *("escape_once", "h", "lstrip", "newline_to_br", "prepend", "remove", "remove_first"),
+        *("remove_last", "replace", "replace_first", "replace_last", "rstrip", "squish", "strip"),
+        *("strip_html", "strip_newlines", "upcase", "url_decode", "url_encode"),
     ]
 )
-_LEADING_NUMBER = re.compile(r"\s*(-?\d{1,400})(?![.\d])")
+"""Filters whose operands are all texts."""
+_FILTERS_OF_A_TEXT = frozenset(["split", "truncate", "truncatewords"])
+"""Filters that read their first operand as a text."""
+_FILTERS_OF_A_PROPERTY = frozenset(
+    [
+        *("compact", "find", "find_index", "has", "map", "reject", "sort", "sort_natural", "sum"),
+        *("uniq", "where"),
+    ]
+)
+"""Filters that read a property of each item of a list."""
 
 
 def text_of(value: Any) -> str:
-    """Return a value as text: nothing for null, and ``true`` for true."""
+    """Return a value as Liquid writes it: nothing for null, ``{"a"=>1}`` for an object."""
     if isinstance(value, str):
         return value
-    return _WORDS[value] if value is None or isinstance(value, bool) else str(value)
+    if value is None or isinstance(value, bool):
+        return _WORDS[value]
+    if isinstance(value, float):
+        return _text_of_float(value)
+    if isinstance(value, range):
+        return f"{value.start}..{value.stop - 1}"
+    return _inspected(value) if isinstance(value, dict | list | tuple) else str(value)
+
+
+def _text_of_float(number: float) -> str:
+    if isnan(number) or isinf(number):
+        return "NaN" if isnan(number) else "Infinity" if number > 0 else "-Infinity"
+    mantissa, exponent, power = str(number).partition("e")
+    return (
+        f"{mantissa if '.' in mantissa else mantissa + '.0'}{exponent}{power}"
+        if power
+        else mantissa
+    )
+
+
+def _inspected(value: Any) -> str:
+    """Return a value inside of a list or an object, as Ruby shows it."""
+    if isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False)
+    if value is None:
+        return "nil"
+    if isinstance(value, dict):
+        pairs = (f"{_inspected(key)}=>{_inspected(one)}" for key, one in value.items())
+        return f"{{{', '.join(pairs)}}}"
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(_inspected, value))}]"
+    return text_of(value)
 
 
 def flat(values: Iterable[Any]) -> Iterator[Any]:
@@ -40,31 +77,39 @@ def flat(values: Iterable[Any]) -> Iterator[Any]:
             yield one
 
 
-def write_list(values: Iterable[Any], *, is_html: bool) -> str:
-    """Return the items of a list, one after another."""
-    texts = [text_of(one) for one in flat(values)]
-    return Markup("").join(escape(text) for text in texts) if is_html else "".join(texts)
+def written(value: Any, *, is_html: bool) -> str:
+    """Return a value as an output writes it: the items of a list one after another."""
+    texts = map(text_of, flat(value)) if isinstance(value, list | tuple) else [text_of(value)]
+    return Markup("").join(map(escape, texts)) if is_html else "".join(texts)
 
 
 def with_liquid_operands(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
-    """Wrap a filter of texts or numbers so that it reads its operands as Liquid does."""
-    read = _number_of if name in _MATH_FILTERS else _text_operand if name in _TEXT_FILTERS else None
-    if read is None:
-        return function
+    """Wrap a filter of texts or lists so that it reads its operands as Liquid does."""
+    if name in _TEXT_FILTERS:
 
-    @wraps(function)
-    def reading(*args: Any, **options: Any) -> Any:
-        return function(*map(read, args), **options)
+        @wraps(function)
+        def reading(*args: Any, **options: Any) -> Any:
+            return function(*map(_operand, args), **options)
 
-    return reading
+        return reading
+    if name in _FILTERS_OF_A_TEXT:
+
+        @wraps(function)
+        def reading_one(value: Any, *args: Any, **options: Any) -> Any:
+            return function(_operand(value), *args, **options)
+
+        return reading_one
+    if name in _FILTERS_OF_A_PROPERTY:
+
+        @wraps(function)
+        def reading_list(value: Any, *args: Any, **options: Any) -> Any:
+            # Without items, there is none to have the property.
+            is_nothing = value is None or (value is False and args)
+            return function([] if is_nothing else value, *args, **options)
+
+        return reading_list
+    return function
 
 
-def _number_of(value: Any) -> Any:
-    """Return the number at the start of a text, such as 12 of ``12 kg``."""
-    if isinstance(value, str) and (found := _LEADING_NUMBER.match(value)):
-        return found[1]
-    return value
-
-
-def _text_operand(value: Any) -> Any:
-    return _WORDS[value] if value is None or isinstance(value, bool) else value
+def _operand(value: Any) -> Any:
+    return value if is_undefined(value) else text_of(value)
