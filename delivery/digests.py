@@ -26,7 +26,8 @@ from domain.digests import (
 from domain.errors import FailureCode
 from domain.plans import Until, how_reached
 from domain.states import DeliveryStatus, Priority
-from domain.time import Clock, utc_now, zone_names
+from domain.time import Clock, utc_now
+from domain.zones import zone_names
 from notifications import callback_events, store
 from notifications.catalog import digests as definitions
 from notifications.catalog import limits, retention, types

@@ -10,8 +10,9 @@ import structlog
 from domain.errors import FailureCode
 from domain.plans import FIRST_STEP, how_reached
 from domain.states import Channel, DeliveryStatus, Priority
-from domain.time import InvalidTimeError, QuietHours, zone_names
+from domain.time import InvalidTimeError, QuietHours
 from domain.wait_reasons import describe_hold
+from domain.zones import zone_names
 from notifications.catalog import types
 from notifications.store import DELETION_REASON, ClaimedDelivery, NotSent
 from providers.labels import provider_name

@@ -4,8 +4,9 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, time, timedelta, tzinfo
-from functools import cache
-from zoneinfo import ZoneInfo, available_timezones
+from zoneinfo import ZoneInfo
+
+from .zones import explain_unknown, find_zone_name
 
 Clock = Callable[[], datetime]
 MIN_REMINDER = timedelta(minutes=1)
@@ -64,11 +65,12 @@ def parse_timestamp(text: str) -> datetime:
 
 
 def parse_zone(name: str) -> ZoneInfo:
-    """Return the IANA time zone with this name. Raises InvalidTimeError if the name is unknown."""
+    """Return the time zone with this name, whose ``key`` is IANA's. Raises InvalidTimeError."""
     # ZoneInfo opens a file of this name, so only known names may reach it.
-    if name not in zone_names():
-        raise InvalidTimeError("unknown_timezone", "Expected an IANA zone such as Europe/Lisbon.")
-    return ZoneInfo(name)
+    known = find_zone_name(name)
+    if known is None:
+        raise InvalidTimeError("unknown_timezone", explain_unknown(name))
+    return ZoneInfo(known)
 
 
 def resolve_send_at(*, requested: datetime | None, now: datetime) -> datetime:
@@ -189,12 +191,6 @@ class QuietHours:
         first = resolve_local(end, self.zone).at
         # If the first occurrence of the end is over, a clock change repeats it.
         return first if first > now else end.replace(tzinfo=self.zone, fold=1).astimezone(UTC)
-
-
-@cache
-def zone_names() -> frozenset[str]:
-    """Return the names of all IANA time zones, without those that name no place."""
-    return frozenset(available_timezones()) - {"localtime", "Factory", "posixrules"}
 
 
 def parse_wall_clock(text: str) -> time:

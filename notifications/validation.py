@@ -46,8 +46,10 @@ MAX_PROBLEMS = 100
 MAX_KEY_LENGTH = 128
 FREE_FORM = frozenset({"attributes", "data", "payload", "example_data"})
 """Fields whose keys the client chooses: they become field names in MongoDB."""
-_LANGUAGE = re.compile(r"[A-Za-z]{2,8}([-_][A-Za-z0-9]{1,8})*([.@][A-Za-z0-9=;_-]+)?", re.ASCII)
-"""Also as operating systems write it: ``pt_BR``, ``pt_BR.UTF-8``, ``de_DE@euro``."""
+_LANGUAGE = re.compile(
+    r"[A-Za-z]{1,8}([-_+]{1,2}#?[A-Za-z0-9]{1,11})*(\.[A-Za-z0-9-]+)?(@[A-Za-z0-9=;_-]+)?", re.ASCII
+)
+"""Also as systems write it: ``pt_BR.UTF-8@euro``, ``b+zh+Hant+TW``, ``sr_RS_#Latn``, ``C``."""
 _CAMEL_CASE_BOUNDARY = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _MAX_INT, _MIN_INT = 2**63 - 1, -(2**63)

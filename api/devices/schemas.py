@@ -297,13 +297,13 @@ def _device_fields(
     fields = {name: value for name, value in given.items() if not isinstance(value, UnsetType)}
     for name, value in fields.items():
         problems.check_one_line(value, f"/{name}")
-    # An operating system has zones and languages of its own, such as GMT+02:00 and Etc/Unknown. A
+    # An operating system has zones and languages of its own, such as GMT+05:30 and Etc/Unknown. A
     # device without one still gets its pushes, unlike one that isn't registered.
     left_out = ProblemCollector()
     if "language" in fields:
         fields["language"] = check_language(fields["language"], "/language", left_out)
     if "timezone" in fields:
-        check_time_zone(fields["timezone"], "/timezone", left_out)
+        fields["timezone"] = check_time_zone(fields["timezone"], "/timezone", left_out)
     for one in left_out.problems:
         fields[one.pointer[1:]] = None
     return fields, left_out.problems

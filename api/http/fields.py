@@ -61,13 +61,13 @@ def check_language(language: str | None, pointer: str, problems: ProblemCollecto
         return None
 
 
-def check_time_zone(time_zone: str | None, pointer: str, problems: ProblemCollector) -> None:
-    """Report an unknown time zone."""
+def check_time_zone(time_zone: str | None, pointer: str, problems: ProblemCollector) -> str | None:
+    """Return IANA's name of a time zone. Report an unknown one."""
     try:
-        if time_zone is not None:
-            time.parse_zone(time_zone)
+        return None if time_zone is None else time.parse_zone(time_zone).key
     except time.InvalidTimeError as problem:
         problems.add(pointer, problem.code, str(problem))
+        return None
 
 
 def check_quiet_hours(hours: QuietHours, problems: ProblemCollector) -> None:

@@ -10,6 +10,7 @@ from msgspec import UNSET, Meta, UnsetType
 
 from domain.digests import Every
 from domain.states import Category, Channel
+from domain.time import parse_zone
 from domain.unchanged import UNCHANGED
 from notifications.catalog import types
 from notifications.catalog.digests import DEFAULT_AT, RECIPIENT_ZONE, Day
@@ -80,7 +81,7 @@ def parse_recipient(user_id: str, body: RecipientRequest) -> RecipientProfile:
     if body.name is not None and (has_control_characters(body.name) or not body.name.strip()):
         problems.add("/name", "invalid_name", "Must be one line and not blank.")
     locale = check_language(body.locale, "/locale", problems)
-    check_time_zone(body.timezone, "/timezone", problems)
+    time_zone = check_time_zone(body.timezone, "/timezone", problems)
     if len(msgspec.json.encode(body.attributes)) > MAX_ATTRIBUTES_BYTES:
         problems.add("/attributes", "too_long", "Exceeds 16 KB of JSON.")
     hours = body.quiet_hours
@@ -93,7 +94,7 @@ def parse_recipient(user_id: str, body: RecipientRequest) -> RecipientProfile:
         phone=phone,
         name=body.name,
         locale=locale,
-        timezone=body.timezone,
+        timezone=time_zone,
         attributes=body.attributes,
         quiet_hours=UNCHANGED if isinstance(hours, UnsetType) else stored_quiet_hours(hours),
     )
@@ -107,10 +108,12 @@ def parse_address_filters(query: QueryDict, problems: ProblemCollector) -> dict[
 
 
 def stored_quiet_hours(hours: QuietHours | None) -> dict[str, Any] | None:
-    """Return quiet hours in their stored form."""
+    """Return quiet hours in their stored form, after check_quiet_hours."""
     if hours is None:
         return None
     fields = msgspec.structs.asdict(hours)
+    if hours.timezone is not None:
+        fields["timezone"] = parse_zone(hours.timezone).key
     return {name: value for name, value in fields.items() if value is not None}
 
 

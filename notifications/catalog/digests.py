@@ -162,9 +162,10 @@ def parse_window(
         if day not in DAYS:
             expected = f"Expected one of {', '.join(DAYS)}."
             problems.add(f"{pointer}/days/{index}", "unknown_value", expected)
+    zone = None
     if request.zone != RECIPIENT_ZONE:
         try:
-            parse_zone(request.zone)
+            zone = parse_zone(request.zone).key
         except InvalidTimeError as problem:
             problems.add(f"{pointer}/zone", problem.code, str(problem))
     if len(problems.problems) > before or request.every is None:
@@ -173,7 +174,7 @@ def parse_window(
         every=Every(request.every),
         at=at,
         days=frozenset(DAYS.index(day) for day in request.days),
-        zone=None if request.zone == RECIPIENT_ZONE else request.zone,
+        zone=zone,
     )
 
 

@@ -13,6 +13,8 @@ from datetime import date as calendar_date
 from functools import partial
 from typing import Any
 
+from domain.time import utc_now
+
 MAX_DATE_LENGTH = 100  # Characters of a text parsed as a date, and of a date format
 MAX_WIDTH = 100  # Characters of a directive's field
 _DAY_NAMES = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
@@ -62,7 +64,9 @@ _SEPARATOR = re.compile(r"[\s,]*(?:\bat\s+|t(?=\d))?\s*", re.ASCII)
 _COMMENT = re.compile(r"\s*\([^()]*\)\Z")
 _OFFSETS = {"est": -5, "edt": -4, "cst": -6, "cdt": -5, "mst": -7, "mdt": -6, "pst": -8, "pdt": -7}
 """The names of zones in RFC 822, in hours. Other names have several meanings."""
-_NOON = 12
+_NOON, _MIDNIGHT, _SIXTY = 12, (24, 0, 0), 60
+_FIRST_YEAR_OF_1900 = 69
+"""Of years in two digits beside the name of a month, as POSIX reads them."""
 
 
 def read_date(value: Any) -> datetime | None:
@@ -88,7 +92,7 @@ def _read_text(text: str) -> datetime | None:
         return datetime.fromtimestamp(int(text), UTC)
     plain = _COMMENT.sub("", text.strip().lower())
     if plain in ("now", "today"):
-        return datetime.now(UTC)
+        return utc_now()
     return _Reader(plain).read()
 
 
@@ -146,7 +150,7 @@ class _Reader:
             if year:
                 return None
             year = last["y"]
-        today = datetime.now(UTC)
+        today = utc_now()
         if "date" in given:
             number = parts.get("m")
             month = int(number) if number else _MONTHS.index(parts["b"][:3]) + 1
@@ -162,9 +166,9 @@ class _Reader:
 
 def _full_year(digits: str) -> int:
     year = int(digits)
-    if len(digits) > 2:  # noqa: PLR2004
+    if len(digits) > len("99"):
         return year
-    return year + (2000 if year < 69 else 1900)  # noqa: PLR2004
+    return year + (2000 if year < _FIRST_YEAR_OF_1900 else 1900)
 
 
 def _read_clock(parts: Mapping[str, str | None]) -> timedelta:
@@ -174,7 +178,7 @@ def _read_clock(parts: Mapping[str, str | None]) -> timedelta:
         if not 1 <= hour <= _NOON:
             raise ValueError("no such hour")
         hour = hour % _NOON + (_NOON if half == "p" else 0)
-    if minute > 59 or second > 60 or (hour, minute, second) > (24, 0, 0):  # noqa: PLR2004
+    if minute >= _SIXTY or second > _SIXTY or (hour, minute, second) > _MIDNIGHT:
         raise ValueError("no such time of day")
     fraction = (parts.get("f") or "")[:6].ljust(6, "0")
     return timedelta(hours=hour, minutes=minute, seconds=second, microseconds=int(fraction))
@@ -271,7 +275,7 @@ def _write(when: datetime, directive: re.Match[str]) -> str:
     if width > MAX_WIDTH or (colons and name != "z"):
         return directive[0]
     if name == "z":
-        return _write_offset(when, flags, len(colons), width)
+        return _write_offset(when, flags, colons, width)
     if name in "LN":
         places = width or (3 if name == "L" else 9)
         return f"{when.microsecond:06}"[:places].ljust(places, "0")
@@ -297,7 +301,7 @@ def _padding(flags: str) -> str:
     return next((" " if flag == "_" else flag for flag in reversed(flags) if flag in "_0"), "")
 
 
-def _write_offset(when: datetime, flags: str, colons: int, width: int) -> str:
+def _write_offset(when: datetime, flags: str, colons: str, width: int) -> str:
     """Return an offset such as ``+0200``; with colons ``+02:00``, ``+02:00:00``, and ``+02``."""
     seconds = round((_aware(when).utcoffset() or timedelta()).total_seconds())
     sign = "-" if seconds < 0 else "+"
@@ -305,9 +309,9 @@ def _write_offset(when: datetime, flags: str, colons: int, width: int) -> str:
     minutes, second = divmod(rest, 60)
     between = ":" if colons else ""
     tail = f"{between}{minutes:02}"
-    if colons == 2:  # noqa: PLR2004
+    if colons == "::":
         tail += f":{second:02}"
-    elif colons == 3:  # noqa: PLR2004
+    elif colons == ":::":
         tail = f":{minutes:02}:{second:02}" if second else tail if minutes else ""
     if "-" in flags:
         return f"{sign}{hours}{tail}"

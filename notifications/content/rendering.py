@@ -11,11 +11,11 @@ from django.conf import settings
 from markupsafe import escape
 
 from domain.content import Content, Recipient
-from domain.languages import find_nearest, is_right_to_left, normalize_language
+from domain.languages import find_nearest, find_tag, is_right_to_left
 from domain.links import has_link
 from domain.mailboxes import parse_mailbox
 from domain.states import Channel
-from domain.time import zone_names
+from domain.zones import zone_names
 from providers.contract import Message, WhatsAppTemplateMessage
 
 from ..catalog.types import MASK, WhatsAppTemplate
@@ -275,7 +275,7 @@ class _RenderContext:
         """The language of the content. With a template, the language in which it was found."""
         name, locale = self.content.template_id, self.recipient.locale
         if name is None:
-            return normalize_language(locale) if locale else settings.LANGUAGE_CODE
+            return (find_tag(locale) if locale else None) or settings.LANGUAGE_CODE
         return templates.language_of(name, self.version, locale) or settings.LANGUAGE_CODE
 
 

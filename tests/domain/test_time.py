@@ -25,8 +25,8 @@ from domain.time import (
     resolve_send_at,
     truncate_to_milliseconds,
     utc_now,
-    zone_names,
 )
+from domain.zones import zone_names
 from tests.support.factories.notifications import FIXED_NOON as NOON
 
 SECOND, MILLISECOND = timedelta(seconds=1), timedelta(milliseconds=1)
@@ -153,9 +153,9 @@ def test_zone_is_parsed(name: str) -> None:
 @pytest.mark.parametrize(
     "name",
     [
-        *("", " ", "Mars/Olympus", "Europe", "europe/london", "CEST", "+01:00", "UTC+1", "Local"),
+        *("", " ", "Mars/Olympus", "Europe", "CEST", "+01:30", "UTC+15", "Local"),
         *("../../etc/passwd", "/etc/passwd", "Europe/../Europe/London", "Europe/London/"),
-        *("Europe/London\x00", " Europe/London", "C:\\zones", "zone.tab", "posixrules", "a" * 5000),
+        *("Europe/London\x00", "Europe/ London", "C:\\zones", "zone.tab", "posixrules", "a" * 5000),
         *("tzdata.zi", "localtime", "Factory"),
     ],
 )
@@ -470,6 +470,6 @@ def test_invalid_time_of_day_is_refused(text: str) -> None:
         assert code_of(quiet, start, end) == "invalid_time"
 
 
-@pytest.mark.parametrize("zone", ["Nowhere/City", "../UTC", "", "europe/london"])
+@pytest.mark.parametrize("zone", ["Nowhere/City", "../UTC", "", "BST"])
 def test_unknown_timezone_is_refused(zone: str) -> None:
     assert code_of(quiet, "22:00", "07:00", zone) == "unknown_timezone"

@@ -9,11 +9,13 @@ from pathlib import Path
 import pytest
 
 from domain.content import Content, Recipient
+from domain.languages import find_nearest, normalize_language
 from domain.states import Channel
-from domain.time import parse_zone
+from domain.time import InvalidTimeError, parse_zone
 from notifications.catalog.types import WhatsAppTemplate
 from notifications.content import rendering
 from notifications.content.reminders import event_variables
+from notifications.validation import parse_language
 from tests.support.factories.notifications import write_template
 from tests.support.source import ROOT
 
@@ -155,3 +157,103 @@ def test_own_subject_and_own_hours_of_a_reminder_are_kept() -> None:
         )
         assert message.subject == "Do not forget"
         assert f"starts in {word}" in message.text
+
+
+@pytest.mark.parametrize(
+    ("given", "usual"),
+    [
+        # Java and .NET write three letters; https://github.com/mozilla/i18n-abide/issues/17
+        *(("en-USA", "en-US"), ("pt_BRA", "pt-BR"), ("es-MEX", "es-MX"), ("nb-NOR", "nb-NO")),
+        *(("chi-TWN", "zh-TW"), ("zh-Hans-CHN", "zh-Hans-CN"), ("en-ABC", "en")),
+        # Android resources and Java's own forms
+        *(("b+sr+Latn", "sr-Latn"), ("b+es+419", "es-419"), ("b+zh+Hant+TW", "zh-Hant-TW")),
+        *(("sr_BA_#Latn", "sr-Latn-BA"), ("zh__#Hans", "zh-Hans"), ("no_NO_NY", "nn-NO")),
+        *(("th_TH_TH_#u-nu-thai", "th-TH"), ("ji_UA", "yi-UA"), ("in_ID", "id-ID")),
+        # Locales of POSIX
+        *(("sr_RS@latin", "sr-Latn-RS"), ("sr_RS.UTF-8@latin", "sr-Latn-RS")),
+        *(("uz_UZ@cyrillic", "uz-Cyrl-UZ"), ("de_DE.UTF-8@euro", "de-DE"), ("de_DE_EURO", "de-DE")),
+        *(("ca_ES@valencia", "ca-ES-valencia"), ("en_US_POSIX", "en-US"), ("POSIX", "POSIX")),
+        # Windows
+        *(("zh-CHS", "zh-Hans"), ("zh-CHT", "zh-Hant"), ("az-AZ-Cyrl", "az-Cyrl-AZ")),
+        *(("sr-SP-Latn", "sr-Latn-RS"), ("es_ES_TRADITIONAL", "es-ES")),
+        # RFC 5646 and CLDR: extended subtags, grandfathered tags, regions that are no more
+        *(("zh-yue-HK", "yue-HK"), ("ar-arz", "arz"), ("no-nyn", "nn"), ("no-bok", "nb")),
+        *(("zh-min-nan", "nan"), ("i-klingon", "tlh"), ("cnr", "sr-ME"), ("sr-YU", "sr-RS")),
+        *(("hy-SU", "hy-AM"), ("prs", "fa-AF"), ("und-US", "und-US"), ("English", "English")),
+    ],
+)
+def test_tag_of_another_system_keeps_language_script_and_region(given: str, usual: str) -> None:
+    assert normalize_language(given) == usual
+    assert parse_language(given) == usual
+
+
+@pytest.mark.parametrize(
+    ("locale", "texts", "found"),
+    [
+        # CLDR's languageMatching.json: languages next to each other, in the same script
+        *(("nb", ["nn", "en"], "nn"), ("nn-NO", ["nb"], "nb"), ("no", ["da"], "da")),
+        *(("da", ["nb"], "nb"), ("gsw-CH", ["de", "de-CH"], "de-CH"), ("lb-LU", ["de"], "de")),
+        *(
+            ("bs", ["hr"], "hr"),
+            ("hr-HR", ["bs"], "bs"),
+            ("id", ["ms"], "ms"),
+            ("arz", ["ar"], "ar"),
+        ),
+        *(("nb-NO", ["nn", "nb-SJ"], "nb-SJ"), ("yue-CN", ["zh-TW", "zh-CN"], "zh-CN")),
+        *(("de", ["gsw"], None), ("uk", ["ru"], None), ("ca", ["es"], None), ("ms", ["id"], None)),
+        *(("cnr", ["sr", "sr-Latn"], "sr-Latn"), ("sr_RS@latin", ["sr", "sr-Latn"], "sr-Latn")),
+        *(("en-USA", ["en-GB", "en-US"], "en-US"), ("zh-CHT", ["zh-CN", "zh-TW"], "zh-TW")),
+        *(("C", ["en"], None), ("POSIX", ["en"], None), ("und", ["en"], None)),
+    ],
+)
+def test_reader_gets_a_text_of_the_nearest_language(
+    locale: str, texts: list[str], found: str | None
+) -> None:
+    """https://github.com/enonic/xp/issues/9167, https://github.com/florrain/locale/issues/41"""
+    assert next(iter(find_nearest(locale, texts)), None) == found
+
+
+ZONES = {
+    # https://github.com/chronotope/chrono/issues/972
+    "utc": "UTC",
+    "europe/lisbon": "Europe/Lisbon",
+    "AMERICA/NEW_YORK": "America/New_York",
+    "America/New York": "America/New_York",
+    "Z": "UTC",
+    " Asia/Tokyo": "Asia/Tokyo",
+    "asia/calcutta": "Asia/Calcutta",
+    "gb": "GB",
+    "Etc/GMT+2": "Etc/GMT+2",
+    # An Android without a place. https://github.com/analogdotnow/Analog/issues/315
+    "GMT+02:00": "Etc/GMT-2",
+    "UTC-5": "Etc/GMT+5",
+    "+0200": "Etc/GMT-2",
+    "GMT+00:00": "UTC",
+    # https://github.com/JM-Lemmi/ical-relay/issues/72, https://github.com/dotnet/runtime/pull/130340
+    "GMT Standard Time": "Europe/London",
+    "Israel Standard Time": "Asia/Jerusalem",
+    "Romance Standard Time": "Europe/Paris",
+    "Tokyo Standard Time": "Asia/Tokyo",
+    "W. Europe Standard Time": "Europe/Berlin",
+    "pacific standard time": "America/Los_Angeles",
+}
+
+
+@pytest.mark.parametrize(("given", "name"), ZONES.items())
+def test_zone_is_found_by_any_name_that_means_one(given: str, name: str) -> None:
+    assert parse_zone(given).key == name
+
+
+@pytest.mark.parametrize(
+    ("given", "reason"),
+    [
+        *(("GMT+05:30", "offset"), ("+15:00", "offset"), ("UTC+2:30", "offset")),
+        *(("PST", "several meanings"), ("IST", "several meanings"), ("BST", "several meanings")),
+        *(("Etc/Unknown", "names no zone"), ("localtime", "names no zone")),
+        *(("Mars/Olympus", "IANA"), ("../etc/passwd", "IANA"), ("", "IANA"), ("Europe", "IANA")),
+    ],
+)
+def test_name_of_no_zone_says_what_is_expected(given: str, reason: str) -> None:
+    with pytest.raises(InvalidTimeError, match=reason) as refusal:
+        parse_zone(given)
+    assert refusal.value.code == "unknown_timezone"
