@@ -16,6 +16,7 @@ import jwt
 
 from domain.mailboxes import parse_mailbox
 
+from ..platform.smtp import SMTP, SMTPOverTLS
 from ..settings.environment import Environment
 
 TIMEOUT = 10.0
@@ -65,11 +66,11 @@ def try_smtp(values: Environment, *, timeout: float = TIMEOUT) -> None:
     name = values.ehlo_name or None
     try:
         if values.SMTP_SECURITY == "tls":
-            server: smtplib.SMTP = smtplib.SMTP_SSL(
+            server: SMTP = SMTPOverTLS(
                 values.SMTP_HOST, values.SMTP_PORT, name, timeout=timeout, context=context
             )
         else:
-            server = smtplib.SMTP(values.SMTP_HOST, values.SMTP_PORT, name, timeout=timeout)
+            server = SMTP(values.SMTP_HOST, values.SMTP_PORT, name, timeout=timeout)
         with server:
             server.ehlo()
             if values.SMTP_SECURITY == "starttls":

@@ -205,7 +205,7 @@ async def _fetch_token(source: str, *, clock: Callable[[], datetime]) -> AccessT
     except ProviderError as error:
         raise ProviderUnavailableError(f"No access token from Google. {error.reason}") from error
     if response.status != OK:
-        raise _refusal_error(response, now=clock())
+        raise refusal_error(response, now=clock())
     try:
         grant = msgspec.json.decode(response.body, type=_Grant)
     except (ValueError, RecursionError) as error:
@@ -222,14 +222,18 @@ async def _fetch_token(source: str, *, clock: Callable[[], datetime]) -> AccessT
     )
 
 
-def _refusal_error(response: http.Response, *, now: datetime) -> ProviderUnavailableError:
-    reason = (
-        "Error of Google's token endpoint."
-        if response.status >= MIN_SERVER_ERROR
-        else "Google rejected the service account."
-    )
+def refusal_error(response: http.Response, *, now: datetime) -> ProviderUnavailableError:
+    """Return the error for a response of the token endpoint other than a grant."""
+    answer = http.decode_object(response.body)
+    if response.status >= MIN_SERVER_ERROR:
+        reason = "Error of Google's token endpoint."
+    elif "timeframe" in str(answer.get("error_description")):
+        # Google says the same of the times iat and exp for any wrong clock.
+        reason = "Google rejected the times of the request for a token. Check this machine's clock."
+    else:
+        reason = "Google rejected the service account."
     # Such as invalid_grant for a deleted account or key.
-    name = http.decode_object(response.body).get("error")
+    name = answer.get("error")
     code = http.redact(name)[:MAX_CODE] if isinstance(name, str) else None
     return ProviderUnavailableError(
         f"{reason} ({response.status})",

@@ -24,6 +24,8 @@ _APNS_ERROR = "google.firebase.fcm.v1.ApnsError"
 _BAD_REQUEST = "google.rpc.BadRequest"
 _ERROR_INFO = "google.rpc.ErrorInfo"
 _QUOTA_FAILURE = "google.rpc.QuotaFailure"
+_RETRY_INFO = "google.rpc.RetryInfo"
+_DURATION = re.compile(r"(\d{1,9}(?:\.\d{1,9})?)s", re.ASCII)
 _PROJECT_NAME = re.compile(r"\b(?:consumer|projects?|project_number)\b\W{0,3}[\w:/.-]*")
 _OF_DEVICE = re.compile(r"\b(?:device|topic|token|registration)s?\b", re.IGNORECASE)
 _OF_PROJECT = re.compile(r"project|consumer", re.IGNORECASE)
@@ -66,6 +68,8 @@ class Refusal:
     """The reason of Apple's push service, such as ``BadDeviceToken``."""
     quota: QuotaOwner | None = None
     """None if the response doesn't tell."""
+    pause: float | None = None
+    """Seconds that the response asks to wait."""
 
 
 def read_refusal(response: http.Response) -> Refusal:
@@ -88,7 +92,13 @@ def read_refusal(response: http.Response) -> Refusal:
         info=_detail(details, _ERROR_INFO, "reason"),
         apns=_detail(details, _APNS_ERROR, "reason"),
         quota=_quota_owner(details, text),
+        pause=_pause(_detail(details, _RETRY_INFO, "retryDelay")),
     )
+
+
+def _pause(text: str | None) -> float | None:
+    found = _DURATION.fullmatch(text or "")
+    return http.clamp_pause(float(found[1])) if found else None
 
 
 def _detail(details: Sequence[Mapping[str, Any]], kind: str, name: str) -> str | None:
@@ -450,6 +460,14 @@ RULES: tuple[FcmRule, ...] = (
         action=RecipientAction.SUSPECT,
     ),
     FcmRule(
+        "404 with a text about the project",
+        (404,),
+        Kind.UNAVAILABLE,
+        "Unknown Firebase project.",
+        text=r"\bproject\b",
+        reach=Reach.UNCERTAIN,
+    ),
+    FcmRule(
         "any other 404 NOT_FOUND, if the project accepted one within the hour",
         (404,),
         Kind.INVALID_RECIPIENT,
@@ -490,6 +508,12 @@ RULES: tuple[FcmRule, ...] = (
         pause=QUOTA_PAUSE,
         reach=Reach.UNCERTAIN,
     ),
+    FcmRule(
+        "408, 409 ABORTED, 425, or 499 CANCELLED",
+        (408, 409, 425, 499),
+        Kind.TRANSIENT,
+        "Firebase, or a proxy before it, gave up the request.",
+    ),
     FcmRule("any other 4xx", CLIENT_ERROR, Kind.PERMANENT, "Firebase rejected the message."),
     FcmRule("any other 5xx", range(500, 600), Kind.TRANSIENT, "Firebase error."),
     FcmRule(
@@ -524,14 +548,14 @@ def classify_response(
         code=http.redact(provider_code)[:MAX_CODE] if provider_code else None,
         excerpt=http.excerpt(response.text.replace(token, "[token]") if token else response.text),
     )
-    pause = http.retry_after_seconds(response.headers, now=now)
+    pauses = (http.retry_after_seconds(response.headers, now=now), refusal.pause, rule.pause)
     return build_error(
         rule.kind,
         rule.reason if rule.action is not None else f"{rule.reason} ({response.status})",
         code=rule.failure_code,
         action=rule.action or RecipientAction.SUSPECT,
         response=provider_response,
-        retry_after=rule.pause if pause is None else pause,
+        retry_after=next((one for one in pauses if one is not None), None),
         scope=platform if rule.is_platform_only else None,
         reach=rule.reach,
     )

@@ -12,6 +12,7 @@ from django.core.mail.backends.smtp import EmailBackend
 
 from domain.hosts import is_private_name
 from notifyproject.platform.egress import Deadline, DeadlineReader
+from notifyproject.platform.smtp import SMTP, SMTPOverTLS
 
 from ..http import CONNECT_TIMEOUT
 
@@ -20,7 +21,7 @@ MAX_IDLE = 60.0
 """Seconds until an idle connection is dropped, since firewalls forget it silently."""
 
 
-class _TrackedSMTP(smtplib.SMTP):
+class _TrackedSMTP(SMTP):
     def __init__(
         self,
         host: str,
@@ -68,7 +69,7 @@ def _address_literal(connection: socket.socket) -> str:
     return f"[IPv6:{address}]" if ":" in address else f"[{address}]"
 
 
-class _TrackedSMTPOverTLS(_TrackedSMTP, smtplib.SMTP_SSL):
+class _TrackedSMTPOverTLS(_TrackedSMTP, SMTPOverTLS):
     pass
 
 

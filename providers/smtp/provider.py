@@ -18,6 +18,7 @@ from domain.errors import (
     ProviderError,
     ProviderResponse,
     ProviderUnavailableError,
+    Reach,
     TransientError,
 )
 from domain.mailboxes import parse_mailbox
@@ -226,4 +227,6 @@ def _classify_reply(
         code=FailureCode.PROVIDER_ERROR,
         response=ProviderResponse(status=code, code=reply.enhanced_code, excerpt=excerpt(text)),
         is_ambiguous=has_sent_data,
+        # The recipient's server may have written it.
+        reach=Reach.RECIPIENT if step is Step.RECIPIENT else Reach.ACCOUNT,
     )

@@ -34,7 +34,7 @@ class ReplyRule:
     _: KW_ONLY
     steps: Sequence[Step] = tuple(Step)
     subjects: Sequence[Subject] = tuple(Subject)
-    action: RecipientAction | None = None
+    action: RecipientAction = RecipientAction.SUSPECT
     reach: Reach | None = None
     """None: that of ``kind``."""
 
@@ -48,8 +48,15 @@ class ReplyRule:
 _LATER = (Step.RECIPIENT, Step.MESSAGE)
 RULES: tuple[ReplyRule, ...] = (
     ReplyRule(
-        "any to the login",
-        ERROR_REPLIES,
+        "4yz to the login",
+        TEMPORARY,
+        Kind.UNAVAILABLE,
+        "The SMTP server can't check the credentials now.",
+        steps=(Step.LOGIN,),
+    ),
+    ReplyRule(
+        "5yz to the login",
+        PERMANENT,
         Kind.UNAVAILABLE,
         "The SMTP server rejected the credentials.",
         steps=(Step.LOGIN,),
@@ -120,7 +127,6 @@ RULES: tuple[ReplyRule, ...] = (
         "Unknown mailbox.",
         steps=_LATER,
         subjects=(Subject.RECIPIENT,),
-        action=RecipientAction.SUSPECT,
     ),
     ReplyRule(
         "5yz about a full mailbox",
@@ -129,7 +135,6 @@ RULES: tuple[ReplyRule, ...] = (
         "The mailbox is full.",
         steps=_LATER,
         subjects=(Subject.FULL_MAILBOX,),
-        action=RecipientAction.SUSPECT,
     ),
     ReplyRule(
         "5yz that is unclear, to the recipient or the message",
@@ -171,7 +176,7 @@ def classify_reply(reply: Reply) -> ProviderError:
         rule.kind,
         f"{rule.reason} ({reply.status})",
         code=rule.failure_code,
-        action=rule.action or RecipientAction.SUSPECT,
+        action=rule.action,
         response=ProviderResponse(
             status=reply.status, code=reply.enhanced_code, excerpt=excerpt(reply.text)
         ),

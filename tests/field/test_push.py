@@ -22,12 +22,14 @@ from domain.errors import (
     PermanentError,
     ProviderError,
     ProviderUnavailableError,
+    Reach,
     TransientError,
 )
 from domain.states import Channel, Priority
 from notifications.content.rendering import render_message
 from notifications.store import content_of
 from providers.contract import Message
+from providers.fcm.credentials import refusal_error
 from providers.fcm.responses import SenderHistory, classify_response
 from providers.http import Response
 from tests.support.clients.api import App
@@ -132,8 +134,9 @@ def test_data_reaches_an_app_in_the_background_without_a_sound(priority: Priorit
     assert "silent" not in found["webpush"].get("notification", {})
 
 
-def response(status: int, error: dict[str, Any]) -> Response:
-    return Response(status=status, headers={}, body=json.dumps({"error": error}).encode())
+def response(status: int, error: dict[str, Any], **headers: str) -> Response:
+    body = json.dumps({"error": error}).encode()
+    return Response(status=status, headers=headers, body=body)
 
 
 FCM_ERROR = "type.googleapis.com/google.firebase.fcm.v1.FcmError"
@@ -243,6 +246,93 @@ def test_reported_answer_has_its_class_at_a_proven_account(
         response(status, error), sender=sender, token="t", platform="ios", now=FIXED_NOON
     )
     assert type(found) is kind
+
+
+def answered(status: int, error: Any, **headers: str) -> ProviderError:
+    """Return the error of an answer to a proven account."""
+    sender = SenderHistory()
+    sender.record_accepted(now=FIXED_NOON)
+    return classify_response(
+        response(status, error, **headers), sender=sender, token="t", platform="ios", now=FIXED_NOON
+    )
+
+
+@pytest.mark.parametrize(
+    ("status", "name"),
+    [
+        (408, None),
+        (409, "ABORTED"),
+        (425, None),
+        (499, "CANCELLED"),
+        (500, "UNKNOWN"),
+        (502, None),
+        (504, "DEADLINE_EXCEEDED"),
+    ],
+)
+def test_request_that_was_given_up_is_repeated(status: int, name: str | None) -> None:
+    """https://cloud.google.com/apis/design/errors: these aren't about the message."""
+    found = answered(status, {"message": "The operation was aborted.", "status": name})
+    assert isinstance(found, TransientError)
+    assert not found.is_ambiguous
+
+
+@pytest.mark.parametrize(
+    ("delay", "headers", "pause"),
+    [
+        ("120s", {}, 120),
+        ("0.5s", {}, 0.5),
+        ("120s", {"retry-after": "7"}, 7),
+        ("120s", {"retry-after": "soon"}, 120),
+        ("999999999s", {}, 86_400),
+        ("0s", {}, 60),
+        ("-5s", {}, 60),
+        ("2 minutes", {}, 60),
+        ("NaNs", {}, 60),
+        (120, {}, 60),
+        (None, {}, 60),
+    ],
+)
+def test_pause_may_stand_in_the_answer(delay: Any, headers: dict[str, str], pause: float) -> None:
+    """https://github.com/googleapis/googleapis/blob/master/google/rpc/error_details.proto"""
+    info = {"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": delay}
+    found = answered(
+        429,
+        {"status": "RESOURCE_EXHAUSTED", "details": [fcm_error("QUOTA_EXCEEDED"), info]},
+        **headers,
+    )
+    assert isinstance(found, TransientError)
+    assert found.retry_after == pause
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["Project not found or deleted.", "The project 'my-shop' was not found.", "Unknown Project"],
+)
+def test_missing_project_is_no_fault_of_a_device(text: str) -> None:
+    found = answered(404, {"message": text, "status": "NOT_FOUND"})
+    assert isinstance(found, ProviderUnavailableError)
+    assert found.reach is Reach.UNCERTAIN
+
+
+@pytest.mark.parametrize(
+    ("description", "is_clock"),
+    [
+        # https://github.com/googleapis/google-api-php-client/issues/1429
+        ("Invalid JWT: Token must be short-lived and in a reasonable timeframe. Check iat.", True),
+        # https://github.com/mediafigaro/google-analytics-api-symfony/issues/7
+        ("Invalid JWT: Token must be a short-lived token and in a reasonable timeframe", True),
+        ("Invalid JWT Signature.", False),
+        ("Invalid grant: account not found", False),
+        (None, False),
+    ],
+)
+def test_refused_token_tells_a_wrong_clock(description: Any, is_clock: bool) -> None:
+    body = {"error": "invalid_grant", "error_description": description}
+    answer = Response(status=400, headers={}, body=json.dumps(body).encode())
+    found = refusal_error(answer, now=FIXED_NOON)
+    assert ("clock" in found.reason) is is_clock
+    assert found.response is not None
+    assert found.response.code == "invalid_grant"
 
 
 @pytest.mark.parametrize(

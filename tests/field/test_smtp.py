@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -22,6 +23,7 @@ from domain.errors import (
 )
 from domain.states import Channel
 from notifyproject.db.collections import collection
+from notifyproject.platform import smtp as smtp_client
 from notifyproject.platform.event_loop import run
 from notifyproject.settings.environment import read
 from notifyproject.setup.provider_checks import try_smtp
@@ -30,7 +32,7 @@ from providers.smtp.replies import PERMANENT, TEMPORARY, classify_reply
 from tests.support.factories import notifications as factories
 from tests.support.factories.notifications import NOON, accepted, outbound
 from tests.support.fakes import socket_server
-from tests.support.fakes.smtp_server import MailServer, mail_server, refusal
+from tests.support.fakes.smtp_server import QUESTIONS, MailServer, mail_server, refusal
 from tests.support.waiting import LIMIT
 
 F = FailureCode
@@ -550,3 +552,119 @@ def test_reply_is_read_as_the_server_sent_it() -> None:
     assert isinstance(error, ProviderUnavailableError)
     assert error.response is not None
     assert error.response.code == "5.4.5"
+
+
+LOGIN, CRAM = "LOGIN", "CRAM-MD5"
+BROKEN = {CRAM: ["not base64!"]}
+NAMELESS = {LOGIN: ["", ""]}
+LONG_NAMES = {LOGIN: ["VXNlciBOYW1lAA==", "UGFzc3dvcmQA"]}
+REVERSED = {LOGIN: ["UGFzc3dvcmQ6", "VXNlcm5hbWU6"]}
+
+
+@pytest.mark.parametrize("password", ["secret", "p\u00e4ssw\u00f6rd", "10 \u20ac", "\u5bc6\u7801"])
+@pytest.mark.parametrize(
+    ("offer", "questions"),
+    [
+        ("AUTH PLAIN LOGIN", {}),
+        ("AUTH LOGIN", {}),
+        ("AUTH=LOGIN", {}),
+        # https://github.com/basecamp/once/issues/12
+        ("AUTH LOGIN XOAUTH2", {}),
+        ("auth plain login", {}),
+        ("AUTH LOGIN", LONG_NAMES),
+        ("AUTH LOGIN", NAMELESS),
+        ("AUTH LOGIN", REVERSED),
+        ("AUTH CRAM-MD5", {}),
+        # https://github.com/python/cpython/issues/136134: the next mechanism is tried.
+        ("AUTH CRAM-MD5 PLAIN", BROKEN),
+        ("AUTH CRAM-MD5 LOGIN", BROKEN),
+    ],
+)
+def test_login_works_by_what_the_server_offers(
+    offer: str, questions: dict[str, list[str]], password: str
+) -> None:
+    """https://github.com/python/cpython/issues/73936: a password may have any character."""
+    server = MailServer(
+        {"EHLO": f"250-mail.example.com\r\n250 {offer}"},
+        credentials=("\u00fcser@example.com", password),
+        questions=QUESTIONS | questions,
+    )
+    with mail_server(server, username="\u00fcser@example.com", password=password) as (smtp, _):
+        run(smtp.send(outbound(), timeout=LIMIT))
+    assert len(server.mails) == 1
+
+
+def test_login_goes_on_without_md5(monkeypatch: pytest.MonkeyPatch) -> None:
+    """https://github.com/python/cpython/issues/136134: FIPS mode forbids it."""
+
+    def forbidden(*_: Any) -> None:
+        raise ValueError("[digital envelope routines] unsupported")
+
+    monkeypatch.setattr(smtp_client, "hmac", SimpleNamespace(new=forbidden))
+    offer = {"EHLO": "250-mail.example.com\r\n250 AUTH CRAM-MD5 PLAIN"}
+    server = MailServer(offer, credentials=("u", "p"))
+    with mail_server(server, username="u", password="p") as (smtp, _):
+        run(smtp.send(outbound(), timeout=LIMIT))
+    assert [line.split()[:2] for line in server.commands if line.startswith("AUTH")] == [
+        ["AUTH", CRAM],
+        ["AUTH", "PLAIN"],
+    ]
+
+
+@pytest.mark.parametrize(
+    ("reply", "reason"),
+    [
+        ("454 4.7.0 Temporary authentication failure: Connection lost to server", "can't check"),
+        ("421 4.3.0 Temporary System Problem. Try again later, hang up", "can't check"),
+        ("432 4.7.12 A password transition is needed", "can't check"),
+        ("535 5.7.139 Authentication unsuccessful, SmtpClientAuthentication is disabled", "reject"),
+        ("534-5.7.9 Application-specific password required.\r\n534 5.7.9 See", "reject"),
+        ("504 5.7.4 Unrecognized authentication type", "reject"),
+        ("553 5.3.0 Auth failure", "reject"),
+        ("525 5.7.13 User account disabled", "reject"),
+    ],
+)
+def test_failed_login_says_whether_the_credentials_are_wrong(reply: str, reason: str) -> None:
+    server = MailServer({"EHLO": "250-mail.example.com\r\n250 AUTH PLAIN", "AUTH": reply})
+    with (
+        mail_server(server, username="u", password="p") as (smtp, _),
+        pytest.raises(ProviderUnavailableError, match=reason) as error,
+    ):
+        run(smtp.send(outbound(), timeout=LIMIT))
+    assert error.value.reach is Reach.ACCOUNT
+
+
+@pytest.mark.parametrize(
+    ("step", "reply"),
+    [
+        # https://github.com/jakartaee/mail-api/issues/577
+        ("RCPT", "254 2.1.5 Suppressed recipient is accepted"),
+        # https://github.com/dahlia/upyo/issues/37
+        ("RCPT", "251 2.1.5 User not local; will forward"),
+        ("RCPT", "252 2.1.5 Cannot VRFY user, but will take message"),
+        # https://github.com/cutelyst/simple-mail/issues/28
+        ("MAIL", "251 OK"),
+        ("MAIL", "200 OK"),
+        ("message", "251 OK"),
+        ("message", "200 Queued"),
+        ("message", "259 Queued"),
+        ("message", "250-Queued\r\n250 Thanks"),
+        ("greeting", "220-mail.example.com\r\n220 No spam, please"),
+        ("DATA", "354-Go\r\n354 on"),
+    ],
+)
+def test_any_positive_completion_is_an_acceptance(step: str, reply: str) -> None:
+    """RFC 5321, 4.3.2: of an unknown code, the first digit counts."""
+    server = MailServer({step: reply})
+    with mail_server(server) as (smtp, _):
+        result = run(smtp.send(outbound(), timeout=LIMIT))
+    assert result.provider_id
+    assert len(server.mails) == 1
+
+
+@pytest.mark.parametrize("reply", ["550 5.1.1 " + "x" * 9000, "what?", "25 OK", "354 Go on"])
+def test_invalid_reply_about_one_recipient_stops_nobody_else(reply: str) -> None:
+    error = refusal({"RCPT": reply})
+    assert isinstance(error, TransientError)
+    assert not error.is_ambiguous
+    assert touches_nobody_else(error)

@@ -32,6 +32,7 @@ def pushes(box: Box) -> FCMClient:
         ("bad-field-1", 400, "INVALID_ARGUMENT", "INVALID_ARGUMENT"),
         ("too-large-1", 400, "INVALID_ARGUMENT", "INVALID_ARGUMENT"),
         ("ratelimit-1", 429, "RESOURCE_EXHAUSTED", "QUOTA_EXCEEDED"),
+        ("ratelimit-info-1", 429, "RESOURCE_EXHAUSTED", "QUOTA_EXCEEDED"),
         ("ratelimit-bare-1", 429, "RESOURCE_EXHAUSTED", "QUOTA_EXCEEDED"),
         ("third-party-auth-1", 401, "UNAUTHENTICATED", "THIRD_PARTY_AUTH_ERROR"),
         ("server-error-1", 500, "INTERNAL", "INTERNAL"),
@@ -48,6 +49,16 @@ def test_refusal_has_its_status_and_fcm_code(
     recorded = pushes.box.requests()[0]
     assert (recorded["status"], recorded["accepted"]) == (code, False)
     assert recorded["references"] == ["ref-1"]
+
+
+def test_refusal_may_have_no_fcm_code_or_a_pause_in_its_body(pushes: FCMClient) -> None:
+    answer = pushes.send("ratelimit-info-1")
+    assert details(answer)["RetryInfo"]["retryDelay"].endswith("s")
+    assert "retry-after" not in {name.lower() for name in answer.headers}
+    for token, code, status in (("aborted", 409, "ABORTED"), ("no-project", 404, "NOT_FOUND")):
+        answer = pushes.send(token)
+        assert (answer.status, error(answer)["status"]) == (code, status)
+        assert "details" not in error(answer)
 
 
 def test_token_that_begins_like_a_magic_one_is_accepted(pushes: FCMClient) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 from ...outcomes import Outcome
 from ...responses import ProviderResponse
 from ..base import IncomingRequest
-from .outcomes import EXPIRED_TOKEN, NO_NAME, NOT_JSON, RETRY_AFTER
+from .outcomes import EXPIRED_TOKEN, NO_NAME, NOT_JSON, RETRY_AFTER, RETRY_INFO
 from .schema import Violation
 from .validation import BAD_TTL, INVALID_TOKEN, TOO_LARGE
 
@@ -68,6 +68,8 @@ _SIMPLE: Mapping[str, tuple[int, str, str, str]] = {
 _WITHOUT_CODE: Mapping[str, tuple[int, str, str]] = {
     "not-registered": (404, "NOT_FOUND", "NotRegistered"),
     "forbidden": (403, "PERMISSION_DENIED", "Forbidden"),
+    "aborted": (409, "ABORTED", "The operation was aborted."),
+    "no-project": (404, "NOT_FOUND", "Project not found or deleted."),
 }
 """Refusals without details: HTTP status, its name, message."""
 _FIELDS = {"invalid": INVALID_TOKEN, "bad-field": BAD_TTL, "too-large": TOO_LARGE}
@@ -109,6 +111,11 @@ def quota_failure(subject: str, description: str) -> dict[str, Any]:
     """Return the error detail ``QuotaFailure``, which tells whose quota is used up."""
     violation = {"subject": subject, "description": description}
     return {"@type": f"{_GOOGLE}/google.rpc.QuotaFailure", "violations": [violation]}
+
+
+def retry_info(seconds: int) -> dict[str, Any]:
+    """Return the error detail ``RetryInfo``, which tells when to send again."""
+    return {"@type": f"{_GOOGLE}/google.rpc.RetryInfo", "retryDelay": f"{seconds}s"}
 
 
 def _from_apns(name: str, status: int, reason: str, code: str = "INVALID_ARGUMENT") -> Refusal:
@@ -233,6 +240,9 @@ def not_json(incoming: IncomingRequest) -> Refusal:
 
 
 def _quota(name: str, *, project: str, pause: int, now: datetime) -> Refusal:
+    if name == RETRY_INFO:
+        details = [fcm_error("QUOTA_EXCEEDED"), retry_info(pause)]
+        return Refusal(name, 429, "RESOURCE_EXHAUSTED", "Quota exceeded.", details)
     headers = retry_after(pause, at=now if name == "ratelimit-date" else None)
     text = (
         "Quota exceeded for quota metric 'Send requests' and limit 'Send requests per "

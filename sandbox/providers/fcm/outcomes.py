@@ -3,7 +3,7 @@
 from ...outcomes import Outcomes, accepted, refused
 from .. import network_faults
 
-EXPIRED_TOKEN = "expired-token"
+EXPIRED_TOKEN, RETRY_INFO = "expired-token", "ratelimit-info"
 NOT_JSON, NO_NAME, RETRY_AFTER = "not-json", "no-name", "retry-after"
 OUTCOMES = Outcomes(
     (
@@ -20,6 +20,7 @@ OUTCOMES = Outcomes(
         refused(
             "ratelimit-bare", 429, "429 QUOTA_EXCEEDED that tells neither a time nor whose quota."
         ),
+        refused(RETRY_INFO, 429, "429 QUOTA_EXCEEDED with the time in the body: RetryInfo."),
         refused("ratelimit-device", 429, "429 QUOTA_EXCEEDED: the device got too many messages."),
         refused("ratelimit-topic", 429, "429 QUOTA_EXCEEDED: the topic got too many messages."),
         refused(
@@ -60,6 +61,8 @@ OUTCOMES = Outcomes(
             *("servererror", "server_error", "error"),
         ),
         refused("unavailable", 503, "503 UNAVAILABLE."),
+        refused("aborted", 409, "409 ABORTED: Google gave up the request."),
+        refused("no-project", 404, "404 NOT_FOUND with a text about the project."),
         network_faults.BAD_GATEWAY,
         network_faults.REDIRECT,
     ),

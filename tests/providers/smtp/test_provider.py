@@ -146,12 +146,11 @@ LOGIN = "250-mail.example.com\r\n250 AUTH PLAIN"
         ({"EHLO": LOGIN, "AUTH": "535 5.7.8 Wrong password"}, {}),
         ({"EHLO": LOGIN, "AUTH": "534 5.7.9 Use an app password"}, {}),
         ({"EHLO": LOGIN, "AUTH": "454 4.7.0 Not now"}, {}),
-        ({"EHLO": LOGIN}, {"password": "p\u00e9"}),
         ({"EHLO": "250-mail.example.com\r\n250 AUTH X-OWN"}, {}),
         ({}, {}),
         ({}, {"username": "", "password": "", "use_tls": True}),
     ],
-    ids=["535", "534", "454", "unencodable", "unknown method", "no login", "no STARTTLS"],
+    ids=["535", "534", "454", "unknown method", "no login", "no STARTTLS"],
 )
 def test_failed_login_or_starttls_is_about_the_account(
     replies: dict[str, str], options: dict[str, Any]

@@ -1,8 +1,10 @@
 """An SMTP server with scripted replies."""
 
+import base64
 import contextlib
+import hmac
 import socket
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, BinaryIO
 
@@ -28,6 +30,10 @@ OK = {
     "AUTH": "235 Welcome",
 }
 
+QUESTIONS = {
+    "LOGIN": ["VXNlcm5hbWU6", "UGFzc3dvcmQ6"],
+    "CRAM-MD5": [base64.b64encode(b"<1896.697170952@mail.example.com>").decode()],
+}
 MAX_LINE = 998
 SILENCE, HANG_UP, RESET, NOTHING = "silence", "hang up", "reset", "nothing"
 
@@ -47,6 +53,10 @@ class MailServer:
     """Seconds without a command, after the first mail, until the connection is closed."""
     farewell: str = ""
     """Sent before that close."""
+    credentials: tuple[str, str] | None = None
+    """User and password that AUTH checks; None: ``replies`` has its reply."""
+    questions: Mapping[str, Sequence[str]] = field(default_factory=lambda: QUESTIONS)
+    """What AUTH asks, by mechanism."""
     is_strict: bool = False
     """Refuses 8-bit mail, lines over 998 octets, and line ends other than CRLF."""
     until: str = "QUIT"
@@ -67,11 +77,42 @@ class MailServer:
                 return
             command = line[:4].decode().strip().upper()
             self.commands.append(line.decode().strip())
+            if command == "AUTH" and self.credentials is not None:
+                self._log_in(connection, lines, *line.decode().split()[1:])
+                continue
             self._reply(connection, command)
             if command == "DATA" and self._reply_to("DATA").startswith("354"):
                 self._take(connection, lines)
             if command == self.until:
                 return
+
+    def _log_in(
+        self, connection: socket.socket, lines: BinaryIO, mechanism: str, *first: str
+    ) -> None:
+        answers = list(first)
+        for question in self.questions.get(mechanism, ()):
+            connection.sendall(f"334 {question}\r\n".encode())
+            answers.append(lines.readline().decode().strip())
+            if answers[-1] == "*":
+                connection.sendall(b"501 Cancelled\r\n")
+                return
+        is_known = answers == self._expected_answers(mechanism)
+        connection.sendall(b"235 Welcome\r\n" if is_known else b"535 5.7.8 Wrong\r\n")
+
+    def _expected_answers(self, mechanism: str) -> list[str]:
+        user, password = self.credentials or ("", "")
+        questions = [base64.b64decode(one) for one in self.questions.get(mechanism, ())]
+        match mechanism:
+            case "PLAIN":
+                texts = [f"\0{user}\0{password}"]
+            case "LOGIN":
+                asked = [b"pass" in one.lower() for one in questions]
+                # Without words, the user's name comes first.
+                texts = [password if one else user for one in (asked if any(asked) else (0, 1))]
+            case _:
+                digest = hmac.new(password.encode(), questions[0], "md5").hexdigest()
+                texts = [f"{user} {digest}"]
+        return [base64.b64encode(one.encode()).decode() for one in texts]
 
     def _take(self, connection: socket.socket, lines: BinaryIO) -> None:
         if self._reply_to("message") == "hang up mid-mail":
