@@ -23,7 +23,6 @@ log = structlog.get_logger(__name__)
 MAX_CLAIMS = 3
 """After this many claims without a send, a delivery counts as a poison message."""
 ADDRESSED = frozenset({Channel.EMAIL, Channel.WHATSAPP})
-MUTED = "muted by the recipient"
 _NO_SANDBOX = "Test notification, but no sandbox is configured for {}."
 TOO_LATE = "Its step of the plan couldn't begin in time."
 S = DeliveryStatus
@@ -39,7 +38,7 @@ def check_eligibility(
 ) -> NotSent | None:
     """Return why a delivery can't be sent now, or None if it can.
 
-    ``suppression`` is the reason for which its address is suppressed.
+    ``suppression`` is the reason for which its address is suppressed, or ``recipients.MUTED``.
     """
     if reason := (
         _check_obsolete(claimed, now)
@@ -99,8 +98,9 @@ def _check_reachable(
     if claimed.channel in ADDRESSED and not claimed.recipient.address(claimed.channel):
         return NotSent(claimed, S.SUPPRESSED, FailureCode.NO_ADDRESS, "No address.")
     if suppression is not None:
-        reason = recipients.suppression_text(suppression)
-        return NotSent(claimed, S.SUPPRESSED, FailureCode.SUPPRESSED, reason)
+        is_muted = suppression == recipients.MUTED
+        code = FailureCode.OPTED_OUT if is_muted else FailureCode.SUPPRESSED
+        return NotSent(claimed, S.SUPPRESSED, code, recipients.suppression_text(suppression))
     return None
 
 
@@ -189,7 +189,7 @@ def is_locked(claimed: ClaimedDelivery) -> bool:
 
 
 def _suppression_reason(claimed: ClaimedDelivery, snapshot: RecipientSnapshot) -> str | None:
-    reason = snapshot.suppression_of(
+    return snapshot.suppression_of(
         user_id=claimed.user_id,
         channel=claimed.channel.value,
         address=claimed.recipient.address(claimed.channel),
@@ -197,4 +197,3 @@ def _suppression_reason(claimed: ClaimedDelivery, snapshot: RecipientSnapshot) -
         category=claimed.category.value,
         is_locked=is_locked(claimed),
     )
-    return MUTED if reason == recipients.MUTED else reason

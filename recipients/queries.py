@@ -28,6 +28,7 @@ STRICTEST_FIRST = [
 """Order in which one of several equally strict reasons is chosen for display."""
 BY_USER_ID = (("_id", 1),)
 MUTED = "muted"
+MUTED_TEXT = "The recipient muted this type."
 """The result of :meth:`RecipientSnapshot.suppression_of` for a muted type, category, or channel."""
 
 
@@ -106,7 +107,9 @@ class RecipientSnapshot:
 
 
 def suppression_text(reason: str) -> str:
-    """Return the sentence for a delivery whose address is suppressed for this reason."""
+    """Return the sentence for a delivery that is suppressed for this reason, or MUTED."""
+    if reason == MUTED:
+        return MUTED_TEXT
     return f"The address is suppressed: {reason.replace('_', ' ')}."
 
 

@@ -29,7 +29,7 @@ from notifications.resend.actions import (
     corrected_recipient,
 )
 from notifications.resend.assessment import assess_risks
-from notifications.resend.retries import LIFTABLE_STATUSES, liftable_channels
+from notifications.resend.retries import LIFTABLE_STATUSES, liftable_channels, retry_choices
 from notifications.resend.risk import ResendRisk
 from notifications.store import Document
 from notifications.validation import InvalidAddressError, normalize_email, normalize_phone
@@ -99,8 +99,10 @@ RETRY = StaffAction(
     button="Retry failed channels",
     question="Retry {}?",
     action=BulkAction.RETRY,
-    statuses=frozenset({S.FAILED}),
-    consequence="Retries the failed channels of this notification.",
+    # Of the suppressed and waiting channels, only those that a retry sends: RetryChoice.covers.
+    statuses=frozenset({S.FAILED, S.SUPPRESSED, S.PENDING}),
+    consequence="Retries the failed channels of this notification. A suppressed one that can reach "
+    "the recipient by now is sent, too, and one that waits for its next attempt is sent at once.",
     done_phrase="requeued",
     permission="notifications.retry_notification",
     shows_resend_risk=True,
@@ -248,8 +250,23 @@ def _confirmation_items(
                 if action.applies_to(d, now=now) and (not corrected or d["channel"] in corrected)
             ],
         }
-        for document in (_liftable(documents, now=now) if action is LIFT_AND_RESEND else documents)
+        for document in _narrowed(documents, action, now=now)
     ]
+
+
+def _narrowed(
+    documents: Sequence[Document], action: StaffAction, *, now: datetime
+) -> Sequence[Document]:
+    """Return the notifications with only those deliveries that the action concerns."""
+    if action is LIFT_AND_RESEND:
+        return _liftable(documents, now=now)
+    if action is RETRY:
+        choices = retry_choices(documents, now=now)
+        return [
+            {**one, "delivery": [d for d in one["delivery"] if choices[one["_id"]].covers(d)]}
+            for one in documents
+        ]
+    return documents
 
 
 def _outcome(

@@ -20,7 +20,7 @@ from notifications import queries
 from notifications.models import Notification
 from notifications.resend.actions import correctable_channels
 from notifications.resend.assessment import assess_risks
-from notifications.resend.retries import liftable_channels, retry_choices
+from notifications.resend.retries import RetryChoice, liftable_channels, retry_choices
 from notifications.resend.risk import ResendRisk, RiskKind
 from notifications.store import Document, current_hold, is_content_removed, recipient_of
 from notifyproject.platform import tracing
@@ -146,8 +146,9 @@ def _changing(
     sentence, *other_sentences = (
         summarize_delivery(one, goal=goal, pauses=history.pauses, now=now) for one in ordered
     )
-    retry_refusal = retry_choices([document], now=now)[document["_id"]].refusal(None)
-    permitted = _permitted_actions(request, document, now, can_retry=retry_refusal is None)
+    choice = retry_choices([document], now=now)[document["_id"]]
+    retry_refusal = choice.refusal(None)
+    permitted = _permitted_actions(request, document, choice, now=now)
     if all(is_hopeless(risk) for risk in risks.values()):
         permitted = [one for one in permitted if one not in (RETRY, RESEND)]
     best = _best_action(document, worst, risks, permitted, can_retry=retry_refusal is None)
@@ -232,7 +233,7 @@ def _constant(request: HttpRequest, document: Document, *, unmasked: bool) -> di
 
 
 def _permitted_actions(
-    request: HttpRequest, document: Document, now: datetime, *, can_retry: bool
+    request: HttpRequest, document: Document, choice: RetryChoice, *, now: datetime
 ) -> list[StaffAction]:
     """Return the actions that the user may run and that apply, in the order of STAFF_ACTIONS."""
     if document.get("deleted_at") is not None:
@@ -241,28 +242,34 @@ def _permitted_actions(
     if not document["is_active"]:
         return []
     is_removed = is_content_removed(document)
-    found = []
-    for action in STAFF_ACTIONS:
-        applies = any(action.applies_to(d, now=now) for d in document["delivery"])
-        if action is RESTORE or not action.is_permitted(request.user):
-            continue
-        if (action.shows_resend_risk or action.sends_copy) and is_removed:
-            continue
-        if action is CORRECT:
-            applies = bool(correctable_channels(document))
-        elif action is LIFT_AND_RESEND:
-            applies = bool(liftable_channels(document, now=now))
-        elif action is SEND_NOW and applies:
-            # Only where it sends something.
-            obstacles = find_obstacles([document], now=now)
-            applies = any(
-                action.applies_to(one, now=now)
-                and (document["_id"], Channel(one["channel"])) not in obstacles
-                for one in document["delivery"]
-            )
-        if applies:
-            found.append(action)
-    return found if can_retry else sorted(found, key=lambda one: one is RETRY)
+    found = [
+        action
+        for action in STAFF_ACTIONS
+        if action is not RESTORE
+        and action.is_permitted(request.user)
+        and not (is_removed and (action.shows_resend_risk or action.sends_copy))
+        and _applies(action, document, choice, now=now)
+    ]
+    return found if choice.refusal(None) is None else sorted(found, key=lambda one: one is RETRY)
+
+
+def _applies(
+    action: StaffAction, document: Document, choice: RetryChoice, *, now: datetime
+) -> bool:
+    """Return whether an action does something to a notification."""
+    if action is RETRY:
+        # What merely waits for its next attempt has Send now.
+        return any(choice.covers(d) and d["status"] != S.PENDING for d in document["delivery"])
+    if action is CORRECT:
+        return bool(correctable_channels(document))
+    if action is LIFT_AND_RESEND:
+        return bool(liftable_channels(document, now=now))
+    applying = [one for one in document["delivery"] if action.applies_to(one, now=now)]
+    if action is SEND_NOW and applying:
+        # Only where it sends something.
+        held = find_obstacles([document], now=now)
+        return any((document["_id"], Channel(one["channel"])) not in held for one in applying)
+    return bool(applying)
 
 
 def is_hopeless(risk: ResendRisk) -> bool:

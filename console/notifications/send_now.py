@@ -1,4 +1,4 @@
-"""What would still hold a delivery if staff sent it now."""
+"""What would still hold or end a delivery if staff sent it now."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -8,55 +8,90 @@ from bson import ObjectId
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from delivery import circuit_breaker
+from delivery import circuit_breaker, eligibility
 from delivery.circuit_breaker import CircuitState, Pause, State
-from delivery.eligibility import parse_quiet_hours
+from delivery.targets import resolve_targets
+from domain.errors import FailureCode
 from domain.states import Category, Channel, DeliveryStatus, Priority
 from domain.wait_reasons import WaitReason, wait_reason
 from notifications import store
 from notifications.catalog import limits
-from notifications.store import Document
+from notifications.store import ClaimedDelivery, Document, NotSent, delivery_record
 from providers.contract import Provider
 from providers.labels import provider_name
 from providers.registry import providers_for
-from recipients import queries as recipients
 
 from ..widgets.formats import clock
 from ..widgets.waits import pause_text
 
+S = DeliveryStatus
 Obstacles = Mapping[tuple[ObjectId, Channel], SafeString | str]
+ENDS: Mapping[DeliveryStatus, str] = {
+    S.SUPPRESSED: "suppressed",
+    S.EXPIRED: "expired",
+    S.CANCELLED: "cancelled",
+    S.FAILED: "failed",
+    S.SENT: "complete",
+}
+"""How the engine ends a delivery that it doesn't send."""
 
 
 def find_obstacles(documents: Sequence[Document], *, now: datetime) -> Obstacles:
-    """Return what would hold each pending delivery, such as "quiet hours until 23:45".
+    """Return what would hold or end each pending delivery, such as "quiet hours until 23:45".
 
     A delivery without an entry is sent. Asks for the present facts: the cause of a wait may be over
-    before its time, and something else may hold a scheduled message. Raises PyMongoError.
+    before its time, and something else may hold a scheduled message. The engine itself answers
+    what preferences, suppressions, devices, plans, and the expiry say. Raises PyMongoError.
     """
     pending = [
-        (document, delivery)
+        (document, delivery_record(document, delivery, token="", lease_until=now), delivery)
         for document in documents
         for delivery in document["delivery"]
-        if delivery["status"] == DeliveryStatus.PENDING
+        if delivery["status"] == S.PENDING
     ]
     if not pending:
         return {}
     outages = _outages(now=now)
-    quiet = _quiet_hours_ends([document for document, _ in pending], now=now)
+    refused = _refused([claimed for _, claimed, _ in pending], now=now)
     found: dict[tuple[ObjectId, Channel], SafeString | str] = {}
-    for document, delivery in pending:
-        channel = Channel(delivery["channel"])
-        is_exempt = document["priority"] == Priority.CRITICAL or channel is Channel.IN_APP
-        until = None if is_exempt else quiet.get(document["_id"])
+    for document, claimed, delivery in pending:
+        refusal = refused.get(claimed.reference)
         text: SafeString | str | None = None
-        if not document.get("is_test"):
-            text = outages.get(channel)
-        if text is None and until is not None:
-            text = format_html("quiet hours until {}", clock(until, now=now))
+        if refusal is not None and refusal.status is not S.PENDING:
+            text = f"it would be {ENDS[refusal.status]}: {_phrase(refusal.reason)}"
+        if text is None and not claimed.is_test:
+            text = outages.get(claimed.channel)
+        if text is None and refusal is not None:
+            text = _wait(refusal, now=now)
         text = text or _limit(document, delivery, now=now)
         if text is not None:
-            found[document["_id"], channel] = text
+            found[claimed.notification_id, claimed.channel] = text
     return found
+
+
+def _refused(claims: Sequence[ClaimedDelivery], *, now: datetime) -> dict[str, NotSent]:
+    """Return why the engine wouldn't send deliveries now, by reference."""
+    found: list[NotSent] = []
+    for channel, is_test in {(one.channel, one.is_test) for one in claims}:
+        ready, not_sent = eligibility.filter_eligible(
+            [one for one in claims if (one.channel, one.is_test) == (channel, is_test)],
+            now=now,
+            has_provider=bool(providers_for(channel, test=is_test)),
+        )
+        found += not_sent
+        if channel is Channel.PUSH and ready:
+            found += resolve_targets(ready, channel=channel, now=now).not_sent
+    return {one.claimed.reference: one for one in found}
+
+
+def _wait(refusal: NotSent, *, now: datetime) -> SafeString | str:
+    if refusal.code is FailureCode.QUIET_HOURS and refusal.next_attempt_at is not None:
+        return format_html("quiet hours until {}", clock(refusal.next_attempt_at, now=now))
+    return _phrase(refusal.reason)
+
+
+def _phrase(sentence: str) -> str:
+    return f"{sentence[:1].lower()}{sentence[1:]}".rstrip(".")
 
 
 def _outages(*, now: datetime) -> dict[Channel, SafeString | str]:
@@ -90,25 +125,6 @@ def _outage(
         provider_name(name),
         clock(circuit.open_until, now=now),
     )
-
-
-def _quiet_hours_ends(
-    documents: Sequence[Document], *, now: datetime
-) -> dict[ObjectId, datetime | None]:
-    users = [user for one in documents if (user := one.get("user_id"))]
-    registered = recipients.load_snapshot(users, set(), now=now).registered if users else {}
-    found: dict[ObjectId, datetime | None] = {}
-    for document in documents:
-        recipient = registered.get(document.get("user_id") or "")
-        if recipient is None:
-            continue
-        quiet = parse_quiet_hours(
-            recipient.quiet_hours,
-            own_zone=recipient.timezone,
-            notification_zone=document["recipient"].get("timezone"),
-        )
-        found[document["_id"]] = quiet.until(now) if quiet else None
-    return found
 
 
 def _limit(document: Document, delivery: Mapping[str, Any], *, now: datetime) -> SafeString | None:

@@ -47,7 +47,6 @@ from .requests import (
 from .times import resolve_times
 
 PRIORITY_ALIASES = {"medium": Priority.NORMAL}
-MUTED = "The recipient muted this type."
 MUTED_ON_CHANNEL = "The recipient muted this type on this channel."
 UNREACHABLE = {
     Channel.EMAIL: ("/recipient/email", "No email address."),
@@ -310,7 +309,9 @@ def choose_channels(
         for channel in channels
     ]
     if preference.muted:
-        return [_suppressed(d.channel, FailureCode.OPTED_OUT, MUTED) for d in deliveries], None
+        return [
+            _suppressed(d.channel, FailureCode.OPTED_OUT, recipients.MUTED_TEXT) for d in deliveries
+        ], None
     deliveries = [
         _suppressed(one.channel, FailureCode.OPTED_OUT, MUTED_ON_CHANNEL)
         if one.channel in preference.muted_channels

@@ -191,8 +191,6 @@ def suppression_reason(
         category=document["category"],
         is_locked=is_locked(document),
     )
-    if reason == recipients.MUTED:
-        return "The recipient muted this type."
     return reason and recipients.suppression_text(reason)
 
 

@@ -49,6 +49,10 @@ class RetryChoice:
     addresses: Mapping[Channel, str] = field(default_factory=dict)
     """Registered addresses of those of ``channels`` for which the notification has none."""
 
+    def covers(self, delivery: Mapping[str, Any]) -> bool:
+        """Return whether a retry concerns a delivery: it sends it, or says why it doesn't."""
+        return delivery["status"] == S.FAILED or delivery["channel"] in self.channels
+
     def obstacle(self, channels: Sequence[Channel] | None) -> str | None:
         """Return why these channels, or all for None, can't be reached, as :meth:`refusal` does."""
         return self._first_of(self.unreachable, channels)

@@ -53,6 +53,7 @@ from .documents import (
     TargetAttempt,
     content_of,
     current_hold,
+    delivery_record,
     holds_of,
     recipient_of,
 )
@@ -147,7 +148,7 @@ __all__ += ["leave_digests", "merge_members", "most_urgent", "next_due", "open_d
 __all__ += ["seal", "separate_members", "slide_digests"]
 __all__ += ["AttemptReference", "ClaimedDelivery", "Document", "NewDelivery", "NotSent"]
 __all__ += ["NewNotification", "ProviderAnswer", "Settlement", "TargetAttempt", "content_of"]
-__all__ += ["recipient_of"]
+__all__ += ["delivery_record", "recipient_of"]
 __all__ += ["decrypt", "encrypted_contents", "is_secret_expired", "is_shown_in_inbox"]
 __all__ += ["purge_secrets", "secret_in"]
 __all__ += ["MATCH_SENT", "Inbox", "Marked", "act", "archive", "mark_newest_read", "mark_read"]

@@ -7,7 +7,7 @@ import io
 import re
 import resource
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
@@ -40,6 +40,14 @@ def raise_file_limit() -> int:
         hard = max(soft, 65_536)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     return hard - OTHER_FILES
+
+
+def is_supported(codings: Sequence[str]) -> bool:
+    """Return whether a request with these values of Transfer-Encoding can be read.
+
+    gunicorn takes "gzip, chunked", but unpacks nothing: a view would read packed bytes.
+    """
+    return not codings or [one.strip(" \t").lower() for one in codings] == ["chunked"]
 
 
 class BodyTooLargeError(Exception):
@@ -168,9 +176,8 @@ class Connection:
                 raise LimitRequestHeaders("max buffer headers") from error
             raise
         self._received[:0] = self._parser.unreader.take_buffered()
-        # gunicorn takes "gzip, chunked", but unpacks nothing: a view would read packed bytes.
         codings = [value for name, value in self.request.headers if name == "TRANSFER-ENCODING"]
-        if codings and [one.strip().lower() for one in codings] != ["chunked"]:
+        if not is_supported(codings):
             raise UnsupportedTransferCoding(", ".join(codings))
         self._chunks = ChunkedBody()
 

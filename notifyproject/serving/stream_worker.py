@@ -6,13 +6,14 @@ from http import HTTPStatus
 from typing import Any, cast
 
 import structlog
+from gunicorn.asgi.parser import UnsupportedTransferCoding
 from gunicorn.asgi.protocol import ASGIProtocol
 from gunicorn.workers.gasgi import ASGIWorker
 
 from ..platform import refusal
 from ..settings import environment
 from . import refusals
-from .connection import HEAD_END, MAX_HEAD, raise_file_limit
+from .connection import HEAD_END, MAX_HEAD, is_supported, raise_file_limit
 
 log = structlog.get_logger(__name__)
 
@@ -114,6 +115,13 @@ class HeadBufferingProtocol(asyncio.Protocol):
 
 class StreamProtocol(ASGIProtocol):
     """Answers errors of a request as problem documents, and speaks no WebSocket."""
+
+    def _on_headers_complete(self) -> bool:
+        headers = self._callback_parser.headers
+        codings = [v.decode("latin-1") for name, v in headers if name == b"transfer-encoding"]
+        if not is_supported(codings):
+            raise UnsupportedTransferCoding(", ".join(codings))
+        return bool(super()._on_headers_complete())
 
     def _send_error_response(self, status: int, message: str, extra_headers: Any = ()) -> None:
         self._safe_write(_refuse(refusals.refusal_with(status)))

@@ -151,6 +151,23 @@ def test_retry_reopens_the_failed_channel_and_is_audited(console: Client) -> Non
     assert "maria" in text
 
 
+def test_retry_covers_a_suppressed_channel_that_reaches_the_recipient_by_now(
+    console: Client,
+) -> None:
+    factories.suppress()
+    document = failed(channels=(Channel.EMAIL,), user_id="ada")
+    suppressed = {"delivery.0.status": "suppressed", "delivery.0.failure_code": "suppressed"}
+    one = {"_id": document["_id"]}
+    collection("notifications").update_one(one, {"$set": suppressed | {"status": "suppressed"}})
+    assert "Retry failed channels" not in page(console, document)
+    assert "Email" not in console.post(url(document, "retry")).content.decode().split("<h1>")[-1]
+    collection("suppressions").delete_many({})
+    assert "Retry failed channels" in page(console, document)
+    assert "The suppression was lifted." in console.post(url(document, "retry")).content.decode()
+    assert "1 notification requeued." in do(console, document, "retry")
+    assert factories.delivery(factories.read(document["_id"]))["status"] == "pending"
+
+
 LIFT = "Lift suppression and resend"
 RETRY_BUTTON = re.compile(
     r"<button[^>]*?(disabled title=\"[^\"]*\")?>Retry failed channels</button>"

@@ -14,7 +14,9 @@ from django.utils.html import strip_tags
 from console.notifications import presentation, send_now
 from console.texts.failure_codes import EXPLANATIONS, Step
 from delivery import circuit_breaker, dispatcher
-from domain.errors import FailureCode
+from devices.preferences import Preferences
+from domain.content import Content
+from domain.errors import NO_DEVICE, FailureCode
 from domain.states import Channel, DeliveryStatus
 from domain.time import utc_now
 from monitoring import provider_health
@@ -22,6 +24,7 @@ from notifications import store
 from notifications.catalog import limits
 from notifications.resend.risk import DeliveryFacts, RiskKind, assess_risk
 from notifyproject.db.collections import collection
+from recipients.models import SuppressionReason
 from tests.support.clients.console import make_staff, register_ada, signed_in
 from tests.support.factories import notifications as factories
 from tests.support.fakes.provider import ScriptedProvider, channel_unavailable
@@ -37,7 +40,7 @@ S = DeliveryStatus
 
 @pytest.fixture(autouse=True)
 def only_provider(fcm: ScriptedProvider, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(send_now, "providers_for", lambda _channel: (fcm,))
+    monkeypatch.setattr(send_now, "providers_for", lambda _channel, **_: (fcm,))
     monkeypatch.setattr(provider_health, "provider_names", lambda: frozenset({fcm.name}))
 
 
@@ -217,6 +220,63 @@ def test_send_now_is_offered_only_where_it_sends(
     assert f"Stays held: {text}" in answer
     assert f"Still held: {text}" in answer
     assert factories.delivery(factories.read(document["_id"]))["next_attempt_at"] == due_at
+
+
+ENDING: dict[str, tuple[str, dict[str, Any]]] = {
+    "suppressed": ("it would be suppressed: the address is suppressed: hard bounce", {}),
+    "muted": ("it would be suppressed: the recipient muted this type", {}),
+    "expired": ("it would be expired: expired before sending", {}),
+    "no device": (
+        f"it would be suppressed: n{NO_DEVICE[1:-1]}",
+        {"channels": (Channel.PUSH,), "user_id": "ada"},
+    ),
+    "device muted": (
+        "it would be suppressed: muted by device preferences",
+        {"channels": (Channel.PUSH,), "user_id": "ada"},
+    ),
+    "device quiet": ("quiet hours until", {"channels": (Channel.PUSH,), "user_id": "ada"}),
+}
+
+
+@pytest.mark.parametrize("cause", ENDING)
+def test_send_now_says_what_the_engine_would_do(console: Client, cause: str) -> None:
+    now = utc_now()
+    text, fields = ENDING[cause]
+    if cause == "suppressed":
+        factories.suppress(reason=SuppressionReason.HARD_BOUNCE)
+    elif cause == "muted":
+        register_ada(preferences={"payment_confirmed": {"muted": True}})
+    elif cause == "expired":
+        # The sweeper hasn't ended it yet.
+        fields = {"expires_at": now + MINUTE * 61}
+    elif cause == "device muted":
+        factories.device("t", preferences=Preferences(enabled=False))
+    elif cause == "device quiet":
+        quiet = {"enabled": True, "start": f"{now - MINUTE * 5:%H:%M}", "timezone": "UTC"}
+        quiet["end"] = f"{now + MINUTE * 60:%H:%M}"
+        factories.device("t", preferences=Preferences(quiet_hours=quiet))
+    document = factories.accepted(created_at=now, send_at=now + MINUTE * 60, **fields)
+    if cause == "expired":
+        over = {"$set": {"expires_at": now - MINUTE}}
+        collection("notifications").update_one({"_id": document["_id"]}, over)
+    assert "Send now" not in text_of(console, document)
+    answer = press_send_now(console, document)
+    assert f"Stays held: {text}" in answer
+    (delivery,) = factories.read(document["_id"])["delivery"]
+    assert delivery["next_attempt_at"] == document["delivery"][0]["next_attempt_at"]
+
+
+def test_quiet_hours_and_mutes_hold_no_locked_message(console: Client) -> None:
+    now = utc_now()
+    in_quiet_hours()
+    muted = {"$set": {"preferences": {"payment_confirmed": {"muted": True}}}}
+    collection("recipients").update_one({"_id": "ada"}, muted)
+    content = Content(subject="Code", body="1234", template_id="mfa_code")
+    document = factories.accepted(created_at=now, send_at=now + 60 * MINUTE, content=content)
+    assert "Send now" in text_of(console, document)
+    answer = press_send_now(console, document)
+    assert "Is sent." in answer
+    assert "1 notification is being sent." in answer
 
 
 @pytest.mark.parametrize("is_over", [False, True], ids=["scheduled", "outage over"])

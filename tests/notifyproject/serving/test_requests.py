@@ -126,6 +126,21 @@ MALFORMED = (
     get("/healthz", "A: 1\r\n folded"),
     post("Content-Length: -1"),
     post("Content-Length: 1", "Content-Length: 2"),
+    post("Content-Length: 5", "Content-Length: 5", body=b"0\r\n\r\n"),
+    post("Content-Length: 5, 5", body=b"0\r\n\r\n"),
+    post("Content-Length: +5", body=b"0\r\n\r\n"),
+    post("Content-Length: 5_0", body=b"0\r\n\r\n"),
+    post("Content-Length : 5", body=b"0\r\n\r\n"),
+    post(BOTH[1], BOTH[0], body=b"0\r\n\r\n"),
+    post(BOTH[1], BOTH[1], body=b"0\r\n\r\n"),
+    post("Transfer-Encoding : chunked", body=b"0\r\n\r\n"),
+    post("Transfer-Encoding: chunked, chunked", body=b"0\r\n\r\n"),
+    post("Transfer-Encoding:\r\n chunked", body=b"0\r\n\r\n"),
+    post("A: 1\nTransfer-Encoding: chunked", body=b"0\r\n\r\n"),
+    post("A: 1\rB: 2"),
+    post(BOTH[1], body=b"0x2\r\nab\r\n0\r\n\r\n"),
+    post(BOTH[1], body=b"2\nab\n0\n\n\r\n"),
+    get(method="GE T"),
     post(*BOTH, body=b"0\r\n\r\n"),
     post(BOTH[1], body=b"zz\r\n"),
     post(BOTH[1], body=b"-1\r\n"),
@@ -135,13 +150,6 @@ MALFORMED = (
 REFUSED = (
     *((raw, 400, "malformed_request") for raw in MALFORMED),
     (post("Transfer-Encoding: br"), 501, "unsupported_transfer_coding"),
-    (get("/" + LONG), 414, "uri_too_long"),
-    (b"GET /" + b"x" * 2 * MAX_HEAD, 414, "uri_too_long"),
-    (get("/healthz", f"A: {LONG * 2}"), 431, "headers_too_large"),
-    (get("/healthz", *(f"A{n}: 1" for n in range(200))), 431, "headers_too_large"),
-    (get()[:-2] + b"A: 1\r\n" * MAX_HEAD, 431, "headers_too_large"),
-)
-REFUSED_BY_WEB = (
     *(
         (
             post(f"Transfer-Encoding: {coding}", body=b"0\r\n\r\n"),
@@ -150,6 +158,13 @@ REFUSED_BY_WEB = (
         )
         for coding in ("gzip, chunked", "identity, chunked", "deflate,chunked", "chunked, ")
     ),
+    (get("/" + LONG), 414, "uri_too_long"),
+    (b"GET /" + b"x" * 2 * MAX_HEAD, 414, "uri_too_long"),
+    (get("/healthz", f"A: {LONG * 2}"), 431, "headers_too_large"),
+    (get("/healthz", *(f"A{n}: 1" for n in range(200))), 431, "headers_too_large"),
+    (get()[:-2] + b"A: 1\r\n" * MAX_HEAD, 431, "headers_too_large"),
+)
+REFUSED_BY_WEB = (
     (post("Content-Length: 2", "Expect: more"), 417, "expectation_failed"),
     (post(f"Content-Length: {MAX_BODY + 1}"), 413, "too_large"),
     (post(f"Content-Length: {MAX_BODY + 1}", "Expect: 100-continue"), 413, "too_large"),
