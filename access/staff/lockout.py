@@ -1,7 +1,8 @@
-"""Locks out brute-force console sign-ins, as a handler for django-axes.
+"""Locks out brute-force console sign-ins: by password, as a handler for django-axes, and by OIDC.
 
 MongoDB counts failures per account from one address, per address, and per account, each for 15
-minutes from the first failure. Names and addresses are hashed.
+minutes from the first failure. Names and addresses are hashed. A sign-in that the OpenID provider
+or the console refused counts towards the address, and so do, apart, those that were begun.
 """
 
 import hashlib
@@ -25,6 +26,8 @@ WINDOW = timedelta(minutes=15)
 LIMITS = {"account_from_address": 5, "address": 30, "account": 50}
 """Failures that lock out. The limit per account stops guesses from many addresses. It is high,
 because it also locks out the owner."""
+MAX_BEGUN = 300
+"""Sign-ins by OpenID Connect that one address may begin: each stores a session for some minutes."""
 Credentials = Mapping[str, Any] | None
 
 
@@ -64,8 +67,34 @@ def reset(request: HttpRequest, username: str) -> None:
     collection("login_failures").delete_many({"_id": {"$in": list(keys.values())}})
 
 
+def may_begin(request: HttpRequest, *, now: datetime) -> bool:
+    """Count a sign-in by OpenID Connect. Return whether its address is within its limits."""
+    if is_address_locked(request, now=now):
+        return False
+    count = _count(_hash("begun", _address(request)), now)
+    if count == MAX_BEGUN + 1:
+        log.warning("login_locked", by="begun", failures=count)
+    return count <= MAX_BEGUN
+
+
+def is_address_locked(request: HttpRequest, *, now: datetime) -> bool:
+    """Return whether too many sign-ins from the request's address failed. Raises PyMongoError."""
+    wanted = {"_id": _hash("address", _address(request)), "expires_at": {"$gt": now}}
+    found = collection("login_failures").find_one(wanted)
+    return found is not None and found["count"] >= LIMITS["address"]
+
+
+def count_refusal(request: HttpRequest, *, now: datetime) -> None:
+    """Count a sign-in by OpenID Connect that was refused. Raises PyMongoError."""
+    count = _count(_hash("address", _address(request)), now)
+    if count >= LIMITS["address"]:
+        log.warning("login_locked", by="address", failures=count)
+
+
 def locked_out(
-    request: HttpRequest, _response: HttpResponse | None, _credentials: Credentials
+    request: HttpRequest,
+    _response: HttpResponse | None = None,
+    _credentials: Credentials = None,
 ) -> HttpResponse:
     """Return the 429 response of a lockout. Set as ``AXES_LOCKOUT_CALLABLE``."""
     minutes = WINDOW // timedelta(minutes=1)
@@ -89,12 +118,16 @@ def _count(key: str, now: datetime) -> int:
 
 def _keys(request: HttpRequest, credentials: Credentials) -> dict[str, str]:
     account = str((credentials or {}).get("username") or "").strip().casefold()
-    address = client_ip(request.META, proxies=settings.TRUSTED_PROXIES)
+    address = _address(request)
     return {
         "account_from_address": _hash("both", account, address),
         "address": _hash("address", address),
         "account": _hash("account", account),
     }
+
+
+def _address(request: HttpRequest) -> str:
+    return client_ip(request.META, proxies=settings.TRUSTED_PROXIES)
 
 
 def _hash(*parts: str) -> str:

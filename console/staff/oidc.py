@@ -18,6 +18,7 @@ from django.views.decorators.http import require_GET, require_POST
 
 from access.clients.registry import system_client_id
 from access.models import StaffUser
+from access.staff import lockout
 from access.staff.oidc import accounts, flow, sessions, tokens
 from access.staff.oidc.discovery import Provider, is_enabled, provider
 from access.staff.oidc.errors import Refusal, RefusedError, UnavailableError
@@ -67,6 +68,11 @@ def sign_in(request: HttpRequest) -> HttpResponse:
     _require_enabled()
     if request.user.is_authenticated:
         return HttpResponseRedirect(next_page(request))
+    if request.headers.get("Sec-Fetch-Dest", "document") != "document":
+        # Such as an image of another site, which would use up what the visitor's address may begin.
+        raise Http404
+    if not lockout.may_begin(request, now=utc_now()):
+        return lockout.locked_out(request)
     return _start(request, is_renewed=False)
 
 
@@ -86,6 +92,8 @@ def callback(request: HttpRequest) -> HttpResponse:
     """Finish a sign-in or re-authentication with the code from the provider."""
     _require_enabled()
     now = utc_now()
+    if lockout.is_address_locked(request, now=now):
+        return lockout.locked_out(request)
     begun: dict[str, Any] = {}
     try:
         begun = _take_begun(request, now=now)
@@ -94,6 +102,9 @@ def callback(request: HttpRequest) -> HttpResponse:
             return _confirm(request, identity, issued, begun=begun, now=now)
         return _sign_in(request, identity, issued, begun=begun, now=now)
     except RefusedError as error:
+        if begun:
+            # Without a sign-in that this browser began, another site may have sent it here.
+            lockout.count_refusal(request, now=now)
         return _refused(request, error, target=begun.get("next", ""))
     except UnavailableError as error:
         return _unavailable(request, error, target=begun.get("next", ""))

@@ -15,7 +15,8 @@ from django.test import Client
 
 from access.checks import check_oidc
 from access.models import StaffUser
-from access.staff import idle_limit
+from access.staff import idle_limit, lockout
+from access.staff.lockout import LIMITS
 from access.staff.oidc import discovery, http
 from access.staff.oidc.http import TOTAL_TIMEOUT
 from access.staff.oidc.sessions import CHECK_INTERVAL, MAX_UNCONFIRMED
@@ -213,6 +214,33 @@ def test_metadata_of_another_issuer_is_refused(provider: Provider) -> None:
     provider.metadata = {"issuer": "https://other.example"}
     answer = Client().get(START)
     assert (answer.status_code, answer.context["code"]) == (403, "issuer")
+
+
+def test_refused_sign_ins_lock_the_address_out(provider: Provider) -> None:
+    provider.groups = []
+    for _ in range(LIMITS["address"]):
+        browser = Client()
+        refusal(browser, begin(browser, provider))
+    browser = Client()
+    assert browser.get(START).status_code == 429
+    assert browser.get(callback_path({"state": "s", "code": "c"})).status_code == 429
+    form = {"username": "rita", "password": PASSWORD}
+    assert browser.post("/admin/login/", form).status_code == 429, "as by password"
+    elsewhere = Client(REMOTE_ADDR="198.51.100.7")
+    assert elsewhere.get(START).status_code == 302
+
+
+def test_begun_sign_ins_are_limited_and_another_site_uses_up_none(
+    provider: Provider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lockout, "MAX_BEGUN", 2)
+    for _ in range(LIMITS["address"] + 1):
+        # What an image on a page of another site sends.
+        assert Client().get(START, headers={"Sec-Fetch-Dest": "image"}).status_code == 404
+        assert refusal(Client(), {"state": "forged", "code": "c"}) == "state"
+    answers = [Client().get(START) for _ in range(3)]
+    assert [answer.status_code for answer in answers] == [302, 302, 429]
+    assert answers[-1]["Retry-After"] == "900"
 
 
 def test_person_without_a_mapped_group_is_refused(provider: Provider) -> None:
