@@ -5,7 +5,11 @@ closes the circuit. The state lives in Valkey. Without Valkey, all requests are 
 
 An answer that concerns one recipient opens no circuit. If it is uncertain whom an answer concerns,
 MIN_RECIPIENTS in a row must get it, without an acceptance in between. Those who were refused are
-not the probe while others may come, since their next refusal says nothing new.
+remembered for an hour, beyond the end of the circuit. Their next refusal says nothing new: it is no
+evidence, and they are not the probe while others may come.
+
+A circuit that only evidence opened is doubted. Any critical message to a recipient that was not
+refused is a trial: it is sent soon after the opening, and its acceptance closes the circuit.
 """
 
 import json
@@ -20,6 +24,7 @@ from typing import Any, cast
 
 import structlog
 
+from devices.models import Platform
 from domain.addresses import address_key
 from notifications.store import ClaimedDelivery
 from notifyproject.db.collections import collection
@@ -37,8 +42,12 @@ MIN_RECIPIENTS = 5
 """So many different recipients must be concerned before an error answer counts for the account."""
 EVIDENCE_TTL = timedelta(hours=1)
 """A refusal of uncertain reach is forgotten after this time."""
-MAX_REFUSED = 100
-"""Refused recipients that are stored with a circuit."""
+MAX_REFUSED = 2_000
+"""Recipients of an account that are remembered after a refusal of uncertain reach."""
+MAX_NOTED = 100
+"""Recipients of failures that are stored with a circuit."""
+TRIAL_WAIT = timedelta(seconds=2)
+"""From the opening of a doubted circuit to its first trial: requests in flight may disprove it."""
 FIRST_WAIT = timedelta(seconds=30)
 """Wait before the first probe; each further wait doubles."""
 MAX_WAIT = timedelta(minutes=15)
@@ -54,7 +63,11 @@ LISTING_WINDOW = timedelta(days=1)
 """Accounts without a result for this long are not listed."""
 REASON_LENGTH = 200
 _INDEX = "circuits"
+_TRIAL = "trial:"
 _KEY_LENGTH = 16
+_PLATFORMS = frozenset(Platform)
+_has_refused: dict[str, bool] = {}
+"""By account: whether it has refused recipients. Without any, acceptances need not name theirs."""
 _ALLOWED, _BLOCKED = 0, 1
 _MILLISECOND = timedelta(milliseconds=1)
 _SCRIPTS = Path(__file__).with_name("lua")
@@ -71,6 +84,7 @@ _RULES = json.dumps(
         "min_recipients": MIN_RECIPIENTS,
         "evidence_ttl": EVIDENCE_TTL // _MILLISECOND,
         "max_refused": MAX_REFUSED,
+        "max_noted": MAX_NOTED,
         "circuit_ttl": CIRCUIT_TTL // _MILLISECOND,
         "listing_window": LISTING_WINDOW // _MILLISECOND,
     }
@@ -102,13 +116,32 @@ class Probe:
     """Recipients that were refused, by :func:`recipient_key`."""
     others_until: datetime | None = None
     """Until then, only a recipient that was not refused should be the probe."""
+    doubted_at: datetime | None = None
+    """When evidence alone opened the circuit."""
+
+    @property
+    def is_trial(self) -> bool:
+        """Whether it is a trial, of which there may be many at once."""
+        return self.token.startswith(_TRIAL)
 
 
 @dataclass(frozen=True, slots=True)
 class Blocked:
-    """No permission to send before ``until``."""
+    """No permission to send before ``until``, except for trials."""
 
     until: datetime
+    refused: frozenset[str] = frozenset()
+    """Recipients that get no trial, by :func:`recipient_key`."""
+    doubted_at: datetime | None = None
+    """When evidence alone opened the circuit."""
+
+    def trial(self, *, now: datetime) -> "Probe | Blocked":
+        """Return the permission for a critical message to a recipient that was not refused."""
+        if self.doubted_at is None:
+            return self
+        if now < self.doubted_at + TRIAL_WAIT:
+            return Blocked(min(self.until, self.doubted_at + TRIAL_WAIT))
+        return Probe(f"{_TRIAL}{valkey.to_milliseconds(self.doubted_at)}")
 
 
 Permission = Allowed | Probe | Blocked
@@ -128,6 +161,10 @@ class CircuitEvidence:
     """By scope: recipients that were refused after the last acceptance, with uncertain reach."""
     failed: Recipients = ()
     """Recipients of the failures."""
+    disproved: Mapping[str, Recipients] = field(default_factory=dict)
+    """By scope: recipients that were refused while another one was accepted."""
+    forgiven: Mapping[str, Recipients] = field(default_factory=dict)
+    """By scope: recipients that were accepted, if the account has refused any."""
 
 
 NO_EVIDENCE = CircuitEvidence()
@@ -195,8 +232,12 @@ def record(
     with the refused recipients.
     """
     token = probe.token if probe else ""
-    refused = {scope: list(keys) for scope, keys in evidence.refused.items()}
-    found = json.dumps([refused, list(evidence.failed)]) if refused or evidence.failed else ""
+    refused, disproved, forgiven = (
+        {scope: list(keys) for scope, keys in some.items()}
+        for some in (evidence.refused, evidence.disproved, evidence.forgiven)
+    )
+    parts = [refused, list(evidence.failed), disproved, forgiven]
+    found = json.dumps(parts) if any(parts) else ""
     accepted = ",".join(evidence.accepted)
     command = ("record", successes, failures, token, accepted, found)
     proven = _change(name, now, reason, command)
@@ -212,13 +253,15 @@ def trip(
     retry_after: float | None,
     reason: str = "",
     refused: Recipients = (),
+    is_doubted: bool = False,
 ) -> None:
     """Open the circuit at once, because of invalid credentials, quota, or configuration.
 
-    It stays open for at least ``retry_after`` seconds, capped at one day.
+    It stays open for at least ``retry_after`` seconds, capped at one day. ``is_doubted``: because
+    of evidence.
     """
     pause = math.ceil(1000 * min(max(0.0, retry_after or 0.0), MAX_RETRY_AFTER))
-    _change(name, now, reason, ["trip", pause, ",".join(refused)])
+    _change(name, now, reason, ["trip", pause, ",".join(refused), int(is_doubted)])
 
 
 def return_probe(name: str, *, probe: Probe, now: datetime) -> None:
@@ -231,8 +274,37 @@ def share_probe(name: str, *, probe: Probe, now: datetime) -> None:
     _change(name, now, "", ["share", probe.token])
 
 
+def has_refused(name: str) -> bool:
+    """Return whether a circuit's account has refused recipients, as this process knows."""
+    return _has_refused.get(_split(name)[0], False)
+
+
+def refused_among(
+    circuits: Collection[str], recipients: Sequence[str], *, now: datetime
+) -> Mapping[str, frozenset[str]]:
+    """Return which of these recipients each circuit has refused in the last hour."""
+    since = valkey.to_milliseconds(now - EVIDENCE_TTL)
+    try:
+        with valkey.connection() as client, client.pipeline(transaction=False) as pipe:
+            for name in circuits:
+                account, scope = _split(name)
+                pipe.zmscore(_refused_key(account), [f"{scope}/{one}" for one in recipients])
+            found = pipe.execute()
+    except valkey.Unavailable:
+        return {}
+    return {
+        name: frozenset(
+            one for one, at in zip(recipients, times, strict=True) if at is not None and at > since
+        )
+        for name, times in zip(circuits, found, strict=True)
+    }
+
+
 def close(name: str) -> bool:
-    """Close a circuit and delete its history. Return False if Valkey is unavailable."""
+    """Close a circuit and delete its history, but for the refused recipients of the account.
+
+    Return False if Valkey is unavailable.
+    """
     try:
         with valkey.connection() as client:
             client.delete(_key(name))
@@ -275,6 +347,16 @@ def _key(name: str) -> str:
     return f"circuit:{name}"
 
 
+def _refused_key(account: str) -> str:
+    return f"circuit_refused:{account}"
+
+
+def _split(name: str) -> tuple[str, str]:
+    """Return the account of a circuit, and its own scope: the platform, if it is one's circuit."""
+    account, _, last = name.rpartition(":")
+    return (account, last) if last in _PLATFORMS else (name, ACCOUNT)
+
+
 def recipient_key(claimed: ClaimedDelivery) -> str:
     """Return a keyed digest of the recipient of a delivery: its user ID, else its address."""
     if claimed.user_id is not None:
@@ -290,13 +372,15 @@ def evidence_key(text: str) -> str:
 
 
 def _permission(answer: Sequence[Any], token: str) -> Permission:
-    kind, until, *refused = answer
-    if kind == _ALLOWED:
+    if answer[0] == _ALLOWED:
         return Allowed()
+    kind, until, doubted, *refused = answer
     at = valkey.from_milliseconds(until)
+    doubted_at = valkey.from_milliseconds(doubted) if doubted else None
     if kind == _BLOCKED:
-        return Blocked(at)
-    return Probe(token, frozenset(key.decode() for key in refused), at + HEAD_START)
+        return Blocked(at, doubted_at=doubted_at)
+    keys = frozenset(key.decode() for key in refused)
+    return Probe(token, keys, at + HEAD_START, doubted_at)
 
 
 def _state(name: str, fields: Mapping[bytes, bytes], *, now: datetime) -> CircuitState:
@@ -340,12 +424,14 @@ def _refusals(fields: Mapping[bytes, bytes], now: datetime) -> list[Refusals]:
 
 
 def _change(name: str, now: datetime, reason: str, command: Sequence[str | int]) -> Sequence[bytes]:
-    reason = reason[:REASON_LENGTH]
-    args: list[str | int] = [name, valkey.to_milliseconds(now), _RULES, reason, *command]
+    reason, (account, scope) = reason[:REASON_LENGTH], _split(name)
+    keys = [_key(name), _INDEX, _refused_key(account)]
+    args: list[str | int] = [name, valkey.to_milliseconds(now), _RULES, reason, scope, *command]
     try:
-        until, *proven = valkey.run(_CHANGE_SCRIPT, keys=[_key(name), _INDEX], args=args)
+        until, has_refused, *proven = valkey.run(_CHANGE_SCRIPT, keys=keys, args=args)
     except valkey.Unavailable:
         return ()
+    _has_refused[account] = bool(has_refused)
     if until == 0:
         log.info("circuit_closed", circuit=name, by="probe")
     elif until > 0:

@@ -421,6 +421,7 @@ def _finish(
             has_failover=route.has_failover,
             blocked_until=delivery.blocked_until,
             quiet_hours_end=delivery.quiet_hours_end,
+            is_doubted=bool(route.probes),
         )
         for delivery, results in attempted
     ]
@@ -433,7 +434,7 @@ def _finish(
     flat = [(delivery, result) for delivery, results in attempted for result in results]
     feedback.report_provider_health(provider, flat, probes=route.probes, now=now)
     crash_points.reach(Boundary.REPORTED)
-    feedback.apply_reputation(flat, provider=provider.name, now=now)
+    feedback.apply_reputation(flat, provider=provider.name, now=now, is_doubted=bool(route.probes))
     feedback.record_attempts(settlements, [results for _, results in attempted], now=now)
 
 

@@ -55,19 +55,25 @@ NEUTRAL_CODES = frozenset(
     }
 )
 """Errors that say nothing about the provider: a reported outage trips its circuit separately."""
-MAX_EVIDENCE = 20
-"""Recipients of one batch that are evidence; a circuit needs fewer."""
+MAX_FAILED = 20
+"""Recipients of one batch's failures that are reported; a circuit needs fewer."""
 S = DeliveryStatus
 Sent = tuple[PreparedDelivery, TargetResult]
 """A delivery, and the result for one of its targets."""
 
 
 def apply_reputation(
-    sent: Sequence[tuple[PreparedDelivery, TargetResult]], *, provider: str, now: datetime
+    sent: Sequence[tuple[PreparedDelivery, TargetResult]],
+    *,
+    provider: str,
+    now: datetime,
+    is_doubted: bool = False,
 ) -> None:
     """Deactivate rejected devices, suppress rejected addresses, and record successful devices.
 
-    Test deliveries are left out. A second call changes no device but counts soft bounces again.
+    ``is_doubted``: a circuit is open, so that refusals of uncertain reach say nothing about their
+    recipients. Test deliveries are left out. A second call changes no device but counts soft
+    bounces again.
     """
     last_success: dict[str, datetime] = {}
     sent = [(delivery, result) for delivery, result in sent if not delivery.claimed.is_test]
@@ -83,9 +89,12 @@ def apply_reputation(
         log.error("device_refusals_ignored", provider=provider, count=len(sent), code=codes[0])
         return
     for delivery, result in sent:
-        if isinstance(result.outcome, InvalidRecipientError):
-            _apply_invalid_recipient(delivery, result, result.outcome, provider=provider, now=now)
-        elif isinstance(result.outcome, SendResult) and result.device_id is not None:
+        outcome = result.outcome
+        if isinstance(outcome, InvalidRecipientError):
+            if is_doubted and outcome.reach is Reach.UNCERTAIN:
+                continue
+            _apply_invalid_recipient(delivery, result, outcome, provider=provider, now=now)
+        elif isinstance(outcome, SendResult) and result.device_id is not None:
             known = last_success.get(result.device_id, result.finished_at)
             last_success[result.device_id] = max(known, result.finished_at)
     if last_success:
@@ -183,15 +192,22 @@ def report_provider_health(
     errors = [(d, r.outcome) for d, r in sent if isinstance(r.outcome, ProviderError)]
     _trip_circuits(provider, errors, now)
     rate_limited = [error for _, error in errors if error.code is FailureCode.RATE_LIMITED]
-    if any(error.reach is Reach.ACCOUNT for error in rate_limited):
-        _throttle(account, rate_limited, now)
+    if certain := [error for error in rate_limited if error.reach is Reach.ACCOUNT]:
+        _throttle(account, certain, now, is_doubted=False)
     proven = _record_outcomes(account, sent, probes, now)
     for scope, recipients in proven.items():
         if scope == RATE:
-            _throttle(account, rate_limited, now)
+            _throttle(account, rate_limited, now, is_doubted=True)
         else:
             reason, name = _uncertain_reason(errors), circuit_name(provider, scope)
-            circuit_breaker.trip(name, now=now, retry_after=None, reason=reason, refused=recipients)
+            circuit_breaker.trip(
+                name,
+                now=now,
+                retry_after=None,
+                reason=reason,
+                refused=recipients,
+                is_doubted=True,
+            )
     for name in probes.keys() - {account}:
         platform = name.removeprefix(circuit_name(provider, ""))
         own = [one for one in sent if one[1].platform == platform]
@@ -208,7 +224,7 @@ def _trip_circuits(
             scope = error.scope
             name = provider.account if scope is None else circuit_name(provider, scope)
             _, refused = outages.get(name, (error, {}))
-            if len(refused) < MAX_EVIDENCE:
+            if len(refused) < MAX_FAILED:
                 refused[recipient_key(delivery.claimed)] = None
             outages[name] = (error, refused)
     for name, (error, refused) in outages.items():
@@ -217,9 +233,13 @@ def _trip_circuits(
         )
 
 
-def _throttle(account: str, rate_limited: Sequence[ProviderError], now: datetime) -> None:
+def _throttle(
+    account: str, rate_limited: Sequence[ProviderError], now: datetime, *, is_doubted: bool
+) -> None:
     waits = [e.retry_after for e in rate_limited if isinstance(e, TransientError) and e.retry_after]
-    rate_limiter.throttle(account, retry_after=max(waits, default=None), now=now)
+    rate_limiter.throttle(
+        account, retry_after=max(waits, default=None), now=now, is_doubted=is_doubted
+    )
 
 
 def _record_outcomes(
@@ -239,6 +259,7 @@ def _record_outcomes(
     failures = [(delivery, error) for delivery, error in errors if _is_failure(error)]
     neutral = [error for _, error in errors if error.code in NEUTRAL_CODES]
     reason = failures[0][1].reason if failures else _uncertain_reason(errors)
+    refused, disproved = _uncertain_refusals(sent, platform) if errors else ({}, {})
     return circuit_breaker.record(
         name,
         successes=len(sent) - len(failures) - len(neutral),
@@ -248,8 +269,10 @@ def _record_outcomes(
         reason=reason,
         evidence=circuit_breaker.CircuitEvidence(
             accepted=_accepted_scopes(sent),
-            refused=_uncertain_refusals(sent, platform) if errors else {},
+            refused=refused,
             failed=_failed_recipients(failures),
+            disproved=disproved,
+            forgiven=_accepted_recipients(sent) if circuit_breaker.has_refused(name) else {},
         ),
     )
 
@@ -273,7 +296,7 @@ def _failed_recipients(failures: Sequence[tuple[PreparedDelivery, ProviderError]
         else circuit_breaker.evidence_key(delivery.claimed.reference)
         for delivery, error in failures
     )
-    return list(dict.fromkeys(islice(keys, MAX_EVIDENCE)))
+    return list(dict.fromkeys(islice(keys, MAX_FAILED)))
 
 
 def _accepted_scopes(sent: Sequence[Sent]) -> frozenset[str]:
@@ -281,37 +304,43 @@ def _accepted_scopes(sent: Sequence[Sent]) -> frozenset[str]:
     return frozenset({ACCOUNT, RATE, *platforms} - {""}) if platforms else frozenset()
 
 
+def _accepted_recipients(sent: Sequence[Sent]) -> Mapping[str, Recipients]:
+    """Return the recipients of acceptances, by scope."""
+    found: dict[str, set[str]] = {}
+    for delivery, result in sent:
+        if isinstance(result.outcome, SendResult):
+            key = recipient_key(delivery.claimed)
+            for scope in {ACCOUNT, RATE, result.platform} - {""}:
+                found.setdefault(scope, set()).add(key)
+    return found
+
+
 def _uncertain_refusals(
     sent: Sequence[Sent], platform: str | None
-) -> Mapping[str, Mapping[str, None]]:
-    """Return the recipients with a refusal of uncertain reach after the last acceptance, by scope.
+) -> tuple[Mapping[str, Recipients], Mapping[str, Recipients]]:
+    """Return the recipients with a refusal of uncertain reach, by scope.
 
-    A request that was under way when another was accepted says nothing new: of a batch, many
-    devices may be refused beside one that is not. On the circuit of a ``platform``, that is the
-    only scope.
+    The first are those after the last acceptance. The others are disproved: their request was under
+    way when another was accepted. Of a batch, many devices may be refused beside one that is not.
+    On the circuit of a ``platform``, that is the only scope.
     """
     accepted_at: dict[str | None, datetime] = {}
     for _, result in sent:
         if isinstance(result.outcome, SendResult):
             for one in (ACCOUNT, RATE, result.platform):
                 accepted_at[one] = max(result.finished_at, accepted_at.get(one, result.finished_at))
-    found: dict[str, dict[str, None]] = {}
+    refused: dict[str, set[str]] = {}
+    disproved: dict[str, set[str]] = {}
     for delivery, result in sent:
-        outcome = result.outcome
-        if (
-            not isinstance(outcome, SendResult)
-            and outcome.reach is Reach.UNCERTAIN
-            and not _is_failure(outcome)
-        ):
-            scope = _scope(outcome)
-            if platform is not None and scope != platform:
-                continue
-            if scope in accepted_at and result.started_at <= accepted_at[scope]:
-                continue
-            recipients = found.setdefault(ACCOUNT if platform else scope, {})
-            if len(recipients) < MAX_EVIDENCE:
-                recipients[recipient_key(delivery.claimed)] = None
-    return found
+        error = result.outcome
+        if isinstance(error, SendResult) or error.reach is not Reach.UNCERTAIN:
+            continue
+        scope = _scope(error)
+        if not _is_failure(error) and platform in (None, scope):
+            is_disproved = scope in accepted_at and result.started_at <= accepted_at[scope]
+            found = disproved if is_disproved else refused
+            found.setdefault(scope, set()).add(recipient_key(delivery.claimed))
+    return refused, disproved
 
 
 def _scope(error: ProviderError) -> str:

@@ -1,7 +1,8 @@
 """Token bucket of each provider account, in Valkey. Without Valkey, each process has its own.
 
 A bucket gains ``rate`` tokens a second and holds at most ``burst``. A provider's rate-limit
-response halves the rate, which then recovers step by step.
+response halves the rate, which then recovers step by step. If it is uncertain whether the response
+concerns the account, its pause doesn't hold critical messages.
 """
 
 import json
@@ -20,6 +21,8 @@ from providers.http import MAX_RETRY_AFTER
 log = structlog.get_logger(__name__)
 MIN_SHARE = 0.01
 """Lowest throttled rate, as a share of the configured rate."""
+MIN_DOUBTED_SHARE = 0.25
+"""Lowest throttled rate after responses of uncertain reach."""
 RESTORE_INTERVAL, RESTORE_SHARE = timedelta(seconds=10), 0.1
 """A throttled rate recovers by this share of the configured rate in each interval."""
 OVERDRAFT_SHARE = 0.5
@@ -43,6 +46,7 @@ _THROTTLE_SCRIPT = (_SCRIPTS / "rate_throttle.lua").read_text()
 _RULES = json.dumps(
     {
         "min_share": MIN_SHARE,
+        "min_doubted_share": MIN_DOUBTED_SHARE,
         "restore_interval": _RESTORE_INTERVAL,
         "restore_share": RESTORE_SHARE,
         "overdraft_share": OVERDRAFT_SHARE,
@@ -86,13 +90,19 @@ def take(
     return Grant(granted, wait * _MILLISECOND)
 
 
-def throttle(account: str, *, retry_after: float | None, now: datetime) -> None:
-    """Halve an account's rate, and block it for ``retry_after`` seconds, at most a day."""
+def throttle(
+    account: str, *, retry_after: float | None, now: datetime, is_doubted: bool = False
+) -> None:
+    """Halve an account's rate, and block it for ``retry_after`` seconds, at most a day.
+
+    ``is_doubted``: its responses had an uncertain reach, so that critical messages aren't blocked.
+    """
     at = valkey.to_milliseconds(now)
     pause = math.ceil(1000 * min(max(0.0, retry_after or 0.0), MAX_RETRY_AFTER))
-    _local_bucket(account).throttle(pause=pause, now=at)
+    _local_bucket(account).throttle(pause=pause, now=at, is_doubted=is_doubted)
+    args: list[str | int | float] = [at, _RULES, pause, int(is_doubted)]
     try:
-        share = valkey.run(_THROTTLE_SCRIPT, keys=[_key(account)], args=[at, _RULES, pause])
+        share = valkey.run(_THROTTLE_SCRIPT, keys=[_key(account)], args=args)
     except valkey.Unavailable:
         return
     if share >= 0:
@@ -113,22 +123,26 @@ def rate_statuses(accounts: Sequence[str], *, now: datetime) -> Mapping[str, Rat
     try:
         with valkey.connection() as client, client.pipeline(transaction=False) as pipe:
             for account in accounts:
-                pipe.hmget(_key(account), "share", "blocked_until")
+                pipe.hmget(_key(account), "share", "blocked_until", "doubted_until")
             found = pipe.execute()
     except valkey.Unavailable:
         return None
     return {
-        account: _status(share, until, now)
-        for account, (share, until) in zip(accounts, found, strict=True)
+        account: _status(share, until, doubted_until, now)
+        for account, (share, until, doubted_until) in zip(accounts, found, strict=True)
     }
 
 
-def _status(share: bytes | None, until: bytes | None, now: datetime) -> RateStatus:
+def _status(
+    share: bytes | None, until: bytes | None, doubted_until: bytes | None, now: datetime
+) -> RateStatus:
     blocked = valkey.from_milliseconds(int(float(until))) if until else None
     if share is None or blocked is None:
         return RateStatus(1.0, None)
     steps = max((now - blocked) // RESTORE_INTERVAL, 0)
     grown = min(float(share) + steps * RESTORE_SHARE, 1.0)
+    if doubted_until:
+        blocked = max(blocked, valkey.from_milliseconds(int(float(doubted_until))))
     return RateStatus(grown, blocked if blocked > now else None)
 
 
@@ -140,7 +154,7 @@ class TokenBucket:
         self._tokens: float | None = None
         self._at = 0
         self._share = 1.0
-        self._blocked_until = 0
+        self._blocked_until = self._doubted_until = 0
         self._throttled_at: int | None = None
 
     def take(
@@ -154,8 +168,9 @@ class TokenBucket:
     ) -> tuple[int, int]:
         """Take up to ``count`` tokens. Return how many, and the wait for the next in ms."""
         with self._lock:
-            if now < self._blocked_until:
-                return 0, self._blocked_until - now
+            until = max(self._blocked_until, 0 if is_critical else self._doubted_until)
+            if now < until:
+                return 0, until - now
             if rate is None:
                 return count, 0
             tokens = self._refill(rate=rate, burst=burst, now=now)
@@ -167,13 +182,20 @@ class TokenBucket:
             wait = (1 - overdraft - self._tokens) * 1000 / (rate * self._share_at(now))
             return granted, math.ceil(min(wait, _MAX_WAIT))
 
-    def throttle(self, *, pause: int, now: int) -> None:
+    def throttle(self, *, pause: int, now: int, is_doubted: bool = False) -> None:
         """Block for ``pause``, and halve the rate unless it was halved within the last second."""
         with self._lock:
             last = self._throttled_at
             if last is None or now >= max(self._blocked_until, last + _THROTTLE_DEBOUNCE):
-                self._share = max(self._share_at(now) / 2, MIN_SHARE)
+                share = self._share_at(now)
+                least = min(share, MIN_DOUBTED_SHARE) if is_doubted else MIN_SHARE
+                self._share = max(share / 2, least)
                 self._throttled_at = now
+                if is_doubted:
+                    self._blocked_until = max(self._blocked_until, now)
+            if is_doubted:
+                self._doubted_until = max(self._doubted_until, now + pause)
+                return
             self._blocked_until = max(self._blocked_until, now + pause)
             self._tokens, self._at = 0.0, self._blocked_until
 

@@ -68,11 +68,13 @@ def combine_results(
     has_failover: bool = False,
     blocked_until: datetime | None = None,
     quiet_hours_end: datetime | None = None,
+    is_doubted: bool = False,
 ) -> Settlement:
     """Combine at least one result of an attempt into the settlement of its delivery.
 
     ``has_failover`` says that another provider can take the delivery now. ``blocked_until`` and
-    ``quiet_hours_end`` are set if some devices were left out until then. A device without a result
+    ``quiet_hours_end`` are set if some devices were left out until then. ``is_doubted``: it tested
+    an open circuit. A device without a result
     was not tried, because the lease ended.
     """
     accepted = [r for r in results if isinstance(r.outcome, SendResult)]
@@ -81,7 +83,13 @@ def combine_results(
         claimed.ambiguous_provider or any(map(_is_ambiguous, results))
     )
     failures = [
-        _Failure(r, r.outcome, _decide(r.outcome, claimed, now, jitter, fails_over))
+        _Failure(
+            r,
+            r.outcome,
+            _decide(
+                r.outcome, claimed, now, jitter, has_failover=fails_over, is_doubted=is_doubted
+            ),
+        )
         for r in results
         if isinstance(r.outcome, ProviderError)
     ]
@@ -135,11 +143,19 @@ def combine_results(
 
 
 def _decide(
-    error: ProviderError, claimed: ClaimedDelivery, now: datetime, jitter: float, has_failover: bool
+    error: ProviderError,
+    claimed: ClaimedDelivery,
+    now: datetime,
+    jitter: float,
+    *,
+    has_failover: bool,
+    is_doubted: bool,
 ) -> retry.Decision:
     if has_failover and error.code in NOT_ACCEPTED:
         return retry.RetryUncounted(now)
-    return retry.decide_retry(error=error, state=claimed.retry_state, now=now, jitter=jitter)
+    return retry.decide_retry(
+        error=error, state=claimed.retry_state, now=now, jitter=jitter, is_doubted=is_doubted
+    )
 
 
 def _waits_for_skipped_devices(

@@ -3,7 +3,7 @@
 import itertools
 from bisect import bisect
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from operator import itemgetter
 
@@ -51,25 +51,36 @@ class ProviderShare:
             tuple[ClaimedDelivery, dict[str, Probe], dict[str, datetime]]
         ] = []
         """Sent one by one: a delivery, the probes it is used for, and the blocked platforms."""
-        probes = [self._account_permission, *self._platform_permissions.values()]
-        self._has_refused = any(isinstance(one, Probe) and one.refused for one in probes)
+        self.trials: list[tuple[list[ClaimedDelivery], dict[str, Probe], dict[str, datetime]]] = []
+        """Sent together: deliveries with the same trials and blocked platforms."""
+        found = [self._account_permission, *self._platform_permissions.values()]
+        self._waiting = [
+            one
+            for one in found
+            if isinstance(one, Probe | Blocked) and (one.refused or one.doubted_at)
+        ]
 
     def was_refused(self, claimed: ClaimedDelivery) -> bool:
         """Return whether a circuit that waits for its probe has refused this recipient."""
-        return self._has_refused and any(
-            isinstance(one, Probe) and recipient_key(claimed) in one.refused
-            for one in (self._account_permission, *self._platform_permissions.values())
+        return any(
+            isinstance(one, Probe) and one.refused and recipient_key(claimed) in one.refused
+            for one in self._waiting
         )
 
     def add(self, claimed: ClaimedDelivery, platforms: Platforms) -> None:
         """Assign a delivery to the provider, as a probe if a circuit needs one."""
         blocked = self.blocked_platforms(claimed)
         probes = self._take_probes(claimed, platforms)
-        if self._has_refused:
-            for name, probe in probes.items():
-                if recipient_key(claimed) in probe.refused:
-                    circuit_breaker.share_probe(name, probe=probe, now=self._now)
-        if probes or (self._has_refused and not blocked.keys().isdisjoint(platforms)):
+        for name, probe in probes.items():
+            if probe.refused and recipient_key(claimed) in probe.refused:
+                circuit_breaker.share_probe(name, probe=probe, now=self._now)
+        if probes and all(probe.is_trial for probe in probes.values()):
+            for claims, own, without in self.trials:
+                if (own, without) == (probes, blocked):
+                    claims.append(claimed)
+                    return
+            self.trials.append(([claimed], probes, blocked))
+        elif probes or (self._waiting and not blocked.keys().isdisjoint(platforms)):
             self.single_deliveries.append((claimed, probes, blocked))
         else:
             self.claims.append(claimed)
@@ -93,34 +104,56 @@ class ProviderShare:
         return min(map(blocked.__getitem__, platforms)) if blocked.keys() >= {*platforms} else None
 
     def _for_delivery(self, found: Permission, claimed: ClaimedDelivery | None) -> Permission:
-        """Return a circuit's permission: others go before a recipient that it has refused."""
-        if (
-            claimed is not None
-            and self._has_refused
-            and isinstance(found, Probe)
-            and found.others_until is not None
-            and self._now < found.others_until
-            and recipient_key(claimed) in found.refused
+        """Return a circuit's permission for a delivery.
+
+        Others go before a recipient that it has refused. A critical message to any other recipient
+        waits for no doubted circuit.
+        """
+        if claimed is None or found not in self._waiting:
+            return found
+        if isinstance(found, Probe):
+            others_until = found.others_until
+            if (
+                others_until is not None
+                and self._now < others_until
+                and recipient_key(claimed) in found.refused
+            ):
+                return Blocked(others_until)
+        elif (
+            isinstance(found, Blocked)
+            and claimed.priority is Priority.CRITICAL
+            and recipient_key(claimed) not in found.refused
         ):
-            return Blocked(found.others_until)
+            return found.trial(now=self._now)
         return found
 
     def _take_probes(
         self, claimed: ClaimedDelivery, platforms: Collection[str]
     ) -> dict[str, Probe]:
-        """Take the unused probes for these platforms, by circuit. Each probe is taken once."""
+        """Take probes for these platforms, by circuit. But for trials, each is taken once."""
         granted: dict[str, Probe] = {}
-        leased = Blocked(self._now + circuit_breaker.PROBE_CHECK)
-        if isinstance(self._account_permission, Probe):
-            granted[self.provider.account] = self._account_permission
-            self._account_permission = leased
+        account = self._for_delivery(self._account_permission, claimed)
+        if isinstance(account, Probe):
+            granted[self.provider.account] = account
+            self._account_permission = self._without(self._account_permission)
         for name in platforms:
             permission = self._platform_permissions.get(name)
             probe = self._for_delivery(permission, claimed) if permission else None
-            if isinstance(probe, Probe):
+            if permission and isinstance(probe, Probe):
                 granted[circuit_name(self.provider, name)] = probe
-                self._platform_permissions[name] = leased
+                self._platform_permissions[name] = self._without(permission)
         return granted
+
+    def _without(self, permission: Permission) -> Permission:
+        """Return what remains of a permission once a delivery has taken it."""
+        if not isinstance(permission, Probe):
+            return permission
+        left = Blocked(
+            self._now + circuit_breaker.PROBE_CHECK, permission.refused, permission.doubted_at
+        )
+        if left.refused or left.doubted_at:
+            self._waiting.append(left)
+        return left
 
     def return_probes(self) -> None:
         """Return the unused probes of circuits, so that another worker gets them."""
@@ -139,7 +172,7 @@ class Route:
     provider: Provider
     claims: Sequence[ClaimedDelivery]
     probes: Mapping[str, Probe] = field(default_factory=dict)
-    """By circuit. A route with probes has one delivery."""
+    """By circuit. A route with probes has one delivery, unless all of them are trials."""
     has_failover: bool = False
     """Another provider is available for these deliveries."""
     blocked_platforms: Mapping[str, datetime] = field(default_factory=dict)
@@ -167,6 +200,7 @@ def choose_routes(
         **circuit_breaker.request_permissions([*accounts, *circuits], now=now),
         **{p.account: Blocked(paused[p.name]) for p in providers if p.name in paused},
     }
+    permissions |= _with_refused(permissions, claims, now=now)
     shares = [ProviderShare(provider, permissions, now=now) for provider in providers]
     held: list[_Held] = []
     for claimed in sorted(claims, key=lambda one: any(s.was_refused(one) for s in shares)):
@@ -193,6 +227,26 @@ def choose_routes(
     for share in shares:
         share.return_probes()
     return routes, not_sent
+
+
+def _with_refused(
+    permissions: Mapping[str, Permission], claims: Sequence[ClaimedDelivery], *, now: datetime
+) -> dict[str, Permission]:
+    """Return the permissions of open circuits, with those of the recipients that they refused."""
+    waiting = {
+        name: one
+        for name, one in permissions.items()
+        if isinstance(one, Probe) or (isinstance(one, Blocked) and one.doubted_at)
+    }
+    if not waiting:
+        return {}
+    keys = list({recipient_key(claimed) for claimed in claims})
+    refused = circuit_breaker.refused_among(waiting, keys, now=now)
+    return {
+        name: replace(one, refused=one.refused | refused[name])
+        for name, one in waiting.items()
+        if refused.get(name)
+    }
 
 
 def _providers_in_order(
@@ -231,10 +285,22 @@ def _build_routes(
         )
 
     routes = [route([one], probes, blocked) for one, probes, blocked in share.single_deliveries]
-    allowed, rate_limited = _apply_rate_limit(share.provider, share.claims, targets, now)
-    if allowed:
-        routes.append(route(allowed, {}, share.blocked_platforms()))
-    return routes, rate_limited
+    held: list[NotSent] = []
+    for claims, probes, blocked in (*share.trials, (share.claims, {}, share.blocked_platforms())):
+        for some in _by_criticality(claims):
+            allowed, rate_limited = _apply_rate_limit(share.provider, some, targets, now)
+            held += rate_limited
+            if allowed:
+                routes.append(route(allowed, probes, blocked))
+    return routes, held
+
+
+def _by_criticality(claims: Sequence[ClaimedDelivery]) -> list[list[ClaimedDelivery]]:
+    """Return critical messages, then the others; without a group that is empty."""
+    groups: dict[bool, list[ClaimedDelivery]] = {True: [], False: []}
+    for claimed in claims:
+        groups[claimed.priority is Priority.CRITICAL].append(claimed)
+    return [group for group in groups.values() if group]
 
 
 def _apply_rate_limit(

@@ -6,7 +6,14 @@ from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 from enum import StrEnum
 
-from .errors import FailureCode, ProviderError, ProviderUnavailableError, TransientError
+from .errors import (
+    FailureCode,
+    PermanentError,
+    ProviderError,
+    ProviderUnavailableError,
+    Reach,
+    TransientError,
+)
 from .states import Priority
 
 DEFAULT_MAX_RETRIES = 3
@@ -103,10 +110,22 @@ Decision = RetryAt | RetryUncounted | AwaitReceipt | GiveUp
 
 
 def decide_retry(
-    *, error: ProviderError, state: RetryState, now: datetime, jitter: float
+    *,
+    error: ProviderError,
+    state: RetryState,
+    now: datetime,
+    jitter: float,
+    is_doubted: bool = False,
 ) -> Decision:
-    """Decide what follows a failed attempt. ``jitter`` is in [-1, 1]."""
-    if isinstance(error, ProviderUnavailableError):
+    """Decide what follows a failed attempt. ``jitter`` is in [-1, 1].
+
+    ``is_doubted``: the attempt tested an account that may be unable to send. A refusal that may
+    concern the account is not final then.
+    """
+    is_doubtful = (
+        is_doubted and error.reach is Reach.UNCERTAIN and isinstance(error, PermanentError)
+    )
+    if isinstance(error, ProviderUnavailableError) or is_doubtful:
         return _retry_uncounted(error, OUTAGE_DELAY, state=state, now=now, jitter=jitter)
     if not isinstance(error, TransientError):
         return GiveUp(error.code)
@@ -146,7 +165,7 @@ def retry_or_give_up(
 
 
 def _retry_uncounted(
-    error: ProviderUnavailableError | TransientError,
+    error: ProviderError,
     first_delay: timedelta,
     *,
     state: RetryState,
@@ -155,7 +174,9 @@ def _retry_uncounted(
 ) -> RetryUncounted | GiveUp:
     doubled = first_delay * 2 ** min(state.uncounted_attempts, MAX_DOUBLINGS)
     wait = min(doubled, UNCOUNTED_MAX_DELAY) * (1 + JITTER * jitter)
-    pause = timedelta(seconds=error.retry_after or 0)
+    pause = timedelta(0)
+    if isinstance(error, ProviderUnavailableError | TransientError):
+        pause = timedelta(seconds=error.retry_after or 0)
     longer = pause + min(pause * REFUSED_SHARE, MAX_REFUSED_DELAY)
     at = now + max(wait, pause if _is_expired_at(now + longer, state) else longer)
     if now - state.first_due_at >= MAX_OUTAGE or _is_expired_at(at, state):

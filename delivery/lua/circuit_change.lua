@@ -1,24 +1,37 @@
 -- Count results of an account, and open or close its circuit accordingly.
--- Return {-1} without a change, {0} if it was closed, or {until} if it was opened; after that, each
--- other scope against which there is enough evidence, and its refused recipients with commas.
+-- Return {-1} without a change, {0} if it was closed, or {until} if it was opened; after that, 1 if
+-- the account has refused recipients, or 0; after that, each other scope against which there is
+-- enough evidence, and its refused recipients with commas.
 --
 -- A circuit is a hash. "s" and "f" with a bucket number are counts of successes and failures.
 -- "until", "opened_at", "openings", and "reason" exist while it is not closed; "probe" and
--- "probe_until" are the lease of the probe. "r" with a recipient is the time of a failure or, once
--- the circuit is open, of a refusal. "e", a scope, "/", and a recipient is the time of a refusal of
--- uncertain reach.
+-- "probe_until" are the lease of the probe. "doubted" is the time of the opening if only evidence
+-- opened it, and "trial_failures" counts failures of trials. "r" with a recipient is the time of a
+-- failure or, once the circuit is open, of a refusal. "e", a scope, "/", and a recipient is the time
+-- of a refusal of uncertain reach, while it is evidence.
 --
--- KEYS: the circuit, the index of accounts. ARGV: account, now, the rules as JSON, the reason;
--- then 'trip', the minimum time, and refused recipients with commas; or 'share' and the probe's
--- token; or 'record', successes, failures, the probe's token, the scopes of acceptances with commas,
--- and JSON of the refused recipients by scope and those of the failures, or ''.
+-- The refused recipients of an account are a sorted set of a scope, "/", and a recipient, by the
+-- time of the last refusal of uncertain reach that is no evidence: it was disproved, or was counted
+-- already.
+--
+-- KEYS: the circuit, the index of accounts, the account's refused recipients. ARGV: the circuit's
+-- name, now, the rules as JSON, the reason, the circuit's own scope; then 'trip', the minimum time,
+-- refused recipients with commas, and 1 if it is by evidence, or 0; or 'share' and the probe's
+-- token; or 'record', successes, failures, the token of a probe or a trial, the scopes of
+-- acceptances with commas, and JSON of the refused recipients by scope, those of the failures, the
+-- disproved refusals by scope, and the accepted recipients by scope, or ''.
 
-local NOTHING, CLOSED, OWN_SCOPE = -1, 0, 'account'
-local circuit, index = KEYS[1], KEYS[2]
-local account, now, rules, reason = ARGV[1], tonumber(ARGV[2]), cjson.decode(ARGV[3]), ARGV[4]
-local found = redis.call('HMGET', circuit, 'until', 'probe')
-local open_until, leased = tonumber(found[1] or 0), found[2]
+local NOTHING, CLOSED = -1, 0
+local circuit, index, known = KEYS[1], KEYS[2], KEYS[3]
+local name, now, rules, reason = ARGV[1], tonumber(ARGV[2]), cjson.decode(ARGV[3]), ARGV[4]
+local own_scope = ARGV[5]
+local found = redis.call('HMGET', circuit, 'until', 'probe', 'doubted')
+local open_until, leased, doubted = tonumber(found[1] or 0), found[2], found[3]
 local bucket = math.floor(now / rules.bucket)
+
+local function answer(change)
+    return {change, redis.call('EXISTS', known)}
+end
 
 local function block(until_then)
     redis.call('HSET', circuit, 'until', until_then)
@@ -26,10 +39,12 @@ local function block(until_then)
     return until_then
 end
 
-local function open(at_least)
+local function open(at_least, is_doubted)
     local doublings = math.min(redis.call('HINCRBY', circuit, 'openings', 1) - 1, 30)
     local wait = math.min(rules.first_wait * 2 ^ doublings, rules.max_wait)
-    redis.call('HSETNX', circuit, 'opened_at', now)
+    if redis.call('HSETNX', circuit, 'opened_at', now) == 1 and is_doubted then
+        redis.call('HSET', circuit, 'doubted', now)
+    end
     if reason ~= '' then
         redis.call('HSET', circuit, 'reason', reason)
     end
@@ -37,96 +52,156 @@ local function open(at_least)
     return block(now + math.max(wait, at_least))
 end
 
--- Remember refused recipients. Return whether one of them was not known.
-local function refuse(recipients)
-    local room = rules.max_refused
+-- Remember recipients of failures, or of refusals that surely concern the account.
+local function note(recipients)
+    if #recipients == 0 then
+        return
+    end
+    local room = rules.max_noted
     for _, field in ipairs(redis.call('HKEYS', circuit)) do
-        if string.sub(field, 1, 1) == 'r' and field ~= 'reason' then
+        if string.match(field, '^r%x+$') then
             room = room - 1
         end
     end
-    local is_new = false
     for _, recipient in ipairs(recipients) do
         if redis.call('HEXISTS', circuit, 'r' .. recipient) == 0 then
-            is_new = true
             room = room - 1
         end
         if room >= 0 then
             redis.call('HSET', circuit, 'r' .. recipient, now)
         end
     end
+end
+
+local function is_known(scope, recipient)
+    local at = redis.call('ZSCORE', known, scope .. '/' .. recipient)
+    return at and tonumber(at) > now - rules.evidence_ttl
+end
+
+-- Remember refused recipients, whose next refusal says nothing new. Return whether one was new.
+local function remember(scope, recipients)
+    local is_new = false
+    for _, recipient in ipairs(recipients) do
+        is_new = is_new or not is_known(scope, recipient)
+        redis.call('ZADD', known, now, scope .. '/' .. recipient)
+    end
+    if #recipients > 0 then
+        redis.call('ZREMRANGEBYSCORE', known, '-inf', now - rules.evidence_ttl)
+        redis.call('ZREMRANGEBYRANK', known, 0, -1 - rules.max_refused)
+        redis.call('PEXPIRE', known, rules.evidence_ttl)
+    end
     return is_new
 end
 
-local function trip(at_least)
+local function remember_all(by_scope)
+    for scope, recipients in pairs(by_scope) do
+        remember(scope, recipients)
+    end
+end
+
+local function trip(at_least, is_doubted)
     local recipients = {}
-    for recipient in string.gmatch(ARGV[7] or '', '%x+') do
+    for recipient in string.gmatch(ARGV[8], '%x+') do
         recipients[#recipients + 1] = recipient
     end
-    refuse(recipients)
+    if is_doubted then
+        remember(own_scope, recipients)
+    else
+        redis.call('HDEL', circuit, 'doubted')
+        note(recipients)
+    end
     if now >= open_until then
-        return {open(at_least)}
+        return answer(open(at_least, is_doubted))
     end
     -- In flight when the circuit opened; it may require a longer wait than the first did.
     if now + at_least > open_until then
         block(now + at_least)
     end
-    return {NOTHING}
-end
-
-local function settle_probe(successes, failures, refused, failed, is_accepted)
-    if failures > 0 or (#refused > 0 and refuse(refused)) then
-        refuse(failed)
-        return {open(0)}
-    elseif successes > 0 and (#refused == 0 or is_accepted) then
-        redis.call('DEL', circuit)
-        return {CLOSED}
-    end
-    -- Nothing new, also if a recipient that was refused before was refused again.
-    redis.call('HDEL', circuit, 'probe', 'probe_until')
-    return {NOTHING}
+    return answer(NOTHING)
 end
 
 -- Store evidence, and drop what is old or disproved. Return counts of results in the window, the
 -- number of recipients with failures, and the recipients by scope.
 local function weigh(accepted, refused)
-    local sums, failing, scopes, known = {s = 0, f = 0}, 0, {}, {}
+    local sums, failing, scopes, added = {s = 0, f = 0}, 0, {}, {}
     local function add(scope, recipient)
-        local name = 'e' .. scope .. '/' .. recipient
-        if not known[name] then
-            known[name], scopes[scope] = true, scopes[scope] or {}
+        local field = 'e' .. scope .. '/' .. recipient
+        if not added[field] then
+            added[field], scopes[scope] = true, scopes[scope] or {}
             table.insert(scopes[scope], recipient)
         end
-        return name
+        return field
     end
     local fields = redis.call('HGETALL', circuit)
     for i = 1, #fields, 2 do
-        local name, value = fields[i], tonumber(fields[i + 1])
-        local kind, number = string.match(name, '^([sf])(%d+)$')
-        local scope, recipient = string.match(name, '^e(.-)/(%x+)$')
+        local field, value = fields[i], tonumber(fields[i + 1])
+        local kind, number = string.match(field, '^([sf])(%d+)$')
+        local scope, recipient = string.match(field, '^e(.-)/(%x+)$')
         local is_old = false
         if kind then
             is_old = tonumber(number) <= bucket - rules.buckets
             sums[kind] = sums[kind] + (is_old and 0 or value)
         elseif scope then
             is_old = accepted[scope] or value <= now - rules.evidence_ttl
-            if not is_old then
+            if accepted[scope] then
+                remember(scope, {recipient})
+            elseif not is_old then
                 add(scope, recipient)
             end
-        elseif string.match(name, '^r%x+$') then
+        elseif string.match(field, '^r%x+$') then
             is_old = math.floor(value / rules.bucket) <= bucket - rules.buckets
             failing = failing + (is_old and 0 or 1)
         end
         if is_old then
-            redis.call('HDEL', circuit, name)
+            redis.call('HDEL', circuit, field)
         end
     end
     for scope, recipients in pairs(refused) do
         for _, recipient in ipairs(recipients) do
-            redis.call('HSET', circuit, add(scope, recipient), now)
+            if is_known(scope, recipient) then
+                remember(scope, {recipient})
+            else
+                redis.call('HSET', circuit, add(scope, recipient), now)
+            end
         end
     end
     return sums, failing, scopes
+end
+
+local function close(accepted)
+    weigh(accepted, {})
+    redis.call('DEL', circuit)
+    return answer(CLOSED)
+end
+
+-- A circuit that evidence opened closes at an acceptance; any other one also at a rejection.
+local function is_success(successes, refused, is_accepted)
+    return successes > 0 and (is_accepted or (#refused == 0 and not doubted))
+end
+
+local function settle_probe(successes, failures, refused, failed, accepted)
+    local is_new = remember(own_scope, refused)
+    if failures > 0 or (is_new and not accepted[own_scope]) then
+        note(failed)
+        return answer(open(0))
+    elseif is_success(successes, refused, accepted[own_scope]) then
+        return close(accepted)
+    end
+    -- Nothing new, also if a recipient that was refused before was refused again.
+    redis.call('HDEL', circuit, 'probe', 'probe_until')
+    return answer(NOTHING)
+end
+
+local function settle_trial(successes, failures, refused, accepted)
+    remember(own_scope, refused)
+    if is_success(successes, refused, accepted[own_scope]) then
+        return close(accepted)
+    elseif failures > 0
+        and redis.call('HINCRBY', circuit, 'trial_failures', failures) >= rules.min_recipients then
+        -- The provider fails anyway: from now on, only the probe tests it.
+        redis.call('HDEL', circuit, 'doubted')
+    end
+    return answer(NOTHING)
 end
 
 local function count(successes, failures, accepted, refused, failed)
@@ -135,12 +210,12 @@ local function count(successes, failures, accepted, refused, failed)
     end
     if failures > 0 then
         redis.call('HINCRBY', circuit, 'f' .. bucket, failures)
-        refuse(failed)
+        note(failed)
     end
     local sums, failing, scopes = weigh(accepted, refused)
     local kept = (rules.buckets + 1) * rules.bucket
     redis.call('PEXPIRE', circuit, next(scopes) and rules.evidence_ttl or kept)
-    local answer = {NOTHING}
+    local change, proven = NOTHING, {}
     local share = sums.f * 100 / (sums.f + sums.s)
     local is_failing = sums.f >= rules.min_failures and share >= rules.min_percent
     for scope, recipients in pairs(scopes) do
@@ -148,46 +223,56 @@ local function count(successes, failures, accepted, refused, failed)
             for _, recipient in ipairs(recipients) do
                 redis.call('HDEL', circuit, 'e' .. scope .. '/' .. recipient)
             end
-            if scope == OWN_SCOPE then
-                refuse(recipients)
-                answer[1] = open(0)
+            remember(scope, recipients)
+            if scope == own_scope then
+                change = open(0, true)
             else
-                answer[#answer + 1] = scope
-                answer[#answer + 1] = table.concat(recipients, ',')
+                proven[#proven + 1] = scope
+                proven[#proven + 1] = table.concat(recipients, ',')
             end
         end
     end
-    if answer[1] == NOTHING and is_failing and failing >= rules.min_recipients then
-        answer[1] = open(0)
+    if change == NOTHING and is_failing and failing >= rules.min_recipients then
+        change = open(0)
     end
-    return answer
+    local result = answer(change)
+    for _, one in ipairs(proven) do
+        result[#result + 1] = one
+    end
+    return result
 end
 
-redis.call('ZADD', index, now, account)
+redis.call('ZADD', index, now, name)
 redis.call('ZREMRANGEBYSCORE', index, '-inf', now - rules.listing_window)
-if ARGV[5] == 'trip' then
-    return trip(tonumber(ARGV[6]))
-elseif ARGV[5] == 'share' then
-    if ARGV[6] == leased then
+if ARGV[6] == 'trip' then
+    return trip(tonumber(ARGV[7]), ARGV[9] == '1')
+elseif ARGV[6] == 'share' then
+    if ARGV[7] == leased then
         redis.call('HDEL', circuit, 'probe_until')
     end
-    return {NOTHING}
+    return answer(NOTHING)
 end
-local successes, failures, token = tonumber(ARGV[6]), tonumber(ARGV[7]), ARGV[8]
+local successes, failures, token = tonumber(ARGV[7]), tonumber(ARGV[8]), ARGV[9]
 local accepted, refused, failed = {}, {}, {}
-for scope in string.gmatch(ARGV[9], '[^,]+') do
+for scope in string.gmatch(ARGV[10], '[^,]+') do
     accepted[scope] = true
 end
-if ARGV[10] ~= '' then
-    local evidence = cjson.decode(ARGV[10])
+if ARGV[11] ~= '' then
+    local evidence = cjson.decode(ARGV[11])
     refused, failed = evidence[1], evidence[2]
+    remember_all(evidence[3])
+    for scope, recipients in pairs(evidence[4]) do
+        for _, recipient in ipairs(recipients) do
+            redis.call('ZREM', known, scope .. '/' .. recipient)
+        end
+    end
 end
 if open_until == 0 then
     return count(successes, failures, accepted, refused, failed)
 elseif token ~= '' and token == leased then
-    return settle_probe(successes, failures, refused[OWN_SCOPE] or {}, failed, accepted[OWN_SCOPE])
+    return settle_probe(successes, failures, refused[own_scope] or {}, failed, accepted)
+elseif doubted and token == 'trial:' .. doubted then
+    return settle_trial(successes, failures, refused[own_scope] or {}, accepted)
 end
-if #(refused[OWN_SCOPE] or {}) > 0 then
-    refuse(refused[OWN_SCOPE])
-end
-return {NOTHING}
+remember_all(refused)
+return answer(NOTHING)

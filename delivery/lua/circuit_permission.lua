@@ -1,5 +1,6 @@
--- Return the permission of each circuit: {0, 0} allowed, {1, until} blocked, or {2, since, ...} one
--- probe, with the end of the circuit's wait and the recipients that were refused.
+-- Return the permission of each circuit: {0, 0} allowed, {1, until, doubted} blocked, or
+-- {2, since, doubted, ...} one probe, with the end of the circuit's wait and the recipients that
+-- failed. "doubted" is when evidence alone opened the circuit, or 0.
 --
 -- KEYS: circuits. ARGV: now, the token of granted probes, the lease time of a probe, and the time
 -- after which others ask again during a probe.
@@ -9,9 +10,9 @@ local ALLOWED, BLOCKED, PROBE = 0, 1, 2
 local now, token, lease, check = tonumber(ARGV[1]), ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
 local answers = {}
 
-local function grant(circuit, since)
+local function grant(circuit, since, doubted)
     redis.call('HSET', circuit, 'probe', token, 'probe_until', now + lease)
-    local answer = {PROBE, since}
+    local answer = {PROBE, since, doubted}
     for _, field in ipairs(redis.call('HKEYS', circuit)) do
         local recipient = string.match(field, '^r(%x+)$')
         if recipient then
@@ -22,16 +23,17 @@ local function grant(circuit, since)
 end
 
 for i, circuit in ipairs(KEYS) do
-    local found = redis.call('HMGET', circuit, 'until', 'probe_until')
+    local found = redis.call('HMGET', circuit, 'until', 'probe_until', 'doubted')
     local open_until, probe_until = tonumber(found[1] or 0), tonumber(found[2] or 0)
+    local doubted = tonumber(found[3] or 0)
     if open_until == 0 then
         answers[i] = {ALLOWED, 0}
     elseif now < open_until then
-        answers[i] = {BLOCKED, open_until}
+        answers[i] = {BLOCKED, open_until, doubted}
     elseif now < probe_until then
-        answers[i] = {BLOCKED, math.min(probe_until, now + check)}
+        answers[i] = {BLOCKED, math.min(probe_until, now + check), doubted}
     else
-        answers[i] = grant(circuit, open_until)
+        answers[i] = grant(circuit, open_until, doubted)
     end
 end
 return answers

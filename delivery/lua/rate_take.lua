@@ -1,7 +1,8 @@
 -- Take tokens of an account; return how many were granted, and the milliseconds until the next.
 --
 -- A bucket is a hash: "tokens" at the time "at"; after a rate-limit response also "share", the
--- throttled share of the rate, and "blocked_until", when it starts to recover. TokenBucket in
+-- throttled share of the rate, "blocked_until", when it starts to recover, and "doubted_until", until
+-- when only critical messages are sent. TokenBucket in
 -- rate_limiter.py computes the same: keep them equal, to the order of each sum.
 --
 -- KEYS: the bucket. ARGV: now, the rules as JSON, the count, the rate or '', the burst, and 1 if it
@@ -10,10 +11,13 @@
 local bucket = KEYS[1]
 local now, rules, count = tonumber(ARGV[1]), cjson.decode(ARGV[2]), tonumber(ARGV[3])
 local rate, burst = tonumber(ARGV[4]), tonumber(ARGV[5])
-local found = redis.call('HMGET', bucket, 'tokens', 'at', 'share', 'blocked_until')
+local found = redis.call('HMGET', bucket, 'tokens', 'at', 'share', 'blocked_until',
+    'doubted_until')
 local blocked_until = tonumber(found[4] or 0)
-if now < blocked_until then
-    return {0, blocked_until - now}
+local is_critical = ARGV[6] == '1'
+local waits_until = math.max(blocked_until, is_critical and 0 or tonumber(found[5] or 0))
+if now < waits_until then
+    return {0, waits_until - now}
 elseif not rate then
     return {count, 0}
 end

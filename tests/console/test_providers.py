@@ -103,7 +103,7 @@ def test_evidence_is_shown_before_the_circuit_opens(
 ) -> None:
     account, now = registry.sendgrid().account, utc_now()
     keys = [circuit_breaker.evidence_key(str(n)) for n in range(count)]
-    evidence = circuit_breaker.Evidence(refused={scope: keys})
+    evidence = circuit_breaker.CircuitEvidence(refused={scope: keys})
     circuit_breaker.record(account, successes=0, failures=0, now=now, evidence=evidence)
     assert health().health is Health.HEALTHY
     for path in (URL, "/admin/"):
@@ -113,14 +113,16 @@ def test_evidence_is_shown_before_the_circuit_opens(
     assert shown in page
     effect = "rate is halved" if scope == "rate" else "circuit opens"
     assert f"At 5, the {effect}." in page
-    accepted = circuit_breaker.Evidence(accepted=["account", "rate", "ios"])
+    accepted = circuit_breaker.CircuitEvidence(accepted=["account", "rate", "ios"])
     circuit_breaker.record(account, successes=1, failures=0, now=now, evidence=accepted)
     assert "in a row" not in text_of(console)
 
 
 def test_evidence_of_a_platform_names_it(console: Client) -> None:
     account, now = registry.sendgrid().account, utc_now()
-    evidence = circuit_breaker.Evidence(refused={"account": [circuit_breaker.evidence_key("a")]})
+    evidence = circuit_breaker.CircuitEvidence(
+        refused={"account": [circuit_breaker.evidence_key("a")]}
+    )
     name = f"{account}:android"
     circuit_breaker.record(name, successes=0, failures=0, now=now, evidence=evidence)
     assert "Android: 1 of 5 recipients refused in a row" in text_of(console)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
 from delivery import rate_limiter
-from delivery.rate_limiter import MIN_SHARE, Grant, TokenBucket
+from delivery.rate_limiter import MIN_DOUBTED_SHARE, MIN_SHARE, Grant, TokenBucket
 from notifyproject.platform import valkey
 from tests.support.factories.notifications import NOON
 from tests.support.fakes.valkey_faults import at_once, own_valkey, unavailable, unresponsive
@@ -122,6 +122,23 @@ def test_critical_messages_wait_for_a_provider_that_asks_for_a_pause() -> None:
     assert take(9, after=5 * SECOND, is_critical=True).granted == 2
 
 
+def test_doubted_pause_holds_only_other_messages() -> None:
+    for _ in range(10):
+        rate_limiter.throttle(WHATSAPP, retry_after=60, now=NOON, is_doubted=True)
+    assert take(9, after=SECOND) == Grant(0, 59 * SECOND)
+    assert take(1, after=SECOND, is_critical=True).granted == 1
+    assert take(8, rate=None, burst=0, after=SECOND, is_critical=True).granted == 8
+    assert take(9, after=60 * SECOND).granted == 8
+
+
+def test_doubted_pauses_leave_a_quarter_of_the_rate() -> None:
+    for n in range(10):
+        rate_limiter.throttle(WHATSAPP, retry_after=0, now=NOON + n * SECOND, is_doubted=True)
+    status = rate_limiter.rate_statuses([WHATSAPP], now=NOON + 9 * SECOND)
+    assert status is not None
+    assert status[WHATSAPP].share == MIN_DOUBTED_SHARE
+
+
 takes = st.tuples(st.integers(0, 3000), st.integers(0, 50), st.none())
 pauses = st.integers(0, 100).map(float)
 refusals = st.tuples(st.integers(0, 3000), st.just(0), pauses)
@@ -145,8 +162,9 @@ def test_shared_and_local_buckets_agree(
             granted, left = local.take(number, now=at, **options)
             assert shared == Grant(granted, left * MILLISECOND)
         else:
-            rate_limiter.throttle(account, retry_after=pause, now=now)
-            local.throttle(pause=int(pause * 1000), now=at)
+            doubt = {"is_doubted": turn % 3 == 1}
+            rate_limiter.throttle(account, retry_after=pause, now=now, **doubt)
+            local.throttle(pause=int(pause * 1000), now=at, **doubt)
 
 
 def test_bucket_expires_when_it_would_be_full(broker: redis.Redis) -> None:

@@ -24,7 +24,7 @@ from tests.support.factories.routes import (
 from tests.support.fakes.provider import ScriptedProvider
 from tests.support.fakes.valkey_faults import unavailable
 
-pytestmark = pytest.mark.usefixtures("broker", "valkey_anew")
+pytestmark = pytest.mark.usefixtures("db", "broker", "valkey_anew")
 
 
 S = DeliveryStatus

@@ -9,11 +9,13 @@ https://docs.360dialog.com/docs/support/api-error-message-list (a 403 for one co
 """
 
 import itertools
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
+import redis
 from bson import ObjectId
 
 from delivery import feedback, routing
@@ -21,6 +23,7 @@ from delivery.circuit_breaker import (
     EVIDENCE_TTL,
     FIRST_WAIT,
     HEAD_START,
+    MAX_REFUSED,
     MIN_FAILURES,
     MIN_RECIPIENTS,
 )
@@ -35,6 +38,7 @@ from domain.errors import (
     Reach,
     RecipientAction,
 )
+from domain.retry import GiveUp, RetryUncounted, decide_retry
 from domain.states import Channel, Priority
 from notifications.store import ClaimedDelivery
 from notifyproject.platform import valkey
@@ -220,13 +224,13 @@ def test_five_recipients_in_a_row_are_evidence(fcm: ScriptedProvider, outcome: O
         answer(fcm, (user, outcome))
     assert routes(fcm, code(), at=NOON)
     answer(fcm, ("fifth", outcome))
-    assert not routes(fcm, code(), at=NOON)
+    assert not routes(fcm, delivery("ben"), at=NOON)
 
 
 @pytest.mark.parametrize("outcome", UNCERTAIN_ANSWERS)
 def test_five_recipients_of_one_batch_are_evidence(fcm: ScriptedProvider, outcome: Outcome) -> None:
     answer(fcm, *((str(n), outcome) for n in range(MIN_RECIPIENTS)))
-    assert not routes(fcm, code(), at=NOON)
+    assert not routes(fcm, delivery("ben"), at=NOON)
 
 
 @pytest.mark.parametrize("outcome", UNCERTAIN_ANSWERS)
@@ -370,7 +374,7 @@ def test_refusal_of_another_recipient_opens_the_circuit_again(fcm: ScriptedProvi
     open_circuit(fcm, error, FIVE)
     (probe,) = routes(fcm, delivery("new"), at=AFTER)
     answer(fcm, ("new", error), now=AFTER, route=probe)
-    assert not routes(fcm, code(), at=AFTER + 2 * FIRST_WAIT - SECOND)
+    assert not routes(fcm, delivery("ben"), at=AFTER + 2 * FIRST_WAIT - SECOND)
     (probe,) = routes(fcm, delivery("new"), code(), at=AFTER + 2 * FIRST_WAIT)
     assert [one.user_id for one in probe.claims] == ["ben"]
 
@@ -416,3 +420,178 @@ def test_success_takes_one_round_trip(
     assert len(calls) == 1
     routes(fcm, *(delivery(str(n)) for n in range(100)), at=NOON)
     assert len(calls) == 3, "permissions of all circuits, and the rate"
+
+
+EVERY_UNCERTAIN = {name: error for name, error in TABLE.items() if error.reach is UNCERTAIN}
+REFUSED_FOREVER = {
+    **{name: [error] for name, error in EVERY_UNCERTAIN.items()},
+    "all kinds in turn": list(EVERY_UNCERTAIN.values()),
+}
+
+
+class Life:
+    """Deliveries that are tried again whenever they are due, as by workers with full queues."""
+
+    def __init__(self, provider: ScriptedProvider, *, at: datetime = NOON) -> None:
+        self.provider = provider
+        self.now = at
+        self.due: dict[str, tuple[ClaimedDelivery, datetime]] = {}
+        self.answers: dict[str, list[Outcome]] = {}
+        self.sent: dict[str, datetime] = {}
+        self.requests: Counter[str] = Counter()
+
+    def add(self, claimed: ClaimedDelivery, *answers: Outcome) -> None:
+        user = claimed.user_id or ""
+        self.answers[user] = [*answers]
+        self.due[claimed.reference] = (claimed, self.now)
+
+    def step(self, seconds: float) -> None:
+        """Try what is due, in batches of 32 in the order of arrival, then let time pass."""
+        due = [one for one, at in self.due.values() if at <= self.now]
+        for start in range(0, len(due), 32):
+            batch = due[start : start + 32]
+            targets = {one.reference: [SendTarget(address="x", platform="ios")] for one in batch}
+            found, held = routing.choose_routes(
+                batch, providers=[self.provider], targets=targets, paused={}, now=self.now
+            )
+            for one in held:
+                at = one.next_attempt_at or self.now + timedelta(days=1)
+                self.due[one.claimed.reference] = (one.claimed, at)
+            for route in found:
+                self._send(route)
+        self.now += timedelta(seconds=seconds)
+
+    def _send(self, route: Route) -> None:
+        given = []
+        for claimed in route.claims:
+            user = claimed.user_id or ""
+            self.requests[user] += 1
+            outcomes = self.answers[user]
+            outcome = outcomes[self.requests[user] % len(outcomes)]
+            given.append((user, outcome))
+            if isinstance(outcome, ProviderError):
+                wait = getattr(outcome, "retry_after", None) or 30
+                self.due[claimed.reference] = (claimed, self.now + timedelta(seconds=wait))
+            else:
+                self.sent[claimed.reference] = self.now
+                del self.due[claimed.reference]
+        answer(self.provider, *given, now=self.now, route=route)
+
+
+@pytest.mark.parametrize("name", sorted(REFUSED_FOREVER))
+@pytest.mark.parametrize("count", [4, 8, 40])
+def test_code_is_never_behind_those_who_are_refused_for_ever(
+    fcm: ScriptedProvider, name: str, count: int
+) -> None:
+    life = Life(fcm)
+    for n in range(count):
+        life.add(delivery(f"v{n}"), *REFUSED_FOREVER[name])
+    for _ in range(4):
+        asked = code()
+        life.add(asked, accepted())
+        since = life.now
+        for _ in range(18):
+            life.step(5)
+        assert asked.reference in life.sent
+        assert life.sent[asked.reference] - since <= WITHIN
+
+
+@pytest.mark.parametrize("priority", [Priority.NORMAL, Priority.CRITICAL])
+@pytest.mark.parametrize("outcome", UNCERTAIN_ANSWERS)
+def test_code_waits_for_no_number_of_refused_ones(
+    fcm: ScriptedProvider, outcome: Outcome, priority: Priority
+) -> None:
+    life = Life(fcm)
+    for n in range(500):
+        life.add(delivery(f"v{n}", priority=priority), outcome)
+    for wait in (0, 100, 200):
+        for _ in range(wait // 20):
+            life.step(20)
+        asked, since = code(), life.now
+        life.add(asked, accepted())
+        life.step(2.5)
+        life.step(2.5)
+        assert life.sent[asked.reference] - since <= WITHIN
+
+
+@pytest.mark.parametrize("outcome", UNCERTAIN_ANSWERS)
+def test_refused_once_is_no_evidence_after_an_acceptance(
+    fcm: ScriptedProvider, outcome: Outcome
+) -> None:
+    eight = [(f"v{n}", outcome) for n in range(8)]
+    answer(fcm, *eight)
+    at = NOON + timedelta(seconds=60)
+    for _ in range(5):
+        found = routes(fcm, delivery("ben"), at=at)
+        answer(fcm, ("ben", accepted()), now=at, route=found[0] if found else None)
+        answer(fcm, *eight, now=at)
+        assert routes(fcm, delivery("carla"), at=at + SECOND)
+        at += timedelta(minutes=10)
+
+
+@pytest.mark.parametrize("outcome", [UNCERTAIN_ANSWERS[0], UNCERTAIN_ANSWERS[1]])
+def test_outage_of_the_account_holds_and_tries_each_recipient_once(
+    fcm: ScriptedProvider, outcome: Outcome
+) -> None:
+    life = Life(fcm)
+    for n in range(200):
+        priority = Priority.CRITICAL if n % 2 else Priority.NORMAL
+        life.add(delivery(f"v{n}", priority=priority), outcome)
+    for _ in range(120):
+        life.step(5)
+    normal = sum(life.requests[f"v{n}"] for n in range(0, 200, 2))
+    assert normal < 60, "a batch until it opens, then probes"
+    assert max(life.requests.values()) <= 8
+    for n in range(200):
+        life.answers[f"v{n}"] = [accepted()]
+    for _ in range(200):
+        life.step(5)
+    assert len(life.sent) == 200
+
+
+def test_recipient_who_is_accepted_again_is_evidence_again(fcm: ScriptedProvider) -> None:
+    outcome = UNCERTAIN_ANSWERS[0]
+    answer(fcm, *((user, outcome) for user in FIVE), ("ben", accepted()))
+    answer(fcm, *((user, outcome) for user in FIVE))
+    assert routes(fcm, delivery("x"), at=NOON)
+    answer(fcm, *((user, accepted()) for user in FIVE))
+    answer(fcm, *((user, outcome) for user in FIVE))
+    assert not routes(fcm, delivery("x"), at=NOON)
+
+
+def test_failing_trials_end(fcm: ScriptedProvider) -> None:
+    """Each would cost a code one of its attempts."""
+    open_circuit(fcm, UNCERTAIN_ANSWERS[0], FIVE)
+    at, error = NOON + 3 * SECOND, provider_error(response=ProviderResponse(status=500))
+    for n in range(MIN_RECIPIENTS):
+        (trial,) = routes(fcm, code(f"c{n}"), at=at)
+        answer(fcm, (f"c{n}", error), now=at, route=trial)
+    assert not routes(fcm, code(), at=at)
+
+
+def test_answer_about_the_account_ends_trials(fcm: ScriptedProvider) -> None:
+    open_circuit(fcm, UNCERTAIN_ANSWERS[0], FIVE)
+    answer(fcm, ("ada", channel_unavailable()), now=NOON + SECOND)
+    assert not routes(fcm, code(), at=NOON + 3 * SECOND)
+
+
+def test_refused_recipients_are_bounded(fcm: ScriptedProvider, broker: redis.Redis) -> None:
+    outcome = UNCERTAIN_ANSWERS[0]
+    for n in range(MAX_REFUSED // 20 + 10):
+        answer(fcm, *((f"{n}-{m}", outcome) for m in range(20)))
+    (key,) = broker.keys("circuit_refused:*")
+    assert broker.zcard(key) == MAX_REFUSED
+    assert 0 < broker.pttl(key) <= EVIDENCE_TTL / timedelta(milliseconds=1)
+
+
+@pytest.mark.parametrize("reach", [UNCERTAIN, Reach.RECIPIENT])
+def test_uncertain_rejection_of_a_trial_is_not_final(reach: Reach) -> None:
+    state = delivery("ada").retry_state
+    decided = {
+        is_doubted: decide_retry(
+            error=invalid_token(reach=reach), state=state, now=NOON, jitter=0, is_doubted=is_doubted
+        )
+        for is_doubted in (True, False)
+    }
+    assert isinstance(decided[True], RetryUncounted) is (reach is UNCERTAIN)
+    assert isinstance(decided[False], GiveUp)
