@@ -7,7 +7,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 import structlog
@@ -95,24 +95,79 @@ def find_misplaced_liquid(source: str) -> int | None:
     return None
 
 
-_TABLE_PARTS = frozenset(
-    ["caption", "col", "colgroup", "tbody", "td", "tfoot", "th", "thead", "tr"]
-)
+_CELLS = frozenset(["caption", "td", "th"])
+_TABLE_PARTS = frozenset(["col", "colgroup", "tbody", "tfoot", "thead", "tr"]) | _CELLS
+_BETWEEN_CELLS = _TABLE_PARTS | {"form", "input", "script", "style", "table"}
+"""Elements that a parser leaves in a table outside of its cells."""
+_DOCUMENT_PARTS = frozenset(["body", "frameset", "head", "html"])
+_STYLE_SHEET_LINK = re.compile(r"\brel\s*=\s*[\"']?[^\"'>]*\bstylesheet\b", re.IGNORECASE)
 
 
-def find_lost_tag(source: str) -> tuple[str, int] | None:
-    """Return the name and the index of a part of a table outside of one, which parsers drop."""
+def find_lost(source: str) -> tuple[str, int] | None:
+    """Return why a parser drops or moves a piece of HTML, and its index, or None.
+
+    Parsers drop a part of a table outside of one, and parts of a document inside of another. They
+    move what is between the cells of a table in front of the table.
+    """
     pieces = check_source(source)
-    blanked = replace_liquid(source, pieces, lambda piece: " " * (piece.end - piece.start))
-    depth = 0
+    blanked = replace_liquid(source, pieces, partial(_blank, source))
+    cells: list[bool] = []  # For each open table, whether a cell of it is open
+    end = 0
     for token in markup.tokenize(blanked):
-        if token.name == "table":
-            depth = max(depth - 1, 0) if token.is_end else depth + 1
-        elif token.name in _TABLE_PARTS and not token.is_end and not depth:
-            return token.name, token.start
-        elif token.name == "template":
+        if moved := _find_text(blanked, end, token.start, cells):
+            return moved
+        end = token.end
+        name, is_start = token.name, bool(token.name) and not token.is_end
+        if name == "template":
             return None
+        if reason := is_start and _reason_of_loss(name, blanked[token.start : token.tag_end]):
+            return reason, token.start
+        if is_start and name in _TABLE_PARTS and not cells:
+            return f"<{name}> outside of a table is lost: put a <table> around it.", token.start
+        if is_start and cells and not cells[-1] and name not in _BETWEEN_CELLS:
+            return f"<{name}> {_BETWEEN}", token.start
+        _follow_table(name, cells, is_end=token.is_end)
+    return _find_text(blanked, end, len(blanked), cells)
+
+
+_BETWEEN = "between the cells of a table moves in front of the table: put it into a cell."
+
+
+def _blank(source: str, piece: Piece) -> str:
+    """Return blanks in place of Liquid, and letters in place of an output, which is text."""
+    text = source[piece.start : piece.end]
+    return _NOT_LINE_END.sub("x" if piece.kind is Kind.OUTPUT else " ", text)
+
+
+def _find_text(html: str, start: int, end: int, cells: list[bool]) -> tuple[str, int] | None:
+    if not cells or cells[-1]:
+        return None
+    found = _TEXT.search(html, start, end)
+    return (f"Text {_BETWEEN}", found.start()) if found else None
+
+
+_TEXT = re.compile(r"[^ \t\n\f\r]")
+
+
+def _reason_of_loss(name: str, tag: str) -> str | None:
+    if name in _DOCUMENT_PARTS:
+        return (
+            f"<{name}> is lost: this part is the content inside the layout, so keep only what is "
+            "between <body> and </body>, and the <style>."
+        )
+    if name == "link" and _STYLE_SHEET_LINK.search(tag):
+        return "A style sheet behind a <link> is lost: write its rules into a <style>."
     return None
+
+
+def _follow_table(name: str, cells: list[bool], *, is_end: bool) -> None:
+    if name == "table":
+        if not is_end:
+            cells.append(False)
+        elif cells:
+            cells.pop()
+    elif name in _TABLE_PARTS and cells:
+        cells[-1] = name in _CELLS and not is_end
 
 
 def extract_style_sheet(layout: str) -> str:
@@ -139,7 +194,7 @@ def _prepare_tokens(html: str, pieces: Sequence[Piece], hidden: list[str]) -> st
 
     Placeholders of Liquid tags become comments, which are valid between rows, as do Outlook's
     conditions without dashes, such as ``<![if !mso]>``, from which the parser makes comments. Style
-    sheets for other media aren't inlined.
+    sheets for other media aren't inlined. A line end at the start of preformatted text is doubled.
     """
 
     def commented(text: str) -> str:
@@ -157,11 +212,23 @@ def _prepare_tokens(html: str, pieces: Sequence[Piece], hidden: list[str]) -> st
         if _CONDITION.fullmatch(text):
             hidden.append(_PLACEHOLDER_PATTERN.sub(lambda found: hidden[int(found[2])], text))
             text = f"<!--{_PLACEHOLDER.format(len(hidden) - 1)}-->"
+        elif token.name in _PREFORMATTED and not token.is_end:
+            text = _keep_first_line(html, token)
         elif token.name == "style" and _MEDIA.search(text[: token.tag_end - token.start]):
             text = f'<style data-css-inline="ignore"{text[len("<style") :]}'
         texts += [commented(html[end : token.start]), text]
         end = token.end
     return "".join([*texts, commented(html[end:])])
+
+
+_PREFORMATTED = frozenset(["listing", "pre", "textarea"])
+"""Elements of which a parser drops a line end at the start, which isn't written again."""
+
+
+def _keep_first_line(html: str, token: markup.Token) -> str:
+    tag, content = html[token.start : token.tag_end], html[token.tag_end : token.end]
+    begins = html.startswith(("\n", "\r\n"), token.tag_end)
+    return f"{tag}\n{content}" if begins else f"{tag}{content}"
 
 
 log = structlog.get_logger(__name__)

@@ -250,9 +250,8 @@ def _extract_liquid(source: str) -> _Fragment:
     if (index := inlining.find_misplaced_liquid(source)) is not None:
         reason = "Liquid inside a tag: move it around the tag or into a quoted value."
         raise TemplateError("misplaced", reason, line=line_at(source, index))
-    if lost := inlining.find_lost_tag(source):
-        name, index = lost
-        reason = f"<{name}> outside of a table is lost: put a <table> around it."
+    if lost := inlining.find_lost(source):
+        reason, index = lost
         raise TemplateError("misplaced", reason, line=line_at(source, index))
     return fragment
 

@@ -10,17 +10,21 @@ from typing import Any
 
 from domain.content import Content
 
-_HOUR, _MINUTE = timedelta(hours=1), timedelta(minutes=1)
+_HOUR, _MINUTE, _GRACE = timedelta(hours=1), timedelta(minutes=1), timedelta(minutes=10)
 REMAINING = frozenset({"hours_until_start", "minutes_until_start"})
 """Variables that change with time. A request with its own keeps them."""
 
 
 def event_variables(event_at: datetime, *, at: datetime) -> Mapping[str, Any]:
-    """Return an event's time, and the hours and minutes until then, each at least 1."""
+    """Return an event's time, and the hours and minutes until then, each at least 1.
+
+    The hours are whole ones that remain: up to ten minutes more are said, since a message takes a
+    while, and never half an hour, since a reader would come too late.
+    """
     remaining = event_at - at
     return {
         "start_time": format_timestamp(event_at),
-        "hours_until_start": max(round(remaining / _HOUR), 1),
+        "hours_until_start": max((remaining + _GRACE) // _HOUR, 1),
         "minutes_until_start": max(round(remaining / _MINUTE), 1),
     }
 

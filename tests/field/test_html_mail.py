@@ -8,8 +8,9 @@ import pytest
 from domain.content import Content, Recipient
 from domain.links import has_link
 from domain.states import Channel
-from notifications.content import rendering
+from notifications.content import inlining, rendering
 from notifications.content.linting import lint_template
+from notifications.content.templates import DEFAULT_LANGUAGE, Part
 from providers.contract import Message
 from tests.support.factories.notifications import write_template
 
@@ -202,3 +203,75 @@ def test_link_counts_only_as_a_whole(text: str, has: bool) -> None:
 def test_home_page_is_not_any_of_its_pages() -> None:
     message = mail("See https://example.com/help", deep_link="https://example.com/")
     assert message.text.endswith("Open: https://example.com/")
+
+
+DOCUMENT = """<!doctype html>
+<html lang="en"><head><title>T</title>
+<style>body{background:#eee}</style></head>
+<body style="background:#eee"><p>Hi</p></body></html>"""
+
+
+@pytest.mark.parametrize(
+    ("html", "line", "reason"),
+    [
+        # What MJML exports. https://github.com/mjmlio/mjml/issues/723
+        (DOCUMENT, 2, "<html> is lost"),
+        *(
+            ("<p>a</p>\n<body bgcolor='red'>b", 2, "<body> is lost"),
+            ("<HEAD></HEAD>a", 1, "<head>"),
+        ),
+        ('a\n<link href="https://x.example/c.css" rel="stylesheet">', 2, "<link> is lost"),
+        ("<link rel='preload stylesheet' href=c.css>a", 1, "<link> is lost"),
+        # Moved: https://github.com/handlebars-lang/handlebars.js/issues/604
+        *(("<table>\nlost?<tr><td>a</td></tr></table>", 2, "Text between"),),
+        *(("<table>\n{{ name }}<tr><td>a</td></tr></table>", 2, "Text between"),),
+        *(("<table><tr>\nx<td>a</td></tr></table>", 2, "Text between"),),
+        *(("<table><tr><td>a</td>\n&nbsp;</tr></table>", 2, "Text between"),),
+        *(("<table><tr><td>a</td></tr>\n{% if name %}b{% endif %}</table>", 2, "Text between"),),
+        *(("<table>\n<p>x</p><tr><td>a</td></tr></table>", 2, "<p> between"),),
+        *(("<table><tr><td><table>\n<div>x</div></table></td></tr></table>", 2, "<div> between"),),
+        ("<div>\n<tr><td>a</td></tr></div>", 2, "<tr> outside of a table"),
+    ],
+)
+def test_html_that_would_be_lost_or_moved_is_refused(html: str, line: int, reason: str) -> None:
+    faults = lint_template(
+        name="t",
+        parts={DEFAULT_LANGUAGE: {Part.SUBJECT: "S", Part.BODY: "B", Part.EMAIL_HTML: html}},
+        example_data={"name": "Ada"},
+        sensitive=frozenset(),
+    )
+    assert [(fault.code, fault.line) for fault in faults] == [("misplaced", line)]
+    assert reason in faults[0].reason
+
+
+@pytest.mark.parametrize(
+    "html",
+    [
+        "<table><caption>c</caption><colgroup><col></colgroup><tr><td>{{ name }}</td></tr></table>",
+        "<table>{% for i in l %}<tr>{% if a %}<td>x<p>y</td>{% endif %}</tr>{% endfor %}</table>",
+        "<table><!--[if mso]><tr><td width=9><![endif]--><tr><td>a</td></tr></table>",
+        "<table><tr><td><table><tr><td>a</td></tr></table>text</td></tr></table>",
+        "<table><tr><th>a\n<td>b\n<tr><td>c</table>",
+        "<table><input type=hidden><tr><td>a</td></tr></table><link rel=preload href=x>",
+        "<p>a {{ name }}</p><style>body{margin:0}</style><svg><title>t</title></svg>",
+    ],
+)
+def test_html_that_stays_in_its_place_is_accepted(html: str) -> None:
+    assert inlining.find_lost(html) is None
+
+
+@pytest.mark.parametrize(
+    ("html", "kept"),
+    [
+        *(("<pre>\n\n a</pre>", "<pre>\n\n a</pre>"), ("<pre>\na</pre>", "<pre>\na</pre>")),
+        *(("<pre>a\n\n</pre>", "<pre>a\n\n</pre>"), ("<pre>{{ x }}</pre>", "<pre>{{ x }}</pre>")),
+        (
+            "<pre class='c'>\n{% if x %}a{% endif %}</pre>",
+            '<pre class="c">\n{% if x %}a{% endif %}</pre>',
+        ),
+        ("<textarea>\n\nx</textarea>", "<textarea>\n\nx</textarea>"),
+    ],
+)
+def test_preformatted_text_keeps_its_first_line(html: str, kept: str) -> None:
+    """https://github.com/syntax-tree/hast-util-to-html/pull/50"""
+    assert inlining.inline_fragment(html, css="").replace("<!---->", "") == kept

@@ -209,7 +209,8 @@ def test_reminder_expires_when_it_begins(fields: dict[str, Any], expires_at: dat
     [
         ({}, 2),
         ({"contest_reminder": {"notify_before": 9_000}}, 2),
-        ({"contest_reminder": {"notify_before": 9_060}}, 3),
+        ({"contest_reminder": {"notify_before": 5_400}}, 1),
+        ({"contest_reminder": {"notify_before": 6_600}}, 2),
         ({"contest_reminder": {"notify_before": 60}}, 1),
     ],
 )
