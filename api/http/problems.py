@@ -396,7 +396,16 @@ def exception_handler(error: Exception, context: Mapping[str, Any]) -> Response:
     if problem.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
         # Logged by the route's name: some paths hold an address.
         route = getattr(request.resolver_match, "view_name", None)
-        log.error("request_failed", route=route, code=problem.code, exc_info=error)
+        # During an outage of a store, each request fails alike: its reason says where, and a
+        # traceback of each would bury what else happens.
+        is_outage = problem.status == HTTPStatus.SERVICE_UNAVAILABLE
+        log.error(
+            "request_failed",
+            route=route,
+            code=problem.code,
+            reason=type(error).__name__,
+            exc_info=None if is_outage else error,
+        )
     return Response(
         problem.body(request._request),
         status=problem.status,

@@ -1,6 +1,7 @@
 """Every page renders, its links lead somewhere, and its lists are those of the code."""
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
@@ -22,6 +23,14 @@ PAGES = sorted(
     str(path.relative_to(ROOT))
     for path in [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("clients/*/README.md")]
 )
+DELIVERY_FIELDS = frozenset(
+    f"delivery.{one}"
+    for one in (
+        *("channel", "status", "last_attempt_at", "next_attempt_at", "provider_message_id"),
+        "digest_id",
+    )
+)
+"""Fields of MongoDB's documents, which look like events."""
 _PIPE = re.compile(r"(?<!\\)\|")
 _PARAMETER = re.compile(r"\{\w+\}")
 
@@ -43,17 +52,16 @@ def inline(page: str) -> Iterator[Token]:
 
 
 @cache
-def anchors(page: str) -> frozenset[str]:
-    """Return the anchors that GitHub gives the headings of a page."""
-    found: list[str] = []
+def headings(page: str) -> Counter[str]:
+    """Return the anchors of a page's headings, and how many headings have the same text."""
+    found: Counter[str] = Counter()
     for opened, title in zip(tokens(page), tokens(page)[1:], strict=False):
         if opened.type == "heading_open":
             words = "".join(
                 one.content for one in title.children or () if one.type in ("text", "code_inline")
             )
-            slug = re.sub(r"[^\w\- ]", "", words.lower()).replace(" ", "-")
-            found.append(f"{slug}-{found.count(slug)}" if slug in found else slug)
-    return frozenset(found)
+            found[re.sub(r"[^\w\- ]", "", words.lower()).replace(" ", "-")] += 1
+    return found
 
 
 def links(page: str) -> Iterator[tuple[str, str]]:
@@ -67,12 +75,13 @@ def links(page: str) -> Iterator[tuple[str, str]]:
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_links_lead_to_a_file_and_a_heading(page: str) -> None:
+def test_links_lead_to_a_file_and_to_one_heading(page: str) -> None:
     wrong = [
         f"{file}#{anchor}" if anchor else file
         for file, anchor in links(page)
         if not (ROOT / file).exists()
-        or (anchor and file.endswith(".md") and anchor not in anchors(file))
+        # Of two headings with one text, a link leads to the first, whichever was meant.
+        or (anchor and file.endswith(".md") and headings(file)[anchor] != 1)
     ]
     assert wrong == []
 
@@ -149,9 +158,48 @@ def test_api_page_lists_every_path() -> None:
     for cell in table("docs/reference/api.md", "| path | guide |"):
         base, *others = codes(cell)
         listed += [base, *(f"{base}{one}" for one in others)]
+    known = [one.removeprefix("/api/v1") for one in paths()]
+    assert sorted(_PARAMETER.sub("{}", one) for one in listed) == sorted(known)
+
+
+@cache
+def paths() -> tuple[str, ...]:
+    """Return the paths of the API, with braces for parameters."""
     document = SchemaGenerator().get_schema(request=None, public=True)
-    paths = [_PARAMETER.sub("{}", one.removeprefix("/api/v1")) for one in document["paths"]]
-    assert sorted(_PARAMETER.sub("{}", one) for one in listed) == sorted(paths)
+    return tuple(_PARAMETER.sub("{}", one) for one in document["paths"])
+
+
+def is_path(text: str) -> bool:
+    """Return whether a path, in which a parameter may have a value, is one of the API."""
+    asked = text.rstrip("/.").split("/")
+    for path in paths():
+        known = path.split("/")
+        same = (a == b or b == "{}" for a, b in zip(asked, known, strict=False))
+        if len(asked) == len(known) and all(same):
+            return True
+    return False
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_page_names_no_scope_event_or_path_that_is_not_there(page: str) -> None:
+    """A renamed or mistyped one is found wherever it stands, not in the tables alone."""
+    if page == "CHANGELOG.md":
+        return
+    scopes = {scope.value for scope in Scope}
+    resources = "|".join(sorted({one.partition(":")[0] for one in scopes if ":" in one}))
+    named = set(re.findall(rf"\b(?:{resources}):[a-z_]+\b", text(page)))
+    assert named - scopes == set()
+    events = {kind.value for kind in EventType}
+    found = set(re.findall(r"`((?:delivery|notification)\.[a-z_]+)`", text(page)))
+    assert found - events - DELIVERY_FIELDS == set()
+    first = {one.split("/")[3] for one in paths()}
+    asked = set(re.findall(r"(/api/v1/[\w/{}$-]+)", text(page)))
+    asked |= {
+        f"/api/v1{one}"
+        for one in re.findall(r"`(?:GET|POST|PUT|PATCH|DELETE) (/[\w/{}$-]+)", text(page))
+        if one.split("/")[1] in first
+    }
+    assert {one for one in asked if not is_path(one)} == set()
 
 
 def types_table() -> str:
