@@ -142,7 +142,7 @@ SCHEMA = {
             ],
             "additionalProperties": False,
             "properties": {
-                "image": {"pattern": r"^(notifyproject:local|[a-z/]+:\d+(\.\d+)*)$"},
+                "image": {"pattern": r"^(notifyproject:local|[a-z/]+:\d+\.\d+\.\d+)$"},
                 "pull_policy": {"enum": ["never", "build"]},
                 "init": {"const": True},
                 "read_only": {"const": True},
@@ -285,10 +285,21 @@ def test_stores_require_passwords_and_publish_no_ports() -> None:
     assert password.startswith("${MONGODB_PASSWORD:?")
     assert "--replSet rs0 --keyFile /tmp/keyfile" in mongo["entrypoint"][-1]
     assert valkey["environment"]["VALKEY_PASSWORD"].startswith("${VALKEY_PASSWORD:?")
-    assert '--requirepass "$$VALKEY_PASSWORD"' in valkey["command"][-1]
+    assert (
+        """'requirepass "%s"\\n' "$$VALKEY_PASSWORD" > /tmp/valkey.conf""" in valkey["command"][-1]
+    )
     for store in (mongo, valkey):
         assert "ports" not in store
         assert "PASSWORD" in store["healthcheck"]["test"]
+
+
+@pytest.mark.parametrize("name", SERVICES)
+def test_no_password_is_an_argument_of_a_process(name: str) -> None:
+    """Every user of the host reads arguments in ``/proc``."""
+    service = SERVICES[name]
+    texts = [service.get("healthcheck", {}).get("test", ""), *service.get("command", ())]
+    for text in (one for one in texts if isinstance(one, str)):
+        assert not re.search(r"(--password|--requirepass|-a|-p)[ =]\S*\$\$", text)
 
 
 def test_stores_accept_only_the_password_of_the_compose_file(tmp_path: Path) -> None:
@@ -305,13 +316,15 @@ def test_stores_accept_only_the_password_of_the_compose_file(tmp_path: Path) -> 
         assert old in script
         script = script.replace(old, new)
     valkey = SERVICES["valkey"]["command"][-1].replace("$$", "$")
-    valkey = valkey.replace("--dir /tmp", f"--dir {tmp_path}")
-    valkey = valkey.replace("valkey-server", f"{valkey_binary()} --port {valkey_port}")
+    valkey = valkey.replace("/tmp", str(tmp_path))
+    valkey = valkey.replace("--save", f"--port {valkey_port} --save")
+    valkey = valkey.replace("valkey-server", str(valkey_binary()))
     environment = {
         "PATH": os.environ["PATH"],
         "MONGO_INITDB_ROOT_PASSWORD": "s3cret",
         "VALKEY_PASSWORD": "s3cret",
     }
+    started: list[int] = []
     with ExitStack() as stack:
         for command in (["bash", "-c", script], ["sh", "-c", valkey]):
             process = subprocess.Popen(
@@ -323,6 +336,7 @@ def test_stores_accept_only_the_password_of_the_compose_file(tmp_path: Path) -> 
             )
             stack.callback(process.wait)
             stack.callback(process.kill)
+            started.append(process.pid)
         address = f"127.0.0.1:{port}"
         _create_user(address)
         with (
@@ -336,6 +350,8 @@ def test_stores_accept_only_the_password_of_the_compose_file(tmp_path: Path) -> 
             until(lambda: _answers(valkey_client))
         with redis.Redis(port=valkey_port) as valkey_stranger:
             assert not _answers(valkey_stranger)
+        for pid in started:
+            assert "s3cret" not in Path(f"/proc/{pid}/cmdline").read_text()
     assert key_file.stat().st_mode & 0o777 == 0o400
 
 

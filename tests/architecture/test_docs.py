@@ -174,7 +174,7 @@ def is_path(text: str) -> bool:
     asked = text.rstrip("/.").split("/")
     for path in paths():
         known = path.split("/")
-        same = (a == b or b == "{}" for a, b in zip(asked, known, strict=False))
+        same = (b in (a, "{}") for a, b in zip(asked, known, strict=False))
         if len(asked) == len(known) and all(same):
             return True
     return False
