@@ -7,6 +7,7 @@ import re
 import socket
 import ssl
 import time
+import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
@@ -170,11 +171,29 @@ def _read_excerpt(response: http.client.HTTPResponse) -> str | None:
     with contextlib.suppress(OSError, http.client.HTTPException, ValueError):
         while len(content) < MAX_RESPONSE_BYTES and (chunk := response.read1(CHUNK)):
             content += chunk
-    text = bytes(content[: 4 * EXCERPT_LENGTH]).decode(errors="replace")
+    plain = _decompress(bytes(content), response.getheader("Content-Encoding", ""))
+    text = plain[: 4 * EXCERPT_LENGTH].decode(errors="replace")
     printable = "".join(c if c.isprintable() else " " for c in text).strip()
     return printable[:EXCERPT_LENGTH] or None
 
 
+def _decompress(content: bytes, encoding: str) -> bytes:
+    """Return the beginning of a body that was compressed although nobody asked for it."""
+    match encoding.strip().lower():
+        case "" | "identity":
+            return content
+        case "gzip" | "x-gzip" | "deflate":
+            try:
+                return zlib.decompressobj(_ANY_HEADER).decompress(content, MAX_RESPONSE_BYTES)
+            except zlib.error:
+                # Some servers only say that it is compressed.
+                return content
+        case _:
+            return b""
+
+
+_ANY_HEADER = zlib.MAX_WBITS + 32
+"""Detects the header of gzip and zlib."""
 _REASONS: Sequence[tuple[type[Exception], str]] = (
     (egress.NotPublicError, "The host is not on the public Internet."),
     (TimeoutError, "Timed out."),

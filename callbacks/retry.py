@@ -20,6 +20,8 @@ class EndpointHealth:
     last_failure_at: datetime | None = None
     last_error: str | None = None
     is_gone: bool = False
+    paused_until: datetime | None = None
+    """Until when the endpoint asked for no further request."""
 
     @property
     def is_failing(self) -> bool:
@@ -42,6 +44,13 @@ class EndpointHealth:
             last_error=error,
             is_gone=is_gone,
         )
+
+    def after_pause(self, pause: timedelta | None, *, at: datetime) -> "EndpointHealth":
+        """Return the health after an answer that asks for a pause, or for none."""
+        if pause is None:
+            return self
+        until = truncate_to_milliseconds(at + pause)
+        return replace(self, paused_until=max(until, self.paused_until or until))
 
     def disable_reason(self, *, now: datetime) -> DisabledReason | None:
         """Return why the endpoint must be disabled, or None if it stays enabled."""
@@ -67,6 +76,10 @@ JITTER = 0.2
 """Largest share by which jitter changes a delay, so that retries after an outage spread out."""
 MAX_RETRY_AFTER = timedelta(hours=12)
 GONE = HTTPStatus.GONE
+BUSY = frozenset({HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE})
+"""Their Retry-After concerns the endpoint, and not the message alone (RFC 6585, RFC 9110)."""
+MAX_ENDPOINT_PAUSE = timedelta(hours=1)
+"""Longest pause of an endpoint after one answer. The message itself waits up to MAX_RETRY_AFTER."""
 FAILURES_TO_OPEN = 5
 """Failures in a row, across messages, that open the endpoint's circuit."""
 MIN_CIRCUIT_OPEN = timedelta(seconds=30)
@@ -107,6 +120,11 @@ def decide_retry(
     wait = DELAYS[tries - 1] * (1 + JITTER * (2 * jitter - 1))
     requested = min(pause or timedelta(0), MAX_RETRY_AFTER)
     return Decision(AttemptOutcome.RETRY, at=truncate_to_milliseconds(now + max(wait, requested)))
+
+
+def endpoint_pause(status: int | None, pause: timedelta | None) -> timedelta | None:
+    """Return for how long an answer asks to leave the endpoint alone, or None."""
+    return min(pause, MAX_ENDPOINT_PAUSE) if pause is not None and status in BUSY else None
 
 
 def circuit_open_until(*, failures: int, now: datetime) -> datetime | None:

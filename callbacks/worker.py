@@ -28,7 +28,10 @@ from .outbox import MESSAGE_LEASE, ClaimedMessage
 from .retry import AttemptOutcome, EndpointHealth
 
 Document = Mapping[str, Any]
-_STORED_FIELDS = tuple(one.name for one in fields(EndpointHealth) if one.name != "is_gone")
+_UNSTORED_FIELDS = frozenset({"is_gone", "paused_until"})
+_STORED_FIELDS = tuple(
+    one.name for one in fields(EndpointHealth) if one.name not in _UNSTORED_FIELDS
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,7 +75,9 @@ def release_lease(lease: EndpointLease, health: EndpointHealth, *, now: datetime
     """Release a lease, and store the health unless the URL changed. Return False if it was lost."""
     changes = {name: getattr(health, name) for name in _STORED_FIELDS}
     if health.failures != lease.health.failures or not health.is_failing:
-        changes["open_until"] = retry.circuit_open_until(failures=health.failures, now=now)
+        circuit = retry.circuit_open_until(failures=health.failures, now=now)
+        open_until = [one for one in (circuit, health.paused_until) if one is not None]
+        changes["open_until"] = max(open_until, default=None)
     set_fields = {name: value for name, value in changes.items() if value is not None}
     unset_fields = {name: "" for name, value in changes.items() if value is None}
     own_lease = {"_id": lease.client_id, "claim.token": lease.token}
@@ -195,7 +200,8 @@ def _send_messages(
 ) -> Iterator[tuple[ClaimedMessage, datetime, EndpointResponse]]:
     """Send messages in small concurrent batches, and yield their responses.
 
-    Stops when time is over, the endpoint is gone, or it failed FAILURES_TO_OPEN times in a row.
+    Stops when time is over, the endpoint is gone or asks for a pause, or it failed
+    FAILURES_TO_OPEN times in a row.
     """
     deadline, failures = Deadline.after(MAX_ROUND_SECONDS), 0
     with ThreadPoolExecutor(MAX_CONCURRENT_REQUESTS) as pool:
@@ -212,8 +218,15 @@ def _send_messages(
             for response in responses:
                 failures = 0 if response.error is None else failures + 1
             is_gone = any(response.status == retry.GONE for response in responses)
-            if deadline.is_expired or is_gone or failures >= retry.FAILURES_TO_OPEN:
+            is_paused = any(_pause_of(one, clock()) is not None for one in responses)
+            is_over = deadline.is_expired or is_gone or is_paused
+            if is_over or failures >= retry.FAILURES_TO_OPEN:
                 return
+
+
+def _pause_of(response: EndpointResponse, now: datetime) -> timedelta | None:
+    pause = parse_retry_after(response.headers, now=now, limit=retry.MAX_RETRY_AFTER)
+    return retry.endpoint_pause(response.status, pause)
 
 
 def _post_message(route: _Route, now: datetime, message: ClaimedMessage) -> EndpointResponse:
@@ -250,9 +263,10 @@ def _settle(
     )
     if response.error is None:
         return health.after_success(at=now)
-    return health.after_failure(
+    failed = health.after_failure(
         at=now, error=response.error, is_gone=decision.outcome is AttemptOutcome.GONE
     )
+    return failed.after_pause(_pause_of(response, now), at=now)
 
 
 def _build_route(lease: EndpointLease, now: datetime) -> _Route | None:

@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, partial
+from http import HTTPStatus
 from typing import Any, Self
 from urllib.parse import quote
 
@@ -20,6 +21,9 @@ _NAT64 = ipaddress.ip_network("64:ff9b::/96")
 _UNICAST = ipaddress.ip_network("2000::/3")
 _TUNNELS = (ipaddress.ip_network("2002::/16"), ipaddress.ip_network("2001::/32"))
 """6to4 and Teredo: they embed an IPv4 address."""
+_RESERVED = (ipaddress.ip_network("192.0.0.0/24"), ipaddress.ip_network("3fff::/20"))
+"""Special purposes in IANA's registries that Python doesn't know or takes for public."""
+MAX_INTERIM_RESPONSES = 10
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 _PATH_SAFE = "/%:@!$&'()*+,;=~-._"
 
@@ -30,6 +34,8 @@ class NotPublicError(Exception):
 
 def is_public(address: Address) -> bool:
     """Return whether an address is public and unicast."""
+    if any(address in network for network in _RESERVED):
+        return False
     if isinstance(address, ipaddress.IPv4Address):
         return address.is_global and not address.is_multicast and not address.is_reserved
     embedded = address.ipv4_mapped
@@ -140,6 +146,18 @@ class _Response(http.client.HTTPResponse):
     def __init__(self, sock: socket.socket, *args: Any, deadline: Deadline, **options: Any) -> None:
         readable: Any = _DeadlineSocket(sock, deadline)
         super().__init__(readable, *args, **options)
+
+    def begin(self) -> None:
+        """Read the head of the final response. Interim ones before it say nothing."""
+        super().begin()
+        # http.client skips 100 alone, and takes 103 for the final response.
+        for _ in range(MAX_INTERIM_RESPONSES):
+            if not HTTPStatus.PROCESSING <= self.status < HTTPStatus.OK:
+                return
+            unread: Any = None
+            self.headers = unread
+            super().begin()
+        raise http.client.HTTPException("too many interim responses")
 
 
 class Connection(http.client.HTTPConnection):
