@@ -1,9 +1,15 @@
-"""Splits a JSON list into its items, so that one that can't be read costs no other its effect."""
+"""Reads the items of a webhook one by one, so that an odd one costs no other its effect."""
 
+import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from typing import Any
 
 import msgspec
+
+LATEST_TIME = 10**11
+"""End of the accepted times, in seconds since 1970."""
 
 _TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*+"|[\[\]{},"]', re.DOTALL)
 """A text, a character of the structure, or the beginning of a text without an end."""
@@ -44,3 +50,26 @@ def _scan(raw: bytes) -> Iterator[bytes]:
                 yield last
             return
     raise ValueError("the JSON list has no end")
+
+
+def read_text(
+    item: Mapping[str, Any], name: str, *, limit: int | None = None, is_prose: bool = False
+) -> str | None:
+    """Return a field that is a text, or None for any other value, an empty or a longer text.
+
+    A text that was cut within an emoji is no identifier; prose is readable without it.
+    """
+    value = item.get(name)
+    if not isinstance(value, str) or (limit is not None and len(value) > limit):
+        return None
+    repaired = value.encode(errors="replace").decode()
+    return (repaired if is_prose or repaired == value else None) or None
+
+
+def read_time(value: Any) -> datetime:
+    """Return a time in seconds, also of a text or with a fraction. Raises ValueError."""
+    is_readable = isinstance(value, str | int | float) and not isinstance(value, bool)
+    seconds = float(value) if is_readable else math.nan
+    if not 0 <= seconds < LATEST_TIME:
+        raise ValueError("a time is a number of seconds after 1970")
+    return datetime.fromtimestamp(int(seconds), UTC)

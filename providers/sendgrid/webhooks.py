@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import math
 import re
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
@@ -13,7 +12,7 @@ import msgspec
 from cryptography.exceptions import UnsupportedAlgorithm
 from sendgrid.helpers.eventwebhook import EventWebhook
 
-from .. import http, json_items
+from .. import http
 from ..contract import (
     AddressEffect,
     InvalidSignatureError,
@@ -21,6 +20,7 @@ from ..contract import (
     Receipt,
     ReceiptKind,
 )
+from ..json_items import read_text, read_time, split_array
 from ..mail_replies import Reply, Step, Subject
 
 REPLAY_WINDOW = timedelta(minutes=10)
@@ -74,7 +74,6 @@ OTHER_TYPES = frozenset({"blocked", "expired"})
 MAX_TEXT = 200
 """Characters of an ID or a name. SendGrid's are shorter."""
 MAX_ADDRESS = 320
-LATEST_TIME = 10**11
 
 
 def verify(headers: Mapping[str, str], raw: bytes, *, public_key: str, now: datetime) -> None:
@@ -107,7 +106,7 @@ def parse_webhook(raw: bytes) -> ParsedWebhook:
     event's fields. An event that can't be read is counted and costs no other its effect.
     """
     receipts, unreadable = [], 0
-    for item in json_items.split_array(raw):
+    for item in split_array(raw):
         try:
             receipt = _read_event(item)
         except (ValueError, OverflowError, RecursionError):
@@ -135,29 +134,30 @@ def _read_event(item: bytes) -> Receipt | None:
     except msgspec.DecodeError:
         # It takes no text that was cut within an emoji, which another application's may be.
         event = json.loads(item)
-    name = _text(event, "event") if isinstance(event, dict) else None
+    name = read_text(event, "event", limit=MAX_TEXT) if isinstance(event, dict) else None
     if name is None:
         raise ValueError("an event is an object with a name")
-    at = _time(event.get("timestamp"))
+    at = read_time(event.get("timestamp"))
     if name not in EVENT_KINDS:
         return None
-    kind, reason = EVENT_KINDS[name], _text(event, "reason", limit=None)
+    kind, reason = EVENT_KINDS[name], read_text(event, "reason", is_prose=True)
     effect = None
     if kind is ReceiptKind.REJECTED and reason is not None:
         effect = _DROP_REASONS.get(reason.strip().lower())
     elif kind is ReceiptKind.BOUNCED:
         effect = _bounce_effect(event, reason or "")
         kind = kind if effect else ReceiptKind.BLOCKED
-    ids = list(_message_ids(_text(event, "sg_message_id") or ""))
+    ids = list(_message_ids(read_text(event, "sg_message_id", limit=MAX_TEXT) or ""))
     return Receipt(
-        reference=_text(event, "reference"),
+        reference=read_text(event, "reference", limit=MAX_TEXT),
         provider_id=ids[0] if ids else None,
         other_ids=tuple(ids[1:]),
         kind=kind,
         at=at,
         reason=http.excerpt(reason) if reason else None,
         # Without an ID, an equal event counts once.
-        event_id=_text(event, "sg_event_id") or hashlib.sha256(item).hexdigest(),
+        event_id=read_text(event, "sg_event_id", limit=MAX_TEXT)
+        or hashlib.sha256(item).hexdigest(),
         address=_address(event.get("email")),
         effect=effect,
     )
@@ -171,16 +171,16 @@ PERMANENT_FAILURE = 550
 
 def _bounce_effect(event: Mapping[str, Any], reason: str) -> AddressEffect | None:
     """Return what a bounce says about the address, None if it is not about the address."""
-    if (_text(event, "type") or "").lower() in OTHER_TYPES:
+    if (read_text(event, "type", limit=MAX_TEXT) or "").lower() in OTHER_TYPES:
         return None
-    code = _text(event, "status") or ""
+    code = read_text(event, "status", limit=MAX_TEXT) or ""
     found = _STATUS.match(reason) or _STATUS.match(code)
     text = f"{code} {reason[found.end() :] if found and _STATUS.match(reason) else reason}"
     status = int(found[1]) if found else PERMANENT_FAILURE
     subject = Reply(step=Step.RECIPIENT, status=status, text=text).subject
     if subject is Subject.ACCOUNT:
         return None
-    classification = (_text(event, "bounce_classification") or "").lower()
+    classification = (read_text(event, "bounce_classification", limit=MAX_TEXT) or "").lower()
     if classification in _CLASSIFICATIONS:
         return _CLASSIFICATIONS[classification]
     if subject is Subject.UNCLEAR and not reason.strip():
@@ -205,14 +205,6 @@ def _message_ids(text: str) -> Iterator[str]:
 _SERVER = re.compile(r"filter|recvd|geopod|ismtpd", re.IGNORECASE)
 
 
-def _text(event: Mapping[str, Any], name: str, *, limit: int | None = MAX_TEXT) -> str | None:
-    """Return a field that is text and not empty. Another application's field may be anything."""
-    value = event.get(name)
-    if not isinstance(value, str) or (limit is not None and len(value) > limit):
-        return None
-    return value.encode(errors="replace").decode() or None
-
-
 _IN_BRACKETS = re.compile(r"<([^<>]*)>\s*\Z")
 _LIST = re.compile("[,;<>]")
 
@@ -226,11 +218,3 @@ def _address(value: Any) -> str | None:
     is_one = "@" in address and len(address) <= MAX_ADDRESS and address.isprintable()
     is_plain = address.startswith('"') or not _LIST.search(address)
     return address if is_one and is_plain and " " not in address else None
-
-
-def _time(value: Any) -> datetime:
-    """Return an event's time. Raises ValueError."""
-    seconds = float(value) if isinstance(value, str | int | float) else math.nan
-    if isinstance(value, bool) or not 0 <= seconds < LATEST_TIME:
-        raise ValueError("an event has a time")
-    return datetime.fromtimestamp(int(seconds), UTC)

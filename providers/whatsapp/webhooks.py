@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import partial
 from typing import Any
 
@@ -14,6 +14,7 @@ from domain.errors import RecipientAction
 
 from .. import http
 from ..contract import AddressEffect, InvalidSignatureError, Receipt, ReceiptKind
+from ..json_items import read_text, read_time
 from ..response_rules import ResponseKind
 from .responses import MAX_CODE, MAX_ID_LENGTH, append_code, rule_for
 
@@ -43,8 +44,6 @@ _DIGITS = re.compile(r"[1-9]\d{6,14}", re.ASCII)
 _USER_ID = re.compile(r"[A-Z]{2}\.(?:ENT\.)?[A-Za-z0-9]{1,128}", re.ASCII)
 """Meta's ID of a person for one business, of whom it may not tell the number."""
 _ID = re.compile(rf"[!-~]{{1,{MAX_ID_LENGTH}}}", re.ASCII)
-_LATEST = 10**11
-"""End of the accepted times, in seconds since 1970. Meta sends a string."""
 Item = Mapping[str, Any]
 
 
@@ -218,8 +217,8 @@ class _Reader:
         name, status_id = status.get("status"), status.get("id")
         if not (isinstance(name, str) and isinstance(status_id, str) and _ID.fullmatch(status_id)):
             raise UnreadableItemError("a status has a name and the message's ID")
-        at = _time(status.get("timestamp"))
-        found = _text(status, "biz_opaque_callback_data") or ""
+        at = read_time(status.get("timestamp"))
+        found = read_text(status, "biz_opaque_callback_data") or ""
         reference = found if _REFERENCE.fullmatch(found) else None
         phone = _phone(status, "recipient_id")
         user_id = _user_id(status, "recipient_user_id") or _user_id(status, "recipient_id")
@@ -238,7 +237,7 @@ class _Reader:
             self.receipts += _build_receipts(base, _error(status.get("errors")))
 
     def _read_message(self, message: Item) -> None:
-        kind, at = message.get("type"), _time(message.get("timestamp"))
+        kind, at = message.get("type"), read_time(message.get("timestamp"))
         if kind is not None and not isinstance(kind, str):
             raise UnreadableItemError("a message's type is a text")
         phone = _phone(message, "from")
@@ -281,7 +280,7 @@ class _Reader:
 
     def _read_preference(self, preference: Item) -> None:
         value, category = preference.get("value"), preference.get("category")
-        at = _time(preference.get("timestamp"))
+        at = read_time(preference.get("timestamp"))
         phone = _phone(preference, "wa_id")
         user_id = _user_id(preference, "user_id") or _user_id(preference, "wa_id")
         self._learn(user_id, phone)
@@ -296,11 +295,6 @@ class _Reader:
             )
 
 
-def _text(item: Item, name: str) -> str | None:
-    found = item.get(name)
-    return found if isinstance(found, str) else None
-
-
 def _phone(item: Item, name: str) -> str | None:
     found = item.get(name)
     is_number = isinstance(found, int) and not isinstance(found, bool)
@@ -309,18 +303,8 @@ def _phone(item: Item, name: str) -> str | None:
 
 
 def _user_id(item: Item, name: str) -> str | None:
-    found = _text(item, name)
+    found = read_text(item, name)
     return found if found is not None and _USER_ID.fullmatch(found) else None
-
-
-def _time(value: Any) -> datetime:
-    """Return a time, also of a text or with a fraction. Raises ValueError."""
-    if isinstance(value, bool) or not isinstance(value, int | float | str):
-        raise UnreadableItemError("a time is a number of seconds")
-    seconds = float(value)
-    if not 0 <= seconds < _LATEST:
-        raise UnreadableItemError("a time is after 1970")
-    return datetime.fromtimestamp(int(seconds), UTC)
 
 
 def _error(errors: Any) -> tuple[int, str | None] | None:
@@ -330,7 +314,7 @@ def _error(errors: Any) -> tuple[int, str | None] | None:
         code = error.get("code")
         text = str(code) if isinstance(code, int | str) and not isinstance(code, bool) else ""
         if text.isascii() and text.isdigit() and int(text[:9]) < MAX_CODE:
-            return int(text[:9]), _text(error, "title")
+            return int(text[:9]), read_text(error, "title", is_prose=True)
     return None
 
 
@@ -441,5 +425,5 @@ def _reason(error: tuple[int, str | None] | None) -> str | None:
         return None
     code, title = error
     rule = rule_for(code)
-    text = (title or "WhatsApp gave no reason.").encode(errors="replace").decode()
+    text = title or "WhatsApp gave no reason."
     return append_code(rule.reason if rule else http.excerpt(text), code)

@@ -26,6 +26,11 @@ FINAL = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 EARLY = b"HTTP/1.1 103 Early Hints\r\nLink: </style.css>; rel=preload\r\n\r\n"
 
 
+@pytest.fixture(autouse=True)
+def _this_machine(settings: Any) -> None:
+    settings.CALLBACK_LOOPBACK = True
+
+
 def answer(raw: bytes) -> EndpointResponse:
     with socket_server.serving(socket_server.answering(raw)) as server:
         endpoint = Endpoint(host="127.0.0.1", port=server.port, path="/", is_plain=True)
@@ -121,10 +126,9 @@ def call(seconds: int) -> int:
     ],
 )
 def test_pause_holds_all_messages_to_the_receiver(
-    status: int, wait: str, held: tuple[int, ...], free: int, sent: int, settings: Any
+    status: int, wait: str, held: tuple[int, ...], free: int, sent: int
 ) -> None:
     """As https://github.com/cloudevents/spec/pull/155: after a 429, the sender waits."""
-    settings.CALLBACK_LOOPBACK = True
     busy = socket_server.response(status, b"", f"Retry-After: {wait}")
     receiver = Receiver([*[busy] * 4, socket_server.response(204)])
     kind = EventType.DELIVERY_SENT
