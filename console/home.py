@@ -128,7 +128,8 @@ def dashboard(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
         "backlog_tiles": _backlog_tiles(backlog, now),
         "held": [
             {
-                "label": WAIT_LABELS[reason][0],
+                # The panel's title says that they are held.
+                "label": WAIT_LABELS[reason][0].removeprefix("Held: ").capitalize(),
                 "count": _count(count),
                 "url": f"{reverse(WAITING)}?reason={reason.value}",
             }

@@ -84,6 +84,12 @@ NAVIGATION = [
         menu_item("Providers", "hub", "notifications_providerstate"),
         menu_item("Workers and queues", "conveyor_belt", "notifications_heartbeat"),
         menu_item("Incidents", "notifications_active", "analytics_incident"),
+        {
+            "title": "My alerts",
+            "icon": "mark_email_unread",
+            "link": reverse_lazy("own-alerts"),
+            "permission": lambda request: request.user.has_perm("analytics.view_incident"),
+        },
         menu_item("Alert rules", "rule", "analytics_alertrule"),
         menu_item("Periodic tasks", "event_repeat", "django_celery_beat_periodictask"),
         menu_item("Retention", "auto_delete", "notifications_retentionpolicy"),

@@ -11,6 +11,7 @@ from celery import current_app
 from django.contrib import admin, messages
 from django.db.models import QuerySet
 from django.http import HttpRequest
+from django.utils.safestring import SafeString
 from django_celery_beat.admin import PeriodicTaskForm, TaskSelectWidget
 from django_celery_beat.models import (
     ClockedSchedule,
@@ -27,7 +28,7 @@ from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextInputWidget
 from domain.time import parse_zone
 from notifyproject.platform import broker
 
-from .widgets.columns import active_column, text_column, time_column
+from .widgets.columns import active_column, text_column, time_column, two_lines
 from .widgets.lists import ConsoleAdmin, never, section
 
 SCHEDULES = {
@@ -40,6 +41,8 @@ for model in (PeriodicTask, *SCHEDULES.values()):
     admin.site.unregister(model)
 
 
+OWN_TASKS = "notifications."
+"""Prefix of the service's own tasks."""
 TASK_TEXTS = {
     "name": ("Name", "Unique."),
     "regtask": ("Task", "One of this project's."),
@@ -86,7 +89,13 @@ class PeriodicTaskAdmin(ConsoleAdmin):
     """The periodic tasks."""
 
     form = ThemedPeriodicTaskForm
-    list_display = ("name", "task", "schedule_text", "last_ran", "run_count", "active")
+    list_display = (
+        *("name_and_reason", "task_name", "schedule_text"),
+        *("last_ran", "run_count", "active"),
+    )
+    search_fields = ("name", "task")
+    search_help_text = "Part of a name or of a task"
+    task_name = text_column("Task", "task")
     active = active_column("enabled")
     ordering = ("name", "id")
     actions = ("enable_tasks", "disable_tasks", "run_tasks")
@@ -128,6 +137,25 @@ class PeriodicTaskAdmin(ConsoleAdmin):
         derived = {"regtask": "task", "enabled": "last_run_at"}
         follows = [derived[name] for name in form.changed_data if name in derived]
         return list(dict.fromkeys([*changed, *follows]))
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        """Return whether a task can be deleted."""
+        # Not the last one that runs a task of the service: the next start would add it again.
+        is_allowed = bool(super().has_delete_permission(request, obj))
+        if obj is None or not obj.task.startswith(OWN_TASKS):
+            return is_allowed
+        return is_allowed and PeriodicTask.objects.filter(task=obj.task).exclude(pk=obj.pk).exists()
+
+    def get_actions(self, request: HttpRequest) -> dict[str, Any]:
+        """Return the actions, without the deletion of many, which would take shipped tasks too."""
+        found: dict[str, Any] = super().get_actions(request)
+        found.pop("delete_selected", None)
+        return found
+
+    @admin.display(description="Name")
+    def name_and_reason(self, row: Any) -> SafeString:
+        """Return the name, and why it runs."""
+        return two_lines(row.name, row.description)
 
     @admin.display(description="Schedule")
     def schedule_text(self, row: Any) -> str:
@@ -180,8 +208,11 @@ class PeriodicTaskInline(TabularInline):
     """The tasks that use a schedule. New tasks are added on the page of tasks."""
 
     model = PeriodicTask
-    fields = ("name", "task", "enabled")
+    fields = ("name_text", "task_name", "active")
     readonly_fields = fields
+    name_text = text_column("Name", "name")
+    task_name = text_column("Task", "task")
+    active = active_column("enabled")
     ordering = ("name",)
     can_delete = False
     extra = 0
@@ -190,30 +221,101 @@ class PeriodicTaskInline(TabularInline):
     has_add_permission = never
 
 
+SCHEDULE_TEXTS = {
+    "every": ("Every", "A number of the units below."),
+    "period": ("Unit", ""),
+    "minute": ("Minutes", "0 to 59: * for all, 0,30 for some, */15 for every 15th."),
+    "hour": ("Hours", "0 to 23: * for all, 8,20 for some, 8-18 for a range."),
+    "day_of_month": ("Days of the month", "1 to 31: * for all, 1,15 for some."),
+    "month_of_year": ("Months", "1 to 12: * for all, 1,7 for some."),
+    "day_of_week": ("Days of the week", "0 to 6, from Sunday: * for all, 1-5 for workdays."),
+    "timezone": ("Time zone", "The clock by which it runs."),
+    "clocked_time": ("Once at (UTC)", ""),
+    "event": ("Solar event", ""),
+    "latitude": ("Latitude", "-90 to 90, north is positive."),
+    "longitude": ("Longitude", "-180 to 180, east is positive."),
+}
+"""Labels and help texts of schedules, in the console's words."""
+
+
 class ScheduleAdmin(ConsoleAdmin):
     """A schedule and its tasks."""
 
     inlines = (PeriodicTaskInline,)
     ordering = ("id",)
+    list_display: Sequence[str] = ("schedule", "tasks")
+    empty_text = "Periodic tasks run by schedules. Add one, then select it on a task's page."
+    tasks = text_column("Periodic tasks", "task_names", empty="Not used")
+
+    @property
+    def task_field(self) -> str:
+        """The field of a task that refers to this kind of schedule."""
+        return next(name for name, model in SCHEDULES.items() if model is self.model)
+
+    def get_inlines(self, request: HttpRequest, obj: Any) -> Sequence[type[TabularInline]]:
+        """Return the tasks of a stored schedule. A new one has none."""
+        return self.inlines if obj is not None else ()
+
+    def prepare_rows(self, request: HttpRequest, rows: Sequence[Any]) -> None:
+        """Add the names of the tasks, in one read for all rows."""
+        names: dict[Any, list[str]] = {}
+        key = f"{self.task_field}_id"
+        used = PeriodicTask.objects.filter(**{f"{key}__in": [row.pk for row in rows]})
+        for name, schedule in used.order_by("name").values_list("name", key):
+            names.setdefault(schedule, []).append(name)
+        for row in rows:
+            row.task_names = ", ".join(names.get(row.pk, ()))
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        """Return whether a schedule can be deleted: not with its tasks, which would go too."""
+        is_allowed = bool(super().has_delete_permission(request, obj))
+        return is_allowed and (obj is None or not obj.periodictask_set.exists())
+
+    def get_actions(self, request: HttpRequest) -> dict[str, Any]:
+        """Return the actions, without the deletion of many, which doesn't ask each."""
+        found: dict[str, Any] = super().get_actions(request)
+        found.pop("delete_selected", None)
+        return found
+
+    def formfield_for_dbfield(self, db_field: Any, request: HttpRequest, **options: Any) -> Any:
+        """Return a field of the form, with the console's words."""
+        found = super().formfield_for_dbfield(db_field, request, **options)
+        if found is not None and db_field.name in SCHEDULE_TEXTS:
+            found.label, found.help_text = SCHEDULE_TEXTS[db_field.name]
+        return found
+
+    @admin.display(description="Schedule")
+    def schedule(self, row: Any) -> str:
+        """Return the schedule as text."""
+        text = str(getattr(row, "human_readable", None) or row)
+        return text[:1].upper() + text[1:]
+
+    def object_title(self, obj: Any) -> str:
+        """Return the schedule as text."""
+        return self.schedule(obj)
 
 
 @admin.register(IntervalSchedule)
 class IntervalScheduleAdmin(ScheduleAdmin):
     """Intervals."""
 
-    list_display = ("__str__", "every", "period")
+    empty_title = "No intervals"
 
 
 @admin.register(CrontabSchedule)
 class CrontabScheduleAdmin(ScheduleAdmin):
     """Crontabs."""
 
-    list_display = ("human_readable", "__str__")
-    readonly_fields = ("human_readable",)
-    fields = (
-        *("human_readable", "minute", "hour", "day_of_month"),
-        *("month_of_year", "day_of_week", "timezone"),
-    )
+    list_display = ("schedule", "expression", "zone", "tasks")
+    fields = ("minute", "hour", "day_of_month", "month_of_year", "day_of_week", "timezone")
+    empty_title = "No crontabs"
+    zone = text_column("Time zone", "timezone")
+
+    @admin.display(description="Expression")
+    def expression(self, row: Any) -> str:
+        """Return the five fields of cron."""
+        parts = (row.minute, row.hour, row.day_of_month, row.month_of_year, row.day_of_week)
+        return " ".join(map(str, parts))
 
     def formfield_for_dbfield(self, db_field: Any, request: HttpRequest, **options: Any) -> Any:
         """Return a field of the form. The package's time zone fails for a long name."""
@@ -227,11 +329,13 @@ class CrontabScheduleAdmin(ScheduleAdmin):
 class SolarScheduleAdmin(ScheduleAdmin):
     """Solar schedules."""
 
-    list_display = ("__str__", "event", "latitude", "longitude")
+    empty_title = "No solar schedules"
 
 
 @admin.register(ClockedSchedule)
 class ClockedScheduleAdmin(ScheduleAdmin):
     """One-time schedules."""
 
-    list_display = ("clocked_time",)
+    list_display = ("at", "tasks")
+    empty_title = "No one-time schedules"
+    at = time_column("Once at", "clocked_time")

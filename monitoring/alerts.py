@@ -157,5 +157,5 @@ def _body(incident: Document, is_resolved: bool) -> str:
     lines = [incident["detail"], f"Opened: {incident['opened_at']:%Y-%m-%d %H:%M} UTC."]
     if is_resolved:
         lines.append(f"Resolved: {incident['resolved_at']:%Y-%m-%d %H:%M} UTC.")
-    lines.append(f"{settings.PUBLIC_URL}/admin/analytics/incident/")
+    lines.append(f"{settings.PUBLIC_URL}/admin/analytics/incident/{incident['_id']}/change/")
     return "\n\n".join(lines)

@@ -13,6 +13,7 @@ urlpatterns = [
     # The theme's search lowers the case of the text and caches what it finds for five minutes.
     path("admin/search/", include("console.command_palette")),
     path("admin/refresh/", include("console.home")),
+    path("admin/alerts/", include("console.own_alerts")),
     path("admin/", admin.site.urls),
     path("", include("api.urls")),
 ]

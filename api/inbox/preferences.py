@@ -8,6 +8,7 @@ from msgspec import Meta
 from access.clients.inbox_tokens import InboxUser
 from domain.states import Category, Channel
 from domain.time import utc_now
+from monitoring.alert_rules import ALERT_TYPE
 from notifications.catalog import types
 from notifications.catalog.types import TypeConfig
 from notifyproject.platform import audit
@@ -86,7 +87,8 @@ def _view(recipient: registration.Document) -> InboxPreferences:
     return InboxPreferences(
         preferences=stored.preferences,
         quiet_hours=stored.quiet_hours,
-        types=[_choice(one) for one in types.active_types()],
+        # Alerts go to operators, and no preference applies to them.
+        types=[_choice(one) for one in types.active_types() if one.slug != ALERT_TYPE],
     )
 
 

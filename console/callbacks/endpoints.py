@@ -4,12 +4,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from django.contrib import admin, messages
+from django.db.models import Q, QuerySet
 from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.http import urlencode
 from django.utils.safestring import SafeString
 
+from access.models import APIClient
 from callbacks import audit, outbox, subscriptions
 from callbacks.events import CallbackState, DisabledReason
 from callbacks.models import Callback
@@ -65,6 +67,10 @@ class CallbackAdmin(ClientOwnedAdmin, EnableDisableAdmin):
         section("Details", "signed_with", "created", "changed"),
     )
     ordering = ("client_id",)
+    search_fields = ("host",)
+    search_help_text = "Part of a client's name or of a host"
+    empty_title = "No callback endpoints"
+    empty_text = "A client registers its endpoint by PUT /api/v1/callback."
     object_label = "Callback endpoint"
     enable_consequence = (
         "Resumes callbacks for new events. Missed ones can be replayed individually."
@@ -80,6 +86,11 @@ class CallbackAdmin(ClientOwnedAdmin, EnableDisableAdmin):
     circuit_open_until = time_column("Circuit open until", "open_until")
     created = time_column("Created", "created_at")
     changed = time_column("Last change", "updated_at")
+
+    def search(self, request: HttpRequest, queryset: QuerySet, text: str) -> QuerySet:
+        """Return the endpoints by their host or their client's name. There are few."""
+        clients = APIClient.objects.filter(name__icontains=text).values_list("pk", flat=True)
+        return queryset.filter(Q(host__icontains=text) | Q(pk__in=list(clients)))
 
     def is_enabled(self, obj: Any) -> bool:
         """Return whether an endpoint is enabled."""

@@ -236,6 +236,17 @@ class ConsoleAdmin(ModelAdmin):
             self.prepare_rows(request, [found])
         return found
 
+    def changelist_view(
+        self, request: HttpRequest, extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        """Show the list, titled by what it holds."""
+        # Django's is "Select type to change".
+        title = str(self.opts.verbose_name_plural)
+        shown: HttpResponse = super().changelist_view(
+            request, {"title": title[:1].upper() + title[1:], **(extra_context or {})}
+        )
+        return shown
+
     def change_view(
         self,
         request: HttpRequest,

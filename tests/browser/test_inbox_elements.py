@@ -23,6 +23,7 @@ from domain.states import Category
 from domain.time import utc_now
 from notifications.inbox import actions, feed, wakeups
 from notifications.store import Inbox
+from notifyproject.db.collections import collection
 from notifyproject.stack.servers import HOST
 from recipients import registration
 from tests.browser.accessibility import violations
@@ -432,6 +433,44 @@ def test_bell_works_by_keyboard(site: Site) -> None:
     page.keyboard.press("Escape")
     expect(popover).to_have_count(0)
     expect(page.locator("notify-bell .bell")).to_be_focused()
+
+
+@pytest.mark.parametrize("width", [1440, 390])
+def test_item_is_snoozed_until_an_own_time(site: Site, width: int, tmp_path: Path) -> None:
+    page = site.page
+    page.set_viewport_size({"width": width, "height": 700})
+    for number in (1, 2):
+        site.send(f"Order {number} shipped")
+    page.goto(site.url)
+    row = page.locator("notify-inbox li")
+    expect(row).to_have_count(2)
+    name = "More actions: Order 2 shipped" if width < 480 else "Snooze: Order 2 shipped"
+    row.first.hover()
+    page.get_by_role("button", name=name).click()
+    field = page.get_by_label("Day and time")
+    assert violations(page) == []
+    page.screenshot(path=tmp_path / "own.png")
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    # Nothing is snoozed without a time, or until one that the service refuses.
+    submit = page.locator("notify-inbox .own button")
+    submit.click()
+    field.fill("2020-01-01T09:00")
+    submit.click()
+    expect(row).to_have_count(2)
+    # The arrows belong to the field.
+    field.press("ArrowUp")
+    expect(field).to_be_focused()
+    until = (utc_now() + timedelta(days=30)).replace(second=0, microsecond=0)
+    local = page.evaluate(
+        "at => new Date(at - new Date(at).getTimezoneOffset() * 60000).toISOString().slice(0, 16)",
+        until.timestamp() * 1000,
+    )
+    field.fill(local)
+    submit.click()
+    expect(row).to_have_count(1)
+    stored = collection("notifications").find_one({"snoozed_until": {"$ne": None}})
+    assert stored is not None
+    assert stored["snoozed_until"] == until
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -542,7 +542,7 @@ def hold(now: datetime) -> None:
 def test_held_deliveries_are_counted_by_reason_with_their_list(console: Client) -> None:
     hold(utc_now())
     page = text_of(console)
-    assert "Held: provider paused</a> <strong>1</strong>" in page
+    assert "Provider paused</a> <strong>1</strong>" in page
     assert "/admin/notifications/waitingnotification/?reason=provider_paused" in page
 
 

@@ -153,12 +153,6 @@ def test_schedule_lists_its_tasks(console: Client) -> None:
     assert "notifications.sweep" in page
 
 
-def test_schedule_deletion_lists_its_tasks(console: Client) -> None:
-    interval = PeriodicTask.objects.get(name="Sweep").interval
-    page = console.get(f"{LIST}intervalschedule/{interval.pk}/delete/").content.decode()
-    assert "Sweep" in page
-
-
 def test_list_shows_every_kind_of_schedule(console: Client) -> None:
     at = ClockedSchedule.objects.create(clocked_time=utc_now() + timedelta(days=1))
     sun = SolarSchedule.objects.create(event="sunrise", latitude=38.7, longitude=-9.1)
@@ -209,3 +203,41 @@ def test_sweep_runs_every_15_seconds_and_others_every_minute() -> None:
     every = {task.task: task.interval.every for task in PeriodicTask.objects.exclude(interval=None)}
     assert every.pop(schedule.SWEEP) == sweeper.SWEEP_SECONDS == 15
     assert set(every.values()) == {60}
+
+
+def test_schedule_in_use_can_not_be_deleted(console: Client) -> None:
+    interval = PeriodicTask.objects.get(name="Sweep").interval
+    url = f"{LIST}intervalschedule/{interval.pk}/delete/"
+    assert console.post(url, {"post": "yes"}).status_code == 403
+    form = {"action": "delete_selected", "_selected_action": str(interval.pk), "post": "yes"}
+    console.post(f"{LIST}intervalschedule/", form)
+    assert PeriodicTask.objects.filter(name="Sweep").exists()
+
+
+def test_only_task_of_its_kind_can_not_be_deleted(console: Client) -> None:
+    sweep = PeriodicTask.objects.get(name="Sweep")
+    url = f"{TASKS}{sweep.pk}/delete/"
+    assert console.post(url, {"post": "yes"}).status_code == 403
+    form = {"action": "delete_selected", "_selected_action": str(sweep.pk), "post": "yes"}
+    console.post(TASKS, form)
+    assert PeriodicTask.objects.filter(name="Sweep").exists()
+    second = PeriodicTask.objects.create(name="Twice", task=sweep.task, interval=sweep.interval)
+    assert console.post(f"{TASKS}{second.pk}/delete/", {"post": "yes"}).status_code == 302
+
+
+def test_lists_of_schedules_show_their_tasks(console: Client) -> None:
+    page = console.get(f"{LIST}intervalschedule/").content.decode()
+    assert "Every 15 seconds" in page
+    assert "Sweep" in page
+    crontab = CrontabSchedule.objects.create(minute="30", hour="6", timezone="Europe/Lisbon")
+    page = console.get(f"{LIST}crontabschedule/").content.decode()
+    for words in ("30 6 * * *", "Europe/Lisbon", "Not used"):
+        assert words in page, words
+    crontab.delete()
+
+
+@pytest.mark.parametrize("query", ["sweep", "Swe", "notifications.sw"])
+def test_task_is_found_by_part_of_its_name(console: Client, query: str) -> None:
+    page = console.get(TASKS, {"q": query}).content.decode()
+    assert "notifications.sweep" in page
+    assert "notifications.retention" not in page

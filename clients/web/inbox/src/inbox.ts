@@ -6,7 +6,7 @@ import * as icons from "./icons.ts";
 import { follow } from "./placing.ts";
 import { safeLink } from "./shared.ts";
 import * as styles from "./styles.ts";
-import { age, dayName, moment, soon } from "./times.ts";
+import { age, dayName, inputValue, moment, soon } from "./times.ts";
 import { fill } from "./words.ts";
 
 const REDRAW_SECONDS = 30;
@@ -249,7 +249,26 @@ export class NotifyInbox extends InboxElement {
         ? this.times().map(([name, until]) => html`<button @click=${(event: Event) => this.snooze(event, item, until)}>
             <span>${name}</span><time datetime=${until.toISOString()}>${soon(until, language)}</time></button>`)
         : nothing}
+      ${canSnooze ? this.renderOwnTime(item) : nothing}
     </span>`;
+  }
+
+  private renderOwnTime(item: InboxItem): TemplateResult | typeof nothing {
+    const now = this.whole?.serverTime;
+    if (!now) return nothing;
+    const submit = (event: Event): void => {
+      event.preventDefault();
+      const given = new Date(new FormData(event.currentTarget as HTMLFormElement).get("until") as string);
+      if (!Number.isNaN(given.getTime())) this.snooze(event, item, given);
+    };
+    // The bounds of the service, with a minute to spare for the way there.
+    const [first, last] = [now + 2 * 60_000, now + 90 * 86_400_000 - 60_000].map((at) => inputValue(new Date(at)));
+    // The arrows change the time, and don't move through the list.
+    const keep = (event: KeyboardEvent): void => void (event.key !== "Escape" && event.stopPropagation());
+    return html`<form class="own" @submit=${submit} @keydown=${keep}>
+      <label>${this.text.snoozeOwn} <input type="datetime-local" name="until" required min=${first!} max=${last!}></label>
+      <button>${this.text.snoozeUntil}</button>
+    </form>`;
   }
 
   private renderChoices(item: InboxItem, subject: string): TemplateResult | typeof nothing {

@@ -139,6 +139,14 @@ export const inbox = css`
     align-items: center; color: var(--_text); font-size: 13px; }
   .menu time { visibility: visible !important; margin-inline-start: auto; padding-inline-start: 20px; }
   .menu .heading { padding: 10px 10px 4px; color: var(--_muted); font-size: 12px; font-weight: 600; }
+  .own { display: grid; grid-template-columns: 1fr auto; gap: 4px 8px; align-items: end; margin-block-start: 4px; padding: 8px 10px 6px;
+    border-block-start: 1px solid var(--_line); }
+  .own label { display: grid; gap: 4px; color: var(--_muted); font-size: 12px; }
+  .own input { min-width: 0; min-height: 36px; padding: 4px 8px; border: 1px solid var(--_line); border-radius: 8px; font: inherit;
+    font-size: 13px; color: var(--_text); background: var(--_surface); color-scheme: inherit; }
+  .own input:focus-visible { outline: 2px solid var(--_accent); outline-offset: 1px; }
+  .actions .menu .own button { padding: 0 12px; font-weight: 550; box-shadow: inset 0 0 0 1px var(--_line); }
+  @media (hover: none) { .own input { min-height: 44px; font-size: 16px; } }
   @media (hover: none) { .actions .menu button { min-height: 44px; font-size: 14px; } }
   li:has(.menu) { content-visibility: visible; }
   li:has(.menu) .actions { opacity: 1; }

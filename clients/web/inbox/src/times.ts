@@ -37,6 +37,15 @@ export function soon(at: Date, language: string): string {
   return new Intl.DateTimeFormat(language, { weekday: "short", hour: "numeric", minute: "2-digit" }).format(at);
 }
 
+/** Return a moment as the value of a `datetime-local` input, in the page's time zone. */
+export function inputValue(at: Date): string {
+  const [date, time] = [
+    [at.getFullYear(), at.getMonth() + 1, at.getDate()],
+    [at.getHours(), at.getMinutes()],
+  ].map((parts) => parts.map((part) => String(part).padStart(2, "0")));
+  return `${date!.join("-")}T${time!.join(":")}`;
+}
+
 // By calendar days of the page's time zone, not by 24 hours.
 function daysBefore(at: Date, now: number): number {
   const midnight = (day: Date): number => Date.UTC(day.getFullYear(), day.getMonth(), day.getDate());

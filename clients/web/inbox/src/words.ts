@@ -16,6 +16,8 @@ export interface Words {
   readonly snoozeHours: string;
   readonly snoozeTomorrow: string;
   readonly snoozeWeek: string;
+  readonly snoozeOwn: string;
+  readonly snoozeUntil: string;
   readonly snoozed: string;
   readonly undo: string;
   readonly loadMore: string;
@@ -64,6 +66,8 @@ const EN: Words = {
   snoozeHours: "In 3 hours",
   snoozeTomorrow: "Tomorrow",
   snoozeWeek: "Next week",
+  snoozeOwn: "Day and time",
+  snoozeUntil: "Snooze",
   snoozed: "Snoozed until {time}",
   undo: "Undo",
   loadMore: "Load more",
@@ -109,6 +113,8 @@ const PT: Words = {
   snoozeHours: "Daqui a 3 horas",
   snoozeTomorrow: "Amanhã",
   snoozeWeek: "Na próxima semana",
+  snoozeOwn: "Dia e hora",
+  snoozeUntil: "Adiar",
   snoozed: "Adiada até {time}",
   undo: "Anular",
   loadMore: "Carregar mais",
