@@ -13,7 +13,7 @@ from domain.states import DeliveryStatus
 from domain.time import utc_now
 from notifications import callback_events
 from notifyproject.db.collections import collection
-from tests.support.clients.console import make_staff, signed_in
+from tests.support.clients.console import listed, make_staff, signed_in
 from tests.support.factories import notifications as factories
 from tests.support.factories.notifications import CLIENT
 from tests.support.fakes.callback_receiver import called_back
@@ -86,6 +86,16 @@ def test_callback_is_disabled_and_enabled_and_both_are_audited(console: Client) 
     entries = [e.change_message for e in LogEntry.objects.filter(object_id=str(CLIENT))]
     assert sorted(entries) == ["Disabled.", "Enabled."]
     assert "already" in messages(console.post(f"{LIST}{CLIENT}/enable/"))
+
+
+@pytest.mark.parametrize(
+    ("query", "is_found"),
+    [("Sho", True), ("shop", True), ("127.0", True), ("secret-path", False), ("other", False)],
+)
+def test_endpoint_is_found_by_client_and_host(
+    console: Client, query: str, *, is_found: bool
+) -> None:
+    assert listed(console, f"{LIST}?q={query}") == ([CLIENT] if is_found else [])
 
 
 def test_viewer_changes_nothing(viewer: Client) -> None:
