@@ -19,6 +19,8 @@ log = structlog.get_logger(__name__)
 S = DeliveryStatus
 COUNTER_RETRY_DELAY = timedelta(seconds=30)
 """Delay if the counters can't be written: neither sent nor suppressed."""
+CONTESTED_DELAY = timedelta(seconds=2)
+"""Delay of a delivery whose counters other workers change all the time."""
 UNCOUNTED = "The counter of a limit can't be written."
 LINE_FULL = "Ten other messages wait."
 
@@ -38,7 +40,7 @@ def apply_limits(
         return list(claims), [], []
     try:
         decisions = store.reserve_uses(list(requests.values()), now=now)
-    except (PyMongoError, store.CountersBusyError) as error:
+    except PyMongoError as error:
         log.warning("limits_not_counted", reason=type(error).__name__, deliveries=len(requests))
         until, code = now + COUNTER_RETRY_DELAY, FailureCode.OVER_LIMIT
         allowed = [one for one in claims if one.reference not in requests]
@@ -47,8 +49,11 @@ def apply_limits(
     allowed, refused, digested = [], [], []
     for claimed in claims:
         request = requests.get(claimed.reference)
-        decision = decisions[request.delivery_id] if request else ()
-        if not isinstance(decision, store.Refusal):
+        decision = decisions.get(request.delivery_id) if request else ()
+        if decision is None:
+            until, code = now + CONTESTED_DELAY, FailureCode.OVER_LIMIT
+            refused.append(NotSent(claimed, S.PENDING, code, UNCOUNTED, until))
+        elif not isinstance(decision, store.Refusal):
             allowed.append(replace(claimed, limit_uses=decision) if decision else claimed)
         elif decision.kind is RefusalKind.DIGEST:
             digested.append(_refuse(claimed, decision))

@@ -138,6 +138,8 @@ def _end_replaced(old: Document, *, new_id: str, now: datetime) -> None:
 def _store_successor(old: Document, known: Document | None, *, token: str, now: datetime) -> bool:
     """Store the device of a new token. Return False if it has changed meanwhile."""
     new_id, earlier = id_of(token), [old["_id"], *(old.get("replaces") or [])]
+    if known is not None:
+        earlier += known.get("replaces") or []
     replaces = [one for one in dict.fromkeys(earlier) if one != new_id][:MAX_EARLIER]
     copied = ["user_id", "platform", *DESCRIPTIVE_FIELDS, "notification_preferences"]
     if not _inherits_activity(old):

@@ -186,6 +186,10 @@ def plan(counters: Sequence[Counter], *, delivery_id: str, due_at: datetime, now
         for one in counters
     ]
     at, refusing, decisive = now, [], None
+    if never := [one for one in counters if one.limit.maximum < 1]:
+        # It waits a period at a time, until the limit is another one.
+        longest = max(never, key=lambda one: one.limit.period)
+        return Plan(at=now + longest.limit.period, refusing=never, decisive=longest)
     while True:
         times = [
             next_allowed(one.limit, taken=own, not_before=at)

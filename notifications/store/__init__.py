@@ -95,7 +95,6 @@ from .leases import (
     start,
 )
 from .limit_uses import (
-    CountersBusyError,
     Refusal,
     RefusalKind,
     UseRequest,
@@ -154,7 +153,7 @@ __all__ += ["purge_secrets", "secret_in"]
 __all__ += ["MATCH_SENT", "Inbox", "Marked", "act", "archive", "mark_newest_read", "mark_read"]
 __all__ += ["mark_read_by_client", "mark_seen", "mark_unread", "mark_unread_by_client"]
 __all__ += ["due_snoozes", "resurface", "snooze", "unarchive", "unsnooze"]
-__all__ += ["CountersBusyError", "LimitUse", "Refusal", "RefusalKind", "UseRequest"]
+__all__ += ["LimitUse", "Refusal", "RefusalKind", "UseRequest"]
 __all__ += ["delivery_key", "erase_counters", "give_back", "read_counters", "reserve_uses"]
 __all__ += ["current_hold", "holds_of", "set_stricter", "stricter_of"]
 __all__ += ["LEASE", "NOT_ATTEMPTED", "claim", "poison_candidates", "release", "settle_not_sent"]

@@ -361,9 +361,9 @@ def _not_sent_fields(one: NotSent, now: datetime) -> dict[str, Any]:
         fields["ready_at"] = one.next_attempt_at
     if one.hold is not None:
         fields |= with_hold(one.claimed, one.hold)
-    elif "failed_at" in fields and one.claimed.hold is not None:
+    if "failed_at" in fields and (hold := one.hold or one.claimed.hold) is not None:
         # Its cause is named by the provider whose outage ended it, even without an attempt.
-        fields["provider"] = one.claimed.hold.provider
+        fields["provider"] = hold.provider
     return {
         "status": one.status.value,
         "claim": None,

@@ -40,8 +40,11 @@ from .collections import limit_uses, notifications, retry_transient
 from .documents import Document, LimitUse
 from .pipelines import transition
 
-MAX_TRIES = 100
-"""Decisions about the same counters at the same time, after which the deliveries wait."""
+TRIES_TOGETHER, TRIES_APART = 20, 80
+"""Decisions about all counters of a batch at once, and then about those of one delivery after the
+other, while other workers change them. A delivery whose counters still change waits."""
+MAX_PLACES = 100
+"""Deliveries in a line, with those that only keep their place, such as in an outage."""
 PAUSE_SECONDS = 0.002
 KEPT_AFTER = timedelta(minutes=5)
 """A counter without its own settings is kept this long after its period."""
@@ -49,10 +52,6 @@ _BEGINNING = datetime(1970, 1, 1, tzinfo=UTC)
 """When deliveries were due that an earlier release put in the line."""
 S = DeliveryStatus
 _random = random.SystemRandom()
-
-
-class CountersBusyError(Exception):
-    """Other workers change the same counters all the time."""
 
 
 class RefusalKind(StrEnum):
@@ -115,21 +114,43 @@ def reserve_uses(
 ) -> dict[str, tuple[LimitUse, ...] | Refusal]:
     """Reserve a use of each limit for each request, or refuse it, by the delivery's key.
 
-    Idempotent. Raises PyMongoError, or CountersBusyError.
+    A delivery is left out if other workers change its counters all the time. Idempotent. Raises
+    PyMongoError.
     """
     ordered = sorted(requests, key=lambda one: (one.due_at, one.delivery_id))
+    decisions, _ = _reserve_together(ordered, tries=TRIES_TOGETHER, now=now)
+    if decisions is not None:
+        return decisions
+    # A contested counter is no reason for the deliveries of others to wait.
+    found: dict[str, tuple[LimitUse, ...] | Refusal] = {}
+    contested: set[str] = set()
+    left = TRIES_APART
+    for one in ordered:
+        if contested.isdisjoint(one.counter_ids):
+            decisions, tries = _reserve_together([one], tries=max(left, 1), now=now)
+            left -= tries
+            found |= decisions or {}
+            if decisions is None:
+                contested |= {*one.counter_ids}
+    return found
+
+
+def _reserve_together(
+    ordered: Sequence[UseRequest], *, tries: int, now: datetime
+) -> tuple[dict[str, tuple[LimitUse, ...] | Refusal] | None, int]:
+    """Decide about requests at once. Return the decisions, or None, and how many tries failed."""
     ids = sorted({one for request in ordered for one in request.counter_ids})
-    for tries in range(MAX_TRIES):
-        if tries:
-            time.sleep(_random.uniform(0, PAUSE_SECONDS * min(tries, 20)))
+    for failed in range(tries):
+        if failed:
+            time.sleep(_random.uniform(0, PAUSE_SECONDS * min(failed, 20)))
         found = {one["_id"]: one for one in limit_uses().find({"_id": {"$in": ids}})}
         counters = _read(ordered, found)
         early = _refresh_lines(counters, now)
         decisions = {one.delivery_id: _decide(one, counters, now) for one in ordered}
         if _write(ordered, counters, found, now):
             _make_due(early, now)
-            return decisions
-    raise CountersBusyError
+            return decisions, failed
+    return None, tries
 
 
 def _read(requests: Sequence[UseRequest], found: Mapping[str, Document]) -> dict[str, Counter]:
@@ -316,7 +337,7 @@ def give_back(uses: Sequence[tuple[LimitUse, datetime, datetime | None]]) -> Non
             entry = LineEntry(
                 delivery_id=use.delivery_id, due_at=due_at, until=until, is_refused=False
             )
-            line = {"$concatArrays": [line, [{"$literal": _stored(entry)}]]}
+            line = {"$concatArrays": [{"$slice": [line, MAX_PLACES - 1]}, [_literal(entry)]]}
         change = {
             "uses": _filtered({"$ifNull": ["$uses", []]}, {"$not": is_own}),
             "waiting": line,
@@ -369,6 +390,10 @@ def set_stricter(
 def erase_counters(*, user_id: str) -> int:
     """Remove all counters of a recipient. Return how many. Raises PyMongoError."""
     return limit_uses().delete_many({"user_id": user_id}).deleted_count
+
+
+def _literal(entry: LineEntry) -> dict[str, Any]:
+    return {"$literal": _stored(entry)}
 
 
 def _filtered(array: Any, condition: Any) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from delivery.dispatcher import BatchReport
 from domain.states import Category, Channel, Priority
 from notifications import store
 from notifications.catalog import limits
+from notifications.store import limit_uses
 from notifyproject.db.collections import collection
 from privacy import erasure
 from tests.support.factories import notifications as factories
@@ -459,3 +460,36 @@ def test_erased_recipient_has_no_counters() -> None:
     assert uses()
     erasure.erase("ada", now=NOON)
     assert list(collection("limit_uses").find()) == []
+
+
+def test_contested_counter_holds_only_its_own_messages(
+    fcm: ScriptedProvider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    decide = limit_uses._decide
+
+    def decide_while_others_write(request: Any, *others: Any) -> Any:
+        if request.person == "user:ada":
+            match, rival = {"_id": "daily/user:ada"}, {"d": str(ObjectId()), "at": NOON}
+            collection("limit_uses").update_one(match, {"$push": {"uses": rival}}, upsert=True)
+        return decide(request, *others)
+
+    monkeypatch.setattr(limit_uses, "_decide", decide_while_others_write)
+    monkeypatch.setattr(limit_uses, "PAUSE_SECONDS", 0)
+    ada, ben, code = mail(), mail(user_id="ben"), mail(user_id="ada", priority=Priority.CRITICAL)
+    deliver(ada, ben, code)
+    assert statuses(ada, ben, code) == ["pending", "sent", "sent"]
+    assert state(ada)["next_attempt_at"] == NOON + timedelta(seconds=2)
+
+
+def test_line_is_bounded_in_an_outage() -> None:
+    one = store.delivery_key(ObjectId(), "email")
+    entries = [{"d": f"{n}.email", "until": NOON, "due": NOON} for n in range(500)]
+    use = {"d": one, "at": NOON}
+    collection("limit_uses").insert_one(
+        {"_id": "daily/user:ada", "uses": [use], "waiting": entries}
+    )
+    given = store.LimitUse("daily/user:ada", one, NOON)
+    store.give_back([(given, NOON, NOON + timedelta(hours=1))])
+    counter = collection("limit_uses").find_one({"_id": "daily/user:ada"}) or {}
+    assert len(counter["waiting"]) == limit_uses.MAX_PLACES
+    assert counter["waiting"][-1]["d"] == one

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain.limits import Limit, Overflow, describe_period, next_allowed
+from domain.limits import Counter, Limit, Overflow, describe_period, next_allowed, plan
 from domain.states import Category, Channel
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -95,3 +95,11 @@ def test_limit_counts_its_types_and_categories(fields: dict[str, Any], expected:
 )
 def test_period_is_described_in_its_largest_unit(seconds: int, text: str) -> None:
     assert describe_period(timedelta(seconds=seconds)) == text
+
+
+@pytest.mark.parametrize("others", [0, 1, 2])
+def test_plan_of_a_limit_that_allows_nothing_ends(others: int) -> None:
+    none = Counter(limit=limit(maximum=0), uses=[], line=[])
+    counters = [none, *[Counter(limit=limit(), uses=[], line=[])] * others]
+    planned = plan(counters, delivery_id="a", due_at=NOON, now=NOON)
+    assert (planned.at, planned.refusing, planned.decisive) == (NOON + 24 * HOUR, [none], none)

@@ -317,3 +317,12 @@ def test_push_has_a_device_at_each_moment_of_a_rotation(
         monkeypatch.setattr(registration, name, spied)
     registration.replace_token(device_id=device_id(FIRST), token=SECOND, now=NOON)
     assert seen == [1] * 6
+
+
+def test_earlier_tokens_of_both_devices_lead_to_the_one_that_succeeds_them(app: App) -> None:
+    register(app)
+    change(app, ONE, device_token=SECOND)
+    register(app, THIRD)
+    change(app, THREE, device_token=SECOND)
+    document = collection("devices").find_one({"_id": device_id(SECOND)}) or {}
+    assert sorted(document["replaces"]) == sorted([device_id(FIRST), device_id(THIRD)])

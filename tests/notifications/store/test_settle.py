@@ -6,9 +6,11 @@ from datetime import timedelta
 import pytest
 from bson import ObjectId
 
+from domain.errors import FailureCode
 from domain.states import Channel, DeliveryStatus
+from domain.wait_reasons import Hold, WaitReason
 from notifications import store
-from notifications.store import ClaimedDelivery, ProviderAnswer
+from notifications.store import ClaimedDelivery, NotSent, ProviderAnswer
 from notifications.store.pipelines import ERROR_HISTORY_LENGTH, ERROR_LENGTH
 from tests.support.factories import notifications as factories
 from tests.support.factories.notifications import (
@@ -217,3 +219,16 @@ def test_texts_are_stored_literally(text: str) -> None:
 def test_settlement_of_an_unknown_notification_changes_nothing() -> None:
     ghost = replace(started(), notification_id=ObjectId())
     assert store.settle([settlement(ghost, S.SENT)], now=NOON) == 0
+
+
+@pytest.mark.parametrize("status", [S.EXPIRED, S.FAILED])
+def test_end_in_an_outage_names_the_provider(status: DeliveryStatus) -> None:
+    """A step of a plan ends before it is tried: the hold is as new as its end."""
+    one = accepted()["_id"]
+    held = WaitReason.CIRCUIT_OPEN
+    hold = Hold(reason=held, provider="smtp", since=NOON)
+    ended = NotSent(
+        claim(one), status, FailureCode.EXPIRED, "Expires.", held_reason=held, hold=hold
+    )
+    store.settle_not_sent([ended], now=NOON)
+    assert delivery(read(one))["provider"] == "smtp"
