@@ -1,11 +1,12 @@
 """System checks of the inbox signing key, two-factor authentication, and sign-in by OpenID."""
 
-import ipaddress
 from typing import Any
 from urllib.parse import urlsplit
 
 from django.conf import settings
 from django.core import checks
+
+from domain.hosts import is_loopback
 
 from .clients.inbox_tokens import MIN_KEY_BYTES
 from .staff.permissions import ROLE_NAMES
@@ -71,11 +72,4 @@ def _is_issuer(url: str) -> bool:
         return False
     if not parts.hostname or parts.query or parts.fragment or "@" in parts.netloc:
         return False
-    return parts.scheme == "https" or (parts.scheme == "http" and _is_loopback(parts.hostname))
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
+    return parts.scheme == "https" or (parts.scheme == "http" and is_loopback(parts.hostname))

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
-from domain.hosts import is_private_name
+from domain.hosts import is_loopback, is_private_name
 from notifyproject.platform import egress
 
 from .models import EXCERPT_LENGTH
@@ -62,7 +62,7 @@ def parse_url(url: str, *, allow_loopback: bool) -> Endpoint:
         raise InvalidUrlError("invalid_url", "Expected a URL.") from error
     if not url.isprintable() or url != url.strip() or not host:
         raise InvalidUrlError("invalid_url", "Expected a URL.")
-    is_plain = allow_loopback and parts.scheme == "http" and _is_loopback(host)
+    is_plain = allow_loopback and parts.scheme == "http" and is_loopback(host)
     if parts.scheme != "https" and not is_plain:
         raise InvalidUrlError("not_https", "Expected a URL that begins with https://.")
     if "@" in parts.netloc or parts.fragment or "#" in url:
@@ -91,13 +91,6 @@ def _check_host(host: str) -> None:
         return
     if not egress.is_public(address):
         raise InvalidUrlError("not_public", "Expected a host on the public Internet.")
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 CONNECT_TIMEOUT = 5.0

@@ -8,7 +8,7 @@ from functools import partial
 from devices import preferences as device_preferences
 from devices import queries as devices
 from domain import retry
-from domain.errors import NO_DEVICE, FailureCode
+from domain.errors import MUTED_BY_DEVICES, NO_DEVICE, FailureCode
 from domain.states import Channel, DeliveryStatus, Priority
 from notifications.catalog import types
 from notifications.store import ClaimedDelivery, DeviceHistory, NotSent, device_histories
@@ -168,8 +168,7 @@ def _end_or_defer_without_target(
         return eligibility.defer_until_quiet_hours_end(claimed, until=quiet_hours_end)
     left = (device for device in found if device.device_id not in history.excluded)
     if any(history.reached.isdisjoint(_earlier_of(device, found)) for device in left):
-        reason = "Muted by device preferences."
-        return NotSent(claimed, S.SUPPRESSED, FailureCode.OPTED_OUT, reason)
+        return NotSent(claimed, S.SUPPRESSED, FailureCode.OPTED_OUT, MUTED_BY_DEVICES)
     # Only refused devices are left: one with a rejected token is deactivated and not found.
     if refusal := next(iter(history.refused.values()), None):
         return NotSent(claimed, S.FAILED, refusal.code, refusal.reason)

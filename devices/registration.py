@@ -194,19 +194,30 @@ def update(*, device_id: str, changes: Mapping[str, str | None], now: datetime) 
 def set_preferences(
     *, device_id: str, changes: DevicePreferenceChanges, now: datetime
 ) -> Document | None:
-    """Change a device's preferences and return the device. None for an unknown device."""
+    """Change the preferences of a device, or of what replaced it, and return that device.
+
+    None for an unknown device.
+    """
+    # One write, unless the device was replaced.
     stages = changes.as_stages("notification_preferences")
-    return _update(device_id, [*stages, {"$set": {"updated_at": now}}])
+    pipeline = [*stages, {"$set": {"updated_at": now}}]
+    changed = _update(device_id, pipeline, replaced_by=None)
+    if changed is None and (document := queries.current(device_id)) is not None:
+        changed = _update(document["_id"], pipeline)
+    return changed
 
 
 def heartbeat(*, device_id: str, now: datetime) -> Document | None:
-    """Record a heartbeat and return the device. None for an unknown device."""
+    """Record a heartbeat of a device, or of what replaced it, and return that device.
+
+    None for an unknown device.
+    """
     # Stored once per HEARTBEAT_INTERVAL. A heartbeat doesn't reactivate a device, because a running
     # app proves nothing about its token.
-    document = collection("devices").find_one({"_id": device_id})
+    document = queries.current(device_id)
     if document is None or (document.get("last_seen") or _LONG_AGO) > now - HEARTBEAT_INTERVAL:
         return document
-    return _update(device_id, {"$max": {"last_seen": now}})
+    return _update(document["_id"], {"$max": {"last_seen": now}})
 
 
 def remove(*, device_id: str) -> bool:
@@ -215,10 +226,11 @@ def remove(*, device_id: str) -> bool:
 
 
 def _update(
-    device_id: str, change: Mapping[str, Any] | Sequence[Mapping[str, Any]]
+    device_id: str, change: Mapping[str, Any] | Sequence[Mapping[str, Any]], **state: Any
 ) -> Document | None:
+    """Change a device in this state, and return it. None if there is none."""
     return collection("devices").find_one_and_update(
-        {"_id": device_id}, change, return_document=ReturnDocument.AFTER
+        {"_id": device_id, **state}, change, return_document=ReturnDocument.AFTER
     )
 
 

@@ -1,5 +1,6 @@
 """Names of hosts, and which of them only a local network resolves. Pure."""
 
+import ipaddress
 import re
 from urllib.parse import urlsplit
 
@@ -14,6 +15,14 @@ PRIVATE_DOMAINS = frozenset(
     }
 )
 """Last labels of names that aren't of the public Internet. No registry delegates them."""
+
+
+def is_loopback(host: str) -> bool:
+    """Return whether a host of a URL is this machine."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host.rstrip(".").lower() == "localhost"
 
 
 def is_private_name(name: str) -> bool:

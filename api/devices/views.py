@@ -124,7 +124,8 @@ def remove_device(request: Any, device_id: str) -> Response:
     """Delete a device. Also deletes its token."""
     device_id = _device_id_or_404(device_id)
     # Also what replaced it: the app that removes it may not know the newer ID.
-    ids = {device_id, *_current_ids(device_id)}
+    document = queries.current(device_id)
+    ids = {device_id} if document is None else {device_id, document["_id"]}
     if not sum(registration.remove(device_id=one) for one in ids):
         raise NOT_FOUND.error()
     _record(request, device_id, "Deleted.", flag=DELETION)
@@ -143,11 +144,12 @@ def device_heartbeat(request: Any, device_id: str) -> Response:
 
     If the response has `is_active` false, register the device again.
     """
-    device_id, now = _current_or_404(device_id), utc_now()
+    device_id, now = _device_id_or_404(device_id), utc_now()
     body = read_request(request, HeartbeatRequest)
     document = found_or_404(registration.heartbeat(device_id=device_id, now=now))
     state = Presence(**msgspec.structs.asdict(body), last_active=now)
-    return Response(device_view(document, state if presence.store(device_id, state) else None))
+    is_stored = presence.store(document["_id"], state)
+    return Response(device_view(document, state if is_stored else None))
 
 
 @operation(
@@ -155,14 +157,14 @@ def device_heartbeat(request: Any, device_id: str) -> Response:
 )
 def set_device_preferences(request: Any, device_id: str) -> Response:
     """Change a device's preferences. What the body doesn't name stays."""
-    device_id = _current_or_404(device_id)
+    device_id = _device_id_or_404(device_id)
     changes = parse_preferences(
         read_request(request, DevicePreferencesRequest, check=parse_preferences)
     )
     stored = found_or_404(
         registration.set_preferences(device_id=device_id, changes=changes, now=utc_now())
     )
-    _record(request, device_id, "Preferences changed.")
+    _record(request, stored["_id"], "Preferences changed.")
     return _device_response(stored)
 
 
@@ -170,17 +172,6 @@ def _device_id_or_404(text: str) -> str:
     if not is_device_id(text):
         raise NOT_FOUND.error()
     return text
-
-
-def _current_ids(device_id: str) -> list[str]:
-    """Return the ID that a device has now, if it is known."""
-    document = queries.current(_device_id_or_404(device_id))
-    return [] if document is None else [document["_id"]]
-
-
-def _current_or_404(device_id: str) -> str:
-    """Return the ID that a device has now: of its newest token. Raises ApiError 404."""
-    return found_or_404(next(iter(_current_ids(device_id)), None))
 
 
 def _device_response(

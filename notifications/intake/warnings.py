@@ -8,7 +8,7 @@ from enum import StrEnum
 from devices import preferences as device_preferences
 from devices import queries as devices
 from devices.queries import PushTarget
-from domain.errors import NO_DEVICE, FailureCode
+from domain.errors import MUTED_BY_DEVICES, NO_DEVICE, FailureCode
 from domain.limits import Limit, describe_use
 from domain.states import Channel, DeliveryStatus
 from recipients import service_windows
@@ -25,8 +25,10 @@ UNFILLED_TEMPLATE = (
     "Outside the 24-hour WhatsApp window, and the WhatsApp template can't be sent: {problem} It "
     "fails unless the recipient writes before it is sent."
 )
+WITHOUT_ACCEPTANCE = (
+    f"{MUTED_BY_DEVICES.rstrip('.')}: suppressed unless they change before it is sent."
+)
 WITHOUT_DEVICE = "No device registered: suppressed unless one is registered before it is sent."
-MUTED_BY_DEVICES = "Muted by device preferences: suppressed unless they change before it is sent."
 
 
 CLIPPED_SIZE = 102 * 1024
@@ -102,7 +104,7 @@ def _find_missing_devices(
         )
     elif not any(_accepts(one, notification) for one in found):
         yield AcceptanceWarning(
-            channel=Channel.PUSH, code=FailureCode.OPTED_OUT, detail=MUTED_BY_DEVICES
+            channel=Channel.PUSH, code=FailureCode.OPTED_OUT, detail=WITHOUT_ACCEPTANCE
         )
 
 

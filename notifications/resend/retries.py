@@ -8,7 +8,7 @@ from typing import Any
 from bson import ObjectId
 
 from devices import queries as devices
-from domain.errors import NO_DEVICE, UNREACHED, FailureCode
+from domain.errors import MUTED_BY_DEVICES, NO_DEVICE, UNREACHED, FailureCode
 from domain.states import SUCCEEDED, Channel, DeliveryStatus
 from recipients import queries as recipients
 from recipients import suppressions
@@ -20,7 +20,6 @@ from .assessment import accepts_push, push_devices, read_push_targets, suppressi
 S = DeliveryStatus
 BOUNCED_IN_TEST_MODE = "The address bounced."
 """Refusal after a bounce in test mode, which suppresses no address."""
-MUTED_BY_DEVICES = "Muted by device preferences."
 UNREACHABLE: Mapping[Channel, str] = {
     Channel.EMAIL: "No email address.",
     Channel.WHATSAPP: "No phone number.",

@@ -11,6 +11,8 @@ from enum import StrEnum, auto
 from itertools import pairwise
 from urllib.parse import urlsplit
 
+from domain.hosts import is_loopback, is_private_name
+
 MIN_UNIT = 16
 """Characters after which a random secret may repeat itself: with fewer, it is a pattern."""
 MAX_RUN = 8
@@ -18,7 +20,6 @@ MAX_RUN = 8
 MAX_DISTINCT = 10
 _PLACEHOLDER = re.compile(rb"change[-_ ]?me|replace[-_ ]?me|placeholder|django-insecure", re.I)
 _NAME = re.compile(r"[a-z][a-z0-9_-]*", re.ASCII)
-_PRIVATE_SUFFIXES = (".internal", ".local", ".localhost", ".svc", ".lan", ".home.arpa")
 _PRIVATE_NETWORKS = tuple(
     ipaddress.ip_network(network)
     for network in (
@@ -147,21 +148,14 @@ def mail_server_problem(*, host: str, password: str, is_encrypted: bool) -> str 
     return "SMTP_PASSWORD is sent without TLS: SMTP_SECURITY is none"
 
 
-def is_loopback(host: str) -> bool:
-    """Return whether a host of a URL is this machine."""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host.rstrip(".").lower() == "localhost"
-
-
 def is_private(host: str) -> bool:
-    """Return whether a host is in a private network: by its address, or as a name without dots."""
+    """Return whether a host is in a private network, by its address or its name."""
     name = host.rstrip(".").lower()
     try:
         address = ipaddress.ip_address(name)
     except ValueError:
-        return _NAME.fullmatch(name) is not None or name.endswith(_PRIVATE_SUFFIXES)
+        # A number without dots is an address, too.
+        return is_private_name(name) and ("." in name or _NAME.fullmatch(name) is not None)
     return address.is_loopback or any(address in network for network in _PRIVATE_NETWORKS)
 
 

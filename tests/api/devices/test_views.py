@@ -17,6 +17,7 @@ from notifyproject.platform import valkey
 from notifyproject.stack.servers import free_port
 from tests.support.clients.api import Answer, App, pages, pointers
 from tests.support.fakes.mongo_failpoints import fail_commands
+from tests.support.mongo.query_plans import plans
 
 pytestmark = pytest.mark.usefixtures("valkey_anew")
 TOKEN = "dGhpcyBpcyBh:APA91bHun4MxP5egoKMwt2KZFBaFUH-1RYqx"
@@ -85,6 +86,24 @@ def test_device_is_registered_and_shown(app: App) -> None:
         "updated_at": at,
     }
     assert app.get(ONE).json() == shown
+
+
+def test_heartbeat_and_preferences_take_one_command_unless_the_device_was_replaced(
+    app: App,
+) -> None:
+    register(app)
+    changes = {"categories": {"marketing": False}}
+    calls = (("POST", "heartbeat", PRESENCE), ("PUT", "preferences", changes))
+    for method, route, body in calls:
+        with plans("devices") as commands:
+            assert call(app, method, f"{ONE}/{route}", body).json()["id"] == ID
+        assert len(commands) == 1, route
+    new = call(app, "PATCH", ONE, {"device_token": f"{TOKEN}-2"}).json()["id"]
+    for method, route, body in calls:
+        assert call(app, method, f"{ONE}/{route}", body).json()["id"] == new
+    shown = app.get(f"/devices/{new}").json()
+    assert shown["notification_preferences"]["categories"] == {"marketing": False}
+    assert shown["state"]["online"] is True
 
 
 def test_first_registration_is_201_and_others_are_200(app: App) -> None:
