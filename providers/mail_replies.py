@@ -58,7 +58,7 @@ WORDS_FIRST: Sequence[tuple[Subject, re.Pattern[str]]] = (
             r"recipient'?s? (?:list|preferences|rule|polic)",
             rf"(?:recipient|user|mailbox|group|address|list)\b{_NEAR}\b(?:only accepts?|restricted"
             r"|refuses (?:to|mail|your)|do(?:es)?(?: not|n't) (?:accept|want) (?:e?-?mail|messages)"
-            r" from)",
+            r" from|does(?: not|n't) want your)",
             r"black ?listed by (?:the )?(?:recipient|user)",
             r"blocked by (?:the |this )?(?:recipient|user)",
             r"rejected by this user|members?-only|moderated",
@@ -77,7 +77,7 @@ WORDS_FIRST: Sequence[tuple[Subject, re.Pattern[str]]] = (
             r"receiving (?:mail|e-?mail|messages) (?:too|at a rate)",
             rf"recipient\b{_NEAR}(?:limit|number){_NEAR}receive",
             r"(?:receiv(?:ed|es|ing)|got|gets) too many",
-            r"messages? they can receive|send to this recipient",
+            r"messages? they can receive|send to this recipient|recipient thread limit",
         ),
     ),
     (
@@ -112,6 +112,9 @@ WORDS_OF_THE_ACCOUNT = _any(
     rf"(?:e-?mails?|messages?|mails|failures|recipients?|rcpts?)\b{_NEAR}\b(?:per|an|each|this|within|"
     r"in)\b (?:the last |one |\d+ ?)?(?:second|minute|hour|day|24)",
     r"unusual (?:sending|rate|activity|traffic|volume)|unexpected volume",
+    r"(?:too many|maximum|number of|limit of)\b[^.;]{0,30}\b(?:connection|session)s\b",
+    r"(?:concurrent|simultaneous|parallel|open) (?:smtp )?(?:connection|session)s?\b|thread limit"
+    r"|frequency limited|policy rejection\b.{0,40}\bquota",
     r"(?:maximum|insufficient|no|not enough|out of) (?:credits?|balance|funds)\b|credits? exceeded",
     # Login and relaying.
     rf"authenti[cf]\w*{_NEAR}(?:required|requise|erforderlich|fail|first|needed|missing|invalid)",
@@ -126,7 +129,7 @@ WORDS_OF_THE_ACCOUNT = _any(
     # The server's address and name.
     r"black[ -]?list|block[ -]?list|dnsbl|\bd?rbl\b|spamhaus|spamcop|sorbs|barracuda|cloudmark",
     r"reputation|blocked using|block(?:ed|ing) by policy of ip|banned send",
-    rf"\bip\b{_NEAR}(?:block|ban|list|reject|denied|refus|not allowed|spam|prison)",
+    rf"\bip\b{_NEAR}(?:block|ban|list|reject|denied|refus|not (?:allowed|authori)|spam|prison)",
     rf"your (?:ip|server|host|network|mta|mail server|domain|access|address)\b{_NEAR}"
     r"(?:block|ban|list|reject|not allowed|denied|spam|refus|not exist)",
     r"listed (?:at|in|on|by) |client host|\bhelo\b|\behlo\b|reverse (?:dns|lookup)|rdns|\bptr\b",
@@ -141,7 +144,8 @@ WORDS_OF_THE_ACCOUNT = _any(
     r"(?:bad|unverified|invalid|unknown|bogus|unroutable|unauthori[sz]ed|outbound|spam)[ -]sender",
     r"return[ -]path|envelope (?:sender|from)|mail ?from",
     r"from[: -]{1,2}(?:header|address|domain|field)|header from|5322\.from|not owned by",
-    r"not (?:allowed|authori[sz]ed|permitted) to send",
+    r"not (?:allowed|authori[sz]ed|permitted) to (?:send|connect|submit|use)",
+    r"permissions? to submit",
     r"address is not verified|identit(?:y|ies)\b|\bspf\b|\bdkim\b|\bdmarc\b",
     r"your e-?mail address",
     # The account itself.

@@ -8,7 +8,6 @@ from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from http import HTTPStatus
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
-from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlencode, urlsplit
 
@@ -16,6 +15,7 @@ import jwt
 
 from domain.mailboxes import parse_mailbox
 
+from ..platform import service_account
 from ..platform.smtp import SMTP, SMTPOverTLS
 from ..settings.environment import Environment
 
@@ -150,15 +150,11 @@ CHECKS: Mapping[str, Callable[..., None]] = {
 def read_service_account(source: str) -> dict[str, Any]:
     """Read a service account from a path or JSON text. Raises RejectedError."""
     try:
-        text = source if source.lstrip().startswith("{") else Path(source).read_text()
-        account = json.loads(text)
-    except (OSError, ValueError) as error:
+        return service_account.read(source)
+    except (OSError, ValueError, RecursionError) as error:
         raise RejectedError(
             f"The service account can't be read: {type(error).__name__}."
         ) from error
-    if not isinstance(account, dict):
-        raise RejectedError("The service account is no JSON object.")
-    return account
 
 
 def _post_json(

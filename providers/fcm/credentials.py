@@ -8,7 +8,6 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from pathlib import Path
 from typing import Annotated
 from urllib.parse import urlencode
 
@@ -18,6 +17,7 @@ from cryptography.exceptions import UnsupportedAlgorithm
 from google.auth import crypt, jwt
 
 from domain.errors import ProviderError, ProviderResponse, ProviderUnavailableError
+from notifyproject.platform import service_account
 from notifyproject.platform.egress import Deadline
 
 from .. import http, http_client
@@ -28,7 +28,6 @@ AUDIENCE = "https://oauth2.googleapis.com/token"
 """The audience of an assertion, independent of the account's ``token_uri``."""
 ASSERTION_LIFETIME = timedelta(hours=1)
 """The maximum that Google allows."""
-MAX_FILE_BYTES = 64 * 1024
 _NonEmptyText = Annotated[str, msgspec.Meta(min_length=1)]
 _INVALID_ACCOUNT = "The configured Firebase service account is invalid."
 
@@ -68,20 +67,13 @@ def read_service_account(source: str) -> ServiceAccount:
     if not source.strip():
         raise InvalidCredentialsError("No Firebase service account is configured.")
     try:
-        content = source.encode() if source.lstrip().startswith("{") else _read_file(source)
-        return msgspec.json.decode(content, type=ServiceAccount)
-    except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
-        raise InvalidCredentialsError(_INVALID_ACCOUNT) from error
-
-
-def _read_file(path: str) -> bytes:
-    try:
-        with Path(path).open("rb") as file:
-            return file.read(MAX_FILE_BYTES)
-    except (OSError, ValueError) as error:
+        return msgspec.convert(service_account.read(source), ServiceAccount)
+    except OSError as error:
         raise InvalidCredentialsError(
             "The Firebase service account's file can't be read."
         ) from error
+    except (ValueError, RecursionError) as error:
+        raise InvalidCredentialsError(_INVALID_ACCOUNT) from error
 
 
 log = structlog.get_logger(__name__)

@@ -36,7 +36,7 @@ Header = tuple[str, str]
 
 def text_header(name: str, text: str) -> Header:
     """Return a header with any text, such as the subject. Raises ValueError for a line break."""
-    lines = _words(text, name) if _needs_words(text) else _plain_lines(text)
+    lines = _words(text, indent=len(f"{name}: ")) if _needs_words(text) else _plain_lines(text)
     return name, f"{NEWLINE} ".join(lines)
 
 
@@ -47,7 +47,7 @@ def address_header(name: str, display_name: str, address: str) -> Header:
     if not display_name:
         return name, address
     if _needs_words(display_name):
-        lines = list(_words(display_name, name))
+        lines = list(_words(display_name, indent=len(f"{name}: ")))
     else:
         is_atoms = _ATOMS.fullmatch(display_name) is not None
         lines = list(_plain_lines(display_name if is_atoms else f'"{quote(display_name)}"'))
@@ -93,20 +93,20 @@ def _plain_lines(text: str) -> Iterator[str]:
     yield line
 
 
-def _words(text: str, name: str) -> Iterator[str]:
-    """Yield encoded words of at most MAX_WORD characters; the first stands behind the name."""
+def _words(text: str, *, indent: int, limit: int = MAX_WORD) -> Iterator[str]:
+    """Yield encoded words of at most ``limit`` characters; the first is behind ``indent`` ones."""
     kind, encode = min(("q", _quoted), ("b", _base64_text), key=lambda one: len(one[1](text)))
-    room = MAX_LINE - len(f"{name}: =?utf-8?{kind}??=")
+    room = min(limit, MAX_LINE - indent) - len(f"=?utf-8?{kind}??=")
     word = ""
     for cluster in _CLUSTER.findall(text):
         if word and len(encode(word + cluster)) > room:
             yield f"=?utf-8?{kind}?{encode(word)}?="
-            word, room = "", MAX_WORD - len(f"=?utf-8?{kind}??=")
+            word, room = "", limit - len(f"=?utf-8?{kind}??=")
         for character in cluster:
             # A cluster may be longer than a word.
             if len(encode(word + character)) > room:
                 yield f"=?utf-8?{kind}?{encode(word)}?="
-                word, room = "", MAX_WORD - len(f"=?utf-8?{kind}??=")
+                word, room = "", limit - len(f"=?utf-8?{kind}??=")
             word += character
     yield f"=?utf-8?{kind}?{encode(word)}?="
 
@@ -178,7 +178,22 @@ def _file_type(file: AttachmentFile) -> str:
     if is_text and _is_utf8(file.content):
         # Without one, the text would be US-ASCII (RFC 2046, 4.1.2).
         parameters.append(("charset", "utf-8"))
-    return kind + "".join(_parameter(name, value) for name, value in parameters)
+    text = kind + "".join(_parameter(name, value) for name, value in parameters)
+    has_name = "name" in {name.lower() for name, _ in parameters}
+    return text if has_name else text + _name_of_old_clients(file.filename)
+
+
+def _name_of_old_clients(filename: str) -> str:
+    """Return the parameter by which clients without RFC 2231 name an attachment.
+
+    They decode an encoded word in it, although RFC 2047 has none there. Others read the filename.
+    """
+    if not _needs_words(filename):
+        return _parameter("name", filename) if len(filename) < MAX_LINE - 20 else ""
+    # Behind a blank, and before a quotation mark.
+    limit = MAX_LINE - 2
+    words = f"{NEWLINE} ".join(_words(filename, indent=len(' name="') + 1, limit=limit))
+    return f';{NEWLINE} name="{words}"'
 
 
 def _is_utf8(content: bytes) -> bool:
@@ -196,7 +211,7 @@ def _parameter(name: str, value: str) -> str:
     if value.isascii() and value.isprintable() and "=?" not in value and len(value) < MAX_LINE - 20:
         return f';{NEWLINE} {name}="{quote(value)}"'
     encoded = percent_encode(value, safe="")
-    parts = re.findall(r"(?:%..|[^%]){1,20}", encoded)
+    parts = re.findall(r"(?:%..|[^%]){1,18}", encoded)
     if len(parts) == 1:
         return f";{NEWLINE} {name}*=utf-8''{encoded}"
     parts[0] = f"utf-8''{parts[0]}"

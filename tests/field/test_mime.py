@@ -3,6 +3,7 @@
 import email
 import email.policy
 import re
+from email.header import decode_header
 from email.message import EmailMessage
 from typing import Any
 
@@ -284,3 +285,49 @@ class TestStrictServer:
             run(smtp.send(outbound(message=Message(subject="x", text="\ud800")), timeout=LIMIT))
         assert error.value.code is FailureCode.RENDER_FAILED
         assert running.connections == 0
+
+
+@pytest.mark.parametrize(
+    "filename",
+    [
+        "Rechnung.pdf",
+        "my file (1); final.pdf",
+        'say "hi".pdf',
+        # https://github.com/jstedfast/MimeKit/issues/186, https://github.com/nodemailer/buildmail/issues/4
+        "Pr\u00fcfbericht Q1.pdf",
+        # https://github.com/jstedfast/MailKit/issues/277
+        "\u4eca\u65e5\u306f\u4e16\u754c" * 12 + ".txt",
+        # https://github.com/jstedfast/MailKit/issues/734
+        "\ud55c\uae00\uc774\ub984.xlsx",
+        "\U0001f468\u200d\U0001f469\u200d\U0001f467.png",
+        "=?utf-8?q?x?=.txt",
+        "x" * 200 + ".txt",
+    ],
+)
+def test_old_mail_clients_find_the_name_of_an_attachment(filename: str) -> None:
+    """Clients without RFC 2231 read ``name`` alone, with encoded words."""
+    file = AttachmentFile(filename=filename, content_type="application/pdf", content=b"x")
+    raw = build_mail(outbound(), sender=SENDER, default_reply_to=None, files=[file]).raw
+    assert all(len(line) <= MAX_LINE for line in raw.split(b"\r\n"))
+    (part,) = parsed(raw).iter_attachments()
+    assert part.get_filename() == filename
+    name = email.message_from_bytes(raw).get_payload()[1].get_param("name")
+    decoded = "".join(
+        text.decode(charset or "ascii") if isinstance(text, bytes) else text
+        for text, charset in decode_header(name.replace("\r\n", ""))
+    )
+    assert decoded == filename
+
+
+def test_type_with_a_name_keeps_it() -> None:
+    kind = 'text/calendar; method=REQUEST; name="meeting.ics"'
+    file = AttachmentFile(filename="invite.ics", content_type=kind, content=b"BEGIN:VCALENDAR")
+    raw = build_mail(outbound(), sender=SENDER, default_reply_to=None, files=[file]).raw
+    (part,) = parsed(raw).iter_attachments()
+    assert part.get_filename() == "invite.ics"
+    assert part.get_content_type() == "text/calendar"
+    assert dict(part["Content-Type"].params) == {
+        "method": "REQUEST",
+        "name": "meeting.ics",
+        "charset": "utf-8",
+    }

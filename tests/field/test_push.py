@@ -11,6 +11,7 @@ https://github.com/fechanique/cordova-plugin-fcm/issues/458 (no sound by the com
 
 import json
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -28,7 +29,9 @@ from domain.errors import (
 from domain.states import Channel, Priority
 from notifications.content.rendering import render_message
 from notifications.store import content_of
+from notifyproject.setup import provider_checks
 from providers.contract import Message
+from providers.fcm import credentials
 from providers.fcm.credentials import refusal_error
 from providers.fcm.responses import SenderHistory, classify_response
 from providers.http import Response
@@ -405,3 +408,56 @@ def test_odd_option_is_a_problem_of_its_field(app: App, options: dict[str, Any])
     assert answer.status_code == 422
     (problem, *_) = answer.json()["errors"]
     assert problem["pointer"].startswith("/content/push")
+
+
+def _mangled(text: str) -> dict[str, str]:
+    """Return a service account as environments have passed it, by the report."""
+    return {
+        # https://github.com/firebase/firebase-admin-node/issues/385
+        "escaped twice": text.replace("\\n", "\\\\n"),
+        # https://github.com/beste/laravel-firebase/issues/68
+        "line breaks in a value": text.replace("\\n", "\n"),
+        "quoted": f"'{text}'",
+        "quoted twice": f'"{text}"',
+        # https://github.com/openwallet-foundation/didcomm-mediator-credo/pull/76
+        "blanks": text.replace("\\n", " "),
+        "no line breaks": text.replace("\\n", ""),
+        "carriage returns": text.replace("\\n", "\\r\\n"),
+        "byte order mark": f"\ufeff{text}",
+        "blank lines around": f"\r\n {text}\r\n",
+        "indented": json.dumps(json.loads(text or "{}"), indent=2),
+    }
+
+
+WAYS = tuple(_mangled(""))
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("is_file", [False, True])
+def test_service_account_is_read_as_environments_pass_it(
+    way: str, is_file: bool, google_account_file: Path, tmp_path: Path
+) -> None:
+    account = json.loads(google_account_file.read_text())
+    text = json.dumps(account | {"token_uri": "https://oauth2.googleapis.com/token"})
+    expected = credentials.read_service_account(text)
+    source = _mangled(text)[way]
+    if is_file:
+        file = tmp_path / "account.json"
+        file.write_text(source)
+        source = str(file)
+    if is_file and way.startswith("quoted"):
+        with pytest.raises(credentials.InvalidCredentialsError):
+            credentials.read_service_account(source)
+        return
+    found = credentials.read_service_account(source)
+    assert found.client_email == expected.client_email
+    assert found.assertion(now=FIXED_NOON) == expected.assertion(now=FIXED_NOON)
+    assert provider_checks.read_service_account(source)["private_key"] == found.private_key
+
+
+@pytest.mark.parametrize(
+    "source", ["[]", "7", "{", '{"private_key": 7}', "/nowhere", "a\0b", "'{'"]
+)
+def test_what_is_no_service_account_is_refused(source: str) -> None:
+    with pytest.raises(credentials.InvalidCredentialsError):
+        credentials.read_service_account(source)

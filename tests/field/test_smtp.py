@@ -139,6 +139,33 @@ OF_THE_ACCOUNT: Mapping[str, str] = {
     "550 5.7.1 Unverified sender": "5.7.1",
     "550 5.7.1 Command not allowed: need permission to send from this address": "5.7.1",
     "550 Callback setup failed while verifying <a@example.com>": "",
+    # https://github.com/sabuhish/fastapi-mail/issues/75
+    "432 4.3.2 Concurrent connections limit exceeded. Visit https://aka.ms/x": "4.3.2",
+    "432 4.3.2 STOREDRV.ClientSubmit; sender thread limit exceeded": "4.3.2",
+    # https://github.com/in2code-de/luxletter/issues/247
+    "421 Too many concurrent SMTP connections": "",
+    # https://github.com/in2code-de/luxletter/issues/79
+    "421 4.7.0 mail.example.com Error: too many connections from 192.0.2.1": "4.7.0",
+    # https://github.com/Ombi-app/Ombi/issues/4429
+    "421 4.3.2 The maximum number of concurrent connections has exceeded a limit, closing": "4.3.2",
+    "421 4.7.0 Too many sessions opened": "4.7.0",
+    # https://github.com/bbottema/simple-java-mail/issues/348
+    "450 4.7.1 <a@x.io>: Recipient address rejected: Policy Rejection- Quota Exceeded.": "4.7.1",
+    # https://github.com/Mailu/Mailu/issues/2599, https://github.com/iredmail/iRedMail/issues/264
+    "550-5.7.1 [192.0.2.1] The IP you're using to send mail is not authorized to\n"
+    "5.7.1 send email directly to our servers. Please use the SMTP relay": "5.7.1",
+    # https://github.com/mail-in-a-box/mailinabox/issues/1194
+    "554 5.7.1 You are not allowed to connect.": "5.7.1",
+    "550 5.7.1 Client does not have permission to submit mail to this server": "5.7.1",
+    "550 Domain frequency limited [example.com].": "",
+    "550 Ip frequency limited": "",
+    # https://github.com/frappe/erpnext/issues/19057
+    "553 Relaying disallowed as a@example.com": "",
+    # https://github.com/Billionmail/BillionMail/issues/171
+    "550 Unauthenticated senders not allowed": "",
+    # https://github.com/portier/portier-broker/issues/128
+    "550 550 OU-001 Unfortunately, messages from 192.0.2.1 weren't sent. Please contact your "
+    "provider since part of their network is on our block list.": "",
     # Answers of Exchange Online, Zoho, Amazon SES, Exim, qmail, and Postfix in their documentation.
     "550 5.1.8 Access denied, bad outbound sender": "5.1.8",
     "550 5.7.708 Service unavailable. Access denied, traffic not accepted from this IP": "5.7.708",
@@ -220,6 +247,14 @@ OF_THE_MESSAGE: Mapping[str, FailureCode] = {
     "554 5.6.0 Malformed header": F.REJECTED,
     "550 5.7.1 RESOLVER.RST.NotAuthorized; not authorized": F.REJECTED,
     "550 5.7.1 You do not have permission to send to this recipient": F.REJECTED,
+    # https://github.com/ActiveCampaign/smtp-field-manual/issues/11
+    "554 5.7.1 The recipient definitively does not want your mail. It will not be delivered. We "
+    "may feed it to a spam blacklist.": F.REJECTED,
+    # https://github.com/chatmail/provider-db/issues/205
+    "554 5.7.1 [2] Message rejected under suspicion of SPAM; https://ya.cc/1IrBc": F.REJECTED,
+    # https://github.com/postalserver/postal/issues/266
+    "550-5.7.1 [192.0.2.1 12] Our system has detected that this message is\n5.7.1 likely "
+    "unsolicited mail. To reduce the amount of spam sent to Gmail, this was blocked.": F.REJECTED,
     "552 You have exceeded the maximum message size": F.TOO_LARGE,
     "550 5.7.133 RESOLVER.RST.SenderNotAuthenticatedForGroup; authentication required": F.REJECTED,
     "552 5.3.4 Message size exceeds fixed limit": F.TOO_LARGE,
@@ -298,6 +333,8 @@ def test_invalid_address_in_the_message_is_not_the_recipient() -> None:
             "limited",
         ),
         ("452 4.2.1 The user has received too many messages today", "limited"),
+        # https://github.com/MicrosoftDocs/OfficeDocs-Exchange/pull/2409
+        ("432 4.3.2 STOREDRV.Deliver; recipient thread limit exceeded", "limited"),
         ("451 4.7.1 Greylisting in action, please come back later", "error"),
         ("450 4.2.0 <ada@example.com>: Recipient address rejected: Greylisted", "error"),
         ("550 5.7.1 Grey listed, try again in 5 minutes", "error"),
@@ -318,7 +355,18 @@ def test_temporary_reply_about_the_recipient_says_nothing_of_the_server(
     assert touches_nobody_else(error)
 
 
-@pytest.mark.parametrize("line", ["451 4.3.0 Local error", "452 4.3.1 Full", "421 4.7.0 Later"])
+@pytest.mark.parametrize(
+    "line",
+    [
+        *("451 4.3.0 Local error", "452 4.3.1 Full", "421 4.7.0 Later"),
+        # https://github.com/knadh/listmonk/issues/2683: of one session; the next one is new.
+        "421 Connection closed by server. Maximum message count per session reached.",
+        # https://github.com/postalserver/postal/issues/576
+        "451 4.7.1 Try again later",
+        "451 4.4.2 Timeout - closing connection",
+        "452-4.5.3 Domain policy size per transaction exceeded, please try again",
+    ],
+)
 @pytest.mark.parametrize("step", [*LATER, Step.SENDER, Step.CONNECTION])
 def test_temporary_reply_of_the_server_is_retried(line: str, step: Step) -> None:
     error = classified(line, step)
