@@ -109,16 +109,20 @@ def put_type(request: Any, slug: str) -> Response:
     Removing a sensitive variable makes its values readable from then on. It needs the scope
     `types:admin`, and the variable's name in `confirm_not_sensitive`. So does switching off a
     critical type, such as one of login codes, or lowering its priority, but without a confirmation.
-    A variable that the published template puts into a URL can't become sensitive.
+    So does changing the category, channels, plan, fallback, lifetime, lead time, or WhatsApp
+    templates of a type that is critical or has sensitive variables.
+    A variable that the published template may put into a request can't become sensitive.
     """
     before = types.read_type(slug)
     check = partial(definitions.validate_type, slug, before=before)
     body = read_request(request, TypeRequest, check=check)
     removed = definitions.removed_secrets(before, body)
-    needs_admin = bool(removed) or definitions.weakens_critical(before, body)
-    if needs_admin and not request.user.has_scope(Scope.TYPES_ADMIN):
+    is_admin = request.user.has_scope(Scope.TYPES_ADMIN)
+    if not is_admin and (removed or definitions.weakens_critical(before, body)):
         raise INSUFFICIENT_SCOPE.error(scope=Scope.TYPES_ADMIN)
     fields = definitions.validate_type(slug, body, before=before)
+    if not is_admin and definitions.reroutes_locked(before, fields):
+        raise INSUFFICIENT_SCOPE.error(scope=Scope.TYPES_ADMIN)
     if faults := _exposures({**fields, "_id": slug}, _published_number(before or {})):
         raise InvalidRequestError(
             [FieldProblem("/sensitive_variables", one.code, one.place) for one in faults]
@@ -210,6 +214,7 @@ def _exposures(document: Document, version: int) -> list[TemplateFault]:
         example_data=document["example_data"],
         sensitive=frozenset(document["sensitive_variables"]),
         has_digest=document.get("digest") is not None,
+        approved_templates=document.get("approved_templates", ()),
     )
 
 

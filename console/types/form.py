@@ -247,6 +247,7 @@ class NotificationTypeForm(forms.ModelForm):
                 example_data=fields["example_data"],
                 sensitive=frozenset(fields["sensitive_variables"]),
                 has_digest=fields.get("digest") is not None,
+                approved_templates=fields["approved_templates"],
             )
             for fault in faults:
                 self.add_error("sensitive_variables", fault.place)

@@ -222,6 +222,25 @@ def weakens_critical(before: Mapping[str, Any] | None, request: TypeRequest) -> 
     return not request.is_active or request.priority != Priority.CRITICAL
 
 
+_ROUTING = (
+    *("category", "channels", "plan", "fallback_channel", "fallback_after_seconds"),
+    *("ttl_seconds", "notify_before_seconds", "approved_templates"),
+)
+"""Fields that decide whether, where, and how late a message arrives."""
+
+
+def reroutes_locked(before: Mapping[str, Any] | None, fields: Mapping[str, Any]) -> bool:
+    """Return whether fields change the routing of a stored locked type that isn't disabled.
+
+    A login code that goes to the inbox alone, or expires before it is sent, is as good as switched
+    off, and whoever has an inbox token reads it there.
+    """
+    if before is None or not before["is_active"]:
+        return False
+    is_locked = before["priority"] == Priority.CRITICAL or before["sensitive_variables"]
+    return bool(is_locked) and any(fields.get(name) != before.get(name) for name in _ROUTING)
+
+
 def validate_type(
     slug: str, request: TypeRequest, *, before: Mapping[str, Any] | None = None
 ) -> dict[str, Any]:

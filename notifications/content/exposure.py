@@ -1,358 +1,371 @@
-"""Finds sensitive variables in URLs and HTML attributes. Pure.
+"""Refuses templates in which a sensitive variable may be in a request, or decide about one. Pure.
 
-Mail scanners, proxies, and browser histories record URLs, and a request for one reveals its value
-to a server. Text is only shown to the recipient.
+Mail clients load images and style sheets, and make links of words that look like one; servers,
+proxies, and scanners record what is requested. What is allowed is listed, and all else refused, in
+each part that shows a secret or decides by one:
 
-A template is read twice. Its texts are put one after another, as loops and captures write them,
-with placeholders for its outputs: no secret may stand in a URL, nor decide about one. And it is
-rendered with other secrets, which may change no URL.
+- A secret stands in text, and what touches it can't be a part of a link.
+- A condition or a loop on a secret writes only such text, and elements that request nothing.
+- Tags, filters, and HTML are those of FILTERS, TAGS, and `plain_html`.
+
+Whatever the data is: conditions that hold for no example are read, too.
 """
 
 import re
-from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from decimal import Decimal
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
-from urllib.parse import quote
+from unicodedata import category
 
 from liquid import BoundTemplate
 from liquid.ast import BlockNode, Node
 from liquid.builtin.content import ContentNode
 from liquid.builtin.expressions import FilteredExpression
+from liquid.builtin.expressions.loop import LoopExpression
 from liquid.builtin.expressions.path import Path
-from liquid.builtin.expressions.primitive import StringLiteral
+from liquid.builtin.expressions.primitive import Continue, RangeLiteral, StringLiteral
 from liquid.builtin.output import OutputNode
 from liquid.builtin.tags.assign_tag import AssignNode
 from liquid.builtin.tags.capture_tag import CaptureNode
-from liquid.builtin.tags.cycle_tag import CycleNode
-from liquid.builtin.tags.decrement_tag import DecrementNode
+from liquid.builtin.tags.case_tag import CaseNode
+from liquid.builtin.tags.comment_tag import CommentNode
+from liquid.builtin.tags.doc_tag import DocNode
 from liquid.builtin.tags.for_tag import ForNode
-from liquid.builtin.tags.increment_tag import IncrementNode
-from liquid.builtin.tags.tablerow_tag import TablerowNode
+from liquid.builtin.tags.if_tag import IfNode
+from liquid.builtin.tags.inline_comment_tag import InlineCommentNode
+from liquid.builtin.tags.liquid_tag import LiquidNode
+from liquid.builtin.tags.unless_tag import UnlessNode
 from liquid.expression import Expression
 
-from ..catalog.types import MASK
-from . import markup
 from .engine import TemplateError
-from .secrecy import LINK, Condition, Level, Secrets, Value
+from .plain_html import HtmlReader, NotPlainError
+from .secrecy import Condition, Level, Secrets, Value, as_text
 
 CODE = "sensitive_in_url"
-REASON = (
-    "{name} is sensitive, and URLs and HTML attributes are recorded in many places. "
-    "Put it into the text."
+_LINKED = "mail clients make links of what is between '<' and '>'"
+_TOUCHED = (
+    "only letters, digits, quotation marks, brackets, and closing punctuation may touch it, up to "
+    "the next blank or block"
 )
-MAX_CHARACTERS = 256 * 1024
-"""Characters of a template with its captured texts in place."""
-_WORD = re.compile(r"[^\s<>\"]+")
-_CONDITION = re.compile(r"<!--\[if[^>]*>", re.IGNORECASE)
-_SEPARATOR = re.compile(r"[\s<>\"]")
-_REQUEST = re.compile(
-    r"[\s/\"'](?:src|srcset|href|xlink:href|background|poster|action|formaction|data|ping|cite)"
-    r"\s*=|url\(|@import",
-    re.IGNORECASE,
+TAGS = "assign, capture, case, comment, echo, for, if, liquid, raw, unless"
+MAX_CHARACTERS = 512 * 1024
+MAX_STEPS = 20_000
+"""Characters and nodes of a template, each time that it is read."""
+_SHORT = 24
+_BLANK = re.compile(r"[ \t\r\n]+")
+_SECRET, _NUMBER, _VALUE, _OTHER = "\x00", "\x01", "\x02", "\x03"
+"""What stands in a run for a secret, a secret with a dot, another value that is a word, and what
+may be a part of a link.
+"""
+_CONTROL = dict.fromkeys(range(0x20), _OTHER)
+_CJK = r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3]"
+_OPENING = r"\"'(\[*_~\u00ab\u201c\u2018"
+_CLOSING = (
+    r"\"'`)\]}*_~\u00bb\u00ab\u2019\u201d\u203a\uff09\u300d\u300f\u3011\u300b\u3009\u00a0\u202f"
 )
-"""An attribute or a rule that makes a mail client request a URL."""
-_STYLED = re.compile(r"\s(?:class|id|style)\s*=", re.IGNORECASE)
+_BESIDE = (
+    rf"(?:(?![\u2488-\u249b\U0001f100])[\w\x00-\x02{_OPENING}{_CLOSING}{{"
+    r"#$\u00a2-\u00a5\u20ac\u00a1\u00bf\u201e\u2039"
+    r"\u2022\u00b7\u2013\u2014,;\u060c\u061b\u061f\u0964\uff0c\uff1a\u3001\uff1b\uff01\uff1f\uff08"
+    r"\u300c\u300e\u3010\u300a\u3008\u2190-\u21ff\u2600-\u27bf\U0001f300-\U0001faff-]"
+    rf"|\u3002(?={_CJK}{{7}}))*+"
+)
+"""What may stand beside a secret: letters, digits, quotation marks, brackets, and other signs that
+no link has. An ideographic full stop counts as a dot, unless what follows is too long to be a
+top-level domain.
+"""
+_LABELS = "code codes codice codigo kennwort kod kode otp passcode passwort password pin tan token"
+_LABEL = rf"(?:{'|'.join(_LABELS.split())}|(?=\w*[^\W\x00-\x7f])[^\W\d_]+):"
+"""A word and a colon that are no scheme of a URL."""
+_BODY = re.compile(rf"\A[{_OPENING}]*+(?:{_LABEL})?{_BESIDE}", re.IGNORECASE)
+_END = re.compile(rf"[.,;:!?%\u2026\u3002\uff0e\uff61{_CLOSING}]*+")
+_BEGUN = re.compile(rf"[{_OPENING}]{{0,4}}([^\W\d_]{{0,20}})")
+_STOP = "\u3002"
+_LAST_SENTENCE = re.compile(rf"\u3002{_CJK}{{0,6}}")
+_OPENED = re.compile(r"<(?![\s\d=-])")
 
 
 @dataclass(frozen=True, slots=True)
-class _Text:
-    """A text that a template writes, with the secrets that it shows and that decide about it."""
+class Exposure:
+    """Where a template may expose a sensitive variable, and why; for people."""
 
-    text: str
+    name: str
     index: int
-    secret: str | None = None
-    by: str | None = None
-    is_output: bool = False
-    is_link: bool = False
-    """A secret in one value with what may be the beginning of a URL."""
+    why: str
+
+    @property
+    def reason(self) -> str:
+        """The reason as a sentence."""
+        return (
+            f"{self.name!r} is sensitive and must not be in a URL or any other request, nor decide "
+            f"about one: {self.why}."
+        )
 
 
 def find_exposed(
     bound: BoundTemplate, *, sensitive: frozenset[str], example: Mapping[str, Any], is_html: bool
-) -> Iterator[tuple[str, int]]:
-    """Yield the name and index of each sensitive variable that a template puts into a URL.
+) -> list[Exposure]:
+    """Return where a template may put a sensitive variable into a request, in order.
 
     Raises TemplateError if the template is too complex to tell.
     """
-    reader = _Reader(Secrets(bound, sensitive, example), is_html=is_html)
-    found = {
-        use
-        for texts in reader.read(bound.nodes)
-        if any(one.secret or one.by for one in texts)
-        for use in _exposed(texts, is_html=is_html)
-    }
-    yield from sorted(found, key=lambda use: use[1])
+    secrets = Secrets(bound, sensitive, example)
+    name = secrets.touched()
+    if name is None:
+        return []
+    source = bound.nodes[0].token.source
+    reader = _Reader(secrets, name, source, HtmlReader() if is_html else None)
+    reader.read(bound.nodes)
+    found = {(one.name, one.index): one for one in reversed(reader.found)}
+    return sorted(found.values(), key=lambda one: one.index)
 
 
-def _exposed(texts: Sequence[_Text], *, is_html: bool) -> Iterator[tuple[str, int]]:
-    plain = "".join(one.text for one in texts)
-    places = _Places(plain, is_html=is_html)
-    has_styles = is_html and "<style" in plain.lower() and _REQUEST.search(plain) is not None
-    at = 0
-    for one in texts:
-        end = at + len(one.text)
-        if one.secret and (one.is_link or places.is_exposed(at)):
-            yield one.secret, one.index
-        elif one.by and (
-            places.is_exposed(at, is_start=not one.is_output)
-            or (end < len(plain) and plain[end] != "<" and places.is_exposed(end))
-            or LINK.search(one.text)
-            or (is_html and _REQUEST.search(one.text))
-            or (has_styles and _STYLED.search(one.text))
-        ):
-            yield one.by, one.index
-        at = end
+@dataclass(frozen=True, slots=True)
+class _Use:
+    name: str
+    index: int
 
 
+_Runs = Mapping[str, _Use | None]
+"""What may stand directly before a place, back to a blank, with the first secret in it."""
+_NOTHING: _Runs = {"": None}
+
+
+@dataclass(slots=True)
 class _Reader:
-    """Puts the texts of a template one after another."""
+    """Reads a template with each way through its conditions and loops."""
 
-    def __init__(self, secrets: Secrets, *, is_html: bool) -> None:
-        self._secrets = secrets
-        self._is_html = is_html
-        self._captured: dict[str, list[_Text]] = {}
-        self._reading: set[str] = set()
-        self._nodes: dict[str, list[tuple[Node, Condition | None]]] = {}
-        self._left = MAX_CHARACTERS
+    secrets: Secrets
+    name: str
+    source: str
+    html: HtmlReader | None
+    found: list[Exposure] = field(default_factory=list)
+    _captures: dict[str, list[tuple[Node, Condition | None]]] = field(default_factory=dict)
+    _reading: set[str] = field(default_factory=set)
+    _steps: int = 0
+    _characters: int = 0
 
-    def read(self, nodes: Sequence[Node]) -> list[list[_Text]]:
-        """Return the texts of a template, and those of each of its captures."""
+    def read(self, nodes: Sequence[Node]) -> None:
+        """Find every exposure, in HTML up to the first fault of its structure."""
         self._find_captures(nodes, None)
-        return [
-            self._write(nodes, None),
-            *(self._write_captured(name) for name in self._nodes),
-        ]
+        try:
+            self._end(self._read_all(nodes, None, _NOTHING, ""))
+        except NotPlainError:
+            return
+        if self.html is not None and self.html.place != ((), ""):
+            self._add(self.name, len(self.source), "each HTML element must be closed")
+
+    def _add(self, name: str, index: int, why: str) -> None:
+        self.found.append(Exposure(name or self.name, index, why))
 
     def _find_captures(self, nodes: Iterable[Node], condition: Condition | None) -> None:
         for node in nodes:
             if isinstance(node, CaptureNode):
-                self._nodes.setdefault(str(node.name), []).append((node.block, condition))
-            elif isinstance(node, AssignNode) and (literal := _literal(node.expression)):
-                content = ContentNode(node.token, literal)
-                self._nodes.setdefault(str(node.name), []).append((content, condition))
-            for child, inner in self._secrets.children(node, condition):
+                self._captures.setdefault(str(node.name), []).append((node.block, condition))
+            for child, inner in self.secrets.children(node, condition):
                 self._find_captures([child], inner)
 
-    def _write_captured(self, name: str) -> list[_Text]:
-        if name not in self._captured:
-            if name in self._reading:
-                return []
-            self._reading.add(name)
-            self._captured[name] = [
-                text
-                for node, condition in self._nodes[name]
-                for text in self._write([node], condition)
-            ]
-            self._reading.discard(name)
-        return self._captured[name]
-
-    def _write(self, nodes: Iterable[Node], condition: Condition | None) -> list[_Text]:
-        texts: list[_Text] = []
+    def _read_all(
+        self, nodes: Iterable[Node], condition: Condition | None, runs: _Runs, by: str
+    ) -> _Runs:
+        """Read nodes. ``by`` is the secret that decides whether they are written, if one does."""
         for node in nodes:
-            texts += self._write_node(node, condition)
-        return texts
+            runs = self._read_node(node, condition, runs, by)
+        return runs
 
-    def _write_node(self, node: Node, condition: Condition | None) -> list[_Text]:
-        by = self._secrets.deciding(condition)
+    def _read_node(self, node: Node, condition: Condition | None, runs: _Runs, by: str) -> _Runs:
+        self._count(1)
         index = max(node.token.start_index, 0)
         match node:
             case ContentNode():
-                return self._counted([_Text(node.text, index, by=by)])
+                runs = self._write(node.text, index, runs, by)
             case OutputNode():
-                return self._write_output(node.expression, index, by)
-            case CycleNode():
-                values = [self._secrets.value_of(one) for one in node.expressions()]
-                value = Value().join(*values)
-                literals = [_literal(one) or "" for one in node.args]
-                return self._counted(
-                    [
-                        _output(value, index, by, is_html=self._is_html),
-                        *(_Text(one, index, by=by) for one in literals),
-                    ]
-                )
-            case IncrementNode() | DecrementNode():
-                value = self._secrets.value_of(Path(node.token, [str(node.name)]))
-                return self._counted([_output(value, index, by, is_html=self._is_html)])
-            case CaptureNode() | AssignNode():
-                return []
-            case _:
-                texts: list[_Text] = []
-                for child, inner in self._secrets.children(node, condition):
-                    written = self._write(
-                        child.nodes if isinstance(child, BlockNode) else [child], inner
+                runs = self._output(node.expression, index, runs, by)
+            case AssignNode() | CaptureNode() | CommentNode() | InlineCommentNode() | DocNode():
+                pass
+            case BlockNode():
+                runs = self._read_all(node.nodes, condition, runs, by)
+            case LiquidNode():
+                runs = self._read_all([node.block], condition, runs, by)
+            case ForNode():
+                self._check_loop(node.expression, index)
+                before: _Runs = {}
+                while before != runs:
+                    # The next turn begins where the last one ended.
+                    before, runs = runs, self._read_choices(node, condition, runs, by)
+            case IfNode() | UnlessNode():
+                runs = self._join(
+                    *(
+                        self._optional(child, inner, runs, by)
+                        for child, inner in self.secrets.children(node, condition)
                     )
-                    texts += written
-                    if isinstance(node, ForNode | TablerowNode):
-                        # The next turn begins where the last one ended.
-                        texts += self._counted(_up_to_separator(written))
-                return texts
+                )
+            case CaseNode():
+                # Liquid writes every block whose value is equal.
+                runs = self._read_choices(node, condition, runs, by)
+            case _:
+                why = f"the tag {node.token.value[:20]!r} isn't allowed beside it, only {TAGS}"
+                self._add(by, index, why)
+        return runs
 
-    def _write_output(self, expression: Expression, index: int, by: str | None) -> list[_Text]:
-        if literal := _literal(expression):
-            return self._counted([_Text(literal, index, by=by)])
-        value = self._secrets.value_of(expression)
-        texts = [_output(value, index, by, is_html=self._is_html)]
-        name = _variable(expression)
-        if name in self._nodes:
-            # Shown as written, also if it begins a tag or a URL.
-            written = [replace(one, by=one.by or by) for one in self._write_captured(name)]
-            is_told = any(one.secret for one in written) or value.level is Level.PUBLIC
-            texts = written if is_told else [*written, *texts]
-        return self._counted(texts)
+    def _read_choices(self, node: Node, condition: Condition | None, runs: _Runs, by: str) -> _Runs:
+        for child, inner in self.secrets.children(node, condition):
+            runs = self._optional(child, inner, runs, by)
+        return runs
 
-    def _counted(self, texts: list[_Text]) -> list[_Text]:
-        self._left -= sum(len(one.text) + 8 for one in texts)
-        if self._left < 0:
-            reason = "Too many captured texts to find sensitive variables in URLs."
+    def _optional(self, block: Node, condition: Condition | None, runs: _Runs, by: str) -> _Runs:
+        """Read a block that may be left out, as Liquid does with one that has only blanks."""
+        by = by or self.secrets.deciding(condition) or ""
+        index = max(block.token.start_index, 0)
+        before = self.html.place if self.html else None
+        runs = self._mark(runs, by, index)
+        after = self._mark(self._read_all([block], condition, runs, by), by, index)
+        if self.html is not None and self.html.place != before:
+            self._add(by, index, "each condition and loop must close the HTML elements it opens")
+            raise NotPlainError
+        return self._join(runs, after)
+
+    def _join(self, *choices: _Runs) -> _Runs:
+        joined: dict[str, _Use | None] = {}
+        for runs in choices:
+            for run, use in runs.items():
+                joined[run] = joined.get(run) or use
+        self._count(len(joined))
+        return joined
+
+    def _mark(self, runs: _Runs, by: str, index: int) -> _Runs:
+        return self._extend(runs, "", _Use(by, index)) if by else runs
+
+    def _check_loop(self, loop: LoopExpression, index: int) -> None:
+        if isinstance(loop.offset, Continue | StringLiteral):
+            self._add(self.name, index, "a part that shows it can have no 'offset: continue'")
+        given = [loop.limit, loop.offset]
+        if isinstance(loop.iterable, RangeLiteral):
+            given.append(loop.iterable)
+        for one in given:
+            value = Value() if one is None else self.secrets.value_of(one)
+            if value.level is not Level.PUBLIC:
+                self._add(value.name, index, "it must not decide how often a loop runs")
+
+    def _output(self, expression: Expression, index: int, runs: _Runs, by: str) -> _Runs:
+        plain = expression
+        if isinstance(plain, FilteredExpression) and not plain.filters:
+            plain = plain.left
+        if isinstance(plain, StringLiteral):
+            return self._write(plain.value, index, runs, by)
+        value = self.secrets.value_of(expression)
+        name = plain.path[0] if isinstance(plain, Path) and len(plain.path) == 1 else None
+        if not isinstance(name, str) or name not in self._captures:
+            return self._show(value, index, runs, by)
+        if name in self._reading:
+            self._add(value.name, index, "a text that it is in must not be captured in itself")
+            return runs
+        self._reading.add(name)
+        deciding = (self.secrets.deciding(one) for _, one in self._captures[name])
+        decided = by or next(filter(None, deciding), "")
+        for block, condition in self._captures[name]:
+            runs = self._optional(block, condition, runs, decided)
+        self._reading.discard(name)
+        return self._show(value, index, runs, by) if name in self.secrets.assigned else runs
+
+    def _show(self, value: Value, index: int, runs: _Runs, by: str) -> _Runs:
+        is_secret = value.level is not Level.PUBLIC
+        name = value.name if is_secret else by
+        if value.level is Level.CONTAINER:
+            value = as_text(value)
+        if is_secret and value.fault:
+            self._add(name, index, f"{value.fault} can't be in what is shown of it")
+            return runs
+        if self.html is not None:
+            if value.markup & {*"<>", self.html.quote}:
+                self._add(name, index, "what a filter or a variable writes must not be HTML")
+            if name:
+                self._check_text(self.html, name, index)
+            elif self.html.quote:
+                return runs
+        elif "<" in value.markup:
+            self._add(name, index, _LINKED)
+        if is_secret:
+            mark = _NUMBER if value.is_number else _SECRET
+            return self._extend(runs, mark, _Use(name, index))
+        return self._extend(runs, _OTHER if value.fault or value.is_number else _VALUE, None)
+
+    def _check_text(self, html: HtmlReader, name: str, index: int) -> None:
+        try:
+            html.check_text()
+        except NotPlainError as problem:
+            self._add(name, index, str(problem))
+            raise
+
+    def _write(self, text: str, index: int, runs: _Runs, by: str) -> _Runs:
+        self._count(0, len(text) * len(runs))
+        if self.html is None:
+            return self._add_text(text, index, runs, by)
+        try:
+            pieces = self.html.read(text, is_decided=bool(by))
+        except NotPlainError as problem:
+            self._add(by, index + self.html.at, str(problem))
+            raise
+        self._count(len(pieces))
+        for piece in pieces:
+            if piece is None:
+                self._end(runs)
+                runs = self._mark(_NOTHING, by, index)
+            else:
+                runs = self._add_text(piece, index, runs, by)
+        return runs
+
+    def _add_text(self, text: str, index: int, runs: _Runs, by: str) -> _Runs:
+        if opened := _OPENED.search(text):
+            self._add(by, index + opened.start(), _LINKED)
+        if not text.isascii():
+            text = "".join(one for one in text if not category(one).startswith("M"))
+        first, *others = _BLANK.split(text)
+        runs = self._extend(runs, first.translate(_CONTROL), None)
+        if others:
+            self._end(runs)
+            # Only what a secret decides about is looked at within a text.
+            words = others[:-1] if by else ()
+            self._count(len(words))
+            for word in words:
+                self._end(self._extend({"": _Use(by, index)}, word.translate(_CONTROL), None))
+            runs = self._mark(_NOTHING, by, index)
+            runs = self._extend(runs, others[-1].translate(_CONTROL), None)
+        return runs
+
+    def _extend(self, runs: _Runs, text: str, use: _Use | None) -> _Runs:
+        extended: dict[str, _Use | None] = {}
+        for run, known in runs.items():
+            short = _shortened(run + text)
+            extended[short] = extended.get(short) or known or use
+        return extended
+
+    def _end(self, runs: _Runs) -> None:
+        """Check what stands before a blank."""
+        for run, use in runs.items():
+            if use is not None and run:
+                values = sum(map(run.count, (_SECRET, _NUMBER, _VALUE)))
+                if _OTHER in run or _STOP in run[:-1]:
+                    self._add(use.name, use.index, _TOUCHED)
+                elif _NUMBER in run and values > 1:
+                    self._add(use.name, use.index, "a number must not touch another value")
+
+    def _count(self, steps: int, characters: int = 0) -> None:
+        self._steps += steps
+        self._characters += characters
+        if self._steps > MAX_STEPS or self._characters > MAX_CHARACTERS:
+            reason = "Too many conditions, loops, and captured texts beside a sensitive variable."
             raise TemplateError("too_complex", reason)
-        return texts
 
 
-def _output(value: Value, index: int, by: str | None, *, is_html: bool) -> _Text:
-    # A value that may be the beginning of a URL or a tag makes what follows a part of it.
-    tag = "<x " if is_html and value.may_open_tag else ""
-    text = f"{tag}://x" if value.may_be_link else f"{tag}x"
-    secret = value.name if value.level is not Level.PUBLIC else None
-    is_link = value.level is Level.SECRET and value.may_be_link
-    return _Text(text, index, secret=secret, by=by, is_output=True, is_link=is_link)
-
-
-def _up_to_separator(texts: Sequence[_Text]) -> list[_Text]:
-    found: list[_Text] = []
-    for one in texts:
-        end = None if one.is_output else _SEPARATOR.search(one.text)
-        if end:
-            return [*found, replace(one, text=one.text[: end.end()])]
-        found.append(one)
-    return found
-
-
-def _literal(expression: Expression) -> str | None:
-    if isinstance(expression, FilteredExpression) and not expression.filters:
-        expression = expression.left
-    return expression.value if isinstance(expression, StringLiteral) else None
-
-
-def _variable(expression: Expression) -> str:
-    if isinstance(expression, FilteredExpression) and not expression.filters:
-        expression = expression.left
-    is_plain = isinstance(expression, Path) and len(expression.path) == 1
-    return str(expression.path[0]) if is_plain and isinstance(expression, Path) else ""
-
-
-def other_secrets(data: Mapping[str, Any], sensitive: frozenset[str]) -> list[dict[str, Any]]:
-    """Return copies of data with other secrets, which are as long as these."""
-    return [_changed(data, sensitive, by=shift, is_secret=False) for shift in (1, 4)]
-
-
-def _changed(value: Any, sensitive: frozenset[str], *, by: int, is_secret: bool) -> Any:
-    if isinstance(value, Mapping):
-        return {
-            name: _changed(one, sensitive, by=by, is_secret=is_secret or name in sensitive)
-            for name, one in value.items()
-        }
-    if isinstance(value, list | tuple):
-        return [_changed(one, sensitive, by=by, is_secret=is_secret) for one in value]
-    if not is_secret or isinstance(value, bool) or not isinstance(value, str | int | float):
-        return value
-    # Without an exponent, whose letter and sign are no part of the number's digits.
-    written = format(Decimal(str(value)), "f") if isinstance(value, float) else str(value)
-    changed = "".join(_changed_letter(letter, by) for letter in written)
-    return changed if isinstance(value, str) else type(value)(changed)
-
-
-def _changed_letter(letter: str, by: int) -> str:
-    for first, count in (("0", 10), ("a", 26), ("A", 26)):
-        if 0 <= (position := ord(letter) - ord(first)) < count:
-            return chr(ord(first) + (position + by) % count)
-    return letter
-
-
-def requests_of(text: str, *, is_html: bool) -> frozenset[str]:
-    """Return the URLs and HTML tags of a rendered text, which no secret may change."""
-    words = {word[0] for word, _ in _words_with_links(text)}
-    if is_html:
-        words |= {
-            text[t.start : t.end if t.name in _REQUESTING else t.tag_end]
-            for t in markup.tokenize(text)
-        }
-    return frozenset(words)
-
-
-_REQUESTING = ("style", "script")
-"""Elements whose content counts as their tag."""
-
-
-def is_mask_exposed(text: str, *, is_html: bool) -> bool:
-    """Return whether a rendered text has a mask in a URL, also one composed of variables."""
-    positions = [found.start() for found in _MASK.finditer(text)]
-    places = _Places(text, is_html=is_html) if positions else None
-    return places is not None and any(places.is_exposed(position) for position in positions)
-
-
-_MASK = re.compile(f"{re.escape(MASK)}|{re.escape(quote(MASK))}")
-
-
-class _Places:
-    """The URLs and HTML tags of a text, found in one pass."""
-
-    def __init__(self, text: str, *, is_html: bool) -> None:
-        spans = [*_spans_of_tags(text)] if is_html else []
-        spans += [(link.end(), word.end()) for word, link in _words_with_links(text)]
-        self._starts, self._ends = _merge(spans)
-
-    def is_exposed(self, index: int, *, is_start: bool = False) -> bool:
-        """Return whether the character at ``index`` is part of a URL or in a tag.
-
-        With ``is_start``, it must not be the first one of it.
-        """
-        search = bisect_left if is_start else bisect_right
-        position = search(self._starts, index) - 1
-        return position >= 0 and index < self._ends[position]
-
-
-def _words_with_links(text: str) -> Iterator[tuple[re.Match[str], re.Match[str]]]:
-    """Yield the words of a text that have the beginning of a URL, and the first of them."""
-    link = LINK.search(text)
-    if link is None:
-        return
-    for word in _WORD.finditer(text):
-        if link.start() >= word.end():
-            continue
-        if link.end() <= word.end() and link.start() >= word.start():
-            yield word, link
-        link = LINK.search(text, word.end())
-        if link is None:
-            return
-
-
-def _spans_of_tags(text: str) -> Iterator[tuple[int, int]]:
-    """Yield where tags are, also in comments that Outlook reads."""
-    for token in markup.tokenize(text):
-        if token.name:
-            yield token.start, _end_of(token)
-        elif condition := _CONDITION.match(text, token.start, token.end):
-            # What looks like another comment in it hides nothing: one pass finds all tags.
-            inside = text[condition.end() : token.end].replace("<!--", "    ")
-            for one in markup.tokenize(inside):
-                if one.name:
-                    yield condition.end() + one.start, condition.end() + _end_of(one)
-
-
-def _end_of(token: markup.Token) -> int:
-    return token.end if token.name in _REQUESTING else token.tag_end
-
-
-def _merge(spans: Iterable[tuple[int, int]]) -> tuple[list[int], list[int]]:
-    """Return the starts and the ends of the union of spans, in order."""
-    starts: list[int] = []
-    ends: list[int] = []
-    for start, end in sorted(spans):
-        if ends and start < ends[-1]:
-            ends[-1] = max(ends[-1], end)
-        else:
-            starts.append(start)
-            ends.append(end)
-    return starts, ends
+def _shortened(run: str) -> str:
+    """Return what matters of a run for what follows, so that few differ."""
+    if len(run) < _SHORT and _BEGUN.fullmatch(run):
+        return run
+    rest = _BODY.sub("", run, count=1)
+    marks = "".join(mark * min(run.count(mark), 2) for mark in (_SECRET, _NUMBER, _VALUE))
+    if _LAST_SENTENCE.fullmatch(rest):
+        return f"{marks}a{rest}"
+    if _END.fullmatch(rest):
+        return f"{marks}a{'.' if rest else ''}"
+    return _OTHER

@@ -8,7 +8,7 @@ that no order of loops and branches hides a flow.
 import re
 from collections import defaultdict, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from typing import Any
 
@@ -30,33 +30,64 @@ from liquid.builtin.expressions.logical import (
 )
 from liquid.builtin.expressions.loop import LoopExpression
 from liquid.builtin.expressions.path import Path
-from liquid.builtin.expressions.primitive import Blank, Empty, Nil, StringLiteral
-from liquid.builtin.output import OutputNode
+from liquid.builtin.expressions.primitive import (
+    Blank,
+    Empty,
+    FloatLiteral,
+    Nil,
+    StringLiteral,
+)
 from liquid.builtin.tags.assign_tag import AssignNode
 from liquid.builtin.tags.capture_tag import CaptureNode
 from liquid.builtin.tags.case_tag import CaseNode, MultiExpressionBlockNode
-from liquid.builtin.tags.decrement_tag import DecrementNode
-from liquid.builtin.tags.for_tag import BreakNode, ContinueNode, ForNode
+from liquid.builtin.tags.for_tag import ForNode
 from liquid.builtin.tags.if_tag import IfNode
-from liquid.builtin.tags.ifchanged_tag import IfChangedNode
-from liquid.builtin.tags.increment_tag import IncrementNode
 from liquid.builtin.tags.tablerow_tag import TablerowNode
 from liquid.builtin.tags.unless_tag import UnlessNode
 from liquid.expression import Expression
 
-LINK = re.compile(r"://|\bwww\.|[^\W_]\.[^\W\d_]{2,24}[/?#]|\b(?:mailto|tel|sms):", re.IGNORECASE)
-"""The beginning of a URL."""
-_PART_OF_LINK = re.compile(rf"{LINK.pattern}|[/\\]|%[+Dcx]", re.IGNORECASE)
-_END_OF_TAG = re.compile(r"</|/>")
-_DECODERS = frozenset({"newline_to_br", "url_decode", "base64_decode", "base64_url_safe_decode"})
-"""Filters whose result may be a URL though their input doesn't look like one."""
-_SELECTORS = frozenset(
+_PLAIN = re.compile(r"[\w \-*#,()\[\]\"'\u2022]*")
+"""A text whose parts, put together in any way, are no link."""
+_PLAIN_DATA = re.compile(r"[A-Za-z0-9_-]{1,40}")
+_KEY = re.compile(r"[\w-]+")
+_DATE = re.compile(
+    r"(?:%[-_0^]?[A-Za-z]|[ ,-]|(?<![A-Za-z])[a-z]{1,2}(?![a-z])"
+    r"|(?<=[dmyYeHIMSjl])[.:/](?=%[-_0]?[dmyYeHIMSjl]))*+"
+)
+"""A format of dates that writes a date and nothing else."""
+_MARKUP = frozenset("<>\"'")
+_QUOTED = 30
+"""Characters of a text that a reason quotes."""
+_DECODERS = frozenset(
+    {"newline_to_br", "url_decode", "base64_decode", "base64_url_safe_decode", "escapejs"}
+)
+"""Filters whose result may have markup though their input has none."""
+_TEXT_FILTERS = frozenset(
     [
-        *("compact", "concat", "default", "find", "first", "last", "reject", "reverse", "slice"),
-        *("sort", "sort_natural", "uniq", "where"),
+        *("append", "capitalize", "compact", "concat", "default", "downcase", "escape"),
+        *("escape_once", "first", "h", "join", "last", "lstrip", "map", "pluralize", "prepend"),
+        *("remove", "remove_first", "remove_last", "replace", "replace_first", "replace_last"),
+        *("reverse", "rstrip", "size", "slice", "split", "squish", "strip", "strip_newlines"),
+        "upcase",
     ]
 )
-"""Filters that return items of a list as they are."""
+_NUMBER_FILTERS = frozenset(
+    [
+        *("abs", "at_least", "at_most", "ceil", "date", "divided_by", "floor", "in_zone"),
+        *("minus", "modulo", "plus", "round", "sum", "times"),
+    ]
+)
+"""Filters whose result has at most the dots and colons of a number or a date."""
+FILTERS = _TEXT_FILTERS | _NUMBER_FILTERS
+"""Filters of what is shown of a secret."""
+_JOINING = frozenset({"append", "concat", "default", "prepend"})
+"""Filters that may have a secret as their argument."""
+_SELECTORS = frozenset({"compact", "concat", "default", "first", "last", "reverse", "slice"})
+"""Filters that return items of a list as they are, whatever these contain."""
+_BY_KEY = frozenset({"find", "reject", "sort", "sort_natural", "uniq", "where"})
+"""Filters that return items of a list by one of their properties."""
+_COUNTING = frozenset({"find_index", "has", "sum"})
+"""Filters that compute something of one property."""
 
 
 class Level(IntEnum):
@@ -74,9 +105,12 @@ class Value:
 
     level: Level = Level.PUBLIC
     name: str = ""
-    may_be_link: bool = False
-    may_open_tag: bool = False
-    """It may end inside of an HTML tag, of which what follows is then a part."""
+    fault: str = ""
+    """What in it, besides the secret, could make a link with what it stands beside; for people."""
+    is_number: bool = False
+    """It may have a dot."""
+    markup: frozenset[str] = frozenset()
+    """Characters of HTML that it may have and that aren't escaped."""
 
     def join(self, *others: "Value") -> "Value":
         """Return what is known of a value that is one of these, or made of all of them."""
@@ -84,8 +118,9 @@ class Value:
         return Value(
             most.level,
             most.name,
-            any(one.may_be_link for one in (self, *others)),
-            any(one.may_open_tag for one in (self, *others)),
+            next((one.fault for one in (self, *others) if one.fault), ""),
+            any(one.is_number for one in (self, *others)),
+            self.markup.union(*(one.markup for one in others)),
         )
 
 
@@ -116,6 +151,8 @@ class Secrets:
     bound: BoundTemplate
     sensitive: frozenset[str]
     example: Mapping[str, Any]
+    assigned: set[str] = field(default_factory=set)
+    """The variables that ``assign`` sets."""
     _locals: dict[str, Value] = field(default_factory=dict)
     _deciding: dict[Condition, str] = field(default_factory=dict)
     _children: dict[Node, list[tuple[Node, Condition | None]]] = field(default_factory=dict)
@@ -163,10 +200,10 @@ class Secrets:
             return self._value_of_path(expression)
         if isinstance(expression, StringLiteral):
             text = expression.value
-            return Value(
-                may_be_link=_PART_OF_LINK.search(text) is not None,
-                may_open_tag=text.count("<") > text.count(">"),
-            )
+            fault = "" if _PLAIN.fullmatch(text) else f"the text {text[:_QUOTED]!r}"
+            return Value(fault=fault, markup=_MARKUP.intersection(text))
+        if isinstance(expression, FloatLiteral):
+            return Value(is_number=True)
         if isinstance(expression, FilteredExpression):
             value = self.value_of(expression.left)
             return self._filtered(value, expression.filters or ())
@@ -179,6 +216,17 @@ class Secrets:
                 value = value.join(Value(Level.SECRET, name))
             return self._filtered(value, expression.tail_filters or ())
         return PUBLIC.join(*(self.value_of(child) for child in expression.children()))
+
+    def touched(self) -> str | None:
+        """Return a sensitive variable that the template shows or decides by, or None."""
+        for top in self.bound.nodes:
+            for node in self._walk(top):
+                for expression in node.expressions():
+                    value = self.value_of(expression)
+                    is_handed_on = isinstance(node, AssignNode | ForNode)
+                    if value.level > (Level.CONTAINER if is_handed_on else Level.PUBLIC):
+                        return value.name
+        return None
 
     def deciding(self, condition: Condition | None) -> str | None:
         """Return the sensitive variable that decides about a node, or None.
@@ -218,14 +266,9 @@ class Secrets:
                 yield from _read_choice(node, condition)
             case ForNode() | TablerowNode():
                 loop = Condition((node.expression,), condition, is_compared=True)
-                leaving = tuple(self._expressions_of_leaving(node.block))
-                yield node.block, Condition(leaving, loop, is_compared=True) if leaving else loop
+                yield node.block, loop
                 if isinstance(node, ForNode) and node.default:
                     yield node.default, loop
-            case IfChangedNode():
-                outputs = [one for one in self._walk(node.block) if isinstance(one, OutputNode)]
-                shown = tuple(one.expression for one in outputs)
-                yield node.block, Condition(shown, condition, is_compared=True)
             case _:
                 for child in node.children(self._static, include_partials=False):
                     yield child, condition
@@ -237,11 +280,10 @@ class Secrets:
         for node in nodes:
             match node:
                 case AssignNode():
+                    self.assigned.add(str(node.name))
                     yield _Assignment(str(node.name), [node.expression], condition)
                 case CaptureNode():
                     yield self._capture(node, condition)
-                case IncrementNode() | DecrementNode():
-                    yield _Assignment(str(node.name), (), condition)
                 case _:
                     pass
             last = condition
@@ -262,24 +304,12 @@ class Secrets:
             yield _Assignment(counter, (), inner)
 
     def _capture(self, node: CaptureNode, condition: Condition | None) -> _Assignment:
-        nodes = [*self._walk(node.block)]
-        inside: list[Expression] = [e for one in nodes for e in one.expressions()]
-        texts = (one.text for one in nodes if isinstance(one, ContentNode))
-        if any(_PART_OF_LINK.search(_END_OF_TAG.sub("", text)) for text in texts):
-            inside.append(StringLiteral(node.token, "/"))
+        inside: list[Expression] = []
+        for one in self._walk(node.block):
+            inside += one.expressions()
+            if isinstance(one, ContentNode):
+                inside.append(StringLiteral(one.token, one.text))
         return _Assignment(str(node.name), inside, condition)
-
-    def _expressions_of_leaving(self, block: Node) -> Iterator[Expression]:
-        """Yield what decides whether a loop is left early, or a turn is."""
-        waiting: list[tuple[Node, tuple[Expression, ...]]] = [(block, ())]
-        while waiting:
-            node, asked = waiting.pop()
-            if isinstance(node, BreakNode | ContinueNode):
-                yield from asked
-            elif not isinstance(node, ForNode | TablerowNode):
-                own = () if isinstance(node, OutputNode) else tuple(node.expressions())
-                inner = node.children(self._static, include_partials=False)
-                waiting += [(child, (*asked, *own)) for child in inner]
 
     def _walk(self, block: Node) -> Iterator[Node]:
         waiting = [block]
@@ -292,9 +322,10 @@ class Secrets:
         root, *segments = path.path
         if not isinstance(root, str):
             # A computed root, such as `{{ [name] }}`, may name any variable.
-            return Value(Level.SECRET, self._name) if isinstance(root, Path) else PUBLIC
+            return Value(Level.SECRET, self._name, "a variable by a computed name")
         if root in self.sensitive:
             return Value(Level.SECRET, root)
+        is_local = root in self._locals
         value = self._locals.get(root, PUBLIC)
         found: Any = self.example.get(root)
         if root in self._containers:
@@ -303,8 +334,8 @@ class Secrets:
             value = self._step(value, segment)
             is_name = isinstance(found, Mapping) and isinstance(segment, str)
             found = found.get(segment) if is_name else None
-        if isinstance(found, str) and LINK.search(found):
-            value = value.join(Value(may_be_link=True))
+        if value.level is not Level.SECRET and not is_local and not _is_plain_data(found):
+            value = value.join(Value(fault=f"the variable {path}"))
         return value
 
     @property
@@ -315,13 +346,13 @@ class Secrets:
         if isinstance(segment, Path):
             by = self.value_of(segment)
             if by.level is not Level.PUBLIC:
-                return value.join(Value(Level.SECRET, by.name))
-            return _as_text(value)
+                return value.join(Value(Level.SECRET, by.name, "a value that it chooses"))
+            return as_text(value)
         if segment in self.sensitive:
             return Value(Level.SECRET, str(segment))
         is_inside = value.level is Level.CONTAINER and isinstance(segment, str)
         if is_inside and segment not in self._containers and segment not in ("first", "last"):
-            return Value(may_be_link=value.may_be_link)
+            return Value(fault=f"the variable {segment}")
         return value
 
     def _filtered(self, value: Value, filters: Iterable[Filter]) -> Value:
@@ -329,17 +360,50 @@ class Secrets:
             given = [argument.value for argument in one.args]
             values = [self.value_of(argument) for argument in given]
             key = given[0].value if given and isinstance(given[0], StringLiteral) else None
-            if one.name == "map" and key is not None:
-                value = self._step(value, key)
-            elif one.name == "size" and value.level is Level.CONTAINER:
-                value = PUBLIC
-            elif one.name in _SELECTORS:
+            if value.level is Level.CONTAINER and (
+                found := self._selected(value, one, key, values)
+            ):
+                value = found
+            elif value.join(*values).level is Level.PUBLIC:
                 value = value.join(*values)
+                if one.name in _DECODERS:
+                    value = value.join(Value(markup=_MARKUP))
             else:
-                value = _as_text(value.join(*values))
-            if one.name in _DECODERS:
-                value = value.join(Value(may_be_link=True, may_open_tag=True))
+                value = self._computed(value, one.name, key, values)
         return value
+
+    def _selected(
+        self, value: Value, one: Filter, key: str | None, values: Sequence[Value]
+    ) -> Value | None:
+        """Return what a filter takes of an object or a list. None if it may depend on a secret."""
+        if any(argument.level is Level.SECRET for argument in values):
+            return None
+        is_name = key is not None and _KEY.fullmatch(key) is not None
+        is_public = is_name and key not in self.sensitive | self._containers
+        if one.name == "map" and is_name:
+            return self._step(value, key)
+        if one.name == "size" or (one.name in _COUNTING and is_public):
+            return PUBLIC
+        if one.name in _SELECTORS or (one.name in _BY_KEY and is_public):
+            return value.join(*values)
+        return None
+
+    def _computed(self, value: Value, name: str, key: str | None, values: Sequence[Value]) -> Value:
+        """Return what is known of the result of a filter that has a secret."""
+        if name == "date":
+            is_plain = len(values) == 1 and key is not None and _DATE.fullmatch(key)
+            values = [replace(one, fault="" if is_plain else "the format") for one in values]
+        elif name == "in_zone":
+            values = [replace(one, fault="") for one in values]
+        found = as_text(value).join(*map(as_text, values))
+        is_by_secret = any(one.level is not Level.PUBLIC for one in values)
+        is_known = name in FILTERS and (not is_by_secret or name in _JOINING)
+        if not is_known:
+            allowed = ", ".join(sorted(FILTERS))
+            found = found.join(Value(fault=f"the filter {name!r} (only {allowed})"))
+        if name in _DECODERS:
+            found = found.join(Value(markup=_MARKUP))
+        return found.join(Value(is_number=name in _NUMBER_FILTERS))
 
     def _revealed(self, expression: Expression) -> str | None:
         match expression:
@@ -368,10 +432,10 @@ class Secrets:
         if isinstance(expression, LoopExpression):
             value = self.value_of(expression.iterable)
             others = [one for one in expression.children() if one is not expression.iterable]
-            values = [_as_text(self.value_of(one)) for one in others]
+            values = [as_text(self.value_of(one)) for one in others]
             value = PUBLIC.join(*values, *([value] if value.level is Level.SECRET else []))
         else:
-            value = _as_text(self.value_of(expression))
+            value = as_text(self.value_of(expression))
         return value.name if value.level is Level.SECRET else None
 
 
@@ -394,11 +458,18 @@ def _between(inner: Condition | None, outer: Condition | None) -> Iterator[Condi
     yield from reversed(found)
 
 
-def _as_text(value: Value) -> Value:
+def as_text(value: Value) -> Value:
     """Return what is known of a value that is written as text or compared."""
     if value.level is Level.CONTAINER:
-        return value.join(Value(Level.SECRET, value.name))
+        return value.join(Value(Level.SECRET, value.name, "a whole object or list"))
     return value
+
+
+def _is_plain_data(value: Any) -> bool:
+    """Return whether a variable's example is a number or a word, so that it begins no link."""
+    if isinstance(value, str):
+        return _PLAIN_DATA.fullmatch(value) is not None
+    return isinstance(value, int)
 
 
 def _roots(expressions: Iterable[Expression]) -> Iterator[str]:

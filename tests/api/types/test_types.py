@@ -241,3 +241,76 @@ def test_types_are_read_in_the_order_of_an_index(app: App) -> None:
     assert plan.is_by_id
     assert plan.examined == 4
     assert not plan.sorts
+
+
+def _as_sent(app: App, slug: str) -> dict[str, Any]:
+    derived = ("slug", "template_version", "created_at", "updated_at")
+    return {
+        name: one for name, one in app.get(f"/types/{slug}").json().items() if name not in derived
+    }
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        *({"channels": ["in_app"]}, {"channels": ["push"]}, {"ttl_seconds": 1}),
+        *({"category": "marketing"}, {"approved_templates": []}, {"notify_before_seconds": 60}),
+        {
+            "channels": ["email", "push"],
+            "plan": {"steps": [{"channels": ["email"]}, {"channels": ["push"], "after": 60}]},
+        },
+        {
+            "channels": ["email", "push"],
+            "fallback_channel": "push",
+            "fallback_after_seconds": 60,
+        },
+    ],
+)
+def test_routing_of_a_login_code_is_changed_by_types_admin_alone(
+    app: App, change: dict[str, Any]
+) -> None:
+    editor = new_app("editor", Scope.TEMPLATES_WRITE)
+    before = _as_sent(app, "mfa_code")
+    answer = editor.put("/types/mfa_code", before | change)
+    assert (answer.status_code, answer.json()["code"]) == (403, "insufficient_scope")
+    assert _as_sent(app, "mfa_code") == before
+    assert app.put("/types/mfa_code", before | change).status_code == 200
+
+
+def test_rest_of_a_login_code_is_changed_without_types_admin(app: App) -> None:
+    editor = new_app("editor", Scope.TEMPLATES_WRITE)
+    for default in DEFAULT_TYPES:
+        before = _as_sent(app, default.slug)
+        assert editor.put(f"/types/{default.slug}", before).status_code == 200, default.slug
+    change = {"name": "Code", "description": "New.", "max_retries": 1, "sensitive_variables": []}
+    secret = {"example_data": {"code": "1", "pin": "2"}, "sensitive_variables": ["code", "pin"]}
+    assert (
+        editor.put("/types/mfa_code", _as_sent(app, "mfa_code") | change | secret).status_code
+        == 200
+    )
+
+
+@pytest.mark.parametrize(
+    ("body", "is_refused"),
+    [
+        *(("Your code is {{1}}.", False), ("Code {{1}}, see https://example.com/ now", False)),
+        *(("See https://evil.example/{{1}} now", True), ("At {{1}}.evil.example now", True)),
+        *(("See evil.example/{{ 1 }} {% now", True), ("Say whatsapp:{{1}} now", True)),
+    ],
+)
+def test_wording_for_whatsapp_puts_no_secret_into_a_link(
+    app: App, body: str, is_refused: bool
+) -> None:
+    approved = {
+        "locale": "en",
+        "name": "lost",
+        "language": "en",
+        "parameters": ["pin"],
+        "body": body,
+    }
+    secret = {"example_data": {"pin": "1"}, "sensitive_variables": ["pin"]}
+    answer = app.put(PATH, {**MINIMAL, **secret, "approved_templates": [approved]})
+    assert answer.status_code == (422 if is_refused else 201), answer.content
+    if is_refused:
+        assert pointers(answer) == {"/sensitive_variables": "sensitive_in_url"}
+        assert "WhatsApp template lost: 'pin' is sensitive" in answer.json()["errors"][0]["detail"]

@@ -208,7 +208,7 @@ def test_sensitive_variable_in_a_url_is_a_fault(source: str, part: str) -> None:
     parts = {"default": {"subject": "S", "body": "B", part: f"Hello\n{source}"}}
     (fault,) = faults(parts, base="https://example.com/?c=")
     assert (fault.code, fault.part) == ("sensitive_in_url", part)
-    assert "is sensitive, and URLs and HTML attributes are recorded" in fault.reason
+    assert "is sensitive and must not be in a URL" in fault.reason
     assert fault.line in (2, None)
 
 
@@ -241,7 +241,7 @@ def test_sensitive_variable_in_an_html_attribute_is_a_fault(html: str) -> None:
         ("body", "{{ code }}\nhttps://example.com/?order={{ order }}"),
         ("email_html", '<a href="https://example.com/{{ order }}">x</a>{{ code }}'),
         ("email_html", '<p class="{% if code %}new{% endif %}">{{ code }}</p>'),
-        ("email_html", "<b>https://example.com/</b>{{ code }}"),
+        ("email_html", "<p>https://example.com/</p>{{ code }}"),
         ("whatsapp", "*{{ code }}*, shop.example"),
     ],
 )
@@ -251,7 +251,7 @@ def test_sensitive_variable_beside_a_url_is_valid(part: str, source: str) -> Non
 
 def test_sensitive_uses_are_searched_in_linear_time() -> None:
     longest = "a" * (MAX_SOURCE // 2)
-    source = longest + "{{ code }}." * 500
+    source = longest + " {{ code }}." * 500
     with computing(at_most=1.0):
         assert [one.code for one in faults({"default": {"subject": "S", "body": source}})] in (
             [],
