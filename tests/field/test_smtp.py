@@ -609,6 +609,7 @@ LONG_NAMES = {LOGIN: ["VXNlciBOYW1lAA==", "UGFzc3dvcmQA"]}
 REVERSED = {LOGIN: ["UGFzc3dvcmQ6", "VXNlcm5hbWU6"]}
 
 
+@pytest.mark.usefixtures("opened")
 @pytest.mark.parametrize("password", ["secret", "p\u00e4ssw\u00f6rd", "10 \u20ac", "\u5bc6\u7801"])
 @pytest.mark.parametrize(
     ("offer", "questions"),
@@ -642,6 +643,7 @@ def test_login_works_by_what_the_server_offers(
     assert len(server.mails) == 1
 
 
+@pytest.mark.usefixtures("opened")
 def test_login_goes_on_without_md5(monkeypatch: pytest.MonkeyPatch) -> None:
     """https://github.com/python/cpython/issues/136134: FIPS mode forbids it."""
 
@@ -682,6 +684,7 @@ def test_failed_login_says_whether_the_credentials_are_wrong(reply: str, reason:
     assert error.value.reach is Reach.ACCOUNT
 
 
+@pytest.mark.usefixtures("opened")
 @pytest.mark.parametrize(
     ("step", "reply"),
     [
