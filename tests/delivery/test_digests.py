@@ -261,7 +261,7 @@ def test_more_messages_than_max_items_are_counted() -> None:
     ("change", "status", "code"),
     [
         ("read", "cancelled", "not_needed"),
-        ("muted", "suppressed", "suppressed"),
+        ("muted", "suppressed", "opted_out"),
         ("expired", "expired", "expired"),
         ("cancelled", "cancelled", "cancelled"),
         ("deleted", "cancelled", "cancelled"),
