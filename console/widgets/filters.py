@@ -8,6 +8,7 @@ from django import forms
 from django.contrib import admin, messages
 from django.contrib.admin.options import IncorrectLookupParameters
 from django.contrib.admin.views.main import ChangeList
+from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db.models import QuerySet
 from django.http import HttpRequest
 from unfold.contrib.filters.admin import DropdownFilter
@@ -24,6 +25,8 @@ SPANS = {
 }
 Options = Iterable[tuple[str, str]]  # Values and labels
 TIME_INPUT = "%Y-%m-%dT%H:%M"
+EARLIEST, LATEST = datetime(2000, 1, 1, tzinfo=UTC), datetime(2200, 1, 1, tzinfo=UTC)
+"""Limits of a time, so that spans around it are times, too."""
 
 
 class TimeForm(forms.Form):
@@ -40,6 +43,7 @@ class TimeForm(forms.Form):
                 label=f"{end.capitalize()} (UTC)",
                 required=False,
                 input_formats=[TIME_INPUT, f"{TIME_INPUT}:%S"],
+                validators=[MinValueValidator(EARLIEST), MaxValueValidator(LATEST)],
                 widget=forms.DateTimeInput(
                     attrs={"type": "datetime-local", "class": " ".join(INPUT_CLASSES)},
                     format=TIME_INPUT,

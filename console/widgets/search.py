@@ -15,6 +15,10 @@ from recipients.masking import can_search_addresses
 REFUSAL = "Your role can't search by address, because it sees masked addresses. Search by an ID."
 _PHONE = re.compile(r"\+\d{6,15}", re.ASCII)
 _INVISIBLE = re.compile("[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]")
+_SCHEME = re.compile(r"(?:mailto|tel):(?=[^\s:]*[@\d])", re.IGNORECASE)
+_NAMED = re.compile(r"[^<>]*<([^<>\s]+@[^<>\s]+)>[,;]?")
+_DIALLED = re.compile(r"00[1-9]\d{5,13}", re.ASCII)
+"""A number with the international prefix of most countries in place of the plus."""
 _SEPARATORS = re.compile(r"[\s().-]+")
 
 
@@ -58,13 +62,20 @@ def searched_addresses(text: str, *, user: Any) -> SearchedAddresses:
 
 
 def pasted(text: str) -> str:
-    """Return a text without the blanks and invisible characters that come along with a copy."""
-    return _INVISIBLE.sub("", text).replace("\u00a0", " ").strip()
+    """Return a text without what comes along with a copy.
+
+    That is blanks and invisible characters, a link's scheme, and the name beside an address.
+    """
+    found = _INVISIBLE.sub("", text).replace("\u00a0", " ").strip()
+    if named := _NAMED.fullmatch(found):
+        found = named[1]
+    return _SCHEME.sub("", found).strip()
 
 
 def without_separators(number: str) -> str:
     """Return a phone number as it is stored, from one that is written for people."""
-    return _SEPARATORS.sub("", number)
+    found = _SEPARATORS.sub("", number)
+    return f"+{found[2:]}" if _DIALLED.fullmatch(found) else found
 
 
 def explain_refusal(request: HttpRequest, text: str) -> None:

@@ -22,6 +22,9 @@ PASTED = {
     "a byte order mark": f"\ufeff{ADDRESS}",
     "marks of direction": f"\u202a{ADDRESS}\u202c",
     "a soft hyphen": "ada@exam\u00adple.com",
+    "a link": f"mailto:{ADDRESS}",
+    "a header": f"Ada Lovelace <{ADDRESS}>,",
+    "brackets": f"<{ADDRESS}>",
     "a line end": f"{ADDRESS}\r\n",
 }
 
@@ -96,3 +99,34 @@ def test_applied_filters_stay_in_the_form_of_the_next(console: Client) -> None:
     text = page.content.decode()
     for value in ("clients", "1", "24h"):
         assert f'<option value="{value}" selected>' in text, value
+
+
+# https://github.com/bashGroup/node-red-contrib-fritz/issues/24
+# https://github.com/nycmeshnet/meshdb/issues/400
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("+351 912 345 678", "00351912345678", "00 351 912-345-678", "tel:+351912345678"),
+        *("+351.912.345.678", "\u202a+351 912 345 678\u202c", "TEL:+351-912-345-678"),
+    ],
+)
+def test_pasted_number_is_found(console: Client, text: str) -> None:
+    register_ada()
+    query = urlencode({"q": text})
+    assert listed(console, f"/admin/recipients/recipient/?{query}") == ["ada"]
+
+
+# https://github.com/carltongibson/django-filter/issues/633
+@pytest.mark.parametrize(
+    "limits",
+    [
+        {"failed_until": "0001-01-01T00:00"},
+        {"failed_from": "9999-12-31T23:59", "failed_until": "9999-12-31T23:59"},
+        {"failed_from": "2026-03-29T01:30", "failed_until": "2026-03-29T02:30"},
+        {"failed_from": "2026-13-40T00:00"},
+        {"failed_from": "2026-10-25T02:30", "failed_until": "2026-10-25T01:30"},
+    ],
+)
+def test_any_limits_of_time_are_answered(console: Client, limits: dict[str, str]) -> None:
+    for page in ("failednotification", "notification", "deliveryattempt", "webhooklog"):
+        assert console.get(f"/admin/notifications/{page}/", limits).status_code in {200, 302}
