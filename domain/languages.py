@@ -21,6 +21,8 @@ _REGION = re.compile(r"[a-z]{2}|\d{3}", re.ASCII)
 _VARIANT = re.compile(r"[a-z0-9]{5,8}|\d[a-z0-9]{3}", re.ASCII)
 _WITHOUT_VALUE = frozenset(["mis", "mul", "posix", "root", "und", "zxx"])
 """Codes of no language, and the variant of a programming language's own texts."""
+_NO_LANGUAGE = _WITHOUT_VALUE | {"c"}
+"""First words of what systems write for a reader whose language they don't know."""
 _MODIFIERS = {"arabic": "Arab", "cyrillic": "Cyrl", "devanagari": "Deva", "latin": "Latn"}
 """What follows ``@`` in the locales of POSIX, as scripts."""
 _EXTENDED_PREFIXES = frozenset(["ar", "kok", "lv", "ms", "sgn", "sw", "uz", "zh"])
@@ -31,6 +33,8 @@ _WHOLE = {
     "no-no-ny": "nn-NO",
     "art-lojban": "jbo",
     "en-gb-oed": "en-GB-oxendict",
+    **{f"i-{name}": name for name in ("ami", "bnn", "pwn", "tao", "tay", "tsu")},
+    **{f"i-{name}": "und" for name in ("default", "enochian", "mingo")},
     "i-klingon": "tlh",
     "i-hak": "hak",
     "i-lux": "lb",
@@ -93,6 +97,21 @@ def normalize_language(text: str) -> str:
 def find_tag(text: str) -> str | None:
     """Return the tag of a text in its usual form, or None if it names no language, as ``C``."""
     return _read(text)[1] or None
+
+
+def is_known(text: str) -> bool:
+    """Return whether a tag begins with a language, or says that the language isn't known.
+
+    Two letters are a language of ISO 639-1, which is closed. Three letters aren't looked up:
+    CLDR doesn't have all of ISO 639-3, which grows each year. Longer words are no language.
+    """
+    words, _ = _words_of(text)
+    first = words[0]
+    if first in _NO_LANGUAGE:
+        return first != "c" or len(words) == 1
+    if len(first) == _SHORTEST_WORD:
+        return first in _short_codes()
+    return _LANGUAGE.fullmatch(first) is not None
 
 
 def is_right_to_left(text: str) -> bool:
@@ -188,6 +207,13 @@ def _read(text: str) -> tuple[_Tag | None, str]:
     full = _likely(language, script, region)
     tag = _Tag(language, script or full.script, region, tuple(variants))
     return tag, "-".join(part for part in (language, script, region, *variants) if part)
+
+
+@cache
+def _short_codes() -> frozenset[str]:
+    """Return the languages of two letters, withdrawn ones included."""
+    names = {*get_global("likely_subtags"), *get_global("language_aliases")}
+    return frozenset(name for name in names if len(name) == _SHORTEST_WORD)
 
 
 _SHORTEST_WORD = 2

@@ -17,7 +17,7 @@ from msgspec import Meta
 from domain import addresses
 from domain.hosts import is_private_name
 from domain.identifiers import find_identifier_fault
-from domain.languages import normalize_language
+from domain.languages import is_known, normalize_language
 from domain.states import Channel, Priority
 
 _E164 = re.compile(r"\+[1-9]\d{6,14}", re.ASCII)
@@ -171,7 +171,7 @@ class InvalidLanguageError(ValueError):
 
 def parse_language(text: str) -> str:
     """Return a language tag as its standard writes it. Raises InvalidLanguageError."""
-    if _LANGUAGE.fullmatch(text) is None:
+    if _LANGUAGE.fullmatch(text) is None or not is_known(text):
         raise InvalidLanguageError("Expected a language such as pt or pt-BR.")
     return normalize_language(text)
 

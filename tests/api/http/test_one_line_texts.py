@@ -142,13 +142,20 @@ def errors_at(
     return [one for one in found if one["pointer"] and pointer.endswith(one["pointer"])]
 
 
-@pytest.mark.parametrize("locale", ["pt-BR", "pt-PT", "sr-Latn-RS", "en"])
+@pytest.mark.parametrize("locale", ["pt-BR", "pt-PT", "sr-Latn-RS", "en", "C", "tlh"])
 def test_language_is_accepted(app: App, locale: str) -> None:
     answer = app.notify(recipient={"email": "ada@example.com", "locale": locale})
     assert answer.json()["recipient"]["locale"] == locale
 
 
-@pytest.mark.parametrize("locale", ["", "p", "pt BR", "pt;q=1", "../pt", "<b>", "português"])
+@pytest.mark.parametrize(
+    "locale",
+    [
+        *("", "p", "pt BR", "pt;q=1", "../pt", "<b>", "português"),
+        # No registry knows the first word: a language's name, a country, a private tag
+        *("p-BR", "b+p", "x-own", "c_US", "english", "Português", "port", "jp", "us-EN", "xx"),
+    ],
+)
 def test_other_text_is_no_language(app: App, locale: str) -> None:
     answer = app.notify(recipient={"email": "ada@example.com", "locale": locale})
     assert pointers(answer) == {"/recipient/locale": "invalid_language"}
