@@ -59,6 +59,10 @@ HEAD_START = timedelta(seconds=5)
 """After a circuit's wait, a refused recipient leaves the probe to others for this long."""
 CIRCUIT_TTL = timedelta(hours=1)
 """An open circuit is removed if no request arrives for this long after its wait."""
+LONGEST_WAIT = timedelta(seconds=2 * MAX_RETRY_AFTER)
+"""Stored times beyond this count as absent: no circuit waits longer, also with a wrong clock."""
+MAX_COUNT = 10**9
+"""Stored counts beyond this count as absent."""
 LISTING_WINDOW = timedelta(days=1)
 """Accounts without a result for this long are not listed."""
 REASON_LENGTH = 200
@@ -71,8 +75,8 @@ _has_refused: dict[str, bool] = {}
 _ALLOWED, _BLOCKED = 0, 1
 _MILLISECOND = timedelta(milliseconds=1)
 _SCRIPTS = Path(__file__).with_name("lua")
-_PERMISSION_SCRIPT = (_SCRIPTS / "circuit_permission.lua").read_text()
-_CHANGE_SCRIPT = (_SCRIPTS / "circuit_change.lua").read_text()
+_PERMISSION_SCRIPT = valkey.read_script(_SCRIPTS / "circuit_permission.lua")
+_CHANGE_SCRIPT = valkey.read_script(_SCRIPTS / "circuit_change.lua")
 _RULES = json.dumps(
     {
         "bucket": BUCKET // _MILLISECOND,
@@ -86,6 +90,8 @@ _RULES = json.dumps(
         "max_refused": MAX_REFUSED,
         "max_noted": MAX_NOTED,
         "circuit_ttl": CIRCUIT_TTL // _MILLISECOND,
+        "longest_wait": LONGEST_WAIT // _MILLISECOND,
+        "max_count": MAX_COUNT,
         "listing_window": LISTING_WINDOW // _MILLISECOND,
     }
 )
@@ -204,8 +210,9 @@ def request_permissions(circuits: Sequence[str], *, now: datetime) -> Mapping[st
     names, token = list(dict.fromkeys(circuits)), uuid.uuid4().hex
     if not names:
         return {}
-    lease, check = PROBE_LEASE // _MILLISECOND, PROBE_CHECK // _MILLISECOND
-    args: list[str | int] = [valkey.to_milliseconds(now), token, lease, check]
+    times = (PROBE_LEASE, PROBE_CHECK, LONGEST_WAIT)
+    args: list[str | int] = [valkey.to_milliseconds(now), token]
+    args += [one // _MILLISECOND for one in times]
     try:
         answers = valkey.run(_PERMISSION_SCRIPT, keys=[_key(name) for name in names], args=args)
     except valkey.Unavailable:
@@ -242,7 +249,7 @@ def record(
     command = ("record", successes, failures, token, accepted, found)
     proven = _change(name, now, reason, command)
     return {
-        proven[at].decode(): proven[at + 1].decode().split(",") for at in range(0, len(proven), 2)
+        _text(proven[at]): proven[at + 1].decode().split(",") for at in range(0, len(proven), 2)
     }
 
 
@@ -283,7 +290,7 @@ def refused_among(
     circuits: Collection[str], recipients: Sequence[str], *, now: datetime
 ) -> Mapping[str, frozenset[str]]:
     """Return which of these recipients each circuit has refused in the last hour."""
-    since = valkey.to_milliseconds(now - EVIDENCE_TTL)
+    since, latest = (valkey.to_milliseconds(at) for at in (now - EVIDENCE_TTL, now + LONGEST_WAIT))
     try:
         with valkey.connection() as client, client.pipeline(transaction=False) as pipe:
             for name in circuits:
@@ -294,7 +301,9 @@ def refused_among(
         return {}
     return {
         name: frozenset(
-            one for one, at in zip(recipients, times, strict=True) if at is not None and at > since
+            one
+            for one, at in zip(recipients, times, strict=True)
+            if at is not None and since < at <= latest
         )
         for name, times in zip(circuits, found, strict=True)
     }
@@ -320,7 +329,7 @@ def circuit_states(*, now: datetime) -> list[CircuitState] | None:
     try:
         with valkey.connection() as client:
             listed = cast("list[bytes]", client.zrangebyscore(_INDEX, since, "+inf"))
-            names = [name.decode() for name in listed]
+            names = [name.decode(errors="replace") for name in listed]
             with client.pipeline(transaction=False) as pipe:
                 for name in names:
                     pipe.hgetall(_key(name))
@@ -340,7 +349,7 @@ def open_reasons(circuits: Sequence[str]) -> Mapping[str, str]:
             found = pipe.execute()
     except valkey.Unavailable:
         return {}
-    return {name: reason.decode() for name, reason in zip(circuits, found, strict=True) if reason}
+    return {name: _text(reason) for name, reason in zip(circuits, found, strict=True) if reason}
 
 
 def _key(name: str) -> str:
@@ -384,15 +393,15 @@ def _permission(answer: Sequence[Any], token: str) -> Permission:
 
 
 def _state(name: str, fields: Mapping[bytes, bytes], *, now: datetime) -> CircuitState:
-    opened = b"until" in fields
-    until = valkey.from_milliseconds(int(fields[b"until"])) if opened else None
-    counted_at = valkey.from_milliseconds(int(fields[b"opened_at"])) if opened else now
+    until = valkey.stored_instant(fields.get(b"until"), latest=now + LONGEST_WAIT)
+    opened_at = valkey.stored_instant(fields.get(b"opened_at"), latest=now + LONGEST_WAIT)
+    counted_at = opened_at if until is not None and opened_at is not None else now
     oldest = valkey.to_milliseconds(counted_at - WINDOW) // (BUCKET // _MILLISECOND)
     counts = {"s": 0, "f": 0}
     for key, number in fields.items():
-        kind, bucket = key[:1].decode(), key[1:]
-        if kind in counts and bucket.isdigit() and int(bucket) > oldest:
-            counts[kind] += int(number)
+        kind, bucket = _text(key[:1]), key[1:]
+        if kind in counts and (valkey.stored_number(bucket, most=math.inf) or 0) > oldest:
+            counts[kind] += int(valkey.stored_number(number, most=MAX_COUNT) or 0)
     state = State.CLOSED
     if until is not None:
         state = State.OPEN if now < until else State.HALF_OPEN
@@ -401,10 +410,10 @@ def _state(name: str, fields: Mapping[bytes, bytes], *, now: datetime) -> Circui
         state=state,
         failures=counts["f"],
         successes=counts["s"],
-        opened_at=counted_at if opened else None,
+        opened_at=None if until is None else counted_at,
         open_until=until,
-        openings=int(fields.get(b"openings", 0)),
-        reason=fields.get(b"reason", b"").decode() or None,
+        openings=int(valkey.stored_number(fields.get(b"openings"), most=MAX_COUNT) or 0),
+        reason=_text(fields.get(b"reason", b"")) or None,
         refusals=_refusals(fields, now),
     )
 
@@ -412,15 +421,19 @@ def _state(name: str, fields: Mapping[bytes, bytes], *, now: datetime) -> Circui
 def _refusals(fields: Mapping[bytes, bytes], now: datetime) -> list[Refusals]:
     times: dict[str, list[datetime]] = {}
     for key, value in fields.items():
-        scope, separator, _ = key.decode(errors="replace").removeprefix("e").partition("/")
+        scope, separator, _ = _text(key).removeprefix("e").partition("/")
         if key.startswith(b"e") and separator:
-            at = valkey.from_milliseconds(int(value))
-            if at > now - EVIDENCE_TTL:
+            at = valkey.stored_instant(value, latest=now + LONGEST_WAIT)
+            if at is not None and at > now - EVIDENCE_TTL:
                 times.setdefault(scope, []).append(at)
     return [
         Refusals(scope=scope, recipients=len(found), last_at=max(found))
         for scope, found in sorted(times.items())
     ]
+
+
+def _text(stored: bytes) -> str:
+    return stored.decode(errors="replace")
 
 
 def _change(name: str, now: datetime, reason: str, command: Sequence[str | int]) -> Sequence[bytes]:

@@ -33,6 +33,8 @@ THROTTLE_DEBOUNCE = timedelta(seconds=1)
 MAX_SKEW = timedelta(seconds=2)
 """If a bucket's time is further in the future, a clock was wrong, and the time is ignored."""
 MAX_WAIT = timedelta(days=1)
+LONGEST_WAIT = timedelta(seconds=2 * MAX_RETRY_AFTER)
+"""Stored times beyond this count as absent: no pause is longer, also with a wrong clock."""
 IDLE_TTL = timedelta(minutes=10)
 """A bucket is removed this long after it is full and no longer throttled."""
 _MILLISECOND = timedelta(milliseconds=1)
@@ -41,8 +43,8 @@ _RESTORE_INTERVAL, _THROTTLE_DEBOUNCE, _MAX_SKEW, _MAX_WAIT, _IDLE_TTL = (
     for duration in (RESTORE_INTERVAL, THROTTLE_DEBOUNCE, MAX_SKEW, MAX_WAIT, IDLE_TTL)
 )
 _SCRIPTS = Path(__file__).with_name("lua")
-_TAKE_SCRIPT = (_SCRIPTS / "rate_take.lua").read_text()
-_THROTTLE_SCRIPT = (_SCRIPTS / "rate_throttle.lua").read_text()
+_TAKE_SCRIPT = valkey.read_script(_SCRIPTS / "rate_take.lua")
+_THROTTLE_SCRIPT = valkey.read_script(_SCRIPTS / "rate_throttle.lua")
 _RULES = json.dumps(
     {
         "min_share": MIN_SHARE,
@@ -53,6 +55,7 @@ _RULES = json.dumps(
         "throttle_debounce": _THROTTLE_DEBOUNCE,
         "max_skew": _MAX_SKEW,
         "max_wait": _MAX_WAIT,
+        "longest_wait": LONGEST_WAIT // _MILLISECOND,
         "idle_ttl": _IDLE_TTL,
     }
 )
@@ -136,13 +139,15 @@ def rate_statuses(accounts: Sequence[str], *, now: datetime) -> Mapping[str, Rat
 def _status(
     share: bytes | None, until: bytes | None, doubted_until: bytes | None, now: datetime
 ) -> RateStatus:
-    blocked = valkey.from_milliseconds(int(float(until))) if until else None
-    if share is None or blocked is None:
+    latest = now + LONGEST_WAIT
+    blocked = valkey.stored_instant(until, latest=latest)
+    known_share = valkey.stored_number(share, most=1)
+    if known_share is None or blocked is None:
         return RateStatus(1.0, None)
     steps = max((now - blocked) // RESTORE_INTERVAL, 0)
-    grown = min(float(share) + steps * RESTORE_SHARE, 1.0)
-    if doubted_until:
-        blocked = max(blocked, valkey.from_milliseconds(int(float(doubted_until))))
+    grown = min(known_share + steps * RESTORE_SHARE, 1.0)
+    doubted = valkey.stored_instant(doubted_until, latest=latest)
+    blocked = max(blocked, doubted or blocked)
     return RateStatus(grown, blocked if blocked > now else None)
 
 

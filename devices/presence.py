@@ -59,11 +59,9 @@ def _key(device_id: str) -> str:
 
 
 def _parse_presence(stored: Mapping[bytes, bytes]) -> Presence | None:
-    try:
-        return Presence(
-            **{name: stored[name.encode()] == b"1" for name in _FLAGS},
-            last_active=valkey.from_milliseconds(int(stored[b"last_active"])),
-        )
-    except (KeyError, ValueError):
+    last_active = valkey.stored_instant(stored.get(b"last_active"))
+    flags = {name: stored[key] == b"1" for name in _FLAGS if (key := name.encode()) in stored}
+    if last_active is None or len(flags) < len(_FLAGS):
         # Not stored, or incomplete by an older release.
         return None
+    return Presence(**flags, last_active=last_active)

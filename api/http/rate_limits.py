@@ -26,7 +26,7 @@ log = structlog.get_logger(__name__)
 API_PREFIX = "/api/v1/"
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 WINDOW = timedelta(minutes=1)
-_SCRIPT = (Path(__file__).parent / "lua" / "rate_limit.lua").read_text()
+_SCRIPT = valkey.read_script(Path(__file__).parent / "lua" / "rate_limit.lua")
 _WINDOW = WINDOW // timedelta(milliseconds=1)
 
 

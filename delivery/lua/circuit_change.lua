@@ -25,12 +25,21 @@ local NOTHING, CLOSED = -1, 0
 local circuit, index, known = KEYS[1], KEYS[2], KEYS[3]
 local name, now, rules, reason = ARGV[1], tonumber(ARGV[2]), cjson.decode(ARGV[3]), ARGV[4]
 local own_scope = ARGV[5]
+local latest = now + rules.longest_wait
 local found = redis.call('HMGET', circuit, 'until', 'probe', 'doubted')
-local open_until, leased, doubted = tonumber(found[1] or 0), found[2], found[3]
+local open_until, leased = stored_number(found[1], 0, latest) or 0, found[2]
+local doubted = stored_number(found[3], 0, latest) and found[3]
 local bucket = math.floor(now / rules.bucket)
 
 local function answer(change)
     return {change, redis.call('EXISTS', known)}
+end
+
+-- Add to a count of the circuit, and return the sum.
+local function add_to(field, number)
+    local sum = (stored_number(redis.call('HGET', circuit, field), 0, rules.max_count) or 0) + number
+    redis.call('HSET', circuit, field, sum)
+    return sum
 end
 
 local function block(until_then)
@@ -40,7 +49,7 @@ local function block(until_then)
 end
 
 local function open(at_least, is_doubted)
-    local doublings = math.min(redis.call('HINCRBY', circuit, 'openings', 1) - 1, 30)
+    local doublings = math.min(add_to('openings', 1) - 1, 30)
     local wait = math.min(rules.first_wait * 2 ^ doublings, rules.max_wait)
     if redis.call('HSETNX', circuit, 'opened_at', now) == 1 and is_doubted then
         redis.call('HSET', circuit, 'doubted', now)
@@ -75,7 +84,7 @@ end
 
 local function is_known(scope, recipient)
     local at = redis.call('ZSCORE', known, scope .. '/' .. recipient)
-    return at and tonumber(at) > now - rules.evidence_ttl
+    return stored_number(at, now - rules.evidence_ttl + 1, latest)
 end
 
 -- Remember refused recipients, whose next refusal says nothing new. Return whether one was new.
@@ -87,6 +96,7 @@ local function remember(scope, recipients)
     end
     if #recipients > 0 then
         redis.call('ZREMRANGEBYSCORE', known, '-inf', now - rules.evidence_ttl)
+        redis.call('ZREMRANGEBYSCORE', known, '(' .. latest, '+inf')
         redis.call('ZREMRANGEBYRANK', known, 0, -1 - rules.max_refused)
         redis.call('PEXPIRE', known, rules.evidence_ttl)
     end
@@ -134,22 +144,24 @@ local function weigh(accepted, refused)
     end
     local fields = redis.call('HGETALL', circuit)
     for i = 1, #fields, 2 do
-        local field, value = fields[i], tonumber(fields[i + 1])
+        local field, stored = fields[i], fields[i + 1]
+        local value = stored_number(stored, 0, latest)
         local kind, number = string.match(field, '^([sf])(%d+)$')
         local scope, recipient = string.match(field, '^e(.-)/(%x+)$')
         local is_old = false
         if kind then
-            is_old = tonumber(number) <= bucket - rules.buckets
-            sums[kind] = sums[kind] + (is_old and 0 or value)
+            local results = stored_number(stored, 0, rules.max_count)
+            is_old = not results or math.abs(tonumber(number) - bucket) >= rules.buckets
+            sums[kind] = sums[kind] + (is_old and 0 or results)
         elseif scope then
-            is_old = accepted[scope] or value <= now - rules.evidence_ttl
+            is_old = accepted[scope] or not value or value <= now - rules.evidence_ttl
             if accepted[scope] then
                 remember(scope, {recipient})
             elseif not is_old then
                 add(scope, recipient)
             end
         elseif string.match(field, '^r%x+$') then
-            is_old = math.floor(value / rules.bucket) <= bucket - rules.buckets
+            is_old = not value or math.floor(value / rules.bucket) <= bucket - rules.buckets
             failing = failing + (is_old and 0 or 1)
         end
         if is_old then
@@ -197,7 +209,7 @@ local function settle_trial(successes, failures, refused, accepted)
     if is_success(successes, refused, accepted[own_scope]) then
         return close(accepted)
     elseif failures > 0
-        and redis.call('HINCRBY', circuit, 'trial_failures', failures) >= rules.min_recipients then
+        and add_to('trial_failures', failures) >= rules.min_recipients then
         -- The provider fails anyway: from now on, only the probe tests it.
         redis.call('HDEL', circuit, 'doubted')
     end
@@ -206,10 +218,10 @@ end
 
 local function count(successes, failures, accepted, refused, failed)
     if successes > 0 then
-        redis.call('HINCRBY', circuit, 's' .. bucket, successes)
+        add_to('s' .. bucket, successes)
     end
     if failures > 0 then
-        redis.call('HINCRBY', circuit, 'f' .. bucket, failures)
+        add_to('f' .. bucket, failures)
         note(failed)
     end
     local sums, failing, scopes = weigh(accepted, refused)
@@ -242,6 +254,11 @@ local function count(successes, failures, accepted, refused, failed)
     return result
 end
 
+if found[1] and open_until == 0 then
+    -- Unreadable: it counts as closed.
+    redis.call('HDEL', circuit, 'until', 'opened_at', 'openings', 'reason', 'probe', 'probe_until',
+        'doubted', 'trial_failures')
+end
 redis.call('ZADD', index, now, name)
 redis.call('ZREMRANGEBYSCORE', index, '-inf', now - rules.listing_window)
 if ARGV[6] == 'trip' then

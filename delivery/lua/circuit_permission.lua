@@ -2,12 +2,13 @@
 -- {2, since, doubted, ...} one probe, with the end of the circuit's wait and the recipients that
 -- failed. "doubted" is when evidence alone opened the circuit, or 0.
 --
--- KEYS: circuits. ARGV: now, the token of granted probes, the lease time of a probe, and the time
--- after which others ask again during a probe.
+-- KEYS: circuits. ARGV: now, the token of granted probes, the lease time of a probe, the time after
+-- which others ask again during a probe, and the longest wait of a circuit.
 -- Times are in milliseconds by the clients' clocks; keys expire by Valkey's clock.
 
 local ALLOWED, BLOCKED, PROBE = 0, 1, 2
 local now, token, lease, check = tonumber(ARGV[1]), ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
+local latest = now + tonumber(ARGV[5])
 local answers = {}
 
 local function grant(circuit, since, doubted)
@@ -24,8 +25,9 @@ end
 
 for i, circuit in ipairs(KEYS) do
     local found = redis.call('HMGET', circuit, 'until', 'probe_until', 'doubted')
-    local open_until, probe_until = tonumber(found[1] or 0), tonumber(found[2] or 0)
-    local doubted = tonumber(found[3] or 0)
+    local open_until = stored_number(found[1], 0, latest) or 0
+    local probe_until = stored_number(found[2], 0, latest) or 0
+    local doubted = stored_number(found[3], 0, latest) or 0
     if open_until == 0 then
         answers[i] = {ALLOWED, 0}
     elseif now < open_until then

@@ -13,9 +13,10 @@ local now, rules, count = tonumber(ARGV[1]), cjson.decode(ARGV[2]), tonumber(ARG
 local rate, burst = tonumber(ARGV[4]), tonumber(ARGV[5])
 local found = redis.call('HMGET', bucket, 'tokens', 'at', 'share', 'blocked_until',
     'doubted_until')
-local blocked_until = tonumber(found[4] or 0)
+local latest = now + rules.longest_wait
+local blocked_until = stored_number(found[4], 0, latest) or 0
 local is_critical = ARGV[6] == '1'
-local waits_until = math.max(blocked_until, is_critical and 0 or tonumber(found[5] or 0))
+local waits_until = math.max(blocked_until, is_critical and 0 or stored_number(found[5], 0, latest) or 0)
 if now < waits_until then
     return {0, waits_until - now}
 elseif not rate then
@@ -24,16 +25,14 @@ end
 
 local function share(at)
     local steps = math.max(math.floor((at - blocked_until) / rules.restore_interval), 0)
-    return math.min(tonumber(found[3] or 1) + steps * rules.restore_share, 1)
+    return math.min((stored_number(found[3], 0, 1) or 1) + steps * rules.restore_share, 1)
 end
 
-local at = tonumber(found[2] or now)
-if at - now > rules.max_skew then
-    at = now
-end
+local at = stored_number(found[2], 0, now + rules.max_skew) or now
 local capacity = math.max(burst * share(now), 1)
 local gained = math.max(now - at, 0) / 1000 * rate * share(at)
-local tokens = math.min(tonumber(found[1] or capacity) + gained, capacity)
+local stored = stored_number(found[1], -burst - 1, math.huge) or capacity
+local tokens = math.min(stored + gained, capacity)
 local overdraft = tonumber(ARGV[6]) * math.max(capacity * rules.overdraft_share, 1)
 local granted = math.min(count, math.max(math.floor(tokens + overdraft), 0))
 tokens = tokens - granted

@@ -9,8 +9,10 @@ local bucket = KEYS[1]
 local is_doubted = ARGV[4] == '1'
 local now, rules, pause = tonumber(ARGV[1]), cjson.decode(ARGV[2]), tonumber(ARGV[3])
 local found = redis.call('HMGET', bucket, 'share', 'blocked_until', 'slowed_at', 'doubted_until')
-local blocked_until, slowed_at = tonumber(found[2] or 0), tonumber(found[3])
-local share, answer = tonumber(found[1] or 1), -1
+local latest = now + rules.longest_wait
+local blocked_until = stored_number(found[2], 0, latest) or 0
+local slowed_at = stored_number(found[3], 0, latest)
+local share, answer = stored_number(found[1], 0, 1) or 1, -1
 if not slowed_at or now >= math.max(blocked_until, slowed_at + rules.throttle_debounce) then
     local steps = math.max(math.floor((now - blocked_until) / rules.restore_interval), 0)
     share = math.min(share + steps * rules.restore_share, 1)
@@ -21,7 +23,7 @@ if not slowed_at or now >= math.max(blocked_until, slowed_at + rules.throttle_de
         blocked_until = math.max(blocked_until, now)
     end
 end
-local doubted_until = tonumber(found[4] or 0)
+local doubted_until = stored_number(found[4], 0, latest) or 0
 if is_doubted then
     doubted_until = math.max(doubted_until, now + pause)
     redis.call('HSET', bucket, 'share', share, 'blocked_until', blocked_until,

@@ -4,9 +4,13 @@
 -- count lasts, the deliveries that are no burst, the seconds that a token lasts, each slot's nonce
 -- and pull, then the wake-ups.
 -- Returns 1 in a burst, else 0.
-local total = redis.call('INCRBY', KEYS[2], ARGV[1])
-if total == tonumber(ARGV[1]) then
-  redis.call('EXPIRE', KEYS[2], ARGV[2])
+local MAX_COUNT = 1e9
+local counted = stored_number(redis.pcall('GET', KEYS[2]), 0, MAX_COUNT) or 0
+local total = counted + tonumber(ARGV[1])
+if counted > 0 then
+  redis.call('SET', KEYS[2], total, 'KEEPTTL')
+else
+  redis.call('SET', KEYS[2], total, 'EX', ARGV[2])
 end
 local slots = #KEYS - 2
 if total <= tonumber(ARGV[3]) then

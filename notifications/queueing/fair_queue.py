@@ -38,7 +38,7 @@ AHEAD_SLOT, RETRY_SLOT = MAX_PULLS, 2 * MAX_PULLS
 TOKEN_LIFETIME = 30
 """Seconds from a pull's due time to its token's expiry. Then the pull was lost or is queued."""
 _RELEASE_SCRIPT = Path(__file__).with_name("release_token.lua").read_text()
-_ENQUEUE_SCRIPT = Path(__file__).with_name("enqueue.lua").read_text()
+_ENQUEUE_SCRIPT = valkey.read_script(Path(__file__).with_name("enqueue.lua"))
 
 
 @dataclass(frozen=True, slots=True)

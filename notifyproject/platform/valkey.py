@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from datetime import UTC, datetime, timedelta
 from functools import cache, lru_cache
+from pathlib import Path
 from typing import Any
 
 import redis.asyncio
@@ -29,7 +30,9 @@ TIMEOUT = 0.3
 PAUSE_AFTER_FAILURE = 5.0
 MAX_IDLE = 0.05
 """Seconds after which an idle connection is checked before its use."""
+_STORED_NUMBER = (Path(__file__).parent / "lua" / "stored_number.lua").read_text()
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_LATEST = datetime.max.replace(tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
 
 
@@ -104,6 +107,11 @@ def connection() -> Iterator[redis.Redis]:
         raise Unavailable from error
 
 
+def read_script(path: Path) -> str:
+    """Return a Lua script, with ``stored_number`` before it, by which it reads stored values."""
+    return _STORED_NUMBER + path.read_text()
+
+
 def run(script: str, *, keys: Sequence[str], args: Sequence[str | int | float]) -> Any:
     """Run a Lua script, in one round trip once it is loaded. Raises Unavailable."""
     # hiredis raises on a lone surrogate, which a provider's response may contain.
@@ -146,6 +154,24 @@ def to_milliseconds(instant: datetime) -> int:
 def from_milliseconds(milliseconds: int) -> datetime:
     """Return the aware UTC instant for milliseconds since 1970."""
     return _EPOCH + milliseconds * _MILLISECOND
+
+
+def stored_number(value: bytes | None, *, least: float = 0.0, most: float) -> float | None:
+    """Return a stored value as a number in these bounds, or None, as ``stored_number`` in Lua.
+
+    Whatever else is stored counts as absent.
+    """
+    try:
+        number = float(value or b"")
+    except ValueError:
+        return None
+    return number if least <= number <= most else None
+
+
+def stored_instant(value: bytes | None, *, latest: datetime = _LATEST) -> datetime | None:
+    """Return stored milliseconds since 1970 as an instant, or None if it is later or none."""
+    number = stored_number(value, most=to_milliseconds(latest))
+    return None if number is None else from_milliseconds(int(number))
 
 
 class _Pause:

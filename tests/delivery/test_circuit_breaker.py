@@ -483,3 +483,48 @@ def test_any_history_has_one_probe_at_a_time_and_its_success_closes() -> None:
             suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
         ),
     )
+
+
+ODD = (b"nan", b"-nan", b"inf", b"-5", b"1e300", b"9" * 40, b"", b"soon", b"\xff")
+"""Stored values that are no number, negative, or huge."""
+OPEN_FIELDS = ("until", "opened_at", "openings", "doubted", "probe", "probe_until", "reason")
+
+
+@pytest.mark.parametrize("odd", ODD)
+@pytest.mark.parametrize("field", [*OPEN_FIELDS, "trial_failures", "s", "f", "r", "e"])
+def test_odd_stored_value_counts_as_absent(field: str, odd: bytes, broker: redis.Redis) -> None:
+    bucket = str(valkey.to_milliseconds(NOON) // 10_000)
+    names = {"s": f"s{bucket}", "f": f"f{bucket}", "r": f"r{FIVE[0]}", "e": f"eaccount/{FIVE[0]}"}
+    with capture_logs() as logs:
+        trip()
+        assert isinstance(permission(FIRST_WAIT), Probe)
+        broker.hset(f"circuit:{FCM}", names.get(field, field), odd)
+        given = permission(2 * SECOND)
+        assert isinstance(given, Allowed if field == "until" else Blocked)
+        assert only_state().state is (State.CLOSED if field == "until" else State.OPEN)
+        circuit_breaker.open_reasons([FCM])
+        record(failures=1, after=SECOND)
+        trip(after=FIRST_WAIT)
+        assert isinstance(permission(FIRST_WAIT + SECOND), Blocked)
+        token = permission(10 * MINUTE)
+        if isinstance(token, Probe):
+            record(successes=1, after=10 * MINUTE, probe=token)
+        # Closed, and counting as ever.
+        circuit_breaker.close(FCM)
+        broker.hset(f"circuit:{FCM}", names.get(field, field), odd)
+        record(successes=1, after=SECOND)
+        assert permission(SECOND) == Allowed()
+        record(failures=40, after=SECOND)
+        assert isinstance(permission(2 * SECOND), Blocked)
+        assert only_state(2 * SECOND).failures == 40
+    assert "valkey_unavailable" not in {entry["event"] for entry in logs}
+
+
+@pytest.mark.parametrize("odd", [float("inf"), float("-inf"), 1e300, -5.0])
+def test_odd_time_of_a_refused_recipient_counts_as_absent(odd: float, broker: redis.Redis) -> None:
+    for one in FIVE:
+        broker.zadd(f"circuit_refused:{FCM}", {f"account/{one}": odd})
+    refused = circuit_breaker.refused_among([FCM], FIVE, now=NOON)
+    assert refused == {FCM: frozenset()}
+    record(successes=1, evidence=CircuitEvidence(refused={"account": FIVE}))
+    assert isinstance(permission(SECOND), Blocked)

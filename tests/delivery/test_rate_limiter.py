@@ -167,6 +167,27 @@ def test_shared_and_local_buckets_agree(
             local.throttle(pause=int(pause * 1000), now=at, **doubt)
 
 
+@pytest.mark.parametrize(
+    "odd", [b"nan", b"-nan", b"inf", b"-50", b"1e300", b"9" * 40, b"", b"soon", b"\xff"]
+)
+@pytest.mark.parametrize(
+    "field", ["tokens", "at", "share", "blocked_until", "doubted_until", "slowed_at"]
+)
+def test_odd_stored_value_counts_as_absent(field: str, odd: bytes, broker: redis.Redis) -> None:
+    with capture_logs() as logs:
+        throttle(retry_after=1)
+        broker.hset(f"rate:{WHATSAPP}", field, odd)
+        assert rate_limiter.rate_statuses([WHATSAPP], now=NOON) is not None
+        grant = take(9, after=2 * SECOND)
+        assert grant.granted <= 8
+        assert grant.granted or grant.wait < SECOND
+        broker.hset(f"rate:{WHATSAPP}", field, odd)
+        throttle(after=3 * SECOND, retry_after=1)
+        assert take(9, after=3 * SECOND).granted == 0
+        assert take(9, after=100 * SECOND).granted == 8
+    assert "valkey_unavailable" not in {entry["event"] for entry in logs}
+
+
 def test_bucket_expires_when_it_would_be_full(broker: redis.Redis) -> None:
     take(8)
     assert 590_000 < broker.pttl(f"rate:{WHATSAPP}") <= 600_100

@@ -9,18 +9,20 @@
 -- Returns for each counter: 1 if it allows the request, else 0; the number left; the milliseconds
 -- until the window ends.
 
+local MAX_COUNT = 1e9
 local window = tonumber(ARGV[1])
 local answers = {}
 local refused = false
 for number, key in ipairs(KEYS) do
     local limit, cost = tonumber(ARGV[2 * number]), tonumber(ARGV[2 * number + 1])
-    local used = tonumber(redis.call('GET', key) or 0)
+    local used = stored_number(redis.pcall('GET', key), 0, MAX_COUNT) or 0
     local ends = redis.call('PTTL', key)
     local allowed = used + math.max(cost, 1) <= limit
     if allowed and cost > 0 and not refused then
-        used = redis.call('INCRBY', key, cost)
+        used = used + cost
+        redis.call('SET', key, used, 'KEEPTTL')
     end
-    if ends < 0 then
+    if ends < 0 or ends > window then
         ends = window
         redis.call('PEXPIRE', key, window)
     end

@@ -64,6 +64,22 @@ def test_limit_covers_all_paths_of_an_endpoint(app: App, limits: Any) -> None:
     assert [answer.status_code for answer in answers] == [404, 404, 404, 429]
 
 
+@pytest.mark.parametrize("odd", ["nan", "inf", "-5", "1e300", "9" * 40, "", "soon", "0x", None])
+def test_odd_stored_count_counts_as_absent(
+    odd: str | None, app: App, limits: Any, broker: redis.Redis
+) -> None:
+    app.get("/notifications")
+    (key,) = keys(broker)
+    if odd is None:
+        broker.delete(key)
+        broker.rpush(key, "1")
+    else:
+        broker.set(key, odd, px=3_600_000)
+    answers = [app.get("/notifications") for _ in range(4)]
+    assert [answer.status_code for answer in answers] == [200, 200, 200, 429]
+    assert 0 < int(answers[-1].headers["Retry-After"]) <= 60
+
+
 def test_refused_requests_do_not_extend_the_wait(
     app: App, limits: Any, broker: redis.Redis
 ) -> None:

@@ -85,6 +85,19 @@ def test_burst_gets_as_many_pulls_as_it_needs(broker: redis.Redis, count: int, p
     assert pulled_clients(queued_messages(broker)) == [CLIENT] * pulls
 
 
+@pytest.mark.parametrize("odd", ["nan", "inf", "-5", "1e300", "9" * 40, "", "many", "1.5", None])
+def test_odd_stored_count_loses_no_wakeup(odd: str | None, broker: redis.Redis) -> None:
+    if odd is None:
+        broker.rpush(QUEUE.key("count"), "1")
+    else:
+        broker.set(QUEUE.key("count"), odd)
+    for _ in range(2):
+        accept_and_enqueue(1)
+    valkey.run("return 1", keys=[], args=[])  # The scripts before it have run.
+    assert [message.task for message in queued_messages(broker)] == [queueing_wakeups.DELIVER] * 2
+    assert broker.ttl(QUEUE.key("count")) > 0 or odd == "1.5"
+
+
 def test_bursts_are_counted_per_client(broker: redis.Redis) -> None:
     accept_and_enqueue(BURST + 1)
     accept_and_enqueue(1, client_id=ObjectId("d" * 24))
