@@ -129,8 +129,8 @@ def count_inbox(request: Any) -> Response:
 def read_all_inbox(request: Any) -> Response:
     """Mark all notifications as read, even archived ones and other channels'; idempotent.
 
-    At most 1,000 at once, the newest first: then `is_complete` is false, and the same request
-    continues.
+    At most 1,000 at once, the newest first, among up to 80,000 unread ones, sent or not. If
+    `is_complete` is false, the same request continues, even if `updated` is 0.
     """
     done = actions.mark_all_read(inbox=inbox_of(request.user), now=utc_now())
     return Response(UpdatedView(updated=done.count, is_complete=done.is_complete))

@@ -224,8 +224,8 @@ def list_recipient_notifications(request: Any, user_id: str) -> Response:
 def read_all_recipient_notifications(request: Any, user_id: str) -> Response:
     """Mark all notifications that were sent to a recipient, on any channel, as read.
 
-    At most 1,000 at once, the newest first: then `is_complete` is false, and the same request
-    continues.
+    At most 1,000 at once, the newest first, among up to 80,000 unread ones, sent or not. If
+    `is_complete` is false, the same request continues, even if `updated` is 0.
     """
     done = inbox_actions.mark_all_read(
         inbox=Inbox(request.user.id, user_id_or_404(user_id)), now=utc_now()

@@ -89,24 +89,37 @@ def resurface_due(*, now: datetime) -> int:
 
 @dataclass(frozen=True, slots=True)
 class AllRead:
-    """How many notifications were marked as read, and whether no unread one is left."""
+    """How many notifications were marked as read, and whether all were looked at."""
 
     count: int
     is_complete: bool
 
 
 def mark_all_read(*, inbox: Inbox, now: datetime) -> AllRead:
-    """Mark all notifications sent to a recipient as read, at most MAX_READ at once."""
-    count = 0
+    """Mark all notifications sent to a recipient as read, at most MAX_READ at once.
+
+    A call looks at the newest part of what is unread, and goes on where the last call ended. So
+    repeated calls reach everything, however much lies before it that wasn't sent.
+    """
+    count, before, is_complete = 0, None, False
     for _ in range(MAX_READ // READ_BATCH):
-        changed, has_more = store.mark_newest_read(inbox=inbox, limit=READ_BATCH, now=now)
-        count += changed
-        if not has_more:
+        part = store.mark_part_read(inbox=inbox, limit=READ_BATCH, before=before, now=now)
+        count += part.count
+        if part.has_more:
+            continue
+        if before is None and part.end is not None:
+            before = min(part.end, store.read_position(inbox=inbox, now=now) or part.end)
+            continue
+        is_complete = part.end is None
+        if before is not None:
+            store.save_read_position(inbox=inbox, before=part.end, now=now)
+        if is_complete:
             break
+        before = part.end
     if count:
         inbox_wakeups.send_inbox_wakeup(inbox)
         callback_events.enqueue_publisher(now=now)
-    return AllRead(count, is_complete=not has_more)
+    return AllRead(count, is_complete=is_complete)
 
 
 def open_feed(*, inbox: Inbox, limit: int, unread: bool) -> Page:

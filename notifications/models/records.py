@@ -133,6 +133,10 @@ class InboxVisit(models.Model):
     id = models.CharField(primary_key=True, db_column="_id", max_length=64)
     """SHA-256 of client and user: unique on any shard, without revealing the user."""
     seen_until = models.DateTimeField()
+    read_before = models.DateTimeField(null=True)
+    """Marking everything as read goes on with what was created before. Absent if it is complete."""
+    read_at = models.DateTimeField(null=True)
+    """When that position was reached."""
 
     class Meta:
         db_table = "inbox_visits"

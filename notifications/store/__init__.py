@@ -69,16 +69,19 @@ from .inbox import (
     MATCH_SENT,
     Inbox,
     Marked,
+    MarkedPart,
     act,
     archive,
     due_snoozes,
-    mark_newest_read,
+    mark_part_read,
     mark_read,
     mark_read_by_client,
     mark_seen,
     mark_unread,
     mark_unread_by_client,
+    read_position,
     resurface,
+    save_read_position,
     snooze,
     unarchive,
     unsnooze,
@@ -150,7 +153,8 @@ __all__ += ["NewNotification", "ProviderAnswer", "Settlement", "TargetAttempt", 
 __all__ += ["delivery_record", "recipient_of"]
 __all__ += ["decrypt", "encrypted_contents", "is_secret_expired", "is_shown_in_inbox"]
 __all__ += ["purge_secrets", "secret_in"]
-__all__ += ["MATCH_SENT", "Inbox", "Marked", "act", "archive", "mark_newest_read", "mark_read"]
+__all__ += ["MATCH_SENT", "Inbox", "Marked", "MarkedPart", "act", "archive"]
+__all__ += ["mark_part_read", "mark_read", "read_position", "save_read_position"]
 __all__ += ["mark_read_by_client", "mark_seen", "mark_unread", "mark_unread_by_client"]
 __all__ += ["due_snoozes", "resurface", "snooze", "unarchive", "unsnooze"]
 __all__ += ["LimitUse", "Refusal", "RefusalKind", "UseRequest"]

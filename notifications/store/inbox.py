@@ -8,7 +8,7 @@ as unread, and ``is_read`` is then false until the next read.
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from bson import ObjectId
@@ -49,7 +49,9 @@ NOT_ALL_READ: Mapping[str, Any] = {
 }
 FEED_INDEX = "ntf_user_feed"
 MAX_UNREAD_SCANNED = 20_000
-"""Unread notifications among which those that were sent are looked for."""
+"""Unread notifications among which those that were sent are looked for at once."""
+READ_POSITION_KEPT = timedelta(minutes=10)
+"""How long marking everything as read continues where it ended. Later, it begins anew."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,25 +150,63 @@ def act(*, inbox: Inbox, notification_id: ObjectId, action: str, now: datetime) 
     return _mark(inbox.match_sent(), notification_id, {"action": {"$exists": False}}, pipeline)
 
 
-def mark_newest_read(*, inbox: Inbox, limit: int, now: datetime) -> tuple[int, bool]:
-    """Mark the newest unread notifications sent to a recipient as read, up to ``limit``.
+@dataclass(frozen=True, slots=True)
+class MarkedPart:
+    """What was marked as read in a part of a recipient's unread notifications.
 
-    Return how many changed, and whether there may be more.
+    ``has_more`` is whether more of the part may be marked. ``end`` is when the part's oldest
+    notification was created, or None if the part reaches the recipient's first one.
+    """
+
+    count: int
+    has_more: bool
+    end: datetime | None
+
+
+def mark_part_read(
+    *, inbox: Inbox, limit: int, now: datetime, before: datetime | None = None
+) -> MarkedPart:
+    """Mark unread notifications sent to a recipient as read, the newest first, up to ``limit``.
+
+    The part is the MAX_UNREAD_SCANNED newest unread ones, or those created before a time.
     """
     owner = {"user_id": inbox.user_id, "client_id": inbox.client_id, "is_active": True}
     unread: dict[str, Any] = {**owner, "is_read": False}
+    created = {"$lt": before} if before is not None else {}
+    if created:
+        unread["created_at"] = created
     # What wasn't sent stays unread and is read each time: a limit for those with many, whose
     # position comes from the index alone.
     last = _newest_first(unread, {"_id": 0, "created_at": 1}).skip(MAX_UNREAD_SCANNED).limit(1)
-    for position in last:
-        unread["created_at"] = {"$gte": position["created_at"]}
+    end = next((position["created_at"] for position in last), None)
+    if end is not None:
+        unread["created_at"] = {**created, "$gte": end}
     found = _newest_first({**unread, **MATCH_SENT}, {"_id": 1}).limit(limit)
     ids = [one["_id"] for one in found]
     if not ids:
-        return 0, False
+        return MarkedPart(0, has_more=False, end=end)
     still_unread = {"_id": {"$in": ids}, "is_read": False, **MATCH_SENT}
     result = notifications().update_many(still_unread, _mark_read_pipeline(now))
-    return result.modified_count, len(ids) == limit
+    return MarkedPart(result.modified_count, has_more=len(ids) == limit, end=end)
+
+
+def read_position(*, inbox: Inbox, now: datetime) -> datetime | None:
+    """Return where marking everything as read ended lately without being complete, or None."""
+    visit = visits().find_one({"_id": inbox.key}, {"read_before": 1, "read_at": 1})
+    is_recent = visit is not None and visit.get("read_at", now) > now - READ_POSITION_KEPT
+    return visit.get("read_before") if visit is not None and is_recent else None
+
+
+def save_read_position(*, inbox: Inbox, before: datetime | None, now: datetime) -> None:
+    """Record that what was created before a time is still to be marked as read. None: nothing."""
+    if before is None:
+        done = {"$unset": {"read_before": "", "read_at": ""}}
+        visits().update_one({"_id": inbox.key}, done)
+        return
+    # A visit ends by its ``seen_until``. What is older than the position is marked in a moment.
+    position = {"read_before": before, "read_at": now}
+    change = {"$set": position, "$setOnInsert": {"seen_until": before}}
+    visits().update_one({"_id": inbox.key}, change, upsert=True)
 
 
 def _newest_first(query: Mapping[str, Any], fields: Mapping[str, int]) -> Cursor[dict[str, Any]]:

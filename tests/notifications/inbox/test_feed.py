@@ -241,16 +241,43 @@ def test_mark_all_read_reads_only_unread_notifications(monkeypatch: pytest.Monke
     assert actions.mark_all_read(inbox=INBOX, now=LATER) == AllRead(0, is_complete=True)
 
 
-def test_read_all_looks_at_a_limited_number_of_unsent_notifications(
-    monkeypatch: pytest.MonkeyPatch,
+@pytest.mark.parametrize("sent_after", [0, 51, 400])
+def test_read_all_reaches_what_lies_behind_notifications_that_were_not_sent(
+    monkeypatch: pytest.MonkeyPatch, sent_after: int
 ) -> None:
+    """Each call looks at a limited number, and says that it isn't complete before the last one."""
     monkeypatch.setattr(inbox, "MAX_UNREAD_SCANNED", 50)
-    failed = {"$set": {"delivery.$[].status": "failed", "is_read": False}}
     whole = {"user_id": "ada", "client_id": CLIENT}
-    collection("notifications").update_many(whole, failed)
-    with plans("notifications") as (found):
-        assert actions.mark_all_read(inbox=INBOX, now=LATER).count == 0
-    assert [one.examined for one in found] == [0, 51]
+    newest = [("created_at", -1), ("_id", -1)]
+    ids = [one["_id"] for one in collection("notifications").find(whole, {"_id": 1}).sort(newest)]
+    assert len(ids) > 500
+    change = {"$set": {"delivery.$[].status": "failed", "is_read": False}, "$unset": {"read_at": 1}}
+    collection("notifications").update_many(whole, change)
+    sent = {"_id": {"$in": ids[sent_after : sent_after + 3]}}
+    collection("notifications").update_many(sent, {"$set": {"delivery.$[].status": "delivered"}})
+    calls = []
+    while not calls or not calls[-1].is_complete:
+        with plans("notifications") as found:
+            calls.append(actions.mark_all_read(inbox=INBOX, now=LATER))
+        assert sum(one.examined for one in found) <= 4 * 51 + 3
+        assert len(calls) < len(ids) / 51
+    assert sum(one.count for one in calls) == 3
+    unread = {"_id": sent["_id"], "is_read": False}
+    assert collection("notifications").count_documents(unread) == 0
+
+
+def test_read_all_marks_what_came_after_an_interrupted_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(inbox, "MAX_UNREAD_SCANNED", 50)
+    for moment in (LATER, LATER + timedelta(minutes=5), LATER + timedelta(days=1)):
+        assert not actions.mark_all_read(inbox=INBOX, now=moment).is_complete
+        newest = accepted(channels=(IN_APP,), user_id="ada", created_at=moment)["_id"]
+        assert actions.mark_all_read(inbox=INBOX, now=moment).count == 1
+        document = collection("notifications").find_one({"_id": newest})
+        assert document is not None
+        assert document["is_read"]
+    (visit,) = collection("inbox_visits").find({"_id": INBOX.key})
+    first_of_the_last_day = LATER + timedelta(days=1)
+    assert visit["read_at"] == first_of_the_last_day
 
 
 def test_counts_of_concurrent_reads_have_the_order_of_their_times() -> None:

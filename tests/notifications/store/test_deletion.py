@@ -81,7 +81,7 @@ def test_deleted_notification_is_in_no_inbox_until_restored() -> None:
     mark = {"inbox": Inbox(CLIENT, "ada"), "notification_id": document["_id"], "now": LATER}
     deleted(document)
     assert store.mark_read(**mark) is None
-    assert store.mark_newest_read(inbox=Inbox(CLIENT, "ada"), limit=1, now=LATER) == (0, False)
+    assert store.mark_part_read(inbox=Inbox(CLIENT, "ada"), limit=1, now=LATER).count == 0
     restored = store.restore(notification_id=document["_id"], now=LATER)
     assert restored == {**document, "updated_at": LATER}
     assert store.mark_read(**mark) is not None

@@ -10,7 +10,7 @@ from bson import ObjectId
 
 from domain.states import Channel, DeliveryStatus
 from notifications import store
-from notifications.store import DeliveryReceipt, Document, Inbox, Marked
+from notifications.store import DeliveryReceipt, Document, Inbox, Marked, MarkedPart
 from tests.support.factories import notifications as factories
 from tests.support.factories.notifications import (
     CLIENT,
@@ -101,6 +101,11 @@ def test_notification_read_elsewhere_can_be_marked_read() -> None:
     assert marked.document["read_at"] == NOON
 
 
+def part(count: int, *, has_more: bool = False) -> MarkedPart:
+    """Return a part that reaches the recipient's first notification."""
+    return MarkedPart(count, has_more=has_more, end=None)
+
+
 def test_mark_all_read_affects_only_what_was_sent_to_the_recipient() -> None:
     sent = [factories.settled(S.SENT, channel=channel)["_id"] for channel in (EMAIL, PUSH)]
     mine = [*(in_app()["_id"] for _ in range(5)), *sent]
@@ -111,10 +116,10 @@ def test_mark_all_read_affects_only_what_was_sent_to_the_recipient() -> None:
         in_app(send_at=LATER)["_id"],
         factories.settled(S.FAILED)["_id"],
     ]
-    assert store.mark_newest_read(inbox=INBOX, limit=100, now=LATER) == (7, False)
+    assert store.mark_part_read(inbox=INBOX, limit=100, now=LATER) == part(7)
     assert all(read(one)["is_read"] for one in mine)
     assert not any(read(one)["is_read"] for one in others)
-    assert store.mark_newest_read(inbox=INBOX, limit=100, now=LATER) == (0, False)
+    assert store.mark_part_read(inbox=INBOX, limit=100, now=LATER) == part(0)
 
 
 def test_mark_all_read_includes_unread_and_archived() -> None:
@@ -122,7 +127,7 @@ def test_mark_all_read_includes_unread_and_archived() -> None:
     mark(store.mark_read, unread)
     mark(store.mark_unread, unread)
     mark(store.archive, archived)
-    assert store.mark_newest_read(inbox=INBOX, limit=2, now=EVEN_LATER) == (2, True)
+    assert store.mark_part_read(inbox=INBOX, limit=2, now=EVEN_LATER) == part(2, has_more=True)
     assert read(unread["_id"])["is_read"]
     assert read(archived["_id"])["is_read"]
 

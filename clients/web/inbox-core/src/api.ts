@@ -127,12 +127,10 @@ export class Api {
     return this.json<Preferences>("PUT", "/preferences", chosen);
   }
 
-  async readAll(): Promise<void> {
-    // The service marks so many at once.
-    for (let isComplete = false; !isComplete; ) {
-      const answer = await this.json<{ is_complete?: boolean }>("POST", "/read-all");
-      isComplete = answer.is_complete !== false;
-    }
+  /** Mark a part of all as read. Return whether that was everything. */
+  async readPart(): Promise<boolean> {
+    const answer = await this.json<{ is_complete?: boolean }>("POST", "/read-all");
+    return answer.is_complete !== false;
   }
 
   /** Open the stream. The caller reads the answer's body. */

@@ -275,7 +275,8 @@ export class Inbox {
       if (operation === undefined) break;
       try {
         if (operation.kind === "read-all") {
-          await this.api.readAll();
+          failures = 0;
+          if (!(await this.api.readPart())) continue;
           ledger.answer(null);
           this.tell({ about: "read-all" });
         } else {

@@ -86,6 +86,40 @@ test("requests that a token fails at the same time ask for one token", async () 
   expect(inbox.snapshot.counts?.unread).toBe(0);
 });
 
+const readAllRequests = (): number => service.requests.filter((one) => one.endsWith("/read-all")).length;
+
+test("reading all goes on by itself until it is complete, also after a part that marks nothing", async () => {
+  service.deliver();
+  const inbox = await start();
+  await inbox.open();
+  service.readAllParts = 3;
+  inbox.mark({ kind: "read-all" });
+  expect(inbox.snapshot.counts?.unread).toBe(0);
+  await settle(1);
+  expect(readAllRequests()).toBe(4);
+  expect([service.counts.unread, inbox.snapshot.counts?.unread]).toEqual([0, 0]);
+});
+
+test.each(["close", "other person"])("reading all in parts ends with %s", async (how) => {
+  service.deliver();
+  const inbox = await start();
+  await inbox.open();
+  service.isDirect = false;
+  service.readAllParts = 3;
+  inbox.mark({ kind: "read-all" });
+  await settle();
+  expect(readAllRequests()).toBe(1);
+  service.unserved.shift()?.serve();
+  if (how === "close") inbox.close();
+  else service.person = "bob";
+  if (how === "other person") service.validToken = "revoked";
+  service.isDirect = true;
+  for (const answer of service.unanswered.splice(0)) answer();
+  await settle(2);
+  expect(service.readAllParts).toBe(2);
+  expect(service.counts.unread).toBe(1);
+});
+
 test("an operation that the service refuses is undone", async () => {
   const item = service.deliver();
   const inbox = await start();

@@ -20,6 +20,8 @@ export class Service {
   tokensIssued = 0;
   validToken = "";
   requests: string[] = [];
+  /** Requests to read all that are answered before the one that is complete. */
+  readAllParts = 0;
   private seenUntil = "";
   private age = 0;
   /** How often anything changed: the time of the counts. */
@@ -164,6 +166,10 @@ export class Service {
     const path = url.pathname.replace("/api/v1/inbox", "");
     if (path === "/counts") return Response.json(this.counts);
     if (path === "/read-all") {
+      if (this.readAllParts > 0) {
+        this.readAllParts -= 1;
+        return Response.json({ updated: 0, is_complete: false });
+      }
       this.readAll();
       return Response.json({ updated: 1 });
     }
