@@ -202,6 +202,10 @@ def test_graph_api_creates_lists_and_deletes_templates(chats: WhatsAppClient) ->
         (worded("Shipped: {{1}}"), "Leading or trailing params"),
         (worded("It is {{1}} now.", example={}), "an example of each variable"),
         (worded("It is {{1}} now.", example={"body_text": [["a", "b"]]}), "an example of each"),
+        *(
+            (worded("It is {{1}} now.", example={"body_text": [[one]]}), "an example of each")
+            for one in ("", " ", "\ncustomer", "a\nb", "a\tb", "a     b", 7)
+        ),
         (worded(""), "must have a text"),
         ({"category": "AUTHENTICATION"}, "fixed text and one OTP button"),
     ],

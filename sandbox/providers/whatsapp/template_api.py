@@ -28,7 +28,9 @@ _REVIEWS = {
 """The outcome of Meta's review, by the ending of a template's name. Others are approved."""
 _NAME = re.compile(r"[a-z0-9_]{1,512}", re.ASCII)
 _COUNT = re.compile(r"[0-9]{1,4}", re.ASCII)
-_LANGUAGE = re.compile(r"[a-z]{2,3}(_[A-Z]{2})?", re.ASCII)
+_LANGUAGE = re.compile(r"[a-z]{2,3}(_[A-Z]{2,3})?", re.ASCII)
+_EXAMPLE = re.compile(r"(?!\s*$)(?!.*( {5}|\t)).+", re.ASCII)
+"""One line with a text."""
 
 
 def handle(incoming: IncomingRequest, templates: Templates) -> ProviderResponse | GraphError:
@@ -127,7 +129,9 @@ def _has_examples(template: Template, body: Component) -> bool:
         named = body.example.get("body_text_named_params") or []
         return {one.get("param_name") for one in named} == set(body.variables)
     examples = body.example.get("body_text") or [[]]
-    return len(examples[0]) == len(body.variables)
+    return len(examples[0]) == len(body.variables) and all(
+        isinstance(one, str) and _EXAMPLE.fullmatch(one) for one in examples[0]
+    )
 
 
 def _invalid(details: str, *, subcode: int | None = None) -> GraphError:

@@ -104,6 +104,24 @@ def test_sandbox_has_approved_the_built_in_templates() -> None:
     assert approved == built_in_submissions()
 
 
+@pytest.mark.parametrize(
+    ("value", "example"),
+    [
+        *(("\ncustomer \n1234", "customer 1234"), ("a\t b" + " " * 9 + "c", "a b c")),
+        *(("", "order_id"), (" \n", "order_id"), (["A", "B"], "AB"), (7, "7")),
+    ],
+)
+def test_example_is_one_line_with_a_text(value: Any, example: str) -> None:
+    """As in https://github.com/shridarpatil/frappe_whatsapp/issues/81: Meta refuses others."""
+    stored = {
+        "category": "orders",
+        "approved_templates": [OWN],
+        "example_data": {"order_id": value},
+    }
+    ((_, submission),) = whatsapp_templates.submissions(stored)
+    assert submission["components"][0]["example"] == {"body_text": [[example]]}
+
+
 def test_status_lists_the_templates_of_active_types(meta: Sandbox) -> None:
     lines = run("status")
     assert len(lines) == 2 * len(WITH_TEMPLATES)
