@@ -8,6 +8,7 @@ from datetime import datetime
 from functools import cached_property
 from http import HTTPStatus
 from typing import Any
+from urllib.parse import urlsplit
 
 import msgspec
 
@@ -24,6 +25,11 @@ from .webhooks import WebhookContents
 
 MAX_TEXT_LENGTH = 4096
 MAX_CAPTION_LENGTH = 1024
+OTHER_IMAGES = (
+    *(".webp", ".gif", ".svg", ".avif", ".heic", ".heif", ".jxl", ".bmp", ".tif", ".tiff", ".ico"),
+    ".apng",
+)
+"""Endings of images that WhatsApp doesn't show: it takes JPEG and PNG."""
 Body = Mapping[str, Any]
 _DIGITS = re.compile(r"[1-9]\d{6,14}", re.ASCII)
 _LINK = re.compile(r"https?://[^\s/]")
@@ -40,11 +46,19 @@ def text_message(request: SendRequest) -> Body:
             f"The text exceeds WhatsApp's limit of {MAX_TEXT_LENGTH:,} characters.",
             code=FailureCode.TOO_LARGE,
         )
-    if message.image_url and len(text) <= MAX_CAPTION_LENGTH:
+    if message.image_url and len(text) <= MAX_CAPTION_LENGTH and _is_accepted(message.image_url):
         caption = {"caption": text} if text else {}
         return _build_message("image", {"link": message.image_url, **caption}, request)
     has_link = _LINK.search(text) is not None
     return _build_message("text", {"body": text, "preview_url": has_link}, request)
+
+
+def _is_accepted(image_url: str) -> bool:
+    """Return False for an image whose URL has the ending of another format than JPEG and PNG.
+
+    WhatsApp would accept the message, and fail later.
+    """
+    return not urlsplit(image_url).path.lower().endswith(OTHER_IMAGES)
 
 
 def template_message(template: contract.WhatsAppTemplateMessage, request: SendRequest) -> Body:

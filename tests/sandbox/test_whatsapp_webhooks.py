@@ -13,6 +13,7 @@ from tests.support.providers.sandbox_whatsapp import (
     ADA,
     WhatsAppClient,
     is_signed,
+    message,
     reports,
     template,
     text,
@@ -122,6 +123,19 @@ def test_failed_status_has_its_error(chats: WhatsAppClient, meta_receiver: Recei
     assert (error["code"], error["title"]) == (131049, "Meta chose not to deliver")
     assert error["error_data"]["details"]
     assert "conversation" not in failed
+
+
+@pytest.mark.parametrize("name", ["a.webp", "a.GIF", "a.svg?x=1"])
+def test_image_of_another_format_is_accepted_and_fails(
+    chats: WhatsAppClient, meta_receiver: Receiver, name: str
+) -> None:
+    """As in https://github.com/chatwoot/chatwoot/issues/12260."""
+    image = {"link": f"https://example.com/{name}"}
+    assert chats.post(message("image", image)).status == 200
+    [failed] = wait_for(meta_receiver, "failed")
+    [error] = failed["errors"]
+    assert error["code"] == 131053
+    assert error["error_data"]["details"].startswith("Unsupported Image mime type image/")
 
 
 def test_statuses_out_of_order_have_their_own_times(

@@ -20,10 +20,11 @@ from ..base import (
     Provider,
     RequestResult,
 )
-from . import answers, events, template_api
+from . import answers, events, template_api, validation
 from .answers import GraphError
 from .errors import KINDS, Fault
 from .outcomes import (
+    FAILED,
     FAILURES,
     ODD,
     OUT_OF_ORDER_STEPS,
@@ -90,8 +91,9 @@ class WhatsApp(Provider):
         code = requested.code or (FAILURES["failed"] if requested.kind == "failed" else None)
         if code is not None and code not in KINDS:
             raise ValueError(f"There is no error {code}. There are: {', '.join(map(str, KINDS))}.")
+        fault = Fault(code) if code is not None else None
         payload = self._status_event(
-            requested.kind, body, record.message_id or "", at=requested.timestamp, code=code
+            requested.kind, body, record.message_id or "", at=requested.timestamp, fault=fault
         )
         return PlannedEvent(kind=requested.kind, delay=requested.delay, payload=payload)
 
@@ -151,7 +153,8 @@ class WhatsApp(Provider):
         """Yield the statuses of a message. Statuses out of order carry times in order."""
         if not outcome.accepted:
             return
-        steps = outcome.steps
+        media_fault = validation.media_fault(body)
+        steps = outcome.steps if media_fault is None else (FAILED,)
         is_shuffled = secrets.randbelow(PER_MILLE) < self.out_of_order_share * PER_MILLE
         if steps == OUTCOMES.default.steps and is_shuffled:
             steps = OUT_OF_ORDER_STEPS
@@ -160,10 +163,11 @@ class WhatsApp(Provider):
         for step in steps:
             at = began + order.index(step.kind) if steps == OUT_OF_ORDER_STEPS else None
             code = FAILURES.get(outcome.name) if step.kind == "failed" else None
+            fault = media_fault or (Fault(code) if code is not None else None)
             yield PlannedEvent(
                 kind=step.kind,
                 delay=start + step.delay(self.timings),
-                payload=self._status_event(step.kind, body, message_id, at=at, code=code),
+                payload=self._status_event(step.kind, body, message_id, at=at, fault=fault),
             )
 
     def _status_event(
@@ -173,7 +177,7 @@ class WhatsApp(Provider):
         message_id: str,
         *,
         at: int | None,
-        code: int | None,
+        fault: Fault | None,
     ) -> dict[str, Any]:
         outcome_name = magic(recipient(body))
         return events.status(
@@ -185,7 +189,7 @@ class WhatsApp(Provider):
             has_odd_item=outcome_name == ODD,
             reference=next(iter(references(body)), None),
             category=self._category(body),
-            fault=Fault(code) if code is not None else None,
+            fault=fault,
         )
 
     def _category(self, body: Mapping[str, Any]) -> str:

@@ -13,6 +13,8 @@ from .templates import Templates
 MAX_TEXT_LENGTH = 4096
 MAX_CAPTION_LENGTH = 1024
 MAX_CALLBACK_LENGTH = 512
+OTHER_IMAGES = {"webp": "webp", "gif": "gif", "svg": "svg+xml", "avif": "avif", "heic": "heic"}
+"""Formats of images that WhatsApp doesn't show, by the ending of a link."""
 MEDIA = ("image", "document", "video", "audio")
 UNSUPPORTED = ("contacts", "location", "reaction", "sticker")
 """WhatsApp's types that this sandbox does not accept."""
@@ -130,6 +132,16 @@ _CONTENTS: Mapping[str, Callable[[str, Any], Iterator[Fault]]] = {
     "interactive": lambda _kind, content: interactive(content),
     **dict.fromkeys(MEDIA, _media),
 }
+
+
+def media_fault(body: Mapping[str, Any]) -> Fault | None:
+    """Return why an accepted image isn't delivered, by the ending of its link."""
+    link = body["image"].get("link", "") if body.get("type") == "image" else ""
+    kind = OTHER_IMAGES.get(urlsplit(link).path.lower().rpartition(".")[2])
+    if kind is None:
+        return None
+    details = f"Unsupported Image mime type image/{kind}. Please use one of image/jpeg, image/png."
+    return Fault(131053, details)
 
 
 def _is_link(link: Any) -> bool:

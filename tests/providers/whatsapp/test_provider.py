@@ -119,6 +119,24 @@ def test_text_too_long_for_a_caption_is_sent_without_image(length: int, kind: st
     assert sent(whatsapp_message("x" * length, image_url=PICTURE))["type"] == kind
 
 
+OTHER_IMAGES = ["a.webp", "a.gif", "A.WEBP", "a.svg?v=2", "x/a.avif#1", "a.heic", "a.bmp", "a.tiff"]
+
+
+@pytest.mark.parametrize("name", OTHER_IMAGES)
+def test_image_that_whatsapp_cannot_show_is_left_out(name: str) -> None:
+    """As in https://github.com/chatwoot/chatwoot/issues/12260: accepted, and failed later."""
+    message = sent(whatsapp_message("Shipped.", image_url=f"https://cdn.example.com/{name}"))
+    assert (message["type"], message["text"]["body"]) == ("text", "Shipped.")
+
+
+@pytest.mark.parametrize(
+    "name", ["a.jpg", "a.JPEG", "a.png", "a", "a.php?f=b.webp", "webp", "a.jfif"]
+)
+def test_other_image_is_sent(name: str) -> None:
+    url = f"https://cdn.example.com/{name}"
+    assert sent(whatsapp_message("Shipped.", image_url=url))["image"]["link"] == url
+
+
 def test_text_has_a_maximum_length() -> None:
     assert len(sent(whatsapp_message("x" * MAX_TEXT_LENGTH))["text"]["body"]) == MAX_TEXT_LENGTH
     for message in (
