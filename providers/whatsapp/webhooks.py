@@ -4,6 +4,7 @@ import hashlib
 import hmac
 import json
 import re
+import unicodedata
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -27,7 +28,19 @@ USER_IDS_FIELD = "user_id_update"
 """The field of webhooks with changed user IDs. Any other field is ignored."""
 PREFERENCE_VALUES = {"stop": False, "resume": True}
 MARKETING_CATEGORY = "marketing_messages"
+OPT_OUT_WORDS = frozenset(
+    {
+        *("stop", "stop all", "stopall", "stop promotions", "unsubscribe", "opt out", "optout"),
+        *("arret", "arrêt", "parar", "parar promoções", "sair"),
+    }
+)
+"""What a person writes or taps to opt out of marketing, as a whole message: Meta's button *Stop
+promotions*, and what mobile operators and Twilio accept, without words of other meanings, such as
+*cancel*."""
+OPT_IN_WORDS = frozenset({"start", "unstop"})
 MAX_CHALLENGE_LENGTH = 200
+MAX_CHOICE_LENGTH = 40
+"""Longer texts are no opt-out: "Stop" may begin any sentence."""
 STATUS_KINDS: Mapping[str, ReceiptKind] = {
     "sent": ReceiptKind.SENT,
     "delivered": ReceiptKind.DELIVERED,
@@ -39,6 +52,7 @@ SYSTEM_MESSAGE_TYPES = frozenset({"system", "request_welcome"})
 """Inbound messages that no person wrote, such as a changed number or an opened chat."""
 _SIGNATURE = re.compile(r"sha256=([0-9a-f]{64})", re.ASCII)
 _CHALLENGE = re.compile(rf"[\w.-]{{1,{MAX_CHALLENGE_LENGTH}}}", re.ASCII)
+_PUNCTUATION = re.compile(r"[\W_]+")
 _REFERENCE = re.compile(rf"[!-~]{{1,{MAX_ID_LENGTH}}}", re.ASCII)
 _DIGITS = re.compile(r"[1-9]\d{6,14}", re.ASCII)
 _USER_ID = re.compile(r"[A-Z]{2}\.(?:ENT\.)?[A-Za-z0-9]{1,128}", re.ASCII)
@@ -247,7 +261,12 @@ class _Reader:
         # A message to a group opens no window of its writer's own.
         is_personal = message.get("group_id") is None
         if kind in SYSTEM_MESSAGE_TYPES:
-            self._read_system(http.as_object(message.get("system")), (phone, user_id))
+            system = http.as_object(message.get("system"))
+            self._read_system(system, (_phone(system, "customer"), phone, user_id))
+        if is_personal and (choice := _choice(message)) is not None and (phone or user_id):
+            self.preferences.append(
+                MarketingPreference(phone=phone, user_id=user_id, is_wanted=choice, at=at)
+            )
         if kind in SYSTEM_MESSAGE_TYPES or not is_personal:
             return
         if not (phone or user_id):
@@ -307,14 +326,64 @@ def _user_id(item: Item, name: str) -> str | None:
     return found if found is not None and _USER_ID.fullmatch(found) else None
 
 
-def _error(errors: Any) -> tuple[int, str | None] | None:
-    """Return code and title of the first error that has a code."""
+def _choice(message: Item) -> bool | None:
+    """Return whether a message opts in to marketing (True) or out of it, or None.
+
+    The log has the choice in place of the text.
+    """
+    for holder in (message, http.as_object(message.get("system"))):
+        told = holder.get("marketing")
+        if isinstance(told, str) and told.lower() in PREFERENCE_VALUES:
+            return PREFERENCE_VALUES[told.lower()]
+    words = {_as_words(text) for text in _texts(message)}
+    if words & OPT_OUT_WORDS:
+        return False
+    return True if words & OPT_IN_WORDS else None
+
+
+def _texts(message: Item) -> Iterator[str]:
+    """Yield a message's text, or the label and the payload of the button that was tapped."""
+    interactive = http.as_object(message.get("interactive"))
+    for holder, names in (
+        (message.get("text"), ("body",)),
+        (message.get("button"), ("text", "payload")),
+        (interactive.get("button_reply"), ("title", "id")),
+        (interactive.get("list_reply"), ("title", "id")),
+    ):
+        for name in names:
+            text = read_text(http.as_object(holder), name, limit=MAX_CHOICE_LENGTH, is_prose=True)
+            if text is not None:
+                yield text
+
+
+def _as_words(text: str) -> str:
+    composed = unicodedata.normalize("NFC", text).casefold()
+    return _PUNCTUATION.sub(" ", composed).strip()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Error:
+    """Why a message failed."""
+
+    code: int
+    title: str | None
+    details: str | None
+
+
+def _error(errors: Any) -> _Error | None:
+    """Return the first error that has a code."""
     for one in errors if isinstance(errors, list) else ():
         error = http.as_object(one)
         code = error.get("code")
         text = str(code) if isinstance(code, int | str) and not isinstance(code, bool) else ""
         if text.isascii() and text.isdigit() and int(text[:9]) < MAX_CODE:
-            return int(text[:9]), read_text(error, "title", is_prose=True)
+            return _Error(
+                code=int(text[:9]),
+                title=read_text(error, "title", is_prose=True),
+                details=read_text(
+                    http.as_object(error.get("error_data")), "details", is_prose=True
+                ),
+            )
     return None
 
 
@@ -335,7 +404,10 @@ def redact_webhook(raw: bytes) -> str:
 
 
 _MESSAGE_KEYS = ("id", "from", "from_user_id", "from_parent_user_id", "timestamp", "type", "system")
-_SYSTEM_KEYS = ("type", "wa_id", "new_wa_id", "user_id", "parent_user_id")
+_SYSTEM_KEYS = (
+    *("type", "customer", "wa_id", "new_wa_id", "user_id", "parent_user_id"),
+    "marketing",
+)
 _UPDATE_KEYS = ("wa_id", "user_id", "parent_user_id", "timestamp")
 _PREFERENCE_KEYS = ("wa_id", "user_id", "category", "value", "timestamp")
 _PUBLIC_ITEMS: Mapping[str, Mapping[str, Sequence[str] | None]] = {
@@ -377,9 +449,13 @@ def _json_type(value: Any) -> str | None:
 
 def _pick(found: Item, *, names: Sequence[str] | None) -> dict[str, Any]:
     picked = {name: found[name] for name in (found if names is None else names) if name in found}
-    if names is _MESSAGE_KEYS and "system" in picked:
+    if names is not _MESSAGE_KEYS:
+        return picked
+    if "system" in picked:
         # Its text has the person's name.
         picked["system"] = _pick(http.as_object(picked["system"]), names=_SYSTEM_KEYS)
+    elif (choice := _choice(found)) is not None:
+        picked["marketing"] = "resume" if choice else "stop"
     return picked
 
 
@@ -399,8 +475,8 @@ def _int(digits: str) -> int | str:
     return int(digits) if len(digits) <= MAX_ID_LENGTH else "<int>"
 
 
-def _build_receipts(base: Receipt, error: tuple[int, str | None] | None) -> Iterator[Receipt]:
-    rule = rule_for(error[0]) if error else None
+def _build_receipts(base: Receipt, error: _Error | None) -> Iterator[Receipt]:
+    rule = rule_for(error.code) if error else None
     receipt = base
     if base.kind is ReceiptKind.FAILED:
         receipt = replace(
@@ -420,10 +496,16 @@ def _build_receipts(base: Receipt, error: tuple[int, str | None] | None) -> Iter
         yield replace(receipt, kind=ReceiptKind.UNSUBSCRIBED, event_id=event_id)
 
 
-def _reason(error: tuple[int, str | None] | None) -> str | None:
+def _reason(error: _Error | None) -> str | None:
     if error is None:
         return None
-    code, title = error
-    rule = rule_for(code)
-    text = title or "WhatsApp gave no reason."
-    return append_code(rule.reason if rule else http.excerpt(text), code)
+    rule = rule_for(error.code)
+    if rule is None:
+        told = ": ".join(dict.fromkeys(text for text in (error.title, error.details) if text))
+        return append_code(http.excerpt(told or "WhatsApp gave no reason."), error.code)
+    reason = append_code(rule.reason, error.code)
+    # Only Meta's details tell which parameter or image it is. Other rules say it all.
+    is_vague = rule.kind is ResponseKind.PERMANENT and rule.code is None
+    if not is_vague or rule.receipt_kind is not ReceiptKind.FAILED or not error.details:
+        return reason
+    return f"{reason}: {http.excerpt(error.details)}"

@@ -38,6 +38,7 @@ from recipients.registration import RecipientProfile
 from tests.support.factories import notifications as factories
 from tests.support.fakes.provider import accepted
 from tests.support.providers.whatsapp import (
+    EPOCH,
     PHONE,
     PHONE_NUMBER_ID,
     SECRET,
@@ -684,3 +685,186 @@ def test_number_that_is_not_on_the_list_of_a_test_number_stays_valid() -> None:
         errors = [{"code": 131030, "title": "Recipient phone number not in allowed list"}]
         call(change(about(sent(), id=f"wamid.{n}", status="failed", errors=errors)))
     assert not opted_out(PHONE)
+
+
+# Opt-outs in messages.
+
+
+def system_preference(value: Any) -> dict[str, Any]:
+    """As in Meta's reference of user_preferences: the system message that may come in its place."""
+    told = {"marketing": value, "body": "User requested to stop marketing messages"}
+    return now_written(type="system", system={"type": "user_preference_changed", **told})
+
+
+def text_of(text: Any) -> dict[str, Any]:
+    return now_written(text=text)
+
+
+def tapped(label: str, payload: Any = None) -> dict[str, Any]:
+    """A quick reply of a template, as in https://github.com/rapidpro/rapidpro/issues/1430."""
+    return now_written(type="button", button={"text": label, "payload": payload or label})
+
+
+def replied(title: str, id_: str, kind: str = "button_reply") -> dict[str, Any]:
+    reply = {"type": kind, kind: {"id": id_, "title": title}}
+    return now_written(type="interactive", interactive=reply)
+
+
+LABEL = "Não quero mais"
+STOPS = [
+    *(system_preference(value) for value in ("stop", "STOP")),
+    *(text_of(text) for text in ("STOP", "stop", " Stop. ", "Stop!", "*STOP*", "Stop All")),
+    *(
+        text_of(text)
+        for text in ("Unsubscribe", "opt-out", "ARRÊT", "Arre\u0302t", "Parar", "SAIR")
+    ),
+    *(tapped("Stop promotions"), tapped("Parar promoções"), tapped(LABEL, "STOP")),
+    *(replied("Stop", "1"), replied(LABEL, "opt_out"), replied("Stop", "x", "list_reply")),
+]
+NO_STOPS = [
+    *(system_preference(value) for value in ("maybe", None, 7, [])),
+    *(text_of(text) for text in ("STOP 12345", "Stop. Thank you", "stop, o Zé não vem", "cancel")),
+    *(text_of(text) for text in ("", "!", "nonstop", "s t o p", None, 7, {"$gt": ""}, "stop " * 9)),
+    *(
+        tapped("Yes"),
+        replied("Stop over", "2"),
+        now_written(type="reaction", reaction={"emoji": "stop"}),
+    ),
+    now_written(text="stop", group_id="Y2FwaV9ncm91cDo"),
+]
+
+
+@pytest.mark.parametrize("message", STOPS)
+def test_message_opts_out_of_marketing(message: dict[str, Any]) -> None:
+    """As in https://github.com/fedeostan/capo-v1/issues/182 and Meta's marketing opt-out button.
+
+    https://github.com/braze-inc/braze-docs/pull/4758: the business has to honor the button.
+    """
+    call(change(messages=[message]))
+    (found,) = suppressions.find_by_address(channel="whatsapp", address=PHONE)
+    assert (found["reason"], found["marketing_only"]) == ("unsubscribed", True)
+    assert is_open(PHONE) is (message["type"] != "system")
+    suppressions.lift(channel="whatsapp", address=PHONE, reasons=[SuppressionReason.UNSUBSCRIBED])
+    call(change(messages=[message]))
+    assert not opted_out(PHONE), "Meta repeats webhooks"
+    entry = next(iter(collection("webhook_log").find({})))
+    assert not any(label in entry["body"] for label in ("promo", "Stop", LABEL, "requested"))
+    collection("provider_events").delete_many({})
+    webhook_log.replay(entry["_id"], now=utc_now())
+    assert opted_out(PHONE), "the log has the choice without the text"
+
+
+@pytest.mark.parametrize("message", NO_STOPS)
+def test_other_message_opts_nobody_out(message: dict[str, Any]) -> None:
+    """As in https://github.com/medic/cht-core/issues/476: "STOP 12345" has another meaning."""
+    call(change(messages=[message]))
+    assert not opted_out(PHONE)
+    assert log()["unreadable_count"] == 0
+
+
+@pytest.mark.parametrize(
+    "message", [text_of("START"), text_of("unstop"), tapped("Start"), system_preference("resume")]
+)
+@pytest.mark.parametrize(("age", "is_lifted"), [(60, True), (-60, False)])
+def test_message_opts_in_again(message: dict[str, Any], age: int, is_lifted: bool) -> None:
+    at = int(time.time()) - 120
+    call(change(messages=[text_of("STOP") | {"timestamp": str(at - age)}]))
+    call(change(messages=[message | {"timestamp": str(at)}]))
+    assert opted_out(PHONE) is not is_lifted, "an earlier opt-in doesn't lift it"
+
+
+def test_opt_out_by_a_person_without_a_number_waits_for_it() -> None:
+    call(change(messages=[text_of("STOP") | {"from": None, "from_user_id": USER}]))
+    assert opted_out(USER)
+    told_by_message()
+    assert opted_out(PHONE)
+
+
+def test_earlier_number_of_a_changed_one_is_the_customer() -> None:
+    """Newer versions of the API name the earlier number ``customer``."""
+    opt("stop", PHONE, int(time.time()))
+    told = {"customer": DIGITS, "wa_id": NEW_NUMBER}
+    call(system("customer_changed_number", told, **{"from": NEW_NUMBER}))
+    assert opted_out(f"+{NEW_NUMBER}")
+
+
+# Receipts.
+
+
+def outcome(*receipts: tuple[str, dict[str, Any]]) -> tuple[str, str | None]:
+    document = sent()
+    for n, (kind, fields) in enumerate(receipts):
+        told = {"status": kind, "id": f"wamid.{document['_id']}", "timestamp": str(EPOCH + n)}
+        call(change(about(document, **(told | fields))))
+    one = factories.delivery(factories.read(document["_id"]), WHATSAPP)
+    return one["status"], one.get("failure_reason")
+
+
+def why(code: int, details: Any, title: str = "Title") -> dict[str, Any]:
+    error = {"code": code, "title": title, "message": title, "error_data": {"details": details}}
+    return {"errors": [error]}
+
+
+UNDELIVERABLE = why(131026, "Message Undeliverable.")
+
+
+@pytest.mark.parametrize(
+    ("kinds", "status"),
+    [
+        # https://github.com/chatwoot/chatwoot/issues/14529, and /pull/14149
+        *(("delivered sent", "delivered"), ("read sent delivered", "read")),
+        *(("failed sent", "failed"), ("sent failed", "failed"), ("read", "read")),
+        # https://github.com/chatwoot/chatwoot/pull/6295, and pywa's list
+        *(("delivered deleted", "delivered"), ("delivered played", "delivered")),
+    ],
+)
+def test_receipts_may_come_in_any_order(kinds: str, status: str) -> None:
+    told = [(kind, UNDELIVERABLE if kind == "failed" else {}) for kind in kinds.split()]
+    assert outcome(*told)[0] == status
+
+
+MIME = "Unsupported Image mime type text/html. Please use one of image/png, image/jpeg."
+COUNT = "body: number of localizable_params (1) does not match the expected number of params (2)"
+
+
+@pytest.mark.parametrize(
+    ("errors", "told"),
+    [
+        # https://github.com/chatwoot/chatwoot/issues/10428
+        (why(131053, MIME), f"can't be downloaded. (131053): {MIME}"),
+        # https://github.com/shridarpatil/frappe_whatsapp/issues/87
+        (why(131052, "failed with http code 503"), "(131052): failed with http code 503"),
+        (why(132000, COUNT), f"(132000): {COUNT}"),
+        (why(131009, f"Param to {PHONE} is bad"), "(131009): Param to [address] is bad"),
+        (why(131008, None), "missing or invalid. (131008)"),
+        (why(131008, {"a": 1}), "missing or invalid. (131008)"),
+        # https://github.com/ArnasDon/wacrm/issues/535
+        (why(139999, "New rule.", "New"), "New: New rule. (139999)"),
+        (why(139999, "New", "New"), "New (139999)"),
+        # These say it all.
+        (UNDELIVERABLE, "outdated app. (131026)"),
+        (why(131049, "To maintain healthy engagement."), "is reached. (131049)"),
+        (why(131047, "More than 24 hours."), "is required. (131047)"),
+    ],
+)
+def test_reason_has_what_only_the_details_tell(errors: dict[str, Any], told: str) -> None:
+    status, reason = outcome(("failed", errors))
+    assert status == "failed"
+    assert (reason or "").endswith(told)
+
+
+def test_every_status_of_a_batch_counts() -> None:
+    """As in https://github.com/david-lev/pywa/issues/229, with a message that nobody knows.
+
+    https://github.com/shridarpatil/frappe_whatsapp/pull/252
+    """
+    documents = [sent() for _ in range(5)]
+    told = [about(one, id=f"wamid.{n}") for n, one in enumerate(documents)]
+    foreign = status(id="wamid.foreign", biz_opaque_callback_data=...)
+    entries = [
+        {"id": "1", "changes": [change(told[0], foreign, told[1]), change(told[2])]},
+        {"id": "1", "changes": [change(told[3], number="999")]},
+        {"id": "2", "changes": [{"field": "account_update", "value": {}}, change(told[4])]},
+    ]
+    assert post(webhook(entry=entries)).status_code == 200
+    assert {status_of(one) for one in documents} == {"delivered"}
