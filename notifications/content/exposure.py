@@ -42,10 +42,10 @@ from .plain_html import HtmlReader, NotPlainError
 from .secrecy import Condition, Level, Secrets, Value, as_text
 
 CODE = "sensitive_in_url"
-_LINKED = "mail clients make links of what is between '<' and '>'"
+_LINKED = "write no '<' before a word, since mail clients make links of what is between '<' and '>'"
 _TOUCHED = (
-    "only letters, digits, quotation marks, brackets, and closing punctuation may touch it, up to "
-    "the next blank or block"
+    "only letters, digits, quotation marks, brackets, and closing punctuation may touch it: put a "
+    "blank, or in HTML a block such as <p>, between it and the rest"
 )
 TAGS = "assign, capture, case, comment, echo, for, if, liquid, raw, unless"
 MAX_CHARACTERS = 512 * 1024
@@ -82,7 +82,7 @@ _END = re.compile(rf"[.,;:!?%\u2026\u3002\uff0e\uff61{_CLOSING}]*+")
 _BEGUN = re.compile(rf"[{_OPENING}]{{0,4}}([^\W\d_]{{0,20}})")
 _STOP = "\u3002"
 _LAST_SENTENCE = re.compile(rf"\u3002{_CJK}{{0,6}}")
-_OPENED = re.compile(r"<(?![\s\d=-])")
+_OPENED = re.compile(r"<(?![\s\d=-]|#>)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +153,7 @@ class _Reader:
         except NotPlainError:
             return
         if self.html is not None and self.html.place != ((), ""):
-            self._add(self.name, len(self.source), "each HTML element must be closed")
+            self._add(self.name, len(self.source), "close each HTML element")
 
     def _add(self, name: str, index: int, why: str) -> None:
         self.found.append(Exposure(name or self.name, index, why))
@@ -204,7 +204,7 @@ class _Reader:
                 # Liquid writes every block whose value is equal.
                 runs = self._read_choices(node, condition, runs, by)
             case _:
-                why = f"the tag {node.token.value[:20]!r} isn't allowed beside it, only {TAGS}"
+                why = f"remove the tag {node.token.value[:20]!r}, only {TAGS} are allowed beside it"
                 self._add(by, index, why)
         return runs
 
@@ -221,7 +221,7 @@ class _Reader:
         runs = self._mark(runs, by, index)
         after = self._mark(self._read_all([block], condition, runs, by), by, index)
         if self.html is not None and self.html.place != before:
-            self._add(by, index, "each condition and loop must close the HTML elements it opens")
+            self._add(by, index, "close HTML elements in the condition or loop that opens them")
             raise NotPlainError
         return self._join(runs, after)
 
@@ -238,14 +238,14 @@ class _Reader:
 
     def _check_loop(self, loop: LoopExpression, index: int) -> None:
         if isinstance(loop.offset, Continue | StringLiteral):
-            self._add(self.name, index, "a part that shows it can have no 'offset: continue'")
+            self._add(self.name, index, "remove 'offset: continue'")
         given = [loop.limit, loop.offset]
         if isinstance(loop.iterable, RangeLiteral):
             given.append(loop.iterable)
         for one in given:
             value = Value() if one is None else self.secrets.value_of(one)
             if value.level is not Level.PUBLIC:
-                self._add(value.name, index, "it must not decide how often a loop runs")
+                self._add(value.name, index, "take it out of the limits of the loop")
 
     def _output(self, expression: Expression, index: int, runs: _Runs, by: str) -> _Runs:
         plain = expression
@@ -258,7 +258,7 @@ class _Reader:
         if not isinstance(name, str) or name not in self._captures:
             return self._show(value, index, runs, by)
         if name in self._reading:
-            self._add(value.name, index, "a text that it is in must not be captured in itself")
+            self._add(value.name, index, "capture the text that it is in under another name")
             return runs
         self._reading.add(name)
         deciding = (self.secrets.deciding(one) for _, one in self._captures[name])
@@ -273,18 +273,19 @@ class _Reader:
         name = value.name if is_secret else by
         if value.level is Level.CONTAINER:
             value = as_text(value)
+        if self.html is not None and name:
+            self._check_text(self.html, name, index)
         if is_secret and value.fault:
-            self._add(name, index, f"{value.fault} can't be in what is shown of it")
+            self._add(name, index, f"remove {value.fault} from what is shown of it")
             return runs
-        if self.html is not None:
-            if value.markup & {*"<>", self.html.quote}:
-                self._add(name, index, "what a filter or a variable writes must not be HTML")
-            if name:
-                self._check_text(self.html, name, index)
-            elif self.html.quote:
-                return runs
-        elif "<" in value.markup:
-            self._add(name, index, _LINKED)
+        if self.html is None:
+            if "<" in value.markup:
+                self._add(name, index, _LINKED)
+        elif value.markup & {*"<>", self.html.quote}:
+            why = "write HTML in the template, not by a filter or a variable"
+            self._add(name, index, why)
+        elif self.html.quote:
+            return runs
         if is_secret:
             mark = _NUMBER if value.is_number else _SECRET
             return self._extend(runs, mark, _Use(name, index))
@@ -348,14 +349,18 @@ class _Reader:
                 if _OTHER in run or _STOP in run[:-1]:
                     self._add(use.name, use.index, _TOUCHED)
                 elif _NUMBER in run and values > 1:
-                    self._add(use.name, use.index, "a number must not touch another value")
+                    self._add(
+                        use.name,
+                        use.index,
+                        "put a blank between a number or a date and another value",
+                    )
 
     def _count(self, steps: int, characters: int = 0) -> None:
         self._steps += steps
         self._characters += characters
         if self._steps > MAX_STEPS or self._characters > MAX_CHARACTERS:
             reason = "Too many conditions, loops, and captured texts beside a sensitive variable."
-            raise TemplateError("too_complex", reason)
+            raise TemplateError(CODE, reason)
 
 
 def _shortened(run: str) -> str:

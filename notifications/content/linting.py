@@ -91,15 +91,16 @@ def lint_template(
                     f"All parts together have at most {MAX_TEMPLATE_MARKUP:,} outputs and tags."
                 )
                 return [*faults, TemplateFault(code="too_complex", reason=reason)]
+            found: list[TemplateFault] = []
             try:
                 bound = _parse(part, source)
                 found = _check_names(bound, source, variables, sensitive, part)
-                if part is Part.EMAIL_HTML and not found:
+                if part is Part.EMAIL_HTML:
                     fragments[language] = _extract_liquid(source)
                 elif not found:
                     _check_output(part, bound, (variables, masked), budget)
             except TemplateError as problem:
-                found = [_to_fault(problem)]
+                found = [_to_fault(problem), *found]
             except RecursionError:
                 reason = "An expression is nested too deeply."
                 found = [TemplateFault(code="too_complex", reason=reason)]

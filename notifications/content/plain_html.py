@@ -10,54 +10,46 @@ from html import unescape
 
 from .markup import MAX_NESTING
 
-_INLINE = frozenset(
-    [
-        *("a", "abbr", "b", "big", "cite", "code", "del", "em", "font", "i", "img", "ins", "kbd"),
-        *("mark", "q", "s", "samp", "small", "span", "strike", "strong", "sub", "sup", "tt", "u"),
-        *("var", "wbr"),
-    ]
+
+def _names(names: str) -> frozenset[str]:
+    return frozenset(names.split())
+
+
+_INLINE = _names(
+    "a abbr b big button cite code del em font i img ins kbd label mark picture q s samp small "
+    "source span strike strong sub sup time tt u var wbr"
 )
 """Elements within a line, which separate no words."""
-_TABLES = frozenset(["table", "tbody", "thead", "tfoot", "tr", "colgroup"])
+_TABLES = _names("table tbody thead tfoot tr colgroup")
 """Elements whose text a parser moves out of the table."""
 _PARENTS = {
-    "caption": frozenset(["table"]),
-    "col": frozenset(["colgroup"]),
-    **dict.fromkeys(["colgroup", "tbody", "tfoot", "thead"], frozenset(["table"])),
-    "tr": frozenset(["table", "tbody", "thead", "tfoot"]),
-    **dict.fromkeys(["td", "th"], frozenset(["tr"])),
+    "caption": _names("table"),
+    "col": _names("colgroup"),
+    **dict.fromkeys(["colgroup", "tbody", "tfoot", "thead"], _names("table")),
+    "tr": _names("table tbody thead tfoot"),
+    **dict.fromkeys(["td", "th"], _names("tr")),
 }
-_BLOCKS = frozenset(
-    [
-        *("address", "article", "blockquote", "br", "center", "dd", "div", "dl", "dt", "footer"),
-        *("header", "h1", "h2", "h3", "h4", "h5", "h6", "hr", "li", "main", "ol", "p", "pre"),
-        *("section", "ul"),
-    ]
+_BLOCKS = _names(
+    "address article aside blockquote br center dd div dl dt figcaption figure footer header h1 h2 "
+    "h3 h4 h5 h6 hr li main nav ol p pre section ul"
 )
 ELEMENTS = _INLINE | _BLOCKS | _TABLES | _PARENTS.keys() | {"style"}
-_VOID = frozenset(["br", "col", "hr", "img", "wbr"])
-_FETCHING = frozenset(["a", "img", "style"])
+_VOID = _names("br col hr img source wbr")
+_FETCHING = _names("a img picture source style")
 """Elements that a secret must not decide about."""
-_LINKS = {"href": "a", "src": "img"}
-ATTRIBUTES = frozenset(
-    [
-        *(
-            "align",
-            "alt",
-            "bgcolor",
-            "border",
-            "cellpadding",
-            "cellspacing",
-            "class",
-            "clear",
-            "color",
-        ),
-        *("colspan", "dir", "face", "height", "href", "hspace", "id", "lang", "name", "nowrap"),
-        *("rel", "role", "rowspan", "scope", "size", "src", "start", "style", "summary", "target"),
-        *("title", "type", "valign", "value", "vspace", "width", "xml:lang"),
-    ]
+_LINKS = {
+    "href": _names("a"),
+    "src": _names("img"),
+    "srcset": _names("img source"),
+    "background": _names("table td th"),
+}
+ATTRIBUTES = _names(
+    "align alt background bgcolor border bordercolor cellpadding cellspacing class clear color "
+    "colspan datetime dir face height href hspace id lang media name noshade nowrap rel role "
+    "rowspan scope size span src srcset start style summary target title type valign value vspace "
+    "width xml:lang"
 )
-_OTHER_ATTRIBUTES = re.compile(r"(?:aria|data)-[a-z-]+")
+_OTHER_ATTRIBUTES = re.compile(r"(?:aria|data)-[a-z-]+|mc:[a-z]+")
 _OFFICE = re.compile(r"[ovwx]:[a-z]+|xml", re.IGNORECASE)
 """Elements that only Outlook reads, in its conditional comments."""
 
@@ -70,21 +62,31 @@ _END = re.compile(r"[ \t\r\n/]*+>")
 _COMMENT = re.compile(r"<!--(?:-?>|[\s\S]*?--!?>)")
 _CONDITION = re.compile(r"<!\[(?:if\b[^<>\]]*+|endif)\]>", re.IGNORECASE)
 _STYLE_END = re.compile(r"</style\s*+>", re.IGNORECASE)
+_CSS_TOKEN = re.compile(
+    r"/\*(?:[^*]|\*(?!/))*+(?:\*/)?+"
+    r"|\"(?:[^\"\\\n]|\\[^\n])*+\"?+|'(?:[^'\\\n]|\\[^\n])*+'?+"
+)
+_CSS_OPEN = re.compile(r"/\*|[\"'\\]")
 _CSS_FUNCTION = re.compile(r"(?<![\w-])([\w-]*+)\(")
-_CSS_FUNCTIONS = frozenset(
-    [
-        *("rgb", "rgba", "hsl", "hsla", "calc", "min", "max", "clamp", "var", "cubic-bezier"),
-        *("linear-gradient", "radial-gradient", "rotate", "scale", "translate", "not", "format"),
-    ]
+_CSS_FUNCTIONS = _names(
+    "rgb rgba hsl hsla calc min max clamp var env cubic-bezier linear-gradient radial-gradient "
+    "rotate scale translate translatex translatey repeat minmax not format and or alpha"
+)
+_BACKGROUND = re.compile(
+    r"(?:^|(?<=;))\s*+background(?:-image)?+\s*+:[^;:()]*?url\(", re.IGNORECASE
 )
 _AT_RULE = re.compile(r"@([\w-]*+)")
-_AT_RULES = frozenset(["media", "supports", "keyframes", "-webkit-keyframes", "charset"])
-_RULE = re.compile(r"[\"'{};]")
+_AT_RULES = _names(
+    "charset keyframes media supports viewport -moz-keyframes -ms-viewport -webkit-keyframes"
+)
 _SEPARATOR = re.compile(r"[};]")
 _SELECTOR = re.compile(
-    r"(?:=(?:\"[^\"]*+\"|'[^']*+')\]|[\w\s.,#>*%\[\]=^$|-]"
+    r"(?:[\w\s.,#>*+~%\[\]=^$|\"-]|:not\([\w.#\[\]=^$*~\"-]*+\)|:nth-(?:child|of-type)\([\w+ -]*+\)"
+    r"|:(?:first|last|only)-(?:child|of-type)\b"
     r"|:{1,2}(?:active|after|before|first-letter|focus|hover|link|root|visited)\b)*+"
 )
+_BY_SIBLINGS = re.compile(r"\+|~(?!=)|-(?:child|of-type)\b")
+"""What in a selector depends on which other elements there are."""
 
 
 class NotPlainError(ValueError):
@@ -105,6 +107,10 @@ class HtmlReader:
     at: int = 0
     """Where it is in the text that it reads."""
     _element: str = ""
+    _by_siblings: str = ""
+    """A selector that depends on which elements there are."""
+    _has_decided: bool = False
+    """A secret decides whether an element is written."""
 
     @property
     def place(self) -> tuple[tuple[str, ...], str]:
@@ -114,9 +120,9 @@ class HtmlReader:
     def check_text(self) -> None:
         """Raise NotPlainError if a text may not stand here."""
         if self.quote:
-            raise NotPlainError("it may stand in the text only, not in an HTML attribute")
+            raise NotPlainError("show it in the text, not in an HTML attribute")
         if self.open and self.open[-1] in _TABLES:
-            raise NotPlainError(f"a text in <{self.open[-1]}> belongs into a cell")
+            raise NotPlainError(f"put the text in <{self.open[-1]}> into a cell")
 
     def read(self, html: str, *, is_decided: bool) -> Pieces:
         """Return the texts and separators of HTML. Raises NotPlainError.
@@ -124,7 +130,7 @@ class HtmlReader:
         With ``is_decided``, a secret decides whether the HTML is written.
         """
         if "\ue000" in html or "\ue001" in html:
-            raise NotPlainError("private-use characters aren't allowed")
+            raise NotPlainError("remove the private-use characters")
         pieces: Pieces = []
         self.at = 0
         at = self._continue_value(html, is_decided=is_decided) if self.quote else 0
@@ -144,20 +150,22 @@ class HtmlReader:
         if html.startswith("<!", at):
             found = _COMMENT.match(html, at) or _CONDITION.match(html, at)
             if found is None or is_decided:
-                raise NotPlainError("a comment must be whole, without Liquid, and always written")
+                raise NotPlainError("write a comment whole, without Liquid or a condition on it")
             _check_comment(found[0])
             return found.end()
         name = _NAME.match(html, at)
         if name is None:
             if not re.match(r"<[\s\d]", html[at : at + 2]):
-                raise NotPlainError("a tag must be whole, not written by Liquid")
+                raise NotPlainError("write each tag whole, not by Liquid")
             pieces.append(html[at : at + 2])
             return at + 2
         element = name[2].lower()
         if element not in ELEMENTS:
-            raise NotPlainError(f"<{element[:40]}> isn't allowed in its HTML")
+            raise NotPlainError(f"remove <{element[:40]}> from the HTML of this part")
         if is_decided and element in _FETCHING:
-            raise NotPlainError(f"no condition or loop on it may have <{element}>")
+            raise NotPlainError(f"take <{element}> out of the condition or loop on it")
+        self._has_decided = self._has_decided or is_decided
+        self._check_siblings()
         if element not in _INLINE:
             pieces.append(None)
         if name[1]:
@@ -169,7 +177,9 @@ class HtmlReader:
         parent = self.open[-1] if self.open else ""
         expected = _PARENTS.get(element)
         if parent not in expected if expected else parent in _TABLES:
-            raise NotPlainError(f"<{element}> can't stand in {f'<{parent}>' if parent else 'text'}")
+            raise NotPlainError(
+                f"move <{element}> out of {f'<{parent}>' if parent else 'the text'}"
+            )
         if len(self.open) >= MAX_NESTING:
             raise NotPlainError(f"HTML nesting exceeds {MAX_NESTING} levels")
         if element not in _VOID:
@@ -179,15 +189,15 @@ class HtmlReader:
     def _close(self, html: str, at: int, element: str) -> int:
         end = _END.match(html, at)
         if end is None or not self.open or self.open[-1] != element:
-            raise NotPlainError(f"</{element}> must close the element that was opened last")
+            raise NotPlainError(f"close by </{element}> the element that was opened last")
         self.open = self.open[:-1]
         return end.end()
 
     def _continue_value(self, html: str, *, is_decided: bool) -> int:
         end = html.find(self.quote)
-        check_css(html if end < 0 else html[:end], is_value=True)
+        check_css(_BACKGROUND.sub("", html if end < 0 else html[:end]), is_value=True)
         if is_decided:
-            raise NotPlainError("no condition or loop on it may stand in an HTML attribute")
+            raise NotPlainError("take the condition or loop on it out of the HTML attribute")
         if end < 0:
             return len(html)
         self.quote = ""
@@ -205,82 +215,90 @@ class HtmlReader:
                     return at
         end = _END.match(html, at)
         if end is None:
-            raise NotPlainError(f"the tag <{self._element}> must be whole, with quoted values")
+            raise NotPlainError(f"write the tag <{self._element}> whole, with quoted values")
         return self._read_sheet(html, end.end()) if self._element == "style" else end.end()
 
     def _check_attribute(self, found: re.Match[str], *, is_decided: bool) -> None:
         name = found[1].lower()
         is_link = name in _LINKS
-        if is_link and (self._element != _LINKS[name] or is_decided):
-            raise NotPlainError(f"<{self._element} {name}> isn't allowed in its HTML")
+        if is_link and (self._element not in _LINKS[name] or is_decided):
+            raise NotPlainError(f"remove <{self._element} {name}> from the HTML of this part")
         if name not in ATTRIBUTES and not _OTHER_ATTRIBUTES.fullmatch(name):
-            raise NotPlainError(f"the attribute {name[:40]!r} isn't allowed in its HTML")
+            raise NotPlainError(f"remove the attribute {name[:40]!r} from the HTML of this part")
         if name == "style":
-            check_css(unescape(found[2] or found[4] or found[6] or ""), is_value=True)
+            value = unescape(found[2] or found[4] or found[6] or "")
+            check_css(value if is_decided else _BACKGROUND.sub("", value), is_value=True)
 
     def _read_sheet(self, html: str, at: int) -> int:
         end = _STYLE_END.search(html, at)
         if end is None:
-            raise NotPlainError("a style sheet must be whole, without Liquid")
-        check_css(html[at : end.start()], is_value=False)
+            raise NotPlainError("write the style sheet whole, without Liquid")
+        self._by_siblings += check_css(html[at : end.start()], is_value=False)
+        self._check_siblings()
         self.open = self.open[:-1]
         return end.end()
+
+    def _check_siblings(self) -> None:
+        if self._has_decided and self._by_siblings:
+            selector = f"the selector {self._by_siblings[:40]!r}"
+            raise NotPlainError(
+                f"remove {selector}, or the elements in the condition or loop on it"
+            )
 
 
 def _check_comment(comment: str) -> None:
     """Raise NotPlainError if Outlook would find something else than whole tags in a comment."""
-    if "[if" not in comment.lower():
-        return
-    inside = comment[4:-3]
-    for start in re.finditer("<", inside):
+    inside = comment[4:-3] if "[if" in comment.lower() else ""
+    for start in re.finditer("<(?!!)", inside):
         name = _NAME.match(inside, start.start())
         if name is None:
-            if inside.startswith("<!", start.start()):
-                continue
-            raise NotPlainError("a tag in a comment must be whole")
+            raise NotPlainError("write each tag in a comment whole")
         element, at = name[2].lower(), name.end()
         if element not in ELEMENTS and not _OFFICE.fullmatch(element):
-            raise NotPlainError(f"<{element[:40]}> isn't allowed in its HTML")
-        while found := _ATTRIBUTE.match(inside, at):
+            raise NotPlainError(f"remove <{element[:40]}> from the HTML of this part")
+        while (found := _ATTRIBUTE.match(inside, at)) and "" not in (found[3], found[5]):
             at = found.end()
-            if "" in (found[3], found[5]):
-                break
         end = _END.match(inside, at)
         if end is None:
-            raise NotPlainError("a tag in a comment must be whole")
+            raise NotPlainError("write each tag in a comment whole")
         if element == "style" and not name[1]:
-            sheet_end = _STYLE_END.search(inside, end.end())
-            check_css(inside[end.end() : sheet_end.start() if sheet_end else None], is_value=False)
+            check_css(_STYLE_END.split(inside[end.end() :], maxsplit=1)[0], is_value=False)
 
 
-def check_css(css: str, *, is_value: bool) -> None:
-    """Raise NotPlainError if CSS may request something, or depends on what is in an element.
+def check_css(css: str, *, is_value: bool) -> str:
+    """Raise NotPlainError if CSS may request something, or depends on the text of an element.
+
+    Return a selector that depends on which elements there are, or an empty text.
 
     ``is_value``: a style attribute, or a part of one.
     """
-    if "\\" in css:
-        raise NotPlainError("CSS must have no backslash")
+    if not is_value:
+        css = _CSS_TOKEN.sub(_without_content, css)
+    if "\\" in css if is_value else _CSS_OPEN.search(css):
+        raise NotPlainError("remove backslashes and open quotation marks and comments from the CSS")
+    for rule in () if is_value else _AT_RULE.finditer(css):
+        if rule[1].lower() not in _AT_RULES:
+            why = ", since fonts that are loaded tell which characters are shown"
+            raise NotPlainError(f"remove @{rule[1][:40]} from the CSS of this part{why}")
     for function in _CSS_FUNCTION.finditer(css):
         name = function[1].lower()
+        instead = ": use <img>, or the background of a style attribute" if name == "url" else ""
         if name not in _CSS_FUNCTIONS if name else is_value and not function.start():
-            raise NotPlainError(f"{name}() isn't allowed in its CSS")
-    if is_value:
-        return
-    for rule in _AT_RULE.finditer(css):
-        if rule[1].lower() not in _AT_RULES:
-            raise NotPlainError(f"@{rule[1][:40]} isn't allowed in its CSS")
-    for before in _without_comments(css).split("{")[:-1]:
+            raise NotPlainError(f"remove {name}() from the CSS of this part{instead}")
+    by_siblings = ""
+    for before in () if is_value else css.split("{")[:-1]:
         selector = _SEPARATOR.split(before)[-1].strip()
-        if not selector.startswith("@") and not _SELECTOR.fullmatch(selector):
-            raise NotPlainError(f"the selector {selector[:40]!r} isn't allowed in its CSS")
+        if selector.startswith("@"):
+            continue
+        if not _SELECTOR.fullmatch(selector):
+            raise NotPlainError(f"remove the selector {selector[:40]!r} from the CSS of this part")
+        by_siblings = by_siblings or (selector if _BY_SIBLINGS.search(selector) else "")
+    return by_siblings
 
 
-def _without_comments(css: str) -> str:
-    """Return CSS without comments, but for those with a character that may begin or end a rule."""
-    texts: list[str] = []
-    at = 0
-    while (start := css.find("/*", at)) >= 0 and (end := css.find("*/", start + 2)) >= 0:
-        is_plain = not _RULE.search(css, start, end)
-        texts.append(css[at : start if is_plain else end + 2])
-        at = end + 2
-    return "".join([*texts, css[at:]])
+def _without_content(token: re.Match[str]) -> str:
+    """Return a blank for a comment, and a word for a text; an open one as it is."""
+    text = token[0]
+    if text.startswith("/*"):
+        return " " if len(text) > len("/*/") and text.endswith("*/") else text
+    return " s " if len(text) > 1 and text[-1] == text[0] else text
