@@ -166,7 +166,8 @@ def start_options(request: HttpRequest, operation: Operation) -> StartOptions:
 
 def csv_lines(operation: Operation) -> Iterator[str]:
     """Yield the results as lines of CSV."""
-    yield _csv_line(CSV_COLUMNS)
+    # Without the mark, Excel reads UTF-8 as the code page of its country.
+    yield "\ufeff" + _csv_line(CSV_COLUMNS)
     rows = results.iter_rows(operation.id)
     while batch := list(islice(rows, CSV_BATCH)):
         new_ids = {

@@ -22,7 +22,7 @@ from access.staff.second_factor import TRY_WINDOW, CodeResult
 from access.staff.second_factor_middleware import CHECK, RENEW, SET_UP, is_verified, mark_verified
 from domain.time import utc_now
 
-from ..widgets.actions import record_change
+from ..widgets.actions import record_change, require_post
 from ..widgets.links import next_page
 from ..widgets.reauthentication import require_reauthentication
 
@@ -159,9 +159,10 @@ def set_up(request: HttpRequest) -> HttpResponse:
     )
 
 
-@require_http_methods(["POST"])
 def renew(request: HttpRequest) -> HttpResponse:
-    """Replace the recovery codes."""
+    """Replace the recovery codes; POST only."""
+    if refused := require_post(request, allowed=True):
+        return refused
     enrollment = second_factor.enrollment_of(request.user.pk)
     if enrollment is None or not is_verified(request, enrollment):
         return HttpResponseRedirect(reverse(CHECK))

@@ -16,16 +16,24 @@ from django.utils.safestring import SafeString
 from notifications.resend.actions import Staff
 from notifyproject.platform import audit
 
+from .links import page_of_action
 from .lists import ReadOnlyAdmin
 
 
 def require_post(request: HttpRequest, *, allowed: bool) -> HttpResponse | None:
-    """Return 405 if the request isn't a POST. Raises PermissionDenied unless ``allowed``."""
-    if request.method != "POST":
-        return HttpResponseNotAllowed(["POST"])
+    """Return None for a POST. Raises PermissionDenied unless ``allowed``.
+
+    A GET changes nothing and leads to the page that has the action: so opens the address of an
+    action after a sign-in in the middle of it, or from the browser's history.
+    """
     if not allowed:
         raise PermissionDenied
-    return None
+    if request.method == "POST":
+        return None
+    if request.method not in {"GET", "HEAD"}:
+        return HttpResponseNotAllowed(["GET", "HEAD", "POST"])
+    messages.warning(request, "Nothing has been done. Start the action again from here.")
+    return HttpResponseRedirect(page_of_action(request))
 
 
 def permission_check(*permissions: str) -> Callable[..., bool]:

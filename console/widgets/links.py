@@ -56,3 +56,21 @@ def next_page(request: HttpRequest) -> str:
         target, allowed_hosts={request.get_host()}, require_https=request.is_secure()
     )
     return target if is_safe else reverse(HOME)
+
+
+def page_of_action(request: HttpRequest) -> str:
+    """Return the URL of the page that has the button of an action, from the action's request.
+
+    That is the page of the object in the URL, or else the list of its kind.
+    """
+    match = request.resolver_match
+    if match is None or "admin" not in match.namespaces:
+        # Outside of the admin's URLs, an action is one level below its page.
+        return request.path.rstrip("/").rpartition("/")[0] + "/"
+    kind = "_".join((match.url_name or "").split("_")[:2])
+    if slug := match.kwargs.get("slug"):
+        return reverse(f"admin:{kind}_change", args=[quoted_id(slug)])
+    if key := match.kwargs.get("object_id"):
+        # As it is in the URL, so it is quoted.
+        return reverse(f"admin:{kind}_change", args=[key])
+    return reverse(f"admin:{kind}_changelist")

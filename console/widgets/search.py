@@ -1,6 +1,7 @@
 """Addresses in a search text. Every search by address goes through this module."""
 
 import re
+import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -16,10 +17,15 @@ REFUSAL = "Your role can't search by address, because it sees masked addresses. 
 _PHONE = re.compile(r"\+\d{6,15}", re.ASCII)
 _INVISIBLE = re.compile("[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]")
 _SCHEME = re.compile(r"(?:mailto|tel):(?=[^\s:]*[@\d])", re.IGNORECASE)
-_NAMED = re.compile(r"[^<>]*<([^<>\s]+@[^<>\s]+)>[,;]?")
+_NAMED = re.compile(r"[^<>]*<([^<>\s]+@[^<>\s]+)>")
 _DIALLED = re.compile(r"00[1-9]\d{5,13}", re.ASCII)
 """A number with the international prefix of most countries in place of the plus."""
-_SEPARATORS = re.compile(r"[\s().-]+")
+_TRUNK_ZERO = re.compile(r"(?<=\d)\s*\(0\)")
+"""The zero that isn't dialled after the country code: ``+44 (0)20``."""
+_SEPARATORS = re.compile("[\\s()./\u2010-\u2015\u2212-]+")
+_ENDS = ".,;:"
+"""What follows an address in a sentence or a list; none can end an address."""
+_ADDRESS = re.compile(r"[!-~]+@[^\s@]+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,16 +71,23 @@ def pasted(text: str) -> str:
     """Return a text without what comes along with a copy.
 
     That is blanks and invisible characters, a link's scheme, and the name beside an address.
+    Only an address or a number loses also its quotes, the punctuation after it, and the width of
+    its letters: an ID may contain these.
     """
     found = _INVISIBLE.sub("", text).replace("\u00a0", " ").strip()
-    if named := _NAMED.fullmatch(found):
-        found = named[1]
-    return _SCHEME.sub("", found).strip()
+    plain = unicodedata.normalize("NFKC", found).replace("\u3002", ".").rstrip(_ENDS).strip()
+    if plain[:1] in {"'", '"'} and plain.endswith(plain[0]):
+        plain = plain[1:-1]
+    if named := _NAMED.fullmatch(plain):
+        plain = named[1]
+    plain = _SCHEME.sub("", plain).strip()
+    is_contact = _ADDRESS.fullmatch(plain) or _PHONE.fullmatch(without_separators(plain))
+    return plain if is_contact else found
 
 
 def without_separators(number: str) -> str:
     """Return a phone number as it is stored, from one that is written for people."""
-    found = _SEPARATORS.sub("", number)
+    found = _SEPARATORS.sub("", _TRUNK_ZERO.sub("", number))
     return f"+{found[2:]}" if _DIALLED.fullmatch(found) else found
 
 

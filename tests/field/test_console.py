@@ -1,5 +1,6 @@
 """Reports of operators about the consoles of other projects. Each case names its thread."""
 
+import codecs
 import csv
 from collections.abc import Callable
 from datetime import timedelta
@@ -9,8 +10,10 @@ from typing import Any
 import pytest
 from bson import ObjectId
 from django.test import Client
+from django.urls import reverse
 from django.utils.html import strip_tags
 
+from access.models import StaffUser
 from analytics import incidents
 from analytics.incidents import Finding
 from analytics.models import AlertKind
@@ -20,8 +23,10 @@ from domain.time import utc_now
 from monitoring import workers
 from notifications.bulk import runner
 from notifyproject.db.collections import collection
+from tests.support import console_urls
 from tests.support.clients.bulk_console import BULK, FAILED, failed, open_form, start, stored
 from tests.support.clients.console import make_staff, signed_in
+from tests.support.console_urls import CHANGES
 from tests.support.factories import notifications as factories
 
 pytestmark = pytest.mark.usefixtures("db", "broker")
@@ -51,7 +56,7 @@ def test_exported_cell_is_no_formula(console: Client, value: str) -> None:
     collection("notifications").update_one({"_id": document["_id"]}, {"$set": {"user_id": value}})
     operation = open_form(console)
     response = console.get(f"{BULK}{operation.id}/results.csv")
-    lines = b"".join(response.streaming_content).decode().splitlines()
+    lines = b"".join(response.streaming_content).decode("utf-8-sig").splitlines()
     [row] = csv.DictReader(lines)
     assert row["user_id"] == f"'{value}"
     assert not any(str(cell).startswith(("=", "+", "-", "@", "\t")) for cell in row.values())
@@ -176,3 +181,42 @@ def test_reason_of_a_pause_is_escaped_on_home(console: Client, settings: Any) ->
     assert "SendGrid paused by maria" in page
     circuit_breaker.resume("sendgrid", by="maria")
     assert "SendGrid paused" not in console.get("/admin/refresh/").content.decode()
+
+
+# https://github.com/learningequality/kolibri/issues/8001
+# https://github.com/sqlpage/SQLPage/issues/528
+@pytest.mark.parametrize(
+    "name", ["Zo\u00eb", "\u0141ukasz", "\u5f20\u4f1f", "\u0639\u0645", "\U0001f600"]
+)
+def test_exported_file_names_its_encoding_to_excel(console: Client, name: str) -> None:
+    failed(user_id=name)
+    operation = open_form(console)
+    response = console.get(f"{BULK}{operation.id}/results.csv")
+    content = b"".join(response.streaming_content)
+    assert content.startswith(codecs.BOM_UTF8)
+    assert content.count(codecs.BOM_UTF8) == 1
+    (row,) = csv.DictReader(content.decode("utf-8-sig").splitlines())
+    assert (row["user_id"], "notification_id" in row) == (name, True)
+
+
+def test_sign_in_in_the_middle_of_an_action_ends_on_a_page(
+    client: Client, admin_user: StaffUser
+) -> None:
+    """https://github.com/PowerDNS-Admin/PowerDNS-Admin/issues/403."""
+    entered = {"username": admin_user.get_username(), "password": "s3cret-enough"}
+    urls = [
+        reverse("own-alerts-read"),
+        *(
+            reverse(f"admin:{name}", kwargs=console_urls.arguments(name))
+            for name in CHANGES
+            # Superusers see addresses without revealing them.
+            if name != "logout" and not name.endswith("_reveal")
+        ),
+    ]
+    for url in urls:
+        client.logout()
+        login = client.post(url)["Location"]
+        assert login.startswith("/admin/login/")
+        shown = client.post(login, {**entered, "next": url}, follow=True)
+        assert (shown.status_code, shown.request["PATH_INFO"] == url) == (200, False), url
+        assert "Nothing has been done. Start the action again from here." in text(shown), url

@@ -26,6 +26,11 @@ PASTED = {
     "a header": f"Ada Lovelace <{ADDRESS}>,",
     "brackets": f"<{ADDRESS}>",
     "a line end": f"{ADDRESS}\r\n",
+    "a comma": f"{ADDRESS},",
+    "the end of a sentence": f"{ADDRESS}. ",
+    "quotes": f'"{ADDRESS}";',
+    "full-width letters": "".join(chr(ord(one) + 0xFEE0) for one in ADDRESS),
+    "an ideographic stop": "ada@example\u3002com",
 }
 
 
@@ -107,6 +112,8 @@ def test_applied_filters_stay_in_the_form_of_the_next(console: Client) -> None:
     "text",
     [
         *("+351 912 345 678", "00351912345678", "00 351 912-345-678", "tel:+351912345678"),
+        *("+351 (0)912 345 678", "+351 912/345/678", "+351\u2011912\u2013345\u2212678"),
+        *("+351 912 345 678,", "\uff0b\uff13\uff15\uff11 912 345 678", "'+351912345678'"),
         *("+351.912.345.678", "\u202a+351 912 345 678\u202c", "TEL:+351-912-345-678"),
     ],
 )

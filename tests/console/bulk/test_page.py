@@ -99,7 +99,7 @@ def test_started_operation_completes_with_results(operator: Client) -> None:
     assert "1 of 1 delivery." in page
     assert "every 1s" not in page
     response = operator.get(f"{BULK}{operation.id}/results.csv")
-    header, line = b"".join(response.streaming_content).decode().splitlines()
+    header, line = b"".join(response.streaming_content).decode("utf-8-sig").splitlines()
     assert header.startswith("notification_id,user_id,recipient,channel,resend_risk,risk_reason,")
     row = next(csv.DictReader([header, line]))
     assert row["notification_id"] == str(document["_id"])
@@ -193,7 +193,7 @@ def test_results_name_the_outcome_and_the_present_result(console: Client, action
     url = f"{BULK}{operation.id}/results.csv"
 
     def table() -> dict[str, dict[str, str]]:
-        lines = b"".join(console.get(url).streaming_content).decode().splitlines()
+        lines = b"".join(console.get(url).streaming_content).decode("utf-8-sig").splitlines()
         return {one["notification_id"]: one for one in csv.DictReader(lines)}
 
     assert {one["outcome"] for one in table().values()} == {"not run"}
