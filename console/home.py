@@ -230,9 +230,9 @@ def _backlog_tiles(backlog: WorkSummary, now: datetime) -> list[dict[str, str]]:
             f"oldest {problems.ago(oldest, now)}" if oldest else "",
             "queued",
         ),
-        ("Retrying", _count(backlog.retrying), "", "retrying"),
+        ("Retrying", _count(backlog.retrying), "tried before", "retrying"),
         ("Unknown", _count(backlog.unknown), "may have been sent" if backlog.unknown else "", ""),
-        ("Scheduled and held", _count(backlog.scheduled), "", "created"),
+        ("Not tried yet", _count(backlog.scheduled), "scheduled or held", "created"),
     )
     found = [
         {

@@ -15,7 +15,7 @@ from analytics import incidents as incident_store
 from analytics.models import AlertKind, AlertRule
 from domain.errors import FailureCode
 from domain.states import Channel
-from domain.wait_reasons import OUTAGES
+from domain.wait_reasons import OUTAGES, as_clause
 from monitoring.dashboard import WorkSummary
 from monitoring.failure_groups import FailureCount, FailureCounts
 from monitoring.provider_health import Health, ProviderHealth
@@ -206,7 +206,7 @@ def _outage(
         title=title,
         is_planned=is_planned,
         since=since,
-        reason=reason.strip().rstrip("."),
+        reason=as_clause(reason),
         facts=facts,
         incident=next(own, None),
     )

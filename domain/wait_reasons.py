@@ -36,6 +36,7 @@ class WaitReason(StrEnum):
 W = WaitReason
 _LIMIT = re.compile(r"\(limit ([^()]{1,64})\)")
 """The name of the limit in a delivery's failure reason."""
+_SENTENCE_AND_CODE = re.compile(r"(.+)\. \(([^()]+)\)")
 HELD = frozenset(W) - {W.SCHEDULE, W.RETRY, W.RECEIPT, W.WORKER}
 """Reasons of held deliveries: all but the send time, a retry, a receipt, and work in progress."""
 _REASON_BY_CODE: Mapping[str, WaitReason] = {
@@ -88,8 +89,15 @@ def describe_hold(hold: Hold, *, provider: str, is_over: bool) -> str:
         W.CIRCUIT_OPEN: f"{provider}'s circuit {verb} open",
     }
     text = states.get(hold.reason, f"{provider} {verb} unavailable")
-    detail = hold.detail.strip().rstrip(".")
+    detail = as_clause(hold.detail)
     return f"{text} ({detail})" if detail else text
+
+
+def as_clause(detail: str) -> str:
+    """Return a provider's failure for use within a sentence: "Provider error, 500"."""
+    text = detail.strip().rstrip(".")
+    found = _SENTENCE_AND_CODE.fullmatch(text)
+    return f"{found[1]}, {found[2]}" if found else text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -328,7 +328,7 @@ def test_outage_is_one_card_with_all_that_it_caused(console: Client) -> None:
         incidents=[other, incident],
         now=now,
     )
-    assert (outage.title, outage.reason) == ("SendGrid's circuit is open", "Provider error. (500)")
+    assert (outage.title, outage.reason) == ("SendGrid's circuit is open", "Provider error, 500")
     assert outage.since == now - timedelta(minutes=5)
     assert outage.incident is incident
     facts = {fact.label: strip_tags(fact.value) for fact in outage.facts}
@@ -558,7 +558,7 @@ def test_each_tile_leads_to_what_it_counts(console: Client) -> None:
     factories.settled(S.UNKNOWN, at=now, created_at=now)
     tiles = console.get("/admin/").context["backlog_tiles"]
     counts = {tile["label"]: tile["value"] for tile in tiles if tile["url"]}
-    assert counts == {"Queued": "1", "Retrying": "3", "Unknown": "1", "Scheduled and held": "3"}
+    assert counts == {"Queued": "1", "Retrying": "3", "Unknown": "1", "Not tried yet": "3"}
     for tile in tiles:
         if tile["url"]:
             assert str(len(listed(console, tile["url"]))) == tile["value"], tile["label"]
