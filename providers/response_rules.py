@@ -87,6 +87,10 @@ def classify(
 
 FALLBACK_RULES = (
     ResponseRule(range(400, 500), ResponseKind.PERMANENT, "The provider rejected the message."),
+    # The gateway passed the request on: the provider may have the message.
+    ResponseRule(
+        (504, 524), ResponseKind.AMBIGUOUS, "A gateway got no answer of the provider in time."
+    ),
     ResponseRule(range(500, 600), ResponseKind.TRANSIENT, "Provider error."),
     ResponseRule(
         range(1000), ResponseKind.AMBIGUOUS, "The provider sent an undocumented response."

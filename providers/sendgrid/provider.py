@@ -156,9 +156,16 @@ def personalization(request: SendRequest, *, tag: SubstitutionTag | None) -> dic
     return fields
 
 
+_SPECIALS = frozenset('()<>[]:;@\\,"')
+"""Characters of RFC 5322 that a name has in quotes only, without the full stop of initials."""
+
+
 def _recipient_name(name: str | None) -> str | None:
-    """Return a name that SendGrid takes as one: it splits others at a comma or semicolon."""
-    return f'"{quote(name)}"' if name and {",", ";"} & set(name) else name
+    """Return a name that SendGrid takes as one: it reads names of recipients as a header has them.
+
+    It splits others at a comma or semicolon, and takes none with a bracket or a colon.
+    """
+    return f'"{quote(name)}"' if name and _SPECIALS & set(name) else name
 
 
 def _address(name: str | None, address: str) -> dict[str, str]:
@@ -177,7 +184,7 @@ RESPONSE_RULES: Sequence[ResponseRule] = (
     ResponseRule((429,), Kind.TRANSIENT, "Rate limited by SendGrid.", FailureCode.RATE_LIMITED),
     ResponseRule((408,), Kind.TRANSIENT, "SendGrid did not receive the whole request in time."),
     ResponseRule(
-        (*range(300, 400), 401, 403, 404, 405, 407, 415),
+        (*range(300, 400), 401, 402, 403, 404, 405, 407, 415),
         Kind.UNAVAILABLE,
         "SendGrid rejected the configured account or URL.",
     ),

@@ -138,7 +138,8 @@ def _read_event(item: bytes) -> Receipt | None:
     if name is None:
         raise ValueError("an event is an object with a name")
     at = read_time(event.get("timestamp"))
-    if name not in EVENT_KINDS:
+    if name not in EVENT_KINDS or event.get("sg_machine_open") is True:
+        # Apple's servers load the images of all mail: nobody opened it.
         return None
     kind, reason = EVENT_KINDS[name], read_text(event, "reason", is_prose=True)
     effect = None

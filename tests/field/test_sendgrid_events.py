@@ -4,6 +4,8 @@ import base64
 import json
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -19,9 +21,9 @@ from notifications import store
 from notifications.receipts import processor, webhook_log
 from notifications.store import ProviderAnswer
 from notifyproject.db.collections import collection
-from providers.contract import AddressEffect, ReceiptKind
+from providers.contract import AddressEffect, InvalidSignatureError, ReceiptKind
 from providers.json_items import split_array
-from providers.sendgrid.webhooks import parse_webhook
+from providers.sendgrid.webhooks import parse_webhook, verify
 from sandbox.providers.sendgrid import events
 from tests.support.factories import notifications as factories
 from tests.support.factories.notifications import NOON, outbound, settlement, started
@@ -338,6 +340,96 @@ class TestEffects:
         assert [status_of(one) for one in others] == ["sent", "sent"]
 
 
+# https://github.com/sendgrid/sendgrid-nodejs/issues/1193: a real webhook, without its line break
+REAL_KEY = (
+    "MFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAEc1xJU2qhLFMxcOLdKWQIA2OZdmUTlNRT5xFEipLDnGkO0uhW8aJiIQxJ"
+    "GglBRiKWxNqm3jjRbUpaAaDH9WHkng=="
+)
+REAL_HEADERS = {
+    "x-twilio-email-event-webhook-signature": (
+        "MEYCIQCxfnpzX3CftRSaaA4wHWHOKEyHbCf5jbwL/z/QQpncqQIhANu8Ug7FTuQhgGzhSVQvDSIS64rp+fXz2AloRnV5"
+        "qcTL"
+    ),
+    "x-twilio-email-event-webhook-timestamp": "1599663888",
+}
+REAL_BODY = (
+    b'[{"email":"arthur.sudre@stack-labs.com","event":"processed","send_at":0,'
+    b'"sg_event_id":"cHJvY2Vzc2VkLTE4NDg3OTEyLVhldDZiWjdXUlRHMmZZRGEtcDdhcnctMA",'
+    b'"sg_message_id":"Xet6bZ7WRTG2fYDa-p7arw.filterdrecv-p3iad2-865cf6bb5-jhhw2-19-5F58E73D-D2.0",'
+    b'"smtp-id":"<Xet6bZ7WRTG2fYDa-p7arw@ismtpd0007p1lon1.sendgrid.net>",'
+    b'"timestamp":1599661886}]'
+)
+
+
+@pytest.mark.parametrize(
+    ("after", "is_genuine"), [(b"\r\n", True), (b"", False), (b"\n", False), (b"\r\n\r\n", False)]
+)
+def test_real_signature_covers_the_line_break(after: bytes, is_genuine: bool) -> None:
+    moment = datetime.fromtimestamp(1_599_663_888, UTC)
+    expected = nullcontext() if is_genuine else pytest.raises(InvalidSignatureError)
+    with expected:
+        verify(REAL_HEADERS, REAL_BODY + after, public_key=REAL_KEY, now=moment)
+
+
+NO_SUCH_USER = "550 5.1.1 The email account that you tried to reach does not exist"
+
+
+class TestSequences:
+    """What several events about one message leave, in the order in which they come."""
+
+    @pytest.mark.parametrize(
+        ("kinds", "status"),
+        [
+            # https://github.com/TryGhost/Ghost/pull/15901: a delayed bounce, and one that overtakes
+            (("delivered", "bounce"), "failed"),
+            (("bounce", "delivered"), "failed"),
+            (("deferred", "deferred", "delivered"), "delivered"),
+            (("deferred", "bounce"), "failed"),
+            (("delivered", "processed"), "delivered"),
+            (("delivered", "deferred"), "delivered"),
+            (("delivered", "spamreport"), "delivered"),
+            (("open",), "sent"),
+        ],
+    )
+    def test_last_word_about_a_message(self, kinds: Sequence[str], status: str) -> None:
+        notification_id = sent_to("ada@example.com")
+        fields = {"reason": NO_SUCH_USER, "attempt": "5", "response": "400 try again later"}
+        for kind in kinds:
+            call([of({"_id": notification_id}, kind, **fields)])
+        assert status_of(notification_id) == status
+
+    def test_events_with_one_id_count_both_if_they_differ_in_kind(self) -> None:
+        """https://github.com/sendgrid/docs/issues/238: examples share an ID."""
+        notification_id = sent_to("ada@example.com")
+        kinds = ("delivered", "bounce")
+        same = {"sg_event_id": "sg_event_id", "reason": NO_SUCH_USER}
+        call([of({"_id": notification_id}, kind, **same) for kind in kinds])
+        assert status_of(notification_id) == "failed"
+
+
+@pytest.mark.parametrize(
+    ("fields", "kinds"),
+    [
+        # https://github.com/mirajavora/sendgrid-webhooks/pull/39: Apple's servers open all mail
+        ({"event": "open", "sg_machine_open": True}, []),
+        ({"event": "open", "sg_machine_open": False}, [K.OPENED]),
+        ({"event": "open", "sg_machine_open": None}, [K.OPENED]),
+        ({"event": "open"}, [K.OPENED]),
+        # https://github.com/mirajavora/sendgrid-webhooks/pull/24
+        ({"event": "processed", "send_at": 1481050260.03746}, [K.QUEUED]),
+        # https://github.com/sendgrid/docs/issues/4096
+        ({"event": "delivered", "category": ["order-confirmation"]}, [K.DELIVERED]),
+        ({"event": "click", "url_offset": {"index": 0, "type": "html"}}, [K.CLICKED]),
+        ({"event": "processed", "pool": {"name": "new", "id": 210}}, [K.QUEUED]),
+        ({"event": "account_status_change", "type": "compliance_suspend"}, []),
+    ],
+)
+def test_fields_of_newer_events(fields: dict[str, Any], kinds: Sequence[ReceiptKind]) -> None:
+    item = {"email": "ada@example.com", "timestamp": 1_795_804_576, "sg_event_id": "a"} | fields
+    parsed = parse_webhook(json.dumps([item]).encode())
+    assert ([one.kind for one in parsed.receipts], parsed.unreadable_count) == (kinds, 0)
+
+
 def _odd_items() -> Sequence[bytes]:
     """Return the JSON of odd events."""
     base = event("delivered")
@@ -450,6 +542,7 @@ class TestOddEvents:
         ("unsubscribe", [("unsubscribed", True)]),
         *((kind, []) for kind in ("blocked", "full", "refused-sender", "dropped-quota")),
         *((kind, []) for kind in ("processed", "deferred", "delivered", "open", "click")),
+        ("machine-open", []),
     ],
 )
 def test_event_of_the_sandbox_has_its_effect_beside_foreign_ones(
@@ -480,10 +573,20 @@ def test_event_of_the_sandbox_has_its_effect_beside_foreign_ones(
         ('Ada "x", Inc', '"Ada \\"x\\", Inc"'),
         ("\u00c1da, Lda", '"\u00c1da, Lda"'),
         ("Ada Lovelace", "Ada Lovelace"),
-        ("O'Brien (x)", "O'Brien (x)"),
+        # https://github.com/sendgrid/sendgrid-ruby/issues/394,
+        # https://github.com/Gig-o-Matic/GO3/issues/549
+        ("Howdy y'all :(", '"Howdy y\'all :("'),
+        ("O'Brien (x)", '"O\'Brien (x)"'),
+        ("Ada [Ops]", '"Ada [Ops]"'),
+        ("ada@example.com", '"ada@example.com"'),
+        ("<Ada>", '"<Ada>"'),
+        ('Ada "Ace" King', '"Ada \\"Ace\\" King"'),
+        ("Back\\slash", '"Back\\\\slash"'),
+        ("O'Brien", "O'Brien"),
+        ("J. R. Ünsal-Meyer & Co! #1", "J. R. Ünsal-Meyer & Co! #1"),
     ],
 )
-def test_name_with_a_comma_stays_one_name(name: str, sent: str) -> None:
+def test_name_with_special_characters_stays_one_name(name: str, sent: str) -> None:
     body = sendgrid.account(sender="Shop, Inc. <shop@example.com>").body(
         outbound(recipient_name=name)
     )

@@ -70,6 +70,7 @@ DETAILS: Mapping[str, Mapping[str, Any]] = {
     "group_unsubscribe": {"asm_group_id": 1, **_BROWSER},
     "group_resubscribe": {"asm_group_id": 1, **_BROWSER},
     "open": {"sg_machine_open": False, **_BROWSER},
+    "machine-open": {"sg_machine_open": True, **_BROWSER},
     "click": {
         "url": "https://example.com/",
         "url_offset": {"index": 0, "type": "html"},
@@ -81,6 +82,7 @@ EVENT_NAMES: Mapping[str, str] = {
     **dict.fromkeys(("blocked", "bounce-by-mail", "full", "refused-sender"), "bounce"),
     **dict.fromkeys(("dropped-quota", "dropped-complaint"), "dropped"),
     "foreign": "processed",
+    "machine-open": "open",
 }
 """The names of events whose kind has another."""
 BY_MAIL = "bounce-by-mail"

@@ -2,6 +2,7 @@
 
 import json
 from datetime import UTC, datetime, timedelta
+from email.utils import unquote
 from typing import Any
 
 import pytest
@@ -71,7 +72,7 @@ def test_texts_are_passed_on_unchanged(text: str) -> None:
     sent = json.loads(handler.requests[0].partition(b"\r\n\r\n")[2])
     assert sent["subject"] == text
     assert [part["value"] for part in sent["content"]] == [text, text]
-    assert sent["personalizations"][0]["to"][0]["name"] == text
+    assert unquote(sent["personalizations"][0]["to"][0]["name"]) == text
 
 
 def test_mail_is_one_post_with_the_key() -> None:
@@ -188,7 +189,7 @@ def refusal(answer: bytes, *, timeout: float = LIMIT) -> ProviderError:
         (400, b"not JSON", PermanentError, FailureCode.REJECTED),
         (400, b"", PermanentError, FailureCode.REJECTED),
         (413, b"", PermanentError, FailureCode.TOO_LARGE),
-        (402, b"", PermanentError, FailureCode.REJECTED),
+        (402, b"", ProviderUnavailableError, FailureCode.CHANNEL_UNAVAILABLE),
         (418, b"", PermanentError, FailureCode.REJECTED),
         (
             *(400, errors("personalizations.0.to.0.email")),
@@ -222,6 +223,14 @@ def test_other_personalization_error_is_not_about_the_address() -> None:
 @pytest.mark.parametrize("status", [200, 201, 203, 204 + 1, 206, 299])
 def test_undocumented_success_is_ambiguous(status: int) -> None:
     error = refusal(socket_server.response(status, b"{}"))
+    assert isinstance(error, TransientError)
+    assert error.is_ambiguous
+
+
+@pytest.mark.parametrize("status", [504, 524])
+def test_gateway_that_waited_in_vain_leaves_the_outcome_open(status: int) -> None:
+    """https://github.com/sendgrid/sendgrid-php/issues/933"""
+    error = refusal(socket_server.response(status, b"<html>Gateway Timeout</html>"))
     assert isinstance(error, TransientError)
     assert error.is_ambiguous
 
