@@ -72,6 +72,9 @@ class BatchReport:
     claimed: int = 0
     counts: Counter[str] = field(default_factory=Counter)
     wakeups: list[Wakeup] = field(default_factory=list)
+    """Of deliveries of the batch."""
+    moved_up: list[Wakeup] = field(default_factory=list)
+    """Of other deliveries, for which a limit has room now: also other clients' and priorities'."""
 
     def add_wakeup(self, claimed: ClaimedDelivery, *, at: datetime) -> None:
         """Add a wake-up for a delivery at a time."""
@@ -167,11 +170,16 @@ def _prepare(
     with_targets = [claimed for claimed in ready if claimed.reference in resolved.targets]
     messages, unrenderable = rendering.render_batch(with_targets, now=clock())
     rendered = [one for one in with_targets if one.notification_id in messages]
-    allowed, over_limit, overflowing = (
-        limits.apply_limits(rendered, now=clock()) if active_limits() else (rendered, [], [])
+    limited = (
+        limits.apply_limits(rendered, now=clock())
+        if active_limits()
+        else limits.Limited(allowed=rendered)
     )
-    digested += digests.join_over_limit(overflowing, now=clock())
-    not_sent = [*ineligible, *resolved.not_sent, *unrenderable, *over_limit, *digested]
+    report.moved_up += [
+        Wakeup(one.notification_id, one.channel, one.priority, clock()) for one in limited.moved_up
+    ]
+    digested += digests.join_over_limit(limited.digested, now=clock())
+    not_sent = [*ineligible, *resolved.not_sent, *unrenderable, *limited.refused, *digested]
     _settle_not_sent(not_sent, clock(), report)
     digests.confirm_joined(digested, now=clock())
     crash_points.reach(Boundary.RENDERED)
@@ -183,7 +191,7 @@ def _prepare(
             targets=tuple(resolved.targets[claimed.reference]),
             quiet_hours_end=resolved.in_quiet_hours.get(claimed.reference),
         )
-        for claimed in allowed
+        for claimed in limited.allowed
     ]
 
 

@@ -1,7 +1,7 @@
 """Applies the limits of recipients right before a send. Counters are in MongoDB."""
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 import structlog
@@ -25,31 +25,41 @@ UNCOUNTED = "The counter of a limit can't be written."
 LINE_FULL = "Ten other messages wait."
 
 
-def apply_limits(
-    claims: Sequence[ClaimedDelivery], *, now: datetime
-) -> tuple[list[ClaimedDelivery], list[NotSent], list[NotSent]]:
-    """Return deliveries that are allowed, that wait or are suppressed, and that go into a digest.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limited:
+    """A batch's deliveries by what their limits say."""
 
-    The latter are refused as the others, unless they join a digest.
+    allowed: Sequence[ClaimedDelivery]
+    refused: Sequence[NotSent] = ()
+    """They wait, or are suppressed."""
+    digested: Sequence[NotSent] = ()
+    """They go into a digest, or else are refused as the others."""
+    moved_up: Sequence[store.MovedUp] = ()
+    """Other deliveries, which waited for a limit and are due now."""
+
+
+def apply_limits(claims: Sequence[ClaimedDelivery], *, now: datetime) -> Limited:
+    """Apply the limits to a batch.
 
     In-app and test messages are exempt and don't count, and so are critical ones and those with
     sensitive variables.
     """
     requests = {one.reference: found for one in claims if (found := _request(one))}
     if not requests:
-        return list(claims), [], []
+        return Limited(allowed=claims)
     try:
-        decisions = store.reserve_uses(list(requests.values()), now=now)
+        reserved = store.reserve_uses(list(requests.values()), now=now)
     except PyMongoError as error:
         log.warning("limits_not_counted", reason=type(error).__name__, deliveries=len(requests))
         until, code = now + COUNTER_RETRY_DELAY, FailureCode.OVER_LIMIT
         allowed = [one for one in claims if one.reference not in requests]
         limited = [one for one in claims if one.reference in requests]
-        return allowed, [NotSent(one, S.PENDING, code, UNCOUNTED, until) for one in limited], []
+        uncounted = [NotSent(one, S.PENDING, code, UNCOUNTED, until) for one in limited]
+        return Limited(allowed=allowed, refused=uncounted)
     allowed, refused, digested = [], [], []
     for claimed in claims:
         request = requests.get(claimed.reference)
-        decision = decisions.get(request.delivery_id) if request else ()
+        decision = reserved.decisions.get(request.delivery_id) if request else ()
         if decision is None:
             until, code = now + CONTESTED_DELAY, FailureCode.OVER_LIMIT
             refused.append(NotSent(claimed, S.PENDING, code, UNCOUNTED, until))
@@ -59,7 +69,7 @@ def apply_limits(
             digested.append(_refuse(claimed, decision))
         else:
             refused.append(_refuse(claimed, decision))
-    return allowed, refused, digested
+    return Limited(allowed=allowed, refused=refused, digested=digested, moved_up=reserved.moved_up)
 
 
 def _request(claimed: ClaimedDelivery) -> UseRequest | None:

@@ -45,7 +45,7 @@ def handle_wakeup(
             )
             return
         report = dispatcher.dispatch(ids, channel=channel, clock=clock)
-    wakeups.send_later(report.wakeups, now=clock())
+    wakeups.send_later([*report.wakeups, *report.moved_up], now=clock())
 
 
 def pull(queue: FairQueue, token: PullToken | None, *, clock: Clock = utc_now) -> int:
@@ -81,7 +81,9 @@ def pull(queue: FairQueue, token: PullToken | None, *, clock: Clock = utc_now) -
             fair_queue.retry_pull(queue, at=now + REQUEUE_DELAY, now=now)
             raise
     now = clock()
-    wakeups.send_later([w for w in report.wakeups if w.channel is not queue.channel], now=now)
+    # The next pull finds those of its own queue.
+    others = [w for w in report.wakeups if w.channel is not queue.channel]
+    wakeups.send_later([*others, *report.moved_up], now=now)
     if not has_more:
         _schedule_next_pull(queue, now)
     elif not next_pull.is_enqueued:

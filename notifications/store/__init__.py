@@ -98,8 +98,10 @@ from .leases import (
     start,
 )
 from .limit_uses import (
+    MovedUp,
     Refusal,
     RefusalKind,
+    Reservation,
     UseRequest,
     delivery_key,
     erase_counters,
@@ -157,7 +159,7 @@ __all__ += ["MATCH_SENT", "Inbox", "Marked", "MarkedPart", "act", "archive"]
 __all__ += ["mark_part_read", "mark_read", "read_position", "save_read_position"]
 __all__ += ["mark_read_by_client", "mark_seen", "mark_unread", "mark_unread_by_client"]
 __all__ += ["due_snoozes", "resurface", "snooze", "unarchive", "unsnooze"]
-__all__ += ["LimitUse", "Refusal", "RefusalKind", "UseRequest"]
+__all__ += ["LimitUse", "MovedUp", "Refusal", "RefusalKind", "Reservation", "UseRequest"]
 __all__ += ["delivery_key", "erase_counters", "give_back", "read_counters", "reserve_uses"]
 __all__ += ["current_hold", "holds_of", "set_stricter", "stricter_of"]
 __all__ += ["LEASE", "NOT_ATTEMPTED", "claim", "poison_candidates", "release", "settle_not_sent"]

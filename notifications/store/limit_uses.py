@@ -33,7 +33,7 @@ from domain.limits import (
     describe_plan,
     plan,
 )
-from domain.states import DeliveryStatus
+from domain.states import Channel, DeliveryStatus, Priority
 from notifyproject.db.collections import is_duplicate
 
 from .collections import limit_uses, notifications, retry_transient
@@ -99,6 +99,23 @@ class Refusal:
     """The limit that decides, and how much of it is used."""
 
 
+@dataclass(frozen=True, slots=True)
+class MovedUp:
+    """A waiting delivery that is due at once, since one before it in the line ended unsent."""
+
+    notification_id: ObjectId
+    channel: Channel
+    priority: Priority
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reservation:
+    """Decisions about deliveries, by their keys, and the deliveries that have moved up."""
+
+    decisions: dict[str, tuple[LimitUse, ...] | Refusal]
+    moved_up: list[MovedUp]
+
+
 def counter_id(limit_name: str, person: str) -> str:
     """Return the ID of a limit's counter for a person."""
     return f"{limit_name}/{person}"
@@ -109,36 +126,36 @@ def delivery_key(notification_id: ObjectId, channel: str) -> str:
     return f"{notification_id}.{channel}"
 
 
-def reserve_uses(
-    requests: Sequence[UseRequest], *, now: datetime
-) -> dict[str, tuple[LimitUse, ...] | Refusal]:
-    """Reserve a use of each limit for each request, or refuse it, by the delivery's key.
+def reserve_uses(requests: Sequence[UseRequest], *, now: datetime) -> Reservation:
+    """Reserve a use of each limit for each request, or refuse it.
 
-    A delivery is left out if other workers change its counters all the time. Idempotent. Raises
-    PyMongoError.
+    A delivery is left out if other workers change its counters all the time. The caller wakes a
+    worker for those that have moved up. Idempotent. Raises PyMongoError.
     """
     ordered = sorted(requests, key=lambda one: (one.due_at, one.delivery_id))
-    decisions, _ = _reserve_together(ordered, tries=TRIES_TOGETHER, now=now)
-    if decisions is not None:
-        return decisions
+    reserved, _ = _reserve_together(ordered, tries=TRIES_TOGETHER, now=now)
+    if reserved is not None:
+        return reserved
     # A contested counter is no reason for the deliveries of others to wait.
-    found: dict[str, tuple[LimitUse, ...] | Refusal] = {}
+    found = Reservation(decisions={}, moved_up=[])
     contested: set[str] = set()
     left = TRIES_APART
     for one in ordered:
         if contested.isdisjoint(one.counter_ids):
-            decisions, tries = _reserve_together([one], tries=max(left, 1), now=now)
+            reserved, tries = _reserve_together([one], tries=max(left, 1), now=now)
             left -= tries
-            found |= decisions or {}
-            if decisions is None:
+            if reserved is None:
                 contested |= {*one.counter_ids}
+                continue
+            found.decisions.update(reserved.decisions)
+            found.moved_up.extend(reserved.moved_up)
     return found
 
 
 def _reserve_together(
     ordered: Sequence[UseRequest], *, tries: int, now: datetime
-) -> tuple[dict[str, tuple[LimitUse, ...] | Refusal] | None, int]:
-    """Decide about requests at once. Return the decisions, or None, and how many tries failed."""
+) -> tuple[Reservation | None, int]:
+    """Decide about requests at once. Return the result, or None, and how many tries failed."""
     ids = sorted({one for request in ordered for one in request.counter_ids})
     for failed in range(tries):
         if failed:
@@ -148,8 +165,8 @@ def _reserve_together(
         early = _refresh_lines(counters, now)
         decisions = {one.delivery_id: _decide(one, counters, now) for one in ordered}
         if _write(ordered, counters, found, now):
-            _make_due(early, now)
-            return decisions, failed
+            _make_due(early.values(), now)
+            return Reservation(decisions=decisions, moved_up=list(early.values())), failed
     return None, tries
 
 
@@ -175,37 +192,39 @@ def _entry(stored: Mapping[str, Any]) -> LineEntry:
     )
 
 
-def _refresh_lines(counters: dict[str, Counter], now: datetime) -> set[str]:
+def _refresh_lines(counters: dict[str, Counter], now: datetime) -> dict[str, MovedUp]:
     """Give those in the lines their actual times, and remove those that no longer wait.
 
     Return those that may be sent earlier than planned, since one before them ended unsent.
     """
     waiting = {one.delivery_id for counter in counters.values() for one in counter.line}
     if not waiting:
-        return set()
+        return {}
     ids = {ObjectId(one.partition(".")[0]) for one in waiting}
     names = ("channel", "status", "next_attempt_at", "failure_code")
     documents = notifications().find(
-        {"_id": {"$in": sorted(ids)}}, {f"delivery.{name}": 1 for name in names}
+        {"_id": {"$in": sorted(ids)}}, {"priority": 1, **{f"delivery.{name}": 1 for name in names}}
     )
     actual = {
-        delivery_key(document["_id"], delivery["channel"]): delivery
+        delivery_key(document["_id"], delivery["channel"]): (document, delivery)
         for document in documents
         for delivery in document["delivery"]
     }
-    early: set[str] = set()
+    early: dict[str, MovedUp] = {}
     for one, counter in counters.items():
         line: list[LineEntry] = []
         has_gap = False
         for entry in counter.line:
-            delivery = actual.get(entry.delivery_id)
-            if delivery is None or delivery["status"] != S.PENDING:
+            document, delivery = actual.get(entry.delivery_id, (None, None))
+            if document is None or delivery is None or delivery["status"] != S.PENDING:
                 is_unused = entry.delivery_id not in {use for use, _ in counter.uses}
                 has_gap = has_gap or (is_unused and entry.until > now)
                 continue
             code, until = delivery.get("failure_code"), delivery.get("next_attempt_at") or now
             if has_gap and code == FailureCode.OVER_LIMIT and until > now:
-                early.add(entry.delivery_id)
+                early[entry.delivery_id] = MovedUp(
+                    document["_id"], Channel(delivery["channel"]), Priority(document["priority"])
+                )
                 until = now
             is_counted = code != FailureCode.CHANNEL_UNAVAILABLE
             line.append(replace(entry, until=until, is_counted=is_counted))
@@ -304,19 +323,18 @@ def _stored(entry: LineEntry) -> dict[str, Any]:
     return stored if entry.is_refused else stored | {"refused": False}
 
 
-def _make_due(delivery_ids: Iterable[str], now: datetime) -> None:
-    """Let waiting deliveries be claimed again: their place in the line has moved up."""
-    for one in sorted(delivery_ids):
-        notification_id, _, channel = one.partition(".")
+def _make_due(moved_up: Iterable[MovedUp], now: datetime) -> None:
+    """Let waiting deliveries be claimed again."""
+    for one in moved_up:
         conditions = {
             "$and": [
-                {"$eq": ["$$d.channel", channel]},
+                {"$eq": ["$$d.channel", one.channel.value]},
                 {"$eq": ["$$d.status", S.PENDING.value]},
                 {"$eq": ["$$d.failure_code", FailureCode.OVER_LIMIT.value]},
             ]
         }
         notifications().update_one(
-            {"_id": ObjectId(notification_id)},
+            {"_id": one.notification_id},
             transition(condition=conditions, changes={"next_attempt_at": now}, now=now),
         )
 

@@ -7,16 +7,20 @@ from random import Random
 from typing import Any
 
 import pytest
+import redis
 from bson import ObjectId
 
-from delivery import dispatcher, sweeper
+from delivery import dispatcher, sweeper, worker
 from delivery.dispatcher import BatchReport
 from domain.states import Category, Channel, Priority
 from notifications import store
 from notifications.catalog import limits
+from notifications.queueing.fair_queue import FairQueue
+from notifications.queueing.wakeups import DELIVER
 from notifications.store import limit_uses
 from notifyproject.db.collections import collection
 from privacy import erasure
+from tests.support.broker_messages import queued_messages
 from tests.support.factories import notifications as factories
 from tests.support.factories.notifications import NOON
 from tests.support.fakes.mongo_failpoints import fail_commands
@@ -336,6 +340,26 @@ def test_those_behind_a_cancelled_message_move_up() -> None:
     deliver(late, at=NOON + HOUR)
     sent = run([*ids[2:], late])
     assert list(sent.values()) == [NOON + DAY, NOON + 2 * DAY, NOON + 3 * DAY]
+
+
+@pytest.mark.usefixtures("fcm", "valkey_anew")
+@pytest.mark.parametrize("is_pulled", [False, True])
+def test_those_that_move_up_are_woken(is_pulled: bool, broker: redis.Redis) -> None:
+    define(max=1, period_seconds=3_600)
+    other_client = ObjectId("d" * 24)
+    first, cancelled = mails(2)
+    high = mail(client_id=other_client, priority=Priority.HIGH)
+    deliver(first, cancelled, high)
+    assert due(high) == NOON + 2 * HOUR
+    store.cancel(notification_id=cancelled, channels=[EMAIL], reason="Wrong.", now=NOON)
+    late, at = mail(), NOON + SECOND
+    if is_pulled:
+        queue = FairQueue(factories.CLIENT, EMAIL, Priority.NORMAL)
+        assert worker.pull(queue, None, clock=lambda: at) == 1
+    else:
+        worker.handle_wakeup([late], channel=EMAIL, priority=Priority.NORMAL, clock=lambda: at)
+    (message,) = queued_messages(broker, "email.high")
+    assert (message.task, message.ids, message.eta) == (DELIVER, [high], None)
 
 
 @pytest.mark.parametrize("behaviour", [refused, provider_error, channel_unavailable])
