@@ -149,7 +149,7 @@ def _deliver(
         if not group:
             continue
         providers = providers_for(channel, test=is_test)
-        deliveries = _prepare(group, channel, clock, report, has_provider=bool(providers))
+        deliveries = _prepare(group, channel, clock, report, providers=providers)
         if deliveries:
             _BatchSend(providers, clock, report, on_started, on_in_flight).run(deliveries)
 
@@ -160,11 +160,14 @@ def _prepare(
     clock: Clock,
     report: BatchReport,
     *,
-    has_provider: bool,
+    providers: Sequence[Provider],
 ) -> list[PreparedDelivery]:
     separate, digested = digests.join_digests(claims, now=clock())
     ready, ineligible = eligibility.filter_eligible(
-        separate, now=clock(), has_provider=has_provider
+        separate,
+        now=clock(),
+        has_provider=bool(providers),
+        with_soft_bounces=any(map(feedback.clears_soft_bounces, providers)),
     )
     resolved = targets.resolve_targets(ready, channel=channel, now=clock())
     with_targets = [claimed for claimed in ready if claimed.reference in resolved.targets]
@@ -442,7 +445,7 @@ def _finish(
     flat = [(delivery, result) for delivery, results in attempted for result in results]
     feedback.report_provider_health(provider, flat, probes=route.probes, now=now)
     crash_points.reach(Boundary.REPORTED)
-    feedback.apply_reputation(flat, provider=provider.name, now=now, is_doubted=bool(route.probes))
+    feedback.apply_reputation(flat, provider=provider, now=now, is_doubted=bool(route.probes))
     feedback.record_attempts(settlements, [results for _, results in attempted], now=now)
 
 

@@ -1,6 +1,7 @@
 """Decides which claimed deliveries may be sent now: expiry, suppression, quiet hours."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from functools import lru_cache
 from typing import Any
@@ -151,13 +152,19 @@ def filter_eligible(
     now: datetime,
     has_provider: bool,
     with_quiet_hours: bool = True,
+    with_soft_bounces: bool = False,
 ) -> tuple[list[ClaimedDelivery], list[NotSent]]:
-    """Return the deliveries that can be sent now, and the reasons why the others can't."""
+    """Return the deliveries that can be sent now, and the reasons why the others can't.
+
+    ``with_soft_bounces``: those whose address has soft bounces are marked.
+    """
     addresses = {
         (c.channel.value, address) for c in claims if (address := c.recipient.address(c.channel))
     }
     user_ids = [c.user_id for c in claims if c.user_id]
-    snapshot = recipients.load_snapshot(user_ids, addresses, now=now)
+    snapshot = recipients.load_snapshot(
+        user_ids, addresses, now=now, with_soft_bounces=with_soft_bounces
+    )
     ready: list[ClaimedDelivery] = []
     not_sent: list[NotSent] = []
     for claimed in claims:
@@ -177,7 +184,9 @@ def filter_eligible(
             has_provider=has_provider,
         )
         if reason is None:
-            ready.append(claimed)
+            own = (claimed.channel.value, claimed.recipient.address(claimed.channel) or "")
+            is_suspected = own in snapshot.suspected
+            ready.append(replace(claimed, has_soft_bounces=True) if is_suspected else claimed)
         else:
             not_sent.append(reason)
     return ready, not_sent

@@ -23,7 +23,7 @@ from domain.states import DeliveryStatus
 from notifications.store import ClaimedDelivery, NotSent, Settlement
 from notifyproject.platform import tracing
 from notifyproject.platform.tracing import Kind, Span
-from providers.contract import Provider, SendResult
+from providers.contract import Provider, ReceiptlessProvider, SendResult
 from recipients import suppressions, whatsapp_learning
 from recipients.models import SuppressionReason
 
@@ -65,7 +65,7 @@ Sent = tuple[PreparedDelivery, TargetResult]
 def apply_reputation(
     sent: Sequence[tuple[PreparedDelivery, TargetResult]],
     *,
-    provider: str,
+    provider: Provider,
     now: datetime,
     is_doubted: bool = False,
 ) -> None:
@@ -86,20 +86,21 @@ def apply_reputation(
     # All devices belong to another sender, or none takes the message: the service's own credentials
     # or the message are wrong.
     if len(sent) >= MIN_MISMATCHES and len(codes) == len(sent) and {*codes} in DOUBTFUL_CODES:
-        log.error("device_refusals_ignored", provider=provider, count=len(sent), code=codes[0])
+        log.error("device_refusals_ignored", provider=provider.name, count=len(sent), code=codes[0])
         return
     for delivery, result in sent:
         outcome = result.outcome
         if isinstance(outcome, InvalidRecipientError):
             if is_doubted and outcome.reach is Reach.UNCERTAIN:
                 continue
-            _apply_invalid_recipient(delivery, result, outcome, provider=provider, now=now)
+            _apply_invalid_recipient(delivery, result, outcome, provider=provider.name, now=now)
         elif isinstance(outcome, SendResult) and result.device_id is not None:
             known = last_success.get(result.device_id, result.finished_at)
             last_success[result.device_id] = max(known, result.finished_at)
     if last_success:
         status.record_success(accepted=last_success)
-    _clear_soft_bounces(sent)
+    if clears_soft_bounces(provider):
+        _clear_soft_bounces(sent)
     # Last: if it fails, the next send tells it again.
     others = {
         own: result.outcome.other_address
@@ -111,17 +112,33 @@ def apply_reputation(
         whatsapp_learning.learn(others, now=now)
 
 
+def clears_soft_bounces(provider: Provider) -> bool:
+    """Return whether a provider's acceptance shows that the address takes messages."""
+    return isinstance(provider, ReceiptlessProvider) and provider.clears_soft_bounces
+
+
 def _clear_soft_bounces(sent: Sequence[tuple[PreparedDelivery, TargetResult]]) -> None:
-    """Reset the soft bounces of addresses whose provider reports no delivery later."""
-    accepted = {
-        address_key(channel.value, address): (channel.value, address)
+    """Reset the soft bounces of accepting addresses that had some when they were claimed.
+
+    Or that one of the same results has given them.
+    """
+    suspected = {
+        _address_key(delivery)
         for delivery, result in sent
-        if isinstance(result.outcome, SendResult) and result.outcome.clears_soft_bounces
-        if (address := delivery.claimed.recipient.address(channel := delivery.claimed.channel))
+        if delivery.claimed.has_soft_bounces or isinstance(result.outcome, InvalidRecipientError)
     }
-    for key in suppressions.with_soft_bounces(accepted):
-        channel_name, known = accepted[key]
-        suppressions.clear_soft_bounces(channel=channel_name, address=known)
+    for delivery, result in sent if suspected else ():
+        claimed = delivery.claimed
+        address = claimed.recipient.address(claimed.channel)
+        is_accepted = isinstance(result.outcome, SendResult)
+        if address is not None and is_accepted and _address_key(delivery) in suspected:
+            suppressions.clear_soft_bounces(channel=claimed.channel.value, address=address)
+
+
+def _address_key(delivery: PreparedDelivery) -> str | None:
+    claimed = delivery.claimed
+    address = claimed.recipient.address(claimed.channel)
+    return address and address_key(claimed.channel.value, address)
 
 
 def _apply_invalid_recipient(

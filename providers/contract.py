@@ -75,8 +75,6 @@ class SendResult:
     response: ProviderResponse
     is_delivered: bool = False
     """True if the message has already reached the recipient: no receipt follows."""
-    clears_soft_bounces: bool = False
-    """True if the acceptance shows that the address takes messages, as no receipt will."""
     other_address: str | None = None
     """Another form of the recipient's address, which the provider reports in its webhooks."""
 
@@ -195,6 +193,15 @@ class NotAttemptedError(TransientError):
 def is_expired(request: SendRequest, *, now: datetime) -> bool:
     """Return whether a message has expired. Call this right before its request."""
     return request.expires_at is not None and now >= request.expires_at
+
+
+@runtime_checkable
+class ReceiptlessProvider(Provider, Protocol):
+    """A provider of email that reports nothing after an acceptance."""
+
+    @property
+    def clears_soft_bounces(self) -> bool:
+        """Whether an acceptance shows that the address takes messages."""
 
 
 @runtime_checkable

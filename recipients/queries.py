@@ -5,9 +5,10 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from domain.addresses import address_key
 from domain.states import Channel
 from notifyproject.db import paging
-from notifyproject.db.collections import Document, collection, find_few
+from notifyproject.db.collections import Document, collection, find_few, find_in_several
 from notifyproject.db.paging import Cursor, Page
 from notifyproject.platform import cache
 
@@ -81,6 +82,8 @@ class RecipientSnapshot:
     suppressed: Mapping[tuple[str, str], ActiveSuppression]  # By channel and address
     device_users: Mapping[str, str] = field(default_factory=dict)
     """By device ID: the user of each device that the notifications name."""
+    suspected: frozenset[tuple[str, str]] = frozenset()
+    """By channel and address: those with soft bounces, if they were asked for."""
 
     def suppression_of(
         self,
@@ -114,24 +117,36 @@ def suppression_text(reason: str) -> str:
 
 
 def load_snapshot(
-    user_ids: Iterable[str], addresses: Iterable[tuple[str, str]], *, now: datetime
+    user_ids: Iterable[str],
+    addresses: Iterable[tuple[str, str]],
+    *,
+    now: datetime,
+    with_soft_bounces: bool = False,
 ) -> RecipientSnapshot:
-    """Read the recipients and suppressions of a batch. Raises PyMongoError."""
+    """Read the recipients and suppressions of a batch, and soft bounces. Raises PyMongoError."""
     ids, keys = sorted(set(user_ids)), _keys_of(addresses)
-    if len(ids) > 1 or len(keys) > FEW_ADDRESSES:
-        return RecipientSnapshot(
-            registered=_registered(_read_recipients(ids)),
-            suppressed=_suppressed(keys, _read_suppressions(keys), now=now),
-        )
-    wanted = {}
-    if ids:
-        wanted["recipients"] = _recipients_filter(ids)
+    of_addresses: dict[str, Document] = {}
     if keys:
-        wanted["suppressions"] = _suppressions_filter(keys)
-    found = cache.find_in_several(wanted) if wanted else {}
+        of_addresses["suppressions"] = _suppressions_filter(keys)
+        if with_soft_bounces:
+            suspects = sorted(address_key(*pair) for pair in keys)
+            of_addresses["suspicions"] = {"_id": {"$in": suspects}}
+    if len(ids) > 1 or len(keys) > FEW_ADDRESSES:
+        registered = _registered(_read_recipients(ids))
+        found: Mapping[str, Iterable[Document]] = {"suppressions": _read_suppressions(keys)}
+        if with_soft_bounces and keys:
+            most = _max_suppressions(keys) + len(keys)
+            found = find_in_several(of_addresses, limit=most)
+    else:
+        wanted = {"recipients": _recipients_filter(ids)} if ids else {}
+        wanted |= of_addresses
+        found = cache.find_in_several(wanted) if wanted else {}
+        registered = _registered(found.get("recipients", ()))
+    suspected = {one["_id"] for one in found.get("suspicions", ())}
     return RecipientSnapshot(
-        registered=_registered(found.get("recipients", ())),
+        registered=registered,
         suppressed=_suppressed(keys, found.get("suppressions", ()), now=now),
+        suspected=frozenset(pair for pair in keys if suspected and address_key(*pair) in suspected),
     )
 
 
@@ -214,9 +229,12 @@ def _read_suppressions(keys: Mapping[Address, Sequence[str]]) -> Iterable[Docume
         return []
     wanted = _suppressions_filter(keys)
     if len(keys) <= FEW_ADDRESSES:
-        limit = len(wanted["key"]["$in"]) * len(STRICTEST_FIRST)
-        return find_few("suppressions", wanted, limit=limit)
+        return find_few("suppressions", wanted, limit=_max_suppressions(keys))
     return collection("suppressions").find(wanted)
+
+
+def _max_suppressions(keys: Mapping[Address, Sequence[str]]) -> int:
+    return sum(map(len, keys.values())) * len(STRICTEST_FIRST)
 
 
 def _suppressed(

@@ -174,6 +174,8 @@ class ClaimedDelivery:
     """All outages that have held it."""
     limit_uses: tuple["LimitUse", ...] = ()
     """Uses of limits that are reserved for the current claim."""
+    has_soft_bounces: bool = False
+    """The address has soft bounces, which an acceptance may end. False if they weren't read."""
     is_marked_read: bool = False
     is_acted: bool = False
     """By its recipient, as the client says."""

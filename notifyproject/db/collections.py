@@ -73,15 +73,17 @@ def find_few(name: str, wanted: Mapping[str, Any], *, limit: int) -> list[Docume
     return reply["cursor"]["firstBatch"]
 
 
-def find_in_several(wanted: Mapping[str, Mapping[str, Any]]) -> dict[str, list[Document]]:
-    """Return a few matching documents of each collection, read in one request.
+def find_in_several(
+    wanted: Mapping[str, Mapping[str, Any]], *, limit: int = MAX_FEW
+) -> dict[str, list[Document]]:
+    """Return matching documents of several collections, ``limit`` at most, read in one request.
 
     ``wanted`` has a filter for each collection. Two finds cost twice the CPU time, here and in
     MongoDB.
     """
     (first, match), *others = wanted.items()
     if not others:
-        return {first: find_few(first, match, limit=MAX_FEW)}
+        return {first: find_few(first, match, limit=limit)}
     pipeline: list[dict[str, Any]] = [{"$match": match}, _tagged(first)]
     for name, match in others:
         pipeline.append(
@@ -92,7 +94,7 @@ def find_in_several(wanted: Mapping[str, Mapping[str, Any]]) -> dict[str, list[D
             "aggregate",
             first,
             pipeline=pipeline,
-            cursor={"batchSize": MAX_FEW},
+            cursor={"batchSize": limit},
             codec_options=CODEC,
         )
         rows = reply["cursor"]["firstBatch"]

@@ -105,6 +105,11 @@ class SMTP:
     )
     """Idle connections of each process: a forked child must not use its parent's."""
 
+    @property
+    def clears_soft_bounces(self) -> bool:
+        """True: no receipt will show that an address takes messages."""
+        return True
+
     @cached_property
     def account(self) -> str:
         """The account's name, with a hash of the host and user name."""
@@ -133,7 +138,6 @@ class SMTP:
         return SendResult(
             provider_id=encoded.message_id,
             response=ProviderResponse(status=250),
-            clears_soft_bounces=True,
         )
 
     def parse_receipts(self, headers: Mapping[str, str], raw: bytes) -> list[Receipt]:

@@ -63,7 +63,7 @@ def result(
 
 
 def apply(*results: tuple[PreparedDelivery, TargetResult], at: datetime = NOON) -> None:
-    feedback.apply_reputation(results, provider="fcm", now=at)
+    feedback.apply_reputation(results, provider=ScriptedProvider(name="fcm"), now=at)
 
 
 def test_invalid_token_without_a_response_deactivates_its_device() -> None:

@@ -33,6 +33,7 @@ from tests.support.factories import notifications as factories
 from tests.support.factories.notifications import NOON, accepted, outbound
 from tests.support.fakes import socket_server
 from tests.support.fakes.smtp_server import QUESTIONS, MailServer, mail_server, refusal
+from tests.support.mongo.query_plans import plans
 from tests.support.waiting import LIMIT
 
 F = FailureCode
@@ -517,14 +518,32 @@ class TestSent:
                 dispatch(*ids, at=NOON + timedelta(minutes=minutes))
             assert [state(one)[0] for one in ids] == ["failed"] * 5 + ["sent"] * 35
 
-    def test_acceptance_clears_the_soft_bounces(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    @pytest.mark.parametrize("others", [0, 1, 12])
+    def test_acceptance_clears_the_soft_bounces(
+        self, others: int, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         server = MailServer()
         with mail_server(server) as (smtp, _):
             monkeypatch.setattr(dispatcher, "providers_for", lambda _channel, **_: (smtp,))
             for line in (*("552 5.2.2 Mailbox full",) * 2, "250 OK", "552 5.2.2 Mailbox full"):
                 server.replies = {"RCPT": line}
-                dispatch(mail("full@example.com"))
+                beside = [mail(f"{n}@example.com") for n in range(others) if line == "250 OK"]
+                dispatch(mail("Full@example.com"), *beside)
             assert collection("suppressions").count_documents({}) == 0
+            (left,) = collection("suspicions").find()
+            assert len(left["events"]) == 1
+
+    @pytest.mark.parametrize("count", [1, 12])
+    def test_acceptance_takes_no_command_for_soft_bounces(
+        self, count: int, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        with mail_server(MailServer()) as (smtp, _):
+            monkeypatch.setattr(dispatcher, "providers_for", lambda _channel, **_: (smtp,))
+            ids = [mail(f"{n}@example.com") for n in range(count)]
+            with plans("suspicions") as commands:
+                dispatch(*ids)
+            assert {state(one) for one in ids} == {("sent", None)}
+            assert commands == []
 
 
 @pytest.mark.usefixtures("opened")

@@ -36,7 +36,7 @@ from recipients import (
 from recipients.models import SuppressionReason
 from recipients.registration import RecipientProfile
 from tests.support.factories import notifications as factories
-from tests.support.fakes.provider import accepted
+from tests.support.fakes.provider import ScriptedProvider, accepted
 from tests.support.providers.whatsapp import (
     EPOCH,
     PHONE,
@@ -287,7 +287,9 @@ def send(phone: str, other: str | None) -> None:
         duration_ms=1,
     )
     prepared = PreparedDelivery(claimed=claimed, message=Message(subject=None, text=""), targets=())
-    feedback.apply_reputation([(prepared, result)], provider="whatsapp", now=now)
+    feedback.apply_reputation(
+        [(prepared, result)], provider=ScriptedProvider(name="whatsapp"), now=now
+    )
 
 
 @pytest.mark.parametrize("order", list(itertools.permutations(["send", "message", "opt-out"])))
