@@ -50,6 +50,17 @@ def delete(phones: Iterable[str]) -> None:
         collection("conversations").delete_many({"_id": {"$in": keys}})
 
 
+def close(refused: Iterable[tuple[str, datetime]]) -> None:
+    """Close the windows of numbers that WhatsApp refused a text to, unless they wrote since.
+
+    Idempotent. Raises PyMongoError.
+    """
+    for phone, at in refused:
+        collection("conversations").delete_one(
+            {"_id": fold_phone(phone), "last_inbound_at": {"$lte": at}}
+        )
+
+
 def last_inbound(phone: str) -> datetime | None:
     """Return when a number last wrote on WhatsApp, or None if unknown or no longer stored."""
     found = collection("conversations").find_one({"_id": fold_phone(phone)})

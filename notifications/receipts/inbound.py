@@ -33,7 +33,8 @@ def apply_inbound(contents: WebhookContents, *, provider: str, now: datetime) ->
     whatsapp_learning.carry_over(changes, now=now)
     people = [one.phone or one.user_id or "" for one in contents.messages]
     chosen = [one.phone or one.user_id or "" for one in contents.preferences]
-    numbers = whatsapp_identities.numbers_of({*people, *chosen})
+    refused = [one.phone or one.user_id or "" for one in contents.closed_windows]
+    numbers = whatsapp_identities.numbers_of({*people, *chosen, *refused})
     service_windows.record_inbound(
         [
             (number, message.at)
@@ -41,6 +42,11 @@ def apply_inbound(contents: WebhookContents, *, provider: str, now: datetime) ->
             for number in numbers[person] or (person,)
         ],
         now=now,
+    )
+    service_windows.close(
+        (number, closed.at)
+        for person, closed in zip(refused, contents.closed_windows, strict=True)
+        for number in numbers[person] or (person,)
     )
     preferences = [
         replace(one, phone=next(iter(numbers[person]), person))

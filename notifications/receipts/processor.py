@@ -316,7 +316,8 @@ def _record_effect(
         # Once for a message: a repeated event may have another ID.
         event=receipt.reference or receipt.provider_id or receipt.at.isoformat(),
         source=provider,
-        now=now,
+        # An opt-in that is younger lifts it, in whatever order they arrive.
+        now=min(receipt.at, now) if effect is AddressEffect.UNSUBSCRIBED else now,
     )
 
 

@@ -11,7 +11,7 @@ from datetime import datetime
 from functools import partial
 from typing import Any
 
-from domain.errors import RecipientAction
+from domain.errors import FailureCode, RecipientAction
 
 from .. import http
 from ..contract import AddressEffect, InvalidSignatureError, Receipt, ReceiptKind
@@ -84,6 +84,16 @@ class MarketingPreference:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ClosedWindow:
+    """A service window that WhatsApp says is closed: it refused a text."""
+
+    phone: str | None = field(default=None, repr=False)
+    """The recipient's number in E.164; never logged. None if Meta tells the user ID alone."""
+    user_id: str | None = field(default=None, repr=False)
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Identity:
     """A person's user ID at Meta with the number, the reference of a message to it, or both."""
 
@@ -109,6 +119,7 @@ class WebhookContents:
     messages: tuple[InboundMessage, ...]
     preferences: tuple[MarketingPreference, ...]
     """Oldest first."""
+    closed_windows: tuple[ClosedWindow, ...]
     identities: tuple[Identity, ...]
     changes: tuple[IdentityChange, ...]
     unreadable_count: int
@@ -151,6 +162,7 @@ def parse_webhook(raw: bytes, *, phone_number_id: str) -> WebhookContents:
         receipts=tuple(reader.receipts),
         messages=tuple(reader.messages),
         preferences=tuple(sorted(reader.preferences, key=lambda one: one.at)),
+        closed_windows=tuple(reader.closed_windows),
         identities=tuple(dict.fromkeys(reader.identities)),
         changes=tuple(dict.fromkeys(reader.changes)),
         unreadable_count=reader.unreadable_count,
@@ -168,6 +180,7 @@ class _Reader:
         self.receipts: list[Receipt] = []
         self.messages: list[InboundMessage] = []
         self.preferences: list[MarketingPreference] = []
+        self.closed_windows: list[ClosedWindow] = []
         self.identities: list[Identity] = []
         self.changes: list[IdentityChange] = []
         self.unreadable_count = 0
@@ -248,7 +261,11 @@ class _Reader:
                 event_id=f"{status_id}:{name}",
                 address=phone,
             )
-            self.receipts += _build_receipts(base, _error(status.get("errors")))
+            error = _error(status.get("errors"))
+            self.receipts += _build_receipts(base, error)
+            rule = rule_for(error.code) if error and base.kind is ReceiptKind.FAILED else None
+            if rule and rule.code is FailureCode.WINDOW_CLOSED and (phone or user_id):
+                self.closed_windows.append(ClosedWindow(phone=phone, user_id=user_id, at=at))
 
     def _read_message(self, message: Item) -> None:
         kind, at = message.get("type"), read_time(message.get("timestamp"))

@@ -870,3 +870,60 @@ def test_every_status_of_a_batch_counts() -> None:
     ]
     assert post(webhook(entry=entries)).status_code == 200
     assert {status_of(one) for one in documents} == {"delivered"}
+
+
+# What a refusal tells.
+
+
+def refuse(phone: str, code: int, at: float, **fields: Any) -> None:
+    document = sent(phone)
+    told = {"status": "failed", "timestamp": str(int(at)), "id": f"wamid.{document['_id']}"}
+    call(change(about(document, **(told | {"recipient_id": phone[1:]} | fields), **why(code, "x"))))
+
+
+@pytest.mark.parametrize("phone", [PHONE, *(one for one, _ in FORMS)])
+def test_refused_text_closes_the_window(phone: str) -> None:
+    """As in https://github.com/megaapp977/stack/issues/117: each resend would fail again."""
+    call(change(messages=[now_written(**{"from": phone[1:]})]))
+    assert is_open(phone)
+    refuse(phone, 131047, time.time())
+    assert not is_open(phone)
+    call(change(messages=[now_written(**{"from": phone[1:]})]))
+    assert is_open(phone), "they wrote again"
+
+
+@pytest.mark.parametrize(
+    ("code", "age", "fields"),
+    [
+        *((code, 0, {}) for code in (131026, 131049, 132001, 139999)),
+        (131047, 60, {}),
+        (131047, 0, {"status": "sent"}),
+        (131047, 0, {"recipient_id": "447700900998"}),
+        (131047, 0, {"recipient_id": ...}),
+    ],
+)
+def test_window_stays_open_otherwise(code: int, age: int, fields: dict[str, Any]) -> None:
+    call(change(messages=[now_written()]))
+    refuse(PHONE, code, time.time() - age, **fields)
+    assert is_open(PHONE)
+
+
+def test_text_refused_by_user_id_closes_the_window_of_the_number() -> None:
+    told_by_message()
+    call(change(messages=[now_written()]))
+    refuse(PHONE, 131047, time.time(), recipient_id=..., recipient_user_id=USER)
+    assert not is_open(PHONE)
+
+
+@pytest.mark.parametrize("is_batch", [True, False])
+def test_younger_opt_in_lifts_an_opt_out_that_an_error_told(is_batch: bool) -> None:
+    """Both may arrive much later, as Meta repeats webhooks for days."""
+    at, document = int(time.time()) - 3_600, sent()
+    error = about(document, status="failed", timestamp=str(at), **why(131050, "x"))
+    told = [change(error), preferences_change(preference("resume", timestamp=at + 60))]
+    for some in [told] if is_batch else [[one] for one in told]:
+        call(*some)
+    assert not opted_out(PHONE)
+    call(preferences_change(preference("stop", timestamp=at + 120)))
+    call(preferences_change(preference("resume", timestamp=at + 90)))
+    assert opted_out(PHONE), "an older one doesn't"

@@ -18,7 +18,9 @@ OUT_OF_ORDER_STEPS = tuple(
     Step(kind, multiple=1 + number / 2)
     for number, kind in enumerate(("read", "sent", "read", "delivered", "sent", "delivered"))
 )
-WINDOW_CLOSED, HELD = "window-closed", "held"
+WINDOW_CLOSED, WINDOW_CLOSED_LATER, HELD = "window-closed", "window-closed-later", "held"
+FOR_TEXTS = frozenset({WINDOW_CLOSED, WINDOW_CLOSED_LATER})
+"""Outcomes of texts alone: a template has the default outcome."""
 USER_NAME, ODD = "user-name", "odd-item"
 UNKNOWN_REFUSAL = "unknown-403"
 NO_CODE, UNKNOWN_CODE, EMPTY, NOT_JSON = "no-code", "unknown-code", "empty", "not-json"
@@ -65,7 +67,12 @@ _ERRORS: Mapping[str, tuple[int, str]] = {
 """Outcomes that are errors of the Cloud API: the code, and the last digits of a number."""
 ERRORS: Mapping[str, int] = {name: code for name, (code, _) in _ERRORS.items()}
 
-FAILURES: Mapping[str, int] = {"failed": 131026, "failed-at-once": 131026, "chosen-not": 131049}
+FAILURES: Mapping[str, int] = {
+    "failed": 131026,
+    "failed-at-once": 131026,
+    "chosen-not": 131049,
+    WINDOW_CLOSED_LATER: 131047,
+}
 
 _SPECIAL = {
     one.name: one
@@ -124,6 +131,11 @@ OUTCOMES = Outcomes(
         accepted("failed-at-once", "Accepted, then failed with 131026.", FAILED),
         accepted("chosen-not", "Accepted, then failed with 131049.", FAILED),
         accepted(
+            WINDOW_CLOSED_LATER,
+            "Accepted, then failed with 131047, unless it is a template.",
+            FAILED,
+        ),
+        accepted(
             HELD,
             "Accepted; a template is held for a quality check, then sent and delivered.",
             *DEFAULT_STEPS,
@@ -164,6 +176,7 @@ OUTCOME_BY_SUFFIX: Mapping[str, str] = {
     "006": "failed",
     "007": "failed-at-once",
     "149": "chosen-not",
+    "147": WINDOW_CLOSED_LATER,
     "107": HELD,
     "190": "expired-token",
     "408": "timeout",

@@ -26,11 +26,11 @@ from .errors import KINDS, Fault
 from .outcomes import (
     FAILED,
     FAILURES,
+    FOR_TEXTS,
     ODD,
     OUT_OF_ORDER_STEPS,
     OUTCOMES,
     USER_NAME,
-    WINDOW_CLOSED,
     magic,
     magic_suffix,
 )
@@ -129,7 +129,7 @@ class WhatsApp(Provider):
         if found := problem(body, templates=self.templates, own_number=own):
             return _refuse(found, version=version, body=body)
         outcome = self.choose_outcome(recipient(body), magic=magic)
-        if outcome.name == WINDOW_CLOSED and body.get("type") == "template":
+        if outcome.name in FOR_TEXTS and body.get("type") == "template":
             outcome = self.outcomes.default
         if outcome.status >= answers.LOWEST_ERROR_STATUS:
             pause = self.timings.rate_limit

@@ -28,6 +28,7 @@ K = ReceiptKind
 AMBIGUOUS = {"timeout", "timeout-lost", "reset", "truncated", "empty", "not-json"}
 ACCEPTED = {
     *("delivered", "read", "sent", "no-events", "disordered", "failed", "failed-at-once"),
+    "window-closed-later",
     *("chosen-not", "held", "slow", "dripping", "user-name", "odd-item"),
 }
 
@@ -228,6 +229,7 @@ def test_wrong_configuration_is_about_the_account(
         ("failed", {K.SENT, K.FAILED}),
         ("failed-at-once", {K.FAILED}),
         ("chosen-not", {K.REJECTED}),
+        ("window-closed-later", {K.FAILED}),
     ],
 )
 def test_receipts_are_about_the_sent_message(
