@@ -5,6 +5,7 @@ Attachments are downloaded by HTTPS right before the send. They are not stored o
 
 import http.client
 import os
+import re
 import socket
 import ssl
 import threading
@@ -21,6 +22,7 @@ from email_validator import validate_email
 from domain.content import HTTPS_PORT, MAX_ATTACHMENT_BYTES, Attachment, attachment_host
 from domain.errors import FailureCode, PermanentError, TransientError
 from domain.mailboxes import parse_mailbox
+from domain.media_types import MediaType, parse_media_type
 from notifyproject.platform.egress import Connection, Deadline, NotPublicError, request_target
 
 from .contract import Message
@@ -60,7 +62,7 @@ def reply_to(message: Message, *, default: str | None) -> tuple[str, str] | None
     """Return Reply-To as name and address, or None to reply to the sender. Raises ValueError."""
     if message.reply_to is not None:
         return "", ascii_email(message.reply_to)
-    if default is None:
+    if not default:
         return None
     mailbox = parse_mailbox(default)
     return mailbox.name, mailbox.address
@@ -71,6 +73,12 @@ FETCH_TIMEOUT = 10.0
 """Maximum seconds for all attachments of an email. Two thirds of the send's timeout if less."""
 MAX_CONCURRENT_MAILS = 4
 """Limit per process, because an email with 10 MB of attachments takes 50 MB of memory."""
+
+
+CALENDAR = "text/calendar"
+MAX_CALENDAR_HEAD = 4096
+"""Bytes of a calendar in which its method is looked for; it stands before the events."""
+_METHOD = re.compile(rb"^METHOD:([A-Za-z-]{1,20})[ \t]*\r?$", re.MULTILINE | re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,9 +128,25 @@ def _fetch_files(
             reason = f"Attachment {number} could not be fetched: {error.reason}."
             raise DownloadError(reason) from error
         bytes_left -= len(content)
-        name, kind = attachment.filename, attachment.content_type
+        name, kind = attachment.filename, _complete_type(attachment.content_type, content)
         files.append(AttachmentFile(filename=name, content_type=kind, content=content))
     return tuple(files)
+
+
+def _complete_type(content_type: str, content: bytes) -> str:
+    """Return a type with the method of an invitation, which mail programs look for there.
+
+    RFC 5545, 8.1 and RFC 6047, 2.4: it equals that of the calendar.
+    """
+    kind = parse_media_type(content_type)
+    is_calendar = (
+        kind is not None and kind.name == CALENDAR and "method" not in dict(kind.parameters)
+    )
+    found = _METHOD.search(content[:MAX_CALENDAR_HEAD].split(b"BEGIN:VEVENT")[0])
+    if kind is None or not is_calendar or found is None:
+        return content_type
+    method = ("method", found[1].decode("ascii").upper())
+    return str(MediaType(kind.name, (*kind.parameters, method)))
 
 
 def _fetch_attachment(

@@ -116,7 +116,18 @@ class ContentRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     template_id: Annotated[str, Meta(max_length=64)] | None = None
     image_url: Link | None = None
     deep_link: Link | None = None
-    payload: dict[str, Any] | None = None
+    payload: (
+        Annotated[
+            dict[str, Any],
+            Meta(
+                description="Data of a push for the app. The service's own `reference`, "
+                "`notification_id`, and `deep_link` replace values of these names. Firebase "
+                "reserves `from`, `message_type`, and names that begin with `google.` or `gcm.`; "
+                "its Android library hides `collapse_key`."
+            ),
+        ]
+        | None
+    ) = None
     reply_to: (
         Annotated[str, Meta(max_length=320, description="Reply-To address of the email.")] | None
     ) = None

@@ -7,14 +7,19 @@ from pathlib import Path
 from typing import Any
 
 MAX_FILE_BYTES = 64 * 1024
+REQUIRED_FIELDS = ("client_email", "private_key")
 _PEM = re.compile(r"-----BEGIN ([A-Z ]+)-----(.*?)-----END \1-----", re.DOTALL)
 _PEM_LINE = 64
 
 
-def read(source: str) -> dict[str, Any]:
-    """Return the object in a file, or in JSON text; an empty one for other JSON.
+class OtherFileError(ValueError):
+    """The JSON isn't a service account's. The message names what it lacks, and no secret."""
 
-    Raises OSError, ValueError, or RecursionError.
+
+def read(source: str) -> dict[str, Any]:
+    """Return the service account in a file or in JSON text, with all of REQUIRED_FIELDS.
+
+    Raises OtherFileError for other JSON, and OSError, ValueError, or RecursionError.
     Quotes around the text, line breaks in a value, and a key whose line breaks are escaped twice or
     became blanks are repaired: an env file keeps the first, and shells make the others.
     """
@@ -23,7 +28,12 @@ def read(source: str) -> dict[str, Any]:
         text = _read_file(text)
     found = json.loads(text, strict=False)
     account = found if isinstance(found, dict) else {}
-    key = account.get("private_key")
+    if missing := [name for name in REQUIRED_FIELDS if not account.get(name)]:
+        raise OtherFileError(
+            f"The JSON has no {' and no '.join(missing)}. Use the key of a service account, "
+            "neither the configuration of an app nor another kind of credentials."
+        )
+    key = account["private_key"]
     return account | {"private_key": _repaired(key)} if isinstance(key, str) else account
 
 

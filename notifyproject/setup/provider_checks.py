@@ -151,6 +151,8 @@ def read_service_account(source: str) -> dict[str, Any]:
     """Read a service account from a path or JSON text. Raises RejectedError."""
     try:
         return service_account.read(source)
+    except service_account.OtherFileError as error:
+        raise RejectedError(str(error)) from error
     except (OSError, ValueError, RecursionError) as error:
         raise RejectedError(
             f"The service account can't be read: {type(error).__name__}."

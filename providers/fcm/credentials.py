@@ -68,6 +68,8 @@ def read_service_account(source: str) -> ServiceAccount:
         raise InvalidCredentialsError("No Firebase service account is configured.")
     try:
         return msgspec.convert(service_account.read(source), ServiceAccount)
+    except service_account.OtherFileError as error:
+        raise InvalidCredentialsError(f"{_INVALID_ACCOUNT} {error}") from error
     except OSError as error:
         raise InvalidCredentialsError(
             "The Firebase service account's file can't be read."

@@ -105,6 +105,9 @@ def _android(request: SendRequest, name: str, time_to_live: timedelta | None) ->
     android: dict[str, Any] = {"priority": "HIGH" if request.priority in URGENT else "NORMAL"}
     if time_to_live is not None:
         android["ttl"] = f"{int(time_to_live.total_seconds())}s"
+    if not is_visible(request.message):
+        # With any field of a notification, the system shows an empty one, and the app isn't called.
+        return android
     notification: dict[str, Any] = {}
     if name:
         # Not collapse_key: FCM ignores it for messages with a notification, and keeps at most four
@@ -117,7 +120,7 @@ def _android(request: SendRequest, name: str, time_to_live: timedelta | None) ->
     elif sound is not None:
         # A resource of an Android app has no file extension.
         notification["sound"] = sound.partition(".")[0]
-    if (channel_id := _options(request).android_channel_id) and is_visible(request.message):
+    if channel_id := _options(request).android_channel_id:
         notification["channel_id"] = channel_id
     if notification:
         android["notification"] = notification
@@ -150,7 +153,10 @@ def _apns(
     message = request.message
     # Apple rejects an urgent message without visible content.
     is_urgent = request.priority in URGENT and is_visible(message)
-    headers = {"apns-priority": "10" if is_urgent else "5"}
+    headers = {
+        "apns-priority": "10" if is_urgent else "5",
+        "apns-push-type": "alert" if is_visible(message) else "background",
+    }
     aps: dict[str, Any] = {}
     options, sound = _options(request), _sound(request)
     if not is_visible(message):
@@ -172,7 +178,7 @@ def _apns(
     if name:
         headers["apns-collapse-id"] = name
     apns: dict[str, Any] = {"headers": headers, "payload": {"aps": aps}}
-    if message.image_url:
+    if message.image_url and is_visible(message):
         # The app's extension downloads the image, and runs for mutable messages only.
         aps["mutable-content"] = 1
         apns["fcm_options"] = {"image": message.image_url}
@@ -186,14 +192,16 @@ def _webpush(request: SendRequest, name: str, time_to_live: timedelta | None) ->
         headers["TTL"] = str(int(time_to_live.total_seconds()))
     if name:
         headers["Topic"] = name
+    if not is_visible(request.message):
+        return webpush
     notification: dict[str, Any] = {"tag": name} if name else {}
-    if is_visible(request.message) and _sound(request) is None:
+    if _sound(request) is None:
         notification["silent"] = True
     if notification:
         webpush["notification"] = notification
-    link = request.message.deep_link or ""
-    if link.startswith("https://"):
-        webpush["fcm_options"] = {"link": link}
+    scheme, separator, rest = (request.message.deep_link or "").partition("://")
+    if separator and scheme.lower() == "https":
+        webpush["fcm_options"] = {"link": f"https://{rest}"}
     return webpush
 
 

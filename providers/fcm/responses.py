@@ -413,7 +413,8 @@ RULES: tuple[FcmRule, ...] = (
         Kind.PERMANENT,
         "The message exceeds Firebase's size limit.",
         FailureCode.TOO_LARGE,
-        text=r"\b(?:message|payload)\b.{0,20}\b(?:too (?:big|large)|exceeds)\b",
+        text=r"\b(?:message|payload)\b.{0,20}\b(?:too (?:big|large)|exceeds)\b"
+        r"|\bmessage ?too ?big\b|\bsize\b.{0,20}\bexceeded\b",
     ),
     FcmRule("any other 400", (400,), Kind.PERMANENT, "Firebase rejected the message."),
     FcmRule(

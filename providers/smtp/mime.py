@@ -28,6 +28,7 @@ _SAFE_IN_WORD = frozenset(string.ascii_letters + string.digits + "!*+/-")
 _ATOMS = re.compile(r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~ -]+")
 _LINE_BREAK = re.compile(r"\r\n|\r|\n")
 _FOLD = re.compile(r" (?=[^ ])")
+_FROM_LINE = re.compile(rb"^From [^\r\n]*", re.MULTILINE)
 _ADDRESS = re.compile(r"[!-~]+@[!-~]+")
 _TOKEN = re.compile(r"[A-Za-z0-9!#$&^_.+-]+")
 
@@ -139,6 +140,11 @@ def _text_part(subtype: str, text: str) -> bytes:
     # Encoded line by line: nothing but a line break of the text becomes one of the mail.
     quoted = b"\r\n".join(
         binascii.b2a_qp(line, istext=False).replace(b"=\n", b"=\r\n") for line in lines
+    )
+    # Stores of mail change such a line, and break signatures (RFC 2049, 3).
+    quoted = _FROM_LINE.sub(
+        lambda found: (b"=46" if len(found[0]) < MAX_LINE - 1 else b"=46=\r\n") + found[0][1:],
+        quoted,
     )
     is_shorter = len(quoted) <= len(raw) * 3 // 2
     transfer, body = ("quoted-printable", quoted) if is_shorter else ("base64", _base64(raw))

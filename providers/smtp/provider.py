@@ -34,10 +34,10 @@ from ..mail import (
     fetch_attachments,
     reply_to,
 )
-from ..mail_replies import Reply, Step
+from ..mail_replies import Reply, Step, Subject
 from .connection import Connection
 from .mime import address_header, build_message, text_header
-from .replies import ERROR_REPLIES, classify_reply
+from .replies import ERROR_REPLIES, TEMPORARY, classify_reply
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,6 +79,12 @@ def build_mail(
 
 SERVICE_CLOSING = 421
 """Reply to any command from a server that closes the connection."""
+OUT_OF_STEP = frozenset({500, 502, 503})
+"""Replies of a server that takes a command for one of an earlier email."""
+TLS_OF_ANOTHER_KIND = frozenset({"WRONG_VERSION_NUMBER", "UNKNOWN_PROTOCOL", "HTTP_REQUEST"})
+"""OpenSSL's reasons if the server answers without TLS."""
+MAX_TLS_PROBLEM = 120
+"""Characters of OpenSSL's text about a certificate."""
 STEPS: Mapping[type[Exception], Step] = {
     smtplib.SMTPAuthenticationError: Step.LOGIN,
     smtplib.SMTPSenderRefused: Step.SENDER,
@@ -150,12 +156,15 @@ class SMTP:
         try:
             _send_with_reconnect(connection, mail, deadline)
         except BaseException as error:
-            has_sent_data = connection.has_sent_data
+            has_sent_data, is_greeted = connection.has_sent_data, connection.is_open
             # A late reply would otherwise count for the next email.
             connection.drop()
             if isinstance(error, OSError | ValueError):
                 raise _classify_error(
-                    error, has_sent_data=has_sent_data, deadline=deadline
+                    error,
+                    has_sent_data=has_sent_data,
+                    is_greeted=is_greeted,
+                    deadline=deadline,
                 ) from error
             raise
         idle.append(connection)
@@ -175,14 +184,29 @@ def _send_with_reconnect(connection: Connection, mail: Mail, deadline: Deadline)
     except OSError as error:
         reply = _parse_reply(error)
         is_dropped = isinstance(error, smtplib.SMTPServerDisconnected | ConnectionError)
-        is_closed = reply[0] == SERVICE_CLOSING if reply is not None else is_dropped
-        if not (was_open and is_closed) or connection.has_sent_data:
+        is_ended = _is_about_session(*reply, error=error) if reply is not None else is_dropped
+        if not (was_open and is_ended) or connection.has_sent_data:
             raise
         connection.drop()
         send()
 
 
-def _classify_error(error: Exception, *, has_sent_data: bool, deadline: Deadline) -> ProviderError:
+def _is_about_session(code: int, text: str, *, error: Exception) -> bool:
+    """Return whether a refusal on a kept connection may mean the connection alone."""
+    if code == SERVICE_CLOSING:
+        return True
+    if not isinstance(error, smtplib.SMTPSenderRefused):
+        return False
+    # The first command finds the server's farewell, in whatever words: it waited too long, or had
+    # enough messages. Of a limit of the account it says so.
+    is_temporary = code in TEMPORARY or code in OUT_OF_STEP
+    subject = Reply(step=Step.SENDER, status=code, text=text).subject
+    return is_temporary and subject is not Subject.ACCOUNT
+
+
+def _classify_error(
+    error: Exception, *, has_sent_data: bool, is_greeted: bool, deadline: Deadline
+) -> ProviderError:
     reply = _parse_reply(error)
     if reply is not None:
         return _classify_reply(*reply, error=error, has_sent_data=has_sent_data)
@@ -199,10 +223,20 @@ def _classify_error(error: Exception, *, has_sent_data: bool, deadline: Deadline
         return ProviderUnavailableError(INVALID_CONFIGURATION)
     reason = "No connection to the SMTP server."
     if isinstance(error, ssl.SSLError):
-        reason = "TLS connection to the SMTP server failed."
-    elif deadline.is_expired:
+        reason = f"TLS connection to the SMTP server failed. {_tls_problem(error)}".rstrip()
+    elif is_greeted and deadline.is_expired:
         reason = "The SMTP server stopped responding before the message was sent."
+    elif isinstance(error, TimeoutError) or deadline.is_expired:
+        reason = "No greeting of the SMTP server. A port of TLS from the start, 465, has none."
     return TransientError(reason, code=FailureCode.CONNECTION_FAILED)
+
+
+def _tls_problem(error: ssl.SSLError) -> str:
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return f"Its certificate isn't accepted: {error.verify_message[:MAX_TLS_PROBLEM]}."
+    if error.reason in TLS_OF_ANOTHER_KIND:
+        return "Its port may be one of STARTTLS, such as 587."
+    return ""
 
 
 def _parse_reply(error: Exception) -> tuple[int, str] | None:

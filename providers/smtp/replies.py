@@ -12,7 +12,7 @@ from domain.errors import (
 )
 
 from ..http import excerpt
-from ..mail_replies import Reply, Step, Subject
+from ..mail_replies import LOGIN_CODES, Reply, Step, Subject
 from ..response_rules import ResponseKind as Kind
 from ..response_rules import build_error
 
@@ -75,6 +75,13 @@ RULES: tuple[ReplyRule, ...] = (
         "The message exceeds the SMTP server's size limit.",
         FailureCode.TOO_LARGE,
         subjects=(Subject.SIZE,),
+    ),
+    ReplyRule(
+        "530, 534, 535, or 538 to the sender",
+        LOGIN_CODES,
+        Kind.UNAVAILABLE,
+        "The SMTP server requires a login, or TLS before it.",
+        steps=(Step.SENDER,),
     ),
     ReplyRule(
         "5yz to the sender, unless about the content",

@@ -38,7 +38,7 @@ TEXTS = {
     "dots": "x\n.\n..dots\n",
     # https://github.com/PHPMailer/PHPMailer/issues/2227: a dot after a soft line break.
     "dots everywhere": "https://www.example.com/" + "a.b" * 100 + "." * 200,
-    "from": "From me\n>From you",
+    "from": "From me\n>From you\n" + "From " * 100 + "\n" + "From " + "x" * 200 + "\nFrom",
     "chinese": "\u6f22\u5b57" * 700,
     "emoji": "\U0001f469\u200d\U0001f469\u200d\U0001f467" * 200,
     "equals": "=3D = =\n=?utf-8?q?x?=",
@@ -116,6 +116,10 @@ def check_lines(raw: bytes) -> None:
 def test_any_text_arrives_unchanged_in_seven_bits(text: str, html: bool) -> None:
     raw = built(text=text, html=f"<p>{text}</p>" if html else None)
     check_lines(raw)
+    written = raw.partition(b"\r\n\r\n")[2].split(b"\r\n")
+    assert max(map(len, written)) <= MAX_LINE
+    # https://github.com/jstedfast/MimeKit/issues/431
+    assert not any(line.startswith(b"From ") or line.endswith((b" ", b"\t")) for line in written)
     # Python's own lines, since its parser takes line breaks as they are.
     expected = re.sub(r"\r\n|\r", "\n", text)
     parts = [part for part in parsed(raw).walk() if not part.is_multipart()]

@@ -133,8 +133,54 @@ def test_data_reaches_an_app_in_the_background_without_a_sound(priority: Priorit
     assert "notification" not in found
     assert found["apns"]["headers"]["apns-priority"] == "5", "Apple refuses 10 without an alert"
     assert found["apns"]["payload"]["aps"] == {"content-available": 1}
-    assert "default_sound" not in found["android"].get("notification", {})
-    assert "silent" not in found["webpush"].get("notification", {})
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"payload": {"sync": True}},
+        {"payload": {"sync": True}, "push": PushOptions(sound="a.caf", badge=3)},
+        {"push": PushOptions(android_channel_id="orders")},
+        {"push": PushOptions(interruption_level=InterruptionLevel.PASSIVE)},
+        {"image_url": "https://shop.example/a.png"},
+        {"deep_link": "https://shop.example/a"},
+    ],
+)
+def test_data_message_has_no_part_of_a_notification(fields: dict[str, Any]) -> None:
+    """Any such part makes it a notification: an empty one is shown, and the app isn't called.
+
+    https://github.com/phonegap/phonegap-plugin-push/issues/2769,
+    https://github.com/expo/expo/issues/16261, https://github.com/bucketeer-io/bucketeer/issues/1829
+    """
+    found = body(Priority.HIGH, subject=None, text="", **fields)
+    assert "notification" not in found
+    assert found["android"] == {"priority": "HIGH"}
+    assert found["webpush"].keys() == {"headers"}
+    assert found["apns"].keys() == {"headers", "payload"}
+    assert found["apns"]["payload"] == {"aps": {"content-available": 1}}
+    assert found["apns"]["headers"]["apns-push-type"] == "background"
+
+
+def test_visible_push_is_an_alert() -> None:
+    """https://github.com/zo0r/react-native-push-notification/issues/1199"""
+    for fields in ({}, {"subject": None}, {"text": ""}, {"image_url": "https://x.example/a.png"}):
+        assert body(**fields)["apns"]["headers"]["apns-push-type"] == "alert"
+
+
+@pytest.mark.parametrize(
+    ("link", "expected"),
+    [
+        ("https://google.com", "https://google.com"),
+        ("HTTPS://shop.example/A", "https://shop.example/A"),
+        ("Https://shop.example/?next=http://x", "https://shop.example/?next=http://x"),
+        *((link, None) for link in ("http://x.example", "app://x", "https:x", "/orders/1", "")),
+    ],
+)
+def test_browser_opens_a_secure_link(link: str, expected: str | None) -> None:
+    """https://github.com/beste/firebase-php/issues/316"""
+    found = body(deep_link=link)
+    assert found["webpush"].get("fcm_options", {}).get("link") == expected
+    assert "fcm_options" not in found
 
 
 def response(status: int, error: dict[str, Any], **headers: str) -> Response:
@@ -461,3 +507,51 @@ def test_service_account_is_read_as_environments_pass_it(
 def test_what_is_no_service_account_is_refused(source: str) -> None:
     with pytest.raises(credentials.InvalidCredentialsError):
         credentials.read_service_account(source)
+
+
+@pytest.mark.parametrize(
+    ("other", "missing"),
+    [
+        # https://github.com/beste/firebase-php/issues/374: google-services.json.
+        ({"project_info": {"project_id": "x"}, "client": []}, ["client_email", "private_key"]),
+        # https://github.com/fastlane-old/supply/issues/79
+        ({"installed": {"client_id": "x", "client_secret": "s3cret"}}, ["client_email"]),
+        ({"type": "authorized_user", "refresh_token": "s3cret"}, ["client_email"]),
+        ({"type": "external_account", "audience": "x"}, ["private_key"]),
+        # https://github.com/firebase/firebase-admin-node/issues/2778: an SDK's own names.
+        ({"clientEmail": "a@b.example", "privateKey": "s3cret"}, ["client_email", "private_key"]),
+        # https://github.com/googleapis/google-auth-library-nodejs/issues/47
+        ({"client_email": "", "private_key": "s3cret"}, ["client_email"]),
+        ({"client_email": "a@b.example"}, ["private_key"]),
+        ({}, ["client_email", "private_key"]),
+    ],
+)
+def test_other_file_than_a_service_account_is_told(
+    other: dict[str, Any], missing: list[str]
+) -> None:
+    source = json.dumps(other)
+    with pytest.raises(credentials.InvalidCredentialsError) as error:
+        credentials.read_service_account(source)
+    with pytest.raises(provider_checks.RejectedError) as rejection:
+        provider_checks.read_service_account(source)
+    for text in (str(error.value), str(rejection.value)):
+        assert all(f"no {name}" in text for name in missing)
+        assert "s3cret" not in text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("MessageTooBig", "iOS message is too big", "APNs payload is too large"),
+        *("Android message is too big", "Notification payload exceeds 4096 bytes"),
+        "Message size limit exceeded",
+    ],
+)
+def test_size_is_the_messages_fault(text: str) -> None:
+    """https://github.com/mozilla-services/autopush/pull/1430"""
+    answer = response(400, {"code": 400, "message": text, "status": "INVALID_ARGUMENT"})
+    error = classify_response(
+        answer, sender=SenderHistory(), token="t", platform="ios", now=FIXED_NOON
+    )
+    assert isinstance(error, PermanentError)
+    assert error.code == "too_large"

@@ -291,3 +291,36 @@ def test_mail_without_files_needs_no_slot() -> None:
         providers_mail._attachment_slots(providers_mail.os.getpid()).acquire()
     with fetch_attachments((), hosts=frozenset(), timeout=0) as files:
         assert files == ()
+
+
+CALENDAR = b"BEGIN:VCALENDAR\r\nVERSION:2.0\r\n%sBEGIN:VEVENT\r\nSUMMARY:x\r\n"
+
+
+@pytest.mark.parametrize(
+    ("head", "content_type", "expected"),
+    [
+        (b"METHOD:REQUEST\r\n", "text/calendar", "text/calendar; method=REQUEST"),
+        (b"method:Cancel\n", "text/calendar", "text/calendar; method=CANCEL"),
+        (
+            b"METHOD:REPLY\r\n",
+            "text/calendar; charset=utf-8",
+            "text/calendar; charset=utf-8; method=REPLY",
+        ),
+        (b"METHOD:REQUEST\r\n", "text/calendar; method=PUBLISH", "text/calendar; method=PUBLISH"),
+        (b"METHOD:REQUEST\r\n", "application/ics", "application/ics"),
+        (b"METHOD:REQUEST\r\n", "text/plain", "text/plain"),
+        (b"METHOD:\r\n", "text/calendar", "text/calendar"),
+        (b"METHOD:A;B\r\n", "text/calendar", "text/calendar"),
+        (b"X-NOTE:METHOD:REQUEST\r\n", "text/calendar", "text/calendar"),
+        (b"BEGIN:VEVENT\r\nDESCRIPTION:a\r\nMETHOD:REQUEST\r\n", "text/calendar", "text/calendar"),
+        (b"", "text/calendar", "text/calendar"),
+    ],
+)
+def test_invitation_names_its_method(
+    head: bytes, content_type: str, expected: str, serve: Serve
+) -> None:
+    """https://github.com/sendgrid/sendgrid-nodejs/issues/1313"""
+    with serve(Files(socket_server.response(200, CALENDAR % head))):
+        message = attached(filename="invite.ics", content_type=content_type).message
+        with fetch_attachments(message.attachments, hosts=HOSTS, timeout=LIMIT) as files:
+            assert [one.content_type for one in files] == [expected]

@@ -113,7 +113,7 @@ def test_invalid_service_account_makes_fcm_unavailable(
     project: Project, changes: dict[str, Any], reason: str
 ) -> None:
     fcm = project.fcm(credentials=json.dumps({**project.key, **changes}))
-    assert unavailable(fcm).reason == reason
+    assert unavailable(fcm).reason.startswith(reason)
     assert fcm.account.startswith("fcm:")
     assert project.requests() == project.requests(TOKENS) == []
 
@@ -135,7 +135,7 @@ def test_invalid_file_makes_fcm_unavailable(
     file = tmp_path / "account.json"
     if content is not None:
         file.write_bytes(content)
-    assert unavailable(project.fcm(credentials=str(file))).reason == reason
+    assert unavailable(project.fcm(credentials=str(file))).reason.startswith(reason)
 
 
 @pytest.mark.parametrize("source", ["", "  \n", "a\x00b", "/", "{", '{"client_email": "\ud800"}'])

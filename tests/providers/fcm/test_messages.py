@@ -41,7 +41,11 @@ def test_push_has_token_notification_and_references(project: Project) -> None:
             "notification": {"tag": f"{THREAD}-push", "default_sound": True},
         },
         "apns": {
-            "headers": {"apns-priority": "5", "apns-collapse-id": f"{THREAD}-push"},
+            "headers": {
+                "apns-priority": "5",
+                "apns-push-type": "alert",
+                "apns-collapse-id": f"{THREAD}-push",
+            },
             "payload": {"aps": {"sound": "default"}},
         },
         "webpush": {
@@ -146,7 +150,7 @@ def test_silent_push_is_data_only_and_never_urgent_for_apple(project: Project) -
     assert message["data"]["sync"] == "true"
     assert message["apns"]["headers"]["apns-priority"] == "5"
     assert message["apns"]["payload"] == {"aps": {"content-available": 1}}
-    assert "default_sound" not in message["android"]["notification"]
+    assert message["android"] == {"priority": "HIGH"}
 
 
 @pytest.mark.parametrize(

@@ -10,11 +10,11 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 
-def self_signed(folder: Path, *, host: str) -> Path:
+def self_signed(folder: Path, *, host: str, is_expired: bool = False) -> Path:
     """Create a certificate for a host or address. Return a file with certificate and key."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, host)])
-    now = datetime.now(UTC)
+    now = datetime.now(UTC) - timedelta(days=2 if is_expired else 0)
     signed = (
         x509.CertificateBuilder()
         .subject_name(name)

@@ -53,6 +53,8 @@ class MailServer:
     """Seconds without a command, after the first mail, until the connection is closed."""
     farewell: str = ""
     """Sent before that close."""
+    later: Mapping[str, str] = field(default_factory=dict)
+    """Replies by command after the first mail of a connection."""
     credentials: tuple[str, str] | None = None
     """User and password that AUTH checks; None: ``replies`` has its reply."""
     questions: Mapping[str, Sequence[str]] = field(default_factory=lambda: QUESTIONS)
@@ -63,8 +65,10 @@ class MailServer:
     """The last command that this handler serves."""
     commands: list[str] = field(default_factory=list)
     mails: list[bytes] = field(default_factory=list)
+    _earlier_mails: int = 0
 
     def __call__(self, connection: socket.socket) -> None:
+        self._earlier_mails = len(self.mails)
         self._reply(connection, "greeting")
         lines = connection.makefile("rb")
         while True:
@@ -129,6 +133,8 @@ class MailServer:
         self._reply(connection, "message")
 
     def _reply_to(self, command: str) -> str:
+        if len(self.mails) > self._earlier_mails and command in self.later:
+            return self.later[command]
         return self.replies.get(command, OK.get(command, "502 What?"))
 
     def _reply(self, connection: socket.socket, command: str) -> None:
