@@ -113,7 +113,7 @@ def test_encryption_needs_a_key() -> None:
 
 
 def test_keys_are_listed_newest_first() -> None:
-    text = f" 2026-a:{b64(NEW)} , 2025:{b64(OLD)}"
+    text = f"2026-a:{b64(NEW)},2025:{b64(OLD)}"
     assert list(listed(text).items()) == [("2026-a", NEW), ("2025", OLD)]
     assert listed("") == {}
 
