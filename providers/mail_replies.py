@@ -88,6 +88,8 @@ WORDS_FIRST: Sequence[tuple[Subject, re.Pattern[str]]] = (
         Subject.RECIPIENT,
         _any(
             r"account that you tried to reach (?!is over)",
+            # Exchange Online, of an address that its directory lacks.
+            r"\b5\.4\.1\b.{0,40}recipient address(?:es)? rejected ?: access denied",
             r"address (?:is )?black ?listed$",
             r"suppress(?:ed|ion)",
             r"inactive recipient|marked as inactive",

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 from bson import ObjectId
 
-from domain.content import InterruptionLevel, PushOptions, Recipient
+from domain.content import Content, InterruptionLevel, PushOptions, Recipient
 from domain.errors import (
     InvalidRecipientError,
     PermanentError,
@@ -555,3 +555,19 @@ def test_size_is_the_messages_fault(text: str) -> None:
     )
     assert isinstance(error, PermanentError)
     assert error.code == "too_large"
+
+
+@pytest.mark.parametrize(
+    "text", ["Tom & Jerry's <b>", '"3 < 4" &amp; more', "l\u2019\u00e9t\u00e9 &#39;"]
+)
+def test_texts_have_no_entities(text: str, templates: Path) -> None:
+    """https://github.com/mastodon/mastodon/pull/7592"""
+    (templates / "paid").mkdir()
+    for part in ("subject", "body", "push_title", "push"):
+        (templates / "paid" / f"{part}.txt").write_text("{{ shop }}")
+    by_template = Content(template_id="paid", subject=text, body=text)
+    for content in (by_template, Content(subject=text, body=text)):
+        message = render_message(
+            channel=Channel.PUSH, content=content, data={"shop": text}, recipient=Recipient()
+        )
+        assert (message.subject, message.text) == (text, text)

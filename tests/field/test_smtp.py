@@ -205,6 +205,14 @@ OF_THE_RECIPIENT: Mapping[str, str] = {
     "550 5.1.1 The address is marked as invalid. See https://smtp.example.com/spf.html": "5.1.1",
     "550 5.1.1 The account that you tried to reach was not used for 90 days": "5.1.1",
     "550 Benutzer nicht gefunden": "",
+    # https://github.com/MicrosoftDocs/OfficeDocs-Exchange/issues/2654
+    "550 5.4.1 Recipient address rejected: Access denied. AS(201806281)": "5.4.1",
+    # https://github.com/sisimai/rb-sisimai/issues/77
+    "550 5.4.1 [ada@example.com]: Recipient address rejected: Access denied": "5.4.1",
+    "550-5.4.1 <ada@example.com>:\nRecipient address rejected: Access denied": "5.4.1",
+    "550 5.4.1 All recipient addresses rejected : Access denied": "5.4.1",
+    # https://github.com/zone-eu/zone-mta/issues/324
+    "550 No user found": "",
     "550 4.2.2 over quota": "4.2.2",
     "552 Requested mail action aborted: exceeded storage allocation, Quota exceeded": "",
     "552 5.1.1 Boite du destinataire pleine. Recipient overquota. OFR_417": "5.1.1",
@@ -224,7 +232,7 @@ UNCLEAR: tuple[str, ...] = (
     "550 5.5.0 Requested action not taken: mailbox unavailable",
     "550 Mailbox unavailable or access denied",
     "550 5.7.1 <ada@example.com>: Recipient address rejected: Access denied",
-    "550 5.4.1 Recipient address rejected: Access denied. AS(201806281)",
+    "550 5.4.1 Access denied",
     "550 5.7.1 Policy rejection on the target address",
     "550 permanent failure for one or more recipients (ada@example.com:blocked)",
     "550 Administrative prohibition - envelope blocked",
