@@ -1,5 +1,6 @@
 """HTTP requests and responses to and from providers, and the redaction of response texts."""
 
+import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -94,8 +95,17 @@ def as_object(value: Any) -> Mapping[str, Any]:
 
 
 def decode_object(body: bytes) -> Mapping[str, Any]:
-    """Decode a body that is a JSON object. Return an empty object for any other body."""
+    """Decode a body that is a JSON object. Return an empty object for any other body.
+
+    An invalid byte, or half of an emoji that was cut, becomes a question mark or U+FFFD.
+    """
     try:
         return as_object(msgspec.json.decode(body))
+    except (ValueError, RecursionError):
+        pass
+    try:
+        # A provider may cut a text that it quotes, and its code counts nevertheless.
+        repaired = json.dumps(json.loads(body.decode(errors="replace")), ensure_ascii=False)
+        return as_object(msgspec.json.decode(repaired.encode(errors="replace")))
     except (ValueError, RecursionError):
         return {}

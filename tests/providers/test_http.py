@@ -1,6 +1,7 @@
-"""Retry-After and excerpts of a provider's answer."""
+"""What is read in a provider's answer: Retry-After, its excerpt, and its object."""
 
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 
@@ -105,3 +106,22 @@ def test_retry_after_date_is_relative_to_the_given_time() -> None:
     header = {"retry-after": "Sat, 21 Nov 2026 12:02:00 GMT"}
     assert http.retry_after_seconds(header, now=NOW + timedelta(seconds=90)) == 30.0
     assert http.retry_after_seconds({}, now=NOW) is None
+
+
+@pytest.mark.parametrize(
+    ("body", "decoded"),
+    [
+        (b'{"code": 1}', {"code": 1}),
+        (b'{"code": 1, "text": "\\ud83d"}', {"code": 1, "text": "?"}),
+        (b'{"code": 1, "text": "a\\ude00b"}', {"code": 1, "text": "a?b"}),
+        (b'{"code": 1, "text": "\\ud83d\\ude00 \\ud83d"}', {"code": 1, "text": "\U0001f600 ?"}),
+        (b'{"code": 1, "text": "a\xff"}', {"code": 1, "text": "a\ufffd"}),
+        (b'{"code": 1, "text": "\xf0\x9f\x98"}', {"code": 1, "text": "\ufffd"}),
+        (b'{"\\ud83d": {"code": [1]}}', {"?": {"code": [1]}}),
+        *((body, {}) for body in (b"", b"[]", b'"\\ud83d"', b"<html>\xff", b'{"a": NaN}', b"\xff")),
+        (b'{"a": ' + b"9" * 5_000 + b', "b": "\xff"}', {}),
+        (b'{"a": ' * 20_000, {}),
+    ],
+)
+def test_object_is_decoded_in_spite_of_a_cut_text(body: bytes, decoded: dict[str, Any]) -> None:
+    assert http.decode_object(body) == decoded
