@@ -9,6 +9,7 @@ from domain.errors import FailureCode, ProviderError, ProviderResponse, Reach, R
 
 from .. import http
 from ..contract import ReceiptKind
+from ..json_items import read_text
 from ..response_rules import ResponseKind as Kind
 from ..response_rules import ResponseRule, build_error, classify
 
@@ -193,7 +194,7 @@ def classify_response(response: http.Response, *, now: datetime) -> ProviderErro
     if rule is not None:
         return build_error(
             rule.kind,
-            append_code(rule.reason, code),
+            explain(rule, error),
             code=rule.code,
             action=rule.action,
             response=provider_response,
@@ -213,6 +214,19 @@ def classify_response(response: http.Response, *, now: datetime) -> ProviderErro
         )
     rules = STATUS_RULES if code is not None else (*STATUS_RULES, *NO_CODE_RULES)
     return classify(rules, response=provider_response, fields=(), retry_after=pause)
+
+
+def explain(rule: CodeRule, error: Mapping[str, Any]) -> str:
+    """Return a rule's reason with the error's code, and Meta's details if the rule is vague.
+
+    Only the details tell which parameter or image it is. Other rules say it all.
+    """
+    reason = append_code(rule.reason, error.get("code"))
+    is_vague = rule.kind is Kind.PERMANENT and rule.code is None
+    details = read_text(http.as_object(error.get("error_data")), "details", is_prose=True)
+    if not is_vague or rule.receipt_kind is not ReceiptKind.FAILED or details is None:
+        return reason
+    return f"{reason}: {http.excerpt(details)}"
 
 
 def append_code(reason: str, code: str | int | None) -> str:

@@ -17,7 +17,7 @@ from .. import http
 from ..contract import AddressEffect, InvalidSignatureError, Receipt, ReceiptKind
 from ..json_items import read_text, read_time
 from ..response_rules import ResponseKind
-from .responses import MAX_CODE, MAX_ID_LENGTH, append_code, rule_for
+from .responses import MAX_CODE, MAX_ID_LENGTH, append_code, explain, rule_for
 
 SIGNATURE_HEADER = "x-hub-signature-256"
 OBJECT = "whatsapp_business_account"
@@ -263,7 +263,7 @@ class _Reader:
             )
             error = _error(status.get("errors"))
             self.receipts += _build_receipts(base, error)
-            rule = rule_for(error.code) if error and base.kind is ReceiptKind.FAILED else None
+            rule = rule_for(error[0]) if error and base.kind is ReceiptKind.FAILED else None
             if rule and rule.code is FailureCode.WINDOW_CLOSED and (phone or user_id):
                 self.closed_windows.append(ClosedWindow(phone=phone, user_id=user_id, at=at))
 
@@ -378,29 +378,14 @@ def _as_words(text: str) -> str:
     return _PUNCTUATION.sub(" ", composed).strip()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Error:
-    """Why a message failed."""
-
-    code: int
-    title: str | None
-    details: str | None
-
-
-def _error(errors: Any) -> _Error | None:
-    """Return the first error that has a code."""
+def _error(errors: Any) -> tuple[int, Item] | None:
+    """Return the first error that has a code, with the code."""
     for one in errors if isinstance(errors, list) else ():
         error = http.as_object(one)
         code = error.get("code")
         text = str(code) if isinstance(code, int | str) and not isinstance(code, bool) else ""
         if text.isascii() and text.isdigit() and int(text[:9]) < MAX_CODE:
-            return _Error(
-                code=int(text[:9]),
-                title=read_text(error, "title", is_prose=True),
-                details=read_text(
-                    http.as_object(error.get("error_data")), "details", is_prose=True
-                ),
-            )
+            return int(text[:9]), error
     return None
 
 
@@ -492,8 +477,8 @@ def _int(digits: str) -> int | str:
     return int(digits) if len(digits) <= MAX_ID_LENGTH else "<int>"
 
 
-def _build_receipts(base: Receipt, error: _Error | None) -> Iterator[Receipt]:
-    rule = rule_for(error.code) if error else None
+def _build_receipts(base: Receipt, error: tuple[int, Item] | None) -> Iterator[Receipt]:
+    rule = rule_for(error[0]) if error else None
     receipt = base
     if base.kind is ReceiptKind.FAILED:
         receipt = replace(
@@ -513,16 +498,14 @@ def _build_receipts(base: Receipt, error: _Error | None) -> Iterator[Receipt]:
         yield replace(receipt, kind=ReceiptKind.UNSUBSCRIBED, event_id=event_id)
 
 
-def _reason(error: _Error | None) -> str | None:
-    if error is None:
+def _reason(found: tuple[int, Item] | None) -> str | None:
+    if found is None:
         return None
-    rule = rule_for(error.code)
-    if rule is None:
-        told = ": ".join(dict.fromkeys(text for text in (error.title, error.details) if text))
-        return append_code(http.excerpt(told or "WhatsApp gave no reason."), error.code)
-    reason = append_code(rule.reason, error.code)
-    # Only Meta's details tell which parameter or image it is. Other rules say it all.
-    is_vague = rule.kind is ResponseKind.PERMANENT and rule.code is None
-    if not is_vague or rule.receipt_kind is not ReceiptKind.FAILED or not error.details:
-        return reason
-    return f"{reason}: {http.excerpt(error.details)}"
+    code, error = found
+    rule = rule_for(code)
+    if rule is not None:
+        return explain(rule, error)
+    title = read_text(error, "title", is_prose=True)
+    details = read_text(http.as_object(error.get("error_data")), "details", is_prose=True)
+    told = ": ".join(dict.fromkeys(text for text in (title, details) if text))
+    return append_code(http.excerpt(told or "WhatsApp gave no reason."), code)

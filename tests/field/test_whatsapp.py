@@ -838,6 +838,7 @@ COUNT = "body: number of localizable_params (1) does not match the expected numb
         (why(131052, "failed with http code 503"), "(131052): failed with http code 503"),
         (why(132000, COUNT), f"(132000): {COUNT}"),
         (why(131009, f"Param to {PHONE} is bad"), "(131009): Param to [address] is bad"),
+        (why("131008", "A is missing"), "invalid. (131008): A is missing"),
         (why(131008, None), "missing or invalid. (131008)"),
         (why(131008, {"a": 1}), "missing or invalid. (131008)"),
         # https://github.com/ArnasDon/wacrm/issues/535
@@ -927,3 +928,37 @@ def test_younger_opt_in_lifts_an_opt_out_that_an_error_told(is_batch: bool) -> N
     call(preferences_change(preference("stop", timestamp=at + 120)))
     call(preferences_change(preference("resume", timestamp=at + 90)))
     assert opted_out(PHONE), "an older one doesn't"
+
+
+# Reports that were right from the beginning.
+
+
+def test_repeated_message_opens_one_window() -> None:
+    """As in https://github.com/Neurotech-HQ/heyoo/issues/84."""
+    raw = webhook(change(messages=[now_written()]))
+    assert [post(raw).status_code for _ in range(5)] == [200] * 5
+    assert collection("conversations").count_documents({}) == 1
+
+
+def test_our_messages_do_not_extend_the_window() -> None:
+    """As in https://github.com/hackclub/attend/pull/84."""
+    call(change(messages=[written(timestamp=str(int(time.time()) - 23 * 3_600))]))
+    before = service_windows.last_inbound(PHONE)
+    call(change(about(sent(), timestamp=str(int(time.time())))))
+    assert service_windows.last_inbound(PHONE) == before
+
+
+def test_message_without_contacts_is_read() -> None:
+    """As in https://github.com/opengovsg/postmangovsg/pull/2223."""
+    told = change(messages=[now_written(type="button", button={"text": "Yes"})])
+    del told["value"]["contacts"]
+    call(told)
+    assert is_open(PHONE)
+
+
+@pytest.mark.parametrize("missing", ["conversation", "pricing", "recipient_id"])
+def test_status_needs_neither_price_nor_number(missing: str) -> None:
+    """As in https://github.com/restfb/restfb/issues/1240, and since per-message prices."""
+    document = sent()
+    call(change(about(document, **{missing: ...})))
+    assert status_of(document) == "delivered"

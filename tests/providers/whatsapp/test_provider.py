@@ -452,6 +452,24 @@ def test_rule_reasons_are_sentences() -> None:
     assert all("@" not in rule.reason and "{" not in rule.reason for rule in CODE_RULES)
 
 
+@pytest.mark.parametrize(
+    ("code", "details", "told"),
+    [
+        (132000, "body: number of params (1)", "template. (132000): body: number of params (1)"),
+        (132001, "order does not exist in en_US", "(132001): order does not exist in en_US"),
+        (131008, "Button at index 0 requires a parameter", "(131008): Button at index 0 requires"),
+        (100, f"{PHONE} is \ud83d odd", "(100): [address] is ? odd"),
+        *((100, odd, "invalid. (100)") for odd in (None, "", 7, [])),
+        *((code, "Wait.", f" ({code})") for code in (131026, 131047, 131049, 130429, 190)),
+    ],
+)
+def test_reason_of_a_vague_code_has_its_details(code: int, details: Any, told: str) -> None:
+    """As in https://github.com/chatwoot/chatwoot/issues/13142: which parameter is it?"""
+    error, _ = attempt(whatsapp_message(), refused(code, error_data={"details": details}))
+    assert told in error.reason
+    assert "Wait" not in error.reason
+
+
 @pytest.mark.parametrize("code", [131051 + 3, 139999, 5, 300, 199, 131999, 133000])
 def test_unknown_code_has_no_rule(code: int) -> None:
     assert rule_for(code) is None
