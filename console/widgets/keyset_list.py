@@ -27,6 +27,11 @@ class KeysetChangeList(BoundedChangeList):
     next_url = ""
     previous_url = ""
 
+    def __init__(self, request: HttpRequest, *args: Any, **options: Any) -> None:
+        super().__init__(request, *args, **options)
+        # The forms of search and filters repeat these. Another result starts at its first page.
+        self.filter_params.pop(CURSOR, None)
+
     def get_filters_params(self, params: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """Return the parameters of filters, without cursors."""
         found: dict[str, Any] = super().get_filters_params(params)

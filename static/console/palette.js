@@ -94,18 +94,28 @@ addEventListener("DOMContentLoaded", () => {
   document.body.addEventListener("htmx:afterSwap", (event) => {
     if (event.target === results) showResults();
   });
-  for (const name of ["htmx:sendError", "htmx:responseError", "htmx:timeout"]) {
-    field.addEventListener(name, () => {
-      results.replaceChildren();
-      showResults();
-      status.textContent = "";
-      const problem = document.createElement("p");
-      problem.className = "commands-none";
-      problem.setAttribute("role", "alert");
-      problem.textContent = "Search failed. Try again in a moment.";
-      results.append(problem);
-    });
+  function fail(text) {
+    results.replaceChildren();
+    showResults();
+    status.textContent = "";
+    const problem = document.createElement("p");
+    problem.className = "commands-none";
+    problem.setAttribute("role", "alert");
+    problem.textContent = text;
+    results.append(problem);
   }
+
+  for (const name of ["htmx:sendError", "htmx:responseError", "htmx:timeout"]) {
+    field.addEventListener(name, () => fail("Search failed. Try again in a moment."));
+  }
+  field.addEventListener("htmx:beforeOnLoad", (event) => {
+    // After the session has ended, the request is redirected to the login page.
+    const { responseURL, status: code } = event.detail.xhr;
+    if (code < 400 && !new URL(responseURL).pathname.endsWith("/search/")) {
+      event.preventDefault();
+      fail("You are signed out. Reload the page to sign in.");
+    }
+  });
   for (const button of document.querySelectorAll(".open-search")) {
     button.addEventListener("click", () => dispatchEvent(new CustomEvent("opencommand")));
   }

@@ -185,6 +185,20 @@ def test_command_palette_reports_a_failed_search(screen: Screen) -> None:
     screen.problems.clear()
 
 
+def test_command_palette_says_that_one_is_signed_out(screen: Screen) -> None:
+    """https://github.com/Icinga/icinga-web/issues/117: the login form appeared in a panel."""
+    page = screen.page
+    screen.sign_in()
+    screen.open("/admin/")
+    page.context.clear_cookies()
+    page.keyboard.press("Control+k")
+    expect(page.locator("#search-input-command")).to_be_focused()
+    page.keyboard.type("ada")
+    told = "You are signed out. Reload the page to sign in."
+    expect(page.locator("#command-results").get_by_role("alert")).to_have_text(told)
+    expect(page.locator("input[type=password]")).to_have_count(0)
+
+
 def test_command_palette_gets_the_focus_when_drawn_late(screen: Screen) -> None:
     page = screen.page
     screen.sign_in()

@@ -1,16 +1,21 @@
 """What users of other consoles reported about forms and lists."""
 
+import re
+from datetime import timedelta
 from typing import Any
 from urllib.parse import urlencode
 
 import pytest
 from django.test import Client
 
+from domain.states import Priority
+from domain.time import utc_now
 from notifications.models import NotificationType
 from notifyproject.db.collections import collection
 from recipients.models import Suppression
 from tests.console.test_every_form import object_form
 from tests.support.clients.console import listed, register_ada
+from tests.support.factories import notifications as factories
 
 pytestmark = pytest.mark.usefixtures("db", "broker")
 
@@ -137,3 +142,28 @@ def test_pasted_number_is_found(console: Client, text: str) -> None:
 def test_any_limits_of_time_are_answered(console: Client, limits: dict[str, str]) -> None:
     for page in ("failednotification", "notification", "deliveryattempt", "webhooklog"):
         assert console.get(f"/admin/notifications/{page}/", limits).status_code in {200, 302}
+
+
+HIDDEN = re.compile(r'<input type="hidden" name="([^"]+)" value="([^"]*)">')
+
+
+# https://github.com/e107inc/e107/issues/1813
+@pytest.mark.parametrize("query", [{}, {"type": "payment_confirmed"}, {"priority": "high"}])
+def test_search_from_a_later_page_starts_at_the_first(
+    console: Client, query: dict[str, str]
+) -> None:
+    now = utc_now()
+    users = [f"user-{number}" for number in range(51)]
+    for number, user in enumerate(users):
+        factories.accepted(
+            created_at=now - timedelta(seconds=number), user_id=user, priority=Priority.HIGH
+        )
+    url = "/admin/notifications/notification/"
+    first = console.get(url, query)
+    second = console.get(f"{url}{first.context['cl'].next_url}")
+    assert [row.user_id for row in second.context["cl"].result_list] == ["user-50"]
+    _, _, rest = second.content.decode().partition('id="changelist-search"')
+    form = dict(HIDDEN.findall(rest.partition("</form>")[0]))
+    assert form == query
+    answer = console.get(url, {**form, "q": "user-3"})
+    assert [row.user_id for row in answer.context["cl"].result_list] == ["user-3"]

@@ -81,7 +81,7 @@ export const inbox = css`
   .quiet { min-height: 32px; padding: 0 10px; border-radius: 7px; color: var(--_muted); font-size: 13px; font-weight: 500; }
   .quiet:hover { background: var(--_hover); color: var(--_text); }
   header .quiet { margin-inline-start: auto; }
-  .views { display: flex; gap: 2px; padding: 6px 12px; border-block-end: 1px solid var(--_line); overflow-x: auto; }
+  .views { display: flex; flex: none; gap: 2px; padding: 6px 12px; border-block-end: 1px solid var(--_line); overflow-x: auto; }
   .views button { flex: none; min-height: 30px; padding: 0 10px; border-radius: 7px; color: var(--_muted); font-size: 13px;
     font-weight: 500; white-space: nowrap; }
   .views button:hover { color: var(--_text); }
