@@ -3,6 +3,7 @@
 import secrets
 import threading
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -25,13 +26,15 @@ from domain.digests import (
 )
 from domain.errors import FailureCode
 from domain.plans import Until, how_reached
-from domain.states import DeliveryStatus, Priority
+from domain.states import Channel, DeliveryStatus, Priority
 from domain.time import Clock, utc_now
 from domain.zones import zone_names
 from notifications import callback_events, store
 from notifications.catalog import digests as definitions
 from notifications.catalog import limits, retention, types
 from notifications.catalog.types import TypeConfig
+from notifications.content import reminders, rendering
+from notifications.content.engine import TemplateError
 from notifications.intake.acceptance import enqueue_accepted
 from notifications.intake.content import compose_content
 from notifications.intake.requests import NotificationRequest
@@ -416,7 +419,7 @@ def _decide(closings: Sequence[Closing], now: datetime) -> list[Seal]:
             outcome = DigestOutcome.SEPARATE
         else:
             version = type_config.template_version
-            content, problem = _compose(closing, left, type_config)
+            content, problem = _compose(closing, left, type_config, now)
             if problem is not None:
                 log.warning("digest_not_rendered", digest_id=str(closing.id), reason=problem)
                 outcome = DigestOutcome.SEPARATE
@@ -481,7 +484,7 @@ def _carrier(one: Seal, now: datetime) -> NewNotification:
     closing, newest = one.closing, one.members[-1]
     content, problem = one.content, None
     if content is None:
-        content, problem = _compose_again(one)
+        content, problem = _compose_again(one, now)
     delivery = NewDelivery(channel=newest.channel)
     if content is None:
         # Its members are fixed, so it ends as failed where support staff see it.
@@ -503,7 +506,7 @@ def _carrier(one: Seal, now: datetime) -> NewNotification:
         category=newest.category,
         priority=store.most_urgent(one.members),
         content=content,
-        data=_data(closing, one.members),
+        data=_data(closing, one.members, now),
         deliveries=(delivery,),
         max_attempts=newest.max_attempts,
         send_at=now,
@@ -517,23 +520,23 @@ def _carrier(one: Seal, now: datetime) -> NewNotification:
     )
 
 
-def _compose_again(one: Seal) -> tuple[Content | None, str | None]:
+def _compose_again(one: Seal, now: datetime) -> tuple[Content | None, str | None]:
     """Return the content of a carrier whose digest was sealed by a worker that was lost."""
     type_config = types.find_type(one.closing.document["type"])
     if type_config is None:
         return None, "The type is missing."
     pinned = replace(type_config, template_version=one.template_version or 0)
-    return _compose(one.closing, one.members, pinned)
+    return _compose(one.closing, one.members, pinned, now)
 
 
 def _compose(
-    closing: Closing, members: Sequence[ClaimedDelivery], type_config: TypeConfig
+    closing: Closing, members: Sequence[ClaimedDelivery], type_config: TypeConfig, now: datetime
 ) -> tuple[Content | None, str | None]:
     """Return a carrier's content, or why its template can't be rendered."""
     newest, problems = members[-1], ProblemCollector()
     try:
         content = compose_content(
-            NotificationRequest(type=newest.type, data=_data(closing, members)),
+            NotificationRequest(type=newest.type, data=_data(closing, members, now)),
             type_config=type_config,
             recipient=newest.recipient,
             channels=[newest.channel],
@@ -548,16 +551,19 @@ def _compose(
     return content, None
 
 
-def _data(closing: Closing, members: Sequence[ClaimedDelivery]) -> dict[str, Any]:
-    """Return a carrier's variables: those of the newest member, and ``digest``."""
+def _data(closing: Closing, members: Sequence[ClaimedDelivery], now: datetime) -> dict[str, Any]:
+    """Return a carrier's variables: those of the newest member, and ``digest``.
+
+    What a member says about the time until its event is that of now.
+    """
     items: list[Mapping[str, Any]] = []
     size = 0
     for member in members[-closing.document["max_items"] :]:
         item = {
             "id": str(member.notification_id),
             "created_at": member.created_at.isoformat(),
-            "subject": member.content.subject,
-            "data": member.data,
+            "subject": _subject_at(member, now),
+            "data": reminders.data_at(member.content, member.data, now=now),
         }
         size += len(bson.encode(item))
         if items and size > MAX_ITEM_BYTES:
@@ -565,4 +571,21 @@ def _data(closing: Closing, members: Sequence[ClaimedDelivery]) -> dict[str, Any
         items.append(item)
     count = len(members)
     digest = {"items": items, "count": count, "more": count - len(items)}
-    return {**members[-1].data, "digest": digest}
+    newest = members[-1]
+    return {**reminders.data_at(newest.content, newest.data, now=now), "digest": digest}
+
+
+def _subject_at(member: ClaimedDelivery, now: datetime) -> str | None:
+    """Return a member's subject as it would be sent now."""
+    stored = member.content.subject
+    if member.content.is_masked or member.content.event_at is None:
+        return stored
+    with suppress(TemplateError):
+        return rendering.render_message(
+            channel=Channel.IN_APP,
+            content=member.content,
+            data=member.data,
+            recipient=member.recipient,
+            now=now,
+        ).subject
+    return stored

@@ -18,7 +18,7 @@ from notifications.catalog import types
 from notifications.store import DELETION_REASON, ClaimedDelivery, NotSent
 from providers.labels import provider_name
 from recipients import queries as recipients
-from recipients.queries import RecipientSnapshot
+from recipients.queries import RecipientSnapshot, RegisteredRecipient
 
 log = structlog.get_logger(__name__)
 MAX_CLAIMS = 3
@@ -186,10 +186,22 @@ def filter_eligible(
         if reason is None:
             own = (claimed.channel.value, claimed.recipient.address(claimed.channel) or "")
             is_suspected = own in snapshot.suspected
-            ready.append(replace(claimed, has_soft_bounces=True) if is_suspected else claimed)
+            known = replace(claimed, has_soft_bounces=True) if is_suspected else claimed
+            ready.append(_with_current_zone(known, recipient))
         else:
             not_sent.append(reason)
     return ready, not_sent
+
+
+def _with_current_zone(
+    claimed: ClaimedDelivery, registered: RegisteredRecipient | None
+) -> ClaimedDelivery:
+    """Return a delivery that names the registry's zone, if another was taken at acceptance."""
+    zone = registered.timezone if registered else None
+    known = claimed.recipient
+    if zone in (None, known.timezone) or "timezone" in known.given or zone not in zone_names():
+        return claimed
+    return replace(claimed, moved_to=zone)
 
 
 def is_locked(claimed: ClaimedDelivery) -> bool:

@@ -65,7 +65,8 @@ def _message(claimed: ClaimedDelivery, secret: SensitiveContent | None, now: dat
         channel=claimed.channel,
         content=content,
         data=data,
-        recipient=claimed.recipient,
+        recipient=claimed.reader,
+        accepted_recipient=claimed.recipient,
         unsubscribe_url=unsubscribe.unsubscribe_url(claimed),
         now=now,
     )

@@ -172,18 +172,21 @@ def render_message(
     content: Content,
     data: Mapping[str, Any],
     recipient: Recipient,
+    accepted_recipient: Recipient | None = None,
     unsubscribe_url: str | None = None,
     now: datetime | None = None,
 ) -> Message:
     """Return a stored notification's message for a channel. Raises TemplateError.
 
-    With ``now``, the time until the event of a reminder is computed again.
+    With ``now``, the time until the event of a reminder is computed again. If the recipient isn't
+    the ``accepted_recipient`` any more, subject and body are rendered again.
     """
     # Email gets HTML in the layout, with an unsubscribe link if given. Push gets a short title and
     # text. Subject and body were rendered at acceptance. If they contain sensitive values, they are
     # rendered again with the same template version.
     current = data if now is None else data_at(content, data, now=now)
-    context = _RenderContext(content, current, recipient, accepted_data=data)
+    accepted = (data, accepted_recipient or recipient)
+    context = _RenderContext(content, current, recipient, accepted=accepted)
     subject, text = context.render_subject_and_body()
     html = None
     match channel:
@@ -217,8 +220,8 @@ class _RenderContext:
     content: Content
     data: Mapping[str, Any]
     recipient: Recipient
-    accepted_data: Mapping[str, Any]
-    """The data with which subject and body were rendered at acceptance."""
+    accepted: tuple[Mapping[str, Any], Recipient]
+    """The data and the recipient for which subject and body were rendered at acceptance."""
 
     @property
     def version(self) -> int:
@@ -232,21 +235,21 @@ class _RenderContext:
         if self.content.template_id is None:
             return subject, text
         if self.content.is_masked:
-            rendered_subject, text = self._render_text(self.data)
+            rendered_subject, text = self._render_text(self.data, self.recipient)
             subject = rendered_subject if subject is None or MASK in subject else subject
-        elif self.data is not self.accepted_data:
+        elif self.data is not self.accepted[0] or self.recipient is not self.accepted[1]:
             with suppress(TemplateError):
-                accepted_subject, _ = self._render_text(self.accepted_data)
-                rendered_subject, text = self._render_text(self.data)
+                accepted_subject, _ = self._render_text(*self.accepted)
+                rendered_subject, text = self._render_text(self.data, self.recipient)
                 subject = rendered_subject if subject == accepted_subject else subject
         return subject, text
 
-    def _render_text(self, data: Mapping[str, Any]) -> tuple[str, str]:
+    def _render_text(self, data: Mapping[str, Any], recipient: Recipient) -> tuple[str, str]:
         return render_text(
             name=self.content.template_id or "",
             version=self.version,
             data=data,
-            recipient=self.recipient,
+            recipient=recipient,
         )
 
     def render_part(self, part: Part) -> str | None:

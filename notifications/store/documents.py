@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -180,6 +180,14 @@ class ClaimedDelivery:
     is_acted: bool = False
     """By its recipient, as the client says."""
     channel_statuses: Mapping[Channel, DeliveryStatus] = field(default_factory=dict)
+    moved_to: str | None = None
+    """The recipient's time zone by the registry if it has changed since acceptance."""
+
+    @property
+    def reader(self) -> Recipient:
+        """The recipient as of now: times are written in the zone where they are."""
+        return replace(self.recipient, timezone=self.moved_to) if self.moved_to else self.recipient
+
     later_channels: tuple[Channel, ...] = ()
     """Channels of the plan's next step, which wait for this one."""
     earlier_attempts: int = 0

@@ -19,6 +19,7 @@ from domain.states import Channel, Priority
 from notifications import store
 from notifications.catalog import limits, types
 from notifications.content import templates
+from notifications.content.reminders import event_variables
 from notifications.store import digests as store_digests
 from notifications.store.digests import CLOSE_LEASE
 from notifyproject.db.collections import collection
@@ -177,6 +178,36 @@ def test_messages_of_a_window_are_sent_as_one(fcm: ScriptedProvider) -> None:
     assert (digest["status"], digest["outcome"], digest["count"]) == ("closed", "sent", 2)
     assert digest["carrier_id"] == carrier["_id"]
     assert "due_at" not in digest
+
+
+def test_items_say_the_time_that_is_left_when_the_digest_is_sent(fcm: ScriptedProvider) -> None:
+    starts = NOON + 5 * HOUR
+    parts = {
+        "subject": "{% if digest %}{{ digest.count }} events{% else %}"
+        "In {{ hours_until_start }} hours{% endif %}",
+        "body": "{% if digest %}{% for item in digest.items %}{{ item.subject }}: "
+        "{{ item.data.text }}, {{ item.data.hours_until_start }}; {% endfor %}{% endif %}"
+        "{{ hours_until_start }}",
+    }
+    version = templates.create_version(
+        type_slug="comment", parts={"default": parts}, note="", created_by="test", now=NOON
+    )
+    templates.publish_version(type_slug="comment", number=version.number, now=NOON)
+    for text, event_at in (("Cup", starts), ("Cup 2", starts + HOUR), ("No event", None)):
+        hours = event_variables(event_at, at=NOON) if event_at else {"hours_until_start": 7}
+        own = Content(
+            subject=f"In {hours['hours_until_start']} hours",
+            body="",
+            template_id="comment",
+            template_version=version.number,
+            event_at=event_at,
+        )
+        deliver(comment(text, data={"text": text, **hours}, content=own))
+    assert close(NOON + 2 * HOUR) == 1
+    (carrier,) = carriers()
+    assert carrier["content"]["body"] == (
+        "In 3 hours: Cup, 3; In 4 hours: Cup 2, 4; In 7 hours: No event, 7; 7"
+    )
 
 
 def test_in_app_shows_each_message_at_once() -> None:
@@ -578,10 +609,10 @@ def test_defect_of_one_digest_does_not_hold_up_the_others(monkeypatch: pytest.Mo
     deliver(*ids)
     original = digests._data
 
-    def data(closing: Any, members: Any) -> Any:
+    def data(closing: Any, members: Any, now: datetime) -> Any:
         if members[0].user_id == "bob":
             raise TypeError
-        return original(closing, members)
+        return original(closing, members, now)
 
     monkeypatch.setattr(digests, "_data", data)
     close()

@@ -12,10 +12,13 @@ from bson import ObjectId
 
 from delivery import dispatcher
 from delivery.dispatcher import MAX_BATCH, BatchReport
+from domain.content import Content, Recipient
 from domain.retry import MAX_REFUSED_DELAY
 from domain.states import Channel, Priority
 from domain.time import utc_now
 from notifications import store
+from notifications.content import rendering
+from notifications.content.reminders import event_variables
 from notifications.store import LEASE
 from notifyproject.db.collections import collection
 from notifyproject.platform import process
@@ -225,6 +228,7 @@ def test_unsent_delivery_with_a_short_lease_is_not_unknown(
 
 
 LISBON, NEW_YORK, AUCKLAND = "Europe/Lisbon", "America/New_York", "Pacific/Auckland"
+SAO_PAULO = "America/Sao_Paulo"
 NIGHT = {"enabled": True, "start": "22:00", "end": "07:00"}
 
 
@@ -257,6 +261,50 @@ def test_delivery_waits_for_the_morning_in_the_new_time_zone(fcm: ScriptedProvid
     morning = seven_in(AUCKLAND, after=NOON)
     assert dispatch_at(notification_id, at=NOON) == ("pending", "quiet_hours", morning)
     assert fcm.seen == []
+
+
+@pytest.mark.parametrize(
+    ("given", "moved_to", "written"),
+    [
+        ((), SAO_PAULO, "17:00 (America/Sao_Paulo)"),
+        # The request named the zone, nothing changed, or the registry has no zone of use.
+        (("timezone",), SAO_PAULO, "20:00 (Europe/Lisbon)"),
+        ((), LISBON, "20:00 (Europe/Lisbon)"),
+        ((), None, "20:00 (Europe/Lisbon)"),
+        ((), "Mars/Olympus", "20:00 (Europe/Lisbon)"),
+    ],
+)
+@pytest.mark.parametrize("is_reminder", [True, False])
+def test_text_is_written_on_the_clock_of_where_the_recipient_is_now(
+    fcm: ScriptedProvider,
+    given: tuple[str, ...],
+    moved_to: str | None,
+    written: str,
+    is_reminder: bool,
+) -> None:
+    start = NOON + timedelta(hours=8)
+    data = {"contest_name": "Cup", **event_variables(start, at=NOON - timedelta(hours=3))}
+    reader = Recipient(email="ada@example.com", timezone=LISBON, given=given)
+    subject, body = rendering.render_text(name="contest_reminder", data=data, recipient=reader)
+    content = Content(
+        subject=subject,
+        body=body,
+        template_id="contest_reminder",
+        template_version=0,
+        event_at=start if is_reminder else None,
+    )
+    move_to(LISBON)
+    notification_id = accepted(
+        type="contest_reminder", user_id="ada", recipient=reader, content=content, data=data
+    )["_id"]
+    changed = {"timezone": moved_to, "quiet_hours": {"enabled": False}}
+    collection("recipients").update_one({"_id": "ada"}, {"$set": changed})
+    assert dispatch_at(notification_id, at=NOON)[0] == "sent"
+    (request,) = fcm.seen
+    hours = "8 hours" if is_reminder else "11 hours"
+    assert request.message.subject == f"Cup starts in {hours}"
+    assert f"starts in {hours}, at {written} on " in request.message.text
+    assert written.partition(" ")[0] in str(request.message.html)
 
 
 def test_deferred_delivery_is_deferred_again_in_a_new_time_zone(fcm: ScriptedProvider) -> None:

@@ -14,7 +14,7 @@ from domain.states import Channel
 from domain.time import InvalidTimeError, parse_zone
 from notifications.catalog.types import WhatsAppTemplate
 from notifications.content import rendering
-from notifications.content.reminders import event_variables
+from notifications.content.reminders import data_at, event_variables
 from notifications.validation import parse_language
 from tests.support.factories.notifications import write_template
 from tests.support.source import ROOT
@@ -136,6 +136,53 @@ def test_time_until_an_event_is_that_of_the_send(
     if channel is not Channel.PUSH:
         assert f"starts in {shown}," in message.text
     assert "2 hours" not in f"{message.text}{message.html}" or shown == "2 hours"
+
+
+@pytest.mark.parametrize("channel", [Channel.EMAIL, Channel.PUSH, Channel.WHATSAPP, Channel.IN_APP])
+@pytest.mark.parametrize("event_at", [START, None])
+@pytest.mark.parametrize("own", [None, "Do not forget"])
+def test_time_is_that_of_the_zone_where_the_recipient_is_now(
+    channel: Channel, event_at: datetime | None, own: str | None
+) -> None:
+    before, now = Recipient(timezone="Asia/Kolkata"), Recipient(timezone="America/Sao_Paulo")
+    data = {"contest_name": "Cup", **event_variables(START, at=START - timedelta(hours=2))}
+    subject, body = rendering.render_text(name="contest_reminder", data=data, recipient=before)
+    assert "01:30 (Asia/Kolkata) on 23 November" in body
+    message = rendering.render_message(
+        channel=channel,
+        content=Content(
+            subject=own or subject,
+            body=body,
+            template_id="contest_reminder",
+            template_version=0,
+            event_at=event_at,
+        ),
+        data=data,
+        recipient=now,
+        accepted_recipient=before,
+        now=START - timedelta(hours=2),
+    )
+    assert message.subject == (own or "Cup starts in 2 hours")
+    assert "17:00 (America/Sao_Paulo)" in message.text
+    assert "Kolkata" not in f"{message.text}{message.html}"
+
+
+def test_whatsapp_template_says_the_hours_of_the_send() -> None:
+    accepted = event_variables(START, at=START - timedelta(hours=11))
+    one = WhatsAppTemplate(
+        locale="en", name="cup", language="en", parameters=("hours_until_start", "place")
+    )
+    filled = rendering.choose_whatsapp_template(
+        [one],
+        locale="en",
+        data=data_at(
+            Content(subject="", body="", event_at=START),
+            {**accepted, "place": "Porto"},
+            now=START - timedelta(hours=2),
+        ),
+    )
+    assert filled is not None
+    assert filled.parameters == ("2", "Porto")
 
 
 def test_own_subject_and_own_hours_of_a_reminder_are_kept() -> None:
