@@ -54,6 +54,7 @@ OPERATOR_PERMISSIONS = frozenset(
 ADMIN_PERMISSIONS = frozenset(
     {
         "notifications.view_addresses",
+        "notifications.weaken_notificationtype",
         "recipients.erase_recipient",
         "recipients.export_recipient",
         "recipients.sign_out_recipient",

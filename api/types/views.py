@@ -118,10 +118,10 @@ def put_type(request: Any, slug: str) -> Response:
     body = read_request(request, TypeRequest, check=check)
     removed = definitions.removed_secrets(before, body)
     is_admin = request.user.has_scope(Scope.TYPES_ADMIN)
-    if not is_admin and (removed or definitions.weakens_critical(before, body)):
+    if removed and not is_admin:
         raise INSUFFICIENT_SCOPE.error(scope=Scope.TYPES_ADMIN)
     fields = definitions.validate_type(slug, body, before=before)
-    if not is_admin and definitions.reroutes_locked(before, fields):
+    if not is_admin and definitions.weakened_fields(before, fields):
         raise INSUFFICIENT_SCOPE.error(scope=Scope.TYPES_ADMIN)
     if faults := _exposures({**fields, "_id": slug}, _published_number(before or {})):
         raise InvalidRequestError(

@@ -55,6 +55,8 @@ UNKNOWN_LABELS = {
     UnknownPolicy.FAIL: "Don't retry",
 }
 
+NOT_ALLOWED = "The type is critical or sensitive: changing this needs the permission to weaken it."
+
 
 class JsonTextField(forms.JSONField):
     """JSON as indented text; an empty value is an empty text instead of ``null`` or ``{}``."""
@@ -72,8 +74,14 @@ class JsonTextField(forms.JSONField):
         return super().has_changed(initial or None, data)
 
 
+WEAKEN = "notifications.weaken_notificationtype"
+
+
 class NotificationTypeForm(forms.ModelForm):
     """Form of a notification type."""
+
+    may_weaken = False
+    """Whether the user may weaken critical or sensitive types, as the scope ``types:admin`` may."""
 
     slug = forms.CharField(
         max_length=SLUG_LENGTH,
@@ -251,6 +259,9 @@ class NotificationTypeForm(forms.ModelForm):
             )
             for fault in faults:
                 self.add_error("sensitive_variables", fault.place)
+            if not self.may_weaken:
+                for name in definitions.weakened_fields(before, fields):
+                    self.add_error(name, NOT_ALLOWED)
             return given | fields
         except InvalidRequestError as refused:
             for problem in refused.problems:

@@ -19,7 +19,7 @@ from ..widgets.columns import active_column
 from ..widgets.formats import EMPTY
 from ..widgets.lists import ConsoleAdmin, never, section
 from . import versions
-from .form import NotificationTypeForm
+from .form import WEAKEN, NotificationTypeForm
 
 
 @admin.register(NotificationType)
@@ -104,6 +104,14 @@ class NotificationTypeAdmin(ConsoleAdmin):
         *others, (title, options) = sections
         fields = (*options["fields"], "confirm_not_sensitive")
         return [*others, (title, {**options, "fields": fields})]
+
+    def get_form(
+        self, request: HttpRequest, obj: Any = None, change: bool = False, **options: Any
+    ) -> Any:
+        """Return the form, which knows what the user may change."""
+        form = super().get_form(request, obj, change, **options)
+        form.may_weaken = request.user.has_perm(WEAKEN)
+        return form
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:
         """Return the read-only fields: the slug of an existing type."""

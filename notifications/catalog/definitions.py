@@ -215,13 +215,6 @@ def removed_secrets(before: Mapping[str, Any] | None, request: TypeRequest) -> l
     return [name for name in stored if name not in request.sensitive_variables]
 
 
-def weakens_critical(before: Mapping[str, Any] | None, request: TypeRequest) -> bool:
-    """Return whether a request switches off a stored critical type, or lowers its priority."""
-    if before is None or before["priority"] != Priority.CRITICAL or not before["is_active"]:
-        return False
-    return not request.is_active or request.priority != Priority.CRITICAL
-
-
 _ROUTING = (
     *("category", "channels", "plan", "fallback_channel", "fallback_after_seconds"),
     *("ttl_seconds", "notify_before_seconds", "approved_templates"),
@@ -229,16 +222,26 @@ _ROUTING = (
 """Fields that decide whether, where, and how late a message arrives."""
 
 
-def reroutes_locked(before: Mapping[str, Any] | None, fields: Mapping[str, Any]) -> bool:
-    """Return whether fields change the routing of a stored locked type that isn't disabled.
+def weakened_fields(before: Mapping[str, Any] | None, fields: Mapping[str, Any]) -> list[str]:
+    """Return the fields that make a stored critical or sensitive type less safe.
 
-    A login code that goes to the inbox alone, or expires before it is sent, is as good as switched
-    off, and whoever has an inbox token reads it there.
+    A sensitive variable becomes readable; or a critical type is switched off, or loses its
+    priority; or the routing changes: a login code that goes to the inbox alone, or expires before
+    it is sent, is as good as switched off, and whoever has an inbox token reads it there. So does a
+    disabled type, which whoever may edit types enables again.
     """
-    if before is None or not before["is_active"]:
-        return False
-    is_locked = before["priority"] == Priority.CRITICAL or before["sensitive_variables"]
-    return bool(is_locked) and any(fields.get(name) != before.get(name) for name in _ROUTING)
+    if before is None:
+        return []
+    is_critical = before["priority"] == Priority.CRITICAL
+    secrets = set(before["sensitive_variables"])
+    weakened = {
+        "sensitive_variables": not secrets.issubset(fields["sensitive_variables"]),
+        "is_active": is_critical and before["is_active"] and not fields["is_active"],
+        "priority": is_critical and fields["priority"] != Priority.CRITICAL,
+    }
+    for name in _ROUTING if is_critical or secrets else ():
+        weakened[name] = fields.get(name) != before.get(name)
+    return [name for name, is_weakened in weakened.items() if is_weakened]
 
 
 def validate_type(

