@@ -101,6 +101,11 @@ class Connection(EmailBackend):
         return self.connection is not None
 
     @property
+    def is_greeted(self) -> bool:
+        """Whether the server has sent its greeting. Login or TLS may still be missing."""
+        return self.is_open or self._partial_connection is not None
+
+    @property
     def has_sent_data(self) -> bool:
         """Whether data of the last email may have reached the server."""
         return self.connection is not None and self.connection.has_sent_data

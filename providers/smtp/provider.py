@@ -156,7 +156,7 @@ class SMTP:
         try:
             _send_with_reconnect(connection, mail, deadline)
         except BaseException as error:
-            has_sent_data, is_greeted = connection.has_sent_data, connection.is_open
+            has_sent_data, is_greeted = connection.has_sent_data, connection.is_greeted
             # A late reply would otherwise count for the next email.
             connection.drop()
             if isinstance(error, OSError | ValueError):
@@ -226,7 +226,7 @@ def _classify_error(
         reason = f"TLS connection to the SMTP server failed. {_tls_problem(error)}".rstrip()
     elif is_greeted and deadline.is_expired:
         reason = "The SMTP server stopped responding before the message was sent."
-    elif isinstance(error, TimeoutError) or deadline.is_expired:
+    elif deadline.is_expired and isinstance(error, smtplib.SMTPServerDisconnected):
         reason = "No greeting of the SMTP server. A port of TLS from the start, 465, has none."
     return TransientError(reason, code=FailureCode.CONNECTION_FAILED)
 

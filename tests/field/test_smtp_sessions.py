@@ -12,7 +12,7 @@ from providers.smtp.connection import Connection
 from tests.support.factories.notifications import outbound
 from tests.support.fakes import socket_server
 from tests.support.fakes.certificates import self_signed
-from tests.support.fakes.smtp_server import MailServer, mail_server, provider, refusal
+from tests.support.fakes.smtp_server import SILENCE, MailServer, mail_server, provider, refusal
 from tests.support.waiting import LIMIT, SHORT
 
 pytestmark = pytest.mark.usefixtures("opened")
@@ -137,6 +137,36 @@ def test_port_of_starttls_is_told() -> None:
     ):
         run(provider(running.port, use_ssl=True).send(outbound(), timeout=LIMIT))
     assert error.value.code is FailureCode.CONNECTION_FAILED
+
+
+@pytest.mark.parametrize(
+    ("silent", "features", "options"),
+    [
+        ("EHLO", "", {}),
+        ("STAR", "STARTTLS", {"use_tls": True}),
+        ("AUTH", "AUTH PLAIN", {"username": "u", "password": "p"}),
+        ("MAIL", "", {}),
+        ("DATA", "", {}),
+    ],
+)
+def test_silence_after_the_greeting_is_told(
+    silent: str, features: str, options: dict[str, Any]
+) -> None:
+    replies = {"EHLO": f"250-mail.example.com\r\n250 {features}", silent: SILENCE}
+    with (
+        mail_server(MailServer(replies), **options) as (smtp, _),
+        pytest.raises(TransientError, match="stopped responding before"),
+    ):
+        run(smtp.send(outbound(), timeout=SHORT))
+
+
+def test_host_without_an_answer_has_no_greeting_to_miss(monkeypatch: pytest.MonkeyPatch) -> None:
+    def time_out(*_: object, **__: object) -> None:
+        raise TimeoutError("timed out")
+
+    monkeypatch.setattr("socket.create_connection", time_out)
+    with pytest.raises(TransientError, match=r"^No connection to the SMTP server\.$"):
+        run(provider(1).send(outbound(), timeout=LIMIT))
 
 
 def test_port_of_tls_from_the_start_is_told() -> None:
