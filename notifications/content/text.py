@@ -19,6 +19,10 @@ _BLANK_LINES = re.compile(r"\n\s*\n")
 _JOINER = "\u200d"
 _MARKS = ("Mn", "Me", "Mc", "Sk")
 """Unicode categories of characters that modify the preceding one: accents, skin tones."""
+_FLAG_LETTERS = re.compile("[\U0001f1e6-\U0001f1ff]+\\Z")
+"""Letters of flags, two of which are one flag."""
+_TAGS = re.compile("[\U000e0020-\U000e007f]")
+"""Invisible characters that make one flag of another, such as Scotland's."""
 ELLIPSIS = "\u2026"
 
 
@@ -44,13 +48,20 @@ def truncate_words(text: str, *, limit: int) -> str:
     if len(text) <= limit:
         return text
     end = limit - len(ELLIPSIS)
-    while end > 0 and (
-        _JOINER in text[end - 1 : end + 1] or unicodedata.category(text[end]) in _MARKS
-    ):
+    while end > 0 and _is_within_character(text, end):
         end -= 1
     head = text[:end]
     words = re.match(r"(.*\S)\s", head + text[end], re.DOTALL)
     return (words[1] if words else head.rstrip()) + ELLIPSIS
+
+
+def _is_within_character(text: str, at: int) -> bool:
+    """Return whether a cut before ``at`` would separate what is shown as one character."""
+    following = text[at]
+    if _FLAG_LETTERS.match(following) and (letters := _FLAG_LETTERS.search(text[:at])):
+        return len(letters[0]) % 2 == 1
+    is_joined = _JOINER in text[at - 1 : at + 1] or _TAGS.match(following) is not None
+    return is_joined or unicodedata.category(following) in _MARKS
 
 
 def paragraphs(text: str) -> list[list[str]]:

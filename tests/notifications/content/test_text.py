@@ -57,6 +57,13 @@ def test_cleaning_is_idempotent(text: str) -> None:
         ("abce\u0301f", 5, "abc\u2026"),
         ("ab\U0001f469\u200d\U0001f467 cd", 5, "ab\u2026"),
         ("ab\U0001f44d\U0001f3fd cd", 4, "ab\u2026"),
+        # https://github.com/nodemailer/nodemailer/issues/1505: flags, of two letters or of tags.
+        ("\U0001f1f5\U0001f1f9" * 4, 6, "\U0001f1f5\U0001f1f9" * 2 + "\u2026"),
+        ("\U0001f1f5\U0001f1f9" * 4, 7, "\U0001f1f5\U0001f1f9" * 3 + "\u2026"),
+        ("a\U0001f1f5\U0001f1f9b", 3, "a\u2026"),
+        ("ab\U0001f3f4\U000e0067\U000e0062\U000e007f cd", 5, "ab\u2026"),
+        ("a1\ufe0f\u20e3b", 4, "a\u2026"),
+        ("ab\U0001f3f3\ufe0f\u200d\U0001f308 cd", 6, "ab\u2026"),
     ],
 )
 def test_long_text_is_cut_after_a_word(text: str, limit: int, short: str) -> None:
