@@ -198,7 +198,7 @@ RESPONSE_RULES: Sequence[ResponseRule] = (
         (400,),
         Kind.INVALID_RECIPIENT,
         "SendGrid rejected the recipient's address.",
-        field=r"personalizations\.\d+\.to\b.*",
+        field=r"personalizations\.\d+\.to(\.\d+(\.email)?)?",
     ),
     ResponseRule(
         (413,), Kind.PERMANENT, "The message exceeds SendGrid's size limit.", FailureCode.TOO_LARGE

@@ -33,7 +33,7 @@ from tests.providers.contract.providers import SUBJECTS
 ANY_STATUS = range(1000)
 FIELDS: Mapping[tuple[str, str | None], str] = {
     ("sendgrid", r"from\b.*"): ", about `from`",
-    ("sendgrid", r"personalizations\.\d+\.to\b.*"): ", about `personalizations.*.to`",
+    ("sendgrid", r"personalizations\.\d+\.to(\.\d+(\.email)?)?"): ", about `personalizations.*.to`",
 }
 """The meaning of each rule's pattern."""
 

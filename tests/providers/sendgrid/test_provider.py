@@ -215,7 +215,7 @@ def test_other_answer_is_an_error_of_its_class(
 
 
 def test_other_personalization_error_is_not_about_the_address() -> None:
-    for field in ("", ".0.custom_args", ".0.subject"):
+    for field in ("", ".0.custom_args", ".0.subject", ".0.to.0.name", ".0.headers.Reply-To"):
         answer = socket_server.response(400, errors(f"personalizations{field}"))
         assert type(refusal(answer)) is PermanentError
 
