@@ -254,6 +254,11 @@ class _Reader:
         if isinstance(plain, StringLiteral):
             return self._write(plain.value, index, runs, by)
         value = self.secrets.value_of(expression)
+        if self.html is not None and self.html.quote and self.html.attribute == "style":
+            is_data = isinstance(plain, Path) and self.secrets.is_variable(plain)
+            if not is_data:
+                why = "write CSS in the template, not by a filter or a variable of the template"
+                self._add(by, index, why)
         name = plain.path[0] if isinstance(plain, Path) and len(plain.path) == 1 else None
         if not isinstance(name, str) or name not in self._captures:
             return self._show(value, index, runs, by)

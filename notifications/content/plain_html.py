@@ -97,6 +97,8 @@ class HtmlReader:
     open: tuple[str, ...] = ()
     quote: str = ""
     """The quotation mark of the attribute's value that it is in."""
+    attribute: str = ""
+    """The attribute whose value was read last."""
     at: int = 0
     """Where it is in the text that it reads."""
     _element: str = ""
@@ -201,6 +203,7 @@ class HtmlReader:
         while found := _ATTRIBUTE.match(html, at):
             at = found.end()
             if found[1]:
+                self.attribute = found[1].lower()
                 self._check_attribute(found, is_decided=is_decided)
             for value, quote in ((2, '"'), (4, "'")):
                 if found[value] is not None and not found[value + 1]:

@@ -413,7 +413,7 @@ class Secrets:
                 return self._revealed(expression.right)
             case LogicalAndExpression() | LogicalOrExpression():
                 return self._revealed(expression.left) or self._revealed(expression.right)
-            case Path() if self._is_variable(expression):
+            case Path() if self.is_variable(expression):
                 return None
             case EqExpression() | NeExpression() if isinstance(
                 expression.right, Nil | Blank | Empty
@@ -422,7 +422,7 @@ class Secrets:
             case _:
                 return self._compared(expression)
 
-    def _is_variable(self, path: Path) -> bool:
+    def is_variable(self, path: Path) -> bool:
         """Return whether a path is a variable of the data, not one of the template."""
         root = path.path[0]
         names = all(isinstance(one, str) for one in path.path)

