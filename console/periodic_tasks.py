@@ -9,7 +9,9 @@ from typing import Any
 
 from celery import current_app
 from django.contrib import admin, messages
+from django.core.exceptions import ValidationError
 from django.db.models import QuerySet
+from django.forms import ModelForm
 from django.http import HttpRequest
 from django.utils.safestring import SafeString
 from django_celery_beat.admin import PeriodicTaskForm, TaskSelectWidget
@@ -82,6 +84,19 @@ class ThemedPeriodicTaskForm(PeriodicTaskForm):
                 self.fields[name].label, self.fields[name].help_text = label, help_text
         self.fields["regtask"].widget = RegisteredTaskWidget()
         self.fields["task"].widget = UnfoldAdminTextInputWidget()
+
+    def clean(self) -> dict[str, Any] | None:
+        """Check the fields together, unless the task itself is refused.
+
+        The package reads the task though a refused field has no value.
+        """
+        return ModelForm.clean(self) if "task" in self.errors else super().clean()
+
+    def _clean_json(self, field: str) -> str:
+        try:
+            return super()._clean_json(field)
+        except RecursionError:
+            raise ValidationError("Unable to parse JSON: it is nested too deeply.") from None
 
 
 @admin.register(PeriodicTask)

@@ -77,7 +77,11 @@ def test_registered_task_is_selected(console: Client, nightly: CrontabSchedule) 
         ({}, "must be set"),
         ({"interval": "both", "crontab": "both"}, "Only one of"),
         ({"crontab": "both", "args": "{"}, "Unable to parse JSON"),
+        ({"crontab": "both", "args": "[" * 70_000}, "Unable to parse JSON"),
+        ({"crontab": "both", "kwargs": '{"a":' * 70_000}, "Unable to parse JSON"),
         ({"crontab": "both", "task": ""}, "Need name of task"),
+        ({"crontab": "both", "task": "x" * 70_000}, "at most 200 characters"),
+        ({"crontab": "both", "task": "a\0b"}, "Null characters"),
         ({"crontab": "both", "name": "Sweep"}, "already exists"),
     ],
 )
