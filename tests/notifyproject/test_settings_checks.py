@@ -125,7 +125,7 @@ def account(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 FCM = [("FCM_CREDENTIALS", "E012"), ("SANDBOX_FCM_CREDENTIALS", "E013")]
 NONE = "The configured Firebase service account is invalid."
-KEY = (
+USE_THE_KEY = (
     "Use the key of a service account, neither the configuration of an app nor another kind of"
     " credentials."
 )
@@ -146,7 +146,8 @@ def test_invalid_service_account_is_an_error(
 ) -> None:
     content = json.loads(account.read_text())
     (tmp_path / "other.json").write_text("[]")
-    other = f"{NONE} The JSON has no client_email and no private_key. {KEY}"
+    other = f"{NONE} The JSON has no client_email and no private_key. {USE_THE_KEY}"
+    without_email = f"{NONE} The JSON has no client_email. {USE_THE_KEY}"
     cases = {
         str(tmp_path / "gone.json"): "The Firebase service account's file can't be read.",
         str(tmp_path): "The Firebase service account's file can't be read.",
@@ -154,7 +155,7 @@ def test_invalid_service_account_is_an_error(
         "{": NONE,
         "{}": other,
         json.dumps({**content, "private_key": "a secret that is no key"}): NONE,
-        json.dumps({**content, "client_email": ""}): f"{NONE} The JSON has no client_email. {KEY}",
+        json.dumps({**content, "client_email": ""}): without_email,
     }
     for source, reason in cases.items():
         setattr(settings, name, source)
