@@ -1,5 +1,7 @@
 """REDIS_URL with Sentinels."""
 
+from ipaddress import IPv6Address
+
 import pytest
 from django.core.exceptions import ImproperlyConfigured
 from kombu.connection import Connection
@@ -38,7 +40,7 @@ def test_whole_url() -> None:
             "a.example.com,[::1]:26380,10.0.0.7:3",
             [("a.example.com", 26379), ("::1", 26380), ("10.0.0.7", 3)],
         ),
-        ("[::ffff:10.0.0.7]:5", [("::ffff:a00:7", 5)]),
+        ("[::ffff:10.0.0.7]:5", [(str(IPv6Address("::ffff:a00:7")), 5)]),
         ("Sentinel_1:,b-2", [("sentinel_1", 26379), ("b-2", 26379)]),
     ],
 )
