@@ -9,7 +9,6 @@ import pymongo
 from django.contrib import admin, messages
 from django.db.models import QuerySet
 from django.http import HttpRequest
-from django.urls import reverse
 from django.utils.html import format_html_join
 from django.utils.safestring import SafeString
 from pymongo.errors import PyMongoError
@@ -31,7 +30,7 @@ from .widgets.columns import chip, time_column
 from .widgets.filters import RECENT, SPANS, ChoiceFilter
 from .widgets.formats import EMPTY
 from .widgets.keyset_list import KeysetChangeList
-from .widgets.links import NOTIFICATION
+from .widgets.links import page_from
 from .widgets.lists import PAGE_SECONDS, TOO_SLOW, is_timeout
 
 DEFAULT_SPAN = "24h"
@@ -72,7 +71,7 @@ class FailedChangeList(KeysetChangeList):
 
     def url_for_result(self, result: Any) -> str:
         """Return the URL of the notification's page."""
-        return reverse(NOTIFICATION, args=[result.pk])
+        return page_from(self.opts.model_name, result.pk)
 
     def get_results(self, request: HttpRequest) -> None:
         """Read one page of failures, and the groups."""

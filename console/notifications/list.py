@@ -7,7 +7,7 @@ from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, HttpResponseRedirect
-from django.urls import URLPattern, reverse
+from django.urls import URLPattern
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
@@ -21,7 +21,7 @@ from ..widgets import columns, names
 from ..widgets.actions import permission_check, require_post
 from ..widgets.formats import EMPTY
 from ..widgets.keyset_list import KeysetChangeList
-from ..widgets.links import NOTIFICATION
+from ..widgets.links import page_from
 from ..widgets.lists import ReadOnlyAdmin, search_text
 from ..widgets.reauthentication import require_reauthentication
 from ..widgets.search import explain_refusal
@@ -128,7 +128,8 @@ class SecondaryListAdmin(NotificationListAdmin):
 
     def change_view(self, request: HttpRequest, object_id: str, *_args: Any) -> HttpResponse:
         """Redirect to the notification's page."""
-        return HttpResponseRedirect(reverse(NOTIFICATION, args=[object_id]))
+        kept = request.GET.get("_changelist_filters")
+        return HttpResponseRedirect(page_from(self.opts.model_name, object_id, kept_filters=kept))
 
 
 @admin.register(Notification)

@@ -79,11 +79,22 @@ def _header_cell(header: str) -> SafeString:
     return format_html('<th scope="col" class="{}">{}</th>', column, text)
 
 
-@register.simple_tag
-def breadcrumbs(parts: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """Return the breadcrumbs in the menu's words: its group, its entry, and the object's title."""
-    found = [_crumb(part) for part in parts[1:]] if len(parts) > 1 else [*parts]
+@register.simple_tag(takes_context=True)
+def breadcrumbs(
+    context: Mapping[str, Any], parts: Sequence[Mapping[str, Any]]
+) -> list[Mapping[str, Any]]:
+    """Return the breadcrumbs in the menu's words: its group, its entry, and the object's title.
+
+    The entry leads back to the list from which the page was opened, with its filters.
+    """
+    shown = [*parts[1:]] if len(parts) > 1 else []
+    query = context["request"].GET if "request" in context else {}
+    if len(shown) > 1 and (source := _list_in(query, type(shown[-1]["title"]))):
+        shown[-2] = {**shown[-2], "link": source}
+    found = [_crumb(part) for part in shown] if shown else [*parts]
     group = next((title for part in found if (title := _group_of(part.get("link")))), None)
+    if len(found) > 1 and found[-1].get("is_object") and (kept := query.get("_changelist_filters")):
+        found[-2] = {**found[-2], "link": f"{found[-2]['link']}?{kept}"}
     # Keep the last of two equal titles, because a phone shows only the last breadcrumb.
     named = [{"title": group}, *found] if group else found
     return [
@@ -91,6 +102,16 @@ def breadcrumbs(parts: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
         for part, following in zip(named, [*named[1:], None], strict=True)
         if following is None or str(part["title"]).lower() != str(following["title"]).lower()
     ]
+
+
+def _list_in(query: Mapping[str, str], shown: type) -> str | None:
+    """Return the URL of the list that ``query`` names, if it is a second one of a page's model."""
+    name = query.get("list")
+    for model in admin.site._registry:
+        options = model._meta
+        if options.model_name == name and options.proxy and options.concrete_model is shown:
+            return reverse(f"admin:{options.app_label}_{name}_changelist")
+    return None
 
 
 def _crumb(part: Mapping[str, Any]) -> Mapping[str, Any]:

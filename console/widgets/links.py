@@ -1,6 +1,6 @@
 """Names of URLs to which several pages link, and the page after a form."""
 
-from urllib.parse import urlsplit
+from urllib.parse import urlencode, urlsplit
 
 from django.contrib.admin.utils import quote, unquote
 from django.http import HttpRequest
@@ -47,6 +47,14 @@ def may_open(request: HttpRequest, url: str) -> bool:
     """Return whether the user's permissions open a page of a model in the console."""
     page = getattr(resolve(urlsplit(url).path).func, "model_admin", None)
     return page is None or bool(page.has_view_permission(request))
+
+
+def page_from(list_name: str, notification_id: object, *, kept_filters: str | None = None) -> str:
+    """Return the URL of a notification's page that leads back to one of the model's other lists."""
+    query = {"list": list_name}
+    if kept_filters:
+        query["_changelist_filters"] = kept_filters
+    return f"{reverse(NOTIFICATION, args=[notification_id])}?{urlencode(query)}"
 
 
 def next_page(request: HttpRequest) -> str:

@@ -128,7 +128,7 @@ def test_list_is_ordered_by_due_time_without_ended_ones(console: Client) -> None
     assert filtered == [sooner["_id"], later["_id"]]
     assert listed(console, f"{LIST}?q={later['_id']}") == [later["_id"]]
     page = console.get(f"{LIST}{later['_id']}/change/")
-    assert page["Location"] == f"{ONE}{later['_id']}/change/"
+    assert page["Location"] == f"{ONE}{later['_id']}/change/?list=waitingnotification"
 
 
 def test_rare_reason_is_searched_window_by_window(

@@ -2,14 +2,22 @@
 
 import re
 from datetime import timedelta
+from html import unescape
 from typing import Any
 from urllib.parse import urlencode
 
 import pytest
+from bson import ObjectId
 from django.test import Client
 
-from domain.states import Priority
+from analytics import incidents
+from analytics.incidents import Finding
+from analytics.models import AlertKind
+from domain.errors import FailureCode as F
+from domain.states import Channel, Priority
+from domain.states import DeliveryStatus as S
 from domain.time import utc_now
+from notifications import store
 from notifications.models import NotificationType
 from notifyproject.db.collections import collection
 from recipients.models import Suppression
@@ -101,6 +109,57 @@ def test_page_of_an_object_leads_back_to_the_filtered_list(
     link = next(part for part in rows.split('href="') if "_changelist_filters" in part)
     page: Any = console.get(link.partition('"')[0].replace("&amp;", "&"))
     assert f"{path}?{urlencode(query)}" in page.content.decode().replace("&amp;", "&")
+
+
+CRUMB = re.compile(r'<a class="crumb" href="([^"]+)">([^<]+)</a>')
+
+
+@pytest.mark.parametrize(
+    ("path", "query", "title"),
+    [
+        ("notifications/notification", {"q": "ada", "priority": "normal"}, "Notifications"),
+        ("notifications/failednotification", {"channel": "email"}, "Failed deliveries"),
+        ("notifications/failednotification", {"q": "ada", "code": "bounced"}, "Failed deliveries"),
+        ("notifications/failednotification", {}, "Failed deliveries"),
+        ("notifications/waitingnotification", {"channel": "push"}, "Scheduled and held"),
+        ("analytics/incident", {"state": "open"}, "Incidents"),
+        ("recipients/suppression", {"channel": "email"}, "Suppressions"),
+    ],
+)
+def test_breadcrumb_leads_back_to_the_list_and_its_filters(
+    console: Client, path: str, query: dict[str, str], title: str
+) -> None:
+    """https://github.com/unfoldadmin/django-unfold/issues/1016"""
+    now = utc_now()
+    register_ada()
+    sent = {"channel": "email", "address": ADDRESS, "reason": "manual"}
+    console.post("/admin/recipients/suppression/add/", sent)
+    failed = factories.started(at=now, created_at=now, user_id="ada")
+    store.settle([factories.settlement(failed, S.FAILED, at=now, code=F.BOUNCED)], now=now)
+    at = now + timedelta(hours=1)
+    factories.accepted(created_at=now, user_id="ada", channels=(Channel.PUSH,), scheduled_at=at)
+    kind = AlertKind.SWEEP_OVERDUE
+    finding = Finding(rule_id=ObjectId(), kind=kind, subject="all", title="No sweep", detail="-")
+    incidents.record(finding, now=now)
+    listed_at = f"/admin/{path}/" + (f"?{urlencode(query)}" if query else "")
+    rows = console.get(listed_at)
+    links = re.findall(r'<th[^>]*>\s*<a[^>]* href="([^"]+)"', rows.content.decode())
+    assert links, rows.content.decode()[-3000:]
+    page = console.get(unescape(links[0]), follow=True)
+    assert CRUMB.findall(unescape(page.content.decode()))[-1] == (listed_at, title)
+
+
+def test_breadcrumb_of_a_forged_list_is_that_of_the_page(console: Client) -> None:
+    own = "/admin/notifications/notification/"
+    url = f"{own}{factories.accepted()['_id']}/change/"
+    for name in ("staffuser", "notification", "nothing", "../x"):
+        page = console.get(url, {"list": name, "_changelist_filters": '"><script>1'})
+        [*_, (link, title)] = CRUMB.findall(page.content.decode())
+        assert (link.partition("?")[0], title) == (
+            "/admin/notifications/notification/",
+            "Notifications",
+        )
+        assert "<script>1" not in page.content.decode()
 
 
 def test_applied_filters_stay_in_the_form_of_the_next(console: Client) -> None:
