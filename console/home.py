@@ -15,6 +15,7 @@ from analytics.models import AlertRule
 from domain.errors import FailureCode
 from domain.states import Channel
 from domain.time import utc_now
+from domain.wait_reasons import OUTAGES
 from monitoring import dashboard as monitoring_dashboard
 from monitoring import failure_groups
 from monitoring.dashboard import ChannelTotals, Traffic, WorkSummary
@@ -28,7 +29,7 @@ from .texts.failure_codes import explain_cause
 from .texts.labels import CHANNEL_ICONS, CHANNELS, cause_label
 from .texts.wait_reasons import WAIT_LABELS
 from .widgets.charts import CHART_SIZE, stacked_bars
-from .widgets.formats import latency, percent, runs_every
+from .widgets.formats import count_of, latency, percent, runs_every
 from .widgets.links import FAILURES, NOTIFICATIONS, WAITING, may_open
 
 METRICS_STALE_AFTER = timedelta(minutes=5)
@@ -126,6 +127,7 @@ def dashboard(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
         ],
         "providers": provider_rows,
         "backlog_tiles": _backlog_tiles(backlog, now),
+        "held_over": _held_over(backlog),
         "held": [
             {
                 # The panel's title says that they are held.
@@ -247,6 +249,14 @@ def _backlog_tiles(backlog: WorkSummary, now: datetime) -> list[dict[str, str]]:
     last = f"{problems.ago(sweep, now)} ago" if sweep else "never"
     note = runs_every(scheduled_interval(SWEEP_TASK))
     return [*found, {"label": "Last sweep", "value": last, "note": note, "url": ""}]
+
+
+def _held_over(backlog: WorkSummary) -> str:
+    """Return how many deliveries an outage held; empty if none. Home says so once it has ended."""
+    held = sum(count for reason, count in backlog.held.items() if reason in OUTAGES)
+    if held >= BACKLOG_COUNT_CAP:
+        return f"{_count(held)} deliveries"
+    return count_of(held, "delivery") if held else ""
 
 
 def _count(number: int) -> str:

@@ -546,6 +546,42 @@ def test_held_deliveries_are_counted_by_reason_with_their_list(console: Client) 
     assert "/admin/notifications/waitingnotification/?reason=provider_paused" in page
 
 
+def test_operational_home_says_what_an_ended_outage_still_holds(console: Client) -> None:
+    collection("heartbeats").insert_one({"_id": "sweep", "at": utc_now()})
+    for _ in range(2):
+        hold(utc_now())
+    rollup.run(now=utc_now())
+    page = text_of(console)
+    assert "Operational" in page
+    assert "2 deliveries</a> held in an outage: sent at the next check." in page
+    assert "nothing waits for you" not in page
+    assert len(listed(console, "/admin/notifications/waitingnotification/")) == 2
+
+
+W = WaitReason
+
+
+@pytest.mark.parametrize(
+    ("held_on", "said"),
+    [
+        ({(Channel.EMAIL, W.CIRCUIT_OPEN): 46}, "46 deliveries"),
+        ({(Channel.PUSH, W.PROVIDER_PAUSED): 1}, "1 delivery"),
+        (
+            {(Channel.PUSH, W.PROVIDER_UNAVAILABLE): 1, (Channel.EMAIL, W.CIRCUIT_OPEN): 1},
+            "2 deliveries",
+        ),
+        ({(Channel.EMAIL, W.CIRCUIT_OPEN): 1_000}, "1,000+ deliveries"),
+        ({(Channel.EMAIL, W.QUIET_HOURS): 5, (Channel.EMAIL, W.OVER_LIMIT): 2}, ""),
+        ({(Channel.EMAIL, W.RATE_LIMITED): 5, (Channel.IN_APP, W.STEP): 2}, ""),
+        ({}, ""),
+    ],
+)
+def test_only_what_an_outage_held_is_said(
+    held_on: dict[tuple[Channel, WaitReason], int], said: str
+) -> None:
+    assert home._held_over(replace(NO_WORK, held_on=held_on)) == said
+
+
 def test_each_tile_leads_to_what_it_counts(console: Client) -> None:
     now = utc_now()
     later = now + timedelta(hours=1)
