@@ -33,6 +33,8 @@ ACCOUNT_TEXTS = {
     "is_superuser": ("Superuser", "Has every permission, whatever the roles."),
     "email": ("Email", ""),
 }
+ACCESS = "Access"
+OWN_ACCESS = "Only somebody else can deactivate or demote your own account."
 _WRITING = ("add_", "change_", "delete_")
 
 
@@ -176,7 +178,7 @@ class StaffUserAdmin(UserAdmin, ReauthenticatedAdmin):
     fieldsets = (
         section(None, "username", "password"),
         section("Profile", "first_name", "last_name", "email"),
-        section("Access", "is_active", "groups", "is_superuser"),
+        section(ACCESS, "is_active", "groups", "is_superuser"),
         section("Activity", "last_sign_in", "joined"),
     )
     add_fieldsets = (
@@ -231,6 +233,17 @@ class StaffUserAdmin(UserAdmin, ReauthenticatedAdmin):
         own = ("last_sign_in", "joined")
         return own if request.user.is_superuser else (*own, "is_superuser")
 
+    def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Sequence[Any]:
+        """Return the sections of the form.
+
+        Nobody deactivates or demotes their own account, so that a superuser always remains.
+        """
+        found = super().get_fieldsets(request, obj)
+        if not _is_own(request, obj):
+            return found
+        own = {"fields": ("groups",), "description": OWN_ACCESS}
+        return [(title, own if title == ACCESS else options) for title, options in found]
+
     def formfield_for_manytomany(
         self, db_field: Any, request: HttpRequest, **options: Any
     ) -> forms.ModelMultipleChoiceField | None:
@@ -255,7 +268,7 @@ class StaffUserAdmin(UserAdmin, ReauthenticatedAdmin):
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         """Return whether the user may delete an account other than their own."""
         allowed = super().has_delete_permission(request, obj) and _can_edit(request, obj)
-        return allowed and (obj is None or obj.pk != request.user.pk)
+        return allowed and not _is_own(request, obj)
 
     def user_change_password(
         self, request: HttpRequest, *args: Any, **options: Any
@@ -305,3 +318,7 @@ class RoleAdmin(ReauthenticatedAdmin):
 
 def _can_edit(request: HttpRequest, account: Any) -> bool:
     return account is None or request.user.is_superuser or not account.is_superuser
+
+
+def _is_own(request: HttpRequest, account: Any) -> bool:
+    return account is not None and account.pk == request.user.pk

@@ -206,3 +206,45 @@ def test_audit_log_keeps_entries_of_deleted_accounts(
     )
     LogEntry.objects.filter(pk=entry.pk).update(user_id="6" * 24)
     assert "6" * 24 in console.get("/admin/admin/logentry/").content.decode()
+
+
+# https://github.com/chatwoot/chatwoot/issues/302
+# https://github.com/RocketChat/Rocket.Chat/issues/21823
+@pytest.mark.parametrize("dropped", ["is_active", "is_superuser", "both"])
+@pytest.mark.parametrize("others", [0, 1])
+def test_own_account_stays_active_and_superuser(
+    console: Client, admin_user: StaffUser, dropped: str, others: int
+) -> None:
+    for number in range(others):
+        make_staff(f"root{number}", superuser=True)
+    url = f"{STAFF}{admin_user.pk}/change/"
+    assert (
+        "Only somebody else can deactivate or demote your own account."
+        in console.get(url).content.decode()
+    )
+    sent = fields(admin_user, is_superuser="on", first_name="Rosa")
+    for name in ("is_active", "is_superuser") if dropped == "both" else (dropped,):
+        del sent[name]
+    assert console.post(url, sent).status_code == 302
+    now = StaffUser.objects.get(pk=admin_user.pk)
+    assert (now.is_active, now.is_superuser, now.first_name) == (True, True, "Rosa")
+
+
+def test_manager_stays_active_but_deactivates_others(db: None) -> None:
+    manager, other = make_staff("rui", *MANAGE), make_staff("eva")
+    client = signed_in(manager)
+    for user in (manager, other):
+        sent = fields(user)
+        del sent["is_active"]
+        assert client.post(f"{STAFF}{user.pk}/change/", sent).status_code == 302
+    active = StaffUser.objects.values_list("username", "is_active")
+    assert dict(active) == {"rui": True, "eva": False}
+
+
+def test_another_superuser_demotes_and_deactivates(console: Client) -> None:
+    user = make_staff("rui", superuser=True)
+    sent = fields(user)
+    del sent["is_active"]
+    assert console.post(f"{STAFF}{user.pk}/change/", sent).status_code == 302
+    now = StaffUser.objects.get(pk=user.pk)
+    assert (now.is_active, now.is_superuser) == (False, False)
