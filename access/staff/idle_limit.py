@@ -1,11 +1,14 @@
-"""Middleware that ends a console session after 8 hours without a page."""
+"""Middleware that ends a console session after 8 hours without a page, and what is lost by it."""
 
 from collections.abc import Callable
 from datetime import datetime, timedelta
+from urllib.parse import urlsplit
 
 from django.conf import settings
+from django.contrib import messages
 from django.contrib.sessions.models import Session
 from django.http import HttpRequest, HttpResponse
+from django.urls import reverse
 
 from domain.time import utc_now
 from notifyproject.db.collections import collection
@@ -34,6 +37,28 @@ class IdleLimitMiddleware:
         if key and "HX-Request" not in request.headers:
             extend(key, now=utc_now())
         return response
+
+
+class LostFormMiddleware:
+    """Says on the sign-in page that what was sent without a session isn't saved."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        """Handle the request."""
+        response = self.get_response(request)
+        if request.method == "POST" and is_console_page(request) and _leads_to_sign_in(response):
+            messages.warning(
+                request, "You were signed out, so nothing was saved. Sign in, and enter it again."
+            )
+        return response
+
+
+def _leads_to_sign_in(response: HttpResponse) -> bool:
+    target = urlsplit(response.get("Location", ""))
+    # With the page to go on at, which the sign-out has not.
+    return target.path == reverse("admin:login") and "next=" in target.query
 
 
 def remove_expired(*, now: datetime) -> int:

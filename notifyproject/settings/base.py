@@ -66,6 +66,7 @@ MIDDLEWARE = [
     "access.staff.idle_limit.IdleLimitMiddleware",
     "access.staff.second_factor_middleware.SecondFactorMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
+    "access.staff.idle_limit.LostFormMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     # Innermost, because it renders the page of a refused login.
     "axes.middleware.AxesMiddleware",

@@ -1,5 +1,6 @@
 """Error pages of the console, and problems outside it."""
 
+from html import unescape
 from typing import Any
 
 import pytest
@@ -105,3 +106,30 @@ def test_unknown_path_outside_the_console_is_a_json_problem(client: Client, path
     answer = client.get(path)
     assert (answer.status_code, answer.headers["Content-Type"]) == (404, MEDIA_TYPE)
     assert answer.json()["code"] == "not_found"
+
+
+@pytest.mark.parametrize(
+    ("path", "is_said"),
+    [
+        ("/admin/notifications/notificationtype/mfa_5Fcode/change/", True),
+        ("/admin/recipients/suppression/add/?_changelist_filters=channel%3Demail", True),
+        ("/admin/notifications/providerstate/sendgrid/pause/", True),
+        ("/admin/notifications/failednotification/", True),
+        ("/admin/alerts/read/", True),
+        ("/admin/", True),
+        ("/admin/login/", False),
+        ("/admin/logout/", False),
+    ],
+)
+def test_form_sent_without_a_session_is_said_to_be_lost(
+    db: None, client: Client, path: str, is_said: bool
+) -> None:
+    page = client.post(path, {"name": "Typed for an hour"}, follow=True).content.decode()
+    assert ("You were signed out, so nothing was saved." in unescape(page)) is is_said
+    again = client.get("/admin/login/").content.decode()
+    assert "nothing was saved" not in again, "said once"
+
+
+def test_page_opened_without_a_session_loses_nothing(db: None, client: Client) -> None:
+    page = client.get("/admin/recipients/suppression/add/", follow=True).content.decode()
+    assert "nothing was saved" not in page
