@@ -1,10 +1,11 @@
 """Names of URLs to which several pages link, and the page after a form."""
 
+from contextlib import suppress
 from urllib.parse import urlencode, urlsplit
 
 from django.contrib.admin.utils import quote, unquote
 from django.http import HttpRequest
-from django.urls import resolve, reverse
+from django.urls import NoReverseMatch, resolve, reverse
 from django.utils.http import url_has_allowed_host_and_scheme
 
 from domain.identifiers import DOT_SEGMENTS
@@ -69,16 +70,17 @@ def next_page(request: HttpRequest) -> str:
 def page_of_action(request: HttpRequest) -> str:
     """Return the URL of the page that has the button of an action, from the action's request.
 
-    That is the page of the object in the URL, or else the list of its kind.
+    That is the page of the object in the URL, or else the list of its kind, also if no object can
+    have the key in the URL.
     """
     match = request.resolver_match
     if match is None or "admin" not in match.namespaces:
         # Outside of the admin's URLs, an action is one level below its page.
         return request.path.rstrip("/").rpartition("/")[0] + "/"
     kind = "_".join((match.url_name or "").split("_")[:2])
-    if slug := match.kwargs.get("slug"):
-        return reverse(f"admin:{kind}_change", args=[quoted_id(slug)])
-    if key := match.kwargs.get("object_id"):
-        # As it is in the URL, so it is quoted.
-        return reverse(f"admin:{kind}_change", args=[key])
+    slug, key = match.kwargs.get("slug"), match.kwargs.get("object_id")
+    if slug or key:
+        # An object's key is quoted as it is in the URL. A line break is in no URL of an object.
+        with suppress(NoReverseMatch):
+            return reverse(f"admin:{kind}_change", args=[quoted_id(slug) if slug else key])
     return reverse(f"admin:{kind}_changelist")

@@ -61,6 +61,13 @@ def test_changes_require_a_csrf_token(admin_user: StaffUser) -> None:
     assert answers == dict.fromkeys(CHANGES | FORMS, 403)
 
 
+@pytest.mark.parametrize("key", ["a%0Ab", "a%0D%0AX-Injected:%20b", "%0A"])
+def test_action_on_a_key_that_no_object_has_leads_to_the_list(console: Client, key: str) -> None:
+    operations = reverse("admin:notifications_bulkoperation_changelist")
+    answer = console.get(f"{operations}{key}/start/")
+    assert (answer.status_code, answer["Location"]) == (302, operations)
+
+
 @pytest.mark.parametrize("role", ["viewer", "support", "operator"])
 def test_changes_require_their_own_permission(role: str) -> None:
     client = member(role)
