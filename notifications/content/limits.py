@@ -46,7 +46,7 @@ from liquid.stringify import to_liquid_string
 from liquid.token import Token
 from liquid.undefined import UNDEFINED, is_undefined
 
-from .values import written
+from .values import flat, written
 
 # Limits on a rendering.
 MAX_WORK = 30_000  # Units of work for one rendering: about 50 ms
@@ -450,6 +450,9 @@ class _Output(OutputNode):
 
     def render_to_output(self, context: RenderContext, buffer: TextIO) -> int:
         value = self.expression.evaluate(context)
+        if isinstance(value, list | tuple) and isinstance(context, Context):
+            # Inner lists count, too: a list of them is short, and its text may be as short.
+            context.budget.spend(sum(1 for _ in flat(value)) // ITEMS_PER_UNIT)
         if isinstance(value, float | dict | list | tuple):
             return buffer.write(written(value, is_html=context.autoescape))
         return buffer.write(to_liquid_string(value, context.autoescape))

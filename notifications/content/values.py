@@ -79,8 +79,11 @@ def flat(values: Iterable[Any]) -> Iterator[Any]:
 
 def written(value: Any, *, is_html: bool) -> str:
     """Return a value as an output writes it: the items of a list one after another."""
-    texts = map(text_of, flat(value)) if isinstance(value, list | tuple) else [text_of(value)]
-    return Markup("").join(map(escape, texts)) if is_html else "".join(texts)
+    texts = [*map(text_of, flat(value))] if isinstance(value, list | tuple) else [text_of(value)]
+    if is_html and any(isinstance(text, Markup) for text in texts):
+        return Markup("").join(map(escape, texts))
+    # A list may have thousands of short items, and escaping takes as long for each as for all.
+    return escape("".join(texts)) if is_html else "".join(texts)
 
 
 def with_liquid_operands(name: str, function: Callable[..., Any]) -> Callable[..., Any]:

@@ -57,6 +57,8 @@ def test_stored_expensive_html_fails_to_render(name: str) -> None:
     ("source", "data"),
     [
         ("{% for i in items %}{{ i | upcase }}{% endfor %}", {"items": ["x" * 2_000] * 900}),
+        ("{% for i in (1..900) %}{{ a }}{% endfor %}", {"a": [[[""] * 20] * 4] * 4}),
+        ("{% for i in (1..900) %}{% echo a %}{% endfor %}", {"a": [[[""] * 20] * 4] * 4}),
         ("{{ a | replace: 'a', b | size }}", {"a": "a" * 50_000, "b": "b" * 50_000}),
         ("{{ a | split: '' | size }}", {"a": "a" * 50_000}),
         ("{{ a | join: b | size }}", {"a": ["x"] * 5_000, "b": "b" * 5_000}),
