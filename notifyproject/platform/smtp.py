@@ -1,10 +1,13 @@
-"""The standard library's SMTP client, with logins and replies as real servers have them."""
+"""The standard library's SMTP client: greetings, logins, and replies as real servers have them."""
 
 import base64
 import hmac
 import smtplib
+import socket
 from collections.abc import Sequence
 from typing import Any
+
+from domain.hosts import is_private_name
 
 CHALLENGE, LOGGED_IN = 334, (235, 503)
 MAX_CHALLENGES = 5
@@ -22,6 +25,17 @@ class SMTP(smtplib.SMTP):
     positive completion of a mail command counts (RFC 5321, 4.3.2), and an overlong reply is an
     invalid one.
     """
+
+    def __init__(
+        self, host: str, port: int, *, ehlo_name: str, local_hostname: str, **options: Any
+    ) -> None:
+        """Connect. EHLO gives ``ehlo_name``; if it is empty, the machine's name or address."""
+        # In a container, the machine's name is no domain, and servers refuse it in EHLO
+        # (RFC 5321, 4.1.1.1).
+        machine = "" if is_private_name(local_hostname.lower()) else local_hostname
+        super().__init__(host, port, ehlo_name or machine or "localhost", **options)
+        if not (ehlo_name or machine) and self.sock is not None:
+            self.local_hostname = _address_literal(self.sock)
 
     def ehlo(self, name: str = "") -> tuple[int, bytes]:
         """Send EHLO, and note the server's features."""
@@ -90,6 +104,11 @@ class SMTP(smtplib.SMTP):
 
 class SMTPOverTLS(SMTP, smtplib.SMTP_SSL):
     """An SMTP client whose connection begins with TLS."""
+
+
+def _address_literal(connection: socket.socket) -> str:
+    address = str(connection.getsockname()[0]).partition("%")[0]
+    return f"[IPv6:{address}]" if ":" in address else f"[{address}]"
 
 
 def _completed(code: int, text: bytes) -> tuple[int, bytes]:

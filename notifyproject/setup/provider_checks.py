@@ -12,11 +12,12 @@ from typing import Any
 from urllib.parse import quote, urlencode, urlsplit
 
 import jwt
+from django.core.mail.utils import DNS_NAME
 
 from domain.mailboxes import parse_mailbox
 
 from ..platform import service_account
-from ..platform.smtp import SMTP, SMTPOverTLS
+from ..platform.smtp import COMPLETED, SMTP, SMTPOverTLS
 from ..settings.environment import Environment
 
 TIMEOUT = 10.0
@@ -63,14 +64,18 @@ def try_smtp(values: Environment, *, timeout: float = TIMEOUT) -> None:
     """Sign in to the mail server, and name the sender. Raises CheckError."""
     place = f"{values.SMTP_HOST}:{values.SMTP_PORT}"
     context = ssl.create_default_context()
-    name = values.ehlo_name or None
+    options: dict[str, Any] = {
+        "ehlo_name": values.ehlo_name,
+        "local_hostname": str(DNS_NAME),
+        "timeout": timeout,
+    }
     try:
         if values.SMTP_SECURITY == "tls":
             server: SMTP = SMTPOverTLS(
-                values.SMTP_HOST, values.SMTP_PORT, name, timeout=timeout, context=context
+                values.SMTP_HOST, values.SMTP_PORT, context=context, **options
             )
         else:
-            server = SMTP(values.SMTP_HOST, values.SMTP_PORT, name, timeout=timeout)
+            server = SMTP(values.SMTP_HOST, values.SMTP_PORT, **options)
         with server:
             server.ehlo()
             if values.SMTP_SECURITY == "starttls":
@@ -79,7 +84,7 @@ def try_smtp(values: Environment, *, timeout: float = TIMEOUT) -> None:
             if values.SMTP_USER:
                 server.login(values.SMTP_USER, values.SMTP_PASSWORD)
             code, _ = server.mail(parse_mailbox(values.EMAIL_FROM).address)
-            if code != HTTPStatus.OK + 50:
+            if code != COMPLETED:
                 raise RejectedError(f"The mail server {place} rejected the sender with {code}.")
     except smtplib.SMTPAuthenticationError as error:
         raise RejectedError(

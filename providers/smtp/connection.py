@@ -2,7 +2,6 @@
 
 import io
 import smtplib
-import socket
 import time
 from collections.abc import Callable
 from functools import partial
@@ -10,7 +9,6 @@ from typing import Any
 
 from django.core.mail.backends.smtp import EmailBackend
 
-from domain.hosts import is_private_name
 from notifyproject.platform.egress import Deadline, DeadlineReader
 from notifyproject.platform.smtp import SMTP, SMTPOverTLS
 
@@ -22,25 +20,11 @@ MAX_IDLE = 60.0
 
 
 class _TrackedSMTP(SMTP):
-    def __init__(
-        self,
-        host: str,
-        port: int,
-        *,
-        deadline: Deadline,
-        ehlo_name: str,
-        local_hostname: str,
-        **options: Any,
-    ) -> None:
+    def __init__(self, *args: Any, deadline: Deadline, **options: Any) -> None:
         self.deadline = deadline
         self.has_sent_data = False
         self._reader: DeadlineReader | None = None
-        # Django gives the machine's name. In a container it is no domain, and servers refuse it in
-        # EHLO (RFC 5321, 4.1.1.1).
-        machine = "" if is_private_name(local_hostname.lower()) else local_hostname
-        super().__init__(host, port, ehlo_name or machine or "localhost", **options)
-        if not (ehlo_name or machine) and self.sock is not None:
-            self.local_hostname = _address_literal(self.sock)
+        super().__init__(*args, **options)
 
     def send(self, s: Any) -> None:
         if self.deadline.is_expired:
@@ -62,11 +46,6 @@ class _TrackedSMTP(SMTP):
     def _time_left(self) -> float:
         # Read each time: the connection outlives one send's deadline.
         return self.deadline.remaining()
-
-
-def _address_literal(connection: socket.socket) -> str:
-    address = str(connection.getsockname()[0]).partition("%")[0]
-    return f"[IPv6:{address}]" if ":" in address else f"[{address}]"
 
 
 class _TrackedSMTPOverTLS(_TrackedSMTP, SMTPOverTLS):

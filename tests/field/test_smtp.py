@@ -604,20 +604,22 @@ def test_name_of_the_greeting_is_the_public_one(values: dict[str, str], name: st
     assert read(values).ehlo_name == name
 
 
-def test_setup_greets_the_server_as_the_service_does() -> None:
+@pytest.mark.parametrize(
+    ("url", "name"),
+    [
+        ("https://notify.example.com", "notify.example.com"),
+        ("http://127.0.0.1:8000", "[127.0.0.1]"),
+    ],
+)
+def test_setup_greets_the_server_as_the_service_does(
+    url: str, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(smtp_backend.DNS_NAME, "_fqdn", "host.internal", raising=False)
     server = MailServer()
     sender = "Dept of A, B <info@b\u00fccher.example>"
     with socket_server.serving(server) as running:
-        try_smtp(
-            read(
-                {
-                    "SMTP_PORT": str(running.port),
-                    "PUBLIC_URL": "https://notify.example.com",
-                    "EMAIL_FROM": sender,
-                }
-            )
-        )
-    assert server.commands[0].split() == ["ehlo", "notify.example.com"]
+        try_smtp(read({"SMTP_PORT": str(running.port), "PUBLIC_URL": url, "EMAIL_FROM": sender}))
+    assert server.commands[0].split() == ["ehlo", name]
     # Versions of Python differ in the case of the command.
     assert server.commands[1].lower() == "mail from:<info@xn--bcher-kva.example>"
 
