@@ -30,7 +30,6 @@ InFlight = Annotated[int, msgspec.Meta(ge=1, le=4_096)]
 PerMinute = Annotated[int, msgspec.Meta(ge=0, le=10_000_000)]
 """Requests per minute, over all web processes; 0 is no limit."""
 
-
 _JSON = re.compile(r"\s*\{(?!\{)")
 _TOKEN = re.compile(r"[\x21-\x7e]+")
 
@@ -47,41 +46,43 @@ Secret = Annotated[str, msgspec.Meta(extra={"kind": Kind.SECRET})]
 Url = Annotated[str, msgspec.Meta(extra={"kind": Kind.URL})]
 """One URL, or several that are separated by commas."""
 Text = Annotated[str, msgspec.Meta(extra={"kind": Kind.TEXT})]
+
+
+def _form(pattern: str, description: str) -> msgspec.Meta:
+    """Return the rule that the whole text has a form."""
+    return msgspec.Meta(pattern=rf"^(?:{pattern})\Z", description=description)
+
+
 Host = Annotated[
     Text,
-    msgspec.Meta(
-        pattern=r"^([A-Za-z0-9_]([A-Za-z0-9_.-]*[A-Za-z0-9_.])?|[0-9a-fA-F:.]*:[0-9a-fA-F:.]*)\Z",
-        description="a host name or an IP address, without a scheme, a port, or brackets",
+    _form(
+        r"[A-Za-z0-9_]([A-Za-z0-9_.-]*[A-Za-z0-9_.])?|[0-9a-fA-F:.]*:[0-9a-fA-F:.]*",
+        "a host name or an IP address, without a scheme, a port, or brackets",
     ),
 ]
 People = Annotated[
     Text,
-    msgspec.Meta(
-        pattern=r"^[^\s,;<>]+(\s*,\s*([^\s,;<>]+)?)*\Z",
-        description="email addresses without names, or user IDs, separated by commas",
+    _form(
+        r"[^\s,;<>]+(\s*,\s*([^\s,;<>]+)?)*",
+        "email addresses without names, or user IDs, separated by commas",
     ),
 ]
-MetaId = Annotated[
-    Text, msgspec.Meta(pattern=r"^\d+\Z", description="an ID of digits, as Meta shows it")
-]
+MetaId = Annotated[Text, _form(r"[0-9]+", "an ID of digits, as Meta shows it")]
 PublicKey = Annotated[
     Text,
-    msgspec.Meta(
-        pattern=r"^[A-Za-z0-9+/]{80,}={0,2}\Z",
-        description="the verification key as SendGrid shows it: base64 in one line",
+    _form(
+        r"[A-Za-z0-9+/]{80,}={0,2}", "the verification key as SendGrid shows it: base64 in one line"
     ),
 ]
 EhloName = Annotated[
     Text,
-    msgspec.Meta(
-        pattern=r"^(?:[A-Za-z0-9-]{1,63}(?:\.[A-Za-z0-9-]{1,63})*|\[(?:IPv6:[0-9A-Fa-f:.]+|[0-9.]+)\])\Z",
-        description="a domain, or an IP address in brackets",
+    _form(
+        r"[A-Za-z0-9-]{1,63}(?:\.[A-Za-z0-9-]{1,63})*|\[(?:IPv6:[0-9A-Fa-f:.]+|[0-9.]+)\]",
+        "a domain, or an IP address in brackets",
     ),
 ]
 """See RFC 5321, 4.1.3."""
-ApiVersion = Annotated[
-    Text, msgspec.Meta(pattern=r"^v[1-9]\d?\.\d\Z", description="a version such as v26.0")
-]
+ApiVersion = Annotated[Text, _form(r"v[1-9][0-9]?\.[0-9]", "a version such as v26.0")]
 
 
 class Environment(msgspec.Struct, frozen=True, kw_only=True):

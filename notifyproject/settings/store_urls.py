@@ -15,9 +15,9 @@ from redis import ConnectionPool
 from redis.exceptions import RedisError
 
 from . import sentinel_url
+from .sentinel_url import MAX_PORT
 
 DEFAULT_DATABASE = "notifyproject"
-MAX_PORT = 65_535
 _ENCODED = "with special characters of user and password percent-encoded"
 MONGODB = (
     "mongodb://[user:password@]host[:port],host[:port]/database?replicaSet=name, or "
