@@ -30,7 +30,8 @@ InFlight = Annotated[int, msgspec.Meta(ge=1, le=4_096)]
 PerMinute = Annotated[int, msgspec.Meta(ge=0, le=10_000_000)]
 """Requests per minute, over all web processes; 0 is no limit."""
 
-_JSON = re.compile(r"\s*\{(?!\{)")
+_JSON = re.compile(r"[\ufeff\s]*['\"]?\s*\{(?!\{)")
+"""The beginning of JSON, also behind what the reader of a document removes."""
 _TOKEN = re.compile(r"[\x21-\x7e]+")
 
 

@@ -29,6 +29,7 @@ from domain.errors import (
 from domain.states import Channel, Priority
 from notifications.content.rendering import render_message
 from notifications.store import content_of
+from notifyproject.settings.environment import read
 from notifyproject.setup import provider_checks
 from providers.contract import Message
 from providers.fcm import credentials
@@ -487,6 +488,8 @@ def test_service_account_is_read_as_environments_pass_it(
     text = json.dumps(account | {"token_uri": "https://oauth2.googleapis.com/token"})
     expected = credentials.read_service_account(text)
     source = _mangled(text)[way]
+    taken = read({"FCM_CREDENTIALS": source}).FCM_CREDENTIALS
+    assert taken == source
     if is_file:
         file = tmp_path / "account.json"
         file.write_text(source)
