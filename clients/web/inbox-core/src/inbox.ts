@@ -275,8 +275,9 @@ export class Inbox {
       if (operation === undefined) break;
       try {
         if (operation.kind === "read-all") {
+          const isComplete = await this.api.readPart();
           failures = 0;
-          if (!(await this.api.readPart())) continue;
+          if (!isComplete) continue;
           ledger.answer(null);
           this.tell({ about: "read-all" });
         } else {

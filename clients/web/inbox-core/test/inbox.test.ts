@@ -100,6 +100,20 @@ test("reading all goes on by itself until it is complete, also after a part that
   expect([service.counts.unread, inbox.snapshot.counts?.unread]).toEqual([0, 0]);
 });
 
+test("reading all waits longer after each failure", async () => {
+  service.deliver();
+  const inbox = await start();
+  await inbox.open();
+  service.failsReadAll = true;
+  inbox.mark({ kind: "read-all" });
+  await settle(60);
+  // After 1, 2, 4, 8, 16, and 32 seconds.
+  expect(readAllRequests()).toBe(6);
+  service.failsReadAll = false;
+  await settle(60);
+  expect([service.counts.unread, inbox.snapshot.counts?.unread]).toEqual([0, 0]);
+});
+
 test.each(["close", "other person"])("reading all in parts ends with %s", async (how) => {
   service.deliver();
   const inbox = await start();

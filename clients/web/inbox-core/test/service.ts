@@ -22,6 +22,8 @@ export class Service {
   requests: string[] = [];
   /** Requests to read all that are answered before the one that is complete. */
   readAllParts = 0;
+  /** Answer requests to read all by 503. */
+  failsReadAll = false;
   private seenUntil = "";
   private age = 0;
   /** How often anything changed: the time of the counts. */
@@ -166,6 +168,7 @@ export class Service {
     const path = url.pathname.replace("/api/v1/inbox", "");
     if (path === "/counts") return Response.json(this.counts);
     if (path === "/read-all") {
+      if (this.failsReadAll) return new Response("{}", { status: 503 });
       if (this.readAllParts > 0) {
         this.readAllParts -= 1;
         return Response.json({ updated: 0, is_complete: false });
