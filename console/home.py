@@ -62,12 +62,11 @@ def dashboard(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
     outages = problems.find_outages(
         healths, work=backlog, failures=failures, incidents=open_incidents, now=now
     )
-    out = {one.channel for one in healths if one.health in problems.BLOCKED}
     found = problems.issues(
         backlog=backlog,
         failures=recent,
         sent=monitoring_dashboard.recently_sent(since=since, now=now),
-        out=out,
+        out={one.channel for one in outages},
         now=now,
     )
     mutes = {one["_id"]: one for one in incidents.mutes(now=now)}
@@ -78,7 +77,6 @@ def dashboard(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
         rules=rules,
         issues=shown,
         failures=recent,
-        out=out,
     )
     stalled = [one for alert in matters.alerts for one in alert.issues if one.is_outage]
     expired = sum(one.count for one in failures.groups if one.code == FailureCode.EXPIRED)

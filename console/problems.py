@@ -304,31 +304,30 @@ def join_matters(
     rules: Mapping[Any, AlertRule],
     issues: Sequence[Issue],
     failures: FailureCounts,
-    out: Collection[Channel],
 ) -> Matters:
     """Join what is the same matter: an incident with its outage, or with the issues it is about.
 
-    ``incidents`` are the open ones, ``rules`` theirs by ID, ``failures`` those of the last RECENT,
-    and ``out`` the channels of outages.
+    ``incidents`` are the open ones, ``rules`` theirs by ID, and ``failures`` those of the last
+    RECENT. Of several outages of a channel, the first has what all of them explain.
     """
     told = {outage.incident["_id"] for outage in outages if outage.incident is not None}
     others = [one for one in incidents if one["_id"] not in told]
+    first = {outage.channel: outage.provider for outage in reversed(outages)}
     explained = {
-        one["_id"]: channel
+        one["_id"]: first[channel]
         for one in others
-        if (channel := _explaining_channel(one, rules.get(one["rule_id"]), failures, out))
+        if (channel := _explaining_channel(one, rules.get(one["rule_id"]), failures, first.keys()))
     }
     joined = [
         replace(
             outage,
-            consequences=[one for one in others if explained.get(one["_id"]) == outage.channel],
+            consequences=[one for one in others if explained.get(one["_id"]) == outage.provider],
         )
         for outage in outages
     ]
-    placed = {one["_id"] for outage in joined for one in outage.consequences}
     alerts, left = [], list(issues)
     for one in others:
-        if one["_id"] in placed:
+        if one["_id"] in explained:
             continue
         own = [issue for issue in left if _is_about(one, rules.get(one["rule_id"]), issue)]
         left = [issue for issue in left if issue not in own]

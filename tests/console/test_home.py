@@ -355,7 +355,7 @@ def joined(*kinds: str | ObjectId, **given: Any) -> problems.Matters:
         else {"_id": n, "rule_id": ObjectId(), "kind": kind}
         for n, kind in enumerate(kinds)
     ]
-    fields: dict[str, Any] = {"outages": (), "issues": (), "failures": NO_FAILURES, "out": ()}
+    fields: dict[str, Any] = {"outages": (), "issues": (), "failures": NO_FAILURES}
     return problems.join_matters(incidents=incidents, rules=RULES, **fields | given)
 
 
@@ -409,10 +409,21 @@ def test_alert_about_failures_of_an_outage_is_part_of_its_card(
     [outage] = problems.find_outages(
         [provider(Health.OPEN)], work=NO_WORK, failures=NO_FAILURES, incidents=(), now=AT_NOON
     )
-    found = joined(rule, outages=[outage], failures=failed(code, count), out={Channel.EMAIL})
+    found = joined(rule, outages=[outage], failures=failed(code, count))
     assert len(found.outages[0].consequences) == is_explained
     assert len(found.alerts) == (not is_explained)
     assert found.outages[0].unacknowledged == ([0] if is_explained else [])
+
+
+def test_alert_is_part_of_one_card_though_two_providers_of_a_channel_are_out() -> None:
+    healths = [provider(Health.PAUSED), provider(Health.OPEN, name="smtp")]
+    outages = problems.find_outages(
+        healths, work=NO_WORK, failures=NO_FAILURES, incidents=(), now=AT_NOON
+    )
+    found = joined(ALL, EMAIL, outages=outages, failures=failed(F.PROVIDER_ERROR, 24))
+    cards = {one.provider: [each["_id"] for each in one.consequences] for one in found.outages}
+    assert cards == {"smtp": [0, 1], "sendgrid": []}, "the one that failed"
+    assert list(found.alerts) == []
 
 
 def test_many_other_failures_beside_an_outage_stay_an_alert() -> None:
@@ -421,7 +432,7 @@ def test_many_other_failures_beside_an_outage_stay_an_alert() -> None:
     )
     groups = (*failed(F.PROVIDER_ERROR, 24).groups, *failed(F.BOUNCED, 11).groups)
     failures = replace(NO_FAILURES, groups=groups)
-    found = joined(ALL, outages=[outage], failures=failures, out={Channel.EMAIL})
+    found = joined(ALL, outages=[outage], failures=failures)
     assert (len(found.alerts), found.outages[0].consequences) == (1, [])
 
 
