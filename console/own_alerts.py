@@ -11,7 +11,7 @@ from django.urls import path, reverse
 
 from access.clients import registry
 from domain.time import utc_now
-from monitoring.alerts import NOTIFIED_ROLES, STAFF_PREFIX
+from monitoring.alerts import STAFF_PREFIX, operators
 from notifications.inbox import actions, feed
 from notifications.inbox.feed import NEWEST_FIRST
 from notifications.store import Document, Inbox, content_of
@@ -42,6 +42,7 @@ def show(request: HttpRequest) -> HttpResponse:
         except InvalidCursorError:
             return HttpResponseRedirect(reverse(PAGE))
     inbox = inbox_of(request)
+    own = next((one for one in operators() if one.user_id == inbox.user_id), None)
     found = feed.page(inbox, limit=PAGE_LENGTH, cursor=cursor)
     older = (
         paging.encode_cursor(
@@ -57,9 +58,9 @@ def show(request: HttpRequest) -> HttpResponse:
         "unread": feed.counts(inbox).unread,
         "older": older,
         "is_first": cursor is None,
-        "is_notified": _is_notified(request),
+        "is_notified": own is not None,
         "named": bool(settings.ALERT_RECIPIENTS),
-        "email": getattr(request.user, "email", ""),
+        "email": own and own.email,
     }
     return TemplateResponse(request, "console/own_alerts.html", context)
 
@@ -82,14 +83,6 @@ def _row(document: Document) -> dict[str, Any]:
         "at": document["inbox_at"],
         "is_read": document["is_read"],
     }
-
-
-def _is_notified(request: HttpRequest) -> bool:
-    """Return whether the signed-in user gets alerts, by ALERT_RECIPIENTS or by the role."""
-    user: Any = request.user
-    if settings.ALERT_RECIPIENTS:
-        return f"{STAFF_PREFIX}{user.get_username()}" in settings.ALERT_RECIPIENTS
-    return user.is_superuser or user.groups.filter(name__in=NOTIFIED_ROLES).exists()
 
 
 urlpatterns = [

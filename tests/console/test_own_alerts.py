@@ -82,6 +82,14 @@ def test_page_says_who_else_is_notified(olga: Client, settings: Any) -> None:
     assert "You are notified here" in text_of(olga)
 
 
+def test_page_names_the_address_to_which_alerts_go(settings: Any) -> None:
+    pia = signed_in(make_staff("pia", superuser=True))
+    assert "also sent by email to pia@example.com" in text_of(pia)
+    # Its email comes from a recipient's profile, which nobody has registered.
+    settings.ALERT_RECIPIENTS = ["staff:pia"]
+    assert "by email to" not in text_of(pia)
+
+
 def test_page_requires_the_permission_for_incidents(db: None) -> None:
     nobody = signed_in(make_staff("nobody"))
     assert nobody.get(URL).status_code == 403
