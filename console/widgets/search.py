@@ -59,7 +59,9 @@ def searched_addresses(text: str, *, user: Any) -> SearchedAddresses:
     local, at, domain = text.rpartition("@")
     number = without_separators(text)
     if not can_search_addresses(user):
-        return SearchedAddresses(is_refused=bool(at or _PHONE.fullmatch(number)))
+        # Digits alone may be an ID that begins with zeros.
+        is_phone = _PHONE.fullmatch(number) and not text.isdecimal()
+        return SearchedAddresses(is_refused=bool(at or is_phone))
     return SearchedAddresses(
         # Stored as the client sent it, with the domain in lower case.
         emails=tuple(sorted({text, f"{local}@{domain.lower()}", text.lower()})) if at else (),

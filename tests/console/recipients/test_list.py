@@ -92,6 +92,16 @@ def test_who_sees_masked_addresses_cannot_guess_one_by_its_beginning(
     assert "usr-42" not in support.get(f"/admin/search/?{urlencode({'s': text})}").content.decode()
 
 
+@pytest.mark.parametrize(
+    ("text", "found"), [("0012345678", ["0012345678-A"]), ("00 351 912 345 678", [])]
+)
+def test_digits_alone_may_be_an_id(support: Client, text: str, found: list[str]) -> None:
+    registration.register(RecipientProfile(user_id="0012345678-A"), now=utc_now())
+    page = support.get(f"{RECIPIENTS}?{urlencode({'q': text})}")
+    assert [row.pk for row in page.context["cl"].result_list] == found
+    assert ("search by address" in page.content.decode()) is (not found)
+
+
 def test_name_that_changes_is_found_by_its_new_words_only(console: Client) -> None:
     lovelace()
     registration.register(RecipientProfile(user_id="usr-42", name="Bob Byron"), now=utc_now())
