@@ -14,6 +14,7 @@ from django.db.models import QuerySet
 from django.forms import ModelForm
 from django.http import HttpRequest
 from django.utils.safestring import SafeString
+from django.utils.text import capfirst
 from django_celery_beat.admin import PeriodicTaskForm, TaskSelectWidget
 from django_celery_beat.models import (
     ClockedSchedule,
@@ -99,8 +100,18 @@ class ThemedPeriodicTaskForm(PeriodicTaskForm):
             raise ValidationError("Unable to parse JSON: it is nested too deeply.") from None
 
 
+class SingleDeletionAdmin(ConsoleAdmin):
+    """An admin whose objects are deleted one at a time, because some can't be deleted."""
+
+    def get_actions(self, request: HttpRequest) -> dict[str, Any]:
+        """Return the actions, without the deletion of many, which doesn't ask about each."""
+        found: dict[str, Any] = super().get_actions(request)
+        found.pop("delete_selected", None)
+        return found
+
+
 @admin.register(PeriodicTask)
-class PeriodicTaskAdmin(ConsoleAdmin):
+class PeriodicTaskAdmin(SingleDeletionAdmin):
     """The periodic tasks."""
 
     form = ThemedPeriodicTaskForm
@@ -160,12 +171,6 @@ class PeriodicTaskAdmin(ConsoleAdmin):
         if obj is None or not obj.task.startswith(OWN_TASKS):
             return is_allowed
         return is_allowed and PeriodicTask.objects.filter(task=obj.task).exclude(pk=obj.pk).exists()
-
-    def get_actions(self, request: HttpRequest) -> dict[str, Any]:
-        """Return the actions, without the deletion of many, which would take shipped tasks too."""
-        found: dict[str, Any] = super().get_actions(request)
-        found.pop("delete_selected", None)
-        return found
 
     @admin.display(description="Name")
     def name_and_reason(self, row: Any) -> SafeString:
@@ -253,7 +258,7 @@ SCHEDULE_TEXTS = {
 """Labels and help texts of schedules, in the console's words."""
 
 
-class ScheduleAdmin(ConsoleAdmin):
+class ScheduleAdmin(SingleDeletionAdmin):
     """A schedule and its tasks."""
 
     inlines = (PeriodicTaskInline,)
@@ -286,12 +291,6 @@ class ScheduleAdmin(ConsoleAdmin):
         is_allowed = bool(super().has_delete_permission(request, obj))
         return is_allowed and (obj is None or not obj.periodictask_set.exists())
 
-    def get_actions(self, request: HttpRequest) -> dict[str, Any]:
-        """Return the actions, without the deletion of many, which doesn't ask each."""
-        found: dict[str, Any] = super().get_actions(request)
-        found.pop("delete_selected", None)
-        return found
-
     def formfield_for_dbfield(self, db_field: Any, request: HttpRequest, **options: Any) -> Any:
         """Return a field of the form, with the console's words."""
         found = super().formfield_for_dbfield(db_field, request, **options)
@@ -302,8 +301,7 @@ class ScheduleAdmin(ConsoleAdmin):
     @admin.display(description="Schedule")
     def schedule(self, row: Any) -> str:
         """Return the schedule as text."""
-        text = str(getattr(row, "human_readable", None) or row)
-        return text[:1].upper() + text[1:]
+        return capfirst(str(getattr(row, "human_readable", None) or row))
 
     def object_title(self, obj: Any) -> str:
         """Return the schedule as text."""

@@ -20,6 +20,7 @@ from django.urls import URLPattern, path, reverse
 from django.utils.functional import cached_property
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
+from django.utils.text import capfirst
 from pymongo.errors import PyMongoError
 from unfold.admin import ModelAdmin, checkbox
 from unfold.views import ChangeList
@@ -241,9 +242,9 @@ class ConsoleAdmin(ModelAdmin):
     ) -> HttpResponse:
         """Show the list, titled by what it holds."""
         # Django's is "Select type to change".
-        title = str(self.opts.verbose_name_plural)
+        title = capfirst(self.opts.verbose_name_plural)
         shown: HttpResponse = super().changelist_view(
-            request, {"title": title[:1].upper() + title[1:], **(extra_context or {})}
+            request, {"title": title, **(extra_context or {})}
         )
         return shown
 
