@@ -194,7 +194,7 @@ def _row(health: ProviderHealth, now: datetime) -> dict[str, Any]:
                 "chip": chip(*CIRCUIT_LABELS[circuit.state]),
                 "is_closed": circuit.state is State.CLOSED,
                 "counts": _counts(circuit),
-                "refusals": [_refusals(one, circuit, now) for one in circuit.refusals],
+                "refusals": [_evidence_and_effect(one, circuit, now) for one in circuit.refusals],
                 "next_probe": _next_probe(circuit, now),
             }
             for circuit in health.circuits
@@ -217,7 +217,7 @@ def _counts(circuit: CircuitState) -> str:
     return f"{results} in 1 min{' before it opened' if circuit.opened_at else ''}"
 
 
-def _refused(refusals: Refusals, circuit: CircuitState) -> str:
+def _evidence(refusals: Refusals, circuit: CircuitState) -> str:
     """Return how much evidence there is: "3 of 5 recipients refused in a row"."""
     scopes = (refusals.scope, circuit.name.rpartition(":")[2])
     platform = next((name for key, name in PLATFORM_LABELS.items() if key in scopes), "")
@@ -226,11 +226,11 @@ def _refused(refusals: Refusals, circuit: CircuitState) -> str:
     return f"{platform}: {found}" if platform else found
 
 
-def _refusals(refusals: Refusals, circuit: CircuitState, now: datetime) -> SafeString:
+def _evidence_and_effect(refusals: Refusals, circuit: CircuitState, now: datetime) -> SafeString:
     is_rate = refusals.scope == circuit_breaker.RATE
     return format_html(
         "{}, last {}. At {}, the {}.",
-        _refused(refusals, circuit),
+        _evidence(refusals, circuit),
         clock(refusals.last_at, now=now),
         MIN_RECIPIENTS,
         "rate is halved" if is_rate else "circuit opens",
@@ -240,7 +240,7 @@ def _refusals(refusals: Refusals, circuit: CircuitState, now: datetime) -> SafeS
 def _warnings(health: ProviderHealth) -> list[str]:
     """Return the evidence that could soon open a circuit, for Home."""
     return [
-        _refused(one, circuit)
+        _evidence(one, circuit)
         for circuit in health.circuits
         if circuit.state is State.CLOSED
         for one in circuit.refusals

@@ -1,4 +1,7 @@
-"""Middleware that ends a console session after 8 hours without a page, and what is lost by it."""
+"""Middleware that ends a console session after 8 hours without a page.
+
+Another middleware tells the person when a form was lost by it.
+"""
 
 from collections.abc import Callable
 from datetime import datetime, timedelta
@@ -57,7 +60,7 @@ class LostFormMiddleware:
 
 def _leads_to_sign_in(response: HttpResponse) -> bool:
     target = urlsplit(response.get("Location", ""))
-    # With the page to go on at, which the sign-out has not.
+    # A sign-out leads there, too, but without the page to go on at.
     return target.path == reverse("admin:login") and "next=" in target.query
 
 

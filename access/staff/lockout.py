@@ -1,8 +1,8 @@
 """Locks out brute-force console sign-ins: by password, as a handler for django-axes, and by OIDC.
 
 MongoDB counts failures per account from one address, per address, and per account, each for 15
-minutes from the first failure. Names and addresses are hashed. A sign-in that the OpenID provider
-or the console refused counts towards the address, and so do, apart, those that were begun.
+minutes from the first failure. Names and addresses are hashed. A refused sign-in by OIDC counts
+towards its address. Sign-ins by OIDC that an address begins have a limit of their own.
 """
 
 import hashlib

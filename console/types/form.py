@@ -55,6 +55,7 @@ UNKNOWN_LABELS = {
     UnknownPolicy.FAIL: "Don't retry",
 }
 
+WEAKEN = "notifications.weaken_notificationtype"
 NOT_ALLOWED = "The type is critical or sensitive: changing this needs the permission to weaken it."
 
 
@@ -72,9 +73,6 @@ class JsonTextField(forms.JSONField):
     def has_changed(self, initial: Any, data: Any) -> bool:
         """Return whether the value differs; two empty ones don't."""
         return super().has_changed(initial or None, data)
-
-
-WEAKEN = "notifications.weaken_notificationtype"
 
 
 class NotificationTypeForm(forms.ModelForm):

@@ -26,7 +26,7 @@ SPANS = {
 Options = Iterable[tuple[str, str]]  # Values and labels
 TIME_INPUT = "%Y-%m-%dT%H:%M"
 EARLIEST, LATEST = datetime(2000, 1, 1, tzinfo=UTC), datetime(2200, 1, 1, tzinfo=UTC)
-"""Limits of a time, so that spans around it are times, too."""
+"""Bounds of an entered time. A span before or after it is within what a datetime can hold."""
 
 
 class TimeForm(forms.Form):
