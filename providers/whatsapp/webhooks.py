@@ -209,7 +209,7 @@ class _Reader:
     def _read_value(self, name: str, value: Item, *, is_ours: bool) -> None:
         if name == MESSAGES_FIELD:
             for status in self._items(value, "statuses", is_optional=True):
-                self._read_item(self._read_status, status)
+                self._read_item(partial(self._read_status, is_ours=is_ours), status)
             for message in self._items(value, "messages", is_optional=True) if is_ours else ():
                 self._read_item(self._read_message, message)
         elif name == USER_IDS_FIELD:
@@ -240,7 +240,7 @@ class _Reader:
         if user_id is not None and (phone or reference):
             self.identities.append(Identity(user_id=user_id, phone=phone, reference=reference))
 
-    def _read_status(self, status: Item) -> None:
+    def _read_status(self, status: Item, *, is_ours: bool) -> None:
         name, status_id = status.get("status"), status.get("id")
         if not (isinstance(name, str) and isinstance(status_id, str) and _ID.fullmatch(status_id)):
             raise UnreadableItemError("a status has a name and the message's ID")
@@ -264,7 +264,9 @@ class _Reader:
             error = _error(status.get("errors"))
             self.receipts += _build_receipts(base, error)
             rule = rule_for(error[0]) if error and base.kind is ReceiptKind.FAILED else None
-            if rule and rule.code is FailureCode.WINDOW_CLOSED and (phone or user_id):
+            is_closed = rule is not None and rule.code is FailureCode.WINDOW_CLOSED
+            # A window is between a person and one number of the business.
+            if is_ours and is_closed and (phone or user_id):
                 self.closed_windows.append(ClosedWindow(phone=phone, user_id=user_id, at=at))
 
     def _read_message(self, message: Item) -> None:
@@ -405,7 +407,10 @@ def redact_webhook(raw: bytes) -> str:
     return json.dumps({"object": OBJECT, "entry": entry}, separators=(",", ":"))
 
 
-_MESSAGE_KEYS = ("id", "from", "from_user_id", "from_parent_user_id", "timestamp", "type", "system")
+_MESSAGE_KEYS = (
+    *("id", "from", "from_user_id", "from_parent_user_id", "group_id", "timestamp", "type"),
+    "system",
+)
 _SYSTEM_KEYS = (
     *("type", "customer", "wa_id", "new_wa_id", "user_id", "parent_user_id"),
     "marketing",

@@ -654,6 +654,14 @@ def test_message_that_a_person_wrote_to_us_opens_the_window(
     assert is_open(PHONE) is opens
 
 
+@pytest.mark.parametrize("text", ["Hello", "STOP"])
+def test_logged_message_to_a_group_changes_nothing_when_it_is_replayed(text: str) -> None:
+    call(change(messages=[now_written(text=text, group_id="Y2FwaV9ncm91cDo")]))
+    webhook_log.replay(log()["_id"], now=utc_now())
+    assert not is_open(PHONE)
+    assert not opted_out(PHONE)
+
+
 @pytest.mark.parametrize(
     "field", ["smb_message_echoes", "history", "message_template_status_update"]
 )
@@ -906,6 +914,14 @@ def test_refused_text_closes_the_window(phone: str) -> None:
 def test_window_stays_open_otherwise(code: int, age: int, fields: dict[str, Any]) -> None:
     call(change(messages=[now_written()]))
     refuse(PHONE, code, time.time() - age, **fields)
+    assert is_open(PHONE)
+
+
+def test_refusal_of_a_text_from_another_number_of_the_business_closes_no_window() -> None:
+    """A window is between a person and one number of the business."""
+    call(change(messages=[now_written()]))
+    refused = about(sent(), status="failed", timestamp=str(int(time.time())), **why(131047, "x"))
+    call(change(refused, number="100000000000002"))
     assert is_open(PHONE)
 
 
