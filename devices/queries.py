@@ -79,9 +79,11 @@ def find_push_targets(
     found = list(collection("devices").find(match, _PROJECTION, batch_size=READ_BATCH_SIZE))
     by_user: dict[str, tuple[PushTarget, ...]] = {}
     owned = {one["_id"]: one for one in found if one["is_active"] and one["user_id"] in users}
+    # Between two writes of a rotation both devices are active. The new one alone gets the push, or
+    # nobody once its user has signed out of it.
+    latest = {one["_id"]: one for one in _follow(owned, _PROJECTION).values()}
     newest_first = sorted(
-        # Between two writes of a rotation both are active: the new one alone gets the push.
-        (one for one in owned.values() if not _is_doubled(one, owned)),
+        (one for one in latest.values() if one["is_active"]),
         key=lambda one: (one.get("last_seen") or _LONG_AGO, one["_id"]),
         reverse=True,
     )
@@ -187,12 +189,6 @@ def _follow(found: Mapping[str, Document], fields: Sequence[str] | None) -> dict
             else:
                 devices[name] = successor
     return {name: one for name, one in devices.items() if name in rotating or not _has_moved(one)}
-
-
-def _is_doubled(document: Document, active: Mapping[str, Document]) -> bool:
-    """Return whether a device's successor is active for the same user."""
-    successor = active.get(document.get("replaced_by") or "")
-    return successor is not None and successor["user_id"] == document["user_id"]
 
 
 def _has_moved(document: Document) -> bool:

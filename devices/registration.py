@@ -111,7 +111,11 @@ def replace_token(*, device_id: str, token: str, now: datetime) -> Document | No
 def _rotated(device_id: str, *, new_id: str) -> Document | None:
     """Return the device that a rotation begins from: the given one, or what replaced it."""
     given = queries.get(device_id)
-    if given is not None and given.get("replaced_by") == new_id and queries.get(new_id) is None:
+    if (
+        given is not None
+        and given.get("replaced_by") == new_id
+        and (given["is_active"] or queries.get(new_id) is None)
+    ):
         # An earlier call ended between its writes.
         return given
     return queries.current(device_id)

@@ -8,6 +8,7 @@ import json
 from typing import Any
 
 import pytest
+from pymongo.errors import AutoReconnect
 
 from devices import queries, registration, status
 from devices.models import DeactivationReason
@@ -317,6 +318,40 @@ def test_push_has_a_device_at_each_moment_of_a_rotation(
         monkeypatch.setattr(registration, name, spied)
     registration.replace_token(device_id=device_id(FIRST), token=SECOND, now=NOON)
     assert seen == [1] * 6
+
+
+@pytest.mark.parametrize("is_repeated", [False, True])
+@pytest.mark.parametrize("named", [False, True])
+def test_sign_out_after_a_rotation_that_a_crash_ended_reaches_the_old_token(
+    app: App, monkeypatch: pytest.MonkeyPatch, is_repeated: bool, named: bool
+) -> None:
+    register(app)
+    with monkeypatch.context() as patch:
+        patch.setattr(registration, "_end_replaced", _crash)
+        with pytest.raises(AutoReconnect):
+            registration.replace_token(device_id=device_id(FIRST), token=SECOND, now=NOON)
+    if is_repeated:
+        change(app, ONE, device_token=SECOND)
+        assert not app.get(ONE).json()["is_active"]
+    device_ids = [device_id(FIRST)] if named else []
+    assert receivers(device_ids=device_ids) == [SECOND]
+    change(app, ONE, is_active=False)
+    assert receivers(device_ids=device_ids) == []
+
+
+def test_token_that_moves_to_another_user_during_a_rotation_leaves_nobody_a_push(
+    app: App, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    register(app)
+    monkeypatch.setattr(registration, "_end_replaced", _crash)
+    with pytest.raises(AutoReconnect):
+        registration.replace_token(device_id=device_id(FIRST), token=SECOND, now=NOON)
+    register(app, SECOND, user_id="bob")
+    assert (receivers("ada"), receivers("bob")) == ([], [SECOND])
+
+
+def _crash(*_: Any, **__: Any) -> None:
+    raise AutoReconnect
 
 
 def test_earlier_tokens_of_both_devices_lead_to_the_one_that_succeeds_them(app: App) -> None:
