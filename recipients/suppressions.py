@@ -150,7 +150,10 @@ def _suppress(
     key = match["_id"].removesuffix(f":{reason.value}")
     identity = {"key": key, "channel": channel, "reason": reason.value}
     own = {**values, "address": address.lower() if channel != WHATSAPP else address}
-    change = [*_keep_stricter(own, values["created_at"]), {"$set": identity}]
+    change: list[dict[str, Any]] = [*_keep_stricter(own, values["created_at"]), {"$set": identity}]
+    if reason in RECIPIENT_REASONS:
+        # The last wish counts: an opt-in that is older, and arrives later, doesn't lift it.
+        change.append({"$set": {"created_at": {"$max": ["$created_at", values["created_at"]]}}})
     try:
         return _upsert(match, change)
     except DuplicateKeyError:

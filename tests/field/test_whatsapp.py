@@ -978,3 +978,10 @@ def test_status_needs_neither_price_nor_number(missing: str) -> None:
     document = sent()
     call(change(about(document, **{missing: ...})))
     assert status_of(document) == "delivered"
+
+
+def test_late_opt_in_lifts_no_opt_out_that_was_repeated_after_it() -> None:
+    at = int(time.time()) - 3_600
+    for value, age in (("stop", 0), ("stop", 120), ("resume", 60)):
+        call(preferences_change(preference(value, timestamp=at + age)))
+    assert opted_out(PHONE)
