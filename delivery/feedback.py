@@ -63,7 +63,7 @@ Sent = tuple[PreparedDelivery, TargetResult]
 
 
 def apply_reputation(
-    sent: Sequence[tuple[PreparedDelivery, TargetResult]],
+    sent: Sequence[Sent],
     *,
     provider: Provider,
     now: datetime,
@@ -117,10 +117,10 @@ def clears_soft_bounces(provider: Provider) -> bool:
     return isinstance(provider, ReceiptlessProvider) and provider.clears_soft_bounces
 
 
-def _clear_soft_bounces(sent: Sequence[tuple[PreparedDelivery, TargetResult]]) -> None:
-    """Reset the soft bounces of accepting addresses that had some when they were claimed.
+def _clear_soft_bounces(sent: Sequence[Sent]) -> None:
+    """Reset the soft bounces of accepting addresses.
 
-    Or that one of the same results has given them.
+    Those are addresses that had some at the claim, or got one from a result of this batch.
     """
     suspected = {
         _address_key(delivery)

@@ -74,8 +74,7 @@ def combine_results(
 
     ``has_failover`` says that another provider can take the delivery now. ``blocked_until`` and
     ``quiet_hours_end`` are set if some devices were left out until then. ``is_doubted``: it tested
-    an open circuit. A device without a result
-    was not tried, because the lease ended.
+    an open circuit. A device without a result was not tried, because the lease ended.
     """
     accepted = [r for r in results if isinstance(r.outcome, SendResult)]
     # A message that a provider may have accepted is never given to another one.

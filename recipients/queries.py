@@ -29,8 +29,8 @@ STRICTEST_FIRST = [
 """Order in which one of several equally strict reasons is chosen for display."""
 BY_USER_ID = (("_id", 1),)
 MUTED = "muted"
-MUTED_TEXT = "The recipient muted this type."
 """The result of :meth:`RecipientSnapshot.suppression_of` for a muted type, category, or channel."""
+MUTED_TEXT = "The recipient muted this type."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,12 +131,14 @@ def load_snapshot(
         if with_soft_bounces:
             suspects = sorted(address_key(*pair) for pair in keys)
             of_addresses["suspicions"] = {"_id": {"$in": suspects}}
+    found: Mapping[str, Iterable[Document]]
     if len(ids) > 1 or len(keys) > FEW_ADDRESSES:
         registered = _registered(_read_recipients(ids))
-        found: Mapping[str, Iterable[Document]] = {"suppressions": _read_suppressions(keys)}
         if with_soft_bounces and keys:
             most = _max_suppressions(keys) + len(keys)
             found = find_in_several(of_addresses, limit=most)
+        else:
+            found = {"suppressions": _read_suppressions(keys)}
     else:
         wanted = {"recipients": _recipients_filter(ids)} if ids else {}
         wanted |= of_addresses

@@ -1,9 +1,9 @@
 -- Take tokens of an account; return how many were granted, and the milliseconds until the next.
 --
 -- A bucket is a hash: "tokens" at the time "at"; after a rate-limit response also "share", the
--- throttled share of the rate, "blocked_until", when it starts to recover, and "doubted_until", until
--- when only critical messages are sent. TokenBucket in
--- rate_limiter.py computes the same: keep them equal, to the order of each sum.
+-- throttled share of the rate, "blocked_until", when it starts to recover, and "doubted_until",
+-- until when only critical messages are sent. TokenBucket in rate_limiter.py computes the same:
+-- keep them equal, to the order of each sum.
 --
 -- KEYS: the bucket. ARGV: now, the rules as JSON, the count, the rate or '', the burst, and 1 if it
 -- may overdraw the bucket, or 0.
@@ -15,8 +15,9 @@ local found = redis.call('HMGET', bucket, 'tokens', 'at', 'share', 'blocked_unti
     'doubted_until')
 local latest = now + rules.longest_wait
 local blocked_until = stored_number(found[4], 0, latest) or 0
+local doubted_until = stored_number(found[5], 0, latest) or 0
 local is_critical = ARGV[6] == '1'
-local waits_until = math.max(blocked_until, is_critical and 0 or stored_number(found[5], 0, latest) or 0)
+local waits_until = is_critical and blocked_until or math.max(blocked_until, doubted_until)
 if now < waits_until then
     return {0, waits_until - now}
 elseif not rate then

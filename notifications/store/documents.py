@@ -182,12 +182,6 @@ class ClaimedDelivery:
     channel_statuses: Mapping[Channel, DeliveryStatus] = field(default_factory=dict)
     moved_to: str | None = None
     """The recipient's time zone by the registry if it has changed since acceptance."""
-
-    @property
-    def reader(self) -> Recipient:
-        """The recipient as of now: times are written in the zone where they are."""
-        return replace(self.recipient, timezone=self.moved_to) if self.moved_to else self.recipient
-
     later_channels: tuple[Channel, ...] = ()
     """Channels of the plan's next step, which wait for this one."""
     earlier_attempts: int = 0
@@ -212,6 +206,11 @@ class ClaimedDelivery:
     def reference_to(self, device_id: str | None) -> str:
         """Return the ID of the current attempt at a device, or of the attempt for None."""
         return self.reference if device_id is None else f"{self.reference}.{device_id}"
+
+    @property
+    def reader(self) -> Recipient:
+        """The recipient as of now: times are written in the zone where they are."""
+        return replace(self.recipient, timezone=self.moved_to) if self.moved_to else self.recipient
 
     @property
     def targets(self) -> tuple[str | None, ...]:

@@ -169,7 +169,10 @@ def stored_number(value: bytes | None, *, least: float = 0.0, most: float) -> fl
 
 
 def stored_instant(value: bytes | None, *, latest: datetime = _LATEST) -> datetime | None:
-    """Return stored milliseconds since 1970 as an instant, or None if it is later or none."""
+    """Return stored milliseconds since 1970 as an instant, or None if it is no such number.
+
+    An instant after ``latest`` counts as absent, too.
+    """
     number = stored_number(value, most=to_milliseconds(latest))
     return None if number is None else from_milliseconds(int(number))
 
