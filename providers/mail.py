@@ -139,11 +139,10 @@ def _complete_type(content_type: str, content: bytes) -> str:
     RFC 5545, 8.1 and RFC 6047, 2.4: it equals that of the calendar.
     """
     kind = parse_media_type(content_type)
-    is_calendar = (
-        kind is not None and kind.name == CALENDAR and "method" not in dict(kind.parameters)
-    )
+    if kind is None or kind.name != CALENDAR or "method" in dict(kind.parameters):
+        return content_type
     found = _METHOD.search(content[:MAX_CALENDAR_HEAD].split(b"BEGIN:VEVENT")[0])
-    if kind is None or not is_calendar or found is None:
+    if found is None:
         return content_type
     method = ("method", found[1].decode("ascii").upper())
     return str(MediaType(kind.name, (*kind.parameters, method)))

@@ -30,16 +30,13 @@ _PROJECT_NAME = re.compile(r"\b(?:consumer|projects?|project_number)\b\W{0,3}[\w
 _OF_DEVICE = re.compile(r"\b(?:device|topic|token|registration)s?\b", re.IGNORECASE)
 _OF_PROJECT = re.compile(r"project|consumer", re.IGNORECASE)
 _WORD_LIMIT = re.compile("(?<=[a-z])(?=[A-Z])|_")
+MISMATCH, THIRD_PARTY = "SENDER_ID_MISMATCH", "THIRD_PARTY_AUTH_ERROR"
 _CODES_BY_TEXT: Mapping[str, re.Pattern[str]] = {
-    "SENDER_ID_MISMATCH": re.compile(
-        r"\bsender ?id mismatch\b|\bmismatch(?:ed)? ?sender ?id\b", re.IGNORECASE
-    ),
-    "THIRD_PARTY_AUTH_ERROR": re.compile(r"auth\w* error from (?:apns|web push)", re.IGNORECASE),
+    MISMATCH: re.compile(r"\bsender ?id mismatch\b|\bmismatch(?:ed)? ?sender ?id\b", re.IGNORECASE),
+    THIRD_PARTY: re.compile(r"auth\w* error from (?:apns|web push)", re.IGNORECASE),
 }
 """Texts of errors that lack their code."""
-FCM_CODES = frozenset(
-    {"UNREGISTERED", "SENDER_ID_MISMATCH", "QUOTA_EXCEEDED", "THIRD_PARTY_AUTH_ERROR"}
-)
+FCM_CODES = frozenset({"UNREGISTERED", "QUOTA_EXCEEDED", MISMATCH, THIRD_PARTY})
 """FCM's codes that no status name of Google equals."""
 
 
@@ -172,7 +169,6 @@ ANY_ERROR, CLIENT_ERROR = range(400, 600), range(400, 500)
 QUOTA_PAUSE = 60.0
 """Seconds; Google's recommendation for a quota error without Retry-After."""
 MAX_CODE = 100
-MISMATCH = "SENDER_ID_MISMATCH"
 
 
 APNS_DEVICE_REASONS = frozenset(
@@ -311,7 +307,7 @@ RULES: tuple[FcmRule, ...] = (
         CLIENT_ERROR,
         Kind.UNAVAILABLE,
         "Apple's or the browser's push service rejected the key configured in Firebase.",
-        code="THIRD_PARTY_AUTH_ERROR",
+        code=THIRD_PARTY,
         is_platform_only=True,
         reach=Reach.UNCERTAIN,
     ),

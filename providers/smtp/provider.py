@@ -227,7 +227,7 @@ def _classify_error(
     elif is_greeted and deadline.is_expired:
         reason = "The SMTP server stopped responding before the message was sent."
     elif deadline.is_expired and isinstance(error, smtplib.SMTPServerDisconnected):
-        reason = "No greeting of the SMTP server. A port of TLS from the start, 465, has none."
+        reason = "No greeting of the SMTP server. A port such as 465 sends none without TLS."
     return TransientError(reason, code=FailureCode.CONNECTION_FAILED)
 
 
