@@ -448,6 +448,17 @@ def test_logout_at_the_provider_ends_the_sessions_at_once(
     assert again.get(LIST).status_code == 200, "a token is accepted once"
 
 
+@pytest.mark.parametrize("path", ["/admin/logout/", LIST])
+def test_form_sent_after_the_provider_ended_the_session_is_said_to_be_lost(
+    provider: Provider, path: str
+) -> None:
+    browser = sign_in(provider)
+    assert Client().post(LOGOUT, {"logout_token": provider.logout_token()}).status_code == 200
+    page = browser.post(path, {"name": "Typed for an hour"})
+    assert (page.status_code, page.context["title"]) == (403, "Your session ended")
+    assert ("Nothing was saved." in page.content.decode()) is (path == LIST)
+
+
 def test_forged_logout_token_is_refused(provider: Provider) -> None:
     browser = sign_in(provider)
     old = int(time.time()) - 600
