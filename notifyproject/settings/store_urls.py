@@ -88,11 +88,11 @@ def check_rabbitmq(urls: str) -> None:
 
 
 def _parts(url: str) -> tuple[str, str, str, str]:
-    """Return scheme, authority, path, and query."""
+    """Return scheme, authority, path, and query. Drivers know a scheme in lower case only."""
     scheme, _, rest = url.partition("://")
     before, _, query = rest.partition("?")
     authority, _, path = before.partition("/")
-    return scheme.lower(), authority, path, query
+    return scheme, authority, path, query
 
 
 def _hosts(name: str, form: str, authority: str, path: str, *, is_list: bool) -> list[str]:
