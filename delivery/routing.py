@@ -51,8 +51,8 @@ class ProviderShare:
             tuple[ClaimedDelivery, dict[str, Probe], dict[str, datetime]]
         ] = []
         """Sent one by one: a delivery, the probes it is used for, and the blocked platforms."""
-        self.trials: list[tuple[list[ClaimedDelivery], dict[str, Probe], dict[str, datetime]]] = []
-        """Sent together: deliveries with the same trials and blocked platforms."""
+        self.groups: list[tuple[list[ClaimedDelivery], dict[str, Probe], dict[str, datetime]]] = []
+        """Sent together: deliveries with the same blocked platforms and trials, if any."""
         found = [self._account_permission, *self._platform_permissions.values()]
         self._waiting = [
             one
@@ -74,16 +74,21 @@ class ProviderShare:
         for name, probe in probes.items():
             if probe.refused and recipient_key(claimed) in probe.refused:
                 circuit_breaker.share_probe(name, probe=probe, now=self._now)
-        if probes and all(probe.is_trial for probe in probes.values()):
-            for claims, own, without in self.trials:
-                if (own, without) == (probes, blocked):
-                    claims.append(claimed)
-                    return
-            self.trials.append(([claimed], probes, blocked))
-        elif probes or (self._waiting and not blocked.keys().isdisjoint(platforms)):
+        if not all(probe.is_trial for probe in probes.values()):
             self.single_deliveries.append((claimed, probes, blocked))
+        elif probes or (self._waiting and not blocked.keys().isdisjoint(platforms)):
+            self._add_to_group(claimed, probes, blocked)
         else:
             self.claims.append(claimed)
+
+    def _add_to_group(
+        self, claimed: ClaimedDelivery, probes: dict[str, Probe], blocked: dict[str, datetime]
+    ) -> None:
+        for claims, own, without in self.groups:
+            if (own, without) == (probes, blocked):
+                claims.append(claimed)
+                return
+        self.groups.append(([claimed], probes, blocked))
 
     def blocked_platforms(self, claimed: ClaimedDelivery | None = None) -> dict[str, datetime]:
         """Return until when each blocked platform is blocked, for a delivery."""
@@ -286,7 +291,7 @@ def _build_routes(
 
     routes = [route([one], probes, blocked) for one, probes, blocked in share.single_deliveries]
     held: list[NotSent] = []
-    for claims, probes, blocked in (*share.trials, (share.claims, {}, share.blocked_platforms())):
+    for claims, probes, blocked in (*share.groups, (share.claims, {}, share.blocked_platforms())):
         for some in _by_criticality(claims):
             allowed, rate_limited = _apply_rate_limit(share.provider, some, targets, now)
             held += rate_limited

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from delivery import circuit_breaker
 from delivery.circuit_breaker import PROBE_CHECK, Allowed, Probe
 from domain.errors import FailureCode
 from domain.retry import MAX_OUTAGE
@@ -217,6 +218,18 @@ def test_blocked_platform_is_left_out(first: ScriptedProvider) -> None:
     assert route.claims == [both, android]
     assert route.blocked_platforms == {"ios": NOON + 5 * MINUTE}
     assert (deferred.claimed, deferred.next_attempt_at) == (ios, NOON + 5 * MINUTE)
+
+
+def test_deliveries_without_a_doubted_platform_are_sent_together_and_within_the_rate(
+    first: ScriptedProvider, settings: Any
+) -> None:
+    settings.PROVIDER_RATES = {"first": (10.0, 6)}
+    name = f"{first.account}:ios"
+    circuit_breaker.trip(name, now=NOON, retry_after=300, refused=["ab"], is_doubted=True)
+    claims = several(5)
+    (route,), deferred = choose(claims, first, platforms=[["android", "ios"]] * 5)
+    assert (route.claims, [one.claimed for one in deferred]) == (claims[:3], claims[3:])
+    assert route.blocked_platforms == {"ios": NOON + 5 * MINUTE}
 
 
 def test_blocked_platforms_defer_to_the_earliest(first: ScriptedProvider) -> None:
