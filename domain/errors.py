@@ -64,8 +64,9 @@ class FailureCode(StrEnum):
 
 
 NO_DEVICE = "No device registered."
-MUTED_BY_DEVICES = "Muted by device preferences."
 """Reason of a suppressed push without a device. A retry needs a registered device."""
+MUTED_BY_DEVICES = "Muted by device preferences."
+"""Reason of a suppressed push that the preferences of the devices refuse."""
 UNREACHED = frozenset({FailureCode.NO_ADDRESS, FailureCode.SUPPRESSED, FailureCode.OPTED_OUT})
 """Codes of suppressed deliveries that a retry can send once the recipient can be reached."""
 RECEIPT_FAILURES = frozenset(
