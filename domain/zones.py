@@ -14,7 +14,7 @@ from babel.core import get_global
 _NAMELESS = frozenset({"localtime", "Factory", "posixrules"})
 _OFFSET = re.compile(r"(?:utc|gmt)?([+-])(\d{1,2})(?::?(\d\d))?", re.ASCII | re.IGNORECASE)
 _ABBREVIATION = re.compile(r"[a-z]{2,5}", re.ASCII | re.IGNORECASE)
-_UTC = frozenset({"z", "etc/zulu", "coordinated universal time"})
+_UTC = ("Z", "Coordinated Universal Time")
 MAX_LENGTH = 100  # Characters of a name
 
 
@@ -26,8 +26,12 @@ def zone_names() -> frozenset[str]:
 
 @cache
 def _by_key() -> dict[str, str]:
-    windows = {_key(name): zone for name, zone in get_global("windows_zone_mapping").items()}
-    return {**windows, **dict.fromkeys(_UTC, "UTC"), **{_key(one): one for one in zone_names()}}
+    names = {
+        **get_global("windows_zone_mapping"),
+        **dict.fromkeys(_UTC, "UTC"),
+        **{one: one for one in zone_names()},
+    }
+    return {_key(name): zone for name, zone in names.items()}
 
 
 def _key(name: str) -> str:

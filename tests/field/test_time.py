@@ -270,6 +270,8 @@ ZONES = {
     "AMERICA/NEW_YORK": "America/New_York",
     "America/New York": "America/New_York",
     "Z": "UTC",
+    "Coordinated Universal Time": "UTC",
+    "etc/zulu": "Etc/Zulu",
     " Asia/Tokyo": "Asia/Tokyo",
     "asia/calcutta": "Asia/Calcutta",
     "gb": "GB",
