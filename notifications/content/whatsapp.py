@@ -10,6 +10,7 @@ from providers.contract import WhatsAppTemplateMessage
 
 from ..catalog.types import WhatsAppTemplate
 from .text import clean_line, truncate_words
+from .values import written
 
 MAX_BODY_LENGTH = 1_024
 """Characters of a template's body with its values."""
@@ -62,14 +63,8 @@ def fill(template: WhatsAppTemplate, data: Mapping[str, Any]) -> WhatsAppTemplat
 
 def write(value: Any) -> str:
     """Return a value as one line, as a text template writes it."""
-    if value is None:
-        return ""
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, list):
-        return clean_line("".join(map(write, value)))
     # Meta accepts no line breaks, tabs, or repeated spaces.
-    return clean_line(str(value))
+    return clean_line(written(value, is_html=False))
 
 
 def is_visible(text: str) -> bool:
