@@ -15,7 +15,10 @@ from liquid.filter import sequence_filter
 from liquid.undefined import is_undefined
 
 MAX_DIGITS = 100  # Digits after the decimal point
-_DECIMAL = re.compile(r"\s*-?\d+\.\d+\s*", re.ASCII)
+_DECIMAL = re.compile(r"\s*-?\d{1,310}\.\d+\s*", re.ASCII)
+"""With more digits, a text is read as a whole number, which has too many bits: converting a decimal
+into one takes quadratic time.
+"""
 _WHOLE = re.compile(r"\s*([-+]?\d(?:_?\d)*)", re.ASCII)
 Number = int | Decimal
 

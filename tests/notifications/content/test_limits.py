@@ -1,5 +1,6 @@
 """Limits on expensive templates, HTML, and data."""
 
+import contextlib
 from collections.abc import Mapping
 from typing import Any
 
@@ -9,6 +10,7 @@ from notifications.content import inlining
 from notifications.content.engine import HTML_ENVIRONMENT, Template, TemplateError
 from notifications.content.linting import TemplateFault, lint_template
 from tests.support import hostile_templates as hostile
+from tests.support.waiting import computing
 
 
 def faults(part: str, source: str) -> list[TemplateFault]:
@@ -80,6 +82,12 @@ def test_expensive_data_is_refused(source: str, data: Mapping[str, Any], environ
     template = Template(source, **({} if environment is None else {"environment": environment}))
     with pytest.raises(TemplateError, match=r"work|characters|entries|bits|KB|can't"):
         template.render(data)
+
+
+@pytest.mark.parametrize("name", ["floor", "ceil", "round", "abs", "at_most: 1"])
+def test_long_decimal_is_read_in_linear_time(name: str) -> None:
+    with computing(at_most=0.5), contextlib.suppress(TemplateError):
+        Template(f"{{{{ a | {name} }}}}").render({"a": "9" * 250_000 + ".5"})
 
 
 def nested(depth: int) -> list[Any]:
