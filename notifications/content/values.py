@@ -1,33 +1,15 @@
 """Values as Liquid writes them. Pure."""
 
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import wraps
-from math import isinf, isnan
+from math import isfinite, isnan
 from typing import Any
 
 from liquid.undefined import is_undefined
 from markupsafe import Markup, escape
 
 _WORDS: dict[bool | None, str] = {None: "", True: "true", False: "false"}
-_TEXT_FILTERS = frozenset(
-    [
-        *("append", "base64_encode", "base64_url_safe_encode", "capitalize", "downcase", "escape"),
-        *("escape_once", "h", "lstrip", "newline_to_br", "prepend", "remove", "remove_first"),
-        *("remove_last", "replace", "replace_first", "replace_last", "rstrip", "squish", "strip"),
-        *("strip_html", "strip_newlines", "upcase", "url_decode", "url_encode"),
-    ]
-)
-"""Filters whose operands are all texts."""
-_FILTERS_OF_A_TEXT = frozenset(["split", "truncate", "truncatewords"])
-"""Filters that read their first operand as a text."""
-_FILTERS_OF_A_PROPERTY = frozenset(
-    [
-        *("compact", "find", "find_index", "has", "map", "reject", "sort", "sort_natural", "sum"),
-        *("uniq", "where"),
-    ]
-)
-"""Filters that read a property of each item of a list."""
 
 
 def text_of(value: Any) -> str:
@@ -44,14 +26,10 @@ def text_of(value: Any) -> str:
 
 
 def _text_of_float(number: float) -> str:
-    if isnan(number) or isinf(number):
+    if not isfinite(number):
         return "NaN" if isnan(number) else "Infinity" if number > 0 else "-Infinity"
     mantissa, exponent, power = str(number).partition("e")
-    return (
-        f"{mantissa if '.' in mantissa else mantissa + '.0'}{exponent}{power}"
-        if power
-        else mantissa
-    )
+    return f"{mantissa if '.' in mantissa else mantissa + '.0'}{exponent}{power}"
 
 
 def _inspected(value: Any) -> str:
@@ -88,31 +66,53 @@ def written(value: Any, *, is_html: bool) -> str:
 
 def with_liquid_operands(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     """Wrap a filter of texts or lists so that it reads its operands as Liquid does."""
-    if name in _TEXT_FILTERS:
+    read = _READERS.get(name)
+    if read is None:
+        return function
 
-        @wraps(function)
-        def reading(*args: Any, **options: Any) -> Any:
-            return function(*map(_operand, args), **options)
+    @wraps(function)
+    def reading(*args: Any, **options: Any) -> Any:
+        return function(*read(*args), **options)
 
-        return reading
-    if name in _FILTERS_OF_A_TEXT:
-
-        @wraps(function)
-        def reading_one(value: Any, *args: Any, **options: Any) -> Any:
-            return function(_operand(value), *args, **options)
-
-        return reading_one
-    if name in _FILTERS_OF_A_PROPERTY:
-
-        @wraps(function)
-        def reading_list(value: Any, *args: Any, **options: Any) -> Any:
-            # Without items, there is none to have the property.
-            is_nothing = value is None or (value is False and args)
-            return function([] if is_nothing else value, *args, **options)
-
-        return reading_list
-    return function
+    return reading
 
 
 def _operand(value: Any) -> Any:
     return value if is_undefined(value) else text_of(value)
+
+
+def _read_texts(*operands: Any) -> Iterable[Any]:
+    return map(_operand, operands)
+
+
+def _read_text(value: Any, *operands: Any) -> Iterable[Any]:
+    return (_operand(value), *operands)
+
+
+def _read_list(value: Any, *operands: Any) -> Iterable[Any]:
+    # Without items, there is none to have the property.
+    is_nothing = value is None or (value is False and operands)
+    return ([] if is_nothing else value, *operands)
+
+
+_READERS: Mapping[str, Callable[..., Iterable[Any]]] = {
+    **dict.fromkeys(
+        [
+            *("append", "base64_encode", "base64_url_safe_encode", "capitalize", "downcase"),
+            *("escape", "escape_once", "h", "lstrip", "newline_to_br", "prepend", "remove"),
+            *("remove_first", "remove_last", "replace", "replace_first", "replace_last", "rstrip"),
+            *("squish", "strip", "strip_html", "strip_newlines", "upcase", "url_decode"),
+            "url_encode",
+        ],
+        _read_texts,
+    ),
+    **dict.fromkeys(["split", "truncate", "truncatewords"], _read_text),
+    **dict.fromkeys(
+        [
+            *("compact", "find", "find_index", "has", "map", "reject", "sort", "sort_natural"),
+            *("sum", "uniq", "where"),
+        ],
+        _read_list,
+    ),
+}
+"""How a filter reads its operands: all as texts, the first as a text, or the first as a list."""
