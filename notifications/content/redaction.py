@@ -4,6 +4,7 @@ import html
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
+from itertools import chain
 from typing import Any
 from urllib.parse import quote
 
@@ -49,14 +50,15 @@ def redact(
     if not names:
         return Redacted(content=content, data=data)
     values = find_secrets(data, names)
+    masker = _Masker(names, values)
     masked_fields = {
-        **_mask_fields(content, names, values),
+        **_mask_fields(content, masker),
         **_mask_own_words(content, has_own_subject, has_own_body),
     }
     redacted_fields = {
         name: value for name, value in masked_fields.items() if value != getattr(content, name)
     }
-    masked = mask(data, names, values)
+    masked = masker.mask_object(data)
     if not redacted_fields and masked == data:
         return Redacted(content=content, data=data)
     originals = {name: getattr(content, name) for name in redacted_fields}
@@ -73,15 +75,13 @@ def redact(
     )
 
 
-def _mask_fields(
-    content: Content, names: Collection[str], values: Collection[str]
-) -> dict[str, Any]:
-    clean = _Masker(values).clean
+def _mask_fields(content: Content, masker: "_Masker") -> dict[str, Any]:
+    clean = masker.clean
     return {
         "image_url": content.image_url and clean(content.image_url),
         "deep_link": content.deep_link and clean(content.deep_link),
         "reply_to": content.reply_to and clean(content.reply_to),
-        "payload": content.payload and mask(content.payload, names, values),
+        "payload": content.payload and masker.mask_object(content.payload),
         "attachments": tuple(
             replace(one, url=clean(one.url), filename=clean(one.filename))
             for one in content.attachments
@@ -110,14 +110,9 @@ def find_secrets(data: Mapping[str, Any], names: Collection[str]) -> tuple[str, 
     return tuple(sorted(found - {MASK}, key=lambda text: (-len(text), text)))
 
 
-def mask(
-    data: Mapping[str, Any], names: Collection[str], secrets: Collection[str] | None = None
-) -> dict[str, Any]:
-    """Mask the values under these names, and wherever they occur. ``secrets`` if already found."""
-    if not names and not secrets:
-        return dict(data)
-    masker = _Masker(find_secrets(data, names) if secrets is None else secrets)
-    return {name: masker.mask(value, name, names) for name, value in data.items()}
+def mask(data: Mapping[str, Any], names: Collection[str]) -> dict[str, Any]:
+    """Mask the values under these names, and wherever they occur."""
+    return _Masker(names, find_secrets(data, names)).mask_object(data) if names else dict(data)
 
 
 def mask_all(value: Any) -> Any:
@@ -131,7 +126,7 @@ def mask_all(value: Any) -> Any:
 
 def remove_secrets(text: str, secrets: Collection[str]) -> str:
     """Mask these values in a text, also as encoded in JSON, HTML, or URLs."""
-    return _Masker(secrets).clean(text)
+    return _Masker((), secrets).clean(text)
 
 
 def mask_response(outcome: SendOutcome, secret: SensitiveContent | None) -> SendOutcome:
@@ -187,12 +182,17 @@ def _values_under(value: Any, names: Collection[str], *, is_secret: bool) -> Ite
 
 
 class _Masker:
-    """Masks values wherever they occur. Their encodings are made once for all texts."""
+    """Masks values wherever they occur, and what has one of these names.
 
-    def __init__(self, secrets: Collection[str]) -> None:
+    The encodings of the values are made once for all texts.
+    """
+
+    def __init__(self, names: Collection[str], secrets: Collection[str]) -> None:
+        self._names = names
         self._masks_all = len(secrets) > MAX_SECRETS
         self._secrets = frozenset(secrets)
-        self._forms = () if self._masks_all else tuple(_forms_of(secrets))
+        forms = () if self._masks_all else map(_encodings_of, secrets)
+        self._forms = tuple(chain.from_iterable(forms))
 
     def clean(self, text: str) -> str:
         """Return a text without the values."""
@@ -203,21 +203,19 @@ class _Masker:
                 text = text.replace(form, MASK)
         return text
 
-    def mask(self, value: Any, name: str, names: Collection[str]) -> Any:
-        """Return a value of this name without the values, and without those under ``names``."""
-        if name in names:
-            return MASK
+    def mask_object(self, data: Mapping[str, Any]) -> dict[str, Any]:
+        """Return an object without the values, and without what has one of the names."""
+        return {
+            name: MASK if name in self._names else self._mask(value) for name, value in data.items()
+        }
+
+    def _mask(self, value: Any) -> Any:
         if isinstance(value, Mapping):
-            return {inner: self.mask(one, inner, names) for inner, one in value.items()}
+            return self.mask_object(value)
         if isinstance(value, list | tuple):
-            return [self.mask(one, "", names) for one in value]
+            return [self._mask(one) for one in value]
         if isinstance(value, str):
             return self.clean(value)
         is_number = isinstance(value, int | float) and not isinstance(value, bool)
         is_secret = is_number and (self._masks_all or str(value) in self._secrets)
         return MASK if is_secret else value
-
-
-def _forms_of(secrets: Iterable[str]) -> Iterator[str]:
-    for secret in secrets:
-        yield from _encodings_of(secret)
