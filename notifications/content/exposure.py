@@ -152,7 +152,7 @@ class _Reader:
             self._end(self._read_all(nodes, None, _NOTHING, ""))
         except NotPlainError:
             return
-        if self.html is not None and self.html.place != ((), ""):
+        if self.html is not None and self.html.place != HtmlReader().place:
             self._add(self.name, len(self.source), "close each HTML element")
 
     def _add(self, name: str, index: int, why: str) -> None:

