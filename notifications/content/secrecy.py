@@ -486,15 +486,15 @@ def _names_of_containers(value: Any, sensitive: frozenset[str]) -> Iterator[str]
     items = value.items() if isinstance(value, Mapping) else ((None, one) for one in value)
     for name, one in items:
         if isinstance(one, Mapping | list | tuple):
-            if name is not None and name not in sensitive and has_sensitive(one, sensitive):
+            if name is not None and name not in sensitive and _has_sensitive(one, sensitive):
                 yield name
             yield from _names_of_containers(one, sensitive)
 
 
-def has_sensitive(value: Any, sensitive: frozenset[str]) -> bool:
+def _has_sensitive(value: Any, sensitive: frozenset[str]) -> bool:
     """Return whether data has a sensitive variable somewhere inside."""
     if isinstance(value, Mapping):
         return any(
-            name in sensitive or has_sensitive(one, sensitive) for name, one in value.items()
+            name in sensitive or _has_sensitive(one, sensitive) for name, one in value.items()
         )
-    return isinstance(value, list | tuple) and any(has_sensitive(one, sensitive) for one in value)
+    return isinstance(value, list | tuple) and any(_has_sensitive(one, sensitive) for one in value)
