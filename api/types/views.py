@@ -11,7 +11,6 @@ from domain.time import utc_now
 from notifications.catalog import definitions, types
 from notifications.catalog.definitions import TypeRequest
 from notifications.content import linting, templates
-from notifications.content.linting import TemplateFault
 from notifications.content.templates import SHIPPED_VERSION, Version
 from notifications.models import NotificationType
 from notifications.store import Document
@@ -123,7 +122,7 @@ def put_type(request: Any, slug: str) -> Response:
     fields = definitions.validate_type(slug, body, before=before)
     if not is_admin and definitions.weakened_fields(before, fields):
         raise INSUFFICIENT_SCOPE.error(scope=Scope.TYPES_ADMIN)
-    if faults := _exposures({**fields, "_id": slug}, _published_number(before or {})):
+    if faults := linting.find_exposures(slug, fields, version=_published_number(before or {})):
         raise InvalidRequestError(
             [FieldProblem("/sensitive_variables", one.code, one.place) for one in faults]
         )
@@ -200,22 +199,11 @@ def publish_template_version(request: Any, slug: str, number: str) -> Response:
         if problem.type is not EMPTY_BODY:
             raise
     document = _type_or_404(slug)
-    if faults := _exposures(document, int(number)):
+    if faults := linting.find_exposures(slug, document, version=int(number)):
         raise InvalidRequestError([template_error(fault) for fault in faults])
     templates.publish_version(type_slug=slug, number=int(number), now=utc_now())
     _record(request, slug, f"Template version {int(number)} published.")
     return Response(_version_view_or_404(slug, number))
-
-
-def _exposures(document: Document, version: int) -> list[TemplateFault]:
-    return linting.find_exposures(
-        type_slug=document["_id"],
-        version=version,
-        example_data=document["example_data"],
-        sensitive=frozenset(document["sensitive_variables"]),
-        has_digest=document.get("digest") is not None,
-        approved_templates=document.get("approved_templates", ()),
-    )
 
 
 def _record(request: Any, slug: str, message: str, *, flag: int = CHANGE) -> None:

@@ -248,12 +248,9 @@ class NotificationTypeForm(forms.ModelForm):
         try:
             fields = definitions.validate_type(slug, request, before=before)
             faults = linting.find_exposures(
-                type_slug=slug,
+                slug,
+                fields,
                 version=(before or {}).get("template_version") or SHIPPED_VERSION,
-                example_data=fields["example_data"],
-                sensitive=frozenset(fields["sensitive_variables"]),
-                has_digest=fields.get("digest") is not None,
-                approved_templates=fields["approved_templates"],
             )
             for fault in faults:
                 self.add_error("sensitive_variables", fault.place)

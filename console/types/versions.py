@@ -226,18 +226,7 @@ def publish_view(request: HttpRequest, slug: str, number: int, admin: Any) -> Ht
     if refused := require_post(request, allowed=admin.has_change_permission(request)):
         return refused
     document = types.read_type(slug)
-    faults = (
-        linting.find_exposures(
-            type_slug=slug,
-            version=number,
-            example_data=document["example_data"],
-            sensitive=frozenset(document["sensitive_variables"]),
-            has_digest=document.get("digest") is not None,
-        )
-        if document
-        else []
-    )
-    if faults:
+    if document and (faults := linting.find_exposures(slug, document, version=number)):
         messages.error(request, f"{_name(number)} can't be published. {faults[0].place}")
         return HttpResponseRedirect(_type_url(slug))
     try:

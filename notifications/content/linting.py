@@ -111,22 +111,18 @@ def lint_template(
 
 
 def find_exposures(
-    *,
-    type_slug: str,
-    version: int,
-    example_data: Mapping[str, Any],
-    sensitive: frozenset[str],
-    has_digest: bool = False,
-    approved_templates: Sequence[Mapping[str, Any]] = (),
+    type_slug: str, fields: Mapping[str, Any], *, version: int
 ) -> list[TemplateFault]:
     """Return where a version, with the files that complete it, may put a secret into a request.
 
-    A variable may have become sensitive after the version was stored. The wording of WhatsApp's
-    approved templates is checked, too.
+    ``fields`` are those of the type as they are stored. A variable may have become sensitive after
+    the version was stored. The wording of WhatsApp's approved templates is checked, too.
     """
+    sensitive, example_data = frozenset(fields["sensitive_variables"]), fields["example_data"]
     if not sensitive:
         return []
-    wordings = [*_check_wordings(approved_templates, sensitive, example_data)]
+    approved = fields.get("approved_templates", ())
+    wordings = [*_check_wordings(approved, sensitive, example_data)]
     if templates.get_version(type_slug=type_slug, number=version) is None:
         return wordings
     faults = lint_template(
@@ -134,7 +130,7 @@ def find_exposures(
         parts=templates.effective_texts(type_slug, version),
         example_data=example_data,
         sensitive=sensitive,
-        has_digest=has_digest,
+        has_digest=fields.get("digest") is not None,
     )
     return [*wordings, *(fault for fault in faults if fault.code == exposure.CODE)]
 

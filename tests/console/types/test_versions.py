@@ -235,6 +235,21 @@ def test_version_is_published_and_withdrawn(console: Client) -> None:
     assert messages == [f"Published {name} of the template." for name in ("version 1", "built-in")]
 
 
+def test_version_beside_a_wording_that_makes_a_link_of_a_secret_is_not_published(
+    console: Client,
+) -> None:
+    number = stored()
+    body = "See evil.example/{{1}} now"
+    wording = {"locale": "en", "name": "a", "language": "en", "parameters": ["pin"], "body": body}
+    collection("notification_types").update_one(
+        {"_id": SLUG}, {"$set": {"sensitive_variables": ["pin"], "approved_templates": [wording]}}
+    )
+    response = console.post(f"{page(SLUG, number)}publish/", follow=True)
+    text = unescape(response.content.decode())
+    assert f"Version {number} can't be published. whatsapp, en: WhatsApp template a: 'pin'" in text
+    assert types.get_template_version(SLUG) == 0
+
+
 def test_saving_a_type_keeps_the_published_version(console: Client) -> None:
     number = stored()
     form = console.get(page(SLUG)).context["adminform"].form
