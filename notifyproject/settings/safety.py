@@ -116,7 +116,7 @@ def url_problem(rule: UrlRule, url: str) -> str | None:
     """Return what is wrong with a URL, without the URL, or None."""
     if problem := url_form_problem(rule, url):
         return problem
-    if not url.lower().startswith("http://"):
+    if not url.startswith("http://"):
         return None
     host = urlsplit(url).hostname or ""
     if is_loopback(host) or (rule.plain is Plain.PRIVATE and is_private(host)):
@@ -125,13 +125,16 @@ def url_problem(rule: UrlRule, url: str) -> str | None:
 
 
 def url_form_problem(rule: UrlRule, url: str) -> str | None:
-    """Return why a text is not a URL of the rule, or None. URLs of stores: ``store_urls.py``."""
+    """Return why a text is not a URL of the rule, or None. URLs of stores: ``store_urls.py``.
+
+    A scheme in capitals is refused, since clients of HTTP and of the stores compare it.
+    """
     scheme, separator, rest = url.partition("://")
     authority = re.split(r"[/?#]", rest, maxsplit=1)[0]
-    is_web = scheme.lower().startswith("http")
+    is_web = scheme.startswith("http")
     findings = {
         f"doesn't begin with {' or '.join(f'{one}://' for one in rule.schemes)}": (
-            scheme.lower() not in rule.schemes or not separator
+            scheme not in rule.schemes or not separator
         ),
         "contains a blank": re.search(r"\s", url) is not None,
         "has a user or a password": is_web and "@" in authority,

@@ -172,6 +172,7 @@ WEB_URLS = [
     [
         ("notify.example.com", "doesn't begin with https:// or http://"),
         ("ftp://notify.example.com", "doesn't begin with https:// or http://"),
+        ("HTTPS://notify.example.com", "doesn't begin with https:// or http://"),
         ("https://notify example.com", "contains a blank"),
         ("https://ada:Hidden1@notify.example.com", "has a user or a password"),
         ("https://notify.example.com?key=Hidden1", "has a query or a fragment"),

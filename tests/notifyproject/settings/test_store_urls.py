@@ -19,7 +19,7 @@ REFUSED = {
         ("mongodb://ada:Hid?den1@db.test/n", HOST),
         ("mongodb://ada:Hid%zzden1@db.test/n", "it can't be read"),
         ("mongodb://ada:Hidden1@/n", HOST),
-        ("MongoDB://ada:Hidden1@db.test/n", "it can't be read"),
+        ("MongoDB://ada:Hidden1@db.test/n", "doesn't begin with mongodb://"),
         ("mongodb:///n", HOST),
         ("mongodb://db.test:/n", HOST),
         ("mongodb://db.test:mongo/n", HOST),
@@ -44,7 +44,7 @@ REFUSED = {
         ("redis://:Hid?den1@valkey.test/0", HOST),
         ("redis://Hidden1@valkey.test/0", "it has a user without a password"),
         ("redis://", HOST),
-        ("Redis://:Hidden1@valkey.test/0", "it or an option can't be read"),
+        ("Redis://:Hidden1@valkey.test/0", "doesn't begin with redis://"),
         ("redis://valkey.test:/0", HOST),
         ("redis://valkey.test:redis/0", HOST),
         ("redis://valkey.test:70000/0", "a port is not from 1 to 65535"),
@@ -63,7 +63,8 @@ REFUSED = {
         ("amqp://rabbit.test:99999//", "a port is not from 1 to 65535"),
         ("amqp://ada:Hidden1@a.test:5672,b.test:5672//", HOST),
         ("amqp://a.test//;redis://b.test", "it has another scheme"),
-        ("AMQP://ada:Hidden1@rabbit.test//", "it has another scheme"),
+        ("AMQP://ada:Hidden1@rabbit.test//", "doesn't begin with amqp://"),
+        ("amqp://a.test//;AMQP://b.test//", "it has another scheme"),
     ],
 }
 
