@@ -53,19 +53,23 @@ def numbers_of(identifiers: Iterable[str]) -> Mapping[str, tuple[str, ...]]:
     return {one: tuple(filter(is_number, every)) for one, every in found.items()}
 
 
-def outdated(phones: Mapping[str, str], *, now: datetime) -> dict[str, str]:
+def outdated(phones: Mapping[str, str], *, now: datetime) -> dict[str, tuple[str, str | None]]:
     """Return which numbers by identifier aren't known, or were last stored half a year ago.
 
-    Both are normalized. Raises PyMongoError.
+    With each comes the number that is stored, if any. All are normalized. Raises PyMongoError.
     """
     normal = {fold_phone(one): fold_phone(phone) for one, phone in phones.items()}
     pairs = {one: phone for one, phone in normal.items() if one != phone}
     if not pairs:
         return {}
-    found = collection("whatsapp_identities").find({"_id": {"$in": sorted(pairs)}})
-    fresh = now + RETENTION / 2
-    known = {one["_id"]: one["phone"] for one in found if one["expires_at"] > fresh}
-    return {one: phone for one, phone in pairs.items() if known.get(one) != phone}
+    found = [*collection("whatsapp_identities").find({"_id": {"$in": sorted(pairs)}})]
+    stored = {one["_id"]: one["phone"] for one in found}
+    fresh = {one["_id"] for one in found if one["expires_at"] > now + RETENTION / 2}
+    return {
+        one: (phone, stored.get(one))
+        for one, phone in pairs.items()
+        if one not in fresh or stored[one] != phone
+    }
 
 
 def remember(identifier: str, phone: str, *, expires_at: datetime) -> None:

@@ -21,7 +21,10 @@ def learn(phones: Mapping[str, str], *, now: datetime) -> int:
     Return how many were unknown or half forgotten. Idempotent. Raises PyMongoError.
     """
     changed = whatsapp_identities.outdated(phones, now=now)
-    for one, phone in sorted(changed.items()):
+    for one, (phone, previous) in sorted(changed.items()):
+        if previous and previous != phone and not is_number(one):
+            # The person moved. The opt-outs of the earlier number are hers, too.
+            _copy([previous], phone, reasons=RECIPIENT_REASONS, now=now)
         # The link is written first, and an opt-out reads the links last: it stands at both forms
         # if it arrives now. The link counts as outdated until all is joined, so that a crash in
         # between loses nothing.

@@ -38,7 +38,7 @@ from liquid.builtin.tags.unless_tag import UnlessNode
 from liquid.expression import Expression
 
 from .engine import TemplateError
-from .plain_html import HtmlReader, NotPlainError
+from .plain_html import Break, HtmlReader, NotPlainError
 from .secrecy import Condition, Level, Secrets, Value, as_text
 
 CODE = "sensitive_in_url"
@@ -314,11 +314,14 @@ class _Reader:
             raise
         self._count(len(pieces))
         for piece in pieces:
-            if piece is None:
+            if isinstance(piece, str):
+                runs = self._add_text(piece, index, runs, by)
+            elif piece is Break.ELEMENT:
                 self._end(runs)
                 runs = self._mark(_NOTHING, by, index)
-            else:
-                runs = self._add_text(piece, index, runs, by)
+            elif any(runs):
+                # Where it isn't shown, what follows stands beside what is before.
+                self._add(by, index, "put what is conditional for Outlook into a <div> of its own")
         return runs
 
     def _add_text(self, text: str, index: int, runs: _Runs, by: str) -> _Runs:

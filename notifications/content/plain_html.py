@@ -6,6 +6,7 @@ and cells stand in rows, so that no HTML parser moves a text to another place.
 
 import re
 from dataclasses import dataclass
+from enum import Enum, auto
 from html import unescape
 
 from .markup import MAX_NESTING
@@ -62,6 +63,8 @@ _COMMENT = re.compile(r"<!--(?:-?>|[\s\S]*?--!?>)")
 _REFERENCE = re.compile(r"&#?\w++;", re.ASCII)
 """A character written by its number or name, as a whole."""
 _CONDITION = re.compile(r"<!\[(?:if\b[^<>\]]*+|endif)\]>", re.IGNORECASE)
+_CONDITIONS = re.compile(r"(?:<!)?\[(?:if\b[^<>\]]*+|endif)\]>?+(?:<!(?:--)?\s*\Z)?", re.IGNORECASE)
+_ENDS_CONDITION = re.compile(r"endif\](?:--)?>\Z", re.IGNORECASE)
 _STYLE_END = re.compile(r"</style\s*+>", re.IGNORECASE)
 _CSS_TOKEN = re.compile(r"/\*(?:[^*]|\*(?!/))*+(?:\*/)?+|\"[^\"\\\n]*+\"?+|'[^'\\\n]*+'?+")
 _CSS_OPEN = re.compile(r"/\*|[\"'\\]")
@@ -89,8 +92,17 @@ class NotPlainError(ValueError):
     """HTML that a template that shows a secret can't have. The text says what, for people."""
 
 
-Pieces = list[str | None]
-"""Texts without entities, and None for a tag that separates what stands before and after it."""
+class Break(Enum):
+    """What stands between texts."""
+
+    ELEMENT = auto()
+    """A tag that separates what stands before and after it."""
+    CONDITION = auto()
+    """The start of what only Outlook shows, or what Outlook leaves out."""
+
+
+Pieces = list[str | Break]
+"""Texts without entities, and what stands between them."""
 
 
 @dataclass(slots=True)
@@ -149,7 +161,7 @@ class HtmlReader:
             found = _COMMENT.match(html, at) or _CONDITION.match(html, at)
             if found is None or is_decided:
                 raise NotPlainError("write a comment whole, without Liquid or a condition on it")
-            _check_comment(found[0])
+            pieces += _read_comment(found[0])
             return found.end()
         name = _NAME.match(html, at)
         if name is None:
@@ -165,7 +177,7 @@ class HtmlReader:
         self._has_decided = self._has_decided or is_decided
         self._check_siblings()
         if element not in _INLINE:
-            pieces.append(None)
+            pieces.append(Break.ELEMENT)
         if name[1]:
             return self._close(html, name.end(), element)
         self._open(element)
@@ -246,23 +258,41 @@ class HtmlReader:
             )
 
 
-def _check_comment(comment: str) -> None:
-    """Raise NotPlainError if Outlook would find something else than whole tags in a comment."""
-    inside = comment[4:-3] if "[if" in comment.lower() else ""
+def _read_comment(comment: str) -> Pieces:
+    """Return what only Outlook shows of a comment, or nothing if it shows tags alone.
+
+    Raises NotPlainError if Outlook would find something else than whole tags and texts.
+    """
+    if "[if" not in comment.lower():
+        return []
+    pieces: Pieces = [Break.CONDITION]
+    inside = _CONDITIONS.sub("", comment.removeprefix("<!--").removesuffix("-->"))
+    at = 0
     for start in re.finditer("<(?!!)", inside):
+        if start.start() < at:
+            continue
         name = _NAME.match(inside, start.start())
         if name is None:
             raise NotPlainError("write each tag in a comment whole")
+        pieces.append(unescape(inside[at : start.start()]))
         element, at = name[2].lower(), name.end()
         if element not in _ELEMENTS and not _OFFICE.fullmatch(element):
             raise NotPlainError(f"remove <{element[:40]}> from the HTML of this part")
+        if element in _ELEMENTS - _INLINE:
+            pieces.append(Break.ELEMENT)
         while (found := _ATTRIBUTE.match(inside, at)) and "" not in (found[3], found[5]):
             at = found.end()
         end = _END.match(inside, at)
         if end is None:
             raise NotPlainError("write each tag in a comment whole")
+        at = end.end()
         if element == "style" and not name[1]:
-            _check_sheet(_STYLE_END.split(inside[end.end() :], maxsplit=1)[0])
+            sheet = _STYLE_END.split(inside[at:], maxsplit=1)[0]
+            _check_sheet(sheet)
+            at += len(sheet)
+    pieces.append(unescape(inside[at:]))
+    has_text = any(isinstance(one, str) and one.strip(" \t\r\n") for one in pieces)
+    return pieces if has_text or not _ENDS_CONDITION.search(comment) else []
 
 
 def _check_style(value: str) -> None:

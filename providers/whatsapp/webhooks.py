@@ -275,13 +275,17 @@ class _Reader:
             raise UnreadableItemError("a message's type is a text")
         phone = _phone(message, "from")
         user_id = _user_id(message, "from_user_id") or _user_id(message, "from")
-        self._learn(user_id, phone)
-        self._learn(_user_id(message, "from_parent_user_id"), phone)
+        system = http.as_object(message.get("system")) if kind in SYSTEM_MESSAGE_TYPES else {}
+        # Earlier versions of the API name the number new_wa_id.
+        new_phone = _phone(system, "wa_id") or _phone(system, "new_wa_id")
+        # The number that a person gave up may be somebody else's soon.
+        self._learn(user_id, new_phone or phone)
+        self._learn(_user_id(message, "from_parent_user_id"), new_phone or phone)
+        new_user_id = _user_id(system, "user_id")
+        self._learn(new_user_id, new_phone)
+        self._replace((_phone(system, "customer"), phone, user_id), (new_phone, new_user_id))
         # A message to a group opens no window of its writer's own.
         is_personal = message.get("group_id") is None
-        if kind in SYSTEM_MESSAGE_TYPES:
-            system = http.as_object(message.get("system"))
-            self._read_system(system, (_phone(system, "customer"), phone, user_id))
         if is_personal and (choice := _choice(message)) is not None and (phone or user_id):
             self.preferences.append(
                 MarketingPreference(phone=phone, user_id=user_id, is_wanted=choice, at=at)
@@ -291,13 +295,6 @@ class _Reader:
         if not (phone or user_id):
             raise UnreadableItemError("a message names a person")
         self.messages.append(InboundMessage(phone=phone, user_id=user_id, at=at))
-
-    def _read_system(self, system: Item, earlier: Sequence[str | None]) -> None:
-        # Earlier versions of the API name the number new_wa_id.
-        phone = _phone(system, "wa_id") or _phone(system, "new_wa_id")
-        user_id = _user_id(system, "user_id")
-        self._learn(user_id, phone)
-        self._replace(earlier, (phone, user_id))
 
     def _read_update(self, update: Item) -> None:
         ids = [http.as_object(update.get(name)) for name in ("user_id", "parent_user_id")]

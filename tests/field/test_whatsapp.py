@@ -980,6 +980,24 @@ def test_status_needs_neither_price_nor_number(missing: str) -> None:
     assert status_of(document) == "delivered"
 
 
+@pytest.mark.parametrize("is_known", [False, True])
+def test_user_id_leaves_the_number_that_its_person_gave_up(is_known: bool) -> None:
+    """Somebody else may have the earlier number soon."""
+    if is_known:
+        told_by_message()
+    call(system("user_changed_number", {"wa_id": NEW_NUMBER}, from_user_id=USER))
+    call(change(messages=[text_of("STOP") | {"from": None, "from_user_id": USER}]))
+    assert (opted_out(f"+{NEW_NUMBER}"), opted_out(PHONE)) == (True, False)
+
+
+def test_opt_out_of_the_earlier_number_follows_a_user_id_alone() -> None:
+    told_by_message()
+    opt("stop", PHONE, int(time.time()))
+    told = {"wa_id": NEW_NUMBER, "user_id": USER}
+    call(system("user_changed_number", told, **{"from": None}, from_user_id=USER))
+    assert opted_out(f"+{NEW_NUMBER}")
+
+
 def test_late_opt_in_lifts_no_opt_out_that_was_repeated_after_it() -> None:
     at = int(time.time()) - 3_600
     for value, age in (("stop", 0), ("stop", 120), ("resume", 60)):

@@ -406,6 +406,18 @@ HTML = [
     *("<p>evil.example/</div>{{ code }}</p>", "<div>evil.example/<td>{{ code }}</div>"),
     "<div><table><tr><td>{{ code }}</div>.evil.example</td></tr></table></div>",
     "<!-- --\ue000><title> -->{{ code }}</title>",
+    # What only Outlook shows, or leaves out.
+    *(
+        f"<p>{text}</p>"
+        for text in (
+            "<!--[if mso]>evil.example/<![endif]-->{{ code }}",
+            "{{ code }}<!--[if mso]><b>.evil</b>.example<![endif]-->",
+            "evil.example/<!--[if mso]> x <![endif]-->{{ code }}",
+            "evil.example/<![if !mso]> <![endif]>{{ code }}",
+            "evil.example/<!--[if !mso]><!--> <!--<![endif]-->{{ code }}",
+            "{{ code }}<!--[if !mso]><!--><br><!--<![endif]-->.evil.example",
+        )
+    ),
     "<!--[if mso]><img src='//evil/<![endif]-->{{ code }}<!--[if mso]>'><![endif]-->",
     "<!--[if mso]><title><![endif]-->{{ code }}<!--[if mso]></title><![endif]-->",
 ]
