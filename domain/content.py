@@ -56,8 +56,9 @@ class Recipient:
 
     def as_given(self) -> "Recipient":
         """Return the recipient with only the fields that the request contained."""
-        hidden: Any = {name: None for name in PROFILE_FIELDS if name not in self.given}
-        return replace(self, **hidden)
+        known = [name for name in PROFILE_FIELDS if getattr(self, name) is not None]
+        hidden: Any = {name: None for name in known if name not in self.given}
+        return replace(self, **hidden) if hidden else self
 
     def address(self, channel: Channel) -> str | None:
         """Return the email address or phone number for a channel, None for push and in-app."""

@@ -13,4 +13,4 @@ BROADCASTS = "broadcasts"
 
 def queue_name(channel: Channel, priority: Priority) -> str:
     """Return the name of the queue for a channel and priority."""
-    return f"{channel.value}.{priority.value}"
+    return f"{channel}.{priority}"

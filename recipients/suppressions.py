@@ -92,9 +92,12 @@ def suppression_keys(channel: str, address: str) -> list[str]:
 
     There is one for each of ``FIELD_ENCRYPTION_KEYS``, and the unkeyed one of older versions.
     """
-    digests = (address_digest(channel, address), *earlier_digests(channel, address))
-    unkeyed = [f"{channel}:{digest}" for digest in digests]
-    return [form for one in unkeyed for form in (*keyed_forms(one), one)]
+    unkeyed = f"{channel}:{address_digest(channel, address)}"
+    keys = [*keyed_forms(unkeyed), unkeyed]
+    for digest in earlier_digests(channel, address):
+        unkeyed = f"{channel}:{digest}"
+        keys += (*keyed_forms(unkeyed), unkeyed)
+    return keys
 
 
 def keyed_forms(unkeyed: str) -> list[str]:

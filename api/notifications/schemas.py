@@ -357,18 +357,21 @@ def notification_view(
 
 
 def _retry_fields(deliveries: Sequence[Document]) -> dict[str, Any]:
-    retried = [one for one in deliveries if one["attempt_count"] > 1]
-    waiting = [
-        one["next_attempt_at"]
-        for one in deliveries
-        if one["status"] == DeliveryStatus.PENDING and one["attempt_count"] > 0
-    ]
-    counted = [one["attempt_count"] - one["excused_count"] for one in deliveries]
+    retried_at, retry_at, counted, limit = [], [], 1, 1
+    for one in deliveries:
+        limit = max(limit, one["max_attempts"])
+        if not (count := one["attempt_count"]):
+            continue
+        counted = max(counted, count - one["excused_count"])
+        if count > 1:
+            retried_at.append(one["last_attempt_at"])
+        if one["status"] == DeliveryStatus.PENDING and one["next_attempt_at"] is not None:
+            retry_at.append(one["next_attempt_at"])
     return {
-        "retry_count": max(0, max(counted) - 1),
-        "max_retries": max(one["max_attempts"] for one in deliveries) - 1,
-        "last_retry_at": max((one["last_attempt_at"] for one in retried), default=None),
-        "next_retry_at": min((at for at in waiting if at is not None), default=None),
+        "retry_count": counted - 1,
+        "max_retries": limit - 1,
+        "last_retry_at": max(retried_at, default=None),
+        "next_retry_at": min(retry_at, default=None),
     }
 
 

@@ -118,7 +118,9 @@ def create_notification(request: Any) -> Response:
 
 
 def _read_notification(request: Any, caller: Caller) -> NotificationRequest:
-    check = partial(intake_acceptance.check, caller=caller, now=utc_now())
+    def check(body: NotificationRequest) -> None:
+        intake_acceptance.check(body, caller=caller, now=utc_now())
+
     return read_request(request, NotificationRequest, check=check)
 
 

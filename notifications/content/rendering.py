@@ -127,7 +127,7 @@ def hide_registry(content: Content, *, data: Mapping[str, Any], recipient: Recip
     if content.template_id is None or content.body is None:
         return content
     known = without_registry(recipient)
-    if known == recipient:
+    if known is recipient:
         return content
     try:
         subject, body = render_text(

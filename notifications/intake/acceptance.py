@@ -16,7 +16,7 @@ from ..queueing import fair_queue
 from ..store import Document
 from ..validation import InvalidRequestError
 from . import idempotency
-from .preparation import load_recipients, named_channels, prepare
+from .preparation import load_recipients, names_channels, prepare
 from .requests import (
     AlreadyNotifiedError,
     Caller,
@@ -57,7 +57,7 @@ def accept(request: NotificationRequest, *, caller: Caller, now: datetime) -> Ac
         if previous is None:
             raise
         return previous
-    warnings = find_warnings(prepared.notification, named=named_channels(request), now=now)
+    warnings = find_warnings(prepared.notification, are_named=names_channels(request), now=now)
     if caller.idempotency_key is not None:
         existing = idempotency.reserve(
             {"notification_ids": [prepared.notification.id]},

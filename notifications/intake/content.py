@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 from bson import ObjectId
@@ -204,7 +204,17 @@ def compose_content(
     )
 
 
-def check_content(request: NotificationRequest, problems: ProblemCollector) -> Content:
+class CheckedContent(NamedTuple):
+    """The parts of a request's content that are stored as they are written here."""
+
+    subject: str | None
+    image_url: str | None
+    deep_link: str | None
+    reply_to: str | None
+    attachments: tuple[Attachment, ...]
+
+
+def check_content(request: NotificationRequest, problems: ProblemCollector) -> CheckedContent:
     """Return a request's own content, without a template's. Add a problem for each invalid part."""
     given = request.content
     if given.body is not None:
@@ -214,9 +224,8 @@ def check_content(request: NotificationRequest, problems: ProblemCollector) -> C
             problems.add("/content/body", "blank", "Must not be blank.")
         elif len(given.body.encode(errors="surrogatepass")) > MAX_BODY_BYTES:
             problems.add("/content/body", "too_long", "The body exceeds 100 KB.")
-    return Content(
+    return CheckedContent(
         subject=_check_subject(given.subject, problems),
-        body=given.body,
         image_url=_check_link(given.image_url, "image_url", check_image_url, problems),
         deep_link=_check_link(given.deep_link, "deep_link", check_deep_link, problems),
         reply_to=_check_reply_to(given.reply_to, problems),

@@ -240,11 +240,9 @@ def prepare(
     return Prepared(notification=notification, is_time_adjusted=times.is_time_adjusted)
 
 
-def named_channels(request: NotificationRequest) -> frozenset[Channel]:
-    """Return the channels that a valid request names, other than by a plan or ``all``."""
-    if request.channels is None or is_all(request.channels):
-        return frozenset()
-    return frozenset(parse_channels(request.channels, problems=ProblemCollector()))
+def names_channels(request: NotificationRequest) -> bool:
+    """Return whether a request names its channels, other than by a plan or ``all``."""
+    return request.channels is not None and not is_all(request.channels)
 
 
 def _check_devices(
@@ -494,7 +492,7 @@ def load_recipients(requests: Sequence[NotificationRequest], *, now: datetime) -
     registered = snapshot.registered
     others = [
         pair
-        for r in requests
+        for r in (requests if registered or not named else ())
         for pair in addresses_of(r, registered.get(r.user_id or ""))
         if pair not in named
     ]

@@ -16,7 +16,7 @@ from ..content import rendering
 from ..content.engine import TemplateError
 from ..store import NewDelivery, NewNotification
 from . import acceptance as intake_acceptance
-from .preparation import load_recipients, named_channels, prepare
+from .preparation import load_recipients, names_channels, prepare
 from .requests import Caller, ContentRequest, NotificationRecipientRequest, NotificationRequest
 from .warnings import AcceptanceWarning, find_clipped, find_limits_reached, find_warnings
 
@@ -80,7 +80,7 @@ def preview(
         channels=channels,
         is_time_adjusted=prepared.is_time_adjusted,
         warnings=(
-            *find_warnings(prepared.notification, named=named_channels(request), now=now),
+            *find_warnings(prepared.notification, are_named=names_channels(request), now=now),
             *find_limits_reached(prepared.notification, now=now),
             *(
                 warning

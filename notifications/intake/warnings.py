@@ -1,6 +1,6 @@
 """Warnings in an accepted request's response about channels that will probably not send."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -51,28 +51,28 @@ class AcceptanceWarning:
 
 
 def find_warnings(
-    notification: NewNotification, *, named: Collection[Channel], now: datetime
+    notification: NewNotification, *, are_named: bool, now: datetime
 ) -> tuple[AcceptanceWarning, ...]:
     """Return the channels that will probably not send. Raises PyMongoError.
 
-    ``named`` are the channels that the request names. Takes one read for a WhatsApp message without
-    a template, and one for a push that is named; otherwise none.
+    ``are_named`` says whether the request names these channels. Takes one read for a WhatsApp
+    message without a template, and one for a push that is named; otherwise none.
     """
     return (
-        *_find_suppressed(notification, named),
-        *_find_missing_devices(notification, named),
+        *_find_suppressed(notification, are_named=are_named),
+        *(_find_missing_devices(notification) if are_named else ()),
         *_find_closed_window(notification, now=now),
     )
 
 
 def _find_suppressed(
-    notification: NewNotification, named: Collection[Channel]
+    notification: NewNotification, *, are_named: bool
 ) -> Iterator[AcceptanceWarning]:
     """Yield the suppressed channels that the request names, or all if nothing is sent."""
     is_open = any(one.status is DeliveryStatus.PENDING for one in notification.deliveries)
     for one in notification.deliveries:
         is_suppressed = one.status is DeliveryStatus.SUPPRESSED and one.failure_code is not None
-        if is_suppressed and (one.channel in named or not is_open):
+        if is_suppressed and (are_named or not is_open):
             has_no_device = one.failure_reason == NO_DEVICE
             yield AcceptanceWarning(
                 channel=one.channel,
@@ -81,11 +81,9 @@ def _find_suppressed(
             )
 
 
-def _find_missing_devices(
-    notification: NewNotification, named: Collection[Channel]
-) -> Iterator[AcceptanceWarning]:
-    """Yield the push if it is named and no device would get it by now."""
-    is_push_pending = Channel.PUSH in named and any(
+def _find_missing_devices(notification: NewNotification) -> Iterator[AcceptanceWarning]:
+    """Yield the push if no device would get it by now."""
+    is_push_pending = any(
         one.channel is Channel.PUSH and one.status is DeliveryStatus.PENDING
         for one in notification.deliveries
     )

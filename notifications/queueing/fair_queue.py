@@ -208,7 +208,7 @@ def _send_pull(queue: FairQueue, token: PullToken | None, *, at: datetime, now: 
 
 def _pull_args(queue: FairQueue, token: PullToken | None) -> list[Any]:
     held = (token.slot, token.nonce) if token else None
-    return [str(queue.client_id), queue.channel.value, queue.priority.value, held]
+    return [str(queue.client_id), str(queue.channel), str(queue.priority), held]
 
 
 def _slots_for(count: int) -> range:

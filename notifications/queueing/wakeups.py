@@ -50,7 +50,7 @@ def send_wakeup(
 
 def wakeup_args(ids: Sequence[ObjectId], channel: Channel, priority: Priority) -> list[Any]:
     """Return the arguments of a wake-up's message."""
-    return [[str(one) for one in ids], channel.value, priority.value]
+    return [[str(one) for one in ids], str(channel), str(priority)]
 
 
 def publish_broadcast(broadcast_id: ObjectId, *, at: datetime | None = None, now: datetime) -> bool:
