@@ -79,13 +79,12 @@ class InvalidAddressError(ValueError):
 def normalize_email(text: str) -> str:
     """Return the normalized email address. Raises InvalidAddressError."""
     # Invalid are: a display name, a list, a domain without a dot, an IP address as the domain, and
-    # a local part of over 64 characters. Blanks at the ends come with a copied address.
-    trimmed = trim(text)
+    # a local part of over 64 characters.
     try:
-        return _normal_email(trimmed)
+        return _normal_email(text)
     except EmailNotValidError:
         expected = "Expected one address such as ada@example.com"
-        raise InvalidAddressError(f"{expected}{_email_fault(trimmed)}.") from None
+        raise InvalidAddressError(f"{expected}{_email_fault(trim(text))}.") from None
 
 
 def trim(text: str) -> str:
@@ -131,7 +130,9 @@ def normalize_phone(text: str) -> str:
 
 @lru_cache(maxsize=4096)
 def _normal_email(text: str) -> str:
-    # Called twice per request: for its suppressions, and for the recipient.
+    # Called twice per request: for its suppressions, and for the recipient. Blanks at the ends come
+    # with a copied address.
+    text = trim(text)
     # Mail clients decode an encoded word, and would show another address.
     if "=?" in text and "?=" in text:
         raise EmailSyntaxError("an encoded word")

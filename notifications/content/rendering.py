@@ -108,14 +108,21 @@ def render_text(
     version: int = templates.SHIPPED_VERSION,
     data: Mapping[str, Any],
     recipient: Recipient,
+    channels: Sequence[Channel] = (),
     render_cache: RenderCache | None = None,
 ) -> tuple[str, str]:
-    """Return subject and body in the recipient's language. Raises TemplateError."""
+    """Return subject and body in the recipient's language.
+
+    Raises TemplateError, also if a part that one of the channels has of its own can't be rendered.
+    """
     variables = _template_variables(data, recipient)
     subject = _render_part(name, version, Part.SUBJECT, recipient, variables, cache=render_cache)
     body = _render_part(name, version, Part.BODY, recipient, variables, cache=render_cache)
     if subject is None or body is None:
         raise TemplateError("unknown_template", "Unknown template.")
+    for channel in channels:
+        for part in CHANNEL_PARTS[channel]:
+            _render_part(name, version, part, recipient, variables, cache=render_cache)
     return clean_line(subject), body.strip()
 
 
@@ -147,23 +154,6 @@ def without_registry(recipient: Recipient) -> Recipient:
     """Return the recipient as the request gave it, with a mask for a registered name."""
     known = recipient.as_given()
     return replace(known, name=MASK) if recipient.name is not None and known.name is None else known
-
-
-def check_channels(
-    channels: Sequence[Channel],
-    *,
-    name: str,
-    version: int,
-    data: Mapping[str, Any],
-    recipient: Recipient,
-    render_cache: RenderCache | None = None,
-) -> None:
-    """Raise TemplateError if a channel's own template part can't be rendered."""
-    # Takes 2 µs for email on the fast path, 20 µs with Liquid.
-    variables = _template_variables(data, recipient)
-    for channel in channels:
-        for part in CHANNEL_PARTS[channel]:
-            _render_part(name, version, part, recipient, variables, cache=render_cache)
 
 
 def render_message(

@@ -9,6 +9,7 @@ from enum import StrEnum
 from functools import lru_cache
 from pathlib import Path
 from threading import Lock
+from typing import NamedTuple
 
 from django.conf import settings
 from pymongo.errors import DuplicateKeyError
@@ -230,11 +231,7 @@ def find_template(name: str, version: int, part: Part, locale: str | None) -> Te
     # A derived part is only used with its own source part: HTML written for one body isn't used
     # with the body of a newer version or a nearer language.
     located = _locate(name, version, part, locale)
-    if located is None:
-        return None
-    text, language = located
-    is_turned = part is Part.EMAIL_HTML and is_right_to_left(language)
-    return _find_parsed(text, part, is_turned)
+    return None if located is None else _find_parsed(located.text, part, located.is_turned)
 
 
 def language_of(name: str, version: int, locale: str | None) -> str | None:
@@ -243,7 +240,7 @@ def language_of(name: str, version: int, locale: str | None) -> str | None:
         located = _locate(name, version, Part.BODY, locale)
     except TemplateError:
         return None
-    return None if located is None or located[1] == DEFAULT_LANGUAGE else located[1]
+    return None if located is None or located.language == DEFAULT_LANGUAGE else located.language
 
 
 def effective_texts(name: str, version: int) -> dict[str, dict[str, str]]:
@@ -255,8 +252,8 @@ def effective_texts(name: str, version: int) -> dict[str, dict[str, str]]:
         locale = None if language == DEFAULT_LANGUAGE else language
         for part in Part:
             located = _locate(name, version, part, locale)
-            if located is not None and located[1] == language:
-                texts.setdefault(language, {})[part.value] = located[0]
+            if located is not None and located.language == language:
+                texts.setdefault(language, {})[part.value] = located.text
     return texts
 
 
@@ -281,15 +278,23 @@ def clear() -> None:
     _parsed_parts.clear()
 
 
+class _Located(NamedTuple):
+    text: str
+    language: str
+    is_turned: bool
+    """The text is HTML that is written from right to left."""
+
+
 # Clients choose the locale, so it isn't a key of the caches that are costly to fill.
 @lru_cache(maxsize=8_192)
-def _locate(name: str, version: int, part: Part, locale: str | None) -> tuple[str, str] | None:
+def _locate(name: str, version: int, part: Part, locale: str | None) -> _Located | None:
     if not TEMPLATE_NAME.fullmatch(name):
         return None
     source_part = DERIVED_FROM.get(part)
     for texts, language in _sources(name, version, locale):
         if part in texts:
-            return texts[part], language
+            is_turned = part is Part.EMAIL_HTML and is_right_to_left(language)
+            return _Located(texts[part], language, is_turned)
         if source_part is not None and source_part in texts:
             return None
     return None

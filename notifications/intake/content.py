@@ -5,6 +5,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
+from functools import partial
 from typing import Any, NamedTuple
 
 import msgspec
@@ -45,8 +46,6 @@ def check_attachments(
     requests: Sequence[AttachmentRequest], problems: ProblemCollector
 ) -> tuple[Attachment, ...]:
     """Return the attachments. Add a problem for each that is invalid or on a host not allowed."""
-    if not requests:
-        return ()
     if not settings.ATTACHMENT_HOSTS:
         reason = "Attachments are disabled: no host is allowed."
         problems.add(ATTACHMENTS_POINTER, "not_enabled", reason)
@@ -225,17 +224,15 @@ def check_content(request: NotificationRequest, problems: ProblemCollector) -> C
         elif len(given.body.encode(errors="surrogatepass")) > MAX_BODY_BYTES:
             problems.add("/content/body", "too_long", "The body exceeds 100 KB.")
     return CheckedContent(
-        subject=_check_subject(given.subject, problems),
+        subject=None if given.subject is None else _check_subject(given.subject, problems),
         image_url=_check_link(given.image_url, "image_url", check_image_url, problems),
         deep_link=_check_link(given.deep_link, "deep_link", check_deep_link, problems),
-        reply_to=_check_reply_to(given.reply_to, problems),
-        attachments=check_attachments(given.attachments, problems),
+        reply_to=None if given.reply_to is None else _check_reply_to(given.reply_to, problems),
+        attachments=check_attachments(given.attachments, problems) if given.attachments else (),
     )
 
 
-def _check_subject(subject: str | None, problems: ProblemCollector) -> str | None:
-    if subject is None:
-        return None
+def _check_subject(subject: str, problems: ProblemCollector) -> str | None:
     if has_control_characters(subject):
         reason = "Must be one line without control characters."
         problems.add("/content/subject", "control_characters", reason)
@@ -274,24 +271,13 @@ def _render(
     problems: ProblemCollector,
     cache: RenderCache | None,
 ) -> tuple[str | None, str | None]:
-    def attempt(values: Mapping[str, Any], shared: RenderCache | None) -> tuple[str, str]:
-        rendered = rendering.render_text(
-            name=name, version=version, data=values, recipient=recipient, render_cache=shared
-        )
-        rendering.check_channels(
-            channels,
-            name=name,
-            version=version,
-            data=values,
-            recipient=recipient,
-            render_cache=shared,
-        )
-        return rendered
-
+    render = partial(
+        rendering.render_text, name=name, version=version, recipient=recipient, channels=channels
+    )
     try:
-        subject, body = attempt(data, cache)
+        subject, body = render(data=data, render_cache=cache)
     except TemplateError as first:
-        for problem in _all_problems(first, data, attempt):
+        for problem in _all_problems(first, data, render):
             hint = _near_miss(problem.variable, data)
             problems.add(_variable_pointer(problem.variable), problem.code, problem.text + hint)
         return None, None
@@ -303,9 +289,7 @@ def _render(
 
 
 def _all_problems(
-    first: TemplateError,
-    data: Mapping[str, Any],
-    attempt: Callable[[Mapping[str, Any], RenderCache | None], object],
+    first: TemplateError, data: Mapping[str, Any], render: Callable[..., object]
 ) -> Iterator[TemplateError]:
     """Yield the problem of a template, and those that a value for each missing variable shows."""
     filled, seen, problem = dict(data), set[str | None](), first
@@ -315,7 +299,7 @@ def _all_problems(
         if problem.variable is None or not _fill(filled, problem.variable.split(".")):
             return
         try:
-            attempt(filled, None)
+            render(data=filled)
         except TemplateError as following:
             problem = following
         else:
@@ -368,9 +352,9 @@ def _check_link(
         return None
 
 
-def _check_reply_to(address: str | None, problems: ProblemCollector) -> str | None:
+def _check_reply_to(address: str, problems: ProblemCollector) -> str | None:
     try:
-        return None if address is None else normalize_email(address)
+        return normalize_email(address)
     except InvalidAddressError as problem:
         problems.add("/content/reply_to", "invalid_email", str(problem))
         return None

@@ -12,7 +12,7 @@ from devices import queries as devices
 from domain.states import Channel, DeliveryStatus
 from providers.contract import Message
 
-from ..content import rendering
+from ..content import rendering, templates
 from ..content.engine import TemplateError
 from ..store import NewDelivery, NewNotification
 from . import acceptance as intake_acceptance
@@ -129,12 +129,12 @@ def _render(channel: Channel, notification: NewNotification) -> Message:
     if (secret := notification.secret) is not None:
         content, data = secret.unmask(content), secret.data
     if content.template_id is not None:
-        rendering.check_channels(
-            [channel],
+        rendering.render_text(
             name=content.template_id,
-            version=content.template_version or 0,
+            version=content.template_version or templates.SHIPPED_VERSION,
             data=data,
             recipient=notification.recipient,
+            channels=[channel],
         )
     return rendering.render_message(
         channel=channel, content=content, data=data, recipient=notification.recipient

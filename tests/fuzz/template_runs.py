@@ -112,9 +112,8 @@ def _send(texts: Mapping[str, str], folder: Path) -> float:
         for channel in Channel:
             began = _cpu()
             try:
-                subject, body = rendering.render_text(name="t", data=data, recipient=person)
-                rendering.check_channels(
-                    [channel], name="t", version=0, data=data, recipient=person
+                subject, body = rendering.render_text(
+                    name="t", data=data, recipient=person, channels=[channel]
                 )
             except engine.TemplateError:
                 subject, body = "S", "B"

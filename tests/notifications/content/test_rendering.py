@@ -16,7 +16,6 @@ from notifications.content.engine import TemplateError
 from notifications.content.rendering import (
     PUSH_BODY_LENGTH,
     PUSH_TITLE_LENGTH,
-    check_channels,
     choose_whatsapp_template,
     exists,
     render_message,
@@ -367,10 +366,10 @@ def test_variable_of_one_channel_is_checked_before_acceptance(
     write(templates, "t", **{part: "{{ extra }}"})
     options: dict[str, Any] = {"name": "t", "version": 0, "recipient": ADA}
     with pytest.raises(TemplateError) as problem:
-        check_channels([channel], data={}, **options)
+        render_text(channels=[channel], data={}, **options)
     assert problem.value.variable == "extra"
-    check_channels([channel], data={"extra": 1}, **options)
-    check_channels([c for c in Channel if c is not channel], data={}, **options)
+    render_text(channels=[channel], data={"extra": 1}, **options)
+    render_text(channels=[c for c in Channel if c is not channel], data={}, **options)
 
 
 ENGLISH = WhatsAppTemplate(locale="en", name="shipped", language="en", parameters=("order",))
