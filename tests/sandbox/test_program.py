@@ -7,6 +7,7 @@ import socket
 import subprocess
 import sys
 import threading
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -29,12 +30,17 @@ def test_program_prints_its_url_and_stops_despite_open_connections(
     port = free_port()
     hook = "http://127.0.0.1:9/hook"
     arguments = ["--port", str(port), "--data", str(tmp_path), "--webhook-url", hook]
-    with subprocess.Popen(
-        [sys.executable, "-m", "sandbox", *arguments],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    ) as process:
+    with (
+        subprocess.Popen(
+            [sys.executable, "-m", "sandbox", *arguments],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        ) as process,
+        # A failure ends the test, rather than wait for the program.
+        ExitStack() as ended,
+    ):
+        ended.callback(process.kill)
         assert process.stdout is not None
         assert process.stdout.readline() == (
             f"sandbox: http://127.0.0.1:{port}/ (data in {tmp_path}, webhooks to {hook})\n"
@@ -146,10 +152,13 @@ def test_program_does_not_import_django() -> None:
 
 def _connections(pid: int) -> int:
     """Count the established TCP connections of a process."""
-    sockets = [
-        str(link.readlink()) for link in Path(f"/proc/{pid}/fd").iterdir() if link.is_symlink()
-    ]
-    inodes = {name[8:-1] for name in sockets if name.startswith("socket:[")}
+    inodes = set()
+    for link in Path(f"/proc/{pid}/fd").iterdir():
+        # The process may close it meanwhile.
+        with suppress(FileNotFoundError):
+            name = str(link.readlink())
+            if name.startswith("socket:["):
+                inodes.add(name[8:-1])
     rows = [line.split() for line in Path(f"/proc/{pid}/net/tcp").read_text().splitlines()[1:]]
     established = "01"
     return sum(1 for row in rows if row[9] in inodes and row[3] == established)
