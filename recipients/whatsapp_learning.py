@@ -18,13 +18,13 @@ from .whatsapp_identities import RETENTION, is_number
 def learn(phones: Mapping[str, str], *, now: datetime) -> int:
     """Remember numbers by identifier, which is a user ID or another form of the number.
 
-    Return how many were unknown or half forgotten. Idempotent. Raises PyMongoError.
+    The opt-outs of a number go with the user ID that leaves it. Return how many were unknown or
+    half forgotten. Idempotent. Raises PyMongoError.
     """
     changed = whatsapp_identities.outdated(phones, now=now)
     for one, (phone, previous) in sorted(changed.items()):
         if previous and previous != phone and not is_number(one):
-            # The person moved. The opt-outs of the earlier number are hers, too.
-            _copy([previous], phone, reasons=RECIPIENT_REASONS, now=now)
+            carry_over([(previous, phone)], now=now)
         # The link is written first, and an opt-out reads the links last: it stands at both forms
         # if it arrives now. The link counts as outdated until all is joined, so that a crash in
         # between loses nothing.

@@ -1,6 +1,6 @@
 """Middleware that ends a console session after 8 hours without a page.
 
-Another middleware tells the person when a form was lost by it.
+A second one says on the sign-in page that a form was lost because the session had ended.
 """
 
 from collections.abc import Callable

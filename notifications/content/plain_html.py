@@ -64,7 +64,9 @@ _REFERENCE = re.compile(r"&#?\w++;", re.ASCII)
 """A character written by its number or name, as a whole."""
 _CONDITION = re.compile(r"<!\[(?:if\b[^<>\]]*+|endif)\]>", re.IGNORECASE)
 _CONDITIONS = re.compile(r"(?:<!)?\[(?:if\b[^<>\]]*+|endif)\]>?+(?:<!(?:--)?\s*\Z)?", re.IGNORECASE)
+"""What begins or ends a condition, without its text, also as HTML's own comments contain it."""
 _ENDS_CONDITION = re.compile(r"endif\](?:--)?>\Z", re.IGNORECASE)
+"""A comment without it begins what other mail clients show, too."""
 _STYLE_END = re.compile(r"</style\s*+>", re.IGNORECASE)
 _CSS_TOKEN = re.compile(r"/\*(?:[^*]|\*(?!/))*+(?:\*/)?+|\"[^\"\\\n]*+\"?+|'[^'\\\n]*+'?+")
 _CSS_OPEN = re.compile(r"/\*|[\"'\\]")
@@ -270,6 +272,7 @@ def _read_comment(comment: str) -> Pieces:
     at = 0
     for start in re.finditer("<(?!!)", inside):
         if start.start() < at:
+            # In an attribute's value or a style sheet.
             continue
         name = _NAME.match(inside, start.start())
         if name is None:

@@ -57,7 +57,9 @@ def accept(request: NotificationRequest, *, caller: Caller, now: datetime) -> Ac
         if previous is None:
             raise
         return previous
-    warnings = find_warnings(prepared.notification, are_named=names_channels(request), now=now)
+    warnings = find_warnings(
+        prepared.notification, are_channels_named=names_channels(request), now=now
+    )
     if caller.idempotency_key is not None:
         existing = idempotency.reserve(
             {"notification_ids": [prepared.notification.id]},

@@ -46,6 +46,8 @@ def check_attachments(
     requests: Sequence[AttachmentRequest], problems: ProblemCollector
 ) -> tuple[Attachment, ...]:
     """Return the attachments. Add a problem for each that is invalid or on a host not allowed."""
+    if not requests:
+        return ()
     if not settings.ATTACHMENT_HOSTS:
         reason = "Attachments are disabled: no host is allowed."
         problems.add(ATTACHMENTS_POINTER, "not_enabled", reason)
@@ -204,7 +206,7 @@ def compose_content(
 
 
 class CheckedContent(NamedTuple):
-    """The parts of a request's content that are stored as they are written here."""
+    """The checked parts of a request's content; None for a part that is missing or invalid."""
 
     subject: str | None
     image_url: str | None
@@ -224,15 +226,17 @@ def check_content(request: NotificationRequest, problems: ProblemCollector) -> C
         elif len(given.body.encode(errors="surrogatepass")) > MAX_BODY_BYTES:
             problems.add("/content/body", "too_long", "The body exceeds 100 KB.")
     return CheckedContent(
-        subject=None if given.subject is None else _check_subject(given.subject, problems),
+        subject=_check_subject(given.subject, problems),
         image_url=_check_link(given.image_url, "image_url", check_image_url, problems),
         deep_link=_check_link(given.deep_link, "deep_link", check_deep_link, problems),
-        reply_to=None if given.reply_to is None else _check_reply_to(given.reply_to, problems),
-        attachments=check_attachments(given.attachments, problems) if given.attachments else (),
+        reply_to=_check_reply_to(given.reply_to, problems),
+        attachments=check_attachments(given.attachments, problems),
     )
 
 
-def _check_subject(subject: str, problems: ProblemCollector) -> str | None:
+def _check_subject(subject: str | None, problems: ProblemCollector) -> str | None:
+    if subject is None:
+        return None
     if has_control_characters(subject):
         reason = "Must be one line without control characters."
         problems.add("/content/subject", "control_characters", reason)
@@ -352,9 +356,9 @@ def _check_link(
         return None
 
 
-def _check_reply_to(address: str, problems: ProblemCollector) -> str | None:
+def _check_reply_to(address: str | None, problems: ProblemCollector) -> str | None:
     try:
-        return normalize_email(address)
+        return None if address is None else normalize_email(address)
     except InvalidAddressError as problem:
         problems.add("/content/reply_to", "invalid_email", str(problem))
         return None

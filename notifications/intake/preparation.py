@@ -492,6 +492,7 @@ def load_recipients(requests: Sequence[NotificationRequest], *, now: datetime) -
     registered = snapshot.registered
     others = [
         pair
+        # A single recipient who isn't registered has the named addresses alone.
         for r in (requests if registered or not named else ())
         for pair in addresses_of(r, registered.get(r.user_id or ""))
         if pair not in named

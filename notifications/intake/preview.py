@@ -80,7 +80,9 @@ def preview(
         channels=channels,
         is_time_adjusted=prepared.is_time_adjusted,
         warnings=(
-            *find_warnings(prepared.notification, are_named=names_channels(request), now=now),
+            *find_warnings(
+                prepared.notification, are_channels_named=names_channels(request), now=now
+            ),
             *find_limits_reached(prepared.notification, now=now),
             *(
                 warning

@@ -51,28 +51,28 @@ class AcceptanceWarning:
 
 
 def find_warnings(
-    notification: NewNotification, *, are_named: bool, now: datetime
+    notification: NewNotification, *, are_channels_named: bool, now: datetime
 ) -> tuple[AcceptanceWarning, ...]:
     """Return the channels that will probably not send. Raises PyMongoError.
 
-    ``are_named`` says whether the request names these channels. Takes one read for a WhatsApp
-    message without a template, and one for a push that is named; otherwise none.
+    Takes one read for a WhatsApp message without a template, and one for a push that the request
+    names; otherwise none.
     """
     return (
-        *_find_suppressed(notification, are_named=are_named),
-        *(_find_missing_devices(notification) if are_named else ()),
+        *_find_suppressed(notification, are_channels_named=are_channels_named),
+        *(_find_missing_devices(notification) if are_channels_named else ()),
         *_find_closed_window(notification, now=now),
     )
 
 
 def _find_suppressed(
-    notification: NewNotification, *, are_named: bool
+    notification: NewNotification, *, are_channels_named: bool
 ) -> Iterator[AcceptanceWarning]:
     """Yield the suppressed channels that the request names, or all if nothing is sent."""
     is_open = any(one.status is DeliveryStatus.PENDING for one in notification.deliveries)
     for one in notification.deliveries:
         is_suppressed = one.status is DeliveryStatus.SUPPRESSED and one.failure_code is not None
-        if is_suppressed and (are_named or not is_open):
+        if is_suppressed and (are_channels_named or not is_open):
             has_no_device = one.failure_reason == NO_DEVICE
             yield AcceptanceWarning(
                 channel=one.channel,
