@@ -15,9 +15,9 @@ from domain.digests import DigestOutcome, DigestStatus
 from domain.states import Channel
 from domain.time import utc_now
 from notifications import queries
+from notifications.actions import digests
 from notifications.models import Digest
 from notifications.queries import DIGESTS_NEWEST
-from notifications.resend import digests
 from notifications.store import Document
 from notifications.validation import ProblemCollector
 from notifyproject.platform import audit

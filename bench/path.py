@@ -31,7 +31,7 @@ from .environment import Bench
 from .figures import Figure, at_most
 
 PACKAGES = (
-    *("access", "analytics", "api", "background", "callbacks", "console", "delivery", "devices"),
+    *("access", "api", "tasks", "callbacks", "console", "delivery", "devices"),
     *("domain", "monitoring", "notifications", "notifyproject", "privacy", "providers"),
     "recipients",
 )
@@ -146,7 +146,7 @@ def _post() -> Run:
 
 
 def _send() -> Run:
-    from background import tasks
+    from tasks import tasks
 
     ids = [str(one["_id"]) for one in collection("notifications").find().sort("_id")]
     return lambda number: tasks.handle_wakeup.run([ids[number]], "email", "normal")

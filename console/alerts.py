@@ -16,12 +16,12 @@ from django.urls import URLPattern, reverse
 from django.utils.safestring import SafeString
 from unfold.widgets import UnfoldAdminSelectWidget
 
-from analytics import incidents
-from analytics.models import AlertKind, AlertRule, Incident
 from domain.states import Channel
 from domain.time import utc_now
 from domain.wait_reasons import WaitReason
+from monitoring import incidents
 from monitoring.alert_rules import DEFAULT_WINDOW_MINUTES
+from monitoring.models import AlertKind, AlertRule, Incident
 from notifications.models import NotificationType
 
 from .texts.labels import CHANNELS

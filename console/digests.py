@@ -18,9 +18,9 @@ from django.utils.safestring import SafeString
 from domain.digests import DigestOutcome, DigestStatus
 from domain.time import utc_now
 from notifications import queries
+from notifications.actions import digests
+from notifications.actions.actions import InvalidStateError
 from notifications.models import Digest
-from notifications.resend import digests
-from notifications.resend.actions import InvalidStateError
 from notifications.store import Document
 from notifyproject.db.match import Match
 from recipients.masking import mask_text

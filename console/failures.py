@@ -17,8 +17,8 @@ from domain.states import Channel
 from domain.time import utc_now
 from monitoring import failure_groups
 from notifications import queries
+from notifications.actions.assessment import assess_risks
 from notifications.models.notification import HAS_FAILED, FailedNotification
-from notifications.resend.assessment import assess_risks
 from notifyproject.db.match import Match
 
 from .notifications import filters

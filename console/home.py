@@ -10,15 +10,14 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.urls import path, reverse
 
-from analytics import incidents
-from analytics.models import AlertRule
 from domain.errors import FailureCode
 from domain.states import Channel
 from domain.time import utc_now
 from domain.wait_reasons import OUTAGES
 from monitoring import dashboard as monitoring_dashboard
-from monitoring import failure_groups
+from monitoring import failure_groups, incidents
 from monitoring.dashboard import ChannelTotals, Traffic, WorkSummary
+from monitoring.models import AlertRule
 from monitoring.provider_health import ProviderHealth
 from monitoring.workers import SWEEP_TASK, scheduled_interval
 

@@ -11,13 +11,13 @@ from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from analytics import incidents as incident_store
-from analytics.models import AlertKind, AlertRule
 from domain.errors import FailureCode
 from domain.states import Channel
 from domain.wait_reasons import OUTAGES, as_clause
+from monitoring import incidents as incident_store
 from monitoring.dashboard import WorkSummary
 from monitoring.failure_groups import FailureCount, FailureCounts
+from monitoring.models import AlertKind, AlertRule
 from monitoring.provider_health import Health, ProviderHealth
 from providers.labels import provider_name
 

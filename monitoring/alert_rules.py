@@ -8,8 +8,6 @@ from typing import Any
 from bson import ObjectId
 
 from access.clients import registry
-from analytics.incidents import Finding
-from analytics.models import AlertKind
 from delivery import circuit_breaker
 from delivery.heartbeats import last_sweep
 from domain.states import Channel
@@ -17,6 +15,9 @@ from notifications.queueing import backlog
 from notifyproject.db.collections import collection
 from providers.labels import provider_name
 from providers.registry import providers_for
+
+from .incidents import Finding
+from .models import AlertKind
 
 SHIPPED_RULES = (
     ("failures", "Many final failures", AlertKind.FAILURES, 10),

@@ -8,8 +8,6 @@ from django.conf import settings
 
 from access.clients import registry
 from access.models import StaffUser
-from analytics import incidents
-from analytics.models import AlertKind
 from devices import queries as devices
 from domain.states import Channel
 from notifications import validation
@@ -17,8 +15,9 @@ from notifications.intake import acceptance, requests
 from notifications.store import Document
 from recipients import queries as recipients
 
-from . import alert_rules
+from . import alert_rules, incidents
 from .alert_rules import ALERT_TYPE
+from .models import AlertKind
 
 log = structlog.get_logger(__name__)
 STALL_KINDS = frozenset({AlertKind.SWEEP_OVERDUE, AlertKind.WORK_OVERDUE})

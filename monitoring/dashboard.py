@@ -10,15 +10,16 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
-from analytics import metrics, rollup_state
-from analytics.metrics import Metric
-from analytics.models import Interval
 from delivery.heartbeats import last_sweep
 from domain.states import Channel, DeliveryStatus, NotificationStatus, Priority
 from domain.wait_reasons import HELD, WaitReason, find_waits
 from notifications import queries
 from notifications.queueing import backlog
 from notifyproject.db.collections import collection
+
+from . import metrics, rollup_state
+from .metrics import Metric
+from .models import Interval
 
 M = Metric
 HOURS = 24

@@ -11,17 +11,16 @@ from prometheus_client.core import GaugeMetricFamily, HistogramMetricFamily, Met
 from prometheus_client.registry import Collector
 
 from access.clients import registry
-from analytics import incidents, metrics
-from analytics.metrics import OTHER, MetricValue
-from analytics.metrics import Metric as Name
-from analytics.models import AlertKind, Interval
 from delivery import circuit_breaker
 from delivery.circuit_breaker import State
 from domain.digests import DigestOutcome
 from notifications import store
 from notifyproject.platform.cache import TimedCache
 
-from . import dashboard, provider_health, workers
+from . import dashboard, incidents, metrics, provider_health, workers
+from .metrics import OTHER, MetricValue
+from .metrics import Metric as Name
+from .models import AlertKind, Interval
 
 FRESH_SECONDS = 10.0
 WINDOW = timedelta(minutes=60)

@@ -7,15 +7,16 @@ from enum import StrEnum
 
 from django.conf import settings
 
-from analytics import metrics
-from analytics.metrics import Metric, MetricValue
-from analytics.models import Interval
 from delivery import circuit_breaker, rate_limiter
 from delivery.circuit_breaker import CircuitState, Pause, State
 from delivery.rate_limiter import RateStatus
 from domain.states import AttemptStatus, Channel
 from providers.contract import Provider
 from providers.registry import providers_for
+
+from . import metrics
+from .metrics import Metric, MetricValue
+from .models import Interval
 
 DAY = timedelta(hours=24)
 RECENT = timedelta(minutes=10)

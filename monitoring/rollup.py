@@ -13,13 +13,13 @@ from typing import Any
 import structlog
 from django.conf import settings
 
-from analytics import metrics, rollup_state
-from analytics.models import Interval
-from analytics.rollup_state import ChangedMinute
 from domain.time import utc_now
 from notifyproject.db.collections import collection
 
+from . import metrics, rollup_state
+from .models import Interval
 from .rollup_counts import count_minutes, minute_of
+from .rollup_state import ChangedMinute
 
 INDEX = "ntf_updated"
 EVENTS = ("sent", "delivered", "read", "failed")

@@ -15,10 +15,11 @@ from typing import Any
 from bson import ObjectId
 
 from access.clients import registry
-from analytics import metrics
-from analytics.metrics import NONE, OTHER, Metric, MetricValue
 from domain.states import SUCCEEDED, AttemptStatus, DeliveryStatus
 from notifyproject.db.collections import collection
+
+from . import metrics
+from .metrics import NONE, OTHER, Metric, MetricValue
 
 A, M, S = AttemptStatus, Metric, DeliveryStatus
 WITHHELD = (S.EXPIRED, S.CANCELLED, S.SUPPRESSED)

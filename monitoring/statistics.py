@@ -8,9 +8,10 @@ from typing import Any
 
 from bson import ObjectId
 
-from analytics.metrics import NONE
 from domain.states import SUCCEEDED, AttemptStatus, Channel, DeliveryStatus, NotificationStatus
 from notifyproject.db.collections import collection
+
+from .metrics import NONE
 
 SUCCEEDED_NAMES = sorted(status.value for status in SUCCEEDED)
 CAP = 100_000

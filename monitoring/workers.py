@@ -8,7 +8,6 @@ from celery import current_app
 from django.conf import settings
 from django_celery_beat.models import IntervalSchedule, PeriodicTask
 
-from analytics import rollup_state
 from delivery.heartbeats import last_sweep, last_worker_heartbeat
 from domain import queues
 from domain.states import Channel, Priority
@@ -17,6 +16,8 @@ from notifications.queueing import backlog
 from notifyproject.db.collections import collection
 from notifyproject.platform import broker
 from notifyproject.platform.watchdog import REPORT_INTERVAL, WORKER_PREFIX
+
+from . import rollup_state
 
 SWEEP_TASK, ROLLUP_TASK = "Sweep", "Figures"  # Names of periodic tasks in beat's schedule
 ACTIVE_WITHIN = timedelta(minutes=5)

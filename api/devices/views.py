@@ -20,6 +20,7 @@ from devices.status import Evidence
 from devices.tokens import device_id as id_of
 from devices.tokens import is_device_id
 from domain.time import utc_now
+from monitoring import rollup_state
 from notifications.models.notification import USER_ID_LENGTH
 from notifications.receipts import device_receipts
 from notifications.store import Document
@@ -237,11 +238,14 @@ def report_device_receipt(request: Any, device_id: str) -> Response:
     notification_id, event = parse_receipt(
         read_request(request, DeviceReceiptRequest, check=parse_receipt)
     )
-    device_receipts.apply_device_receipt(
+    now = utc_now()
+    applied = device_receipts.apply_device_receipt(
         device_id=device_id,
         notification_id=notification_id,
         client_id=request.user.id,
         event=event,
-        now=utc_now(),
+        now=now,
     )
+    if applied.attempted_at is not None:
+        rollup_state.mark_attempt_changed(applied.attempted_at, now=now)
     return Response(status=204)

@@ -20,6 +20,7 @@ from rest_framework import exceptions
 from access.clients.authentication import TestKeyError
 from callbacks.outbox import StillPendingError
 from callbacks.subscriptions import NoCallbackError, TooManySecretsError
+from notifications.actions.actions import InvalidStateError
 from notifications.content.templates import UnknownVersionError, VersionConflictError
 from notifications.inbox.actions import UnknownNotificationError
 from notifications.intake.requests import (
@@ -30,7 +31,6 @@ from notifications.intake.requests import (
     ScopeRequiredError,
 )
 from notifications.receipts.device_receipts import NotPushedError
-from notifications.resend.actions import InvalidStateError
 from notifications.validation import FieldProblem, InvalidRequestError
 
 from .rendering import Response

@@ -25,6 +25,7 @@ from domain.states import (
     Priority,
 )
 from domain.wait_reasons import WaitReason, find_waits
+from notifications.actions.retries import retry_choices
 from notifications.catalog import types
 from notifications.catalog.types import MASK
 from notifications.content import redaction, rendering
@@ -33,7 +34,6 @@ from notifications.intake.preview import ChannelPreview, Preview
 from notifications.intake.requests import Id128, Timestamp
 from notifications.intake.warnings import WINDOW_CLOSED, AcceptanceWarning
 from notifications.models.notification import USER_ID_LENGTH
-from notifications.resend.retries import retry_choices
 from notifications.store import Document, content_of, recipient_of
 from notifications.validation import ChannelNames
 

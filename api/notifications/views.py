@@ -13,13 +13,13 @@ from domain import time
 from domain.states import Channel, NotificationStatus
 from domain.time import utc_now
 from notifications import queries
+from notifications.actions import actions
 from notifications.catalog import types
 from notifications.inbox import actions as inbox_actions
 from notifications.intake import acceptance as intake_acceptance
 from notifications.intake import preview
 from notifications.intake.requests import Caller, NotificationRequest
 from notifications.models import Notification
-from notifications.resend import actions
 from notifications.store import Document
 from notifications.validation import FieldProblem, ProblemCollector, is_all, parse_channels
 from notifyproject.platform import audit, tracing

@@ -10,8 +10,8 @@ from access.clients.authentication import SafeWrite
 from access.models import Scope
 from devices import presence
 from domain.time import utc_now
+from notifications.actions import actions
 from notifications.inbox import actions as inbox_actions
-from notifications.resend import actions
 from notifications.store import Inbox
 from notifications.validation import ProblemCollector
 from notifyproject.platform import audit

@@ -33,6 +33,8 @@ from domain.plans import Until, how_reached
 from domain.states import Channel, DeliveryStatus
 from domain.time import truncate_to_milliseconds
 from notifications import store
+from notifications.actions import actions as resend_actions
+from notifications.actions.actions import InvalidStateError
 from notifications.catalog import definitions, limits, retention, types
 from notifications.content import templates
 from notifications.inbox import actions as inbox_actions
@@ -40,8 +42,6 @@ from notifications.intake import bulk
 from notifications.intake.requests import Caller, ContentRequest, NotificationRequest
 from notifications.queueing import backlog
 from notifications.receipts import processor
-from notifications.resend import actions as resend_actions
-from notifications.resend.actions import InvalidStateError
 from notifications.store import ClaimedDelivery, Inbox, NotSent
 from notifyproject.db.collections import collection
 from notifyproject.platform import cache, event_loop

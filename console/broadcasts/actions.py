@@ -11,10 +11,10 @@ from django.utils.html import format_html
 
 from domain.states import BroadcastStatus
 from domain.time import utc_now
+from notifications.actions import actions
 from notifications.broadcasts import control, repository
 from notifications.broadcasts.documents import Document
 from notifications.models import Broadcast
-from notifications.resend import actions
 
 from ..widgets import names
 from ..widgets.actions import (

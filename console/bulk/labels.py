@@ -10,9 +10,9 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from domain.states import OPEN, BulkAction, BulkOutcome, BulkStage, DeliveryStatus
+from notifications.actions.risk import RiskKind
 from notifications.bulk.operation import Operation
 from notifications.bulk.runner import NO_DELIVERY, PREVIEW_CAP
-from notifications.resend.risk import RiskKind
 
 from ..texts.labels import code_label
 from ..widgets.formats import count_of, duration, timestamp

@@ -17,10 +17,10 @@ from django.utils.safestring import SafeString
 
 from domain.states import BulkAction, BulkOutcome, BulkStage
 from domain.time import utc_now
+from notifications.actions.actions import InvalidStateError
 from notifications.bulk import decisions, repository
 from notifications.bulk.operation import Operation
 from notifications.models import BulkOperation
-from notifications.resend.actions import InvalidStateError
 
 from ..widgets import columns
 from ..widgets.actions import ask, is_confirmed, not_found, parse_id, require_post, staff_of

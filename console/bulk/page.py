@@ -27,12 +27,12 @@ from domain.states import (
 )
 from domain.time import utc_now
 from notifications import queries, store
+from notifications.actions.actions import InvalidStateError
+from notifications.actions.risk import RiskKind
 from notifications.bulk import decisions, results
 from notifications.bulk import operation as bulk_operation
 from notifications.bulk.decisions import StartOptions
 from notifications.bulk.operation import Operation, Selection
-from notifications.resend.actions import InvalidStateError
-from notifications.resend.risk import RiskKind
 from recipients.masking import mask_address
 
 from ..texts.labels import CHANNELS, RESEND_RISKS

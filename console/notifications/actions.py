@@ -18,7 +18,7 @@ from django.utils.safestring import SafeString
 from domain.states import SUCCEEDED, BulkAction, Channel, DeliveryStatus
 from domain.time import utc_now
 from notifications import queries, store
-from notifications.resend.actions import (
+from notifications.actions.actions import (
     ADDRESS_FIELDS,
     ActionResult,
     ChannelSelection,
@@ -28,9 +28,9 @@ from notifications.resend.actions import (
     act_on_each,
     corrected_recipient,
 )
-from notifications.resend.assessment import assess_risks
-from notifications.resend.retries import LIFTABLE_STATUSES, liftable_channels, retry_choices
-from notifications.resend.risk import ResendRisk
+from notifications.actions.assessment import assess_risks
+from notifications.actions.retries import LIFTABLE_STATUSES, liftable_channels, retry_choices
+from notifications.actions.risk import ResendRisk
 from notifications.store import Document
 from notifications.validation import InvalidAddressError, normalize_email, normalize_phone
 from recipients import registration

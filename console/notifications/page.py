@@ -17,11 +17,11 @@ from domain.states import OPEN, Channel, DeliveryStatus
 from domain.time import utc_now
 from domain.wait_reasons import WaitReason
 from notifications import queries
+from notifications.actions.actions import correctable_channels
+from notifications.actions.assessment import assess_risks
+from notifications.actions.retries import RetryChoice, liftable_channels, retry_choices
+from notifications.actions.risk import ResendRisk, RiskKind
 from notifications.models import Notification
-from notifications.resend.actions import correctable_channels
-from notifications.resend.assessment import assess_risks
-from notifications.resend.retries import RetryChoice, liftable_channels, retry_choices
-from notifications.resend.risk import ResendRisk, RiskKind
 from notifications.store import Document, current_hold, is_content_removed, recipient_of
 from notifyproject.platform import tracing
 from providers.labels import provider_name

@@ -14,10 +14,10 @@ from domain import content as domain_content
 from domain.states import OPEN, SUCCEEDED, Channel, DeliveryStatus
 from domain.wait_reasons import wait_reason
 from notifications import store
+from notifications.actions.risk import ResendRisk, RiskKind
 from notifications.catalog import types
 from notifications.content import redaction, rendering
 from notifications.content.engine import TemplateError
-from notifications.resend.risk import ResendRisk, RiskKind
 from notifications.store import Document
 from providers.contract import Message
 from recipients.masking import mask_text

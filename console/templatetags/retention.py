@@ -5,9 +5,9 @@ from datetime import timedelta
 
 from django import template
 
-from analytics.metrics import RETENTION as METRICS_RETENTION
-from analytics.models import Interval
 from callbacks.outbox import MESSAGE_RETENTION as CALLBACK_RETENTION
+from monitoring.metrics import RETENTION as METRICS_RETENTION
+from monitoring.models import Interval
 from notifications.broadcasts.repository import RETENTION as BROADCAST_RETENTION
 from notifications.bulk.repository import RETENTION as BULK_RETENTION
 from notifications.bulk.results import RETENTION as BULK_RESULT_RETENTION

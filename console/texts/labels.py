@@ -14,7 +14,7 @@ from domain.states import (
     NotificationStatus,
 )
 from domain.wait_reasons import HELD, WaitReason, field, find_waits, wait_reason
-from notifications.resend.risk import RiskKind
+from notifications.actions.risk import RiskKind
 from providers.contract import ReceiptKind
 from providers.labels import provider_name
 

@@ -13,7 +13,7 @@ from django.template.response import TemplateResponse
 from django.urls import URLPattern, reverse
 from django.utils.safestring import SafeString
 
-from notifications.resend.actions import Staff
+from notifications.actions.actions import Staff
 from notifyproject.platform import audit
 
 from .links import page_of_action

@@ -8,8 +8,8 @@ from domain import queues
 from domain.states import BroadcastStatus
 from notifyproject.db.collections import collection, unclaimed
 
+from ..actions.actions import InvalidStateError
 from ..queueing import wakeups
-from ..resend.actions import InvalidStateError
 from . import repository
 from .documents import Document
 from .repository import ACTIVE

@@ -8,11 +8,11 @@ from bson import ObjectId
 from domain.states import BulkAction
 from notifyproject.platform import audit
 
+from ..actions.actions import InvalidStateError, Staff
+from ..actions.risk import RiskKind
 from ..models import BulkOperation
 from ..models.bulk import REASON_LENGTH
 from ..queueing import wakeups
-from ..resend.actions import InvalidStateError, Staff
-from ..resend.risk import RiskKind
 from . import operation as bulk_operation
 from . import repository
 from .executor import ASSESSED_ACTIONS

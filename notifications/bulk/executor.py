@@ -10,9 +10,9 @@ from domain.states import FINAL_BULK_OUTCOMES, BulkAction, BulkOutcome, Channel
 from domain.time import Clock
 
 from .. import queries
-from ..resend import actions
-from ..resend.assessment import assess_risks
-from ..resend.risk import ResendRisk, RiskKind
+from ..actions import actions
+from ..actions.assessment import assess_risks
+from ..actions.risk import ResendRisk, RiskKind
 from ..store import Document
 from . import results, selection
 from .operation import Operation, Position, resend_id

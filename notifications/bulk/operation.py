@@ -11,8 +11,8 @@ from bson.json_util import JSONMode, JSONOptions
 
 from domain.states import FINAL_BULK_OUTCOMES, BulkAction, BulkOutcome, BulkStage, Channel
 
-from ..resend.actions import Staff
-from ..resend.risk import RiskKind
+from ..actions.actions import Staff
+from ..actions.risk import RiskKind
 from ..store import Document
 
 FAILED_AT, CREATED_AT = "failed_at", "created_at"

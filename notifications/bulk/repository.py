@@ -14,7 +14,7 @@ from pymongo import ReturnDocument
 from domain.states import ACTIVE_BULK_STAGES, BULK_TRANSITIONS, BulkAction, BulkStage
 from notifyproject.db.collections import collection, unclaimed
 
-from ..resend.actions import InvalidStateError, Staff
+from ..actions.actions import InvalidStateError, Staff
 from ..store import Document
 from . import operation as bulk_operation
 from . import results

@@ -15,7 +15,7 @@ from pymongo.errors import BulkWriteError
 from domain.states import FINAL_BULK_OUTCOMES, BulkOutcome, Channel, DeliveryStatus
 from notifyproject.db.collections import collection, is_duplicate
 
-from ..resend.risk import ResendRisk, RiskKind
+from ..actions.risk import ResendRisk, RiskKind
 from ..store import Document
 
 RETENTION = timedelta(days=30)

@@ -1,14 +1,13 @@
 """Applies receipts from devices, since FCM doesn't report that a push was delivered or opened."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
 import structlog
 from bson import ObjectId
 
-from analytics import metrics, rollup_state
-from analytics.models import Interval
 from devices import queries as devices
 from devices import status
 from domain.states import AttemptStatus, Channel, DeliveryStatus
@@ -33,6 +32,15 @@ EVENT_STATUSES = {
 """Resulting delivery status. Only the recipient opens a push, so an opened one is read."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AppliedReceipt:
+    """What a device's receipt changed."""
+
+    is_delivery_changed: bool
+    attempted_at: datetime | None
+    """When the attempt was made whose outcome the receipt changed, so that it is counted again."""
+
+
 class NotPushedError(LookupError):
     """The client has no such notification, or it was never pushed to this device."""
 
@@ -44,8 +52,8 @@ def apply_device_receipt(
     client_id: ObjectId,
     event: DeviceEvent,
     now: datetime,
-) -> bool:
-    """Apply a device's receipt. Return whether the delivery changed. Raises NotPushedError."""
+) -> AppliedReceipt:
+    """Apply a device's receipt. Return what changed. Raises NotPushedError."""
     # Receipts may come in any order, repeatedly, before the send is recorded, and from a device
     # that was replaced or deleted since. One installation may name its device by any of its IDs.
     document = queries.get(notification_id=notification_id, client_id=client_id)
@@ -76,13 +84,14 @@ def apply_device_receipt(
         ),
         now=now,
     )
-    if attempts:
-        _record_on_attempt(attempts, EVENT_STATUSES[event], is_test=is_test, now=now)
+    attempted_at = _record_on_attempt(attempts, EVENT_STATUSES[event], now=now)
     callback_events.enqueue_publisher(now=now)
     log.info(
         "device_receipt_applied", delivery_id=str(reference), kind=event.value, changed=changed
     )
-    return changed
+    return AppliedReceipt(
+        is_delivery_changed=changed, attempted_at=None if is_test else attempted_at
+    )
 
 
 def _ids_of(device: Document | None) -> list[str]:
@@ -90,13 +99,16 @@ def _ids_of(device: Document | None) -> list[str]:
 
 
 def _record_on_attempt(
-    attempts: Sequence[Document], status: DeliveryStatus, *, is_test: bool, now: datetime
-) -> None:
-    """Record the receipt on the last attempt that the provider accepted, or else on the last."""
+    attempts: Sequence[Document], status: DeliveryStatus, *, now: datetime
+) -> datetime | None:
+    """Record the receipt on the last attempt that the provider accepted, or else on the last.
+
+    Return the time of the attempt if the receipt changed it.
+    """
+    if not attempts:
+        return None
     accepted = [one for one in attempts if one["status"] == AttemptStatus.SENT]
     attempt = (accepted or attempts)[-1]
-    if store.record_device_receipt(attempt, status, at=now) and not is_test:
-        # The roll-up finds changed notifications, and this one stays unchanged if another device
-        # reported before.
-        minute = metrics.interval_start(Interval.MINUTE, attempt["attempted_at"])
-        rollup_state.mark_changed([minute], now=now)
+    is_changed = store.record_device_receipt(attempt, status, at=now)
+    at: datetime = attempt["attempted_at"]
+    return at if is_changed else None

@@ -37,12 +37,11 @@ INSTALLED_APPS = [
     "access",
     "recipients",
     "devices",
-    "analytics",
     "callbacks",
     "notifications",
     "privacy",
     "monitoring",
-    "background",
+    "tasks",
     "console",
 ]
 
@@ -407,6 +406,6 @@ def _celery(environment: Environment) -> dict[str, Any]:
         "CELERY_WORKER_SEND_TASK_EVENTS": False,
         # A task may finish during an outage of the broker, because MongoDB has the state.
         "CELERY_WORKER_CANCEL_LONG_RUNNING_TASKS_ON_CONNECTION_LOSS": False,
-        "CELERY_BEAT_SCHEDULER": "background.beat:HeartbeatScheduler",
+        "CELERY_BEAT_SCHEDULER": "tasks.beat:HeartbeatScheduler",
         "CELERY_TIMEZONE": "UTC",
     }

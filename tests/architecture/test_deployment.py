@@ -557,7 +557,7 @@ django.setup()
 from celery.signals import worker_init
 from django.core.management import call_command
 import notifyproject.celery
-from background.beat import HeartbeatScheduler
+from tasks.beat import HeartbeatScheduler
 starts = {
     "web": lambda: importlib.import_module("notifyproject.wsgi"),
     "stream": lambda: importlib.import_module("notifyproject.asgi"),

@@ -12,7 +12,6 @@ from celery import Task
 from django.conf import settings
 from django_celery_beat.models import PeriodicTask
 
-from background import schedule, tasks
 from callbacks import outbox
 from domain import queues
 from domain.states import Channel, Priority
@@ -21,6 +20,7 @@ from notifications.queueing import wakeups
 from notifyproject.celery import app
 from notifyproject.settings.base import queue_names, urgent_queue_names
 from notifyproject.stack import running
+from tasks import schedule, tasks
 from tests.support.source import ROOT, SERVICE, calls, files, text
 
 PUBLISHERS = {
@@ -158,6 +158,6 @@ def test_messages_are_published_in_two_places_only() -> None:
 
 def test_tasks_hold_no_state_and_have_no_celery_retries() -> None:
     for forbidden in ("bind=True", "autoretry_for", "self.retry", "max_retries", ".get("):
-        assert forbidden not in text(Path("background", "tasks.py"))
+        assert forbidden not in text(Path("tasks", "tasks.py"))
     assert settings.CELERY_TASK_IGNORE_RESULT
     assert not app.conf.result_backend

@@ -7,10 +7,8 @@ from datetime import timedelta
 
 from access.clients import inbox_tokens
 from access.staff import reauthentication
-from analytics import incidents
 from api.health import OVERDUE_AFTER, _StandstillAlert
 from api.inbox.stream.app import StreamTiming
-from background.schedule import MINUTE
 from callbacks import outbox, subscriptions
 from callbacks import retry as callback_retry
 from console import failures, problems
@@ -20,11 +18,12 @@ from delivery import circuit_breaker
 from delivery.sweeper import SWEEP_SECONDS
 from domain.retry import MAX_OUTAGE
 from domain.time import MAX_SNOOZE, MAX_TTL
-from monitoring import dashboard, provider_health, workers
+from monitoring import dashboard, incidents, provider_health, workers
 from notifications.bulk import results
 from notifications.receipts import webhook_log
 from notifyproject.platform import clock_check
 from recipients import service_windows
+from tasks.schedule import MINUTE
 from tests.support.source import ROOT, files, text, tree
 
 _UNITS = {"s": 1, "second": 1, "min": 60, "minute": 60, "h": 3600, "hour": 3600}

@@ -32,8 +32,8 @@ NAMED = {
 }
 """Variables that hold a collection, and its name."""
 MAKES = {
-    "analytics/metrics.py": "whole spans of figures, replaced",
-    "analytics/rollup_state.py": "minutes to be counted again",
+    "monitoring/metrics.py": "whole spans of figures, replaced",
+    "monitoring/rollup_state.py": "minutes to be counted again",
 }
 """Other files that create bulk writes. Their collections are checked like all others."""
 MERGES = {"monitoring/rollup.py": '"into": "analytics_events"'}

@@ -11,18 +11,17 @@ from bson import ObjectId
 from playwright.sync_api import ViewportSize
 
 from access.models import StaffUser
-from analytics import incidents
-from analytics.incidents import Finding
-from analytics.models import AlertKind
 from delivery import circuit_breaker
 from domain.states import BulkAction, Channel
 from domain.time import utc_now
-from monitoring import alert_rules
+from monitoring import alert_rules, incidents
 from monitoring.alert_rules import enabled_rules
+from monitoring.incidents import Finding
+from monitoring.models import AlertKind
+from notifications.actions.actions import Staff
+from notifications.actions.risk import RiskKind
 from notifications.bulk import decisions, runner, selection
 from notifications.bulk.decisions import StartOptions
-from notifications.resend.actions import Staff
-from notifications.resend.risk import RiskKind
 from notifyproject.db.collections import collection
 from notifyproject.platform import cache, valkey
 from providers import registry

@@ -10,10 +10,10 @@ import pytest
 from bson import ObjectId
 from playwright.sync_api import Locator, expect
 
-from analytics import incidents
 from domain import states
 from domain.states import DeliveryStatus
 from domain.time import utc_now
+from monitoring import incidents
 from monitoring.alert_rules import add_missing_rules, detect, enabled_rules
 from notifications import store
 from notifications.bulk import runner, trial

@@ -7,14 +7,13 @@ import pytest
 import redis
 from playwright.sync_api import expect
 
-from analytics import incidents
-from analytics.incidents import Finding
-from analytics.models import AlertKind
 from delivery import circuit_breaker
 from domain.states import Channel, DeliveryStatus
 from domain.time import utc_now
-from monitoring import alert_rules, rollup
+from monitoring import alert_rules, incidents, rollup
 from monitoring.alert_rules import enabled_rules
+from monitoring.incidents import Finding
+from monitoring.models import AlertKind
 from notifyproject.db.collections import collection
 from providers import registry
 from tests.browser.screen import Screen

@@ -7,11 +7,10 @@ from bson import ObjectId
 from django.contrib.admin.models import LogEntry
 from django.test import Client
 
-from analytics import incidents
-from analytics.incidents import Finding
-from analytics.models import AlertKind, AlertRule, Incident
 from domain.time import utc_now
-from monitoring import alert_rules
+from monitoring import alert_rules, incidents
+from monitoring.incidents import Finding
+from monitoring.models import AlertKind, AlertRule, Incident
 from notifyproject.db.collections import collection
 from tests.support.clients.console import make_staff, signed_in
 from tests.support.mongo.explained_reads import plans

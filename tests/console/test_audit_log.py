@@ -11,8 +11,8 @@ from access.models import APIClient, StaffUser
 from devices.models import Device
 from domain.states import BulkAction, DeliveryStatus
 from domain.time import utc_now
+from notifications.actions.actions import Staff, act_as_staff
 from notifications.models import BulkOperation, NotificationType
-from notifications.resend.actions import Staff, act_as_staff
 from notifyproject.platform import audit
 from tests.support.clients.api import new_app
 from tests.support.clients.console import make_staff

@@ -21,11 +21,11 @@ from django_celery_beat.models import (
 from drf_spectacular.generators import SchemaGenerator
 
 from access.models import APIClient, Scope, StaffUser
-from analytics.models import AlertKind, AlertRule
 from console.widgets.lists import ReadOnlyAdmin, never
 from domain.limits import Overflow
 from domain.states import Category, Channel, Priority
 from domain.time import utc_now
+from monitoring.models import AlertKind, AlertRule
 from notifications.catalog import definitions, limits, types
 from notifications.catalog.definitions import TypeRequest
 from notifications.catalog.limits import LimitRequest

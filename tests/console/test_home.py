@@ -9,9 +9,6 @@ from bson import ObjectId
 from django.test import Client
 from django.utils.html import escape, strip_tags
 
-from analytics import incidents
-from analytics.incidents import Finding
-from analytics.models import AlertKind, AlertRule
 from console import home, problems
 from console.alerts import evidence_of
 from console.problems import ServiceState
@@ -21,9 +18,11 @@ from domain.errors import FailureCode
 from domain.states import Channel, DeliveryStatus
 from domain.time import utc_now
 from domain.wait_reasons import WaitReason
-from monitoring import dashboard, failure_groups, rollup
+from monitoring import dashboard, failure_groups, incidents, rollup
 from monitoring.dashboard import WorkSummary
 from monitoring.failure_groups import FailureCount, FailureCounts
+from monitoring.incidents import Finding
+from monitoring.models import AlertKind, AlertRule
 from monitoring.provider_health import Health, ProviderHealth
 from notifications import store
 from notifications.store import NotSent

@@ -12,10 +12,10 @@ from django.core.management import call_command
 from django.test import Client
 from django.urls import resolve
 
-from analytics import incidents
-from analytics.incidents import Finding
-from analytics.models import AlertKind
 from domain.time import utc_now
+from monitoring import incidents
+from monitoring.incidents import Finding
+from monitoring.models import AlertKind
 from tests.support import console_urls
 from tests.support.clients.console import make_staff, signed_in
 from tests.support.factories.demo_day import store_day

@@ -8,12 +8,11 @@ from bson import ObjectId
 from django.test import Client
 
 from access.models import StaffUser
-from analytics import incidents
-from analytics.incidents import Finding
-from analytics.models import AlertKind
 from delivery import worker
 from domain.time import utc_now
-from monitoring import alerts
+from monitoring import alerts, incidents
+from monitoring.incidents import Finding
+from monitoring.models import AlertKind
 from notifications.store import Document
 from tests.support.clients.console import make_staff, signed_in
 

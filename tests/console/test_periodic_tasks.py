@@ -16,9 +16,9 @@ from django_celery_beat.models import (
     SolarSchedule,
 )
 
-from background import schedule
 from delivery import sweeper
 from domain.time import utc_now
+from tasks import schedule
 
 LIST = "/admin/django_celery_beat/"
 TASKS = f"{LIST}periodictask/"

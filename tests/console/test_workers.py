@@ -7,12 +7,12 @@ import redis
 from django.test import Client
 from django_celery_beat.models import IntervalSchedule, PeriodicTask
 
-from background.schedule import add_missing_tasks
 from domain.states import Channel, DeliveryStatus, Priority
 from domain.time import utc_now
 from monitoring import workers
 from notifyproject.db.collections import collection
 from notifyproject.platform import process, valkey, watchdog
+from tasks.schedule import add_missing_tasks
 from tests.support.factories import notifications as factories
 
 pytestmark = pytest.mark.usefixtures("db", "broker")

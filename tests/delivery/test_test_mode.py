@@ -7,8 +7,8 @@ from bson import ObjectId
 
 from domain.states import Channel
 from notifications import store
+from notifications.actions import actions
 from notifications.receipts import processor
-from notifications.resend import actions
 from notifications.store import DuplicateEntity
 from notifyproject.db.collections import collection
 from providers.contract import AddressEffect, Receipt, ReceiptKind

@@ -134,7 +134,7 @@ def test_tracing_off_imports_and_stores_nothing(app: App, stored: Stored) -> Non
         "import sys\n"
         "sys.modules['opentelemetry'] = None  # as where it is not installed\n"
         "from notifyproject import wsgi\n"
-        "import background.tasks\n"
+        "import tasks.tasks\n"
         "ours = 'notifyproject.platform.tracing'\n"
         "print([name for name in sys.modules if name.startswith(ours)])",
     )

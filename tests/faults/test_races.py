@@ -16,8 +16,8 @@ from domain.content import Recipient
 from domain.states import Channel, DeliveryStatus
 from domain.time import utc_now
 from notifications import store
-from notifications.resend import actions
-from notifications.resend.actions import InvalidStateError
+from notifications.actions import actions
+from notifications.actions.actions import InvalidStateError
 from sandbox.server import Sandbox
 from tests.support.clients.sandbox import copies
 from tests.support.factories import notifications as factories

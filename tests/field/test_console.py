@@ -14,13 +14,12 @@ from django.urls import reverse
 from django.utils.html import strip_tags
 
 from access.models import StaffUser
-from analytics import incidents
-from analytics.incidents import Finding
-from analytics.models import AlertKind
 from delivery import circuit_breaker
 from domain.states import BulkStage, DeliveryStatus
 from domain.time import utc_now
-from monitoring import workers
+from monitoring import incidents, workers
+from monitoring.incidents import Finding
+from monitoring.models import AlertKind
 from notifications.bulk import runner
 from notifyproject.db.collections import collection
 from tests.support import console_urls

@@ -10,13 +10,13 @@ import pytest
 from bson import ObjectId
 from django.test import Client
 
-from analytics import incidents
-from analytics.incidents import Finding
-from analytics.models import AlertKind
 from domain.errors import FailureCode as F
 from domain.states import Channel, Priority
 from domain.states import DeliveryStatus as S
 from domain.time import utc_now
+from monitoring import incidents
+from monitoring.incidents import Finding
+from monitoring.models import AlertKind
 from notifications import store
 from notifications.models import NotificationType
 from notifyproject.db.collections import collection

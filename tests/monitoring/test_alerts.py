@@ -11,14 +11,13 @@ from structlog.testing import capture_logs
 
 from access.clients import registry as clients
 from access.models import StaffUser
-from analytics import incidents
-from analytics.models import AlertKind
-from background import tasks
 from delivery import circuit_breaker, dispatcher, worker
 from domain.states import Channel
-from monitoring import alert_rules, alerts
+from monitoring import alert_rules, alerts, incidents
+from monitoring.models import AlertKind
 from notifyproject.db.collections import collection
 from providers import registry
+from tasks import tasks
 from tests.support.factories import notifications as factories
 from tests.support.factories.alerts import MINUTE, NOW, evaluate, fail, found, sent_alerts, subjects
 from tests.support.fakes.provider import ScriptedProvider

@@ -6,11 +6,10 @@ from datetime import timedelta
 
 import pytest
 
-from analytics import incidents, metrics, rollup_state
-from analytics.incidents import Finding
-from analytics.models import AlertKind, Interval
 from domain.states import DeliveryStatus
-from monitoring import alert_rules, alerts, dashboard, rollup
+from monitoring import alert_rules, alerts, dashboard, incidents, metrics, rollup, rollup_state
+from monitoring.incidents import Finding
+from monitoring.models import AlertKind, Interval
 from notifyproject.db.collections import collection
 from tests.support.factories import notifications as factories
 from tests.support.mongo.query_plans import Plan, plans

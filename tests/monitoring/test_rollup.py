@@ -10,17 +10,16 @@ from typing import Any
 import pytest
 from django.core.management import CommandError, call_command
 
-from analytics import metrics, rollup_state
-from analytics.metrics import MetricValue
-from analytics.models import Interval
-from background import tasks
 from domain.errors import FailureCode
 from domain.states import Channel, DeliveryStatus
 from domain.time import utc_now
-from monitoring import rollup
+from monitoring import metrics, rollup, rollup_state
+from monitoring.metrics import MetricValue
+from monitoring.models import Interval
 from notifications import store
 from notifications.store import AttemptReference, DeliveryReceipt
 from notifyproject.db.collections import collection
+from tasks import tasks
 from tests.support.factories import notifications as factories
 
 Counts = Counter[tuple[str, str, str, str]]

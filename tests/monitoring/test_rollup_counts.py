@@ -9,12 +9,11 @@ import pytest
 from bson import ObjectId
 
 from access.clients import registry
-from analytics import metrics
-from analytics.metrics import MetricValue
-from analytics.models import Interval
 from devices.models import Platform
 from domain.states import DeliveryStatus
-from monitoring import rollup
+from monitoring import metrics, rollup
+from monitoring.metrics import MetricValue
+from monitoring.models import Interval
 from notifications.receipts import device_receipts
 from notifications.receipts.device_receipts import DeviceEvent
 from notifyproject.db.collections import collection

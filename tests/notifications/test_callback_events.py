@@ -15,7 +15,7 @@ from callbacks.events import EventType
 from domain.errors import FailureCode
 from domain.states import Channel, DeliveryStatus
 from notifications import callback_events, store
-from notifications.resend import actions
+from notifications.actions import actions
 from notifications.store import AttemptReference, DeliveryReceipt, Document, NewDelivery, NotSent
 from notifyproject.db.collections import collection
 from tests.support.factories.notifications import (

@@ -75,7 +75,7 @@ def test_program_works_without_heartbeats(tmp_path: Path, settings: Any) -> None
 
 @pytest.mark.usefixtures("db", "broker")
 def test_beat_writes_a_heartbeat_at_each_tick(tmp_path: Path, settings: Any) -> None:
-    from background.beat import HeartbeatScheduler
+    from tasks.beat import HeartbeatScheduler
 
     assert f"{HeartbeatScheduler.__module__}:HeartbeatScheduler" == app.conf.beat_scheduler
     settings.HEARTBEAT_DIR = str(tmp_path)

@@ -11,18 +11,18 @@ import pytest
 from bson import ObjectId
 from django.core.management import call_command
 
-from background import tasks
 from domain.states import Category, Channel, DeliveryStatus
 from domain.time import utc_now
 from notifications import store
+from notifications.actions import actions
+from notifications.actions.assessment import assess_risks
+from notifications.actions.risk import RiskKind
 from notifications.catalog import retention
-from notifications.resend import actions
-from notifications.resend.assessment import assess_risks
-from notifications.resend.risk import RiskKind
 from notifications.store import Document, removal
 from notifyproject.db.collections import collection
 from privacy import content_removal
 from privacy.content_removal import ContentRemoval
+from tasks import tasks
 from tests.support.factories import notifications as factories
 from tests.support.factories.notifications import DAY, NOON
 from tests.support.factories.notifications import FULL_FIELDS as FULL

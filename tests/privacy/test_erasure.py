@@ -8,7 +8,7 @@ from bson import ObjectId
 from domain.content import Content, Recipient
 from domain.states import Channel, DeliveryStatus
 from notifications import store
-from notifications.resend import actions
+from notifications.actions import actions
 from notifyproject.db.collections import collection
 from tests.support.factories import notifications as factories
 from tests.support.factories.notifications import NOON

@@ -12,9 +12,9 @@ from domain.plans import Until
 from domain.states import Category, Channel, DeliveryStatus
 from domain.time import utc_now
 from notifications import store
+from notifications.actions import actions
 from notifications.catalog import retention
 from notifications.intake import acceptance, requests
-from notifications.resend import actions
 from notifyproject.db.collections import collection
 from privacy import purge
 from tests.support.factories import notifications as factories

@@ -9,7 +9,7 @@ from django.conf import settings
 
 ROOT = Path(settings.BASE_DIR)
 SERVICE = (
-    *("access", "analytics", "api", "background", "callbacks", "console", "delivery"),
+    *("access", "api", "tasks", "callbacks", "console", "delivery"),
     *("devices", "domain", "monitoring", "notifications", "notifyproject", "privacy"),
     *("providers", "recipients"),
 )

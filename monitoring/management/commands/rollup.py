@@ -5,12 +5,12 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from analytics.metrics import INTERVAL_LENGTH, interval_start
-from analytics.models import Interval
 from domain.time import utc_now
 from notifyproject.db.collections import collection
 
 from ... import rollup
+from ...metrics import INTERVAL_LENGTH, interval_start
+from ...models import Interval
 
 NOTHING_KEPT = "No data is left of that period: its metrics stay unchanged."
 

@@ -10,12 +10,12 @@ from domain.errors import FailureCode
 from domain.states import BulkAction, BulkStage, Channel
 from domain.time import InvalidTimeError, parse_timestamp, utc_now
 
+from ...actions.actions import InvalidStateError, Staff
+from ...actions.risk import RiskKind
 from ...bulk import decisions, repository, runner, selection
 from ...bulk import operation as bulk_operation
 from ...bulk.decisions import StartOptions
 from ...bulk.operation import Operation
-from ...resend.actions import InvalidStateError, Staff
-from ...resend.risk import RiskKind
 
 PERMISSIONS = ("notifications.run_bulkoperation", "notifications.retry_notification")
 POLL_SECONDS = 0.2

@@ -14,6 +14,7 @@ from devices.models import DeactivationReason
 from devices.status import Evidence
 from devices.tokens import device_id
 from domain.states import Channel, DeliveryStatus
+from domain.time import utc_now
 from notifications import store
 from notifications.store import ClaimedDelivery, ProviderAnswer
 from notifyproject.db.collections import collection
@@ -92,6 +93,13 @@ def test_receipt_updates_last_receipt_at(app: App, phone: str) -> None:
     shown = app.get(f"/devices/{phone}").json()
     assert shown["last_receipt_at"]
     assert shown["last_accepted_at"] is None
+
+
+def test_receipt_has_the_minute_of_its_attempt_counted_again(app: App, phone: str) -> None:
+    notification_id = sent(app, phone)
+    collection("delivery_attempts").update_many({}, {"$set": {"attempted_at": utc_now()}})
+    send_receipt(app, phone, notification_id)
+    assert collection("metrics_due").count_documents({}) == 1
 
 
 def test_old_receipt_does_not_reactivate_a_device(app: App, phone: str) -> None:

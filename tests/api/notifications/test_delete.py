@@ -8,8 +8,8 @@ from bson import ObjectId
 
 from domain.states import Channel, DeliveryStatus
 from domain.time import utc_now
-from notifications.resend import actions
-from notifications.resend.actions import SingleAction, Staff
+from notifications.actions import actions
+from notifications.actions.actions import SingleAction, Staff
 from tests.support.clients.api import App
 from tests.support.clients.inbox import InboxUser, delivered
 from tests.support.factories import notifications as factories

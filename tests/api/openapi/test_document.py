@@ -24,7 +24,7 @@ from api.inbox import cors
 from api.openapi import document
 from api.openapi.document import RATE_LIMIT_HEADERS
 from api.openapi.operations import structures
-from notifications.resend import actions
+from notifications.actions import actions
 
 NOT_EXPOSED = {"WWW-Authenticate"}
 """Not exposed: of no use to a page."""

@@ -14,7 +14,7 @@ from domain.states import BulkAction, Channel, DeliveryStatus
 from domain.time import utc_now
 from monitoring import failure_groups
 from notifications import store
-from notifications.resend.actions import Staff, act_on_each
+from notifications.actions.actions import Staff, act_on_each
 from notifyproject.db.collections import collection
 from recipients.models import SuppressionReason
 from tests.support.clients.console import make_staff, signed_in

@@ -21,8 +21,8 @@ from domain.states import Channel, DeliveryStatus
 from domain.time import utc_now
 from monitoring import provider_health
 from notifications import store
+from notifications.actions.risk import DeliveryFacts, RiskKind, assess_risk
 from notifications.catalog import limits
-from notifications.resend.risk import DeliveryFacts, RiskKind, assess_risk
 from notifyproject.db.collections import collection
 from recipients.models import SuppressionReason
 from tests.support.clients.console import make_staff, register_ada, signed_in

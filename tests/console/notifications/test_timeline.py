@@ -17,11 +17,11 @@ from domain.states import Channel, DeliveryStatus
 from domain.time import utc_now
 from domain.wait_reasons import WaitReason
 from notifications import store
+from notifications.actions import actions
 from notifications.models import Notification
 from notifications.receipts import device_receipts
 from notifications.receipts.device_receipts import DeviceEvent
 from notifications.receipts.processor import apply_receipts
-from notifications.resend import actions
 from notifyproject.db.collections import collection
 from notifyproject.platform import audit
 from privacy import erasure

@@ -18,7 +18,7 @@ from domain.states import (
     NotificationStatus,
 )
 from domain.wait_reasons import HELD, WaitReason
-from notifications.resend.risk import RiskKind
+from notifications.actions.risk import RiskKind
 
 S, F = DeliveryStatus, FailureCode
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)

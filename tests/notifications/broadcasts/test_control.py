@@ -10,9 +10,9 @@ from bson import ObjectId
 from delivery import sweeper
 from domain.states import Channel, DeliveryStatus
 from notifications import store
+from notifications.actions.actions import InvalidStateError
 from notifications.broadcasts import control, repository, runner
 from notifications.queueing import backlog
-from notifications.resend.actions import InvalidStateError
 from notifyproject.db.collections import collection
 from tests.support.broker_messages import queued_messages
 from tests.support.factories import notifications as factories

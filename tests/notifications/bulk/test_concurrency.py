@@ -11,12 +11,12 @@ from bson import ObjectId
 
 from domain.states import BulkAction, BulkOutcome, BulkStage, DeliveryStatus
 from notifications import store
+from notifications.actions import actions
+from notifications.actions.actions import InvalidStateError
+from notifications.actions.risk import ResendRisk, RiskKind
 from notifications.bulk import decisions, executor, repository, results, runner, selection, trial
 from notifications.bulk.operation import Operation
 from notifications.bulk.repository import LEASE
-from notifications.resend import actions
-from notifications.resend.actions import InvalidStateError
-from notifications.resend.risk import ResendRisk, RiskKind
 from notifyproject.db.collections import collection
 from tests.support.factories import notifications as factories
 from tests.support.factories.bulk import (

@@ -7,10 +7,10 @@ from bson import ObjectId
 
 from domain import content
 from domain.states import BulkAction, BulkOutcome, BulkStage, Channel, DeliveryStatus
+from notifications.actions.actions import InvalidStateError
+from notifications.actions.risk import RiskKind
 from notifications.bulk import decisions, repository, results, runner, selection
 from notifications.bulk.operation import Selection
-from notifications.resend.actions import InvalidStateError
-from notifications.resend.risk import RiskKind
 from notifyproject.db.collections import collection
 from recipients.models import SuppressionReason
 from tests.support.factories import notifications as factories

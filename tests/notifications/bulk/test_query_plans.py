@@ -6,9 +6,9 @@ import pytest
 
 from domain.states import BulkStage, Channel, DeliveryStatus
 from notifications import store
+from notifications.actions import risk
 from notifications.bulk import repository, results, runner, selection
 from notifications.bulk.operation import Selection
-from notifications.resend import risk
 from tests.support.factories import notifications as factories
 from tests.support.factories.bulk import Time, finish, previewed, started
 from tests.support.factories.notifications import NOON

@@ -4,7 +4,6 @@ from datetime import timedelta
 
 import pytest
 
-from background import tasks
 from delivery import sweeper
 from domain.queues import SERVICE
 from domain.states import (
@@ -16,14 +15,15 @@ from domain.states import (
     NotificationStatus,
 )
 from notifications import store
+from notifications.actions import actions
+from notifications.actions.risk import RiskKind
 from notifications.bulk import decisions, repository, runner, selection
 from notifications.bulk import operation as bulk_operation
 from notifications.bulk.operation import Selection
 from notifications.queueing import wakeups
-from notifications.resend import actions
-from notifications.resend.risk import RiskKind
 from notifyproject.db.collections import collection
 from recipients.models import SuppressionReason
+from tasks import tasks
 from tests.support.factories import notifications as factories
 from tests.support.factories.bulk import (
     EMAIL,

@@ -8,14 +8,13 @@ from typing import Any
 import pytest
 from bson import ObjectId
 
-from analytics import rollup_state
 from delivery import dispatcher
 from domain.errors import FailureCode
 from domain.retry import GiveUp, RetryAt
 from domain.states import Channel
 from notifications import queries, store
 from notifications.receipts import device_receipts
-from notifications.receipts.device_receipts import DeviceEvent
+from notifications.receipts.device_receipts import AppliedReceipt, DeviceEvent
 from notifications.store import LEASE, NewDelivery, recovery
 from notifyproject.db.collections import collection
 from providers.contract import SendRequest
@@ -49,6 +48,10 @@ def send_receipt(
     *,
     at: datetime = NOON + SECOND,
 ) -> bool:
+    return apply(one, device_id, event, at=at).is_delivery_changed
+
+
+def apply(one: ObjectId, device_id: str, event: DeviceEvent, *, at: datetime) -> AppliedReceipt:
     return device_receipts.apply_device_receipt(
         device_id=device_id, notification_id=one, client_id=CLIENT, event=event, now=at
     )
@@ -331,17 +334,21 @@ def test_single_device_of_an_older_push_has_the_receipt_of_the_delivery(
     assert (found["delivered_at"], found["opened_at"]) == (NOON + SECOND, NOON + SECOND)
 
 
-def test_receipt_of_a_further_device_has_its_minute_counted_again(fcm: ScriptedProvider) -> None:
+@pytest.mark.parametrize("is_test", [False, True])
+def test_receipt_of_a_further_device_tells_which_attempt_to_count_again(
+    fcm: ScriptedProvider, is_test: bool
+) -> None:
     phone, tablet = device("phone"), device("tablet")
     one = push()
     deliver(one)
     send_receipt(one, phone)
-    collection("metrics_due").delete_many({})
+    collection("notifications").update_one({"_id": one}, {"$set": {"is_test": is_test}})
     before = factories.read(one)
-    assert not send_receipt(one, tablet, at=NOON + MINUTE)
+    applied = apply(one, tablet, DeviceEvent.DELIVERED, at=NOON + MINUTE)
+    assert not applied.is_delivery_changed
+    assert applied.attempted_at == (None if is_test else NOON)
     assert factories.read(one) == before
-    (due,) = rollup_state.due_minutes(now=NOON + MINUTE)
-    assert due.minute == NOON
+    assert apply(one, tablet, DeviceEvent.DELIVERED, at=NOON + MINUTE).attempted_at is None
 
 
 def test_attempts_at_a_device_are_read_by_an_index(fcm: ScriptedProvider) -> None:

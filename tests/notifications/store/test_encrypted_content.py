@@ -14,8 +14,8 @@ from domain.content import Content, SensitiveContent
 from domain.errors import ProviderResponse
 from domain.states import Channel, DeliveryStatus
 from notifications import store
+from notifications.actions import actions
 from notifications.catalog.types import MASK
-from notifications.resend import actions
 from notifications.store import Document, NewDelivery
 from notifications.store.pipelines import INBOX_SECRET_LIFETIME
 from notifyproject.db.collections import collection

@@ -6,12 +6,12 @@ from typing import Any
 from bson import ObjectId
 
 from domain.states import BulkAction, BulkStage, Channel, DeliveryStatus
+from notifications.actions.actions import Staff
+from notifications.actions.risk import RiskKind
 from notifications.bulk import decisions, repository, runner, selection
 from notifications.bulk import operation as bulk_operation
 from notifications.bulk.decisions import StartOptions
 from notifications.bulk.operation import Operation, Selection
-from notifications.resend.actions import Staff
-from notifications.resend.risk import RiskKind
 from notifyproject.db.collections import collection
 from tests.support.factories import notifications as factories
 from tests.support.factories.notifications import NOON

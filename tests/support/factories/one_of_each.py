@@ -4,15 +4,15 @@ from datetime import datetime
 
 from bson import ObjectId
 
-from analytics import incidents
-from analytics.incidents import Finding
-from analytics.models import AlertKind
 from callbacks import outbox
 from delivery import circuit_breaker, heartbeats
 from devices import registration
 from devices.models import Platform
 from devices.registration import Registration
 from domain.states import BulkAction, DeliveryStatus
+from monitoring import incidents
+from monitoring.incidents import Finding
+from monitoring.models import AlertKind
 from notifications.bulk import decisions, operation, selection
 from notifications.catalog import limits
 from notifications.catalog.limits import LimitRequest

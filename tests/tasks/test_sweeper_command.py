@@ -7,11 +7,11 @@ import pytest
 import redis
 from django.core.management import call_command
 
-from background import tasks
 from delivery import dispatcher, heartbeats, worker
 from domain.time import utc_now
 from notifyproject.platform import broker as platform_broker
 from notifyproject.platform import heartbeat, process, valkey
+from tasks import tasks
 from tests.support.factories import notifications as factories
 from tests.support.fakes.provider import ScriptedProvider
 from tests.support.waiting import LIMIT

@@ -9,6 +9,9 @@ from pymongo.errors import DuplicateKeyError
 
 from notifyproject.db.collections import collection
 
+from . import metrics
+from .models import Interval
+
 RECENT = timedelta(minutes=10)
 """A minute younger than this is recounted at once."""
 RECOUNT_AGE_DIVISOR = 12
@@ -38,6 +41,11 @@ def mark_changed(minutes: Iterable[datetime], *, now: datetime) -> None:
             writes.append(UpdateOne({"_id": _id(minute)}, change, upsert=True))
     if writes:
         collection("metrics_due").bulk_write(writes, ordered=False)
+
+
+def mark_attempt_changed(attempted_at: datetime, *, now: datetime) -> None:
+    """Mark the minute of an attempt whose notification stayed as it was, so that none is found."""
+    mark_changed([metrics.interval_start(Interval.MINUTE, attempted_at)], now=now)
 
 
 def due_minutes(*, now: datetime) -> list[ChangedMinute]:

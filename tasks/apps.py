@@ -1,4 +1,4 @@
-"""Django app config of ``background``, which has commands and tasks but no models."""
+"""Django app config of ``tasks``, which has commands and tasks but no models."""
 
 from typing import Any
 
@@ -6,10 +6,10 @@ from django.apps import AppConfig, apps
 from django.db.models.signals import post_migrate
 
 
-class BackgroundConfig(AppConfig):
-    """The background app."""
+class TasksConfig(AppConfig):
+    """The tasks app."""
 
-    name = "background"
+    name = "tasks"
 
     def ready(self) -> None:
         """Add missing periodic tasks after each migrate."""

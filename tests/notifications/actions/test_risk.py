@@ -6,7 +6,7 @@ import pytest
 
 from domain.errors import FailureCode
 from domain.states import Channel, DeliveryStatus
-from notifications.resend.risk import DeliveryFacts, RiskKind, assess_risk
+from notifications.actions.risk import DeliveryFacts, RiskKind, assess_risk
 
 S, F = DeliveryStatus, FailureCode
 SAFE, WILL_FAIL_AGAIN = RiskKind.SAFE, RiskKind.WILL_FAIL_AGAIN

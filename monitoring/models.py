@@ -53,7 +53,7 @@ class MetricsAggregate(models.Model):
     value = models.FloatField()
     seconds = models.FloatField(null=True, blank=True)
     histogram = ArrayField(models.IntegerField(), null=True, blank=True)
-    """Of a latency: the count per bucket of :data:`analytics.metrics.BOUNDS`."""
+    """Of a latency: the count per bucket of :data:`.metrics.BOUNDS`."""
     timestamp = models.DateTimeField()
     interval = choice_field(Interval)
     purge_at = optional_datetime()

@@ -11,9 +11,9 @@ from devices.preferences import Preferences
 from domain.errors import FailureCode
 from domain.states import Category, Channel, DeliveryStatus
 from notifications import store
-from notifications.resend import actions
-from notifications.resend.assessment import assess_risks
-from notifications.resend.risk import RiskKind
+from notifications.actions import actions
+from notifications.actions.assessment import assess_risks
+from notifications.actions.risk import RiskKind
 from notifications.store import NotSent, ProviderAnswer
 from notifyproject.db.collections import collection
 from recipients import service_windows

@@ -7,11 +7,11 @@ import pytest
 from django_celery_beat import schedulers
 from django_celery_beat.models import PeriodicTask
 
-from background.beat import HeartbeatScheduler
-from background.schedule import PERIODIC_TASKS, add_missing_tasks
 from delivery.sweeper import SWEEP_SECONDS
 from domain.time import utc_now
 from notifyproject.celery import app
+from tasks.beat import HeartbeatScheduler
+from tasks.schedule import PERIODIC_TASKS, add_missing_tasks
 
 pytestmark = pytest.mark.usefixtures("db", "broker")
 ALL = sorted(PERIODIC_TASKS)

@@ -9,7 +9,7 @@ from bson import ObjectId
 from domain.errors import FailureCode
 from domain.states import Channel, DeliveryStatus
 from notifications import store
-from notifications.resend import actions
+from notifications.actions import actions
 from notifications.store import NewDelivery
 from tests.support.factories import notifications as factories
 from tests.support.factories.notifications import NOON

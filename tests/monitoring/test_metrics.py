@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analytics import metrics
-from analytics.metrics import BOUNDS, MetricValue
-from analytics.models import Interval
+from monitoring import metrics
+from monitoring.metrics import BOUNDS, MetricValue
+from monitoring.models import Interval
 
 
 def counted(waits: list[float]) -> list[int]:

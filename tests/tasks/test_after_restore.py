@@ -9,9 +9,9 @@ from django.core.management import CommandError, call_command
 from delivery import heartbeats
 from domain.states import BroadcastStatus, BulkStage, Channel, DeliveryStatus
 from domain.time import utc_now
+from notifications.actions.assessment import assess_risks
+from notifications.actions.risk import RiskKind
 from notifications.broadcasts import repository
-from notifications.resend.assessment import assess_risks
-from notifications.resend.risk import RiskKind
 from notifyproject.db.collections import collection
 from tests.support.factories import broadcasts, bulk
 from tests.support.factories import notifications as factories

@@ -1,1 +1,0 @@
-"""Analytics events, metrics, and incidents."""
