@@ -1,13 +1,10 @@
 """Suppressions: reasons, lifting, lists, and soft bounces."""
 
-import importlib
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from django.db import connection
 
 from domain.addresses import address_digest
 from notifyproject.db.collections import collection
@@ -389,13 +386,3 @@ def test_suppression_stays_effective_while_its_key_is_listed(settings: Any) -> N
     store()
     assert collection("suppressions").count_documents({}) == 1
     assert lift_reasons() == (R.HARD_BOUNCE,)
-
-
-def test_migration_adds_a_key_to_unkeyed_digests() -> None:
-    store()
-    expected = collection("suppressions").find_one()
-    as_older_versions_stored_it()
-    migration = importlib.import_module("recipients.migrations.0005_keyed_suppressions")
-    for _ in range(2):
-        migration.add_keys(None, SimpleNamespace(connection=connection))
-        assert list(collection("suppressions").find()) == [expected]

@@ -7,6 +7,7 @@ INDEXES = (
     MongoIndex("object_id", "-_id", name="log_object"),
     MongoIndex("object_repr", "-_id", name="log_name"),
     MongoIndex("part_of", "-_id", name="log_direct"),
+    MongoIndex("user_id", "-_id", name="log_actor"),
 )
 
 
