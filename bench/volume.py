@@ -46,10 +46,10 @@ def due_mails(count: int) -> CopySpec:
 
 def sent_mails(count: int) -> CopySpec:
     """Return the copies of a sent mail."""
-    from delivery import dispatcher
+    from delivery import pipeline
 
     document = _accepted(mail.new_notification(1, at=_now()))
-    dispatcher.dispatch([document["_id"]], channel=Channel.EMAIL)
+    pipeline.dispatch([document["_id"]], channel=Channel.EMAIL)
     stored = collection("notifications").find_one({"_id": document["_id"]})
     if stored is None or stored["status"] != "sent":
         raise RuntimeError("the mail was not sent")

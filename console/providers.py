@@ -10,7 +10,7 @@ from django.urls import URLPattern, reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from delivery import circuit_breaker
+from delivery import circuit_breaker, provider_pauses
 from delivery.circuit_breaker import MIN_RECIPIENTS, CircuitState, Refusals, State
 from domain.time import utc_now
 from monitoring import provider_health
@@ -86,7 +86,7 @@ class ProviderStateAdmin(ListOnlyAdmin):
             return refused
         reason = request.POST.get("reason", "").strip()[: circuit_breaker.REASON_LENGTH]
         user = request.user.get_username()
-        if circuit_breaker.pause(name, by=user, reason=reason, now=utc_now()):
+        if provider_pauses.pause(name, by=user, reason=reason, now=utc_now()):
             _record(request, name, f"Paused{f': {reason}' if reason else '.'}")
             messages.success(request, f"{_label(name)} paused.")
         else:
@@ -97,7 +97,7 @@ class ProviderStateAdmin(ListOnlyAdmin):
         """Resume a provider; POST only."""
         if refused := _require_provider(request, name, MAY_PAUSE):
             return refused
-        if circuit_breaker.resume(name, by=request.user.get_username()):
+        if provider_pauses.resume(name, by=request.user.get_username()):
             _record(request, name, "Resumed.")
             messages.success(request, f"{_label(name)} resumed. Sending restarts within 1 min.")
         else:

@@ -15,7 +15,7 @@ refused is a trial: it is sent soon after the opening, and its acceptance closes
 import json
 import math
 import uuid
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -27,9 +27,7 @@ import structlog
 from devices.models import Platform
 from domain.addresses import address_key
 from notifications.store import ClaimedDelivery
-from notifyproject.db.collections import collection
 from notifyproject.platform import encryption, valkey
-from notifyproject.platform.cache import SharedCache
 from providers.contract import Provider
 from providers.http import MAX_RETRY_AFTER
 
@@ -95,8 +93,6 @@ _RULES = json.dumps(
         "listing_window": LISTING_WINDOW // _MILLISECOND,
     }
 )
-PAUSE_CHECK_INTERVAL = timedelta(seconds=30)
-"""Deferral of deliveries whose provider is paused."""
 
 
 class State(StrEnum):
@@ -352,6 +348,11 @@ def open_reasons(circuits: Sequence[str]) -> Mapping[str, str]:
     return {name: _text(reason) for name, reason in zip(circuits, found, strict=True) if reason}
 
 
+def circuit_name(provider: Provider, platform: str) -> str:
+    """Return the name of the circuit of one platform at a provider."""
+    return f"{provider.account}:{platform}"
+
+
 def _key(name: str) -> str:
     return f"circuit:{name}"
 
@@ -451,75 +452,3 @@ def _change(name: str, now: datetime, reason: str, command: Sequence[str | int])
         at = valkey.from_milliseconds(until).isoformat()
         log.warning("circuit_opened", circuit=name, until=at, reason=reason)
     return proven
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Pause:
-    """A provider's pause by staff."""
-
-    provider: str
-    since: datetime
-    by: str
-    reason: str
-
-
-def pause(provider: str, *, by: str, reason: str, now: datetime) -> bool:
-    """Pause a provider. Return False, and change nothing, if it is already paused."""
-    changes = {
-        "paused_by": _keep_if_paused("paused_by", by),
-        "reason": _keep_if_paused("reason", reason[:REASON_LENGTH]),
-        "paused_at": {"$ifNull": ["$paused_at", now]},
-    }
-    changed = collection("provider_states").update_one(
-        {"_id": provider}, [{"$set": changes}], upsert=True
-    )
-    _paused.invalidate()
-    is_new = bool(changed.modified_count or changed.upserted_id)
-    if is_new:
-        log.warning("provider_paused", provider=provider, by=by)
-    return is_new
-
-
-def resume(provider: str, *, by: str) -> bool:
-    """Resume a provider; return False if it was not paused."""
-    changed = collection("provider_states").update_one(
-        {"_id": provider, "paused_at": {"$ne": None}},
-        {"$unset": {"paused_at": "", "paused_by": "", "reason": ""}},
-    )
-    _paused.invalidate()
-    if changed.modified_count:
-        log.warning("provider_resumed", provider=provider, by=by)
-    return bool(changed.modified_count)
-
-
-def pauses() -> dict[str, Pause]:
-    """Return the pauses by provider name, from MongoDB."""
-    found = collection("provider_states").find({"paused_at": {"$ne": None}})
-    return {
-        one["_id"]: Pause(
-            provider=one["_id"],
-            since=one["paused_at"],
-            by=one.get("paused_by") or "",
-            reason=one.get("reason") or "",
-        )
-        for one in found
-    }
-
-
-def paused_until(providers: Iterable[str], *, now: datetime) -> Mapping[str, datetime]:
-    """Return the time until which to defer deliveries, for each of the providers that is paused."""
-    paused = _paused.get()
-    return {name: now + PAUSE_CHECK_INTERVAL for name in providers if name in paused}
-
-
-def _keep_if_paused(field: str, value: str) -> dict[str, list[object]]:
-    is_paused = {"$gt": ["$paused_at", None]}
-    return {"$cond": [is_paused, f"${field}", {"$literal": value}]}
-
-
-_paused = SharedCache("pauses", lambda: frozenset(pauses()))
-
-
-def circuit_name(provider: Provider, platform: str) -> str:
-    """Return the name of the circuit of one platform at a provider."""
-    return f"{provider.account}:{platform}"

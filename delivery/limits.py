@@ -110,7 +110,7 @@ def _refuse(claimed: ClaimedDelivery, refusal: store.Refusal) -> NotSent:
     return NotSent(claimed, S.PENDING, code, reason, refusal.until)
 
 
-def give_back(unsent: Sequence[tuple[ClaimedDelivery, datetime | None]]) -> None:
+def give_back_uses(unsent: Sequence[tuple[ClaimedDelivery, datetime | None]]) -> None:
     """Give back the uses of deliveries that no provider can have accepted.
 
     Each comes with the time of its next attempt, until which it keeps its place in the lines.

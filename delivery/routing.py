@@ -16,7 +16,7 @@ from domain.wait_reasons import Hold, WaitReason
 from notifications.store import ClaimedDelivery, NotSent
 from providers.contract import Provider
 
-from . import circuit_breaker, rate_limiter
+from . import circuit_breaker, provider_pauses, rate_limiter
 from .circuit_breaker import Blocked, Permission, Probe, circuit_name, recipient_key
 from .targets import SendTarget
 
@@ -377,7 +377,7 @@ def _hold_all(held: Sequence[_Held], *, now: datetime) -> list[NotSent]:
 def _outage_details(held: Sequence[_Held]) -> dict[tuple[str, WaitReason], str]:
     """Return why each provider's circuit opened, or who paused it and why."""
     pauses = (
-        circuit_breaker.pauses()
+        provider_pauses.pauses()
         if any(one.reason is WaitReason.PROVIDER_PAUSED for one in held)
         else {}
     )

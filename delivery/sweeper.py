@@ -57,7 +57,7 @@ def sweep(*, now: datetime) -> SweepReport:
     processor.apply_early_receipts(now=now)
     report = SweepReport(recovered=recover_expired_leases(now=now))
     crash_points.reach(Boundary.LEASES_EXPIRED)
-    report.resolved = resolve_unknown(now=now)
+    report.resolved = resolve_unknown_outcomes(now=now)
     crash_points.reach(Boundary.RESOLVED)
     purged_secrets = store.purge_secrets(now=now)
     resurfaced = inbox_actions.resurface_due(now=now)
@@ -100,7 +100,7 @@ def recover_expired_leases(*, now: datetime) -> int:
     return recovered
 
 
-def resolve_unknown(*, now: datetime) -> int:
+def resolve_unknown_outcomes(*, now: datetime) -> int:
     """Apply the type's policy to unknown outcomes past their receipt deadline. Return how many."""
     resolved = 0
     while waiting := store.unknown_outcomes(now=now):

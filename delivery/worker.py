@@ -19,8 +19,9 @@ from notifyproject.platform import crash_points, process
 from notifyproject.platform.concurrency import ConcurrencyLimiter
 from notifyproject.platform.crash_points import Boundary
 
-from . import dispatcher
-from .dispatcher import BatchReport, channel_threads, in_flight, is_waiting_for_rate
+from . import pipeline
+from .pipeline import channel_threads, in_flight, is_waiting_for_rate
+from .settlement import BatchReport
 
 REQUEUE_DELAY = timedelta(seconds=1)
 """Delay before a message returns if its channel has no free thread or its client no capacity."""
@@ -44,7 +45,7 @@ def handle_wakeup(
                 ids, channel=channel, priority=priority, at=now + _requeue_delay(priority), now=now
             )
             return
-        report = dispatcher.dispatch(ids, channel=channel, clock=clock)
+        report = pipeline.dispatch(ids, channel=channel, clock=clock)
     wakeups.send_later([*report.wakeups, *report.moved_up], now=clock())
 
 
@@ -70,7 +71,7 @@ def pull(queue: FairQueue, token: PullToken | None, *, clock: Clock = utc_now) -
         next_pull = _NextPull(queue, token, clock)
         try:
             found, has_more = _next_batch(queue, token, now=now)
-            report = dispatcher.dispatch(
+            report = pipeline.dispatch(
                 found,
                 channel=queue.channel,
                 clock=clock,
@@ -139,7 +140,7 @@ def _dispatch_most_urgent(clock: Clock) -> int:
                 queue = FairQueue(client_id, channel, priority)
                 found = fair_queue.due(queue, until=now, now=now, limit=wakeups.WAKEUP_SIZE)
                 ids = [one.notification_id for one in found]
-                claimed += dispatcher.dispatch(ids, channel=channel, clock=clock).claimed
+                claimed += pipeline.dispatch(ids, channel=channel, clock=clock).claimed
         if claimed:
             return claimed
     return 0

@@ -8,7 +8,7 @@ from typing import Any
 from bson import ObjectId
 
 from access.clients import registry
-from delivery import circuit_breaker
+from delivery import circuit_breaker, provider_pauses
 from delivery.heartbeats import last_sweep
 from domain.states import Channel
 from notifications.queueing import backlog
@@ -168,7 +168,7 @@ def _detect_overdue_sweep(rule: Rule, now: datetime) -> Iterator[Finding]:
 
 def _detect_long_pauses(rule: Rule, now: datetime) -> Iterator[Finding]:
     channels = _channels_of_providers()
-    for pause in circuit_breaker.pauses().values():
+    for pause in provider_pauses.pauses().values():
         if now - pause.since > timedelta(minutes=rule.threshold):
             yield _finding(
                 rule,

@@ -11,7 +11,7 @@ from prometheus_client.core import GaugeMetricFamily, HistogramMetricFamily, Met
 from prometheus_client.registry import Collector
 
 from access.clients import registry
-from delivery import circuit_breaker
+from delivery import circuit_breaker, provider_pauses
 from delivery.circuit_breaker import State
 from domain.digests import DigestOutcome
 from notifications import store
@@ -169,7 +169,7 @@ def _providers(now: datetime) -> Iterator[Metric]:
         "circuit_open", "A provider's circuit: 1 open, 0.5 half open, 0 closed.", "provider"
     )
     paused = _gauge("provider_paused", "Whether an operator has paused a provider.", "provider")
-    pauses, names = circuit_breaker.pauses(), sorted(provider_health.provider_names())
+    pauses, names = provider_pauses.pauses(), sorted(provider_health.provider_names())
     worst = dict.fromkeys(names, 0.0)
     for circuit in circuit_breaker.circuit_states(now=now) or ():
         name = circuit.name.partition(":")[0]

@@ -7,8 +7,9 @@ from enum import StrEnum
 
 from django.conf import settings
 
-from delivery import circuit_breaker, rate_limiter
-from delivery.circuit_breaker import CircuitState, Pause, State
+from delivery import circuit_breaker, provider_pauses, rate_limiter
+from delivery.circuit_breaker import CircuitState, State
+from delivery.provider_pauses import Pause
 from delivery.rate_limiter import RateStatus
 from domain.states import AttemptStatus, Channel
 from providers.contract import Provider
@@ -82,7 +83,7 @@ class ProviderHealth:
 def provider_health(*, now: datetime) -> list[ProviderHealth]:
     """Return the health of each configured provider, by channel, without the sandbox."""
     known = _configured()
-    circuits, pauses = circuit_breaker.circuit_states(now=now), circuit_breaker.pauses()
+    circuits, pauses = circuit_breaker.circuit_states(now=now), provider_pauses.pauses()
     accounts = [provider.account for _, provider in known]
     rate_statuses = rate_limiter.rate_statuses(accounts, now=now) or {}
     values = metrics.read_summed(

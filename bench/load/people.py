@@ -158,7 +158,7 @@ def store_steps(start: datetime, *, count: int) -> None:
 
 def _joined_member() -> tuple[dict[str, Any], dict[str, Any]]:
     """Return a member that waits for its digest, and the digest, both without their IDs."""
-    from delivery import dispatcher
+    from delivery import pipeline
 
     now = utc_now()
     _define_type(now)
@@ -166,7 +166,7 @@ def _joined_member() -> tuple[dict[str, Any], dict[str, Any]]:
         mail.new_notification(1, at=now), type=SLUG, category=Category.ALERT, data={"text": "Hi"}
     )
     stored = _stored(new)
-    dispatcher.dispatch([stored["_id"]], channel=Channel.EMAIL)
+    pipeline.dispatch([stored["_id"]], channel=Channel.EMAIL)
     member = collection("notifications").find_one({"_id": stored["_id"]})
     digest = collection("digests").find_one()
     if member is None or digest is None or "digest_id" not in member["delivery"][0]:

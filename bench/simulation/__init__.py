@@ -1,1 +1,1 @@
-"""A simulation of people over weeks on virtual time: real store and dispatcher, simulated sends."""
+"""A simulation of people over weeks on virtual time: real store and pipeline, simulated sends."""

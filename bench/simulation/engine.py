@@ -1,4 +1,4 @@
-"""Runs a simulated world on virtual time, by the real intake, store, sweeper, and dispatcher.
+"""Runs a simulated world on virtual time, by the real intake, store, sweeper, and pipeline.
 
 The clock jumps from step to step. In each, people act, receipts come, the client posts, and one
 process sweeps and sends what is due, unless a fault ends it. No wake-up arrives: MongoDB says what
@@ -23,7 +23,7 @@ import msgspec
 from bson import ObjectId
 from pymongo.errors import PyMongoError
 
-from delivery import digests, dispatcher, sending, sweeper, window, worker
+from delivery import digests, pipeline, send_loop, sending, settlement, sweeper, window, worker
 from delivery.window import SendWindow
 from devices import registration as devices
 from devices.models import Platform
@@ -181,10 +181,10 @@ class _Engine:
         with ExitStack() as stack:
             stack.enter_context(self.faults.installed())
             for target, name, value in (
-                (dispatcher, "providers_for", self._providers_for),
-                (dispatcher, "_random", random.Random(f"jitter {self.settings.seed}")),
+                (pipeline, "providers_for", self._providers_for),
+                (settlement, "_random", random.Random(f"jitter {self.settings.seed}")),
                 # Answers come at once: groups are settled together in each run of a seed.
-                (dispatcher, "REFILL_SECONDS", 5.0),
+                (send_loop, "REFILL_SECONDS", 5.0),
                 (sending, "COLLECT_SECONDS", 5.0),
                 (store, "start", partial(self._start, store.start)),
                 (store, "settle_not_sent", partial(self._settle_not_sent, store.settle_not_sent)),

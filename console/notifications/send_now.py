@@ -8,8 +8,9 @@ from bson import ObjectId
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from delivery import circuit_breaker, eligibility
-from delivery.circuit_breaker import CircuitState, Pause, State
+from delivery import circuit_breaker, eligibility, provider_pauses
+from delivery.circuit_breaker import CircuitState, State
+from delivery.provider_pauses import Pause
 from delivery.targets import resolve_targets
 from domain.errors import FailureCode
 from domain.states import Category, Channel, DeliveryStatus, Priority
@@ -96,7 +97,7 @@ def _phrase(sentence: str) -> str:
 
 def _outages(*, now: datetime) -> dict[Channel, SafeString | str]:
     """Return why no provider of a channel sends, by channel."""
-    pauses = circuit_breaker.pauses()
+    pauses = provider_pauses.pauses()
     circuits = {one.name: one for one in circuit_breaker.circuit_states(now=now) or ()}
     found: dict[Channel, SafeString | str] = {}
     for channel in Channel:

@@ -6,8 +6,8 @@ from datetime import datetime
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from delivery import circuit_breaker
-from delivery.circuit_breaker import Pause
+from delivery import provider_pauses
+from delivery.provider_pauses import Pause
 from domain.states import Channel
 from domain.wait_reasons import OUTAGES, WaitReason
 from providers.registry import providers_for
@@ -59,7 +59,7 @@ def pause_text(pause: Pause) -> str:
 
 def find_pauses() -> Pauses:
     """Return the pause of each channel's first paused provider. Raises PyMongoError."""
-    paused = circuit_breaker.pauses()
+    paused = provider_pauses.pauses()
     found: dict[Channel, str] = {}
     for channel in Channel if paused else ():
         names = [one.name for test in (False, True) for one in providers_for(channel, test=test)]

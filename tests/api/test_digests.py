@@ -8,7 +8,7 @@ import pytest
 from bson import ObjectId
 from django.contrib.admin.models import LogEntry
 
-from delivery import digests, dispatcher
+from delivery import digests, pipeline
 from domain.states import Channel
 from domain.time import utc_now
 from notifications.catalog import types
@@ -43,7 +43,7 @@ def comments(app: App, count: int = 2) -> list[str]:
     ]
     ids = [answer.json()["id"] for answer in sent]
     now = utc_now()
-    dispatcher.dispatch([ObjectId(one) for one in ids], channel=Channel.EMAIL, clock=lambda: now)
+    pipeline.dispatch([ObjectId(one) for one in ids], channel=Channel.EMAIL, clock=lambda: now)
     return ids
 
 

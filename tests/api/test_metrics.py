@@ -9,7 +9,7 @@ from django.test import Client
 from prometheus_client.parser import text_string_to_metric_families
 
 from access.clients import registry as access_registry
-from delivery import circuit_breaker
+from delivery import circuit_breaker, provider_pauses
 from domain.states import DeliveryStatus
 from domain.time import utc_now
 from monitoring import prometheus, rollup
@@ -85,7 +85,7 @@ def test_backlog_and_health_are_exported() -> None:
     factories.accepted(created_at=now - timedelta(minutes=10))
     collection("heartbeats").insert_one({"_id": "sweep", "at": now - timedelta(minutes=1)})
     circuit_breaker.trip(registry.sendgrid().account, now=now, retry_after=600)
-    circuit_breaker.pause("sendgrid", by="maria", reason="", now=now)
+    provider_pauses.pause("sendgrid", by="maria", reason="", now=now)
     assert value("notify_due", priority="normal") == 1
     assert value("notify_oldest_due_seconds", priority="normal") == pytest.approx(600, abs=30)
     assert value("notify_queue_messages", priority="normal", channel="email") == 0

@@ -14,7 +14,7 @@ from callbacks import retry as callback_retry
 from console import failures, problems
 from console.staff import oidc
 from console.widgets.filters import RECENT, SPANS
-from delivery import circuit_breaker
+from delivery import provider_pauses
 from delivery.sweeper import SWEEP_SECONDS
 from domain.retry import MAX_OUTAGE
 from domain.time import MAX_SNOOZE, MAX_TTL
@@ -83,7 +83,7 @@ FACTS: dict[str, dict[str, timedelta]] = {
 BOUNDS = {
     "console/providers.py": (
         "restarts within 1 min",
-        circuit_breaker.PAUSE_CHECK_INTERVAL + timedelta(seconds=SWEEP_SECONDS),
+        provider_pauses.PAUSE_CHECK_INTERVAL + timedelta(seconds=SWEEP_SECONDS),
     ),
     "console/retention.py": ("within 1 min", timedelta(seconds=MINUTE)),
 }

@@ -11,7 +11,7 @@ from bson import ObjectId
 from playwright.sync_api import ViewportSize
 
 from access.models import StaffUser
-from delivery import circuit_breaker
+from delivery import provider_pauses
 from domain.states import BulkAction, Channel
 from domain.time import utc_now
 from monitoring import alert_rules, incidents
@@ -97,7 +97,7 @@ def _take(screen: Screen, name: str, path: str) -> None:
 def _store_trouble(now: datetime) -> None:
     """Pause WhatsApp, and open an incident."""
     reason = "The number moves to another account"
-    circuit_breaker.pause("whatsapp", by="maria", reason=reason, now=now)
+    provider_pauses.pause("whatsapp", by="maria", reason=reason, now=now)
     alert_rules.add_missing_rules()
     finding = Finding(
         rule_id=enabled_rules()[0].id,

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import expect
 
-from delivery import circuit_breaker, dispatcher
+from delivery import pipeline, provider_pauses
 from domain.states import Channel
 from domain.time import utc_now
 from tests.browser.screen import Screen
@@ -20,12 +20,12 @@ pytestmark = pytest.mark.usefixtures("db")
 def sendgrid(broker: Any, pauses_anew: None, monkeypatch: pytest.MonkeyPatch) -> ScriptedProvider:
     """Replace the email providers by one that accepts everything."""
     provider = ScriptedProvider(name="sendgrid")
-    monkeypatch.setattr(dispatcher, "providers_for", lambda _channel, **_: (provider,))
+    monkeypatch.setattr(pipeline, "providers_for", lambda _channel, **_: (provider,))
     return provider
 
 
 def dispatch(notification_id: Any, *, at: datetime) -> None:
-    dispatcher.dispatch([notification_id], channel=Channel.EMAIL, clock=lambda: at)
+    pipeline.dispatch([notification_id], channel=Channel.EMAIL, clock=lambda: at)
 
 
 def test_paused_provider_uses_no_attempts(screen: Screen, sendgrid: ScriptedProvider) -> None:
@@ -48,7 +48,7 @@ def test_paused_provider_uses_no_attempts(screen: Screen, sendgrid: ScriptedProv
     screen.choose("Providers")
     screen.reach(page.get_by_role("button", name="Resume SendGrid")).click()
     screen.shows(page.get_by_text("SendGrid resumed. Sending restarts within 1 min."))
-    dispatch(one, at=now + circuit_breaker.PAUSE_CHECK_INTERVAL)
+    dispatch(one, at=now + provider_pauses.PAUSE_CHECK_INTERVAL)
     screen.open(f"/admin/notifications/notification/{one}/change/")
     screen.shows(page.get_by_text("1 of 4"))
     expect(page.locator(".headline h2")).to_contain_text("Email sent by SendGrid")

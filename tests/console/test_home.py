@@ -12,8 +12,9 @@ from django.utils.html import escape, strip_tags
 from console import home, problems
 from console.alerts import evidence_of
 from console.problems import ServiceState
-from delivery import circuit_breaker
-from delivery.circuit_breaker import CircuitState, Pause, State
+from delivery import provider_pauses
+from delivery.circuit_breaker import CircuitState, State
+from delivery.provider_pauses import Pause
 from domain.errors import FailureCode
 from domain.states import Channel, DeliveryStatus
 from domain.time import utc_now
@@ -450,7 +451,7 @@ def test_card_of_an_outage_acknowledges_all_its_alerts(console: Client) -> None:
 
 def test_planned_pause_is_resumed_from_home(console: Client, settings: Any) -> None:
     settings.EMAIL_PROVIDERS, settings.SENDGRID_URL = ("sendgrid",), "https://api.sendgrid.com"
-    circuit_breaker.pause("sendgrid", by="maria", reason="OPS-7", now=utc_now())
+    provider_pauses.pause("sendgrid", by="maria", reason="OPS-7", now=utc_now())
     collection("heartbeats").insert_one({"_id": "sweep", "at": utc_now()})
     rollup.run(now=utc_now())
     page = text_of(console)

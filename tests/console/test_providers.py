@@ -7,7 +7,7 @@ import pytest
 from django.contrib.admin.models import LogEntry
 from django.test import Client
 
-from delivery import circuit_breaker, rate_limiter
+from delivery import circuit_breaker, provider_pauses, rate_limiter
 from devices import registration
 from devices.models import Platform
 from devices.registration import Registration
@@ -138,7 +138,7 @@ def test_pause_and_resume_are_audited(console: Client) -> None:
     assert "A bill is due." in text_of(console)
     assert health().health is Health.PAUSED
     console.post(f"{URL}sendgrid/resume/")
-    assert circuit_breaker.pauses() == {}
+    assert provider_pauses.pauses() == {}
     entries = [entry.get_change_message() for entry in LogEntry.objects.order_by("id")]
     assert entries == ["Paused: A bill is due.", "Resumed."]
 

@@ -9,7 +9,7 @@ from django.contrib.admin.models import LogEntry
 from django.test import Client
 
 from console.widgets import lists, window_list
-from delivery import circuit_breaker
+from delivery import provider_pauses
 from domain.errors import FailureCode
 from domain.states import Channel, DeliveryStatus
 from domain.time import utc_now
@@ -85,7 +85,7 @@ def test_wait_reasons_are_shown_and_can_be_filtered(console: Client) -> None:
         *("Held: provider paused<", "Held: circuit open<", "Held: provider unavailable<"),
     ):
         assert text in shown
-    circuit_breaker.pause("sendgrid", by="maria", reason="OPS-12", now=now)
+    provider_pauses.pause("sendgrid", by="maria", reason="OPS-12", now=now)
     assert "Held: SendGrid paused by maria (OPS-12)" in console.get(LIST).content.decode()
 
 

@@ -1,4 +1,4 @@
-"""Digests in the dispatcher: many messages to one recipient become one, and none is lost."""
+"""Digests in the pipeline: many messages to one recipient become one, and none is lost."""
 
 from collections.abc import Iterator
 from contextlib import suppress
@@ -10,7 +10,7 @@ import pytest
 from bson import ObjectId
 from pymongo.errors import PyMongoError
 
-from delivery import digests, dispatcher, sweeper
+from delivery import digests, pipeline, sweeper
 from delivery.digests import close_due
 from domain.content import Content
 from domain.content import Recipient as ContactDetails
@@ -118,7 +118,7 @@ def comment(text: str = "Hello", *, at: datetime = NOON, **fields: Any) -> Objec
 
 
 def deliver(*ids: ObjectId, at: datetime = NOON) -> None:
-    dispatcher.dispatch(ids, channel=EMAIL, clock=lambda: at)
+    pipeline.dispatch(ids, channel=EMAIL, clock=lambda: at)
 
 
 def close(at: datetime = CLOSING) -> int:

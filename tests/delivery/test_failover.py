@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from bson import ObjectId
 
-from delivery import circuit_breaker, dispatcher, routing, sweeper
+from delivery import circuit_breaker, pipeline, provider_pauses, routing, sweeper
 from delivery.circuit_breaker import FIRST_WAIT, PROBE_CHECK, Probe, State
-from delivery.dispatcher import BatchReport
+from delivery.settlement import BatchReport
 from domain.content import Content
 from domain.states import Channel
 from notifications import store
@@ -37,7 +37,7 @@ Mail = tuple[ScriptedProvider, ScriptedProvider]
 
 
 def deliver(*ids: ObjectId, at: datetime = NOON) -> BatchReport:
-    return dispatcher.dispatch(ids, channel=Channel.EMAIL, clock=lambda: at)
+    return pipeline.dispatch(ids, channel=Channel.EMAIL, clock=lambda: at)
 
 
 def state(notification_id: ObjectId) -> dict[str, Any]:
@@ -235,7 +235,7 @@ def test_probe_is_returned_if_the_send_is_too_late(
     open_circuit(fcm)
     (one,) = mails(1)
     clock = frozen_after_start(monkeypatch, at=AFTER, for_=90 * SECOND)
-    report = dispatcher.dispatch([one], channel=EMAIL, clock=clock)
+    report = pipeline.dispatch([one], channel=EMAIL, clock=clock)
     assert (report.counts, fcm.seen) == ({"pending": 1}, [])
     assert can_probe(fcm, AFTER + 90 * SECOND)
 
@@ -282,7 +282,7 @@ def ambiguous_at_the_second(mail: Mail, *, lost: bool = False) -> ObjectId:
     else:
         deliver(one)
     assert delivery_status(one)[0] == "unknown"
-    assert sweeper.resolve_unknown(now=LATER) == 1
+    assert sweeper.resolve_unknown_outcomes(now=LATER) == 1
     assert delivery_status(one)[0] == "pending"
     return one
 
@@ -310,11 +310,11 @@ def test_reopened_delivery_goes_to_any_provider(mail: Mail) -> None:
     assert (history(one)[-1], len(first.seen)) == (("sendgrid", "sent"), 1)
 
 
-NEXT_CHECK = NOON + circuit_breaker.PAUSE_CHECK_INTERVAL
+NEXT_CHECK = NOON + provider_pauses.PAUSE_CHECK_INTERVAL
 
 
 def pause(name: str = "sendgrid") -> bool:
-    return circuit_breaker.pause(name, by="maria", reason="A bill is due.", now=NOON)
+    return provider_pauses.pause(name, by="maria", reason="A bill is due.", now=NOON)
 
 
 def test_paused_provider_defers_without_using_an_attempt(fcm: ScriptedProvider) -> None:
@@ -325,7 +325,7 @@ def test_paused_provider_defers_without_using_an_attempt(fcm: ScriptedProvider) 
     assert state(one)["next_attempt_at"] == NEXT_CHECK
     assert [wakeup.at for wakeup in report.wakeups] == [NEXT_CHECK]
     assert history(one) == []
-    assert circuit_breaker.resume("fcm", by="maria")
+    assert provider_pauses.resume("fcm", by="maria")
     deliver(one, at=NEXT_CHECK)
     assert delivery_status(one)[0] == "sent"
     assert len(fcm.seen) == 1
@@ -367,22 +367,22 @@ def test_pause_fails_over_to_another(mail: Mail) -> None:
 def test_pause_survives_a_restart() -> None:
     pause()
     cache.clear_all()
-    assert circuit_breaker.paused_until(["sendgrid", "smtp"], now=NOON) == {"sendgrid": NEXT_CHECK}
+    assert provider_pauses.paused_until(["sendgrid", "smtp"], now=NOON) == {"sendgrid": NEXT_CHECK}
 
 
 def test_first_pause_is_kept_and_ends_once() -> None:
     assert pause()
-    assert not circuit_breaker.pause("sendgrid", by="rui", reason="", now=NEXT_CHECK)
-    (one,) = circuit_breaker.pauses().values()
+    assert not provider_pauses.pause("sendgrid", by="rui", reason="", now=NEXT_CHECK)
+    (one,) = provider_pauses.pauses().values()
     assert (one.by, one.reason, one.since) == ("maria", "A bill is due.", NOON)
-    assert circuit_breaker.resume("sendgrid", by="rui")
-    assert not circuit_breaker.resume("sendgrid", by="rui")
-    assert circuit_breaker.pauses() == {}
+    assert provider_pauses.resume("sendgrid", by="rui")
+    assert not provider_pauses.resume("sendgrid", by="rui")
+    assert provider_pauses.pauses() == {}
 
 
 def test_reason_of_a_pause_is_stored_literally() -> None:
-    circuit_breaker.pause("smtp", by="$maria", reason="$$ROOT", now=NOON)
-    one = circuit_breaker.pauses()["smtp"]
+    provider_pauses.pause("smtp", by="$maria", reason="$$ROOT", now=NOON)
+    one = provider_pauses.pauses()["smtp"]
     assert (one.by, one.reason) == ("$maria", "$$ROOT")
 
 

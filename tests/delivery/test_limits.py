@@ -1,4 +1,4 @@
-"""Limits in the dispatcher: never more messages than a limit allows, and none is lost."""
+"""Limits in the pipeline: never more messages than a limit allows, and none is lost."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
@@ -10,8 +10,8 @@ import pytest
 import redis
 from bson import ObjectId
 
-from delivery import dispatcher, sweeper, worker
-from delivery.dispatcher import BatchReport
+from delivery import pipeline, sweeper, worker
+from delivery.settlement import BatchReport
 from domain.states import Category, Channel, Priority
 from notifications import store
 from notifications.catalog import limits
@@ -72,7 +72,7 @@ def mails(count: int, **fields: Any) -> list[ObjectId]:
 
 
 def deliver(*ids: ObjectId, at: datetime = NOON, channel: Channel = EMAIL) -> BatchReport:
-    return dispatcher.dispatch(ids, channel=channel, clock=lambda: at)
+    return pipeline.dispatch(ids, channel=channel, clock=lambda: at)
 
 
 def state(one: ObjectId) -> dict[str, Any]:
@@ -398,7 +398,7 @@ def test_refused_retry_keeps_the_use_of_a_message_that_may_have_arrived(
     fcm.always(taken)
     deliver(urgent, at=NOON + HOUR)
     deadline = state(one)["next_attempt_at"]
-    sweeper.resolve_unknown(now=deadline)
+    sweeper.resolve_unknown_outcomes(now=deadline)
     deliver(one, at=deadline)
     assert statuses(one, urgent) == ["pending", "sent"]
     assert state(one)["next_attempt_at"] == NOON + HOUR + DAY
@@ -408,11 +408,11 @@ def test_refused_retry_keeps_the_use_of_a_message_that_may_have_arrived(
 def test_claim_after_a_lost_worker_takes_its_use_over(fcm: ScriptedProvider) -> None:
     one = mail()
     claimed = store.claim(ids=[one], channel=EMAIL, worker="lost", now=NOON)
-    dispatcher.limits.apply_limits(claimed, now=NOON)
+    pipeline.limits.apply_limits(claimed, now=NOON)
     assert uses() == [NOON]
     later = NOON + store.LEASE + SECOND
     sweeper.recover_expired_leases(now=later)
-    dispatcher.dispatch([one], channel=EMAIL, clock=lambda: later)
+    pipeline.dispatch([one], channel=EMAIL, clock=lambda: later)
     assert statuses(one) == ["sent"]
     assert uses() == [later]
     assert len(fcm.seen) == 1

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from bson import ObjectId
 
-from delivery import circuit_breaker, dispatcher
+from delivery import circuit_breaker, pipeline, send_loop
 from delivery.circuit_breaker import MAX_WAIT
 from devices.models import Platform
 from domain.states import Channel
@@ -53,7 +53,7 @@ class WorkerSimulation:
         """Dispatch whenever something is due, in steps, until a time."""
         while self.now <= until and (waiting := self._waiting(ids)):
             if min(waiting.values()) <= self.now:
-                dispatcher.dispatch(ids, channel=self.channel, clock=lambda: self.now)
+                pipeline.dispatch(ids, channel=self.channel, clock=lambda: self.now)
                 self._note_sent(ids)
             due = min(self._waiting(ids).values(), default=self.now)
             self.now += step * max(math.ceil((due - self.now) / step), 1)
@@ -122,7 +122,7 @@ def test_failing_provider_gets_nothing_after_20_failures(
 @pytest.fixture
 def _no_rate_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     """Hold rate-limited deliveries at once: in these tests, no time passes during a batch."""
-    monkeypatch.setattr(dispatcher, "RATE_WAIT_SECONDS", 0.0)
+    monkeypatch.setattr(send_loop, "RATE_WAIT_SECONDS", 0.0)
 
 
 @pytest.mark.usefixtures("_no_rate_wait")
@@ -241,6 +241,6 @@ def test_one_push_probes_ios(
     ios = f"{apple_unavailable.account}:ios"
     circuit_breaker.trip(ios, now=NOON - circuit_breaker.FIRST_WAIT, retry_after=None)
     apple_unavailable.always(answer)
-    dispatcher.dispatch(ids, channel=PUSH, clock=lambda: NOON)
+    pipeline.dispatch(ids, channel=PUSH, clock=lambda: NOON)
     assert len(apple_unavailable.seen) == 1
     assert circuit_breaker.request_permissions([ios], now=NOON)[ios] == circuit_breaker.Allowed()

@@ -1,12 +1,12 @@
-"""Plans on their way through the dispatcher: a later step is sent only if it is needed."""
+"""Plans on their way through the pipeline: a later step is sent only if it is needed."""
 
 from datetime import datetime, timedelta
 
 import pytest
 from bson import ObjectId
 
-from delivery import dispatcher, sweeper
-from delivery.dispatcher import BatchReport
+from delivery import pipeline, sweeper
+from delivery.settlement import BatchReport
 from domain.plans import Until
 from domain.states import Channel, DeliveryStatus
 from notifications import store
@@ -39,7 +39,7 @@ def accepted(
 
 
 def deliver(one: ObjectId, channel: Channel, at: datetime) -> BatchReport:
-    return dispatcher.dispatch([one], channel=channel, clock=lambda: at)
+    return pipeline.dispatch([one], channel=channel, clock=lambda: at)
 
 
 def outcome(one: ObjectId, channel: Channel = WHATSAPP) -> tuple[str, str | None]:
@@ -114,7 +114,7 @@ def test_unknown_outcome_that_is_given_up_opens_the_next_step(fcm: ScriptedProvi
     store.accept([one], now=NOON)
     deliver(one.id, EMAIL, NOON)
     now = NOON + timedelta(days=1)
-    sweeper.resolve_unknown(now=now)
+    sweeper.resolve_unknown_outcomes(now=now)
     assert outcome(one.id, EMAIL)[0] == "failed"
     assert factories.delivery(factories.read(one.id), WHATSAPP)["next_attempt_at"] == now
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from bson import ObjectId
 
-from delivery import dispatcher
+from delivery import pipeline
 from domain.states import Channel
 from notifications.receipts import processor
 from notifyproject.platform import tracing
@@ -79,7 +79,7 @@ def traced(number: int = 1, **fields: Any) -> ObjectId:
 
 
 def deliver(*ids: ObjectId, after: timedelta = timedelta(0)) -> None:
-    dispatcher.dispatch(ids, channel=Channel.EMAIL, clock=lambda: NOON + after)
+    pipeline.dispatch(ids, channel=Channel.EMAIL, clock=lambda: NOON + after)
 
 
 def status(span: Span) -> tuple[Any, str | None]:
@@ -197,5 +197,5 @@ def test_tracer_failure_does_not_stop_the_delivery(
         raise RuntimeError("the tracer failed")
 
     monkeypatch.setattr(tracer, "record", fail)
-    report = dispatcher.dispatch([traced()], channel=Channel.EMAIL, clock=lambda: NOON)
+    report = pipeline.dispatch([traced()], channel=Channel.EMAIL, clock=lambda: NOON)
     assert report.counts == {"sent": 1}

@@ -12,8 +12,8 @@ import redis
 from bson import ObjectId
 from pymongo.errors import NotPrimaryError
 
-from delivery import dispatcher, sweeper, worker
-from delivery.dispatcher import ISOLATION_TIME, Isolation, channel_threads
+from delivery import pipeline, send_loop, sweeper, worker
+from delivery.pipeline import ISOLATION_TIME, Isolation, channel_threads
 from delivery.window import SendWindow
 from domain import content
 from domain.states import Channel, Priority
@@ -141,7 +141,7 @@ def test_pull_waits_for_the_rate_instead_of_deferring(
     settings: Any,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(dispatcher, "RATE_WAIT_SECONDS", 0.0)
+    monkeypatch.setattr(send_loop, "RATE_WAIT_SECONDS", 0.0)
     settings.PROVIDER_RATES = {"fcm": (10.0, 10)}
     accept_burst(2 * wakeups.WAKEUP_SIZE)
     worker.pull(QUEUE, None, clock=noon)
@@ -162,7 +162,7 @@ def test_no_second_batch_of_a_client_waits_for_the_same_tokens(
 
     def pull_again(_outbound: Any) -> Any:
         if not pulled:
-            until(lambda: dispatcher.is_waiting_for_rate(EMAIL), otherwise="the batch did not wait")
+            until(lambda: pipeline.is_waiting_for_rate(EMAIL), otherwise="the batch did not wait")
             pulled["same client"] = worker.pull(QUEUE, None)
             pulled["another"] = worker.pull(other, None)
         return scripted.accepted()
@@ -172,7 +172,7 @@ def test_no_second_batch_of_a_client_waits_for_the_same_tokens(
     accept_burst(1, client_id=OTHER)
     assert worker.pull(QUEUE, None) == 6
     assert pulled == {"same client": 0, "another": 1}
-    assert not dispatcher.is_waiting_for_rate(EMAIL)
+    assert not pipeline.is_waiting_for_rate(EMAIL)
     # The other client's delivery may have met an empty bucket, and is then held.
     assert collection("notifications").count_documents({**OPEN, "client_id": CLIENT}) == 0
     pulls = [message for message in queued_messages(broker) if message.task == wakeups.PULL]
@@ -203,7 +203,7 @@ def test_pull_is_retried_after_a_database_error(
         raise NotPrimaryError("it steps down")
 
     accept_burst(3)
-    monkeypatch.setattr(dispatcher, "dispatch", fail)
+    monkeypatch.setattr(pipeline, "dispatch", fail)
     with pytest.raises(NotPrimaryError):
         worker.pull(QUEUE, _token(broker, slot=1), clock=noon)
     (message,) = queued_messages(broker)
@@ -373,7 +373,7 @@ def test_stopping_worker_returns_a_batch_that_waits_for_room(
         return count
 
     monkeypatch.setattr(SendWindow, "acquire", acquire_late)
-    report = dispatcher.dispatch(ids, channel=EMAIL, clock=noon)
+    report = pipeline.dispatch(ids, channel=EMAIL, clock=noon)
     assert fcm.seen == []
     assert {one.notification_id for one in report.wakeups} == set(ids)
     given_back = [factories.delivery(factories.read(one)) for one in ids]
@@ -477,7 +477,7 @@ def test_next_candidate_is_claimed_while_the_previous_is_sent(
     mail[0].behave = meet
     with ThreadPoolExecutor(2) as pool:
         sent = pool.map(
-            lambda one: dispatcher.dispatch([one], channel=EMAIL, clock=noon).counts, candidates(2)
+            lambda one: pipeline.dispatch([one], channel=EMAIL, clock=noon).counts, candidates(2)
         )
         assert list(sent) == [{"sent": 1}] * 2
 
@@ -499,7 +499,7 @@ def test_one_candidate_at_a_time_is_claimed_and_unsent() -> None:
     with Isolation() as isolation:
         thread = threading.Thread(target=another)
         thread.start()
-        until(lambda: _is_in(thread, dispatcher))
+        until(lambda: _is_in(thread, pipeline))
         order.append("first")
         isolation.end()
         thread.join(timeout=LIMIT)

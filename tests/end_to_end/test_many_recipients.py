@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import urllib3
 
-from delivery import dispatcher
+from delivery import pipeline
 from domain.content import Content, Recipient
 from domain.states import Category, Channel
 from notifications import store
@@ -47,7 +47,7 @@ def requests(provider: Sandbox) -> list[dict[str, Any]]:
 
 def test_batch_is_one_request(provider: Sandbox) -> None:
     ids = campaign(*(f"person-{n}@example.com" for n in range(50)))
-    report = dispatcher.dispatch(ids, channel=Channel.EMAIL)
+    report = pipeline.dispatch(ids, channel=Channel.EMAIL)
     assert report.counts == {"sent": 50}
     assert len(requests(provider)) == 1
 

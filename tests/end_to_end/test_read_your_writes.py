@@ -15,7 +15,7 @@ import pytest
 import urllib3
 
 from access.clients import registry
-from delivery import circuit_breaker
+from delivery import provider_pauses
 from domain.states import Channel
 from domain.time import utc_now
 from notifyproject.db.collections import collection
@@ -186,9 +186,9 @@ def test_pause_and_resume_apply_to_the_next_batch(service: Service) -> None:
     for number, _, _ in service.alternate():
         is_paused = number % 2 == 0
         if is_paused:
-            assert circuit_breaker.pause("sendgrid", by="maria", reason="A bill.", now=utc_now())
+            assert provider_pauses.pause("sendgrid", by="maria", reason="A bill.", now=utc_now())
         else:
-            assert circuit_breaker.resume("sendgrid", by="maria")
+            assert provider_pauses.resume("sendgrid", by="maria")
         assert status_after_batch(service, number) == ("pending" if is_paused else "sent"), number
 
 

@@ -15,7 +15,7 @@ from bson import json_util
 from django.test import Client
 
 from access.clients import registry
-from delivery import dispatcher, sweeper, worker
+from delivery import pipeline, sweeper, worker
 from domain.states import AttemptStatus, BulkStage, Channel, DeliveryStatus
 from domain.time import utc_now
 from notifications import callback_events, queries, store
@@ -65,7 +65,7 @@ def now(dump: Mapping[str, datetime]) -> datetime:
 @pytest.fixture
 def provider(monkeypatch: pytest.MonkeyPatch) -> ScriptedProvider:
     scripted = ScriptedProvider(name="sendgrid")
-    monkeypatch.setattr(dispatcher, "providers_for", lambda _channel, **_: (scripted,))
+    monkeypatch.setattr(pipeline, "providers_for", lambda _channel, **_: (scripted,))
     return scripted
 
 
@@ -142,7 +142,7 @@ def test_encrypted_code_is_decrypted_when_sent(
     pending = {"type": "mfa_code", "delivery.status": "pending"}
     (document,) = collection("notifications").find(pending)
     assert "482913" not in json_util.dumps(document)
-    dispatcher.dispatch([document["_id"]], channel=Channel.EMAIL, clock=lambda: now)
+    pipeline.dispatch([document["_id"]], channel=Channel.EMAIL, clock=lambda: now)
     (request,) = provider.seen
     assert "482913" in request.message.text
     assert queries.get(notification_id=document["_id"])["delivery"][0]["status"] == S.SENT

@@ -32,7 +32,7 @@ def _do(job: dict[str, Any]) -> None:
     """Run the job until its boundary."""
     from bson import ObjectId
 
-    from delivery import dispatcher, sweeper
+    from delivery import pipeline, sweeper
     from domain.states import Channel
     from notifications.broadcasts import runner
     from notifyproject.platform import crash_points
@@ -40,7 +40,7 @@ def _do(job: dict[str, Any]) -> None:
     settings.SENDGRID_URL = job["provider"]
     crash_points.reach = crash_points.make_reach(job["crash_at"])
     if job[DO] == "deliver":
-        dispatcher.dispatch([ObjectId(one) for one in job["ids"]], channel=Channel.EMAIL)
+        pipeline.dispatch([ObjectId(one) for one in job["ids"]], channel=Channel.EMAIL)
     elif job[DO] == "broadcast":
         runner.run_page(ObjectId(job["id"]))
     elif job[DO] == "sweep":

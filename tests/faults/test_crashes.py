@@ -16,7 +16,7 @@ import pytest
 from django.db import connection
 
 from bench.chaos.boundaries import Trigger, cases_of
-from delivery import dispatcher, sweeper
+from delivery import pipeline, sweeper
 from domain.content import Recipient
 from domain.retry import UNKNOWN_WAIT
 from domain.states import OPEN, Channel, Priority
@@ -98,7 +98,7 @@ def test_crashed_worker_loses_nothing_and_repeats_only_unknown_sends(
     sweeper.sweep(now=later)
     later += UNKNOWN_WAIT[Priority.NORMAL] + SECOND
     sweeper.sweep(now=later)
-    dispatcher.dispatch(list(ids.values()), channel=Channel.EMAIL, clock=lambda: later)
+    pipeline.dispatch(list(ids.values()), channel=Channel.EMAIL, clock=lambda: later)
 
     taken = copies(taker)
     for boundary, one in ids.items():

@@ -11,7 +11,7 @@ from itertools import pairwise
 import pytest
 from bson import ObjectId
 
-from delivery import dispatcher, sweeper
+from delivery import pipeline, sweeper
 from domain.content import Recipient
 from domain.states import Channel, DeliveryStatus
 from domain.time import utc_now
@@ -39,7 +39,7 @@ def due(count: int) -> list[ObjectId]:
 
 
 def deliver(ids: Sequence[ObjectId]) -> None:
-    dispatcher.dispatch(ids, channel=Channel.EMAIL)
+    pipeline.dispatch(ids, channel=Channel.EMAIL)
 
 
 def status(one: ObjectId) -> str:

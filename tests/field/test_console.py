@@ -14,7 +14,7 @@ from django.urls import reverse
 from django.utils.html import strip_tags
 
 from access.models import StaffUser
-from delivery import circuit_breaker
+from delivery import provider_pauses
 from domain.states import BulkStage, DeliveryStatus
 from domain.time import utc_now
 from monitoring import incidents, workers
@@ -174,11 +174,11 @@ def test_reason_of_a_pause_is_escaped_on_home(console: Client, settings: Any) ->
     """https://github.com/mher/flower/issues/603: the page and the server differed."""
     settings.EMAIL_PROVIDERS, settings.SENDGRID_URL = ("sendgrid",), "https://api.sendgrid.com"
     reason = "<b>" + "maintenance-" * 12
-    circuit_breaker.pause("sendgrid", by="maria", reason=reason, now=utc_now())
+    provider_pauses.pause("sendgrid", by="maria", reason=reason, now=utc_now())
     page = console.get("/admin/").content.decode()
     assert "<b>maintenance" not in page
     assert "SendGrid paused by maria" in page
-    circuit_breaker.resume("sendgrid", by="maria")
+    provider_pauses.resume("sendgrid", by="maria")
     assert "SendGrid paused" not in console.get("/admin/refresh/").content.decode()
 
 

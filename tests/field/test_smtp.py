@@ -9,7 +9,7 @@ import pytest
 from bson import ObjectId
 from django.core.mail.backends import smtp as smtp_backend
 
-from delivery import dispatcher
+from delivery import pipeline
 from domain.content import Recipient
 from domain.errors import (
     FailureCode,
@@ -441,7 +441,7 @@ def mail(address: str) -> ObjectId:
 
 
 def dispatch(*ids: ObjectId, at: datetime = NOON) -> None:
-    dispatcher.dispatch(ids, channel=Channel.EMAIL, clock=lambda: at)
+    pipeline.dispatch(ids, channel=Channel.EMAIL, clock=lambda: at)
 
 
 def state(notification_id: ObjectId) -> tuple[Any, ...]:
@@ -469,7 +469,7 @@ class TestSent:
     ) -> None:
         server = MailServer(replies)
         with mail_server(server) as (smtp, _):
-            monkeypatch.setattr(dispatcher, "providers_for", lambda _channel, **_: (smtp,))
+            monkeypatch.setattr(pipeline, "providers_for", lambda _channel, **_: (smtp,))
             one = mail("rate@example.com")
             for minutes in range(0, 60, 10):
                 at = NOON + timedelta(minutes=minutes)
@@ -501,7 +501,7 @@ class TestSent:
     ) -> None:
         server = MailServer({command: line})
         with mail_server(server) as (smtp, _):
-            monkeypatch.setattr(dispatcher, "providers_for", lambda _channel, **_: (smtp,))
+            monkeypatch.setattr(pipeline, "providers_for", lambda _channel, **_: (smtp,))
             refused, other = mail("refused@example.com"), mail("other@example.com")
             for _ in range(4):
                 dispatch(refused)
@@ -515,7 +515,7 @@ class TestSent:
     ) -> None:
         server = MailServer({"RCPT": "550 I cannot deliver mail"})
         with mail_server(server) as (smtp, _):
-            monkeypatch.setattr(dispatcher, "providers_for", lambda _channel, **_: (smtp,))
+            monkeypatch.setattr(pipeline, "providers_for", lambda _channel, **_: (smtp,))
             ids = [mail(f"{n}@example.com") for n in range(40)]
             for one in ids:
                 dispatch(one)
@@ -532,7 +532,7 @@ class TestSent:
     ) -> None:
         server = MailServer()
         with mail_server(server) as (smtp, _):
-            monkeypatch.setattr(dispatcher, "providers_for", lambda _channel, **_: (smtp,))
+            monkeypatch.setattr(pipeline, "providers_for", lambda _channel, **_: (smtp,))
             for line in (*("552 5.2.2 Mailbox full",) * 2, "250 OK", "552 5.2.2 Mailbox full"):
                 server.replies = {"RCPT": line}
                 beside = [mail(f"{n}@example.com") for n in range(others) if line == "250 OK"]
@@ -546,7 +546,7 @@ class TestSent:
         self, count: int, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         with mail_server(MailServer()) as (smtp, _):
-            monkeypatch.setattr(dispatcher, "providers_for", lambda _channel, **_: (smtp,))
+            monkeypatch.setattr(pipeline, "providers_for", lambda _channel, **_: (smtp,))
             ids = [mail(f"{n}@example.com") for n in range(count)]
             with plans("suspicions") as commands:
                 dispatch(*ids)

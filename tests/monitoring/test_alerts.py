@@ -11,7 +11,7 @@ from structlog.testing import capture_logs
 
 from access.clients import registry as clients
 from access.models import StaffUser
-from delivery import circuit_breaker, dispatcher, worker
+from delivery import circuit_breaker, pipeline, provider_pauses, worker
 from domain.states import Channel
 from monitoring import alert_rules, alerts, incidents
 from monitoring.models import AlertKind
@@ -29,7 +29,7 @@ def test_failures_over_the_threshold_open_and_resolve_an_incident(
     maria: StaffUser, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     provider = ScriptedProvider(name="sendgrid")
-    monkeypatch.setattr(dispatcher, "providers_for", lambda _channel, **_: (provider,))
+    monkeypatch.setattr(pipeline, "providers_for", lambda _channel, **_: (provider,))
     fail(10, channels=(Channel.EMAIL,))
     assert evaluate(NOW + MINUTE) == 0, "ten do not exceed the threshold"
     fail(1, channel=Channel.PUSH)
@@ -81,10 +81,10 @@ def test_pushes_to_people_without_a_device_open_no_incident(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     provider = ScriptedProvider(name="fcm")
-    monkeypatch.setattr(dispatcher, "providers_for", lambda _channel, **_: (provider,))
+    monkeypatch.setattr(pipeline, "providers_for", lambda _channel, **_: (provider,))
     for _ in range(20):
         one = factories.accepted(channels=[Channel.PUSH])["_id"]
-        dispatcher.dispatch([one], channel=Channel.PUSH, clock=lambda: NOW)
+        pipeline.dispatch([one], channel=Channel.PUSH, clock=lambda: NOW)
     assert evaluate(NOW + MINUTE) == 0
 
 
@@ -224,7 +224,7 @@ def test_stalled_scheduler_is_detected_without_it(maria: StaffUser) -> None:
 
 
 def test_paused_provider_opens_an_incident_after_an_hour() -> None:
-    circuit_breaker.pause("sendgrid", by="rui", reason="", now=NOW)
+    provider_pauses.pause("sendgrid", by="rui", reason="", now=NOW)
     evaluate(NOW + 60 * MINUTE)
     assert kinds() == set()
     evaluate(NOW + 61 * MINUTE)

@@ -7,7 +7,7 @@ import pytest
 import redis
 from django.core.management import call_command
 
-from delivery import dispatcher, heartbeats, worker
+from delivery import heartbeats, pipeline, worker
 from domain.time import utc_now
 from notifyproject.platform import broker as platform_broker
 from notifyproject.platform import heartbeat, process, valkey
@@ -44,7 +44,7 @@ def test_command_sweeps_and_prints_its_counts(broker: redis.Redis) -> None:
 
 def test_command_delivers_without_a_broker_on_request(monkeypatch: pytest.MonkeyPatch) -> None:
     provider = ScriptedProvider()
-    monkeypatch.setattr(dispatcher, "providers_for", lambda _channel, **_: (provider,))
+    monkeypatch.setattr(pipeline, "providers_for", lambda _channel, **_: (provider,))
     monkeypatch.setattr(platform_broker, "PAUSE_AFTER_FAILURE", LIMIT)
     platform_broker._health.record_failure()
     document = factories.accepted()

@@ -13,7 +13,7 @@ from django.utils.html import strip_tags
 
 from console.notifications import presentation, send_now
 from console.texts.failure_codes import EXPLANATIONS, Step
-from delivery import circuit_breaker, dispatcher
+from delivery import circuit_breaker, pipeline, provider_pauses
 from devices.preferences import Preferences
 from domain.content import Content
 from domain.errors import NO_DEVICE, FailureCode
@@ -45,7 +45,7 @@ def only_provider(fcm: ScriptedProvider, monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def dispatch(*ids: ObjectId, at: Any) -> None:
-    dispatcher.dispatch(ids, channel=EMAIL, clock=lambda: at)
+    pipeline.dispatch(ids, channel=EMAIL, clock=lambda: at)
 
 
 def text_of(client: Client, document: Any) -> str:
@@ -59,11 +59,11 @@ def primary(client: Client, document: Any) -> list[str]:
 
 
 def pause(at: Any) -> None:
-    circuit_breaker.pause("fcm", by="maria", reason="OPS-7", now=at)
+    provider_pauses.pause("fcm", by="maria", reason="OPS-7", now=at)
 
 
 def open_circuit(at: Any) -> None:
-    [fcm] = dispatcher.providers_for(EMAIL)
+    [fcm] = pipeline.providers_for(EMAIL)
     circuit_breaker.trip(fcm.account, now=at, retry_after=3_600, reason="Token expired.")
 
 
@@ -139,7 +139,7 @@ def test_message_that_is_sent_after_an_outage_keeps_it_in_its_timeline(console: 
     pause(start)
     document = factories.accepted(created_at=start)
     dispatch(document["_id"], at=start)
-    circuit_breaker.resume("fcm", by="maria")
+    provider_pauses.resume("fcm", by="maria")
     dispatch(document["_id"], at=start + 2 * MINUTE)
     events = console.get(f"{LIST}{document['_id']}/change/").context["timeline"]
     titles = [strip_tags(one.title) for one in events]
@@ -286,7 +286,7 @@ def test_send_now_sends_what_nothing_holds(console: Client, is_over: bool) -> No
         pause(now)
         document = factories.accepted(created_at=now)
         dispatch(document["_id"], at=now)
-        circuit_breaker.resume("fcm", by="maria")
+        provider_pauses.resume("fcm", by="maria")
     else:
         document = factories.accepted(created_at=now, send_at=now + 60 * MINUTE)
     assert "Send now" in text_of(console, document)
@@ -304,7 +304,7 @@ def test_pause_is_ended_from_the_page_of_a_held_message(console: Client) -> None
     own = f"{LIST}{document['_id']}/change/"
     answer = console.post("/admin/notifications/providerstate/fcm/resume/", {"next": own})
     assert answer.headers["Location"] == own
-    assert circuit_breaker.pauses() == {}
+    assert provider_pauses.pauses() == {}
 
 
 def test_support_gets_no_button_for_providers() -> None:

@@ -11,7 +11,7 @@ from django.utils.html import strip_tags
 
 from access.models import APIClient
 from console.notifications.timeline import Rank, TimelineEvent, in_order
-from delivery import circuit_breaker
+from delivery import provider_pauses
 from domain.errors import FailureCode
 from domain.states import Channel, DeliveryStatus
 from domain.time import utc_now
@@ -229,7 +229,7 @@ def test_wait_is_the_last_line(
     console: Client, code: FailureCode, reason: WaitReason | None, expected: str
 ) -> None:
     now = utc_now()
-    circuit_breaker.pause("sendgrid", by="maria", reason="OPS-12", now=now)
+    provider_pauses.pause("sendgrid", by="maria", reason="OPS-12", now=now)
     one = factories.claimed(at=now, created_at=now)
     held = store.NotSent(
         claimed=one,

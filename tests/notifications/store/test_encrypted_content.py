@@ -9,7 +9,7 @@ from bson import ObjectId
 from django.test import override_settings
 
 from api.inbox.schemas import inbox_item
-from delivery import dispatcher
+from delivery import pipeline
 from domain.content import Content, SensitiveContent
 from domain.errors import ProviderResponse
 from domain.states import Channel, DeliveryStatus
@@ -49,7 +49,7 @@ def has_secret(notification_id: ObjectId) -> bool:
 
 
 def deliver(notification_id: ObjectId, *, at: datetime = NOON, channel: Channel = EMAIL) -> None:
-    dispatcher.dispatch([notification_id], channel=channel, clock=lambda: at)
+    pipeline.dispatch([notification_id], channel=channel, clock=lambda: at)
 
 
 def test_secret_is_stored_encrypted_for_its_notification_only() -> None:

@@ -5,7 +5,7 @@ from datetime import datetime
 from bson import ObjectId
 
 from callbacks import outbox
-from delivery import circuit_breaker, heartbeats
+from delivery import heartbeats, provider_pauses
 from devices import registration
 from devices.models import Platform
 from devices.registration import Registration
@@ -44,7 +44,7 @@ def store_one_of_each(*, now: datetime) -> None:
     failures = selection.select_failures(channel=None, code=None, since=None)
     by = operation.UNKNOWN_STAFF
     decisions.preview(action=BulkAction.RETRY, selection=failures, by=by, now=now)
-    circuit_breaker.pause("smtp", by="maria", reason="", now=now)
+    provider_pauses.pause("smtp", by="maria", reason="", now=now)
     heartbeats.record_worker_heartbeat(now=now)
     finding = Finding(
         rule_id=ObjectId(), kind=AlertKind.FAILURES, subject="all", title="Many", detail="Many."

@@ -6,9 +6,9 @@ from typing import Any
 
 from bson import ObjectId
 
-from delivery import dispatcher, targets
-from delivery.dispatcher import BatchReport
+from delivery import pipeline, targets
 from delivery.results import TargetResult, combine_results
+from delivery.settlement import BatchReport
 from devices.preferences import Preferences
 from domain.errors import FailureCode
 from domain.states import Channel, DeliveryStatus
@@ -29,7 +29,7 @@ def push(**fields: Any) -> ObjectId:
 def deliver(
     *ids: ObjectId, at: datetime = NOON, clock: Callable[[], datetime] | None = None
 ) -> BatchReport:
-    return dispatcher.dispatch(ids, channel=Channel.PUSH, clock=clock or (lambda: at))
+    return pipeline.dispatch(ids, channel=Channel.PUSH, clock=clock or (lambda: at))
 
 
 def state(notification_id: ObjectId) -> dict[str, Any]:

@@ -8,7 +8,7 @@ import pytest
 import redis
 
 from access.models import StaffUser
-from delivery import dispatcher
+from delivery import pipeline
 from monitoring import alert_rules
 from notifications.broadcasts import runner
 from notifyproject.db.collections import collection
@@ -21,7 +21,7 @@ from tests.support.fakes.provider import ScriptedProvider
 def fcm(monkeypatch: pytest.MonkeyPatch) -> ScriptedProvider:
     """Return a scripted provider, which is the only provider of all channels."""
     provider = ScriptedProvider(name="fcm")
-    monkeypatch.setattr(dispatcher, "providers_for", lambda _channel, **_: (provider,))
+    monkeypatch.setattr(pipeline, "providers_for", lambda _channel, **_: (provider,))
     return provider
 
 
@@ -29,7 +29,7 @@ def fcm(monkeypatch: pytest.MonkeyPatch) -> ScriptedProvider:
 def mail(monkeypatch: pytest.MonkeyPatch) -> tuple[ScriptedProvider, ScriptedProvider]:
     """Return two scripted email providers, in order of priority."""
     providers = (ScriptedProvider(name="sendgrid"), ScriptedProvider(name="smtp"))
-    monkeypatch.setattr(dispatcher, "providers_for", lambda _channel, **_: providers)
+    monkeypatch.setattr(pipeline, "providers_for", lambda _channel, **_: providers)
     return providers
 
 

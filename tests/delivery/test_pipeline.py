@@ -1,4 +1,4 @@
-"""The dispatcher with the real store: claim, deferral, sending, and settlement."""
+"""The pipeline with the real store: claim, deferral, sending, and settlement."""
 
 import threading
 from collections import Counter
@@ -10,8 +10,9 @@ from zoneinfo import ZoneInfo
 import pytest
 from bson import ObjectId
 
-from delivery import dispatcher
-from delivery.dispatcher import MAX_BATCH, BatchReport
+from delivery import pipeline, send_loop
+from delivery.pipeline import MAX_BATCH
+from delivery.settlement import BatchReport
 from domain.content import Content, Recipient
 from domain.retry import MAX_REFUSED_DELAY
 from domain.states import Channel, Priority
@@ -43,7 +44,7 @@ def dispatch(
     at: datetime = NOON,
     clock: Callable[[], datetime] | None = None,
 ) -> BatchReport:
-    return dispatcher.dispatch(ids, channel=channel, clock=clock or (lambda: at))
+    return pipeline.dispatch(ids, channel=channel, clock=clock or (lambda: at))
 
 
 def outcome(notification_id: ObjectId, channel: Channel = EMAIL) -> tuple[str, str | None]:
@@ -249,7 +250,7 @@ def seven_in(zone: str, *, after: datetime) -> datetime:
 def dispatch_at(
     notification_id: ObjectId, *, at: datetime
 ) -> tuple[str, str | None, datetime | None]:
-    dispatcher.dispatch([notification_id], channel=EMAIL, clock=lambda: at)
+    pipeline.dispatch([notification_id], channel=EMAIL, clock=lambda: at)
     one = factories.delivery(factories.read(notification_id))
     return one["status"], one.get("failure_code"), one.get("next_attempt_at")
 
@@ -342,7 +343,7 @@ def test_batch_waits_for_the_rate_and_claims_no_delivery_again(
 def test_deliveries_without_a_token_in_time_are_held(
     fcm: ScriptedProvider, settings: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(dispatcher, "RATE_WAIT_SECONDS", 0.5)
+    monkeypatch.setattr(send_loop, "RATE_WAIT_SECONDS", 0.5)
     settings.PROVIDER_RATES = {"fcm": (10.0, 2)}
     ids = many(40)
     report = dispatch(*ids, clock=utc_now)

@@ -334,7 +334,7 @@ def test_failure_of_the_other_devices_leaves_it_unknown(fcm: ScriptedProvider) -
     fcm.always(invalid_token)
     assert recipients_at(fcm, one, RETRY) == ["tablet"]
     assert delivery_status(one) == ("unknown", "outcome_unknown")
-    assert sweeper.resolve_unknown(now=RETRY) == 1
+    assert sweeper.resolve_unknown_outcomes(now=RETRY) == 1
     assert delivery_status(one) == ("failed", "outcome_unknown")
     assert recipients_at(fcm, one, RETRY + HOUR) == []
     assert tries(one) == {

@@ -1,0 +1,199 @@
+"""The way of one batch of due deliveries, from the claim to its settlement.
+
+The steps: claim, eligibility, digests, targets, rendering, limits; then the send loop, with
+routing, start, send, and settlement. A delivery that fails at a step leaves the batch, and the
+reason is stored. Each poison candidate is sent alone.
+"""
+
+import threading
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+from typing import Self
+
+from bson import ObjectId
+from django.conf import settings
+
+from domain.states import Channel
+from domain.time import Clock, utc_now
+from notifications import store
+from notifications.catalog.limits import active_limits
+from notifications.queueing.wakeups import Wakeup
+from notifications.store import ClaimedDelivery
+from notifyproject.platform import cache, crash_points, process
+from notifyproject.platform.concurrency import ConcurrencyLimiter
+from notifyproject.platform.crash_points import Boundary
+from notifyproject.platform.process import worker_name
+from providers.contract import Provider
+from providers.registry import providers_for
+
+from . import digests, eligibility, feedback, limits, rendering, send_loop, settlement, targets
+from .send_loop import SendLoop
+from .sending import PreparedDelivery
+from .settlement import BatchReport
+from .window import send_window
+
+MAX_BATCH = 100
+"""Deliveries of one claim."""
+ISOLATION_TIME = timedelta(seconds=45)
+"""Time in which a wake-up isolates poison candidates. With a last request of 15 s it takes a
+minute: less than the two minutes after which the broker redelivers a message."""
+
+
+def dispatch(
+    ids: Sequence[ObjectId],
+    *,
+    channel: Channel,
+    clock: Clock = utc_now,
+    on_in_flight: Callable[[BatchReport], None] = lambda _: None,
+) -> BatchReport:
+    """Send the deliveries among ``ids`` that are due. Concurrent callers never send one twice.
+
+    ``on_in_flight`` is called when the last request of a batch is in flight.
+    """
+    crash_points.reach(Boundary.WAKEUP_RECEIVED)
+    report = BatchReport()
+    unique = list(dict.fromkeys(ids))
+    for start in range(0, len(unique), MAX_BATCH):
+        batch = unique[start : start + MAX_BATCH]
+        cache.compare_at_next_read()
+        claims = store.claim(ids=batch, channel=channel, worker=worker_name(), now=clock())
+        _deliver(claims, channel, clock, report, on_in_flight=on_in_flight)
+        if len(claims) < len(batch):
+            claimed_ids = {claimed.notification_id for claimed in claims}
+            unclaimed = [one for one in batch if one not in claimed_ids]
+            candidates = store.poison_candidates(ids=unclaimed, channel=channel, now=clock())
+            _dispatch_isolated(candidates, channel, clock, report)
+    crash_points.reach(Boundary.TASK_DONE)
+    return report
+
+
+def _dispatch_isolated(
+    ids: Sequence[ObjectId], channel: Channel, clock: Clock, report: BatchReport
+) -> None:
+    """Send poison candidates one by one. Those without a thread or time are left to the sweeper.
+
+    Wake-ups for them would add load to a process that has no capacity.
+    """
+    limit, ends_at = max(channel_threads() // 2, 1), clock() + ISOLATION_TIME
+    with _isolating_threads.try_acquire(channel, limit=limit) as has_thread:
+        for one in ids if has_thread else ():
+            with Isolation() as isolation:
+                if process.is_shutting_down() or clock() >= ends_at:
+                    break
+                claims = store.claim(
+                    ids=[one],
+                    channel=channel,
+                    worker=worker_name(),
+                    now=clock(),
+                    include_poison_candidates=True,
+                )
+                _deliver(claims, channel, clock, report, on_started=isolation.end)
+
+
+def _deliver(
+    claims: Sequence[ClaimedDelivery],
+    channel: Channel,
+    clock: Clock,
+    report: BatchReport,
+    *,
+    on_started: Callable[[], None] = lambda: None,
+    on_in_flight: Callable[[BatchReport], None] = lambda _: None,
+) -> None:
+    report.claimed += len(claims)
+    if claims:
+        crash_points.reach(Boundary.CLAIMED)
+    for is_test in (False, True):
+        group = [claimed for claimed in claims if claimed.is_test is is_test]
+        if not group:
+            continue
+        providers = providers_for(channel, test=is_test)
+        deliveries = _prepare(group, channel, clock, report, providers=providers)
+        if deliveries:
+            SendLoop(providers, clock, report, on_started, on_in_flight).run(deliveries)
+
+
+def _prepare(
+    claims: Sequence[ClaimedDelivery],
+    channel: Channel,
+    clock: Clock,
+    report: BatchReport,
+    *,
+    providers: Sequence[Provider],
+) -> list[PreparedDelivery]:
+    separate, digested = digests.join_digests(claims, now=clock())
+    ready, ineligible = eligibility.filter_eligible(
+        separate,
+        now=clock(),
+        has_provider=bool(providers),
+        with_soft_bounces=any(map(feedback.clears_soft_bounces, providers)),
+    )
+    resolved = targets.resolve_targets(ready, channel=channel, now=clock())
+    with_targets = [claimed for claimed in ready if claimed.reference in resolved.targets]
+    messages, unrenderable = rendering.render_batch(with_targets, now=clock())
+    rendered = [one for one in with_targets if one.notification_id in messages]
+    limited = (
+        limits.apply_limits(rendered, now=clock())
+        if active_limits()
+        else limits.Limited(allowed=rendered)
+    )
+    report.moved_up += [
+        Wakeup(one.notification_id, one.channel, one.priority, clock()) for one in limited.moved_up
+    ]
+    digested += digests.join_over_limit(limited.digested, now=clock())
+    not_sent = [*ineligible, *resolved.not_sent, *unrenderable, *limited.refused, *digested]
+    settlement.hold_or_end(not_sent, clock(), report)
+    digests.confirm_joined(digested, now=clock())
+    crash_points.reach(Boundary.RENDERED)
+    return [
+        PreparedDelivery(
+            claimed=claimed,
+            message=messages[claimed.notification_id].message,
+            secret=messages[claimed.notification_id].secret,
+            targets=tuple(resolved.targets[claimed.reference]),
+            quiet_hours_end=resolved.in_quiet_hours.get(claimed.reference),
+        )
+        for claimed in limited.allowed
+    ]
+
+
+def channel_threads() -> int:
+    """Return how many threads of this process one channel may use: three quarters of them."""
+    return max(settings.WORKER_THREADS * 3 // 4, 1)
+
+
+def in_flight(channel: Channel) -> int:
+    """Return how many requests to the channel's providers are in flight here, or about to be."""
+    return sum(send_window(provider).taken for provider in providers_for(channel))
+
+
+def is_waiting_for_rate(channel: Channel) -> bool:
+    """Return whether a batch of this process waits for a token of the channel's providers."""
+    waits = send_loop.rate_waits
+    return any(waits.get(provider.account) for provider in providers_for(channel))
+
+
+_isolating_threads = ConcurrencyLimiter()
+_isolation_lock = threading.Lock()
+
+
+class Isolation:
+    """Lets one thread at a time hold a poison candidate that is claimed and not started.
+
+    If this process crashes, each candidate that it has claimed and not started counts a crash.
+    """
+
+    def __enter__(self) -> Self:
+        """Wait until no other thread is in its isolation."""
+        _isolation_lock.acquire()
+        self._is_held = True
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """End the isolation."""
+        self.end()
+
+    def end(self) -> None:
+        """Let the next candidate be claimed: this one has started, and its send may be slow."""
+        if self._is_held:
+            self._is_held = False
+            _isolation_lock.release()

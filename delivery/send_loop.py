@@ -1,0 +1,258 @@
+"""Sends the prepared deliveries of a batch as the send window and the rate have room for them."""
+
+import time
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+from itertools import islice
+
+import structlog
+
+from domain.time import Clock
+from domain.wait_reasons import WaitReason
+from notifications import store
+from notifications.store import NotSent
+from notifyproject.platform import crash_points, process
+from notifyproject.platform.crash_points import Boundary
+from notifyproject.platform.process import worker_name
+from providers.contract import Provider
+
+from . import provider_pauses, routing, settlement
+from .routing import Route
+from .sending import InFlight, PreparedDelivery, SentGroup, group_by_request, request_count
+from .settlement import BatchReport
+from .window import send_window
+
+log = structlog.get_logger(__name__)
+MIN_LEASE_LEFT = timedelta(seconds=40)
+"""Lease time that a send needs at its start. Deliveries that wait longer are released."""
+STARTED_GROUPS = 32
+"""Groups whose start is recorded together."""
+REFILL_SECONDS = 0.02
+"""Longest wait for an answer while deliveries wait for capacity in the window."""
+WAIT_SECONDS = 1.0
+"""Longest wait for capacity before a shutdown or a short lease is noticed."""
+RATE_WAIT_SECONDS = 10.0
+"""Longest time that a batch waits for the rate limiter. The deliveries that are left are held."""
+RATE_CHECK_SECONDS = 0.07
+"""Interval of its requests to the rate limiter, whose burst is the messages of 0.1 s."""
+MAX_SEND_SECONDS = 60.0
+"""Longest wait for an answer: four times a request's timeout."""
+
+
+rate_waits: dict[str, set["SendLoop"]] = {}
+"""By provider account: the batches that wait for a token."""
+
+
+class SendLoop:
+    """Sends prepared deliveries through the provider's window, and settles them as answers come."""
+
+    def __init__(
+        self,
+        providers: Sequence[Provider],
+        clock: Clock,
+        report: BatchReport,
+        on_started: Callable[[], None],
+        on_in_flight: Callable[[BatchReport], None],
+    ) -> None:
+        self._providers = providers
+        self._clock = clock
+        self._report = report
+        self._on_started = on_started
+        self._on_in_flight = on_in_flight
+        self._window = send_window(providers[0])
+        self._in_flight = InFlight(clock)
+        self._waiting: deque[list[PreparedDelivery]] = deque()
+        self._is_single = False
+        self._next_start = self._rate_wait_end = time.monotonic()
+
+    def run(self, deliveries: Sequence[PreparedDelivery]) -> None:
+        """Send all deliveries that their leases leave time for; release the others."""
+        self._waiting += group_by_request(self._providers[0], deliveries)
+        self._is_single = len(deliveries) == 1
+        if not self._is_single:
+            self._rate_wait_end += RATE_WAIT_SECONDS
+        try:
+            while self._waiting or self._in_flight.count:
+                if process.is_shutting_down():
+                    self._release_waiting()
+                if self._waiting:
+                    if not self._await_rate():
+                        continue
+                    self._send_groups(self._take_groups())
+                    if not self._waiting:
+                        self._end_rate_wait()
+                        self._on_in_flight(self._report)
+                self._collect_answers(REFILL_SECONDS if self._waiting else MAX_SEND_SECONDS)
+        finally:
+            self._end_rate_wait()
+            # After an error, such as of MongoDB, the requests in flight still have results.
+            while self._in_flight.count:
+                self._collect_answers(MAX_SEND_SECONDS)
+
+    def _take_groups(self) -> list[list[PreparedDelivery]]:
+        """Return groups that have capacity in the window; none if there is no capacity yet."""
+        wanted = sum(map(request_count, islice(self._waiting, STARTED_GROUPS)))
+        if self._in_flight.count:
+            capacity = self._window.try_acquire(wanted)
+        elif self._is_single:
+            # A single delivery does not wait, so that it never queues behind a batch.
+            self._window.adjust(wanted)
+            capacity = wanted
+        else:
+            ends_at = min(one.claimed.lease_until for group in self._waiting for one in group)
+            time_left = (ends_at - MIN_LEASE_LEFT - self._clock()).total_seconds()
+            capacity = self._window.acquire(wanted, timeout=max(min(time_left, WAIT_SECONDS), 0))
+            if not capacity and time_left <= WAIT_SECONDS:
+                self._release_waiting()
+        if process.is_shutting_down():
+            self._window.adjust(-capacity)
+            return []
+        groups: list[list[PreparedDelivery]] = []
+        while capacity > 0:
+            groups.append(self._waiting.popleft())
+            capacity -= request_count(groups[-1])
+        # The last one, to many devices, may have needed more.
+        self._window.adjust(-capacity)
+        return groups
+
+    def _send_groups(self, groups: Sequence[Sequence[PreparedDelivery]]) -> None:
+        """Route the groups, record the start of each attempt, and hand them to the event loop."""
+        if not groups:
+            return
+        by_reference = {one.claimed.reference: one for group in groups for one in group}
+        now, names = self._clock(), [provider.name for provider in self._providers]
+        began = time.monotonic()
+        unused = sum(map(request_count, groups))
+        try:
+            routes, not_sent = routing.choose_routes(
+                [one.claimed for one in by_reference.values()],
+                providers=self._providers,
+                targets={reference: one.targets for reference, one in by_reference.items()},
+                paused=provider_pauses.paused_until(names, now=now),
+                now=now,
+            )
+            for route in routes:
+                sending = group_by_request(route.provider, self._record_start(route, by_reference))
+                count = sum(map(request_count, sending))
+                is_failover = route.provider is not self._providers[0]
+                if is_failover:
+                    send_window(route.provider).adjust(count)
+                else:
+                    unused -= count
+                if sending:
+                    at_once = self._is_single or is_failover
+                    self._in_flight.submit(route, sending, at_once=at_once)
+                else:
+                    # All were taken over or cancelled: a probe goes back.
+                    settlement.record_answers(route, [], self._clock(), self._report)
+        finally:
+            self._window.adjust(-unused)
+        held = self._keep_rate_limited(not_sent, by_reference, now, began)
+        settlement.hold_or_end(held, self._clock(), self._report)
+
+    def _await_rate(self) -> bool:
+        """Wait shortly for the next token, and settle answers. Return whether it is due."""
+        wait = min(self._next_start - time.monotonic(), WAIT_SECONDS)
+        if wait > 0:
+            if self._in_flight.count:
+                self._collect_answers(wait)
+            else:
+                time.sleep(wait)
+        return wait <= 0
+
+    def _keep_rate_limited(
+        self,
+        not_sent: Sequence[NotSent],
+        by_reference: Mapping[str, PreparedDelivery],
+        now: datetime,
+        began: float,
+    ) -> list[NotSent]:
+        """Let deliveries wait in the batch if they soon get a token; return the others.
+
+        With a backlog, each would otherwise be claimed, rendered, and held many times.
+        """
+        until = now + timedelta(seconds=self._rate_wait_end - began)
+        kept, held = [], []
+        for one in not_sent:
+            at = one.next_attempt_at
+            if one.held_reason is WaitReason.RATE_LIMITED and at is not None and at <= until:
+                kept.append((at, by_reference[one.claimed.reference]))
+            else:
+                held.append(one)
+        if kept:
+            groups = group_by_request(self._providers[0], [delivery for _, delivery in kept])
+            self._waiting.extendleft(reversed(groups))
+            wait = (min(at for at, _ in kept) - now).total_seconds()
+            self._next_start = began + max(wait, RATE_CHECK_SECONDS)
+            rate_waits.setdefault(self._providers[0].account, set()).add(self)
+        return held
+
+    def _end_rate_wait(self) -> None:
+        rate_waits.get(self._providers[0].account, set()).discard(self)
+
+    def _record_start(
+        self, route: Route, by_reference: Mapping[str, PreparedDelivery]
+    ) -> list[PreparedDelivery]:
+        """Record the start of each attempt by compare-and-set; return those still leased."""
+        provider = route.provider
+        deliveries = [_for_route(route, by_reference[one.reference]) for one in route.claims]
+        claims = [delivery.claimed for delivery in deliveries]
+        started = store.start(
+            claims, provider=provider.name, worker=worker_name(), now=self._clock()
+        )
+        if lost := len(claims) - len(started):
+            log.info("deliveries_taken_over", provider=provider.name, lost=lost)
+        # A started delivery is no poison candidate: another may be claimed during the send.
+        self._on_started()
+        crash_points.reach(Boundary.STARTED)
+        by_id = {delivery.claimed.notification_id: delivery for delivery in deliveries}
+        return [replace(by_id[one.notification_id], claimed=one) for one in started]
+
+    def _collect_answers(self, timeout: float) -> None:
+        """Wait up to ``timeout`` seconds for answers, and settle their deliveries."""
+        finished = self._in_flight.collect(timeout=timeout)
+        if not finished:
+            if self._in_flight.count and not self._waiting:
+                raise RuntimeError(f"no answer within {timeout} seconds")
+            return
+        crash_points.reach(Boundary.BATCH_SENT)
+        by_route: dict[int, list[SentGroup]] = {}
+        for group in finished:
+            by_route.setdefault(id(group.route), []).append(group)
+        for groups in by_route.values():
+            sent = [one for group in groups for one in group.results]
+            settlement.record_answers(groups[0].route, sent, self._clock(), self._report)
+
+    def _release_waiting(self) -> None:
+        if not self._waiting:
+            return
+        now = self._clock()
+        left = [delivery.claimed for group in self._waiting for delivery in group]
+        self._waiting.clear()
+        settlement.put_back(left, now, self._report)
+
+
+def _for_route(route: Route, delivery: PreparedDelivery) -> PreparedDelivery:
+    if (
+        not route.blocked_platforms
+        and len(delivery.targets) == 1
+        and delivery.targets[0].device_id is None
+    ):
+        # One address that is not a device: the copy below would be equal, and in a batch of
+        # mails such copies cost measurable time.
+        return delivery
+    open_targets = tuple(t for t in delivery.targets if t.platform not in route.blocked_platforms)
+    blocked = [
+        route.blocked_platforms[t.platform]
+        for t in delivery.targets
+        if t.platform in route.blocked_platforms
+    ]
+    platforms = {t.device_id: t.platform for t in open_targets if t.device_id is not None}
+    return replace(
+        delivery,
+        claimed=replace(delivery.claimed, device_ids=tuple(platforms), platforms=platforms),
+        targets=open_targets,
+        blocked_until=min(blocked, default=None),
+    )

@@ -1,0 +1,162 @@
+"""Writes what became of the deliveries of a batch, and what follows from it.
+
+That is, through the store: settlements, deferrals, and returned claims. Then come the uses of
+limits, the next steps of plans, events, and the reports to circuits, rates, and addresses.
+"""
+
+import random
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+
+import structlog
+
+from domain.plans import ENDED_UNREACHED
+from domain.states import DeliveryStatus
+from notifications import callback_events, store
+from notifications.inbox import wakeups as inbox_wakeups
+from notifications.queueing.wakeups import Wakeup
+from notifications.store import ClaimedDelivery, NotSent, Settlement
+from notifyproject.platform import crash_points
+from notifyproject.platform.crash_points import Boundary
+
+from . import feedback, limits
+from .results import TargetResult, combine_results
+from .routing import Route
+from .sending import PreparedDelivery
+
+log = structlog.get_logger(__name__)
+_random = random.SystemRandom()
+S = DeliveryStatus
+
+
+@dataclass(slots=True)
+class BatchReport:
+    """Result of a batch: deliveries by status, and the wake-ups to enqueue."""
+
+    claimed: int = 0
+    counts: Counter[str] = field(default_factory=Counter)
+    wakeups: list[Wakeup] = field(default_factory=list)
+    """Of deliveries of the batch."""
+    moved_up: list[Wakeup] = field(default_factory=list)
+    """Of other deliveries, for which a limit has room now: also other clients' and priorities'."""
+
+    def add_wakeup(self, claimed: ClaimedDelivery, *, at: datetime) -> None:
+        """Add a wake-up for a delivery at a time."""
+        self.wakeups.append(Wakeup(claimed.notification_id, claimed.channel, claimed.priority, at))
+
+
+def record_answers(
+    route: Route,
+    sent: Sequence[tuple[PreparedDelivery, tuple[TargetResult, ...]]],
+    now: datetime,
+    report: BatchReport,
+) -> None:
+    """Settle the deliveries of a route by their results, and report these.
+
+    Deliveries without a result return to the queue: their lease or lifetime ended before their
+    request.
+    """
+    provider = route.provider
+    attempted = [(delivery, results) for delivery, results in sent if results]
+    settlements = [
+        combine_results(
+            delivery.claimed,
+            results,
+            provider=provider.name,
+            now=now,
+            jitter=_random.uniform(-1, 1),
+            has_failover=route.has_failover,
+            blocked_until=delivery.blocked_until,
+            quiet_hours_end=delivery.quiet_hours_end,
+            is_doubted=bool(route.probes),
+        )
+        for delivery, results in attempted
+    ]
+    _store_settlements(settlements, now, report)
+    unsent = [delivery.claimed for delivery, results in sent if not results]
+    store.return_unsent(unsent, now=now)
+    _give_back_uses((claimed, now) for claimed in unsent)
+    _requeue(unsent, now, report)
+    flat = [(delivery, result) for delivery, results in attempted for result in results]
+    feedback.report_provider_health(provider, flat, probes=route.probes, now=now)
+    crash_points.reach(Boundary.REPORTED)
+    feedback.apply_reputation(flat, provider=provider, now=now, is_doubted=bool(route.probes))
+    feedback.record_attempts(settlements, [results for _, results in attempted], now=now)
+
+
+def _store_settlements(
+    settlements: Sequence[Settlement], now: datetime, report: BatchReport
+) -> None:
+    settled_count = store.settle(settlements, now=now)
+    crash_points.reach(Boundary.SETTLED)
+    if settled_count < len(settlements):
+        log.info("settlements_superseded", count=len(settlements) - settled_count)
+    _give_back_uses(
+        (s.claimed, s.next_attempt_at)
+        for s in settlements
+        if s.claimed.limit_uses and limits.is_certainly_unsent(s)
+    )
+    inbox_wakeups.send_settled_wakeups(settlements)
+    callback_events.enqueue_publisher(now=now)
+    for settlement in settlements:
+        report.counts[settlement.status.value] += 1
+        if settlement.status is S.PENDING and settlement.next_attempt_at is not None:
+            report.add_wakeup(settlement.claimed, at=settlement.next_attempt_at)
+    _wake_next_steps([s.claimed for s in settlements if s.status is S.FAILED], now, report)
+
+
+def hold_or_end(not_sent: Sequence[NotSent], now: datetime, report: BatchReport) -> None:
+    """Defer deliveries that can't be sent now, and end those that never can."""
+    # A delivery that ends here counts as sent if an earlier attempt reached one of its devices.
+    not_sent = [
+        replace(one, status=S.SENT)
+        if one.status is not S.PENDING and one.claimed.accepted_targets
+        else one
+        for one in not_sent
+    ]
+    store.settle_not_sent(not_sent, now=now)
+    _give_back_uses(
+        (one.claimed, one.next_attempt_at) for one in not_sent if one.status is not S.SENT
+    )
+    callback_events.enqueue_publisher(now=now)
+    crash_points.reach(Boundary.DEFERRED)
+    for one in not_sent:
+        report.counts[one.status.value] += 1
+        if one.next_attempt_at is not None:
+            report.add_wakeup(one.claimed, at=one.next_attempt_at)
+    # A delivery may end as expired before its expiry: the next step still has that time.
+    ended = [one.claimed for one in not_sent if one.status in ENDED_UNREACHED]
+    _wake_next_steps(ended, now, report)
+    feedback.record_not_sent(not_sent, now=now)
+
+
+def put_back(claims: Sequence[ClaimedDelivery], now: datetime, report: BatchReport) -> None:
+    """Give up claims that were not started, so that any worker can take them at once."""
+    store.release(claims, now=now)
+    _give_back_uses((claimed, now) for claimed in claims)
+    crash_points.reach(Boundary.RELEASED)
+    _requeue(claims, now, report)
+
+
+def _requeue(claims: Sequence[ClaimedDelivery], now: datetime, report: BatchReport) -> None:
+    for claimed in claims:
+        report.counts[S.PENDING.value] += 1
+        report.add_wakeup(claimed, at=now)
+
+
+def _give_back_uses(unsent: Iterable[tuple[ClaimedDelivery, datetime | None]]) -> None:
+    """Give back what deliveries have reserved; with each, its next attempt if it has one."""
+    if counted := [(claimed, next_at) for claimed, next_at in unsent if claimed.limit_uses]:
+        limits.give_back_uses(counted)
+
+
+def _wake_next_steps(ended: Sequence[ClaimedDelivery], now: datetime, report: BatchReport) -> None:
+    waiting = [claimed for claimed in ended if claimed.later_channels]
+    store.open_next_steps(ids=[claimed.notification_id for claimed in waiting], now=now)
+    report.wakeups += [
+        Wakeup(claimed.notification_id, channel, claimed.priority, now)
+        for claimed in waiting
+        for channel in claimed.later_channels
+    ]
