@@ -8,6 +8,7 @@
 # make security   all generated security tests: scopes, roles, CSRF, hostile text: docs/reference/security.md
 # make oidc    sign in to the console at a real OpenID provider in a browser; needs Node.js: docs/guides/sign_in.md
 # make client  update clients/python/openapi.yaml from the API, and install the client built from it
+# make settings   write .env.example, docs/reference/settings.md, and the lists for Kubernetes from the variables
 # make web     build static/inbox from clients/web, and test the web packages; needs Node.js
 # make chaos   inject faults, all scenarios or SCENARIO=n, figures to JSON=file, BROKER=rabbitmq for that broker,
 #              LATENCY=100 for providers that take 100 ms: docs/reference/fault_injection.md
@@ -35,7 +36,7 @@ export PORT
 # The Python of the virtual environment, if it exists.
 PYTHON_NOW = $(or $(wildcard .venv/bin/python),$(PYTHON))
 
-.PHONY: up down test lint fuzz fuzz-templates security oidc client web chaos bench bench-servers audit requirements screenshots accessibility clean kubernetes simulate rabbitmq rabbitmq-server cluster proxy
+.PHONY: up down test lint fuzz fuzz-templates security oidc client settings web chaos bench bench-servers audit requirements screenshots accessibility clean kubernetes simulate rabbitmq rabbitmq-server cluster proxy
 .PHONY: python machine machine-for-tests
 # Check the machine before installing anything, also with -j.
 .NOTPARALLEL:
@@ -77,6 +78,9 @@ oidc: machine-for-tests .venv/dev
 client: .venv/dev
 	env $(PRODUCTION) $(BIN)/python manage.py spectacular --file clients/python/openapi.yaml
 	$(MAKE) .venv/client
+
+settings: .venv/dev
+	$(BIN)/python -m notifyproject.settings.documents
 
 web:
 	cd clients/web && npm ci --no-audit --no-fund && npm run check && npm run build && npm test

@@ -9,13 +9,8 @@ from typing import Any
 from django.conf import settings
 from django.core import checks
 
-from .settings.safety import (
-    SECRETS,
-    URLS,
-    mail_server_problem,
-    secret_problem,
-    url_problem,
-)
+from .settings.safety import mail_server_problem, secret_problem, url_problem
+from .settings.variables import SECRETS, URLS
 
 _LABEL = r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?"
 _HOST = re.compile(
@@ -129,8 +124,7 @@ def _secrets(name: str) -> Iterator[tuple[str, bytes]]:
         for number, secret in enumerate(settings.SECRET_KEY_FALLBACKS, start=1):
             yield f"Value {number} of {name}", secret.encode()
     else:
-        setting = "EMAIL_HOST_PASSWORD" if name == "SMTP_PASSWORD" else name
-        secret = getattr(settings, setting)
+        secret = getattr(settings, name)
         # Without the keys of production, no process gets here.
         if secret or name in ("SECRET_KEY", "INBOX_SIGNING_KEY"):
             yield name, secret.encode()
@@ -138,11 +132,6 @@ def _secrets(name: str) -> Iterator[tuple[str, bytes]]:
 
 def _urls(name: str) -> list[str]:
     """Return the values of a variable that is set."""
-    if name == "MONGODB_URI":
-        return [settings.DATABASES["default"]["HOST"]]
-    if name == "BROKER_URL":
-        url = settings.CELERY_BROKER_URL
-        return [url] if url.startswith("amqp") else []
     value = getattr(settings, name)
     values = [value] if isinstance(value, str) else sorted(value)
     return [url for url in values if url]

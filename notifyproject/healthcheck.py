@@ -102,9 +102,8 @@ def http_problem(*, port: int, host: str, timeout: float | None = None) -> str |
     return None if status == HTTPStatus.OK else f"{address} responded with {status}."
 
 
-def _allowed_host(allowed_hosts: str) -> str:
+def _allowed_host(names: Sequence[str]) -> str:
     """Return a host name from ALLOWED_HOSTS. Django answers requests for other hosts with 400."""
-    names = environment.split_list(allowed_hosts)
     return names[0].removeprefix(".") if names else "127.0.0.1"
 
 

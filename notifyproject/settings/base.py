@@ -1,23 +1,20 @@
 """Settings that all installations share. :func:`configure` adds those of the environment."""
 
-import base64
-import re
 from datetime import timedelta
 from typing import Any
 
-from django.core.exceptions import ImproperlyConfigured
 from kombu.entity import Exchange, Queue
 
+from domain.hosts import public_name
 from domain.queues import BROADCASTS, CALLBACKS, DIGESTS, SERVICE, queue_name
 from domain.states import Channel, Priority
 
 from ..platform import rabbitmq
 from ..platform.logs import logging_config
 from . import console, sentinel_url, store_urls
-from .environment import BASE_DIR, DATA_DIR, Environment, split_list
-
-ORIGIN = re.compile(r"https?://([a-z0-9.-]+|\[[0-9a-f:]+\])(:[0-9]{1,5})?", re.ASCII)
-ENCRYPTION_KEY_ID = re.compile(r"[a-z0-9_-]{1,32}", re.ASCII)
+from .environment import BASE_DIR, DATA_DIR
+from .kinds import split_list
+from .variables import Environment
 
 INSTALLED_APPS = [
     "unfold",
@@ -176,36 +173,20 @@ SPECTACULAR_SETTINGS = {
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
 }
 
-UNCHANGED = (
-    *("SECRET_KEY", "REDIS_URL", "WORKER_THREADS", "WORKER_MAX_MEMORY_MB", "WORKER_MAX_TASKS"),
-    *("BULK_PENDING_LIMIT", "RATE_LIMIT_READ", "RATE_LIMIT_WRITE", "RATE_LIMIT_INBOX"),
-    *("RATE_LIMIT_FAILED", "TRUSTED_PROXIES", "CALLBACK_LOOPBACK", "ANALYTICS_EVENTS_DAYS"),
-    *("RETENTION_CONTENT_DAYS", "RETENTION_METADATA_DAYS", "ADMIN_REQUIRE_OTP"),
-    *("METRICS_TOKEN", "HEARTBEAT_DIR", "OTEL_EXPORTER_OTLP_ENDPOINT", "CRASH_AT", "FREEZE_AT"),
-    *("SENDGRID_WEBHOOK_PUBLIC_KEY", "FCM_CREDENTIALS", "FCM_PROJECT_ID", "WHATSAPP_TOKEN"),
-    *("WHATSAPP_PHONE_NUMBER_ID", "WHATSAPP_APP_SECRET", "WHATSAPP_VERIFY_TOKEN"),
-    *("WHATSAPP_BUSINESS_ACCOUNT_ID", "WHATSAPP_API_VERSION", "SANDBOX_FCM_CREDENTIALS"),
-    *("OIDC_ISSUER", "OIDC_CLIENT_ID", "OIDC_CLIENT_SECRET", "OIDC_NAME", "OIDC_GROUPS_CLAIM"),
-)
-"""Settings with the unchanged value of the environment variable."""
-
 
 def configure(environment: Environment) -> dict[str, Any]:
-    """Return the settings that depend on the environment."""
+    """Return the settings that depend on the environment: each variable, and what follows."""
     store_urls.check_valkey(environment.REDIS_URL)
     if environment.BROKER_URL:
         store_urls.check_rabbitmq(environment.BROKER_URL)
     return {
-        **{name: getattr(environment, name) for name in UNCHANGED},
+        **vars(environment),
         "SECRET_KEY_FALLBACKS": split_list(environment.SECRET_KEY_FALLBACKS),
-        "ALLOWED_HOSTS": split_list(environment.ALLOWED_HOSTS),
+        "ALLOWED_HOSTS": list(environment.ALLOWED_HOSTS),
         "PUBLIC_URL": environment.PUBLIC_URL.rstrip("/"),
         "BULK_OLDEST_DUE": timedelta(seconds=environment.BULK_OLDEST_DUE),
-        "ALERT_RECIPIENTS": tuple(split_list(environment.ALERT_RECIPIENTS)),
         "DATABASES": _databases(environment),
-        "FIELD_ENCRYPTION_KEYS": _field_encryption_keys(environment.FIELD_ENCRYPTION_KEYS),
-        **_inbox(environment),
-        **_oidc(environment),
+        "INBOX_STREAM_URL": (environment.INBOX_STREAM_URL or environment.PUBLIC_URL).rstrip("/"),
         **_email(environment),
         "FCM_URL": environment.FCM_URL.rstrip("/"),
         "WHATSAPP_URL": environment.WHATSAPP_URL.rstrip("/"),
@@ -249,64 +230,13 @@ def _databases(environment: Environment) -> dict[str, Any]:
     }
 
 
-def _field_encryption_keys(text: str) -> dict[str, bytes]:
-    keys: dict[str, bytes] = {}
-    for number, item in enumerate(split_list(text), start=1):
-        key_id, _, encoded = item.partition(":")
-        try:
-            secret = base64.b64decode(encoded, validate=True)
-        except ValueError:
-            secret = b""
-        if not ENCRYPTION_KEY_ID.fullmatch(key_id) or not secret or key_id in keys:
-            raise ImproperlyConfigured(
-                f"environment variable FIELD_ENCRYPTION_KEYS: key {number} is not id:base64 "
-                "with a unique id of lowercase letters, digits, - and _."
-            )
-        keys[key_id] = secret
-    return keys
-
-
-def _inbox(environment: Environment) -> dict[str, Any]:
-    origins = split_list(environment.INBOX_ORIGINS.lower())
-    if not all(ORIGIN.fullmatch(origin) for origin in origins):
-        raise ImproperlyConfigured(
-            "environment variable INBOX_ORIGINS: expected origins such as https://app.example.com, "
-            "with a port if it is not the default one, and without a path."
-        )
-    return {
-        "INBOX_SIGNING_KEY": environment.INBOX_SIGNING_KEY,
-        "INBOX_ORIGINS": frozenset(origins),
-        "INBOX_STREAM_URL": (environment.INBOX_STREAM_URL or environment.PUBLIC_URL).rstrip("/"),
-        "INBOX_STREAMS": environment.INBOX_STREAMS,
-    }
-
-
-def _oidc(environment: Environment) -> dict[str, Any]:
-    roles: dict[str, str] = {}
-    for number, item in enumerate(split_list(environment.OIDC_GROUP_ROLES), start=1):
-        # The name of a group may contain a colon, that of a role doesn't.
-        group, _, role = (part.strip() for part in item.rpartition(":"))
-        if not group or not role or group in roles:
-            raise ImproperlyConfigured(
-                f"environment variable OIDC_GROUP_ROLES: item {number} is not group:role with a "
-                "group that occurs once."
-            )
-        roles[group] = role
-    return {
-        "OIDC_SCOPES": tuple(environment.OIDC_SCOPES.split()),
-        "OIDC_GROUP_ROLES": roles,
-        "OIDC_ACR_VALUES": tuple(environment.OIDC_ACR_VALUES.split()),
-    }
-
-
 def _email(environment: Environment) -> dict[str, Any]:
     has_key = bool(environment.SENDGRID_API_KEY)
     default_url = "https://api.sendgrid.com" if has_key else environment.SANDBOX_URL
     return {
         "EMAIL_PROVIDERS": tuple(environment.EMAIL_PROVIDER.split(",")),
-        "EMAIL_FROM": environment.EMAIL_FROM,
         "EMAIL_REPLY_TO": environment.EMAIL_REPLY_TO or None,
-        "ATTACHMENT_HOSTS": frozenset(split_list(environment.ATTACHMENT_HOSTS.lower())),
+        "ATTACHMENT_HOSTS": frozenset(map(str.lower, environment.ATTACHMENT_HOSTS)),
         "SENDGRID_API_KEY": environment.SENDGRID_API_KEY or "SG.sandbox",
         "SENDGRID_URL": (environment.SENDGRID_URL or default_url).rstrip("/"),
         "EMAIL_BACKEND": "django.core.mail.backends.smtp.EmailBackend",
@@ -317,8 +247,13 @@ def _email(environment: Environment) -> dict[str, Any]:
         "EMAIL_USE_TLS": environment.SMTP_SECURITY == "starttls",
         "EMAIL_USE_SSL": environment.SMTP_SECURITY == "tls",
         "EMAIL_TIMEOUT": 15,
-        "SMTP_EHLO_NAME": environment.ehlo_name,
+        "SMTP_EHLO_NAME": ehlo_name(environment),
     }
+
+
+def ehlo_name(environment: Environment) -> str:
+    """Return the name with which this service greets a mail server, or an empty text."""
+    return environment.SMTP_EHLO_NAME or public_name(environment.PUBLIC_URL)
 
 
 def _provider_rates(environment: Environment) -> dict[str, tuple[float, int]]:

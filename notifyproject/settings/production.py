@@ -5,16 +5,14 @@ import os
 from django.core.exceptions import ImproperlyConfigured
 
 from . import environment as _environment
+from . import variables as _variables
 from .base import *
 from .base import configure
 
 DEBUG = False
 DEPLOY_CHECKS_AT_START = True
 
-_required = (
-    *("SECRET_KEY", "INBOX_SIGNING_KEY", "FIELD_ENCRYPTION_KEYS", "ALLOWED_HOSTS", "PUBLIC_URL"),
-    *("MONGODB_URI", "REDIS_URL"),
-)
+_required = (name for name, one in _variables.VARIABLES.items() if one.is_required)
 if _missing := [name for name in _required if not os.environ.get(name)]:
     raise ImproperlyConfigured(f"Set {', '.join(_missing)} in the environment.")
 

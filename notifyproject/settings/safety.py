@@ -1,13 +1,12 @@
 """Rules for the secrets and URLs of the environment: which values are safe on a server. Pure.
 
-Every variable that is declared as a secret or URL in ``environment.py`` has a rule here.
+``kinds.py`` gives each secret and URL a rule.
 """
 
 import ipaddress
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
-from enum import StrEnum, auto
+from enum import StrEnum
 from itertools import pairwise
 from urllib.parse import urlsplit
 
@@ -29,17 +28,6 @@ _PRIVATE_NETWORKS = tuple(
 )
 
 
-class SecretForm(StrEnum):
-    """What the text of a secret is."""
-
-    TOKEN = auto()
-    """ASCII without spaces, as in a header."""
-    PASSWORD = auto()
-    """Any characters."""
-    DOCUMENT = auto()
-    """JSON, or the path of a file with it."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SecretRule:
     """What a secret must be on a server."""
@@ -49,7 +37,6 @@ class SecretRule:
     is_issued: bool = False
     """Issued by a provider, to whom the service presents it. Otherwise, others who guess it can do
     what it allows, so it must be random."""
-    form: SecretForm = SecretForm.TOKEN
 
 
 class Plain(StrEnum):
@@ -66,41 +53,8 @@ class UrlRule:
 
     schemes: tuple[str, ...] = ("https", "http")
     plain: Plain
-
-
-SECRETS: Mapping[str, SecretRule] = {
-    "SECRET_KEY": SecretRule(min_length=50),
-    "SECRET_KEY_FALLBACKS": SecretRule(min_length=50),
-    "INBOX_SIGNING_KEY": SecretRule(min_length=32),
-    "FIELD_ENCRYPTION_KEYS": SecretRule(min_length=32),
-    "METRICS_TOKEN": SecretRule(min_length=16),
-    "WHATSAPP_VERIFY_TOKEN": SecretRule(min_length=16),
-    # Meta's are 32 hex digits.
-    "WHATSAPP_APP_SECRET": SecretRule(min_length=32),
-    "OIDC_CLIENT_SECRET": SecretRule(min_length=8, is_issued=True),
-    "SENDGRID_API_KEY": SecretRule(min_length=8, is_issued=True),
-    "WHATSAPP_TOKEN": SecretRule(min_length=8, is_issued=True),
-    "FCM_CREDENTIALS": SecretRule(min_length=1, is_issued=True, form=SecretForm.DOCUMENT),
-    "SANDBOX_FCM_CREDENTIALS": SecretRule(min_length=1, is_issued=True, form=SecretForm.DOCUMENT),
-    "SMTP_PASSWORD": SecretRule(min_length=1, is_issued=True, form=SecretForm.PASSWORD),
-}
-_BROWSERS = UrlRule(plain=Plain.LOOPBACK)
-_SERVICES = UrlRule(plain=Plain.PRIVATE)
-URLS: Mapping[str, UrlRule] = {
-    "PUBLIC_URL": _BROWSERS,
-    "INBOX_STREAM_URL": _BROWSERS,
-    "INBOX_ORIGINS": _BROWSERS,
-    "OIDC_ISSUER": _BROWSERS,
-    "SENDGRID_URL": _SERVICES,
-    "FCM_URL": _SERVICES,
-    "WHATSAPP_URL": _SERVICES,
-    "SANDBOX_URL": _SERVICES,
-    "OTEL_EXPORTER_OTLP_ENDPOINT": _SERVICES,
-    # The network of the stores is private by definition: docs/reference/security.md.
-    "MONGODB_URI": UrlRule(schemes=("mongodb", "mongodb+srv"), plain=Plain.ANY),
-    "REDIS_URL": UrlRule(schemes=("redis", "rediss", "sentinel", "unix"), plain=Plain.ANY),
-    "BROKER_URL": UrlRule(schemes=("amqp", "amqps"), plain=Plain.ANY),
-}
+    """To which hosts it may lead without TLS. The network of the stores is private by definition:
+    docs/reference/security.md."""
 
 
 def secret_problem(rule: SecretRule, secret: bytes) -> str | None:

@@ -6,9 +6,6 @@ No text that this module returns has the value, which may be a secret.
 import re
 import unicodedata
 
-import msgspec
-from msgspec import inspect
-
 _QUOTES = {'"': '"', "'": "'", "`": "`", "\u201c": "\u201d", "\u2018": "\u2019", "\u201e": "\u201c"}
 _PLACEHOLDER = re.compile(r"\$\{[^}]*\}|\$\([^)]*\)|\$[A-Z_]{2,}|\{\{.*\}\}|<[^<>@]*>")
 _COMMENT = re.compile(r"\s#(\s|\Z)")
@@ -41,43 +38,6 @@ def leftover_problem(text: str) -> str | None:
     if (found := next(inside, None)) is not None:
         return f"contains {_called(found)}"
     return None
-
-
-def expectation(kind: inspect.Type) -> str:
-    """Return what the text of a variable of this type must be."""
-    description = None
-    while isinstance(kind, inspect.Metadata):
-        extra = kind.extra_json_schema or {}
-        description, kind = description or extra.get("description"), kind.type
-    if description is not None:
-        return str(description)
-    match kind:
-        case inspect.BoolType():
-            return "true or false"
-        case inspect.IntType(ge=low, le=high):
-            return f"a whole number{_range(low, high)}, without a unit"
-        case inspect.FloatType(ge=low, le=high):
-            return f"a number{_range(low, high)}, without a unit"
-        case inspect.LiteralType(values=words):
-            return f"one of {' | '.join(map(str, words))}"
-        case inspect.StrType(min_length=low, max_length=high):
-            return f"a text{_range(low, high)} characters long"
-    raise TypeError(f"no variable has the type {kind}")
-
-
-def converts(text: str, hint: object) -> bool:
-    """Return whether the text is a value of the type."""
-    try:
-        msgspec.convert(text, hint, strict=False)
-    except msgspec.ValidationError:
-        return False
-    return True
-
-
-def _range(low: float | None, high: float | None) -> str:
-    if low is not None and high is not None:
-        return f" from {low} to {high}"
-    return f" of at least {low}" if low is not None else f" of at most {high}" if high else ""
 
 
 def _is_blank(one: str) -> bool:

@@ -18,7 +18,8 @@ from domain.mailboxes import parse_mailbox
 
 from ..platform import service_account
 from ..platform.smtp import COMPLETED, SMTP, SMTPOverTLS
-from ..settings.environment import Environment
+from ..settings.base import ehlo_name
+from ..settings.variables import Environment
 
 TIMEOUT = 10.0
 """Seconds for each step of a call."""
@@ -65,7 +66,7 @@ def try_smtp(values: Environment, *, timeout: float = TIMEOUT) -> None:
     place = f"{values.SMTP_HOST}:{values.SMTP_PORT}"
     context = ssl.create_default_context()
     options: dict[str, Any] = {
-        "ehlo_name": values.ehlo_name,
+        "ehlo_name": ehlo_name(values),
         "local_hostname": str(DNS_NAME),
         "timeout": timeout,
     }

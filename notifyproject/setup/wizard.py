@@ -17,42 +17,18 @@ from django.core.exceptions import ImproperlyConfigured
 from domain.mailboxes import parse_mailbox
 
 from ..settings import environment, safety
-from ..settings.environment import Environment, split_list
+from ..settings.kinds import split_list
+from ..settings.variables import URLS, VARIABLES, Compose, Environment, Variable, variables
 from . import provider_checks
 
 Ask = Callable[[str], str]
-SECRETS = frozenset(
-    {
-        *safety.SECRETS,
-        # Their URLs have passwords.
-        *(name for name, rule in safety.URLS.items() if rule.plain is safety.Plain.ANY),
-        *("MONGODB_PASSWORD", "VALKEY_PASSWORD"),
-    }
+ALL = VARIABLES | {variable.name: variable for variable in variables(Compose)}
+"""The variables that the file may have."""
+PROVIDERS = tuple(
+    dict.fromkeys(variable.provider for variable in VARIABLES.values() if variable.provider)
 )
-"""Never taken from the command line, which every user of the machine can read."""
-PROVIDERS: Mapping[str, Sequence[str]] = {
-    "sendgrid": ("SENDGRID_API_KEY", "SENDGRID_WEBHOOK_PUBLIC_KEY"),
-    "smtp": ("SMTP_HOST", "SMTP_PORT", "SMTP_SECURITY", "SMTP_USER", "SMTP_PASSWORD"),
-    "fcm": ("FCM_CREDENTIALS",),
-    "whatsapp": (
-        *("WHATSAPP_TOKEN", "WHATSAPP_PHONE_NUMBER_ID", "WHATSAPP_BUSINESS_ACCOUNT_ID"),
-        "WHATSAPP_APP_SECRET",
-    ),
-}
-"""Variables that the wizard asks for, by provider."""
 ENABLED_BY = {"fcm": "FCM_CREDENTIALS", "whatsapp": "WHATSAPP_TOKEN"}
-"""The variable whose presence turns a provider on."""
-CONSEQUENCES = {
-    "SENDGRID_WEBHOOK_PUBLIC_KEY": "SendGrid's receipts are rejected",
-    "INBOX_ORIGINS": "no page can show the inbox",
-    "FCM_CREDENTIALS": "no push",
-    "WHATSAPP_TOKEN": "no WhatsApp",
-    "WHATSAPP_APP_SECRET": "WhatsApp's receipts are rejected",
-}
-"""What a missing value means."""
-NAMES = frozenset({*Environment.__struct_fields__, "MONGODB_PASSWORD", "VALKEY_PASSWORD"})
-
-
+"""The variable whose presence turns a provider on. Mail has one in any case."""
 OTHERS = 0o077
 """Permissions of a file for its group and others."""
 
@@ -101,7 +77,9 @@ def main(
             _confirm_replacing(options.file, terminal, is_asking=is_asking)
         values = _given(options, environ, terminal)
         if is_asking:
-            _ask_general(values, terminal)
+            for variable in ALL.values():
+                if variable.question:
+                    _ask(values, terminal, variable, variable.question)
         _require(values)
         _try_providers(values, terminal, is_asking=is_asking, is_offline=options.offline)
         _add_keys(values)
@@ -111,7 +89,7 @@ def main(
         return str(error)
     except (EOFError, KeyboardInterrupt):
         return "Cancelled: nothing is written."
-    missing = [f"  {name}: {text}" for name, text in CONSEQUENCES.items() if _lacks(values, name)]
+    missing = [f"  {one.name}: {one.empty}" for one in ALL.values() if _is_missing(values, one)]
     lines = [f"{options.file} is written.", *(["Still missing:", *missing] if missing else [])]
     terminal.out.write("\n".join(lines) + "\n")
     return None
@@ -143,30 +121,24 @@ def _given(
         if options.secrets_file.stat().st_mode & OTHERS:
             warning = f"Other users of this machine may read {options.secrets_file}: chmod 600.\n"
             terminal.out.write(warning)
-    values |= {name: environ[name] for name in NAMES if environ.get(name)}
+    values |= {name: environ[name] for name in ALL if environ.get(name)}
     for item in options.set:
         name, separator, value = item.partition("=")
-        if not separator or name not in NAMES:
+        if not separator or name not in ALL:
             raise SetupError(f"--set {name}: there is no such variable.")
-        if name in SECRETS:
+        if ALL[name].is_secret:
             raise SetupError(f"--set {name}: use the environment or --secrets-file for a secret.")
         values[name] = value
     return values
 
 
-def _ask_general(values: dict[str, str], terminal: Terminal) -> None:
-    _ask(values, terminal, "PUBLIC_URL", "Address of the web, such as https://notify.example.com")
-    _ask(values, terminal, "EMAIL_PROVIDER", "Mail provider: sendgrid or smtp")
-    _ask(values, terminal, "EMAIL_FROM", "Sender, such as Shop <shop@example.com>")
-    _ask(values, terminal, "INBOX_ORIGINS", "Origins of pages with the inbox, or nothing")
-
-
-def _ask(values: dict[str, str], terminal: Terminal, name: str, text: str) -> None:
-    is_secret, known = name in SECRETS, values.get(name, "")
-    shown = "unchanged" if known and is_secret else known
-    ask = terminal.ask_secret if is_secret else terminal.ask
+def _ask(values: dict[str, str], terminal: Terminal, variable: Variable, text: str) -> None:
+    known = values.get(variable.name, "")
+    default = variable.default if variable.provider else ""
+    shown = "unchanged" if known and variable.is_secret else known or default
+    ask = terminal.ask_secret if variable.is_secret else terminal.ask
     answer = ask(f"{text}{f' [{shown}]' if shown else ''}: ").strip()
-    values[name] = answer or known
+    values[variable.name] = answer or known
 
 
 def _require(values: dict[str, str]) -> None:
@@ -182,23 +154,23 @@ def _require(values: dict[str, str]) -> None:
 def _try_providers(
     values: dict[str, str], terminal: Terminal, *, is_asking: bool, is_offline: bool
 ) -> None:
-    chosen = (values.get("EMAIL_PROVIDER") or "sendgrid").split(",")
-    for name, fields in PROVIDERS.items():
-        is_mail = name not in ENABLED_BY
-        if is_mail and name not in chosen:
-            continue
-        wanted = is_mail or bool(values.get(ENABLED_BY[name]))
-        if is_asking and not wanted:
-            wanted = terminal.ask(f"Set up {name}? [y/N] ").strip().lower() == "y"
+    for provider in PROVIDERS:
+        wanted = _is_wanted(values, provider)
+        if is_asking and not wanted and provider in ENABLED_BY:
+            wanted = terminal.ask(f"Set up {provider}? [y/N] ").strip().lower() == "y"
         if wanted:
-            _try_provider(
-                name, fields, values, terminal, is_asking=is_asking, is_offline=is_offline
-            )
+            _try_provider(provider, values, terminal, is_asking=is_asking, is_offline=is_offline)
+
+
+def _is_wanted(values: Mapping[str, str], provider: str) -> bool:
+    """Return whether the values turn a provider on."""
+    if provider in ENABLED_BY:
+        return bool(values.get(ENABLED_BY[provider]))
+    return provider in (values.get("EMAIL_PROVIDER") or "sendgrid").split(",")
 
 
 def _try_provider(
-    name: str,
-    fields: Sequence[str],
+    provider: str,
     values: dict[str, str],
     terminal: Terminal,
     *,
@@ -206,26 +178,27 @@ def _try_provider(
     is_offline: bool,
 ) -> None:
     """Ask for a provider's values until its check succeeds or staff leave it out."""
+    wanted = [variable for variable in ALL.values() if variable.provider == provider]
     while True:
         if is_asking:
-            for field in fields:
-                _ask(values, terminal, field, field)
+            for variable in wanted:
+                _ask(values, terminal, variable, f"{variable.name}, {variable.hint}")
         if is_offline:
             _validate(values)
-            terminal.out.write(f"{name} wasn't tried.\n")
+            terminal.out.write(f"{provider} wasn't tried.\n")
             return
         try:
-            provider_checks.CHECKS[name](_validate(values))
+            provider_checks.CHECKS[provider](_validate(values))
         except provider_checks.CheckError as error:
             if not is_asking:
-                raise SetupError(f"{name}: {error}") from error
+                raise SetupError(f"{provider}: {error}") from error
             terminal.out.write(f"{error}\n")
             if terminal.ask("Try again? [Y/n] ").strip().lower() == "n":
-                for field in fields:
-                    values.pop(field, None)
+                for variable in wanted:
+                    values.pop(variable.name, None)
                 return
         else:
-            terminal.out.write(f"{name} accepted the values.\n")
+            terminal.out.write(f"{provider} accepted the values.\n")
             return
 
 
@@ -253,7 +226,7 @@ def _validate(values: Mapping[str, str]) -> Environment:
         raise SetupError(str(error)) from error
     for name in ("EMAIL_FROM", "EMAIL_REPLY_TO"):
         _check_mailbox(name, values.get(name, ""))
-    for name, rule in safety.URLS.items():
+    for name, rule in URLS.items():
         for url in split_list(values.get(name, "")):
             if problem := safety.url_problem(rule, url):
                 raise SetupError(f"{name} {problem}.")
@@ -294,9 +267,10 @@ def _quoted(name: str, value: str) -> str:
     return f"'{value}'"
 
 
-def _lacks(values: Mapping[str, str], name: str) -> bool:
-    if name == "SENDGRID_WEBHOOK_PUBLIC_KEY" and values.get("EMAIL_PROVIDER") == "smtp":
-        return False
-    if name == "WHATSAPP_APP_SECRET" and not values.get("WHATSAPP_TOKEN"):
-        return False
-    return not values.get(name)
+def _is_missing(values: Mapping[str, str], variable: Variable) -> bool:
+    """Return whether the wizard asks for a value, which is missing and has no default."""
+    is_asked = variable.question or (
+        variable.provider
+        and (variable.name in ENABLED_BY.values() or _is_wanted(values, variable.provider))
+    )
+    return bool(is_asked and variable.empty and not values.get(variable.name))

@@ -15,7 +15,8 @@ from typing import IO
 from sandbox import assembly
 
 from ..settings.base import urgent_queue_names
-from ..settings.environment import BASE_DIR, DATA_DIR, STACK_FILE, current, is_alive, split_list
+from ..settings.environment import BASE_DIR, DATA_DIR, STACK_FILE, current, is_alive
+from ..settings.kinds import split_list
 from . import bytecode, servers
 from .supervisor import Program, Supervisor
 

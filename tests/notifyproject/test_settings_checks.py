@@ -7,7 +7,6 @@ import re
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 from django.core.checks import run_checks
 from django.core.exceptions import ImproperlyConfigured
@@ -17,7 +16,7 @@ from notifyproject.celery import _refuse_unsafe_settings
 from notifyproject.platform.process import refuse_unsafe_settings
 from notifyproject.settings import environment, safety
 from notifyproject.settings.base import configure
-from notifyproject.settings.environment import Environment, Kind
+from notifyproject.settings.variables import SECRETS, URLS, VARIABLES
 from sandbox import credentials
 
 TAGS = ["security"]
@@ -92,10 +91,10 @@ def test_private_attachment_host_is_an_error(settings: Any, host: str) -> None:
     assert problems() == [f"notifications.E005: {message}"]
 
 
-URLS = ["PUBLIC_URL", "SENDGRID_URL", "FCM_URL", "WHATSAPP_URL", "SANDBOX_URL"]
+BASE_URLS = ["PUBLIC_URL", "SENDGRID_URL", "FCM_URL", "WHATSAPP_URL", "SANDBOX_URL"]
 
 
-@pytest.mark.parametrize(("number", "name"), [*enumerate(URLS, start=6)])
+@pytest.mark.parametrize(("number", "name"), [*enumerate(BASE_URLS, start=6)])
 def test_invalid_base_url_is_an_error(settings: Any, name: str, number: int) -> None:
     for good in ("https://x.example.com", "http://127.0.0.1:8001", "https://example.com/below"):
         setattr(settings, name, good)
@@ -110,7 +109,7 @@ def test_invalid_base_url_is_an_error(settings: Any, name: str, number: int) -> 
         assert problems() == [f"notifications.E{number:03}: {message}"]
 
 
-@pytest.mark.parametrize("name", URLS)
+@pytest.mark.parametrize("name", BASE_URLS)
 def test_required_url_must_not_be_empty(settings: Any, name: str) -> None:
     setattr(settings, name, "")
     assert bool(problems()) is (name not in ("SENDGRID_URL", "SANDBOX_URL"))
@@ -304,29 +303,14 @@ def test_host_pattern_that_admits_any_or_none_is_refused(server: Any, host: str)
         refuse_unsafe_settings()
 
 
-KINDS = environment.kinds()
-SECRET = [name for name, kind in KINDS.items() if kind is Kind.SECRET]
-URL = [name for name, kind in KINDS.items() if kind is Kind.URL]
 SOUNDS_SECRET = re.compile(r"SECRET|PASSWORD|TOKEN|CREDENTIAL|(?<!PUBLIC)_KEYS?$")
 SOUNDS_LIKE_URL = re.compile(r"URLS?$|URI$|ENDPOINT|ORIGINS?$|ISSUER")
 
 
-def test_every_text_of_the_environment_is_declared_as_secret_url_or_plain() -> None:
-    for name, field in ((f.name, f) for f in msgspec.inspect.type_info(Environment).fields):
-        kind = field.type
-        while isinstance(kind, msgspec.inspect.Metadata):
-            kind = kind.type
-        if isinstance(kind, msgspec.inspect.StrType):
-            assert KINDS[name] is not None, f"{name}: use Secret, Url, or Text"
-            assert (KINDS[name] is Kind.SECRET) == bool(SOUNDS_SECRET.search(name)), name
-            assert (KINDS[name] is Kind.URL) == bool(SOUNDS_LIKE_URL.search(name)), name
-        else:
-            assert KINDS[name] is None
-
-
-def test_every_secret_and_url_has_a_rule() -> None:
-    assert set(safety.SECRETS) == set(SECRET)
-    assert set(safety.URLS) == set(URL)
+@pytest.mark.parametrize("name", VARIABLES)
+def test_what_sounds_like_a_secret_or_a_url_is_one(name: str) -> None:
+    assert (name in SECRETS) == bool(SOUNDS_SECRET.search(name))
+    assert (name in URLS) == bool(SOUNDS_LIKE_URL.search(name))
 
 
 def started_with(server: Any, name: str, value: str) -> str:
@@ -350,7 +334,7 @@ def started_with(server: Any, name: str, value: str) -> str:
     return ""
 
 
-@pytest.mark.parametrize("name", [one for one in SECRET if not one.endswith("FCM_CREDENTIALS")])
+@pytest.mark.parametrize("name", [one for one in SECRETS if not one.endswith("FCM_CREDENTIALS")])
 def test_no_server_starts_with_a_secret_that_is_guessable_or_sent_in_the_clear(
     server: Any, name: str
 ) -> None:
@@ -358,7 +342,7 @@ def test_no_server_starts_with_a_secret_that_is_guessable_or_sent_in_the_clear(
     value = "YQ==" if name == "FIELD_ENCRYPTION_KEYS" else "a"
     refusal = started_with(server, name, form.format(value))
     assert name in refusal
-    if safety.SECRETS[name].is_issued:
+    if SECRETS[name].is_issued:
         return
     for guessable in (
         "a" * 64,
@@ -376,7 +360,7 @@ SAFE_URLS = {
 }
 
 
-@pytest.mark.parametrize("name", URL)
+@pytest.mark.parametrize("name", URLS)
 def test_no_server_starts_with_a_url_without_tls_to_a_public_host(server: Any, name: str) -> None:
     is_oidc = name == "OIDC_ISSUER"
     if is_oidc:
@@ -391,10 +375,10 @@ def test_no_server_starts_with_a_url_without_tls_to_a_public_host(server: Any, n
 
 
 @pytest.mark.parametrize(
-    "name", [name for name, rule in safety.URLS.items() if rule.plain is not safety.Plain.ANY]
+    "name", [name for name, rule in URLS.items() if rule.plain is not safety.Plain.ANY]
 )
 def test_url_without_tls_may_lead_to_this_machine_or_a_private_network(name: str) -> None:
-    rule = safety.URLS[name]
+    rule = URLS[name]
     for local in ("http://127.0.0.1:8001", "http://localhost:8001", "http://[::1]:8001"):
         assert safety.url_problem(rule, local) is None
     is_private_allowed = rule.plain is safety.Plain.PRIVATE

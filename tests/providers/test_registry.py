@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from domain.states import Channel
-from notifyproject.settings.environment import Environment
+from notifyproject.settings.variables import Environment
 from providers import registry
 from providers.in_app import InAppProvider
 from providers.registry import providers_for

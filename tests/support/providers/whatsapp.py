@@ -16,7 +16,7 @@ from pywa.types.templates import BodyText, TemplateLanguage
 from domain.errors import ProviderError
 from domain.time import utc_now
 from notifyproject.platform.event_loop import run
-from notifyproject.settings.environment import Environment
+from notifyproject.settings.variables import Environment
 from providers.contract import Message, Receipt, SendRequest, SendResult, WhatsAppTemplateMessage
 from providers.whatsapp.provider import Body, WhatsApp
 from providers.whatsapp.webhooks import SIGNATURE_HEADER, InboundMessage

@@ -1,0 +1,155 @@
+"""Writes the documents of the variables from their declarations: ``make settings``.
+
+These are ``.env.example``, the tables of docs/reference/settings.md, and both lists for Kubernetes.
+"""
+
+import textwrap
+from collections.abc import Iterator
+from pathlib import PurePosixPath
+
+from .environment import BASE_DIR
+from .variables import GROUPS, VARIABLES, Compose, Group, Variable, variables
+
+WIDTH = 118
+PAGE = "docs/reference/settings.md"
+BEGIN = "<!-- From here on, `make settings` writes this page. -->\n"
+KUBERNETES = "deploy/kubernetes"
+
+
+def documents() -> dict[str, str]:
+    """Return the text of each document, by its path in the project."""
+    page = (BASE_DIR / PAGE).read_text(encoding="utf-8")
+    return {
+        ".env.example": _env_example(),
+        PAGE: page.partition(BEGIN)[0] + BEGIN + "".join(map(_table, GROUPS)),
+        f"{KUBERNETES}/base/settings.env": _kubernetes_settings(),
+        f"{KUBERNETES}/secrets.env.example": _kubernetes_secrets(),
+    }
+
+
+def write() -> None:
+    """Write all documents."""
+    for path, text in documents().items():
+        (BASE_DIR / path).write_text(text, encoding="utf-8")
+
+
+def _env_example() -> str:
+    lines = [
+        "# Variables of web, stream, workers, and beat. Commented lines show the default.",
+        f"# With the kind of each value: {PAGE}. Set-up: docs/guides/deploy.md.",
+    ]
+    groups: tuple[type[Group], ...] = (Compose, *GROUPS)
+    for group in groups:
+        lines += [
+            "",
+            f"# == {group.heading} ==",
+            *_comment(_plain(_introduction(group), group.see)),
+        ]
+        for variable in variables(group):
+            words = " | ".join(variable.kind.words)
+            note = "; ".join([*_notes(variable), *([words] if words else [])])
+            lines += [*_comment(_plain(note, variable.see)), _assignment(variable)]
+    return "\n".join([*lines, ""])
+
+
+def _assignment(variable: Variable) -> str:
+    if variable.example is None:
+        return f"#{variable.name}={variable.default}"
+    return f"{variable.name}={variable.example}"
+
+
+def _comment(text: str) -> list[str]:
+    capital = text[:1].upper() + text[1:]
+    return textwrap.wrap(
+        capital,
+        WIDTH,
+        initial_indent="# ",
+        subsequent_indent="# ",
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+
+
+def _plain(text: str, see: str) -> str:
+    return f"{text} (docs/{see})".replace("`", "") if see else text.replace("`", "")
+
+
+def _notes(variable: Variable) -> Iterator[str]:
+    if variable.is_required:
+        yield "required on a server"
+    yield variable.meaning
+    if variable.empty:
+        yield f"empty: {variable.empty}"
+
+
+def _introduction(group: type[Group]) -> str:
+    return " ".join((group.__doc__ or "").split())
+
+
+def _table(group: type[Group]) -> str:
+    rows = "\n".join(map(_row, variables(group)))
+    more = f" See {_link(group.see)}." if group.see else ""
+    return (
+        f"\n## {group.heading}\n\n{_introduction(group)}{more}\n\n"
+        f"| variable | default | value | meaning |\n|---|---|---|---|\n{rows}\n"
+    )
+
+
+def _row(variable: Variable) -> str:
+    notes = "; ".join(_notes(variable))
+    link = f" ({_link(variable.see)})" if variable.see else ""
+    default = f"`{variable.default}`" if variable.default else ""
+    cells = (f"`{variable.name}`", default, _value(variable), f"{notes}{link}")
+    return f"| {' | '.join(cells)} |".replace("|  |", "| |")
+
+
+def _value(variable: Variable) -> str:
+    kind = variable.kind
+    if kind.words:
+        return ", ".join(f"`{word}`" for word in kind.words)
+    if kind.secret and kind.secret.min_length > 1:
+        random = "" if kind.secret.is_issued else "random "
+        return f"{random}secret, length {kind.secret.min_length} or more"
+    if kind.secret:
+        return f"secret: {kind.expected}"
+    if kind.url:
+        return " or ".join(f"`{scheme}://`" for scheme in kind.url.schemes)
+    return kind.expected.removesuffix(", without a unit")
+
+
+def _link(see: str) -> str:
+    path = PurePosixPath(see.partition("#")[0])
+    number, _, _ = path.stem.partition("-")
+    label = f"decision {int(number)}" if number.isdecimal() else path.stem.replace("_", " ")
+    return f"[{label}](../{see})".replace("(../reference/", "(")
+
+
+def _kubernetes_settings() -> str:
+    lines = [
+        f"# Settings without secrets: {PAGE}. An overlay replaces the values of a host.",
+        *(
+            f"{one.name}={one.example}"
+            for one in VARIABLES.values()
+            if one.example is not None and not one.is_secret
+        ),
+    ]
+    return "\n".join([*lines, ""])
+
+
+def _kubernetes_secrets() -> str:
+    secrets = [one for one in VARIABLES.values() if one.is_secret]
+    needed = [one for one in secrets if one.is_required or one.example is not None]
+    lines = [
+        "# The Secret: copy this to secrets.env, fill it in, and run",
+        "#   kubectl -n notifyproject create secret generic notifyproject \\",
+        "#     --from-env-file=secrets.env",
+        f"# Each has a row in {PAGE}.",
+        *(f"{one.name}=" for one in needed),
+        "# For what you use:",
+        *(f"#{one.name}=" for one in secrets if one not in needed),
+    ]
+    return "\n".join([*lines, ""])
+
+
+if __name__ == "__main__":
+    write()

@@ -1,0 +1,653 @@
+"""All environment variables of the service, each declared once.
+
+From a declaration come parsing (``environment.py``), ``.env.example``, the settings page, the
+Kubernetes lists (``documents.py``), and the questions of the set-up wizard.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, ClassVar, TypeVar, cast
+
+from . import kinds
+from .kinds import Kind
+from .safety import Plain
+
+T = TypeVar("T")
+NO_LIMIT = 1_000_000
+_PER_SECOND = kinds.number(0, NO_LIMIT)
+_PER_MINUTE = kinds.whole(0, 10_000_000)
+_IN_FLIGHT = kinds.whole(1, 4_096)
+_PORT = kinds.whole(0, 65_535)
+_META_ID = kinds.text(r"[0-9]+", "an ID of digits, as Meta shows it")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Variable:
+    """The declaration of a variable."""
+
+    name: str = ""
+    group: type["Group"] | None = None
+    kind: Kind[Any]
+    default: str
+    """Text of the default; empty: none."""
+    meaning: str
+    """Half a sentence. Code is in backticks."""
+    empty: str = ""
+    """What happens without a value."""
+    see: str = ""
+    """Page with more, as a path below docs, with or without an anchor."""
+    is_required: bool = False
+    """Whether a server doesn't start without it."""
+    example: str | None = None
+    """Value in ``.env.example`` and on Kubernetes, empty for one to fill in. None: not shown there,
+    because the default serves."""
+    local: str = ""
+    """Default of the local stack, if it is another one."""
+    test: str = ""
+    """Default of the tests, if it is another one."""
+    question: str = ""
+    """How the set-up wizard asks for it at the beginning."""
+    provider: str = ""
+    """The provider for which the set-up wizard asks for it."""
+
+    @property
+    def value(self) -> Any:
+        """The value of the default."""
+        return self.kind.read(self.default) if self.default else self.kind.empty
+
+    @property
+    def hint(self) -> str:
+        """The meaning in plain text, with the words to choose from."""
+        words = f" ({', '.join(self.kind.words)})" if self.kind.words else ""
+        return f"{self.meaning.replace('`', '')}{words}"
+
+    @property
+    def is_secret(self) -> bool:
+        """Whether the value is, or has, a secret. The URL of a store has its password."""
+        url = self.kind.url
+        return self.kind.secret is not None or (url is not None and url.plain is Plain.ANY)
+
+
+def declare(kind: Kind[T], default: str, meaning: str, **more: Any) -> T:
+    """Return a field with its :class:`Variable`, as :func:`dataclasses.field` does."""
+    variable = Variable(kind=kind, default=default, meaning=meaning, **more)
+    value = variable.value
+    return cast("T", field(default_factory=lambda: value, metadata={"variable": variable}))
+
+
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
+class Group:
+    """Variables with a heading. The docstring introduces them, in the documents too."""
+
+    heading: ClassVar[str]
+    see: ClassVar[str] = ""
+    """Page with more, as of a variable."""
+
+
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
+class General(Group):
+    """Keys, addresses, and stores of every process."""
+
+    heading = "General"
+
+    SECRET_KEY: str = declare(
+        kinds.token(min_length=50),
+        "",
+        "signs sessions, cursors, and unsubscribe links; `openssl rand -base64 48`",
+        is_required=True,
+        example="",
+        local="only-for-one-machine-" + "0" * 40,
+        test="only-for-tests-" + "0" * 40,
+    )
+    SECRET_KEY_FALLBACKS: str = declare(
+        kinds.token(min_length=50),
+        "",
+        "earlier values of `SECRET_KEY`, separated by commas, which still verify",
+        see="guides/keys.md",
+    )
+    FIELD_ENCRYPTION_KEYS: Mapping[str, bytes] = declare(
+        kinds.keys(min_length=32),
+        "",
+        "encrypt sensitive variables: `id:base64,…` of at least 32 bytes each, such as "
+        "`2026:{output of openssl rand -base64 48}`; the first encrypts, all decrypt",
+        see="guides/keys.md",
+        is_required=True,
+        example="",
+        local="local:" + "0" * 64,
+        test="tests:" + "0" * 64,
+    )
+    ALLOWED_HOSTS: tuple[str, ...] = declare(
+        kinds.items(),
+        "",
+        "host names of the web, separated by commas; `.example.com` includes subdomains",
+        is_required=True,
+        example="notify.example.com",
+        local="127.0.0.1,localhost,[::1]",
+        test="testserver,127.0.0.1,localhost",
+    )
+    PUBLIC_URL: str = declare(
+        kinds.url(Plain.LOOPBACK),
+        "http://127.0.0.1:8000",
+        "the web's address, and the start of links in mail",
+        is_required=True,
+        example="https://notify.example.com",
+        question="Address of the web, such as https://notify.example.com",
+    )
+    HSTS: str = declare(
+        kinds.choice("host", "subdomains", "preload"),
+        "host",
+        "`Strict-Transport-Security` of a server for a year; `preload` includes subdomains and "
+        "can't be undone quickly",
+    )
+    MONGODB_URI: str = declare(
+        kinds.url(Plain.ANY, "mongodb", "mongodb+srv"),
+        "mongodb://127.0.0.1:27017/notifyproject",
+        "URI of a replica set; the path is the database; `docker-compose.yml` sets it",
+        is_required=True,
+    )
+    REDIS_URL: str = declare(
+        kinds.url(Plain.ANY, "redis", "rediss", "sentinel", "unix"),
+        "redis://127.0.0.1:6379/0",
+        "Valkey or Redis: broker, circuit breakers, rate limits, stream signals; with Sentinels "
+        "`sentinel://:password@host:26379,host:26379/0?master=notify`; `docker-compose.yml` sets "
+        "it",
+        see="guides/cluster.md#sentinel",
+        is_required=True,
+    )
+    BROKER_URL: str = declare(
+        kinds.url(Plain.ANY, "amqp", "amqps"),
+        "",
+        "RabbitMQ 3.10 or later as Celery's broker: `amqp://user:password@host:5672/vhost`",
+        empty="`REDIS_URL`",
+        see="decisions/0040-rabbitmq.md",
+    )
+    TRUSTED_PROXIES: int = declare(
+        kinds.whole(0, 10),
+        "0",
+        "proxies in front of the web that add to `X-Forwarded-For`; 0: the header is ignored",
+        example="1",
+    )
+    ADMIN_REQUIRE_OTP: bool = declare(
+        kinds.switch(),
+        "true",
+        "two-factor authentication for all staff; false: only for those who set it up, which a "
+        "server refuses",
+        local="false",
+        test="false",
+    )
+    LOG_LEVEL: str = declare(
+        kinds.choice("DEBUG", "INFO", "WARNING", "ERROR"),
+        "INFO",
+        "level of the log",
+        test="WARNING",
+    )
+    LOG_FORMAT: str = declare(
+        kinds.choice("json", "console"),
+        "json",
+        "form of the log",
+        local="console",
+        test="console",
+    )
+
+
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
+class SignIn(Group):
+    """Without `OIDC_ISSUER`, staff sign in with a password."""
+
+    heading = "Sign-in by OpenID Connect"
+    see = "guides/sign_in.md"
+
+    OIDC_ISSUER: str = declare(
+        kinds.url(Plain.LOOPBACK),
+        "",
+        "the provider's `issuer`, exactly as its discovery document states it",
+    )
+    OIDC_CLIENT_ID: str = declare(
+        kinds.text(), "", "required with an issuer; the console's ID at the provider"
+    )
+    OIDC_CLIENT_SECRET: str = declare(
+        kinds.token(min_length=8, is_issued=True),
+        "",
+        "required with an issuer; the console's secret",
+    )
+    OIDC_NAME: str = declare(
+        kinds.text(r".{1,40}", "a text of at most 40 characters"),
+        "single sign-on",
+        "name of the provider on the sign-in page",
+    )
+    OIDC_SCOPES: tuple[str, ...] = declare(
+        kinds.items(split=str.split),
+        "openid profile email",
+        "scopes, separated by spaces; many providers need `offline_access` for a refresh token, "
+        "and some `groups`",
+    )
+    OIDC_GROUPS_CLAIM: str = declare(
+        kinds.text(), "groups", "claim of the ID token or of userinfo with the person's groups"
+    )
+    OIDC_GROUP_ROLES: Mapping[str, str] = declare(
+        kinds.group_roles(),
+        "",
+        "required with an issuer; `group:role,…`; the roles are `viewer`, `support`, `operator`, "
+        "and `admin`",
+    )
+    OIDC_ACR_VALUES: tuple[str, ...] = declare(
+        kinds.items(split=str.split),
+        "",
+        "values of `acr` that stand for a second factor, separated by spaces; requested at "
+        "sign-in; `mfa` in `amr` always counts",
+    )
+
+
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
+class Inbox(Group):
+    """Pages of your own show inboxes."""
+
+    heading = "Inbox"
+    see = "guides/inbox.md"
+
+    INBOX_SIGNING_KEY: str = declare(
+        kinds.token(min_length=32, start_length=32),
+        "",
+        "signs inbox tokens; another one than `SECRET_KEY`",
+        is_required=True,
+        example="",
+        local="only-for-inboxes-of-one-machine-" + "0" * 40,
+        test="only-for-inboxes-of-tests-" + "0" * 40,
+    )
+    INBOX_ORIGINS: frozenset[str] = declare(
+        kinds.origins(),
+        "",
+        "origins of pages that may read inboxes, separated by commas",
+        empty="no page can show the inbox",
+        example="https://app.example.com",
+        question="Origins of pages with the inbox, or nothing",
+    )
+    INBOX_STREAM_URL: str = declare(
+        kinds.url(Plain.LOOPBACK),
+        "",
+        "address of the stream process for browsers",
+        empty="`PUBLIC_URL`",
+    )
+    INBOX_STREAMS: int = declare(kinds.whole(1, 100_000), "500", "streams per process")
+
+
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
+class Email(Group):
+    """Providers of mail, and what each mail has."""
+
+    heading = "Email"
+    see = "guides/channels.md"
+
+    EMAIL_PROVIDER: str = declare(
+        kinds.choice("sendgrid", "smtp", "sendgrid,smtp", "smtp,sendgrid"),
+        "sendgrid",
+        "a provider, or both in the order of failover",
+        question="Mail provider: sendgrid or smtp",
+    )
+    EMAIL_FROM: str = declare(
+        kinds.text(),
+        "Notifications <notifications@example.com>",
+        "sender; the provider must allow it",
+        example="Notifications <notifications@example.com>",
+        question="Sender, such as Shop <shop@example.com>",
+    )
+    EMAIL_REPLY_TO: str = declare(
+        kinds.text(), "", "reply address, unless a request has one", empty="`EMAIL_FROM`"
+    )
+    ATTACHMENT_HOSTS: tuple[str, ...] = declare(
+        kinds.items(), "", "hosts of attachments, separated by commas", empty="no attachments"
+    )
+    SENDGRID_API_KEY: str = declare(
+        kinds.token(min_length=8, is_issued=True),
+        "",
+        "SendGrid's key",
+        empty="mail goes to the sandbox, if there is one",
+        example="",
+        provider="sendgrid",
+    )
+    SENDGRID_WEBHOOK_PUBLIC_KEY: str = declare(
+        kinds.text(
+            r"[A-Za-z0-9+/]{80,}={0,2}",
+            "the verification key as SendGrid shows it: base64 in one line",
+        ),
+        "",
+        "verifies SendGrid's webhooks",
+        empty="SendGrid's receipts are rejected",
+        example="",
+        provider="sendgrid",
+    )
+    SENDGRID_URL: str = declare(
+        kinds.url(Plain.PRIVATE),
+        "",
+        "address of SendGrid's API",
+        empty="SendGrid's global one with a key, the sandbox's without one",
+    )
+    SMTP_HOST: str = declare(
+        kinds.text(
+            r"[A-Za-z0-9_]([A-Za-z0-9_.-]*[A-Za-z0-9_.])?|[0-9a-fA-F:.]*:[0-9a-fA-F:.]*",
+            "a host name or an IP address, without a scheme, a port, or brackets",
+        ),
+        "127.0.0.1",
+        "host of the mail server",
+        provider="smtp",
+    )
+    SMTP_PORT: int = declare(
+        _PORT, "25", "587 for `starttls`, usually 465 for `tls`", provider="smtp"
+    )
+    SMTP_SECURITY: str = declare(
+        kinds.choice("none", "starttls", "tls"),
+        "none",
+        "TLS of the connection; certificates are verified",
+        provider="smtp",
+    )
+    SMTP_USER: str = declare(
+        kinds.text(), "", "user of the login; without one, there is none", provider="smtp"
+    )
+    SMTP_PASSWORD: str = declare(
+        kinds.password(),
+        "",
+        "password of the login; refused with `SMTP_SECURITY=none`, except to this machine or a "
+        "private network",
+        provider="smtp",
+    )
+    SMTP_EHLO_NAME: str = declare(
+        # RFC 5321, 4.1.3.
+        kinds.text(
+            r"[A-Za-z0-9-]{1,63}(?:\.[A-Za-z0-9-]{1,63})*|\[(?:IPv6:[0-9A-Fa-f:.]+|[0-9.]+)\]",
+            "a domain, or an IP address in brackets",
+        ),
+        "",
+        "name with which the service greets the mail server",
+        empty=("the host of `PUBLIC_URL`, or without a public one the machine's name or address"),
+    )
+
+
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
+class Push(Group):
+    """The account at Firebase."""
+
+    heading = "Push"
+    see = "guides/channels.md#push-by-firebase-cloud-messaging"
+
+    FCM_CREDENTIALS: str = declare(
+        kinds.document(),
+        "",
+        "service account: path of the JSON, or the JSON",
+        empty="no push",
+        provider="fcm",
+    )
+    FCM_PROJECT_ID: str = declare(
+        kinds.text(), "", "project at Google", empty="the service account's project"
+    )
+    FCM_URL: str = declare(
+        kinds.url(Plain.PRIVATE), "https://fcm.googleapis.com", "address of the API"
+    )
+
+
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
+class WhatsApp(Group):
+    """The account at Meta."""
+
+    heading = "WhatsApp"
+    see = "guides/channels.md#whatsapp"
+
+    WHATSAPP_TOKEN: str = declare(
+        kinds.token(min_length=8, is_issued=True),
+        "",
+        "access token of a system user",
+        empty="no WhatsApp",
+        provider="whatsapp",
+    )
+    WHATSAPP_PHONE_NUMBER_ID: str = declare(
+        _META_ID, "", "ID of the sending number", provider="whatsapp"
+    )
+    WHATSAPP_BUSINESS_ACCOUNT_ID: str = declare(
+        _META_ID,
+        "",
+        "ID of the WhatsApp Business account, for `manage.py whatsapp_templates` and the status "
+        "in the console",
+        provider="whatsapp",
+    )
+    WHATSAPP_APP_SECRET: str = declare(
+        # Meta's are 32 hex digits.
+        kinds.token(min_length=32),
+        "",
+        "verifies Meta's webhooks",
+        empty="WhatsApp's receipts are rejected",
+        provider="whatsapp",
+    )
+    WHATSAPP_VERIFY_TOKEN: str = declare(
+        kinds.token(min_length=16), "", "token that Meta sends when the webhook is set up"
+    )
+    WHATSAPP_URL: str = declare(
+        kinds.url(Plain.PRIVATE), "https://graph.facebook.com", "address of the API"
+    )
+    WHATSAPP_API_VERSION: str = declare(
+        kinds.text(r"v[1-9][0-9]?\.[0-9]", "a version such as v26.0"),
+        "v26.0",
+        "version of the Cloud API; Meta serves one for two years",
+    )
+
+
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
+class ProviderLimits(Group):
+    """Messages per second over all workers, 0 for no limit; requests of each worker process."""
+
+    heading = "Provider rates"
+    see = "guides/channels.md#rate-limits"
+
+    SENDGRID_MAX_PER_SECOND: float = declare(_PER_SECOND, "0", "messages per second")
+    SMTP_MAX_PER_SECOND: float = declare(_PER_SECOND, "0", "messages per second")
+    FCM_MAX_PER_SECOND: float = declare(
+        _PER_SECOND, "10000", "messages per second; Google grants a project 600,000 per minute"
+    )
+    WHATSAPP_MAX_PER_SECOND: float = declare(
+        _PER_SECOND, "80", "messages per second; Meta's initial limit per phone number"
+    )
+    SENDGRID_MAX_IN_FLIGHT: int = declare(
+        _IN_FLIGHT,
+        "512",
+        "most requests in flight per worker process; the number adapts to what the provider takes",
+    )
+    FCM_MAX_IN_FLIGHT: int = declare(_IN_FLIGHT, "512", "the same")
+    WHATSAPP_MAX_IN_FLIGHT: int = declare(_IN_FLIGHT, "512", "the same")
+
+
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
+class RequestLimits(Group):
+    """Rates are requests per minute, 0 for no limit."""
+
+    heading = "Request limits"
+    see = "reference/limits.md"
+
+    # Tests send from one address. Those of limits set their own.
+    RATE_LIMIT_READ: int = declare(_PER_MINUTE, "30000", "reads per client and endpoint", test="0")
+    RATE_LIMIT_WRITE: int = declare(
+        _PER_MINUTE, "60000", "writes per client and endpoint; a bulk call is one", test="0"
+    )
+    RATE_LIMIT_INBOX: int = declare(
+        _PER_MINUTE, "600", "requests per recipient with an inbox token", test="0"
+    )
+    RATE_LIMIT_FAILED: int = declare(
+        _PER_MINUTE, "300", "requests per IP address without a valid key or token", test="0"
+    )
+    WEB_CONNECTIONS: int = declare(kinds.whole(100, 100_000), "4000", "connections per web process")
+    WEB_CLIENT_SECONDS: float = declare(
+        kinds.number(1, 600),
+        "10",
+        "deadline for a head, and for a body or response besides `WEB_CLIENT_RATE`",
+    )
+    WEB_CLIENT_RATE: float = declare(
+        kinds.number(1, 1_000_000), "1000", "bytes per second; a slower client is disconnected"
+    )
+    BULK_PENDING_LIMIT: int = declare(
+        kinds.whole(0, 10_000_000),
+        "100000",
+        "due notifications above which bulk create is rejected and broadcasts wait",
+    )
+    BULK_OLDEST_DUE: int = declare(
+        kinds.whole(1, 86_400), "600", "seconds; the same for the oldest due notification"
+    )
+
+
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
+class TestMode(Group):
+    """A sandbox for clients in test mode."""
+
+    heading = "Test mode"
+    see = "guides/channels.md#test-mode"
+
+    SANDBOX_URL: str = declare(
+        kinds.url(Plain.PRIVATE),
+        "",
+        "address of the sandbox",
+        empty="test sends fail",
+        local="http://127.0.0.1:8001",
+        test="http://127.0.0.1:8001",
+    )
+    SANDBOX_FCM_CREDENTIALS: str = declare(
+        kinds.document(), "", "the sandbox's service account", empty="test pushes fail"
+    )
+
+
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
+class Monitoring(Group):
+    """Who watches the service, and what they may read."""
+
+    heading = "Monitoring"
+    see = "guides/observe.md"
+
+    ALERT_RECIPIENTS: tuple[str, ...] = declare(
+        kinds.items(
+            r"[^\s,;<>]+(\s*,\s*([^\s,;<>]+)?)*",
+            "email addresses without names, or user IDs, separated by commas",
+        ),
+        "",
+        "email addresses and user IDs, separated by commas",
+        empty="operators and admins",
+    )
+    METRICS_TOKEN: str = declare(
+        kinds.token(min_length=16),
+        "",
+        "bearer token of `/metrics`: `openssl rand -hex 32`",
+        empty="this machine only",
+        example="",
+    )
+    OTEL_EXPORTER_OTLP_ENDPOINT: str = declare(
+        kinds.url(Plain.PRIVATE),
+        "",
+        "OpenTelemetry collector, such as `http://collector:4318`",
+        empty="no traces",
+        see="guides/observe.md#traces",
+    )
+    HEARTBEAT_DIR: str = declare(
+        kinds.text(),
+        "",
+        "folder of the file that worker, beat, or sweeper writes for `manage.py healthcheck`, one "
+        "per program on a shared host; the image sets `/tmp`",
+        empty="none is written",
+    )
+
+
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
+class Retention(Group):
+    """Days that data is kept, unless a category has its own in the console."""
+
+    heading = "Retention"
+    see = "guides/privacy.md"
+
+    RETENTION_CONTENT_DAYS: int = declare(
+        kinds.whole(1, 3_650), "30", "days of content after the last change"
+    )
+    RETENTION_METADATA_DAYS: int = declare(
+        kinds.whole(7, 3_650), "90", "days of the record after the send time"
+    )
+    ANALYTICS_EVENTS_DAYS: int = declare(
+        kinds.whole(0, 3_650), "30", "days that analytics events are kept; 0: none are written"
+    )
+
+
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
+class Workers(Group):
+    """Size of a worker process."""
+
+    heading = "Workers"
+    see = "guides/scale.md"
+
+    WORKER_THREADS: int = declare(
+        kinds.whole(1, 512),
+        "32",
+        "threads per worker process: tasks, and concurrent SMTP connections",
+    )
+    WORKER_MAX_MEMORY_MB: int = declare(
+        kinds.whole(0), "600", "memory at which a worker is recycled; 0: no limit"
+    )
+    WORKER_MAX_TASKS: int = declare(
+        kinds.whole(0), "0", "messages after which a worker is recycled; 0: no limit"
+    )
+
+
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
+class Machine(Group):
+    """For the local stack, benchmarks, and tests. A server refuses the last three."""
+
+    heading = "One machine"
+
+    PORT: int = declare(_PORT, "8000", "port of the web; sandbox and stream use the next two")
+    CALLBACK_LOOPBACK: bool = declare(
+        kinds.switch(), "false", "allow callbacks to this machine by http", local="true"
+    )
+    CRASH_AT: str = declare(
+        kinds.text(),
+        "",
+        "boundary at which a process kills itself",
+        see="reference/fault_injection.md",
+    )
+    FREEZE_AT: str = declare(
+        kinds.text(),
+        "",
+        "boundary at which a process stops itself",
+        see="reference/fault_injection.md",
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Environment(
+    General,
+    SignIn,
+    Inbox,
+    Email,
+    Push,
+    WhatsApp,
+    ProviderLimits,
+    RequestLimits,
+    TestMode,
+    Monitoring,
+    Retention,
+    Workers,
+    Machine,
+):
+    """The validated environment. Fields have the names of the variables."""
+
+
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
+class Compose(Group):
+    """Only `docker-compose.yml` reads these. Letters and digits: `openssl rand -hex 32`."""
+
+    heading = "Stores of Compose"
+
+    MONGODB_PASSWORD: str = declare(kinds.password(), "", "password of MongoDB", example="")
+    VALKEY_PASSWORD: str = declare(kinds.password(), "", "password of Valkey", example="")
+
+
+def variables(group: type[Group]) -> list[Variable]:
+    """Return the variables of a group, in the order of their declarations."""
+    return [replace(one.metadata["variable"], name=one.name, group=group) for one in fields(group)]
+
+
+GROUPS: tuple[type[Group], ...] = Environment.__bases__
+VARIABLES = {variable.name: variable for group in GROUPS for variable in variables(group)}
+"""The variables of the service, by name."""
+SECRETS = {name: one.kind.secret for name, one in VARIABLES.items() if one.kind.secret}
+URLS = {name: one.kind.url for name, one in VARIABLES.items() if one.kind.url}
+"""Their rules on a server, by name."""
