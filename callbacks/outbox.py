@@ -1,6 +1,5 @@
 """Outbox of callback messages: stores, claims, settles, and replays them."""
 
-import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -12,7 +11,8 @@ from pymongo.errors import BulkWriteError
 
 from domain.queues import CALLBACKS
 from notifyproject.db import paging
-from notifyproject.db.collections import collection, is_duplicate, unclaimed
+from notifyproject.db.collections import collection, is_duplicate
+from notifyproject.db.leases import Leases, held_with, unclaimed
 from notifyproject.db.paging import Cursor, Page
 from notifyproject.platform import broker
 
@@ -31,8 +31,9 @@ def send_wakeup(client_id: ObjectId, *, at: datetime | None = None, now: datetim
 
 
 Document = Mapping[str, Any]
-MESSAGE_LEASE = timedelta(seconds=90)
+LEASE = timedelta(seconds=90)
 """Lease of a message or endpoint, longer than the slowest round."""
+LEASES = Leases(collection="callback_messages", length=LEASE)
 MESSAGE_RETENTION = timedelta(days=30)
 NEWEST_FIRST = (("created_at", -1), ("_id", -1))
 DISABLED_REASON = "The callback endpoint is disabled."
@@ -77,19 +78,16 @@ def store_messages(events: Sequence[Event], *, now: datetime) -> list[ObjectId]:
 
 def claim(*, client_id: ObjectId, limit: int, now: datetime) -> list[ClaimedMessage]:
     """Claim a client's due messages, oldest first. Concurrent callers get different messages."""
-    token = secrets.token_hex(16)
-    due = {"client_id": client_id, "next_try_at": {"$lte": now}, **unclaimed(now=now)}
-    found = collection("callback_messages").find(due, {"_id": 1}).hint("cbm_due")
-    ids = [document["_id"] for document in found.sort("next_try_at", 1).limit(limit)]
+    due = {"client_id": client_id, "next_try_at": {"$lte": now}}
+    found = collection("callback_messages").find({**due, **unclaimed(now=now)}, {"_id": 1})
+    oldest = found.hint("cbm_due").sort("next_try_at", 1).limit(limit)
+    ids = [document["_id"] for document in oldest]
     if not ids:
         return []
-    lease = {"token": token, "lease_until": now + MESSAGE_LEASE}
-    unclaimed_due = {"_id": {"$in": ids}, **due}
-    collection("callback_messages").update_many(unclaimed_due, {"$set": {"claim": lease}})
-    claimed = collection("callback_messages").find({"_id": {"$in": ids}, "claim.token": token})
+    token, claimed = LEASES.claim_many(ids, due, now=now)
     return [
         ClaimedMessage(id=d["_id"], token=token, body=d["body"].encode(), tries=d["tries"])
-        for d in claimed.sort("next_try_at", 1)
+        for d in sorted(claimed, key=lambda d: d["next_try_at"])
     ]
 
 
@@ -104,9 +102,9 @@ def settle(
         "error": response.error,
         "excerpt": response.excerpt,
     }
-    history = {"$each": [_without_none(attempt)], "$slice": -MAX_HISTORY}
+    history = {"history": {"$each": [_without_none(attempt)], "$slice": -MAX_HISTORY}}
     changes: dict[str, Any] = {"tries": message.tries + 1}
-    removed_fields = {"claim": ""}
+    removed_fields = {}
     if response.error is not None:
         changes["error"] = response.error
     else:
@@ -119,8 +117,8 @@ def settle(
         changes |= {"delivered_at": at} if is_delivered else {}
         removed_fields["next_try_at"] = ""
     result = collection("callback_messages").update_one(
-        {"_id": message.id, "claim.token": message.token},
-        {"$set": changes, "$unset": removed_fields, "$push": {"history": history}},
+        {"_id": message.id, **held_with(message.token)},
+        LEASES.releasing({"$set": changes, "$unset": removed_fields, "$push": history}),
     )
     return result.matched_count == 1
 
@@ -128,10 +126,7 @@ def settle(
 def release(messages: Sequence[ClaimedMessage]) -> None:
     """Release messages that weren't attempted."""
     for token in {message.token for message in messages}:
-        ids = [one.id for one in messages if one.token == token]
-        collection("callback_messages").update_many(
-            {"_id": {"$in": ids}, "claim.token": token}, {"$unset": {"claim": ""}}
-        )
+        LEASES.release(token, [one.id for one in messages if one.token == token])
 
 
 def next_due_at(client_id: ObjectId) -> datetime | None:

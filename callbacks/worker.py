@@ -2,7 +2,6 @@
 
 import os
 import random
-import secrets
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -16,7 +15,7 @@ from bson import ObjectId
 from django.conf import settings
 
 from domain.retry import parse_retry_after
-from notifyproject.db.collections import collection, unclaimed
+from notifyproject.db.leases import Claim, Leases, is_leased
 from notifyproject.platform import broker
 from notifyproject.platform.egress import Deadline
 from notifyproject.platform.encryption import DecryptionError
@@ -24,10 +23,11 @@ from notifyproject.platform.encryption import DecryptionError
 from . import audit, endpoints, outbox, retry, signing, subscriptions
 from .endpoints import Endpoint, EndpointResponse
 from .events import CallbackState
-from .outbox import MESSAGE_LEASE, ClaimedMessage
+from .outbox import LEASE, ClaimedMessage
 from .retry import AttemptOutcome, EndpointHealth
 
 Document = Mapping[str, Any]
+LEASES = Leases(collection="callbacks", length=LEASE)
 _UNSTORED_FIELDS = frozenset({"is_gone", "paused_until"})
 _STORED_FIELDS = tuple(
     one.name for one in fields(EndpointHealth) if one.name not in _UNSTORED_FIELDS
@@ -38,36 +38,31 @@ _STORED_FIELDS = tuple(
 class EndpointLease:
     """An endpoint leased to this worker."""
 
-    client_id: ObjectId
-    token: str
+    claim: Claim
     url: str
     secrets: tuple[Document, ...]
     health: EndpointHealth
 
+    @property
+    def client_id(self) -> ObjectId:
+        """The client whose endpoint it is."""
+        return ObjectId(self.claim.id)
+
 
 def acquire_lease(client_id: ObjectId, *, now: datetime) -> EndpointLease | None:
     """Acquire an endpoint's lease. None if it is leased or disabled, or its circuit is open."""
-    token = secrets.token_hex(16)
-    before = collection("callbacks").find_one_and_update(
-        {
-            "_id": client_id,
-            "state": CallbackState.ACTIVE.value,
-            "$and": [
-                unclaimed(now=now),
-                {"$or": [{"open_until": None}, {"open_until": {"$lte": now}}]},
-            ],
-        },
-        {"$set": {"claim": {"token": token, "lease_until": now + MESSAGE_LEASE}}},
-    )
-    if before is None:
+    is_closed = {"$or": [{"open_until": None}, {"open_until": {"$lte": now}}]}
+    wanted = {"_id": client_id, "state": CallbackState.ACTIVE.value, **is_closed}
+    claim = LEASES.claim_one(wanted, now=now)
+    if claim is None:
         return None
-    health_fields = {name: before.get(name) for name in _STORED_FIELDS}
+    document = claim.document
+    health_fields = {name: document.get(name) for name in _STORED_FIELDS}
     return EndpointLease(
-        client_id=client_id,
-        token=token,
-        url=before["url"],
-        secrets=tuple(before["secrets"]),
-        health=EndpointHealth(**{**health_fields, "failures": before.get("failures", 0)}),
+        claim=claim,
+        url=document["url"],
+        secrets=tuple(document["secrets"]),
+        health=EndpointHealth(**{**health_fields, "failures": document.get("failures", 0)}),
     )
 
 
@@ -80,15 +75,8 @@ def release_lease(lease: EndpointLease, health: EndpointHealth, *, now: datetime
         changes["open_until"] = max(open_until, default=None)
     set_fields = {name: value for name, value in changes.items() if value is not None}
     unset_fields = {name: "" for name, value in changes.items() if value is None}
-    own_lease = {"_id": lease.client_id, "claim.token": lease.token}
-    updated = collection("callbacks").update_one(
-        {**own_lease, "url": lease.url},
-        {"$set": set_fields, "$unset": {**unset_fields, "claim": ""}},
-    )
-    if updated.matched_count:
-        return True
-    released = collection("callbacks").update_one(own_lease, {"$unset": {"claim": ""}})
-    return released.matched_count == 1
+    change = {"$set": set_fields, "$unset": unset_fields}
+    return lease.claim.release(change, where={"url": lease.url}) or lease.claim.release()
 
 
 log = structlog.get_logger(__name__)
@@ -280,9 +268,8 @@ def _build_route(lease: EndpointLease, now: datetime) -> _Route | None:
 
 
 def _next_wakeup_at(callback: Document, now: datetime) -> datetime | None:
-    due, claim = outbox.next_due_at(callback["_id"]), callback.get("claim")
-    is_leased = claim is not None and claim["lease_until"] > now
-    if due is None or callback["state"] != CallbackState.ACTIVE or is_leased:
+    due, is_active = outbox.next_due_at(callback["_id"]), callback["state"] == CallbackState.ACTIVE
+    if due is None or not is_active or is_leased(callback, now=now):
         return None
     at = max(due, callback.get("open_until") or due, now)
     return at if at - now <= MAX_WAKEUP_DELAY else None

@@ -15,14 +15,12 @@ from domain.time import InvalidTimeError, QuietHours
 from domain.wait_reasons import describe_hold
 from domain.zones import zone_names
 from notifications.catalog import types
-from notifications.store import DELETION_REASON, ClaimedDelivery, NotSent
+from notifications.store import DELETION_REASON, LEASES, ClaimedDelivery, NotSent
 from providers.labels import provider_name
 from recipients import queries as recipients
 from recipients.queries import RecipientSnapshot, RegisteredRecipient
 
 log = structlog.get_logger(__name__)
-MAX_CLAIMS = 3
-"""After this many claims without a send, a delivery counts as a poison message."""
 ADDRESSED = frozenset({Channel.EMAIL, Channel.WHATSAPP})
 _NO_SANDBOX = "Test notification, but no sandbox is configured for {}."
 TOO_LATE = "Its step of the plan couldn't begin in time."
@@ -60,7 +58,7 @@ def _check_obsolete(claimed: ClaimedDelivery, now: datetime) -> NotSent | None:
         return NotSent(claimed, S.CANCELLED, FailureCode.NOT_NEEDED, f"Not needed: {how}.")
     if _is_too_late(claimed, now):
         return NotSent(claimed, S.EXPIRED, FailureCode.EXPIRED, TOO_LATE)
-    if claimed.claim_count > MAX_CLAIMS:
+    if LEASES.is_exhausted(claimed.claim_count):
         reason = "Quarantined: three workers claimed it and none of them sent it."
         return NotSent(claimed, S.FAILED, FailureCode.QUARANTINED, reason)
     return None

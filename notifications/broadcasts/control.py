@@ -6,7 +6,8 @@ from bson import ObjectId
 
 from domain import queues
 from domain.states import BroadcastStatus
-from notifyproject.db.collections import collection, unclaimed
+from notifyproject.db.collections import collection
+from notifyproject.db.leases import unclaimed
 
 from ..actions.actions import InvalidStateError
 from ..queueing import wakeups

@@ -9,6 +9,7 @@ import msgspec
 from bson import ObjectId
 
 from domain.states import AudienceKind, BroadcastStatus, Priority
+from notifyproject.db.leases import Claim
 
 from ..intake.requests import Caller, NotificationRequest
 from ..validation import InvalidRequestError
@@ -33,15 +34,13 @@ class BroadcastLease:
     """A worker's lease on a broadcast."""
 
     id: ObjectId
-    token: str
-    lease_until: datetime
+    claim: Claim
     status: BroadcastStatus
     caller: Caller
     request: NotificationRequest
     audience: Audience
     cursor: str | None
     expires_at: datetime | None
-    claim_count: int
 
 
 @dataclass(slots=True, kw_only=True)
@@ -112,13 +111,14 @@ def new_document(
     return {name: value for name, value in fields.items() if value is not None}
 
 
-def lease_from(document: Document) -> BroadcastLease:
-    """Return the lease in the document of a claimed broadcast."""
+def lease_from(claim: Claim) -> BroadcastLease:
+    """Return the lease on a claimed broadcast."""
+    document = claim.document
+    is_cancelling = document["status"] == BroadcastStatus.CANCELLING
     return BroadcastLease(
-        id=document["_id"],
-        token=document["claim"]["token"],
-        lease_until=document["claim"]["lease_until"],
-        status=BroadcastStatus(document["status"]),
+        id=claim.id,
+        claim=claim,
+        status=BroadcastStatus.CANCELLING if is_cancelling else BroadcastStatus.RUNNING,
         caller=Caller(
             client_id=document["client_id"],
             request_id=document.get("request_id"),
@@ -128,7 +128,6 @@ def lease_from(document: Document) -> BroadcastLease:
         audience=audience_of(document),
         cursor=document.get("cursor"),
         expires_at=document.get("expires_at"),
-        claim_count=document["claim_count"],
     )
 
 

@@ -1,7 +1,6 @@
 """Reads and writes broadcasts, by compare-and-set, and reads their audiences in pages."""
 
 import random
-import secrets
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
@@ -14,7 +13,8 @@ from pymongo.errors import PyMongoError
 
 from domain.states import BroadcastStatus, NotificationStatus
 from notifyproject.db import paging
-from notifyproject.db.collections import collection, unclaimed
+from notifyproject.db.collections import collection
+from notifyproject.db.leases import Leases
 from notifyproject.db.paging import Cursor, Page
 from recipients import queries as recipients
 from recipients import topics
@@ -64,8 +64,10 @@ def count_audience(audience: Audience) -> int | None:
 B = BroadcastStatus
 ACTIVE = (B.SCHEDULED.value, B.RUNNING.value, B.CANCELLING.value)
 """Statuses in which a worker has something to do."""
-LEASE = timedelta(seconds=60)
-"""A page takes about 1 s. A worker that needs a minute loses the lease."""
+RUNNING = {"status": B.RUNNING.value}
+LEASES = Leases(collection="broadcasts", length=timedelta(seconds=60), max_claims=5)
+"""A page takes about 1 s. A worker that needs a minute loses the lease. After five leases in a row
+without a page, the broadcast fails."""
 CLOCK_TOLERANCE = timedelta(seconds=1)
 """Tolerated clock skew, so that a run that arrives slightly early isn't lost."""
 RETENTION = timedelta(days=90)  # A broadcast is deleted this long after it ended
@@ -74,29 +76,21 @@ MAX_EXAMPLES = 20  # User ids stored as examples of each reason
 
 def acquire_lease(broadcast_id: ObjectId, *, worker: str, now: datetime) -> BroadcastLease | None:
     """Lease a broadcast. Return None if it isn't due or is leased. Raises PyMongoError."""
-    claim = {"token": secrets.token_hex(8), "lease_until": now + LEASE, "worker": worker}
     is_scheduled = {"$eq": ["$status", B.SCHEDULED.value]}
     is_cancelling = {"$eq": ["$status", B.CANCELLING.value]}
-    started_at = {"$ifNull": ["$started_at", {"$cond": [is_cancelling, "$$REMOVE", now]}]}
-    change = {
-        "claim": {"$literal": claim},
-        "claim_count": {"$add": ["$claim_count", 1]},
-        "due_at": claim["lease_until"],
+    wanted = {
+        "_id": broadcast_id,
+        "status": {"$in": ACTIVE},
+        "due_at": {"$lte": now + CLOCK_TOLERANCE},
+    }
+    changes = {
+        "due_at": "$claim.lease_until",
         "status": {"$cond": [is_scheduled, B.RUNNING.value, "$status"]},
-        "started_at": started_at,
+        "started_at": {"$ifNull": ["$started_at", {"$cond": [is_cancelling, "$$REMOVE", now]}]},
         "updated_at": now,
     }
-    found = collection("broadcasts").find_one_and_update(
-        {
-            "_id": broadcast_id,
-            "status": {"$in": ACTIVE},
-            "due_at": {"$lte": now + CLOCK_TOLERANCE},
-            **unclaimed(now=now),
-        },
-        [{"$set": change}],
-        return_document=ReturnDocument.AFTER,
-    )
-    return lease_from(found) if found is not None else None
+    claim = LEASES.claim_one(wanted, changes=changes, worker=worker, now=now)
+    return lease_from(claim) if claim is not None else None
 
 
 def advance(
@@ -105,29 +99,26 @@ def advance(
     """Record a page up to ``cursor`` and release the lease. Return False if it was lost."""
     # The last page completes the broadcast unless it was paused or cancelled meanwhile.
     change = _page_change(page, cursor, now)
-    if is_last and _update_leased(
-        lease, {"status": B.RUNNING.value}, _with_end(B.COMPLETED, change, now)
-    ):
+    if is_last and lease.claim.release(_with_end(B.COMPLETED, change, now), where=RUNNING):
         return True
-    return _update_leased(lease, {}, _with_release(change, at=now))
+    return lease.claim.release(_with_due(change, at=now))
 
 
 def defer(lease: BroadcastLease, *, until: datetime, now: datetime) -> bool:
     """Release the lease because of backpressure. Return False if it was lost or isn't running."""
     change = {"$set": {"is_waiting": True, "updated_at": now}}
-    return _update_leased(lease, {"status": B.RUNNING.value}, _with_release(change, at=until))
+    return lease.claim.release(_with_due(change, at=until), where=RUNNING)
 
 
 def fail(lease: BroadcastLease, *, code: str, reason: str, now: datetime) -> bool:
     """End a broadcast before its audience is complete. Returns False as :func:`defer` does."""
     failure = {"failure_code": code, "failure_reason": reason, "updated_at": now}
-    ended = _with_end(B.FAILED, {"$set": failure}, now)
-    return _update_leased(lease, {"status": B.RUNNING.value}, ended)
+    return lease.claim.release(_with_end(B.FAILED, {"$set": failure}, now), where=RUNNING)
 
 
 def release_lease(lease: BroadcastLease, *, now: datetime) -> bool:
     """Release the lease without a page, due again at once. Return False if it was lost."""
-    return _update_leased(lease, {}, _with_release({"$set": {"updated_at": now}}, at=now))
+    return lease.claim.release(_with_due({"$set": {"updated_at": now}}, at=now))
 
 
 def record_cancelled(
@@ -135,8 +126,8 @@ def record_cancelled(
 ) -> bool:
     """Add ``count`` cancelled notifications and set the next run, or finish if ``at`` is None."""
     change = {"$inc": {"withdrawn": count}, "$set": {"updated_at": now}}
-    update = _with_end(B.CANCELLED, change, now) if at is None else _with_release(change, at=at)
-    return _update_leased(lease, {"status": B.CANCELLING.value}, update)
+    ended = _with_end(B.CANCELLED, change, now) if at is None else _with_due(change, at=at)
+    return lease.claim.release(ended, where={"status": B.CANCELLING.value})
 
 
 def restart_cancellation(broadcast_id: ObjectId, *, now: datetime) -> bool:
@@ -177,27 +168,19 @@ def _page_change(page: PageResult, cursor: str | None, now: datetime) -> dict[st
             counts[f"{kind}.{code}.count"] = len(user_ids)
             first = {"$each": list(user_ids[:MAX_EXAMPLES]), "$slice": MAX_EXAMPLES}
             examples[f"{kind}.{code}.examples"] = first
-    fields: dict[str, Any] = {"is_waiting": False, "claim_count": 0, "updated_at": now}
+    fields: dict[str, Any] = {"is_waiting": False, "updated_at": now}
     if cursor is not None:
         fields["cursor"] = cursor
     return {"$set": fields, "$inc": counts} | ({"$push": examples} if examples else {})
 
 
-def _with_release(change: Mapping[str, Any], *, at: datetime) -> dict[str, Any]:
-    more = {"due_at": at, "claim_count": 0}
-    return {**change, "$set": {**change["$set"], **more}, "$unset": {"claim": ""}}
-
-
 def _with_end(status: BroadcastStatus, change: Mapping[str, Any], now: datetime) -> dict[str, Any]:
     ended = {"status": status.value, "finished_at": now, "purge_at": now + RETENTION}
-    return {**change, "$set": {**change["$set"], **ended}, "$unset": {"claim": "", "due_at": ""}}
+    return {**change, "$set": {**change["$set"], **ended}, "$unset": {"due_at": ""}}
 
 
-def _update_leased(
-    lease: BroadcastLease, condition: Mapping[str, Any], change: Mapping[str, Any]
-) -> bool:
-    query = {"_id": lease.id, "claim.token": lease.token, **condition}
-    return collection("broadcasts").update_one(query, change).matched_count > 0
+def _with_due(change: Mapping[str, Any], *, at: datetime) -> dict[str, Any]:
+    return {**change, "$set": {**change["$set"], "due_at": at}}
 
 
 NEWEST_FIRST = (("created_at", -1), ("_id", -1))

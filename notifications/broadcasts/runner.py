@@ -21,13 +21,13 @@ from .documents import BroadcastLease
 
 log = structlog.get_logger(__name__)
 PAGE_SIZE = 1_000  # Recipients in a page: one insert
-MAX_CLAIMS = 5  # Consecutive runs without a completed page before the broadcast fails
 MAX_PAGE_SECONDS = 40.0
 """Time limit of a page's database calls, below the lease, so that nothing is stored after it."""
 SHUTDOWN_DELAY = timedelta(seconds=1)
 """Delay before a message that arrived during shutdown goes to another worker."""
 CANCEL_POLL_INTERVAL = timedelta(seconds=30)
 """Interval between checks of a cancelled broadcast that is still sending."""
+STUCK_REASON = f"{repository.LEASES.max_claims} consecutive workers failed on the same page."
 CANCELLED_REASON = "The broadcast was cancelled."
 
 
@@ -97,8 +97,8 @@ def _send_page(lease: BroadcastLease, clock: Clock) -> datetime | None:
 def _end_reason(lease: BroadcastLease, now: datetime) -> tuple[str, str] | None:
     if lease.expires_at is not None and now >= lease.expires_at:
         return "expired", "Expired before all recipients were reached."
-    if lease.claim_count > MAX_CLAIMS:
-        return "stuck", f"{MAX_CLAIMS} consecutive workers failed on the same page."
+    if lease.claim.is_exhausted:
+        return "stuck", STUCK_REASON
     if types.find_type(lease.request.type) is None:
         return "unknown_type", "The type is disabled."
     return None

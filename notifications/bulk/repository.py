@@ -1,6 +1,5 @@
 """Stores bulk operations by compare-and-set on the stage and, for a worker, on its lease token."""
 
-import secrets
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -12,24 +11,23 @@ from bson import ObjectId
 from pymongo import ReturnDocument
 
 from domain.states import ACTIVE_BULK_STAGES, BULK_TRANSITIONS, BulkAction, BulkStage
-from notifyproject.db.collections import collection, unclaimed
+from notifyproject.db.collections import collection
+from notifyproject.db.leases import Claim, Leases, unclaimed
 
 from ..actions.actions import InvalidStateError, Staff
-from ..store import Document
 from . import operation as bulk_operation
 from . import results
 from .operation import ActedOn, Operation, Position, Selection, dump_filter, operation_of
 from .results import DeliveryOutcome
 
-LEASE = timedelta(seconds=60)
-MAX_CLAIMS = 3  # Consecutive workers without progress before an operation is stopped
+LEASES = Leases(collection="operations", length=timedelta(seconds=60), max_claims=3)
 PREVIEW_LIFETIME = timedelta(days=1)
 """An older preview can't be started, since too much may have changed."""
 PREVIEW_RETENTION = timedelta(days=30)
 RETENTION = timedelta(days=400)
 MAX_DUE_OPERATIONS = 100
 MAX_RECENT = 50  # Deliveries that an operation last changed, of which it knows
-STUCK_MESSAGE = f"{MAX_CLAIMS} consecutive workers made no progress. See their logs."
+STUCK_MESSAGE = f"{LEASES.max_claims} consecutive workers made no progress. See their logs."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,9 +35,12 @@ class OperationLease:
     """A worker's lease on an operation."""
 
     operation: Operation
-    token: str
-    lease_until: datetime
-    is_recovered: bool  # The previous worker didn't release it: its last actions may not be counted
+    claim: Claim
+
+    @property
+    def same_stage(self) -> dict[str, str]:
+        """The condition of its writes: staff haven't paused or cancelled it."""
+        return {"stage": self.operation.stage.value}
 
 
 def create(
@@ -134,26 +135,13 @@ def cancel(operation_id: ObjectId, *, now: datetime) -> Operation:
 def claim(operation_id: ObjectId, *, worker: str, now: datetime) -> OperationLease | None:
     """Lease an operation. Return None if it isn't due, is leased, or is stopped here."""
     # After three consecutive workers without progress, the operation is stopped.
-    token = secrets.token_hex(16)
-    claim_fields = {"token": token, "lease_until": now + LEASE, "worker": worker}
-    before = collection("operations").find_one_and_update(
-        {
-            "_id": operation_id,
-            "stage": {"$in": [stage.value for stage in ACTIVE_BULK_STAGES]},
-            "next_at": {"$lte": now},
-            **unclaimed(now=now),
-        },
-        {"$set": {"claim": claim_fields, "updated_at": now}, "$inc": {"claim_count": 1}},
-    )
-    if before is None:
+    active = [stage.value for stage in ACTIVE_BULK_STAGES]
+    wanted = {"_id": operation_id, "stage": {"$in": active}, "next_at": {"$lte": now}}
+    claimed = LEASES.claim_one(wanted, changes={"updated_at": now}, worker=worker, now=now)
+    if claimed is None:
         return None
-    lease = OperationLease(
-        operation=operation_of(before),
-        token=token,
-        lease_until=now + LEASE,
-        is_recovered=before.get("claim") is not None,
-    )
-    if before["claim_count"] >= MAX_CLAIMS:
+    lease = OperationLease(operation=operation_of(claimed.document), claim=claimed)
+    if claimed.is_exhausted:
         stop(lease, problem=STUCK_MESSAGE, now=now)
         return None
     return lease
@@ -170,8 +158,7 @@ def save_progress(
     now: datetime,
 ) -> OperationLease | None:
     """Add a worker's progress and renew its lease. Return None if the lease was lost."""
-    lease_until = now + LEASE
-    changes = {"claim.lease_until": lease_until, "claim_count": 0, "updated_at": now}
+    changes: dict[str, Any] = {"updated_at": now}
     if position is not None:
         changes |= {"after_at": position.at, "after_id": position.id}
     increments = Counter({f"found.{kind}": count for kind, count in preview_counts.items()})
@@ -183,23 +170,23 @@ def save_progress(
         changes["acted_at"] = now
         latest = [str(one) for one in acted_on][-MAX_RECENT:]
         update["$push"] = {"recent": {"$each": latest, "$slice": -MAX_RECENT}}
-    document = _update_leased(lease, update)
-    if document is None:
+    renewed = lease.claim.renew(update, where=lease.same_stage, now=now)
+    if renewed is None:
         return None
-    operation = operation_of(document)
-    return replace(lease, operation=operation, lease_until=lease_until, is_recovered=False)
+    claimed, document = renewed
+    return OperationLease(operation=operation_of(document), claim=claimed)
 
 
 def prove(lease: OperationLease) -> OperationLease | None:
     """Record that its trial is over. Return None if the lease was lost."""
-    document = _update_leased(lease, {"$set": {"is_proven": True}})
+    document = lease.claim.write({"$set": {"is_proven": True}}, where=lease.same_stage)
     return replace(lease, operation=operation_of(document)) if document else None
 
 
 def release(lease: OperationLease, *, at: datetime, now: datetime) -> bool:
     """Release an operation, due again at ``at``. Return False if the lease was lost."""
-    changes = {"next_at": at, "updated_at": now, "claim_count": 0}
-    return _update_leased(lease, {"$set": changes, "$unset": {"claim": ""}}) is not None
+    changes = {"next_at": at, "updated_at": now}
+    return lease.claim.release({"$set": changes}, where=lease.same_stage)
 
 
 def stop(lease: OperationLease, *, problem: str, now: datetime) -> None:
@@ -211,13 +198,13 @@ def stop(lease: OperationLease, *, problem: str, now: datetime) -> None:
 
 def finish(lease: OperationLease, stage: BulkStage, *, now: datetime, **changes: Any) -> bool:
     """Release an operation into a stage without work for workers. Return False without lease."""
-    changes |= {"stage": stage.value, "updated_at": now, "claim_count": 0}
+    changes |= {"stage": stage.value, "updated_at": now}
     if not BULK_TRANSITIONS[stage]:
         changes["finished_at"] = now
-    unset = {"claim": "", "next_at": "", "after_at": "", "after_id": ""}
+    unset = {"next_at": "", "after_at": "", "after_id": ""}
     if stage is BulkStage.PAUSED:
-        unset = {"claim": "", "next_at": ""}
-    return _update_leased(lease, {"$set": changes, "$unset": unset}) is not None
+        unset = {"next_at": ""}
+    return lease.claim.release({"$set": changes, "$unset": unset}, where=lease.same_stage)
 
 
 def recount(operation_id: ObjectId) -> None:
@@ -234,14 +221,6 @@ def due_operations(*, now: datetime) -> list[ObjectId]:
     )
     due = found.sort("next_at", 1).hint("opn_next").limit(MAX_DUE_OPERATIONS)
     return [document["_id"] for document in due]
-
-
-def _update_leased(lease: OperationLease, update: Mapping[str, Any]) -> Document | None:
-    operation = lease.operation
-    match = {"_id": operation.id, "claim.token": lease.token, "stage": operation.stage.value}
-    return collection("operations").find_one_and_update(
-        match, update, return_document=ReturnDocument.AFTER
-    )
 
 
 def _transition(

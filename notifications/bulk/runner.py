@@ -37,7 +37,7 @@ def run(operation_id: ObjectId, *, clock: Clock = utc_now) -> bool:
     lease = repository.claim(operation_id, worker=process.worker_name(), now=now)
     if lease is None:
         return False
-    if lease.is_recovered:
+    if lease.claim.is_takeover:
         repository.recount(operation_id)
     next_at = _run_pages(lease, ends_at=now + MAX_RUN_TIME, clock=clock)
     if next_at is not None:
@@ -140,7 +140,7 @@ def _run_page(
         slice_positions, positions = positions[:size], positions[size:]
         try:
             outcomes, slice_count = executor.execute(
-                current.operation, slice_positions, clock=clock, until=current.lease_until
+                current.operation, slice_positions, clock=clock, until=current.claim.until
             )
         except executor.LeaseExpiredError:
             log.warning("operation_lease_expired", operation_id=str(lease.operation.id))

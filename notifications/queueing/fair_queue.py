@@ -23,7 +23,8 @@ from bson import ObjectId
 
 from domain import queues
 from domain.states import Channel, DeliveryStatus, Priority
-from notifyproject.db.collections import collection, unclaimed
+from notifyproject.db.collections import collection
+from notifyproject.db.leases import unclaimed
 from notifyproject.platform import broker, valkey
 
 from ..store import Document

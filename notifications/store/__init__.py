@@ -88,6 +88,7 @@ from .inbox import (
 )
 from .leases import (
     LEASE,
+    LEASES,
     NOT_ATTEMPTED,
     claim,
     poison_candidates,
@@ -162,7 +163,8 @@ __all__ += ["due_snoozes", "resurface", "snooze", "unarchive", "unsnooze"]
 __all__ += ["LimitUse", "MovedUp", "Refusal", "RefusalKind", "Reservation", "UseRequest"]
 __all__ += ["delivery_key", "erase_counters", "give_back", "read_counters", "reserve_uses"]
 __all__ += ["current_hold", "holds_of", "set_stricter", "stricter_of"]
-__all__ += ["LEASE", "NOT_ATTEMPTED", "claim", "poison_candidates", "release", "settle_not_sent"]
+__all__ += ["LEASE", "LEASES", "NOT_ATTEMPTED", "claim", "poison_candidates", "release"]
+__all__ += ["settle_not_sent"]
 __all__ += ["return_unsent", "settle", "start"]
 __all__ += ["DeliveryReceipt", "apply_receipt"]
 __all__ += ["UnknownOutcome", "expire_leases", "resolve_unknown", "unknown_outcomes"]

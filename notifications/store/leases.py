@@ -1,6 +1,5 @@
 """Changes by workers: claim, start, settle, defer, and release; and the attempts log."""
 
-import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -13,7 +12,8 @@ from domain.errors import FailureCode
 from domain.plans import FIRST_STEP
 from domain.states import SUCCEEDED, TRANSITIONS, AttemptStatus, Channel, DeliveryStatus
 from domain.wait_reasons import OUTAGES, Hold, WaitReason
-from notifyproject.db.collections import is_duplicate, unclaimed
+from notifyproject.db.collections import is_duplicate
+from notifyproject.db.leases import Leases, held_with, is_unclaimed, new_token, unclaimed
 from notifyproject.platform import crash_points
 from notifyproject.platform.crash_points import Boundary
 
@@ -34,6 +34,8 @@ from .steps import match_unreached
 S = DeliveryStatus
 UNSENT_ENDS = frozenset({S.EXPIRED, S.SUPPRESSED, S.CANCELLED})
 LEASE = timedelta(seconds=90)  # Longer than the slowest batch: four rounds of requests of 15 s each
+LEASES = Leases(collection="notifications", length=LEASE, max_claims=3)
+"""After three claims without a send, a delivery counts as a poison message."""
 NOT_ATTEMPTED = "Not sent: the lease or lifetime ended first."
 A = AttemptStatus
 _ATTEMPT_STATUSES = {S.SENT: A.SENT, S.DELIVERED: A.SENT, S.UNKNOWN: A.UNKNOWN}
@@ -138,21 +140,23 @@ def claim(
     """Claim those deliveries that are due and unclaimed. Concurrent callers get different ones."""
     # Poison candidates are left out unless requested. Each is claimed alone, because it may have
     # crashed its worker and must not take other deliveries along.
-    token = secrets.token_hex(16)
-    lease = {"token": token, "lease_until": now + LEASE, "worker": worker}
+    token = new_token()
     claimable = _claimable(channel, now)
     conditions = [
         {"$eq": ["$$d.channel", channel.value]},
         {"$eq": ["$$d.status", S.PENDING.value]},
         {"$lte": ["$$d.next_attempt_at", now]},
-        {"$lte": [{"$ifNull": ["$$d.claim.lease_until", now]}, now]},
+        is_unclaimed("$$d.claim", now=now),
     ]
     if not include_poison_candidates:
         claimable["claim_count"] = 0
         conditions.append({"$eq": ["$$d.claim_count", 0]})
     pipeline = transition(
         condition={"$and": conditions},
-        changes={"claim": lease, "claim_count": Computed({"$add": ["$$d.claim_count", 1]})},
+        changes={
+            "claim": LEASES.new_claim(token=token, worker=worker, now=now),
+            "claim_count": Computed({"$add": ["$$d.claim_count", 1]}),
+        },
         now=now,
     )
     collection = notifications()
@@ -194,14 +198,14 @@ def start(
             for one in start(some, provider=provider, worker=worker, now=now)
         ]
     token, channel = claims[0].token, claims[0].channel
-    lease_until = now + LEASE
+    renewed = LEASES.new_claim(token=token, worker=worker, now=now)
     pipeline = transition(
         condition=claimed_with(channel, token, S.PENDING),
         changes={
             "status": S.SENDING.value,
             "attempt_count": Computed({"$add": ["$$d.attempt_count", 1]}),
             "claim_count": 0,
-            "claim": {"token": token, "lease_until": lease_until, "worker": worker},
+            "claim": renewed,
             "provider": provider,
             "last_attempt_at": now,
             "next_attempt_at": None,
@@ -222,7 +226,7 @@ def start(
         replace(
             c,
             attempt_count=c.attempt_count + 1,
-            lease_until=lease_until,
+            lease_until=renewed["lease_until"],
             started_at=now,
             worker=worker,
             provider=provider,
@@ -412,5 +416,5 @@ def _write(
 def _owned_filter(ids: Sequence[ObjectId], token: str, status: DeliveryStatus) -> dict[str, Any]:
     return {
         "_id": {"$in": list(ids)},
-        "delivery": {"$elemMatch": {"claim.token": token, "status": status.value}},
+        "delivery": {"$elemMatch": {**held_with(token), "status": status.value}},
     }

@@ -1,7 +1,7 @@
-"""pymongo collections on the ORM's connection pool, and the lease filter."""
+"""pymongo collections on the ORM's connection pool."""
 
 from collections.abc import Callable, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import UTC
 from functools import lru_cache, partial
 from typing import Any, TypeVar
 
@@ -165,11 +165,6 @@ def read_snapshot(read: Callable[[Snapshot], T]) -> T:
 
 def _tagged(name: str) -> dict[str, Any]:
     return {"$replaceWith": {"from": name, "document": "$$ROOT"}}
-
-
-def unclaimed(*, now: datetime) -> dict[str, Any]:
-    """Return the filter for documents without a lease in ``claim``, or with an expired lease."""
-    return {"$or": [{"claim": None}, {"claim.lease_until": {"$lte": now}}]}
 
 
 def is_duplicate(error: BulkWriteError) -> bool:

@@ -3,9 +3,8 @@
 import re
 from pathlib import Path
 
-from delivery.eligibility import MAX_CLAIMS
 from delivery.sweeper import SWEEP_SECONDS
-from notifications.store import LEASE
+from notifications.store import LEASE, LEASES
 from notifyproject.platform import clock_check
 from tests.support.source import ROOT, SERVICE
 
@@ -30,5 +29,5 @@ def test_numbers_match_the_code() -> None:
     assert f"finds due work in MongoDB every {SWEEP_SECONDS} seconds" in PAGE
     assert f"every {clock_check.CHECK_SECONDS:.0f} seconds" in PAGE
     assert f"a lease of {LEASE.total_seconds():.0f} seconds" in PAGE
-    assert MAX_CLAIMS == 3
+    assert LEASES.max_claims == 3
     assert "After three claims" in PAGE

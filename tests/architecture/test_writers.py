@@ -41,7 +41,9 @@ MERGES = {"monitoring/rollup.py": '"into": "analytics_events"'}
 TABLES = {model.__name__: model._meta.db_table for model in apps.get_models()}
 MODELS = ("Notification.", "Notification(", "DeliveryAttempt.", "DeliveryAttempt(")
 STORE = Path("notifications", "store")
-OTHER_FILES = [path for path in files(*SERVICE) if STORE not in path.parents]
+LEASES = Path("notifyproject", "db", "leases.py")
+"""Writes to the collection of each ``Leases`` that others declare."""
+OTHER_FILES = [path for path in files(*SERVICE) if STORE not in path.parents and path != LEASES]
 
 
 def collection_of(path: Path, node: ast.expr) -> str | None:
@@ -70,6 +72,19 @@ def test_only_the_store_writes_to_its_collections() -> None:
                 name = collection_of(path, method(call).value)
                 assert name is not None, f"{place}: which collection is written to here?"
                 assert name not in OURS, f"{place}: only the store writes to {name}"
+
+
+def test_only_the_store_declares_leases_on_its_collections() -> None:
+    declared = {
+        ast.literal_eval(keyword.value)
+        for path in OTHER_FILES
+        for node in ast.walk(tree(path))
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == "Leases"
+        for keyword in node.keywords
+        if keyword.arg == "collection"
+    }
+    assert "operations" in declared
+    assert not declared & OURS
 
 
 def test_only_the_store_creates_bulk_writes() -> None:

@@ -11,7 +11,7 @@ from bson import ObjectId
 from callbacks import outbox, subscriptions
 from callbacks.endpoints import EndpointResponse
 from callbacks.events import CallbackState, DisabledReason, Event, EventType
-from callbacks.outbox import MESSAGE_LEASE, ClaimedMessage
+from callbacks.outbox import LEASE, ClaimedMessage
 from callbacks.retry import AttemptOutcome, Decision
 from callbacks.subscriptions import TooManySecretsError
 from notifyproject.db.collections import collection
@@ -64,30 +64,6 @@ def test_event_without_callback_is_not_stored() -> None:
     assert outbox.store_messages([event(client_id=ObjectId())], now=NOON) == []
 
 
-def test_concurrent_claims_share_no_message() -> None:
-    ids = recorded(40)
-    barrier = threading.Barrier(2)
-
-    def work(_: int) -> set[str]:
-        barrier.wait()
-        return {held.id for held in claim(limit=40)}
-
-    with ThreadPoolExecutor(2) as workers:
-        first, second = workers.map(work, range(2))
-    assert not first & second
-    assert first | second == set(ids)
-
-
-def test_expired_lease_is_claimed_again_and_the_late_settle_is_ignored() -> None:
-    recorded()
-    (late,) = claim()
-    assert claim(at=NOON + MESSAGE_LEASE - MINUTE) == []
-    (other,) = claim(at=NOON + MESSAGE_LEASE)
-    assert not settle(late, Decision(AttemptOutcome.DELIVERED), status=204)
-    assert settle(other, Decision(AttemptOutcome.DELIVERED), status=204)
-    assert stored(other.id)["tries"] == 1
-
-
 def test_delivered_message_is_settled() -> None:
     (message_id,) = recorded()
     (held,) = claim()
@@ -115,7 +91,7 @@ def test_failed_message_is_due_at_the_decided_time() -> None:
 def test_last_ten_attempts_are_kept() -> None:
     (message_id,) = recorded()
     for number in range(12):
-        at = NOON + number * MESSAGE_LEASE
+        at = NOON + number * LEASE
         (held,) = claim(at=at)
         settle(held, Decision(AttemptOutcome.RETRY, at=at), at=at, duration_ms=number)
     assert [one["duration_ms"] for one in stored(message_id)["history"]] == list(range(2, 12))

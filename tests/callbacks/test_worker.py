@@ -13,7 +13,6 @@ from django.core.management import call_command
 
 from callbacks import outbox, retry, signing, subscriptions, worker
 from callbacks.events import CallbackState, DisabledReason, Event, EventType
-from callbacks.outbox import MESSAGE_LEASE
 from callbacks.worker import SweepReport
 from domain.states import DeliveryStatus
 from notifyproject.db.collections import collection
@@ -126,15 +125,6 @@ def test_round_sends_twenty_messages_and_requeues_the_rest(
     assert broker.llen("callbacks") == 1
     assert sorted(receiver.ids()) == sorted(set(receiver.ids()))
     assert len(receiver.requests) == 25
-
-
-@pytest.mark.usefixtures("due_message")
-def test_one_worker_at_a_time_calls_an_endpoint() -> None:
-    hold = worker.acquire_lease(CLIENT, now=NOON)
-    assert hold is not None
-    assert call() == 0
-    assert call(at=NOON + MESSAGE_LEASE) == 1
-    assert not worker.release_lease(hold, hold.health, now=NOON + MESSAGE_LEASE)
 
 
 def test_failing_endpoint_is_probed_with_one_message() -> None:

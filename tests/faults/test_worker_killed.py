@@ -14,7 +14,7 @@ from domain.states import OPEN, BulkAction, BulkOutcome, BulkStage, Channel, Pri
 from domain.time import utc_now
 from notifications.bulk import decisions, operation, runner, selection
 from notifications.bulk.operation import UNKNOWN_STAFF
-from notifications.bulk.repository import LEASE as BULK_LEASE
+from notifications.bulk.repository import LEASES as BULK_LEASES
 from notifications.queueing import wakeups
 from notifications.store import LEASE
 from notifyproject.db.collections import collection
@@ -131,4 +131,4 @@ def _resent() -> int:
 
 def _later() -> datetime:
     """Return a time after the end of the lost lease."""
-    return utc_now() + BULK_LEASE + timedelta(seconds=1)
+    return utc_now() + BULK_LEASES.length + timedelta(seconds=1)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from notifications.broadcasts import control, repository, runner
+from notifications.broadcasts import control, repository
 from notifications.queueing import backlog, fair_queue
 from notifyproject.db.collections import collection
 from tests.support.factories.broadcasts import (
@@ -25,7 +25,7 @@ from tests.support.factories.notifications import NOON
 pytestmark = pytest.mark.usefixtures("db", "broker", "pages_of_three")
 
 SECOND = timedelta(seconds=1)
-LATER = NOON + repository.LEASE
+LATER = NOON + repository.LEASES.length
 
 
 class Lost(Exception):
@@ -52,16 +52,6 @@ def test_concurrent_workers_notify_and_count_each_recipient_once() -> None:
             list(pool.map(lambda _: run_page(one), range(16)))
     assert notified_users(one) == names
     assert read(one)["accepted"] == 60
-
-
-def test_one_of_many_workers_gets_the_lease() -> None:
-    recipients(3)
-    one = begun()
-    with ThreadPoolExecutor(8) as pool:
-        leases = list(
-            pool.map(lambda _: repository.acquire_lease(one, worker="worker", now=NOON), range(16))
-        )
-    assert sum(lease is not None for lease in leases) == 1
 
 
 def test_two_workers_on_a_page_store_and_count_it_once() -> None:
@@ -123,23 +113,12 @@ def test_recipient_who_mutes_later_stays_counted(lose_after_insert: pytest.Monke
     assert (read(one)["accepted"], read(one)["skipped"]) == (2, {})
 
 
-def test_poison_page_fails_the_broadcast(lose_after_insert: pytest.MonkeyPatch) -> None:
-    recipients(3)
-    one = begun()
-    for lease in range(runner.MAX_CLAIMS):
-        with pytest.raises(Lost):
-            run_page(one, at=NOON + lease * repository.LEASE)
-    assert read(one)["status"] == "running"
-    run_page(one, at=NOON + runner.MAX_CLAIMS * repository.LEASE)
-    assert (read(one)["status"], read(one)["failure_code"]) == ("failed", "stuck")
-
-
 def test_waiting_for_backpressure_is_no_failure(settings: Any) -> None:
     recipients(4)
     settings.BULK_PENDING_LIMIT = 0
     one = begun()
     run_page(one)
-    for wait in range(1, 2 * runner.MAX_CLAIMS):
+    for wait in range(1, 10):
         backlog.clear()
         run_page(one, at=NOON + wait * backlog.RETRY_AFTER)
     assert (read(one)["status"], read(one)["is_waiting"]) == ("running", True)

@@ -32,7 +32,7 @@ from tests.support.mongo.query_plans import plans
 pytestmark = pytest.mark.usefixtures("db", "broker", "pages_of_three")
 
 MINUTE = timedelta(minutes=1)
-LATER = NOON + repository.LEASE
+LATER = NOON + repository.LEASES.length
 S = DeliveryStatus
 
 

@@ -304,7 +304,7 @@ def test_sweep_wakes_up_broadcasts_of_lost_workers(broker: redis.Redis) -> None:
     broker.flushdb()
     sweeper.sweep(now=NOON)
     assert messages(broker) == []
-    sweeper.sweep(now=NOON + repository.LEASE)
+    sweeper.sweep(now=NOON + repository.LEASES.length)
     assert messages(broker) == [[str(one)]]
 
 
@@ -444,5 +444,5 @@ def test_repeated_page_about_an_entity_counts_its_own_notifications_as_accepted(
     one = begun(entity_id="video-7")
     lost = leased(one)
     fan_out.fan_out([name(0)], request=lost.request, broadcast_id=one, caller=lost.caller, now=NOON)
-    run_to_completion(one, at=lost.lease_until)
+    run_to_completion(one, at=lost.claim.until)
     assert (read(one)["accepted"], read(one)["skipped"]) == (2, {})

@@ -16,7 +16,7 @@ from notifications.actions.actions import InvalidStateError
 from notifications.actions.risk import ResendRisk, RiskKind
 from notifications.bulk import decisions, executor, repository, results, runner, selection, trial
 from notifications.bulk.operation import Operation
-from notifications.bulk.repository import LEASE
+from notifications.bulk.repository import LEASES
 from notifyproject.db.collections import collection
 from tests.support.factories import notifications as factories
 from tests.support.factories.bulk import (
@@ -94,7 +94,7 @@ def test_four_workers_on_one_page_execute_it_once(clock: Time, action: BulkActio
 
     def worker(_: int) -> None:
         barrier.wait()
-        executor.execute(operation, places, clock=Time(clock.at), until=clock.at + LEASE)
+        executor.execute(operation, places, clock=Time(clock.at), until=clock.at + LEASES.length)
 
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(worker, range(4)))
@@ -109,7 +109,7 @@ def test_four_workers_on_one_page_execute_it_once(clock: Time, action: BulkActio
 def test_second_worker_after_a_slow_one_repeats_nothing(clock: Time) -> None:
     ids = failed(10)
     operation = started(clock)
-    other = Time(clock.at + LEASE + timedelta(seconds=1))
+    other = Time(clock.at + LEASES.length + timedelta(seconds=1))
 
     def another_takes_over() -> None:
         runner.run(operation.id, clock=other)
@@ -130,7 +130,7 @@ def test_worker_lost_at_any_step_is_replaced(clock: Time, action: BulkAction, at
     ids = failed(3)
     operation = started(clock, previewed(clock, action=action))
     work_with(operation, TriggerClock(clock, at_look=at_look, action_=die))
-    clock.at += LEASE + timedelta(seconds=1)
+    clock.at += LEASES.length + timedelta(seconds=1)
     done = finish(clock, operation)
     assert (done.stage, done.counts) == (BulkStage.COMPLETED, {BulkOutcome.DONE: 3})
     if action is BulkAction.RESEND:
@@ -217,19 +217,6 @@ def test_retry_by_staff_during_the_run_is_recorded_as_failed(clock: Time) -> Non
     assert found[first]["outcome"] == "done"
     assert found[second]["outcome"] == "failed"
     assert found[second]["detail"] == "No failed channel to retry."
-
-
-def test_poison_operation_is_paused(clock: Time) -> None:
-    failed()
-    operation = started(clock)
-    for _ in range(repository.MAX_CLAIMS):
-        work_with(operation, TriggerClock(clock, at_look=4, action_=die))
-        clock.at += LEASE + timedelta(seconds=1)
-    assert not runner.run(operation.id, clock=clock)
-    stopped = stored(operation)
-    assert (stopped.stage, stopped.problem) == (BulkStage.PAUSED, repository.STUCK_MESSAGE)
-    decisions.resume(operation.id, by=MARIA, now=clock())
-    assert finish(clock, operation).counts == {BulkOutcome.DONE: 1}
 
 
 def test_worker_with_an_expired_lease_does_nothing(clock: Time) -> None:

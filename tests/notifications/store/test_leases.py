@@ -18,7 +18,6 @@ from tests.support.factories.notifications import (
     NOON,
     accepted,
     attempts,
-    claim,
     claimed,
     delivery,
     new,
@@ -74,20 +73,6 @@ def test_claim_is_a_lease_and_stays_due() -> None:
     }
     assert document["due_at"] == NOON
     assert document["status"] == "queued"
-
-
-def test_claimed_delivery_is_not_claimed_again() -> None:
-    one = claimed()
-    assert claim_ids(one.notification_id) == []
-    assert claim_ids(one.notification_id, at=NOON + LEASE - MILLISECOND) == []
-
-
-@pytest.mark.parametrize("after", [timedelta(0), MILLISECOND, timedelta(days=1)])
-def test_expired_lease_is_claimed_again(after: timedelta) -> None:
-    first = claimed()
-    (second,) = claim_ids(first.notification_id, at=NOON + LEASE + after)
-    assert second.token != first.token
-    assert second.claim_count == 2
 
 
 @pytest.mark.parametrize(
@@ -238,11 +223,3 @@ def test_only_a_failure_is_recorded_as_an_error() -> None:
         document = read(one.notification_id)
         assert bool(document["error_history"]) is (status is S.FAILED)
         assert ("failed_at" in document) is (status is S.FAILED)
-
-
-def test_replaced_claim_is_not_released_or_deferred() -> None:
-    first = claimed()
-    second = claim(first.notification_id, at=TAKEN_OVER)
-    assert store.release([first], now=TAKEN_OVER) == 0
-    assert store.settle_not_sent([not_sent(first, S.FAILED)], now=TAKEN_OVER) == 0
-    assert delivery(read(first.notification_id))["claim"]["token"] == second.token
