@@ -1,6 +1,5 @@
 """Puts deliveries into digests right before their send, and closes digests that are due."""
 
-import secrets
 import threading
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -187,7 +186,7 @@ def _close_batches(clock: Clock) -> int:
     for _ in range(MAX_BATCHES):
         if process.is_shutting_down():
             return closed
-        closings = store.acquire_due(token=secrets.token_hex(16), now=clock(), limit=CLOSE_BATCH)
+        closings = store.acquire_due(worker=process.worker_name(), now=clock(), limit=CLOSE_BATCH)
         if not closings:
             return closed
         crash_points.reach(Boundary.DIGEST_SELECTED)

@@ -3,8 +3,9 @@
 from enum import StrEnum
 
 from django.db import models
-from django_mongodb_backend.fields import ArrayField, ObjectIdField
+from django_mongodb_backend.fields import ArrayField, EmbeddedModelField, ObjectIdField
 
+from notifications.models import Claim
 from notifyproject.db.fields import choice_field, optional_datetime, optional_text
 from notifyproject.db.indexes import MongoIndex
 
@@ -89,7 +90,7 @@ class RollupState(models.Model):
     id = models.CharField(primary_key=True, db_column="_id", max_length=40)
     changes_until = optional_datetime()
     counted_at = optional_datetime()
-    lease_until = optional_datetime()
+    claim = EmbeddedModelField(Claim, null=True, blank=True)
 
     class Meta:
         db_table = "rollup_state"

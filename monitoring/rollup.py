@@ -6,6 +6,7 @@ minute, by the index on the time of the last change. See docs/reference/metrics.
 
 import time
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -13,13 +14,14 @@ from typing import Any
 import structlog
 from django.conf import settings
 
-from domain.time import utc_now
+from domain.time import Clock, utc_now
 from notifyproject.db.collections import collection
+from notifyproject.db.leases import Claim
 
 from . import metrics, rollup_state
 from .models import Interval
 from .rollup_counts import count_minutes, minute_of
-from .rollup_state import ChangedMinute
+from .rollup_state import ChangedMinute, LeaseLostError
 
 INDEX = "ntf_updated"
 EVENTS = ("sent", "delivered", "read", "failed")
@@ -140,52 +142,97 @@ class RollupReport:
     remaining: int
 
 
-def run(*, now: datetime, budget: float = BUDGET_SECONDS) -> RollupReport | None:
+def run(
+    *, now: datetime, budget: float = BUDGET_SECONDS, clock: Clock = utc_now
+) -> RollupReport | None:
     """Roll up the changed minutes. Return None if another process is doing so. Idempotent."""
-    if not rollup_state.acquire_lease(now=now):
-        return None
-    try:
-        report = _run(now, time.monotonic() + budget)
-        rollup_state.record(counted_at=now)
-    finally:
-        rollup_state.release_lease()
-    log.info("rollup_finished", counted=report.counted, remaining=report.remaining)
-    return report
+    deadline = time.monotonic() + budget
+    with _leased(now, clock) as lease:
+        if lease is None:
+            return None
+        report = _run(lease, now, deadline)
+        rollup_state.record(lease.claim, counted_at=now)
+        log.info("rollup_finished", counted=report.counted, remaining=report.remaining)
+        return report
+    return None
 
 
-def rebuild(*, since: datetime, until: datetime, now: datetime) -> int | None:
+def rebuild(
+    *, since: datetime, until: datetime, now: datetime, clock: Clock = utc_now
+) -> int | None:
     """Recount all hours of a period. Return the number of minutes, None if a roll-up is running."""
     start = metrics.interval_start(Interval.HOUR, since)
     minutes: list[datetime] = []
     while start + len(minutes) * MINUTE < until or len(minutes) % 60:
         minutes.append(start + len(minutes) * MINUTE)
-    if not rollup_state.acquire_lease(now=now):
-        return None
-    try:
+    with _leased(now, clock) as lease:
+        if lease is None:
+            return None
         for consecutive in _split_consecutive(minutes):
-            _recount(consecutive, now)
-            rollup_state.renew_lease(now=utc_now())
-        _sum_up(minutes, now)
+            lease.recount(consecutive, now)
+        lease.sum_up(minutes, now)
+        return len(minutes)
+    return None
+
+
+@contextmanager
+def _leased(now: datetime, clock: Clock) -> Iterator["_Lease | None"]:
+    """Give the roll-up's lease, or None if another process has it. Ends the block if it's lost."""
+    claim = rollup_state.acquire_lease(now=now)
+    if claim is None:
+        yield None
+        return
+    try:
+        yield _Lease(claim, clock)
+    except LeaseLostError:
+        log.warning("rollup_lease_lost")
     finally:
-        rollup_state.release_lease()
-    return len(minutes)
+        claim.release()
 
 
-def _run(now: datetime, deadline: float) -> RollupReport:
-    _find_changes(now, deadline)
+@dataclass(frozen=True, slots=True)
+class _Lease:
+    """The roll-up's lease, which each write of metrics renews."""
+
+    claim: Claim
+    clock: Clock
+
+    def recount(self, minutes: Sequence[datetime], now: datetime) -> None:
+        """Count minutes and store their metrics. Raises LeaseLostError."""
+        values = count_minutes(min(minutes), max(minutes) + MINUTE)
+        metrics.replace(Interval.MINUTE, minutes, values, now=now)
+        self._confirm(minutes)
+
+    def sum_up(self, minutes: Sequence[datetime], now: datetime) -> None:
+        """Store the metrics of the hours and days of minutes. Raises LeaseLostError."""
+        _sum_up(minutes, now)
+        self._confirm(minutes)
+
+    def _confirm(self, minutes: Sequence[datetime]) -> None:
+        now = self.clock()
+        try:
+            rollup_state.renew_lease(self.claim, now=now)
+        except LeaseLostError:
+            # These values may have replaced newer ones of the new holder, so they're counted again.
+            rollup_state.mark_changed(minutes, now=now)
+            raise
+
+
+def _run(lease: _Lease, now: datetime, deadline: float) -> RollupReport:
+    _find_changes(lease, now, deadline)
     due = {mark.minute: mark for mark in rollup_state.due_minutes(now=now)}
     counted: list[ChangedMinute] = []
     for consecutive in _split_consecutive(sorted(due, reverse=True)):
         if counted and time.monotonic() > deadline:
             break
-        _recount(consecutive, now)
+        lease.recount(consecutive, now)
         counted += [due[minute] for minute in consecutive]
-    _sum_up([mark.minute for mark in counted], now)
+    lease.sum_up([mark.minute for mark in counted], now)
     rollup_state.remove_counted(counted)
     return RollupReport(counted=len(counted), remaining=len(due) - len(counted))
 
 
-def _find_changes(now: datetime, deadline: float) -> None:
+def _find_changes(lease: _Lease, now: datetime, deadline: float) -> None:
     """Mark the minutes that have changed, in slices, since there may be many after a standstill."""
     since = rollup_state.changes_until() or now - FIRST_LOOKBACK
     while since < now:
@@ -193,15 +240,10 @@ def _find_changes(now: datetime, deadline: float) -> None:
         # Writes in progress are found by the next roll-up, within OVERLAP.
         rollup_state.mark_changed(changed_minutes(since - OVERLAP, until), now=now)
         write_events(since - OVERLAP, until, now=now)
-        rollup_state.record(changes_until=until)
+        rollup_state.record(lease.claim, changes_until=until)
         since = until
         if time.monotonic() > deadline:
             break
-
-
-def _recount(minutes: Sequence[datetime], now: datetime) -> None:
-    values = count_minutes(min(minutes), max(minutes) + MINUTE)
-    metrics.replace(Interval.MINUTE, minutes, values, now=now)
 
 
 def _sum_up(minutes: Iterable[datetime], now: datetime) -> None:

@@ -5,9 +5,10 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from pymongo import DeleteOne, UpdateOne
-from pymongo.errors import DuplicateKeyError
 
 from notifyproject.db.collections import collection
+from notifyproject.db.leases import Claim, Leases
+from notifyproject.platform import process
 
 from . import metrics
 from .models import Interval
@@ -19,8 +20,12 @@ RECOUNT_AGE_DIVISOR = 12
 MAX_RECOUNT_AGE = timedelta(days=3)
 """Older minutes aren't recounted, since receipts hardly ever arrive later."""
 MAX_MINUTES = 600
-LEASE = timedelta(minutes=5)
+LEASES = Leases(collection="rollup_state", length=timedelta(minutes=5))
 STATE = "rollup"
+
+
+class LeaseLostError(Exception):
+    """Another worker has the roll-up's lease by now."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,30 +70,23 @@ def remove_counted(counted: Sequence[ChangedMinute]) -> None:
         collection("metrics_due").bulk_write(writes, ordered=False)
 
 
-def acquire_lease(*, now: datetime) -> bool:
-    """Acquire the roll-up's lease. Return False if another worker has it."""
-    free = {"_id": STATE, "$or": [{"lease_until": None}, {"lease_until": {"$lte": now}}]}
-    lease = {"$set": {"lease_until": now + LEASE}}
-    try:
-        collection("rollup_state").update_one(free, lease, upsert=True)
-    except DuplicateKeyError:
-        return False
-    return True
+def acquire_lease(*, now: datetime) -> Claim | None:
+    """Acquire the roll-up's lease. Return None if another worker has it."""
+    first = {"$setOnInsert": {"changes_until": None}}
+    collection("rollup_state").update_one({"_id": STATE}, first, upsert=True)
+    return LEASES.claim_one({"_id": STATE}, worker=process.worker_name(), now=now)
 
 
-def renew_lease(*, now: datetime) -> None:
-    """Renew the lease during a long roll-up."""
-    record(lease_until=now + LEASE)
+def renew_lease(claim: Claim, *, now: datetime) -> None:
+    """Renew the lease during a long roll-up. Raises LeaseLostError."""
+    if claim.renew(now=now) is None:
+        raise LeaseLostError
 
 
-def release_lease() -> None:
-    """Release the lease."""
-    record(lease_until=None)
-
-
-def record(**times: datetime | None) -> None:
-    """Store ``changes_until``, or at the end of a roll-up ``counted_at``."""
-    collection("rollup_state").update_one({"_id": STATE}, {"$set": times}, upsert=True)
+def record(claim: Claim, **times: datetime) -> None:
+    """Store ``changes_until``, or at the end ``counted_at``. Raises LeaseLostError."""
+    if claim.write({"$set": times}) is None:
+        raise LeaseLostError
 
 
 def changes_until() -> datetime | None:

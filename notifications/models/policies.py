@@ -1,7 +1,7 @@
 """Limits, digests, retention policies, and the state of providers."""
 
 from django.db import models
-from django_mongodb_backend.fields import ArrayField, ObjectIdField
+from django_mongodb_backend.fields import ArrayField, EmbeddedModelField, ObjectIdField
 
 from domain.digests import DigestStatus
 from domain.limits import Overflow
@@ -10,6 +10,7 @@ from notifyproject.db.fields import choice_field, choices_field, optional_dateti
 from notifyproject.db.indexes import MongoIndex
 
 from .catalog import SLUG_LENGTH
+from .notification import Claim
 
 
 class ProviderState(models.Model):
@@ -136,9 +137,10 @@ class Digest(models.Model):
     """A client or staff cancelled it: its members are cancelled, too."""
     epoch = models.IntegerField(default=0)
     """Fencing token: grows with each lease until the digest is sealed."""
-    lease_token = optional_text(32)
-    lease_count = models.IntegerField(null=True, blank=True)
-    """Leases until it is closed. A digest whose leases ended without a close is leased alone."""
+    claim = EmbeddedModelField(Claim, null=True, blank=True)
+    """A worker's lease on its close."""
+    claim_count = models.IntegerField(default=0)
+    """Leases that ended without a close."""
     count = models.IntegerField(null=True, blank=True)
     """Members from SEALED on, without the dropped ones."""
     dropped = models.IntegerField(null=True, blank=True)

@@ -22,21 +22,22 @@ from domain.digests import CLOSE_GRACE, MAX_SLIDES, DigestOutcome, DigestStatus
 from domain.errors import FailureCode
 from domain.states import Channel, DeliveryStatus, Priority
 from notifyproject.db.collections import is_duplicate
+from notifyproject.db.leases import Leases
 
 from .actions import cancelled_changes
 from .collections import digests, notifications, retry_transient
 from .documents import ClaimedDelivery, Document, delivery_record
-from .pipelines import MILLISECOND, Computed, Expression, error_entry, row_of, update
+from .pipelines import Computed, Expression, error_entry, row_of, update
 
 S, D = DeliveryStatus, DigestStatus
-CLOSE_LEASE = timedelta(seconds=90)
-MAX_LEASE_FACTOR = 20
+LEASES = Leases(
+    collection="digests", length=timedelta(seconds=90), max_claims=2, max_length_factor=20
+)
 """Each further lease of a digest is 90 seconds longer, up to half an hour. If a close took longer
-than every lease, others would lease the digest again without end."""
+than every lease, others would lease the digest again without end. After two leases without a
+close, a digest is leased alone."""
 DIGEST_RETENTION = timedelta(days=90)
 CANCEL_REASON = "Its digest was cancelled."
-MAX_SHARED_LEASES = 2
-"""After so many leases without a close, a digest is leased alone."""
 HEAD = 16
 """Batches at the head of the due digests among which concurrent closers choose at random."""
 MEMBERS_INDEX = "ntf_digest"
@@ -180,6 +181,7 @@ def _new_digest(one: Opening, window: Window, now: datetime) -> dict[str, Any]:
         "due_at": window.ends_at + CLOSE_GRACE,
         "is_cancelled": False,
         "epoch": 0,
+        "claim_count": 0,
     }
     return {name: value for name, value in fields.items() if value is not None}
 
@@ -247,26 +249,20 @@ def count_closed(*, since: datetime) -> dict[DigestOutcome, tuple[int, int]]:
     return {DigestOutcome(one["_id"]): (one["digests"], one["members"]) for one in found}
 
 
-def acquire_due(*, token: str, now: datetime, limit: int) -> list[Closing]:
+def acquire_due(*, worker: str, now: datetime, limit: int) -> list[Closing]:
     """Lease due digests, and select their members. Raises PyMongoError."""
     ids = _due_ids(now, limit, skip=_random.randrange(HEAD) * limit) or _due_ids(now, limit, skip=0)
     ids = _isolate_lost(ids)
     if not ids:
         return []
     is_sealed = {"$eq": ["$status", D.SEALED.value]}
-    lease_count = {"$add": [{"$ifNull": ["$lease_count", 0]}, 1]}
-    factor = {"$min": [lease_count, MAX_LEASE_FACTOR]}
-    duration = {"$multiply": [CLOSE_LEASE // MILLISECOND, factor]}
-    lease = {
+    changes = {
         "status": {"$cond": [is_sealed, "$status", D.CLOSING.value]},
         "epoch": {"$cond": [is_sealed, "$epoch", {"$add": ["$epoch", 1]}]},
-        "lease_count": lease_count,
-        "lease_token": token,
-        "due_at": {"$add": [now, duration]},
+        "due_at": "$claim.lease_until",
     }
-    wanted = {"_id": {"$in": ids}}
-    digests().update_many({**wanted, "due_at": {"$lte": now}}, [{"$set": lease}])
-    leased = list(digests().find({**wanted, "lease_token": token}))
+    due = {"due_at": {"$lte": now}}
+    token, leased = LEASES.claim_many(ids, due, changes=changes, worker=worker, now=now)
     members = _select_members(leased, now) if leased else {}
     return [
         Closing(
@@ -285,7 +281,7 @@ def _isolate_lost(ids: Sequence[ObjectId]) -> list[ObjectId]:
 
     It may be the cause, and must not take others along.
     """
-    wanted = {"_id": {"$in": list(ids)}, "lease_count": {"$gte": MAX_SHARED_LEASES}}
+    wanted = {"_id": {"$in": list(ids)}, "claim_count": {"$gte": LEASES.max_claims}}
     lost = [one["_id"] for one in digests().find(wanted, {"_id": 1})]
     others = [one for one in ids if one not in lost]
     if lost and (not others or _random.choice((True, False))):
@@ -372,7 +368,7 @@ def seal(seals: Sequence[Seal], *, now: datetime) -> list[Seal]:
     # Each lease has a token of its own, so that the token also names the epoch.
     wanted = {
         "_id": {"$in": ids},
-        "lease_token": {"$in": sorted({one.closing.token for one in seals})},
+        "claim.token": {"$in": sorted({one.closing.token for one in seals})},
         "status": D.CLOSING.value,
     }
     fields = {"status": D.SEALED.value, "sealed_at": now}
@@ -432,7 +428,7 @@ def finish(closings: Sequence[tuple[ObjectId, ObjectId | None]], *, now: datetim
         "closed_at": now,
         "purge_at": now + DIGEST_RETENTION,
     }
-    pipeline = [*_merge_rows(ids, rows, fields), {"$unset": ["due_at", "lease_token"]}]
+    pipeline = [*_merge_rows(ids, rows, fields), {"$unset": ["due_at", "claim"]}]
     wanted = {"_id": {"$in": ids}, "status": D.SEALED.value}
     retry_transient(digests().update_many, wanted, pipeline, hint=BY_ID)
 
@@ -479,7 +475,7 @@ def erase_digests(*, user_id: str, ids: Sequence[ObjectId] = (), now: datetime) 
         "is_cancelled": True,
         "closes_at": {"$min": ["$closes_at", now]},
         "due_at": now + CLOSE_GRACE,
-        "lease_token": None,
+        "claim": None,
     }
     erased = {"$mergeObjects": ["$$ROOT", {"erased_at": now}]}
     pipeline: list[Mapping[str, Any]] = [

@@ -2,7 +2,7 @@
 
 A claim is stored in the document: a token, the end of the lease, and maybe the worker. Anyone may
 claim a document that has no claim or an expired one. Each write of a holder names its token, so
-that a holder whose lease was taken over changes nothing. ``docs/decisions/0048-leases.md`` lists
+that a holder whose lease was taken over changes nothing. ``docs/decisions/0049-leases.md`` lists
 the users, and what each does after too many claims.
 """
 

@@ -21,7 +21,7 @@ from notifications.catalog import limits, types
 from notifications.content import templates
 from notifications.content.reminders import event_variables
 from notifications.store import digests as store_digests
-from notifications.store.digests import CLOSE_LEASE
+from notifications.store.digests import LEASES
 from notifyproject.db.collections import collection
 from notifyproject.platform import crash_points
 from notifyproject.platform.crash_points import Boundary
@@ -415,7 +415,7 @@ def test_lost_closer_is_continued(boundary: Boundary, monkeypatch: pytest.Monkey
         with pytest.raises(LostWorkerError):
             close()
     assert close(CLOSING + MINUTE) == 0  # The lease still holds.
-    assert close(CLOSING + CLOSE_LEASE) == 1
+    assert close(CLOSING + LEASES.length) == 1
     assert len(carriers()) == 1
     assert statuses(*ids) == ["merged", "merged"]
     assert all_digests()[0]["status"] == "closed"
@@ -454,9 +454,9 @@ def test_frozen_closer_neither_adds_a_member_nor_takes_one() -> None:
     """A closer is frozen after it leased a digest; another one closes it; then it wakes up."""
     ids = [comment("One"), comment("Two")]
     deliver(*ids)
-    frozen = store.acquire_due(token="f" * 32, now=CLOSING, limit=10)
+    frozen = store.acquire_due(worker="w", now=CLOSING, limit=10)
     assert len(frozen[0].members) == 2
-    later = CLOSING + CLOSE_LEASE
+    later = CLOSING + LEASES.length
     assert close(later) == 1
     digests._close(frozen, lambda: later + MINUTE)
     assert len(carriers()) == 1
@@ -511,7 +511,7 @@ def test_member_that_is_sent_now_leaves_its_digest(fcm: ScriptedProvider) -> Non
 def test_selected_member_is_neither_cancelled_nor_sent_now() -> None:
     ids = [comment("One"), comment("Two")]
     deliver(*ids)
-    (closing,) = store.acquire_due(token="f" * 32, now=CLOSING, limit=10)
+    (closing,) = store.acquire_due(worker="w", now=CLOSING, limit=10)
     one = ids[0]
     assert store.cancel(notification_id=one, channels=[EMAIL], reason="Done.", now=CLOSING) is None
     assert store.make_due_now(notification_id=one, now=CLOSING) is None
@@ -582,7 +582,7 @@ def test_member_that_a_sealed_digest_missed_is_not_merged(monkeypatch: pytest.Mo
         with pytest.raises(LostWorkerError):
             close()
     collection("notifications").update_one(path, {"$set": {"delivery.0.status": "pending"}})
-    assert close(CLOSING + CLOSE_LEASE) == 1
+    assert close(CLOSING + LEASES.length) == 1
     assert statuses(*ids, late) == ["merged", "merged", "pending"]
     assert carriers()[0]["data"]["digest"]["count"] == 2
 
@@ -590,7 +590,7 @@ def test_member_that_a_sealed_digest_missed_is_not_merged(monkeypatch: pytest.Mo
 def test_selected_member_does_not_expire_while_its_digest_closes() -> None:
     ids = [comment(text, expires_at=NOON + WINDOW + MINUTE) for text in ("One", "Two")]
     deliver(*ids)
-    (closing,) = store.acquire_due(token="f" * 32, now=CLOSING, limit=10)
+    (closing,) = store.acquire_due(worker="w", now=CLOSING, limit=10)
     deliver(*ids, at=NOON + WINDOW + RECHECK)
     assert statuses(*ids) == ["pending", "pending"]
     digests._close([closing], lambda: CLOSING)
@@ -624,8 +624,8 @@ def test_digest_whose_closers_were_lost_is_leased_alone() -> None:
     for user in ("ada", "bob", "eve"):
         deliver(comment("One", user_id=user), comment("Two", user_id=user))
     bad = all_digests()[0]["_id"]
-    collection("digests").update_one({"_id": bad}, {"$set": {"lease_count": 2}})
-    leased = [store.acquire_due(token=f"{n:032}", now=CLOSING, limit=10) for n in range(20)]
+    collection("digests").update_one({"_id": bad}, {"$set": {"claim_count": 2}})
+    leased = [store.acquire_due(worker="w", now=CLOSING, limit=10) for _ in range(20)]
     assert sorted(len(one) for one in leased if one) == [1, 2]
 
 
@@ -633,9 +633,9 @@ def test_digest_that_takes_long_to_close_is_leased_for_longer() -> None:
     deliver(comment(), comment())
     leases: list[float] = []
     now = CLOSING
-    for number in range(30):
-        store.acquire_due(token=f"{number:032}", now=now, limit=1)
-        assert store.acquire_due(token="another", now=now, limit=1) == []
+    for _ in range(30):
+        store.acquire_due(worker="w", now=now, limit=1)
+        assert store.acquire_due(worker="w", now=now, limit=1) == []
         ends_at = all_digests()[0]["due_at"]
         leases.append((ends_at - now).total_seconds())
         now = ends_at
@@ -733,7 +733,7 @@ def test_erasure_during_a_close_leaves_nothing_to_send(
     monkeypatch.setattr(crash_points, "reach", reach)
     close()
     monkeypatch.undo()
-    close(CLOSING + CLOSE_LEASE)
+    close(CLOSING + LEASES.length)
     assert [one["status"] for one in all_digests()] == ["closed"]
     for document in collection("notifications").find():
         assert ("due_at" in document, document["data"]) == (False, {})

@@ -280,11 +280,32 @@ def test_held_time_is_no_latency_and_a_request_has_its_own(code: FailureCode) ->
     assert found["request"].seconds == pytest.approx(0.012)
 
 
-def test_only_one_roll_up_runs_until_its_lease_expires() -> None:
+def test_only_one_roll_up_runs_at_a_time() -> None:
     assert rollup_state.acquire_lease(now=NOON)
     assert rollup.run(now=NOON + A_MINUTE) is None
     assert rollup.rebuild(since=NOON, until=NOON + A_MINUTE, now=NOON + A_MINUTE) is None
-    assert rollup.run(now=NOON + rollup_state.LEASE) is not None
+
+
+@pytest.mark.parametrize("step", ["replace", "sum_up"])
+def test_roll_up_that_was_taken_over_has_its_minutes_counted_again(
+    step: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    traffic()
+    now, write = NOON + timedelta(minutes=7), getattr(metrics, step)
+    later = now + rollup_state.LEASES.length
+
+    def write_late(*given: Any, **options: Any) -> None:
+        patch.undo()
+        assert rollup.run(now=later, clock=lambda: later) is not None
+        assert rollup_state.due_minutes(now=later) == []
+        write(*given, **options)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(metrics, step, write_late)
+        assert rollup.run(now=now, clock=lambda: now) is None
+    assert rollup_state.due_minutes(now=later) != []
+    assert rollup_state.counted_at() == later
+    assert rollup_state.changes_until() == later
 
 
 def test_interrupted_roll_up_is_continued(monkeypatch: pytest.MonkeyPatch) -> None:
