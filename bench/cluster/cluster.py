@@ -17,7 +17,6 @@ from pymongo import MongoClient
 from pymongo.errors import PyMongoError
 
 from notifyproject.platform import valkey as valkey_client
-from notifyproject.settings.environment import BASE_DIR
 from notifyproject.stack import servers
 
 from ..chaos.change_stream import StepRecorder
@@ -110,9 +109,11 @@ class Cluster(Service):
                 self.record_end(one)
                 one.start()
 
-    def run_command(self, name: str, host: Host, command: Sequence[str]) -> None:
-        """Run a command of this version of the service on a host. Raises ScenarioError."""
-        run_to_end(_program(self.network, host, name, command, self.environment))
+    def run_command(self, name: str, host: Host, command: Sequence[str], *, code: Path) -> None:
+        """Run a command of a version of the service on a host. Raises ScenarioError."""
+        program = _program(self.network, host, name, command, self.environment)
+        program.folder = code
+        run_to_end(program)
 
     def wait_healthy(self) -> float:
         """Wait until all members and replicas follow their primaries; return the seconds."""
@@ -138,16 +139,14 @@ MAJORITY = {"w": "majority", "wtimeout": 2_000}
 def run_cluster(
     *,
     environment: Mapping[str, str] | None = None,
-    code: Path = BASE_DIR,
     scopes: Sequence[str] = SCOPES,
     console: socket.socket | None = None,
     log_progress: Callable[[str], object] = lambda _: None,
 ) -> Iterator[Cluster]:
     """Build the cluster and run it during the block. This thread moves to the clients' host.
 
-    ``code`` has the version of the service, and the client has ``scopes``. ``console`` is a
-    listening socket through which the proxy is reached from outside. Raises NetworkError without
-    the right or the programs to do so, and ScenarioError.
+    The client has ``scopes``. ``console`` is a listening socket through which the proxy is reached
+    from outside. Raises NetworkError without the right or the programs to do so, and ScenarioError.
     """
     if problem := missing():
         raise NetworkError(problem)
@@ -182,8 +181,6 @@ def run_cluster(
             for name, command in set_up_commands(scopes).items()
         ]
         service = [one for name, one in programs.items() if _is_service(name)]
-        for one in (*set_up, *service):
-            one.folder = code
         key = run_set_up(*set_up)
         log_progress("the database is created")
         # This process uses the service's modules, too.

@@ -6,9 +6,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
-from pathlib import Path
-
-from notifyproject.settings.environment import BASE_DIR
 
 from ...cluster import Cluster, run_cluster
 from ...cluster.network import remove_leftovers
@@ -28,11 +25,11 @@ mail = partial(mail_body, priority="critical")
 
 
 @contextmanager
-def cluster(*, code: Path = BASE_DIR, scopes: Sequence[str] = SCOPES) -> Iterator[Cluster]:
+def cluster(*, scopes: Sequence[str] = SCOPES) -> Iterator[Cluster]:
     """Run the cluster, on a machine without remains of earlier ones."""
     remove_leftovers()
     log_progress = partial(print, "  ", flush=True)
-    with run_cluster(code=code, scopes=scopes, log_progress=log_progress) as running:
+    with run_cluster(scopes=scopes, log_progress=log_progress) as running:
         yield running
 
 

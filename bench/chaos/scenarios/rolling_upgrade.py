@@ -1,12 +1,11 @@
-"""An old version of the service is replaced process by process, and put back, under load."""
+"""The service is replaced process by process by its next version, and put back, under load."""
 
+import shutil
 import subprocess
-import tarfile
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from io import BytesIO
 from pathlib import Path
 
 from notifyproject.settings.environment import BASE_DIR
@@ -14,28 +13,73 @@ from notifyproject.settings.environment import BASE_DIR
 from ...cluster import Cluster
 from ...cluster.plan import APPS
 from ...processes import ScenarioError
-from ..findings import Bound, Findings, scenario
+from ..findings import Bound, Findings, at_least, scenario
 from ..installation import set_up_commands
 from .hosts import ALL, Fault, cluster, finish, mail
 
-OLD_VERSION = "3ecaa2a8"
-"""A commit without digests, whose documents the migrations of digests changed."""
-OLD_SCOPES = ("notifications:write", "notifications:read", "notifications:critical")
+FIELD = "accepted_by_version"
+"""The field of a notification that only the next version knows and writes."""
+ADDITIONS = {
+    "notifications/models/notification.py": (
+        "    content = EmbeddedModelField(Content)\n",
+        f"    {FIELD} = optional_text(16)\n",
+    ),
+    "notifications/store/acceptance.py": (
+        '        "type": new.type,\n',
+        f'        "{FIELD}": "next",\n',
+    ),
+}
+"""A line of each file, and the line that the next version adds below it."""
+MIGRATION = f"""\
+from django.db import migrations, models
+
+
+class Migration(migrations.Migration):
+    dependencies = [("notifications", "{{latest}}")]
+    operations = [
+        migrations.SeparateDatabaseAndState(
+            state_operations=[
+                migrations.AddField(
+                    model_name="notification",
+                    name="{FIELD}",
+                    field=models.CharField(max_length=16, null=True, blank=True),
+                )
+            ]
+        )
+    ]
+"""
 ORDER = ("worker", "beat", "web", "stream")
 """The order of an upgrade, as docs/guides/upgrade.md says."""
 
 
 @contextmanager
-def old_code() -> Iterator[Path]:
-    """Extract the old version from the repository's history. Raises ScenarioError."""
-    command = ("git", "archive", "--format=tar", OLD_VERSION)
-    archive = subprocess.run(command, cwd=BASE_DIR, capture_output=True, timeout=60, check=False)
-    if archive.returncode:
-        raise ScenarioError(f"{' '.join(command)}: {archive.stderr.decode().strip()}")
-    with tempfile.TemporaryDirectory(prefix="notifyproject-old-") as folder:
-        with tarfile.open(fileobj=BytesIO(archive.stdout)) as files:
-            files.extractall(folder, filter="data")
+def next_version() -> Iterator[Path]:
+    """Copy this version with a field more, its migration, and its writes. Raises ScenarioError."""
+    command = ("git", "ls-files", "-z", "--cached", "--others", "--exclude-standard")
+    listed = subprocess.run(command, cwd=BASE_DIR, capture_output=True, timeout=60, check=False)
+    if listed.returncode:
+        raise ScenarioError(f"{' '.join(command)}: {listed.stderr.decode().strip()}")
+    with tempfile.TemporaryDirectory(prefix="notifyproject-next-") as folder:
+        for name in filter(None, listed.stdout.decode().split("\0")):
+            source, target = BASE_DIR / name, Path(folder, name)
+            if source.is_file():
+                target.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(source, target)
+        _add_field(Path(folder))
         yield Path(folder)
+
+
+def _add_field(code: Path) -> None:
+    for name, (line, added) in ADDITIONS.items():
+        path = code / name
+        before, found, after = path.read_text().partition(line)
+        if not found:
+            raise ScenarioError(f"{name} has no line {line.strip()!r}, below which to add a field.")
+        path.write_text(before + line + added + after)
+    migrations = code / "notifications" / "migrations"
+    latest = max(migrations.glob("0*.py")).stem
+    number = int(latest.partition("_")[0]) + 1
+    (migrations / f"{number:04}_{FIELD}.py").write_text(MIGRATION.format(latest=latest))
 
 
 def replace(running: Cluster, *, app: int, code: Path) -> None:
@@ -51,22 +95,23 @@ def replace(running: Cluster, *, app: int, code: Path) -> None:
 
 @scenario(
     25,
-    injects="an old version is upgraded host by host under load, and one host is put back",
+    injects="the next version, with a field more, replaces this one host by host under load, and "
+    "one host is put back",
     shows="P1, P2: both versions work on the same documents; 202s resume within 15 s",
     full={"rate": 25.0, "between": 30},
     short={"rate": 10.0, "between": 5},
 )
 def rolling_upgrade(*, rate: float, between: float) -> Findings:
     """Migrate, replace one host after the other, and put the first one back."""
-    with old_code() as old, cluster(code=old, scopes=OLD_SCOPES) as running:
+    with next_version() as new, cluster() as running:
         load = running.start_load(count=ALL, rate=rate, body=mail)
         running.supervise(between)
         faults = []
-        running.run_command("upgrade", APPS[0], set_up_commands(())["migrate"])
+        running.run_command("upgrade", APPS[0], set_up_commands(())["migrate"], code=new)
         steps = (
-            ("first host upgraded", 0, BASE_DIR),
-            ("second host upgraded", 1, BASE_DIR),
-            ("first host put back", 0, old),
+            ("first host upgraded", 0, new),
+            ("second host upgraded", 1, new),
+            ("first host put back", 0, BASE_DIR),
         )
         for name, app, code in steps:
             since = datetime.now(UTC)
@@ -74,4 +119,12 @@ def rolling_upgrade(*, rate: float, between: float) -> Findings:
             running.supervise(between)
             faults.append(Fault(name=name, since=since, until=datetime.now(UTC)))
         load.stop()
-        return finish(running, faults, Bound("programs replaced", len(steps) * len(APPS[0].runs)))
+        stored = running.database["notifications"]
+        counts = [stored.count_documents({FIELD: {"$exists": known}}) for known in (True, False)]
+        return finish(
+            running,
+            faults,
+            Bound("programs replaced", len(steps) * len(APPS[0].runs)),
+            at_least("notifications that the next version stored", counts[0], 1),
+            at_least("notifications that this version stored", counts[1], 1),
+        )
