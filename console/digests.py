@@ -7,6 +7,7 @@ from typing import Any
 
 from bson import ObjectId
 from django.contrib import admin, messages
+from django.contrib.admin.utils import quote
 from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
@@ -40,7 +41,7 @@ from .widgets.actions import (
 from .widgets.filters import choice_filter, time_filter
 from .widgets.formats import EMPTY, count_of, timestamp
 from .widgets.keyset_list import KeysetChangeList
-from .widgets.links import DIGEST, DIGESTS, NOTIFICATION, RECIPIENT, quoted_id
+from .widgets.links import DIGEST, DIGESTS, NOTIFICATION, RECIPIENT
 from .widgets.lists import ReadOnlyAdmin
 
 END = "notifications.end_digest"
@@ -230,9 +231,7 @@ def _state(status: str, outcome: str | None) -> SafeString:
 
 
 def _recipient(user_id: str | None) -> SafeString | str:
-    return (
-        columns.link(reverse(RECIPIENT, args=[quoted_id(user_id)]), user_id) if user_id else EMPTY
-    )
+    return columns.link(reverse(RECIPIENT, args=[quote(user_id)]), user_id) if user_id else EMPTY
 
 
 def _notification(notification_id: ObjectId | None) -> SafeString | str:

@@ -27,7 +27,6 @@ from domain.errors import FailureCode
 from domain.plans import Until, how_reached
 from domain.states import Channel, DeliveryStatus, Priority
 from domain.time import Clock, utc_now
-from domain.zones import zone_names
 from notifications import callback_events, store
 from notifications.catalog import digests as definitions
 from notifications.catalog import limits, retention, types
@@ -291,9 +290,8 @@ def _opening(
         if own == definitions.OFF:
             return None
         window = own if own is not None and not isinstance(own, str) else window
-    # An older release may have stored other values.
-    zones = (registered.timezone if registered else None, claimed.recipient.timezone)
-    zone = next((one for one in zones if one in zone_names()), None) or "UTC"
+    own_zone = registered.timezone if registered else None
+    zone = own_zone or claimed.recipient.timezone or "UTC"
     key = None
     if digest.key is not None:
         key = str(claimed.data.get(digest.key, ""))[:KEY_LENGTH]

@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from functools import lru_cache
 from typing import Any
 
 import structlog
@@ -11,9 +10,8 @@ import structlog
 from domain.errors import FailureCode
 from domain.plans import FIRST_STEP, how_reached
 from domain.states import Channel, DeliveryStatus, Priority
-from domain.time import InvalidTimeError, QuietHours
+from domain.time import QuietHours
 from domain.wait_reasons import describe_hold
-from domain.zones import zone_names
 from notifications.catalog import types
 from notifications.store import DELETION_REASON, LEASES, ClaimedDelivery, NotSent
 from providers.labels import provider_name
@@ -108,32 +106,16 @@ def parse_quiet_hours(
     *,
     own_zone: str | None,
     notification_zone: str | None,
-    user_id: str | None = None,
 ) -> QuietHours | None:
-    """Return the quiet hours of a recipient or device, or None if they are disabled or invalid.
+    """Return the quiet hours of a recipient or device, or None if they are disabled.
 
-    The time zone is the first valid one of: the quiet hours', ``own_zone``, the notification's,
+    The time zone is the first known one of: the quiet hours', ``own_zone``, the notification's,
     UTC.
     """
-    if not stored or not stored.get("enabled"):
+    if not stored or not stored["enabled"]:
         return None
-    # Validated when stored, but an older release may have stored other values.
-    given = [zone for zone in (stored.get("timezone"), own_zone, notification_zone) if zone]
-    zone = next((z for z in given if isinstance(z, str) and z in zone_names()), "UTC")
-    start, end = stored.get("start"), stored.get("end")
-    try:
-        hours = QuietHours.parse(start=str(start), end=str(end), zone=zone)
-    except InvalidTimeError as problem:
-        _warn_once(user_id, problem.code, "none")
-        return None
-    if given and zone != given[0]:
-        _warn_once(user_id, "unknown_timezone", zone)
-    return hours
-
-
-@lru_cache(maxsize=10_000)
-def _warn_once(user_id: str | None, problem: str, instead: str) -> None:
-    log.warning("quiet_hours_rejected", user_id=user_id, problem=problem, used=instead)
+    zone = stored.get("timezone") or own_zone or notification_zone or "UTC"
+    return QuietHours.parse(start=stored["start"], end=stored["end"], zone=zone)
 
 
 def defer_until_quiet_hours_end(claimed: ClaimedDelivery, *, until: datetime) -> NotSent:
@@ -176,7 +158,6 @@ def filter_eligible(
                 else None,
                 own_zone=recipient.timezone if recipient else None,
                 notification_zone=claimed.recipient.timezone,
-                user_id=claimed.user_id,
             ),
             suppression=_suppression_reason(claimed, snapshot),
             has_provider=has_provider,
@@ -197,7 +178,7 @@ def _with_current_zone(
     """Return a delivery that names the registry's zone, if another was taken at acceptance."""
     zone = registered.timezone if registered else None
     known = claimed.recipient
-    if zone in (None, known.timezone) or "timezone" in known.given or zone not in zone_names():
+    if zone in (None, known.timezone) or "timezone" in known.given:
         return claimed
     return replace(claimed, moved_to=zone)
 

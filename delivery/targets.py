@@ -184,6 +184,5 @@ def _quiet_until(
         device.preferences.quiet_hours,
         own_zone=device.timezone,
         notification_zone=claimed.recipient.timezone,
-        user_id=claimed.user_id,
     )
     return quiet.until(now) if quiet else None

@@ -71,13 +71,11 @@ def allows(
 
 
 def from_document(stored: Mapping[str, Any] | None) -> Preferences:
-    """Return stored preferences. Invalid or missing values become the defaults."""
+    """Return stored preferences. Missing ones become the defaults."""
     if not stored:
         return NO_PREFERENCES
-    categories = stored.get("categories")
-    items = categories.items() if isinstance(categories, Mapping) else ()
     return Preferences(
-        enabled=stored.get("enabled") is not False,
-        categories={name: preference for name, preference in items if isinstance(preference, bool)},
+        enabled=stored.get("enabled", True),
+        categories=stored.get("categories", {}),
         quiet_hours=stored.get("quiet_hours"),
     )

@@ -60,8 +60,7 @@ def _key(device_id: str) -> str:
 
 def _parse_presence(stored: Mapping[bytes, bytes]) -> Presence | None:
     last_active = valkey.stored_instant(stored.get(b"last_active"))
-    flags = {name: stored[key] == b"1" for name in _FLAGS if (key := name.encode()) in stored}
-    if last_active is None or len(flags) < len(_FLAGS):
-        # Not stored, or incomplete by an older release.
+    if last_active is None:
         return None
+    flags = {name: stored[name.encode()] == b"1" for name in _FLAGS}
     return Presence(**flags, last_active=last_active)

@@ -23,13 +23,6 @@ Argentina: the 9 of a mobile number is dialled from abroad only. Benin: numbers 
 until November 2024, and keep them after 01."""
 
 
-_EARLIER_FORMS = (
-    (re.compile(r"\A\+54(\d{10})\Z", re.ASCII), r"+549\1"),
-    (re.compile(r"\A\+229(\d{8})\Z", re.ASCII), r"+22901\1"),
-)
-"""Normalized numbers that had two keys, and the other form."""
-
-
 def address_key(channel: str, address: str) -> str:
     """Return ``<channel>:<address>`` with the address normalized."""
     normal = fold_phone(address) if channel == WHATSAPP else _normalize_email(address)
@@ -42,20 +35,6 @@ def address_digest(channel: str, address: str) -> str:
     It is stored under a key only, since a phone number is found from its digest by trying all.
     """
     return hashlib.sha256(address_key(channel, address).encode(errors="replace")).hexdigest()
-
-
-def earlier_digests(channel: str, address: str) -> list[str]:
-    """Return the digests that an address had before its forms counted as one number.
-
-    Suppressions that an earlier version stored are found by them.
-    """
-    if channel != WHATSAPP:
-        return []
-    phone = fold_phone(address)
-    forms = [made for form, other in _EARLIER_FORMS if (made := form.sub(other, phone)) != phone]
-    return [
-        hashlib.sha256(f"{channel}:{one}".encode(errors="replace")).hexdigest() for one in forms
-    ]
 
 
 def fold_phone(phone: str) -> str:

@@ -49,13 +49,6 @@ _REASON_BY_CODE: Mapping[str, WaitReason] = {
 }
 _STORED_REASONS = frozenset({W.PROVIDER_PAUSED, W.CIRCUIT_OPEN, W.RATE_LIMITED})
 """Reasons that a delivery's failure code does not give. Its ``held_reason`` holds them."""
-_OLD_TEXTS: Mapping[str, WaitReason] = {
-    "Provider paused.": W.PROVIDER_PAUSED,
-    "Circuit open.": W.CIRCUIT_OPEN,
-    "Circuit open for a device's platform.": W.CIRCUIT_OPEN,
-    "Rate limited.": W.RATE_LIMITED,
-}
-"""By the failure reason of documents without ``held_reason``, which older versions stored."""
 
 
 OUTAGES = frozenset({W.PROVIDER_PAUSED, W.CIRCUIT_OPEN, W.PROVIDER_UNAVAILABLE})
@@ -140,9 +133,8 @@ def wait_reason(delivery: Any, *, now: datetime) -> WaitReason:
     due_at = field(delivery, "next_attempt_at")
     if due_at is None or due_at <= now:
         return W.WORKER
-    held, text = field(delivery, "held_reason"), field(delivery, "failure_reason")
-    reason = WaitReason(held) if held else _OLD_TEXTS.get(text)
-    if reason or (reason := _REASON_BY_CODE.get(field(delivery, "failure_code"))):
+    held, code = field(delivery, "held_reason"), field(delivery, "failure_code")
+    if reason := WaitReason(held) if held else _REASON_BY_CODE.get(code):
         return reason
     if field(delivery, "attempt_count"):
         return W.RETRY
@@ -159,10 +151,8 @@ def wait_condition(reason: WaitReason, *, now: datetime) -> dict[str, Any]:
         due = {"status": S.PENDING.value, "next_attempt_at": {"$lte": now}}
         return {"$or": [*claimed, due]}
     if reason in _STORED_REASONS:
-        texts = [text for text, mapped in _OLD_TEXTS.items() if mapped is reason]
-        old = {"held_reason": None, "failure_reason": {"$in": texts}}
-        return waiting | {"$or": [{"held_reason": reason.value}, old]}
-    waiting |= {"held_reason": None, "failure_reason": {"$nin": list(_OLD_TEXTS)}}
+        return waiting | {"held_reason": reason.value}
+    waiting["held_reason"] = None
     if codes := [code for code, mapped in _REASON_BY_CODE.items() if mapped is reason]:
         return waiting | {"failure_code": {"$in": codes}}
     waiting["failure_code"] = {"$nin": list(_REASON_BY_CODE)}

@@ -51,7 +51,7 @@ class Worker:
     last_at: datetime | None
     """Its last attempt in ACTIVE_WITHIN. None if it is idle."""
     seen_at: datetime | None = None
-    """When it last reported. None for a worker of an earlier release."""
+    """When it last reported. None if its reports ended, or the broker is unavailable."""
     started_at: datetime | None = None
     queues: Sequence[str] = ()
     version: str = ""

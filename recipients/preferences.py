@@ -24,26 +24,12 @@ NO_PREFERENCE = Preference()
 
 def preference_for(preferences: Mapping[str, Any], *, type_slug: str, category: str) -> Preference:
     """Return the preference for a type. A category's preference applies if the type has none."""
-    # An older release may have stored any value: invalid ones are ignored.
-    of_type, of_category = (as_mapping(preferences.get(name)) for name in (type_slug, category))
+    of_type, of_category = (preferences.get(name, {}) for name in (type_slug, category))
     chosen = of_type if any(name in of_type for name in CHANNEL_FIELDS) else of_category
     before = of_type.get("notify_before", of_category.get("notify_before"))
     return Preference(
-        muted=chosen.get("muted") is True,
-        channels=tuple(_names(chosen.get("channels"))),
-        muted_channels=frozenset(_names(chosen.get("muted_channels"))),
-        notify_before=timedelta(seconds=before) if _is_number(before) else None,
+        muted=chosen.get("muted", False),
+        channels=tuple(chosen.get("channels", ())),
+        muted_channels=frozenset(chosen.get("muted_channels", ())),
+        notify_before=timedelta(seconds=before) if before is not None else None,
     )
-
-
-def as_mapping(stored: Any) -> Mapping[str, Any]:
-    """Return ``stored`` if it is an object, else an empty mapping."""
-    return stored if isinstance(stored, Mapping) else {}
-
-
-def _names(stored: Any) -> list[str]:
-    return [name for name in stored if isinstance(name, str)] if isinstance(stored, list) else []
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)

@@ -12,7 +12,6 @@ from domain.addresses import (
     WHATSAPP,
     address_digest,
     address_key,
-    earlier_digests,
 )
 from domain.states import Category
 from notifyproject.db import paging
@@ -23,7 +22,6 @@ from notifyproject.platform import encryption
 from . import whatsapp_identities
 from .models import SuppressionReason
 
-KEYED = "k1-"  # Begins a keyed digest
 MAX_SOFT_BOUNCES = 3
 SOFT_BOUNCE_TTL = timedelta(days=30)  # How long a soft bounce counts if no other follows
 Document = Mapping[str, Any]
@@ -90,21 +88,12 @@ def record_bounce(
 def suppression_keys(channel: str, address: str) -> list[str]:
     """Return the keys that suppressions of an address may have. New ones have the first.
 
-    There is one for each of ``FIELD_ENCRYPTION_KEYS``, and the unkeyed one of older versions.
+    There is one for each of ``FIELD_ENCRYPTION_KEYS``.
     """
-    unkeyed = f"{channel}:{address_digest(channel, address)}"
-    keys = [*keyed_forms(unkeyed), unkeyed]
-    for digest in earlier_digests(channel, address):
-        unkeyed = f"{channel}:{digest}"
-        keys += (*keyed_forms(unkeyed), unkeyed)
-    return keys
-
-
-def keyed_forms(unkeyed: str) -> list[str]:
-    """Return the keyed forms of an unkeyed suppression key, which contains no address."""
-    channel, _, digest = unkeyed.partition(":")
-    digests = encryption.keyed_digests(digest.encode(), associated_data=f"suppression {channel}")
-    return [f"{channel}:{KEYED}{one}" for one in digests]
+    digests = encryption.keyed_digests(
+        address_digest(channel, address).encode(), associated_data=f"suppression {channel}"
+    )
+    return [f"{channel}:{digest}" for digest in digests]
 
 
 def suppression_id(channel: str, address: str, reason: SuppressionReason) -> str:

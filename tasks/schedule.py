@@ -22,8 +22,6 @@ PERIODIC_TASKS = {
 
 def add_missing_tasks() -> None:
     """Add the missing periodic tasks to beat's schedule, without changing those that exist."""
-    # Earlier releases let beat add it. There are no results to clean up.
-    PeriodicTask.objects.filter(task="celery.backend_cleanup").delete()
     for name, (task, seconds, description) in PERIODIC_TASKS.items():
         interval, _ = IntervalSchedule.objects.get_or_create(
             every=seconds, period=IntervalSchedule.SECONDS

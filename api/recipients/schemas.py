@@ -21,7 +21,6 @@ from notifications.validation import (
     normalize_email,
     normalize_phone,
 )
-from recipients.preferences import as_mapping
 from recipients.registration import PROFILE_FIELDS, RecipientProfile
 
 from ..devices.schemas import DeviceView
@@ -224,29 +223,20 @@ def takes_preference(name: str) -> bool:
 
 
 def preferences_view(document: Document) -> PreferencesView:
-    """Return a stored recipient's preferences, without invalid values of older releases.
+    """Return a stored recipient's preferences.
 
     Those for locked types don't apply, and storing them again would be refused: they are left out.
     """
-    stored = as_mapping(document.get("preferences"))
     return PreferencesView(
         preferences={
-            name: _preference_view(as_mapping(preference))
-            for name, preference in stored.items()
+            name: view_of(PreferenceView, preference)
+            for name, preference in document.get("preferences", {}).items()
             if takes_preference(name)
         },
         quiet_hours=_quiet_hours(document),
     )
 
 
-def _preference_view(stored: Document) -> PreferenceView:
-    try:
-        return view_of(PreferenceView, stored)
-    except msgspec.ValidationError:
-        return PreferenceView(muted=stored.get("muted") is True or None)
-
-
 def _quiet_hours(document: Document) -> QuietHours | None:
-    stored = as_mapping(document.get("quiet_hours"))
-    fields = {name: stored[name] for name in QuietHours.__struct_fields__ if name in stored}
-    return msgspec.convert(fields, QuietHours) if fields else None
+    stored = document.get("quiet_hours")
+    return view_of(QuietHours, stored) if stored else None

@@ -40,7 +40,6 @@ from ..widgets.links import (
     PROVIDERS,
     RECIPIENT,
     SUPPRESSION,
-    quoted_id,
 )
 from . import presentation
 from .actions import (
@@ -225,7 +224,7 @@ def _constant(request: HttpRequest, document: Document, *, unmasked: bool) -> di
         "variables": presentation.variables(document, unmasked=unmasked),
         "facts": _facts(document),
         "times": panels.times(document, TIMES),
-        "recipient_url": reverse(RECIPIENT, args=[quoted_id(user_id)])
+        "recipient_url": reverse(RECIPIENT, args=[quote(user_id)])
         if user_id and may_view_recipient
         else None,
         "may_reveal": not unmasked and can_reveal_addresses(request.user),

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from django.contrib import admin
+from django.contrib.admin.utils import unquote
 from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponseBase
@@ -13,7 +14,6 @@ from recipients.masking import can_see_addresses
 from recipients.models import Recipient
 
 from ..widgets import columns
-from ..widgets.links import unquoted_id
 from ..widgets.lists import ReadOnlyAdmin
 from ..widgets.search import explain_refusal
 from . import actions, search
@@ -57,7 +57,7 @@ class RecipientAdmin(ReadOnlyAdmin):
         self, request: HttpRequest, object_id: str, action: actions.Action
     ) -> HttpResponseBase:
         """Run an action on one recipient; POST only."""
-        return action(self, request, unquoted_id(object_id))
+        return action(self, request, unquote(object_id))
 
     def change_view(
         self, request: HttpRequest, object_id: str, *_args: Any, **_options: Any
@@ -66,5 +66,5 @@ class RecipientAdmin(ReadOnlyAdmin):
         if request.method not in ("GET", "HEAD"):
             raise PermissionDenied
         return recipient_page(
-            self, request, unquoted_id(object_id), unmasked=can_see_addresses(request.user)
+            self, request, unquote(object_id), unmasked=can_see_addresses(request.user)
         )

@@ -42,7 +42,6 @@ from ..widgets.links import (
     RECIPIENT,
     RECIPIENTS,
     SUPPRESSION,
-    quoted_id,
 )
 
 RECENT = 25  # Number of notifications on the page
@@ -51,7 +50,7 @@ _FIELDS = {"type": 1, "status": 1, "created_at": 1, "delivery": 1, "entity_id": 
 
 def recipient_url(user_id: str) -> str:
     """Return the URL of a recipient's page."""
-    return reverse(RECIPIENT, args=[quoted_id(user_id)])
+    return reverse(RECIPIENT, args=[quote(user_id)])
 
 
 def recipient_page(
@@ -80,7 +79,7 @@ def recipient_page(
         "console/recipients/page.html",
         title=user_id,
         original=Recipient(user_id=user_id),
-        key=quoted_id(user_id),
+        key=quote(user_id),
         person=person,
         contact=[(label, value) for label, value in contact if value],
         preferences=[

@@ -128,9 +128,6 @@ def notification_state(status: str, deliveries: Iterable[Any], *, now: datetime)
     if known is N.PROCESSING:
         is_unknown = any(field(delivery, "status") == S.UNKNOWN for delivery in found)
         return DELIVERY_LABELS[S.UNKNOWN if is_unknown else S.SENDING]
-    if known is N.CANCELLED and all(field(one, "status") == S.SUPPRESSED for one in found):
-        # An older release stored it for both.
-        return DELIVERY_LABELS[S.SUPPRESSED]
     return STATUS_LABELS[known]
 
 

@@ -3,12 +3,10 @@
 from contextlib import suppress
 from urllib.parse import urlencode, urlsplit
 
-from django.contrib.admin.utils import quote, unquote
+from django.contrib.admin.utils import quote
 from django.http import HttpRequest
 from django.urls import NoReverseMatch, resolve, reverse
 from django.utils.http import url_has_allowed_host_and_scheme
-
-from domain.identifiers import DOT_SEGMENTS
 
 NOTIFICATION = "admin:notifications_notification_change"
 NOTIFICATIONS = "admin:notifications_notification_changelist"
@@ -27,21 +25,6 @@ LIMITS = "admin:notifications_limit_changelist"
 DIGEST = "admin:notifications_digest_change"
 DIGESTS = "admin:notifications_digest_changelist"
 HOME = "admin:index"
-
-
-_QUOTED_DOTS = {text.replace(".", "_2E"): text for text in DOT_SEGMENTS}
-"""Earlier releases accepted these as user IDs. A browser resolves them, even if escaped by %."""
-
-
-def quoted_id(identifier: object) -> str:
-    """Return an ID as a segment of a URL of the console, which :func:`unquoted_id` reverses."""
-    text = str(quote(identifier))
-    return text.replace(".", "_2E") if text in DOT_SEGMENTS else text
-
-
-def unquoted_id(segment: str) -> str:
-    """Return the ID in a segment of a URL of the console."""
-    return _QUOTED_DOTS.get(segment) or str(unquote(segment))
 
 
 def may_open(request: HttpRequest, url: str) -> bool:
@@ -82,5 +65,5 @@ def page_of_action(request: HttpRequest) -> str:
     if slug or key:
         # An object's key is quoted as it is in the URL. A line break is in no URL of an object.
         with suppress(NoReverseMatch):
-            return reverse(f"admin:{kind}_change", args=[quoted_id(slug) if slug else key])
+            return reverse(f"admin:{kind}_change", args=[quote(slug) if slug else key])
     return reverse(f"admin:{kind}_changelist")

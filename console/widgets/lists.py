@@ -10,6 +10,7 @@ from bson import ObjectId
 from django.contrib import admin, messages
 from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
 from django.contrib.admin.options import IncorrectLookupParameters, ShowFacets
+from django.contrib.admin.utils import quote
 from django.contrib.admin.views.main import SEARCH_VAR
 from django.core.exceptions import ValidationError
 from django.core.paginator import Paginator
@@ -30,7 +31,6 @@ from notifyproject.db.collections import collection
 from .changes import changed_fields
 from .filters import RECENT, TimeFilter
 from .forms import compared
-from .links import quoted_id
 from .search import pasted
 
 COUNT_CAP = 10_000
@@ -99,7 +99,7 @@ class BoundedChangeList(ChangeList):
         """Return the URL of a row's page."""
         options = self.opts
         name = f"admin:{options.app_label}_{options.model_name}_change"
-        return reverse(name, args=[quoted_id(getattr(result, self.pk_attname))])
+        return reverse(name, args=[quote(getattr(result, self.pk_attname))])
 
     def get_filters(self, request: HttpRequest) -> tuple[Any, ...]:
         """Return the filters. Raises IncorrectLookupParameters for undeclared lookups."""

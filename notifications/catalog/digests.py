@@ -18,7 +18,6 @@ from domain.digests import (
 )
 from domain.states import Channel, Priority
 from domain.time import InvalidTimeError, parse_wall_clock, parse_zone
-from recipients.preferences import as_mapping
 
 from ..models.catalog import VARIABLE_LENGTH
 from ..validation import ProblemCollector, enum_of, parse_channels
@@ -203,15 +202,9 @@ def preferred_window(
     OFF if they want none, None if they have no preference.
     """
     for name in (type_slug, category):
-        stored = as_mapping(preferences.get(name)).get("digest")
-        if stored == OFF:
-            return OFF
-        if isinstance(stored, Mapping):
-            try:
-                return window_of(stored)
-            except (KeyError, ValueError):
-                # An older release may have stored any value.
-                return None
+        stored = preferences.get(name, {}).get("digest")
+        if stored is not None:
+            return OFF if stored == OFF else window_of(stored)
     return None
 
 

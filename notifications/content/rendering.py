@@ -15,7 +15,6 @@ from domain.languages import find_nearest, find_tag, is_right_to_left
 from domain.links import has_link
 from domain.mailboxes import parse_mailbox
 from domain.states import Channel
-from domain.zones import zone_names
 from providers.contract import Message, WhatsAppTemplateMessage
 
 from ..catalog.types import MASK, WhatsAppTemplate
@@ -335,9 +334,7 @@ def _to_html(text: str) -> str:
 def _template_variables(data: Mapping[str, Any], recipient: Recipient) -> dict[str, Any]:
     known = {"name": recipient.name, "locale": recipient.locale}
     known_fields = {name: value for name, value in known.items() if value is not None}
-    # An older release accepted more names.
-    zone = recipient.timezone if recipient.timezone in zone_names() else "UTC"
-    return {**data, "recipient": {**known_fields, "timezone": zone}}
+    return {**data, "recipient": {**known_fields, "timezone": recipient.timezone or "UTC"}}
 
 
 def _render_part(

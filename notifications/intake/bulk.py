@@ -283,7 +283,5 @@ def _load_refusal(stored: Mapping[str, Any]) -> Refusal:
         case "repeated":
             return RepeatedItemError(stored["first"])
         case "scope_required":
-            # Older records lack the scope: only critical notifications needed one.
-            scope = stored.get("scope", Scope.NOTIFICATIONS_CRITICAL.value)
-            return ScopeRequiredError(Scope(scope))
+            return ScopeRequiredError(Scope(stored["scope"]))
     return OverloadedError(backlog.RETRY_AFTER)

@@ -39,10 +39,8 @@ def find(*, caller: Caller, fingerprint: str) -> Document | None:
 
 
 def _is_of(record: Document, fingerprint: str) -> bool:
-    stored: str = record["fingerprint"]
-    # An older release stored the fingerprint itself.
-    return stored == fingerprint or encryption.is_digest_of(
-        stored, fingerprint.encode(), associated_data=record["_id"]
+    return encryption.is_digest_of(
+        record["fingerprint"], fingerprint.encode(), associated_data=record["_id"]
     )
 
 

@@ -10,7 +10,6 @@ import msgspec
 
 from domain import time
 from domain.content import Recipient
-from domain.time import MAX_REMINDER, MIN_REMINDER
 from recipients.queries import RegisteredRecipient
 
 from ..catalog import types
@@ -77,8 +76,6 @@ def _resolve_event(
             is_locked=types.is_locked(type_config.slug, request.content.template_id),
         )
         lead_time = preference.notify_before or lead_time
-    # An older release may have stored another lead time.
-    lead_time = min(max(lead_time, MIN_REMINDER), MAX_REMINDER)
     return event_at, time.resolve_reminder(event_at=event_at, lead_time=lead_time, now=now)
 
 
@@ -161,12 +158,7 @@ def is_adjusted(request: NotificationRequest, *, default_zone: str | None) -> bo
         return False
     local = time.parse_local(request.scheduled_local.at)
     name = request.scheduled_local.timezone or default_zone
-    try:
-        zone = time.parse_zone(name or "")
-    except time.InvalidTimeError:
-        # An older release accepted more names.
-        return False
-    return time.resolve_local(local, zone).is_adjusted
+    return time.resolve_local(local, time.parse_zone(name or "UTC")).is_adjusted
 
 
 def _resolve_zone(

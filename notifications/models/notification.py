@@ -32,7 +32,7 @@ class RecipientCopy(EmbeddedModel):
     locale = optional_text(35)
     timezone = optional_text(64)
     given = ArrayField(models.CharField(max_length=16), null=True, blank=True)
-    """Names of the fields that the request contained. Missing in older documents."""
+    """Names of the fields that the request contained."""
 
 
 class Attachment(EmbeddedModel):

@@ -21,7 +21,7 @@ class DeliveryAttempt(models.Model):
     channel = choice_field(Channel)
     device_id = optional_text(64)
     platform = optional_text(16)
-    """The platform of the device. Missing in older documents."""
+    """The platform of the device."""
     attempt_number = models.IntegerField()
     status = choice_field(AttemptStatus)
     provider = optional_text(40)
@@ -80,7 +80,7 @@ class IdempotencyKey(models.Model):
 class ProviderEvent(models.Model):
     """A provider's event that was applied, so that a repeated webhook has no second effect.
 
-    The fields of a receipt are missing in an inbound message, and in older documents.
+    The fields of a receipt are missing in an inbound message.
     """
 
     id = models.CharField(primary_key=True, db_column="_id", max_length=200)
@@ -152,12 +152,12 @@ class WebhookLog(models.Model):
     received_at = models.DateTimeField()
     body = models.TextField()
     search_keys = ArrayField(models.CharField(max_length=200), default=list)
-    """IDs of its messages and digests of its addresses. Missing in older documents."""
+    """IDs of its messages and digests of its addresses."""
     event_count = models.IntegerField(default=0)
     applied_count = models.IntegerField(default=0)  # Events that changed a delivery
     unmatched_count = models.IntegerField(default=0)  # Events without a known delivery
     unreadable_count = models.IntegerField(default=0)
-    """Events of another form, without effect. Missing in older documents."""
+    """Events of another form, without effect."""
     processed_at = optional_datetime()
     purge_at = optional_datetime()
 

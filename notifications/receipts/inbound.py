@@ -1,6 +1,5 @@
 """Applies inbound WhatsApp messages and marketing opt-outs."""
 
-import hashlib
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -124,9 +123,8 @@ def _apply_opt_out(preference: MarketingPreference, *, provider: str, at: dateti
 def _event_keys(preference: MarketingPreference, provider: str) -> tuple[str, ...]:
     """Return the keys that identify a repeated event. They don't reveal the phone number.
 
-    New events have the first. The last is the unkeyed one of older versions.
+    New events have the first.
     """
     identity = f"{preference.phone}:{preference.is_wanted}:{preference.at.isoformat()}".encode()
-    keyed = encryption.keyed_digests(identity, associated_data=f"{provider} wish")
-    digests = (*keyed, hashlib.sha256(identity).hexdigest())
+    digests = encryption.keyed_digests(identity, associated_data=f"{provider} wish")
     return tuple(f"{provider}:wish:{digest}" for digest in digests)

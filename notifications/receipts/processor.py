@@ -210,7 +210,7 @@ def _stored(receipt: Receipt) -> dict[str, Any]:
 
 
 def _restore(stored: Mapping[str, Any]) -> Receipt:
-    # An earlier release stored other fields.
+    # Another version may have stored it, with other fields.
     known = {name: value for name, value in stored.items() if name in Receipt.__slots__}
     effect = AddressEffect(known["effect"]) if known.get("effect") else None
     other_ids = tuple(known.get("other_ids") or ())

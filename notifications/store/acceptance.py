@@ -20,8 +20,7 @@ from .collections import notifications
 from .documents import Document, NewDelivery, NewNotification
 from .pipelines import OPEN_RETENTION
 
-ONCE_PER_ENTITY = "ntf_once_per_entity"
-"""Start of the index's name, which also matches an older release's index without the client."""
+ONCE_PER_ENTITY = "ntf_once_per_entity_client"
 _ENTITY_FIELDS = ("user_id", "type", "entity_id", "client_id")
 _RECIPIENT_FIELDS = [one.name for one in fields(Recipient)]
 _CONTENT_FIELDS = [one.name for one in fields(Content) if one.name not in ("attachments", "push")]

@@ -9,7 +9,6 @@ from typing import Any
 from bson import ObjectId
 
 from domain.content import (
-    PROFILE_FIELDS,
     Attachment,
     Content,
     PushOptions,
@@ -405,8 +404,7 @@ def current_hold(delivery: Mapping[str, Any]) -> Hold | None:
 
 
 def _step_of(delivery: Document) -> int:
-    # A process of an older release stores ``instead_of`` in place of the step.
-    return int(delivery.get("step") or (FIRST_STEP + 1 if "instead_of" in delivery else FIRST_STEP))
+    return int(delivery.get("step") or FIRST_STEP)
 
 
 def _next_step(deliveries: Sequence[Document], step: int) -> tuple[Channel, ...]:
@@ -427,13 +425,11 @@ def _channel_status(delivery: Document) -> DeliveryStatus:
 def recipient_of(document: Mapping[str, Any]) -> Recipient:
     """Return the recipient stored in a notification's document."""
     stored = document["recipient"]
-    # An older document lacks ``given``. Without a user ID, nothing came from the registry.
-    given = () if document.get("user_id") else PROFILE_FIELDS
     return Recipient(
         **{
             **stored,
             "device_ids": tuple(stored.get("device_ids", ())),
-            "given": tuple(stored.get("given", given)),
+            "given": tuple(stored.get("given", ())),
         }
     )
 

@@ -12,7 +12,7 @@ import random
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
@@ -48,8 +48,6 @@ MAX_PLACES = 100
 PAUSE_SECONDS = 0.002
 KEPT_AFTER = timedelta(minutes=5)
 """A counter without its own settings is kept this long after its period."""
-_BEGINNING = datetime(1970, 1, 1, tzinfo=UTC)
-"""When deliveries were due that an earlier release put in the line."""
 S = DeliveryStatus
 _random = random.SystemRandom()
 
@@ -186,7 +184,7 @@ def _read(requests: Sequence[UseRequest], found: Mapping[str, Document]) -> dict
 def _entry(stored: Mapping[str, Any]) -> LineEntry:
     return LineEntry(
         delivery_id=stored["d"],
-        due_at=stored.get("due", _BEGINNING),
+        due_at=stored["due"],
         until=stored["until"],
         is_refused=stored.get("refused", True),
     )

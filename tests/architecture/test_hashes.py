@@ -26,7 +26,6 @@ REASONS = {
     "notifications/bulk/operation.py": _IDS,
     "notifications/intake/bulk.py": "a fingerprint, of which only a keyed digest is stored",
     "notifications/intake/idempotency.py": "client and key; a fingerprint that is stored keyed",
-    "notifications/receipts/inbound.py": "a key of older versions, only looked up",
     "notifications/store/inbox.py": _NAMES,
     "notifyproject/stack/demo.py": "a public file, for its integrity attribute",
     "notifyproject/platform/valkey.py": "a script of this repository, which Valkey names by it",
@@ -34,7 +33,7 @@ REASONS = {
     "providers/fcm/messages.py": _IDS,
     "providers/sendgrid/webhooks.py": "an event, which the webhook log holds for as long",
     "providers/whatsapp/webhooks.py": _KEYED,
-    "domain/addresses.py": "the input of a keyed digest, and a key of older versions",
+    "domain/addresses.py": "the input of a keyed digest",
 }
 
 

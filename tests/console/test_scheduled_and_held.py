@@ -89,30 +89,11 @@ def test_wait_reasons_are_shown_and_can_be_filtered(console: Client) -> None:
     assert "Held: SendGrid paused by maria (OPS-12)" in console.get(LIST).content.decode()
 
 
-@pytest.mark.parametrize(
-    ("text", "reason"),
-    [
-        ("Provider paused.", WaitReason.PROVIDER_PAUSED),
-        ("Circuit open.", WaitReason.CIRCUIT_OPEN),
-        ("Circuit open for a device's platform.", WaitReason.CIRCUIT_OPEN),
-        ("Rate limited.", WaitReason.RATE_LIMITED),
-    ],
-)
-def test_deliveries_stored_before_held_reasons_are_recognized(
-    console: Client, text: str, reason: WaitReason
-) -> None:
-    now = utc_now()
-    document = not_sent(now, FailureCode.CHANNEL_UNAVAILABLE, reason=text)
-    assert [one.reason for one in find_waits(document["delivery"], now=now)] == [reason]
-    assert listed(console, f"{LIST}?reason={reason.value}") == [document["_id"]]
-
-
 def row(delivery: dict[str, Any]) -> Any:
     """Return a stored delivery as an object, as the rows of the list have it."""
     default = {
         "failure_code": None,
         "held_reason": None,
-        "instead_of": None,
         "claim": None,
         "next_attempt_at": None,
     }

@@ -649,17 +649,6 @@ def test_messages_to_other_addresses_are_not_in_one_digest() -> None:
     assert len(all_digests()) == 2
 
 
-@pytest.mark.usefixtures("fcm")
-@pytest.mark.parametrize("stored", [{"every": "never"}, {"at": "25:00", "every": "day"}, {}, 7])
-def test_invalid_stored_schedule_or_zone_holds_up_nothing(stored: Any) -> None:
-    define(window={"every": "day", "at": "18:00"})
-    own = {"comment": {"digest": stored}}
-    registered("ada", preferences=own, timezone="Mars/Olympus")
-    one = comment()
-    deliver(one)
-    assert (state(one)["status"], state(one)["failure_code"]) == ("pending", "in_digest")
-
-
 def test_own_schedule_does_not_slide() -> None:
     define(sliding=True)
     own = {"comment": {"digest": {"every": "day", "at": "12:10"}}}

@@ -4,7 +4,6 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from structlog.testing import capture_logs
 
 from delivery import eligibility
 from domain.content import Recipient
@@ -187,61 +186,14 @@ def parsed_zone(stored: dict[str, Any], recipient_zone: str | None, sent: str | 
         (None, "Europe/Lisbon", "Asia/Tokyo", "Europe/Lisbon"),
         (None, None, "Asia/Tokyo", "Asia/Tokyo"),
         (None, None, None, "UTC"),
-        ("", "", "", "UTC"),
-        ("Mars/Olympus", "Europe/Lisbon", "Asia/Tokyo", "Europe/Lisbon"),
-        ("Mars/Olympus", "Mars/Olympus", "Asia/Tokyo", "Asia/Tokyo"),
-        ("Mars/Olympus", None, None, "UTC"),
-        (["Europe/London"], None, None, "UTC"),
-        (None, "../etc/passwd", None, "UTC"),
     ],
 )
-def test_quiet_hours_use_the_most_specific_valid_time_zone(
+def test_quiet_hours_use_the_most_specific_time_zone(
     stored: Any, recipient_zone: str | None, sent: str | None, zone: str
 ) -> None:
     assert parsed_zone(STORED | {"timezone": stored}, recipient_zone, sent) == zone
 
 
-@pytest.mark.parametrize(
-    "stored",
-    [
-        *(None, {}, {"enabled": False}, STORED | {"enabled": False}),
-        *(STORED | {"start": "25:00"}, STORED | {"end": "7"}, STORED | {"start": "07:00"}),
-        *({"enabled": True}, STORED | {"start": None}, {"enabled": True, "end": "07:00"}),
-    ],
-)
-def test_disabled_invalid_and_incomplete_quiet_hours_are_none(
-    stored: dict[str, Any] | None,
-) -> None:
+@pytest.mark.parametrize("stored", [None, STORED | {"enabled": False}])
+def test_disabled_quiet_hours_are_none(stored: dict[str, Any] | None) -> None:
     assert eligibility.parse_quiet_hours(stored, own_zone="UTC", notification_zone=None) is None
-
-
-@pytest.mark.parametrize(
-    ("broken", "problem", "fallback"),
-    [
-        ({"timezone": "Mars/Olympus"}, "unknown_timezone", "Asia/Tokyo"),
-        ({"start": "25:00"}, "invalid_time", "none"),
-        ({"end": None}, "invalid_time", "none"),
-    ],
-)
-def test_invalid_quiet_hours_are_logged_once_per_recipient(
-    broken: dict[str, Any], problem: str, fallback: str
-) -> None:
-    eligibility._warn_once.cache_clear()
-    with capture_logs() as logs:
-        for user_id in ("ada", "bob", "ada"):
-            eligibility.parse_quiet_hours(
-                STORED | broken, own_zone=None, notification_zone="Asia/Tokyo", user_id=user_id
-            )
-    expected = {"event": "quiet_hours_rejected", "log_level": "warning"}
-    expected |= {"problem": problem, "used": fallback}
-    assert logs == [expected | {"user_id": "ada"}, expected | {"user_id": "bob"}]
-
-
-def test_valid_quiet_hours_log_nothing() -> None:
-    eligibility._warn_once.cache_clear()
-    with capture_logs() as logs:
-        for stored, zone in ((STORED, "Mars/Olympus"), ({"enabled": False}, None)):
-            eligibility.parse_quiet_hours(
-                stored, own_zone=zone, notification_zone=None, user_id="ada"
-            )
-    assert logs == []

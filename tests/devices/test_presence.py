@@ -63,23 +63,6 @@ def test_later_heartbeat_replaces_and_renews(broker: redis.Redis) -> None:
     assert broker.ttl(KEY) > 10
 
 
-@pytest.mark.parametrize(
-    "stored",
-    [
-        {},
-        {"online": "1"},
-        *({"last_active": odd} for odd in ("yesterday", "nan", "inf", "-5", "1e300", "9" * 40, "")),
-    ],
-)
-def test_incomplete_presence_is_ignored(broker: redis.Redis, stored: dict[str, str]) -> None:
-    if stored:
-        presence.store(ID, ONLINE)
-        broker.hset(KEY, mapping=stored)
-        if "online" in stored:
-            broker.hdel(KEY, "last_active")
-    assert presence.read([ID]) == {}
-
-
 def test_empty_read_makes_no_request(no_valkey: None) -> None:
     assert presence.read([]) == {}
 

@@ -5,7 +5,6 @@ business-scoped user IDs. Reports: https://github.com/chatwoot/chatwoot/issues/1
 https://github.com/nyaruka/courier/issues/433 (the form in the response to a send).
 """
 
-import hashlib
 import itertools
 import time
 from collections.abc import Mapping
@@ -250,23 +249,6 @@ def test_other_form_of_a_number_is_the_same_person(dialled: str, reported: str) 
 def test_similar_number_is_another_person(other: str) -> None:
     call(change(messages=[now_written(**{"from": other})]))
     assert not any(is_open(dialled) for dialled, _ in FORMS)
-
-
-@pytest.mark.parametrize(("dialled", "stored"), [("+541123456789", "+5491123456789")])
-@pytest.mark.parametrize("asked", ["+541123456789", "+5491123456789"])
-def test_opt_out_of_an_earlier_version_is_found(dialled: str, stored: str, asked: str) -> None:
-    """It was stored under a key of its own."""
-    call(preferences_change(preference(wa_id=dialled[1:])))
-    (document,) = collection("suppressions").find({})
-    digest = hashlib.sha256(f"whatsapp:{stored}".encode()).hexdigest()
-    key = suppressions.keyed_forms(f"whatsapp:{digest}")[0]
-    collection("suppressions").delete_many({})
-    collection("suppressions").insert_one(
-        {**document, "_id": f"{key}:unsubscribed", "key": key, "address": stored}
-    )
-    assert opted_out(asked)
-    suppressions.lift(channel="whatsapp", address=asked, reasons=[SuppressionReason.UNSUBSCRIBED])
-    assert not opted_out(asked)
 
 
 IVORY_COAST, OLD_FORM = "+2250712345678", "22512345678"

@@ -42,15 +42,3 @@ def test_reminder_time_does_not_override_muting() -> None:
         muted=True, notify_before=timedelta(hours=1)
     )
     assert preference(alert=hour).notify_before == timedelta(hours=1)
-
-
-@pytest.mark.parametrize(
-    "stored",
-    [
-        *(None, 7, [], "muted", {"muted": 1}, {"muted": "true"}, {"channels": "email"}),
-        *({"channels": [7]}, {"muted_channels": {"email": True}}, {"notify_before": "1h"}),
-        *({"notify_before": True}, {"unknown": 1}),
-    ],
-)
-def test_invalid_preference_is_ignored(stored: Any) -> None:
-    assert preference(system_alert=stored) == NO_PREFERENCE

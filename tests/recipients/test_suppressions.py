@@ -347,34 +347,12 @@ def test_addresses_are_counted_separately() -> None:
     assert suppressions.record_soft_bounce(**other, event="b", now=NOON) == 1
 
 
-def as_older_versions_stored_it() -> None:
-    """Replace the suppression of EMAIL by one with the unkeyed digest."""
-    (document,) = collection("suppressions").find()
-    collection("suppressions").delete_one({"_id": document["_id"]})
-    key = f"email:{address_digest(*EMAIL)}"
-    collection("suppressions").insert_one(
-        {**document, "_id": f"{key}:{document['reason']}", "key": key}
-    )
-
-
 def test_stored_digest_is_keyed(settings: Any) -> None:
     store()
     suppressions.anonymise([EMAIL])
     (stored,) = collection("suppressions").find()
     assert address_digest(*EMAIL) not in str(stored)
     settings.FIELD_ENCRYPTION_KEYS = {"other": b"y" * 48}
-    assert find(EMAIL) == {}
-
-
-def test_unkeyed_suppression_of_an_older_version_stays_effective() -> None:
-    store()
-    as_older_versions_stored_it()
-    assert find(EMAIL)[EMAIL].reason == "hard_bounce"
-    assert len(find_by_address(channel="email", address=EMAIL[1])) == 1
-    store()
-    assert collection("suppressions").count_documents({}) == 1
-    assert suppressions.anonymise([EMAIL]) == 1
-    assert lift_reasons() == (R.HARD_BOUNCE,)
     assert find(EMAIL) == {}
 
 

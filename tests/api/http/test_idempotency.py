@@ -12,7 +12,7 @@ from django.test import Client
 
 from domain.time import utc_now
 from notifications import validation
-from notifications.intake import acceptance, idempotency, requests
+from notifications.intake import acceptance, requests
 from notifications.intake.requests import Caller, NotificationRecipientRequest, NotificationRequest
 from notifyproject.db.collections import collection
 from tests.support.clients.api import App, request
@@ -44,16 +44,6 @@ def test_other_request_with_the_same_key_is_refused(app: App) -> None:
     ask(app, "k-1")
     answer = ask(app, "k-1", external_id="other")
     assert (answer.status_code, answer.json()["code"]) == (422, "idempotency_key_reused")
-
-
-def test_request_of_an_older_release_is_replayed(app: App) -> None:
-    first = ask(app, "k-1")
-    typed = msgspec.convert(request(), NotificationRequest)
-    collection("idempotency_keys").update_one(
-        {}, {"$set": {"fingerprint": idempotency.fingerprint_of(typed)}}
-    )
-    assert ask(app, "k-1").json()["id"] == first.json()["id"]
-    assert ask(app, "k-1", external_id="other").json()["code"] == "idempotency_key_reused"
 
 
 def test_request_is_replayed_while_its_encryption_key_is_listed(app: App, settings: Any) -> None:

@@ -98,15 +98,6 @@ def test_texts_do_not_confirm_a_guessed_name(sender: App) -> None:
     assert bodies[0] == bodies[1]
 
 
-def test_older_notification_shows_a_sender_no_address_of_a_user(sender: App) -> None:
-    unregistered = {**GREETING, "user_id": None, "recipient": {"email": "own@example.com"}}
-    for body in (GREETING, unregistered):
-        sender.post("/notifications", body)
-    collection("notifications").update_many({}, {"$unset": {"recipient.given": ""}})
-    emails = {n["recipient"]["email"] for n in sender.get("/notifications").json()["results"]}
-    assert emails == {None, "own@example.com"}
-
-
 def test_reader_reads_recipients_and_changes_none(registered: None) -> None:
     reader = new_app("reader", S.RECIPIENTS_READ)
     for path in ("/recipients/ada", "/recipients/ada/preferences", "/recipients/ada/notifications"):

@@ -201,7 +201,7 @@ NESTED = "<p>\n" + "<div>" * 13_000
 
 @pytest.fixture
 def stored(app: App) -> None:
-    """Publish a version that this release would refuse, but an earlier release accepted."""
+    """Publish a version that the API would refuse."""
     templates.create_version(
         type_slug="payment_confirmed",
         parts={"default": {"subject": "S", "body": "Hello", "email_html": NESTED}},

@@ -203,7 +203,7 @@ def test_broadcast_counts_recipients_without_a_device_as_unreachable(
 
 def test_invalid_recipients_are_counted_by_problem() -> None:
     recipients(1)
-    # An earlier release accepted such a member.
+    # The API refuses such a member, but a topic holds what it is given.
     for user_id in ("tenant/42", name(0)):
         topics.join(topic="news", user_id=user_id, now=NOON)
     one = begun(AudienceRequest(topic="news"))

@@ -234,7 +234,7 @@ def test_version_is_read_once_per_process() -> None:
 
 
 def test_oversized_html_is_left_out_of_the_email() -> None:
-    """An earlier release may have stored HTML that exceeds the limit."""
+    """The limit of what the API takes applies to what is stored, too."""
     create({DEFAULT_LANGUAGE: PARTS[DEFAULT_LANGUAGE] | {"email_html": "<div>" * 13_000}})
     sent = message(Channel.EMAIL, 1)
     assert sent.html is not None

@@ -209,13 +209,6 @@ def test_preferred_channel_is_used_once() -> None:
         assert problems == []
 
 
-@pytest.mark.parametrize("stored", [True, "email", 7, ["muted"], {"channels": "email"}, {"x": 1}])
-def test_invalid_stored_preference_is_ignored(stored: Any) -> None:
-    deliveries, problems = choose(known=registered(order_shipped=stored))
-    assert names(deliveries) == [EMAIL, PUSH, IN_APP]
-    assert problems == []
-
-
 def test_stored_preference_for_an_unknown_channel_is_ignored() -> None:
     deliveries, problems = choose(known=registered(order_shipped={"channels": ["sms", "email"]}))
     assert names(deliveries) == [EMAIL]

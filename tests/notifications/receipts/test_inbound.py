@@ -116,14 +116,6 @@ def test_stored_event_does_not_reveal_the_number_to_guessing() -> None:
     assert event["_id"] != unkeyed_id(stop())
 
 
-def test_event_that_an_older_version_applied_is_not_repeated() -> None:
-    collection("provider_events").insert_one(
-        {"_id": unkeyed_id(stop()), "expires_at": LATER + timedelta(days=30)}
-    )
-    assert apply(stop()) == 0
-    assert suppression_reason() is None
-
-
 def unkeyed_id(one: MarketingPreference) -> str:
     identity = f"{one.phone}:{one.is_wanted}:{one.at.isoformat()}"
     return f"whatsapp:wish:{hashlib.sha256(identity.encode()).hexdigest()}"

@@ -156,17 +156,6 @@ def test_entity_is_accepted_once_per_user_and_client() -> None:
     assert count() == 2
 
 
-def test_duplicate_for_the_index_of_an_older_release_names_no_notification() -> None:
-    old = [("user_id", 1), ("type", 1), ("entity_id", 1), ("is_test", 1)]
-    notifications = collection("notifications")
-    notifications.create_index(old, name="ntf_once_per_entity", unique=True)
-    try:
-        accepted(new(entity_id="order-1", client_id=OTHER_CLIENT))
-        assert accepted(new(entity_id="order-1")) == [DuplicateEntity(notification_id=None)]
-    finally:
-        notifications.drop_index("ntf_once_per_entity")
-
-
 @pytest.mark.parametrize(
     "other",
     [
