@@ -16,7 +16,7 @@ from notifications.catalog import types
 from notifications.store import DELETION_REASON, LEASES, ClaimedDelivery, NotSent
 from providers.labels import provider_name
 from recipients import queries as recipients
-from recipients.queries import RecipientSnapshot, RegisteredRecipient
+from recipients.queries import RecipientSnapshot, Refusal, RegisteredRecipient
 
 log = structlog.get_logger(__name__)
 ADDRESSED = frozenset({Channel.EMAIL, Channel.WHATSAPP})
@@ -30,16 +30,16 @@ def check_eligibility(
     *,
     now: datetime,
     quiet: QuietHours | None,
-    suppression: str | None,
+    refusal: Refusal | None,
     has_provider: bool,
 ) -> NotSent | None:
     """Return why a delivery can't be sent now, or None if it can.
 
-    ``suppression`` is the reason for which its address is suppressed, or ``recipients.MUTED``.
+    ``refusal`` is why its recipient or address gets no such message.
     """
     if reason := (
         _check_obsolete(claimed, now)
-        or _check_reachable(claimed, suppression=suppression, has_provider=has_provider)
+        or _check_reachable(claimed, refusal=refusal, has_provider=has_provider)
     ):
         return reason
     is_exempt = claimed.priority is Priority.CRITICAL or claimed.channel is Channel.IN_APP
@@ -86,18 +86,16 @@ def _is_too_late(claimed: ClaimedDelivery, now: datetime) -> bool:
 
 
 def _check_reachable(
-    claimed: ClaimedDelivery, *, suppression: str | None, has_provider: bool
+    claimed: ClaimedDelivery, *, refusal: Refusal | None, has_provider: bool
 ) -> NotSent | None:
     if not has_provider:
         reason = _NO_SANDBOX if claimed.is_test else "No provider is configured for {}."
         reason = reason.format(claimed.channel)
         return NotSent(claimed, S.FAILED, FailureCode.CHANNEL_UNAVAILABLE, reason)
+    if refusal is not None:
+        return NotSent(claimed, S.SUPPRESSED, refusal.code, refusal.reason)
     if claimed.channel in ADDRESSED and not claimed.recipient.address(claimed.channel):
         return NotSent(claimed, S.SUPPRESSED, FailureCode.NO_ADDRESS, "No address.")
-    if suppression is not None:
-        is_muted = suppression == recipients.MUTED
-        code = FailureCode.OPTED_OUT if is_muted else FailureCode.SUPPRESSED
-        return NotSent(claimed, S.SUPPRESSED, code, recipients.suppression_text(suppression))
     return None
 
 
@@ -159,7 +157,7 @@ def filter_eligible(
                 own_zone=recipient.timezone if recipient else None,
                 notification_zone=claimed.recipient.timezone,
             ),
-            suppression=_suppression_reason(claimed, snapshot),
+            refusal=_refusal_of(claimed, snapshot),
             has_provider=has_provider,
         )
         if reason is None:
@@ -188,8 +186,8 @@ def is_locked(claimed: ClaimedDelivery) -> bool:
     return types.is_locked(claimed.type, claimed.content.template_id)
 
 
-def _suppression_reason(claimed: ClaimedDelivery, snapshot: RecipientSnapshot) -> str | None:
-    return snapshot.suppression_of(
+def _refusal_of(claimed: ClaimedDelivery, snapshot: RecipientSnapshot) -> Refusal | None:
+    return snapshot.refusal_of(
         user_id=claimed.user_id,
         channel=claimed.channel.value,
         address=claimed.recipient.address(claimed.channel),

@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from domain.addresses import address_key
+from domain.errors import FailureCode
 from domain.states import Channel
 from notifyproject.db import paging
 from notifyproject.db.collections import Document, collection, find_few, find_in_several
@@ -28,9 +29,8 @@ STRICTEST_FIRST = [
 ]
 """Order in which one of several equally strict reasons is chosen for display."""
 BY_USER_ID = (("_id", 1),)
-MUTED = "muted"
-"""The result of :meth:`RecipientSnapshot.suppression_of` for a muted type, category, or channel."""
-MUTED_TEXT = "The recipient muted this type."
+MUTED = "The recipient muted this type."
+MUTED_ON_CHANNEL = "The recipient muted this type on this channel."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,6 +74,16 @@ class ActiveSuppression:
     marketing_only: bool
 
 
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why a message isn't sent to a recipient."""
+
+    code: FailureCode
+    """OPTED_OUT for the recipient's own preference, SUPPRESSED for the address."""
+    reason: str
+    """A sentence."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecipientSnapshot:
     """The registered recipients and suppressed addresses of a batch of notifications."""
@@ -85,7 +95,7 @@ class RecipientSnapshot:
     suspected: frozenset[tuple[str, str]] = frozenset()
     """By channel and address: those with soft bounces, if they were asked for."""
 
-    def suppression_of(
+    def refusal_of(
         self,
         *,
         user_id: str | None,
@@ -94,26 +104,24 @@ class RecipientSnapshot:
         type_slug: str,
         category: str,
         is_locked: bool,
-    ) -> str | None:
-        """Return why a message is suppressed, or None: its address's reason, or else MUTED."""
+    ) -> Refusal | None:
+        """Return why a message isn't sent on a channel, or None.
+
+        The recipient's preference comes first: it also applies without an address.
+        """
+        if (recipient := self.registered.get(user_id or "")) is not None:
+            preference = recipient.preference(
+                type_slug=type_slug, category=category, is_locked=is_locked
+            )
+            if preference.muted:
+                return Refusal(FailureCode.OPTED_OUT, MUTED)
+            if channel in preference.muted_channels:
+                return Refusal(FailureCode.OPTED_OUT, MUTED_ON_CHANNEL)
         found = self.suppressed.get((channel, address or ""))
-        if found is not None and is_category_blocked(category, marketing_only=found.marketing_only):
-            return found.reason
-        recipient = self.registered.get(user_id or "")
-        if recipient is None:
+        if found is None or not is_category_blocked(category, marketing_only=found.marketing_only):
             return None
-        preference = recipient.preference(
-            type_slug=type_slug, category=category, is_locked=is_locked
-        )
-        is_muted = preference.muted or channel in preference.muted_channels
-        return MUTED if is_muted else None
-
-
-def suppression_text(reason: str) -> str:
-    """Return the sentence for a delivery that is suppressed for this reason, or MUTED."""
-    if reason == MUTED:
-        return MUTED_TEXT
-    return f"The address is suppressed: {reason.replace('_', ' ')}."
+        reason = f"The address is suppressed: {found.reason.replace('_', ' ')}."
+        return Refusal(FailureCode.SUPPRESSED, reason)
 
 
 def load_snapshot(

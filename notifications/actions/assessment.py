@@ -183,7 +183,7 @@ def suppression_reason(
     The reason is a sentence. ``snapshot`` contains the notification's recipient and addresses.
     ``address`` is used if the notification has none.
     """
-    reason = snapshot.suppression_of(
+    refusal = snapshot.refusal_of(
         user_id=document.get("user_id"),
         channel=channel.value,
         address=recipient_of(document).address(channel) or address,
@@ -191,7 +191,7 @@ def suppression_reason(
         category=document["category"],
         is_locked=is_locked(document),
     )
-    return reason and recipients.suppression_text(reason)
+    return refusal.reason if refusal is not None else None
 
 
 def is_locked(document: Document) -> bool:

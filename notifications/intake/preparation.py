@@ -47,7 +47,6 @@ from .requests import (
 from .times import resolve_times
 
 PRIORITY_ALIASES = {"medium": Priority.NORMAL}
-MUTED_ON_CHANNEL = "The recipient muted this type on this channel."
 UNREACHABLE = {
     Channel.EMAIL: ("/recipient/email", "No email address."),
     Channel.WHATSAPP: ("/recipient/phone", "No phone number."),
@@ -290,11 +289,12 @@ def choose_channels(
     # The first of: the request's channels or plan, the recipient's channels, the type's. A push
     # without a device is never a problem, because a device may be registered before it is sent.
     preference, registered = NO_PREFERENCE, snapshot.registered.get(request.user_id or "")
+    is_locked = types.is_locked(type_config.slug, request.content.template_id)
     if registered is not None:
         preference = registered.preference(
             type_slug=type_config.slug,
             category=type_config.category.value,
-            is_locked=types.is_locked(type_config.slug, request.content.template_id),
+            is_locked=is_locked,
         )
     requested_plan = None
     if request.plan is not None:
@@ -306,16 +306,9 @@ def choose_channels(
         _make_delivery(channel, request, recipient, problems, is_explicit=is_explicit)
         for channel in channels
     ]
-    if preference.muted:
-        return [
-            _suppressed(d.channel, FailureCode.OPTED_OUT, recipients.MUTED_TEXT) for d in deliveries
-        ], None
-    deliveries = [
-        _suppressed(one.channel, FailureCode.OPTED_OUT, MUTED_ON_CHANNEL)
-        if one.channel in preference.muted_channels
-        else one
-        for one in deliveries
-    ]
+    deliveries = _mark_refused(
+        deliveries, request, recipient, type_config, snapshot, is_locked=is_locked
+    )
     is_unreachable = all(one.failure_code is FailureCode.NO_ADDRESS for one in deliveries)
     if deliveries and is_unreachable and not problems.problems:
         problems.add("/recipient", "no_address", _needs(one.channel for one in deliveries))
@@ -326,7 +319,6 @@ def choose_channels(
             else one
             for one in deliveries
         ]
-    deliveries = _mark_suppressed(deliveries, request, recipient, type_config, snapshot)
     plan = requested_plan or (None if is_explicit else type_config.plan)
     if plan is None:
         return deliveries, None
@@ -435,32 +427,31 @@ def _is_open(delivery: NewDelivery) -> bool:
     return delivery.status is DeliveryStatus.PENDING
 
 
-def _mark_suppressed(
+def _mark_refused(
     deliveries: list[NewDelivery],
     request: NotificationRequest,
     recipient: Recipient,
     type_config: TypeConfig,
     snapshot: RecipientSnapshot,
+    *,
+    is_locked: bool,
 ) -> list[NewDelivery]:
+    """Return the deliveries, those that their recipient or address refuses as suppressed."""
     if not snapshot.suppressed and request.user_id not in snapshot.registered:
         return deliveries
     marked = []
     for one in deliveries:
-        reason = None
-        if _is_open(one):
-            reason = snapshot.suppression_of(
-                user_id=request.user_id,
-                channel=one.channel.value,
-                address=recipient.address(one.channel),
-                type_slug=type_config.slug,
-                category=type_config.category.value,
-                is_locked=types.is_locked(type_config.slug, request.content.template_id),
-            )
-        if reason is None:
-            marked.append(one)
-        else:
-            detail = recipients.suppression_text(reason)
-            marked.append(_suppressed(one.channel, FailureCode.SUPPRESSED, detail))
+        refusal = snapshot.refusal_of(
+            user_id=request.user_id,
+            channel=one.channel.value,
+            address=recipient.address(one.channel),
+            type_slug=type_config.slug,
+            category=type_config.category.value,
+            is_locked=is_locked,
+        )
+        marked.append(
+            one if refusal is None else _suppressed(one.channel, refusal.code, refusal.reason)
+        )
     return marked
 
 

@@ -11,6 +11,7 @@ from domain.errors import FailureCode
 from domain.states import Channel, DeliveryStatus, Priority
 from domain.time import QuietHours
 from notifications.store import NotSent
+from recipients.queries import Refusal
 from tests.support.factories.notifications import FIXED_NOON as NOON
 from tests.support.factories.notifications import claimed_delivery as claimed
 
@@ -25,12 +26,12 @@ def check(
     *,
     now: datetime = NOON,
     quiet: QuietHours | None = None,
-    suppression: str | None = None,
+    refusal: Refusal | None = None,
     has_provider: bool = True,
     **fields: Any,
 ) -> NotSent | None:
     return eligibility.check_eligibility(
-        claimed(**fields), now=now, quiet=quiet, suppression=suppression, has_provider=has_provider
+        claimed(**fields), now=now, quiet=quiet, refusal=refusal, has_provider=has_provider
     )
 
 
@@ -97,11 +98,10 @@ def test_email_and_whatsapp_need_address(
     assert not_sent is None or outcome(not_sent) == (S.SUPPRESSED, FailureCode.NO_ADDRESS)
 
 
-def test_suppressed_address_is_reported_with_its_reason() -> None:
-    not_sent = ended(suppression="hard_bounce")
-    assert outcome(not_sent) == (S.SUPPRESSED, FailureCode.SUPPRESSED)
-    assert "hard bounce" in not_sent.reason
-    assert "@" not in not_sent.reason
+@pytest.mark.parametrize("code", [FailureCode.SUPPRESSED, FailureCode.OPTED_OUT])
+def test_refused_delivery_has_the_code_and_the_reason(code: FailureCode) -> None:
+    not_sent = ended(refusal=Refusal(code, "Muted."))
+    assert (*outcome(not_sent), not_sent.reason) == (S.SUPPRESSED, code, "Muted.")
 
 
 @pytest.mark.parametrize("priority", [Priority.HIGH, Priority.NORMAL, Priority.LOW])
@@ -142,7 +142,7 @@ def test_expiry_before_the_end_of_quiet_hours_expires_at_once(
 
 
 def test_only_deferred_deliveries_have_a_next_attempt() -> None:
-    for name in ("expires_at", "claim_count", "has_provider", "recipient", "suppression"):
+    for name in ("expires_at", "claim_count", "has_provider", "refusal", "recipient"):
         assert ended(**{name: ALL[name]}).next_attempt_at is None
 
 
@@ -150,8 +150,8 @@ ALL: dict[str, Any] = {
     "expires_at": NOON,
     "claim_count": 9,
     "has_provider": False,
+    "refusal": Refusal(FailureCode.OPTED_OUT, "Muted."),
     "recipient": Recipient(),
-    "suppression": "manual",
     "quiet": QuietHours.parse(start="11:00", end="13:00", zone="UTC"),
 }
 
@@ -162,8 +162,8 @@ ALL: dict[str, Any] = {
         ([], FailureCode.EXPIRED),
         (["expires_at"], FailureCode.QUARANTINED),
         (["expires_at", "claim_count"], FailureCode.CHANNEL_UNAVAILABLE),
-        (["expires_at", "claim_count", "has_provider"], FailureCode.NO_ADDRESS),
-        (["expires_at", "claim_count", "has_provider", "recipient"], FailureCode.SUPPRESSED),
+        (["expires_at", "claim_count", "has_provider"], FailureCode.OPTED_OUT),
+        (["expires_at", "claim_count", "has_provider", "refusal"], FailureCode.NO_ADDRESS),
         ([name for name in ALL if name != "quiet"], FailureCode.QUIET_HOURS),
     ],
 )

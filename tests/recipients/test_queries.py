@@ -4,13 +4,14 @@ from typing import Any
 
 import pytest
 
+from domain.errors import FailureCode
 from domain.states import Category
 from notifyproject.db.collections import collection
 from notifyproject.db.paging import Cursor
 from recipients import queries, suppressions
 from recipients.models import PersonalQuietHours, Recipient
 from recipients.preferences import Preference
-from recipients.queries import ActiveSuppression, RecipientSnapshot, RegisteredRecipient
+from recipients.queries import ActiveSuppression, RecipientSnapshot, Refusal, RegisteredRecipient
 from tests.support.factories.notifications import NOON
 from tests.support.fakes.mongo_failpoints import CUT, fail_commands
 from tests.support.mongo.query_plans import plans
@@ -147,21 +148,22 @@ def test_page_is_read_by_an_index(fields: dict[str, str], backwards: bool | None
     assert plan.examined <= 11
 
 
-def suppression(
+def refusal(
     *,
     category: str,
     active: ActiveSuppression | None = None,
     preferences: dict[str, Any] | None = None,
     is_locked: bool = False,
-) -> str | None:
+    address: str | None = ADDRESS[1],
+) -> Refusal | None:
     ada = RegisteredRecipient(user_id="ada", preferences=preferences or {})
     snapshot = RecipientSnapshot(
         registered={"ada": ada}, suppressed={ADDRESS: active} if active is not None else {}
     )
-    return snapshot.suppression_of(
+    return snapshot.refusal_of(
         user_id="ada",
         channel=ADDRESS[0],
-        address=ADDRESS[1],
+        address=address,
         type_slug="news",
         category=category,
         is_locked=is_locked,
@@ -182,30 +184,34 @@ def test_marketing_suppression_applies_to_marketing_only(
     category: Category, marketing_only: bool, applies: bool, is_locked: bool
 ) -> None:
     active = ActiveSuppression(reason="unsubscribed", marketing_only=marketing_only)
-    found = suppression(category=category, active=active, is_locked=is_locked)
-    assert found == ("unsubscribed" if applies else None)
+    found = refusal(category=category, active=active, is_locked=is_locked)
+    suppressed = Refusal(FailureCode.SUPPRESSED, "The address is suppressed: unsubscribed.")
+    assert found == (suppressed if applies else None)
 
 
 @pytest.mark.parametrize(
-    ("preferences", "is_muted"),
+    ("preferences", "reason"),
     [
-        ({"news": {"muted": True}}, True),
-        ({"alert": {"muted": True}}, True),
-        ({"alert": {"muted_channels": ["email"]}}, True),
-        ({"alert": {"muted_channels": ["push"]}}, False),
-        ({"marketing": {"muted": True}}, False),
-        ({}, False),
+        ({"news": {"muted": True}}, queries.MUTED),
+        ({"alert": {"muted": True}}, queries.MUTED),
+        ({"alert": {"muted_channels": ["email"]}}, queries.MUTED_ON_CHANNEL),
+        ({"alert": {"muted_channels": ["push"]}}, None),
+        ({"marketing": {"muted": True}}, None),
+        ({}, None),
     ],
 )
 def test_preference_suppresses_all_but_locked_types(
-    preferences: dict[str, Any], is_muted: bool
+    preferences: dict[str, Any], reason: str | None
 ) -> None:
-    found = suppression(category="alert", preferences=preferences)
-    assert found == (queries.MUTED if is_muted else None)
-    assert suppression(category="alert", preferences=preferences, is_locked=True) is None
+    opted_out = None if reason is None else Refusal(FailureCode.OPTED_OUT, reason)
+    for address in (ADDRESS[1], None):
+        found = refusal(category="alert", preferences=preferences, address=address)
+        assert found == opted_out
+    assert refusal(category="alert", preferences=preferences, is_locked=True) is None
 
 
-def test_address_suppression_precedes_the_preference() -> None:
+def test_preference_precedes_the_suppression_of_the_address() -> None:
+    # Staff can lift the suppression, but not the recipient's preference.
     active = ActiveSuppression(reason="hard_bounce", marketing_only=False)
-    muted = {"news": {"muted": True}}
-    assert suppression(category="alert", active=active, preferences=muted) == "hard_bounce"
+    found = refusal(category="alert", active=active, preferences={"news": {"muted": True}})
+    assert found == Refusal(FailureCode.OPTED_OUT, queries.MUTED)
