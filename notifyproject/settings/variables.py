@@ -5,8 +5,8 @@ Kubernetes lists (``documents.py``), and the questions of the set-up wizard.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
-from typing import Any, ClassVar, TypeVar, cast
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, TypeVar, cast, dataclass_transform
 
 from . import kinds
 from .kinds import Kind
@@ -21,12 +21,11 @@ _PORT = kinds.whole(0, 65_535)
 _META_ID = kinds.text(r"[0-9]+", "an ID of digits, as Meta shows it")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False)
 class Variable:
     """The declaration of a variable."""
 
-    name: str = ""
-    group: type["Group"] | None = None
+    name: str = field(init=False)
     kind: Kind[Any]
     default: str
     """Text of the default; empty: none."""
@@ -50,6 +49,9 @@ class Variable:
     provider: str = ""
     """The provider for which the set-up wizard asks for it."""
 
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
     @property
     def value(self) -> Any:
         """The value of the default."""
@@ -69,13 +71,11 @@ class Variable:
 
 
 def declare(kind: Kind[T], default: str, meaning: str, **more: Any) -> T:
-    """Return a field with its :class:`Variable`, as :func:`dataclasses.field` does."""
-    variable = Variable(kind=kind, default=default, meaning=meaning, **more)
-    value = variable.value
-    return cast("T", field(default_factory=lambda: value, metadata={"variable": variable}))
+    """Return a :class:`Variable`, typed as the values that instances of the group have."""
+    return cast("T", Variable(kind=kind, default=default, meaning=meaning, **more))
 
 
-@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
+@dataclass_transform(kw_only_default=True, frozen_default=True)
 class Group:
     """Variables with a heading. The docstring introduces them, in the documents too."""
 
@@ -83,8 +83,17 @@ class Group:
     see: ClassVar[str] = ""
     """Page with more, as of a variable."""
 
+    def __init__(self, **values: Any) -> None:
+        """Take values by name. The other variables have their defaults."""
+        vars(self).update({name: one.value for name, one in VARIABLES.items()} | values)
 
-@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Group) and vars(self) == vars(other)
+
+    def __hash__(self) -> int:
+        return hash(frozenset(vars(self)))
+
+
 class General(Group):
     """Keys, addresses, and stores of every process."""
 
@@ -190,7 +199,6 @@ class General(Group):
     )
 
 
-@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
 class SignIn(Group):
     """Without `OIDC_ISSUER`, staff sign in with a password."""
 
@@ -238,7 +246,6 @@ class SignIn(Group):
     )
 
 
-@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
 class Inbox(Group):
     """Pages of your own show inboxes."""
 
@@ -271,7 +278,6 @@ class Inbox(Group):
     INBOX_STREAMS: int = declare(kinds.whole(1, 100_000), "500", "streams per process")
 
 
-@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
 class Email(Group):
     """Providers of mail, and what each mail has."""
 
@@ -362,7 +368,6 @@ class Email(Group):
     )
 
 
-@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
 class Push(Group):
     """The account at Firebase."""
 
@@ -384,7 +389,6 @@ class Push(Group):
     )
 
 
-@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
 class WhatsApp(Group):
     """The account at Meta."""
 
@@ -429,7 +433,6 @@ class WhatsApp(Group):
     )
 
 
-@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
 class ProviderLimits(Group):
     """Messages per second over all workers, 0 for no limit; requests of each worker process."""
 
@@ -453,7 +456,6 @@ class ProviderLimits(Group):
     WHATSAPP_MAX_IN_FLIGHT: int = declare(_IN_FLIGHT, "512", "the same")
 
 
-@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
 class RequestLimits(Group):
     """Rates are requests per minute, 0 for no limit."""
 
@@ -490,7 +492,6 @@ class RequestLimits(Group):
     )
 
 
-@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
 class TestMode(Group):
     """A sandbox for clients in test mode."""
 
@@ -510,7 +511,6 @@ class TestMode(Group):
     )
 
 
-@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
 class Monitoring(Group):
     """Who watches the service, and what they may read."""
 
@@ -549,7 +549,6 @@ class Monitoring(Group):
     )
 
 
-@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
 class Retention(Group):
     """Days that data is kept, unless a category has its own in the console."""
 
@@ -567,7 +566,6 @@ class Retention(Group):
     )
 
 
-@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
 class Workers(Group):
     """Size of a worker process."""
 
@@ -587,7 +585,6 @@ class Workers(Group):
     )
 
 
-@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
 class Machine(Group):
     """For the local stack, benchmarks, and tests. A server refuses the last three."""
 
@@ -611,7 +608,6 @@ class Machine(Group):
     )
 
 
-@dataclass(frozen=True, kw_only=True)
 class Environment(
     General,
     SignIn,
@@ -630,7 +626,6 @@ class Environment(
     """The validated environment. Fields have the names of the variables."""
 
 
-@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
 class Compose(Group):
     """Only `docker-compose.yml` reads these. Letters and digits: `openssl rand -hex 32`."""
 
@@ -642,7 +637,7 @@ class Compose(Group):
 
 def variables(group: type[Group]) -> list[Variable]:
     """Return the variables of a group, in the order of their declarations."""
-    return [replace(one.metadata["variable"], name=one.name, group=group) for one in fields(group)]
+    return [one for one in vars(group).values() if isinstance(one, Variable)]
 
 
 GROUPS: tuple[type[Group], ...] = Environment.__bases__
