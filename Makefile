@@ -31,7 +31,6 @@ UV_VERSION := 0.13.8
 PIP_AUDIT_VERSION := 2.10.1
 # One more than there are cores: a test process waits a third of its time for servers.
 TEST_WORKERS ?= $(shell echo $$(( $$(nproc) + 1 )))
-export PORT
 
 # The Python of the virtual environment, if it exists.
 PYTHON_NOW = $(or $(wildcard .venv/bin/python),$(PYTHON))
@@ -42,7 +41,7 @@ PYTHON_NOW = $(or $(wildcard .venv/bin/python),$(PYTHON))
 .NOTPARALLEL:
 
 up: machine .venv/local
-	$(BIN)/python manage.py stack
+	$(BIN)/python manage.py stack --port $(PORT)
 
 down: .venv/local
 	$(BIN)/python manage.py stack --stop

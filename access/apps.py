@@ -15,13 +15,12 @@ class AccessConfig(AppConfig):
 
     def ready(self) -> None:
         """Register the system checks, and the receivers of migrations, sign-ins, and sign-outs."""
-        from .checks import check_inbox_signing_key, check_oidc, check_second_factor
+        from .checks import check_inbox_signing_key, check_oidc
         from .staff.oidc.sessions import delete_session
         from .staff.permissions import rename_stored_permissions
         from .staff.reauthentication import mark_signed_in
 
         checks.register(check_inbox_signing_key, checks.Tags.security)
-        checks.register(check_second_factor, checks.Tags.security, deploy=True)
         checks.register(check_oidc, checks.Tags.security)
         post_migrate.connect(rename_stored_permissions)
         user_logged_in.connect(mark_signed_in)

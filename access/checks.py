@@ -1,4 +1,4 @@
-"""System checks of the inbox signing key, two-factor authentication, and sign-in by OpenID."""
+"""System checks of the inbox signing key and sign-in by OpenID."""
 
 from typing import Any
 from urllib.parse import urlsplit
@@ -23,15 +23,6 @@ def check_inbox_signing_key(**_: Any) -> list[checks.CheckMessage]:
         hint = "Use separate keys: they're rotated independently."
         return [checks.Error("INBOX_SIGNING_KEY is the SECRET_KEY.", hint=hint, id="access.E002")]
     return []
-
-
-def check_second_factor(**_: Any) -> list[checks.CheckMessage]:
-    """Report an error if the second factor is off, so that a password suffices for the console."""
-    if settings.ADMIN_REQUIRE_OTP:
-        return []
-    text = "ADMIN_REQUIRE_OTP is off: staff sign in with a password alone."
-    hint = "Turn it on. Staff then set up an authenticator app at their next sign-in."
-    return [checks.Error(text, hint=hint, id="access.E003")]
 
 
 OIDC_SETTINGS = ("OIDC_CLIENT_ID", "OIDC_CLIENT_SECRET", "OIDC_GROUP_ROLES")

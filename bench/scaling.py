@@ -136,7 +136,7 @@ def _service_times(results: Sequence[ScaleResult], *, milliseconds: int) -> queu
 
 
 def _drain(bench: Bench, sink: LoadSink, *, processes: int, count: int, window: int) -> ScaleResult:
-    variables = {"SENDGRID_URL": sink.url, "SENDGRID_MAX_IN_FLIGHT": str(window)}
+    variables = {"SENDGRID_URL": sink.url, "PROVIDER_MAX_IN_FLIGHT": str(window)}
     server = sink.server()
     server.start()
     try:

@@ -355,7 +355,7 @@ def service_variables(folder: Path, *, web_url: str, sandbox_url: str) -> dict[s
         "WHATSAPP_APP_SECRET": secrets.whatsapp.app_secret,
         "WHATSAPP_VERIFY_TOKEN": secrets.whatsapp.verify_token,
         # No rate limit, which would be Meta's limit for a new number.
-        "WHATSAPP_MAX_PER_SECOND": "0",
+        "PROVIDER_MAX_PER_SECOND": "whatsapp:0",
         "LOG_LEVEL": "INFO",
         "LOG_FORMAT": "json",
     }

@@ -198,7 +198,7 @@ def _measure_many(bench: Bench, *, log_progress: Progress) -> Iterator[Figure]:
     collection("notifications").delete_many({})
     limits = Limits(latencies=((0.0, SLOW),))
     with LoadSink(folder=bench.fresh_folder("load-sink"), limits=limits).running() as sink:
-        variables = {"SENDGRID_URL": sink.url, "SENDGRID_MAX_IN_FLIGHT": str(MANY)}
+        variables = {"SENDGRID_URL": sink.url, "PROVIDER_MAX_IN_FLIGHT": str(MANY)}
         run_one = partial(run_workers, bench, environment=variables)
         mail.store_due(MANY_COUNT, at=utc_now())
         with run_one() as (worker,):

@@ -56,16 +56,13 @@ class WorkerSample:
 class WorkerLimits:
     """Limits of a worker, and the history that is checked against them."""
 
-    max_tasks: float = float("inf")
     max_megabytes: float = float("inf")
     clock: Callable[[], float] = time.monotonic
-    _tasks: int = field(default=0, init=False)
     _deaf_since: float | None = field(default=None, init=False)
     _sampled_at: float = field(default=float("inf"), init=False)
 
     def record_message(self) -> None:
         """Record a received message."""
-        self._tasks += 1
         self._deaf_since = None
 
     def recycle_reason(self, sample: WorkerSample) -> str | None:
@@ -81,16 +78,13 @@ class WorkerLimits:
             return "clock_wrong"
         if self._deaf_since is not None and now - self._deaf_since >= MAX_SILENCE:
             return "receives_nothing"
-        if sample.megabytes > self.max_megabytes:
-            return "too_large"
-        return "task_limit_reached" if self._tasks >= self.max_tasks else None
+        return "too_large" if sample.megabytes > self.max_megabytes else None
 
 
 def start(*, queues: Collection[str], threads: int) -> Callable[..., None]:
     """Start the watchdog thread; return a receiver for Celery's signal ``task_received``."""
     jitter = 1 + JITTER * random.SystemRandom().random()
     limits = WorkerLimits(
-        max_tasks=settings.WORKER_MAX_TASKS * jitter or float("inf"),
         max_megabytes=settings.WORKER_MAX_MEMORY_MB * jitter or float("inf"),
     )
 

@@ -26,6 +26,8 @@ log = structlog.get_logger(__name__)
 SWEEP_SECONDS = 0.5
 MAX_BUFFERED = 256 * 1024 * 1024
 """Bytes of memory for incomplete requests and unread responses, in one process."""
+MIN_RATE = 1_000.0
+"""Bytes per second; a slower client is disconnected."""
 OUT_OF_FILES = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 
 
@@ -38,7 +40,7 @@ class WebWorker(ThreadWorker):
             env = environment.current()
         self._max_connections = env.WEB_CONNECTIONS
         self._limits = Limits(
-            seconds=env.WEB_CLIENT_SECONDS, rate=env.WEB_CLIENT_RATE, idle=float(self.cfg.keepalive)
+            seconds=env.WEB_CLIENT_SECONDS, rate=MIN_RATE, idle=float(self.cfg.keepalive)
         )
         self._waiting: dict[Connection, None] = {}
         """Connections without a thread, longest wait first."""

@@ -139,6 +139,13 @@ AUTH_PASSWORD_VALIDATORS = [
 DEPLOY_CHECKS_AT_START = False
 """Whether a process also refuses settings that are unsafe on a server."""
 
+ADMIN_REQUIRE_OTP = True
+"""Whether all staff need a second factor. Otherwise, only those who set it up."""
+CALLBACK_LOOPBACK = False
+"""Whether callbacks may lead to this machine, where a client could reach other services."""
+BULK_OLDEST_DUE = timedelta(minutes=10)
+"""How long a notification may be due before bulk requests must wait."""
+
 # The API limits bodies by route: api/http/body.py.
 DATA_UPLOAD_MAX_MEMORY_SIZE = 4 * 1024 * 1024
 
@@ -184,7 +191,6 @@ def configure(environment: Environment) -> dict[str, Any]:
         "SECRET_KEY_FALLBACKS": split_list(environment.SECRET_KEY_FALLBACKS),
         "ALLOWED_HOSTS": list(environment.ALLOWED_HOSTS),
         "PUBLIC_URL": environment.PUBLIC_URL.rstrip("/"),
-        "BULK_OLDEST_DUE": timedelta(seconds=environment.BULK_OLDEST_DUE),
         "DATABASES": _databases(environment),
         "INBOX_STREAM_URL": (environment.INBOX_STREAM_URL or environment.PUBLIC_URL).rstrip("/"),
         **_email(environment),
@@ -193,11 +199,9 @@ def configure(environment: Environment) -> dict[str, Any]:
         "SANDBOX_URL": environment.SANDBOX_URL.rstrip("/"),
         "PROVIDER_RATES": _provider_rates(environment),
         "MAX_IN_FLIGHT": {
-            "sendgrid": environment.SENDGRID_MAX_IN_FLIGHT,
+            **dict.fromkeys(("sendgrid", "fcm", "whatsapp"), environment.PROVIDER_MAX_IN_FLIGHT),
             # SMTP sends from threads, so there are no more requests than threads.
             "smtp": environment.WORKER_THREADS,
-            "fcm": environment.FCM_MAX_IN_FLIGHT,
-            "whatsapp": environment.WHATSAPP_MAX_IN_FLIGHT,
         },
         **_celery(environment),
         "LOGGING": logging_config(level=environment.LOG_LEVEL, form=environment.LOG_FORMAT),
@@ -262,13 +266,8 @@ def _provider_rates(environment: Environment) -> dict[str, tuple[float, int]]:
     The burst is the messages of a tenth of a second, so that a second has little more than the
     rate.
     """
-    rates = {
-        "sendgrid": environment.SENDGRID_MAX_PER_SECOND,
-        "smtp": environment.SMTP_MAX_PER_SECOND,
-        "fcm": environment.FCM_MAX_PER_SECOND,
-        "whatsapp": environment.WHATSAPP_MAX_PER_SECOND,
-    }
-    return {name: (rate, max(1, round(rate / 10))) for name, rate in rates.items() if rate > 0}
+    rates = environment.PROVIDER_MAX_PER_SECOND.items()
+    return {name: (rate, max(1, round(rate / 10))) for name, rate in rates if rate > 0}
 
 
 def queue_names() -> list[str]:

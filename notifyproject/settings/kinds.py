@@ -31,7 +31,7 @@ class Kind(Generic[T]):
     """What a text may be."""
 
     expected: str
-    """What the text must be, as in "expected true or false"."""
+    """What the text must be, as in "expected a text"."""
     convert: Callable[[str], T]
     """Returns the value. Raises RefusedError, or ValueError for what isn't expected."""
     empty: T
@@ -58,11 +58,6 @@ class Kind(Generic[T]):
 def split_list(text: str) -> list[str]:
     """Split a list that is separated by commas."""
     return [item for part in text.split(",") if (item := part.strip())]
-
-
-def switch() -> Kind[bool]:
-    """Return the kind of a text that is true or false."""
-    return Kind(expected="true or false", convert=_converter(bool), empty=False)
 
 
 def whole(low: int, high: int | None = None) -> Kind[int]:
@@ -210,6 +205,29 @@ def group_roles() -> Kind[Mapping[str, str]]:
         return roles
 
     return Kind(expected="group:role, separated by commas", convert=convert, empty={})
+
+
+def rates(**defaults: float) -> Kind[Mapping[str, float]]:
+    """Return the kind of a list of ``provider:number``, for the providers that have defaults."""
+    per_second = number(0, 1_000_000)
+
+    def convert(found: str) -> Mapping[str, float]:
+        given: dict[str, float] = {}
+        for item in split_list(found):
+            provider, _, text = item.partition(":")
+            if provider not in defaults or provider in given:
+                raise ValueError("another provider")
+            given[provider] = per_second.convert(text)
+        return {**defaults, **given}
+
+    return Kind(
+        expected=(
+            f"provider:number, separated by commas, of {', '.join(defaults)}, each once, with "
+            f"{per_second.expected}"
+        ),
+        convert=convert,
+        empty=defaults,
+    )
 
 
 def _converter(hint: Any) -> Callable[[str], Any]:

@@ -6,6 +6,8 @@ from .base import *
 from .base import configure
 
 DEBUG = False
+ADMIN_REQUIRE_OTP = False
+CALLBACK_LOOPBACK = True
 
 _defaults = {name: one.local for name, one in _variables.VARIABLES.items()}
 _stack = _environment.local_stack_environment()

@@ -6,6 +6,7 @@ from .base import *
 from .base import configure
 
 DEBUG = False
+ADMIN_REQUIRE_OTP = False
 
 _defaults = {name: one.test for name, one in _variables.VARIABLES.items()}
 globals().update(configure(_environment.current(defaults=_defaults)))

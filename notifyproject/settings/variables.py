@@ -13,10 +13,7 @@ from .kinds import Kind
 from .safety import Plain
 
 T = TypeVar("T")
-NO_LIMIT = 1_000_000
-_PER_SECOND = kinds.number(0, NO_LIMIT)
 _PER_MINUTE = kinds.whole(0, 10_000_000)
-_IN_FLIGHT = kinds.whole(1, 4_096)
 _PORT = kinds.whole(0, 65_535)
 _META_ID = kinds.text(r"[0-9]+", "an ID of digits, as Meta shows it")
 
@@ -175,14 +172,6 @@ class General(Group):
         "0",
         "proxies in front of the web that add to `X-Forwarded-For`; 0: the header is ignored",
         example="1",
-    )
-    ADMIN_REQUIRE_OTP: bool = declare(
-        kinds.switch(),
-        "true",
-        "two-factor authentication for all staff; false: only for those who set it up, which a "
-        "server refuses",
-        local="false",
-        test="false",
     )
     LOG_LEVEL: str = declare(
         kinds.choice("DEBUG", "INFO", "WARNING", "ERROR"),
@@ -434,26 +423,24 @@ class WhatsApp(Group):
 
 
 class ProviderLimits(Group):
-    """Messages per second over all workers, 0 for no limit; requests of each worker process."""
+    """How much a provider gets."""
 
     heading = "Provider rates"
     see = "guides/channels.md#rate-limits"
 
-    SENDGRID_MAX_PER_SECOND: float = declare(_PER_SECOND, "0", "messages per second")
-    SMTP_MAX_PER_SECOND: float = declare(_PER_SECOND, "0", "messages per second")
-    FCM_MAX_PER_SECOND: float = declare(
-        _PER_SECOND, "10000", "messages per second; Google grants a project 600,000 per minute"
+    PROVIDER_MAX_PER_SECOND: Mapping[str, float] = declare(
+        kinds.rates(sendgrid=0, smtp=0, fcm=10_000, whatsapp=80),
+        "fcm:10000,whatsapp:80",
+        "messages per second over all workers: `provider:number,…`; 0: no limit; a provider that "
+        "isn't named keeps its default; Google grants a project 600,000 per minute, and Meta a "
+        "phone number 80 per second at first",
     )
-    WHATSAPP_MAX_PER_SECOND: float = declare(
-        _PER_SECOND, "80", "messages per second; Meta's initial limit per phone number"
-    )
-    SENDGRID_MAX_IN_FLIGHT: int = declare(
-        _IN_FLIGHT,
+    PROVIDER_MAX_IN_FLIGHT: int = declare(
+        kinds.whole(1, 4_096),
         "512",
-        "most requests in flight per worker process; the number adapts to what the provider takes",
+        "most requests in flight to a provider, per worker process; the number adapts to what the "
+        "provider takes; SMTP: `WORKER_THREADS`",
     )
-    FCM_MAX_IN_FLIGHT: int = declare(_IN_FLIGHT, "512", "the same")
-    WHATSAPP_MAX_IN_FLIGHT: int = declare(_IN_FLIGHT, "512", "the same")
 
 
 class RequestLimits(Group):
@@ -477,18 +464,13 @@ class RequestLimits(Group):
     WEB_CLIENT_SECONDS: float = declare(
         kinds.number(1, 600),
         "10",
-        "deadline for a head, and for a body or response besides `WEB_CLIENT_RATE`",
-    )
-    WEB_CLIENT_RATE: float = declare(
-        kinds.number(1, 1_000_000), "1000", "bytes per second; a slower client is disconnected"
+        "deadline for a head, and for a body or response besides a second per 1,000 bytes",
     )
     BULK_PENDING_LIMIT: int = declare(
         kinds.whole(0, 10_000_000),
         "100000",
-        "due notifications above which bulk create is rejected and broadcasts wait",
-    )
-    BULK_OLDEST_DUE: int = declare(
-        kinds.whole(1, 86_400), "600", "seconds; the same for the oldest due notification"
+        "due notifications above which bulk create is rejected and broadcasts wait, as they do "
+        "while the oldest one has been due for ten minutes",
     )
 
 
@@ -580,31 +562,23 @@ class Workers(Group):
     WORKER_MAX_MEMORY_MB: int = declare(
         kinds.whole(0), "600", "memory at which a worker is recycled; 0: no limit"
     )
-    WORKER_MAX_TASKS: int = declare(
-        kinds.whole(0), "0", "messages after which a worker is recycled; 0: no limit"
-    )
 
 
-class Machine(Group):
-    """For the local stack, benchmarks, and tests. A server refuses the last three."""
+class FaultInjection(Group):
+    """Fault injection. A server refuses both."""
 
-    heading = "One machine"
+    heading = "Fault injection"
+    see = "reference/fault_injection.md"
 
-    PORT: int = declare(_PORT, "8000", "port of the web; sandbox and stream use the next two")
-    CALLBACK_LOOPBACK: bool = declare(
-        kinds.switch(), "false", "allow callbacks to this machine by http", local="true"
-    )
     CRASH_AT: str = declare(
         kinds.text(),
         "",
         "boundary at which a process kills itself",
-        see="reference/fault_injection.md",
     )
     FREEZE_AT: str = declare(
         kinds.text(),
         "",
         "boundary at which a process stops itself",
-        see="reference/fault_injection.md",
     )
 
 
@@ -621,7 +595,7 @@ class Environment(
     Monitoring,
     Retention,
     Workers,
-    Machine,
+    FaultInjection,
 ):
     """The validated environment. Fields have the names of the variables."""
 

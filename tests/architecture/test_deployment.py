@@ -548,8 +548,8 @@ def test_unsafe_production_setting_fails_the_deploy_check(
 UNSAFE = {
     "SECRET_KEY": "short",
     "ALLOWED_HOSTS": "*",
-    "ADMIN_REQUIRE_OTP": "false",
-    "CALLBACK_LOOPBACK": "true",
+    "METRICS_TOKEN": "short",
+    "SENDGRID_URL": "http://api.example.com",
 }
 REFUSALS = """
 import importlib, json, django

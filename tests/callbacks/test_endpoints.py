@@ -5,9 +5,8 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from django.core import checks
 
-from callbacks import apps, endpoints
+from callbacks import endpoints
 from callbacks.endpoints import Endpoint, EndpointResponse, InvalidUrlError
 from notifyproject.platform import egress
 from tests.support.fakes import socket_server
@@ -273,15 +272,3 @@ def test_loopback_url_is_allowed_in_the_local_stack(url: str) -> None:
 def test_other_plain_url_is_refused_in_the_local_stack(url: str) -> None:
     with pytest.raises(InvalidUrlError):
         endpoints.parse_url(url, allow_loopback=True)
-
-
-@pytest.mark.parametrize(("is_on", "ids"), [(True, ["callbacks.E001"]), (False, [])])
-def test_loopback_fails_the_deployment_check(is_on: bool, ids: list[str], settings: Any) -> None:
-    settings.CALLBACK_LOOPBACK = is_on
-    assert [problem.id for problem in apps.check_loopback()] == ids
-
-
-def test_loopback_check_runs_at_deployment_only() -> None:
-    deployed = checks.registry.registry.get_checks(include_deployment_checks=True)
-    assert apps.check_loopback in deployed
-    assert apps.check_loopback not in checks.registry.registry.get_checks()

@@ -249,7 +249,7 @@ def _shutdown(run: CrashRun, boundary: Boundary, _case: BoundaryCase) -> None:
     ids = [run.post(run.body(EMAIL, to="slow"), copies=1) for _ in range(3)]
     run.send_wakeups({EMAIL: ids})
     worker = run.worker(boundary, EMAIL)
-    worker.start(CRASH_AT=boundary, WORKER_THREADS="1", SENDGRID_MAX_IN_FLIGHT="1")
+    worker.start(CRASH_AT=boundary, WORKER_THREADS="1", PROVIDER_MAX_IN_FLIGHT="1")
     being_sent = {"_id": {"$in": [ObjectId(one) for one in ids]}, "status": "processing"}
     wait_until(
         lambda: run.installation.database["notifications"].count_documents(being_sent),

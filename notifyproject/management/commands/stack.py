@@ -4,7 +4,6 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from ...settings.environment import current
 from ...stack import running
 from ...stack.prerequisites import MissingLibraryError
 from ...stack.servers import MissingServerError, ServerFailedError
@@ -27,7 +26,7 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         """Declare the arguments."""
-        parser.add_argument("--port", type=int, default=current().PORT)
+        parser.add_argument("--port", type=int, default=8000)
         parser.add_argument(
             "--no-examples", action="store_true", help="send no examples at the first start"
         )

@@ -1,4 +1,4 @@
-"""The watchdog recycles a worker that exceeds its memory or task limit, or is stuck."""
+"""The watchdog recycles a worker that exceeds its memory limit, or is stuck."""
 
 import subprocess
 import sys
@@ -24,7 +24,7 @@ ENDS_ITSELF = """
 import sys
 import time
 from django.conf import settings
-settings.configure(WORKER_MAX_TASKS=0, WORKER_MAX_MEMORY_MB=0, HEARTBEAT_DIR=sys.argv[1])
+settings.configure(WORKER_MAX_MEMORY_MB=0, HEARTBEAT_DIR=sys.argv[1])
 from notifyproject.platform import watchdog
 watchdog.SAMPLE_SECONDS, watchdog.MAX_SILENCE = 0.01, 0.05
 watchdog.count_waiting = lambda queues: 1
@@ -117,14 +117,6 @@ def test_empty_queue_restarts_the_silence() -> None:
 )
 def test_large_worker_and_wrong_clock_are_recycled(seen: WorkerSample, reason: str | None) -> None:
     assert WorkerLimits(max_megabytes=600).recycle_reason(seen) == reason
-
-
-def test_worker_is_recycled_after_its_last_task() -> None:
-    life = WorkerLimits(max_tasks=3)
-    for _ in range(3):
-        assert life.recycle_reason(sample()) is None
-        life.record_message()
-    assert life.recycle_reason(sample()) == "task_limit_reached"
 
 
 def test_process_size_is_measured() -> None:

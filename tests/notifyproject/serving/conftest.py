@@ -62,7 +62,7 @@ def web(serve: Serve) -> Served:
 @pytest.fixture(scope="package")
 def impatient(serve: Serve) -> Served:
     """Run a web process with a client time limit of three seconds."""
-    return serve(WEB_CLIENT_SECONDS="3", WEB_CLIENT_RATE="1000", LOG_LEVEL="INFO")
+    return serve(WEB_CLIENT_SECONDS="3", LOG_LEVEL="INFO")
 
 
 @pytest.fixture(scope="package")

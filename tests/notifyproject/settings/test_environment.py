@@ -27,16 +27,12 @@ def test_empty_variable_counts_as_unset(name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "text", "value"),
     [
-        ("PORT", "0", 0),
-        ("PORT", "65535", 65535),
+        ("SMTP_PORT", "0", 0),
+        ("SMTP_PORT", "65535", 65535),
         ("WORKER_THREADS", "1", 1),
         ("WORKER_THREADS", "512", 512),
         ("BULK_PENDING_LIMIT", "0", 0),
-        ("BULK_OLDEST_DUE", "60", 60),
-        ("SMTP_PORT", "587", 587),
-        ("WHATSAPP_MAX_PER_SECOND", "1000", 1000.0),
-        ("SMTP_MAX_PER_SECOND", "0.5", 0.5),
-        ("FCM_MAX_PER_SECOND", "0", 0.0),
+        ("WEB_CLIENT_SECONDS", "1.5", 1.5),
         ("EMAIL_PROVIDER", "smtp", "smtp"),
         ("SMTP_SECURITY", "starttls", "starttls"),
         ("SMTP_EHLO_NAME", "mail.example.com", "mail.example.com"),
@@ -53,19 +49,31 @@ def test_variable_is_converted(name: str, text: str, value: Any) -> None:
 @pytest.mark.parametrize(
     ("name", "text"),
     [
-        *[("PORT", text) for text in ("http", "-1", "65536", "1.5", "0x50", "80 80")],
+        *[("SMTP_PORT", text) for text in ("smtp", "http", "-1", "65536", "1.5", "0x50", "80 80")],
         *[("WORKER_THREADS", text) for text in ("0", "513", "many", "-4", "true")],
         *[("BULK_PENDING_LIMIT", text) for text in ("-1", "10000001", "many")],
-        *[("BULK_OLDEST_DUE", text) for text in ("0", "86401", "1.5")],
-        *[("SMTP_PORT", text) for text in ("smtp", "99999")],
-        *[("SMTP_MAX_PER_SECOND", text) for text in ("-1", "nan", "inf", "1000001", "80/s", "x")],
+        *[
+            ("PROVIDER_MAX_PER_SECOND", f"smtp:{text}")
+            for text in (
+                "-1",
+                "nan",
+                "inf",
+                "1000001",
+                "80/s",
+                "x",
+                "",
+                "1,smtp:2",
+                "10k",
+                "10_000",
+            )
+        ],
+        *[("PROVIDER_MAX_PER_SECOND", text) for text in ("14", "mailgun:1", "smtp=14", ":1")],
+        *[("WEB_CLIENT_SECONDS", text) for text in ("0", "nan", "601", "10s")],
         *[("EMAIL_PROVIDER", text) for text in ("mailgun", "SendGrid", "SMTP")],
         *[("SMTP_SECURITY", text) for text in ("ssl", "yes", "TLS")],
         *[("SMTP_EHLO_NAME", text) for text in ("a b", "a..b", "[mail]")],
         *[("LOG_LEVEL", text) for text in ("debug", "TRACE", "10")],
         ("LOG_FORMAT", "text"),
-        *[("ADMIN_REQUIRE_OTP", text) for text in ("yes", "on", "t", "ture", "2")],
-        *[("FCM_MAX_PER_SECOND", text) for text in ("10k", "10,000", "10/s", "10_000")],
         *[("RETENTION_CONTENT_DAYS", text) for text in ("30d", "P30D", "1,000")],
         *[("WORKER_MAX_MEMORY_MB", text) for text in ("600MB", "1g", "0.5")],
         *[("SMTP_HOST", text) for text in ("smtp.example.com:587", "smtps://a.test", "[::1]")],
@@ -85,10 +93,10 @@ def test_invalid_value_names_the_variable_and_what_is_expected(name: str, text: 
 
 def test_every_wrong_variable_is_named_at_once() -> None:
     with pytest.raises(ImproperlyConfigured) as refused:
-        read({"PORT": "http", "SECRET_KEY": "a-key\n", "LOG_LEVEL": "debug"})
+        read({"SMTP_PORT": "http", "SECRET_KEY": "a-key\n", "LOG_LEVEL": "debug"})
     assert [line.split(":")[0] for line in str(refused.value).splitlines()] == [
         *("environment variable SECRET_KEY", "environment variable LOG_LEVEL"),
-        "environment variable PORT",
+        "environment variable SMTP_PORT",
     ]
 
 
@@ -155,7 +163,6 @@ def test_leftover_of_a_file_or_a_template_is_refused_by_name(name: str) -> None:
         ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://[fd00::1]:4318"),
         ("SECRET_KEY_FALLBACKS", "one,two"),
         ("LOG_LEVEL", "WARNING"),
-        ("ADMIN_REQUIRE_OTP", "TRUE"),
     ],
 )
 def test_unusual_value_is_taken_as_it_is(name: str, text: str) -> None:
@@ -201,12 +208,12 @@ def test_url_that_names_no_single_host_is_refused(name: str, url: str, problem: 
 
 
 def test_unknown_variables_are_ignored() -> None:
-    assert read({"HOME": "/root", "port": "1", "PORT_": "1"}) == Environment()
+    assert read({"HOME": "/root", "smtp_port": "1", "SMTP_PORT_": "1"}) == Environment()
 
 
 def test_environment_overrides_defaults() -> None:
-    assert read({"PORT": "1"}, defaults={"PORT": "2", "SMTP_PORT": "3"}).PORT == 1
-    assert read({"PORT": ""}, defaults={"PORT": "2"}).PORT == 2
+    assert read({"SMTP_PORT": "1"}, defaults={"SMTP_PORT": "2", "HSTS": "host"}).SMTP_PORT == 1
+    assert read({"SMTP_PORT": ""}, defaults={"SMTP_PORT": "2"}).SMTP_PORT == 2
 
 
 def test_current_environment_is_readable() -> None:
@@ -252,10 +259,13 @@ RATES = {"fcm": (10_000.0, 1_000), "whatsapp": (80.0, 8)}
         ({"SMTP_SECURITY": "tls"}, {"EMAIL_USE_TLS": False, "EMAIL_USE_SSL": True}),
         ({}, {"EMAIL_TIMEOUT": 15, "EMAIL_REPLY_TO": None, "PROVIDER_RATES": RATES}),
         ({"EMAIL_REPLY_TO": "Ada <a@example.com>"}, {"EMAIL_REPLY_TO": "Ada <a@example.com>"}),
-        ({"FCM_MAX_PER_SECOND": "0", "WHATSAPP_MAX_PER_SECOND": "0"}, {"PROVIDER_RATES": {}}),
-        ({"SMTP_MAX_PER_SECOND": "1000"}, {"PROVIDER_RATES": RATES | {"smtp": (1_000.0, 100)}}),
-        ({"SMTP_MAX_PER_SECOND": "14"}, {"PROVIDER_RATES": RATES | {"smtp": (14.0, 1)}}),
-        ({"SMTP_MAX_PER_SECOND": "0.5"}, {"PROVIDER_RATES": RATES | {"smtp": (0.5, 1)}}),
+        ({"PROVIDER_MAX_PER_SECOND": "fcm:0, whatsapp:0"}, {"PROVIDER_RATES": {}}),
+        (
+            {"PROVIDER_MAX_PER_SECOND": "smtp:1000"},
+            {"PROVIDER_RATES": RATES | {"smtp": (1_000.0, 100)}},
+        ),
+        ({"PROVIDER_MAX_PER_SECOND": "smtp:14,"}, {"PROVIDER_RATES": RATES | {"smtp": (14.0, 1)}}),
+        ({"PROVIDER_MAX_PER_SECOND": "smtp:0.5"}, {"PROVIDER_RATES": RATES | {"smtp": (0.5, 1)}}),
         ({"ALLOWED_HOSTS": "a.test, b.test ,,"}, {"ALLOWED_HOSTS": ["a.test", "b.test"]}),
         ({"ATTACHMENT_HOSTS": ""}, {"ATTACHMENT_HOSTS": set()}),
         ({"ATTACHMENT_HOSTS": ", ,"}, {"ATTACHMENT_HOSTS": set()}),
