@@ -11,6 +11,7 @@ from typing import Any
 
 from bson import ObjectId
 
+from delivery.runtime import SendingRuntime
 from domain.states import Channel, Priority
 from domain.time import utc_now
 from notifyproject.db.collections import collection, database
@@ -49,7 +50,7 @@ def sent_mails(count: int) -> CopySpec:
     from delivery import pipeline
 
     document = _accepted(mail.new_notification(1, at=_now()))
-    pipeline.dispatch([document["_id"]], channel=Channel.EMAIL)
+    pipeline.dispatch(SendingRuntime(), [document["_id"]], channel=Channel.EMAIL)
     stored = collection("notifications").find_one({"_id": document["_id"]})
     if stored is None or stored["status"] != "sent":
         raise RuntimeError("the mail was not sent")

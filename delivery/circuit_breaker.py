@@ -68,8 +68,6 @@ _INDEX = "circuits"
 _TRIAL = "trial:"
 _KEY_LENGTH = 16
 _PLATFORMS = frozenset(Platform)
-_has_refused: dict[str, bool] = {}
-"""By account: whether it has refused recipients. Without any, acceptances need not name theirs."""
 _ALLOWED, _BLOCKED = 0, 1
 _MILLISECOND = timedelta(milliseconds=1)
 _SCRIPTS = Path(__file__).with_name("lua")
@@ -216,70 +214,93 @@ def request_permissions(circuits: Sequence[str], *, now: datetime) -> Mapping[st
     return {name: _permission(answer, token) for name, answer in zip(names, answers, strict=True)}
 
 
-def record(
-    name: str,
-    *,
-    successes: int,
-    failures: int,
-    now: datetime,
-    probe: Probe | None = None,
-    reason: str = "",
-    evidence: CircuitEvidence = NO_EVIDENCE,
-) -> Mapping[str, Recipients]:
-    """Count results, which can open or close the circuit.
+class CircuitReporter:
+    """Reports results to circuits; safe for many threads of one process."""
 
-    While the circuit is open or half open, only the result of ``probe`` counts: the other requests
-    began earlier. ``reason`` must not contain an address.
+    def __init__(self) -> None:
+        self._has_refused: dict[str, bool] = {}
+        """By account: whether it has refused recipients. If not, acceptances need no names."""
 
-    Return the scopes, other than the account's circuit, against which there is enough evidence now,
-    with the refused recipients.
-    """
-    token = probe.token if probe else ""
-    refused, disproved, forgiven = (
-        {scope: list(keys) for scope, keys in some.items()}
-        for some in (evidence.refused, evidence.disproved, evidence.forgiven)
-    )
-    parts = [refused, list(evidence.failed), disproved, forgiven]
-    found = json.dumps(parts) if any(parts) else ""
-    accepted = ",".join(evidence.accepted)
-    command = ("record", successes, failures, token, accepted, found)
-    proven = _change(name, now, reason, command)
-    return {
-        _text(proven[at]): proven[at + 1].decode().split(",") for at in range(0, len(proven), 2)
-    }
+    def record(
+        self,
+        name: str,
+        *,
+        successes: int,
+        failures: int,
+        now: datetime,
+        probe: Probe | None = None,
+        reason: str = "",
+        evidence: CircuitEvidence = NO_EVIDENCE,
+    ) -> Mapping[str, Recipients]:
+        """Count results, which can open or close the circuit.
 
+        While the circuit is open or half open, only the result of ``probe`` counts: the other
+        requests began earlier. ``reason`` must not contain an address.
 
-def trip(
-    name: str,
-    *,
-    now: datetime,
-    retry_after: float | None,
-    reason: str = "",
-    refused: Recipients = (),
-    is_doubted: bool = False,
-) -> None:
-    """Open the circuit at once, because of invalid credentials, quota, or configuration.
+        Return the scopes, other than the account's circuit, against which there is enough evidence
+        now, with the refused recipients.
+        """
+        token = probe.token if probe else ""
+        refused, disproved, forgiven = (
+            {scope: list(keys) for scope, keys in some.items()}
+            for some in (evidence.refused, evidence.disproved, evidence.forgiven)
+        )
+        parts = [refused, list(evidence.failed), disproved, forgiven]
+        found = json.dumps(parts) if any(parts) else ""
+        accepted = ",".join(evidence.accepted)
+        command = ("record", successes, failures, token, accepted, found)
+        proven = self._change(name, now, reason, command)
+        return {
+            _text(proven[at]): proven[at + 1].decode().split(",") for at in range(0, len(proven), 2)
+        }
 
-    It stays open for at least ``retry_after`` seconds, capped at one day. ``is_doubted``: because
-    of evidence.
-    """
-    pause = math.ceil(1000 * min(max(0.0, retry_after or 0.0), MAX_RETRY_AFTER))
-    _change(name, now, reason, ["trip", pause, ",".join(refused), int(is_doubted)])
+    def trip(
+        self,
+        name: str,
+        *,
+        now: datetime,
+        retry_after: float | None,
+        reason: str = "",
+        refused: Recipients = (),
+        is_doubted: bool = False,
+    ) -> None:
+        """Open the circuit at once, because of invalid credentials, quota, or configuration.
 
+        It stays open for at least ``retry_after`` seconds, capped at one day. ``is_doubted``:
+        because of evidence.
+        """
+        pause = math.ceil(1000 * min(max(0.0, retry_after or 0.0), MAX_RETRY_AFTER))
+        self._change(name, now, reason, ["trip", pause, ",".join(refused), int(is_doubted)])
 
-def return_probe(name: str, *, probe: Probe, now: datetime) -> None:
-    """Give an unused probe back, so that another caller gets it at once."""
-    record(name, successes=0, failures=0, probe=probe, now=now)
+    def return_probe(self, name: str, *, probe: Probe, now: datetime) -> None:
+        """Give an unused probe back, so that another caller gets it at once."""
+        self.record(name, successes=0, failures=0, probe=probe, now=now)
 
+    def share_probe(self, name: str, *, probe: Probe, now: datetime) -> None:
+        """Let others take a probe over that a refused recipient uses: they need not wait for it."""
+        self._change(name, now, "", ["share", probe.token])
 
-def share_probe(name: str, *, probe: Probe, now: datetime) -> None:
-    """Let others take a probe over that a refused recipient uses: they need not wait for it."""
-    _change(name, now, "", ["share", probe.token])
+    def has_refused(self, name: str) -> bool:
+        """Return whether a circuit's account has refused recipients, as this process knows."""
+        return self._has_refused.get(_split(name)[0], False)
 
-
-def has_refused(name: str) -> bool:
-    """Return whether a circuit's account has refused recipients, as this process knows."""
-    return _has_refused.get(_split(name)[0], False)
+    def _change(
+        self, name: str, now: datetime, reason: str, command: Sequence[str | int]
+    ) -> Sequence[bytes]:
+        reason, (account, scope) = reason[:REASON_LENGTH], _split(name)
+        keys = [_key(name), _INDEX, _refused_key(account)]
+        args: list[str | int] = [name, valkey.to_milliseconds(now), _RULES, reason, scope, *command]
+        try:
+            until, has_refused, *proven = valkey.run(_CHANGE_SCRIPT, keys=keys, args=args)
+        except valkey.Unavailable:
+            return ()
+        self._has_refused[account] = bool(has_refused)
+        if until == 0:
+            log.info("circuit_closed", circuit=name, by="probe")
+        elif until > 0:
+            at = valkey.from_milliseconds(until).isoformat()
+            log.warning("circuit_opened", circuit=name, until=at, reason=reason)
+        return proven
 
 
 def refused_among(
@@ -435,20 +456,3 @@ def _refusals(fields: Mapping[bytes, bytes], now: datetime) -> list[Refusals]:
 
 def _text(stored: bytes) -> str:
     return stored.decode(errors="replace")
-
-
-def _change(name: str, now: datetime, reason: str, command: Sequence[str | int]) -> Sequence[bytes]:
-    reason, (account, scope) = reason[:REASON_LENGTH], _split(name)
-    keys = [_key(name), _INDEX, _refused_key(account)]
-    args: list[str | int] = [name, valkey.to_milliseconds(now), _RULES, reason, scope, *command]
-    try:
-        until, has_refused, *proven = valkey.run(_CHANGE_SCRIPT, keys=keys, args=args)
-    except valkey.Unavailable:
-        return ()
-    _has_refused[account] = bool(has_refused)
-    if until == 0:
-        log.info("circuit_closed", circuit=name, by="probe")
-    elif until > 0:
-        at = valkey.from_milliseconds(until).isoformat()
-        log.warning("circuit_opened", circuit=name, until=at, reason=reason)
-    return proven

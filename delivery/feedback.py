@@ -27,9 +27,19 @@ from providers.contract import Provider, ReceiptlessProvider, SendResult
 from recipients import suppressions, whatsapp_learning
 from recipients.models import SuppressionReason
 
-from . import circuit_breaker, rate_limiter
-from .circuit_breaker import ACCOUNT, RATE, Probe, Recipients, circuit_name, recipient_key
+from . import circuit_breaker
+from .circuit_breaker import (
+    ACCOUNT,
+    RATE,
+    CircuitReporter,
+    Probe,
+    Recipients,
+    circuit_name,
+    recipient_key,
+)
+from .rate_limiter import RateLimiter
 from .results import TargetResult
+from .runtime import SendingRuntime
 from .sending import PreparedDelivery
 
 log = structlog.get_logger(__name__)
@@ -195,6 +205,7 @@ def _apply_invalid_device(
 
 
 def report_provider_health(
+    runtime: SendingRuntime,
     provider: Provider,
     sent: Sequence[Sent],
     *,
@@ -207,17 +218,17 @@ def report_provider_health(
     """
     account = provider.account
     errors = [(d, r.outcome) for d, r in sent if isinstance(r.outcome, ProviderError)]
-    _trip_circuits(provider, errors, now)
+    _trip_circuits(runtime.circuits, provider, errors, now)
     rate_limited = [error for _, error in errors if error.code is FailureCode.RATE_LIMITED]
     if certain := [error for error in rate_limited if error.reach is Reach.ACCOUNT]:
-        _throttle(account, certain, now, is_doubted=False)
-    proven = _record_outcomes(account, sent, probes, now)
+        _throttle(runtime.rates, account, certain, now, is_doubted=False)
+    proven = _record_outcomes(runtime.circuits, account, sent, probes, now)
     for scope, recipients in proven.items():
         if scope == RATE:
-            _throttle(account, rate_limited, now, is_doubted=True)
+            _throttle(runtime.rates, account, rate_limited, now, is_doubted=True)
         else:
             reason, name = _uncertain_reason(errors), circuit_name(provider, scope)
-            circuit_breaker.trip(
+            runtime.circuits.trip(
                 name,
                 now=now,
                 retry_after=None,
@@ -228,11 +239,14 @@ def report_provider_health(
     for name in probes.keys() - {account}:
         platform = name.removeprefix(circuit_name(provider, ""))
         own = [one for one in sent if one[1].platform == platform]
-        _record_outcomes(name, own, probes, now, platform=platform)
+        _record_outcomes(runtime.circuits, name, own, probes, now, platform=platform)
 
 
 def _trip_circuits(
-    provider: Provider, errors: Sequence[tuple[PreparedDelivery, ProviderError]], now: datetime
+    circuits: CircuitReporter,
+    provider: Provider,
+    errors: Sequence[tuple[PreparedDelivery, ProviderError]],
+    now: datetime,
 ) -> None:
     """Open the circuits of outages that surely concern the whole account or platform."""
     outages: dict[str, tuple[ProviderUnavailableError, dict[str, None]]] = {}
@@ -245,21 +259,25 @@ def _trip_circuits(
                 refused[recipient_key(delivery.claimed)] = None
             outages[name] = (error, refused)
     for name, (error, refused) in outages.items():
-        circuit_breaker.trip(
+        circuits.trip(
             name, now=now, retry_after=error.retry_after, reason=error.reason, refused=refused
         )
 
 
 def _throttle(
-    account: str, rate_limited: Sequence[ProviderError], now: datetime, *, is_doubted: bool
+    rates: RateLimiter,
+    account: str,
+    rate_limited: Sequence[ProviderError],
+    now: datetime,
+    *,
+    is_doubted: bool,
 ) -> None:
     waits = [e.retry_after for e in rate_limited if isinstance(e, TransientError) and e.retry_after]
-    rate_limiter.throttle(
-        account, retry_after=max(waits, default=None), now=now, is_doubted=is_doubted
-    )
+    rates.throttle(account, retry_after=max(waits, default=None), now=now, is_doubted=is_doubted)
 
 
 def _record_outcomes(
+    circuits: CircuitReporter,
     name: str,
     sent: Sequence[Sent],
     probes: Mapping[str, Probe],
@@ -270,14 +288,14 @@ def _record_outcomes(
     """Record results on a circuit; ``platform`` is set for the circuit of one.
 
     A rejection of the message is no failure of the provider. Return the proven scopes, as
-    :func:`delivery.circuit_breaker.record` does.
+    :func:`delivery.circuit_breaker.CircuitReporter.record` does.
     """
     errors = [(d, r.outcome) for d, r in sent if isinstance(r.outcome, ProviderError)]
     failures = [(delivery, error) for delivery, error in errors if _is_failure(error)]
     neutral = [error for _, error in errors if error.code in NEUTRAL_CODES]
     reason = failures[0][1].reason if failures else _uncertain_reason(errors)
     refused, disproved = _uncertain_refusals(sent, platform) if errors else ({}, {})
-    return circuit_breaker.record(
+    return circuits.record(
         name,
         successes=len(sent) - len(failures) - len(neutral),
         failures=len(failures),
@@ -289,7 +307,7 @@ def _record_outcomes(
             refused=refused,
             failed=_failed_recipients(failures),
             disproved=disproved,
-            forgiven=_accepted_recipients(sent) if circuit_breaker.has_refused(name) else {},
+            forgiven=_accepted_recipients(sent) if circuits.has_refused(name) else {},
         ),
     )
 

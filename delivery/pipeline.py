@@ -20,17 +20,16 @@ from notifications.catalog.limits import active_limits
 from notifications.queueing.wakeups import Wakeup
 from notifications.store import ClaimedDelivery
 from notifyproject.platform import cache, crash_points, process
-from notifyproject.platform.concurrency import ConcurrencyLimiter
 from notifyproject.platform.crash_points import Boundary
 from notifyproject.platform.process import worker_name
 from providers.contract import Provider
 from providers.registry import providers_for
 
-from . import digests, eligibility, feedback, limits, rendering, send_loop, settlement, targets
+from . import digests, eligibility, feedback, limits, rendering, settlement, targets
+from .runtime import SendingRuntime
 from .send_loop import SendLoop
 from .sending import PreparedDelivery
 from .settlement import BatchReport
-from .window import send_window
 
 MAX_BATCH = 100
 """Deliveries of one claim."""
@@ -40,6 +39,7 @@ minute: less than the two minutes after which the broker redelivers a message.""
 
 
 def dispatch(
+    runtime: SendingRuntime,
     ids: Sequence[ObjectId],
     *,
     channel: Channel,
@@ -57,27 +57,31 @@ def dispatch(
         batch = unique[start : start + MAX_BATCH]
         cache.compare_at_next_read()
         claims = store.claim(ids=batch, channel=channel, worker=worker_name(), now=clock())
-        _deliver(claims, channel, clock, report, on_in_flight=on_in_flight)
+        _deliver(runtime, claims, channel, clock, report, on_in_flight=on_in_flight)
         if len(claims) < len(batch):
             claimed_ids = {claimed.notification_id for claimed in claims}
             unclaimed = [one for one in batch if one not in claimed_ids]
             candidates = store.poison_candidates(ids=unclaimed, channel=channel, now=clock())
-            _dispatch_isolated(candidates, channel, clock, report)
+            _dispatch_isolated(runtime, candidates, channel, clock, report)
     crash_points.reach(Boundary.TASK_DONE)
     return report
 
 
 def _dispatch_isolated(
-    ids: Sequence[ObjectId], channel: Channel, clock: Clock, report: BatchReport
+    runtime: SendingRuntime,
+    ids: Sequence[ObjectId],
+    channel: Channel,
+    clock: Clock,
+    report: BatchReport,
 ) -> None:
     """Send poison candidates one by one. Those without a thread or time are left to the sweeper.
 
     Wake-ups for them would add load to a process that has no capacity.
     """
     limit, ends_at = max(channel_threads() // 2, 1), clock() + ISOLATION_TIME
-    with _isolating_threads.try_acquire(channel, limit=limit) as has_thread:
+    with runtime.isolating_threads.try_acquire(channel, limit=limit) as has_thread:
         for one in ids if has_thread else ():
-            with Isolation() as isolation:
+            with Isolation(runtime.isolation) as isolation:
                 if process.is_shutting_down() or clock() >= ends_at:
                     break
                 claims = store.claim(
@@ -87,10 +91,11 @@ def _dispatch_isolated(
                     now=clock(),
                     include_poison_candidates=True,
                 )
-                _deliver(claims, channel, clock, report, on_started=isolation.end)
+                _deliver(runtime, claims, channel, clock, report, on_started=isolation.end)
 
 
 def _deliver(
+    runtime: SendingRuntime,
     claims: Sequence[ClaimedDelivery],
     channel: Channel,
     clock: Clock,
@@ -109,7 +114,15 @@ def _deliver(
         providers = providers_for(channel, test=is_test)
         deliveries = _prepare(group, channel, clock, report, providers=providers)
         if deliveries:
-            SendLoop(providers, clock, report, on_started, on_in_flight).run(deliveries)
+            loop = SendLoop(
+                runtime,
+                providers,
+                clock,
+                report,
+                on_started=on_started,
+                on_in_flight=on_in_flight,
+            )
+            loop.run(deliveries)
 
 
 def _prepare(
@@ -161,19 +174,15 @@ def channel_threads() -> int:
     return max(settings.WORKER_THREADS * 3 // 4, 1)
 
 
-def in_flight(channel: Channel) -> int:
+def in_flight(runtime: SendingRuntime, channel: Channel) -> int:
     """Return how many requests to the channel's providers are in flight here, or about to be."""
-    return sum(send_window(provider).taken for provider in providers_for(channel))
+    return sum(runtime.windows.of(provider).taken for provider in providers_for(channel))
 
 
-def is_waiting_for_rate(channel: Channel) -> bool:
+def is_waiting_for_rate(runtime: SendingRuntime, channel: Channel) -> bool:
     """Return whether a batch of this process waits for a token of the channel's providers."""
-    waits = send_loop.rate_waits
+    waits = runtime.rate_waits
     return any(waits.get(provider.account) for provider in providers_for(channel))
-
-
-_isolating_threads = ConcurrencyLimiter()
-_isolation_lock = threading.Lock()
 
 
 class Isolation:
@@ -182,9 +191,12 @@ class Isolation:
     If this process crashes, each candidate that it has claimed and not started counts a crash.
     """
 
+    def __init__(self, lock: threading.Lock) -> None:
+        self._lock = lock
+
     def __enter__(self) -> Self:
         """Wait until no other thread is in its isolation."""
-        _isolation_lock.acquire()
+        self._lock.acquire()
         self._is_held = True
         return self
 
@@ -196,4 +208,4 @@ class Isolation:
         """Let the next candidate be claimed: this one has started, and its send may be slow."""
         if self._is_held:
             self._is_held = False
-            _isolation_lock.release()
+            self._lock.release()

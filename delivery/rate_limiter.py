@@ -69,49 +69,6 @@ class Grant:
     wait: timedelta
 
 
-def take(
-    account: str,
-    count: int,
-    *,
-    rate: float | None,
-    burst: int,
-    now: datetime,
-    is_critical: bool = False,
-) -> Grant:
-    """Take up to ``count`` tokens; ``is_critical``: even if that overdraws the bucket.
-
-    A ``rate`` of None sets no limit except after a throttle.
-    """
-    at, count = valkey.to_milliseconds(now), max(count, 0)
-    limit = "" if rate is None else rate
-    args: list[str | int | float] = [at, _RULES, count, limit, burst, int(is_critical)]
-    try:
-        granted, wait = valkey.run(_TAKE_SCRIPT, keys=[_key(account)], args=args)
-    except valkey.Unavailable:
-        bucket = _local_bucket(account)
-        granted, wait = bucket.take(count, rate=rate, burst=burst, now=at, is_critical=is_critical)
-    return Grant(granted, wait * _MILLISECOND)
-
-
-def throttle(
-    account: str, *, retry_after: float | None, now: datetime, is_doubted: bool = False
-) -> None:
-    """Halve an account's rate, and block it for ``retry_after`` seconds, at most a day.
-
-    ``is_doubted``: its responses had an uncertain reach, so that critical messages aren't blocked.
-    """
-    at = valkey.to_milliseconds(now)
-    pause = math.ceil(1000 * min(max(0.0, retry_after or 0.0), MAX_RETRY_AFTER))
-    _local_bucket(account).throttle(pause=pause, now=at, is_doubted=is_doubted)
-    args: list[str | int | float] = [at, _RULES, pause, int(is_doubted)]
-    try:
-        share = valkey.run(_THROTTLE_SCRIPT, keys=[_key(account)], args=args)
-    except valkey.Unavailable:
-        return
-    if share >= 0:
-        log.warning("rate_throttled", account=account, share=share / 1000, pause_ms=pause)
-
-
 @dataclass(frozen=True, slots=True)
 class RateStatus:
     """Current rate of an account, for the console."""
@@ -219,11 +176,65 @@ class TokenBucket:
         return min(self._share + steps * RESTORE_SHARE, 1.0)
 
 
-_buckets: dict[str, TokenBucket] = {}
+class RateLimiter:
+    """The rates of provider accounts, as one process applies them; safe for many threads."""
 
+    def __init__(self) -> None:
+        self._buckets: dict[str, TokenBucket] = {}
+        """For times without Valkey."""
 
-def _local_bucket(account: str) -> TokenBucket:
-    return _buckets.setdefault(account, TokenBucket())
+    def take(
+        self,
+        account: str,
+        count: int,
+        *,
+        rate: float | None,
+        burst: int,
+        now: datetime,
+        is_critical: bool = False,
+    ) -> Grant:
+        """Take up to ``count`` tokens; ``is_critical``: even if that overdraws the bucket.
+
+        A ``rate`` of None sets no limit except after a throttle.
+        """
+        at, count = valkey.to_milliseconds(now), max(count, 0)
+        limit = "" if rate is None else rate
+        args: list[str | int | float] = [at, _RULES, count, limit, burst, int(is_critical)]
+        try:
+            granted, wait = valkey.run(_TAKE_SCRIPT, keys=[_key(account)], args=args)
+        except valkey.Unavailable:
+            bucket = self._bucket(account)
+            granted, wait = bucket.take(
+                count, rate=rate, burst=burst, now=at, is_critical=is_critical
+            )
+        return Grant(granted, wait * _MILLISECOND)
+
+    def throttle(
+        self,
+        account: str,
+        *,
+        retry_after: float | None,
+        now: datetime,
+        is_doubted: bool = False,
+    ) -> None:
+        """Halve an account's rate, and block it for ``retry_after`` seconds, at most a day.
+
+        ``is_doubted``: its responses had an uncertain reach, so that critical messages aren't
+        blocked.
+        """
+        at = valkey.to_milliseconds(now)
+        pause = math.ceil(1000 * min(max(0.0, retry_after or 0.0), MAX_RETRY_AFTER))
+        self._bucket(account).throttle(pause=pause, now=at, is_doubted=is_doubted)
+        args: list[str | int | float] = [at, _RULES, pause, int(is_doubted)]
+        try:
+            share = valkey.run(_THROTTLE_SCRIPT, keys=[_key(account)], args=args)
+        except valkey.Unavailable:
+            return
+        if share >= 0:
+            log.warning("rate_throttled", account=account, share=share / 1000, pause_ms=pause)
+
+    def _bucket(self, account: str) -> TokenBucket:
+        return self._buckets.setdefault(account, TokenBucket())
 
 
 def _key(account: str) -> str:

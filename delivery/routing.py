@@ -16,8 +16,17 @@ from domain.wait_reasons import Hold, WaitReason
 from notifications.store import ClaimedDelivery, NotSent
 from providers.contract import Provider
 
-from . import circuit_breaker, provider_pauses, rate_limiter
-from .circuit_breaker import Blocked, Permission, Probe, circuit_name, recipient_key
+from . import circuit_breaker, provider_pauses
+from .circuit_breaker import (
+    Blocked,
+    CircuitReporter,
+    Permission,
+    Probe,
+    circuit_name,
+    recipient_key,
+)
+from .rate_limiter import RateLimiter
+from .runtime import SendingRuntime
 from .targets import SendTarget
 
 S = DeliveryStatus
@@ -35,10 +44,16 @@ class ProviderShare:
     """One provider's part of a batch: permissions of its circuits, and its deliveries."""
 
     def __init__(
-        self, provider: Provider, permissions: Mapping[str, Permission], *, now: datetime
+        self,
+        provider: Provider,
+        permissions: Mapping[str, Permission],
+        circuits: CircuitReporter,
+        *,
+        now: datetime,
     ) -> None:
         prefix = circuit_name(provider, "")
         self.provider = provider
+        self._circuits = circuits
         self._now = now
         self._account_permission = permissions[provider.account]
         self._platform_permissions = {
@@ -73,7 +88,7 @@ class ProviderShare:
         probes = self._take_probes(claimed, platforms)
         for name, probe in probes.items():
             if probe.refused and recipient_key(claimed) in probe.refused:
-                circuit_breaker.share_probe(name, probe=probe, now=self._now)
+                self._circuits.share_probe(name, probe=probe, now=self._now)
         if not all(probe.is_trial for probe in probes.values()):
             self.single_deliveries.append((claimed, probes, blocked))
         elif probes or (self._waiting and not blocked.keys().isdisjoint(platforms)):
@@ -167,7 +182,7 @@ class ProviderShare:
             permissions[circuit_name(self.provider, name)] = one
         for name, permission in permissions.items():
             if isinstance(permission, Probe):
-                circuit_breaker.return_probe(name, probe=permission, now=self._now)
+                self._circuits.return_probe(name, probe=permission, now=self._now)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -184,6 +199,7 @@ class Route:
 
 
 def choose_routes(
+    runtime: SendingRuntime,
     claims: Sequence[ClaimedDelivery],
     *,
     providers: Sequence[Provider],
@@ -206,7 +222,7 @@ def choose_routes(
         **{p.account: Blocked(paused[p.name]) for p in providers if p.name in paused},
     }
     permissions |= _with_refused(permissions, claims, now=now)
-    shares = [ProviderShare(provider, permissions, now=now) for provider in providers]
+    shares = [ProviderShare(one, permissions, runtime.circuits, now=now) for one in providers]
     held: list[_Held] = []
     for claimed in sorted(claims, key=lambda one: any(s.was_refused(one) for s in shares)):
         own = platforms[claimed.reference]
@@ -226,7 +242,9 @@ def choose_routes(
     routes: list[Route] = []
     for index, share in enumerate(shares):
         later = shares[index + 1 :]
-        provider_routes, rate_limited = _build_routes(share, later, platforms, targets, now)
+        provider_routes, rate_limited = _build_routes(
+            runtime.rates, share, later, platforms, targets, now=now
+        )
         routes += provider_routes
         not_sent += rate_limited
     for share in shares:
@@ -268,10 +286,12 @@ def _providers_in_order(
 
 
 def _build_routes(
+    rates: RateLimiter,
     share: ProviderShare,
     later: Sequence[ProviderShare],
     platforms: Mapping[str, Platforms],
     targets: Mapping[str, Sequence[SendTarget]],
+    *,
     now: datetime,
 ) -> tuple[list[Route], list[NotSent]]:
 
@@ -293,7 +313,7 @@ def _build_routes(
     held: list[NotSent] = []
     for claims, probes, blocked in (*share.groups, (share.claims, {}, share.blocked_platforms())):
         for some in _by_criticality(claims):
-            allowed, rate_limited = _apply_rate_limit(share.provider, some, targets, now)
+            allowed, rate_limited = _apply_rate_limit(rates, share.provider, some, targets, now)
             held += rate_limited
             if allowed:
                 routes.append(route(allowed, probes, blocked))
@@ -309,6 +329,7 @@ def _by_criticality(claims: Sequence[ClaimedDelivery]) -> list[list[ClaimedDeliv
 
 
 def _apply_rate_limit(
+    rates: RateLimiter,
     provider: Provider,
     claims: Sequence[ClaimedDelivery],
     targets: Mapping[str, Sequence[SendTarget]],
@@ -322,7 +343,7 @@ def _apply_rate_limit(
         return [], []
     rate, burst = settings.PROVIDER_RATES.get(provider.name, (None, 1))
     totals = list(itertools.accumulate(len(targets[claimed.reference]) for claimed in claims))
-    grant = rate_limiter.take(
+    grant = rates.take(
         provider.account,
         totals[-1],
         rate=rate,

@@ -20,9 +20,9 @@ from providers.contract import Provider
 
 from . import provider_pauses, routing, settlement
 from .routing import Route
+from .runtime import SendingRuntime
 from .sending import InFlight, PreparedDelivery, SentGroup, group_by_request, request_count
 from .settlement import BatchReport
-from .window import send_window
 
 log = structlog.get_logger(__name__)
 MIN_LEASE_LEFT = timedelta(seconds=40)
@@ -41,28 +41,27 @@ MAX_SEND_SECONDS = 60.0
 """Longest wait for an answer: four times a request's timeout."""
 
 
-rate_waits: dict[str, set["SendLoop"]] = {}
-"""By provider account: the batches that wait for a token."""
-
-
 class SendLoop:
     """Sends prepared deliveries through the provider's window, and settles them as answers come."""
 
     def __init__(
         self,
+        runtime: SendingRuntime,
         providers: Sequence[Provider],
         clock: Clock,
         report: BatchReport,
+        *,
         on_started: Callable[[], None],
         on_in_flight: Callable[[BatchReport], None],
     ) -> None:
+        self._runtime = runtime
         self._providers = providers
         self._clock = clock
         self._report = report
         self._on_started = on_started
         self._on_in_flight = on_in_flight
-        self._window = send_window(providers[0])
-        self._in_flight = InFlight(clock)
+        self._window = runtime.windows.of(providers[0])
+        self._in_flight = InFlight(runtime.windows, clock)
         self._waiting: deque[list[PreparedDelivery]] = deque()
         self._is_single = False
         self._next_start = self._rate_wait_end = time.monotonic()
@@ -127,6 +126,7 @@ class SendLoop:
         unused = sum(map(request_count, groups))
         try:
             routes, not_sent = routing.choose_routes(
+                self._runtime,
                 [one.claimed for one in by_reference.values()],
                 providers=self._providers,
                 targets={reference: one.targets for reference, one in by_reference.items()},
@@ -138,7 +138,7 @@ class SendLoop:
                 count = sum(map(request_count, sending))
                 is_failover = route.provider is not self._providers[0]
                 if is_failover:
-                    send_window(route.provider).adjust(count)
+                    self._runtime.windows.of(route.provider).adjust(count)
                 else:
                     unused -= count
                 if sending:
@@ -146,7 +146,7 @@ class SendLoop:
                     self._in_flight.submit(route, sending, at_once=at_once)
                 else:
                     # All were taken over or cancelled: a probe goes back.
-                    settlement.record_answers(route, [], self._clock(), self._report)
+                    settlement.record_answers(self._runtime, route, [], self._clock(), self._report)
         finally:
             self._window.adjust(-unused)
         held = self._keep_rate_limited(not_sent, by_reference, now, began)
@@ -186,11 +186,11 @@ class SendLoop:
             self._waiting.extendleft(reversed(groups))
             wait = (min(at for at, _ in kept) - now).total_seconds()
             self._next_start = began + max(wait, RATE_CHECK_SECONDS)
-            rate_waits.setdefault(self._providers[0].account, set()).add(self)
+            self._runtime.rate_waits.setdefault(self._providers[0].account, set()).add(self)
         return held
 
     def _end_rate_wait(self) -> None:
-        rate_waits.get(self._providers[0].account, set()).discard(self)
+        self._runtime.rate_waits.get(self._providers[0].account, set()).discard(self)
 
     def _record_start(
         self, route: Route, by_reference: Mapping[str, PreparedDelivery]
@@ -223,7 +223,9 @@ class SendLoop:
             by_route.setdefault(id(group.route), []).append(group)
         for groups in by_route.values():
             sent = [one for group in groups for one in group.results]
-            settlement.record_answers(groups[0].route, sent, self._clock(), self._report)
+            settlement.record_answers(
+                self._runtime, groups[0].route, sent, self._clock(), self._report
+            )
 
     def _release_waiting(self) -> None:
         if not self._waiting:

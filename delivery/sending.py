@@ -27,7 +27,7 @@ from providers.http import TOTAL_TIMEOUT
 from .results import TargetResult
 from .routing import Route
 from .targets import SendTarget
-from .window import SendWindow, send_window
+from .window import SendWindow, SendWindows
 
 log = structlog.get_logger(__name__)
 COLLECTED_GROUPS = 32
@@ -107,9 +107,10 @@ class SentGroup:
 class InFlight:
     """The requests in flight of one batch. The event loop sends; the batch's thread collects."""
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, windows: SendWindows, clock: Clock) -> None:
         self.count = 0
         """Groups that were submitted and not collected."""
+        self._windows = windows
         self._clock = clock
         self._finished: SimpleQueue[SentGroup | BaseException] = SimpleQueue()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -150,7 +151,7 @@ class InFlight:
     def _admit(
         self, route: Route, groups: Sequence[Sequence[PreparedDelivery]], *, at_once: bool
     ) -> None:
-        window = send_window(route.provider)
+        window = self._windows.of(route.provider)
         for group in groups:
             send = partial(self._begin, route, group, window, at_once=at_once)
             window.admit(request_count(group), send, at_once=at_once)
@@ -183,7 +184,7 @@ class InFlight:
         began_at = window.clock()
         try:
             if is_sent:
-                results = await _send_group(route.provider, group, self._clock)
+                results = await _send_group(route.provider, group, window, self._clock)
         except BaseException as error:
             self._finished.put(error)
             raise
@@ -194,7 +195,7 @@ class InFlight:
 
 
 async def _send_group(
-    provider: Provider, group: Sequence[PreparedDelivery], clock: Clock
+    provider: Provider, group: Sequence[PreparedDelivery], window: SendWindow, clock: Clock
 ) -> list[tuple[PreparedDelivery, tuple[TargetResult, ...]]]:
     requests = [
         TargetedRequest.of(delivery, target) for delivery in group for target in delivery.targets
@@ -205,7 +206,7 @@ async def _send_group(
     elif len(group) > 1 and isinstance(provider, contract.BatchProvider):
         results = await _send_many(provider, requests, clock)
     else:
-        results, size = [], send_window(provider).size
+        results, size = [], window.size
         for start in range(0, len(requests), size):
             chunk = requests[start : start + size]
             results += await asyncio.gather(*(_send_one(provider, one, clock) for one in chunk))

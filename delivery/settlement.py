@@ -4,7 +4,6 @@ That is, through the store: settlements, deferrals, and returned claims. Then co
 limits, the next steps of plans, events, and the reports to circuits, rates, and addresses.
 """
 
-import random
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
@@ -24,10 +23,10 @@ from notifyproject.platform.crash_points import Boundary
 from . import feedback, limits
 from .results import TargetResult, combine_results
 from .routing import Route
+from .runtime import SendingRuntime
 from .sending import PreparedDelivery
 
 log = structlog.get_logger(__name__)
-_random = random.SystemRandom()
 S = DeliveryStatus
 
 
@@ -48,6 +47,7 @@ class BatchReport:
 
 
 def record_answers(
+    runtime: SendingRuntime,
     route: Route,
     sent: Sequence[tuple[PreparedDelivery, tuple[TargetResult, ...]]],
     now: datetime,
@@ -66,7 +66,7 @@ def record_answers(
             results,
             provider=provider.name,
             now=now,
-            jitter=_random.uniform(-1, 1),
+            jitter=runtime.jitter.uniform(-1, 1),
             has_failover=route.has_failover,
             blocked_until=delivery.blocked_until,
             quiet_hours_end=delivery.quiet_hours_end,
@@ -80,7 +80,7 @@ def record_answers(
     _give_back_uses((claimed, now) for claimed in unsent)
     _requeue(unsent, now, report)
     flat = [(delivery, result) for delivery, results in attempted for result in results]
-    feedback.report_provider_health(provider, flat, probes=route.probes, now=now)
+    feedback.report_provider_health(runtime, provider, flat, probes=route.probes, now=now)
     crash_points.reach(Boundary.REPORTED)
     feedback.apply_reputation(flat, provider=provider, now=now, is_doubted=bool(route.probes))
     feedback.record_attempts(settlements, [results for _, results in attempted], now=now)

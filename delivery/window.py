@@ -213,12 +213,15 @@ def _pause_seconds(error: ProviderError) -> float:
     return 0.0
 
 
-_windows: dict[str, SendWindow] = {}
+class SendWindows:
+    """The windows of one process; safe for many threads."""
 
+    def __init__(self, windows: Mapping[str, SendWindow] | None = None) -> None:
+        self._windows = dict(windows or {})
 
-def send_window(provider: Provider) -> SendWindow:
-    """Return this process's window of a provider account."""
-    if (window := _windows.get(provider.account)) is None:
-        maximum = settings.MAX_IN_FLIGHT.get(provider.name, DEFAULT_MAXIMUM)
-        window = _windows.setdefault(provider.account, SendWindow(maximum))
-    return window
+    def of(self, provider: Provider) -> SendWindow:
+        """Return the window of a provider account."""
+        if (window := self._windows.get(provider.account)) is None:
+            maximum = settings.MAX_IN_FLIGHT.get(provider.name, DEFAULT_MAXIMUM)
+            window = self._windows.setdefault(provider.account, SendWindow(maximum))
+        return window

@@ -16,11 +16,11 @@ from notifications.broadcasts import runner
 from notifications.queueing import fair_queue, wakeups
 from notifications.queueing.fair_queue import FairQueue, PullToken
 from notifyproject.platform import crash_points, process
-from notifyproject.platform.concurrency import ConcurrencyLimiter
 from notifyproject.platform.crash_points import Boundary
 
 from . import pipeline
 from .pipeline import channel_threads, in_flight, is_waiting_for_rate
+from .runtime import SendingRuntime
 from .settlement import BatchReport
 
 REQUEUE_DELAY = timedelta(seconds=1)
@@ -30,26 +30,35 @@ CRITICAL_REQUEUE_DELAY = timedelta(milliseconds=200)
 BATCHES_AHEAD = 3
 """Concurrent batches of one fair queue in a process that are prepared and settled while the
 requests of others are in flight. With eight, an email cost a sixth more time."""
-_thread_limiter = ConcurrencyLimiter()
-_batch_limiter = ConcurrencyLimiter()
 
 
 def handle_wakeup(
-    ids: Sequence[ObjectId], *, channel: Channel, priority: Priority, clock: Clock = utc_now
+    runtime: SendingRuntime,
+    ids: Sequence[ObjectId],
+    *,
+    channel: Channel,
+    priority: Priority,
+    clock: Clock = utc_now,
 ) -> None:
     """Send the due deliveries among ``ids``, and schedule wake-ups for those to send later."""
-    with _thread_limiter.try_acquire(channel, limit=channel_threads()) as has_thread:
+    with runtime.threads.try_acquire(channel, limit=channel_threads()) as has_thread:
         if not has_thread or process.is_shutting_down():
             now = clock()
             wakeups.send_wakeups(
                 ids, channel=channel, priority=priority, at=now + _requeue_delay(priority), now=now
             )
             return
-        report = pipeline.dispatch(ids, channel=channel, clock=clock)
+        report = pipeline.dispatch(runtime, ids, channel=channel, clock=clock)
     wakeups.send_later([*report.wakeups, *report.moved_up], now=clock())
 
 
-def pull(queue: FairQueue, token: PullToken | None, *, clock: Clock = utc_now) -> int:
+def pull(
+    runtime: SendingRuntime,
+    queue: FairQueue,
+    token: PullToken | None,
+    *,
+    clock: Clock = utc_now,
+) -> int:
     """Send one batch of a fair queue, and pull again while more is due. Return the claim count.
 
     At the process's maximum of batches for the queue, the pull is retried after a delay, because
@@ -58,8 +67,8 @@ def pull(queue: FairQueue, token: PullToken | None, *, clock: Clock = utc_now) -
     fair_queue.release_token(queue, token)
     crash_points.reach(Boundary.PULL_STARTED)
     with (
-        _batch_limiter.try_acquire(queue, limit=_max_batches(queue)) as has_capacity,
-        _thread_limiter.try_acquire(queue.channel, limit=channel_threads()) as has_thread,
+        runtime.batches.try_acquire(queue, limit=_max_batches(runtime, queue)) as has_capacity,
+        runtime.threads.try_acquire(queue.channel, limit=channel_threads()) as has_thread,
     ):
         now = clock()
         if not has_capacity:
@@ -68,10 +77,11 @@ def pull(queue: FairQueue, token: PullToken | None, *, clock: Clock = utc_now) -
         if not has_thread or process.is_shutting_down():
             fair_queue.enqueue_pulls(queue, at=now + _requeue_delay(queue.priority), now=now)
             return 0
-        next_pull = _NextPull(queue, token, clock)
+        next_pull = _NextPull(runtime, queue, token, clock)
         try:
             found, has_more = _next_batch(queue, token, now=now)
             report = pipeline.dispatch(
+                runtime,
                 found,
                 channel=queue.channel,
                 clock=clock,
@@ -96,6 +106,7 @@ def pull(queue: FairQueue, token: PullToken | None, *, clock: Clock = utc_now) -
 class _NextPull:
     """The pull after this one, enqueued once: when the batch is in flight, or when it has ended."""
 
+    runtime: SendingRuntime
     queue: FairQueue
     token: PullToken | None
     clock: Clock
@@ -103,35 +114,41 @@ class _NextPull:
 
     def enqueue_early(self, report: BatchReport) -> None:
         """Let the next batch be claimed and rendered while this one's answers are awaited."""
-        if not self.is_enqueued and _batch_limiter.in_use(self.queue) < _max_batches(self.queue):
+        if not self.is_enqueued and self._has_capacity():
             self.enqueue(report)
 
     def enqueue(self, report: BatchReport) -> None:
         """Enqueue it, and one more if the process has capacity for another batch."""
         self.is_enqueued = True
-        has_capacity = _batch_limiter.in_use(self.queue) < _max_batches(self.queue) - 1
         fair_queue.continue_pull(
             self.queue,
             self.token,
-            has_capacity=has_capacity,
+            has_capacity=self._has_capacity(besides=1),
             at=_next_pull_at(report, self.queue),
             now=self.clock(),
         )
 
+    def _has_capacity(self, *, besides: int = 0) -> bool:
+        """Return whether the process takes another batch of the queue, and ``besides`` more."""
+        used = self.runtime.batches.in_use(self.queue)
+        return used + besides < _max_batches(self.runtime, self.queue)
 
-def run_inline(*, seconds: float = math.inf, clock: Clock = utc_now) -> int:
+
+def run_inline(
+    runtime: SendingRuntime, *, seconds: float = math.inf, clock: Clock = utc_now
+) -> int:
     """Send due deliveries without a broker for up to ``seconds``. Return how many were claimed."""
     total, ends_at = 0, time.monotonic() + seconds
     while not process.is_shutting_down() and time.monotonic() < ends_at:
         pages = runner.run_inline(clock=clock)
-        claimed = _dispatch_most_urgent(clock)
+        claimed = _dispatch_most_urgent(runtime, clock)
         if not pages and not claimed:
             break
         total += claimed
     return total
 
 
-def _dispatch_most_urgent(clock: Clock) -> int:
+def _dispatch_most_urgent(runtime: SendingRuntime, clock: Clock) -> int:
     for priority in Priority:
         claimed = 0
         for client_id in fair_queue.waiting_clients(priority=priority):
@@ -140,7 +157,7 @@ def _dispatch_most_urgent(clock: Clock) -> int:
                 queue = FairQueue(client_id, channel, priority)
                 found = fair_queue.due(queue, until=now, now=now, limit=wakeups.WAKEUP_SIZE)
                 ids = [one.notification_id for one in found]
-                claimed += pipeline.dispatch(ids, channel=channel, clock=clock).claimed
+                claimed += pipeline.dispatch(runtime, ids, channel=channel, clock=clock).claimed
         if claimed:
             return claimed
     return 0
@@ -193,10 +210,10 @@ def _requeue_delay(priority: Priority) -> timedelta:
     return CRITICAL_REQUEUE_DELAY if priority is Priority.CRITICAL else REQUEUE_DELAY
 
 
-def _max_batches(queue: FairQueue) -> int:
-    if is_waiting_for_rate(queue.channel):
+def _max_batches(runtime: SendingRuntime, queue: FairQueue) -> int:
+    if is_waiting_for_rate(runtime, queue.channel):
         # Several batches would share the tokens, and small groups cost several times as much.
         return 1
     # Fewer than a channel's threads, so that one client never takes them all.
-    limit = BATCHES_AHEAD + in_flight(queue.channel) // batch_size()
+    limit = BATCHES_AHEAD + in_flight(runtime, queue.channel) // batch_size()
     return max(min(limit, channel_threads() - 1), 1)

@@ -7,6 +7,7 @@ from access.staff import idle_limit
 from callbacks import outbox, worker
 from delivery import digests, heartbeats, sweeper
 from delivery import worker as delivery_worker
+from delivery.runtime import SendingRuntime
 from domain.states import Channel, Priority
 from domain.time import utc_now
 from monitoring import alerts, rollup
@@ -20,12 +21,18 @@ from privacy import content_removal
 
 from . import schedule
 
+runtime = SendingRuntime()
+"""Of this process. A prefork worker forks before it sends: each child begins with an unused one."""
+
 
 @shared_task(name=wakeups.DELIVER)
 def handle_wakeup(ids: list[str], channel: str, priority: str) -> None:
     """Send the deliveries of these notifications that are due."""
     delivery_worker.handle_wakeup(
-        [ObjectId(one) for one in ids], channel=Channel(channel), priority=Priority(priority)
+        runtime,
+        [ObjectId(one) for one in ids],
+        channel=Channel(channel),
+        priority=Priority(priority),
     )
 
 
@@ -33,7 +40,7 @@ def handle_wakeup(ids: list[str], channel: str, priority: str) -> None:
 def pull(client_id: str, channel: str, priority: str, token: tuple[int, str] | None) -> None:
     """Send the next batch of a fair queue."""
     queue = FairQueue(ObjectId(client_id), Channel(channel), Priority(priority))
-    delivery_worker.pull(queue, PullToken(*token) if token else None)
+    delivery_worker.pull(runtime, queue, PullToken(*token) if token else None)
 
 
 @shared_task(name=wakeups.BROADCAST)

@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
 
+from delivery.runtime import SendingRuntime
 from domain.digests import CLOSE_GRACE, RECHECK
 from domain.plans import Until
 from domain.states import Category, Channel
@@ -166,7 +167,7 @@ def _joined_member() -> tuple[dict[str, Any], dict[str, Any]]:
         mail.new_notification(1, at=now), type=SLUG, category=Category.ALERT, data={"text": "Hi"}
     )
     stored = _stored(new)
-    pipeline.dispatch([stored["_id"]], channel=Channel.EMAIL)
+    pipeline.dispatch(SendingRuntime(), [stored["_id"]], channel=Channel.EMAIL)
     member = collection("notifications").find_one({"_id": stored["_id"]})
     digest = collection("digests").find_one()
     if member is None or digest is None or "digest_id" not in member["delivery"][0]:

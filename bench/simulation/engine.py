@@ -23,8 +23,9 @@ import msgspec
 from bson import ObjectId
 from pymongo.errors import PyMongoError
 
-from delivery import digests, pipeline, send_loop, sending, settlement, sweeper, window, worker
-from delivery.window import SendWindow
+from delivery import digests, pipeline, send_loop, sending, sweeper, window, worker
+from delivery.runtime import SendingRuntime
+from delivery.window import SendWindow, SendWindows
 from devices import registration as devices
 from devices.models import Platform
 from devices.registration import Registration
@@ -138,6 +139,7 @@ class _Engine:
         self.settings = settings
         self._log_progress = log_progress
         self._random = random.Random(f"engine {settings.seed}")
+        self._jitter = random.Random(f"jitter {settings.seed}")
         self.world = World(
             seed=settings.seed,
             people=settings.people,
@@ -182,7 +184,6 @@ class _Engine:
             stack.enter_context(self.faults.installed())
             for target, name, value in (
                 (pipeline, "providers_for", self._providers_for),
-                (settlement, "_random", random.Random(f"jitter {self.settings.seed}")),
                 # Answers come at once: groups are settled together in each run of a seed.
                 (send_loop, "REFILL_SECONDS", 5.0),
                 (sending, "COLLECT_SECONDS", 5.0),
@@ -196,7 +197,6 @@ class _Engine:
                 stack.enter_context(patch.object(target, name, value))
             self._forget()
             yield
-        window._windows.clear()
         cache.clear_all()
 
     def prepare(self) -> None:
@@ -289,7 +289,7 @@ class _Engine:
     def _work(self) -> None:
         sweeper.sweep(now=self.now)
         digests.close_due(clock=self.clock)
-        worker.run_inline(clock=self.clock)
+        worker.run_inline(self._runtime, clock=self.clock)
 
     def _attempt(self, task: Callable[[], object], *, is_safe: bool = False) -> bool:
         """Run a process with a task. Return whether it ended well; ``is_safe`` excludes faults."""
@@ -493,12 +493,17 @@ class _Engine:
 
     def _forget(self) -> None:
         """Begin with the memory of a new process."""
-        window._windows.clear()
         accounts = [one.account for one in self.providers.values()]
-        for account in (*accounts, InAppProvider().account):
+        self._runtime = SendingRuntime(
             # Of one size, which real time doesn't change
-            fixed = SendWindow(WINDOW_SIZE, clock=lambda: 0.0, _size=WINDOW_SIZE)
-            window._windows[account] = fixed
+            windows=SendWindows(
+                {
+                    account: SendWindow(WINDOW_SIZE, clock=lambda: 0.0, _size=WINDOW_SIZE)
+                    for account in (*accounts, InAppProvider().account)
+                }
+            ),
+            jitter=self._jitter,
+        )
         cache.clear_all()
 
 

@@ -9,6 +9,7 @@ from bson import ObjectId
 from django.contrib.admin.models import LogEntry
 
 from delivery import digests, pipeline
+from delivery.runtime import SendingRuntime
 from domain.states import Channel
 from domain.time import utc_now
 from notifications.catalog import types
@@ -43,7 +44,9 @@ def comments(app: App, count: int = 2) -> list[str]:
     ]
     ids = [answer.json()["id"] for answer in sent]
     now = utc_now()
-    pipeline.dispatch([ObjectId(one) for one in ids], channel=Channel.EMAIL, clock=lambda: now)
+    pipeline.dispatch(
+        SendingRuntime(), [ObjectId(one) for one in ids], channel=Channel.EMAIL, clock=lambda: now
+    )
     return ids
 
 

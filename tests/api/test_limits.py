@@ -10,6 +10,7 @@ from django.contrib.admin.models import LogEntry
 
 from access.models import Scope
 from delivery import pipeline
+from delivery.runtime import SendingRuntime
 from domain.states import Channel
 from domain.time import utc_now
 from notifications import store
@@ -99,7 +100,7 @@ def test_use_of_a_recipient_is_shown(app: App, fcm: ScriptedProvider) -> None:
         one = factories.new(user_id="ada")
         store.accept([one], now=now)
         ids.append(one.id)
-    pipeline.dispatch(ids, channel=Channel.EMAIL, clock=lambda: now)
+    pipeline.dispatch(SendingRuntime(), ids, channel=Channel.EMAIL, clock=lambda: now)
     assert len(fcm.seen) == 1
     [shown] = app.get("/recipients/ada/limits").json()["results"]
     assert {name: shown[name] for name in ("name", "max", "used", "waiting")} == {

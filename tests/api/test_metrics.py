@@ -9,7 +9,8 @@ from django.test import Client
 from prometheus_client.parser import text_string_to_metric_families
 
 from access.clients import registry as access_registry
-from delivery import circuit_breaker, provider_pauses
+from delivery import provider_pauses
+from delivery.circuit_breaker import CircuitReporter
 from domain.states import DeliveryStatus
 from domain.time import utc_now
 from monitoring import prometheus, rollup
@@ -84,7 +85,7 @@ def test_backlog_and_health_are_exported() -> None:
     now = utc_now()
     factories.accepted(created_at=now - timedelta(minutes=10))
     collection("heartbeats").insert_one({"_id": "sweep", "at": now - timedelta(minutes=1)})
-    circuit_breaker.trip(registry.sendgrid().account, now=now, retry_after=600)
+    CircuitReporter().trip(registry.sendgrid().account, now=now, retry_after=600)
     provider_pauses.pause("sendgrid", by="maria", reason="", now=now)
     assert value("notify_due", priority="normal") == 1
     assert value("notify_oldest_due_seconds", priority="normal") == pytest.approx(600, abs=30)

@@ -7,6 +7,7 @@ import pytest
 from playwright.sync_api import expect
 
 from delivery import pipeline, provider_pauses
+from delivery.runtime import SendingRuntime
 from domain.states import Channel
 from domain.time import utc_now
 from tests.browser.screen import Screen
@@ -25,7 +26,7 @@ def sendgrid(broker: Any, pauses_anew: None, monkeypatch: pytest.MonkeyPatch) ->
 
 
 def dispatch(notification_id: Any, *, at: datetime) -> None:
-    pipeline.dispatch([notification_id], channel=Channel.EMAIL, clock=lambda: at)
+    pipeline.dispatch(SendingRuntime(), [notification_id], channel=Channel.EMAIL, clock=lambda: at)
 
 
 def test_paused_provider_uses_no_attempts(screen: Screen, sendgrid: ScriptedProvider) -> None:

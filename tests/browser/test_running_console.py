@@ -7,7 +7,7 @@ import pytest
 import redis
 from playwright.sync_api import expect
 
-from delivery import circuit_breaker
+from delivery.circuit_breaker import CircuitReporter
 from domain.states import Channel, DeliveryStatus
 from domain.time import utc_now
 from monitoring import alert_rules, incidents, rollup
@@ -44,7 +44,7 @@ def _traffic(broker: redis.Redis, pauses_anew: None, settings: Any) -> None:
         [{"_id": "sweep", "at": now}, {"_id": "canary", "at": now - timedelta(minutes=4)}]
     )
     account = registry.smtp().account
-    circuit_breaker.trip(account, now=now, retry_after=600, reason="535 Authentication failed")
+    CircuitReporter().trip(account, now=now, retry_after=600, reason="535 Authentication failed")
     alert_rules.add_missing_rules()
     rule = enabled_rules()[0]
     texts = {"title": "smtp: circuit open", "detail": "Open since 12:00:00 UTC: 535 Failed."}

@@ -10,6 +10,7 @@ from django.contrib.admin.models import LogEntry
 from django.test import Client
 
 from delivery import digests, pipeline
+from delivery.runtime import SendingRuntime
 from domain.states import Channel
 from domain.time import utc_now
 from notifications.catalog import types
@@ -46,7 +47,7 @@ def joined() -> Iterator[list[ObjectId]]:
         ObjectId(factories.accepted(type=KIND, user_id="ada", data=DATA, created_at=now)["_id"])
         for _ in range(2)
     ]
-    pipeline.dispatch(ids, channel=Channel.EMAIL, clock=lambda: now)
+    pipeline.dispatch(SendingRuntime(), ids, channel=Channel.EMAIL, clock=lambda: now)
     yield ids
     collection("notification_types").update_one({"_id": KIND}, {"$unset": {"digest": ""}})
     types.invalidate_types()

@@ -7,6 +7,7 @@ import pytest
 from django.test import Client
 
 from delivery import pipeline
+from delivery.runtime import SendingRuntime
 from domain.states import Channel
 from domain.time import utc_now
 from notifications import store
@@ -88,7 +89,7 @@ def test_held_message_names_the_limit_and_the_time(console: Client) -> None:
         store.accept([one], now=utc_now())
         ids.append(one.id)
     now = utc_now()
-    pipeline.dispatch(ids, channel=Channel.EMAIL, clock=lambda: now)
+    pipeline.dispatch(SendingRuntime(), ids, channel=Channel.EMAIL, clock=lambda: now)
     page = console.get(f"/admin/notifications/notification/{ids[1]}/change/").content.decode()
     assert "Held: over a limit" in page
     assert "1 of 1 in 1 day (limit daily)." in page

@@ -9,6 +9,7 @@ from django.test import Client
 
 from access.models import StaffUser
 from delivery import worker
+from delivery.runtime import SendingRuntime
 from domain.time import utc_now
 from monitoring import alerts, incidents
 from monitoring.incidents import Finding
@@ -34,7 +35,7 @@ def notify(title: str = "SendGrid: circuit open") -> Document:
     incident = incidents.record(finding, now=now)
     assert incident is not None
     alerts.notify_operators(incident, now=now)
-    worker.run_inline(clock=lambda: now + timedelta(seconds=1))
+    worker.run_inline(SendingRuntime(), clock=lambda: now + timedelta(seconds=1))
     return incident
 
 

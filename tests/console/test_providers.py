@@ -7,7 +7,9 @@ import pytest
 from django.contrib.admin.models import LogEntry
 from django.test import Client
 
-from delivery import circuit_breaker, provider_pauses, rate_limiter
+from delivery import circuit_breaker, provider_pauses
+from delivery.circuit_breaker import CircuitReporter
+from delivery.rate_limiter import RateLimiter
 from devices import registration
 from devices.models import Platform
 from devices.registration import Registration
@@ -76,12 +78,12 @@ def test_provider_whose_recent_attempts_fail_is_failing(console: Client) -> None
 def test_page_shows_open_circuit_and_reduced_rate(console: Client, settings: Any) -> None:
     settings.PROVIDER_RATES = {"sendgrid": (100.0, 10)}
     account, now = registry.sendgrid().account, utc_now()
-    rate_limiter.throttle(account, retry_after=None, now=now)
-    rate_limiter.take(account, 1, rate=100.0, burst=10, now=now)
+    RateLimiter().throttle(account, retry_after=None, now=now)
+    RateLimiter().take(account, 1, rate=100.0, burst=10, now=now)
     assert health().health is Health.RATE_LIMITED
     assert health().current_rate == pytest.approx(50.0)
     assert "50.0/s now (limit 100/s)" in text_of(console)
-    circuit_breaker.trip(account, now=now, retry_after=600, reason="The key is revoked.")
+    CircuitReporter().trip(account, now=now, retry_after=600, reason="The key is revoked.")
     assert health().health is Health.OPEN
     page = text_of(console)
     assert "Circuit open" in page
@@ -104,7 +106,7 @@ def test_evidence_is_shown_before_the_circuit_opens(
     account, now = registry.sendgrid().account, utc_now()
     keys = [circuit_breaker.evidence_key(str(n)) for n in range(count)]
     evidence = circuit_breaker.CircuitEvidence(refused={scope: keys})
-    circuit_breaker.record(account, successes=0, failures=0, now=now, evidence=evidence)
+    CircuitReporter().record(account, successes=0, failures=0, now=now, evidence=evidence)
     assert health().health is Health.HEALTHY
     for path in (URL, "/admin/"):
         page = " ".join(console.get(path).content.decode().split())
@@ -114,7 +116,7 @@ def test_evidence_is_shown_before_the_circuit_opens(
     effect = "rate is halved" if scope == "rate" else "circuit opens"
     assert f"At 5, the {effect}." in page
     accepted = circuit_breaker.CircuitEvidence(accepted=["account", "rate", "ios"])
-    circuit_breaker.record(account, successes=1, failures=0, now=now, evidence=accepted)
+    CircuitReporter().record(account, successes=1, failures=0, now=now, evidence=accepted)
     assert "in a row" not in text_of(console)
 
 
@@ -124,7 +126,7 @@ def test_evidence_of_a_platform_names_it(console: Client) -> None:
         refused={"account": [circuit_breaker.evidence_key("a")]}
     )
     name = f"{account}:android"
-    circuit_breaker.record(name, successes=0, failures=0, now=now, evidence=evidence)
+    CircuitReporter().record(name, successes=0, failures=0, now=now, evidence=evidence)
     assert "Android: 1 of 5 recipients refused in a row" in text_of(console)
     [state] = circuit_breaker.circuit_states(now=now) or []
     assert [(one.scope, one.recipients) for one in state.refusals] == [("account", 1)]
@@ -145,7 +147,7 @@ def test_pause_and_resume_are_audited(console: Client) -> None:
 
 def test_open_circuit_is_closed_manually(console: Client) -> None:
     account = registry.sendgrid().account
-    circuit_breaker.trip(account, now=utc_now(), retry_after=600, reason="Out of quota.")
+    CircuitReporter().trip(account, now=utc_now(), retry_after=600, reason="Out of quota.")
     assert "Close circuit" in text_of(console)
     asked = console.post(f"{URL}sendgrid/close/", {"circuit": account})
     assert "Close the circuit of SendGrid?" in asked.content.decode()
@@ -158,7 +160,7 @@ def test_open_circuit_is_closed_manually(console: Client) -> None:
 
 
 def test_unchanged_provider_is_not_audited(console: Client) -> None:
-    circuit_breaker.trip("fcm:1", now=utc_now(), retry_after=600)
+    CircuitReporter().trip("fcm:1", now=utc_now(), retry_after=600)
     console.post(f"{URL}sendgrid/close/", {"circuit": "fcm:1"})
     console.post(f"{URL}sendgrid/resume/")
     console.post(f"{URL}nobody/pause/", {"reason": "x"})

@@ -23,6 +23,7 @@ from delivery.circuit_breaker import (
     Allowed,
     Blocked,
     CircuitEvidence,
+    CircuitReporter,
     Permission,
     Probe,
     State,
@@ -55,11 +56,11 @@ def record(
 ) -> None:
     """Record results; failures are those of five recipients."""
     more = {"evidence": CircuitEvidence(failed=FIVE if failures else ())} | more
-    circuit_breaker.record(FCM, successes=successes, failures=failures, now=NOON + after, **more)
+    CircuitReporter().record(FCM, successes=successes, failures=failures, now=NOON + after, **more)
 
 
 def trip(after: timedelta = timedelta(), retry_after: float | None = None) -> None:
-    circuit_breaker.trip(FCM, now=NOON + after, retry_after=retry_after)
+    CircuitReporter().trip(FCM, now=NOON + after, retry_after=retry_after)
 
 
 def probe(after: timedelta) -> Probe:
@@ -220,12 +221,12 @@ def test_late_probe_counts_while_it_is_not_replaced() -> None:
 
 def test_returned_probe_is_given_out_at_once() -> None:
     trip()
-    circuit_breaker.return_probe(FCM, probe=probe(FIRST_WAIT), now=NOON + FIRST_WAIT)
+    CircuitReporter().return_probe(FCM, probe=probe(FIRST_WAIT), now=NOON + FIRST_WAIT)
     assert isinstance(permission(FIRST_WAIT), Probe)
 
 
 def test_accounts_are_checked_together_and_independently() -> None:
-    circuit_breaker.trip(IOS, now=NOON, retry_after=None)
+    CircuitReporter().trip(IOS, now=NOON, retry_after=None)
     accounts = [FCM, IOS, "smtp:9", IOS]
     assert circuit_breaker.request_permissions(accounts, now=NOON) == {
         FCM: Allowed(),
@@ -260,7 +261,7 @@ def test_shown_counts_are_of_the_last_minute() -> None:
 
 def test_accounts_are_listed_by_name_for_a_day() -> None:
     for hours, account in enumerate(["smtp:1", "fcm:2", "sendgrid:3"]):
-        circuit_breaker.record(account, successes=1, failures=0, now=NOON + hours * HOUR)
+        CircuitReporter().record(account, successes=1, failures=0, now=NOON + hours * HOUR)
 
     def listed(after: timedelta) -> list[str]:
         return [state.name for state in circuit_breaker.circuit_states(now=NOON + after) or []]
@@ -278,7 +279,7 @@ def test_closing_by_hand_allows_requests() -> None:
 
 
 def test_reason_is_truncated_and_made_valid_text() -> None:
-    circuit_breaker.trip(FCM, now=NOON, retry_after=None, reason="\ud800é" * 500)
+    CircuitReporter().trip(FCM, now=NOON, retry_after=None, reason="\ud800é" * 500)
     assert only_state().reason == "?é" * 100
 
 
@@ -298,7 +299,7 @@ def test_circuit_keys_expire(broker: redis.Redis) -> None:
     trip(retry_after=1e9)
     most = (DAY + circuit_breaker.CIRCUIT_TTL) / timedelta(milliseconds=1)
     assert 0 < broker.pttl(f"circuit:{FCM}") <= most
-    circuit_breaker.record("smtp:1", successes=1, failures=0, now=NOON + DAY + SECOND)
+    CircuitReporter().record("smtp:1", successes=1, failures=0, now=NOON + DAY + SECOND)
     assert broker.zrange("circuits", 0, -1) == [b"smtp:1"]
 
 
@@ -312,9 +313,9 @@ def call_everything() -> None:
         FCM: Allowed(),
         "smtp:1": Allowed(),
     }
-    circuit_breaker.record(FCM, successes=1, failures=20, now=NOON)
-    circuit_breaker.trip(FCM, now=NOON, retry_after=None)
-    circuit_breaker.return_probe(FCM, probe=circuit_breaker.Probe("x"), now=NOON)
+    CircuitReporter().record(FCM, successes=1, failures=20, now=NOON)
+    CircuitReporter().trip(FCM, now=NOON, retry_after=None)
+    CircuitReporter().return_probe(FCM, probe=circuit_breaker.Probe("x"), now=NOON)
     assert not circuit_breaker.close(FCM)
     assert circuit_breaker.circuit_states(now=NOON) is None
 

@@ -12,6 +12,7 @@ from pymongo.errors import PyMongoError
 
 from delivery import digests, pipeline, sweeper
 from delivery.digests import close_due
+from delivery.runtime import SendingRuntime
 from domain.content import Content
 from domain.content import Recipient as ContactDetails
 from domain.digests import CLOSE_GRACE, RECHECK
@@ -118,7 +119,7 @@ def comment(text: str = "Hello", *, at: datetime = NOON, **fields: Any) -> Objec
 
 
 def deliver(*ids: ObjectId, at: datetime = NOON) -> None:
-    pipeline.dispatch(ids, channel=EMAIL, clock=lambda: at)
+    pipeline.dispatch(SendingRuntime(), ids, channel=EMAIL, clock=lambda: at)
 
 
 def close(at: datetime = CLOSING) -> int:

@@ -8,7 +8,8 @@ import pytest
 from bson import ObjectId
 
 from delivery import circuit_breaker, pipeline, provider_pauses, routing, sweeper
-from delivery.circuit_breaker import FIRST_WAIT, PROBE_CHECK, Probe, State
+from delivery.circuit_breaker import FIRST_WAIT, PROBE_CHECK, CircuitReporter, Probe, State
+from delivery.runtime import SendingRuntime
 from delivery.settlement import BatchReport
 from domain.content import Content
 from domain.states import Channel
@@ -37,7 +38,7 @@ Mail = tuple[ScriptedProvider, ScriptedProvider]
 
 
 def deliver(*ids: ObjectId, at: datetime = NOON) -> BatchReport:
-    return pipeline.dispatch(ids, channel=Channel.EMAIL, clock=lambda: at)
+    return pipeline.dispatch(SendingRuntime(), ids, channel=Channel.EMAIL, clock=lambda: at)
 
 
 def state(notification_id: ObjectId) -> dict[str, Any]:
@@ -158,7 +159,7 @@ def test_outage_of_all_providers_defers_until_the_first_probe(mail: Mail) -> Non
 
 
 def open_circuit(provider: ScriptedProvider) -> None:
-    circuit_breaker.trip(provider.account, now=NOON, retry_after=None)
+    CircuitReporter().trip(provider.account, now=NOON, retry_after=None)
 
 
 def circuit(provider: ScriptedProvider, now: datetime) -> State:
@@ -235,7 +236,7 @@ def test_probe_is_returned_if_the_send_is_too_late(
     open_circuit(fcm)
     (one,) = mails(1)
     clock = frozen_after_start(monkeypatch, at=AFTER, for_=90 * SECOND)
-    report = pipeline.dispatch([one], channel=EMAIL, clock=clock)
+    report = pipeline.dispatch(SendingRuntime(), [one], channel=EMAIL, clock=clock)
     assert (report.counts, fcm.seen) == ({"pending": 1}, [])
     assert can_probe(fcm, AFTER + 90 * SECOND)
 

@@ -8,10 +8,20 @@ import pytest
 from bson import ObjectId
 from structlog.testing import capture_logs
 
-from delivery import circuit_breaker, feedback, rate_limiter
-from delivery.circuit_breaker import FIRST_WAIT, MIN_FAILURES, Allowed, Blocked, Permission, Probe
+from delivery import circuit_breaker, feedback
+from delivery.circuit_breaker import (
+    FIRST_WAIT,
+    MIN_FAILURES,
+    Allowed,
+    Blocked,
+    CircuitReporter,
+    Permission,
+    Probe,
+)
 from delivery.feedback import MIN_MISMATCHES
+from delivery.rate_limiter import RateLimiter
 from delivery.results import TargetResult
+from delivery.runtime import SendingRuntime
 from delivery.sending import PreparedDelivery
 from domain.errors import FailureCode, ProviderResponse, RecipientAction, TransientError
 from domain.states import Channel
@@ -248,7 +258,7 @@ def report(
         )
         one = claimed(channel=PUSH, notification_id=ObjectId(), user_id=str(ObjectId()))
         sent.append((PreparedDelivery(claimed=one, message=MESSAGE, targets=()), found))
-    feedback.report_provider_health(provider, sent, probes=probes or {}, now=now)
+    feedback.report_provider_health(SendingRuntime(), provider, sent, probes=probes or {}, now=now)
 
 
 def permission(account: str, now: datetime = NOON) -> Permission:
@@ -256,7 +266,7 @@ def permission(account: str, now: datetime = NOON) -> Permission:
 
 
 def open_and_probe(account: str) -> dict[str, Probe]:
-    circuit_breaker.trip(account, now=NOON, retry_after=None)
+    CircuitReporter().trip(account, now=NOON, retry_after=None)
     probe = permission(account, AFTER)
     assert isinstance(probe, Probe)
     return {account: probe}
@@ -344,7 +354,7 @@ def test_outage_of_a_platform_returns_the_provider_probe(fcm: ScriptedProvider) 
 
 
 def granted(provider: ScriptedProvider, after: timedelta) -> int:
-    return rate_limiter.take(provider.account, 100, rate=10, burst=10, now=NOON + after).granted
+    return RateLimiter().take(provider.account, 100, rate=10, burst=10, now=NOON + after).granted
 
 
 def test_rate_limit_halves_the_rate_after_its_pause_if_any(fcm: ScriptedProvider) -> None:

@@ -11,6 +11,7 @@ import redis
 from bson import ObjectId
 
 from delivery import pipeline, sweeper, worker
+from delivery.runtime import SendingRuntime
 from delivery.settlement import BatchReport
 from domain.states import Category, Channel, Priority
 from notifications import store
@@ -72,7 +73,7 @@ def mails(count: int, **fields: Any) -> list[ObjectId]:
 
 
 def deliver(*ids: ObjectId, at: datetime = NOON, channel: Channel = EMAIL) -> BatchReport:
-    return pipeline.dispatch(ids, channel=channel, clock=lambda: at)
+    return pipeline.dispatch(SendingRuntime(), ids, channel=channel, clock=lambda: at)
 
 
 def state(one: ObjectId) -> dict[str, Any]:
@@ -355,9 +356,11 @@ def test_those_that_move_up_are_woken(is_pulled: bool, broker: redis.Redis) -> N
     late, at = mail(), NOON + SECOND
     if is_pulled:
         queue = FairQueue(factories.CLIENT, EMAIL, Priority.NORMAL)
-        assert worker.pull(queue, None, clock=lambda: at) == 1
+        assert worker.pull(SendingRuntime(), queue, None, clock=lambda: at) == 1
     else:
-        worker.handle_wakeup([late], channel=EMAIL, priority=Priority.NORMAL, clock=lambda: at)
+        worker.handle_wakeup(
+            SendingRuntime(), [late], channel=EMAIL, priority=Priority.NORMAL, clock=lambda: at
+        )
     (message,) = queued_messages(broker, "email.high")
     assert (message.task, message.ids, message.eta) == (DELIVER, [high], None)
 
@@ -412,7 +415,7 @@ def test_claim_after_a_lost_worker_takes_its_use_over(fcm: ScriptedProvider) -> 
     assert uses() == [NOON]
     later = NOON + store.LEASE + SECOND
     sweeper.recover_expired_leases(now=later)
-    pipeline.dispatch([one], channel=EMAIL, clock=lambda: later)
+    pipeline.dispatch(SendingRuntime(), [one], channel=EMAIL, clock=lambda: later)
     assert statuses(one) == ["sent"]
     assert uses() == [later]
     assert len(fcm.seen) == 1

@@ -10,7 +10,8 @@ import pytest
 from bson import ObjectId
 
 from delivery import circuit_breaker, pipeline, send_loop
-from delivery.circuit_breaker import MAX_WAIT
+from delivery.circuit_breaker import MAX_WAIT, CircuitReporter
+from delivery.runtime import SendingRuntime
 from devices.models import Platform
 from domain.states import Channel
 from notifyproject.db.collections import collection
@@ -53,7 +54,9 @@ class WorkerSimulation:
         """Dispatch whenever something is due, in steps, until a time."""
         while self.now <= until and (waiting := self._waiting(ids)):
             if min(waiting.values()) <= self.now:
-                pipeline.dispatch(ids, channel=self.channel, clock=lambda: self.now)
+                pipeline.dispatch(
+                    SendingRuntime(), ids, channel=self.channel, clock=lambda: self.now
+                )
                 self._note_sent(ids)
             due = min(self._waiting(ids).values(), default=self.now)
             self.now += step * max(math.ceil((due - self.now) / step), 1)
@@ -239,8 +242,8 @@ def test_one_push_probes_ios(
         device(f"{user}s", platform=Platform.IOS, user_id=user)
     ids = [accepted(channels=[PUSH], user_id=user)["_id"] for user in ("ada", "bob", "eve")]
     ios = f"{apple_unavailable.account}:ios"
-    circuit_breaker.trip(ios, now=NOON - circuit_breaker.FIRST_WAIT, retry_after=None)
+    CircuitReporter().trip(ios, now=NOON - circuit_breaker.FIRST_WAIT, retry_after=None)
     apple_unavailable.always(answer)
-    pipeline.dispatch(ids, channel=PUSH, clock=lambda: NOON)
+    pipeline.dispatch(SendingRuntime(), ids, channel=PUSH, clock=lambda: NOON)
     assert len(apple_unavailable.seen) == 1
     assert circuit_breaker.request_permissions([ios], now=NOON)[ios] == circuit_breaker.Allowed()

@@ -12,6 +12,7 @@ from bson import ObjectId
 
 from delivery import pipeline, send_loop
 from delivery.pipeline import MAX_BATCH
+from delivery.runtime import SendingRuntime
 from delivery.settlement import BatchReport
 from domain.content import Content, Recipient
 from domain.retry import MAX_REFUSED_DELAY
@@ -44,7 +45,7 @@ def dispatch(
     at: datetime = NOON,
     clock: Callable[[], datetime] | None = None,
 ) -> BatchReport:
-    return pipeline.dispatch(ids, channel=channel, clock=clock or (lambda: at))
+    return pipeline.dispatch(SendingRuntime(), ids, channel=channel, clock=clock or (lambda: at))
 
 
 def outcome(notification_id: ObjectId, channel: Channel = EMAIL) -> tuple[str, str | None]:
@@ -250,7 +251,7 @@ def seven_in(zone: str, *, after: datetime) -> datetime:
 def dispatch_at(
     notification_id: ObjectId, *, at: datetime
 ) -> tuple[str, str | None, datetime | None]:
-    pipeline.dispatch([notification_id], channel=EMAIL, clock=lambda: at)
+    pipeline.dispatch(SendingRuntime(), [notification_id], channel=EMAIL, clock=lambda: at)
     one = factories.delivery(factories.read(notification_id))
     return one["status"], one.get("failure_code"), one.get("next_attempt_at")
 

@@ -6,6 +6,7 @@ import pytest
 from bson import ObjectId
 
 from delivery import pipeline, sweeper
+from delivery.runtime import SendingRuntime
 from delivery.settlement import BatchReport
 from domain.plans import Until
 from domain.states import Channel, DeliveryStatus
@@ -39,7 +40,7 @@ def accepted(
 
 
 def deliver(one: ObjectId, channel: Channel, at: datetime) -> BatchReport:
-    return pipeline.dispatch([one], channel=channel, clock=lambda: at)
+    return pipeline.dispatch(SendingRuntime(), [one], channel=channel, clock=lambda: at)
 
 
 def outcome(one: ObjectId, channel: Channel = WHATSAPP) -> tuple[str, str | None]:

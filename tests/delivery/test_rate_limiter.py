@@ -1,5 +1,6 @@
 """Rate limits to providers: shared in Valkey, and token buckets in one process."""
 
+import sys
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
@@ -14,7 +15,7 @@ from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
 from delivery import rate_limiter
-from delivery.rate_limiter import MIN_DOUBTED_SHARE, MIN_SHARE, Grant, TokenBucket
+from delivery.rate_limiter import MIN_DOUBTED_SHARE, MIN_SHARE, Grant, RateLimiter, TokenBucket
 from notifyproject.platform import valkey
 from tests.support.factories.notifications import NOON
 from tests.support.fakes.valkey_faults import at_once, own_valkey, unavailable, unresponsive
@@ -24,6 +25,7 @@ SECOND = timedelta(seconds=1)
 MILLISECOND = timedelta(milliseconds=1)
 _numbers = count()
 
+limiter = RateLimiter()
 pytestmark = pytest.mark.usefixtures("full_buckets")
 with_fixtures = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 with_valkey = settings(
@@ -33,16 +35,16 @@ with_valkey = settings(
 
 @pytest.fixture
 def full_buckets(broker: redis.Redis, valkey_anew: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rate_limiter, "_buckets", {})
+    monkeypatch.setattr(sys.modules[__name__], "limiter", RateLimiter())
 
 
 def take(number: int = 1000, after: timedelta = timedelta(), **options: Any) -> Grant:
     options = {"account": WHATSAPP, "rate": 80.0, "burst": 8, "now": NOON + after, **options}
-    return rate_limiter.take(count=number, **options)
+    return limiter.take(count=number, **options)
 
 
 def throttle(after: timedelta = timedelta(), retry_after: float | None = None) -> None:
-    rate_limiter.throttle(WHATSAPP, retry_after=retry_after, now=NOON + after)
+    limiter.throttle(WHATSAPP, retry_after=retry_after, now=NOON + after)
 
 
 def test_take_grants_what_is_available_and_returns_the_wait() -> None:
@@ -124,7 +126,7 @@ def test_critical_messages_wait_for_a_provider_that_asks_for_a_pause() -> None:
 
 def test_doubted_pause_holds_only_other_messages() -> None:
     for _ in range(10):
-        rate_limiter.throttle(WHATSAPP, retry_after=60, now=NOON, is_doubted=True)
+        limiter.throttle(WHATSAPP, retry_after=60, now=NOON, is_doubted=True)
     assert take(9, after=SECOND) == Grant(0, 59 * SECOND)
     assert take(1, after=SECOND, is_critical=True).granted == 1
     assert take(8, rate=None, burst=0, after=SECOND, is_critical=True).granted == 8
@@ -133,7 +135,7 @@ def test_doubted_pause_holds_only_other_messages() -> None:
 
 def test_doubted_pauses_leave_a_quarter_of_the_rate() -> None:
     for n in range(10):
-        rate_limiter.throttle(WHATSAPP, retry_after=0, now=NOON + n * SECOND, is_doubted=True)
+        limiter.throttle(WHATSAPP, retry_after=0, now=NOON + n * SECOND, is_doubted=True)
     status = rate_limiter.rate_statuses([WHATSAPP], now=NOON + 9 * SECOND)
     assert status is not None
     assert status[WHATSAPP].share == MIN_DOUBTED_SHARE
@@ -158,12 +160,12 @@ def test_shared_and_local_buckets_agree(
         at = valkey.to_milliseconds(now)
         if pause is None:
             options = {"rate": rate, "burst": burst, "is_critical": turn % 4 == 1}
-            shared = rate_limiter.take(account, number, now=now, **options)
+            shared = limiter.take(account, number, now=now, **options)
             granted, left = local.take(number, now=at, **options)
             assert shared == Grant(granted, left * MILLISECOND)
         else:
             doubt = {"is_doubted": turn % 3 == 1}
-            rate_limiter.throttle(account, retry_after=pause, now=now, **doubt)
+            limiter.throttle(account, retry_after=pause, now=now, **doubt)
             local.throttle(pause=int(pause * 1000), now=at, **doubt)
 
 
@@ -193,7 +195,7 @@ def test_bucket_expires_when_it_would_be_full(broker: redis.Redis) -> None:
     assert 590_000 < broker.pttl(f"rate:{WHATSAPP}") <= 600_100
     take(1, account="smtp:1", rate=1 / 3600, burst=2)
     assert broker.pttl("rate:smtp:1") > 2 * 3600 * 1000
-    rate_limiter.throttle("smtp:1", retry_after=None, now=NOON)
+    limiter.throttle("smtp:1", retry_after=None, now=NOON)
     assert broker.pttl("rate:smtp:1") > 2 * 3600 * 1000
     throttle(retry_after=3600)
     assert 3600_000 < broker.pttl(f"rate:{WHATSAPP}") <= 4200_000

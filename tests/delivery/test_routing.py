@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from delivery import circuit_breaker
-from delivery.circuit_breaker import PROBE_CHECK, Allowed, Probe
+from delivery.circuit_breaker import PROBE_CHECK, Allowed, CircuitReporter, Probe
 from domain.errors import FailureCode
 from domain.retry import MAX_OUTAGE
 from domain.states import Channel, DeliveryStatus, Priority
@@ -225,7 +224,7 @@ def test_deliveries_without_a_doubted_platform_are_sent_together_and_within_the_
 ) -> None:
     settings.PROVIDER_RATES = {"first": (10.0, 6)}
     name = f"{first.account}:ios"
-    circuit_breaker.trip(name, now=NOON, retry_after=300, refused=["ab"], is_doubted=True)
+    CircuitReporter().trip(name, now=NOON, retry_after=300, refused=["ab"], is_doubted=True)
     claims = several(5)
     (route,), deferred = choose(claims, first, platforms=[["android", "ios"]] * 5)
     assert (route.claims, [one.claimed for one in deferred]) == (claims[:3], claims[3:])

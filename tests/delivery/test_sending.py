@@ -13,7 +13,7 @@ from delivery import targets
 from delivery.results import TargetResult, combine_results
 from delivery.routing import Route
 from delivery.sending import InFlight, PreparedDelivery, SentGroup, group_by_request
-from delivery.window import send_window
+from delivery.window import SendWindows
 from domain.content import Recipient
 from domain.errors import FailureCode, ProviderError
 from domain.states import Channel, DeliveryStatus
@@ -53,7 +53,7 @@ def send_all(
 def sent_through(
     provider: ScriptedProvider, jobs: Sequence[PreparedDelivery], clock: Clock
 ) -> list[tuple[PreparedDelivery, tuple[TargetResult, ...]]]:
-    in_flight = InFlight(clock)
+    in_flight = InFlight(SendWindows(), clock)
     route = Route(provider=provider, claims=[job.claimed for job in jobs])
     in_flight.submit(route, group_by_request(provider, jobs))
     groups: list[SentGroup] = []
@@ -122,17 +122,15 @@ def test_internal_error_affects_only_its_delivery_and_has_its_own_code() -> None
     assert settlements[1].answer.response is None
 
 
-def test_request_that_waits_in_the_window_is_not_sent_during_a_shutdown(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+@pytest.mark.usefixtures("one_at_a_time")
+def test_request_that_waits_in_the_window_is_not_sent_during_a_shutdown() -> None:
     """Otherwise a shutdown would wait for the answer to it, after those in flight."""
 
     def stop(outbound: SendRequest) -> SendResult:
         process.request_shutdown()
         return accepted()
 
-    provider = ScriptedProvider(stop)
-    monkeypatch.setattr(send_window(provider), "maximum", 1)
+    provider = ScriptedProvider(stop, name="fcm")
     try:
         settlements = send_all(provider, *several(2))
     finally:
@@ -140,21 +138,19 @@ def test_request_that_waits_in_the_window_is_not_sent_during_a_shutdown(
     assert (len(provider.seen), len(settlements)) == (1, 1)
 
 
+@pytest.mark.usefixtures("one_at_a_time")
 @pytest.mark.parametrize("pause", [channel_unavailable, partial(rate_limited, retry_after=60)])
 def test_request_that_waits_in_the_window_is_not_sent_after_the_provider_asked_for_a_pause(
-    monkeypatch: pytest.MonkeyPatch, pause: Callable[[], ProviderError]
+    pause: Callable[[], ProviderError],
 ) -> None:
-    provider = ScriptedProvider(lambda _outbound: pause())
-    monkeypatch.setattr(send_window(provider), "maximum", 1)
+    provider = ScriptedProvider(lambda _outbound: pause(), name="fcm")
     settlements = send_all(provider, *several(2))
     assert (len(provider.seen), len(settlements)) == (1, 1)
 
 
-def test_request_that_waits_in_the_window_is_sent_after_other_errors(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    provider = ScriptedProvider(lambda _outbound: rate_limited())
-    monkeypatch.setattr(send_window(provider), "maximum", 1)
+@pytest.mark.usefixtures("one_at_a_time")
+def test_request_that_waits_in_the_window_is_sent_after_other_errors() -> None:
+    provider = ScriptedProvider(lambda _outbound: rate_limited(), name="fcm")
     assert len(send_all(provider, *several(2))) == 2
 
 

@@ -11,6 +11,7 @@ import pytest
 from bson import ObjectId
 
 from delivery import pipeline
+from delivery.runtime import SendingRuntime
 from domain.states import Channel
 from notifications.receipts import processor
 from notifyproject.platform import tracing
@@ -79,7 +80,7 @@ def traced(number: int = 1, **fields: Any) -> ObjectId:
 
 
 def deliver(*ids: ObjectId, after: timedelta = timedelta(0)) -> None:
-    pipeline.dispatch(ids, channel=Channel.EMAIL, clock=lambda: NOON + after)
+    pipeline.dispatch(SendingRuntime(), ids, channel=Channel.EMAIL, clock=lambda: NOON + after)
 
 
 def status(span: Span) -> tuple[Any, str | None]:
@@ -197,5 +198,7 @@ def test_tracer_failure_does_not_stop_the_delivery(
         raise RuntimeError("the tracer failed")
 
     monkeypatch.setattr(tracer, "record", fail)
-    report = pipeline.dispatch([traced()], channel=Channel.EMAIL, clock=lambda: NOON)
+    report = pipeline.dispatch(
+        SendingRuntime(), [traced()], channel=Channel.EMAIL, clock=lambda: NOON
+    )
     assert report.counts == {"sent": 1}

@@ -14,6 +14,7 @@ from pymongo.errors import NotPrimaryError
 
 from delivery import pipeline, send_loop, sweeper, worker
 from delivery.pipeline import ISOLATION_TIME, Isolation, channel_threads
+from delivery.runtime import SendingRuntime
 from delivery.window import SendWindow
 from domain import content
 from domain.states import Channel, Priority
@@ -93,25 +94,29 @@ def test_two_bursts_take_turns(broker: redis.Redis, fcm: ScriptedProvider) -> No
 
 
 def test_concurrent_pulls_take_consecutive_batches(
-    broker: redis.Redis, fcm: ScriptedProvider, settings: Any
+    runtime: SendingRuntime, broker: redis.Redis, fcm: ScriptedProvider, settings: Any
 ) -> None:
     settings.WORKER_THREADS = 8
     accept_burst(3 * wakeups.WAKEUP_SIZE)
     ids = [one["_id"] for one in collection("notifications").find().sort("_id")]
-    worker.pull(QUEUE, _token(broker, slot=2), clock=noon)
+    worker.pull(runtime, QUEUE, _token(broker, slot=2), clock=noon)
     first = {o.notification_id for o in fcm.seen}
     assert first == {str(one) for one in ids[2 * 96 : 3 * 96]}
-    worker.pull(QUEUE, _token(broker, slot=0), clock=noon)
+    worker.pull(runtime, QUEUE, _token(broker, slot=0), clock=noon)
     assert {o.notification_id for o in fcm.seen} - first == {str(one) for one in ids[:96]}
 
 
-def test_any_pull_takes_a_small_backlog(broker: redis.Redis, fcm: ScriptedProvider) -> None:
+def test_any_pull_takes_a_small_backlog(
+    runtime: SendingRuntime, broker: redis.Redis, fcm: ScriptedProvider
+) -> None:
     accept_burst(5)
-    worker.pull(QUEUE, _token(broker, slot=3), clock=noon)
+    worker.pull(runtime, QUEUE, _token(broker, slot=3), clock=noon)
     assert len(fcm.seen) == 5
 
 
-def test_new_deliveries_add_one_pull(broker: redis.Redis, fcm: ScriptedProvider) -> None:
+def test_new_deliveries_add_one_pull(
+    runtime: SendingRuntime, broker: redis.Redis, fcm: ScriptedProvider
+) -> None:
     def accept_more(_outbound: Any) -> Any:
         if len(fcm.seen) == 1:
             accept_burst(3)
@@ -119,16 +124,18 @@ def test_new_deliveries_add_one_pull(broker: redis.Redis, fcm: ScriptedProvider)
 
     fcm.behave = accept_more
     accept_burst(1)
-    worker.pull(QUEUE, None, clock=noon)
+    worker.pull(runtime, QUEUE, None, clock=noon)
     (message,) = queued_messages(broker)
     assert (message.task, message.eta) == (wakeups.PULL, None)
     work(broker, clock=noon)
     assert still_open() == 0
 
 
-def test_due_within_a_minute_is_scheduled(broker: redis.Redis, fcm: ScriptedProvider) -> None:
+def test_due_within_a_minute_is_scheduled(
+    runtime: SendingRuntime, broker: redis.Redis, fcm: ScriptedProvider
+) -> None:
     accept_burst(5, send_at=NOON + 9 * SECOND)
-    worker.pull(QUEUE, None, clock=noon)
+    worker.pull(runtime, QUEUE, None, clock=noon)
     (message,) = queued_messages(broker)
     assert (message.task, message.args[3][0]) == (wakeups.PULL, fair_queue.AHEAD_SLOT)
     assert message.eta is not None
@@ -136,6 +143,7 @@ def test_due_within_a_minute_is_scheduled(broker: redis.Redis, fcm: ScriptedProv
 
 
 def test_pull_waits_for_the_rate_instead_of_deferring(
+    runtime: SendingRuntime,
     broker: redis.Redis,
     fcm: ScriptedProvider,
     settings: Any,
@@ -144,7 +152,7 @@ def test_pull_waits_for_the_rate_instead_of_deferring(
     monkeypatch.setattr(send_loop, "RATE_WAIT_SECONDS", 0.0)
     settings.PROVIDER_RATES = {"fcm": (10.0, 10)}
     accept_burst(2 * wakeups.WAKEUP_SIZE)
-    worker.pull(QUEUE, None, clock=noon)
+    worker.pull(runtime, QUEUE, None, clock=noon)
     assert len(fcm.seen) == 10
     messages = queued_messages(broker)
     assert {m.task for m in messages} == {wakeups.PULL}
@@ -154,7 +162,7 @@ def test_pull_waits_for_the_rate_instead_of_deferring(
 
 
 def test_no_second_batch_of_a_client_waits_for_the_same_tokens(
-    broker: redis.Redis, fcm: ScriptedProvider, settings: Any
+    runtime: SendingRuntime, broker: redis.Redis, fcm: ScriptedProvider, settings: Any
 ) -> None:
     settings.PROVIDER_RATES = {"fcm": (100.0, 1)}
     pulled: dict[str, int] = {}
@@ -162,17 +170,20 @@ def test_no_second_batch_of_a_client_waits_for_the_same_tokens(
 
     def pull_again(_outbound: Any) -> Any:
         if not pulled:
-            until(lambda: pipeline.is_waiting_for_rate(EMAIL), otherwise="the batch did not wait")
-            pulled["same client"] = worker.pull(QUEUE, None)
-            pulled["another"] = worker.pull(other, None)
+            until(
+                lambda: pipeline.is_waiting_for_rate(runtime, EMAIL),
+                otherwise="the batch did not wait",
+            )
+            pulled["same client"] = worker.pull(runtime, QUEUE, None)
+            pulled["another"] = worker.pull(runtime, other, None)
         return scripted.accepted()
 
     fcm.behave = pull_again
     accept_burst(6)
     accept_burst(1, client_id=OTHER)
-    assert worker.pull(QUEUE, None) == 6
+    assert worker.pull(runtime, QUEUE, None) == 6
     assert pulled == {"same client": 0, "another": 1}
-    assert not pipeline.is_waiting_for_rate(EMAIL)
+    assert not pipeline.is_waiting_for_rate(runtime, EMAIL)
     # The other client's delivery may have met an empty bucket, and is then held.
     assert collection("notifications").count_documents({**OPEN, "client_id": CLIENT}) == 0
     pulls = [message for message in queued_messages(broker) if message.task == wakeups.PULL]
@@ -180,24 +191,32 @@ def test_no_second_batch_of_a_client_waits_for_the_same_tokens(
 
 
 def test_pull_with_a_replaced_token_takes_one_batch_without_a_successor(
-    broker: redis.Redis, fcm: ScriptedProvider
+    runtime: SendingRuntime, broker: redis.Redis, fcm: ScriptedProvider
 ) -> None:
     """A pull with the new token is queued already."""
     accept_burst(2 * wakeups.WAKEUP_SIZE)
     broker.set(QUEUE.key(0), "another")
     broker.set(QUEUE.key(1), "one more")
-    assert worker.pull(QUEUE, fair_queue.PullToken(0, "late"), clock=noon) == worker.batch_size()
+    assert (
+        worker.pull(runtime, QUEUE, fair_queue.PullToken(0, "late"), clock=noon)
+        == worker.batch_size()
+    )
     assert queued_messages(broker) == []
 
 
-def test_pull_continues_and_adds_another(broker: redis.Redis, fcm: ScriptedProvider) -> None:
+def test_pull_continues_and_adds_another(
+    runtime: SendingRuntime, broker: redis.Redis, fcm: ScriptedProvider
+) -> None:
     accept_burst(2 * wakeups.WAKEUP_SIZE)
-    worker.pull(QUEUE, _token(broker, slot=1), clock=noon)
+    worker.pull(runtime, QUEUE, _token(broker, slot=1), clock=noon)
     assert [message.args[3][0] for message in queued_messages(broker)] == [1, 2]
 
 
 def test_pull_is_retried_after_a_database_error(
-    broker: redis.Redis, fcm: ScriptedProvider, monkeypatch: pytest.MonkeyPatch
+    runtime: SendingRuntime,
+    broker: redis.Redis,
+    fcm: ScriptedProvider,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def fail(*_: object, **__: object) -> None:
         raise NotPrimaryError("it steps down")
@@ -205,24 +224,26 @@ def test_pull_is_retried_after_a_database_error(
     accept_burst(3)
     monkeypatch.setattr(pipeline, "dispatch", fail)
     with pytest.raises(NotPrimaryError):
-        worker.pull(QUEUE, _token(broker, slot=1), clock=noon)
+        worker.pull(runtime, QUEUE, _token(broker, slot=1), clock=noon)
     (message,) = queued_messages(broker)
     assert (message.task, message.args[3][0]) == (wakeups.PULL, fair_queue.RETRY_SLOT)
     assert message.eta is not None
 
 
-def test_batches_per_client_are_limited(broker: redis.Redis, fcm: ScriptedProvider) -> None:
+def test_batches_per_client_are_limited(
+    runtime: SendingRuntime, broker: redis.Redis, fcm: ScriptedProvider
+) -> None:
     pulled: list[int] = []
 
     def pull_again(_outbound: Any) -> Any:
         if len(fcm.seen) <= worker.BATCHES_AHEAD:
             accept_burst(1)
-            pulled.append(worker.pull(QUEUE, None, clock=noon))
+            pulled.append(worker.pull(runtime, QUEUE, None, clock=noon))
         return scripted.accepted()
 
     fcm.behave = pull_again
     accept_burst(1)
-    worker.pull(QUEUE, None, clock=noon)
+    worker.pull(runtime, QUEUE, None, clock=noon)
     assert pulled == [0, *[1] * (worker.BATCHES_AHEAD - 1)]
     assert len(fcm.seen) == worker.BATCHES_AHEAD
     first, *_ = queued_messages(broker)
@@ -233,7 +254,7 @@ def test_batches_per_client_are_limited(broker: redis.Redis, fcm: ScriptedProvid
 
 
 def test_more_batches_are_prepared_the_more_requests_are_in_flight(
-    fcm: ScriptedProvider, settings: Any, monkeypatch: pytest.MonkeyPatch
+    runtime: SendingRuntime, fcm: ScriptedProvider, settings: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings.WORKER_THREADS = 8
     monkeypatch.setattr(worker, "batch_size", lambda: 1)
@@ -241,18 +262,21 @@ def test_more_batches_are_prepared_the_more_requests_are_in_flight(
 
     def pull_again(_outbound: Any) -> Any:
         accept_burst(1)
-        pulled.append(worker.pull(QUEUE, None, clock=noon))
+        pulled.append(worker.pull(runtime, QUEUE, None, clock=noon))
         return scripted.accepted()
 
     fcm.behave = pull_again
     accept_burst(1)
-    worker.pull(QUEUE, None, clock=noon)
+    worker.pull(runtime, QUEUE, None, clock=noon)
     assert len(fcm.seen) == channel_threads() - 1
     assert pulled[0] == 0
 
 
 def test_next_batch_is_pulled_when_the_requests_of_this_one_are_in_flight(
-    broker: redis.Redis, fcm: ScriptedProvider, monkeypatch: pytest.MonkeyPatch
+    runtime: SendingRuntime,
+    broker: redis.Redis,
+    fcm: ScriptedProvider,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(worker, "batch_size", lambda: 5)
     pulls: list[int] = []
@@ -264,27 +288,31 @@ def test_next_batch_is_pulled_when_the_requests_of_this_one_are_in_flight(
 
     fcm.behave = look
     accept_burst(6)
-    assert worker.pull(QUEUE, _token(broker, slot=0), clock=noon) == 5
+    assert worker.pull(runtime, QUEUE, _token(broker, slot=0), clock=noon) == 5
     assert set(pulls) == {2}, "its own slot, and another for the free capacity"
     assert len(queued_messages(broker)) == 2
 
 
-def test_batches_of_one_client_leave_room_for_another(fcm: ScriptedProvider) -> None:
+def test_batches_of_one_client_leave_room_for_another(
+    runtime: SendingRuntime, fcm: ScriptedProvider
+) -> None:
     pulled: list[int] = []
 
     def pull_again(_outbound: Any) -> Any:
         if len(fcm.seen) < worker.BATCHES_AHEAD:
             accept_burst(1)
-            worker.pull(QUEUE, None, clock=noon)
+            worker.pull(runtime, QUEUE, None, clock=noon)
         elif not pulled:
             accept_burst(1, client_id=OTHER)
             pulled.append(0)
-            pulled[0] = worker.pull(FairQueue(OTHER, EMAIL, Priority.NORMAL), None, clock=noon)
+            pulled[0] = worker.pull(
+                runtime, FairQueue(OTHER, EMAIL, Priority.NORMAL), None, clock=noon
+            )
         return scripted.accepted()
 
     fcm.behave = pull_again
     accept_burst(1)
-    worker.pull(QUEUE, None, clock=noon)
+    worker.pull(runtime, QUEUE, None, clock=noon)
     assert pulled == [1]
 
 
@@ -292,7 +320,13 @@ def test_batches_of_one_client_leave_room_for_another(fcm: ScriptedProvider) -> 
     ("priority", "delay"), [(Priority.NORMAL, SECOND), (Priority.CRITICAL, SECOND / 5)]
 )
 def test_channel_uses_most_threads_but_not_all(
-    broker: redis.Redis, fcm: ScriptedProvider, settings: Any, priority: Priority, delay: timedelta
+    runtime: SendingRuntime,
+    broker: redis.Redis,
+    fcm: ScriptedProvider,
+    settings: Any,
+    *,
+    priority: Priority,
+    delay: timedelta,
 ) -> None:
     settings.WORKER_THREADS = 4
     inner: list[int] = []
@@ -300,30 +334,32 @@ def test_channel_uses_most_threads_but_not_all(
     def one_more(_outbound: Any) -> Any:
         inner.append(1)
         if len(inner) <= 3:
-            worker.handle_wakeup([accepted()["_id"]], channel=EMAIL, priority=priority, clock=noon)
+            worker.handle_wakeup(
+                runtime, [accepted()["_id"]], channel=EMAIL, priority=priority, clock=noon
+            )
         return scripted.accepted()
 
     fcm.behave = one_more
-    worker.handle_wakeup([accepted()["_id"]], channel=EMAIL, priority=priority, clock=noon)
+    worker.handle_wakeup(runtime, [accepted()["_id"]], channel=EMAIL, priority=priority, clock=noon)
     assert len(fcm.seen) == 3
     (message,) = queued_messages(broker, f"email.{priority}")
     assert message.eta == (NOON + delay).isoformat()
 
 
 def test_pull_of_critical_deliveries_without_a_free_thread_returns_after_200_ms(
-    broker: redis.Redis, settings: Any
+    runtime: SendingRuntime, broker: redis.Redis, settings: Any
 ) -> None:
     settings.WORKER_THREADS = 1
     queue = FairQueue(QUEUE.client_id, EMAIL, Priority.CRITICAL)
-    with worker._thread_limiter.try_acquire(EMAIL, limit=1):
-        worker.pull(queue, None, clock=noon)
+    with runtime.threads.try_acquire(EMAIL, limit=1):
+        worker.pull(runtime, queue, None, clock=noon)
     returned = queued_messages(broker, queue.name)
     assert {one.eta for one in returned} == {(NOON + SECOND / 5).isoformat()}
 
 
 @pytest.mark.usefixtures("one_at_a_time")
 def test_stopping_worker_ends_its_requests_and_returns_the_rest(
-    broker: redis.Redis, fcm: ScriptedProvider
+    runtime: SendingRuntime, broker: redis.Redis, fcm: ScriptedProvider
 ) -> None:
 
     def stop(_outbound: Any) -> Any:
@@ -332,7 +368,7 @@ def test_stopping_worker_ends_its_requests_and_returns_the_rest(
 
     fcm.behave = stop
     ids = [accepted()["_id"] for _ in range(5)]
-    worker.handle_wakeup(ids, channel=EMAIL, priority=Priority.NORMAL, clock=noon)
+    worker.handle_wakeup(runtime, ids, channel=EMAIL, priority=Priority.NORMAL, clock=noon)
     assert len(fcm.seen) == 1
     (message,) = queued_messages(broker)
     assert set(message.ids) < set(ids)
@@ -343,28 +379,34 @@ def test_stopping_worker_ends_its_requests_and_returns_the_rest(
     }
 
 
-def test_stopping_worker_leaves_messages(broker: redis.Redis, fcm: ScriptedProvider) -> None:
+def test_stopping_worker_leaves_messages(
+    runtime: SendingRuntime, broker: redis.Redis, fcm: ScriptedProvider
+) -> None:
     process.request_shutdown()
-    worker.handle_wakeup([accepted()["_id"]], channel=EMAIL, priority=Priority.NORMAL, clock=noon)
-    worker.pull(QUEUE, None, clock=noon)
+    worker.handle_wakeup(
+        runtime, [accepted()["_id"]], channel=EMAIL, priority=Priority.NORMAL, clock=noon
+    )
+    worker.pull(runtime, QUEUE, None, clock=noon)
     assert fcm.seen == []
     assert [m.task for m in queued_messages(broker)] == [wakeups.DELIVER] + [
         wakeups.PULL
     ] * fair_queue.MAX_PULLS
 
 
-def test_inline_worker_sends_everything_by_priority(fcm: ScriptedProvider) -> None:
+def test_inline_worker_sends_everything_by_priority(
+    runtime: SendingRuntime, fcm: ScriptedProvider
+) -> None:
     low = accepted(priority=Priority.LOW)
     accept_burst(150)
     urgent = accepted(priority=Priority.CRITICAL, client_id=OTHER)
-    assert worker.run_inline(clock=noon) == 152
+    assert worker.run_inline(runtime, clock=noon) == 152
     order = [o.notification_id for o in fcm.seen]
     assert (order[0], order[-1]) == (str(urgent["_id"]), str(low["_id"]))
     assert sweeper.sweep(now=NOON).woken == 0
 
 
 def test_stopping_worker_returns_a_batch_that_waits_for_room(
-    fcm: ScriptedProvider, monkeypatch: pytest.MonkeyPatch
+    runtime: SendingRuntime, fcm: ScriptedProvider, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ids = [accepted()["_id"] for _ in range(5)]
 
@@ -373,7 +415,7 @@ def test_stopping_worker_returns_a_batch_that_waits_for_room(
         return count
 
     monkeypatch.setattr(SendWindow, "acquire", acquire_late)
-    report = pipeline.dispatch(ids, channel=EMAIL, clock=noon)
+    report = pipeline.dispatch(runtime, ids, channel=EMAIL, clock=noon)
     assert fcm.seen == []
     assert {one.notification_id for one in report.wakeups} == set(ids)
     given_back = [factories.delivery(factories.read(one)) for one in ids]
@@ -391,7 +433,7 @@ def candidates(count: int) -> list[ObjectId]:
 
 
 def test_wakeup_isolates_candidates_for_a_limited_time_and_leaves_the_rest_to_the_sweep(
-    broker: redis.Redis, mail: tuple[ScriptedProvider, ...]
+    runtime: SendingRuntime, broker: redis.Redis, mail: tuple[ScriptedProvider, ...]
 ) -> None:
     ids = candidates(3)
     times = [NOON]
@@ -401,7 +443,9 @@ def test_wakeup_isolates_candidates_for_a_limited_time_and_leaves_the_rest_to_th
         return scripted.accepted()
 
     mail[0].behave = respond_slowly
-    worker.handle_wakeup(ids, channel=EMAIL, priority=Priority.NORMAL, clock=lambda: times[-1])
+    worker.handle_wakeup(
+        runtime, ids, channel=EMAIL, priority=Priority.NORMAL, clock=lambda: times[-1]
+    )
     assert len(mail[0].seen) == 2
     assert queued_messages(broker) == []
     sweeper.sweep(now=times[-1])
@@ -424,10 +468,12 @@ def test_sweep_shares_candidates_between_wakeups(
     assert not collection("notifications").count_documents({"due_at": {"$exists": True}})
 
 
-def test_pull_leaves_candidates_to_the_sweep(mail: tuple[ScriptedProvider, ...]) -> None:
+def test_pull_leaves_candidates_to_the_sweep(
+    runtime: SendingRuntime, mail: tuple[ScriptedProvider, ...]
+) -> None:
     candidates(2)
     fresh = accepted()["_id"]
-    worker.pull(QUEUE, None, clock=noon)
+    worker.pull(runtime, QUEUE, None, clock=noon)
     assert [o.notification_id for o in mail[0].seen] == [str(fresh)]
 
 
@@ -443,7 +489,7 @@ def test_sweep_pulls_remaining_burst(
 
 
 def test_isolation_uses_half_of_the_threads_of_a_channel(
-    broker: redis.Redis, mail: tuple[ScriptedProvider, ...], settings: Any
+    runtime: SendingRuntime, broker: redis.Redis, mail: tuple[ScriptedProvider, ...], settings: Any
 ) -> None:
     settings.WORKER_THREADS = 8
     first, second, third, fourth = ([one] for one in candidates(4))
@@ -451,11 +497,11 @@ def test_isolation_uses_half_of_the_threads_of_a_channel(
 
     def one_more(_outbound: Any) -> Any:
         for one in chain:
-            worker.handle_wakeup(one, channel=EMAIL, priority=Priority.NORMAL, clock=noon)
+            worker.handle_wakeup(runtime, one, channel=EMAIL, priority=Priority.NORMAL, clock=noon)
         return scripted.accepted()
 
     mail[0].behave = one_more
-    worker.handle_wakeup(first, channel=EMAIL, priority=Priority.NORMAL, clock=noon)
+    worker.handle_wakeup(runtime, first, channel=EMAIL, priority=Priority.NORMAL, clock=noon)
     assert len(mail[0].seen) == 3
     # A wake-up for the fourth would only come back until a thread is free.
     assert queued_messages(broker) == []
@@ -464,7 +510,7 @@ def test_isolation_uses_half_of_the_threads_of_a_channel(
 
 
 def test_next_candidate_is_claimed_while_the_previous_is_sent(
-    mail: tuple[ScriptedProvider, ...], settings: Any
+    runtime: SendingRuntime, mail: tuple[ScriptedProvider, ...], settings: Any
 ) -> None:
     """Each request waits until the other has been sent, so sending one by one would hang."""
     settings.WORKER_THREADS = 8
@@ -477,7 +523,8 @@ def test_next_candidate_is_claimed_while_the_previous_is_sent(
     mail[0].behave = meet
     with ThreadPoolExecutor(2) as pool:
         sent = pool.map(
-            lambda one: pipeline.dispatch([one], channel=EMAIL, clock=noon).counts, candidates(2)
+            lambda one: pipeline.dispatch(runtime, [one], channel=EMAIL, clock=noon).counts,
+            candidates(2),
         )
         assert list(sent) == [{"sent": 1}] * 2
 
@@ -490,13 +537,13 @@ def _is_in(thread: threading.Thread, module: ModuleType) -> bool:
 
 
 def test_one_candidate_at_a_time_is_claimed_and_unsent() -> None:
-    order: list[str] = []
+    lock, order = threading.Lock(), list[str]()
 
     def another() -> None:
-        with Isolation():
+        with Isolation(lock):
             order.append("second")
 
-    with Isolation() as isolation:
+    with Isolation(lock) as isolation:
         thread = threading.Thread(target=another)
         thread.start()
         until(lambda: _is_in(thread, pipeline))
@@ -508,7 +555,7 @@ def test_one_candidate_at_a_time_is_claimed_and_unsent() -> None:
 
 
 def test_stopping_worker_leaves_candidates_to_others(
-    broker: redis.Redis, mail: tuple[ScriptedProvider, ...]
+    runtime: SendingRuntime, broker: redis.Redis, mail: tuple[ScriptedProvider, ...]
 ) -> None:
     def stop(_outbound: Any) -> Any:
         process.request_shutdown()
@@ -516,7 +563,7 @@ def test_stopping_worker_leaves_candidates_to_others(
 
     mail[0].behave = stop
     ids = candidates(3)
-    worker.handle_wakeup(ids, channel=EMAIL, priority=Priority.NORMAL, clock=noon)
+    worker.handle_wakeup(runtime, ids, channel=EMAIL, priority=Priority.NORMAL, clock=noon)
     assert len(mail[0].seen) == 1
     sweeper.sweep(now=NOON)
     (message,) = queued_messages(broker)

@@ -31,8 +31,9 @@ def serve(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterab
     if environ["PATH_INFO"] != "/batch":
         return application(environ, start_response)
     from delivery import worker
+    from delivery.runtime import SendingRuntime
 
-    sent = worker.run_inline()
+    sent = worker.run_inline(SendingRuntime())
     start_response("200 OK", [("Content-Type", "text/plain")])
     return [str(sent).encode()]
 

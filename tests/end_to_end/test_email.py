@@ -9,6 +9,7 @@ import pytest
 from bson import ObjectId
 
 from delivery import pipeline, sweeper
+from delivery.runtime import SendingRuntime
 from domain.states import Channel
 from domain.time import utc_now
 from notifyproject.db.collections import collection
@@ -182,7 +183,7 @@ def test_cancelled_mail_is_not_sent(app: App, received: Received) -> None:
     marker = app.notify(**when_due, recipient={"email": "marker@example.com"})
     app.post(f"/notifications/{answer.json()['id']}/cancel")
     ids = [ObjectId(one.json()["id"]) for one in (answer, marker)]
-    report = pipeline.dispatch(ids, channel=Channel.EMAIL, clock=lambda: at)
+    report = pipeline.dispatch(SendingRuntime(), ids, channel=Channel.EMAIL, clock=lambda: at)
     assert (report.claimed, report.counts) == (1, {"sent": 1})
     assert received("ada@example.com") == []
     assert len(received("marker@example.com")) == 1

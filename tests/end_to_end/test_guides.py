@@ -14,6 +14,7 @@ from bson import ObjectId
 from django.core.management import get_commands, load_command_class
 
 from delivery import pipeline
+from delivery.runtime import SendingRuntime
 from domain.states import Channel
 from domain.time import utc_now
 from notifications.catalog import types
@@ -149,7 +150,12 @@ def test_digest_is_listed_sent_and_cancelled(app: App) -> None:
         data = {"document": f"Plan {number}", "author": "Ada"}
         answer = app.notify(type="comment_added", user_id="ada", data=data, channels=["email"])
         at = utc_now() + timedelta(seconds=1)
-        pipeline.dispatch([ObjectId(answer.json()["id"])], channel=Channel.EMAIL, clock=lambda: at)
+        pipeline.dispatch(
+            SendingRuntime(),
+            [ObjectId(answer.json()["id"])],
+            channel=Channel.EMAIL,
+            clock=lambda: at,
+        )
         return newest("digests", status="open")
 
     page = {"parts": {"default": {"subject": "{{ document }}", "body": "{{ author }}"}}}

@@ -9,6 +9,7 @@ import redis
 from celery.worker import state as worker_state
 
 from delivery import pipeline, sweeper
+from delivery.runtime import SendingRuntime
 from domain.content import Content, Recipient
 from domain.states import Channel, Priority
 from domain.time import utc_now
@@ -26,7 +27,7 @@ Received = Callable[[str], list[dict[str, Any]]]
 def dispatch(*documents: Any) -> Any:
     """Dispatch mails a second after their acceptance. Return the report."""
     ids, at = [one["_id"] for one in documents], factories.NOON + timedelta(seconds=1)
-    return pipeline.dispatch(ids, channel=Channel.EMAIL, clock=lambda: at)
+    return pipeline.dispatch(SendingRuntime(), ids, channel=Channel.EMAIL, clock=lambda: at)
 
 
 def test_sweep_replaces_a_lost_wakeup(
@@ -74,7 +75,7 @@ def test_post_is_accepted_without_a_broker(
     assert [answer.status_code for answer in answers] == [202] * 5
     monkeypatch.undo()
     ids = [document["_id"] for document in collection("notifications").find({}, {"_id": 1})]
-    report = pipeline.dispatch(ids, channel=Channel.EMAIL)
+    report = pipeline.dispatch(SendingRuntime(), ids, channel=Channel.EMAIL)
     assert report.counts == {"sent": 5}
 
 

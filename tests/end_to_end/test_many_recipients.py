@@ -7,6 +7,7 @@ import pytest
 import urllib3
 
 from delivery import pipeline
+from delivery.runtime import SendingRuntime
 from domain.content import Content, Recipient
 from domain.states import Category, Channel
 from notifications import store
@@ -47,7 +48,7 @@ def requests(provider: Sandbox) -> list[dict[str, Any]]:
 
 def test_batch_is_one_request(provider: Sandbox) -> None:
     ids = campaign(*(f"person-{n}@example.com" for n in range(50)))
-    report = pipeline.dispatch(ids, channel=Channel.EMAIL)
+    report = pipeline.dispatch(SendingRuntime(), ids, channel=Channel.EMAIL)
     assert report.counts == {"sent": 50}
     assert len(requests(provider)) == 1
 

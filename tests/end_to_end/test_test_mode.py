@@ -12,6 +12,7 @@ import urllib3
 from bson import ObjectId
 
 from delivery import circuit_breaker, pipeline
+from delivery.runtime import SendingRuntime
 from devices import registration
 from devices.models import Platform
 from devices.registration import Registration
@@ -104,7 +105,9 @@ def test_mixed_batch_is_split_by_mode(received: Received, settings: Any) -> None
             factories.accepted(created_at=utc_now(), is_test=is_test)
             for is_test in (True, False, True)
         ]
-        pipeline.dispatch([one["_id"] for one in documents], channel=Channel.EMAIL)
+        pipeline.dispatch(
+            SendingRuntime(), [one["_id"] for one in documents], channel=Channel.EMAIL
+        )
     providers = [factories.delivery(factories.read(one["_id"]))["provider"] for one in documents]
     assert providers == ["sandbox-sendgrid", "sendgrid", "sandbox-sendgrid"]
     assert len(handler.requests) == 1
@@ -117,7 +120,7 @@ def test_unavailable_sandbox_opens_no_live_circuit(settings: Any) -> None:
     now = utc_now()
     ids = [factories.accepted(created_at=now, is_test=True)["_id"] for _ in range(25)]
     for one in ids:
-        pipeline.dispatch([one], channel=Channel.EMAIL)
+        pipeline.dispatch(SendingRuntime(), [one], channel=Channel.EMAIL)
     (test,), (real,) = (providers_for(Channel.EMAIL, test=is_test) for is_test in (True, False))
     permissions = circuit_breaker.request_permissions([test.account, real.account], now=utc_now())
     assert isinstance(permissions[test.account], circuit_breaker.Blocked)
@@ -135,7 +138,7 @@ def test_delivery_fails_without_a_sandbox(settings: Any, channel: Channel) -> No
         settings.SENDGRID_URL = settings.WHATSAPP_URL = real.url
         settings.WHATSAPP_TOKEN, settings.WHATSAPP_PHONE_NUMBER_ID = "EAAreal", "1" * 15
         document = factories.accepted(created_at=utc_now(), channels=(channel,), is_test=True)
-        pipeline.dispatch([document["_id"]], channel=channel)
+        pipeline.dispatch(SendingRuntime(), [document["_id"]], channel=channel)
     delivery = factories.delivery(factories.read(document["_id"]), channel)
     assert (delivery["status"], delivery["failure_code"]) == ("failed", "channel_unavailable")
     reason = f"Test notification, but no sandbox is configured for {channel}."
@@ -178,7 +181,7 @@ def send_everything(app: App) -> None:
     ids = [one["_id"] for one in sent]
     assert len(ids) >= 4 * len(PEOPLE)
     for channel in Channel:
-        pipeline.dispatch(ids, channel=channel)
+        pipeline.dispatch(SendingRuntime(), ids, channel=channel)
 
 
 def await_receipts(provider: Sandbox) -> None:

@@ -52,7 +52,8 @@ def test_trace_runs_from_client_to_provider(
     traced()
     python(
         "-c",
-        "import django; django.setup()\nfrom delivery import worker; worker.run_inline()",
+        "import django; django.setup()\n"
+        "from delivery import runtime, worker; worker.run_inline(runtime.SendingRuntime())",
         OTEL_EXPORTER_OTLP_ENDPOINT=collector.url,
         OTEL_SERVICE_NAME="our-worker",
         SENDGRID_URL=provider.url,

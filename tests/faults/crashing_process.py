@@ -33,6 +33,7 @@ def _do(job: dict[str, Any]) -> None:
     from bson import ObjectId
 
     from delivery import pipeline, sweeper
+    from delivery.runtime import SendingRuntime
     from domain.states import Channel
     from notifications.broadcasts import runner
     from notifyproject.platform import crash_points
@@ -40,7 +41,9 @@ def _do(job: dict[str, Any]) -> None:
     settings.SENDGRID_URL = job["provider"]
     crash_points.reach = crash_points.make_reach(job["crash_at"])
     if job[DO] == "deliver":
-        pipeline.dispatch([ObjectId(one) for one in job["ids"]], channel=Channel.EMAIL)
+        pipeline.dispatch(
+            SendingRuntime(), [ObjectId(one) for one in job["ids"]], channel=Channel.EMAIL
+        )
     elif job[DO] == "broadcast":
         runner.run_page(ObjectId(job["id"]))
     elif job[DO] == "sweep":

@@ -17,6 +17,7 @@ from django.db import connection
 
 from bench.chaos.boundaries import Trigger, cases_of
 from delivery import pipeline, sweeper
+from delivery.runtime import SendingRuntime
 from domain.content import Recipient
 from domain.retry import UNKNOWN_WAIT
 from domain.states import OPEN, Channel, Priority
@@ -98,7 +99,9 @@ def test_crashed_worker_loses_nothing_and_repeats_only_unknown_sends(
     sweeper.sweep(now=later)
     later += UNKNOWN_WAIT[Priority.NORMAL] + SECOND
     sweeper.sweep(now=later)
-    pipeline.dispatch(list(ids.values()), channel=Channel.EMAIL, clock=lambda: later)
+    pipeline.dispatch(
+        SendingRuntime(), list(ids.values()), channel=Channel.EMAIL, clock=lambda: later
+    )
 
     taken = copies(taker)
     for boundary, one in ids.items():

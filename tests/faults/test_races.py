@@ -12,6 +12,7 @@ import pytest
 from bson import ObjectId
 
 from delivery import pipeline, sweeper
+from delivery.runtime import SendingRuntime
 from domain.content import Recipient
 from domain.states import Channel, DeliveryStatus
 from domain.time import utc_now
@@ -39,7 +40,7 @@ def due(count: int) -> list[ObjectId]:
 
 
 def deliver(ids: Sequence[ObjectId]) -> None:
-    pipeline.dispatch(ids, channel=Channel.EMAIL)
+    pipeline.dispatch(SendingRuntime(), ids, channel=Channel.EMAIL)
 
 
 def status(one: ObjectId) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 import urllib3
 
 from delivery import pipeline, sweeper
+from delivery.runtime import SendingRuntime
 from domain.content import Recipient
 from domain.retry import UNKNOWN_WAIT
 from domain.states import OPEN, BulkAction, BulkOutcome, BulkStage, Channel, Priority
@@ -46,7 +47,7 @@ def test_killed_worker_loses_nothing_and_copies_are_on_record(
     sweeper.sweep(now=later)
     later += UNKNOWN_WAIT[Priority.NORMAL] + timedelta(seconds=1)
     sweeper.sweep(now=later)
-    pipeline.dispatch(ids, channel=Channel.EMAIL, clock=lambda: later)
+    pipeline.dispatch(SendingRuntime(), ids, channel=Channel.EMAIL, clock=lambda: later)
 
     stored = list(collection("notifications").find())
     assert len(stored) == COUNT
@@ -61,9 +62,14 @@ def test_killed_worker_loses_nothing_and_copies_are_on_record(
 def test_claim_of_a_dead_worker_is_claimed_again(provider: Sandbox, start_worker: Start) -> None:
     one = factories.claimed(at=utc_now())
     start_worker()
-    assert pipeline.dispatch([one.notification_id], channel=Channel.EMAIL).claimed == 0
+    assert (
+        pipeline.dispatch(SendingRuntime(), [one.notification_id], channel=Channel.EMAIL).claimed
+        == 0
+    )
     later = utc_now() + LEASE + timedelta(seconds=1)
-    report = pipeline.dispatch([one.notification_id], channel=Channel.EMAIL, clock=lambda: later)
+    report = pipeline.dispatch(
+        SendingRuntime(), [one.notification_id], channel=Channel.EMAIL, clock=lambda: later
+    )
     assert report.counts == {"sent": 1}
 
 

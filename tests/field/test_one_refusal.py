@@ -29,6 +29,7 @@ from delivery.circuit_breaker import (
 )
 from delivery.results import TargetResult
 from delivery.routing import Route
+from delivery.runtime import SendingRuntime
 from delivery.sending import PreparedDelivery
 from delivery.targets import SendTarget
 from domain.errors import (
@@ -72,6 +73,9 @@ UNCERTAIN_ANSWERS = (
     invalid_token(reach=UNCERTAIN),
 )
 
+RUNTIME = SendingRuntime()
+"""Of one process. Each test has a provider account of its own."""
+
 
 def delivery(user: str, **fields: Any) -> ClaimedDelivery:
     return claimed_delivery(
@@ -109,13 +113,14 @@ def answer(
         for n, (user, outcome) in enumerate(given)
     ]
     probes = route.probes if route else {}
-    feedback.report_provider_health(provider, results, probes=probes, now=now)
+    feedback.report_provider_health(RUNTIME, provider, results, probes=probes, now=now)
 
 
 def routes(
     provider: ScriptedProvider, *claims: ClaimedDelivery, at: datetime, platform: str = "ios"
 ) -> list[Route]:
     found, _ = routing.choose_routes(
+        RUNTIME,
         claims,
         providers=[provider],
         targets={one.reference: [SendTarget(address="x", platform=platform)] for one in claims},
@@ -132,7 +137,7 @@ def leaves_at(
     targets = {claimed.reference: [SendTarget(address="x", platform="ios")]}
     while at <= until:
         found, held = routing.choose_routes(
-            [claimed], providers=[provider], targets=targets, paused={}, now=at
+            RUNTIME, [claimed], providers=[provider], targets=targets, paused={}, now=at
         )
         if found:
             return at
@@ -386,7 +391,7 @@ def test_platform_that_needs_a_probe_holds_only_its_own_devices(fcm: ScriptedPro
         both.reference: [SendTarget(address="x", platform=one) for one in ("ios", "android")]
     }
     (route,), held = routing.choose_routes(
-        [both], providers=[fcm], targets=targets, paused={}, now=AFTER
+        RUNTIME, [both], providers=[fcm], targets=targets, paused={}, now=AFTER
     )
     assert (route.probes, held) == ({}, [])
     assert route.blocked_platforms == {"ios": AFTER + HEAD_START}
@@ -452,7 +457,7 @@ class Life:
             batch = due[start : start + 32]
             targets = {one.reference: [SendTarget(address="x", platform="ios")] for one in batch}
             found, held = routing.choose_routes(
-                batch, providers=[self.provider], targets=targets, paused={}, now=self.now
+                RUNTIME, batch, providers=[self.provider], targets=targets, paused={}, now=self.now
             )
             for one in held:
                 at = one.next_attempt_at or self.now + timedelta(days=1)

@@ -10,6 +10,7 @@ from bson import ObjectId
 from django.core.mail.backends import smtp as smtp_backend
 
 from delivery import pipeline
+from delivery.runtime import SendingRuntime
 from domain.content import Recipient
 from domain.errors import (
     FailureCode,
@@ -441,7 +442,7 @@ def mail(address: str) -> ObjectId:
 
 
 def dispatch(*ids: ObjectId, at: datetime = NOON) -> None:
-    pipeline.dispatch(ids, channel=Channel.EMAIL, clock=lambda: at)
+    pipeline.dispatch(SendingRuntime(), ids, channel=Channel.EMAIL, clock=lambda: at)
 
 
 def state(notification_id: ObjectId) -> tuple[Any, ...]:

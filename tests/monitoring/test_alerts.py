@@ -12,6 +12,8 @@ from structlog.testing import capture_logs
 from access.clients import registry as clients
 from access.models import StaffUser
 from delivery import circuit_breaker, pipeline, provider_pauses, worker
+from delivery.circuit_breaker import CircuitReporter
+from delivery.runtime import SendingRuntime
 from domain.states import Channel
 from monitoring import alert_rules, alerts, incidents
 from monitoring.models import AlertKind
@@ -39,7 +41,7 @@ def test_failures_over_the_threshold_open_and_resolve_an_incident(
             assert evaluate(NOW + minutes * MINUTE) == 1
     assert [log["log_level"] for log in logs if log["event"] == "alert_opened"] == ["critical"]
     assert subjects() == ["Alert: 15 final failures"]
-    worker.run_inline(clock=lambda: NOW + 6 * MINUTE)
+    worker.run_inline(SendingRuntime(), clock=lambda: NOW + 6 * MINUTE)
     (message,) = sent_alerts()
     statuses = {d["channel"]: d["status"] for d in message["delivery"]}
     assert statuses == {"email": "sent", "in_app": "delivered"}
@@ -84,7 +86,7 @@ def test_pushes_to_people_without_a_device_open_no_incident(
     monkeypatch.setattr(pipeline, "providers_for", lambda _channel, **_: (provider,))
     for _ in range(20):
         one = factories.accepted(channels=[Channel.PUSH])["_id"]
-        pipeline.dispatch([one], channel=Channel.PUSH, clock=lambda: NOW)
+        pipeline.dispatch(SendingRuntime(), [one], channel=Channel.PUSH, clock=lambda: NOW)
     assert evaluate(NOW + MINUTE) == 0
 
 
@@ -192,8 +194,8 @@ def kinds() -> set[str]:
 
 def test_open_circuit_opens_an_incident_for_its_account() -> None:
     account = registry.sendgrid().account
-    circuit_breaker.trip(account, now=NOW, retry_after=600, reason="The key is revoked.")
-    circuit_breaker.trip("sandbox-fcm:1", now=NOW, retry_after=600)
+    CircuitReporter().trip(account, now=NOW, retry_after=600, reason="The key is revoked.")
+    CircuitReporter().trip("sandbox-fcm:1", now=NOW, retry_after=600)
     evaluate(NOW + MINUTE)
     (incident,) = found()
     assert (incident["kind"], incident["broken_channel"]) == (AlertKind.BREAKER_OPEN, "email")

@@ -13,6 +13,7 @@ from bson import ObjectId
 from django.conf import settings as django_settings
 
 from delivery import pipeline
+from delivery.runtime import SendingRuntime
 from domain.states import Channel
 from domain.time import utc_now
 from providers import registry
@@ -92,7 +93,7 @@ def sent(settings: Any, answer: bytes) -> tuple[ObjectId, list[bytes]]:
     with socket_server.serving(handler) as server:
         settings.PAPERBOY_URL, settings.PAPERBOY_KEY = server.url, "key"
         document = factories.accepted(created_at=utc_now())
-        pipeline.dispatch([document["_id"]], channel=Channel.EMAIL)
+        pipeline.dispatch(SendingRuntime(), [document["_id"]], channel=Channel.EMAIL)
     return document["_id"], handler.requests
 
 

@@ -9,6 +9,7 @@ import redis
 from bson import ObjectId
 
 from delivery import worker
+from delivery.runtime import SendingRuntime
 from domain.states import Channel, Priority
 from domain.time import Clock
 from notifications.queueing.fair_queue import FairQueue, PullToken
@@ -48,11 +49,17 @@ def _take(message: Message, clock: Clock) -> None:
     if message.task == "notifications.draw":
         client_id, channel, priority, ticket = message.args
         fair_queue = FairQueue(ObjectId(client_id), Channel(channel), Priority(priority))
-        worker.pull(fair_queue, PullToken(*ticket) if ticket else None, clock=clock)
+        worker.pull(
+            SendingRuntime(), fair_queue, PullToken(*ticket) if ticket else None, clock=clock
+        )
     else:
         _, channel, priority = message.args
         worker.handle_wakeup(
-            message.ids, channel=Channel(channel), priority=Priority(priority), clock=clock
+            SendingRuntime(),
+            message.ids,
+            channel=Channel(channel),
+            priority=Priority(priority),
+            clock=clock,
         )
 
 

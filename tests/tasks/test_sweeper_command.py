@@ -8,6 +8,7 @@ import redis
 from django.core.management import call_command
 
 from delivery import heartbeats, pipeline, worker
+from delivery.runtime import SendingRuntime
 from domain.time import utc_now
 from notifyproject.platform import broker as platform_broker
 from notifyproject.platform import heartbeat, process, valkey
@@ -55,7 +56,7 @@ def test_command_delivers_without_a_broker_on_request(monkeypatch: pytest.Monkey
 
 def test_inline_delivery_ends_with_its_time_budget() -> None:
     factories.accepted()
-    assert worker.run_inline(seconds=0) == 0
+    assert worker.run_inline(SendingRuntime(), seconds=0) == 0
 
 
 def test_task_sweeps_once_for_any_number_of_messages(broker: redis.Redis) -> None:

@@ -9,6 +9,7 @@ from django.core.management.base import BaseCommand, CommandParser
 from callbacks import worker
 from delivery import sweeper
 from delivery import worker as delivery_worker
+from delivery.runtime import SendingRuntime
 from delivery.sweeper import SWEEP_SECONDS
 from domain.time import utc_now
 from monitoring import alerts, rollup
@@ -44,6 +45,7 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         """Sweep until SIGTERM or SIGINT arrives. Raises SystemCheckError for unsafe settings."""
         process.refuse_unsafe_settings()
+        runtime = SendingRuntime()
         for name in (signal.SIGTERM, signal.SIGINT):
             signal.signal(name, lambda *_: process.request_shutdown())
         while not process.is_shutting_down():
@@ -61,7 +63,7 @@ class Command(BaseCommand):
             has_no_broker = options["deliver"] and unpublished > 0
             if has_no_broker:
                 # At most until the next sweep, which recovers the sends of lost workers.
-                sent = delivery_worker.run_inline(seconds=SWEEP_SECONDS)
+                sent = delivery_worker.run_inline(runtime, seconds=SWEEP_SECONDS)
                 self.stdout.write(f"sent without a broker: {sent}")
                 callback_events.publish_events(now=utc_now())
                 worker.run_inline(clock=utc_now, is_shutting_down=process.is_shutting_down)

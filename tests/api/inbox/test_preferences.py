@@ -7,6 +7,7 @@ from bson import ObjectId
 
 from access.clients import inbox_tokens
 from delivery import pipeline
+from delivery.runtime import SendingRuntime
 from domain.states import Channel
 from domain.time import utc_now
 from notifyproject.db.collections import collection
@@ -122,7 +123,7 @@ def test_no_wish_stops_or_takes_a_login_code(
     other = app.notify(type="payment_confirmed", content={"template_id": "mfa_code"}, **fields)
     assert other.status_code == 202
     ids = [ObjectId(one.json()["id"]) for one in (answer, other)]
-    pipeline.dispatch(ids, channel=Channel.EMAIL, clock=utc_now)
+    pipeline.dispatch(SendingRuntime(), ids, channel=Channel.EMAIL, clock=utc_now)
     assert [one.recipient for one in fcm.seen] == ["ada@example.com"] * 2
     for one in (answer, other):
         found = app.get(f"/notifications/{one.json()['id']}").json()["delivery"]

@@ -7,6 +7,7 @@ from django.contrib.admin.models import LogEntry
 
 from access.clients import inbox_tokens
 from delivery import pipeline
+from delivery.runtime import SendingRuntime
 from domain.states import Channel
 from domain.time import utc_now
 from notifyproject.db.collections import collection, database
@@ -79,7 +80,7 @@ def test_erasure_cancels_pending_deliveries(ada: App) -> None:
     notify(ada)
     (document,) = collection("notifications").find()
     ada.delete(ONE)
-    report = pipeline.dispatch([document["_id"]], channel=Channel.EMAIL)
+    report = pipeline.dispatch(SendingRuntime(), [document["_id"]], channel=Channel.EMAIL)
     assert report.claimed == 0
     refused = ada.notify(user_id="ada", recipient=...)
     assert pointers(refused) == {"/recipient": "no_address"}

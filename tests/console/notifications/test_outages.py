@@ -13,7 +13,9 @@ from django.utils.html import strip_tags
 
 from console.notifications import presentation, send_now
 from console.texts.failure_codes import EXPLANATIONS, Step
-from delivery import circuit_breaker, pipeline, provider_pauses
+from delivery import pipeline, provider_pauses
+from delivery.circuit_breaker import CircuitReporter
+from delivery.runtime import SendingRuntime
 from devices.preferences import Preferences
 from domain.content import Content
 from domain.errors import NO_DEVICE, FailureCode
@@ -45,7 +47,7 @@ def only_provider(fcm: ScriptedProvider, monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def dispatch(*ids: ObjectId, at: Any) -> None:
-    pipeline.dispatch(ids, channel=EMAIL, clock=lambda: at)
+    pipeline.dispatch(SendingRuntime(), ids, channel=EMAIL, clock=lambda: at)
 
 
 def text_of(client: Client, document: Any) -> str:
@@ -64,7 +66,7 @@ def pause(at: Any) -> None:
 
 def open_circuit(at: Any) -> None:
     [fcm] = pipeline.providers_for(EMAIL)
-    circuit_breaker.trip(fcm.account, now=at, retry_after=3_600, reason="Token expired.")
+    CircuitReporter().trip(fcm.account, now=at, retry_after=3_600, reason="Token expired.")
 
 
 OUTAGES = {

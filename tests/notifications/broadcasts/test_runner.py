@@ -8,6 +8,7 @@ import redis
 from bson import ObjectId
 
 from delivery import sweeper, worker
+from delivery.runtime import SendingRuntime
 from domain.states import Channel, Priority
 from notifications.broadcasts import fan_out, repository
 from notifications.broadcasts.requests import AudienceRequest
@@ -319,7 +320,7 @@ def test_stopping_worker_leaves_the_broadcast_to_another(broker: redis.Redis) ->
 def test_inline_worker_runs_broadcasts(monkeypatch: pytest.MonkeyPatch) -> None:
     recipients(4)
     one = begun(type="alert", channels=["in_app"])
-    worker.run_inline(clock=lambda: NOON)
+    worker.run_inline(SendingRuntime(), clock=lambda: NOON)
     assert read(one)["status"] == "completed"
     assert len(notified_users(one)) == 4
 

@@ -9,6 +9,7 @@ import pytest
 from bson import ObjectId
 
 from delivery import pipeline
+from delivery.runtime import SendingRuntime
 from domain.errors import FailureCode
 from domain.retry import GiveUp, RetryAt
 from domain.states import Channel
@@ -157,7 +158,7 @@ def test_receipt_cancels_the_fallback(fcm: ScriptedProvider) -> None:
     mail = NewDelivery(channel=EMAIL, step=2, delay=wait)
     one, phone = half_sent(fcm, deliveries=(NewDelivery(channel=PUSH), mail))
     send_receipt(one, phone)
-    pipeline.dispatch([one], channel=EMAIL, clock=lambda: NOON + wait)
+    pipeline.dispatch(SendingRuntime(), [one], channel=EMAIL, clock=lambda: NOON + wait)
     fallback = factories.delivery(factories.read(one), EMAIL)
     assert (fallback["status"], fallback["failure_code"]) == ("cancelled", "not_needed")
     assert delivery_status(one)[0] == "pending"

@@ -10,6 +10,7 @@ from django.test import override_settings
 
 from api.inbox.schemas import inbox_item
 from delivery import pipeline
+from delivery.runtime import SendingRuntime
 from domain.content import Content, SensitiveContent
 from domain.errors import ProviderResponse
 from domain.states import Channel, DeliveryStatus
@@ -49,7 +50,7 @@ def has_secret(notification_id: ObjectId) -> bool:
 
 
 def deliver(notification_id: ObjectId, *, at: datetime = NOON, channel: Channel = EMAIL) -> None:
-    pipeline.dispatch([notification_id], channel=channel, clock=lambda: at)
+    pipeline.dispatch(SendingRuntime(), [notification_id], channel=channel, clock=lambda: at)
 
 
 def test_secret_is_stored_encrypted_for_its_notification_only() -> None:

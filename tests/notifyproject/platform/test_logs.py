@@ -22,6 +22,7 @@ from delivery import sending
 from delivery.routing import Route
 from delivery.sending import PreparedDelivery
 from delivery.targets import address_of
+from delivery.window import SendWindows
 from notifyproject.platform.logs import buffered_lines, configure, logging_config
 from providers.contract import Message, SendRequest, SendResult
 from tests.support.factories.notifications import FIXED_NOON, claimed_delivery
@@ -189,7 +190,7 @@ def send_by_a_provider_with_a_defect() -> None:
     one = claimed_delivery()
     message = Message(subject="Code", text=BODY)
     job = PreparedDelivery(claimed=one, message=message, targets=(address_of(one),))
-    in_flight = sending.InFlight(lambda: FIXED_NOON)
+    in_flight = sending.InFlight(SendWindows(), lambda: FIXED_NOON)
     in_flight.submit(Route(provider=Failing(), claims=[one]), [[job]])
     in_flight.collect(timeout=LIMIT)
 

@@ -8,6 +8,7 @@ from bson import ObjectId
 
 from delivery import pipeline, targets
 from delivery.results import TargetResult, combine_results
+from delivery.runtime import SendingRuntime
 from delivery.settlement import BatchReport
 from devices.preferences import Preferences
 from domain.errors import FailureCode
@@ -29,7 +30,9 @@ def push(**fields: Any) -> ObjectId:
 def deliver(
     *ids: ObjectId, at: datetime = NOON, clock: Callable[[], datetime] | None = None
 ) -> BatchReport:
-    return pipeline.dispatch(ids, channel=Channel.PUSH, clock=clock or (lambda: at))
+    return pipeline.dispatch(
+        SendingRuntime(), ids, channel=Channel.PUSH, clock=clock or (lambda: at)
+    )
 
 
 def state(notification_id: ObjectId) -> dict[str, Any]:

@@ -7,8 +7,9 @@ from typing import Any
 from bson import ObjectId
 
 from delivery import circuit_breaker, routing
-from delivery.circuit_breaker import FIRST_WAIT, Permission
+from delivery.circuit_breaker import FIRST_WAIT, CircuitReporter, Permission
 from delivery.routing import Route
+from delivery.runtime import SendingRuntime
 from delivery.targets import SendTarget
 from notifications.store import ClaimedDelivery, NotSent
 from tests.support.factories.notifications import FIXED_NOON, claimed_delivery
@@ -41,7 +42,7 @@ def choose(
         for claim, own in zip(claims, some, strict=True)
     }
     return routing.choose_routes(
-        claims, providers=providers, targets=targets, paused=paused or {}, now=now
+        SendingRuntime(), claims, providers=providers, targets=targets, paused=paused or {}, now=now
     )
 
 
@@ -57,7 +58,7 @@ def trip(
 ) -> None:
     """Open the circuit of a provider or platform at noon."""
     name = f"{provider.account}:{platform}" if platform else provider.account
-    circuit_breaker.trip(name, now=FIXED_NOON, retry_after=retry_after)
+    CircuitReporter().trip(name, now=FIXED_NOON, retry_after=retry_after)
 
 
 def permission(account: str, now: datetime) -> Permission:

@@ -9,6 +9,7 @@ import redis
 
 from access.models import StaffUser
 from delivery import pipeline
+from delivery.runtime import SendingRuntime
 from monitoring import alert_rules
 from notifications.broadcasts import runner
 from notifyproject.db.collections import collection
@@ -31,6 +32,12 @@ def mail(monkeypatch: pytest.MonkeyPatch) -> tuple[ScriptedProvider, ScriptedPro
     providers = (ScriptedProvider(name="sendgrid"), ScriptedProvider(name="smtp"))
     monkeypatch.setattr(pipeline, "providers_for", lambda _channel, **_: providers)
     return providers
+
+
+@pytest.fixture
+def runtime() -> SendingRuntime:
+    """Return the runtime of a process that has just started."""
+    return SendingRuntime()
 
 
 @pytest.fixture

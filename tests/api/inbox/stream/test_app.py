@@ -17,6 +17,7 @@ from api.inbox.stream.app import StreamTiming
 from api.inbox.stream.follower import MAX_EVENTS_PER_POLL
 from api.inbox.stream.subscriptions import CLIENT_NAME, MAX_PER_INBOX
 from delivery import pipeline
+from delivery.runtime import SendingRuntime
 from domain.time import utc_now
 from notifications import queries, store
 from notifications.inbox import actions
@@ -98,7 +99,7 @@ def test_wakeup_sends_changes_at_once(app: App) -> None:
             send_at=utc_now() - timedelta(seconds=1),
             created_at=utc_now() - timedelta(minutes=1),
         )
-        pipeline.dispatch([later["_id"]], channel=IN_APP)
+        pipeline.dispatch(SendingRuntime(), [later["_id"]], channel=IN_APP)
         event, counts = stream.events(2)
         assert event.id == str(later["_id"])
         assert counts.data["unread"] == 2
