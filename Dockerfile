@@ -3,10 +3,10 @@ FROM python:3.11-slim-bookworm
 ENV PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1 DJANGO_SETTINGS_MODULE=notifyproject.settings.production \
     HEARTBEAT_DIR=/tmp GUNICORN_CMD_ARGS=--no-control-socket
 WORKDIR /app
-# requirements-tracing.txt for an image with traces: docs/guides/observe.md
-ARG REQUIREMENTS=requirements.txt
+# TRACING=yes for an image with traces: docs/guides/observe.md
+ARG TRACING
 COPY requirements.txt requirements-tracing.txt ./
-RUN pip install --no-cache-dir --require-hashes -r $REQUIREMENTS
+RUN pip install --no-cache-dir --require-hashes -r requirements.txt ${TRACING:+-r requirements-tracing.txt}
 COPY . .
 # At build time, because the container writes no bytecode.
 RUN python -m compileall -q .

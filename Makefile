@@ -21,13 +21,13 @@
 # make bench   run the benchmarks beside a floor and a peer: docs/reference/performance.md
 # make kubernetes   render the manifests of deploy/kubernetes by kubectl, and run their tests on the result
 # make audit   check the server's libraries for known vulnerabilities by pip-audit; needs the internet
-# make requirements   compile the pinned requirements from their .in files
+# make lock    pin the dependencies of pyproject.toml in uv.lock, and export requirements*.txt;
+#              UPGRADE=django for its newest version, UPGRADE=all for those of all: docs/guides/extend.md
 # make clean   delete the virtual environment and all data
 
 PYTHON ?= python3
 PORT ?= 8000
 BIN := .venv/bin
-UV_VERSION := 0.13.8
 PIP_AUDIT_VERSION := 2.10.1
 # One more than there are cores: a test process waits a third of its time for servers.
 TEST_WORKERS ?= $(shell echo $$(( $$(nproc) + 1 )))
@@ -35,7 +35,7 @@ TEST_WORKERS ?= $(shell echo $$(( $$(nproc) + 1 )))
 # The Python of the virtual environment, if it exists.
 PYTHON_NOW = $(or $(wildcard .venv/bin/python),$(PYTHON))
 
-.PHONY: up down test lint fuzz fuzz-templates security oidc client settings web chaos bench bench-servers audit requirements screenshots accessibility clean kubernetes simulate rabbitmq rabbitmq-server cluster proxy
+.PHONY: up down test lint fuzz fuzz-templates security oidc client settings web chaos bench bench-servers audit lock screenshots accessibility clean kubernetes simulate rabbitmq rabbitmq-server cluster proxy
 .PHONY: python machine machine-for-tests
 # Check the machine before installing anything, also with -j.
 .NOTPARALLEL:
@@ -141,12 +141,14 @@ kubernetes: .venv/dev
 # Not part of lint, because it queries pypi.org.
 audit: .venv/dev
 	$(BIN)/uv tool run pip-audit==$(PIP_AUDIT_VERSION) --require-hashes --disable-pip \
-	  -r requirements-tracing.txt
+	  -r requirements.txt -r requirements-tracing.txt
 
-requirements: .venv/dev
-	for name in requirements requirements-local requirements-tracing requirements-dev; do \
-	  $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
-	    --no-header --no-emit-index-url $$name.in -o $$name.txt || exit 1; done
+EXPORT := $(BIN)/uv export --quiet --frozen --no-header --no-default-groups
+
+lock: .venv/dev
+	$(BIN)/uv lock $(if $(filter all,$(UPGRADE)),--upgrade,$(addprefix --upgrade-package=,$(UPGRADE)))
+	$(EXPORT) --output-file requirements.txt
+	$(EXPORT) --only-group tracing --output-file requirements-tracing.txt
 
 # PYTHON=… on the command line replaces a .venv of another Python.
 version = $(shell $(1) -c 'import platform; print(platform.python_version())' 2>/dev/null)
@@ -158,15 +160,19 @@ endif
 endif
 endif
 
-# A stamp per set of requirements, which is installed again only when it changes. uv takes seconds
+# A stamp per dependency group, which is installed again only when the lock changes. uv takes seconds
 # where pip takes a minute and a half; if uv fails (a private index in pip's configuration), pip installs.
+# uv itself is installed by the version and hashes in the lock.
 .venv/bin/python: | python
 	$(PYTHON) -m venv .venv || { rm -rf .venv; exit 1; }
 
-.venv/local .venv/dev: .venv/%: requirements-%.txt | .venv/bin/python
-	$(BIN)/pip install --quiet --disable-pip-version-check uv==$(UV_VERSION)
-	$(BIN)/uv pip install --quiet --python $(BIN)/python --require-hashes -r $< \
-	  || $(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r $<
+.venv/local .venv/dev: .venv/%: uv.lock | .venv/bin/python
+	sed -n '/^name = "uv"$$/,/^$$/{s/^version = "\(.*\)"/uv==\1/p; s/.*hash = "\([^"]*\)".*/--hash=\1/p}' $< \
+	  | tr '\n' ' ' >.venv/uv.txt
+	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r .venv/uv.txt
+	$(EXPORT) --group $* --output-file .venv/$*.txt
+	$(BIN)/uv pip install --quiet --python $(BIN)/python --require-hashes -r .venv/$*.txt \
+	  || $(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r .venv/$*.txt
 	touch $@
 
 # The build generates code from openapi.yaml, so any changed file rebuilds it.

@@ -137,7 +137,7 @@ def check_settings(**_: Any) -> list[checks.CheckMessage]:
             checks.Warning(
                 "OTEL_EXPORTER_OTLP_ENDPOINT is set, but OpenTelemetry is not installed: no traces "
                 "are exported.",
-                hint="pip install -r requirements-tracing.txt",
+                hint="pip install --require-hashes -r requirements-tracing.txt",
                 id="notifyproject.W001",
             )
         )

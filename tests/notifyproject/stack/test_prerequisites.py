@@ -132,7 +132,7 @@ def clone(tmp_path: Path) -> Path:
     (tmp_path / script).parent.mkdir(parents=True)
     source = (ROOT / script).read_text()
     (tmp_path / script).write_text(source.replace("libcurl.so.4", "libnowhere.so.4"))
-    for name in ("Makefile", "requirements-local.txt", "requirements-dev.txt"):
+    for name in ("Makefile", "uv.lock"):
         shutil.copy(ROOT / name, tmp_path)
     (tmp_path / "bin").mkdir()
     for program in ("sh", "make"):
