@@ -207,24 +207,21 @@ def group_roles() -> Kind[Mapping[str, str]]:
     return Kind(expected="group:role, separated by commas", convert=convert, empty={})
 
 
-def rates(**defaults: float) -> Kind[Mapping[str, float]]:
-    """Return the kind of a list of ``provider:number``, for the providers that have defaults."""
-    per_second = number(0, 1_000_000)
+def numbers(kind: Kind[T], **defaults: T) -> Kind[Mapping[str, T]]:
+    """Return the kind of a list of ``name:number``. The names are those of the defaults."""
 
-    def convert(found: str) -> Mapping[str, float]:
-        given: dict[str, float] = {}
+    def convert(found: str) -> Mapping[str, T]:
+        given: dict[str, T] = {}
         for item in split_list(found):
-            provider, _, text = item.partition(":")
-            if provider not in defaults or provider in given:
-                raise ValueError("another provider")
-            given[provider] = per_second.convert(text)
+            name, _, text = item.partition(":")
+            if name not in defaults or name in given:
+                raise ValueError("another name")
+            given[name] = kind.convert(text)
         return {**defaults, **given}
 
+    names = ", ".join(defaults)
     return Kind(
-        expected=(
-            f"provider:number, separated by commas, of {', '.join(defaults)}, each once, with "
-            f"{per_second.expected}"
-        ),
+        expected=f"name:number, separated by commas; each name, of {names}, once; {kind.expected}",
         convert=convert,
         empty=defaults,
     )

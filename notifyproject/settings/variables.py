@@ -13,7 +13,6 @@ from .kinds import Kind
 from .safety import Plain
 
 T = TypeVar("T")
-_PER_MINUTE = kinds.whole(0, 10_000_000)
 _PORT = kinds.whole(0, 65_535)
 _META_ID = kinds.text(r"[0-9]+", "an ID of digits, as Meta shows it")
 
@@ -429,7 +428,7 @@ class ProviderLimits(Group):
     see = "guides/channels.md#rate-limits"
 
     PROVIDER_MAX_PER_SECOND: Mapping[str, float] = declare(
-        kinds.rates(sendgrid=0, smtp=0, fcm=10_000, whatsapp=80),
+        kinds.numbers(kinds.number(0, 1_000_000), sendgrid=0, smtp=0, fcm=10_000, whatsapp=80),
         "fcm:10000,whatsapp:80",
         "messages per second over all workers: `provider:number,…`; 0: no limit; a provider that "
         "isn't named keeps its default; Google grants a project 600,000 per minute, and Meta a "
@@ -444,21 +443,19 @@ class ProviderLimits(Group):
 
 
 class RequestLimits(Group):
-    """Rates are requests per minute, 0 for no limit."""
+    """How much a client may ask for."""
 
     heading = "Request limits"
     see = "reference/limits.md"
 
-    # Tests send from one address. Those of limits set their own.
-    RATE_LIMIT_READ: int = declare(_PER_MINUTE, "30000", "reads per client and endpoint", test="0")
-    RATE_LIMIT_WRITE: int = declare(
-        _PER_MINUTE, "60000", "writes per client and endpoint; a bulk call is one", test="0"
-    )
-    RATE_LIMIT_INBOX: int = declare(
-        _PER_MINUTE, "600", "requests per recipient with an inbox token", test="0"
-    )
-    RATE_LIMIT_FAILED: int = declare(
-        _PER_MINUTE, "300", "requests per IP address without a valid key or token", test="0"
+    RATE_LIMITS: Mapping[str, int] = declare(
+        kinds.numbers(kinds.whole(0, 10_000_000), read=30_000, write=60_000, inbox=600, failed=300),
+        "read:30000,write:60000,inbox:600,failed:300",
+        "requests per minute: `name:number,…`; 0: no limit; one that isn't named keeps its "
+        "default; `read` and `write` per client and endpoint, `inbox` per recipient with an inbox "
+        "token, `failed` per IP address without a valid key or token",
+        # Tests send from one address. Those of limits set their own.
+        test="read:0,write:0,inbox:0,failed:0",
     )
     WEB_CONNECTIONS: int = declare(kinds.whole(100, 100_000), "4000", "connections per web process")
     WEB_CLIENT_SECONDS: float = declare(

@@ -69,7 +69,7 @@ class Proxy:
 
 @pytest.fixture(scope="module")
 def proxy(serve: Serve, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Proxy]:
-    web = serve("web", TRUSTED_PROXIES="1", RATE_LIMIT_FAILED=str(FAILURES))
+    web = serve("web", TRUSTED_PROXIES="1", RATE_LIMITS=f"failed:{FAILURES}")
     stream = serve("stream", TRUSTED_PROXIES="1")
     folder, port = tmp_path_factory.mktemp("caddy"), free_port()
     file = folder / "Caddyfile"

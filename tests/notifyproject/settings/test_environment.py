@@ -67,6 +67,7 @@ def test_variable_is_converted(name: str, text: str, value: Any) -> None:
                 "10_000",
             )
         ],
+        *[("RATE_LIMITS", text) for text in ("600", "inbox:many", "all:1", "read:-1", "read:1.5")],
         *[("PROVIDER_MAX_PER_SECOND", text) for text in ("14", "mailgun:1", "smtp=14", ":1")],
         *[("WEB_CLIENT_SECONDS", text) for text in ("0", "nan", "601", "10s")],
         *[("EMAIL_PROVIDER", text) for text in ("mailgun", "SendGrid", "SMTP")],
@@ -266,6 +267,10 @@ RATES = {"fcm": (10_000.0, 1_000), "whatsapp": (80.0, 8)}
         ),
         ({"PROVIDER_MAX_PER_SECOND": "smtp:14,"}, {"PROVIDER_RATES": RATES | {"smtp": (14.0, 1)}}),
         ({"PROVIDER_MAX_PER_SECOND": "smtp:0.5"}, {"PROVIDER_RATES": RATES | {"smtp": (0.5, 1)}}),
+        (
+            {"RATE_LIMITS": "inbox:0,read:5"},
+            {"RATE_LIMIT_READ": 5, "RATE_LIMIT_INBOX": 0, "RATE_LIMIT_FAILED": 300},
+        ),
         ({"ALLOWED_HOSTS": "a.test, b.test ,,"}, {"ALLOWED_HOSTS": ["a.test", "b.test"]}),
         ({"ATTACHMENT_HOSTS": ""}, {"ATTACHMENT_HOSTS": set()}),
         ({"ATTACHMENT_HOSTS": ", ,"}, {"ATTACHMENT_HOSTS": set()}),
