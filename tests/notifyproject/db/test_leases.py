@@ -14,6 +14,7 @@ from callbacks import outbox, worker
 from callbacks.events import Event, EventType
 from callbacks.retry import AttemptOutcome, Decision
 from delivery import pipeline
+from delivery.runtime import SendingRuntime
 from domain.digests import CLOSE_GRACE, DigestOutcome
 from domain.states import Channel
 from monitoring import rollup_state
@@ -64,7 +65,7 @@ def _claim_delivery(one: ObjectId, at: datetime) -> Any:
 
 
 def _quarantine(one: ObjectId, at: datetime) -> str:
-    pipeline.dispatch([one], channel=EMAIL, clock=lambda: at)
+    pipeline.dispatch(SendingRuntime(), [one], channel=EMAIL, clock=lambda: at)
     document = collection("notifications").find_one({"_id": one}) or {}
     return str(document["delivery"][0]["failure_code"])
 
