@@ -18,7 +18,7 @@ from notifications import queries
 from notifications.actions import digests
 from notifications.models import Digest
 from notifications.queries import DIGESTS_NEWEST
-from notifications.store import Document
+from notifications.store.documents import Document
 from notifications.validation import ProblemCollector
 from notifyproject.platform import audit
 

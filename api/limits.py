@@ -13,10 +13,10 @@ from access.models import Scope
 from domain.limits import LimitUsage, Overflow
 from domain.states import Category, Channel
 from domain.time import utc_now
-from notifications import store
 from notifications.catalog import limits
 from notifications.catalog.limits import LimitRequest, StricterLimitRequest
 from notifications.models import Limit
+from notifications.store import limit_uses
 from notifyproject.platform import audit
 from recipients.models import Recipient
 
@@ -147,7 +147,7 @@ def remove_recipient_limit(request: Any, user_id: str, name: str) -> Response:
 def _set_stricter(request: Any, user_id: str, name: str, own: Mapping[str, int] | None) -> Response:
     limit = limits.limit_of(found_or_404(limits.read_limit(name)))
     now, person = utc_now(), limits.person_of_user(user_id)
-    if store.set_stricter(name, person=person, user_id=user_id, own=own, now=now):
+    if limit_uses.set_stricter(name, person=person, user_id=user_id, own=own, now=now):
         text = "Own values removed" if own is None else "Own values set"
         audit.record_client_action(
             request.user,

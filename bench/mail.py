@@ -88,9 +88,9 @@ def new_notification(
 ) -> Any:
     """Return the mail, or an inbox item (``in_app``), as a notification that is due at ``at``."""
     from domain import content
-    from notifications import store
+    from notifications.store.documents import NewDelivery, NewNotification
 
-    return store.NewNotification(
+    return NewNotification(
         id=ObjectId(),
         client_id=CLIENT,
         user_id=user_id or f"user-{number}",
@@ -104,7 +104,7 @@ def new_notification(
             template_id=TYPE,
         ),
         data={**DATA, "order_id": number},
-        deliveries=(store.NewDelivery(channel=Channel.IN_APP if in_app else Channel.EMAIL),),
+        deliveries=(NewDelivery(channel=Channel.IN_APP if in_app else Channel.EMAIL),),
         max_attempts=4,
         send_at=at,
         purge_at=at + timedelta(days=90),
@@ -114,12 +114,12 @@ def new_notification(
 
 def store_due(count: int, *, at: datetime) -> Sequence[ObjectId]:
     """Store due mails; return their IDs."""
-    from notifications import store
+    from notifications.store import acceptance
 
     ids: list[ObjectId] = []
     for start in range(0, count, BATCH):
         numbers = range(start, min(start + BATCH, count))
         batch = [new_notification(number, at=at) for number in numbers]
-        store.accept(batch, now=at)
+        acceptance.accept(batch, now=at)
         ids += [one.id for one in batch]
     return ids

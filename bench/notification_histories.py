@@ -10,7 +10,17 @@ from bson import ObjectId
 from domain import content
 from domain.errors import FailureCode
 from domain.states import AttemptStatus, Channel, DeliveryStatus
-from notifications import store
+from notifications.store import acceptance, actions, leases, receipts
+from notifications.store.documents import (
+    AttemptReference,
+    ClaimedDelivery,
+    NewDelivery,
+    NotSent,
+    ProviderAnswer,
+    Settlement,
+    TargetAttempt,
+)
+from notifications.store.receipts import DeliveryReceipt
 from notifyproject.db.collections import collection
 
 from . import mail
@@ -91,10 +101,10 @@ def seed(history: NotificationHistory, *, now: datetime) -> tuple[Document, list
     new = replace(
         mail.new_notification(1, at=at),
         recipient=content.Recipient(email="p@example.com", phone="+351912345678", name="P"),
-        deliveries=tuple(store.NewDelivery(channel=channel) for channel in channels),
+        deliveries=tuple(NewDelivery(channel=channel) for channel in channels),
         send_at=at + history.due_in,
     )
-    store.accept([new], now=at)
+    acceptance.accept([new], now=at)
     for delivery in history.deliveries:
         _apply_history(new.id, delivery, at)
     (document,) = collection("notifications").find({"_id": new.id})
@@ -106,31 +116,29 @@ def _apply_history(owner: ObjectId, delivery: DeliveryHistory, at: datetime) -> 
         _end_without_attempt(owner, delivery, at)
     for number in range(1, delivery.attempt_count + 1):
         at += RETRY_DELAY if number > 1 else timedelta(0)
-        (claimed,) = store.claim(ids=[owner], channel=delivery.channel, worker=WORKER, now=at)
+        (claimed,) = leases.claim(ids=[owner], channel=delivery.channel, worker=WORKER, now=at)
         claimed = replace(claimed, device_ids=DEVICES[: delivery.devices])
         provider = PROVIDERS[delivery.channel]
-        (started,) = store.start([claimed], provider=provider, worker=WORKER, now=at)
+        (started,) = leases.start([claimed], provider=provider, worker=WORKER, now=at)
         status = delivery.final_status if number == delivery.attempt_count else S.PENDING
-        store.settle([_settlement(started, status, delivery.code, at)], now=at)
+        leases.settle([_settlement(started, status, delivery.code, at)], now=at)
     if delivery.receipt_status is not None:
         target = DEVICES[0] if delivery.devices else None
-        receipt = store.DeliveryReceipt(
-            reference=store.AttemptReference(
-                owner, delivery.channel, delivery.attempt_count, target
-            ),
+        receipt = DeliveryReceipt(
+            reference=AttemptReference(owner, delivery.channel, delivery.attempt_count, target),
             status=delivery.receipt_status,
             at=at + timedelta(seconds=20),
             provider=PROVIDERS[delivery.channel],
             code=delivery.code,
         )
-        store.apply_receipt(receipt, now=receipt.at)
+        receipts.apply_receipt(receipt, now=receipt.at)
 
 
 def _settlement(
-    started: store.ClaimedDelivery, status: DeliveryStatus, code: FailureCode | None, at: datetime
-) -> store.Settlement:
+    started: ClaimedDelivery, status: DeliveryStatus, code: FailureCode | None, at: datetime
+) -> Settlement:
     is_sent = status is S.SENT
-    answer = store.ProviderAnswer(
+    answer = ProviderAnswer(
         provider=PROVIDERS[started.channel],
         message_id=f"message-{started.channel}-{started.attempt_count}" if is_sent else None,
         response={"status": 202 if is_sent else 503},
@@ -141,13 +149,13 @@ def _settlement(
         shared |= {"code": code or F.PROVIDER_ERROR, "reason": "It answered 503."}
     attempt = ATTEMPT.get(status, A.FAILED)
     targets = tuple(started.device_ids)
-    return store.Settlement(
+    return Settlement(
         claimed=started,
         status=status,
         next_attempt_at=at + RETRY_DELAY if status in (S.PENDING, S.UNKNOWN) else None,
         accepted_targets=targets if is_sent else (),
         target_attempts=tuple(
-            store.TargetAttempt(device_id=target, status=attempt, **shared) for target in targets
+            TargetAttempt(device_id=target, status=attempt, **shared) for target in targets
         ),
         **shared,
     )
@@ -156,9 +164,9 @@ def _settlement(
 def _end_without_attempt(owner: ObjectId, delivery: DeliveryHistory, at: datetime) -> None:
     if delivery.final_status is S.CANCELLED:
         reason = "Withdrawn by the app."
-        store.cancel(notification_id=owner, channels=[delivery.channel], reason=reason, now=at)
+        actions.cancel(notification_id=owner, channels=[delivery.channel], reason=reason, now=at)
     elif delivery.final_status is not S.PENDING:
-        (claimed,) = store.claim(ids=[owner], channel=delivery.channel, worker=WORKER, now=at)
+        (claimed,) = leases.claim(ids=[owner], channel=delivery.channel, worker=WORKER, now=at)
         status, code = delivery.final_status, delivery.code or F.EXPIRED
-        not_sent = store.NotSent(claimed=claimed, status=status, code=code, reason="Not sent.")
-        store.settle_not_sent([not_sent], now=at)
+        not_sent = NotSent(claimed=claimed, status=status, code=code, reason="Not sent.")
+        leases.settle_not_sent([not_sent], now=at)

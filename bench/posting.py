@@ -184,25 +184,26 @@ def _post_in_bulk(web: WebServer, count: int) -> float:
 
 
 def _accept_with_store(count: int) -> float:
-    from notifications import store
+    from notifications.store import acceptance
 
     now = utc_now()
     new = [mail.new_notification(number, at=now) for number in range(count)]
     started = time.perf_counter()
     for start in range(0, count, mail.BATCH):
-        store.accept(new[start : start + mail.BATCH], now=now)
+        acceptance.accept(new[start : start + mail.BATCH], now=now)
     return count / (time.perf_counter() - started)
 
 
 def _insert_many(count: int) -> float:
-    from notifications import store
+    from notifications.store import acceptance
+    from notifications.store.acceptance import Accepted
 
     now = utc_now()
     documents: list[dict[str, Any]] = []
     for start in range(0, count, mail.BATCH):
         new = [mail.new_notification(number, at=now) for number in range(start, start + mail.BATCH)]
-        accepted = store.accept(new, now=now)
-        documents += [dict(one.document) for one in accepted if isinstance(one, store.Accepted)]
+        accepted = acceptance.accept(new, now=now)
+        documents += [dict(one.document) for one in accepted if isinstance(one, Accepted)]
     floor = collection("floor_notifications")
     floor.drop()
     started = time.perf_counter()

@@ -131,10 +131,11 @@ def _earlier(moment: str) -> dict[str, Any]:
 
 
 def _accepted(new: Any) -> Document:
-    from notifications import store
+    from notifications.store import acceptance
+    from notifications.store.acceptance import Accepted
 
-    (accepted,) = store.accept([new], now=new.created_at)
-    if not isinstance(accepted, store.Accepted):
+    (accepted,) = acceptance.accept([new], now=new.created_at)
+    if not isinstance(accepted, Accepted):
         raise TypeError("it was not accepted")
     return accepted.document
 
@@ -153,7 +154,7 @@ DEEP_PAGE = 100
 def measure_inbox(*, rounds: int) -> Iterator[Figure]:
     """Measure S5: an inbox page with its JSON, as in the API. The floor is pymongo's query."""
     from notifications.inbox import feed
-    from notifications.store import Inbox
+    from notifications.store.inbox import Inbox
 
     inbox = Inbox(client_id=FIRST_CLIENT, user_id=READER)
     visible = inbox.match(is_archived=False)
@@ -274,8 +275,8 @@ def time_sweep() -> float:
 def time_claim() -> float:
     """Return the milliseconds in which FIRST_CLIENT's next batch is found and claimed."""
     from delivery import worker
-    from notifications import store
     from notifications.queueing import fair_queue
+    from notifications.store import leases
 
     size = worker.batch_size()
     now = utc_now()
@@ -283,9 +284,9 @@ def time_claim() -> float:
     queue = fair_queue.FairQueue(FIRST_CLIENT, Channel.EMAIL, Priority.NORMAL)
     found = fair_queue.due(queue, until=now, now=now, limit=size + 1)
     ids = [one.notification_id for one in found[:size]]
-    claims = store.claim(ids=ids, channel=Channel.EMAIL, worker="bench", now=now)
+    claims = leases.claim(ids=ids, channel=Channel.EMAIL, worker="bench", now=now)
     milliseconds = 1000 * (time.perf_counter() - started)
     if len(claims) != size:
         raise RuntimeError(f"{len(claims)} claims instead of {size}")
-    store.release(claims, now=now + timedelta(milliseconds=1))
+    leases.release(claims, now=now + timedelta(milliseconds=1))
     return milliseconds

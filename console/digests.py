@@ -22,7 +22,7 @@ from notifications import queries
 from notifications.actions import digests
 from notifications.actions.actions import InvalidStateError
 from notifications.models import Digest
-from notifications.store import Document
+from notifications.store.documents import Document
 from notifyproject.db.match import Match
 from recipients.masking import mask_text
 

@@ -14,7 +14,8 @@ from domain.time import utc_now
 from monitoring.alerts import STAFF_PREFIX, operators
 from notifications.inbox import actions, feed
 from notifications.inbox.feed import NEWEST_FIRST
-from notifications.store import Document, Inbox, content_of
+from notifications.store.documents import Document, content_of
+from notifications.store.inbox import Inbox
 from notifyproject.db import paging
 from notifyproject.db.paging import InvalidCursorError
 

@@ -27,7 +27,7 @@ from domain.errors import FailureCode
 from domain.plans import Until, how_reached
 from domain.states import Channel, DeliveryStatus, Priority
 from domain.time import Clock, utc_now
-from notifications import callback_events, store
+from notifications import callback_events
 from notifications.catalog import digests as definitions
 from notifications.catalog import limits, retention, types
 from notifications.catalog.types import TypeConfig
@@ -37,16 +37,15 @@ from notifications.intake.acceptance import enqueue_accepted
 from notifications.intake.content import compose_content
 from notifications.intake.requests import NotificationRequest
 from notifications.queueing import wakeups
-from notifications.store import (
+from notifications.store import acceptance, digests, removal, steps
+from notifications.store.acceptance import Accepted
+from notifications.store.digests import Closing, Opening, Seal, Window
+from notifications.store.documents import (
     ClaimedDelivery,
-    Closing,
     Document,
     NewDelivery,
     NewNotification,
     NotSent,
-    Opening,
-    Seal,
-    Window,
 )
 from notifications.validation import ProblemCollector
 from notifyproject.platform import crash_points, process
@@ -141,14 +140,14 @@ def confirm_joined(joined: Sequence[NotSent], *, now: datetime) -> None:
         return
     crash_points.reach(Boundary.DIGEST_JOINED)
     try:
-        found = store.find_digests([digest_id for _, digest_id in pairs])
+        found = digests.find_digests([digest_id for _, digest_id in pairs])
         # One that isn't sealed yet still selects them.
         late = [
             (notification_id, digest_id)
             for notification_id, digest_id in pairs
             if digest_id not in found or found[digest_id]["status"] in (D.SEALED, D.CLOSED)
         ]
-        store.leave_digests(late, now=now)
+        digests.leave_digests(late, now=now)
     except PyMongoError as error:
         # They are looked at again after RECHECK.
         log.warning("digests_not_confirmed", reason=type(error).__name__, deliveries=len(pairs))
@@ -157,7 +156,7 @@ def confirm_joined(joined: Sequence[NotSent], *, now: datetime) -> None:
 def enqueue_due(*, now: datetime) -> int:
     """Enqueue tasks that close due digests, or one for when the first is due. Return how many."""
     most = MAX_TASKS * CLOSE_BATCH
-    first, count = store.next_due(until=now + wakeups.HORIZON, limit=most)
+    first, count = digests.next_due(until=now + wakeups.HORIZON, limit=most)
     if first is None:
         return 0
     if first > now:
@@ -185,7 +184,7 @@ def _close_batches(clock: Clock) -> int:
     for _ in range(MAX_BATCHES):
         if process.is_shutting_down():
             return closed
-        closings = store.acquire_due(worker=process.worker_name(), now=clock(), limit=CLOSE_BATCH)
+        closings = digests.acquire_due(worker=process.worker_name(), now=clock(), limit=CLOSE_BATCH)
         if not closings:
             return closed
         crash_points.reach(Boundary.DIGEST_SELECTED)
@@ -202,7 +201,7 @@ def _person_of(claimed: ClaimedDelivery) -> str | None:
 
 def _still_waiting(claims: Sequence[ClaimedDelivery], now: datetime) -> dict[str, NotSent]:
     """Return members whose digest isn't closed yet. The others, which it missed, join again."""
-    found = store.find_digests([one.digest_id for one in claims if one.digest_id is not None])
+    found = digests.find_digests([one.digest_id for one in claims if one.digest_id is not None])
     waiting = {}
     for claimed in claims:
         digest = found.get(claimed.digest_id) if claimed.digest_id is not None else None
@@ -245,7 +244,7 @@ def _join(
             if opening is not None:
                 groups[claimed.reference] = opening.group
                 openings.setdefault(opening.group, opening)
-        found = store.open_digests(list(openings.values()), now=now) if openings else {}
+        found = digests.open_digests(list(openings.values()), now=now) if openings else {}
         crash_points.reach(Boundary.DIGEST_OPENED)
         slides: dict[ObjectId, timedelta] = {}
         for claimed, _ in joining:
@@ -259,7 +258,7 @@ def _join(
                 decided[claimed.reference] = wait
                 if (slides_by := openings[group].slides) is not None:
                     slides[document["_id"]] = slides_by
-        store.slide_digests(slides, now=now)
+        digests.slide_digests(slides, now=now)
     except PyMongoError as error:
         log.warning("digests_not_joined", reason=type(error).__name__, deliveries=len(joining))
         return {one.reference: _not_opened(one, now) for one, _ in joining}
@@ -335,7 +334,7 @@ def _opening(
 def _close(closings: Sequence[Closing], clock: Clock) -> None:
     now = clock()
     sealed = [_sealed_before(one) for one in closings if one.is_sealed]
-    sealed += store.seal(_decide([one for one in closings if not one.is_sealed], now), now=now)
+    sealed += digests.seal(_decide([one for one in closings if not one.is_sealed], now), now=now)
     crash_points.reach(Boundary.DIGEST_SEALED)
     by_outcome: dict[DigestOutcome, list[Seal]] = {}
     for one in sealed:
@@ -343,7 +342,7 @@ def _close(closings: Sequence[Closing], clock: Clock) -> None:
     accepted = _store_carriers(by_outcome.get(DigestOutcome.SENT, []), now)
     crash_points.reach(Boundary.DIGEST_CARRIED)
     _erase_carriers(by_outcome.get(DigestOutcome.SENT, []), now)
-    store.merge_members(
+    digests.merge_members(
         {
             one.closing.id: (one.closing.epoch, _carrier_of(one.closing.id))
             for one in by_outcome.get(DigestOutcome.SENT, [])
@@ -351,13 +350,13 @@ def _close(closings: Sequence[Closing], clock: Clock) -> None:
         now=now,
     )
     separate = by_outcome.get(DigestOutcome.SEPARATE, [])
-    store.separate_members({one.closing.id: one.closing.epoch for one in separate}, now=now)
-    store.cancel_members(
+    digests.separate_members({one.closing.id: one.closing.epoch for one in separate}, now=now)
+    digests.cancel_members(
         {one.closing.id: one.closing.epoch for one in by_outcome.get(DigestOutcome.CANCELLED, [])},
         now=now,
     )
     crash_points.reach(Boundary.DIGEST_MERGED)
-    store.finish(
+    digests.finish(
         [
             (
                 one.closing.id,
@@ -398,11 +397,11 @@ def _sealed_before(closing: Closing) -> Seal:
 def _decide(closings: Sequence[Closing], now: datetime) -> list[Seal]:
     """Drop members that aren't needed any more, and return the outcome of each digest."""
     dropped = _not_needed([m for one in closings for m in one.members], now)
-    store.drop_members(
+    digests.drop_members(
         [(one.claimed, one.status, one.code, one.reason) for one in dropped.values()], now=now
     )
     ended = [one.claimed.notification_id for one in dropped.values() if one.claimed.later_channels]
-    store.open_next_steps(ids=ended, now=now)
+    steps.open_next_steps(ids=ended, now=now)
     seals = []
     for closing in closings:
         left = [one for one in closing.members if one.reference not in dropped]
@@ -459,8 +458,8 @@ def _store_carriers(seals: Sequence[Seal], now: datetime) -> list[Document]:
     """Store the carriers of sealed digests. Idempotent by the digests' IDs."""
     # A digest whose carrier is stored has no member left if a lost worker had merged them.
     new = [_carrier(one, now) for one in seals if one.members]
-    results = store.accept(callback_events.mark_for_callbacks(new), now=now)
-    return [one.document for one in results if isinstance(one, store.Accepted)]
+    results = acceptance.accept(callback_events.mark_for_callbacks(new), now=now)
+    return [one.document for one in results if isinstance(one, Accepted)]
 
 
 def _erase_carriers(seals: Sequence[Seal], now: datetime) -> None:
@@ -469,8 +468,8 @@ def _erase_carriers(seals: Sequence[Seal], now: datetime) -> None:
     An erasure marks the digests before it looks for notifications, so that it finds the carrier, or
     the mark is found here.
     """
-    if erased := store.find_erased([one.closing.id for one in seals]):
-        store.erase_content([_carrier_of(one) for one in erased], now=now)
+    if erased := digests.find_erased([one.closing.id for one in seals]):
+        removal.erase_content([_carrier_of(one) for one in erased], now=now)
 
 
 def _carrier_of(digest_id: ObjectId) -> ObjectId:
@@ -501,7 +500,7 @@ def _carrier(one: Seal, now: datetime) -> NewNotification:
         recipient=newest.recipient,
         type=newest.type,
         category=newest.category,
-        priority=store.most_urgent(one.members),
+        priority=digests.most_urgent(one.members),
         content=content,
         data=_data(closing, one.members, now),
         deliveries=(delivery,),

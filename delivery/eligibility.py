@@ -13,7 +13,9 @@ from domain.states import Channel, DeliveryStatus, Priority
 from domain.time import QuietHours
 from domain.wait_reasons import describe_hold
 from notifications.catalog import types
-from notifications.store import DELETION_REASON, LEASES, ClaimedDelivery, NotSent
+from notifications.store.documents import ClaimedDelivery, NotSent
+from notifications.store.leases import LEASES
+from notifications.store.removal import DELETION_REASON
 from providers.labels import provider_name
 from recipients import queries as recipients
 from recipients.queries import RecipientSnapshot, Refusal, RegisteredRecipient

@@ -9,9 +9,10 @@ from pymongo.errors import PyMongoError
 
 from domain.errors import FailureCode
 from domain.states import DeliveryStatus
-from notifications import store
 from notifications.catalog import limits
-from notifications.store import ClaimedDelivery, NotSent, RefusalKind, Settlement, UseRequest
+from notifications.store import limit_uses
+from notifications.store.documents import ClaimedDelivery, NotSent, Settlement
+from notifications.store.limit_uses import MovedUp, Refusal, RefusalKind, UseRequest
 
 from .digests import digest_for
 
@@ -34,7 +35,7 @@ class Limited:
     """They wait, or are suppressed."""
     digested: Sequence[NotSent] = ()
     """They go into a digest, or else are refused as the others."""
-    moved_up: Sequence[store.MovedUp] = ()
+    moved_up: Sequence[MovedUp] = ()
     """Other deliveries, which waited for a limit and are due now."""
 
 
@@ -48,7 +49,7 @@ def apply_limits(claims: Sequence[ClaimedDelivery], *, now: datetime) -> Limited
     if not requests:
         return Limited(allowed=claims)
     try:
-        reserved = store.reserve_uses(list(requests.values()), now=now)
+        reserved = limit_uses.reserve_uses(list(requests.values()), now=now)
     except PyMongoError as error:
         log.warning("limits_not_counted", reason=type(error).__name__, deliveries=len(requests))
         until, code = now + COUNTER_RETRY_DELAY, FailureCode.OVER_LIMIT
@@ -63,7 +64,7 @@ def apply_limits(claims: Sequence[ClaimedDelivery], *, now: datetime) -> Limited
         if decision is None:
             until, code = now + CONTESTED_DELAY, FailureCode.OVER_LIMIT
             refused.append(NotSent(claimed, S.PENDING, code, UNCOUNTED, until))
-        elif not isinstance(decision, store.Refusal):
+        elif not isinstance(decision, Refusal):
             allowed.append(replace(claimed, limit_uses=decision) if decision else claimed)
         elif decision.kind is RefusalKind.DIGEST:
             digested.append(_refuse(claimed, decision))
@@ -89,7 +90,7 @@ def _request(claimed: ClaimedDelivery) -> UseRequest | None:
         limits=applying,
         person=person,
         user_id=claimed.user_id,
-        delivery_id=store.delivery_key(claimed.notification_id, claimed.channel),
+        delivery_id=limit_uses.delivery_key(claimed.notification_id, claimed.channel),
         due_at=claimed.first_due_at,
         expires_at=claimed.expires_at,
         is_exempt=claimed.ignores_limits,
@@ -98,7 +99,7 @@ def _request(claimed: ClaimedDelivery) -> UseRequest | None:
     )
 
 
-def _refuse(claimed: ClaimedDelivery, refusal: store.Refusal) -> NotSent:
+def _refuse(claimed: ClaimedDelivery, refusal: Refusal) -> NotSent:
     """Return the wait until all limits allow a delivery, or why it ends."""
     code, reason = FailureCode.OVER_LIMIT, refusal.reason
     if refusal.kind is RefusalKind.DROPPED:
@@ -124,7 +125,7 @@ def give_back_uses(unsent: Sequence[tuple[ClaimedDelivery, datetime | None]]) ->
     if not uses:
         return
     try:
-        store.give_back(uses)
+        limit_uses.give_back(uses)
     except PyMongoError as error:
         # The uses count until the period ends: the recipient gets fewer messages, never more.
         log.warning("limit_uses_kept", reason=type(error).__name__, uses=len(uses))

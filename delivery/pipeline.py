@@ -15,10 +15,10 @@ from django.conf import settings
 
 from domain.states import Channel
 from domain.time import Clock, utc_now
-from notifications import store
 from notifications.catalog.limits import active_limits
 from notifications.queueing.wakeups import Wakeup
-from notifications.store import ClaimedDelivery
+from notifications.store import leases
+from notifications.store.documents import ClaimedDelivery
 from notifyproject.platform import cache, crash_points, process
 from notifyproject.platform.crash_points import Boundary
 from notifyproject.platform.process import worker_name
@@ -56,12 +56,12 @@ def dispatch(
     for start in range(0, len(unique), MAX_BATCH):
         batch = unique[start : start + MAX_BATCH]
         cache.compare_at_next_read()
-        claims = store.claim(ids=batch, channel=channel, worker=worker_name(), now=clock())
+        claims = leases.claim(ids=batch, channel=channel, worker=worker_name(), now=clock())
         _deliver(runtime, claims, channel, clock, report, on_in_flight=on_in_flight)
         if len(claims) < len(batch):
             claimed_ids = {claimed.notification_id for claimed in claims}
             unclaimed = [one for one in batch if one not in claimed_ids]
-            candidates = store.poison_candidates(ids=unclaimed, channel=channel, now=clock())
+            candidates = leases.poison_candidates(ids=unclaimed, channel=channel, now=clock())
             _dispatch_isolated(runtime, candidates, channel, clock, report)
     crash_points.reach(Boundary.TASK_DONE)
     return report
@@ -84,7 +84,7 @@ def _dispatch_isolated(
             with Isolation(runtime.isolation) as isolation:
                 if process.is_shutting_down() or clock() >= ends_at:
                     break
-                claims = store.claim(
+                claims = leases.claim(
                     ids=[one],
                     channel=channel,
                     worker=worker_name(),

@@ -13,7 +13,8 @@ from domain.errors import FailureCode
 from domain.states import Channel, DeliveryStatus
 from notifications.catalog import types
 from notifications.content import engine, redaction, reminders, rendering
-from notifications.store import ClaimedDelivery, NotSent, decrypt
+from notifications.store.documents import ClaimedDelivery, NotSent
+from notifications.store.encrypted_content import decrypt
 from notifyproject.platform.encryption import DecryptionError
 from privacy import unsubscribe
 from providers.contract import Message

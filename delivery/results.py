@@ -9,13 +9,8 @@ from domain import retry
 from domain.errors import FailureCode, ProviderError, TransientError
 from domain.states import AttemptStatus, DeliveryStatus
 from domain.wait_reasons import WaitReason
-from notifications.store import (
-    NOT_ATTEMPTED,
-    ClaimedDelivery,
-    ProviderAnswer,
-    Settlement,
-    TargetAttempt,
-)
+from notifications.store.documents import ClaimedDelivery, ProviderAnswer, Settlement, TargetAttempt
+from notifications.store.leases import NOT_ATTEMPTED
 from providers.contract import SendResult
 
 S = DeliveryStatus

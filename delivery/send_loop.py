@@ -11,8 +11,8 @@ import structlog
 
 from domain.time import Clock
 from domain.wait_reasons import WaitReason
-from notifications import store
-from notifications.store import NotSent
+from notifications.store import leases
+from notifications.store.documents import NotSent
 from notifyproject.platform import crash_points, process
 from notifyproject.platform.crash_points import Boundary
 from notifyproject.platform.process import worker_name
@@ -199,7 +199,7 @@ class SendLoop:
         provider = route.provider
         deliveries = [_for_route(route, by_reference[one.reference]) for one in route.claims]
         claims = [delivery.claimed for delivery in deliveries]
-        started = store.start(
+        started = leases.start(
             claims, provider=provider.name, worker=worker_name(), now=self._clock()
         )
         if lost := len(claims) - len(started):

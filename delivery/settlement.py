@@ -13,10 +13,11 @@ import structlog
 
 from domain.plans import ENDED_UNREACHED
 from domain.states import DeliveryStatus
-from notifications import callback_events, store
+from notifications import callback_events
 from notifications.inbox import wakeups as inbox_wakeups
 from notifications.queueing.wakeups import Wakeup
-from notifications.store import ClaimedDelivery, NotSent, Settlement
+from notifications.store import leases, steps
+from notifications.store.documents import ClaimedDelivery, NotSent, Settlement
 from notifyproject.platform import crash_points
 from notifyproject.platform.crash_points import Boundary
 
@@ -76,7 +77,7 @@ def record_answers(
     ]
     _store_settlements(settlements, now, report)
     unsent = [delivery.claimed for delivery, results in sent if not results]
-    store.return_unsent(unsent, now=now)
+    leases.return_unsent(unsent, now=now)
     _give_back_uses((claimed, now) for claimed in unsent)
     _requeue(unsent, now, report)
     flat = [(delivery, result) for delivery, results in attempted for result in results]
@@ -89,7 +90,7 @@ def record_answers(
 def _store_settlements(
     settlements: Sequence[Settlement], now: datetime, report: BatchReport
 ) -> None:
-    settled_count = store.settle(settlements, now=now)
+    settled_count = leases.settle(settlements, now=now)
     crash_points.reach(Boundary.SETTLED)
     if settled_count < len(settlements):
         log.info("settlements_superseded", count=len(settlements) - settled_count)
@@ -116,7 +117,7 @@ def hold_or_end(not_sent: Sequence[NotSent], now: datetime, report: BatchReport)
         else one
         for one in not_sent
     ]
-    store.settle_not_sent(not_sent, now=now)
+    leases.settle_not_sent(not_sent, now=now)
     _give_back_uses(
         (one.claimed, one.next_attempt_at) for one in not_sent if one.status is not S.SENT
     )
@@ -134,7 +135,7 @@ def hold_or_end(not_sent: Sequence[NotSent], now: datetime, report: BatchReport)
 
 def put_back(claims: Sequence[ClaimedDelivery], now: datetime, report: BatchReport) -> None:
     """Give up claims that were not started, so that any worker can take them at once."""
-    store.release(claims, now=now)
+    leases.release(claims, now=now)
     _give_back_uses((claimed, now) for claimed in claims)
     crash_points.reach(Boundary.RELEASED)
     _requeue(claims, now, report)
@@ -154,7 +155,7 @@ def _give_back_uses(unsent: Iterable[tuple[ClaimedDelivery, datetime | None]]) -
 
 def _wake_next_steps(ended: Sequence[ClaimedDelivery], now: datetime, report: BatchReport) -> None:
     waiting = [claimed for claimed in ended if claimed.later_channels]
-    store.open_next_steps(ids=[claimed.notification_id for claimed in waiting], now=now)
+    steps.open_next_steps(ids=[claimed.notification_id for claimed in waiting], now=now)
     report.wakeups += [
         Wakeup(claimed.notification_id, channel, claimed.priority, now)
         for claimed in waiting

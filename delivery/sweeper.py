@@ -12,7 +12,6 @@ import structlog
 
 from domain import queues, retry
 from domain.states import Channel, Priority
-from notifications import store
 from notifications.broadcasts import control
 from notifications.bulk import runner
 from notifications.catalog import types
@@ -21,6 +20,7 @@ from notifications.queueing import fair_queue, wakeups
 from notifications.queueing.fair_queue import BURST, FairQueue
 from notifications.queueing.wakeups import HORIZON, ISOLATED_PER_WAKEUP
 from notifications.receipts import processor
+from notifications.store import encrypted_content, recovery, steps
 from notifyproject.platform import crash_points
 from notifyproject.platform.crash_points import Boundary
 
@@ -59,7 +59,7 @@ def sweep(*, now: datetime) -> SweepReport:
     crash_points.reach(Boundary.LEASES_EXPIRED)
     report.resolved = resolve_unknown_outcomes(now=now)
     crash_points.reach(Boundary.RESOLVED)
-    purged_secrets = store.purge_secrets(now=now)
+    purged_secrets = encrypted_content.purge_secrets(now=now)
     resurfaced = inbox_actions.resurface_due(now=now)
     for priority in Priority:
         _enqueue_due(priority, report, now)
@@ -93,9 +93,9 @@ def sweep_if_due(*, now: datetime) -> None:
 
 def recover_expired_leases(*, now: datetime) -> int:
     """End sends whose worker was lost, as unknown or by their attempts. Return how many."""
-    recovered = expired = store.expire_leases(now=now)
+    recovered = expired = recovery.expire_leases(now=now)
     while expired:
-        expired = store.expire_leases(now=now)
+        expired = recovery.expire_leases(now=now)
         recovered += expired
     return recovered
 
@@ -103,7 +103,7 @@ def recover_expired_leases(*, now: datetime) -> int:
 def resolve_unknown_outcomes(*, now: datetime) -> int:
     """Apply the type's policy to unknown outcomes past their receipt deadline. Return how many."""
     resolved = 0
-    while waiting := store.unknown_outcomes(now=now):
+    while waiting := recovery.unknown_outcomes(now=now):
         decisions = []
         for one in waiting:
             kind = types.find_type(one.type)
@@ -111,9 +111,9 @@ def resolve_unknown_outcomes(*, now: datetime) -> int:
             policy = kind.on_unknown if kind else retry.UnknownPolicy.FAIL
             decision = retry.decide_unknown(policy=policy, state=one.retry_state, now=now)
             decisions.append((one, decision))
-        done = store.resolve_unknown(decisions, now=now)
+        done = recovery.resolve_unknown(decisions, now=now)
         given_up = [one.notification_id for one, d in decisions if isinstance(d, retry.GiveUp)]
-        store.open_next_steps(ids=given_up, now=now)
+        steps.open_next_steps(ids=given_up, now=now)
         resolved += done
         if not done:
             # Concurrent sweepers resolve the rest.

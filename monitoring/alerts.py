@@ -12,7 +12,7 @@ from devices import queries as devices
 from domain.states import Channel
 from notifications import validation
 from notifications.intake import acceptance, requests
-from notifications.store import Document
+from notifications.store.documents import Document
 from recipients import queries as recipients
 
 from . import alert_rules, incidents

@@ -14,7 +14,7 @@ from access.clients import registry
 from delivery import circuit_breaker, provider_pauses
 from delivery.circuit_breaker import State
 from domain.digests import DigestOutcome
-from notifications import store
+from notifications.store import digests
 from notifyproject.platform.cache import TimedCache
 
 from . import dashboard, incidents, metrics, provider_health, workers
@@ -150,13 +150,13 @@ def _work(now: datetime) -> Iterator[Metric]:
 
 def _digests(now: datetime) -> Iterator[Metric]:
     is_open = _gauge("digests_open", "Open digests; 10,000 means at least that.")
-    is_open.add_metric([], store.count_open(limit=MAX_DIGESTS))
+    is_open.add_metric([], digests.count_open(limit=MAX_DIGESTS))
     overdue = _gauge("digest_overdue_seconds", "How long the oldest due digest has been due.")
-    first, _ = store.next_due(until=now, limit=1)
+    first, _ = digests.next_due(until=now, limit=1)
     overdue.add_metric([], (now - first).total_seconds() if first else 0)
     closed = _gauge("digests_closed_last_hour", "Digests closed in the last hour.", "outcome")
     members = _gauge("digest_members_last_hour", "Messages of these digests.", "outcome")
-    counts = store.count_closed(since=now - WINDOW)
+    counts = digests.count_closed(since=now - WINDOW)
     for outcome in DigestOutcome:
         digest_count, member_count = counts.get(outcome, (0, 0))
         closed.add_metric([outcome.value], digest_count)

@@ -13,10 +13,9 @@ from callbacks import outbox, subscriptions
 from callbacks.events import Event, EventType
 from domain.queues import CALLBACKS
 from domain.states import OPEN, Channel, DeliveryStatus
+from notifications.store import callback_marks
+from notifications.store.documents import Document, NewNotification
 from notifyproject.platform import broker
-
-from . import store
-from .store import Document, NewNotification
 
 log = structlog.get_logger(__name__)
 PUBLISH = "notifications.tell"
@@ -85,10 +84,10 @@ def publish_events(*, now: datetime) -> int:
     _backfill(now)
     total = 0
     for _ in range(MAX_BATCHES):
-        documents = store.pending_callbacks(limit=BATCH)
+        documents = callback_marks.pending_callbacks(limit=BATCH)
         events = [event for document in documents for event in events_of(document)]
         outbox.record_events(events, now=now)
-        store.clear_marks(documents)
+        callback_marks.clear_marks(documents)
         total += len(documents)
         if len(documents) < BATCH:
             break
@@ -203,7 +202,7 @@ def _backfill(now: datetime) -> None:
     """Mark notifications whose accepting process did not know a new subscription yet."""
     for callback in subscriptions.pending_backfills(before=now - 2 * BACKFILL_WINDOW):
         since = callback["enrols_from"]
-        count = store.backfill_marks(
+        count = callback_marks.backfill_marks(
             client_id=callback["_id"], since=since, until=since + BACKFILL_WINDOW, now=now
         )
         subscriptions.mark_backfilled(callback["_id"], since=since)

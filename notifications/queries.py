@@ -18,11 +18,11 @@ from domain.states import (
     NotificationStatus,
     Phase,
 )
+from notifications.store.documents import AttemptReference, Document
+from notifications.store.inbox import MATCH_SENT
 from notifyproject.db import paging
 from notifyproject.db.collections import collection
 from notifyproject.db.paging import Cursor, Page
-
-from .store import MATCH_SENT, AttemptReference, Document
 
 S = DeliveryStatus
 MAX_SCHEDULED_LOCAL = 1_000

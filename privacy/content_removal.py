@@ -14,9 +14,10 @@ from typing import Any
 import structlog
 from bson import ObjectId
 
-from notifications import store
 from notifications.catalog import retention
 from notifications.catalog.retention import Retention
+from notifications.store import removal
+from notifications.store.documents import Document
 from notifyproject.db.collections import collection
 
 log = structlog.get_logger(__name__)
@@ -70,7 +71,7 @@ def remove_expired_content(
     is_complete = True
     for batch in _batches(_pending_ranges(now, is_from_beginning=is_from_beginning)):
         if batch.ids:
-            removed = store.remove_content(ids=batch.ids, before=batch.source.until, now=now)
+            removed = removal.remove_content(ids=batch.ids, before=batch.source.until, now=now)
             notifications += removed.notifications
             attempts += removed.attempts
         is_complete = until is None or timer() < until
@@ -119,7 +120,7 @@ def _oldest() -> datetime | None:
 def _batches(ranges: Sequence[_Range]) -> Iterator[_Batch]:
     for pending in ranges:
         for since, until in _spans(pending):
-            documents: list[store.Document] = []
+            documents: list[Document] = []
             for document in _find(pending, since, until):
                 documents.append(document)
                 if len(documents) == BATCH:
@@ -128,7 +129,7 @@ def _batches(ranges: Sequence[_Range]) -> Iterator[_Batch]:
             yield _Batch(pending, _ids(documents), until)
 
 
-def _ids(documents: Sequence[store.Document]) -> list[ObjectId]:
+def _ids(documents: Sequence[Document]) -> list[ObjectId]:
     return [document["_id"] for document in documents]
 
 
@@ -140,7 +141,7 @@ def _spans(pending: _Range) -> Iterator[tuple[datetime, datetime]]:
         since = until
 
 
-def _find(pending: _Range, since: datetime, until: datetime) -> Iterator[store.Document]:
+def _find(pending: _Range, since: datetime, until: datetime) -> Iterator[Document]:
     found = collection("notifications").find(_match(pending, since, until), {"updated_at": 1})
     with found.sort("updated_at", 1).hint(INDEX).batch_size(BATCH) as cursor:
         yield from cursor
@@ -148,7 +149,7 @@ def _find(pending: _Range, since: datetime, until: datetime) -> Iterator[store.D
 
 def _match(pending: _Range, since: datetime, until: datetime) -> dict[str, Any]:
     return {
-        **store.match_ended_before(until),
+        **removal.match_ended_before(until),
         "updated_at": {"$gte": since, "$lt": until},
         "category": {"$in": [policy.category.value for policy in pending.policies]},
         "erased_at": None,

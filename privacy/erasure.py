@@ -12,8 +12,8 @@ from devices import queries as devices
 from devices import registration as devices_registration
 from domain.addresses import WHATSAPP
 from domain.states import Channel
-from notifications import store
-from notifications.store import Erasable
+from notifications.store import digests, limit_uses, removal
+from notifications.store.removal import Erasable
 from recipients import (
     registration,
     service_windows,
@@ -58,7 +58,7 @@ def erase(
     """
     until = timer() + (MAX_SECONDS if seconds is None else seconds)
     registered = registration.begin_erasure(user_id, now=now)
-    if registered is not None or store.erasable(user_id=user_id, limit=1):
+    if registered is not None or removal.erasable(user_id=user_id, limit=1):
         inbox_tokens.revoke_everywhere(user_id=user_id)
     addresses = _all_forms(
         _addresses((registered or {}).get("email"), (registered or {}).get("phone"))
@@ -67,15 +67,15 @@ def erase(
     while found := devices.page(user_id=user_id, limit=devices.MAX_PAGE).documents:
         device_count += sum(devices_registration.remove(device_id=one["_id"]) for one in found)
     topic_count = topics.leave_all(user_id)
-    store.erase_counters(user_id=user_id)
+    limit_uses.erase_counters(user_id=user_id)
     # Before the notifications: a worker that closes a digest meanwhile erases its carrier itself.
-    store.erase_digests(user_id=user_id, now=now)
+    digests.erase_digests(user_id=user_id, now=now)
     for batch in _batches(user_id, addresses):
         # Addresses come first: once the notifications are erased, nothing refers to them.
         # Those of the registration come last, since an identity leads to their other forms.
         named = {pair for one in batch for pair in _addresses(one.email, one.phone)}
         _erase_addresses(_all_forms(named.difference(addresses)))
-        count += store.erase(batch, user_id=user_id, now=now)
+        count += removal.erase(batch, user_id=user_id, now=now)
         if timer() >= until:
             break
     else:
@@ -94,11 +94,11 @@ def erase(
 
 def _batches(user_id: str, addresses: Iterable[tuple[Channel, str]]) -> Iterator[list[Erasable]]:
     last: Erasable | None = None
-    while batch := store.erasable(user_id=user_id, limit=BATCH, after=last):
+    while batch := removal.erasable(user_id=user_id, limit=BATCH, after=last):
         last = batch[-1]
         yield batch
     for channel, address in addresses:
-        while batch := store.erasable_at(channel, address, limit=BATCH):
+        while batch := removal.erasable_at(channel, address, limit=BATCH):
             yield batch
 
 

@@ -9,7 +9,7 @@ from bson import ObjectId
 
 from devices import queries as devices
 from domain.addresses import EMAIL, WHATSAPP
-from notifications.store import Document
+from notifications.store.documents import Document
 from notifyproject.db import paging
 from notifyproject.db.collections import collection
 from notifyproject.db.paging import Cursor

@@ -9,8 +9,9 @@ import structlog
 from bson import ObjectId
 
 from domain.states import Category
-from notifications import store
 from notifications.catalog import retention
+from notifications.store import removal
+from notifications.store.documents import Document
 from notifyproject.db.collections import collection
 from notifyproject.platform import clock_check
 
@@ -46,7 +47,7 @@ def purge_notifications(
     found = notifications = attempts = 0
     for ids in _batches(client_id, before, at_most):
         found += len(ids)
-        purged = store.purge(ids=ids, before=before)
+        purged = removal.purge(ids=ids, before=before)
         notifications += purged.notifications
         attempts += purged.attempts
     log.info(
@@ -75,7 +76,7 @@ def count_purgeable(
 def _batches(
     client_id: ObjectId | None, before: datetime, at_most: int | None
 ) -> Iterator[list[ObjectId]]:
-    last: store.Document | None = None
+    last: Document | None = None
     remaining = at_most
     while remaining is None or remaining > 0:
         size = BATCH if remaining is None else min(BATCH, remaining)
@@ -89,9 +90,9 @@ def _batches(
 
 
 def _oldest(
-    client_id: ObjectId | None, before: datetime, last: store.Document | None, limit: int
-) -> list[store.Document]:
-    match: dict[str, Any] = {"created_at": {"$lt": before}, **store.match_ended_before(before)}
+    client_id: ObjectId | None, before: datetime, last: Document | None, limit: int
+) -> list[Document]:
+    match: dict[str, Any] = {"created_at": {"$lt": before}, **removal.match_ended_before(before)}
     if client_id is not None:
         match["client_id"] = client_id
     if last is not None:
@@ -117,7 +118,7 @@ def backfill_purge_dates() -> int:
     changed = 0
     for policy in retention.read_all():
         for ids in _backfill_batches(policy.category):
-            changed += store.set_purge_dates(ids=ids, metadata=policy.metadata)
+            changed += removal.set_purge_dates(ids=ids, metadata=policy.metadata)
     log.info("purge_dates_backfilled", notifications=changed)
     return changed
 
@@ -126,7 +127,7 @@ def count_purge_date_changes(*, now: datetime) -> PurgeDateChanges:
     """Count what :func:`backfill_purge_dates` would change. Reads all ended notifications."""
     changed = deleted = 0
     for policy in retention.read_all():
-        new = store.purged_at(policy.metadata)
+        new = removal.purged_at(policy.metadata)
         differing = _match_ended(policy.category) | {"$expr": {"$ne": ["$purge_at", new]}}
         changed += _count(differing)
         deleted += _count({"$and": [differing, {"$expr": {"$lte": [new, now]}}]})

@@ -23,7 +23,7 @@ from domain.time import utc_now
 from monitoring import rollup_state
 from notifications.models.notification import USER_ID_LENGTH
 from notifications.receipts import device_receipts
-from notifications.store import Document
+from notifications.store.documents import Document
 from notifications.validation import FieldProblem, ProblemCollector
 from notifyproject.platform import audit
 from notifyproject.platform.audit import Unaudited

@@ -14,7 +14,8 @@ from notifications.catalog.types import ActionStyle
 from notifications.content import engine, rendering
 from notifications.inbox.feed import FeedCounts
 from notifications.intake.requests import Timestamp
-from notifications.store import Document, content_of, is_shown_in_inbox, recipient_of, secret_in
+from notifications.store.documents import Document, content_of, recipient_of
+from notifications.store.encrypted_content import is_shown_in_inbox, secret_in
 from notifyproject.platform.encryption import DecryptionError
 
 from ..http.fields import Count, NotificationId, TypeSlug

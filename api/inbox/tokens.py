@@ -14,7 +14,7 @@ from access.models import InboxRevocation, Scope
 from domain.time import utc_now
 from notifications.inbox import wakeups as inbox_wakeups
 from notifications.models.notification import USER_ID_LENGTH
-from notifications.store import Inbox
+from notifications.store.inbox import Inbox
 from notifications.validation import ProblemCollector
 from notifyproject.platform import audit
 from notifyproject.platform.audit import Unaudited

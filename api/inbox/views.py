@@ -14,7 +14,7 @@ from domain.states import Category
 from domain.time import utc_now
 from notifications.inbox import actions, feed
 from notifications.inbox.feed import NEWEST_FIRST, NEXT_FIRST
-from notifications.store import Inbox
+from notifications.store.inbox import Inbox
 from notifications.validation import FieldProblem, ProblemCollector
 from notifyproject.platform.audit import Unaudited
 

@@ -20,7 +20,7 @@ from notifications.intake import acceptance as intake_acceptance
 from notifications.intake import preview
 from notifications.intake.requests import Caller, NotificationRequest
 from notifications.models import Notification
-from notifications.store import Document
+from notifications.store.documents import Document
 from notifications.validation import FieldProblem, ProblemCollector, is_all, parse_channels
 from notifyproject.platform import audit, tracing
 from notifyproject.platform.audit import Unaudited

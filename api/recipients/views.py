@@ -12,7 +12,7 @@ from devices import presence
 from domain.time import utc_now
 from notifications.actions import actions
 from notifications.inbox import actions as inbox_actions
-from notifications.store import Inbox
+from notifications.store.inbox import Inbox
 from notifications.validation import ProblemCollector
 from notifyproject.platform import audit
 from notifyproject.platform.audit import Unaudited

@@ -15,7 +15,7 @@ from notifications.catalog.types import max_priority
 from notifications.content.linting import TemplateFault
 from notifications.content.templates import Parts, Version
 from notifications.models.catalog import NOTE_LENGTH
-from notifications.store import Document
+from notifications.store.documents import Document
 from notifications.validation import (
     FieldProblem,
     ProblemCollector,

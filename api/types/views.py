@@ -13,7 +13,7 @@ from notifications.catalog.definitions import TypeRequest
 from notifications.content import linting, templates
 from notifications.content.templates import SHIPPED_VERSION, Version
 from notifications.models import NotificationType
-from notifications.store import Document
+from notifications.store.documents import Document
 from notifications.validation import FieldProblem, InvalidRequestError
 from notifyproject.db.paging import Page
 from notifyproject.platform import audit

@@ -199,25 +199,26 @@ def _define_type(now: datetime) -> None:
 
 def _planned() -> dict[str, Any]:
     """Return a notification whose first step is in the inbox and whose second is an email."""
-    from notifications import store
+    from notifications.store.documents import NewDelivery
 
     now = utc_now()
     new = replace(
         mail.new_notification(1, at=now),
         plan_until=Until.READ,
         deliveries=(
-            store.NewDelivery(channel=Channel.IN_APP, step=1),
-            store.NewDelivery(channel=Channel.EMAIL, step=2, delay=LATER),
+            NewDelivery(channel=Channel.IN_APP, step=1),
+            NewDelivery(channel=Channel.EMAIL, step=2, delay=LATER),
         ),
     )
     return _without_id(_stored(new))
 
 
 def _stored(new: Any) -> dict[str, Any]:
-    from notifications import store
+    from notifications.store import acceptance
+    from notifications.store.acceptance import Accepted
 
-    (accepted,) = store.accept([new], now=new.created_at)
-    if not isinstance(accepted, store.Accepted):
+    (accepted,) = acceptance.accept([new], now=new.created_at)
+    if not isinstance(accepted, Accepted):
         raise TypeError("it was not accepted")
     return dict(accepted.document)
 

@@ -86,12 +86,13 @@ def _random(below: str) -> dict[str, Any]:
 
 def stored_timer() -> Mapping[str, Any]:
     """Return the document of a scheduled mail, as the service stores it."""
-    from notifications import store
+    from notifications.store import acceptance
+    from notifications.store.acceptance import Accepted
 
     at, now = utc_now() + timedelta(days=1), utc_now()
     new = replace(mail.new_notification(1, at=now), send_at=at, scheduled_at=at)
-    (accepted,) = store.accept([new], now=now)
-    if not isinstance(accepted, store.Accepted):
+    (accepted,) = acceptance.accept([new], now=now)
+    if not isinstance(accepted, Accepted):
         raise TypeError("it was not accepted")
     return accepted.document
 

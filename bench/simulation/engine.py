@@ -33,7 +33,6 @@ from domain.errors import FailureCode
 from domain.plans import Until, how_reached
 from domain.states import Channel, DeliveryStatus
 from domain.time import truncate_to_milliseconds
-from notifications import store
 from notifications.actions import actions as resend_actions
 from notifications.actions.actions import InvalidStateError
 from notifications.catalog import definitions, limits, retention, types
@@ -43,7 +42,12 @@ from notifications.intake import bulk
 from notifications.intake.requests import Caller, ContentRequest, NotificationRequest
 from notifications.queueing import backlog
 from notifications.receipts import processor
-from notifications.store import ClaimedDelivery, Inbox, NotSent
+from notifications.store import digests as store_digests
+from notifications.store import inbox as store_inbox
+from notifications.store import leases, limit_uses
+from notifications.store import steps as store_steps
+from notifications.store.documents import AttemptReference, ClaimedDelivery, NotSent
+from notifications.store.inbox import Inbox
 from notifyproject.db.collections import collection
 from notifyproject.platform import cache, event_loop
 from providers.in_app import InAppProvider
@@ -187,8 +191,8 @@ class _Engine:
                 # Answers come at once: groups are settled together in each run of a seed.
                 (send_loop, "REFILL_SECONDS", 5.0),
                 (sending, "COLLECT_SECONDS", 5.0),
-                (store, "start", partial(self._start, store.start)),
-                (store, "settle_not_sent", partial(self._settle_not_sent, store.settle_not_sent)),
+                (leases, "start", partial(self._start, leases.start)),
+                (leases, "settle_not_sent", partial(self._settle_not_sent, leases.settle_not_sent)),
                 # Its clock stands still, so that a pause would never end.
                 (window, "PAUSE_SECONDS", 0.0),
                 # It measures at most every few seconds of real time.
@@ -229,7 +233,7 @@ class _Engine:
                 new = Registration(user_id=person.user_id, token=token, platform=Platform.ANDROID)
                 devices.register(new, now=self.now)
             for limit_name, maximum in person.own_max.items():
-                store.set_stricter(
+                limit_uses.set_stricter(
                     limit_name,
                     person=limits.person_of_user(person.user_id),
                     user_id=person.user_id,
@@ -265,7 +269,7 @@ class _Engine:
         # Without due work before the next step, the queries are not needed.
         if not times or min(times) > self.now + self.settings.step:
             due = backlog.oldest_due(now=self.now + 2 * MAX_DRAIN)
-            closes_at, _ = store.next_due(until=self.now + 2 * MAX_DRAIN, limit=1)
+            closes_at, _ = store_digests.next_due(until=self.now + 2 * MAX_DRAIN, limit=1)
             times += [one for one in (due, closes_at) if one is not None]
         return min(times) if times else None
 
@@ -343,7 +347,7 @@ class _Engine:
         self._repeat(
             lambda: processor.apply_receipts(receipts, provider=provider.name, now=self.now)
         )
-        named = [store.AttemptReference.parse(one.event_id.rpartition(".")[0]) for one in receipts]
+        named = [AttemptReference.parse(one.event_id.rpartition(".")[0]) for one in receipts]
         ids = {one.notification_id for one in named if one is not None}
         planned = [
             one
@@ -384,7 +388,7 @@ class _Engine:
 
     def _read(self, notification_id: ObjectId) -> None:
         self._repeat(
-            lambda: store.mark_read_by_client(
+            lambda: store_inbox.mark_read_by_client(
                 client_id=CLIENT, notification_id=notification_id, now=self.now
             )
         )
@@ -395,7 +399,7 @@ class _Engine:
 
     def _act(self, notification_id: ObjectId) -> None:
         self._repeat(
-            lambda: store.mark_acted(
+            lambda: store_steps.mark_acted(
                 client_id=CLIENT, notification_id=notification_id, now=self.now
             )
         )
@@ -435,7 +439,7 @@ class _Engine:
             return
         is_cancelled = self._random.random() < 0.3
         self._repeat(
-            lambda: store.end_digest(found["_id"], is_cancelled=is_cancelled, now=self.now)
+            lambda: store_digests.end_digest(found["_id"], is_cancelled=is_cancelled, now=self.now)
         )
         self.ledger.counts["digests ended early"] += 1
 
@@ -464,7 +468,7 @@ class _Engine:
         ]
         if planned:
             one = self._random.choice(planned)
-            store.mark_read_by_client(client_id=CLIENT, notification_id=one, now=self.now)
+            store_inbox.mark_read_by_client(client_id=CLIENT, notification_id=one, now=self.now)
             self.ledger.record_reach(str(one))
             self.ledger.counts["read between writes"] += 1
 

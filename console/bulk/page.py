@@ -26,13 +26,14 @@ from domain.states import (
     DeliveryStatus,
 )
 from domain.time import utc_now
-from notifications import queries, store
+from notifications import queries
 from notifications.actions.actions import InvalidStateError
 from notifications.actions.risk import RiskKind
 from notifications.bulk import decisions, results
 from notifications.bulk import operation as bulk_operation
 from notifications.bulk.decisions import StartOptions
 from notifications.bulk.operation import Operation, Selection
+from notifications.store.documents import recipient_of
 from recipients.masking import mask_address
 
 from ..texts.labels import CHANNELS, RESEND_RISKS
@@ -191,7 +192,7 @@ def _csv_values(
     channel = Channel(row["channel"])
     original = documents.get(row["notification_id"])
     sent_as = documents.get(new_id) if new_id else original
-    address = store.recipient_of(original).address(channel) if original else None
+    address = recipient_of(original).address(channel) if original else None
     delivery: Mapping[str, Any] = next(
         (one for one in (sent_as or {}).get("delivery", ()) if one["channel"] == channel), {}
     )

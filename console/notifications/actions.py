@@ -17,7 +17,7 @@ from django.utils.safestring import SafeString
 
 from domain.states import SUCCEEDED, BulkAction, Channel, DeliveryStatus
 from domain.time import utc_now
-from notifications import queries, store
+from notifications import queries
 from notifications.actions.actions import (
     ADDRESS_FIELDS,
     ActionResult,
@@ -31,7 +31,7 @@ from notifications.actions.actions import (
 from notifications.actions.assessment import assess_risks
 from notifications.actions.retries import LIFTABLE_STATUSES, liftable_channels, retry_choices
 from notifications.actions.risk import ResendRisk
-from notifications.store import Document
+from notifications.store.documents import Document, recipient_of
 from notifications.validation import InvalidAddressError, normalize_email, normalize_phone
 from recipients import registration
 
@@ -348,7 +348,7 @@ def _is_in_profile(document: Document, channel: Channel) -> bool:
     """Return whether the recipient's profile contains the address of a notification's channel."""
     user_id = document.get("user_id")
     profile = registration.get(user_id) if user_id else None
-    address = store.recipient_of(document).address(channel)
+    address = recipient_of(document).address(channel)
     return profile is not None and profile.get(ADDRESS_FIELDS[channel]) == address
 
 

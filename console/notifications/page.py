@@ -22,7 +22,8 @@ from notifications.actions.assessment import assess_risks
 from notifications.actions.retries import RetryChoice, liftable_channels, retry_choices
 from notifications.actions.risk import ResendRisk, RiskKind
 from notifications.models import Notification
-from notifications.store import Document, current_hold, is_content_removed, recipient_of
+from notifications.store.documents import Document, current_hold, recipient_of
+from notifications.store.removal import is_content_removed
 from notifyproject.platform import tracing
 from providers.labels import provider_name
 from recipients import suppressions

@@ -13,12 +13,12 @@ from django.utils.safestring import SafeString
 from domain import content as domain_content
 from domain.states import OPEN, SUCCEEDED, Channel, DeliveryStatus
 from domain.wait_reasons import wait_reason
-from notifications import store
 from notifications.actions.risk import ResendRisk, RiskKind
 from notifications.catalog import types
 from notifications.content import redaction, rendering
 from notifications.content.engine import TemplateError
-from notifications.store import Document
+from notifications.store import removal
+from notifications.store.documents import Document, content_of, recipient_of
 from providers.contract import Message
 from recipients.masking import mask_text
 
@@ -65,11 +65,11 @@ class RenderedContent:
 
 def render_content(document: Document) -> RenderedContent:
     """Return the message as each channel sends it, sensitive values masked."""
-    content = store.content_of(document)
-    if store.is_content_removed(document):
+    content = content_of(document)
+    if removal.is_content_removed(document):
         return _remaining_content(document, content)
     channels = [Channel(name) for name in document["channels"]]
-    recipient = replace(store.recipient_of(document), email=None, phone=None)
+    recipient = replace(recipient_of(document), email=None, phone=None)
     data = variables(document, unmasked=True)
     # What remained until a reminder's event when it was sent.
     sent_at = min(

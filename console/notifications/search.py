@@ -6,7 +6,7 @@ from typing import Any
 
 from bson import ObjectId
 
-from notifications.store import AttemptReference
+from notifications.store.documents import AttemptReference
 from notifyproject.db.collections import collection
 
 from ..widgets.search import searched_addresses

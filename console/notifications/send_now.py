@@ -15,9 +15,14 @@ from delivery.targets import resolve_targets
 from domain.errors import FailureCode
 from domain.states import Category, Channel, DeliveryStatus, Priority
 from domain.wait_reasons import WaitReason, wait_reason
-from notifications import store
 from notifications.catalog import limits
-from notifications.store import ClaimedDelivery, Document, NotSent, delivery_record
+from notifications.store.documents import (
+    ClaimedDelivery,
+    Document,
+    NotSent,
+    delivery_record,
+    recipient_of,
+)
 from providers.contract import Provider
 from providers.labels import provider_name
 from providers.registry import providers_for
@@ -144,7 +149,7 @@ def _limit(document: Document, delivery: Mapping[str, Any], *, now: datetime) ->
     person = limits.person_of(
         user_id=document.get("user_id"),
         channel=channel,
-        address=store.recipient_of(document).address(channel),
+        address=recipient_of(document).address(channel),
     )
     if not applying or person is None:
         return None

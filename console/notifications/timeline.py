@@ -22,7 +22,7 @@ from domain.states import SUCCEEDED, AttemptStatus, Channel, DeliveryStatus
 from domain.wait_reasons import HELD, describe_hold, find_waits
 from notifications import queries
 from notifications.models import Notification
-from notifications.store import Document, holds_of
+from notifications.store.documents import Document, holds_of
 from notifyproject.db.collections import collection
 from providers.contract import ReceiptKind
 from providers.labels import provider_name

@@ -26,7 +26,7 @@ from access.clients import inbox_tokens
 from access.models import APIClient
 from devices.tokens import mask_token
 from domain.time import utc_now
-from notifications.store import Document
+from notifications.store.documents import Document
 from notifyproject.db.paging import MAX_PAGE, Cursor
 from privacy import erasure
 from privacy import export as privacy_export

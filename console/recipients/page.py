@@ -23,7 +23,7 @@ from notifications import queries
 from notifications.catalog import limits, types
 from notifications.catalog.digests import OFF
 from notifications.queries import Ordering
-from notifications.store import Document
+from notifications.store.documents import Document
 from notifyproject.db.collections import collection
 from recipients import service_windows, suppressions, topics
 from recipients.masking import can_reveal_addresses, mask_text

@@ -18,7 +18,7 @@ from notifications.content import rendering, templates
 from notifications.content.engine import TemplateError
 from notifications.content.linting import example_digest
 from notifications.content.templates import DEFAULT_LANGUAGE, Version
-from notifications.store import Document
+from notifications.store.documents import Document
 from providers.contract import Message
 
 from ..texts.labels import CHANNEL_ICONS, CHANNELS

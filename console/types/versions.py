@@ -26,7 +26,7 @@ from notifications.content.templates import (
 )
 from notifications.intake import preview
 from notifications.models import NotificationType
-from notifications.store import Document
+from notifications.store.documents import Document
 
 from ..providers import MAY_TEST, show_not_sent, show_test_sent
 from ..sends import TEST_ADDRESSES, address_of_test, offered_devices

@@ -20,6 +20,15 @@ from domain.states import (
     Priority,
 )
 from domain.time import InvalidTimeError
+from notifications.store import acceptance, actions, encrypted_content, removal
+from notifications.store.acceptance import DuplicateEntity
+from notifications.store.documents import (
+    Document,
+    NewDelivery,
+    NewNotification,
+    content_of,
+    recipient_of,
+)
 from notifyproject.platform import audit, crash_points, tracing
 from notifyproject.platform.crash_points import Boundary
 from notifyproject.platform.encryption import DecryptionError
@@ -28,12 +37,11 @@ from recipients.masking import mask_address
 from recipients.models import Recipient as RegisteredRecipient
 from recipients.models import Suppression
 
-from .. import callback_events, queries, store
+from .. import callback_events, queries
 from ..catalog import retention, types
 from ..inbox import wakeups as inbox_wakeups
 from ..models import Notification
 from ..queueing import fair_queue
-from ..store import Document, NewDelivery, NewNotification
 from .retries import LIFTABLE_STATUSES, liftable_channels, retry_choices
 
 
@@ -97,7 +105,7 @@ def retry(
     chosen = [one for one in choice.channels if one in wanted]
     changed = None
     if chosen:
-        changed = store.reopen(
+        changed = actions.reopen(
             notification_id=notification_id,
             channels=chosen,
             addresses={one: at for one, at in choice.addresses.items() if one in chosen},
@@ -107,7 +115,7 @@ def retry(
     # Chosen from the document as loaded, so that a delivery reopened meanwhile isn't retried twice.
     waiting = [one for one in choice.waiting if one in wanted]
     if waiting and failed_until is None:
-        due = store.make_due_now(notification_id=notification_id, retries_of=waiting, now=now)
+        due = actions.make_due_now(notification_id=notification_id, retries_of=waiting, now=now)
         changed = due or changed
     if changed is None:
         # Read again, since the notification may have changed.
@@ -140,14 +148,14 @@ def _copy(
     document: Document, channels: Sequence[Channel] | None, new_id: ObjectId, now: datetime
 ) -> NewNotification:
     """Return the resend of a notification. Raises as :func:`resend` does."""
-    if store.is_content_removed(document):
+    if removal.is_content_removed(document):
         raise ContentRemovedError(document["content_removed_at"])
     original_channels = [Channel(d["channel"]) for d in document["delivery"]]
     chosen = list(channels or original_channels)
     if unknown := [c for c in chosen if c not in original_channels]:
         raise InvalidStateError(f"The original has no delivery on {', '.join(unknown)}.")
     try:
-        secret = store.secret_in(document)
+        secret = encrypted_content.secret_in(document)
     except content.SecretExpiredError:
         raise SensitiveDataDestroyedError from None
     except DecryptionError as problem:
@@ -156,10 +164,10 @@ def _copy(
 
 
 def _store_resend(original_id: ObjectId, new: NewNotification, *, now: datetime) -> Document:
-    (result,) = store.accept(callback_events.mark_for_callbacks([new]), now=now)
-    if isinstance(result, store.DuplicateEntity):
+    (result,) = acceptance.accept(callback_events.mark_for_callbacks([new]), now=now)
+    if isinstance(result, DuplicateEntity):
         raise InvalidStateError("A notification for this entity already exists.")
-    store.link_resend(original_id=original_id, resend_id=new.id, now=now)
+    actions.link_resend(original_id=original_id, resend_id=new.id, now=now)
     fair_queue.enqueue_wakeups([result.document], now=now)
     inbox_wakeups.send_inbox_wakeups([result.document])
     callback_events.enqueue_publisher(now=now)
@@ -172,7 +180,7 @@ def cancel(
     """Cancel pending deliveries on these or all channels. Raises LookupError, InvalidStateError."""
     document = _load_document(notification_id)
     chosen = channels or [Channel(d["channel"]) for d in document["delivery"]]
-    cancelled = store.cancel(
+    cancelled = actions.cancel(
         notification_id=notification_id, channels=chosen, reason=reason, now=now
     )
     if cancelled is None:
@@ -200,7 +208,7 @@ def cancel_entity(
     while ids := queries.pending_of_entity(
         client_id=client_id, entity_id=entity_id, type_slug=type_slug, user_id=user_id
     ):
-        changed = store.cancel_pending(ids=ids, reason=reason, now=now)
+        changed = actions.cancel_pending(ids=ids, reason=reason, now=now)
         count += changed
         if not changed:
             # Workers have started the rest.
@@ -219,7 +227,7 @@ def reschedule(*, notification_id: ObjectId, requested_time: datetime, now: date
     send_at = time.resolve_send_at(requested=requested_time, now=now)
     instant = None if "ttl_seconds" in document else document.get("expires_at")
     time.resolve_expiry(send_at=send_at, ttl_seconds=None, expires_at=instant)
-    rescheduled = store.reschedule(notification_id=notification_id, send_at=send_at, now=now)
+    rescheduled = actions.reschedule(notification_id=notification_id, send_at=send_at, now=now)
     if rescheduled is None:
         raise InvalidStateError("Already sent or attempted.")
     fair_queue.enqueue_wakeups([rescheduled], now=now)
@@ -237,7 +245,7 @@ def follow_time_zone(*, user_id: str, zone: str, now: datetime) -> int:
         send_at = max(time.resolve_local(local, current_zone).at, now)
         if send_at == max(document["scheduled_at"], now):
             continue
-        moved = store.reschedule(
+        moved = actions.reschedule(
             notification_id=document["_id"], send_at=send_at, is_same_local_time=True, now=now
         )
         if moved is not None:
@@ -260,12 +268,12 @@ def _load_document(notification_id: ObjectId) -> Document:
 def _reopen_error(
     document: Document, channels: Sequence[Channel], now: datetime
 ) -> InvalidStateError:
-    if store.is_content_removed(document):
+    if removal.is_content_removed(document):
         return ContentRemovedError(document["content_removed_at"])
     has_ended = any(
         d["channel"] in channels and d["status"] in LIFTABLE_STATUSES for d in document["delivery"]
     )
-    if has_ended and store.is_secret_expired(document):
+    if has_ended and encrypted_content.is_secret_expired(document):
         return SensitiveDataDestroyedError()
     expires_at = document.get("expires_at")
     if expires_at is not None and expires_at <= now:
@@ -294,11 +302,11 @@ def _new_notification(
         id=new_id,
         client_id=document["client_id"],
         user_id=document.get("user_id"),
-        recipient=store.recipient_of(document),
+        recipient=recipient_of(document),
         type=document["type"],
         category=Category(document["category"]),
         priority=Priority(document["priority"]),
-        content=store.content_of(document),
+        content=content_of(document),
         data=document["data"],
         secret=secret,
         deliveries=tuple(NewDelivery(channel=channel) for channel in channels),
@@ -326,8 +334,8 @@ def run_now(*, notification_id: ObjectId, now: datetime) -> Document:
     scheduled_at = document.get("scheduled_at") or now
     if document["status"] == NotificationStatus.CREATED and scheduled_at > now:
         # A reschedule also moves an expiry that counts from the send time.
-        changed = store.reschedule(notification_id=notification_id, send_at=now, now=now)
-    changed = changed or store.make_due_now(notification_id=notification_id, now=now)
+        changed = actions.reschedule(notification_id=notification_id, send_at=now, now=now)
+    changed = changed or actions.make_due_now(notification_id=notification_id, now=now)
     if changed is None:
         raise InvalidStateError("Nothing is scheduled or held.")
     fair_queue.enqueue_wakeups([changed], now=now)
@@ -339,7 +347,7 @@ def delete(*, notification_id: ObjectId, client_id: ObjectId, now: datetime) -> 
 
     Raises LookupError if the client has no such notification, and PyMongoError.
     """
-    deleted = store.delete(notification_id=notification_id, client_id=client_id, now=now)
+    deleted = removal.delete(notification_id=notification_id, client_id=client_id, now=now)
     if deleted is not None:
         inbox_wakeups.send_inbox_wakeups([deleted])
         callback_events.enqueue_publisher(now=now)
@@ -551,7 +559,7 @@ def correctable_channels(document: Document) -> list[Channel]:
     """Return the channels that failed or were suppressed, and whose address staff can correct."""
     # A code or a link for one person must not be sent to another address.
     is_sensitive = "sealed" in document or document["content"].get("is_masked", False)
-    if is_sensitive or not document["is_active"] or store.is_content_removed(document):
+    if is_sensitive or not document["is_active"] or removal.is_content_removed(document):
         return []
     return [
         Channel(one["channel"])
@@ -565,7 +573,7 @@ def corrected_recipient(document: Document, correction: Correction) -> content.R
 
     Raises InvalidStateError if the channel can't be corrected, or already has this address.
     """
-    recipient = store.recipient_of(document)
+    recipient = recipient_of(document)
     if correction.channel not in correctable_channels(document):
         raise InvalidStateError(
             "Its address can't be corrected: the channel hasn't failed, the content was removed, "
@@ -588,7 +596,7 @@ def _correct_and_resend(
         is_replaced = registration.replace_address(
             user_id=user_id,
             field_name=field_name,
-            old=store.recipient_of(document).address(correction.channel),
+            old=recipient_of(document).address(correction.channel),
             new=correction.address,
             now=now,
         )
@@ -606,7 +614,7 @@ def _correct_and_resend(
 
 def _restore(notification_id: ObjectId, *, now: datetime) -> Document:
     # Deliveries that the deletion cancelled stay cancelled.
-    restored = store.restore(notification_id=notification_id, now=now)
+    restored = removal.restore(notification_id=notification_id, now=now)
     if restored is None:
         raise InvalidStateError("It isn't deleted, or its recipient was erased.")
     inbox_wakeups.send_inbox_wakeups([restored])

@@ -12,6 +12,9 @@ from devices import queries as devices
 from domain.content import Recipient
 from domain.errors import FailureCode
 from domain.states import OPEN, SUCCEEDED, AttemptStatus, Channel, DeliveryStatus
+from notifications.store.documents import Document, content_of, recipient_of
+from notifications.store.encrypted_content import is_secret_expired
+from notifications.store.removal import is_content_removed
 from notifyproject.db.collections import collection
 from providers.registry import is_configured
 from recipients import queries as recipients
@@ -20,13 +23,6 @@ from recipients.queries import RecipientSnapshot
 
 from ..catalog import types
 from ..content import rendering
-from ..store import (
-    Document,
-    content_of,
-    is_content_removed,
-    is_secret_expired,
-    recipient_of,
-)
 from .risk import DeliveryFacts, ResendRisk, assess_risk
 
 BATCH = 100  # Notifications whose facts are read at once

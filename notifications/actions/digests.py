@@ -4,9 +4,11 @@ from datetime import datetime
 
 from bson import ObjectId
 
-from .. import queries, store
+from notifications.store import digests
+from notifications.store.documents import Document
+
+from .. import queries
 from ..queueing import wakeups
-from ..store import Document
 from .actions import InvalidStateError
 
 NOT_OPEN = "The digest isn't open any more."
@@ -26,7 +28,7 @@ def cancel(digest_id: ObjectId, *, now: datetime) -> Document:
 
 
 def _end(digest_id: ObjectId, *, is_cancelled: bool, now: datetime) -> Document:
-    ended = store.end_digest(digest_id, is_cancelled=is_cancelled, now=now)
+    ended = digests.end_digest(digest_id, is_cancelled=is_cancelled, now=now)
     if ended is None:
         if queries.digest(digest_id) is None:
             raise LookupError(digest_id)

@@ -10,11 +10,13 @@ from bson import ObjectId
 from devices import queries as devices
 from domain.errors import MUTED_BY_DEVICES, NO_DEVICE, UNREACHED, FailureCode
 from domain.states import SUCCEEDED, Channel, DeliveryStatus
+from notifications.store.documents import Document, recipient_of
+from notifications.store.encrypted_content import is_secret_expired
+from notifications.store.removal import is_content_removed
 from recipients import queries as recipients
 from recipients import suppressions
 from recipients.queries import RecipientSnapshot
 
-from ..store import Document, is_content_removed, is_secret_expired, recipient_of
 from .assessment import accepts_push, push_devices, read_push_targets, suppression_reason
 
 S = DeliveryStatus

@@ -10,6 +10,7 @@ from pymongo.errors import DuplicateKeyError
 
 from domain import time
 from domain.states import AudienceKind, Priority
+from notifications.store.documents import NewNotification
 from notifyproject.db.collections import collection
 from recipients import topics
 from recipients.topics import TOPIC
@@ -17,7 +18,6 @@ from recipients.topics import TOPIC
 from ..catalog import types
 from ..intake import idempotency
 from ..intake.requests import Caller, NotificationRequest
-from ..store import NewNotification
 from ..validation import ALL, InvalidRequestError, ProblemCollector
 from . import control, fan_out, repository
 from .documents import Audience, Document, new_document

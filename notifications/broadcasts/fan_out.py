@@ -11,16 +11,18 @@ from bson import ObjectId
 from devices import queries as devices
 from domain.errors import FailureCode
 from domain.states import Channel, DeliveryStatus
+from notifications.store import acceptance
+from notifications.store.acceptance import Accepted
+from notifications.store.documents import NewDelivery, NewNotification
 from notifyproject.platform import crash_points
 from notifyproject.platform.crash_points import Boundary
 from recipients.queries import RecipientSnapshot, RegisteredRecipient
 
-from .. import callback_events, queries, store
+from .. import callback_events, queries
 from ..content.engine import RenderCache
 from ..intake.acceptance import enqueue_accepted
 from ..intake.preparation import load_recipients, prepare
 from ..intake.requests import Caller, NotificationRequest
-from ..store import NewDelivery, NewNotification
 from ..validation import InvalidRequestError, ProblemCollector, is_all, parse_channels
 from .documents import ALREADY_NOTIFIED, NO_ADDRESS, PageResult
 
@@ -54,11 +56,11 @@ def fan_out(
     marked = [
         replace(one, broadcast_id=broadcast_id) for one in callback_events.mark_for_callbacks(new)
     ]
-    results = store.accept(marked, now=now)
+    results = acceptance.accept(marked, now=now)
     crash_points.reach(Boundary.BROADCAST_STORED)
     accepted = []
     for one, result in zip(marked, results, strict=True):
-        if isinstance(result, store.Accepted):
+        if isinstance(result, Accepted):
             accepted.append(result.document)
         elif one.user_id is not None:
             page.skip(one.user_id, ALREADY_NOTIFIED)

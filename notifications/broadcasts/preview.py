@@ -8,11 +8,11 @@ from datetime import datetime
 from bson import ObjectId
 
 from domain.limits import Limit
+from notifications.store.documents import NewNotification
 
 from ..catalog import limits
 from ..intake import warnings
 from ..intake.requests import Caller
-from ..store import NewNotification
 from . import creation, fan_out, repository
 from .documents import PageResult, audience_of, request_of
 from .requests import BroadcastRequest

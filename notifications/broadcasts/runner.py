@@ -8,12 +8,12 @@ from bson import ObjectId
 
 from domain.states import BroadcastStatus, DeliveryStatus
 from domain.time import Clock, utc_now
+from notifications.store import actions
 from notifyproject.db.collections import collection
 from notifyproject.platform import crash_points, process
 from notifyproject.platform.crash_points import Boundary
 from notifyproject.platform.process import worker_name
 
-from .. import store
 from ..catalog import types
 from ..queueing import backlog
 from . import control, fan_out, repository
@@ -110,7 +110,7 @@ def _cancel_page(lease: BroadcastLease, clock: Clock) -> datetime | None:
     query = {**repository.match_open(lease.id), "delivery.status": DeliveryStatus.PENDING.value}
     found = collection("notifications").find(query, {"_id": 1}, batch_size=PAGE_SIZE)
     ids = [one["_id"] for one in found.hint("ntf_broadcast").limit(PAGE_SIZE)]
-    count = store.cancel_pending(ids=ids, reason=CANCELLED_REASON, now=now) if ids else 0
+    count = actions.cancel_pending(ids=ids, reason=CANCELLED_REASON, now=now) if ids else 0
     at: datetime | None = now
     if len(ids) < PAGE_SIZE:
         # Deliveries in progress end by themselves, or become pending again and are cancelled then.

@@ -8,12 +8,12 @@ from bson import ObjectId
 from domain import time
 from domain.states import FINAL_BULK_OUTCOMES, BulkAction, BulkOutcome, Channel
 from domain.time import Clock
+from notifications.store.documents import Document
 
 from .. import queries
 from ..actions import actions
 from ..actions.assessment import assess_risks
 from ..actions.risk import ResendRisk, RiskKind
-from ..store import Document
 from . import results, selection
 from .operation import Operation, Position, resend_id
 from .results import DeliveryKey, DeliveryOutcome

@@ -10,10 +10,10 @@ from bson import ObjectId, json_util
 from bson.json_util import JSONMode, JSONOptions
 
 from domain.states import FINAL_BULK_OUTCOMES, BulkAction, BulkOutcome, BulkStage, Channel
+from notifications.store.documents import Document
 
 from ..actions.actions import Staff
 from ..actions.risk import RiskKind
-from ..store import Document
 
 FAILED_AT, CREATED_AT = "failed_at", "created_at"
 _JSON = JSONOptions(json_mode=JSONMode.CANONICAL, tz_aware=True, tzinfo=UTC)

@@ -13,10 +13,10 @@ from bson import ObjectId
 from pymongo.errors import BulkWriteError
 
 from domain.states import FINAL_BULK_OUTCOMES, BulkOutcome, Channel, DeliveryStatus
+from notifications.store.documents import Document
 from notifyproject.db.collections import collection, is_duplicate
 
 from ..actions.risk import ResendRisk, RiskKind
-from ..store import Document
 
 RETENTION = timedelta(days=30)
 OPEN_OUTCOMES = [BulkOutcome.WAITING.value, BulkOutcome.BEGUN.value]

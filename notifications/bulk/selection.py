@@ -10,11 +10,11 @@ from typing import Any
 from pymongo.errors import ExecutionTimeout
 
 from domain.states import BulkAction, Channel, DeliveryStatus
+from notifications.store.documents import Document
 from notifyproject.db import paging
 from notifyproject.db.collections import collection
 
 from ..models.notification import HAS_FAILED
-from ..store import Document
 from .operation import CREATED_AT, FAILED_AT, Operation, Position, Selection
 
 PAGE_SIZE = 200

@@ -17,11 +17,11 @@ from domain.limits import (
     next_allowed,
 )
 from domain.states import Category, Channel, Priority
+from notifications.store.limit_uses import read_counters, stricter_of
 from notifyproject.db.collections import collection
 from notifyproject.platform.cache import SharedCache
 from recipients.suppressions import suppression_keys
 
-from ..store import read_counters, stricter_of
 from ..validation import ProblemCollector, enum_of, parse_channels
 from . import types
 

@@ -15,10 +15,10 @@ from django.conf import settings
 from pymongo.errors import DuplicateKeyError
 
 from domain.languages import find_nearest, is_right_to_left
+from notifications.store.documents import Document
 from notifyproject.db.collections import collection
 
 from ..catalog import types
-from ..store import Document
 from . import inlining
 from .direction import turn_round
 from .engine import HTML_ENVIRONMENT, LAYOUT_ENVIRONMENT, Template, TemplateError

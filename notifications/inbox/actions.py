@@ -8,11 +8,14 @@ from functools import partial
 from bson import ObjectId
 
 from domain import time
+from notifications.store import inbox as store_inbox
+from notifications.store import steps
+from notifications.store.documents import Document
+from notifications.store.inbox import Inbox, Marked
 from notifyproject.db.paging import Page
 
-from .. import callback_events, store
+from .. import callback_events
 from ..catalog import types
-from ..store import Document, Inbox, Marked
 from . import feed
 from . import wakeups as inbox_wakeups
 
@@ -44,14 +47,14 @@ MAX_READ = 1_000
 MAX_RESURFACED = 500
 """Snoozed notifications that one write puts back."""
 MarkAction = partial[Document]
-mark_read = partial(_mark, store.mark_read)
-mark_unread = partial(_mark, store.mark_unread)
-mark_read_by_client = partial(_mark, store.mark_read_by_client)
-mark_unread_by_client = partial(_mark, store.mark_unread_by_client)
-mark_acted = partial(_mark, store.mark_acted)
-archive = partial(_mark, store.archive)
-unarchive = partial(_mark, store.unarchive)
-unsnooze = partial(_mark, store.unsnooze)
+mark_read = partial(_mark, store_inbox.mark_read)
+mark_unread = partial(_mark, store_inbox.mark_unread)
+mark_read_by_client = partial(_mark, store_inbox.mark_read_by_client)
+mark_unread_by_client = partial(_mark, store_inbox.mark_unread_by_client)
+mark_acted = partial(_mark, steps.mark_acted)
+archive = partial(_mark, store_inbox.archive)
+unarchive = partial(_mark, store_inbox.unarchive)
+unsnooze = partial(_mark, store_inbox.unsnooze)
 
 
 def act(*, inbox: Inbox, notification_id: ObjectId, action: str, now: datetime) -> Document:
@@ -63,22 +66,22 @@ def act(*, inbox: Inbox, notification_id: ObjectId, action: str, now: datetime) 
     kind = types.find_type(document["type"]) if document is not None else None
     if kind is None or all(one.id != action for one in kind.actions):
         raise UnknownNotificationError
-    write = partial(store.act, action=action)
+    write = partial(store_inbox.act, action=action)
     return _mark(write, inbox=inbox, notification_id=notification_id, now=now)
 
 
 def snooze(*, inbox: Inbox, notification_id: ObjectId, until: datetime, now: datetime) -> Document:
     """Snooze a notification. Raises InvalidTimeError and UnknownNotificationError."""
     until = time.resolve_snooze(until=until, now=now)
-    write = partial(store.snooze, until=until)
+    write = partial(store_inbox.snooze, until=until)
     return _mark(write, inbox=inbox, notification_id=notification_id, now=now)
 
 
 def resurface_due(*, now: datetime) -> int:
     """Put snoozed notifications back whose time has come. Return how many."""
     count = 0
-    while due := store.due_snoozes(now=now, limit=MAX_RESURFACED):
-        changed = store.resurface(ids=[document["_id"] for document in due], now=now)
+    while due := store_inbox.due_snoozes(now=now, limit=MAX_RESURFACED):
+        changed = store_inbox.resurface(ids=[document["_id"] for document in due], now=now)
         inbox_wakeups.send_owner_wakeups(due)
         count += changed
         if not changed:
@@ -103,16 +106,16 @@ def mark_all_read(*, inbox: Inbox, now: datetime) -> AllRead:
     """
     count, before, is_complete = 0, None, False
     for _ in range(MAX_READ // READ_BATCH):
-        part = store.mark_part_read(inbox=inbox, limit=READ_BATCH, before=before, now=now)
+        part = store_inbox.mark_part_read(inbox=inbox, limit=READ_BATCH, before=before, now=now)
         count += part.count
         if part.has_more:
             continue
         if before is None and part.end is not None:
-            before = min(part.end, store.read_position(inbox=inbox, now=now) or part.end)
+            before = min(part.end, store_inbox.read_position(inbox=inbox, now=now) or part.end)
             continue
         is_complete = part.end is None
         if before is not None:
-            store.save_read_position(inbox=inbox, before=part.end, now=now)
+            store_inbox.save_read_position(inbox=inbox, before=part.end, now=now)
         if is_complete:
             break
         before = part.end
@@ -129,6 +132,6 @@ def open_feed(*, inbox: Inbox, limit: int, unread: bool) -> Page:
     newest = page.documents[0]["inbox_at"] if page.documents else None
     until = feed.seen_until(inbox) if newest else None
     if newest is not None and (until is None or until < newest):
-        store.mark_seen(inbox=inbox, until=newest)
+        store_inbox.mark_seen(inbox=inbox, until=newest)
         inbox_wakeups.send_inbox_wakeup(inbox)
     return page

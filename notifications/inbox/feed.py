@@ -8,12 +8,13 @@ from typing import Any
 
 from bson import ObjectId, Timestamp
 
+from notifications.store.documents import Document
+from notifications.store.inbox import Inbox
 from notifyproject.db import paging
 from notifyproject.db.collections import Snapshot, collection, read_snapshot
 from notifyproject.db.paging import Cursor, Page
 
 from ..queries import COUNT_CAP
-from ..store import Document, Inbox
 
 NEWEST_FIRST = (("inbox_at", -1), ("_id", -1))
 NEXT_FIRST = (("snoozed_until", 1), ("_id", 1))

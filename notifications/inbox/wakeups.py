@@ -9,10 +9,10 @@ from collections.abc import Iterable, Sequence
 import structlog
 
 from domain.states import Channel
+from notifications.store.documents import Document, Settlement
+from notifications.store.inbox import Inbox
 from notifyproject.db.collections import collection
 from notifyproject.platform import valkey
-
-from ..store import Document, Inbox, Settlement
 
 log = structlog.get_logger(__name__)
 VALKEY_CHANNEL = "inbox"

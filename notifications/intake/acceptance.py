@@ -7,13 +7,15 @@ from datetime import datetime
 
 from bson import ObjectId
 
+from notifications.store import acceptance
+from notifications.store.acceptance import DuplicateEntity
+from notifications.store.documents import Document
 from notifyproject.platform import cache, crash_points
 from notifyproject.platform.crash_points import Boundary
 
-from .. import callback_events, queries, store
+from .. import callback_events, queries
 from ..inbox import wakeups as inbox_wakeups
 from ..queueing import fair_queue
-from ..store import Document
 from ..validation import InvalidRequestError
 from . import idempotency
 from .preparation import load_recipients, names_channels, prepare
@@ -78,9 +80,11 @@ def accept(request: NotificationRequest, *, caller: Caller, now: datetime) -> Ac
                 )
             prepared = replace(prepared, notification=replace(prepared.notification, id=first_id))
     crash_points.reach(Boundary.KEY_RESERVED)
-    (result,) = store.accept(callback_events.mark_for_callbacks([prepared.notification]), now=now)
+    (result,) = acceptance.accept(
+        callback_events.mark_for_callbacks([prepared.notification]), now=now
+    )
     crash_points.reach(Boundary.ACCEPT_STORED)
-    if isinstance(result, store.DuplicateEntity):
+    if isinstance(result, DuplicateEntity):
         raise AlreadyNotifiedError(result.notification_id)
     enqueue_accepted([result.document], now=now)
     crash_points.reach(Boundary.ACCEPT_ENQUEUED)

@@ -12,15 +12,17 @@ from pymongo.errors import PyMongoError
 
 from access.models import Scope
 from domain.states import Priority
+from notifications.store import acceptance
+from notifications.store.acceptance import Accepted, DuplicateEntity
+from notifications.store.documents import NewNotification
 from notifyproject.db.collections import collection
 from notifyproject.platform import crash_points
 from notifyproject.platform.crash_points import Boundary
 
-from .. import callback_events, queries, store
+from .. import callback_events, queries
 from ..catalog import types
 from ..content.engine import RenderCache
 from ..queueing import backlog
-from ..store import NewNotification
 from ..validation import FieldProblem, InvalidRequestError
 from . import idempotency
 from .acceptance import enqueue_accepted
@@ -204,13 +206,15 @@ def _store_accepted(
     caller: Caller,
     now: datetime,
 ) -> _Record:
-    results = store.accept(callback_events.mark_for_callbacks(list(prepared.values())), now=now)
+    results = acceptance.accept(
+        callback_events.mark_for_callbacks(list(prepared.values())), now=now
+    )
     crash_points.reach(Boundary.BULK_STORED)
     refusals = dict(invalid)
     for index, result in zip(prepared, results, strict=True):
-        if isinstance(result, store.DuplicateEntity):
+        if isinstance(result, DuplicateEntity):
             refusals[index] = AlreadyNotifiedError(result.notification_id)
-    enqueue_accepted((r.document for r in results if isinstance(r, store.Accepted)), now=now)
+    enqueue_accepted((r.document for r in results if isinstance(r, Accepted)), now=now)
     crash_points.reach(Boundary.BULK_ENQUEUED)
     completed = replace(
         record,

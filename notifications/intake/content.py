@@ -17,6 +17,7 @@ from domain.errors import NO_DEVICE, FailureCode, PermanentError
 from domain.media_types import guess_media_type, parse_media_type
 from domain.retry import MAX_RETRIES
 from domain.states import Channel, DeliveryStatus, Priority
+from notifications.store.documents import AttemptReference, NewDelivery
 from providers.contract import SendRequest
 from providers.fcm.messages import MAX_PAYLOAD, build_payload
 
@@ -25,7 +26,6 @@ from ..catalog.types import TypeConfig
 from ..content import redaction, rendering, text
 from ..content.engine import RenderCache, TemplateError
 from ..models.notification import SUBJECT_LENGTH
-from ..store import AttemptReference, NewDelivery
 from ..validation import (
     InvalidAddressError,
     InvalidLinkError,

@@ -8,10 +8,10 @@ from typing import Any
 import msgspec
 from pymongo.errors import DuplicateKeyError
 
+from notifications.store.documents import Document
 from notifyproject.db.collections import collection
 from notifyproject.platform import encryption
 
-from ..store import Document
 from .requests import Caller, KeyReusedError
 
 KEY_LIFETIME = timedelta(hours=24)

@@ -13,6 +13,7 @@ from domain.content import Recipient
 from domain.errors import NO_DEVICE, FailureCode
 from domain.plans import FIRST_STEP, Plan, may_reach
 from domain.states import Channel, DeliveryStatus, Priority
+from notifications.store.documents import NewDelivery, NewNotification
 from recipients import queries as recipients
 from recipients.preferences import NO_PREFERENCE, Preference
 from recipients.queries import RecipientSnapshot, RegisteredRecipient
@@ -23,7 +24,6 @@ from ..catalog.plans import PlanRequest, parse_plan
 from ..catalog.types import TypeConfig
 from ..content.engine import RenderCache
 from ..content.redaction import redact
-from ..store import NewDelivery, NewNotification
 from ..validation import (
     InvalidAddressError,
     InvalidLanguageError,

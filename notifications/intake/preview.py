@@ -10,11 +10,11 @@ from bson import ObjectId
 from access.clients import registry
 from devices import queries as devices
 from domain.states import Channel, DeliveryStatus
+from notifications.store.documents import NewDelivery, NewNotification
 from providers.contract import Message
 
 from ..content import rendering, templates
 from ..content.engine import TemplateError
-from ..store import NewDelivery, NewNotification
 from . import acceptance as intake_acceptance
 from .preparation import load_recipients, names_channels, prepare
 from .requests import Caller, ContentRequest, NotificationRecipientRequest, NotificationRequest

@@ -11,11 +11,11 @@ from devices.queries import PushTarget
 from domain.errors import MUTED_BY_DEVICES, NO_DEVICE, FailureCode
 from domain.limits import Limit, describe_use
 from domain.states import Channel, DeliveryStatus
+from notifications.store.documents import NewNotification
 from recipients import service_windows
 
 from ..catalog import limits, types
 from ..content import rendering
-from ..store import NewNotification
 
 WINDOW_CLOSED = (
     "Outside the 24-hour WhatsApp window, and the type has no matching WhatsApp template: it fails "

@@ -23,11 +23,11 @@ from bson import ObjectId
 
 from domain import queues
 from domain.states import Channel, DeliveryStatus, Priority
+from notifications.store.documents import Document
 from notifyproject.db.collections import collection
 from notifyproject.db.leases import unclaimed
 from notifyproject.platform import broker, valkey
 
-from ..store import Document
 from .wakeups import DELIVER, HORIZON, PULL, WAKEUP_SIZE, send_wakeups, wakeup_args
 
 BURST = 200

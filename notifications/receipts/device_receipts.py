@@ -11,9 +11,11 @@ from bson import ObjectId
 from devices import queries as devices
 from devices import status
 from domain.states import AttemptStatus, Channel, DeliveryStatus
+from notifications.store import device_attempts, receipts
+from notifications.store.documents import AttemptReference, Document
+from notifications.store.receipts import DeliveryReceipt
 
-from .. import callback_events, queries, store
-from ..store import AttemptReference, DeliveryReceipt, Document
+from .. import callback_events, queries
 
 log = structlog.get_logger(__name__)
 
@@ -64,7 +66,7 @@ def apply_device_receipt(
     # A receipt can precede the record that the provider accepted the push.
     current = devices.current(device_id)
     ids = list(dict.fromkeys([device_id, *_ids_of(current)]))
-    attempts = store.attempts_at(notification_id, ids)
+    attempts = device_attempts.attempts_at(notification_id, ids)
     accepted = (
         [] if delivery is None else [one for one in ids if one in delivery["accepted_targets"]]
     )
@@ -78,7 +80,7 @@ def apply_device_receipt(
         status.record_success(accepted={}, receipts={reporting: now})
     attempt = delivery["attempt_count"]
     reference = AttemptReference(notification_id, Channel.PUSH, attempt, pushed_to)
-    changed = store.apply_receipt(
+    changed = receipts.apply_receipt(
         DeliveryReceipt(
             reference=reference, status=EVENT_STATUSES[event], at=now, provider=delivery["provider"]
         ),
@@ -109,6 +111,6 @@ def _record_on_attempt(
         return None
     accepted = [one for one in attempts if one["status"] == AttemptStatus.SENT]
     attempt = (accepted or attempts)[-1]
-    is_changed = store.record_device_receipt(attempt, status, at=now)
+    is_changed = device_attempts.record_device_receipt(attempt, status, at=now)
     at: datetime = attempt["attempted_at"]
     return at if is_changed else None

@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 import structlog
 
 from domain.states import Channel
+from notifications.store.documents import AttemptReference
 from notifyproject.db.collections import collection
 from notifyproject.platform import encryption
 from providers.whatsapp.webhooks import Identity, MarketingPreference, WebhookContents
@@ -15,7 +16,6 @@ from recipients.models import SuppressionReason
 from recipients.suppressions import lift, suppress
 
 from .. import queries
-from ..store import AttemptReference
 
 log = structlog.get_logger(__name__)
 EVENT_RETENTION = timedelta(days=30)

@@ -12,6 +12,10 @@ from pymongo.errors import BulkWriteError, PyMongoError
 from domain.addresses import address_key
 from domain.errors import FailureCode
 from domain.states import Channel, DeliveryStatus
+from notifications.store import receipts as store_receipts
+from notifications.store import steps
+from notifications.store.documents import AttemptReference
+from notifications.store.receipts import DeliveryReceipt
 from notifyproject.db.collections import collection, is_duplicate
 from notifyproject.platform import crash_points, tracing
 from notifyproject.platform.crash_points import Boundary
@@ -20,10 +24,9 @@ from providers.contract import AddressEffect, Receipt, ReceiptKind
 from recipients import suppressions
 from recipients.models import SuppressionReason
 
-from .. import callback_events, queries, store
+from .. import callback_events, queries
 from ..queries import SentMessage
 from ..queueing import fair_queue
-from ..store import AttemptReference, DeliveryReceipt
 
 log = structlog.get_logger(__name__)
 EVENT_RETENTION = timedelta(days=30)
@@ -232,7 +235,7 @@ def _apply_one(receipt: Receipt, reference: AttemptReference, provider: str, now
     status = DELIVERY_STATUSES.get(receipt.kind)
     if status is None:
         return False
-    changed = store.apply_receipt(
+    changed = store_receipts.apply_receipt(
         DeliveryReceipt(
             reference=reference,
             status=status,
@@ -257,7 +260,7 @@ def _apply_one(receipt: Receipt, reference: AttemptReference, provider: str, now
 
 
 def _open_next_step(notification_id: ObjectId, now: datetime) -> None:
-    if store.open_next_steps(ids=[notification_id], now=now):
+    if steps.open_next_steps(ids=[notification_id], now=now):
         document = queries.get(notification_id=notification_id)
         if document is not None:
             fair_queue.enqueue_wakeups([document], now=now)

@@ -7,6 +7,7 @@ from bson import ObjectId
 
 from domain.addresses import address_digest
 from domain.states import Channel
+from notifications.store.documents import AttemptReference
 from notifyproject.db.collections import collection
 from notifyproject.platform import crash_points
 from notifyproject.platform.crash_points import Boundary
@@ -16,7 +17,6 @@ from providers.sendgrid import webhooks
 from providers.whatsapp.webhooks import InboundMessage, MarketingPreference, WebhookContents
 from recipients.whatsapp_identities import is_number
 
-from ..store import AttemptReference
 from .inbound import apply_inbound
 from .processor import Applied, apply_receipts
 

@@ -9,10 +9,10 @@ import pytest
 from bson import ObjectId
 
 from domain.time import utc_now
-from notifications import store
 from notifications.broadcasts import preview, runner
 from notifications.catalog import limits
-from notifications.store import UseRequest
+from notifications.store import limit_uses
+from notifications.store.limit_uses import UseRequest
 from notifyproject.db.collections import collection
 from recipients import topics
 from tests.support.clients.api import Answer, App, new_app, pages, pointers
@@ -387,7 +387,7 @@ class TestPreview:
                 )
                 for _ in range(count)
             ]
-            store.reserve_uses(requests, now=utc_now())
+            limit_uses.reserve_uses(requests, now=utc_now())
 
     @pytest.mark.usefixtures("weekly")
     def test_shows_who_would_be_notified_skipped_and_held(self, app: App) -> None:

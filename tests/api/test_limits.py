@@ -13,8 +13,8 @@ from delivery import pipeline
 from delivery.runtime import SendingRuntime
 from domain.states import Channel
 from domain.time import utc_now
-from notifications import store
 from notifications.catalog import limits
+from notifications.store import acceptance
 from notifyproject.db.collections import collection
 from tests.support.clients.api import App, new_app, pointers, request
 from tests.support.clients.bulk import post_bulk
@@ -98,7 +98,7 @@ def test_use_of_a_recipient_is_shown(app: App, fcm: ScriptedProvider) -> None:
     ids = []
     for _ in range(2):
         one = factories.new(user_id="ada")
-        store.accept([one], now=now)
+        acceptance.accept([one], now=now)
         ids.append(one.id)
     pipeline.dispatch(SendingRuntime(), ids, channel=Channel.EMAIL, clock=lambda: now)
     assert len(fcm.seen) == 1

@@ -14,7 +14,7 @@ from delivery.circuit_breaker import CircuitReporter
 from domain.states import DeliveryStatus
 from domain.time import utc_now
 from monitoring import prometheus, rollup
-from notifications import store
+from notifications.store import digests
 from notifyproject.db.collections import collection
 from notifyproject.platform import valkey
 from providers import registry
@@ -105,7 +105,7 @@ def test_digests_are_exported() -> None:
     assert value("notify_digests_open") == 2
     sealed = {"status": "sealed", "outcome": "sent", "count": 3}
     collection("digests").update_one({"_id": late}, {"$set": sealed})
-    store.finish([(late, None)], now=now)
+    digests.finish([(late, None)], now=now)
     assert value("notify_digest_overdue_seconds") == 0
     assert value("notify_digests_closed_last_hour", outcome="sent") == 1
     assert value("notify_digest_members_last_hour", outcome="sent") == 3

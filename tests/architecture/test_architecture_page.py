@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 from delivery.sweeper import SWEEP_SECONDS
-from notifications.store import LEASE, LEASES
+from notifications.store.leases import LEASE, LEASES
 from notifyproject.platform import clock_check
 from tests.support.source import ROOT, SERVICE
 

@@ -6,10 +6,10 @@ from playwright.sync_api import expect
 
 from domain.states import DeliveryStatus
 from domain.time import utc_now
-from notifications import store
 from notifications.broadcasts import runner
 from notifications.broadcasts.requests import AudienceRequest
 from notifications.queueing import backlog
+from notifications.store import leases
 from notifyproject.db.collections import collection
 from tests.browser.screen import Screen
 from tests.support.factories import notifications as factories
@@ -30,7 +30,7 @@ def half_processed(monkeypatch: pytest.MonkeyPatch) -> ObjectId:
     first = collection("notifications").find_one({"broadcast_id": one})
     assert first is not None
     started = factories.start(factories.claim(first["_id"], at=now), at=now)
-    store.settle([factories.settlement(started, DeliveryStatus.SENT, at=now)], now=now)
+    leases.settle([factories.settlement(started, DeliveryStatus.SENT, at=now)], now=now)
     return one
 
 

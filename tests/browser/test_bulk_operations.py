@@ -15,8 +15,8 @@ from domain.states import DeliveryStatus
 from domain.time import utc_now
 from monitoring import incidents
 from monitoring.alert_rules import add_missing_rules, detect, enabled_rules
-from notifications import store
 from notifications.bulk import runner, trial
+from notifications.store import acceptance, leases
 from notifyproject.db.collections import collection
 from tests.browser.screen import Screen
 from tests.support.factories import notifications as factories
@@ -37,12 +37,12 @@ def failures(count: int = COUNT) -> None:
     now = utc_now()
     for _ in range(count // BATCH):
         new = [factories.new(user_id=None, created_at=now) for _ in range(BATCH)]
-        store.accept(new, now=now)
+        acceptance.accept(new, now=now)
         ids = [one.id for one in new]
-        claims = store.claim(ids=ids, channel=states.Channel.EMAIL, worker="w", now=now)
-        begun = store.start(claims, provider="sendgrid", worker="w", now=now)
+        claims = leases.claim(ids=ids, channel=states.Channel.EMAIL, worker="w", now=now)
+        begun = leases.start(claims, provider="sendgrid", worker="w", now=now)
         ended = [factories.settlement(one, DeliveryStatus.FAILED, at=now) for one in begun]
-        store.settle(ended, now=now)
+        leases.settle(ended, now=now)
 
 
 @contextmanager
@@ -144,7 +144,7 @@ def test_outage_of_300_is_retried_in_five_clicks_from_the_alert(screen: Screen) 
 def deliver_all() -> None:
     now = utc_now() + timedelta(hours=1)
     ids = [one["_id"] for one in collection("notifications").find({}, {"_id": 1})]
-    claims = store.claim(ids=ids, channel=states.Channel.EMAIL, worker="w", now=now)
-    begun = store.start(claims, provider="sendgrid", worker="w", now=now)
+    claims = leases.claim(ids=ids, channel=states.Channel.EMAIL, worker="w", now=now)
+    begun = leases.start(claims, provider="sendgrid", worker="w", now=now)
     ended = [factories.settlement(one, DeliveryStatus.DELIVERED, at=now) for one in begun]
-    store.settle(ended, now=now)
+    leases.settle(ended, now=now)

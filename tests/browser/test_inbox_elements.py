@@ -22,7 +22,7 @@ from domain.content import Content
 from domain.states import Category
 from domain.time import utc_now
 from notifications.inbox import actions, feed, wakeups
-from notifications.store import Inbox
+from notifications.store.inbox import Inbox
 from notifyproject.db.collections import collection
 from notifyproject.stack.servers import HOST
 from recipients import registration

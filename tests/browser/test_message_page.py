@@ -9,8 +9,8 @@ from playwright.sync_api import Page, Route, expect
 
 from domain.states import DeliveryStatus
 from domain.time import utc_now
-from notifications import store
 from notifications.receipts.processor import apply_receipts
+from notifications.store import leases
 from notifyproject.db.collections import collection
 from providers.contract import Receipt, ReceiptKind
 from recipients import registration
@@ -78,7 +78,7 @@ def report(document: Any, kind: ReceiptKind, *, reason: str | None = None) -> No
 def send(document: Any) -> None:
     now = utc_now()
     begun = factories.start(factories.claim(document["_id"], at=now), at=now)
-    store.settle([factories.settlement(begun, S.SENT, at=now)], now=now)
+    leases.settle([factories.settlement(begun, S.SENT, at=now)], now=now)
 
 
 def sign_in_support(screen: Screen) -> None:

@@ -12,8 +12,8 @@ from playwright.sync_api import expect
 from access.models import StaffUser
 from domain.states import Channel, DeliveryStatus
 from domain.time import utc_now
-from notifications import store
 from notifications.models import Notification
+from notifications.store import leases
 from tests.browser.accessibility import violations
 from tests.browser.screen import PASSWORD, Screen
 from tests.support.factories import notifications as factories
@@ -41,7 +41,7 @@ def deliver(notification_id: Any) -> None:
     """Send an email as a worker does, and record its delivery receipt."""
     now = utc_now()
     begun = factories.start(factories.claim(notification_id, at=now), at=now)
-    store.settle([factories.settlement(begun, S.SENT, at=now)], now=now)
+    leases.settle([factories.settlement(begun, S.SENT, at=now)], now=now)
     assert factories.arrive(notification_id, at=now)
 
 

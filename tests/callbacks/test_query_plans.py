@@ -10,7 +10,7 @@ from bson import ObjectId
 from callbacks import outbox
 from callbacks.events import CallbackStatus
 from domain.states import Channel
-from notifications import store
+from notifications.store import acceptance, callback_marks
 from notifyproject.db.collections import collection
 from notifyproject.db.paging import Cursor
 from tests.support.factories.notifications import CLIENT, NOON, new
@@ -25,7 +25,7 @@ USED = ("notifications", "callback_messages", "callbacks")
 def db(_database: None, django_db_blocker: Any) -> Iterator[None]:
     with django_db_blocker.unblock(), emptied(*USED):
         called_back("http://127.0.0.1:9/")
-        store.accept(
+        acceptance.accept(
             [new(channels=(Channel.IN_APP,), has_callback=not n % 40) for n in range(COUNT)],
             now=NOON,
         )
@@ -54,7 +54,7 @@ def _message(number: int) -> dict[str, Any]:
 
 
 READS: dict[str, tuple[str, int, Callable[[], Any]]] = {
-    "pending callbacks": ("notifications", 20, lambda: store.pending_callbacks(limit=20)),
+    "pending callbacks": ("notifications", 20, lambda: callback_marks.pending_callbacks(limit=20)),
     "due messages of a client": (
         *("callback_messages", 10),
         lambda: outbox.claim(client_id=CLIENT, limit=10, now=NOON + timedelta(hours=1)),

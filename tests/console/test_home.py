@@ -25,8 +25,8 @@ from monitoring.failure_groups import FailureCount, FailureCounts
 from monitoring.incidents import Finding
 from monitoring.models import AlertKind, AlertRule
 from monitoring.provider_health import Health, ProviderHealth
-from notifications import store
-from notifications.store import NotSent
+from notifications.store import leases
+from notifications.store.documents import NotSent
 from notifyproject.db.collections import collection
 from tests.support.clients.console import listed, make_staff, signed_in
 from tests.support.factories import notifications as factories
@@ -50,7 +50,7 @@ def now() -> datetime:
 
 def fail(at: datetime, code: FailureCode, **fields: Any) -> Any:
     one = factories.started(at=at, created_at=at, **fields)
-    store.settle([factories.settlement(one, S.FAILED, at=at, code=code)], now=at)
+    leases.settle([factories.settlement(one, S.FAILED, at=at, code=code)], now=at)
     return one.notification_id
 
 
@@ -547,7 +547,7 @@ def hold(now: datetime) -> None:
     reason, until = WaitReason.PROVIDER_PAUSED, now + timedelta(minutes=1)
     code = F.CHANNEL_UNAVAILABLE
     held = NotSent(claimed, S.PENDING, code, "Provider paused.", until, reason)
-    store.settle_not_sent([held], now=now)
+    leases.settle_not_sent([held], now=now)
 
 
 def test_held_deliveries_are_counted_by_reason_with_their_list(console: Client) -> None:

@@ -10,8 +10,8 @@ from delivery import pipeline
 from delivery.runtime import SendingRuntime
 from domain.states import Channel
 from domain.time import utc_now
-from notifications import store
 from notifications.catalog import limits
+from notifications.store import acceptance
 from notifyproject.db.collections import collection
 from tests.support.clients.console import register_ada
 from tests.support.factories import notifications as factories
@@ -86,7 +86,7 @@ def test_held_message_names_the_limit_and_the_time(console: Client) -> None:
     ids = []
     for _ in range(2):
         one = factories.new(user_id="ada")
-        store.accept([one], now=utc_now())
+        acceptance.accept([one], now=utc_now())
         ids.append(one.id)
     now = utc_now()
     pipeline.dispatch(SendingRuntime(), ids, channel=Channel.EMAIL, clock=lambda: now)

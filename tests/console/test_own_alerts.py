@@ -14,7 +14,7 @@ from domain.time import utc_now
 from monitoring import alerts, incidents
 from monitoring.incidents import Finding
 from monitoring.models import AlertKind
-from notifications.store import Document
+from notifications.store.documents import Document
 from tests.support.clients.console import make_staff, signed_in
 
 pytestmark = pytest.mark.usefixtures("db", "broker")

@@ -14,8 +14,8 @@ from domain.errors import FailureCode
 from domain.states import Channel, DeliveryStatus
 from domain.time import utc_now
 from domain.wait_reasons import WaitReason, find_waits, wait_condition
-from notifications import store
-from notifications.store import NewDelivery
+from notifications.store import leases
+from notifications.store.documents import NewDelivery, NotSent
 from notifyproject.db.collections import collection
 from tests.support.clients.console import listed
 from tests.support.factories import notifications as factories
@@ -42,8 +42,8 @@ def not_sent(
     now: datetime, code: FailureCode, *, reason: str = "Later.", held: WaitReason | None = None
 ) -> Any:
     one = factories.claimed(at=now, created_at=now)
-    later = store.NotSent(one, S.PENDING, code, reason, now + HOUR, held)
-    store.settle_not_sent([later], now=now)
+    later = NotSent(one, S.PENDING, code, reason, now + HOUR, held)
+    leases.settle_not_sent([later], now=now)
     return factories.read(one.notification_id)
 
 
@@ -53,7 +53,7 @@ def each_kind(now: datetime) -> dict[WaitReason, Any]:
     both = (NewDelivery(channel=Channel.EMAIL), later)
     with_fallback = factories.accepted(created_at=now, deliveries=both)
     sent = factories.start(factories.claim(with_fallback["_id"], at=now), at=now)
-    store.settle([factories.settlement(sent, S.SENT, at=now)], now=now)
+    leases.settle([factories.settlement(sent, S.SENT, at=now)], now=now)
     return {
         WaitReason.SCHEDULE: scheduled(now),
         WaitReason.QUIET_HOURS: not_sent(now, FailureCode.QUIET_HOURS),

@@ -17,10 +17,10 @@ from domain.content import Content
 from domain.content import Recipient as ContactDetails
 from domain.digests import CLOSE_GRACE, RECHECK
 from domain.states import Channel, Priority
-from notifications import store
 from notifications.catalog import limits, types
 from notifications.content import templates
 from notifications.content.reminders import event_variables
+from notifications.store import actions, inbox, removal
 from notifications.store import digests as store_digests
 from notifications.store.digests import LEASES
 from notifyproject.db.collections import collection
@@ -307,16 +307,16 @@ def test_message_that_is_not_needed_at_the_end_is_dropped(
     deliver(dropped, *others)
     closing = CLOSING
     if change == "read":
-        store.mark_read_by_client(client_id=CLIENT, notification_id=dropped, now=NOON)
+        inbox.mark_read_by_client(client_id=CLIENT, notification_id=dropped, now=NOON)
     elif change == "muted":
         preferences = {"comment": {"muted": True}}
         registered("ada", preferences=preferences)
     elif change == "expired":
         closing = NOON + WINDOW + 2 * MINUTE
     elif change == "cancelled":
-        store.cancel(notification_id=dropped, channels=[EMAIL], reason="Done.", now=NOON)
+        actions.cancel(notification_id=dropped, channels=[EMAIL], reason="Done.", now=NOON)
     else:
-        store.delete(notification_id=dropped, client_id=CLIENT, now=NOON)
+        removal.delete(notification_id=dropped, client_id=CLIENT, now=NOON)
     close(closing)
     assert (state(dropped)["status"], state(dropped)["failure_code"]) == (status, code)
     if change == "muted":
@@ -376,12 +376,12 @@ def test_scheduled_window_has_one_digest_unless_it_is_closed_early() -> None:
     deliver(comment(), comment())
     (first,) = all_digests()
     # Staff close it early: the next message has a digest of the same window.
-    assert store.end_digest(first["_id"], now=NOON + MINUTE) is not None
+    assert store_digests.end_digest(first["_id"], now=NOON + MINUTE) is not None
     deliver(comment(at=NOON + 2 * MINUTE), comment(at=NOON + 2 * MINUTE), at=NOON + 2 * MINUTE)
     second = all_digests()[1]
     assert second["closes_at"] == first["window_ends_at"] == NOON + 6 * HOUR
     # A clock that is behind: the window's digest is closing, and the next one is used.
-    assert store.end_digest(second["_id"], now=NOON + 6 * HOUR) is not None
+    assert store_digests.end_digest(second["_id"], now=NOON + 6 * HOUR) is not None
     late = comment(at=NOON + 3 * MINUTE)
     deliver(late, at=NOON + 6 * HOUR - MINUTE)
     assert close(NOON + 7 * HOUR) == 2
@@ -455,7 +455,7 @@ def test_frozen_closer_neither_adds_a_member_nor_takes_one() -> None:
     """A closer is frozen after it leased a digest; another one closes it; then it wakes up."""
     ids = [comment("One"), comment("Two")]
     deliver(*ids)
-    frozen = store.acquire_due(worker="w", now=CLOSING, limit=10)
+    frozen = store_digests.acquire_due(worker="w", now=CLOSING, limit=10)
     assert len(frozen[0].members) == 2
     later = CLOSING + LEASES.length
     assert close(later) == 1
@@ -502,7 +502,7 @@ def test_member_of_a_digest_that_closed_meanwhile_is_due_at_once(
 def test_member_that_is_sent_now_leaves_its_digest(fcm: ScriptedProvider) -> None:
     first, *others = [comment(text) for text in ("One", "Two", "Three")]
     deliver(first, *others)
-    assert store.make_due_now(notification_id=first, now=NOON + MINUTE) is not None
+    assert actions.make_due_now(notification_id=first, now=NOON + MINUTE) is not None
     deliver(first, at=NOON + MINUTE)
     assert statuses(first) == ["sent"]
     close()
@@ -512,11 +512,13 @@ def test_member_that_is_sent_now_leaves_its_digest(fcm: ScriptedProvider) -> Non
 def test_selected_member_is_neither_cancelled_nor_sent_now() -> None:
     ids = [comment("One"), comment("Two")]
     deliver(*ids)
-    (closing,) = store.acquire_due(worker="w", now=CLOSING, limit=10)
+    (closing,) = store_digests.acquire_due(worker="w", now=CLOSING, limit=10)
     one = ids[0]
-    assert store.cancel(notification_id=one, channels=[EMAIL], reason="Done.", now=CLOSING) is None
-    assert store.make_due_now(notification_id=one, now=CLOSING) is None
-    assert store.cancel_pending(ids=[one], reason="Done.", now=CLOSING) == 0
+    assert (
+        actions.cancel(notification_id=one, channels=[EMAIL], reason="Done.", now=CLOSING) is None
+    )
+    assert actions.make_due_now(notification_id=one, now=CLOSING) is None
+    assert actions.cancel_pending(ids=[one], reason="Done.", now=CLOSING) == 0
     digests._close([closing], lambda: CLOSING)
     assert statuses(*ids) == ["merged", "merged"]
 
@@ -525,8 +527,12 @@ def test_cancelled_digest_cancels_its_members() -> None:
     ids = [comment("One"), comment("Two")]
     deliver(*ids)
     digest = all_digests()[0]["_id"]
-    assert store.end_digest(digest, client_id=ObjectId(), is_cancelled=True, now=NOON) is None
-    assert store.end_digest(digest, client_id=CLIENT, is_cancelled=True, now=NOON) is not None
+    assert (
+        store_digests.end_digest(digest, client_id=ObjectId(), is_cancelled=True, now=NOON) is None
+    )
+    assert (
+        store_digests.end_digest(digest, client_id=CLIENT, is_cancelled=True, now=NOON) is not None
+    )
     close(NOON + CLOSE_GRACE)
     assert statuses(*ids) == ["cancelled", "cancelled"]
     assert carriers() == []
@@ -591,7 +597,7 @@ def test_member_that_a_sealed_digest_missed_is_not_merged(monkeypatch: pytest.Mo
 def test_selected_member_does_not_expire_while_its_digest_closes() -> None:
     ids = [comment(text, expires_at=NOON + WINDOW + MINUTE) for text in ("One", "Two")]
     deliver(*ids)
-    (closing,) = store.acquire_due(worker="w", now=CLOSING, limit=10)
+    (closing,) = store_digests.acquire_due(worker="w", now=CLOSING, limit=10)
     deliver(*ids, at=NOON + WINDOW + RECHECK)
     assert statuses(*ids) == ["pending", "pending"]
     digests._close([closing], lambda: CLOSING)
@@ -626,7 +632,7 @@ def test_digest_whose_closers_were_lost_is_leased_alone() -> None:
         deliver(comment("One", user_id=user), comment("Two", user_id=user))
     bad = all_digests()[0]["_id"]
     collection("digests").update_one({"_id": bad}, {"$set": {"claim_count": 2}})
-    leased = [store.acquire_due(worker="w", now=CLOSING, limit=10) for _ in range(20)]
+    leased = [store_digests.acquire_due(worker="w", now=CLOSING, limit=10) for _ in range(20)]
     assert sorted(len(one) for one in leased if one) == [1, 2]
 
 
@@ -635,8 +641,8 @@ def test_digest_that_takes_long_to_close_is_leased_for_longer() -> None:
     leases: list[float] = []
     now = CLOSING
     for _ in range(30):
-        store.acquire_due(worker="w", now=now, limit=1)
-        assert store.acquire_due(worker="w", now=now, limit=1) == []
+        store_digests.acquire_due(worker="w", now=now, limit=1)
+        assert store_digests.acquire_due(worker="w", now=now, limit=1) == []
         ends_at = all_digests()[0]["due_at"]
         leases.append((ends_at - now).total_seconds())
         now = ends_at
@@ -665,7 +671,7 @@ def test_message_sent_now_twice_stays_out_of_the_digest() -> None:
     deliver(one)
     for minutes in (1, 2):
         at = NOON + minutes * MINUTE
-        assert store.make_due_now(notification_id=one, now=at) is not None
+        assert actions.make_due_now(notification_id=one, now=at) is not None
         deliver(one, at=at)
         assert (state(one)["failure_code"], state(one)["skips_digest"]) == ("quiet_hours", True)
 

@@ -13,8 +13,8 @@ from delivery.runtime import SendingRuntime
 from delivery.settlement import BatchReport
 from domain.content import Content
 from domain.states import Channel
-from notifications import store
-from notifications.store import NewDelivery
+from notifications.store import acceptance, actions, recovery
+from notifications.store.documents import NewDelivery
 from notifyproject.platform import cache
 from tests.support.factories import notifications as factories
 from tests.support.factories.notifications import NOON, mails
@@ -218,7 +218,7 @@ def test_cancellation_returns_the_probe(
 
     def choose_then_cancel(*args: Any, **options: Any) -> Any:
         chosen = choose(*args, **options)
-        cancelled = store.cancel(
+        cancelled = actions.cancel(
             notification_id=one, channels=[EMAIL], reason="Withdrawn.", now=AFTER
         )
         assert cancelled is not None
@@ -279,7 +279,7 @@ def ambiguous_at_the_second(mail: Mail, *, lost: bool = False) -> ObjectId:
     (one,) = mails(1)
     if lost:
         begun = factories.start(factories.claim(one), provider="smtp")
-        store.expire_leases(now=begun.lease_until)
+        recovery.expire_leases(now=begun.lease_until)
     else:
         deliver(one)
     assert delivery_status(one)[0] == "unknown"
@@ -306,7 +306,7 @@ def test_reopened_delivery_goes_to_any_provider(mail: Mail) -> None:
     second.always(refused)
     deliver(one, at=LATER)
     assert delivery_status(one) == ("failed", "rejected")
-    store.reopen(notification_id=one, channels=[Channel.EMAIL], now=LATER)
+    actions.reopen(notification_id=one, channels=[Channel.EMAIL], now=LATER)
     deliver(one, at=LATER)
     assert (history(one)[-1], len(first.seen)) == (("sendgrid", "sent"), 1)
 
@@ -352,7 +352,7 @@ def test_pause_that_outlasts_a_message_leaves_its_time_to_the_fallback_channel(
         NewDelivery(channel=Channel.PUSH, step=2, delay=timedelta(minutes=10)),
     )
     new = factories.new(deliveries=deliveries, expires_at=NOON + timedelta(seconds=20))
-    store.accept([new], now=NOON)
+    acceptance.accept([new], now=NOON)
     pause("fcm")
     report = deliver(new.id)
     assert delivery_status(new.id) == ("expired", "expired")

@@ -14,11 +14,12 @@ from delivery import pipeline, sweeper, worker
 from delivery.runtime import SendingRuntime
 from delivery.settlement import BatchReport
 from domain.states import Category, Channel, Priority
-from notifications import store
 from notifications.catalog import limits
 from notifications.queueing.fair_queue import FairQueue
 from notifications.queueing.wakeups import DELIVER
-from notifications.store import limit_uses
+from notifications.store import acceptance, actions, leases, limit_uses
+from notifications.store.documents import LimitUse
+from notifications.store.leases import LEASE
 from notifyproject.db.collections import collection
 from privacy import erasure
 from tests.support.broker_messages import queued_messages
@@ -64,7 +65,7 @@ def define(name: str = "daily", **fields: Any) -> None:
 
 def mail(**fields: Any) -> ObjectId:
     one = factories.new(**{"user_id": "ada", **fields})
-    store.accept([one], now=NOON)
+    acceptance.accept([one], now=NOON)
     return one.id
 
 
@@ -336,7 +337,7 @@ def test_those_behind_a_cancelled_message_move_up() -> None:
     ids = mails(4)
     deliver(*ids)
     assert [due(one) for one in ids[1:]] == [NOON + DAY, NOON + 2 * DAY, NOON + 3 * DAY]
-    store.cancel(notification_id=ids[1], channels=[EMAIL], reason="Wrong.", now=NOON + HOUR)
+    actions.cancel(notification_id=ids[1], channels=[EMAIL], reason="Wrong.", now=NOON + HOUR)
     late = mail()
     deliver(late, at=NOON + HOUR)
     sent = run([*ids[2:], late])
@@ -352,7 +353,7 @@ def test_those_that_move_up_are_woken(is_pulled: bool, broker: redis.Redis) -> N
     high = mail(client_id=other_client, priority=Priority.HIGH)
     deliver(first, cancelled, high)
     assert due(high) == NOON + 2 * HOUR
-    store.cancel(notification_id=cancelled, channels=[EMAIL], reason="Wrong.", now=NOON)
+    actions.cancel(notification_id=cancelled, channels=[EMAIL], reason="Wrong.", now=NOON)
     late, at = mail(), NOON + SECOND
     if is_pulled:
         queue = FairQueue(factories.CLIENT, EMAIL, Priority.NORMAL)
@@ -410,10 +411,10 @@ def test_refused_retry_keeps_the_use_of_a_message_that_may_have_arrived(
 
 def test_claim_after_a_lost_worker_takes_its_use_over(fcm: ScriptedProvider) -> None:
     one = mail()
-    claimed = store.claim(ids=[one], channel=EMAIL, worker="lost", now=NOON)
+    claimed = leases.claim(ids=[one], channel=EMAIL, worker="lost", now=NOON)
     pipeline.limits.apply_limits(claimed, now=NOON)
     assert uses() == [NOON]
-    later = NOON + store.LEASE + SECOND
+    later = NOON + LEASE + SECOND
     sweeper.recover_expired_leases(now=later)
     pipeline.dispatch(SendingRuntime(), [one], channel=EMAIL, clock=lambda: later)
     assert statuses(one) == ["sent"]
@@ -453,7 +454,7 @@ def test_32_threads_never_exceed_the_limit(fcm: ScriptedProvider) -> None:
 def test_recipient_may_be_stricter_and_never_laxer() -> None:
     person = limits.person_of_user("ada")
     for own in ({"max": 9, "min_gap_seconds": 0}, {"max": 1, "min_gap_seconds": 7_200}):
-        store.set_stricter("daily", person=person, user_id="ada", own=own, now=NOON)
+        limit_uses.set_stricter("daily", person=person, user_id="ada", own=own, now=NOON)
         ids = mails(3)
         deliver(*ids)
         assert statuses(*ids).count("sent") == min(own["max"], 2)
@@ -462,7 +463,7 @@ def test_recipient_may_be_stricter_and_never_laxer() -> None:
     [counter] = collection("limit_uses").find()
     # It must outlive the period.
     assert "purge_at" not in counter
-    store.set_stricter("daily", person=person, user_id="ada", own=None, now=NOON)
+    limit_uses.set_stricter("daily", person=person, user_id="ada", own=None, now=NOON)
     ids = mails(2)
     deliver(*ids)
     assert statuses(*ids) == ["sent", "sent"]
@@ -472,7 +473,7 @@ def test_recipient_may_be_stricter_and_never_laxer() -> None:
 def test_own_gap_spreads_messages() -> None:
     person = limits.person_of_user("ada")
     own = {"min_gap_seconds": 3_600}
-    store.set_stricter("daily", person=person, user_id="ada", own=own, now=NOON)
+    limit_uses.set_stricter("daily", person=person, user_id="ada", own=own, now=NOON)
     ids = mails(2)
     deliver(*ids)
     assert statuses(*ids) == ["sent", "pending"]
@@ -509,14 +510,14 @@ def test_contested_counter_holds_only_its_own_messages(
 
 
 def test_line_is_bounded_in_an_outage() -> None:
-    one = store.delivery_key(ObjectId(), "email")
+    one = limit_uses.delivery_key(ObjectId(), "email")
     entries = [{"d": f"{n}.email", "until": NOON, "due": NOON} for n in range(500)]
     use = {"d": one, "at": NOON}
     collection("limit_uses").insert_one(
         {"_id": "daily/user:ada", "uses": [use], "waiting": entries}
     )
-    given = store.LimitUse("daily/user:ada", one, NOON)
-    store.give_back([(given, NOON, NOON + timedelta(hours=1))])
+    given = LimitUse("daily/user:ada", one, NOON)
+    limit_uses.give_back([(given, NOON, NOON + timedelta(hours=1))])
     counter = collection("limit_uses").find_one({"_id": "daily/user:ada"}) or {}
     assert len(counter["waiting"]) == limit_uses.MAX_PLACES
     assert counter["waiting"][-1]["d"] == one

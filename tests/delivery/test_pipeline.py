@@ -18,10 +18,11 @@ from domain.content import Content, Recipient
 from domain.retry import MAX_REFUSED_DELAY
 from domain.states import Channel, Priority
 from domain.time import utc_now
-from notifications import store
 from notifications.content import rendering
 from notifications.content.reminders import event_variables
-from notifications.store import LEASE
+from notifications.store import acceptance, leases, recovery
+from notifications.store.acceptance import Accepted
+from notifications.store.leases import LEASE
 from notifyproject.db.collections import collection
 from notifyproject.platform import process
 from providers.contract import NotAttemptedError, SendRequest
@@ -54,8 +55,8 @@ def outcome(notification_id: ObjectId, channel: Channel = EMAIL) -> tuple[str, s
 
 
 def many(count: int, **fields: Any) -> Sequence[ObjectId]:
-    results = store.accept([new(**fields) for _ in range(count)], now=NOON)
-    return [result.document["_id"] for result in results if isinstance(result, store.Accepted)]
+    results = acceptance.accept([new(**fields) for _ in range(count)], now=NOON)
+    return [result.document["_id"] for result in results if isinstance(result, Accepted)]
 
 
 def test_due_delivery_is_sent_and_settled(fcm: ScriptedProvider) -> None:
@@ -116,7 +117,7 @@ def test_poison_message_is_quarantined_and_the_others_are_sent(fcm: ScriptedProv
 def test_poison_candidates_are_sent_one_at_a_time(fcm: ScriptedProvider) -> None:
     """One poison candidate may end the worker, and the others must not be quarantined with it."""
     lost, fresh = many(3), many(2)
-    store.claim(ids=lost, channel=EMAIL, worker="lost", now=NOON)
+    leases.claim(ids=lost, channel=EMAIL, worker="lost", now=NOON)
     claims_held: list[int] = []
     fresh_ids, together = {str(one) for one in fresh}, threading.Barrier(len(fresh), timeout=LIMIT)
 
@@ -141,7 +142,7 @@ def test_poison_candidates_are_sent_one_at_a_time(fcm: ScriptedProvider) -> None
 
 def test_stopping_worker_leaves_poison_candidates_to_others(fcm: ScriptedProvider) -> None:
     lost = many(3)
-    store.claim(ids=lost, channel=EMAIL, worker="lost", now=NOON)
+    leases.claim(ids=lost, channel=EMAIL, worker="lost", now=NOON)
     process.request_shutdown()
     try:
         assert dispatch(*lost, at=NOON + LEASE).claimed == 0
@@ -225,7 +226,7 @@ def test_unsent_delivery_with_a_short_lease_is_not_unknown(
     clock = scripted.frozen_after_start(monkeypatch, at=NOON, for_=LEASE)
     dispatch(notification_id, clock=clock)
     assert fcm.seen == []
-    store.expire_leases(now=NOON + 2 * LEASE)
+    recovery.expire_leases(now=NOON + 2 * LEASE)
     assert outcome(notification_id)[0] != "unknown"
 
 
@@ -386,4 +387,4 @@ def test_worker_that_stops_while_it_waits_for_the_rate_releases_the_rest(
     assert {outcome(one) for one in ids} == {("sent", None), ("pending", None)}
     # It is due at once for another process.
     monkeypatch.undo()
-    assert store.claim(ids=ids, channel=EMAIL, worker="other", now=utc_now())
+    assert leases.claim(ids=ids, channel=EMAIL, worker="other", now=utc_now())

@@ -12,10 +12,11 @@ from devices import registration
 from devices.models import Platform
 from domain.errors import ProviderResponse
 from domain.states import Channel, Priority
-from notifications import store
 from notifications.receipts import device_receipts
 from notifications.receipts.device_receipts import DeviceEvent
-from notifications.store import LEASE, AttemptReference
+from notifications.store import actions, leases, recovery
+from notifications.store.documents import AttemptReference
+from notifications.store.leases import LEASE
 from tests.support.factories import notifications as factories
 from tests.support.factories.notifications import CLIENT, NOON, device, stored_device, tries
 from tests.support.factories.push import (
@@ -160,11 +161,11 @@ def test_worker_killed_while_sending_leaves_every_device_unknown(
         raise Killed
 
     with monkeypatch.context() as patch:
-        patch.setattr(store, "settle", die)
+        patch.setattr(leases, "settle", die)
         with pytest.raises(Killed):
             deliver(one)
     assert tries(one) == {(1, phone): ("started", None), (1, tablet): ("started", None)}
-    assert store.expire_leases(now=NOON + LEASE) == 1
+    assert recovery.expire_leases(now=NOON + LEASE) == 1
     assert delivery_status(one) == ("unknown", "worker_lost")
     lost = ("unknown", "worker_lost")
     assert tries(one) == {(1, phone): lost, (1, tablet): lost}
@@ -373,7 +374,7 @@ def test_reopened_push_goes_to_the_ambiguous_device_too(fcm: ScriptedProvider) -
     registration.remove(device_id=tablet)
     deliver(one, at=RETRY)
     later = RETRY + HOUR
-    store.reopen(notification_id=one, channels=[Channel.PUSH], now=later)
+    actions.reopen(notification_id=one, channels=[Channel.PUSH], now=later)
     assert recipients_at(fcm, one, later) == ["phone"]
     assert delivery_status(one) == ("sent", None)
 

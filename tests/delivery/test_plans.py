@@ -10,9 +10,9 @@ from delivery.runtime import SendingRuntime
 from delivery.settlement import BatchReport
 from domain.plans import Until
 from domain.states import Channel, DeliveryStatus
-from notifications import store
 from notifications.receipts import processor
-from notifications.store import NewDelivery
+from notifications.store import acceptance, actions, inbox, leases, steps
+from notifications.store.documents import NewDelivery
 from providers.contract import Receipt, ReceiptKind
 from recipients.models import PersonalQuietHours, Recipient
 from tests.support.factories import notifications as factories
@@ -35,7 +35,7 @@ def accepted(
     later = NewDelivery(channel=WHATSAPP, step=2, delay=WAIT, skip_if_late=skip_if_late)
     deliveries = (NewDelivery(channel=first, step=1), later)
     one = factories.new(deliveries=deliveries, plan_until=until)
-    store.accept([one], now=NOON)
+    acceptance.accept([one], now=NOON)
     return one.id
 
 
@@ -68,7 +68,7 @@ def test_later_step_is_not_sent_after_a_delivery(fcm: ScriptedProvider) -> None:
 
 def test_read_in_the_inbox_makes_a_later_step_unnecessary(fcm: ScriptedProvider) -> None:
     one = accepted(Until.READ, first=IN_APP)
-    store.mark_read_by_client(client_id=CLIENT, notification_id=one, now=NOON + MINUTE)
+    inbox.mark_read_by_client(client_id=CLIENT, notification_id=one, now=NOON + MINUTE)
     deliver(one, WHATSAPP, NOON + WAIT)
     assert outcome(one) == ("cancelled", "Not needed: read on in_app.")
     assert fcm.seen == []
@@ -78,7 +78,7 @@ def test_acting_makes_a_later_step_unnecessary(fcm: ScriptedProvider) -> None:
     one = accepted(Until.ACTED)
     deliver(one, EMAIL, NOON)
     factories.arrive(one, at=NOON + MINUTE)
-    store.mark_acted(client_id=CLIENT, notification_id=one, now=NOON + MINUTE)
+    steps.mark_acted(client_id=CLIENT, notification_id=one, now=NOON + MINUTE)
     deliver(one, WHATSAPP, NOON + WAIT)
     assert outcome(one) == ("cancelled", "Not needed: acted on.")
     assert len(fcm.seen) == 1
@@ -112,7 +112,7 @@ def test_unknown_outcome_that_is_given_up_opens_the_next_step(fcm: ScriptedProvi
         plan_until=Until.DELIVERED,
         max_attempts=1,
     )
-    store.accept([one], now=NOON)
+    acceptance.accept([one], now=NOON)
     deliver(one.id, EMAIL, NOON)
     now = NOON + timedelta(days=1)
     sweeper.resolve_unknown_outcomes(now=now)
@@ -152,7 +152,7 @@ def test_retry_of_a_step_is_never_too_late(fcm: ScriptedProvider) -> None:
     claimed = factories.claim(one, at=NOON + WAIT, channel=WHATSAPP)
     begun = factories.start(claimed, at=NOON + WAIT)
     retry = factories.settlement(begun, S.PENDING, at=NOON + WAIT)
-    store.settle([retry], now=NOON + WAIT)
+    leases.settle([retry], now=NOON + WAIT)
     deliver(one, WHATSAPP, NOON + WAIT + 10 * MINUTE)
     assert outcome(one)[0] == "sent"
     assert len(fcm.seen) == 2
@@ -162,7 +162,7 @@ def test_retry_opens_the_failed_step_only(fcm: ScriptedProvider) -> None:
     one = accepted()
     fcm.always(refused)
     deliver(one, EMAIL, NOON)
-    store.reopen(notification_id=one, channels=[EMAIL], now=NOON + MINUTE)
+    actions.reopen(notification_id=one, channels=[EMAIL], now=NOON + MINUTE)
     document = factories.read(one)
     assert factories.delivery(document, EMAIL)["next_attempt_at"] == NOON + MINUTE
     assert factories.delivery(document, WHATSAPP)["first_due_at"] == NOON
@@ -178,7 +178,7 @@ def test_quiet_hours_move_a_step_which_then_asks_again(fcm: ScriptedProvider) ->
     deliver(one, WHATSAPP, NOON + WAIT)
     morning = NOON.replace(hour=13)
     assert factories.delivery(factories.read(one), WHATSAPP)["next_attempt_at"] == morning
-    store.mark_read_by_client(client_id=CLIENT, notification_id=one, now=NOON + 2 * WAIT)
+    inbox.mark_read_by_client(client_id=CLIENT, notification_id=one, now=NOON + 2 * WAIT)
     deliver(one, WHATSAPP, morning)
     assert outcome(one)[0] == "cancelled"
     assert len(fcm.seen) == 1

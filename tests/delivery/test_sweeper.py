@@ -14,12 +14,12 @@ from delivery import heartbeats, sweeper
 from delivery.sweeper import MAX_QUEUE_DEPTH, SweepReport
 from domain.queues import SERVICE
 from domain.states import Channel, DeliveryStatus, Priority
-from notifications import store
 from notifications.catalog import types
 from notifications.queueing import fair_queue, wakeups
 from notifications.queueing.fair_queue import BURST
 from notifications.queueing.wakeups import HORIZON, WAKEUP_SIZE
-from notifications.store import LEASE
+from notifications.store import acceptance
+from notifications.store.leases import LEASE
 from notifyproject.db.collections import collection
 from notifyproject.platform import broker as platform_broker
 from notifyproject.settings.base import queue_names
@@ -104,7 +104,7 @@ def test_each_channel_of_a_notification_gets_a_wakeup(broker: redis.Redis) -> No
     [(1, [1]), (WAKEUP_SIZE, [100]), (WAKEUP_SIZE + 1, [100, 1]), (BURST, [100, 100])],
 )
 def test_wakeup_holds_at_most_100_ids(broker: redis.Redis, count: int, sizes: list[int]) -> None:
-    store.accept([new() for _ in range(count)], now=NOON)
+    acceptance.accept([new() for _ in range(count)], now=NOON)
     assert sweep().woken == count
     assert [len(m.ids) for m in messages(broker)] == sizes
     assert len(set(woken(broker))) == count
@@ -182,20 +182,20 @@ def pulled_clients(broker: redis.Redis, queue: str = "email.normal") -> list[str
 
 
 def test_burst_gets_pulls(broker: redis.Redis) -> None:
-    first, *_ = store.accept([new() for _ in range(BURST + 1)], now=NOON)
+    first, *_ = acceptance.accept([new() for _ in range(BURST + 1)], now=NOON)
     assert sweep() == report(pulled=1)
     assert pulled_clients(broker) == [str(first.document["client_id"])] * fair_queue.MAX_PULLS
 
 
 def test_repeated_sweep_adds_no_pulls(broker: redis.Redis) -> None:
-    store.accept([new() for _ in range(BURST + 1)], now=NOON)
+    acceptance.accept([new() for _ in range(BURST + 1)], now=NOON)
     sweep()
     assert sweep() == report(pulled=1)
     assert len(pulled_clients(broker)) == fair_queue.MAX_PULLS
 
 
 def test_burst_does_not_hide_another_client(broker: redis.Redis) -> None:
-    store.accept([new(send_at=NOON - MINUTE) for _ in range(BURST + 1)], now=NOON)
+    acceptance.accept([new(send_at=NOON - MINUTE) for _ in range(BURST + 1)], now=NOON)
     other = accepted(client_id=ObjectId())
     assert sweep() == report(pulled=1, woken=1)
     wakeup_count = [m for m in messages(broker) if m.task == "notifications.deliver"]
@@ -203,7 +203,7 @@ def test_burst_does_not_hide_another_client(broker: redis.Redis) -> None:
 
 
 def test_future_burst_gets_a_scheduled_pull(broker: redis.Redis) -> None:
-    store.accept([new(send_at=NOON + 9 * SECOND) for _ in range(BURST + 1)], now=NOON)
+    acceptance.accept([new(send_at=NOON + 9 * SECOND) for _ in range(BURST + 1)], now=NOON)
     assert sweep() == report(pulled=1)
     (message,) = messages(broker)
     assert message.task == "notifications.draw"
@@ -303,7 +303,7 @@ def test_lost_attempt_is_recovered() -> None:
 
 @pytest.mark.usefixtures("no_broker")
 def test_sweep_counts_unpublished_wakeups() -> None:
-    store.accept([new() for _ in range(3)], now=NOON)
+    acceptance.accept([new() for _ in range(3)], now=NOON)
     report = sweeper.sweep(now=NOON)
     assert report == SweepReport(woken=0, pulled=0, unpublished=3, recovered=0, resolved=0)
 

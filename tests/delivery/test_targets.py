@@ -13,8 +13,8 @@ from devices.status import Evidence
 from domain.content import Recipient
 from domain.errors import FailureCode
 from domain.states import AttemptStatus, Category, Channel, DeliveryStatus, Priority
-from notifications import store
-from notifications.store import ClaimedDelivery, ProviderAnswer, TargetAttempt
+from notifications.store import actions, leases, removal
+from notifications.store.documents import ClaimedDelivery, ProviderAnswer, TargetAttempt
 from recipients import service_windows
 from tests.support.factories import notifications as factories
 from tests.support.factories.notifications import NOON, device, settlement
@@ -197,7 +197,7 @@ def attempt(
     outcome = settlement(
         begun, status, at=at, target_attempts=tuple(records), accepted_targets=targets
     )
-    store.settle([outcome], now=at)
+    leases.settle([outcome], now=at)
 
 
 def attempted(one: ClaimedDelivery, *, at: datetime = NOON, **outcomes: str) -> ClaimedDelivery:
@@ -215,7 +215,7 @@ def test_push_is_sent_when_all_remaining_devices_accepted() -> None:
 
 def test_cancelled_push_is_sent_if_one_device_accepted() -> None:
     again = attempted(push(), phone="sent", tablet="busy")
-    after = store.cancel(
+    after = actions.cancel(
         notification_id=again.notification_id, channels=[PUSH], reason="Enough.", now=NOON
     )
     assert after is not None
@@ -228,13 +228,13 @@ def test_cancelled_push_is_sent_if_one_device_accepted() -> None:
 
 def test_erased_push_is_sent_if_one_device_accepted() -> None:
     again = attempted(push(user_id="ada"), phone="sent", tablet="busy")
-    store.erase(store.erasable(user_id="ada", limit=1), user_id="ada", now=NOON)
+    removal.erase(removal.erasable(user_id="ada", limit=1), user_id="ada", now=NOON)
     assert factories.read(again.notification_id)["status"] == "sent"
 
 
 def test_cancelled_push_is_cancelled_if_no_device_accepted() -> None:
     again = attempted(push(), phone="busy", tablet="busy")
-    store.cancel_pending(ids=[again.notification_id], reason="$Enough", now=NOON)
+    actions.cancel_pending(ids=[again.notification_id], reason="$Enough", now=NOON)
     (withdrawn,) = factories.read(again.notification_id)["delivery"]
     assert (withdrawn["status"], withdrawn["failure_reason"]) == ("cancelled", "$Enough")
     assert withdrawn.get("sent_at") is None
@@ -262,7 +262,7 @@ def test_reopened_push_goes_to_failed_devices_too() -> None:
     one = push()
     attempt(one, S.FAILED, NOON, {phone: "refused"})
     later, ids = NOON + HOUR, one.notification_id
-    store.reopen(notification_id=ids, channels=[PUSH], now=later)
+    actions.reopen(notification_id=ids, channels=[PUSH], now=later)
     assert target_ids(factories.claim(ids, at=later, channel=PUSH), now=later) == [phone]
 
 

@@ -6,10 +6,10 @@ import pytest
 from bson import ObjectId
 
 from domain.states import Channel
-from notifications import store
 from notifications.actions import actions
 from notifications.receipts import processor
-from notifications.store import DuplicateEntity
+from notifications.store import acceptance
+from notifications.store.acceptance import Accepted, DuplicateEntity
 from notifyproject.db.collections import collection
 from providers.contract import AddressEffect, Receipt, ReceiptKind
 from recipients import suppressions
@@ -60,19 +60,19 @@ def test_resend_keeps_the_test_flag(is_test: bool) -> None:
 def test_test_notification_does_not_block_the_real_one() -> None:
     test, real = new(entity_id="order-1", is_test=True), new(entity_id="order-1")
     for one in (test, real):
-        (result,) = store.accept([one], now=NOON)
-        assert isinstance(result, store.Accepted)
+        (result,) = acceptance.accept([one], now=NOON)
+        assert isinstance(result, Accepted)
     for first, is_test in ((test, True), (real, False)):
         again = new(entity_id="order-1", is_test=is_test)
         duplicate = DuplicateEntity(notification_id=first.id)
-        assert store.accept([again], now=NOON) == [duplicate]
+        assert acceptance.accept([again], now=NOON) == [duplicate]
 
 
 def test_duplicates_name_the_original_of_the_same_mode() -> None:
     firsts = [new(entity_id="order-1", is_test=is_test) for is_test in (True, False)]
-    store.accept(firsts, now=NOON)
+    acceptance.accept(firsts, now=NOON)
     again = [new(entity_id="order-1", is_test=is_test) for is_test in (False, True)]
-    found = store.accept(again, now=NOON)
+    found = acceptance.accept(again, now=NOON)
     assert [one.notification_id for one in found if isinstance(one, DuplicateEntity)] == [
         firsts[1].id,
         firsts[0].id,

@@ -18,10 +18,11 @@ from delivery.runtime import SendingRuntime
 from delivery.window import SendWindow
 from domain import content
 from domain.states import Channel, Priority
-from notifications import store
 from notifications.queueing import fair_queue, wakeups
 from notifications.queueing.fair_queue import BURST, FairQueue
 from notifications.queueing.wakeups import ISOLATED_PER_WAKEUP
+from notifications.store import acceptance, leases
+from notifications.store.leases import LEASE
 from notifyproject.db.collections import collection
 from notifyproject.platform import process
 from tests.support.broker_messages import queued_messages, work
@@ -50,7 +51,7 @@ def _unlimited(settings: Any) -> None:
 
 
 def accept_burst(count: int = BURST + 150, **fields: Any) -> None:
-    store.accept([new(**fields) for _ in range(count)], now=NOON)
+    acceptance.accept([new(**fields) for _ in range(count)], now=NOON)
 
 
 def _token(broker: redis.Redis, *, slot: int) -> fair_queue.PullToken:
@@ -425,10 +426,10 @@ def test_stopping_worker_returns_a_batch_that_waits_for_room(
 def candidates(count: int) -> list[ObjectId]:
     """Return the ids of deliveries whose worker was lost after its claim."""
     ids = [accepted()["_id"] for _ in range(count)]
-    claimed_at = NOON - store.LEASE
+    claimed_at = NOON - LEASE
     before = {"send_at": claimed_at, "delivery.0.next_attempt_at": claimed_at}
     collection("notifications").update_many({}, {"$set": before})
-    store.claim(ids=ids, channel=EMAIL, worker="lost", now=claimed_at)
+    leases.claim(ids=ids, channel=EMAIL, worker="lost", now=claimed_at)
     return ids
 
 
@@ -481,7 +482,7 @@ def test_sweep_pulls_remaining_burst(
     broker: redis.Redis, mail: tuple[ScriptedProvider, ...]
 ) -> None:
     candidates(2)
-    store.accept([new() for _ in range(fair_queue.BURST)], now=NOON)
+    acceptance.accept([new() for _ in range(fair_queue.BURST)], now=NOON)
     sweeper.sweep(now=NOON)
     first, *pulls = queued_messages(broker)
     assert len(first.ids) == 2

@@ -5,9 +5,8 @@ from pymongo.errors import OperationFailure, PyMongoError
 
 from domain.errors import FailureCode
 from domain.states import Channel, DeliveryStatus
-from notifications import store
-from notifications.store import collections
-from notifications.store import collections as store_collections
+from notifications.store import collections, leases
+from notifications.store.documents import NotSent
 from tests.support.factories import notifications as factories
 from tests.support.factories.notifications import (
     NOON,
@@ -42,7 +41,7 @@ pytestmark = pytest.mark.usefixtures("db")
 
 @pytest.fixture(autouse=True)
 def _short_pause(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(store_collections, "PAUSE", 0.01)
+    monkeypatch.setattr(collections, "PAUSE", 0.01)
 
 
 @pytest.fixture(params=ERRORS)
@@ -53,7 +52,7 @@ def error(request: pytest.FixtureRequest) -> Trouble:
 def test_outcome_is_written_after_a_failover(error: Trouble) -> None:
     one = started()
     with fail_commands("update", "notifications", error):
-        store.settle([factories.settlement(one, S.FAILED)], now=NOON)
+        leases.settle([factories.settlement(one, S.FAILED)], now=NOON)
     document = read(one.notification_id)
     assert delivery(document)["status"] == "failed"
     assert len(document["error_history"]) == 1
@@ -62,7 +61,7 @@ def test_outcome_is_written_after_a_failover(error: Trouble) -> None:
 def test_start_is_written_once_after_a_failover(error: Trouble) -> None:
     one = claimed()
     with fail_commands("update", "notifications", error):
-        begun = store.start([one], provider="sendgrid", worker=WORKER, now=NOON)
+        begun = leases.start([one], provider="sendgrid", worker=WORKER, now=NOON)
     assert [c.attempt_count for c in begun] == [1]
     assert delivery(read(one.notification_id))["attempt_count"] == 1
 
@@ -71,17 +70,17 @@ def test_attempt_record_is_inserted_after_a_failover(error: Trouble) -> None:
     one = started()
     # The driver repeats an insert once by itself.
     with fail_commands("insert", "delivery_attempts", error, times=2):
-        assert store.settle([factories.settlement(one, S.SENT)], now=NOON) == 1
+        assert leases.settle([factories.settlement(one, S.SENT)], now=NOON) == 1
     assert [a["status"] for a in attempts(one.notification_id)] == ["sent"]
 
 
 def test_deferral_is_written_after_a_failover(error: Trouble) -> None:
     one = claimed()
-    not_sent = store.NotSent(
+    not_sent = NotSent(
         claimed=one, status=S.EXPIRED, code=FailureCode.EXPIRED, reason="Its time was over."
     )
     with fail_commands("update", "notifications", error):
-        store.settle_not_sent([not_sent], now=NOON)
+        leases.settle_not_sent([not_sent], now=NOON)
     assert delivery(read(one.notification_id))["status"] == "expired"
 
 
@@ -92,7 +91,7 @@ def test_retries_end_at_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
         fail_commands("update", "notifications", NOT_PRIMARY, times=1_000),
         pytest.raises(PyMongoError),
     ):
-        store.settle([factories.settlement(one, S.SENT)], now=NOON)
+        leases.settle([factories.settlement(one, S.SENT)], now=NOON)
     assert delivery(read(one.notification_id))["status"] == "sending"
 
 
@@ -102,11 +101,11 @@ def test_permanent_error_is_not_retried() -> None:
         fail_commands("update", "notifications", {"errorCode": 13}, times=2),
         pytest.raises(OperationFailure),
     ):
-        store.settle([factories.settlement(one, S.SENT)], now=NOON)
+        leases.settle([factories.settlement(one, S.SENT)], now=NOON)
 
 
 def test_claim_is_not_retried() -> None:
     """The next wake-up claims the delivery."""
     document = factories.accepted()
     with fail_commands("update", "notifications", NOT_PRIMARY), pytest.raises(PyMongoError):
-        store.claim(ids=[document["_id"]], channel=Channel.EMAIL, worker=WORKER, now=NOON)
+        leases.claim(ids=[document["_id"]], channel=Channel.EMAIL, worker=WORKER, now=NOON)

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from domain.content import attachment_host
-from notifications.store import content_of
+from notifications.store.documents import content_of
 
 
 @pytest.mark.parametrize(

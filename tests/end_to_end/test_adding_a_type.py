@@ -9,11 +9,11 @@ import pytest
 from django.conf import settings
 
 from domain.states import Channel
-from notifications import store
 from notifications.catalog import types
 from notifications.catalog.default_types import DEFAULT_TYPES
 from notifications.content import rendering
 from notifications.content.templates import FILES
+from notifications.store.documents import content_of, recipient_of
 from notifyproject.db.collections import collection
 from tests.support.clients.api import App, when
 
@@ -50,9 +50,9 @@ def test_requests_of_the_page_send_a_mail(app: App, received: Received) -> None:
     assert stored is not None
     push = rendering.render_message(
         channel=Channel.PUSH,
-        content=store.content_of(stored),
+        content=content_of(stored),
         data=stored["data"],
-        recipient=store.recipient_of(stored),
+        recipient=recipient_of(stored),
     )
     assert (push.subject, push.text) == (previews["push"]["subject"], previews["push"]["text"])
     assert push.text == "It should have reached Porto 1 day ago."

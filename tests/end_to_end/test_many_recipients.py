@@ -10,8 +10,8 @@ from delivery import pipeline
 from delivery.runtime import SendingRuntime
 from domain.content import Content, Recipient
 from domain.states import Category, Channel
-from notifications import store
 from notifications.queueing import backlog
+from notifications.store import acceptance
 from notifyproject.db.collections import collection
 from sandbox.server import Sandbox
 from tests.support.clients.api import App
@@ -37,7 +37,7 @@ def campaign(*addresses: str) -> list[Any]:
         )
         for address in addresses
     ]
-    store.accept(news, now=NOON)
+    acceptance.accept(news, now=NOON)
     return [one.id for one in news]
 
 

@@ -10,7 +10,7 @@ import pytest
 from bson import ObjectId
 
 from domain.time import utc_now
-from notifications import store
+from notifications.store import leases
 from notifyproject.db.collections import collection
 from recipients import service_windows
 from sandbox.server import Sandbox
@@ -81,13 +81,13 @@ STORIES = [
 @pytest.fixture
 def record(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
     """Delay the worker's settlements until the returned event is set."""
-    go, settle = threading.Event(), store.settle
+    go, settle = threading.Event(), leases.settle
 
     def later(*args: Any, **options: Any) -> int:
         go.wait(LIMIT)
         return settle(*args, **options)
 
-    monkeypatch.setattr(store, "settle", later)
+    monkeypatch.setattr(leases, "settle", later)
     yield go
     go.set()
 

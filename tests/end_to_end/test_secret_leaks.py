@@ -17,10 +17,10 @@ from django.urls import reverse
 from delivery import sweeper
 from domain.states import OPEN
 from domain.time import utc_now
-from notifications import store
 from notifications.intake import idempotency
 from notifications.intake.requests import NotificationRequest
-from notifications.store import Document
+from notifications.store import encrypted_content
+from notifications.store.documents import Document
 from notifyproject.db.collections import collection, database
 from recipients import service_windows
 from tests.support.clients.api import App
@@ -199,7 +199,7 @@ def test_code_is_only_in_the_request_and_the_recipients_inbox(
 
     # Once it has ended it is gone, sealed or not.
     app.post(f"/notifications/{waiting}/cancel")
-    store.purge_secrets(now=utc_now() + timedelta(days=1))
+    encrypted_content.purge_secrets(now=utc_now() + timedelta(days=1))
     assert not [one for one in stored() if {"sealed", "sealed_until"} & one.keys()]
     assert SECRET not in str(ada.get().json())
     for one in ids:

@@ -22,7 +22,7 @@ from domain.content import Recipient
 from domain.retry import UNKNOWN_WAIT
 from domain.states import OPEN, Channel, Priority
 from domain.time import utc_now
-from notifications.store import LEASE
+from notifications.store.leases import LEASE
 from notifyproject.db.collections import collection
 from notifyproject.platform.crash_points import Boundary
 from notifyproject.settings.environment import BASE_DIR

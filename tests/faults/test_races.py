@@ -16,9 +16,9 @@ from delivery.runtime import SendingRuntime
 from domain.content import Recipient
 from domain.states import Channel, DeliveryStatus
 from domain.time import utc_now
-from notifications import store
 from notifications.actions import actions
 from notifications.actions.actions import InvalidStateError
+from notifications.store import leases
 from sandbox.server import Sandbox
 from tests.support.clients.sandbox import copies
 from tests.support.factories import notifications as factories
@@ -62,7 +62,7 @@ def test_concurrent_retries_during_a_sweep_send_once(taker: Sandbox) -> None:
     for one in ids:
         claimed = factories.start(factories.claim(one, at=utc_now()), at=utc_now())
         failed = factories.settlement(claimed, S.FAILED, at=utc_now())
-        store.settle([failed], now=utc_now())
+        leases.settle([failed], now=utc_now())
     reopened: list[ObjectId] = []
 
     def retry_all() -> None:

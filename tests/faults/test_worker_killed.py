@@ -17,7 +17,7 @@ from notifications.bulk import decisions, operation, runner, selection
 from notifications.bulk.operation import UNKNOWN_STAFF
 from notifications.bulk.repository import LEASES as BULK_LEASES
 from notifications.queueing import wakeups
-from notifications.store import LEASE
+from notifications.store.leases import LEASE
 from notifyproject.db.collections import collection
 from sandbox.log import read_records
 from sandbox.server import Sandbox

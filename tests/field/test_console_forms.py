@@ -17,8 +17,8 @@ from domain.time import utc_now
 from monitoring import incidents
 from monitoring.incidents import Finding
 from monitoring.models import AlertKind
-from notifications import store
 from notifications.models import NotificationType
+from notifications.store import leases
 from notifyproject.db.collections import collection
 from recipients.models import Suppression
 from tests.console.test_every_form import object_form
@@ -135,7 +135,7 @@ def test_breadcrumb_leads_back_to_the_list_and_its_filters(
     sent = {"channel": "email", "address": ADDRESS, "reason": "manual"}
     console.post("/admin/recipients/suppression/add/", sent)
     failed = factories.started(at=now, created_at=now, user_id="ada")
-    store.settle([factories.settlement(failed, S.FAILED, at=now, code=F.BOUNCED)], now=now)
+    leases.settle([factories.settlement(failed, S.FAILED, at=now, code=F.BOUNCED)], now=now)
     at = now + timedelta(hours=1)
     factories.accepted(created_at=now, user_id="ada", channels=(Channel.PUSH,), scheduled_at=at)
     kind = AlertKind.SWEEP_OVERDUE

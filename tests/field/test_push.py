@@ -28,7 +28,7 @@ from domain.errors import (
 )
 from domain.states import Channel, Priority
 from notifications.content.rendering import render_message
-from notifications.store import content_of
+from notifications.store.documents import content_of
 from notifyproject.settings.environment import read
 from notifyproject.setup import provider_checks
 from providers.contract import Message

@@ -17,9 +17,9 @@ from django.test import Client
 from domain.content import Recipient
 from domain.states import DeliveryStatus
 from domain.time import utc_now
-from notifications import store
 from notifications.receipts import processor, webhook_log
-from notifications.store import ProviderAnswer
+from notifications.store import leases
+from notifications.store.documents import ProviderAnswer
 from notifyproject.db.collections import collection
 from providers.contract import AddressEffect, InvalidSignatureError, ReceiptKind
 from providers.json_items import split_array
@@ -78,7 +78,7 @@ def of(document: Any, kind: str, **fields: Any) -> dict[str, Any]:
 def sent_to(address: str, *, message_id: str = "sg-1", is_test: bool = False) -> ObjectId:
     one = started(recipient=Recipient(email=address), is_test=is_test)
     answer = ProviderAnswer(provider="sendgrid", message_id=message_id)
-    store.settle([settlement(one, S.SENT, answer=answer)], now=NOON)
+    leases.settle([settlement(one, S.SENT, answer=answer)], now=NOON)
     return one.notification_id
 
 

@@ -21,8 +21,8 @@ from api.http.problems import MEDIA_TYPE
 from domain.errors import FailureCode
 from domain.states import DeliveryStatus
 from domain.time import utc_now
-from notifications import store
 from notifications.bulk import runner
+from notifications.store import leases
 from notifyproject.db.collections import collection
 from tests.fuzz.console_forms import every_form
 from tests.fuzz.seed_data import Seeder
@@ -313,7 +313,7 @@ def _store_pages() -> list[str]:
     scheduled = factories.accepted(created_at=now, send_at=at, scheduled_at=at)
     bounced = factories.started(at=now, created_at=now)
     failure = factories.settlement(bounced, DeliveryStatus.FAILED, at=now, code=FailureCode.BOUNCED)
-    store.settle([failure], now=now)
+    leases.settle([failure], now=now)
     shown = (scheduled["_id"], bounced.notification_id)
     return [
         f"{reverse('admin:notifications_bulkoperation_new')}?list=failednotification",

@@ -10,8 +10,9 @@ from bson import ObjectId
 from domain.states import Channel, DeliveryStatus, Priority
 from monitoring import statistics
 from monitoring.statistics import GroupBy, StatisticsFilter
-from notifications import store
 from notifications.queueing import backlog
+from notifications.store import acceptance, removal
+from notifications.store.documents import NewNotification
 from notifyproject.db.collections import collection
 from privacy import purge
 from tests.support.factories import notifications as factories
@@ -33,11 +34,11 @@ def db(_database: None, django_db_blocker: Any) -> Iterator[None]:
     """Store the notifications once per module: the tests only read."""
     with django_db_blocker.unblock(), emptied("notifications", "delivery_attempts"):
         for start in range(0, COUNT, BATCH):
-            store.accept([_new(n) for n in range(start, start + BATCH)], now=NOW)
+            acceptance.accept([_new(n) for n in range(start, start + BATCH)], now=NOW)
         yield
 
 
-def _new(number: int) -> store.NewNotification:
+def _new(number: int) -> NewNotification:
     """Return a notification: half are open, 1 in 20 belongs to a small client."""
     created_at = NOON + number * SECOND
     return new(
@@ -99,7 +100,7 @@ def test_statistics_by_platform_read_only_pushes_and_their_attempts() -> None:
     pushes = [
         new(channels=(Channel.PUSH,), created_at=NOON + number * SECOND) for number in range(30)
     ]
-    store.accept(pushes, now=NOW)
+    acceptance.accept(pushes, now=NOW)
     ids = {"_id": {"$in": [one.id for one in pushes]}}
     collection("delivery_attempts").insert_many(
         [
@@ -164,7 +165,7 @@ def test_purgeable_notifications_are_found_by_an_index_oldest_first(
 
 def test_purge_finds_notifications_by_id() -> None:
     ids = [d["_id"] for d in collection("notifications").find({}, {"_id": 1}).limit(100)]
-    found, read = reads(lambda: store.purge(ids=ids, before=NOON))
+    found, read = reads(lambda: removal.purge(ids=ids, before=NOON))
     assert found.notifications == 0
     assert all(plan.is_by_id and plan.examined <= len(ids) for plan in read)
 
@@ -172,7 +173,7 @@ def test_purge_finds_notifications_by_id() -> None:
 def test_purge_finds_attempts_by_notification() -> None:
     document = factories.settled(S.SENT, created_at=NOON - 10 * DAY, at=NOON - 10 * DAY)
     with plans("delivery_attempts") as read:
-        store.purge(ids=[document["_id"]], before=NOON - DAY)
+        removal.purge(ids=[document["_id"]], before=NOON - DAY)
     (plan,) = read
     assert plan.is_indexed
     assert plan.examined == 1

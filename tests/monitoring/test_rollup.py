@@ -16,8 +16,9 @@ from domain.time import utc_now
 from monitoring import metrics, rollup, rollup_state
 from monitoring.metrics import MetricValue
 from monitoring.models import Interval
-from notifications import store
-from notifications.store import AttemptReference, DeliveryReceipt
+from notifications.store import actions, leases, receipts
+from notifications.store.documents import AttemptReference, Document, NotSent
+from notifications.store.receipts import DeliveryReceipt
 from notifyproject.db.collections import collection
 from tasks import tasks
 from tests.support.factories import notifications as factories
@@ -122,7 +123,7 @@ def receipt(document: Any, status: S, *, at: datetime, number: int = 1) -> Deliv
 
 
 def report(document: Any, status: S, *, at: datetime, now: datetime) -> None:
-    assert store.apply_receipt(receipt(document, status, at=at), now=now)
+    assert receipts.apply_receipt(receipt(document, status, at=at), now=now)
 
 
 def broken(*_: Any, **__: Any) -> None:
@@ -143,10 +144,10 @@ def traffic(at: datetime = NOON) -> dict[str, Any]:
     }
     report(made["read"], S.READ, at=soon, now=soon)
     retry = factories.start(factories.claim(made["retried"]["_id"], at=later), at=later)
-    store.settle([factories.settlement(retry, S.SENT, at=later)], now=later)
+    leases.settle([factories.settlement(retry, S.SENT, at=later)], now=later)
     factories.accepted(created_at=at, channels=(Channel.IN_APP, Channel.EMAIL))
     cancelled = factories.accepted(created_at=at)["_id"]
-    store.cancel(notification_id=cancelled, channels=[Channel.EMAIL], reason="No.", now=soon)
+    actions.cancel(notification_id=cancelled, channels=[Channel.EMAIL], reason="No.", now=soon)
     return made
 
 
@@ -224,7 +225,7 @@ def test_reopened_delivery_is_no_failure() -> None:
     made = traffic()
     roll_up(NOON + timedelta(minutes=7))
     now = NOON + timedelta(minutes=8)
-    store.reopen(notification_id=made["failed"]["_id"], channels=[Channel.EMAIL], now=now)
+    actions.reopen(notification_id=made["failed"]["_id"], channels=[Channel.EMAIL], now=now)
     roll_up(now + A_MINUTE)
     assert_recount_matches()
     assert [key for key in stored(DAY, MIDNIGHT, DAY_LATER) if key[0] == "failed"] == []
@@ -237,7 +238,7 @@ def test_attempt_at_several_devices_counts_once() -> None:
     ids = tuple(d["_id"] for d in collection("devices").find())
     begun = factories.start(replace(one, device_ids=ids), provider="fcm")
     assert collection("delivery_attempts").count_documents({}) == 2
-    store.settle([factories.settlement(begun, S.SENT)], now=NOON)
+    leases.settle([factories.settlement(begun, S.SENT)], now=NOON)
     roll_up(NOON + A_MINUTE)
     tried = metrics.read(MINUTE, since=NOON, until=NOON + A_MINUTE, metrics=["tried"])
     assert [value.value for value in tried] == [1]
@@ -247,7 +248,7 @@ def test_latency_histogram_gives_percentiles() -> None:
     for seconds in (0, 0, 1, 40):
         at = NOON + timedelta(seconds=seconds)
         one = factories.started(at=NOON, created_at=NOON)
-        store.settle([factories.settlement(one, S.SENT, at=at)], now=at)
+        leases.settle([factories.settlement(one, S.SENT, at=at)], now=at)
     roll_up(NOON + 2 * A_MINUTE)
     (value,) = metrics.read(HOUR, since=NOON, until=NOON + A_MINUTE, metrics=["latency"])
     assert value.histogram is not None
@@ -261,14 +262,14 @@ def test_latency_histogram_gives_percentiles() -> None:
 def test_held_time_is_no_latency_and_a_request_has_its_own(code: FailureCode) -> None:
     until = NOON + ONE_HOUR
     one = factories.claimed(at=NOON, created_at=NOON)
-    held = store.NotSent(
-        claimed=one, status=S.PENDING, code=code, reason="Held.", next_attempt_at=until
-    )
-    store.settle_not_sent([held], now=NOON)
+    held = NotSent(claimed=one, status=S.PENDING, code=code, reason="Held.", next_attempt_at=until)
+    leases.settle_not_sent([held], now=NOON)
     sent_at = until + timedelta(seconds=2)
-    [claim] = store.claim(ids=[one.notification_id], channel=Channel.EMAIL, worker="one", now=until)
-    [started] = store.start([claim], provider="sendgrid", worker="one", now=sent_at)
-    store.settle([factories.settlement(started, S.SENT, at=sent_at)], now=sent_at)
+    [claim] = leases.claim(
+        ids=[one.notification_id], channel=Channel.EMAIL, worker="one", now=until
+    )
+    [started] = leases.start([claim], provider="sendgrid", worker="one", now=sent_at)
+    leases.settle([factories.settlement(started, S.SENT, at=sent_at)], now=sent_at)
     roll_up(sent_at + A_MINUTE)
     found = {
         one.metric: one
@@ -455,7 +456,7 @@ class RandomHistory:
     def __init__(self, seed: int) -> None:
         self.rng = random.Random(seed)
         self.now = factories.NOON - timedelta(hours=10)
-        self.documents: list[store.Document] = []
+        self.documents: list[Document] = []
 
     def step(self) -> None:
         """Advance the time and make a random change."""
@@ -473,17 +474,17 @@ class RandomHistory:
 
     def attempt(self) -> None:
         ids = [document["_id"] for document in self.documents]
-        claims = store.claim(ids=ids, channel=Channel.EMAIL, worker="w", now=self.now)
+        claims = leases.claim(ids=ids, channel=Channel.EMAIL, worker="w", now=self.now)
         for one in claims[:3]:
             provider = self.rng.choice(["sendgrid", "smtp"])
             begun = factories.start(one, at=self.now, provider=provider)
             status = self.rng.choice([S.SENT, S.SENT, S.PENDING, S.FAILED, S.UNKNOWN, None, None])
             if status is None:
-                store.return_unsent([begun], now=self.now)
+                leases.return_unsent([begun], now=self.now)
             else:
                 at = self.now + timedelta(seconds=self.rng.choice([0, 2, 30]))
-                store.settle([factories.settlement(begun, status, at=at)], now=at)
-        store.release(claims[3:], now=self.now)
+                leases.settle([factories.settlement(begun, status, at=at)], now=at)
+        leases.release(claims[3:], now=self.now)
 
     def report(self) -> None:
         if not self.documents:
@@ -493,16 +494,16 @@ class RandomHistory:
         status = self.rng.choice([S.SENT, S.DELIVERED, S.READ, S.FAILED])
         ago = timedelta(seconds=self.rng.choice([0, 5, 400]))
         at = max(self.now - ago, document["created_at"])
-        store.apply_receipt(receipt(document, status, at=at, number=number), now=self.now)
+        receipts.apply_receipt(receipt(document, status, at=at, number=number), now=self.now)
 
     def operate(self) -> None:
         if not self.documents:
             return
         which, channels = self.rng.choice(self.documents)["_id"], [Channel.EMAIL]
         if self.rng.random() < 0.7:
-            store.reopen(notification_id=which, channels=channels, now=self.now)
+            actions.reopen(notification_id=which, channels=channels, now=self.now)
         else:
-            store.cancel(notification_id=which, channels=channels, reason="No.", now=self.now)
+            actions.cancel(notification_id=which, channels=channels, reason="No.", now=self.now)
 
 
 @pytest.mark.parametrize("seed", range(4))

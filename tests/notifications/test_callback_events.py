@@ -14,9 +14,11 @@ from callbacks import outbox, subscriptions
 from callbacks.events import EventType
 from domain.errors import FailureCode
 from domain.states import Channel, DeliveryStatus
-from notifications import callback_events, store
+from notifications import callback_events
 from notifications.actions import actions
-from notifications.store import AttemptReference, DeliveryReceipt, Document, NewDelivery, NotSent
+from notifications.store import callback_marks, leases, receipts
+from notifications.store.documents import AttemptReference, Document, NewDelivery, NotSent
+from notifications.store.receipts import DeliveryReceipt
 from notifyproject.db.collections import collection
 from tests.support.factories.notifications import (
     CLIENT,
@@ -57,7 +59,7 @@ def report(document: Document, status: DeliveryStatus, **fields: Any) -> None:
         at=NOON + MINUTE,
         provider="sendgrid",
     )
-    store.apply_receipt(replace(default, **fields), now=NOON + MINUTE)
+    receipts.apply_receipt(replace(default, **fields), now=NOON + MINUTE)
 
 
 def test_sent_delivery_and_completion_are_published_once() -> None:
@@ -104,7 +106,7 @@ def test_attempt_outcome_is_published(status: DeliveryStatus, events: list[Event
 def test_unsent_delivery_is_published(status: DeliveryStatus) -> None:
     one = claimed(has_callback=True)
     not_sent = NotSent(claimed=one, status=status, code=FailureCode.SUPPRESSED, reason="No more.")
-    store.settle_not_sent([not_sent], now=NOON)
+    leases.settle_not_sent([not_sent], now=NOON)
     callback_events.publish_events(now=NOON)
     assert f"delivery.{status.value}" in event_types(one.notification_id)
 
@@ -144,7 +146,7 @@ def test_end_on_acceptance_is_published(delivery: NewDelivery, event: EventType)
 
 def test_completion_is_published_when_no_channel_is_open() -> None:
     one = started(channels=(EMAIL, WHATSAPP), has_callback=True)
-    store.settle([outcome(one, S.SENT)], now=NOON)
+    leases.settle([outcome(one, S.SENT)], now=NOON)
     callback_events.publish_events(now=NOON)
     assert event_types(one.notification_id) == [E.DELIVERY_SENT]
 
@@ -155,7 +157,7 @@ def test_second_failure_after_a_retry_is_published() -> None:
     actions.retry(notification_id=document["_id"], channels=None, now=NOON + HOUR)
     one = claim(document["_id"], at=NOON + HOUR)
     not_sent = NotSent(claimed=one, status=S.FAILED, code=FailureCode.QUARANTINED, reason="Again.")
-    store.settle_not_sent([not_sent], now=NOON + HOUR)
+    leases.settle_not_sent([not_sent], now=NOON + HOUR)
     callback_events.publish_events(now=NOON + HOUR)
     assert sorted(event_types(document["_id"])) == [
         *(E.DELIVERY_FAILED, E.DELIVERY_FAILED),
@@ -204,7 +206,7 @@ def test_crash_before_clearing_the_mark_repeats_nothing(monkeypatch: pytest.Monk
         raise Crash
 
     with monkeypatch.context() as patch:
-        patch.setattr(store, "clear_marks", crash)
+        patch.setattr(callback_marks, "clear_marks", crash)
         with pytest.raises(Crash):
             callback_events.publish_events(now=NOON)
     before = list(collection("callback_messages").find().sort("_id", 1))

@@ -8,11 +8,13 @@ from bson import ObjectId
 
 from domain.content import Recipient
 from domain.states import Category, Channel, DeliveryStatus, Priority
-from notifications import queries, store
+from notifications import queries
 from notifications.queries import Filter, Ordering
 from notifications.queueing import fair_queue
 from notifications.queueing.fair_queue import Due, FairQueue
-from notifications.store import LEASE, Document
+from notifications.store import acceptance, actions, inbox, leases
+from notifications.store.documents import Document
+from notifications.store.leases import LEASE
 from notifyproject.db.collections import collection
 from notifyproject.db.paging import Cursor, Page, cursor_of_document
 from tests.support.factories import notifications as factories
@@ -180,14 +182,14 @@ def test_range_of_the_schedule_includes_its_start_and_excludes_its_end() -> None
 
 def test_several_statuses_list_any_of_them() -> None:
     queued, created = accepted(), accepted(send_at=NOON + MINUTE)
-    store.cancel(notification_id=accepted()["_id"], channels=[EMAIL], reason="No.", now=NOON)
+    actions.cancel(notification_id=accepted()["_id"], channels=[EMAIL], reason="No.", now=NOON)
     assert {*listed(statuses=("queued", "created"))} == {queued["_id"], created["_id"]}
 
 
 def test_channel_and_status_apply_to_one_delivery() -> None:
     """Mail failed and WhatsApp is pending: neither failed WhatsApp nor pending mail."""
     document = accepted(channels=[EMAIL, WHATSAPP])
-    store.settle([factories.settlement(start(claim(document["_id"])), S.FAILED)], now=NOON)
+    leases.settle([factories.settlement(start(claim(document["_id"])), S.FAILED)], now=NOON)
     assert listed(channel="email", delivery_statuses=("failed",)) == [document["_id"]]
     assert listed(channel="whatsapp", delivery_statuses=("pending",)) == [document["_id"]]
     assert listed(channel="email", delivery_statuses=("pending",)) == []
@@ -203,9 +205,9 @@ def test_unread_lists_what_was_sent_and_not_read(channel: Channel) -> None:
     )
     one = {"client_id": CLIENT, "notification_id": document["_id"], "now": NOON}
     assert listed(unread=True) == [document["_id"]]
-    store.mark_read_by_client(**one)
+    inbox.mark_read_by_client(**one)
     assert listed(unread=True) == []
-    store.mark_unread_by_client(**one)
+    inbox.mark_unread_by_client(**one)
     assert listed(unread=True) == [document["_id"]]
 
 
@@ -215,7 +217,7 @@ def test_attempts_are_listed_oldest_first() -> None:
         at = NOON + 5 * number * MINUTE
         one = start(claim(document["_id"], at=at), at=at)
         retry = factories.settlement(one, S.PENDING, at=at, next_attempt_at=at + MINUTE)
-        store.settle([retry], now=at)
+        leases.settle([retry], now=at)
     started()
     found = queries.attempts_of(document["_id"])
     assert [attempt["attempt_number"] for attempt in found] == [1, 2, 3]
@@ -279,7 +281,7 @@ def test_each_client_is_found_separately() -> None:
 
 def test_each_channel_is_found_when_due() -> None:
     document = accepted(channels=[EMAIL, WHATSAPP])
-    store.settle([factories.settlement(start(claim(document["_id"])), S.PENDING)], now=NOON)
+    leases.settle([factories.settlement(start(claim(document["_id"])), S.PENDING)], now=NOON)
     assert (due(), [d.channel for d in due(channel=WHATSAPP)]) == ([], [WHATSAPP])
     later = NOON + 5 * MINUTE
     found = [d for channel in (EMAIL, WHATSAPP) for d in due(later, now=later, channel=channel)]
@@ -290,7 +292,7 @@ def test_addresses_that_only_tests_wrote_to_are_found_among_few_messages() -> No
     def accept(name: str, count: int, *, is_test: bool) -> None:
         to = Recipient(email=f"{name}@example.com")
         messages = [factories.new(recipient=to, is_test=is_test) for _ in range(count)]
-        store.accept(messages, now=NOON)
+        acceptance.accept(messages, now=NOON)
 
     accept("tester", 3, is_test=True)
     accept("both", 3, is_test=True)

@@ -8,11 +8,13 @@ import pytest
 from bson import ObjectId
 
 from domain.states import Category, Channel, DeliveryStatus, Phase, Priority
-from notifications import queries, store
+from notifications import queries
 from notifications.models import Notification
 from notifications.queries import Filter, Ordering
 from notifications.queueing import fair_queue
-from notifications.store import ClaimedDelivery, Document
+from notifications.store import acceptance, inbox, leases
+from notifications.store.documents import ClaimedDelivery, Document, NewNotification, Settlement
+from notifications.store.inbox import Inbox
 from notifyproject.db.collections import collection
 from notifyproject.db.paging import Page, cursor_of_document
 from tests.support.factories import notifications as factories
@@ -35,12 +37,12 @@ def db(_database: None, django_db_blocker: Any) -> Iterator[None]:
     names = ("notifications", "delivery_attempts")
     with django_db_blocker.unblock(), emptied(*names):
         for start in range(0, COUNT, BATCH):
-            store.accept([_new(n) for n in range(start, start + BATCH)], now=NOW)
+            acceptance.accept([_new(n) for n in range(start, start + BATCH)], now=NOW)
         _work_on(1_200)
         yield
 
 
-def _new(number: int) -> store.NewNotification:
+def _new(number: int) -> NewNotification:
     """Return a notification: 60 users, 2 clients, 1 in 6 scheduled."""
     created_at = NOON + timedelta(seconds=number)
     type_, category = KINDS[number % 7 == 0]
@@ -66,12 +68,12 @@ def _work_on(count: int) -> None:
     ids = [d["_id"] for d in collection("notifications").find({"channels": "email"}, {"_id": 1})]
     for start in range(0, count, 100):
         some = ids[start * 5 : start * 5 + 100]
-        claims = store.claim(ids=some, channel=EMAIL, worker="w", now=NOW)
-        begun = store.start(claims, provider="sendgrid", worker="w", now=NOW)
-        store.settle([_outcome(one, n) for n, one in enumerate(begun)], now=NOW)
+        claims = leases.claim(ids=some, channel=EMAIL, worker="w", now=NOW)
+        begun = leases.start(claims, provider="sendgrid", worker="w", now=NOW)
+        leases.settle([_outcome(one, n) for n, one in enumerate(begun)], now=NOW)
 
 
-def _outcome(one: ClaimedDelivery, number: int) -> store.Settlement:
+def _outcome(one: ClaimedDelivery, number: int) -> Settlement:
     status = {0: S.FAILED, 1: S.UNKNOWN}.get(number % 25, S.SENT)
     return factories.settlement(one, status, at=NOW)
 
@@ -203,8 +205,8 @@ def test_schedule_of_a_recipient_reads_no_others(statuses: tuple[str, ...]) -> N
 
 
 def test_read_all_reads_the_recipients_history_alone() -> None:
-    nobody = store.Inbox(CLIENT, "nobody")
-    marked, read = explain(lambda: store.mark_part_read(inbox=nobody, limit=9, now=NOW))
+    nobody = Inbox(CLIENT, "nobody")
+    marked, read = explain(lambda: inbox.mark_part_read(inbox=nobody, limit=9, now=NOW))
     assert (marked.count, marked.has_more, marked.end) == (0, False, None)
     assert_efficient(read)
 
@@ -264,7 +266,7 @@ def test_due_deliveries_are_read_from_open_work_oldest_first(priority: Priority)
 def test_claim_reads_only_its_batch() -> None:
     ids = [stored(number)["_id"] for number in range(1, 50)]
     with plans("notifications") as read:
-        claims = store.claim(ids=ids, channel=PUSH, worker="w", now=NOW)
+        claims = leases.claim(ids=ids, channel=PUSH, worker="w", now=NOW)
     assert claims == []
     assert all(plan.is_by_id and plan.examined <= len(ids) for plan in read)
 

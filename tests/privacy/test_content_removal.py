@@ -13,12 +13,13 @@ from django.core.management import call_command
 
 from domain.states import Category, Channel, DeliveryStatus
 from domain.time import utc_now
-from notifications import store
 from notifications.actions import actions
 from notifications.actions.assessment import assess_risks
 from notifications.actions.risk import RiskKind
 from notifications.catalog import retention
-from notifications.store import Document, removal
+from notifications.store import actions as store_actions
+from notifications.store import receipts, recovery, removal
+from notifications.store.documents import Document, content_of, recipient_of
 from notifyproject.db.collections import collection
 from privacy import content_removal
 from privacy.content_removal import ContentRemoval
@@ -91,14 +92,14 @@ def test_stripped_notification_is_readable() -> None:
     document = ended()
     remove()
     after = factories.read(document["_id"])
-    assert store.content_of(after).template_version == 3
-    assert store.recipient_of(after).address(EMAIL) is None
+    assert content_of(after).template_version == 3
+    assert recipient_of(after).address(EMAIL) is None
 
 
 def test_attempt_without_a_response_gets_none() -> None:
     document = factories.started()
-    store.expire_leases(now=NOON + DAY)
-    store.apply_receipt(report(document.notification_id, S.DELIVERED), now=NOON + DAY)
+    recovery.expire_leases(now=NOON + DAY)
+    receipts.apply_receipt(report(document.notification_id, S.DELIVERED), now=NOON + DAY)
     remove(at=DUE + DAY)
     (attempt,) = factories.attempts(document.notification_id)
     assert {"platform_response", "error_message"}.isdisjoint(attempt)
@@ -122,7 +123,7 @@ def test_each_category_has_its_own_days() -> None:
 
 def test_days_count_from_the_last_change() -> None:
     document = ended(S.SENT)
-    store.apply_receipt(report(document["_id"], S.DELIVERED), now=NOON + 5 * DAY)
+    receipts.apply_receipt(report(document["_id"], S.DELIVERED), now=NOON + 5 * DAY)
     remove()
     assert not is_removed(document)
     remove(at=DUE + 5 * DAY)
@@ -148,7 +149,7 @@ def test_repeated_removal_changes_nothing() -> None:
 def test_text_of_a_later_receipt_is_removed_later() -> None:
     document = ended(S.SENT)
     remove()
-    store.apply_receipt(report(document["_id"], S.FAILED), now=DUE)
+    receipts.apply_receipt(report(document["_id"], S.FAILED), now=DUE)
     assert "ada@" in str(factories.read(document["_id"]))
     remove(at=DUE + 30 * DAY + TICK)
     after = factories.read(document["_id"])
@@ -175,16 +176,16 @@ def test_open_notification_is_kept_until_it_has_ended(still_open: Callable[[], D
     remove(at=late)
     assert factories.read(document["_id"]) == document
     channels = [Channel(name) for name in document["channels"]]
-    store.expire_leases(now=late)
-    store.apply_receipt(report(document["_id"], S.DELIVERED), now=late)
-    store.cancel(notification_id=document["_id"], channels=channels, reason="x", now=late)
+    recovery.expire_leases(now=late)
+    receipts.apply_receipt(report(document["_id"], S.DELIVERED), now=late)
+    store_actions.cancel(notification_id=document["_id"], channels=channels, reason="x", now=late)
     remove(at=late + 30 * DAY + TICK)
     assert is_removed(document)
 
 
 def test_erased_notification_is_unchanged() -> None:
     document = ended()
-    store.erase(store.erasable(user_id="ada", limit=9), user_id="ada", now=NOON)
+    removal.erase(removal.erasable(user_id="ada", limit=9), user_id="ada", now=NOON)
     remove()
     assert not is_removed(document)
 
@@ -242,13 +243,13 @@ def test_concurrent_retry_and_removal_leave_a_consistent_state() -> None:
         return {
             one
             for one in reversed(ids)
-            if store.reopen(notification_id=one, channels=[EMAIL], now=DUE)
+            if store_actions.reopen(notification_id=one, channels=[EMAIL], now=DUE)
         }
 
     def remove_all() -> None:
         start.wait()
         for one in ids:
-            store.remove_content(ids=[one], before=DUE - 30 * DAY, now=DUE)
+            removal.remove_content(ids=[one], before=DUE - 30 * DAY, now=DUE)
 
     with ThreadPoolExecutor(2) as pool:
         retried, _ = pool.submit(retry), pool.submit(remove_all)

@@ -7,8 +7,9 @@ from bson import ObjectId
 
 from domain.content import Content, Recipient
 from domain.states import Channel, DeliveryStatus
-from notifications import store
 from notifications.actions import actions
+from notifications.store import leases, removal
+from notifications.store.documents import content_of, recipient_of
 from notifyproject.db.collections import collection
 from tests.support.factories import notifications as factories
 from tests.support.factories.notifications import NOON
@@ -31,7 +32,7 @@ CONTENT = Content(
 
 
 def erase(user_id: str = "ada") -> int:
-    return store.erase(store.erasable(user_id=user_id, limit=100), user_id=user_id, now=LATER)
+    return removal.erase(removal.erasable(user_id=user_id, limit=100), user_id=user_id, now=LATER)
 
 
 def test_erasure_removes_content_and_recipient() -> None:
@@ -65,13 +66,13 @@ def test_pending_delivery_is_cancelled() -> None:
 def test_claimed_delivery_is_not_sent() -> None:
     claimed = factories.claimed()
     erase()
-    assert store.start([claimed], provider="sendgrid", worker="w", now=LATER) == []
+    assert leases.start([claimed], provider="sendgrid", worker="w", now=LATER) == []
 
 
 def test_started_delivery_is_settled() -> None:
     started = factories.started()
     erase()
-    store.settle([factories.settlement(started, S.SENT)], now=LATER)
+    leases.settle([factories.settlement(started, S.SENT)], now=LATER)
     after = factories.read(started.notification_id)
     assert (after["status"], after["recipient"]) == ("sent", {"device_ids": []})
 
@@ -109,22 +110,22 @@ def test_in_app_notification_leaves_the_inbox() -> None:
 
 def test_repeated_erasure_changes_nothing() -> None:
     document = factories.accepted()
-    some = store.erasable(user_id="ada", limit=100)
+    some = removal.erasable(user_id="ada", limit=100)
     erase()
     first = factories.read(document["_id"])
-    assert store.erasable(user_id="ada", limit=100) == []
-    store.erase(some, user_id="ada", now=LATER + timedelta(days=1))
+    assert removal.erasable(user_id="ada", limit=100) == []
+    removal.erase(some, user_id="ada", now=LATER + timedelta(days=1))
     again = factories.read(document["_id"])
     assert {**again, "updated_at": None} == {**first, "updated_at": None}
-    assert store.erase([], user_id="ada", now=LATER) == 0
+    assert removal.erase([], user_id="ada", now=LATER) == 0
 
 
 def test_erased_notification_is_readable() -> None:
     document = factories.accepted(content=CONTENT)
     erase()
     after = factories.read(document["_id"])
-    assert store.recipient_of(after) == Recipient()
-    assert store.content_of(after) == Content(template_id="payment_confirmed", template_version=3)
+    assert recipient_of(after) == Recipient()
+    assert content_of(after) == Content(template_id="payment_confirmed", template_version=3)
 
 
 @pytest.fixture
@@ -145,9 +146,9 @@ def many() -> None:
 
 @pytest.mark.usefixtures("many")
 def test_notifications_of_a_user_are_found_by_an_index_newest_first() -> None:
-    first = store.erasable(user_id="user-7", limit=40)
+    first = removal.erasable(user_id="user-7", limit=40)
     with plans("notifications") as found:
-        rest = store.erasable(user_id="user-7", limit=40, after=first[-1])
+        rest = removal.erasable(user_id="user-7", limit=40, after=first[-1])
     (plan,) = found
     assert plan.is_indexed
     assert not plan.sorts
@@ -160,14 +161,14 @@ def test_notifications_of_a_user_are_found_by_an_index_newest_first() -> None:
 @pytest.mark.usefixtures("many")
 def test_notifications_of_an_address_are_found_by_an_index() -> None:
     with plans("notifications") as found:
-        some = store.erasable_at(EMAIL, "p7@example.com", limit=100)
+        some = removal.erasable_at(EMAIL, "p7@example.com", limit=100)
     (plan,) = found
     assert plan.is_indexed
     assert plan.examined <= 100, "one address only"
     assert len(some) == 10
-    store.erase(some, user_id="user-7", now=LATER)
-    assert store.erasable_at(EMAIL, "p7@example.com", limit=100) == []
-    assert store.erasable_at(WHATSAPP, "+351912345678", limit=100) == []
+    removal.erase(some, user_id="user-7", now=LATER)
+    assert removal.erasable_at(EMAIL, "p7@example.com", limit=100) == []
+    assert removal.erasable_at(WHATSAPP, "+351912345678", limit=100) == []
 
 
 def test_erased_notification_is_not_sent_again() -> None:

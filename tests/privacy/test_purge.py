@@ -11,10 +11,12 @@ from domain.errors import FailureCode
 from domain.plans import Until
 from domain.states import Category, Channel, DeliveryStatus
 from domain.time import utc_now
-from notifications import store
 from notifications.actions import actions
 from notifications.catalog import retention
 from notifications.intake import acceptance, requests
+from notifications.store import actions as store_actions
+from notifications.store import leases
+from notifications.store.documents import NewDelivery, NotSent
 from notifyproject.db.collections import collection
 from privacy import purge
 from tests.support.factories import notifications as factories
@@ -95,22 +97,22 @@ def test_open_notification_is_not_purged_before_it_is_due(how: str) -> None:
     due_at = NOON + 300 * DAY
     if how == "held":
         claimed = factories.claimed()
-        held = store.NotSent(claimed, S.PENDING, FailureCode.OVER_LIMIT, "3 of 3.", due_at)
-        store.settle_not_sent([held], now=NOON)
+        held = NotSent(claimed, S.PENDING, FailureCode.OVER_LIMIT, "3 of 3.", due_at)
+        leases.settle_not_sent([held], now=NOON)
         notification_id = claimed.notification_id
     elif how == "retried":
         started = factories.started()
         retry = factories.settlement(started, S.PENDING, next_attempt_at=due_at)
-        store.settle([retry], now=NOON)
+        leases.settle([retry], now=NOON)
         notification_id = started.notification_id
     elif how == "later step":
-        first = store.NewDelivery(channel=Channel.WHATSAPP, step=1)
-        second = store.NewDelivery(channel=Channel.EMAIL, step=2, delay=300 * DAY)
+        first = NewDelivery(channel=Channel.WHATSAPP, step=1)
+        second = NewDelivery(channel=Channel.EMAIL, step=2, delay=300 * DAY)
         document = factories.accepted(deliveries=(first, second), plan_until=Until.READ)
         notification_id = document["_id"]
     else:
         notification_id = factories.accepted()["_id"]
-        store.reschedule(notification_id=notification_id, send_at=due_at, now=NOON)
+        store_actions.reschedule(notification_id=notification_id, send_at=due_at, now=NOON)
     stored = factories.read(notification_id)
     assert due_at in [one.get("next_attempt_at") for one in stored["delivery"]]
     assert stored["purge_at"] >= due_at + 7 * DAY
@@ -121,7 +123,9 @@ def test_reopened_notification_is_not_purged_while_open() -> None:
     late = document["purge_at"] - timedelta(minutes=1)
     early = factories.settled(S.FAILED)
     for one, now, purge_at in ((document, late, late + 14 * DAY), (early, NOON, early["purge_at"])):
-        reopened = store.reopen(notification_id=one["_id"], channels=[Channel.EMAIL], now=now)
+        reopened = store_actions.reopen(
+            notification_id=one["_id"], channels=[Channel.EMAIL], now=now
+        )
         assert reopened is not None
         assert reopened["purge_at"] == purge_at
 

@@ -11,7 +11,7 @@ from access.staff import second_factor
 from callbacks import subscriptions
 from callbacks.events import EventType
 from domain.content import SensitiveContent
-from notifications import store
+from notifications.store import encrypted_content
 from notifyproject.db.collections import collection
 from notifyproject.platform import encryption
 from tests.support.factories import notifications as factories
@@ -58,7 +58,7 @@ def test_every_value_is_readable_without_the_old_key(
     assert second_factor.begin_enrollment(user, name="maria", now=NOON).key == key
     after = collection("callbacks").find_one({"_id": CLIENT})["secrets"]
     assert subscriptions.signing_secrets(after, client_id=CLIENT, now=NOON) == [secret]
-    found = store.secret_in(read(notification))
+    found = encrypted_content.secret_in(read(notification))
     assert found is not None
     assert found.data == SECRET.data
     assert all("1 under new; 0" in line for line in reencrypt())

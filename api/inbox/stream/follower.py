@@ -13,7 +13,8 @@ from access.clients.authentication import inbox_user_of
 from access.clients.inbox_tokens import InboxUser
 from notifications.inbox import feed
 from notifications.inbox.feed import FeedCounts
-from notifications.store import Document, Inbox
+from notifications.store.documents import Document
+from notifications.store.inbox import Inbox
 
 from ..schemas import inbox_counts, inbox_item
 

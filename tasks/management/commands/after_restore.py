@@ -8,9 +8,9 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from delivery.heartbeats import last_sweep, last_worker_heartbeat
 from domain.states import BroadcastStatus, BulkStage
 from domain.time import InvalidTimeError, parse_timestamp, utc_now
-from notifications import store
 from notifications.broadcasts import control
 from notifications.bulk import repository as bulk
+from notifications.store import recovery
 from notifyproject.db.collections import collection
 from notifyproject.platform import clock_check
 
@@ -65,15 +65,15 @@ class Command(BaseCommand):
             collection("operations").find({"stage": BulkStage.RUNNING.value}, {"_id": 1})
         )
         if options["dry_run"]:
-            given_up = store.count_due_before(stopped_at)
+            given_up = recovery.count_due_before(stopped_at)
         else:
             for one in broadcasts:
                 control.pause(one["_id"], now=now)
             for one in operations:
                 bulk.pause(one["_id"], now=now)
-            while store.expire_leases(now=now):
+            while recovery.expire_leases(now=now):
                 continue
-            given_up = store.give_up_due_before(stopped_at, now=now)
+            given_up = recovery.give_up_due_before(stopped_at, now=now)
         prefix = "Would give up" if options["dry_run"] else "Gave up"
         self.stdout.write(
             f"{prefix} {given_up} notifications due before {stopped_at:%Y-%m-%d %H:%M:%S} UTC, "

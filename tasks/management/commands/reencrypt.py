@@ -8,14 +8,14 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from access.staff import second_factor
 from callbacks import subscriptions
-from notifications import store
+from notifications.store import encrypted_content
 from notifyproject.platform import encryption
 
 Values = Callable[[], Iterator[tuple[str, Callable[[], bool]]]]
 STORED: dict[str, Values] = {
     "second factors": second_factor.encrypted_keys,
     "callback secrets": subscriptions.encrypted_secrets,
-    "sensitive contents": store.encrypted_contents,
+    "sensitive contents": encrypted_content.encrypted_contents,
 }
 """Everything that is stored encrypted, by what it is."""
 

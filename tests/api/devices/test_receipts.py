@@ -15,8 +15,8 @@ from devices.status import Evidence
 from devices.tokens import device_id
 from domain.states import Channel, DeliveryStatus
 from domain.time import utc_now
-from notifications import store
-from notifications.store import ClaimedDelivery, ProviderAnswer
+from notifications.store import leases
+from notifications.store.documents import ClaimedDelivery, ProviderAnswer
 from notifyproject.db.collections import collection
 from tests.support.clients.api import Answer, App, new_app, pointers
 from tests.support.factories import notifications as factories
@@ -46,7 +46,7 @@ def settle(
     targets = one.device_ids if accepted is None and status is S.SENT else accepted or ()
     answer = ProviderAnswer(provider="fcm", response={"status": 200})
     outcome = settlement(one, status, answer=answer, accepted_targets=tuple(targets))
-    store.settle([outcome], now=NOON)
+    leases.settle([outcome], now=NOON)
 
 
 def sent(app: App, *devices: str, **fields: Any) -> ObjectId:
@@ -155,7 +155,7 @@ def test_receipt_reads_and_changes_one_attempt_by_an_index(app: App, phone: str)
 
 def returned_unsent(app: App, phone: str) -> ObjectId:
     one = start_push(app, phone)
-    store.return_unsent([one], now=NOON)
+    leases.return_unsent([one], now=NOON)
     return one.notification_id
 
 

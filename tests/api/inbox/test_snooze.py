@@ -8,9 +8,9 @@ import pytest
 from delivery import sweeper
 from domain.states import Category
 from domain.time import utc_now
-from notifications import store
 from notifications.inbox import actions
-from notifications.store import Inbox
+from notifications.store import inbox
+from notifications.store.inbox import Inbox
 from notifyproject.db.collections import collection
 from privacy import erasure
 from tests.support.clients.api import App, pointers
@@ -155,7 +155,7 @@ def test_snoozes_are_read_by_their_own_indexes(app: App, ada: InboxUser) -> None
     snooze(ada, delivered(app))
     with plans("notifications") as found:
         ada.get(snoozed="true")
-        store.due_snoozes(now=utc_now(), limit=10)
+        inbox.due_snoozes(now=utc_now(), limit=10)
     assert len(found) == 2
     assert all(plan.is_indexed and not plan.sorts and plan.examined <= 1 for plan in found), found
 

@@ -10,7 +10,8 @@ from domain.content import Content, Recipient
 from domain.errors import FailureCode
 from domain.states import Channel, DeliveryStatus
 from domain.time import utc_now
-from notifications import store
+from notifications.store import actions, leases
+from notifications.store.documents import NotSent
 from notifyproject.db.collections import collection
 from tests.support.clients.api import App, pages, pointers
 from tests.support.clients.inbox import IN_APP, InboxUser, at, delivered, unknown_id
@@ -34,11 +35,11 @@ def test_scheduled_cancelled_and_expired_are_not_shown(app: App, ada: InboxUser)
     later = utc_now() + timedelta(hours=1)
     delivered(app, send_at=later)
     cancelled = delivered(app, send_at=later)["_id"]
-    store.cancel(notification_id=cancelled, channels=[IN_APP], reason="no", now=utc_now())
+    actions.cancel(notification_id=cancelled, channels=[IN_APP], reason="no", now=utc_now())
     late = factories.claimed(client_id=app.id, channel=IN_APP, send_at=at(1), at=at(2))
-    store.settle_not_sent(
+    leases.settle_not_sent(
         [
-            store.NotSent(
+            NotSent(
                 claimed=late, status=S.EXPIRED, code=FailureCode.EXPIRED, reason="Its time is over."
             )
         ],
@@ -51,7 +52,7 @@ def test_scheduled_notification_is_ordered_by_delivery_time(app: App, ada: Inbox
     one = factories.claimed(client_id=app.id, channel=IN_APP, send_at=at(60), at=at(60))
     newer = delivered(app, created_at=at(30))
     begun = factories.start(one, at=at(60), provider="inbox")
-    store.settle([factories.settlement(begun, S.DELIVERED, at=at(60))], now=at(60))
+    leases.settle([factories.settlement(begun, S.DELIVERED, at=at(60))], now=at(60))
     assert ada.ids() == [str(one.notification_id), str(newer["_id"])]
 
 
@@ -194,7 +195,7 @@ def test_code_sent_on_another_channel_is_masked(app: App, ada: InboxUser) -> Non
     assert ada.post(path).status_code == 404, "it was not sent yet"
     now = utc_now()
     begun = factories.start(factories.claim(ObjectId(answer.json()["id"]), at=now), at=now)
-    store.settle([factories.settlement(begun, S.SENT, at=now)], now=now)
+    leases.settle([factories.settlement(begun, S.SENT, at=now)], now=now)
     item = ada.post(path)
     assert item.status_code == 200
     assert "271828" not in item.content.decode()
@@ -328,7 +329,7 @@ def test_item_holds_no_other_channel_and_no_internals(app: App) -> None:
         entity_id="their-entity",
         request_id="their-request",
     )
-    store.reopen(notification_id=document["_id"], channels=[Channel.EMAIL], now=at(0))
+    actions.reopen(notification_id=document["_id"], channels=[Channel.EMAIL], now=at(0))
     ada = InboxUser(app=app)
     shown = ada.get().content.decode() + ada.post(f"/{document['_id']}/read").content.decode()
     for word in (

@@ -11,7 +11,7 @@ from django.core.management import CommandError, call_command
 from api.notifications import cleanup
 from domain.states import Channel, DeliveryStatus
 from domain.time import utc_now
-from notifications import store
+from notifications.store import actions, removal
 from notifyproject.db.collections import collection
 from privacy import purge as privacy_purge
 from tests.support.clients.api import App, pointers
@@ -85,8 +85,8 @@ def test_reopened_notification_is_kept_with_its_attempts(app: App) -> None:
     at = LONG_AGO
     failed = factories.settled(S.FAILED, at=at, created_at=at, client_id=app.id)["_id"]
     gone = sent(app)
-    store.reopen(notification_id=failed, channels=[Channel.EMAIL], now=utc_now())
-    purged = store.purge(ids=[failed, gone], before=utc_now() - DAY)
+    actions.reopen(notification_id=failed, channels=[Channel.EMAIL], now=utc_now())
+    purged = removal.purge(ids=[failed, gone], before=utc_now() - DAY)
     assert (purged.notifications, purged.attempts) == (1, 1)
     assert left() == left("delivery_attempts") == [failed]
 

@@ -10,9 +10,10 @@ from domain.errors import FailureCode
 from domain.states import Channel, DeliveryStatus
 from domain.time import utc_now
 from domain.wait_reasons import WaitReason
-from notifications import store
 from notifications.queries import Ordering
-from notifications.store import AttemptReference, DeliveryReceipt
+from notifications.store import leases, receipts
+from notifications.store.documents import AttemptReference, NotSent
+from notifications.store.receipts import DeliveryReceipt
 from tests.support.clients.api import App, pages
 from tests.support.factories import notifications as factories
 from tests.support.mongo.query_plans import plans
@@ -52,7 +53,7 @@ def test_delivery_says_why_it_is_not_sent_now(app: App) -> None:
     sent = factories.settled(DeliveryStatus.SENT, at=now, created_at=now, **mine)
     assert wait_reason(app, sent) is None
     one = factories.claimed(at=now, created_at=now, **mine)
-    held = store.NotSent(
+    held = NotSent(
         claimed=one,
         status=DeliveryStatus.PENDING,
         code=FailureCode.CHANNEL_UNAVAILABLE,
@@ -60,7 +61,7 @@ def test_delivery_says_why_it_is_not_sent_now(app: App) -> None:
         held_reason=WaitReason.PROVIDER_PAUSED,
         next_attempt_at=later,
     )
-    store.settle_not_sent([held], now=now)
+    leases.settle_not_sent([held], now=now)
     assert wait_reason(app, factories.read(one.notification_id)) == "provider_paused"
 
 
@@ -289,7 +290,7 @@ def test_attempt_has_the_times_of_its_receipts(app: App) -> None:
     reference = AttemptReference(document["_id"], Channel.EMAIL, 1)
     for status in (DeliveryStatus.DELIVERED, DeliveryStatus.READ):
         receipt = DeliveryReceipt(reference=reference, status=status, at=at, provider="sendgrid")
-        assert store.apply_receipt(receipt, now=at)
+        assert receipts.apply_receipt(receipt, now=at)
     (attempt,) = app.get(f"/notifications/{document['_id']}/attempts").json()["results"]
     times = [datetime.fromisoformat(attempt[name]) for name in ("delivered_at", "opened_at")]
     assert (attempt["status"], times) == ("delivered", [at, at])

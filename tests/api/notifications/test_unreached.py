@@ -12,7 +12,9 @@ from devices.preferences import Preferences
 from domain.errors import FailureCode
 from domain.states import DeliveryStatus
 from domain.time import utc_now
-from notifications import callback_events, store
+from notifications import callback_events
+from notifications.store import leases
+from notifications.store.documents import NotSent
 from notifyproject.db.collections import collection
 from recipients import suppressions
 from recipients.models import SuppressionReason
@@ -295,8 +297,8 @@ def test_completed_event_says_suppressed_and_a_second_suppression_is_an_event_to
     lifted()
     assert app.post(f"/notifications/{accepted['id']}/retry").status_code == 202
     claimed = factories.claim(ObjectId(accepted["id"]), at=utc_now())
-    ended = store.NotSent(claimed, DeliveryStatus.SUPPRESSED, FailureCode.SUPPRESSED, "Suppressed.")
-    store.settle_not_sent([ended], now=utc_now())
+    ended = NotSent(claimed, DeliveryStatus.SUPPRESSED, FailureCode.SUPPRESSED, "Suppressed.")
+    leases.settle_not_sent([ended], now=utc_now())
     again = events()
     assert again["delivery.suppressed"] != first["delivery.suppressed"]
 

@@ -10,10 +10,10 @@ from django.test import Client
 
 from domain.states import BulkAction, BulkOutcome, BulkStage, Channel, DeliveryStatus
 from domain.time import utc_now
-from notifications import store
 from notifications.bulk import decisions, runner, selection
 from notifications.bulk import operation as bulk_operation
 from notifications.bulk.operation import Operation
+from notifications.store import actions, leases
 from tests.support.clients.bulk_console import (
     BULK,
     FAILED,
@@ -205,8 +205,8 @@ def test_results_name_the_outcome_and_the_present_result(console: Client, action
     for one, status in ((sent, S.SENT), (bounced, S.FAILED)):
         now = utc_now()
         claimed = factories.start(factories.claim(one, at=now), at=now)
-        store.settle([factories.settlement(claimed, status, at=now)], now=now)
-    store.cancel(notification_id=cancelled, channels=[Channel.EMAIL], reason="-", now=utc_now())
+        leases.settle([factories.settlement(claimed, status, at=now)], now=now)
+    actions.cancel(notification_id=cancelled, channels=[Channel.EMAIL], reason="-", now=utc_now())
     found = [table()[str(one["_id"])] for one in documents]
     done = "requeued" if action == "retry" else "resent"
     assert [one["outcome"] for one in found] == [done] * 3

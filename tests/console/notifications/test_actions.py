@@ -13,8 +13,8 @@ from console.failures import FailedNotificationAdmin
 from domain.states import BulkAction, Channel, DeliveryStatus
 from domain.time import utc_now
 from monitoring import failure_groups
-from notifications import store
 from notifications.actions.actions import Staff, act_on_each
+from notifications.store import leases, removal
 from notifyproject.db.collections import collection
 from recipients.models import SuppressionReason
 from tests.support.clients.console import make_staff, signed_in
@@ -123,7 +123,7 @@ def test_confirmation_shows_the_resend_risk(console: Client) -> None:
     safe = failed()
     now = utc_now()
     started = factories.started(at=now, created_at=now)
-    store.settle([factories.settlement(started, S.UNKNOWN, at=now)], now=now)
+    leases.settle([factories.settlement(started, S.UNKNOWN, at=now)], now=now)
     unknown = factories.read(started.notification_id)
     assert "Resend: safe" in console.post(url(safe, "resend"), {}).content.decode()
     assert "Resend: may duplicate" in console.post(url(unknown, "resend"), {}).content.decode()
@@ -245,7 +245,7 @@ def test_opt_out_of_the_recipient_is_not_lifted_with_a_resend(console: Client) -
 def test_suppression_of_a_deleted_notification_is_not_lifted_with_a_resend(console: Client) -> None:
     document = failed()
     factories.suppress()
-    store.delete(notification_id=document["_id"], client_id=document["client_id"], now=utc_now())
+    removal.delete(notification_id=document["_id"], client_id=document["client_id"], now=utc_now())
     text = page(console, document)
     assert LIFT not in text
     assert RETRY_BUTTON.search(text) is None

@@ -12,7 +12,7 @@ from domain.content import Content
 from domain.errors import FailureCode
 from domain.states import Channel, DeliveryStatus
 from domain.time import utc_now
-from notifications import store
+from notifications.store import leases
 from notifyproject.db.collections import collection
 from recipients import registration
 from tests.support.clients.console import make_staff, signed_in
@@ -35,7 +35,7 @@ def bounced(**fields: Any) -> Any:
     now = utc_now()
     one = factories.started(at=now, created_at=now, **fields)
     settlement = factories.settlement(one, S.FAILED, at=now, code=FailureCode.BOUNCED)
-    store.settle([settlement], now=now)
+    leases.settle([settlement], now=now)
     factories.suppress()
     return factories.read(one.notification_id)
 

@@ -14,8 +14,8 @@ from domain.errors import FailureCode
 from domain.states import Category, Channel, DeliveryStatus, Priority
 from domain.time import utc_now
 from monitoring import failure_groups
-from notifications import store
-from notifications.store import ProviderAnswer
+from notifications.store import leases
+from notifications.store.documents import NotSent, ProviderAnswer
 from tests.support.clients.console import listed
 from tests.support.factories import notifications as factories
 
@@ -131,7 +131,7 @@ def failure(code: FailureCode, *, channel: Channel = Channel.EMAIL, **fields: An
     now = utc_now()
     one = factories.started(at=now, channel=channel, created_at=now, **fields)
     outcome = factories.settlement(one, S.FAILED, at=now, code=code, reason="It said no.")
-    store.settle([outcome], now=now)
+    leases.settle([outcome], now=now)
     return factories.read(one.notification_id)
 
 
@@ -157,7 +157,7 @@ def test_failures_are_grouped_by_provider(console: Client) -> None:
     for provider in ("sendgrid", "smtp", "smtp"):
         one = factories.start(factories.claimed(at=now, created_at=now), at=now, provider=provider)
         answer = ProviderAnswer(provider=provider, message_id=None, response={"status": 503})
-        store.settle([factories.settlement(one, S.FAILED, at=now, answer=answer)], now=now)
+        leases.settle([factories.settlement(one, S.FAILED, at=now, answer=answer)], now=now)
     rows = console.get(FAILED).context["cl"].groups
     assert [(r.provider, r.count) for r in rows] == [("Mail server", "2"), ("SendGrid", "1")]
     assert len(listed(console, FAILED + rows[0].url)) == 2
@@ -194,10 +194,10 @@ def test_failures_are_filtered_by_other_fields_than_the_cause(console: Client) -
     alert = failure(FailureCode.REJECTED, category=Category.ALERT, priority=Priority.CRITICAL)
     factories.settled(S.FAILED, at=now, created_at=now)
     unsent = factories.claimed(at=now, created_at=now, user_id="bob")
-    without_address = store.NotSent(
+    without_address = NotSent(
         claimed=unsent, status=S.FAILED, code=FailureCode.NO_ADDRESS, reason="There is none."
     )
-    store.settle_not_sent([without_address], now=now)
+    leases.settle_not_sent([without_address], now=now)
     for query in ("category=alert", "priority=critical", "code=rejected&attempts=1"):
         changelist = console.get(f"{FAILED}?{query}").context["cl"]
         assert [row.pk for row in changelist.result_list] == [alert["_id"]], query

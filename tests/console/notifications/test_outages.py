@@ -22,9 +22,9 @@ from domain.errors import NO_DEVICE, FailureCode
 from domain.states import Channel, DeliveryStatus
 from domain.time import utc_now
 from monitoring import provider_health
-from notifications import store
 from notifications.actions.risk import DeliveryFacts, RiskKind, assess_risk
 from notifications.catalog import limits
+from notifications.store import leases
 from notifyproject.db.collections import collection
 from recipients.models import SuppressionReason
 from tests.support.clients.console import make_staff, register_ada, signed_in
@@ -372,6 +372,6 @@ def test_highlighted_button_is_what_the_advice_says(
 ) -> None:
     now = utc_now()
     one = factories.started(at=now, created_at=now)
-    store.settle([factories.settlement(one, S.FAILED, at=now, code=code)], now=now)
+    leases.settle([factories.settlement(one, S.FAILED, at=now, code=code)], now=now)
     document = factories.read(one.notification_id)
     assert primary(console, document) == ([best] if best else [])

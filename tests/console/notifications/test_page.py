@@ -12,8 +12,9 @@ from access.clients import registry
 from domain.content import Content
 from domain.states import Channel, DeliveryStatus
 from domain.time import utc_now
-from notifications import store
 from notifications.catalog.types import MASK
+from notifications.store import leases, removal
+from notifications.store.documents import ProviderAnswer
 from notifyproject.db.collections import collection
 from recipients.models import SuppressionReason
 from tests.support.clients.console import listed, make_staff, signed_in
@@ -131,13 +132,13 @@ def test_page_masks_addresses_for_support(console: Client, support: Client) -> N
     one = factories.started(
         at=now, created_at=now, data={"to": "ada@example.com", "count": 3, "list": ["b@c.example"]}
     )
-    answer = store.ProviderAnswer(
+    answer = ProviderAnswer(
         provider="sendgrid", response={"status": 400, "excerpt": "no such user ada@example.com"}
     )
     outcome = factories.settlement(
         *(one, S.FAILED), at=now, answer=answer, reason="ada@example.com is wrong"
     )
-    store.settle([outcome], now=now)
+    leases.settle([outcome], now=now)
     document = factories.read(one.notification_id)
     masked, whole = page(support, document), page(console, document)
     for words in (ADA, "+351912345678"):
@@ -244,7 +245,7 @@ def test_deleted_notification_is_found_and_restored() -> None:
     one, other = (
         factories.settled(S.FAILED, at=(now := utc_now()), created_at=now) for _ in range(2)
     )
-    store.delete(notification_id=one["_id"], client_id=one["client_id"], now=utc_now())
+    removal.delete(notification_id=one["_id"], client_id=one["client_id"], now=utc_now())
     restore = f"{LIST}{one['_id']}/restore/"
     viewer = signed_in(make_staff("eva", VIEW))
     assert listed(viewer, f"{LIST}?deleted=yes") == [one["_id"]]

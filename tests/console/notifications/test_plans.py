@@ -7,8 +7,10 @@ from django.test import Client
 from domain.plans import Until
 from domain.states import Channel
 from domain.time import utc_now
-from notifications import store
-from notifications.store import Inbox, NewDelivery
+from notifications.store import inbox as store_inbox
+from notifications.store import steps
+from notifications.store.documents import NewDelivery
+from notifications.store.inbox import Inbox
 from tests.support.factories import notifications as factories
 
 EMAIL, PUSH, WHATSAPP, IN_APP = Channel
@@ -24,7 +26,7 @@ def test_page_states_the_step_to_come_and_the_goal(console: Client) -> None:
     page = console.get(f"/admin/notifications/notification/{one}/change/").content.decode()
     assert "Held: later step" in page
     assert page.count("unless read by then") == 2
-    store.mark_acted(client_id=factories.CLIENT, notification_id=one, now=now)
+    steps.mark_acted(client_id=factories.CLIENT, notification_id=one, now=now)
     page = console.get(f"/admin/notifications/notification/{one}/change/").content.decode()
     assert "Acted on" in page
 
@@ -33,10 +35,10 @@ def test_timeline_names_the_action_and_the_end_of_a_snooze(console: Client) -> N
     now = utc_now()
     one = factories.accepted(channels=(IN_APP,), created_at=now)["_id"]
     inbox = Inbox(factories.CLIENT, "ada")
-    store.act(inbox=inbox, notification_id=one, action="approve", now=now)
+    store_inbox.act(inbox=inbox, notification_id=one, action="approve", now=now)
     until = now + timedelta(minutes=5)
-    store.snooze(inbox=inbox, notification_id=one, until=until, now=now)
-    store.resurface(ids=[one], now=until)
+    store_inbox.snooze(inbox=inbox, notification_id=one, until=until, now=now)
+    store_inbox.resurface(ids=[one], now=until)
     page = console.get(f"/admin/notifications/notification/{one}/change/").content.decode()
     assert "Acted on: approve" in page
     assert "Back in the inbox after a snooze" in page

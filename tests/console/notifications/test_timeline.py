@@ -16,12 +16,13 @@ from domain.errors import FailureCode
 from domain.states import Channel, DeliveryStatus
 from domain.time import utc_now
 from domain.wait_reasons import WaitReason
-from notifications import store
 from notifications.actions import actions
 from notifications.models import Notification
 from notifications.receipts import device_receipts
 from notifications.receipts.device_receipts import DeviceEvent
 from notifications.receipts.processor import apply_receipts
+from notifications.store import leases, removal
+from notifications.store.documents import NotSent
 from notifyproject.db.collections import collection
 from notifyproject.platform import audit
 from privacy import erasure
@@ -160,7 +161,7 @@ def test_repeated_deletion_by_a_client_is_one_line(console: Client) -> None:
     shop = APIClient.objects.create(name="shop")
     document = factories.accepted(created_at=utc_now(), client_id=shop.pk)
     for _ in range(2):
-        store.delete(notification_id=document["_id"], client_id=shop.pk, now=utc_now())
+        removal.delete(notification_id=document["_id"], client_id=shop.pk, now=utc_now())
         audit.record_client_action(
             shop, model=Notification, object_id=str(document["_id"]), message="Deleted."
         )
@@ -231,7 +232,7 @@ def test_wait_is_the_last_line(
     now = utc_now()
     provider_pauses.pause("sendgrid", by="maria", reason="OPS-12", now=now)
     one = factories.claimed(at=now, created_at=now)
-    held = store.NotSent(
+    held = NotSent(
         claimed=one,
         status=S.PENDING,
         code=code,
@@ -239,17 +240,17 @@ def test_wait_is_the_last_line(
         held_reason=reason,
         next_attempt_at=now + 60 * SECOND,
     )
-    store.settle_not_sent([held], now=now)
+    leases.settle_not_sent([held], now=now)
     assert lines(console, factories.read(one.notification_id))[-1].startswith(expected)
 
 
 def test_suppressed_delivery_without_an_attempt_says_why(console: Client) -> None:
     now = utc_now()
     one = factories.claimed(at=now, created_at=now)
-    suppressed = store.NotSent(
+    suppressed = NotSent(
         claimed=one, status=S.SUPPRESSED, code=FailureCode.SUPPRESSED, reason="Hard bounce."
     )
-    store.settle_not_sent([suppressed], now=now)
+    leases.settle_not_sent([suppressed], now=now)
     document = factories.read(one.notification_id)
     assert lines(console, document)[-1] == "Email Suppressed Hard bounce."
     page = console.get(f"{LIST}{one.notification_id}/change/").content.decode()

@@ -8,9 +8,10 @@ from bson import ObjectId
 
 from domain.errors import FailureCode
 from domain.states import Channel, DeliveryStatus
-from notifications import store
 from notifications.actions import actions
-from notifications.store import NewDelivery
+from notifications.store import actions as store_actions
+from notifications.store import leases
+from notifications.store.documents import NewDelivery, NotSent
 from tests.support.factories import notifications as factories
 from tests.support.factories.notifications import NOON
 
@@ -48,9 +49,9 @@ def test_run_now_makes_a_retry_due() -> None:
 
 def test_run_now_ends_quiet_hours() -> None:
     one = factories.claimed()
-    store.settle_not_sent(
+    leases.settle_not_sent(
         [
-            store.NotSent(
+            NotSent(
                 claimed=one,
                 status=S.PENDING,
                 code=FailureCode.QUIET_HOURS,
@@ -117,7 +118,7 @@ def test_retry_refuses_what_a_concurrent_retry_with_a_later_time_reopened() -> N
 def test_of_concurrent_runs_of_a_waiting_delivery_one_changes_it() -> None:
     document = factories.settled(S.PENDING)
     later = SOON + timedelta(milliseconds=3)
-    due = store.make_due_now(notification_id=document["_id"], now=later)
+    due = store_actions.make_due_now(notification_id=document["_id"], now=later)
     assert due is not None
-    assert store.make_due_now(notification_id=document["_id"], now=SOON) is None
+    assert store_actions.make_due_now(notification_id=document["_id"], now=SOON) is None
     assert factories.read(document["_id"]) == due

@@ -10,11 +10,11 @@ from devices.models import DeactivationReason
 from devices.preferences import Preferences
 from domain.errors import FailureCode
 from domain.states import Category, Channel, DeliveryStatus
-from notifications import store
 from notifications.actions import actions
 from notifications.actions.assessment import assess_risks
 from notifications.actions.risk import RiskKind
-from notifications.store import NotSent, ProviderAnswer
+from notifications.store import leases, removal
+from notifications.store.documents import NotSent, ProviderAnswer
 from notifyproject.db.collections import collection
 from recipients import service_windows
 from recipients.models import SuppressionReason
@@ -35,7 +35,7 @@ def kind(document: Any, channel: Channel = Channel.EMAIL) -> RiskKind:
 
 def failed(code: FailureCode, *, channel: Channel = Channel.EMAIL, **fields: Any) -> Any:
     one = factories.started(channel=channel, **fields)
-    store.settle([factories.settlement(one, S.FAILED, code=code)], now=NOON)
+    leases.settle([factories.settlement(one, S.FAILED, code=code)], now=NOON)
     return factories.read(one.notification_id)
 
 
@@ -70,7 +70,7 @@ def test_preference_changed_since_counts() -> None:
 
 def test_unknown_outcome_may_duplicate() -> None:
     one = factories.started()
-    store.settle([factories.settlement(one, S.UNKNOWN, code=F.TIMEOUT)], now=NOON)
+    leases.settle([factories.settlement(one, S.UNKNOWN, code=F.TIMEOUT)], now=NOON)
     assert kind(factories.read(one.notification_id)) is RiskKind.MAY_DUPLICATE
 
 
@@ -97,7 +97,7 @@ def resent(document: Any) -> Any:
 
 def fail(document: Any) -> None:
     begun = factories.start(factories.claim(document["_id"]))
-    store.settle([factories.settlement(begun, S.FAILED, code=F.PROVIDER_ERROR)], now=NOON)
+    leases.settle([factories.settlement(begun, S.FAILED, code=F.PROVIDER_ERROR)], now=NOON)
 
 
 def deliver(document: Any) -> None:
@@ -126,7 +126,7 @@ def test_expired_notification_is_expired() -> None:
 
 def test_deleted_notification_will_fail_again() -> None:
     document = failed(F.PROVIDER_ERROR)
-    store.delete(notification_id=document["_id"], client_id=document["client_id"], now=NOON)
+    removal.delete(notification_id=document["_id"], client_id=document["client_id"], now=NOON)
     assert kind(document) is RiskKind.WILL_FAIL_AGAIN
 
 
@@ -186,7 +186,7 @@ def test_each_channel_has_its_own_risk() -> None:
     one = factories.started(channels=(Channel.EMAIL, Channel.IN_APP))
     answer = ProviderAnswer(provider="sendgrid", message_id=None, response={"status": 400})
     settled = factories.settlement(one, S.FAILED, code=F.REJECTED, answer=answer)
-    store.settle([settled], now=NOON)
+    leases.settle([settled], now=NOON)
     found = assess_risks([factories.read(one.notification_id)], now=LATER)
     assert {channel: one.kind for (_, channel), one in found.items()} == {
         Channel.EMAIL: RiskKind.WILL_FAIL_AGAIN,
@@ -210,7 +210,7 @@ def push_provider(settings: Any) -> None:
 def test_step_that_was_not_needed_states_how_the_recipient_was_reached() -> None:
     claim = factories.claimed()
     reason = "Not needed: read on in_app."
-    store.settle_not_sent([NotSent(claim, S.CANCELLED, F.NOT_NEEDED, reason)], now=NOON)
+    leases.settle_not_sent([NotSent(claim, S.CANCELLED, F.NOT_NEEDED, reason)], now=NOON)
     found = assess_risks([factories.read(claim.notification_id)], now=LATER)
     risk = found[claim.notification_id, Channel.EMAIL]
     assert risk.kind is RiskKind.MAY_DUPLICATE

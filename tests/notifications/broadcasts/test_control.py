@@ -9,10 +9,10 @@ from bson import ObjectId
 
 from delivery import sweeper
 from domain.states import Channel, DeliveryStatus
-from notifications import store
 from notifications.actions.actions import InvalidStateError
 from notifications.broadcasts import control, repository, runner
 from notifications.queueing import backlog
+from notifications.store import leases
 from notifyproject.db.collections import collection
 from tests.support.broker_messages import queued_messages
 from tests.support.factories import notifications as factories
@@ -131,7 +131,7 @@ def test_cancelling_withdraws_pending_notifications_in_pages() -> None:
 def test_cancelling_keeps_sent_notifications() -> None:
     one = completed(3)
     attempt = factories.start(factories.claim(first_of(one)))
-    store.settle([factories.settlement(attempt, S.SENT)], now=NOON)
+    leases.settle([factories.settlement(attempt, S.SENT)], now=NOON)
     control.cancel(one, now=NOON)
     run_to_completion(one)
     assert statuses(one) == ["cancelled", "cancelled", "sent"]
@@ -143,7 +143,7 @@ def test_cancelling_invalidates_claims() -> None:
     claimed = factories.claim(first_of(one))
     control.cancel(one, now=NOON)
     run_to_completion(one)
-    assert store.start([claimed], provider="sendgrid", worker="w", now=NOON) == []
+    assert leases.start([claimed], provider="sendgrid", worker="w", now=NOON) == []
     assert statuses(one) == ["cancelled"]
 
 
@@ -155,7 +155,7 @@ def test_cancelling_waits_for_attempts_and_withdraws_their_retries() -> None:
     waits = read(one)
     assert (waits["status"], waits["withdrawn"]) == ("cancelling", 1)
     assert waits["due_at"] == NOON + runner.CANCEL_POLL_INTERVAL
-    store.settle([factories.settlement(attempt, S.PENDING)], now=NOON)
+    leases.settle([factories.settlement(attempt, S.PENDING)], now=NOON)
     run_to_completion(one, at=NOON + runner.CANCEL_POLL_INTERVAL)
     assert statuses(one) == ["cancelled", "cancelled"]
     assert (read(one)["status"], read(one)["withdrawn"]) == ("cancelled", 2)
@@ -184,7 +184,7 @@ def test_completed_broadcast_with_pending_deliveries_is_cancelled() -> None:
 def test_completely_sent_broadcast_is_not_cancelled() -> None:
     one = completed(1)
     attempt = factories.start(factories.claim(first_of(one)))
-    store.settle([factories.settlement(attempt, S.SENT)], now=NOON)
+    leases.settle([factories.settlement(attempt, S.SENT)], now=NOON)
     with pytest.raises(InvalidStateError):
         control.cancel(one, now=NOON)
     assert read(one)["status"] == "completed"

@@ -10,13 +10,13 @@ import pytest
 from bson import ObjectId
 
 from domain.states import BulkAction, BulkOutcome, BulkStage, DeliveryStatus
-from notifications import store
 from notifications.actions import actions
 from notifications.actions.actions import InvalidStateError
 from notifications.actions.risk import ResendRisk, RiskKind
 from notifications.bulk import decisions, executor, repository, results, runner, selection, trial
 from notifications.bulk.operation import Operation
 from notifications.bulk.repository import LEASES
+from notifications.store import leases
 from notifyproject.db.collections import collection
 from tests.support.factories import notifications as factories
 from tests.support.factories.bulk import (
@@ -156,7 +156,7 @@ def test_delivery_that_failed_again_is_not_reopened_twice(clock: Time) -> None:
     results.begin(operation.id, {results.DeliveryKey(one, EMAIL): SAFE}, now=clock())
     executor._execute_one(operation, one, [EMAIL], now=clock())
     again = factories.start(factories.claim(one, at=clock.at), at=clock.at)
-    store.settle([factories.settlement(again, DeliveryStatus.FAILED, at=clock())], now=clock.at)
+    leases.settle([factories.settlement(again, DeliveryStatus.FAILED, at=clock())], now=clock.at)
     assert finish(clock, operation).counts == {BulkOutcome.DONE: 1}
     assert statuses([one]) == ["failed"]
 

@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 
 from domain.states import BulkStage, Channel, DeliveryStatus
-from notifications import store
 from notifications.actions import risk
 from notifications.bulk import repository, results, runner, selection
 from notifications.bulk.operation import Selection
+from notifications.store import acceptance, leases
 from tests.support.factories import notifications as factories
 from tests.support.factories.bulk import Time, finish, previewed, started
 from tests.support.factories.notifications import NOON
@@ -22,14 +22,14 @@ def many(clock: Time, monkeypatch: pytest.MonkeyPatch) -> None:
     """Store notifications, of which a third have failed, and use small pages."""
     monkeypatch.setattr(selection, "PAGE_SIZE", PAGE_SIZE)
     new = [factories.new(user_id=None) for _ in range(COUNT)]
-    store.accept(new, now=NOON)
+    acceptance.accept(new, now=NOON)
     ids = [one.id for one in new[:FAILED]]
     for start in range(0, FAILED, 100):
         some = ids[start : start + 100]
-        claims = store.claim(ids=some, channel=Channel.EMAIL, worker="w", now=NOON)
-        begun = store.start(claims, provider="sendgrid", worker="w", now=NOON)
+        claims = leases.claim(ids=some, channel=Channel.EMAIL, worker="w", now=NOON)
+        begun = leases.start(claims, provider="sendgrid", worker="w", now=NOON)
         ended = [factories.settlement(one, DeliveryStatus.FAILED) for one in begun]
-        store.settle(ended, now=NOON)
+        leases.settle(ended, now=NOON)
 
 
 def page_reads(found: list[Plan]) -> list[Plan]:

@@ -14,13 +14,13 @@ from domain.states import (
     DeliveryStatus,
     NotificationStatus,
 )
-from notifications import store
 from notifications.actions import actions
 from notifications.actions.risk import RiskKind
 from notifications.bulk import decisions, repository, runner, selection
 from notifications.bulk import operation as bulk_operation
 from notifications.bulk.operation import Selection
 from notifications.queueing import wakeups
+from notifications.store import leases
 from notifyproject.db.collections import collection
 from recipients.models import SuppressionReason
 from tasks import tasks
@@ -71,7 +71,7 @@ def test_resent_notification_may_duplicate(clock: Time, action: BulkAction) -> N
     # A resend that failed too does not duplicate.
     for resend in collection("notifications").find({"resent_from": {"$ne": None}}):
         one = factories.start(factories.claim(resend["_id"], at=clock.at), at=clock.at)
-        store.settle([factories.settlement(one, S.FAILED, at=clock())], now=clock.at)
+        leases.settle([factories.settlement(one, S.FAILED, at=clock())], now=clock.at)
     since = selection.select_failures(channel=EMAIL, code=None, since=None)
     originals = Selection(
         match={"$and": [since.match, {"resent_from": None}]}, order=since.order, description=()
@@ -144,7 +144,7 @@ def test_delivery_that_failed_again_since_the_preview_is_skipped(clock: Time) ->
     operation = started(clock)
     actions.retry(notification_id=one, channels=None, now=clock())
     again = factories.start(factories.claim(one, at=clock.at), at=clock.at)
-    store.settle([factories.settlement(again, S.FAILED, at=clock())], now=clock.at)
+    leases.settle([factories.settlement(again, S.FAILED, at=clock())], now=clock.at)
     operation = finish(clock, operation)
     assert statuses([one]) == ["failed"]
     assert operation.reasons == {"changed": 1}

@@ -8,10 +8,10 @@ from bson import ObjectId
 
 from domain.errors import FailureCode
 from domain.states import BulkAction, BulkOutcome, BulkStage, DeliveryStatus
-from notifications import store
 from notifications.bulk import decisions, runner, trial
 from notifications.bulk import operation as bulk_operation
 from notifications.bulk.operation import Operation
+from notifications.store import leases
 from notifyproject.db.collections import collection
 from tests.support.factories import notifications as factories
 from tests.support.factories.bulk import MARIA, Time, failed, previewed, started, stored
@@ -39,7 +39,7 @@ def end(operation: Operation, ids: Sequence[ObjectId], status: S, clock: Time) -
             continue
         claimed = factories.start(factories.claim(sent_as, at=clock.at), at=clock.at)
         code = None if status is S.SENT else FailureCode.REJECTED
-        store.settle([factories.settlement(claimed, status, at=clock.at, code=code)], now=clock.at)
+        leases.settle([factories.settlement(claimed, status, at=clock.at, code=code)], now=clock.at)
         count += 1
     return count
 

@@ -10,11 +10,12 @@ import pytest
 from bson import ObjectId
 
 from domain.states import Channel
-from notifications import store
 from notifications.inbox import actions, feed
 from notifications.inbox.actions import AllRead
 from notifications.inbox.feed import FeedCounts
-from notifications.store import Inbox, inbox
+from notifications.store import acceptance, inbox
+from notifications.store.documents import NewNotification
+from notifications.store.inbox import Inbox
 from notifyproject.db.collections import collection
 from notifyproject.db.paging import Cursor
 from tests.support.factories.notifications import CLIENT, NOON, accepted, new
@@ -39,12 +40,12 @@ def db(_database: None, django_db_blocker: Any) -> Iterator[None]:
     """Store the notifications once per module: tests that write come last."""
     with django_db_blocker.unblock(), emptied("notifications", "inbox_visits"):
         for start in range(0, COUNT, BATCH):
-            store.accept([_new(n) for n in range(start, start + BATCH)], now=LATER)
+            acceptance.accept([_new(n) for n in range(start, start + BATCH)], now=LATER)
         _work_on()
         yield
 
 
-def _new(number: int) -> store.NewNotification:
+def _new(number: int) -> NewNotification:
     """Return a notification: half are for Ada, and a tenth of these belong to another client."""
     moment = NOON + timedelta(seconds=number)
     return new(
@@ -171,7 +172,7 @@ def test_page_of_a_rare_type_of_snoozed_items_reads_a_limited_number(
     ids = [one["_id"] for one in collection("notifications").find(query, {"_id": 1}).limit(40)]
     for number, one in enumerate(ids):
         until = LATER + timedelta(hours=number)
-        store.snooze(inbox=Inbox(CLIENT, "bob"), notification_id=one, until=until, now=LATER)
+        inbox.snooze(inbox=Inbox(CLIENT, "bob"), notification_id=one, until=until, now=LATER)
     with plans("notifications") as found:
         page = feed.snoozed_page(Inbox(CLIENT, "bob"), limit=5, wanted={"type": "nosuch"})
     assert (page.documents, page.has_next) == ([], True)
@@ -192,7 +193,7 @@ def test_since_reads_only_later_notifications() -> None:
 
 def test_counts_read_no_documents() -> None:
     moment = NOON + timedelta(seconds=COUNT // 2)
-    store.mark_seen(inbox=INBOX, until=moment)
+    inbox.mark_seen(inbox=INBOX, until=moment)
     counts, found = explain(lambda: feed.counts(INBOX))
     unread = collection("notifications").count_documents(
         {**INBOX.match(is_read=False, is_archived=False)}
@@ -211,7 +212,7 @@ def test_counts_are_repeated_when_their_snapshot_is_gone() -> None:
 
 def test_single_notification_is_read_and_marked_by_id() -> None:
     document = feed.page(INBOX, limit=1, unread=True).documents[0]
-    for change in (store.mark_read, store.mark_unread, store.archive, store.unarchive):
+    for change in (inbox.mark_read, inbox.mark_unread, inbox.archive, inbox.unarchive):
         with plans("notifications") as found:
             change(inbox=INBOX, notification_id=document["_id"], now=LATER)
             feed.get(INBOX, document["_id"])
@@ -294,7 +295,7 @@ def test_counts_of_concurrent_reads_have_the_order_of_their_times() -> None:
     with ThreadPoolExecutor(4) as threads:
         counting = [threads.submit(count) for _ in range(3)]
         for one in ids:
-            store.mark_read(inbox=inbox, notification_id=one, now=LATER)
+            inbox.mark_read(inbox=inbox, notification_id=one, now=LATER)
         is_done.set()
         seen = [counts for future in counting for counts in future.result()]
     in_order = [counts.unread for counts in sorted(seen, key=lambda counts: counts.as_of)]

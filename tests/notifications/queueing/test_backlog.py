@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from domain.states import Channel, DeliveryStatus, Priority
-from notifications import store
 from notifications.queueing import backlog
 from notifications.queueing.backlog import Backlog
+from notifications.store import acceptance
 from tests.support.factories import notifications as factories
 from tests.support.factories.notifications import NOON, accepted, new
 from tests.support.waiting import LIMIT
@@ -29,7 +29,7 @@ def limits(settings: Any) -> Any:
 
 def accept_due(count: int, *, since: timedelta = SECOND, **fields: Any) -> None:
     many = [new(send_at=NOON - since, created_at=NOON, **fields) for _ in range(count)]
-    store.accept(many, now=NOON)
+    acceptance.accept(many, now=NOON)
 
 
 @pytest.mark.parametrize(("count", "is_overloaded"), [(0, False), (3, False), (4, True), (5, True)])

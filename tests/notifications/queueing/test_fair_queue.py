@@ -8,11 +8,12 @@ import redis
 from bson import ObjectId
 
 from domain.states import Channel, Priority
-from notifications import store
 from notifications.queueing import fair_queue
 from notifications.queueing import wakeups as queueing_wakeups
 from notifications.queueing.fair_queue import BURST, MAX_PULLS, FairQueue, PullToken
 from notifications.queueing.wakeups import WAKEUP_SIZE, Wakeup
+from notifications.store import acceptance
+from notifications.store.acceptance import Accepted
 from notifyproject.platform import valkey
 from tests.support.broker_messages import Message, queued_messages
 from tests.support.factories.notifications import CLIENT, NOON, new
@@ -31,10 +32,8 @@ def _valkey() -> None:
 
 def accept_and_enqueue(count: int, *, client_id: ObjectId = CLIENT, at: datetime = NOON) -> None:
     batch = [new(client_id=client_id, send_at=at, created_at=NOON) for _ in range(count)]
-    results = store.accept(batch, now=NOON)
-    fair_queue.enqueue_wakeups(
-        [r.document for r in results if isinstance(r, store.Accepted)], now=NOON
-    )
+    results = acceptance.accept(batch, now=NOON)
+    fair_queue.enqueue_wakeups([r.document for r in results if isinstance(r, Accepted)], now=NOON)
 
 
 def pulled_clients(messages: Sequence[Message]) -> list[ObjectId]:

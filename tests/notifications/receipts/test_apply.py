@@ -12,10 +12,10 @@ from bson import ObjectId
 from domain.errors import RECEIPT_FAILURES, FailureCode
 from domain.retry import GiveUp
 from domain.states import TRANSITIONS, Channel, DeliveryStatus
-from notifications import store
-from notifications.store import AttemptReference, DeliveryReceipt
+from notifications.store import actions, leases, receipts, recovery
+from notifications.store.documents import AttemptReference
 from notifications.store.pipelines import ERROR_LENGTH
-from notifications.store.receipts import RANK
+from notifications.store.receipts import RANK, DeliveryReceipt
 from tests.support.factories import notifications as factories
 from tests.support.factories.notifications import (
     NOON,
@@ -54,7 +54,7 @@ def report(
 
 
 def apply_status(notification_id: ObjectId, status: DeliveryStatus, **fields: Any) -> bool:
-    return store.apply_receipt(report(notification_id, status, **fields), now=NOON + MINUTE)
+    return receipts.apply_receipt(report(notification_id, status, **fields), now=NOON + MINUTE)
 
 
 def status_of(notification_id: ObjectId) -> str:
@@ -66,7 +66,9 @@ def given_up() -> ObjectId:
     document = factories.settled(S.UNKNOWN)
     now = NOON + 5 * MINUTE
     give_up = GiveUp(FailureCode.OUTCOME_UNKNOWN)
-    store.resolve_unknown([(one, give_up) for one in store.unknown_outcomes(now=now)], now=now)
+    recovery.resolve_unknown(
+        [(one, give_up) for one in recovery.unknown_outcomes(now=now)], now=now
+    )
     return ObjectId(document["_id"])
 
 
@@ -190,14 +192,14 @@ def test_texts_are_stored_literally(text: str) -> None:
 def test_early_receipt_wins_over_our_own_write(early: DeliveryStatus, ours: DeliveryStatus) -> None:
     one = started()
     assert apply_status(one.notification_id, early)
-    assert store.settle([settlement(one, ours)], now=NOON + MINUTE) == 0
+    assert leases.settle([settlement(one, ours)], now=NOON + MINUTE) == 0
     assert status_of(one.notification_id) == early
 
 
 def test_receipt_resolves_an_unknown_outcome() -> None:
     notification_id = ObjectId(factories.settled(S.UNKNOWN)["_id"])
     assert apply_status(notification_id, S.DELIVERED)
-    assert store.unknown_outcomes(now=NOON + timedelta(days=1)) == []
+    assert recovery.unknown_outcomes(now=NOON + timedelta(days=1)) == []
     assert status_of(notification_id) == "delivered"
 
 
@@ -242,7 +244,7 @@ def test_reported_failure_replaces_our_own() -> None:
 @pytest.mark.parametrize("status", RECEIPT_STATUSES)
 def test_cancelled_delivery_stays_cancelled(status: DeliveryStatus) -> None:
     document = accepted()
-    store.cancel(notification_id=document["_id"], channels=[EMAIL], reason="x", now=NOON)
+    actions.cancel(notification_id=document["_id"], channels=[EMAIL], reason="x", now=NOON)
     assert not apply_status(document["_id"], status)
     assert status_of(document["_id"]) == "cancelled"
 
@@ -251,7 +253,7 @@ def test_cancelled_delivery_stays_cancelled(status: DeliveryStatus) -> None:
 def test_other_channels_are_unchanged(channel: Channel) -> None:
     document = accepted(channels=[EMAIL, WHATSAPP])
     one = report(document["_id"], S.DELIVERED)
-    store.apply_receipt(
+    receipts.apply_receipt(
         replace(one, reference=AttemptReference(document["_id"], channel, 1)), now=NOON + MINUTE
     )
     assert status_of(document["_id"]) == "pending"
@@ -278,7 +280,7 @@ ATTEMPT, ANSWER = NOON + timedelta(milliseconds=430), NOON + timedelta(milliseco
 def test_sent_at_stays_our_own_time_of_the_answer(channel: Channel, status: DeliveryStatus) -> None:
     """Providers report whole seconds; our write has milliseconds."""
     one = started(at=ATTEMPT, channel=channel, created_at=ATTEMPT)
-    store.settle([settlement(one, S.SENT, at=ANSWER)], now=ANSWER)
+    leases.settle([settlement(one, S.SENT, at=ANSWER)], now=ANSWER)
     reference = AttemptReference(one.notification_id, channel, 1)
     apply_status(one.notification_id, status, at=NOON, reference=reference)
     assert set(times(one.notification_id, channel)) == {ANSWER}
@@ -300,7 +302,7 @@ def test_device_receipt_before_our_write_is_not_before_the_attempt() -> None:
     one = started(at=ATTEMPT, channel=PUSH, created_at=NOON)
     reference = AttemptReference(one.notification_id, PUSH, 1, "phone")
     assert apply_status(one.notification_id, S.READ, at=NOON, reference=reference)
-    store.settle([settlement(one, S.SENT, at=ANSWER)], now=ANSWER)
+    leases.settle([settlement(one, S.SENT, at=ANSWER)], now=ANSWER)
     assert set(times(one.notification_id, PUSH)) == {ATTEMPT}
 
 
@@ -318,12 +320,12 @@ def test_times_are_in_order_for_any_receipts(initial: DeliveryStatus) -> None:
 
 def test_delivery_sent_again_after_a_bounce_is_read_after_it() -> None:
     one = started()
-    store.settle([settlement(one, S.SENT)], now=NOON)
+    leases.settle([settlement(one, S.SENT)], now=NOON)
     apply_status(one.notification_id, S.DELIVERED, at=NOON)
     apply_status(one.notification_id, S.FAILED, at=NOON + SECOND)
     later = NOON + MINUTE
-    store.reopen(notification_id=one.notification_id, channels=[Channel.EMAIL], now=later)
+    actions.reopen(notification_id=one.notification_id, channels=[Channel.EMAIL], now=later)
     again = factories.start(factories.claim(one.notification_id, at=later), at=later)
-    store.settle([settlement(again, S.SENT, at=later)], now=later)
+    leases.settle([settlement(again, S.SENT, at=later)], now=later)
     apply_status(one.notification_id, S.READ, at=later + SECOND)
     assert times(one.notification_id) == [later, later, later + SECOND]

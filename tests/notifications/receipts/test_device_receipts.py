@@ -13,10 +13,12 @@ from delivery.runtime import SendingRuntime
 from domain.errors import FailureCode
 from domain.retry import GiveUp, RetryAt
 from domain.states import Channel
-from notifications import queries, store
+from notifications import queries
 from notifications.receipts import device_receipts
 from notifications.receipts.device_receipts import AppliedReceipt, DeviceEvent
-from notifications.store import LEASE, NewDelivery, recovery
+from notifications.store import device_attempts, leases, recovery
+from notifications.store.documents import NewDelivery
+from notifications.store.leases import LEASE
 from notifyproject.db.collections import collection
 from providers.contract import SendRequest
 from tests.support.factories import notifications as factories
@@ -222,10 +224,10 @@ def lost(
         raise Killed
 
     with monkeypatch.context() as patch:
-        patch.setattr(store, "settle", die)
+        patch.setattr(leases, "settle", die)
         with pytest.raises(Killed):
             deliver(one, at=RETRY)
-    store.expire_leases(now=RETRY + LEASE)
+    recovery.expire_leases(now=RETRY + LEASE)
     assert (delivery_status(one)[0], state(one)["accepted_targets"]) == ("unknown", [phone])
     return one, phone
 
@@ -236,8 +238,8 @@ def test_receipt_survives_a_lost_worker(
 ) -> None:
     one, _ = lost(fcm, monkeypatch)
     later = RETRY + 10 * MINUTE
-    waiting = store.unknown_outcomes(now=later)
-    store.resolve_unknown([(unknown, decision) for unknown in waiting], now=later)
+    waiting = recovery.unknown_outcomes(now=later)
+    recovery.resolve_unknown([(unknown, decision) for unknown in waiting], now=later)
     deliver(one, at=later)
     assert delivery_status(one) == ("delivered", None)
     assert times(one) == [NOON + SECOND, NOON + SECOND, None]
@@ -265,7 +267,7 @@ def test_receipt_in_recovery_is_kept(
         return records(*args)
 
     monkeypatch.setattr(recovery, "_records", read_late)
-    assert store.expire_leases(now=NOON + LEASE) == 1
+    assert recovery.expire_leases(now=NOON + LEASE) == 1
     assert state(begun.notification_id)["accepted_targets"] == [phone]
 
 
@@ -305,7 +307,7 @@ def test_receipt_belongs_to_the_attempt_that_the_provider_accepted(fcm: Scripted
     one, phone = half_sent(fcm)
     deliver(one, at=RETRY)
     send_receipt(one, phone, at=RETRY + SECOND)
-    (attempt,) = store.attempts_at(one, [phone])
+    (attempt,) = device_attempts.attempts_at(one, [phone])
     assert (attempt["attempt_number"], attempt["delivered_at"]) == (1, RETRY + SECOND)
 
 
@@ -359,6 +361,6 @@ def test_attempts_at_a_device_are_read_by_an_index(fcm: ScriptedProvider) -> Non
     deliver(one)
     phone = device("device-3")
     with plans("delivery_attempts") as found:
-        assert len(store.attempts_at(one, [phone])) == 1
+        assert len(device_attempts.attempts_at(one, [phone])) == 1
     (plan,) = found
     assert (plan.is_indexed, plan.sorts, plan.examined) == (True, False, 1)

@@ -8,9 +8,9 @@ import pytest
 
 from delivery import sweeper
 from domain.states import Channel, DeliveryStatus
-from notifications import store
 from notifications.receipts import processor
-from notifications.store import ProviderAnswer
+from notifications.store import leases
+from notifications.store.documents import Document, ProviderAnswer
 from notifyproject.db.collections import collection
 from providers.contract import Receipt, ReceiptKind
 from tests.support.factories.notifications import NOON, delivery, read, settlement, started
@@ -39,10 +39,10 @@ def apply(*events: Receipt, after: timedelta = SECOND) -> processor.Applied:
     return processor.apply_receipts(events, provider="whatsapp", now=NOON + after)
 
 
-def sent_as(provider_id: str) -> store.Document:
+def sent_as(provider_id: str) -> Document:
     one = started(channel=Channel.WHATSAPP)
     answer = ProviderAnswer(provider="whatsapp", message_id=provider_id)
-    store.settle([settlement(one, S.SENT, answer=answer)], now=NOON)
+    leases.settle([settlement(one, S.SENT, answer=answer)], now=NOON)
     return read(one.notification_id)
 
 
@@ -57,7 +57,7 @@ def test_early_receipt_is_applied_later(apply_early: Callable[..., object]) -> N
     one = started(channel=Channel.WHATSAPP)
     assert apply(event()).unmatched == 1
     answer = ProviderAnswer(provider="whatsapp", message_id="wamid-1")
-    store.settle([settlement(one, S.SENT, answer=answer)], now=NOON)
+    leases.settle([settlement(one, S.SENT, answer=answer)], now=NOON)
     assert apply_early(now=NOON + MINUTE)
     assert delivery(read(one.notification_id), Channel.WHATSAPP)["status"] == "delivered"
     assert collection(EARLY).count_documents({}) == 0

@@ -14,8 +14,9 @@ from pymongo.errors import PyMongoError
 from domain.content import Attachment, Content, InterruptionLevel, PushOptions, Recipient
 from domain.errors import FailureCode
 from domain.states import Channel, DeliveryStatus
-from notifications import store
-from notifications.store import Accepted, DuplicateEntity, NewDelivery
+from notifications.store import acceptance, actions
+from notifications.store.acceptance import Accepted, DuplicateEntity
+from notifications.store.documents import NewDelivery, NewNotification, content_of, recipient_of
 from notifyproject.db.collections import CODEC, collection
 from tests.support.factories import notifications as factories
 from tests.support.factories.notifications import CLIENT, NOON, new
@@ -35,8 +36,8 @@ def count() -> int:
     return collection("notifications").count_documents({})
 
 
-def accepted(*notifications: store.NewNotification) -> list[Accepted | DuplicateEntity]:
-    return store.accept(notifications, now=NOON)
+def accepted(*notifications: NewNotification) -> list[Accepted | DuplicateEntity]:
+    return acceptance.accept(notifications, now=NOON)
 
 
 def test_accepted_notification_is_stored_as_returned() -> None:
@@ -130,7 +131,7 @@ def test_reason_of_a_skipped_channel_is_stored() -> None:
 def test_repeated_acceptance_returns_what_is_stored() -> None:
     one = new()
     accepted(one)
-    store.cancel(notification_id=one.id, channels=[EMAIL], reason="Withdrawn.", now=NOON)
+    actions.cancel(notification_id=one.id, channels=[EMAIL], reason="Withdrawn.", now=NOON)
     (again,) = accepted(one)
     assert isinstance(again, Accepted)
     assert again.repeated
@@ -271,7 +272,7 @@ def test_every_recipient_field_is_stored() -> None:
     )
     stored = factories.read(factories.accepted(recipient=recipient)["_id"])
     assert None not in fields(recipient).values()
-    assert store.recipient_of(stored) == recipient
+    assert recipient_of(stored) == recipient
 
 
 def test_every_content_field_is_stored() -> None:
@@ -301,17 +302,17 @@ def test_every_content_field_is_stored() -> None:
     )
     stored = factories.read(factories.accepted(content=content)["_id"])
     assert None not in fields(content).values()
-    assert store.content_of(stored) == content
+    assert content_of(stored) == content
 
 
 def test_duplicates_of_a_large_batch_are_found_in_two_reads() -> None:
     """The duplicates of a repeated campaign must not be read one by one."""
     originals = [new(user_id=f"user-{n}", entity_id="contest-1") for n in range(300)]
     stored = [new(user_id=f"user-{n}") for n in range(300)]
-    store.accept([*originals, *stored], now=NOON)
+    acceptance.accept([*originals, *stored], now=NOON)
     again = [new(user_id=f"user-{n}", entity_id="contest-1") for n in range(300)]
     with plans("notifications") as read:
-        results = store.accept([*again, *stored], now=NOON)
+        results = acceptance.accept([*again, *stored], now=NOON)
     assert results[:300] == [DuplicateEntity(notification_id=one.id) for one in originals]
     assert all(isinstance(r, Accepted) and r.repeated for r in results[300:])
     assert len([plan for plan in read if "find" in plan.command]) == 2
@@ -325,8 +326,10 @@ def test_each_duplicate_names_its_own_original() -> None:
         (f"user-{n}", f"order-{n % 3}", ("order_shipped", "new_sale")[n % 2]) for n in range(6)
     ]
     first = [new(user_id=u, entity_id=e, type=t) for u, e, t in pairs]
-    store.accept(first, now=NOON)
-    results = store.accept([new(user_id=u, entity_id=e, type=t) for u, e, t in pairs], now=NOON)
+    acceptance.accept(first, now=NOON)
+    results = acceptance.accept(
+        [new(user_id=u, entity_id=e, type=t) for u, e, t in pairs], now=NOON
+    )
     assert [r.notification_id for r in results if isinstance(r, DuplicateEntity)] == [
         one.id for one in first
     ]
@@ -334,7 +337,7 @@ def test_each_duplicate_names_its_own_original() -> None:
 
 def test_resend_is_no_original_of_an_entity() -> None:
     original = new(entity_id="order-1")
-    store.accept([original], now=NOON)
-    store.accept([new(entity_id="order-1", resent_from=original.id)], now=NOON)
+    acceptance.accept([original], now=NOON)
+    acceptance.accept([new(entity_id="order-1", resent_from=original.id)], now=NOON)
     other = new(entity_id="order-1")
-    assert store.accept([other], now=NOON) == [DuplicateEntity(notification_id=original.id)]
+    assert acceptance.accept([other], now=NOON) == [DuplicateEntity(notification_id=original.id)]

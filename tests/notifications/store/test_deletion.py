@@ -6,8 +6,10 @@ import pytest
 from bson import ObjectId
 
 from domain.states import Channel, DeliveryStatus
-from notifications import store
-from notifications.store import DELETION_REASON, Document, Inbox
+from notifications.store import actions, inbox, leases, removal
+from notifications.store.documents import Document
+from notifications.store.inbox import Inbox
+from notifications.store.removal import DELETION_REASON
 from tests.support.factories import notifications as factories
 from tests.support.factories.notifications import CLIENT, NOON, accepted, delivery, read
 
@@ -19,7 +21,7 @@ LATER = NOON + timedelta(minutes=5)
 
 
 def deleted(document: Document) -> Document:
-    after = store.delete(notification_id=document["_id"], client_id=CLIENT, now=LATER)
+    after = removal.delete(notification_id=document["_id"], client_id=CLIENT, now=LATER)
     assert after is not None
     assert after == read(document["_id"])
     return after
@@ -53,7 +55,7 @@ def test_deletion_takes_the_claim_of_a_worker_that_did_not_start() -> None:
 def test_attempt_in_progress_completes() -> None:
     begun = factories.started()
     deleted(read(begun.notification_id))
-    store.settle([factories.settlement(begun, S.SENT)], now=LATER)
+    leases.settle([factories.settlement(begun, S.SENT)], now=LATER)
     after = read(begun.notification_id)
     assert (delivery(after, EMAIL)["status"], after["is_active"]) == (S.SENT, False)
 
@@ -61,18 +63,18 @@ def test_attempt_in_progress_completes() -> None:
 def test_retry_of_an_attempt_in_progress_is_marked_deleted() -> None:
     begun = factories.started()
     deleted(read(begun.notification_id))
-    store.settle([factories.settlement(begun, S.PENDING, next_attempt_at=LATER)], now=LATER)
+    leases.settle([factories.settlement(begun, S.PENDING, next_attempt_at=LATER)], now=LATER)
     assert factories.claim(begun.notification_id, at=LATER).is_deleted
 
 
 def test_deletion_is_of_the_clients_own_and_once() -> None:
     document = read(accepted()["_id"])
     other = ObjectId("d" * 24)
-    assert store.delete(notification_id=document["_id"], client_id=other, now=LATER) is None
+    assert removal.delete(notification_id=document["_id"], client_id=other, now=LATER) is None
     assert read(document["_id"]) == document
     after = deleted(document)
     again = LATER + timedelta(hours=1)
-    assert store.delete(notification_id=document["_id"], client_id=CLIENT, now=again) is None
+    assert removal.delete(notification_id=document["_id"], client_id=CLIENT, now=again) is None
     assert read(document["_id"]) == after
 
 
@@ -80,33 +82,33 @@ def test_deleted_notification_is_in_no_inbox_until_restored() -> None:
     document = read(accepted(channels=[IN_APP])["_id"])
     mark = {"inbox": Inbox(CLIENT, "ada"), "notification_id": document["_id"], "now": LATER}
     deleted(document)
-    assert store.mark_read(**mark) is None
-    assert store.mark_part_read(inbox=Inbox(CLIENT, "ada"), limit=1, now=LATER).count == 0
-    restored = store.restore(notification_id=document["_id"], now=LATER)
+    assert inbox.mark_read(**mark) is None
+    assert inbox.mark_part_read(inbox=Inbox(CLIENT, "ada"), limit=1, now=LATER).count == 0
+    restored = removal.restore(notification_id=document["_id"], now=LATER)
     assert restored == {**document, "updated_at": LATER}
-    assert store.mark_read(**mark) is not None
+    assert inbox.mark_read(**mark) is not None
 
 
 def test_restoring_leaves_cancelled_deliveries_cancelled() -> None:
     document = accepted()
     deleted(document)
-    restored = store.restore(notification_id=document["_id"], now=LATER)
+    restored = removal.restore(notification_id=document["_id"], now=LATER)
     assert restored is not None
     assert (restored["is_active"], restored["status"]) == (True, "cancelled")
     assert "deleted_at" not in restored
-    assert store.restore(notification_id=document["_id"], now=LATER) is None
+    assert removal.restore(notification_id=document["_id"], now=LATER) is None
 
 
 def test_erased_notification_is_not_restored() -> None:
     document = accepted()
     deleted(document)
-    store.erase(store.erasable(user_id="ada", limit=10), user_id="ada", now=LATER)
-    assert store.restore(notification_id=document["_id"], now=LATER) is None
+    removal.erase(removal.erasable(user_id="ada", limit=10), user_id="ada", now=LATER)
+    assert removal.restore(notification_id=document["_id"], now=LATER) is None
     assert not read(document["_id"])["is_active"]
 
 
 def test_deleted_notification_is_not_reopened() -> None:
     document = deleted(factories.settled(S.FAILED))
     later = LATER + timedelta(minutes=1)
-    assert store.reopen(notification_id=document["_id"], channels=[EMAIL], now=later) is None
+    assert actions.reopen(notification_id=document["_id"], channels=[EMAIL], now=later) is None
     assert read(document["_id"]) == document

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from domain.content import Content, Recipient
 from domain.states import Channel
-from notifications.store import AttemptReference, content_of, recipient_of
+from notifications.store.documents import AttemptReference, content_of, recipient_of
 from tests.support.factories.notifications import claimed_delivery as claimed
 
 ID = ObjectId("65f0c0ffee65f0c0ffee65f0")

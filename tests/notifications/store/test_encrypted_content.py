@@ -14,10 +14,13 @@ from delivery.runtime import SendingRuntime
 from domain.content import Content, SensitiveContent
 from domain.errors import ProviderResponse
 from domain.states import Channel, DeliveryStatus
-from notifications import store
 from notifications.actions import actions
 from notifications.catalog.types import MASK
-from notifications.store import Document, NewDelivery
+from notifications.store import actions as store_actions
+from notifications.store import encrypted_content, leases, removal
+from notifications.store import inbox as store_inbox
+from notifications.store.documents import Document, NewDelivery
+from notifications.store.inbox import Inbox
 from notifications.store.pipelines import INBOX_SECRET_LIFETIME
 from notifyproject.db.collections import collection
 from notifyproject.platform.encryption import DecryptionError
@@ -56,9 +59,9 @@ def deliver(notification_id: ObjectId, *, at: datetime = NOON, channel: Channel 
 def test_secret_is_stored_encrypted_for_its_notification_only() -> None:
     one, other = accepted_with_secret(), accepted_with_secret()
     assert one["sealed"].startswith("v1.tests.")
-    assert store.secret_in(factories.read(one["_id"])) == SECRET
+    assert encrypted_content.secret_in(factories.read(one["_id"])) == SECRET
     with pytest.raises(DecryptionError):
-        store.secret_in({**other, "sealed": one["sealed"]})
+        encrypted_content.secret_in({**other, "sealed": one["sealed"]})
 
 
 def test_decrypted_secret_is_sent(fcm: ScriptedProvider) -> None:
@@ -72,7 +75,7 @@ def test_settling_the_last_channel_destroys_the_secret(status: DeliveryStatus) -
     for channel, is_left in ((EMAIL, True), (WHATSAPP, False)):
         attempt_ = factories.start(factories.claim(one, channel=channel))
         assert has_secret(one)
-        store.settle([factories.settlement(attempt_, status)], now=NOON)
+        leases.settle([factories.settlement(attempt_, status)], now=NOON)
         assert has_secret(one) is is_left
 
 
@@ -89,7 +92,7 @@ def test_retry_and_unknown_outcome_keep_the_secret(fcm: ScriptedProvider) -> Non
 
 def test_cancelling_and_expiring_destroy_the_secret(fcm: ScriptedProvider) -> None:
     one = accepted_with_secret()["_id"]
-    store.cancel(notification_id=one, channels=[EMAIL], reason="x", now=NOON)
+    store_actions.cancel(notification_id=one, channels=[EMAIL], reason="x", now=NOON)
     assert not has_secret(one)
     late = accepted_with_secret(expires_at=NOON + MINUTE)["_id"]
     deliver(late, at=NOON + 2 * MINUTE)
@@ -104,7 +107,7 @@ def test_secret_of_a_suppressed_notification_is_not_stored() -> None:
 
 def test_erasure_destroys_the_secret() -> None:
     document = accepted_with_secret(IN_APP, EMAIL)
-    store.erase(store.erasable(user_id="ada", limit=5), user_id="ada", now=NOON)
+    removal.erase(removal.erasable(user_id="ada", limit=5), user_id="ada", now=NOON)
     assert not has_secret(document["_id"])
 
 
@@ -128,9 +131,9 @@ def test_inbox_shows_a_secret_for_a_time(expires_after: timedelta | None, end: t
     assert document["sealed_until"] == NOON + end
     assert shown(document, at=NOON + end - SECOND)
     assert not shown(document, at=NOON + end)
-    assert store.purge_secrets(now=NOON + end - SECOND) == 0
+    assert encrypted_content.purge_secrets(now=NOON + end - SECOND) == 0
     assert has_secret(document["_id"])
-    assert store.purge_secrets(now=NOON + end) == 1
+    assert encrypted_content.purge_secrets(now=NOON + end) == 1
     left = factories.read(document["_id"])
     assert not {"sealed", "sealed_until"} & left.keys()
     assert not shown(left, at=NOON)
@@ -140,23 +143,23 @@ def test_secret_is_kept_while_another_channel_is_open() -> None:
     document = accepted_with_secret(IN_APP, EMAIL, expires_at=NOON + MINUTE)
     assert "sealed_until" not in document
     assert shown(document, at=NOON)
-    assert store.purge_secrets(now=NOON + INBOX_SECRET_LIFETIME) == 0
+    assert encrypted_content.purge_secrets(now=NOON + INBOX_SECRET_LIFETIME) == 0
     attempt_ = factories.start(factories.claim(document["_id"]))
-    store.settle([factories.settlement(attempt_, S.SENT)], now=NOON)
+    leases.settle([factories.settlement(attempt_, S.SENT)], now=NOON)
     assert factories.read(document["_id"])["sealed_until"] == NOON + MINUTE
 
 
 def test_secret_past_its_inbox_time_is_destroyed_on_settling() -> None:
     document = accepted_with_secret(IN_APP, EMAIL, expires_at=NOON + MINUTE)
     attempt_ = factories.start(factories.claim(document["_id"]))
-    store.settle([factories.settlement(attempt_, S.SENT)], now=NOON + 2 * MINUTE)
+    leases.settle([factories.settlement(attempt_, S.SENT)], now=NOON + 2 * MINUTE)
     assert not has_secret(document["_id"])
 
 
 def test_reading_keeps_the_secret() -> None:
     document = accepted_with_secret(IN_APP)
-    inbox = store.Inbox(document["client_id"], "ada")
-    marked = store.mark_read(inbox=inbox, notification_id=document["_id"], now=NOON)
+    inbox = Inbox(document["client_id"], "ada")
+    marked = store_inbox.mark_read(inbox=inbox, notification_id=document["_id"], now=NOON)
     assert marked is not None
     assert shown(marked.document, at=NOON)
 
@@ -165,7 +168,7 @@ def test_resend_takes_the_secret_along(broker: Any) -> None:
     document = accepted_with_secret(EMAIL, WHATSAPP)
     resent = actions.resend(notification_id=document["_id"], channels=[EMAIL], now=NOON)
     assert resent["sealed"] != document["sealed"]
-    assert store.secret_in(resent) == SECRET
+    assert encrypted_content.secret_in(resent) == SECRET
 
 
 @pytest.mark.parametrize("again", [actions.resend, actions.retry])
@@ -184,7 +187,7 @@ def test_retry_has_the_secret_while_one_channel_is_open(broker: Any, fcm: Script
     fcm.always(refused)
     deliver(document["_id"])
     reopened = actions.retry(notification_id=document["_id"], channels=None, now=NOON)
-    assert store.secret_in(reopened) == SECRET
+    assert encrypted_content.secret_in(reopened) == SECRET
 
 
 def test_delivery_without_its_key_is_deferred(fcm: ScriptedProvider) -> None:

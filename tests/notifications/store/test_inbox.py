@@ -9,8 +9,10 @@ import pytest
 from bson import ObjectId
 
 from domain.states import Channel, DeliveryStatus
-from notifications import store
-from notifications.store import DeliveryReceipt, Document, Inbox, Marked, MarkedPart
+from notifications.store import actions, inbox, leases, receipts
+from notifications.store.documents import AttemptReference, Document
+from notifications.store.inbox import Inbox, Marked, MarkedPart
+from notifications.store.receipts import DeliveryReceipt
 from tests.support.factories import notifications as factories
 from tests.support.factories.notifications import (
     CLIENT,
@@ -28,7 +30,7 @@ EMAIL, PUSH, WHATSAPP, IN_APP = Channel
 S = DeliveryStatus
 LATER, EVEN_LATER = NOON + timedelta(minutes=5), NOON + timedelta(hours=1)
 INBOX = Inbox(CLIENT, "ada")
-MARKS = [store.mark_read, store.mark_unread, store.archive, store.unarchive]
+MARKS = [inbox.mark_read, inbox.mark_unread, inbox.archive, inbox.unarchive]
 Mark = Callable[..., Marked | None]
 
 
@@ -53,7 +55,7 @@ def checked(marked: Marked | None, document: Document) -> Marked:
 
 
 def test_owner_marks_it_read() -> None:
-    marked = mark(store.mark_read, in_app())
+    marked = mark(inbox.mark_read, in_app())
     document = marked.document
     assert marked.changed
     assert (document["status"], document["is_read"], document["read_at"]) == (
@@ -65,8 +67,8 @@ def test_owner_marks_it_read() -> None:
 
 def test_marking_read_again_changes_nothing() -> None:
     document = in_app()
-    mark(store.mark_read, document)
-    again = mark(store.mark_read, document, now=EVEN_LATER)
+    mark(inbox.mark_read, document)
+    again = mark(inbox.mark_read, document, now=EVEN_LATER)
     assert not again.changed
     assert again.document["read_at"] == again.document["updated_at"] == LATER
 
@@ -76,7 +78,7 @@ def test_concurrent_reads_are_recorded_once() -> None:
     with ThreadPoolExecutor(8) as threads:
         results = list(
             threads.map(
-                lambda n: store.mark_read(
+                lambda n: inbox.mark_read(
                     inbox=INBOX, notification_id=document["_id"], now=LATER + timedelta(seconds=n)
                 ),
                 range(8),
@@ -90,12 +92,12 @@ def test_notification_read_elsewhere_can_be_marked_read() -> None:
     """The in-app delivery is recorded as read even if WhatsApp reported it first."""
     document = in_app(channels=[WHATSAPP, IN_APP])
     one = start(claim(document["_id"], channel=WHATSAPP), provider="whatsapp")
-    store.settle([factories.settlement(one, S.SENT)], now=NOON)
-    reference = store.AttemptReference(document["_id"], WHATSAPP, 1)
+    leases.settle([factories.settlement(one, S.SENT)], now=NOON)
+    reference = AttemptReference(document["_id"], WHATSAPP, 1)
     report = DeliveryReceipt(reference=reference, status=S.READ, at=NOON, provider="whatsapp")
-    store.apply_receipt(report, now=NOON)
+    receipts.apply_receipt(report, now=NOON)
     assert read(document["_id"])["is_read"]
-    marked = mark(store.mark_read, document)
+    marked = mark(inbox.mark_read, document)
     assert marked.changed
     assert delivery(marked.document, IN_APP)["read_at"] == LATER
     assert marked.document["read_at"] == NOON
@@ -116,26 +118,26 @@ def test_mark_all_read_affects_only_what_was_sent_to_the_recipient() -> None:
         in_app(send_at=LATER)["_id"],
         factories.settled(S.FAILED)["_id"],
     ]
-    assert store.mark_part_read(inbox=INBOX, limit=100, now=LATER) == part(7)
+    assert inbox.mark_part_read(inbox=INBOX, limit=100, now=LATER) == part(7)
     assert all(read(one)["is_read"] for one in mine)
     assert not any(read(one)["is_read"] for one in others)
-    assert store.mark_part_read(inbox=INBOX, limit=100, now=LATER) == part(0)
+    assert inbox.mark_part_read(inbox=INBOX, limit=100, now=LATER) == part(0)
 
 
 def test_mark_all_read_includes_unread_and_archived() -> None:
     unread, archived = in_app(), in_app()
-    mark(store.mark_read, unread)
-    mark(store.mark_unread, unread)
-    mark(store.archive, archived)
-    assert store.mark_part_read(inbox=INBOX, limit=2, now=EVEN_LATER) == part(2, has_more=True)
+    mark(inbox.mark_read, unread)
+    mark(inbox.mark_unread, unread)
+    mark(inbox.archive, archived)
+    assert inbox.mark_part_read(inbox=INBOX, limit=2, now=EVEN_LATER) == part(2, has_more=True)
     assert read(unread["_id"])["is_read"]
     assert read(archived["_id"])["is_read"]
 
 
 def test_marking_unread_keeps_the_delivery_read() -> None:
     document = in_app()
-    mark(store.mark_read, document)
-    marked = mark(store.mark_unread, document, now=EVEN_LATER)
+    mark(inbox.mark_read, document)
+    marked = mark(inbox.mark_unread, document, now=EVEN_LATER)
     assert marked.changed
     assert not marked.document["is_read"]
     assert "read_at" not in marked.document
@@ -145,20 +147,20 @@ def test_marking_unread_keeps_the_delivery_read() -> None:
 
 def test_marking_unread_again_changes_nothing() -> None:
     document = in_app()
-    assert not mark(store.mark_unread, document).changed
-    mark(store.mark_read, document)
-    mark(store.mark_unread, document, now=LATER)
-    again = mark(store.mark_unread, document, now=EVEN_LATER)
+    assert not mark(inbox.mark_unread, document).changed
+    mark(inbox.mark_read, document)
+    mark(inbox.mark_unread, document, now=LATER)
+    again = mark(inbox.mark_unread, document, now=EVEN_LATER)
     assert not again.changed
     assert again.document["unread_at"] == LATER
 
 
 def test_other_channels_do_not_mark_it_read() -> None:
     document = in_app(channels=[EMAIL, IN_APP])
-    mark(store.mark_read, document)
-    mark(store.mark_unread, document)
+    mark(inbox.mark_read, document)
+    mark(inbox.mark_unread, document)
     one = start(claim(document["_id"]))
-    store.settle([factories.settlement(one, S.FAILED)], now=EVEN_LATER)
+    leases.settle([factories.settlement(one, S.FAILED)], now=EVEN_LATER)
     after = read(document["_id"])
     assert after["status"] == "partially_delivered"
     assert not after["is_read"]
@@ -166,9 +168,9 @@ def test_other_channels_do_not_mark_it_read() -> None:
 
 def test_marking_read_again_keeps_the_first_time() -> None:
     document = in_app()
-    mark(store.mark_read, document)
-    mark(store.mark_unread, document)
-    marked = mark(store.mark_read, document, now=EVEN_LATER)
+    mark(inbox.mark_read, document)
+    mark(inbox.mark_unread, document)
+    marked = mark(inbox.mark_read, document, now=EVEN_LATER)
     assert marked.changed
     assert marked.document["is_read"]
     assert marked.document["read_at"] == LATER
@@ -179,8 +181,8 @@ def test_marking_read_again_keeps_the_first_time() -> None:
 def test_archiving_keeps_the_read_state(is_read: bool) -> None:
     document = in_app()
     if is_read:
-        mark(store.mark_read, document)
-    marked = mark(store.archive, document, now=EVEN_LATER)
+        mark(inbox.mark_read, document)
+    marked = mark(inbox.archive, document, now=EVEN_LATER)
     assert marked.changed
     assert marked.document["is_archived"]
     assert marked.document["archived_at"] == EVEN_LATER
@@ -190,13 +192,13 @@ def test_archiving_keeps_the_read_state(is_read: bool) -> None:
 
 def test_archiving_and_unarchiving_happen_once() -> None:
     document = in_app()
-    mark(store.archive, document)
-    again = mark(store.archive, document, now=EVEN_LATER)
+    mark(inbox.archive, document)
+    again = mark(inbox.archive, document, now=EVEN_LATER)
     assert (again.changed, again.document["archived_at"]) == (False, LATER)
-    restored = mark(store.unarchive, document)
+    restored = mark(inbox.unarchive, document)
     assert (restored.changed, restored.document["is_archived"]) == (True, False)
     assert "archived_at" not in restored.document
-    assert not mark(store.unarchive, document).changed
+    assert not mark(inbox.unarchive, document).changed
 
 
 @pytest.mark.parametrize("channel", list(Channel))
@@ -204,26 +206,26 @@ def test_notification_of_any_channel_is_read_and_unread(channel: Channel) -> Non
     for way, suffix in ((mark, ""), (by_client, "_by_client")):
         is_in_app = channel is IN_APP
         document = in_app() if is_in_app else factories.settled(S.SENT, channel=channel)
-        marked = way(getattr(store, f"mark_read{suffix}"), document)
+        marked = way(getattr(inbox, f"mark_read{suffix}"), document)
         assert marked.changed
         assert (marked.document["is_read"], marked.document["read_at"]) == (True, LATER)
         assert delivery(marked.document, channel)["status"] == (S.READ if is_in_app else S.SENT)
-        again = way(getattr(store, f"mark_read{suffix}"), document, now=EVEN_LATER)
+        again = way(getattr(inbox, f"mark_read{suffix}"), document, now=EVEN_LATER)
         assert (again.changed, again.document) == (False, marked.document)
-        unread = way(getattr(store, f"mark_unread{suffix}"), document, now=EVEN_LATER).document
+        unread = way(getattr(inbox, f"mark_unread{suffix}"), document, now=EVEN_LATER).document
         assert not unread["is_read"]
         assert "read_at" not in unread
-        back = way(getattr(store, f"mark_read{suffix}"), document, now=EVEN_LATER).document
+        back = way(getattr(inbox, f"mark_read{suffix}"), document, now=EVEN_LATER).document
         assert (back["is_read"], back["read_at"]) == (True, LATER)
 
 
 @pytest.mark.parametrize("status", [S.SENT, S.FAILED, S.PENDING, S.UNKNOWN], ids=str)
 def test_outcome_after_reading_leaves_it_read(status: DeliveryStatus) -> None:
     document = accepted()
-    by_client(store.mark_read_by_client, document)
+    by_client(inbox.mark_read_by_client, document)
     one = start(claim(document["_id"]))
     next_at = {"next_attempt_at": EVEN_LATER} if status in (S.PENDING, S.UNKNOWN) else {}
-    store.settle([factories.settlement(one, status, **next_at)], now=LATER)
+    leases.settle([factories.settlement(one, status, **next_at)], now=LATER)
     after = read(document["_id"])
     assert (after["is_read"], after["read_at"]) == (True, LATER)
     assert delivery(after, EMAIL)["status"] == status
@@ -232,7 +234,7 @@ def test_outcome_after_reading_leaves_it_read(status: DeliveryStatus) -> None:
 def test_client_marks_only_its_own() -> None:
     document = read(accepted()["_id"])
     other = ObjectId("d" * 24)
-    for change in (store.mark_read_by_client, store.mark_unread_by_client):
+    for change in (inbox.mark_read_by_client, inbox.mark_unread_by_client):
         assert change(client_id=other, notification_id=document["_id"], now=LATER) is None
         assert change(client_id=CLIENT, notification_id=ObjectId(), now=LATER) is None
     assert read(document["_id"]) == document
@@ -240,7 +242,7 @@ def test_client_marks_only_its_own() -> None:
 
 def test_unsent_notification_is_not_read_by_its_recipient() -> None:
     cancelled = in_app(send_at=LATER)["_id"]
-    store.cancel(notification_id=cancelled, channels=[IN_APP], reason="no", now=NOON)
+    actions.cancel(notification_id=cancelled, channels=[IN_APP], reason="no", now=NOON)
     ids = [cancelled, in_app(send_at=LATER)["_id"], factories.settled(S.FAILED)["_id"]]
     for document in [read(one) for one in ids]:
         for change in MARKS:
@@ -250,7 +252,7 @@ def test_unsent_notification_is_not_read_by_its_recipient() -> None:
 
 def test_notification_of_another_channel_is_not_archived() -> None:
     document = factories.settled(S.DELIVERED)
-    for change in (store.archive, store.unarchive):
+    for change in (inbox.archive, inbox.unarchive):
         assert change(inbox=INBOX, notification_id=document["_id"], now=LATER) is None
     assert read(document["_id"]) == document
 
@@ -259,9 +261,9 @@ def test_scheduled_notification_enters_the_inbox_on_delivery() -> None:
     document = in_app(send_at=LATER)
     assert "inbox_at" not in document
     one = start(claim(document["_id"], at=LATER, channel=IN_APP), at=LATER, provider="inbox")
-    store.settle([factories.settlement(one, S.DELIVERED, at=LATER)], now=LATER)
+    leases.settle([factories.settlement(one, S.DELIVERED, at=LATER)], now=LATER)
     assert read(document["_id"])["inbox_at"] == LATER
-    assert mark(store.mark_read, document, now=EVEN_LATER).changed
+    assert mark(inbox.mark_read, document, now=EVEN_LATER).changed
 
 
 def test_inbox_key_is_unique() -> None:

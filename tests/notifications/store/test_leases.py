@@ -10,8 +10,10 @@ from bson import ObjectId
 from domain.content import Recipient
 from domain.errors import FailureCode
 from domain.states import Channel, DeliveryStatus
-from notifications import store
-from notifications.store import LEASE, ClaimedDelivery, NotSent
+from notifications.store import acceptance, leases, recovery
+from notifications.store.acceptance import Accepted
+from notifications.store.documents import ClaimedDelivery, NotSent
+from notifications.store.leases import LEASE
 from notifyproject.db.collections import collection
 from tests.support.factories import notifications as factories
 from tests.support.factories.notifications import (
@@ -37,7 +39,7 @@ TAKEN_OVER = NOON + LEASE
 def claim_ids(
     *ids: ObjectId, at: datetime = NOON, channel: Channel = EMAIL, worker: str = "w"
 ) -> list[ClaimedDelivery]:
-    return store.claim(
+    return leases.claim(
         ids=ids, channel=channel, worker=worker, now=at, include_poison_candidates=True
     )
 
@@ -109,11 +111,11 @@ def test_each_channel_is_claimed_separately() -> None:
 
 
 def test_empty_calls_change_nothing() -> None:
-    assert claim_ids() == claim_ids(ObjectId()) == store.accept([], now=NOON) == []
-    assert store.start([], provider="sendgrid", worker="w", now=NOON) == []
-    for write in (store.release, store.settle_not_sent, store.settle, store.return_unsent):
+    assert claim_ids() == claim_ids(ObjectId()) == acceptance.accept([], now=NOON) == []
+    assert leases.start([], provider="sendgrid", worker="w", now=NOON) == []
+    for write in (leases.release, leases.settle_not_sent, leases.settle, leases.return_unsent):
         assert write([], now=NOON) == 0
-    assert store.resolve_unknown([], now=NOON) == 0
+    assert recovery.resolve_unknown([], now=NOON) == 0
 
 
 def test_batch_has_one_token() -> None:
@@ -125,8 +127,8 @@ def test_batch_has_one_token() -> None:
 
 @pytest.mark.parametrize("round_", range(5))
 def test_sixteen_workers_claim_each_delivery_once(round_: int) -> None:
-    results = store.accept([new() for _ in range(200)], now=NOON)
-    ids = [r.document["_id"] for r in results if isinstance(r, store.Accepted)]
+    results = acceptance.accept([new() for _ in range(200)], now=NOON)
+    ids = [r.document["_id"] for r in results if isinstance(r, Accepted)]
     shuffled = [ids[n:] + ids[:n] for n in range(0, 160, 10)]
     with ThreadPoolExecutor(16) as threads:
         claims = list(
@@ -149,7 +151,7 @@ def test_worker_name_is_stored_literally() -> None:
 def test_released_claim_leaves_no_trace() -> None:
     document = accepted()
     (one,) = claim_ids(document["_id"])
-    assert store.release([one], now=NOON) == 1
+    assert leases.release([one], now=NOON) == 1
     after = read(document["_id"])
     assert after["due_at"] == NOON
     assert factories.delivery(after)["claim_count"] == 0
@@ -159,28 +161,28 @@ def test_released_claim_leaves_no_trace() -> None:
 
 def test_started_delivery_is_not_released_or_deferred() -> None:
     one = started()
-    assert store.release([one], now=NOON) == 0
-    assert store.settle_not_sent([not_sent(one, S.EXPIRED)], now=NOON) == 0
+    assert leases.release([one], now=NOON) == 0
+    assert leases.settle_not_sent([not_sent(one, S.EXPIRED)], now=NOON) == 0
     assert delivery(read(one.notification_id))["status"] == "sending"
 
 
 def test_poison_candidate_is_claimed_only_on_request() -> None:
     lost, fresh = accepted()["_id"], accepted()["_id"]
-    store.claim(ids=[lost], channel=EMAIL, worker="lost", now=NOON)
+    leases.claim(ids=[lost], channel=EMAIL, worker="lost", now=NOON)
     after = NOON + LEASE
-    found = store.claim(ids=[lost, fresh], channel=EMAIL, worker="w", now=after)
+    found = leases.claim(ids=[lost, fresh], channel=EMAIL, worker="w", now=after)
     assert [one.notification_id for one in found] == [fresh]
-    assert store.poison_candidates(ids=[lost, fresh], channel=EMAIL, now=after) == [lost]
+    assert leases.poison_candidates(ids=[lost, fresh], channel=EMAIL, now=after) == [lost]
     (alone,) = claim_ids(lost, at=after)
     assert alone.claim_count == 2
 
 
 def test_active_claim_is_no_poison_candidate() -> None:
     lost = accepted()["_id"]
-    (one,) = store.claim(ids=[lost], channel=EMAIL, worker="w", now=NOON)
-    assert store.poison_candidates(ids=[lost], channel=EMAIL, now=NOON) == []
-    store.release([one], now=NOON)
-    assert store.poison_candidates(ids=[lost], channel=EMAIL, now=NOON) == [], "it was released"
+    (one,) = leases.claim(ids=[lost], channel=EMAIL, worker="w", now=NOON)
+    assert leases.poison_candidates(ids=[lost], channel=EMAIL, now=NOON) == []
+    leases.release([one], now=NOON)
+    assert leases.poison_candidates(ids=[lost], channel=EMAIL, now=NOON) == [], "it was released"
 
 
 def not_sent(one: ClaimedDelivery, status: DeliveryStatus, **fields: Any) -> NotSent:
@@ -205,7 +207,7 @@ def not_sent(one: ClaimedDelivery, status: DeliveryStatus, **fields: Any) -> Not
 )
 def test_deferred_delivery_uses_no_attempt(status: DeliveryStatus, overall: str) -> None:
     one = claimed()
-    assert store.settle_not_sent([not_sent(one, status)], now=NOON) == 1
+    assert leases.settle_not_sent([not_sent(one, status)], now=NOON) == 1
     document = read(one.notification_id)
     delivery_ = delivery(document)
     assert (delivery_["status"], document["status"]) == (status.value, overall)
@@ -219,7 +221,7 @@ def test_deferred_delivery_uses_no_attempt(status: DeliveryStatus, overall: str)
 def test_only_a_failure_is_recorded_as_an_error() -> None:
     for status in (S.PENDING, S.EXPIRED, S.SUPPRESSED, S.FAILED):
         one = claimed()
-        store.settle_not_sent([not_sent(one, status)], now=NOON)
+        leases.settle_not_sent([not_sent(one, status)], now=NOON)
         document = read(one.notification_id)
         assert bool(document["error_history"]) is (status is S.FAILED)
         assert ("failed_at" in document) is (status is S.FAILED)

@@ -10,15 +10,9 @@ from bson import ObjectId
 from domain.errors import FailureCode
 from domain.retry import UNKNOWN_WAIT, GiveUp, RetryAt
 from domain.states import AttemptStatus, Channel, DeliveryStatus, Priority
-from notifications import store
-from notifications.store import (
-    LEASE,
-    ClaimedDelivery,
-    ProviderAnswer,
-    Settlement,
-    TargetAttempt,
-    leases,
-)
+from notifications.store import acceptance, leases, recovery
+from notifications.store.documents import ClaimedDelivery, ProviderAnswer, Settlement, TargetAttempt
+from notifications.store.leases import LEASE
 from notifyproject.db.collections import collection
 from tests.support.factories import notifications as factories
 from tests.support.factories.notifications import (
@@ -55,7 +49,7 @@ SENT, FAILED = AttemptStatus.SENT, AttemptStatus.FAILED
 @pytest.mark.parametrize("priority", list(Priority))
 def test_lost_attempt_becomes_unknown(priority: Priority) -> None:
     one = started(priority=priority)
-    assert store.expire_leases(now=LEASE_END) == 1
+    assert recovery.expire_leases(now=LEASE_END) == 1
     document = read(one.notification_id)
     lost = delivery(document)
     assert (lost["status"], document["status"]) == ("unknown", "processing")
@@ -67,7 +61,7 @@ def test_lost_attempt_becomes_unknown(priority: Priority) -> None:
 
 def test_lost_attempt_record_is_closed_as_unknown() -> None:
     one = started()
-    store.expire_leases(now=LEASE_END)
+    recovery.expire_leases(now=LEASE_END)
     (record,) = attempts(one.notification_id)
     assert (record["status"], record["error_code"]) == ("unknown", "worker_lost")
     assert (record["attempted_at"], record["finished_at"]) == (NOON, LEASE_END)
@@ -75,16 +69,16 @@ def test_lost_attempt_record_is_closed_as_unknown() -> None:
 
 def test_active_lease_and_claimed_delivery_are_left_alone() -> None:
     active, pending = started(), claimed()
-    assert store.expire_leases(now=LEASE_END - MILLISECOND) == 0
+    assert recovery.expire_leases(now=LEASE_END - MILLISECOND) == 0
     assert delivery(read(active.notification_id))["status"] == "sending"
-    assert store.expire_leases(now=LEASE_END + MINUTE) == 1
+    assert recovery.expire_leases(now=LEASE_END + MINUTE) == 1
     assert delivery(read(pending.notification_id))["status"] == "pending"
 
 
 @pytest.mark.parametrize("status", [S.SENT, S.FAILED, S.PENDING, S.UNKNOWN])
 def test_settled_delivery_is_left_alone(status: DeliveryStatus) -> None:
     document = factories.settled(status)
-    assert store.expire_leases(now=LEASE_END + timedelta(days=1)) == 0
+    assert recovery.expire_leases(now=LEASE_END + timedelta(days=1)) == 0
     assert read(document["_id"]) == document
 
 
@@ -92,7 +86,7 @@ def test_missing_attempt_record_is_added() -> None:
     """The worker was lost between the two writes of the start."""
     one = started(purge_at=NOON + timedelta(days=90))
     collection("delivery_attempts").delete_many({})
-    store.expire_leases(now=LEASE_END)
+    recovery.expire_leases(now=LEASE_END)
     (record,) = attempts(one.notification_id)
     assert record == {
         "_id": one.reference,
@@ -114,7 +108,7 @@ def test_answered_attempt_record_is_kept() -> None:
     """The worker was lost between the two writes of the settlement."""
     one = started()
     leases._log_ended({one.reference: (one, {"status": "sent", "finished_at": NOON})})
-    store.expire_leases(now=LEASE_END)
+    recovery.expire_leases(now=LEASE_END)
     (record,) = attempts(one.notification_id)
     assert (record["status"], record["finished_at"]) == ("sent", NOON)
     assert "error_code" not in record
@@ -123,7 +117,7 @@ def test_answered_attempt_record_is_kept() -> None:
 def test_lost_channel_leaves_others_unchanged() -> None:
     document = accepted(channels=[EMAIL, WHATSAPP], send_at=NOON)
     start(claim(document["_id"]))
-    assert store.expire_leases(now=LEASE_END) == 1
+    assert recovery.expire_leases(now=LEASE_END) == 1
     after = read(document["_id"])
     assert delivery(after, WHATSAPP) == delivery(document, WHATSAPP)
     assert after["due_at"] == NOON
@@ -133,7 +127,7 @@ def test_several_lost_channels_are_recovered_together() -> None:
     document = accepted(channels=[EMAIL, WHATSAPP])
     for channel in (EMAIL, WHATSAPP):
         start(claim(document["_id"], channel=channel))
-    assert store.expire_leases(now=LEASE_END) == 2
+    assert recovery.expire_leases(now=LEASE_END) == 2
     after = read(document["_id"])
     assert [d["status"] for d in after["delivery"]] == ["unknown", "unknown"]
     assert len(after["error_history"]) == 2
@@ -142,7 +136,7 @@ def test_several_lost_channels_are_recovered_together() -> None:
 def test_concurrent_recoveries_recover_each_once() -> None:
     ones = [started() for _ in range(30)]
     with ThreadPoolExecutor(8) as threads:
-        counts = list(threads.map(lambda _: store.expire_leases(now=LEASE_END), range(8)))
+        counts = list(threads.map(lambda _: recovery.expire_leases(now=LEASE_END), range(8)))
     assert sum(counts) == len(ones)
     for one in ones:
         assert len(read(one.notification_id)["error_history"]) == 1
@@ -152,33 +146,33 @@ def test_concurrent_recoveries_recover_each_once() -> None:
 def test_recovery_respects_its_limit() -> None:
     for _ in range(7):
         started()
-    assert [store.expire_leases(now=LEASE_END, limit=3) for _ in range(4)] == [3, 3, 1, 0]
+    assert [recovery.expire_leases(now=LEASE_END, limit=3) for _ in range(4)] == [3, 3, 1, 0]
 
 
 @pytest.mark.parametrize("decision", [RetryAt(LEASE_END), GiveUp(FailureCode.OUTCOME_UNKNOWN)])
 def test_late_acceptance_wins_over_the_policy(decision: RetryAt | GiveUp) -> None:
     one = started()
-    store.expire_leases(now=LEASE_END)
-    store.settle([factories.settlement(one, S.SENT)], now=LEASE_END)
+    recovery.expire_leases(now=LEASE_END)
+    leases.settle([factories.settlement(one, S.SENT)], now=LEASE_END)
     later = LEASE_END + timedelta(hours=1)
-    (unknown_,) = store.unknown_outcomes(now=later)
-    assert store.resolve_unknown([(unknown_, decision)], now=later) == 1
+    (unknown_,) = recovery.unknown_outcomes(now=later)
+    assert recovery.resolve_unknown([(unknown_, decision)], now=later) == 1
     resolved = delivery(read(one.notification_id))
     assert (resolved["status"], resolved["failure_code"]) == ("sent", None)
     assert resolved["provider_message_id"] == "sg-1"
-    assert store.unknown_outcomes(now=later) == []
+    assert recovery.unknown_outcomes(now=later) == []
 
 
 def unknown() -> ClaimedDelivery:
     one = started()
-    store.settle([factories.settlement(one, S.UNKNOWN)], now=NOON)
+    leases.settle([factories.settlement(one, S.UNKNOWN)], now=NOON)
     return one
 
 
 def test_unknown_outcome_is_due_after_its_wait() -> None:
     one = unknown()
-    assert store.unknown_outcomes(now=NOON + 5 * MINUTE - MILLISECOND) == []
-    (found,) = store.unknown_outcomes(now=NOON + 5 * MINUTE)
+    assert recovery.unknown_outcomes(now=NOON + 5 * MINUTE - MILLISECOND) == []
+    (found,) = recovery.unknown_outcomes(now=NOON + 5 * MINUTE)
     assert (found.notification_id, found.channel) == (one.notification_id, EMAIL)
     assert found.type == "payment_confirmed"
     assert (found.retry_state.attempt_count, found.retry_state.max_attempts) == (1, 4)
@@ -189,14 +183,14 @@ def test_only_unknown_outcomes_are_listed() -> None:
     for status in (S.SENT, S.FAILED, S.PENDING):
         factories.settled(status)
     started()
-    assert store.unknown_outcomes(now=NOON + timedelta(days=1)) == []
+    assert recovery.unknown_outcomes(now=NOON + timedelta(days=1)) == []
 
 
 def test_retry_reopens_the_delivery() -> None:
     one = unknown()
     now = NOON + 5 * MINUTE
-    waiting = store.unknown_outcomes(now=now)
-    assert store.resolve_unknown([(u, RetryAt(now)) for u in waiting], now=now) == 1
+    waiting = recovery.unknown_outcomes(now=now)
+    assert recovery.resolve_unknown([(u, RetryAt(now)) for u in waiting], now=now) == 1
     document = read(one.notification_id)
     assert (delivery(document)["status"], document["status"]) == ("pending", "retrying")
     assert delivery(document)["next_attempt_at"] == document["due_at"] == now
@@ -206,8 +200,8 @@ def test_retry_reopens_the_delivery() -> None:
 def test_giving_up_fails_the_delivery_with_its_code() -> None:
     one = unknown()
     now = NOON + 5 * MINUTE
-    waiting = store.unknown_outcomes(now=now)
-    assert store.resolve_unknown([(u, GIVE_UP) for u in waiting], now=now) == 1
+    waiting = recovery.unknown_outcomes(now=now)
+    assert recovery.resolve_unknown([(u, GIVE_UP) for u in waiting], now=now) == 1
     document = read(one.notification_id)
     failed = delivery(document)
     assert (failed["status"], document["status"]) == ("failed", "failed")
@@ -220,10 +214,10 @@ def test_giving_up_fails_the_delivery_with_its_code() -> None:
 def test_receipt_wins_over_a_decision() -> None:
     one = unknown()
     now = NOON + 5 * MINUTE
-    waiting = store.unknown_outcomes(now=now)
+    waiting = recovery.unknown_outcomes(now=now)
     assert factories.arrive(one.notification_id, at=now)
     for decision in (RetryAt(now), GIVE_UP):
-        assert store.resolve_unknown([(u, decision) for u in waiting], now=now) == 0
+        assert recovery.resolve_unknown([(u, decision) for u in waiting], now=now) == 0
     assert delivery(read(one.notification_id))["status"] == "delivered"
 
 
@@ -231,21 +225,21 @@ def test_decision_about_an_earlier_attempt_is_ignored() -> None:
     """The next attempt is unknown, too, and must wait for its own receipt."""
     one = unknown()
     now = NOON + 5 * MINUTE
-    waiting = store.unknown_outcomes(now=now)
-    store.resolve_unknown([(u, RetryAt(now)) for u in waiting], now=now)
+    waiting = recovery.unknown_outcomes(now=now)
+    recovery.resolve_unknown([(u, RetryAt(now)) for u in waiting], now=now)
     again = start(claim(one.notification_id, at=now), at=now)
-    store.settle([factories.settlement(again, S.UNKNOWN, at=now)], now=now)
-    assert store.resolve_unknown([(u, RetryAt(now)) for u in waiting], now=now) == 0
+    leases.settle([factories.settlement(again, S.UNKNOWN, at=now)], now=now)
+    assert recovery.resolve_unknown([(u, RetryAt(now)) for u in waiting], now=now) == 0
     assert delivery(read(one.notification_id))["status"] == "unknown"
 
 
 def test_concurrent_decisions_apply_once() -> None:
     one = unknown()
     now = NOON + 5 * MINUTE
-    waiting = store.unknown_outcomes(now=now)
+    waiting = recovery.unknown_outcomes(now=now)
     with ThreadPoolExecutor(2) as threads:
         decided = threads.map(
-            lambda decision: store.resolve_unknown([(u, decision) for u in waiting], now=now),
+            lambda decision: recovery.resolve_unknown([(u, decision) for u in waiting], now=now),
             [RetryAt(now), GIVE_UP],
         )
     assert sorted(decided) == [0, 1]
@@ -254,12 +248,12 @@ def test_concurrent_decisions_apply_once() -> None:
 
 def test_lost_and_unknown_deliveries_are_found_by_indexes() -> None:
     """The cost of a sweep doesn't depend on the number of due deliveries."""
-    store.accept([factories.new() for _ in range(1_000)], now=NOON)
+    acceptance.accept([factories.new() for _ in range(1_000)], now=NOON)
     started()
     unknown()
     with plans("notifications") as found:
-        store.expire_leases(now=LEASE_END)
-        store.unknown_outcomes(now=NOON + 5 * MINUTE)
+        recovery.expire_leases(now=LEASE_END)
+        recovery.unknown_outcomes(now=NOON + 5 * MINUTE)
     reads = [plan for plan in found if "find" in plan.command]
     assert len(reads) == 2
     for plan in reads:
@@ -280,7 +274,7 @@ def lose_worker(outcome: Settlement, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patch:
         patch.setattr(leases, "_write", die)
         with pytest.raises(Killed):
-            store.settle([outcome], now=outcome.finished_at)
+            leases.settle([outcome], now=outcome.finished_at)
 
 
 def pushed(**outcomes: AttemptStatus) -> Settlement:
@@ -305,7 +299,7 @@ def pushed(**outcomes: AttemptStatus) -> Settlement:
 def test_accepted_email_is_recovered_as_sent(monkeypatch: pytest.MonkeyPatch) -> None:
     one = factories.started()
     lose_worker(settlement(one, S.SENT, at=NOON + SECOND), monkeypatch)
-    assert store.expire_leases(now=LEASE_END) == 1
+    assert recovery.expire_leases(now=LEASE_END) == 1
     document = read(one.notification_id)
     recovered = delivery(document)
     assert (recovered["status"], document["status"]) == ("sent", "sent")
@@ -318,7 +312,7 @@ def test_in_app_is_recovered_as_delivered(monkeypatch: pytest.MonkeyPatch) -> No
     later = NOON + 60 * SECOND
     one = factories.started(channel=IN_APP, at=later, send_at=later)
     lose_worker(settlement(one, S.DELIVERED, at=later), monkeypatch)
-    store.expire_leases(now=later + LEASE)
+    recovery.expire_leases(now=later + LEASE)
     recovered = delivery(read(one.notification_id), IN_APP)
     assert (recovered["status"], recovered["delivered_at"]) == ("delivered", later)
 
@@ -329,14 +323,14 @@ def test_unaccepted_email_is_recovered_as_unknown(
 ) -> None:
     one = factories.started()
     lose_worker(settlement(one, status), monkeypatch)
-    store.expire_leases(now=LEASE_END)
+    recovery.expire_leases(now=LEASE_END)
     assert delivery(read(one.notification_id))["status"] == "unknown"
 
 
 def test_push_accepted_by_all_devices_is_recovered_as_sent(monkeypatch: pytest.MonkeyPatch) -> None:
     outcome = pushed(phone=SENT, tablet=SENT)
     lose_worker(outcome, monkeypatch)
-    store.expire_leases(now=LEASE_END)
+    recovery.expire_leases(now=LEASE_END)
     one = outcome.claimed.notification_id
     assert delivery_status(one) == ("sent", None)
     assert set(state(one)["accepted_targets"]) == {"phone", "tablet"}
@@ -347,7 +341,7 @@ def partly_accepted_push(monkeypatch: pytest.MonkeyPatch) -> tuple[ObjectId, str
     phone, tablet = device("phone"), device("tablet")
     outcome = pushed(**{phone: SENT, tablet: FAILED})
     lose_worker(outcome, monkeypatch)
-    store.expire_leases(now=LEASE_END)
+    recovery.expire_leases(now=LEASE_END)
     return outcome.claimed.notification_id, phone, tablet
 
 
@@ -361,8 +355,8 @@ def test_push_accepted_by_some_devices_is_unknown(monkeypatch: pytest.MonkeyPatc
 def test_giving_up_on_a_partly_accepted_push_makes_it_sent(monkeypatch: pytest.MonkeyPatch) -> None:
     one, *_ = partly_accepted_push(monkeypatch)
     later = LEASE_END + timedelta(hours=1)
-    (unknown_,) = store.unknown_outcomes(now=later)
-    store.resolve_unknown([(unknown_, GiveUp(FailureCode.OUTCOME_UNKNOWN))], now=later)
+    (unknown_,) = recovery.unknown_outcomes(now=later)
+    recovery.resolve_unknown([(unknown_, GiveUp(FailureCode.OUTCOME_UNKNOWN))], now=later)
     assert delivery_status(one) == ("sent", None)
 
 
@@ -372,8 +366,8 @@ def test_retry_of_a_partly_accepted_push_skips_accepted_devices(
 ) -> None:
     one, _, tablet = partly_accepted_push(monkeypatch)
     later = LEASE_END + timedelta(hours=1)
-    (unknown_,) = store.unknown_outcomes(now=later)
-    store.resolve_unknown([(unknown_, RetryAt(later))], now=later)
+    (unknown_,) = recovery.unknown_outcomes(now=later)
+    recovery.resolve_unknown([(unknown_, RetryAt(later))], now=later)
     fcm.always(sent)
     assert deliver(one, at=later).counts == {"sent": 1}
     assert tokens(fcm) == ["tablet"]
@@ -385,15 +379,15 @@ def test_ambiguous_device_gets_no_second_copy_if_another_accepted(fcm: ScriptedP
     """One device accepted the first attempt, and the worker of the second attempt was lost."""
     phone, tablet = device("phone"), device("tablet")
     first = pushed(**{phone: SENT, tablet: FAILED})
-    store.settle([first], now=NOON)
+    leases.settle([first], now=NOON)
     one = first.claimed.notification_id
     at = NOON + timedelta(minutes=6)
     again = factories.claim(one, at=at, channel=PUSH)
     factories.start(replace(again, device_ids=(tablet,)), at=at, provider="fcm")
-    store.expire_leases(now=at + LEASE)
+    recovery.expire_leases(now=at + LEASE)
     assert delivery_status(one)[0] == "unknown"
     later = at + timedelta(hours=1)
-    (unknown_,) = store.unknown_outcomes(now=later)
-    store.resolve_unknown([(unknown_, RetryAt(later))], now=later)
+    (unknown_,) = recovery.unknown_outcomes(now=later)
+    recovery.resolve_unknown([(unknown_, RetryAt(later))], now=later)
     assert deliver(one, at=later).counts == {"sent": 1}
     assert tokens(fcm) == []

@@ -9,9 +9,9 @@ from bson import ObjectId
 
 from domain.errors import FailureCode
 from domain.states import Channel, DeliveryStatus, Priority
-from notifications import store
 from notifications.queueing import fair_queue
-from notifications.store import Document, NewDelivery
+from notifications.store import actions, leases
+from notifications.store.documents import ClaimedDelivery, Document, NewDelivery
 from tests.support.factories import notifications as factories
 from tests.support.factories.notifications import (
     CLIENT,
@@ -33,7 +33,7 @@ ROUNDS = 40
 
 
 def reschedule(notification_id: ObjectId, *, send_at: datetime = TOMORROW) -> Document | None:
-    return store.reschedule(notification_id=notification_id, send_at=send_at, now=NOON)
+    return actions.reschedule(notification_id=notification_id, send_at=send_at, now=NOON)
 
 
 def moved(document: Document, *, send_at: datetime = TOMORROW) -> Document:
@@ -77,7 +77,7 @@ def test_skipped_and_cancelled_channels_stay_so() -> None:
         NewDelivery(channel=WHATSAPP),
     )
     document = accepted(deliveries=deliveries)
-    store.cancel(notification_id=document["_id"], channels=[WHATSAPP], reason="x", now=NOON)
+    actions.cancel(notification_id=document["_id"], channels=[WHATSAPP], reason="x", now=NOON)
     statuses = [d["status"] for d in moved(document)["delivery"]]
     assert statuses == ["suppressed", "pending", "cancelled"]
 
@@ -117,7 +117,7 @@ def test_purge_date_moves(scheduled_at: datetime | None) -> None:
 def test_claimed_delivery_is_not_started_afterwards() -> None:
     one = claimed()
     assert delivery(moved(read(one.notification_id)))["claim"] is None
-    assert store.start([one], provider="sendgrid", worker="w", now=NOON) == []
+    assert leases.start([one], provider="sendgrid", worker="w", now=NOON) == []
 
 
 def test_started_partly_sent_or_unknown_notification_is_not_rescheduled() -> None:
@@ -136,7 +136,7 @@ def test_attempted_delivery_is_not_rescheduled(status: DeliveryStatus) -> None:
 @pytest.mark.parametrize("channels", [[EMAIL], [EMAIL, WHATSAPP]])
 def test_cancelled_notification_is_not_rescheduled(channels: list[Channel]) -> None:
     document = accepted(channels=channels)
-    store.cancel(notification_id=document["_id"], channels=channels, reason="x", now=NOON)
+    actions.cancel(notification_id=document["_id"], channels=channels, reason="x", now=NOON)
     assert reschedule(document["_id"]) is None
 
 
@@ -162,6 +162,6 @@ def test_notification_is_rescheduled_or_started() -> None:
             assert stored["due_at"] == (TOMORROW if was_moved else one.lease_until)
 
 
-def _start(one: store.ClaimedDelivery, together: threading.Barrier) -> list[store.ClaimedDelivery]:
+def _start(one: ClaimedDelivery, together: threading.Barrier) -> list[ClaimedDelivery]:
     together.wait()
-    return store.start([one], provider="sendgrid", worker="w", now=NOON)
+    return leases.start([one], provider="sendgrid", worker="w", now=NOON)

@@ -9,8 +9,8 @@ from bson import ObjectId
 from domain.errors import FailureCode
 from domain.states import Channel, DeliveryStatus
 from domain.wait_reasons import Hold, WaitReason
-from notifications import store
-from notifications.store import ClaimedDelivery, NotSent, ProviderAnswer
+from notifications.store import leases, recovery
+from notifications.store.documents import ClaimedDelivery, NotSent, ProviderAnswer
 from notifications.store.pipelines import ERROR_HISTORY_LENGTH, ERROR_LENGTH
 from tests.support.factories import notifications as factories
 from tests.support.factories.notifications import (
@@ -48,7 +48,7 @@ def test_outcome_is_written_to_delivery_notification_and_attempt(
     status: DeliveryStatus, overall: str, attempt: str
 ) -> None:
     one = started()
-    assert store.settle([settlement(one, status)], now=NOON) == 1
+    assert leases.settle([settlement(one, status)], now=NOON) == 1
     document = read(one.notification_id)
     assert (delivery(document)["status"], document["status"]) == (status.value, overall)
     assert delivery(document)["claim"] is None
@@ -103,7 +103,7 @@ def test_failure_is_recorded_in_delivery_and_history() -> None:
 
 def test_uncounted_attempt_is_counted_separately() -> None:
     one = started()
-    store.settle([settlement(one, S.PENDING, uncounted=True)], now=NOON)
+    leases.settle([settlement(one, S.PENDING, uncounted=True)], now=NOON)
     waiting = delivery(read(one.notification_id))
     assert (waiting["attempt_count"], waiting["excused_count"]) == (1, 1)
 
@@ -111,7 +111,7 @@ def test_uncounted_attempt_is_counted_separately() -> None:
 def lose_claim(one: ClaimedDelivery, cause: str) -> None:
     """Make the worker lose its claim, by a recovery or a receipt."""
     if cause == "recovered":
-        assert store.expire_leases(now=one.lease_until) == 1
+        assert recovery.expire_leases(now=one.lease_until) == 1
     else:
         assert factories.arrive(one.notification_id)
 
@@ -122,7 +122,7 @@ def test_replaced_claim_writes_only_its_attempt(cause: str, status: DeliveryStat
     one = started()
     lose_claim(one, cause)
     before = read(one.notification_id)
-    assert store.settle([settlement(one, status)], now=NOON + MINUTE) == 0
+    assert leases.settle([settlement(one, status)], now=NOON + MINUTE) == 0
     assert read(one.notification_id) == before
     (record,) = attempts(one.notification_id)
     assert record["status"] == {S.SENT: "sent", S.UNKNOWN: "unknown"}.get(status, "failed")
@@ -131,7 +131,7 @@ def test_replaced_claim_writes_only_its_attempt(cause: str, status: DeliveryStat
 def test_repeated_settlement_is_applied_once() -> None:
     one = started()
     first = settlement(one, S.FAILED)
-    assert [store.settle([first], now=NOON) for _ in range(3)] == [1, 0, 0]
+    assert [leases.settle([first], now=NOON) for _ in range(3)] == [1, 0, 0]
     assert len(read(one.notification_id)["error_history"]) == 1
 
 
@@ -140,7 +140,7 @@ def test_each_of_a_batch_is_settled_separately() -> None:
     outcomes = [S.SENT, S.FAILED, S.PENDING, S.UNKNOWN, S.SENT, S.DELIVERED]
     lose_claim(begun[4], "reported")
     settlements = [settlement(c, s) for c, s in zip(begun, outcomes, strict=True)]
-    assert store.settle(settlements, now=NOON) == 5
+    assert leases.settle(settlements, now=NOON) == 5
     statuses = [delivery(read(c.notification_id))["status"] for c in begun]
     assert statuses == ["sent", "failed", "pending", "unknown", "delivered", "delivered"]
 
@@ -150,7 +150,7 @@ def test_several_channels_of_a_notification_are_settled_together() -> None:
     mail = start(claim(document["_id"]))
     whatsapp = start(claim(document["_id"], channel=WHATSAPP))
     outcomes = [settlement(mail, S.FAILED), settlement(whatsapp, S.SENT)]
-    assert store.settle(outcomes, now=NOON) == 2
+    assert leases.settle(outcomes, now=NOON) == 2
     after = read(document["_id"])
     assert [d["status"] for d in after["delivery"]] == ["failed", "sent"]
     assert [line["channel"] for line in after["error_history"]] == ["email"]
@@ -160,13 +160,13 @@ def test_several_channels_of_a_notification_are_settled_together() -> None:
 def test_invalid_transition_is_refused(status: DeliveryStatus) -> None:
     one = started()
     with pytest.raises(ValueError, match="no transition from sending"):
-        store.settle([settlement(one, status)], now=NOON)
+        leases.settle([settlement(one, status)], now=NOON)
     assert delivery(read(one.notification_id))["status"] == "sending"
 
 
 def test_long_reason_is_truncated() -> None:
     one = started()
-    store.settle([settlement(one, S.FAILED, reason="x" * 5_000)], now=NOON)
+    leases.settle([settlement(one, S.FAILED, reason="x" * 5_000)], now=NOON)
     document = read(one.notification_id)
     texts = [document["error"], delivery(document)["failure_reason"]]
     texts += [attempts(one.notification_id)[0]["error_message"]]
@@ -179,13 +179,13 @@ def test_error_ends_when_its_channel_succeeds(status: DeliveryStatus) -> None:
     document = accepted(channels=[Channel.EMAIL, Channel.WHATSAPP])
     later = NOON + timedelta(hours=1)
     first = start(claim(document["_id"]))
-    store.settle([settlement(first, S.PENDING, next_attempt_at=later)], now=NOON)
+    leases.settle([settlement(first, S.PENDING, next_attempt_at=later)], now=NOON)
     text = read(document["_id"])["error"]
     other = start(claim(document["_id"], channel=Channel.WHATSAPP), provider="whatsapp")
-    store.settle([settlement(other, status)], now=NOON)
+    leases.settle([settlement(other, status)], now=NOON)
     assert read(document["_id"])["error"] == text
     again = start(claim(document["_id"], at=later), at=later)
-    store.settle([settlement(again, status, at=later)], now=later)
+    leases.settle([settlement(again, status, at=later)], now=later)
     after = read(document["_id"])
     assert "error" not in after
     assert len(after["error_history"]) == 1
@@ -197,7 +197,7 @@ def test_error_history_keeps_the_last_errors() -> None:
     for number in range(ERROR_HISTORY_LENGTH + 5):
         one = start(claim(document["_id"], at=at), at=at)
         reason = f"error {number}"
-        store.settle([settlement(one, S.PENDING, reason=reason, next_attempt_at=at)], now=at)
+        leases.settle([settlement(one, S.PENDING, reason=reason, next_attempt_at=at)], now=at)
     history = read(document["_id"])["error_history"]
     expected = [f"error {n}" for n in range(5, ERROR_HISTORY_LENGTH + 5)]
     assert [line["error"] for line in history] == expected
@@ -208,7 +208,7 @@ def test_error_history_keeps_the_last_errors() -> None:
 def test_texts_are_stored_literally(text: str) -> None:
     one = started()
     answer = ProviderAnswer(provider=text, message_id=text, response={"body": text})
-    store.settle([settlement(one, S.FAILED, reason=text, answer=answer)], now=NOON)
+    leases.settle([settlement(one, S.FAILED, reason=text, answer=answer)], now=NOON)
     document = read(one.notification_id)
     failed = delivery(document)
     assert failed["failure_reason"] == failed["provider"] == failed["provider_message_id"] == text
@@ -218,7 +218,7 @@ def test_texts_are_stored_literally(text: str) -> None:
 
 def test_settlement_of_an_unknown_notification_changes_nothing() -> None:
     ghost = replace(started(), notification_id=ObjectId())
-    assert store.settle([settlement(ghost, S.SENT)], now=NOON) == 0
+    assert leases.settle([settlement(ghost, S.SENT)], now=NOON) == 0
 
 
 @pytest.mark.parametrize("status", [S.EXPIRED, S.FAILED])
@@ -230,5 +230,5 @@ def test_end_in_an_outage_names_the_provider(status: DeliveryStatus) -> None:
     ended = NotSent(
         claim(one), status, FailureCode.EXPIRED, "Expires.", held_reason=held, hold=hold
     )
-    store.settle_not_sent([ended], now=NOON)
+    leases.settle_not_sent([ended], now=NOON)
     assert delivery(read(one))["provider"] == "smtp"

@@ -6,8 +6,8 @@ from datetime import timedelta
 import pytest
 
 from domain.states import Channel, DeliveryStatus
-from notifications import store
-from notifications.store import LEASE
+from notifications.store import actions, leases, recovery
+from notifications.store.leases import LEASE
 from tests.support.factories import notifications as factories
 from tests.support.factories.notifications import (
     NOON,
@@ -48,7 +48,7 @@ def test_attempt_is_logged_when_it_ends() -> None:
     """Until then the delivery itself records it."""
     one = started()
     assert attempts(one.notification_id) == []
-    store.settle([factories.settlement(one, S.SENT)], now=NOON + MINUTE)
+    leases.settle([factories.settlement(one, S.SENT)], now=NOON + MINUTE)
     (attempt,) = attempts(one.notification_id)
     assert (attempt["_id"], attempt["status"]) == (one.reference, "sent")
     assert (attempt["attempt_number"], attempt["worker"]) == (1, WORKER)
@@ -57,10 +57,10 @@ def test_attempt_is_logged_when_it_ends() -> None:
 
 def test_late_outcome_replaces_the_record_of_a_lost_attempt() -> None:
     one = started()
-    store.expire_leases(now=TAKEN_OVER)
+    recovery.expire_leases(now=TAKEN_OVER)
     (lost,) = attempts(one.notification_id)
     assert (lost["status"], lost["attempted_at"]) == ("unknown", NOON)
-    store.settle([factories.settlement(one, S.SENT)], now=TAKEN_OVER)
+    leases.settle([factories.settlement(one, S.SENT)], now=TAKEN_OVER)
     (attempt,) = attempts(one.notification_id)
     assert (attempt["_id"], attempt["status"]) == (one.reference, "sent")
 
@@ -98,7 +98,7 @@ def test_replaced_claim_is_not_started() -> None:
 
 def test_cancelled_claim_is_not_started() -> None:
     one = claimed()
-    store.cancel(notification_id=one.notification_id, channels=[EMAIL], reason="x", now=NOON)
+    actions.cancel(notification_id=one.notification_id, channels=[EMAIL], reason="x", now=NOON)
     assert begin(one) == []
     assert attempts(one.notification_id) == []
 
@@ -114,7 +114,7 @@ def test_only_valid_claims_of_a_batch_are_started() -> None:
     claims = batch(10)
     lost = {claims[2].notification_id, claims[7].notification_id}
     for notification_id in lost:
-        store.cancel(notification_id=notification_id, channels=[EMAIL], reason="x", now=NOON)
+        actions.cancel(notification_id=notification_id, channels=[EMAIL], reason="x", now=NOON)
     begun = begin(*claims)
     assert {c.notification_id for c in begun} == {c.notification_id for c in claims} - lost
     assert all(c.attempt_count == 1 for c in begun)
@@ -126,7 +126,9 @@ def test_batch_with_lost_claims_is_started_in_rounds() -> None:
     """Each round returns only the claims that this round started."""
     claims = batch(6)
     begin(*claims[:3])
-    store.cancel(notification_id=claims[4].notification_id, channels=[EMAIL], reason="x", now=NOON)
+    actions.cancel(
+        notification_id=claims[4].notification_id, channels=[EMAIL], reason="x", now=NOON
+    )
     begun = begin(*claims[3:])
     assert [c.notification_id for c in begun] == [
         claims[3].notification_id,
@@ -137,7 +139,7 @@ def test_batch_with_lost_claims_is_started_in_rounds() -> None:
 def test_unsent_attempt_is_due_again_and_uncounted() -> None:
     one = started()
     late = NOON + MINUTE
-    assert store.return_unsent([one], now=late) == 1
+    assert leases.return_unsent([one], now=late) == 1
     document = read(one.notification_id)
     again = delivery(document)
     assert (again["status"], document["status"]) == ("pending", "retrying")
@@ -149,7 +151,7 @@ def test_unsent_attempt_is_due_again_and_uncounted() -> None:
 
 def test_unsent_attempt_is_recorded_as_expired() -> None:
     one = started()
-    store.return_unsent([one], now=NOON + MINUTE)
+    leases.return_unsent([one], now=NOON + MINUTE)
     (attempt,) = attempts(one.notification_id)
     assert (attempt["_id"], attempt["status"]) == (one.reference, "expired")
     assert (attempt["attempted_at"], attempt["finished_at"]) == (NOON, NOON + MINUTE)
@@ -157,6 +159,6 @@ def test_unsent_attempt_is_recorded_as_expired() -> None:
 
 def test_recovered_attempt_is_not_returned() -> None:
     one = started()
-    store.expire_leases(now=TAKEN_OVER)
-    assert store.return_unsent([one], now=TAKEN_OVER) == 0
+    recovery.expire_leases(now=TAKEN_OVER)
+    assert leases.return_unsent([one], now=TAKEN_OVER) == 0
     assert delivery(read(one.notification_id))["status"] == "unknown"

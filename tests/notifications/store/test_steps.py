@@ -9,8 +9,9 @@ from bson import ObjectId
 
 from domain.plans import Until, how_reached
 from domain.states import Channel, DeliveryStatus
-from notifications import store
-from notifications.store import NewDelivery
+from notifications.store import acceptance, inbox, leases, steps
+from notifications.store.documents import NewDelivery
+from notifications.store.inbox import Marked
 from notifyproject.db.collections import collection
 from tests.support.factories.notifications import (
     CLIENT,
@@ -41,7 +42,7 @@ def accepted(
 ) -> ObjectId:
     """Store a plan: in-app and push, email after ten minutes, WhatsApp after an hour."""
     one = new(deliveries=deliveries, plan_until=until)
-    store.accept([one], now=NOON)
+    acceptance.accept([one], now=NOON)
     return one.id
 
 
@@ -66,7 +67,7 @@ def test_later_step_waits_for_its_time() -> None:
     document = read(notification_id)
     assert due(notification_id) == {EMAIL: WAIT, WHATSAPP: LATER}
     assert (document["status"], document["due_at"]) == ("queued", NOON)
-    assert store.claim(ids=[notification_id], channel=EMAIL, worker="w", now=NOON) == []
+    assert leases.claim(ids=[notification_id], channel=EMAIL, worker="w", now=NOON) == []
 
 
 def test_in_app_of_a_later_step_is_not_delivered_at_once() -> None:
@@ -90,34 +91,34 @@ def test_next_step_is_due_once_nothing_before_it_can_reach(ended: DeliveryStatus
     notification_id = accepted()
     end(notification_id, PUSH, ended)
     now = NOON + timedelta(minutes=1)
-    assert store.open_next_steps(ids=[notification_id], now=now) == 1
+    assert steps.open_next_steps(ids=[notification_id], now=now) == 1
     assert due(notification_id) == {EMAIL: timedelta(minutes=1), WHATSAPP: LATER}
-    assert store.open_next_steps(ids=[notification_id], now=now) == 0
+    assert steps.open_next_steps(ids=[notification_id], now=now) == 0
 
 
 @pytest.mark.parametrize("status", [S.PENDING, S.SENDING, S.UNKNOWN, S.SENT, S.DELIVERED])
 def test_step_is_not_due_early_while_one_before_it_may_reach(status: DeliveryStatus) -> None:
     notification_id = accepted()
     end(notification_id, PUSH, status)
-    assert store.open_next_steps(ids=[notification_id], now=NOON) == 0
+    assert steps.open_next_steps(ids=[notification_id], now=NOON) == 0
 
 
 def test_in_app_can_still_be_read() -> None:
     notification_id = accepted(Until.READ)
     end(notification_id, PUSH, S.FAILED)
-    assert store.open_next_steps(ids=[notification_id], now=NOON) == 0
+    assert steps.open_next_steps(ids=[notification_id], now=NOON) == 0
 
 
 def test_notification_without_a_plan_is_unchanged() -> None:
     one = claimed()
-    assert store.open_next_steps(ids=[one.notification_id], now=NOON) == 0
+    assert steps.open_next_steps(ids=[one.notification_id], now=NOON) == 0
 
 
 def test_step_is_not_started_once_the_recipient_has_been_reached() -> None:
     reached, other = accepted(Until.READ), accepted(Until.READ)
     at = NOON + WAIT
-    claims = store.claim(ids=[reached, other], channel=EMAIL, worker="w", now=at)
-    store.mark_read_by_client(client_id=CLIENT, notification_id=reached, now=at)
+    claims = leases.claim(ids=[reached, other], channel=EMAIL, worker="w", now=at)
+    inbox.mark_read_by_client(client_id=CLIENT, notification_id=reached, now=at)
     assert [one.notification_id for one in begin(*claims, at=at)] == [other]
     assert delivery(read(reached), EMAIL)["status"] == "pending"
 
@@ -126,7 +127,7 @@ def test_first_steps_of_a_batch_start_beside_later_ones() -> None:
     later = accepted()
     first = accepted(deliveries=(NewDelivery(channel=EMAIL),))
     at = NOON + WAIT
-    claims = store.claim(ids=[later, first], channel=EMAIL, worker="w", now=at)
+    claims = leases.claim(ids=[later, first], channel=EMAIL, worker="w", now=at)
     assert {one.notification_id for one in begin(*claims, at=at)} == {later, first}
 
 
@@ -145,7 +146,7 @@ def test_stored_document_and_claim_agree_on_whether_a_recipient_was_reached() ->
             is_marked_read="marked_read_at" in mark,
             is_acted="acted_at" in mark,
         )
-        wanted = {"_id": notification_id, **store.match_unreached()}
+        wanted = {"_id": notification_id, **steps.match_unreached()}
         is_unreached = collection("notifications").find_one(wanted) is not None
         assert is_unreached is (how is None), (until, push, in_app, mark)
 
@@ -153,8 +154,8 @@ def test_stored_document_and_claim_agree_on_whether_a_recipient_was_reached() ->
 def test_acting_is_recorded_once() -> None:
     notification_id = accepted(Until.ACTED)
 
-    def act(at: timedelta) -> store.Marked:
-        marked = store.mark_acted(client_id=CLIENT, notification_id=notification_id, now=NOON + at)
+    def act(at: timedelta) -> Marked:
+        marked = steps.mark_acted(client_id=CLIENT, notification_id=notification_id, now=NOON + at)
         assert marked is not None
         return marked
 
@@ -162,4 +163,4 @@ def test_acting_is_recorded_once() -> None:
     assert not act(LATER).changed
     assert read(notification_id)["acted_at"] == NOON + WAIT
     other = ObjectId()
-    assert store.mark_acted(client_id=other, notification_id=notification_id, now=NOON) is None
+    assert steps.mark_acted(client_id=other, notification_id=notification_id, now=NOON) is None

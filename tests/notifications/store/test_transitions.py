@@ -9,8 +9,8 @@ from bson import ObjectId
 
 from domain.errors import FailureCode
 from domain.states import Channel, DeliveryStatus
-from notifications import store
-from notifications.store import Document
+from notifications.store import actions, leases
+from notifications.store.documents import Document, NotSent
 from notifyproject.db.collections import collection
 from tests.support.factories import notifications as factories
 from tests.support.factories.notifications import (
@@ -33,13 +33,13 @@ ROUNDS = 50
 
 
 def cancel(notification_id: ObjectId, *channels: Channel, reason: str = "x") -> Document | None:
-    return store.cancel(
+    return actions.cancel(
         notification_id=notification_id, channels=channels or [EMAIL], reason=reason, now=NOON
     )
 
 
 def reopen(notification_id: ObjectId, *channels: Channel) -> Document | None:
-    return store.reopen(
+    return actions.reopen(
         notification_id=notification_id,
         channels=channels or [EMAIL],
         now=LATER,
@@ -67,7 +67,7 @@ def test_pending_retry_is_cancelled_once_and_an_unknown_delivery_never() -> None
 def test_started_delivery_is_not_cancelled() -> None:
     one = started()
     assert cancel(one.notification_id) is None
-    assert store.settle([factories.settlement(one, S.SENT)], now=NOON) == 1
+    assert leases.settle([factories.settlement(one, S.SENT)], now=NOON) == 1
 
 
 @pytest.mark.parametrize("status", [S.SENT, S.DELIVERED, S.FAILED, S.UNKNOWN])
@@ -86,7 +86,7 @@ def test_only_named_channels_are_cancelled() -> None:
 
 def test_only_pending_channels_are_cancelled() -> None:
     sent = accepted(channels=[EMAIL, WHATSAPP])
-    store.settle([factories.settlement(start(claim(sent["_id"])), S.SENT)], now=NOON)
+    leases.settle([factories.settlement(start(claim(sent["_id"])), S.SENT)], now=NOON)
     document = cancel(sent["_id"], EMAIL, WHATSAPP)
     assert document is not None
     assert [d["status"] for d in document["delivery"]] == ["sent", "cancelled"]
@@ -119,8 +119,8 @@ def race(threads: ThreadPoolExecutor) -> tuple[ObjectId, bool, bool]:
 
     def work() -> bool:
         together.wait()
-        claims = store.claim(ids=[notification_id], channel=EMAIL, worker="w", now=NOON)
-        return bool(store.start(claims, provider="sendgrid", worker="w", now=NOON))
+        claims = leases.claim(ids=[notification_id], channel=EMAIL, worker="w", now=NOON)
+        return bool(leases.start(claims, provider="sendgrid", worker="w", now=NOON))
 
     person, worker = threads.submit(cancel_it), threads.submit(work)
     return notification_id, person.result(), worker.result()
@@ -140,11 +140,11 @@ def test_failed_delivery_is_reopened_with_more_attempts() -> None:
 def test_reopening_starts_retries_and_waits_over_and_keeps_attempt_numbers() -> None:
     one = started(max_attempts=2)
     uncounted = factories.settlement(one, S.PENDING, uncounted=True, next_attempt_at=NOON)
-    store.settle([uncounted], now=NOON)
+    leases.settle([uncounted], now=NOON)
     for reopenings in range(1, 4):
         failing = start(claim(one.notification_id, at=LATER), at=LATER)
         assert failing.attempt_count == 1 + reopenings
-        store.settle([factories.settlement(failing, S.FAILED)], now=LATER)
+        leases.settle([factories.settlement(failing, S.FAILED)], now=LATER)
         document = reopen(one.notification_id)
         assert document is not None
         reopened = delivery(document)
@@ -153,7 +153,7 @@ def test_reopening_starts_retries_and_waits_over_and_keeps_attempt_numbers() -> 
         again = claim(one.notification_id, at=LATER)
         state = again.retry_state
         assert (state.attempt_count, state.uncounted_attempts, state.max_attempts) == (0, 0, 2)
-        store.release([again], now=LATER)
+        leases.release([again], now=LATER)
 
 
 def test_delivery_reopened_by_an_earlier_version_is_reopened_again() -> None:
@@ -166,10 +166,10 @@ def test_delivery_reopened_by_an_earlier_version_is_reopened_again() -> None:
 
 def test_unattempted_failure_is_reopened_as_new() -> None:
     one = claimed()
-    not_sent = store.NotSent(
+    not_sent = NotSent(
         claimed=one, status=S.FAILED, code=FailureCode.CHANNEL_UNAVAILABLE, reason="No provider."
     )
-    store.settle_not_sent([not_sent], now=NOON)
+    leases.settle_not_sent([not_sent], now=NOON)
     document = reopen(one.notification_id)
     assert document is not None
     assert document["status"] == "queued"
@@ -180,7 +180,7 @@ def test_reopened_delivery_is_sent() -> None:
     failed = factories.settled(S.FAILED)
     reopen(failed["_id"])
     one = start(claim(failed["_id"], at=LATER), at=LATER)
-    store.settle([factories.settlement(one, S.SENT, at=LATER)], now=LATER)
+    leases.settle([factories.settlement(one, S.SENT, at=LATER)], now=LATER)
     document = read(failed["_id"])
     assert document["status"] == "sent"
     assert one.attempt_count == 2
@@ -220,7 +220,7 @@ def test_only_named_channels_are_reopened() -> None:
     document = accepted(channels=[EMAIL, WHATSAPP])
     for channel in (EMAIL, WHATSAPP):
         one = start(claim(document["_id"], channel=channel))
-        store.settle([factories.settlement(one, S.FAILED)], now=NOON)
+        leases.settle([factories.settlement(one, S.FAILED)], now=NOON)
     after = reopen(document["_id"], WHATSAPP)
     assert after is not None
     assert [d["status"] for d in after["delivery"]] == ["failed", "pending"]
@@ -230,7 +230,7 @@ def test_only_named_channels_are_reopened() -> None:
 def test_resend_is_linked_once() -> None:
     document, resend_id = accepted(), ObjectId()
     for _ in range(2):
-        store.link_resend(original_id=document["_id"], resend_id=resend_id, now=LATER)
+        actions.link_resend(original_id=document["_id"], resend_id=resend_id, now=LATER)
     after = read(document["_id"])
     assert after["resent_as"] == [resend_id]
     assert after["updated_at"] == LATER

@@ -18,12 +18,13 @@ from delivery.runtime import SendingRuntime
 from domain.digests import CLOSE_GRACE, DigestOutcome
 from domain.states import Channel
 from monitoring import rollup_state
-from notifications import store
 from notifications.broadcasts import repository as broadcasts
 from notifications.broadcasts import runner
 from notifications.bulk import repository as operations
-from notifications.store import Opening, Seal, Window
 from notifications.store import digests as store_digests
+from notifications.store import leases as store_leases
+from notifications.store.digests import Opening, Seal, Window
+from notifications.store.leases import LEASES
 from notifyproject.db.collections import collection
 from notifyproject.db.leases import Leases, is_leased, is_unclaimed, unclaimed
 from tests.support.factories import broadcasts as broadcast_factory
@@ -58,7 +59,7 @@ class User:
 
 
 def _claim_delivery(one: ObjectId, at: datetime) -> Any:
-    claims = store.claim(
+    claims = store_leases.claim(
         ids=[one], channel=EMAIL, worker="w", now=at, include_poison_candidates=True
     )
     return claims[0] if claims else None
@@ -85,12 +86,12 @@ def _open_digest() -> ObjectId:
         max_items=20,
         min_items=2,
     )
-    (document,) = store.open_digests([opening], now=NOON).values()
+    (document,) = store_digests.open_digests([opening], now=NOON).values()
     return ObjectId(document["_id"])
 
 
 def _claim_digest(one: ObjectId, at: datetime) -> Any:
-    claims = store.acquire_due(worker="w", now=at, limit=10)
+    claims = store_digests.acquire_due(worker="w", now=at, limit=10)
     return next((closing for closing in claims if closing.id == one), None)
 
 
@@ -98,12 +99,12 @@ def _seal(held: Any, at: datetime) -> object:
     seal = Seal(
         closing=held, outcome=DigestOutcome.EMPTY, members=[], dropped=0, template_version=None
     )
-    return store.seal([seal], now=at)
+    return store_digests.seal([seal], now=at)
 
 
 def _claim_alone(one: ObjectId, at: datetime) -> str:
     _open_digest()
-    batches = [store.acquire_due(worker="w", now=at, limit=10) for _ in range(20)]
+    batches = [store_digests.acquire_due(worker="w", now=at, limit=10) for _ in range(20)]
     return " and ".join(sorted(str(len(some)) for some in batches if some))
 
 
@@ -156,11 +157,11 @@ def _renew_rollup(held: Any, at: datetime) -> object:
 
 USERS = {
     "deliveries": User(
-        leases=store.LEASES,
+        leases=LEASES,
         create=lambda: accepted()["_id"],
         claim=_claim_delivery,
-        finish=lambda held, at: store.release([held], now=at),
-        renew=lambda held, at: store.start([held], provider="sendgrid", worker="w", now=at),
+        finish=lambda held, at: store_leases.release([held], now=at),
+        renew=lambda held, at: store_leases.start([held], provider="sendgrid", worker="w", now=at),
         give_up=_quarantine,
         gives_up="quarantined",
     ),

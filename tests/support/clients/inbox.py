@@ -13,7 +13,7 @@ from django.conf import settings
 from access.clients import inbox_tokens
 from domain.states import Channel
 from domain.time import utc_now
-from notifications.store import Document
+from notifications.store.documents import Document
 from tests.support.clients.api import Answer, App
 from tests.support.factories import notifications as factories
 

@@ -15,11 +15,12 @@ from access.clients import inbox_tokens
 from devices.tokens import device_id
 from domain.states import Channel, DeliveryStatus
 from domain.time import utc_now
-from notifications import store
 from notifications.catalog import types
 from notifications.intake.idempotency import record_id
 from notifications.intake.requests import Caller
-from notifications.store import Inbox, ProviderAnswer
+from notifications.store import leases
+from notifications.store.documents import ProviderAnswer
+from notifications.store.inbox import Inbox
 from notifyproject.db.collections import collection
 from recipients import service_windows, suppressions
 from tests.support.clients.api import App
@@ -128,7 +129,7 @@ def _pushed(app: App, device: str, *, is_test: bool) -> ObjectId:
     outcome = factories.settlement(
         begun, DeliveryStatus.SENT, answer=answer, accepted_targets=(device,)
     )
-    store.settle([outcome], now=factories.NOON)
+    leases.settle([outcome], now=factories.NOON)
     return one.notification_id
 
 

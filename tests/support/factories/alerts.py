@@ -6,7 +6,7 @@ from typing import Any
 from domain.errors import FailureCode
 from domain.states import DeliveryStatus
 from monitoring import alerts
-from notifications import store
+from notifications.store import leases
 from notifyproject.db.collections import collection
 from tests.support.factories import notifications as factories
 
@@ -23,7 +23,7 @@ def fail(count: int, *, at: datetime = NOW, **fields: Any) -> None:
     for _ in range(count):
         one = factories.started(at=at, created_at=at, **fields)
         code = FailureCode.REJECTED
-        store.settle([factories.settlement(one, S.FAILED, at=at, code=code)], now=at)
+        leases.settle([factories.settlement(one, S.FAILED, at=at, code=code)], now=at)
 
 
 def evaluate(at: datetime) -> int:

@@ -12,16 +12,16 @@ from domain.content import Content, Recipient
 from domain.errors import FailureCode
 from domain.states import Channel, DeliveryStatus, Priority
 from monitoring import rollup
-from notifications import store
 from notifications.content import rendering
-from notifications.store import (
+from notifications.store import acceptance, leases, receipts
+from notifications.store.documents import (
     AttemptReference,
     ClaimedDelivery,
-    DeliveryReceipt,
     NewNotification,
     ProviderAnswer,
     Settlement,
 )
+from notifications.store.receipts import DeliveryReceipt
 from notifyproject.db.collections import collection
 from tests.support.factories import demo_shop as shop
 from tests.support.factories import notifications as factories
@@ -123,14 +123,14 @@ def _any(chance: random.Random, app: ObjectId, at: datetime) -> NewNotification:
 def _send(some: Sequence[NewNotification], *, wave: int, chance: random.Random) -> None:
     """Send notifications, and apply their receipts."""
     at = some[0].created_at
-    store.accept(some, now=at)
+    acceptance.accept(some, now=at)
     for channel, provider in PROVIDERS.items():
         ids = [one.id for one in some if channel in {d.channel for d in one.deliveries}]
-        claims = store.claim(ids=ids, channel=channel, worker=HOST, now=at)
-        begun = store.start(claims, provider=provider, worker=HOST, now=at)
+        claims = leases.claim(ids=ids, channel=channel, worker=HOST, now=at)
+        begun = leases.start(claims, provider=provider, worker=HOST, now=at)
         is_down = channel is EMAIL and wave in OUTAGE
         ended = [_end(one, _problem(one, is_down, chance), chance) for one in begun]
-        store.settle(ended, now=at + timedelta(seconds=1))
+        leases.settle(ended, now=at + timedelta(seconds=1))
         if channel is not PUSH:
             for end in ended:
                 if end.status is S.SENT and chance.random() < 0.93:
@@ -177,13 +177,13 @@ def _arrive(end: Settlement, *, at: datetime) -> None:
         code=None,
         reason="",
     )
-    store.apply_receipt(report, now=at)
+    receipts.apply_receipt(report, now=at)
 
 
 def _tried_four_times(customer: shop.Customer, app: ObjectId, *, at: datetime) -> ObjectId:
     """Return a notification whose mail failed after four attempts."""
     one = new(KINDS[0], customer, app, at=at, order=FAILED_ORDER)
-    store.accept([one], now=at)
+    acceptance.accept([one], now=at)
     begins = at
     for wait in (1, 5, 25, None):
         begun = factories.start(factories.claim(one.id, at=begins), at=begins)
@@ -197,7 +197,7 @@ def _tried_four_times(customer: shop.Customer, app: ObjectId, *, at: datetime) -
             next_attempt_at=begins if wait else None,
             reason=DOWN[1],
         )
-        store.settle([settled], now=ends)
+        leases.settle([settled], now=ends)
     return one.id
 
 
@@ -210,14 +210,14 @@ def _leave_open(chance: random.Random, app: ObjectId, now: datetime) -> None:
         for n, at in enumerate(later)
     ]
     open_ones = [new(KINDS[0], people[n + 4], app, at=now, order=88_010 + n) for n in range(4)]
-    store.accept([*scheduled, *open_ones], now=now)
+    acceptance.accept([*scheduled, *open_ones], now=now)
     for one, status in zip(open_ones, (S.PENDING, S.PENDING, S.UNKNOWN), strict=False):
         begun = factories.start(factories.claim(one.id, at=now), at=now)
         code = F.TIMEOUT if status is S.UNKNOWN else F.RATE_LIMITED
         reason = (
             "SendGrid gave no answer in time." if code is F.TIMEOUT else "Too much at once. (429)"
         )
-        store.settle(
+        leases.settle(
             [factories.settlement(begun, status, at=now, code=code, reason=reason)], now=now
         )
 

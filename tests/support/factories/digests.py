@@ -6,8 +6,9 @@ from typing import Any
 from bson import ObjectId
 
 from domain.states import Channel
-from notifications import store
-from notifications.store import Document, Opening, Window
+from notifications.store import digests
+from notifications.store.digests import Opening, Window
+from notifications.store.documents import Document
 from tests.support.factories.notifications import CLIENT, NOON
 
 WINDOW = timedelta(minutes=30)
@@ -33,4 +34,4 @@ def opened(*, at: datetime = NOON, window: timedelta = WINDOW, **fields: Any) ->
             **fields,
         }
     )
-    return store.open_digests([opening], now=at)[opening.group]
+    return digests.open_digests([opening], now=at)[opening.group]

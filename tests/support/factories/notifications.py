@@ -16,21 +16,22 @@ from domain.content import Attachment, Content, Recipient
 from domain.errors import FailureCode
 from domain.retry import RetryState
 from domain.states import Category, Channel, DeliveryStatus, Priority
-from notifications import store
 from notifications.catalog import types
 from notifications.catalog.default_types import DEFAULT_TYPES
 from notifications.content.templates import FILES, Part
 from notifications.intake.requests import NotificationRequest
-from notifications.store import (
+from notifications.store import acceptance, leases, receipts
+from notifications.store.acceptance import Accepted
+from notifications.store.documents import (
     AttemptReference,
     ClaimedDelivery,
-    DeliveryReceipt,
     Document,
     NewDelivery,
     NewNotification,
     ProviderAnswer,
     Settlement,
 )
+from notifications.store.receipts import DeliveryReceipt
 from notifyproject.db.collections import collection
 from privacy import content_removal
 from privacy.content_removal import ContentRemoval
@@ -68,8 +69,8 @@ def new(*, channels: Sequence[Channel] = (Channel.EMAIL,), **fields: Any) -> New
 
 def accepted(**fields: Any) -> Document:
     notification = new(**fields)
-    (result,) = store.accept([notification], now=notification.created_at)
-    assert isinstance(result, store.Accepted)
+    (result,) = acceptance.accept([notification], now=notification.created_at)
+    assert isinstance(result, Accepted)
     return result.document
 
 
@@ -88,7 +89,7 @@ def claimed(
 def claim(
     notification_id: ObjectId, *, at: datetime = NOON, channel: Channel = Channel.EMAIL
 ) -> ClaimedDelivery:
-    (one,) = store.claim(
+    (one,) = leases.claim(
         ids=[notification_id],
         channel=channel,
         worker=WORKER,
@@ -115,12 +116,12 @@ def begin(
     *claims: ClaimedDelivery, at: datetime = NOON, provider: str = "sendgrid"
 ) -> list[ClaimedDelivery]:
     """Start claimed deliveries. Return those that may be sent."""
-    return store.start(claims, provider=provider, worker=WORKER, now=at)
+    return leases.start(claims, provider=provider, worker=WORKER, now=at)
 
 
 def batch(count: int) -> list[ClaimedDelivery]:
     ids = [accepted()["_id"] for _ in range(count)]
-    return store.claim(ids=ids, channel=Channel.EMAIL, worker=WORKER, now=NOON)
+    return leases.claim(ids=ids, channel=Channel.EMAIL, worker=WORKER, now=NOON)
 
 
 def settlement(
@@ -148,7 +149,7 @@ def settled(
 ) -> Document:
     """Store a notification with one attempt that ended in this status. Return the document."""
     one = started(at=at, channel=channel, **fields)
-    store.settle([settlement(one, status, at=at)], now=at)
+    leases.settle([settlement(one, status, at=at)], now=at)
     return read(one.notification_id)
 
 
@@ -160,7 +161,7 @@ def arrive(notification_id: ObjectId, *, at: datetime = NOON) -> bool:
         at=at,
         provider="sendgrid",
     )
-    return store.apply_receipt(report, now=at)
+    return receipts.apply_receipt(report, now=at)
 
 
 def read(notification_id: ObjectId) -> Document:
@@ -365,7 +366,7 @@ def receipt(
     notification_id: ObjectId, status: DeliveryStatus, *, at: datetime = NOON
 ) -> DeliveryReceipt:
     """Return a receipt whose reason names the recipient."""
-    reference = store.AttemptReference(notification_id, Channel.EMAIL, 1)
+    reference = AttemptReference(notification_id, Channel.EMAIL, 1)
     return DeliveryReceipt(
         reference=reference, status=status, at=at, provider="sendgrid", reason="ada@ is gone"
     )

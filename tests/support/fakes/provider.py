@@ -18,7 +18,7 @@ from domain.errors import (
     RecipientAction,
     TransientError,
 )
-from notifications import store
+from notifications.store import leases
 from providers.contract import Receipt, SendRequest, SendResult
 from tests.support.providers import fcm_schema
 
@@ -70,13 +70,13 @@ def frozen_after_start(
     monkeypatch: pytest.MonkeyPatch, *, at: datetime, for_: timedelta
 ) -> Callable[[], datetime]:
     """Return the clock of a process that is frozen between an attempt's start and its send."""
-    start, started = store.start, []
+    start, started = leases.start, []
 
     def start_and_freeze(*args: Any, **options: Any) -> Any:
         started.append(True)
         return start(*args, **options)
 
-    monkeypatch.setattr(store, "start", start_and_freeze)
+    monkeypatch.setattr(leases, "start", start_and_freeze)
     return lambda: at + for_ if started else at
 
 

@@ -19,10 +19,11 @@ from api.inbox.stream.subscriptions import CLIENT_NAME, MAX_PER_INBOX
 from delivery import pipeline
 from delivery.runtime import SendingRuntime
 from domain.time import utc_now
-from notifications import queries, store
+from notifications import queries
 from notifications.inbox import actions
 from notifications.inbox import wakeups as inbox_wakeups
-from notifications.store import Inbox
+from notifications.store import acceptance
+from notifications.store.inbox import Inbox
 from notifyproject.platform import valkey
 from tests.support.clients.api import App
 from tests.support.clients.inbox import (
@@ -211,7 +212,7 @@ def test_reload_event_replaces_missed_events(app: App, case: str) -> None:
             )
             for n in range(MAX_EVENTS_PER_POLL + 1)
         ]
-        store.accept(new, now=new[-1].created_at)
+        acceptance.accept(new, now=new[-1].created_at)
     with (
         process(timing=BY_WAKEUP) as streams,
         streams.open(token(app), last_event_id=last) as stream,
