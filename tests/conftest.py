@@ -114,7 +114,7 @@ def broker() -> Iterator[redis.Redis]:
     """Return a client of an empty Valkey, which counts as available."""
     client = SharedValkey.from_url(settings.REDIS_URL)
     client.flushdb()
-    valkey._pause.end()
+    valkey._health.reset()
     yield client
     client.flushdb()
     client.close()
@@ -164,7 +164,7 @@ def _every_push_is_looked_at() -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def _no_memory_between_tests() -> Iterator[None]:
-    platform_broker._health = platform_broker._BrokerHealth()
+    platform_broker._health.reset()
     cache.clear_all()
     callback_events.clear()
     yield

@@ -1,7 +1,6 @@
 """Publishes Celery messages without blocking, and reads queue depths: Valkey or RabbitMQ."""
 
 import os
-import time
 from base64 import b64encode
 from collections.abc import Collection
 from datetime import datetime
@@ -20,9 +19,9 @@ from kombu.exceptions import LimitExceeded, OperationalError
 from kombu.pools import ProducerPool
 
 from . import rabbitmq, valkey
+from .server_health import ServerHealth
 
 log = structlog.get_logger(__name__)
-PAUSE_AFTER_FAILURE = 5.0
 TIMEOUT = 0.3
 """Seconds for each command to RabbitMQ, for which an API request waits."""
 TRUSTED_SECONDS = 1.0
@@ -50,7 +49,7 @@ def publish(
     A message for an instant over MAX_COUNTDOWN ahead isn't published. ``queue`` has a default.
     """
     countdown = max((at - now).total_seconds(), 0.0) if at is not None else 0.0
-    if countdown > MAX_COUNTDOWN or not _health.is_up():
+    if countdown > MAX_COUNTDOWN or not _is_up():
         return False
     later = at if countdown else None
     try:
@@ -69,7 +68,7 @@ def publish(
         _rabbitmq_pool.cache_clear()
         log.warning("message_not_published", reason=type(error).__name__)
         return False
-    _health.record_success()
+    _health.record_answer()
     return True
 
 
@@ -130,7 +129,7 @@ def _send_to_rabbitmq(task: str, options: dict[str, Any]) -> None:
         _send(_rabbitmq_pool(os.getpid()), task, options)
     except ERRORS:
         _rabbitmq_pool.cache_clear()
-        if not _health.has_worked():
+        if not _health.is_well():
             raise
         # The connection may be of a node that has restarted since the last message.
         _send(_rabbitmq_pool(os.getpid()), task, options)
@@ -196,44 +195,24 @@ def _rabbitmq_depths(queues: Collection[str]) -> dict[str, int] | None:
         return None
 
 
-class _BrokerHealth:
-    """Circuit breaker of the broker. Publishing to a broker that hangs takes many seconds."""
+_health = ServerHealth()
 
-    def __init__(self) -> None:
-        self._answered_at = self._failed_at = float("-inf")
 
-    def record_success(self) -> None:
-        self._answered_at = time.monotonic()
-
-    def record_failure(self) -> None:
-        self._failed_at = time.monotonic()
-
-    def is_paused(self) -> bool:
-        """Return whether the broker failed just now."""
-        return time.monotonic() - self._failed_at < PAUSE_AFTER_FAILURE
-
-    def has_worked(self) -> bool:
-        """Return whether the last message was published."""
-        return self._answered_at > self._failed_at
-
-    def is_up(self) -> bool:
-        """Return whether the broker responded just now, or responds to a ping."""
-        if self.is_paused():
-            return False
-        # RabbitMQ confirms each message, so a ping would tell nothing more.
-        if is_rabbitmq() or time.monotonic() - self._answered_at < TRUSTED_SECONDS:
-            return True
-        try:
-            valkey.client().ping()
-        except (redis.RedisError, OSError):
-            self.record_failure()
-            log.warning("broker_unreachable")
-            return False
-        self.record_success()
+def _is_up() -> bool:
+    """Return whether the broker responded just now, or responds to a ping."""
+    if _health.is_paused():
+        return False
+    # RabbitMQ confirms each message, so a ping would tell nothing more.
+    if is_rabbitmq() or _health.has_answered(within=TRUSTED_SECONDS):
         return True
-
-
-_health = _BrokerHealth()
+    try:
+        valkey.client().ping()
+    except (redis.RedisError, OSError):
+        _health.record_failure()
+        log.warning("broker_unreachable")
+        return False
+    _health.record_answer()
+    return True
 
 
 _ONE_TRY = {"max_retries": 1, "interval_start": 0, "interval_step": 0}

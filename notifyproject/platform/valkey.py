@@ -23,11 +23,11 @@ from redis.exceptions import NoScriptError
 from redis.retry import Retry
 
 from ..settings import sentinel_url
+from .server_health import ServerHealth
 
 log = structlog.get_logger(__name__)
 TIMEOUT = 0.3
 """Seconds for a connection or a response. A send waits for it."""
-PAUSE_AFTER_FAILURE = 5.0
 MAX_IDLE = 0.05
 """Seconds after which an idle connection is checked before its use."""
 _STORED_NUMBER = (Path(__file__).parent / "lua" / "stored_number.lua").read_text()
@@ -96,14 +96,14 @@ async def open_async_client(
 @contextmanager
 def connection() -> Iterator[redis.Redis]:
     """Yield the client. Raises Unavailable on an error and for PAUSE_AFTER_FAILURE after it."""
-    if _pause.is_on():
+    if _health.is_paused():
         raise Unavailable
     try:
         yield client()
     except (redis.RedisError, OSError) as error:
-        if not _pause.is_on():
+        if not _health.is_paused():
             log.warning("valkey_unavailable", reason=type(error).__name__)
-        _pause.begin()
+        _health.record_failure()
         raise Unavailable from error
 
 
@@ -143,7 +143,7 @@ def send(*command: str | int | bytes) -> Any:
 def clear() -> None:
     """Discard clients and the pause. For tests: the URL changed, or Valkey is back."""
     _client.cache_clear()
-    _pause.end()
+    _health.reset()
 
 
 def to_milliseconds(instant: datetime) -> int:
@@ -177,23 +177,7 @@ def stored_instant(value: bytes | None, *, latest: datetime = _LATEST) -> dateti
     return None if number is None else from_milliseconds(int(number))
 
 
-class _Pause:
-    """The pause after a failure."""
-
-    def __init__(self) -> None:
-        self.end()
-
-    def begin(self) -> None:
-        self._until = time.monotonic() + PAUSE_AFTER_FAILURE
-
-    def end(self) -> None:
-        self._until = float("-inf")
-
-    def is_on(self) -> bool:
-        return time.monotonic() < self._until
-
-
-_pause = _Pause()
+_health = ServerHealth()
 
 
 class _OwnConnection:

@@ -113,7 +113,7 @@ def test_digests_are_exported() -> None:
 
 
 def test_metrics_without_valkey_omit_queues() -> None:
-    valkey._pause.begin()
+    valkey._health.record_failure()
     found = {name for name, _ in samples()}
     assert "notify_due" in found
     assert "notify_queue_messages" not in found

@@ -43,7 +43,7 @@ def test_page_shows_queues_and_workers(console: Client, broker: redis.Redis) -> 
 
 
 def test_page_opens_without_a_broker(console: Client) -> None:
-    valkey._pause.begin()
+    valkey._health.record_failure()
     try:
         page = text_of(console, "?ask=1")
     finally:

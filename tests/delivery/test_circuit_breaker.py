@@ -28,7 +28,7 @@ from delivery.circuit_breaker import (
     Probe,
     State,
 )
-from notifyproject.platform import valkey
+from notifyproject.platform import server_health, valkey
 from tests.support.factories.notifications import NOON
 from tests.support.fakes.valkey_faults import at_once, own_valkey, unavailable, unresponsive
 from tests.support.waiting import SHORT
@@ -345,10 +345,10 @@ def test_valkey_is_asked_again_after_the_pause(monkeypatch: pytest.MonkeyPatch) 
     blocked = Blocked(NOON + FIRST_WAIT)
     assert permission() == blocked
     seconds = 100.0
-    monkeypatch.setattr(valkey, "time", SimpleNamespace(monotonic=lambda: seconds))
-    valkey._pause.begin()
+    monkeypatch.setattr(server_health, "time", SimpleNamespace(monotonic=lambda: seconds))
+    valkey._health.record_failure()
     assert permission() == Allowed()
-    seconds += valkey.PAUSE_AFTER_FAILURE
+    seconds += server_health.PAUSE_AFTER_FAILURE
     assert permission() == blocked
 
 

@@ -22,6 +22,8 @@ from notifications.store import acceptance
 from notifications.store.leases import LEASE
 from notifyproject.db.collections import collection
 from notifyproject.platform import broker as platform_broker
+from notifyproject.platform import server_health
+from notifyproject.platform.server_health import ServerHealth
 from notifyproject.settings.base import queue_names
 from notifyproject.stack import servers
 from tests.support.broker_messages import queued_messages as messages
@@ -278,19 +280,20 @@ WAKEUP: dict[str, Any] = {"channel": Channel.EMAIL, "priority": Priority.NORMAL,
 def no_broker(broker: redis.Redis, settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Publish to a port without a listener."""
     settings.REDIS_URL = f"redis://127.0.0.1:{servers.free_port()}/0"
-    monkeypatch.setattr(platform_broker, "PAUSE_AFTER_FAILURE", SILENT_FOR)
+    monkeypatch.setattr(server_health, "PAUSE_AFTER_FAILURE", SILENT_FOR)
 
 
 @pytest.fixture
 def failures(monkeypatch: pytest.MonkeyPatch) -> list[None]:
     counted: list[None] = []
-    record_failure = platform_broker._BrokerHealth.record_failure
+    record_failure = ServerHealth.record_failure
 
-    def count(self: platform_broker._BrokerHealth) -> None:
-        counted.append(None)
+    def count(self: ServerHealth) -> None:
+        if self is platform_broker._health:
+            counted.append(None)
         record_failure(self)
 
-    monkeypatch.setattr(platform_broker._BrokerHealth, "record_failure", count)
+    monkeypatch.setattr(ServerHealth, "record_failure", count)
     return counted
 
 
@@ -318,7 +321,7 @@ def test_wakeup_fails_without_an_error(failures: list[None]) -> None:
 
 @pytest.mark.usefixtures("no_broker")
 def test_recent_success_does_not_delay_the_failure(failures: list[None]) -> None:
-    platform_broker._health.record_success()
+    platform_broker._health.record_answer()
     assert not wakeups.send_wakeup([ObjectId()], **WAKEUP)
     assert len(failures) == 1
 
@@ -327,7 +330,7 @@ def test_pause_skips_the_broker(broker: redis.Redis, monkeypatch: pytest.MonkeyP
     platform_broker._health.record_failure()
     assert not wakeups.send_wakeup([ObjectId()], **WAKEUP)
     assert broker.llen("email.normal") == 0
-    monkeypatch.setattr(platform_broker, "PAUSE_AFTER_FAILURE", 0.0)
+    monkeypatch.setattr(server_health, "PAUSE_AFTER_FAILURE", 0.0)
     assert wakeups.send_wakeup([ObjectId()], **WAKEUP)
     assert broker.llen("email.normal") == 1
 
@@ -339,6 +342,6 @@ def test_unpublished_wakeup_is_sent_when_the_broker_is_back(
     platform_broker._health.record_failure()
     report = sweeper.sweep(now=NOON)
     assert report == SweepReport(woken=0, pulled=0, unpublished=1, recovered=0, resolved=0)
-    monkeypatch.setattr(platform_broker, "PAUSE_AFTER_FAILURE", 0.0)
+    monkeypatch.setattr(server_health, "PAUSE_AFTER_FAILURE", 0.0)
     assert sweeper.sweep(now=NOON).woken == 1
     assert broker.llen("email.normal") == 1

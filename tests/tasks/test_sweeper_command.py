@@ -11,7 +11,7 @@ from delivery import heartbeats, pipeline, worker
 from delivery.runtime import SendingRuntime
 from domain.time import utc_now
 from notifyproject.platform import broker as platform_broker
-from notifyproject.platform import heartbeat, process, valkey
+from notifyproject.platform import heartbeat, process, server_health, valkey
 from tasks import tasks
 from tests.support.factories import notifications as factories
 from tests.support.fakes.provider import ScriptedProvider
@@ -46,7 +46,7 @@ def test_command_sweeps_and_prints_its_counts(broker: redis.Redis) -> None:
 def test_command_delivers_without_a_broker_on_request(monkeypatch: pytest.MonkeyPatch) -> None:
     provider = ScriptedProvider()
     monkeypatch.setattr(pipeline, "providers_for", lambda _channel, **_: (provider,))
-    monkeypatch.setattr(platform_broker, "PAUSE_AFTER_FAILURE", LIMIT)
+    monkeypatch.setattr(server_health, "PAUSE_AFTER_FAILURE", LIMIT)
     platform_broker._health.record_failure()
     document = factories.accepted()
     assert "sent without a broker" not in sweeper()

@@ -11,6 +11,8 @@ import msgspec
 from django.conf import settings
 from jwt import PyJWK
 
+from notifyproject.platform.server_health import ServerHealth
+
 from . import http
 from .errors import Refusal, RefusedError, UnavailableError
 
@@ -20,8 +22,6 @@ MAX_AGE = 3600.0
 """Seconds for which metadata and keys are used."""
 FRESH = 10.0
 """Maximum age in seconds of the metadata that a sign-in starts with: it shows an outage."""
-PAUSE_AFTER_FAILURE = 5.0
-"""Seconds without another try, so that an unavailable provider doesn't occupy the web's threads."""
 MIN_KEYS_AGE = 30.0
 """Seconds before an unknown key ID may fetch the keys again, because anyone can send one."""
 
@@ -50,7 +50,8 @@ class Provider:
         self._lock = threading.Lock()
         self._metadata: Metadata | None = None
         self._keys: tuple[dict[str, Any], ...] = ()
-        self._metadata_at = self._keys_at = self._failed_at = float("-inf")
+        self._metadata_at = self._keys_at = float("-inf")
+        self._health = ServerHealth()
 
     def metadata(self, *, max_age: float = MAX_AGE) -> Metadata:
         """Return the metadata. Raises UnavailableError, and RefusedError for a wrong issuer."""
@@ -92,15 +93,15 @@ class Provider:
         self._keys_at = time.monotonic()
 
     def _get(self, url: str) -> http.Answer:
-        if _age(self._failed_at) < PAUSE_AFTER_FAILURE:
+        if self._health.is_paused():
             raise UnavailableError("it was unavailable a moment ago")
         try:
             answer = http.get(url)
         except UnavailableError:
-            self._failed_at = time.monotonic()
+            self._health.record_failure()
             raise
         if answer.status != HTTP_OK:
-            self._failed_at = time.monotonic()
+            self._health.record_failure()
             raise UnavailableError(f"HTTP {answer.status}")
         return answer
 

@@ -9,7 +9,7 @@ import pytest
 import redis
 
 from domain.time import utc_now
-from notifyproject.platform import broker, valkey
+from notifyproject.platform import broker, server_health, valkey
 from notifyproject.stack import servers
 from notifyproject.stack.servers import HOST, Server
 
@@ -59,8 +59,7 @@ def url(watched: Watched, settings: Any, valkey_anew: None, monkeypatch: pytest.
     """Watch the first primary, and use it as broker and for everything else."""
     watched.watch(watched.primaries[0])
     settings.REDIS_URL = watched.url
-    monkeypatch.setattr(valkey, "PAUSE_AFTER_FAILURE", 0)
-    monkeypatch.setattr(broker, "PAUSE_AFTER_FAILURE", 0)
+    monkeypatch.setattr(server_health, "PAUSE_AFTER_FAILURE", 0)
     return watched.url
 
 

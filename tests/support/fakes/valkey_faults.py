@@ -11,7 +11,7 @@ from typing import TypeVar
 import pytest
 from django.test import override_settings
 
-from notifyproject.platform import valkey
+from notifyproject.platform import server_health, valkey
 from notifyproject.stack import servers
 from tests.support import threads
 from tests.support.waiting import SILENT_FOR
@@ -76,7 +76,7 @@ def unresponsive(*, brief: float = BRIEF) -> Iterator[Silent]:
     """
     with pytest.MonkeyPatch.context() as patch, socket.create_server(("127.0.0.1", 0)) as server:
         patch.setattr(valkey, "TIMEOUT", brief)
-        patch.setattr(valkey, "PAUSE_AFTER_FAILURE", SILENT_FOR)
+        patch.setattr(server_health, "PAUSE_AFTER_FAILURE", SILENT_FOR)
         listener = Silent(server)
         try:
             with _at(server.getsockname()[1]):
