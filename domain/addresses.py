@@ -1,4 +1,4 @@
-"""Normalizes addresses and computes their digests. Pure."""
+"""Folds addresses to the form that is compared, and computes their digests. Pure."""
 
 import hashlib
 import re
@@ -24,8 +24,8 @@ until November 2024, and keep them after 01."""
 
 
 def address_key(channel: str, address: str) -> str:
-    """Return ``<channel>:<address>`` with the address normalized."""
-    normal = fold_phone(address) if channel == WHATSAPP else _normalize_email(address)
+    """Return ``<channel>:<address>`` with the address folded."""
+    normal = fold_phone(address) if channel == WHATSAPP else _fold_email(address)
     return f"{channel}:{normal}"
 
 
@@ -47,7 +47,7 @@ def fold_phone(phone: str) -> str:
     return phone
 
 
-def _normalize_email(address: str) -> str:
+def _fold_email(address: str) -> str:
     # Providers report ``bücher.example`` as ``xn--bcher-kva.example``.
     plain = address.lower()
     if plain.isascii():

@@ -131,7 +131,7 @@ class Conversation(models.Model):
     """A WhatsApp service window, which a recipient's message opened."""
 
     phone = models.CharField(primary_key=True, db_column="_id", max_length=16)
-    """E.164, normalized by :func:`domain.addresses.fold_phone`; or a user ID of WhatsApp."""
+    """E.164, folded by :func:`domain.addresses.fold_phone`; or a user ID of WhatsApp."""
     last_inbound_at = models.DateTimeField()
     expires_at = models.DateTimeField()
 
@@ -150,7 +150,7 @@ class WhatsAppIdentity(models.Model):
     id = models.CharField(primary_key=True, db_column="_id", max_length=140)
     """A user ID, or another form of the number in E.164."""
     phone = models.CharField(max_length=16)
-    """E.164, normalized by :func:`domain.addresses.fold_phone`."""
+    """E.164, folded by :func:`domain.addresses.fold_phone`."""
     expires_at = models.DateTimeField()
 
     class Meta:
