@@ -7,8 +7,9 @@ import textwrap
 from collections.abc import Iterator
 from pathlib import PurePosixPath
 
+from .declarations import Group, Variable, variables
 from .environment import BASE_DIR
-from .variables import GROUPS, VARIABLES, Compose, Group, Variable, variables
+from .variables import GROUPS, VARIABLES, Compose
 
 WIDTH = 118
 PAGE = "docs/reference/settings.md"

@@ -207,23 +207,31 @@ def group_roles() -> Kind[Mapping[str, str]]:
     return Kind(expected="group:role, separated by commas", convert=convert, empty={})
 
 
-def numbers(kind: Kind[T], **defaults: T) -> Kind[Mapping[str, T]]:
-    """Return the kind of a list of ``name:number``. The names are those of the defaults."""
+def numbers(kind: Kind[T], *, defaults: str) -> Kind[Mapping[str, T]]:
+    """Return the kind of a list of ``name:number``, with the names of the defaults."""
+
+    def parse(found: str) -> dict[str, T]:
+        pairs = [item.partition(":") for item in split_list(found)]
+        parsed = {name: kind.convert(text) for name, _, text in pairs}
+        if len(parsed) < len(pairs):
+            raise ValueError("a name twice")
+        return parsed
+
+    known = parse(defaults)
 
     def convert(found: str) -> Mapping[str, T]:
-        given: dict[str, T] = {}
-        for item in split_list(found):
-            name, _, text = item.partition(":")
-            if name not in defaults or name in given:
-                raise ValueError("another name")
-            given[name] = kind.convert(text)
-        return {**defaults, **given}
+        given = parse(found)
+        if not given.keys() <= known.keys():
+            raise ValueError("another name")
+        return known | given
 
-    names = ", ".join(defaults)
     return Kind(
-        expected=f"name:number, separated by commas; each name, of {names}, once; {kind.expected}",
+        expected=(
+            f"name:number, separated by commas; each name, of {', '.join(known)}, once; "
+            f"{kind.expected}"
+        ),
         convert=convert,
-        empty=defaults,
+        empty=known,
     )
 
 

@@ -5,89 +5,14 @@ Kubernetes lists (``documents.py``), and the questions of the set-up wizard.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any, ClassVar, TypeVar, cast, dataclass_transform
 
 from . import kinds
-from .kinds import Kind
+from .declarations import Group, declare, variables
 from .safety import Plain
 
-T = TypeVar("T")
-_PORT = kinds.whole(0, 65_535)
 _META_ID = kinds.text(r"[0-9]+", "an ID of digits, as Meta shows it")
-
-
-@dataclass(slots=True, kw_only=True, eq=False)
-class Variable:
-    """The declaration of a variable."""
-
-    name: str = field(init=False)
-    kind: Kind[Any]
-    default: str
-    """Text of the default; empty: none."""
-    meaning: str
-    """Half a sentence. Code is in backticks."""
-    empty: str = ""
-    """What happens without a value."""
-    see: str = ""
-    """Page with more, as a path below docs, with or without an anchor."""
-    is_required: bool = False
-    """Whether a server doesn't start without it."""
-    example: str | None = None
-    """Value in ``.env.example`` and on Kubernetes, empty for one to fill in. None: not shown there,
-    because the default serves."""
-    local: str = ""
-    """Default of the local stack, if it is another one."""
-    test: str = ""
-    """Default of the tests, if it is another one."""
-    question: str = ""
-    """How the set-up wizard asks for it at the beginning."""
-    provider: str = ""
-    """The provider for which the set-up wizard asks for it."""
-
-    def __set_name__(self, owner: type, name: str) -> None:
-        self.name = name
-
-    @property
-    def value(self) -> Any:
-        """The value of the default."""
-        return self.kind.read(self.default) if self.default else self.kind.empty
-
-    @property
-    def hint(self) -> str:
-        """The meaning in plain text, with the words to choose from."""
-        words = f" ({', '.join(self.kind.words)})" if self.kind.words else ""
-        return f"{self.meaning.replace('`', '')}{words}"
-
-    @property
-    def is_secret(self) -> bool:
-        """Whether the value is, or has, a secret. The URL of a store has its password."""
-        url = self.kind.url
-        return self.kind.secret is not None or (url is not None and url.plain is Plain.ANY)
-
-
-def declare(kind: Kind[T], default: str, meaning: str, **more: Any) -> T:
-    """Return a :class:`Variable`, typed as the values that instances of the group have."""
-    return cast("T", Variable(kind=kind, default=default, meaning=meaning, **more))
-
-
-@dataclass_transform(kw_only_default=True, frozen_default=True)
-class Group:
-    """Variables with a heading. The docstring introduces them, in the documents too."""
-
-    heading: ClassVar[str]
-    see: ClassVar[str] = ""
-    """Page with more, as of a variable."""
-
-    def __init__(self, **values: Any) -> None:
-        """Take values by name. The other variables have their defaults."""
-        vars(self).update({name: one.value for name, one in VARIABLES.items()} | values)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Group) and vars(self) == vars(other)
-
-    def __hash__(self) -> int:
-        return hash(frozenset(vars(self)))
+_RATES = "sendgrid:0,smtp:0,fcm:10000,whatsapp:80"
+_LIMITS = "read:30000,write:60000,inbox:600,failed:300"
 
 
 class General(Group):
@@ -179,11 +104,7 @@ class General(Group):
         test="WARNING",
     )
     LOG_FORMAT: str = declare(
-        kinds.choice("json", "console"),
-        "json",
-        "form of the log",
-        local="console",
-        test="console",
+        kinds.choice("json", "console"), "json", "form of the log", local="console", test="console"
     )
 
 
@@ -326,7 +247,7 @@ class Email(Group):
         provider="smtp",
     )
     SMTP_PORT: int = declare(
-        _PORT, "25", "587 for `starttls`, usually 465 for `tls`", provider="smtp"
+        kinds.whole(0, 65_535), "25", "587 for `starttls`, usually 465 for `tls`", provider="smtp"
     )
     SMTP_SECURITY: str = declare(
         kinds.choice("none", "starttls", "tls"),
@@ -428,8 +349,8 @@ class ProviderLimits(Group):
     see = "guides/channels.md#rate-limits"
 
     PROVIDER_MAX_PER_SECOND: Mapping[str, float] = declare(
-        kinds.numbers(kinds.number(0, 1_000_000), sendgrid=0, smtp=0, fcm=10_000, whatsapp=80),
-        "fcm:10000,whatsapp:80",
+        kinds.numbers(kinds.number(0, 1_000_000), defaults=_RATES),
+        _RATES,
         "messages per second over all workers: `provider:number,…`; 0: no limit; a provider that "
         "isn't named keeps its default; Google grants a project 600,000 per minute, and Meta a "
         "phone number 80 per second at first",
@@ -449,8 +370,8 @@ class RequestLimits(Group):
     see = "reference/limits.md"
 
     RATE_LIMITS: Mapping[str, int] = declare(
-        kinds.numbers(kinds.whole(0, 10_000_000), read=30_000, write=60_000, inbox=600, failed=300),
-        "read:30000,write:60000,inbox:600,failed:300",
+        kinds.numbers(kinds.whole(0, 10_000_000), defaults=_LIMITS),
+        _LIMITS,
         "requests per minute: `name:number,…`; 0: no limit; one that isn't named keeps its "
         "default; `read` and `write` per client and endpoint, `inbox` per recipient with an inbox "
         "token, `failed` per IP address without a valid key or token",
@@ -567,16 +488,8 @@ class FaultInjection(Group):
     heading = "Fault injection"
     see = "reference/fault_injection.md"
 
-    CRASH_AT: str = declare(
-        kinds.text(),
-        "",
-        "boundary at which a process kills itself",
-    )
-    FREEZE_AT: str = declare(
-        kinds.text(),
-        "",
-        "boundary at which a process stops itself",
-    )
+    CRASH_AT: str = declare(kinds.text(), "", "boundary at which a process kills itself")
+    FREEZE_AT: str = declare(kinds.text(), "", "boundary at which a process stops itself")
 
 
 class Environment(
@@ -604,11 +517,6 @@ class Compose(Group):
 
     MONGODB_PASSWORD: str = declare(kinds.password(), "", "password of MongoDB", example="")
     VALKEY_PASSWORD: str = declare(kinds.password(), "", "password of Valkey", example="")
-
-
-def variables(group: type[Group]) -> list[Variable]:
-    """Return the variables of a group, in the order of their declarations."""
-    return [one for one in vars(group).values() if isinstance(one, Variable)]
 
 
 GROUPS: tuple[type[Group], ...] = Environment.__bases__

@@ -17,8 +17,9 @@ from django.core.exceptions import ImproperlyConfigured
 from domain.mailboxes import parse_mailbox
 
 from ..settings import environment, safety
+from ..settings.declarations import Variable, variables
 from ..settings.kinds import split_list
-from ..settings.variables import URLS, VARIABLES, Compose, Environment, Variable, variables
+from ..settings.variables import URLS, VARIABLES, Compose, Environment
 from . import provider_checks
 
 Ask = Callable[[str], str]
