@@ -166,7 +166,9 @@ def _apply_invalid_recipient(
     address = delivery.claimed.recipient.address(channel)
     if address is None:
         return
-    log.info("address_rejected", delivery_id=delivery.claimed.reference, action=error.action.value)
+    log.info(
+        "address_rejected", delivery_id=delivery.claimed.delivery_id, action=error.action.value
+    )
     unsubscribed = error.action is RecipientAction.SUPPRESS_MARKETING
     suppressions.record_bounce(
         channel=channel.value,

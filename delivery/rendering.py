@@ -89,7 +89,7 @@ def _message(claimed: ClaimedDelivery, secret: SensitiveContent | None, now: dat
 def _defer_undecryptable(
     claimed: ClaimedDelivery, problem: DecryptionError, now: datetime
 ) -> NotSent:
-    log.error("decryption_failed", delivery_id=claimed.reference, reason=str(problem))
+    log.error("decryption_failed", delivery_id=claimed.delivery_id, reason=str(problem))
     reason = f"Sensitive data can't be decrypted: {problem}."
     until = now + KEY_RETRY_DELAY
     may_defer = retry.may_defer(until=until, state=claimed.retry_state, now=now)

@@ -21,7 +21,7 @@ from providers.contract import Provider
 from . import provider_pauses, routing, settlement
 from .routing import Route
 from .runtime import SendingRuntime
-from .sending import InFlight, PreparedDelivery, SentGroup, group_by_request, request_count
+from .sending import InFlight, PreparedDelivery, Results, group_by_request, request_count
 from .settlement import BatchReport
 
 log = structlog.get_logger(__name__)
@@ -218,14 +218,11 @@ class SendLoop:
                 raise RuntimeError(f"no answer within {timeout} seconds")
             return
         crash_points.reach(Boundary.BATCH_SENT)
-        by_route: dict[int, list[SentGroup]] = {}
-        for group in finished:
-            by_route.setdefault(id(group.route), []).append(group)
-        for groups in by_route.values():
-            sent = [one for group in groups for one in group.results]
-            settlement.record_answers(
-                self._runtime, groups[0].route, sent, self._clock(), self._report
-            )
+        by_route: dict[int, tuple[Route, list[Results]]] = {}
+        for route, group in finished:
+            by_route.setdefault(id(route), (route, []))[1].extend(group)
+        for route, sent in by_route.values():
+            settlement.record_answers(self._runtime, route, sent, self._clock(), self._report)
 
     def _release_waiting(self) -> None:
         if not self._waiting:

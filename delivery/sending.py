@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
 from queue import Empty, SimpleQueue
-from typing import Self
 
 import structlog
 
@@ -52,31 +51,8 @@ class PreparedDelivery:
     quiet_hours_end: datetime | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class TargetedRequest:
-    """One request to the provider, with the delivery and target it is for."""
-
-    delivery: PreparedDelivery
-    target: SendTarget
-    request: SendRequest
-
-    @classmethod
-    def of(cls, delivery: PreparedDelivery, target: SendTarget) -> Self:
-        """Build the request that sends a delivery to a target."""
-        claimed = delivery.claimed
-        request = SendRequest(
-            reference=claimed.reference_to(target.device_id),
-            notification_id=str(claimed.notification_id),
-            recipient=target.address,
-            recipient_name=claimed.recipient.name,
-            message=delivery.message,
-            category=claimed.category.value,
-            priority=claimed.priority,
-            platform=target.platform or None,
-            is_service_window_open=target.window_open,
-            expires_at=claimed.expires_at,
-        )
-        return cls(delivery, target, request)
+Results = tuple[PreparedDelivery, tuple[TargetResult, ...]]
+"""A delivery with the results of its requests; without any if it was too late for them."""
 
 
 def group_by_request(
@@ -96,14 +72,6 @@ def request_count(group: Sequence[PreparedDelivery]) -> int:
     return max(len(delivery.targets) for delivery in group)
 
 
-@dataclass(frozen=True, slots=True)
-class SentGroup:
-    """Deliveries that shared a request, each with its results; without any if it was too late."""
-
-    route: Route
-    results: Sequence[tuple[PreparedDelivery, tuple[TargetResult, ...]]]
-
-
 class InFlight:
     """The requests in flight of one batch. The event loop sends; the batch's thread collects."""
 
@@ -112,7 +80,7 @@ class InFlight:
         """Groups that were submitted and not collected."""
         self._windows = windows
         self._clock = clock
-        self._finished: SimpleQueue[SentGroup | BaseException] = SimpleQueue()
+        self._finished: SimpleQueue[tuple[Route, Sequence[Results]] | BaseException] = SimpleQueue()
         self._tasks: set[asyncio.Task[None]] = set()
 
     def submit(
@@ -126,9 +94,9 @@ class InFlight:
         self.count += len(groups)
         event_loop.call(partial(self._admit, route, groups, at_once=at_once))
 
-    def collect(self, *, timeout: float) -> list[SentGroup]:
+    def collect(self, *, timeout: float) -> list[tuple[Route, Sequence[Results]]]:
         """Wait for a group, then shortly for others; return those that have finished."""
-        finished: list[SentGroup] = []
+        finished: list[tuple[Route, Sequence[Results]]] = []
         deadline = time.monotonic() + timeout
         while self.count and len(finished) < COLLECTED_GROUPS:
             try:
@@ -142,8 +110,8 @@ class InFlight:
                 deadline = min(deadline, time.monotonic() + COLLECT_SECONDS)
             finished.append(one)
         with buffered_lines():
-            for group in finished:
-                for delivery, results in group.results:
+            for _, group in finished:
+                for delivery, results in group:
                     for result in results:
                         _log(delivery.claimed, result)
         return finished
@@ -178,9 +146,7 @@ class InFlight:
         *,
         is_sent: bool,
     ) -> None:
-        results: Sequence[tuple[PreparedDelivery, tuple[TargetResult, ...]]] = [
-            (delivery, ()) for delivery in group
-        ]
+        results: Sequence[Results] = [(delivery, ()) for delivery in group]
         began_at = window.clock()
         try:
             if is_sent:
@@ -191,91 +157,119 @@ class InFlight:
         finally:
             flat = [result for _, some in results for result in some]
             window.release(request_count(group), results=flat, started_at=began_at)
-        self._finished.put(SentGroup(route, results))
+        self._finished.put((route, results))
 
 
 async def _send_group(
     provider: Provider, group: Sequence[PreparedDelivery], window: SendWindow, clock: Clock
-) -> list[tuple[PreparedDelivery, tuple[TargetResult, ...]]]:
-    requests = [
-        TargetedRequest.of(delivery, target) for delivery in group for target in delivery.targets
-    ]
+) -> list[Results]:
+    pairs = [(delivery, target) for delivery in group for target in delivery.targets]
     results: list[TargetResult | None]
-    if len(requests) == 1:
-        results = [await _send_one(provider, requests[0], clock)]
+    if len(pairs) == 1:
+        results = [await _send_one(provider, *pairs[0], clock)]
     elif len(group) > 1 and isinstance(provider, contract.BatchProvider):
-        results = await _send_many(provider, requests, clock)
+        results = await _send_many(provider, pairs, clock)
     else:
         results, size = [], window.size
-        for start in range(0, len(requests), size):
-            chunk = requests[start : start + size]
-            results += await asyncio.gather(*(_send_one(provider, one, clock) for one in chunk))
+        for start in range(0, len(pairs), size):
+            chunk = pairs[start : start + size]
+            results += await asyncio.gather(*(_send_one(provider, *one, clock) for one in chunk))
     of_delivery: dict[str, list[TargetResult]] = {one.claimed.reference: [] for one in group}
-    for request, result in zip(requests, results, strict=True):
+    for (delivery, _), result in zip(pairs, results, strict=True):
         if result is not None:
-            of_delivery[request.delivery.claimed.reference].append(result)
+            of_delivery[delivery.claimed.reference].append(result)
     return [(one, tuple(of_delivery[one.claimed.reference])) for one in group]
 
 
 async def _send_many(
-    provider: contract.BatchProvider, group: Sequence[TargetedRequest], clock: Clock
+    provider: contract.BatchProvider,
+    pairs: Sequence[tuple[PreparedDelivery, SendTarget]],
+    clock: Clock,
 ) -> list[TargetResult | None]:
     started_at, monotonic_start = clock(), time.monotonic()
-    in_time = [targeted for targeted in group if not _is_too_late(targeted, started_at)]
+    requests = [_request(delivery, target) for delivery, target in pairs]
+    is_late = [
+        _is_too_late(delivery.claimed, request, started_at)
+        for (delivery, _), request in zip(pairs, requests, strict=True)
+    ]
+    in_time = [one for one, late in zip(requests, is_late, strict=True) if not late]
     crash_points.reach(Boundary.GROUP_BEGINS)
+    outcomes: Sequence[SendResult | ProviderError]
     try:
-        outcomes = await provider.send_many([p.request for p in in_time], timeout=TOTAL_TIMEOUT)
+        outcomes = await provider.send_many(in_time, timeout=TOTAL_TIMEOUT)
     except Exception as error:
         # As in _send_one: the outcome is unknown.
-        outcomes = [_internal_error(error, targeted.request) for targeted in in_time]
+        outcomes = [
+            _internal_error(error, delivery.claimed)
+            for (delivery, _), late in zip(pairs, is_late, strict=True)
+            if not late
+        ]
     crash_points.reach(Boundary.GROUP_ANSWERED)
-    by_reference = {p.request.reference: o for p, o in zip(in_time, outcomes, strict=True)}
+    by_reference = {one.reference: outcome for one, outcome in zip(in_time, outcomes, strict=True)}
     return [
         _target_result(
-            targeted, result, clock=clock, started_at=started_at, monotonic_start=monotonic_start
+            delivery, target, result, clock, started_at=started_at, monotonic_start=monotonic_start
         )
-        if (result := by_reference.get(targeted.request.reference)) is not None
+        if (result := by_reference.get(request.reference)) is not None
         and not isinstance(result, NotAttemptedError)
         else None
-        for targeted in group
+        for (delivery, target), request in zip(pairs, requests, strict=True)
     ]
 
 
 async def _send_one(
-    provider: Provider, targeted: TargetedRequest, clock: Clock
+    provider: Provider, delivery: PreparedDelivery, target: SendTarget, clock: Clock
 ) -> TargetResult | None:
     started_at, monotonic_start = clock(), time.monotonic()
-    if _is_too_late(targeted, started_at):
+    request = _request(delivery, target)
+    if _is_too_late(delivery.claimed, request, started_at):
         return None
     crash_points.reach(Boundary.SEND_BEGINS)
     outcome: SendResult | ProviderError
     try:
-        outcome = await provider.send(targeted.request, timeout=TOTAL_TIMEOUT)
+        outcome = await provider.send(request, timeout=TOTAL_TIMEOUT)
     except ProviderError as error:
         outcome = error
     except Exception as error:
         # A defect in an adapter. The rest of the batch continues; this outcome is unknown.
-        outcome = _internal_error(error, targeted.request)
+        outcome = _internal_error(error, delivery.claimed)
     crash_points.reach(Boundary.SEND_ANSWERED)
     if isinstance(outcome, NotAttemptedError):
         return None
     return _target_result(
-        targeted, outcome, clock=clock, started_at=started_at, monotonic_start=monotonic_start
+        delivery, target, outcome, clock, started_at=started_at, monotonic_start=monotonic_start
+    )
+
+
+def _request(delivery: PreparedDelivery, target: SendTarget) -> SendRequest:
+    claimed = delivery.claimed
+    return SendRequest(
+        reference=claimed.reference_to(target.device_id),
+        notification_id=str(claimed.notification_id),
+        recipient=target.address,
+        recipient_name=claimed.recipient.name,
+        message=delivery.message,
+        category=claimed.category.value,
+        priority=claimed.priority,
+        platform=target.platform or None,
+        is_service_window_open=target.window_open,
+        expires_at=claimed.expires_at,
     )
 
 
 def _target_result(
-    targeted: TargetedRequest,
+    delivery: PreparedDelivery,
+    target: SendTarget,
     outcome: SendResult | ProviderError,
-    *,
     clock: Clock,
+    *,
     started_at: datetime,
     monotonic_start: float,
 ) -> TargetResult:
     return TargetResult(
-        device_id=targeted.target.device_id,
-        platform=targeted.target.platform,
-        outcome=mask_response(outcome, targeted.delivery.secret),
+        device_id=target.device_id,
+        platform=target.platform,
+        outcome=mask_response(outcome, delivery.secret),
         started_at=started_at,
         finished_at=clock(),
         duration_ms=round((time.monotonic() - monotonic_start) * 1000),
@@ -286,7 +280,8 @@ def _log(claimed: ClaimedDelivery, result: TargetResult) -> None:
     outcome = result.outcome
     log.info(
         "delivery_attempted",
-        delivery_id=claimed.reference_to(result.device_id),
+        delivery_id=claimed.delivery_id,
+        device_id=result.device_id,
         channel=claimed.channel.value,
         attempt=claimed.attempt_count,
         outcome=type(outcome).__name__,
@@ -296,20 +291,20 @@ def _log(claimed: ClaimedDelivery, result: TargetResult) -> None:
     )
 
 
-def _is_too_late(targeted: TargetedRequest, now: datetime) -> bool:
-    claimed = targeted.delivery.claimed
+def _is_too_late(claimed: ClaimedDelivery, request: SendRequest, now: datetime) -> bool:
     if now + timedelta(seconds=TOTAL_TIMEOUT) + LEASE_MARGIN >= claimed.lease_until:
-        log.warning("send_aborted_lease_over", delivery_id=claimed.reference)
+        log.warning("send_aborted_lease_over", delivery_id=claimed.delivery_id)
         return True
-    if contract.is_expired(targeted.request, now=now):
-        log.info("send_aborted_expired", delivery_id=claimed.reference)
+    if contract.is_expired(request, now=now):
+        log.info("send_aborted_expired", delivery_id=claimed.delivery_id)
         return True
     return False
 
 
-def _internal_error(error: Exception, request: SendRequest) -> TransientError:
+def _internal_error(error: Exception, claimed: ClaimedDelivery) -> TransientError:
     # The stack without the message, which may contain an address or a body.
-    log.error("provider_adapter_failed", delivery_id=request.reference, stack=_format_stack(error))
+    stack = _format_stack(error)
+    log.error("provider_adapter_failed", delivery_id=claimed.delivery_id, stack=stack)
     return TransientError(
         "Internal error while sending.", code=FailureCode.INTERNAL_ERROR, is_ambiguous=True
     )

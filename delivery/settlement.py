@@ -22,10 +22,10 @@ from notifyproject.platform import crash_points
 from notifyproject.platform.crash_points import Boundary
 
 from . import feedback, limits
-from .results import TargetResult, combine_results
+from .results import combine_results
 from .routing import Route
 from .runtime import SendingRuntime
-from .sending import PreparedDelivery
+from .sending import Results
 
 log = structlog.get_logger(__name__)
 S = DeliveryStatus
@@ -50,7 +50,7 @@ class BatchReport:
 def record_answers(
     runtime: SendingRuntime,
     route: Route,
-    sent: Sequence[tuple[PreparedDelivery, tuple[TargetResult, ...]]],
+    sent: Sequence[Results],
     now: datetime,
     report: BatchReport,
 ) -> None:

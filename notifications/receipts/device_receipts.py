@@ -89,7 +89,12 @@ def apply_device_receipt(
     attempted_at = _record_on_attempt(attempts, EVENT_STATUSES[event], now=now)
     callback_events.enqueue_publisher(now=now)
     log.info(
-        "device_receipt_applied", delivery_id=str(reference), kind=event.value, changed=changed
+        "device_receipt_applied",
+        delivery_id=reference.delivery_id,
+        attempt=attempt,
+        device_id=pushed_to,
+        kind=event.value,
+        changed=changed,
     )
     return AppliedReceipt(
         is_delivery_changed=changed, attempted_at=None if is_test else attempted_at

@@ -251,7 +251,9 @@ def _apply_one(receipt: Receipt, reference: AttemptReference, provider: str, now
         _open_next_step(reference.notification_id, now)
     log.info(
         "receipt_applied",
-        delivery_id=str(reference),
+        delivery_id=reference.delivery_id,
+        attempt=reference.attempt_number,
+        device_id=reference.device_id,
         provider=provider,
         kind=receipt.kind.value,
         changed=changed,

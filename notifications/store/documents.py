@@ -47,6 +47,11 @@ class AttemptReference:
         attempt = f"{self.notification_id}.{self.channel}.{self.attempt_number}"
         return attempt if self.device_id is None else f"{attempt}.{self.device_id}"
 
+    @property
+    def delivery_id(self) -> str:
+        """The ID of its delivery in logs."""
+        return f"{self.notification_id}.{self.channel}"
+
     @classmethod
     def parse(cls, text: str) -> "AttemptReference | None":
         """Return the reference in ``text``, or None if the text has another form."""
@@ -201,6 +206,11 @@ class ClaimedDelivery:
         # Computed once, since it is read at a dozen places.
         reference = AttemptReference(self.notification_id, self.channel, self.attempt_count)
         object.__setattr__(self, "reference", str(reference))
+
+    @property
+    def delivery_id(self) -> str:
+        """The ID of the delivery in logs. It is the same for all attempts and devices."""
+        return f"{self.notification_id}.{self.channel}"
 
     def reference_to(self, device_id: str | None) -> str:
         """Return the ID of the current attempt at a device, or of the attempt for None."""

@@ -7,12 +7,14 @@ from datetime import datetime, timedelta
 from functools import partial
 
 import pytest
+import structlog
 from bson import ObjectId
+from structlog.testing import capture_logs
 
-from delivery import targets
+from delivery import sending, targets
 from delivery.results import TargetResult, combine_results
 from delivery.routing import Route
-from delivery.sending import InFlight, PreparedDelivery, SentGroup, group_by_request
+from delivery.sending import InFlight, PreparedDelivery, group_by_request
 from delivery.window import SendWindows
 from domain.content import Recipient
 from domain.errors import FailureCode, ProviderError
@@ -56,12 +58,10 @@ def sent_through(
     in_flight = InFlight(SendWindows(), clock)
     route = Route(provider=provider, claims=[job.claimed for job in jobs])
     in_flight.submit(route, group_by_request(provider, jobs))
-    groups: list[SentGroup] = []
+    groups = []
     while in_flight.count:
         groups += in_flight.collect(timeout=LIMIT)
-    found = {
-        job.claimed.reference: (job, results) for one in groups for job, results in one.results
-    }
+    found = {job.claimed.reference: (job, results) for _, group in groups for job, results in group}
     return [found[job.claimed.reference] for job in jobs]
 
 
@@ -185,3 +185,18 @@ def test_recipient_without_an_address_is_reached_by_user_id() -> None:
     provider = ScriptedProvider()
     send_all(provider, replace(claimed(channel=Channel.IN_APP), recipient=Recipient()))
     assert provider.seen[0].recipient == "ada"
+
+
+def test_log_names_the_delivery_apart_from_attempt_and_device(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    one = claimed(channel=Channel.PUSH)
+    target = targets.SendTarget(address="token", device_id="d1", platform="ios")
+    job = PreparedDelivery(claimed=one, message=MESSAGE, targets=(target,))
+    with capture_logs() as lines:
+        monkeypatch.setattr(sending, "log", structlog.get_logger("delivery.sending"))
+        sent_through(ScriptedProvider(), [job], lambda: NOON)
+    (line,) = lines
+    named = {name: line[name] for name in ("delivery_id", "attempt", "device_id")}
+    delivery_id = f"{one.notification_id}.push"
+    assert named == {"delivery_id": delivery_id, "attempt": one.attempt_count, "device_id": "d1"}

@@ -75,11 +75,11 @@ def test_warning_of_gunicorn_is_one_line(form: str) -> None:
 
 def test_event_is_one_line_of_json() -> None:
     with logged("json") as stream:
-        fresh_log().info("delivery_attempted", delivery_id="a.email.1", attempt=1)
+        fresh_log().info("delivery_attempted", delivery_id="a.email", attempt=1)
     (line,) = stream.getvalue().splitlines()
     event = json.loads(line)
     assert event["event"] == "delivery_attempted"
-    assert (event["delivery_id"], event["attempt"], event["level"]) == ("a.email.1", 1, "info")
+    assert (event["delivery_id"], event["attempt"], event["level"]) == ("a.email", 1, "info")
     assert event["timestamp"].endswith("Z")
     assert event["logger"] == "tests"
 
@@ -204,7 +204,7 @@ def test_send_defect_is_logged_with_ids_and_place_only(
         send_by_a_provider_with_a_defect()
     text = stream.getvalue()
     assert "provider_adapter_failed" in text
-    assert claimed_delivery().reference in text
+    assert claimed_delivery().delivery_id in text
     assert "in send" in text
     assert "builtins.ValueError" in text
     assert "builtins.KeyError" in text, "what it came from"
