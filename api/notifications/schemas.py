@@ -362,7 +362,7 @@ def _retry_fields(deliveries: Sequence[Document]) -> dict[str, Any]:
         limit = max(limit, one["max_attempts"])
         if not (count := one["attempt_count"]):
             continue
-        counted = max(counted, count - one["excused_count"])
+        counted = max(counted, count - one["uncounted_attempts"])
         if count > 1:
             retried_at.append(one["last_attempt_at"])
         if one["status"] == DeliveryStatus.PENDING and one["next_attempt_at"] is not None:

@@ -188,7 +188,9 @@ def _run(bench: Bench, limits: Limits, *, rate: float, seconds: float) -> Run:
 
 
 def _count_wasted() -> int:
-    used = {"$subtract": [{"$sum": "$delivery.attempt_count"}, {"$sum": "$delivery.excused_count"}]}
+    used = {
+        "$subtract": [{"$sum": "$delivery.attempt_count"}, {"$sum": "$delivery.uncounted_attempts"}]
+    }
     useful = {"$cond": [{"$in": ["$status", ["sent", "delivered"]]}, 1, 0]}
     return collection("notifications").count_documents({"$expr": {"$gt": [used, useful]}})
 

@@ -182,7 +182,7 @@ def _row(
 ) -> dict[str, Any]:
     channel, status = Channel(delivery["channel"]), DeliveryStatus(delivery["status"])
     has_error = delivery.get("failure_code") and status not in SUCCEEDED
-    used = delivery["attempt_count"] - delivery["excused_count"]
+    used = delivery["attempt_count"] - delivery["uncounted_attempts"]
     label, color = delivery_state(delivery, now=now)
     row: dict[str, Any] = {
         "name": CHANNELS[channel],

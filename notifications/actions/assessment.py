@@ -143,7 +143,7 @@ def _collect_facts(
     channel, recipient = Channel(delivery["channel"]), recipient_of(document)
     is_corrected = channel in corrected
     expires_at = document.get("expires_at")
-    reached_targets = delivery.get("accepted_targets") or delivery.get("doubtful_targets")
+    reached_targets = delivery.get("accepted_targets") or delivery.get("ambiguous_targets")
     return DeliveryFacts(
         channel=channel,
         status=DeliveryStatus(delivery["status"]),

@@ -88,7 +88,7 @@ class Delivery(EmbeddedModel):
     channel = choice_field(Channel)
     status = choice_field(DeliveryStatus)
     attempt_count = models.IntegerField(default=0)
-    excused_count = models.IntegerField(default=0)
+    uncounted_attempts = models.IntegerField(default=0)
     """Attempts that an outage ended, which don't count against ``max_attempts``."""
     earlier_attempts = models.IntegerField(null=True, blank=True)
     """Attempts before the last reopening, at which retries and delays started over."""
@@ -127,11 +127,11 @@ class Delivery(EmbeddedModel):
     """When it ended without being sent: expired, suppressed, or cancelled."""
     accepted_targets = ArrayField(models.CharField(max_length=64), default=list, blank=True)
     """Devices for which the provider accepted the message, or that reported it."""
-    doubtful_targets = ArrayField(models.CharField(max_length=64), default=list, blank=True)
+    ambiguous_targets = ArrayField(models.CharField(max_length=64), default=list, blank=True)
     """Devices with an unknown outcome, while others are retried."""
-    doubtful_provider = optional_text(40)
+    ambiguous_provider = optional_text(40)
     """Provider of an ambiguous attempt. No other provider may get the delivery."""
-    passed_over = optional_text(40)
+    failed_over_from = optional_text(40)
     """Provider that has just refused the delivery. The next provider is used at once."""
     sent_at = optional_datetime()
     delivered_at = optional_datetime()

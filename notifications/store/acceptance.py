@@ -197,7 +197,7 @@ def _delivery(new: NewNotification, one: NewDelivery, now: datetime) -> dict[str
         "channel": one.channel.value,
         "status": status.value,
         "attempt_count": 0,
-        "excused_count": 0,
+        "uncounted_attempts": 0,
         "max_attempts": new.max_attempts,
         "claim_count": 0,
         "first_due_at": due_at,

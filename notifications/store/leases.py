@@ -272,7 +272,7 @@ def return_unsent(started: Sequence[ClaimedDelivery], *, now: datetime) -> int:
             "status": S.PENDING.value,
             "claim": None,
             "next_attempt_at": now,
-            "excused_count": one.uncounted_attempts + 1,
+            "uncounted_attempts": one.uncounted_attempts + 1,
         }
         for one in started
     }
@@ -323,17 +323,17 @@ def _outcome(s: Settlement, now: datetime) -> dict[str, Any]:
     if s.accepted_targets:
         changes["accepted_targets"] = list(s.accepted_targets)
     if s.ambiguous_targets or s.claimed.ambiguous_targets:
-        changes["doubtful_targets"] = list(s.ambiguous_targets)
+        changes["ambiguous_targets"] = list(s.ambiguous_targets)
     if s.ambiguous_targets or s.status is S.UNKNOWN:
-        changes["doubtful_provider"] = s.answer.provider
+        changes["ambiguous_provider"] = s.answer.provider
     if s.fails_over or s.claimed.failed_over_from:
-        changes["passed_over"] = s.answer.provider if s.fails_over else None
+        changes["failed_over_from"] = s.answer.provider if s.fails_over else None
     if s.status in SUCCEEDED:
         changes["sent_at"] = s.finished_at
         return changes | ({"delivered_at": s.finished_at} if s.status is S.DELIVERED else {})
     if s.uncounted:
         changes["ready_at"] = s.next_attempt_at
-        changes["excused_count"] = s.claimed.uncounted_attempts + 1
+        changes["uncounted_attempts"] = s.claimed.uncounted_attempts + 1
     if s.status is S.PENDING and s.code is FailureCode.CHANNEL_UNAVAILABLE:
         changes |= with_hold(
             s.claimed,
@@ -355,7 +355,7 @@ def _not_sent_fields(one: NotSent, now: datetime) -> dict[str, Any]:
     )
     if one.claimed.failed_over_from:
         # After a wait, providers are tried in their normal order again.
-        fields["passed_over"] = None
+        fields["failed_over_from"] = None
     if one.digest_id is not None:
         fields |= {"digest_id": one.digest_id, "digest_epoch": None}
     elif one.claimed.digest_id is not None and one.code is not FailureCode.IN_DIGEST:

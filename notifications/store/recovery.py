@@ -83,7 +83,7 @@ def unknown_outcomes(*, now: datetime, limit: int = 500) -> list[UnknownOutcome]
             retry_state=RetryState(
                 priority=Priority(document["priority"]),
                 attempt_count=delivery["attempt_count"] - (delivery.get("earlier_attempts") or 0),
-                uncounted_attempts=delivery["excused_count"],
+                uncounted_attempts=delivery["uncounted_attempts"],
                 max_attempts=delivery["max_attempts"] - (delivery.get("earlier_attempts") or 0),
                 first_due_at=delivery["first_due_at"],
                 expires_at=document.get("expires_at"),
@@ -214,7 +214,7 @@ def _end_lost_attempt(
     else:
         changes = {
             "status": S.UNKNOWN.value,
-            "doubtful_provider": delivery.get("provider"),
+            "ambiguous_provider": delivery.get("provider"),
             "next_attempt_at": now + UNKNOWN_WAIT[Priority(document["priority"])],
             "failure_code": FailureCode.WORKER_LOST.value,
             "failure_reason": LOST_REASON,

@@ -52,7 +52,7 @@ def delivery_status(notification_id: ObjectId) -> tuple[str, str | None]:
 
 def attempts_used(notification_id: ObjectId) -> int:
     delivery = state(notification_id)
-    used: int = delivery["attempt_count"] - delivery["excused_count"]
+    used: int = delivery["attempt_count"] - delivery["uncounted_attempts"]
     return used
 
 

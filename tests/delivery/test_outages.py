@@ -77,7 +77,7 @@ class WorkerSimulation:
 
     def attempts_used(self, notification_id: ObjectId) -> int:
         delivery = self.state(notification_id)
-        used: int = delivery["attempt_count"] - delivery["excused_count"]
+        used: int = delivery["attempt_count"] - delivery["uncounted_attempts"]
         return used
 
 

@@ -186,7 +186,7 @@ def test_unsent_devices_are_sent_next(fcm: ScriptedProvider) -> None:
     assert deliver(one, clock=slow.clock).counts == {"sent": 1}
     assert len({outbound.recipient for outbound in fcm.seen}) == len(fcm.seen) == 10
     assert set(state(one)["accepted_targets"]) == ids
-    assert state(one)["excused_count"] == 1
+    assert state(one)["uncounted_attempts"] == 1
 
 
 @pytest.mark.usefixtures("one_at_a_time")
@@ -281,7 +281,7 @@ def test_unavailable_channel_opens_the_circuit_and_uses_no_attempt(fcm: Scripted
     one, two = push(), push()
     assert deliver(one).counts == {"pending": 1}
     assert delivery_status(one) == ("pending", "channel_unavailable")
-    assert (state(one)["attempt_count"], state(one)["excused_count"]) == (1, 1)
+    assert (state(one)["attempt_count"], state(one)["uncounted_attempts"]) == (1, 1)
     circuits = circuit_breaker.circuit_states(now=NOON)
     assert circuits is not None
     assert [(c.name, c.state) for c in circuits] == [(fcm.account, circuit_breaker.State.OPEN)]
@@ -321,13 +321,13 @@ def recipients_at(fcm: ScriptedProvider, one: ObjectId, at: datetime) -> list[st
 
 def test_retry_skips_the_ambiguous_device(fcm: ScriptedProvider) -> None:
     one, phone, tablet = ambiguous_push(fcm, **AT_MOST_ONCE)
-    assert (delivery_status(one), state(one)["doubtful_targets"]) == (
+    assert (delivery_status(one), state(one)["ambiguous_targets"]) == (
         ("pending", "timeout"),
         [phone],
     )
     assert recipients_at(fcm, one, RETRY) == ["tablet"]
     assert delivery_status(one) == ("sent", None)
-    assert (state(one)["accepted_targets"], state(one)["doubtful_targets"]) == ([tablet], [])
+    assert (state(one)["accepted_targets"], state(one)["ambiguous_targets"]) == ([tablet], [])
 
 
 def test_failure_of_the_other_devices_leaves_it_unknown(fcm: ScriptedProvider) -> None:
@@ -382,7 +382,7 @@ def test_reopened_push_goes_to_the_ambiguous_device_too(fcm: ScriptedProvider) -
 def test_retry_policy_sends_to_all_again(fcm: ScriptedProvider) -> None:
     one, *_ = ambiguous_push(fcm, **AT_LEAST_ONCE)
     assert recipients_at(fcm, one, RETRY) == ["phone", "tablet"]
-    assert (delivery_status(one), state(one)["doubtful_targets"]) == (("sent", None), [])
+    assert (delivery_status(one), state(one)["ambiguous_targets"]) == (("sent", None), [])
 
 
 def test_ambiguous_device_has_time_to_report_before_its_retry(fcm: ScriptedProvider) -> None:

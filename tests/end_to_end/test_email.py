@@ -101,7 +101,7 @@ def test_wrong_credentials_count_no_attempt(app: App, settings: Any) -> None:
     assert delivery["failure_code"] == "channel_unavailable"
     stored = collection("notifications").find_one({})
     assert stored is not None
-    assert stored["delivery"][0]["excused_count"] == 1
+    assert stored["delivery"][0]["uncounted_attempts"] == 1
 
 
 @pytest.mark.usefixtures("quick_silence")

@@ -42,7 +42,11 @@ RETRIES: dict[str, tuple[list[dict[str, Any]], dict[str, Any]]] = {
         {"retry_count": 2, "last_retry_at": NOON, "next_retry_at": NOON + MINUTE},
     ),
     "an outage isn't counted": (
-        [delivery(attempt_count=4, excused_count=3, last_attempt_at=NOON, next_attempt_at=NOON)],
+        [
+            delivery(
+                attempt_count=4, uncounted_attempts=3, last_attempt_at=NOON, next_attempt_at=NOON
+            )
+        ],
         {"retry_count": 0, "next_retry_at": NOON},
     ),
     "a first attempt isn't a retry": (

@@ -129,7 +129,7 @@ def test_example_rules_decide_the_outcome(
 ) -> None:
     notification_id, requests = sent(settings, socket_server.response(status))
     delivery = factories.delivery(factories.read(notification_id))
-    assert (delivery["status"], delivery["failure_code"], delivery["excused_count"]) == fate
+    assert (delivery["status"], delivery["failure_code"], delivery["uncounted_attempts"]) == fate
     assert len(requests) == 1
 
 

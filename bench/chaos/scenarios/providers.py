@@ -205,7 +205,7 @@ def bad_credentials(*, pending: int, pushes: int, rate: float, seconds: float) -
         mails = installation.database["notifications"].find({"delivery.channel": "email"})
         deliveries = [one for mail in mails for one in mail["delivery"]]
         used_attempts = sum(
-            one["attempt_count"] - one.get("excused_count", 0) for one in deliveries
+            one["attempt_count"] - one.get("uncounted_attempts", 0) for one in deliveries
         )
         failed = {"channel": "email", "status": "failed"}
         refused = installation.database["delivery_attempts"].count_documents(failed)

@@ -27,7 +27,7 @@ def delivery(channel: str = "email", status: str = "pending", **fields: Any) -> 
         "channel": channel,
         "status": status,
         "attempt_count": 0,
-        "excused_count": 0,
+        "uncounted_attempts": 0,
         "max_attempts": 4,
         "claim_count": 0,
         "first_due_at": NOON,

@@ -25,7 +25,7 @@ def delivery(status: DeliveryStatus, **fields: Any) -> Mapping[str, Any]:
         "channel": "email",
         "status": status.value,
         "attempt_count": 1,
-        "excused_count": 0,
+        "uncounted_attempts": 0,
         "provider": "sendgrid",
         "next_attempt_at": NOW + timedelta(minutes=5),
     }

@@ -58,7 +58,7 @@ def test_new_delivery_waits_for_its_first_attempt() -> None:
         "channel": "email",
         "status": "pending",
         "attempt_count": 0,
-        "excused_count": 0,
+        "uncounted_attempts": 0,
         "max_attempts": 4,
         "claim_count": 0,
         "first_due_at": NOON,

@@ -144,7 +144,7 @@ def test_unsent_attempt_is_due_again_and_uncounted() -> None:
     again = delivery(document)
     assert (again["status"], document["status"]) == ("pending", "retrying")
     assert again["next_attempt_at"] == document["due_at"] == late
-    assert again["attempt_count"] - again["excused_count"] == 0
+    assert again["attempt_count"] - again["uncounted_attempts"] == 0
     assert again["claim"] is None
     assert document["error_history"] == []
 

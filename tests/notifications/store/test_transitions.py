@@ -148,7 +148,7 @@ def test_reopening_starts_retries_and_waits_over_and_keeps_attempt_numbers() -> 
         document = reopen(one.notification_id)
         assert document is not None
         reopened = delivery(document)
-        assert (reopened["attempt_count"], reopened["excused_count"]) == (1 + reopenings, 0)
+        assert (reopened["attempt_count"], reopened["uncounted_attempts"]) == (1 + reopenings, 0)
         assert reopened["max_attempts"] == reopened["attempt_count"] + 2
         again = claim(one.notification_id, at=LATER)
         state = again.retry_state
