@@ -18,7 +18,7 @@ from notifications.store.documents import Document, NewNotification
 from notifyproject.platform import broker
 
 log = structlog.get_logger(__name__)
-PUBLISH = "notifications.tell"
+PUBLISH = "notifications.publish_callbacks"
 PUBLISH_DELAY = timedelta(seconds=0.5)
 """Delay of the publisher's wake-up, so that a wake-up covers all changes in this time."""
 BATCH = 200

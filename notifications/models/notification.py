@@ -313,7 +313,7 @@ class Notification(models.Model):
             MongoIndex("priority", "due_at", "_id", name="ntf_due", partial=OPEN_WORK),
             MongoIndex(
                 *("priority", "client_id", "delivery.channel", "delivery.next_attempt_at"),
-                name="ntf_lane",
+                name="ntf_fair_queue",
                 partial=OPEN_WORK,
             ),
             MongoIndex("-failed_at", "-_id", name="ntf_failed", partial=HAS_FAILED),

@@ -57,7 +57,7 @@ class FairQueue:
 
     def key(self, suffix: str | int) -> str:
         """Return the Valkey key with this suffix."""
-        return f"lane:{self.client_id}:{self.name}:{suffix}"
+        return f"fair_queue:{self.client_id}:{self.name}:{suffix}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,7 +276,7 @@ def due(
             delivery["next_attempt_at"],
             is_poison_candidate=delivery["claim_count"] > 0,
         )
-        for document in found.hint("ntf_lane").skip(skip).limit(limit)
+        for document in found.hint("ntf_fair_queue").skip(skip).limit(limit)
         for delivery in document["delivery"]
         if delivery["channel"] == queue.channel
     ]
@@ -289,7 +289,7 @@ def waiting_clients(*, priority: Priority) -> list[ObjectId]:
     clients: list[ObjectId] = []
     wanted: dict[str, Any] = {"priority": priority.value, "due_at": {"$exists": True}}
     while found := collection("notifications").find_one(
-        wanted, {"client_id": 1}, sort=[("client_id", 1)], hint="ntf_lane"
+        wanted, {"client_id": 1}, sort=[("client_id", 1)], hint="ntf_fair_queue"
     ):
         clients.append(found["client_id"])
         wanted["client_id"] = {"$gt": clients[-1]}

@@ -15,9 +15,9 @@ from domain.queues import BROADCASTS, DIGESTS, queue_name
 from domain.states import Channel, Priority
 from notifyproject.platform import broker
 
-DELIVER, PULL, HEARTBEAT = "notifications.deliver", "notifications.draw", "notifications.canary"
+DELIVER, PULL, HEARTBEAT = "notifications.deliver", "notifications.pull", "notifications.heartbeat"
 BROADCAST = "notifications.broadcast"
-BULK_OPERATION = "notifications.operate"
+BULK_OPERATION = "notifications.bulk_operation"
 CLOSE_DIGESTS = "notifications.close_digests"
 MAX_DELAY_SECONDS = broker.MAX_COUNTDOWN
 """Maximum delay of a message, in seconds. The sweeper enqueues work that is due later."""

@@ -180,7 +180,7 @@ def test_full_queue_does_not_block_others(broker: redis.Redis) -> None:
 
 
 def pulled_clients(broker: redis.Redis, queue: str = "email.normal") -> list[str]:
-    return [m.args[0] for m in messages(broker, queue) if m.task == "notifications.draw"]
+    return [m.args[0] for m in messages(broker, queue) if m.task == "notifications.pull"]
 
 
 def test_burst_gets_pulls(broker: redis.Redis) -> None:
@@ -208,14 +208,14 @@ def test_future_burst_gets_a_scheduled_pull(broker: redis.Redis) -> None:
     acceptance.accept([new(send_at=NOON + 9 * SECOND) for _ in range(BURST + 1)], now=NOON)
     assert sweep() == report(pulled=1)
     (message,) = messages(broker)
-    assert message.task == "notifications.draw"
+    assert message.task == "notifications.pull"
     assert message.eta is not None
 
 
 def test_sweep_requests_a_worker_heartbeat(broker: redis.Redis) -> None:
     sweep()
     (message,) = messages(broker, SERVICE)
-    assert message.task == "notifications.canary"
+    assert message.task == "notifications.heartbeat"
     assert heartbeats.last_worker_heartbeat() is None
     heartbeats.record_worker_heartbeat(now=NOON)
     assert heartbeats.last_worker_heartbeat() == NOON

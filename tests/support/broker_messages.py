@@ -46,7 +46,7 @@ def work(broker: redis.Redis, queue: str = "email.normal", *, clock: Clock) -> l
 
 
 def _take(message: Message, clock: Clock) -> None:
-    if message.task == "notifications.draw":
+    if message.task == "notifications.pull":
         client_id, channel, priority, ticket = message.args
         fair_queue = FairQueue(ObjectId(client_id), Channel(channel), Priority(priority))
         worker.pull(

@@ -73,7 +73,9 @@ def _is_written(key: str) -> bool:
 
 def _is_published() -> bool:
     now = utc_now()
-    return broker.publish("notifications.tell", args=[], queue="callbacks", at=None, now=now)
+    return broker.publish(
+        "notifications.publish_callbacks", args=[], queue="callbacks", at=None, now=now
+    )
 
 
 def test_client_follows_the_primary(watched: Watched, url: str) -> None:

@@ -205,7 +205,7 @@ OTHER_INDEXES: Mapping[str, str] = {
     "ntf_source": "a client's notifications of one source, newest first",
     "ntf_provider_message": "provider message ID",
     "ntf_failed": "failures, newest first",
-    "ntf_lane": "due deliveries of a client, channel, and priority, oldest first",
+    "ntf_fair_queue": "due deliveries of a client, channel, and priority, oldest first",
     "ntf_inbox": "an inbox, newest first, and its unread count, covered by the index",
     "ntf_snoozed": "snoozed notifications of an inbox, the next to come back first",
     "ntf_snooze_due": "snoozed notifications whose time has come",
