@@ -42,7 +42,7 @@ class Callback(models.Model):
     disabled_at = optional_datetime()
     disabled_reason = choice_field(DisabledReason, null=True, blank=True)
     secrets = EmbeddedModelArrayField(CallbackSecret, default=list)
-    enrols_from = optional_datetime()
+    backfill_from = optional_datetime()
     """Start of a pending backfill: events of notifications accepted since then; decision 15."""
     claim = EmbeddedModelField(WorkLease, null=True, blank=True)
     """One worker at a time calls an endpoint."""

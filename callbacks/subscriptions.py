@@ -133,7 +133,7 @@ def put(
             **fields,
             **_ACTIVE,
             "secrets": [encrypt_secret(secret, client_id=client_id, now=now)],
-            "enrols_from": now,
+            "backfill_from": now,
             "created_at": now,
         }
         try:
@@ -214,13 +214,13 @@ def enable(*, client_id: ObjectId, now: datetime) -> bool:
 
 def pending_backfills(*, before: datetime) -> list[Document]:
     """Return endpoints created by ``before`` that still need a backfill of events."""
-    return list(collection("callbacks").find({"enrols_from": {"$lte": before}}))
+    return list(collection("callbacks").find({"backfill_from": {"$lte": before}}))
 
 
 def mark_backfilled(client_id: ObjectId, *, since: datetime) -> None:
     """Record that an endpoint's backfill is complete."""
     collection("callbacks").update_one(
-        {"_id": client_id, "enrols_from": since}, {"$unset": {"enrols_from": ""}}
+        {"_id": client_id, "backfill_from": since}, {"$unset": {"backfill_from": ""}}
     )
 
 

@@ -81,9 +81,9 @@ def notify_operators(incident: Document, *, now: datetime) -> None:
         log.error("alert_has_no_recipients", incident=str(incident["_id"]))
     notified = [_notify_operator(one, incident, is_resolved, now) for one in all_operators]
     if any(notified) or not all_operators:
-        incidents.mark_notified(incident["_id"], "told_open_at", now=now)
+        incidents.mark_notified(incident["_id"], "notified_open_at", now=now)
         if is_resolved:
-            incidents.mark_notified(incident["_id"], "told_over_at", now=now)
+            incidents.mark_notified(incident["_id"], "notified_resolved_at", now=now)
 
 
 def operators() -> list[Operator]:

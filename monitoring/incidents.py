@@ -80,13 +80,16 @@ def resolve_others(active_keys: Collection[str], *, now: datetime) -> list[Docum
 
 def unnotified(*, since: datetime) -> list[Document]:
     """Return incidents since ``since`` of which operators were not yet notified."""
-    unnotified_phase = [{"told_open_at": None}, {"is_open": False, "told_over_at": None}]
+    unnotified_phase = [
+        {"notified_open_at": None},
+        {"is_open": False, "notified_resolved_at": None},
+    ]
     wanted = {"opened_at": {"$gte": since}, "$or": unnotified_phase}
     return list(collection("incidents").find(wanted).sort(NEWEST_FIRST).hint("inc_opened"))
 
 
 def mark_notified(incident_id: ObjectId, field: str, *, now: datetime) -> None:
-    """Record when operators were notified. ``field`` is ``told_open_at`` or ``told_over_at``."""
+    """Record when operators were notified. ``field`` is ``notified_open_at`` or ``notified_resolved_at``."""
     collection("incidents").update_one({"_id": incident_id}, {"$set": {field: now}})
 
 

@@ -201,7 +201,7 @@ def _milliseconds(at: datetime) -> int:
 def _backfill(now: datetime) -> None:
     """Mark notifications whose accepting process did not know a new subscription yet."""
     for callback in subscriptions.pending_backfills(before=now - 2 * BACKFILL_WINDOW):
-        since = callback["enrols_from"]
+        since = callback["backfill_from"]
         count = callback_marks.backfill_marks(
             client_id=callback["_id"], since=since, until=since + BACKFILL_WINDOW, now=now
         )

@@ -25,7 +25,7 @@ class Migration(migrations.Migration):
                 ('disabled_at', models.DateTimeField(blank=True, null=True)),
                 ('disabled_reason', models.CharField(blank=True, choices=[('gone', 'Gone'), ('failing', 'Failing'), ('by_operator', 'By operator')], max_length=40, null=True)),
                 ('secrets', django_mongodb_backend.fields.EmbeddedModelArrayField(default=list, embedded_model=callbacks.models.CallbackSecret)),
-                ('enrols_from', models.DateTimeField(blank=True, null=True)),
+                ('backfill_from', models.DateTimeField(blank=True, null=True)),
                 ('claim', django_mongodb_backend.fields.EmbeddedModelField(blank=True, embedded_model=callbacks.models.WorkLease, null=True)),
                 ('failures', models.IntegerField(default=0)),
                 ('failing_since', models.DateTimeField(blank=True, null=True)),

@@ -198,7 +198,7 @@ def _csv_values(
     )
     status = delivery.get("status")
     has_failed = status in (DeliveryStatus.FAILED, DeliveryStatus.EXPIRED)
-    risk = RiskKind(row["verdict"])
+    risk = RiskKind(row["risk"])
     return {
         "notification_id": str(row["notification_id"]),
         "user_id": (original or {}).get("user_id") or "",

@@ -14,7 +14,7 @@ class RiskKind(StrEnum):
     """What a resend of a delivery would do."""
 
     SAFE = "safe"  # The recipient doesn't have it, and nothing known prevents delivery
-    WILL_FAIL_AGAIN = "pointless"  # The cause of the failure persists
+    WILL_FAIL_AGAIN = "will_fail_again"  # The cause of the failure persists
     MAY_DUPLICATE = "may_duplicate"  # The recipient may already have it
     EXPIRED = "expired"  # It expired; it may no longer matter
     SUPPRESSED = "suppressed"  # The recipient opted out, or the address is suppressed

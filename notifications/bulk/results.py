@@ -61,7 +61,7 @@ def add(
             "operation_id": operation_id,
             "notification_id": key.notification_id,
             "channel": key.channel.value,
-            "verdict": risk.kind.value,
+            "risk": risk.kind.value,
             "why": risk.reason,
             "outcome": outcome.value,
             "at": now,
@@ -105,7 +105,7 @@ def settle(
         details = {"reason": one.reason, "detail": one.detail}
         changes = {
             "outcome": one.outcome.value,
-            "verdict": one.risk.kind.value,
+            "risk": one.risk.kind.value,
             "why": one.risk.reason,
             "at": now,
             **{name: value for name, value in details.items() if value is not None},
@@ -135,7 +135,7 @@ def samples(
 ) -> dict[DeliveryKey, DeliveryOutcome]:
     """Return up to ``limit`` previewed deliveries with this resend risk."""
     waiting = {"operation_id": operation_id, "outcome": BulkOutcome.WAITING.value}
-    found = collection("operation_results").find({**waiting, "verdict": kind.value})
+    found = collection("operation_results").find({**waiting, "risk": kind.value})
     return _parse_rows(found.hint("opr_outcome").limit(limit))
 
 
@@ -195,7 +195,7 @@ def _parse_rows(rows: Any) -> dict[DeliveryKey, DeliveryOutcome]:
     return {
         DeliveryKey(row["notification_id"], Channel(row["channel"])): DeliveryOutcome(
             outcome=BulkOutcome(row["outcome"]),
-            risk=ResendRisk(kind=RiskKind(row["verdict"]), reason=row["why"]),
+            risk=ResendRisk(kind=RiskKind(row["risk"]), reason=row["why"]),
             reason=row.get("reason"),
             detail=row.get("detail"),
         )

@@ -230,8 +230,8 @@ def _complete(record: _Record, *, caller: Caller, now: datetime) -> _Record:
     completed = replace(record, is_complete=True)
     try:
         result = collection("idempotency_keys").update_one(
-            {"_id": idempotency.record_id(caller), "kept_at": None},
-            {"$set": {**_dump_record(completed), "kept_at": now}},
+            {"_id": idempotency.record_id(caller), "stored_at": None},
+            {"$set": {**_dump_record(completed), "stored_at": now}},
         )
         if result.matched_count:
             return completed
@@ -259,7 +259,7 @@ def _load_record(document: Mapping[str, Any]) -> _Record:
         ids=dict(zip(accepted, ids, strict=True)),
         refusals=refusals,
         created_at=document["created_at"],
-        is_complete=document.get("kept_at") is not None,
+        is_complete=document.get("stored_at") is not None,
     )
 
 

@@ -441,7 +441,7 @@ class Migration(migrations.Migration):
                 ('refusals', models.JSONField(null=True)),
                 ('broadcast_id', django_mongodb_backend.fields.ObjectIdField(blank=True, null=True)),
                 ('created_at', models.DateTimeField()),
-                ('kept_at', models.DateTimeField(blank=True, null=True)),
+                ('stored_at', models.DateTimeField(blank=True, null=True)),
                 ('expires_at', models.DateTimeField()),
             ],
             options={
@@ -581,7 +581,7 @@ class Migration(migrations.Migration):
                 ('operation_id', django_mongodb_backend.fields.ObjectIdField()),
                 ('notification_id', django_mongodb_backend.fields.ObjectIdField()),
                 ('channel', models.CharField(choices=[('email', 'Email'), ('push', 'Push'), ('whatsapp', 'Whatsapp'), ('in_app', 'In app')], max_length=40)),
-                ('verdict', models.CharField(max_length=40)),
+                ('risk', models.CharField(max_length=40)),
                 ('why', models.CharField(max_length=500)),
                 ('outcome', models.CharField(choices=[('waiting', 'Waiting'), ('begun', 'Begun'), ('done', 'Done'), ('skipped', 'Skipped'), ('failed', 'Failed')], max_length=40)),
                 ('reason', models.CharField(blank=True, max_length=40, null=True)),
@@ -592,7 +592,7 @@ class Migration(migrations.Migration):
             options={
                 'db_table': 'operation_results',
                 'default_permissions': (),
-                'indexes': [notifyproject.db.indexes.MongoIndex('operation_id', 'outcome', 'verdict', name='opr_outcome'), notifyproject.db.indexes.MongoIndex('purge_at', expire_after_seconds=0, name='opr_purge')],
+                'indexes': [notifyproject.db.indexes.MongoIndex('operation_id', 'outcome', 'risk', name='opr_outcome'), notifyproject.db.indexes.MongoIndex('purge_at', expire_after_seconds=0, name='opr_purge')],
             },
         ),
         migrations.CreateModel(

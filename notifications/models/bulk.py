@@ -99,7 +99,7 @@ class OperationResult(models.Model):
     operation_id = ObjectIdField()
     notification_id = ObjectIdField()
     channel = choice_field(Channel)
-    verdict = models.CharField(max_length=40)
+    risk = models.CharField(max_length=40)
     """Resend risk: of the preview, then as assessed again before the action."""
     why = models.CharField(max_length=REASON_LENGTH)
     outcome = choice_field(BulkOutcome)
@@ -113,7 +113,7 @@ class OperationResult(models.Model):
         db_table = "operation_results"
         default_permissions = ()
         indexes = (
-            MongoIndex("operation_id", "outcome", "verdict", name="opr_outcome"),
+            MongoIndex("operation_id", "outcome", "risk", name="opr_outcome"),
             MongoIndex("purge_at", name="opr_purge", expire_after_seconds=0),
         )
 

@@ -68,7 +68,7 @@ class IdempotencyKey(models.Model):
     broadcast_id = ObjectIdField(null=True, blank=True)
     """Of a broadcast request: the ID created before the broadcast was stored."""
     created_at = models.DateTimeField()
-    kept_at = optional_datetime()
+    stored_at = optional_datetime()
     """When all notifications of a bulk request were stored."""
     expires_at = models.DateTimeField()
 

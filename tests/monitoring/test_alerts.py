@@ -153,7 +153,7 @@ def test_interrupted_alert_is_sent_later(maria: StaffUser, monkeypatch: pytest.M
     evaluate(NOW + 2 * MINUTE)
     evaluate(NOW + 3 * MINUTE)
     assert len(found()) == len(sent_alerts()) == 1
-    assert found()[0]["told_open_at"] is not None
+    assert found()[0]["notified_open_at"] is not None
 
 
 def test_brief_recovery_is_the_same_incident(maria: StaffUser) -> None:

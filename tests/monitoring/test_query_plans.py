@@ -79,7 +79,7 @@ def test_alerts_are_evaluated_by_indexes(day: None) -> None:
         )
         incidents.record(finding, now=NOON - timedelta(hours=5))
     collection("incidents").update_many(
-        {}, {"$set": {"is_open": False, "told_open_at": NOON, "told_over_at": NOON}}
+        {}, {"$set": {"is_open": False, "notified_open_at": NOON, "notified_resolved_at": NOON}}
     )
     with indexed("notifications", examined=2):
         alerts.evaluate(now=NOON + MINUTE)

@@ -248,7 +248,7 @@ def test_missed_mark_is_backfilled() -> None:
     client_id = ObjectId()
     before = settled(S.SENT, client_id=client_id, created_at=NOON - SECOND, send_at=NOON - SECOND)
     called_back(CALLBACK_URL, client_id=client_id)
-    collection("callbacks").update_one({"_id": client_id}, {"$set": {"enrols_from": NOON}})
+    collection("callbacks").update_one({"_id": client_id}, {"$set": {"backfill_from": NOON}})
     missed = settled(S.SENT, client_id=client_id)
     assert callback_events.publish_events(now=NOON + SECOND) == 0
     assert callback_events.publish_events(now=NOON + MINUTE) == 1

@@ -123,7 +123,7 @@ def test_crash_during_storing_is_recovered(app: App) -> None:
     first = post_bulk(app, *MIXED, key="k")
     lost = [ObjectId(one) for one in ids(first)[2:] if one]
     collection("notifications").delete_many({"_id": {"$in": lost}})
-    collection("idempotency_keys").update_many({}, {"$unset": {"kept_at": ""}})
+    collection("idempotency_keys").update_many({}, {"$unset": {"stored_at": ""}})
     again = post_bulk(app, *MIXED, key="k")
     assert again.json()["results"][0] == first.json()["results"][0]
     assert ids(again) == ids(first)
@@ -171,7 +171,7 @@ def test_incomplete_record_is_completed_on_replay(
     first = accept(app, 3)
     monkeypatch.undo()
     assert accept(app, 3).outcomes == first.outcomes
-    assert collection("idempotency_keys").find_one({})["kept_at"] is not None
+    assert collection("idempotency_keys").find_one({})["stored_at"] is not None
     assert len(stored()) == 3
 
 
