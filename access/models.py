@@ -97,7 +97,7 @@ class SecondFactor(models.Model):
     pending_key = models.TextField(null=True, blank=True)
     """Encrypted TOTP key of an enrollment that isn't confirmed yet."""
     invited_at = optional_datetime()
-    sealed_key = models.TextField(null=True, blank=True)
+    encrypted_key = models.TextField(null=True, blank=True)
     enrolled_at = optional_datetime()
     last_step = models.BigIntegerField(null=True, blank=True)
     """The time step of the last accepted code: codes of it and earlier steps are used up."""

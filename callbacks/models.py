@@ -17,7 +17,7 @@ MAX_HISTORY = 10
 class CallbackSecret(EmbeddedModel):
     """An encrypted signing secret."""
 
-    sealed = models.CharField(max_length=300)
+    encrypted = models.CharField(max_length=300)
     created_at = models.DateTimeField()
     until = optional_datetime()
     """Set once it's rotated: it signs along until then."""

@@ -27,7 +27,7 @@ MAX_SECRETS = 5
 def encrypt_secret(secret: str, *, client_id: ObjectId, now: datetime) -> dict[str, Any]:
     """Return a new secret in encrypted form, as stored. Raises NoEncryptionKeyError."""
     return {
-        "sealed": encrypt(secret.encode(), associated_data=_associated_data(client_id)),
+        "encrypted": encrypt(secret.encode(), associated_data=_associated_data(client_id)),
         "created_at": now,
     }
 
@@ -37,7 +37,7 @@ def signing_secrets(
 ) -> list[str]:
     """Decrypt and return the secrets that haven't expired, newest first. Raises DecryptionError."""
     return [
-        decrypt(one["sealed"], associated_data=_associated_data(client_id)).decode()
+        decrypt(one["encrypted"], associated_data=_associated_data(client_id)).decode()
         for one in secrets
         if one.get("until") is None or one["until"] > now
     ]
@@ -45,15 +45,15 @@ def signing_secrets(
 
 def encrypted_secrets() -> Iterator[tuple[str, Callable[[], bool]]]:
     """Yield each stored secret, and a function that encrypts it anew: False if it changed."""
-    for document in collection("callbacks").find({}, {"secrets.sealed": 1}):
+    for document in collection("callbacks").find({}, {"secrets.encrypted": 1}):
         for one in document["secrets"]:
-            yield one["sealed"], partial(_reencrypt, document["_id"], one["sealed"])
+            yield one["encrypted"], partial(_reencrypt, document["_id"], one["encrypted"])
 
 
 def _reencrypt(client_id: ObjectId, stored: str) -> bool:
     changed = reencrypt(stored, associated_data=_associated_data(client_id))
     result = collection("callbacks").update_one(
-        {"_id": client_id, "secrets.sealed": stored}, {"$set": {"secrets.$.sealed": changed}}
+        {"_id": client_id, "secrets.encrypted": stored}, {"$set": {"secrets.$.encrypted": changed}}
     )
     return result.modified_count == 1
 

@@ -89,7 +89,10 @@ def unnotified(*, since: datetime) -> list[Document]:
 
 
 def mark_notified(incident_id: ObjectId, field: str, *, now: datetime) -> None:
-    """Record when operators were notified. ``field`` is ``notified_open_at`` or ``notified_resolved_at``."""
+    """Record when operators were notified.
+
+    ``field`` is ``notified_open_at`` or ``notified_resolved_at``.
+    """
     collection("incidents").update_one({"_id": incident_id}, {"$set": {field: now}})
 
 

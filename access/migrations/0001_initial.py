@@ -50,7 +50,7 @@ class Migration(migrations.Migration):
                 ('user_id', django_mongodb_backend.fields.ObjectIdField(db_column='_id', primary_key=True, serialize=False)),
                 ('pending_key', models.TextField(blank=True, null=True)),
                 ('invited_at', models.DateTimeField(blank=True, null=True)),
-                ('sealed_key', models.TextField(blank=True, null=True)),
+                ('encrypted_key', models.TextField(blank=True, null=True)),
                 ('enrolled_at', models.DateTimeField(blank=True, null=True)),
                 ('last_step', models.BigIntegerField(blank=True, null=True)),
                 ('recovery_codes', django_mongodb_backend.fields.ArrayField(base_field=models.CharField(max_length=64), blank=True, default=list)),

@@ -59,7 +59,7 @@ class PendingEnrollment:
 
 def enrollment_of(user_id: ObjectId) -> Enrollment | None:
     """Return a user's enrollment, or None without a second factor. Raises PyMongoError."""
-    stored = _find(user_id, "sealed_key")
+    stored = _find(user_id, "encrypted_key")
     if stored is None:
         return None
     unused = len(stored["recovery_codes"])
@@ -87,7 +87,7 @@ def confirm(user_id: ObjectId, text: str, *, now: datetime) -> list[str] | None:
         return None
     codes = _new_codes()
     confirmed = {
-        "sealed_key": _encrypt(key, user_id),
+        "encrypted_key": _encrypt(key, user_id),
         "last_step": step,
         "enrolled_at": now,
         "recovery_codes": [_hash_code(user_id, code) for code in codes],
@@ -111,7 +111,7 @@ def renew_recovery_codes(user_id: ObjectId) -> list[str]:
     """Replace the recovery codes. Return the new codes, which can't be shown again."""
     codes = _new_codes()
     collection("second_factors").update_one(
-        {"_id": user_id, "sealed_key": {"$exists": True}},
+        {"_id": user_id, "encrypted_key": {"$exists": True}},
         {"$set": {"recovery_codes": [_hash_code(user_id, code) for code in codes]}},
     )
     return codes
@@ -139,16 +139,16 @@ def _consume_try(user_id: ObjectId, now: datetime) -> bool:
 
 
 def _consume_code(user_id: ObjectId, text: str, now: datetime) -> bool:
-    stored = _find(user_id, "sealed_key")
-    key = _decrypted_key(stored, "sealed_key", user_id)
+    stored = _find(user_id, "encrypted_key")
+    key = _decrypted_key(stored, "encrypted_key", user_id)
     step = None if key is None else _step_of(key, text, now)
     if stored is None or key is None or step is None:
         return False
     updated = collection("second_factors").update_one(
-        {"_id": user_id, "sealed_key": stored["sealed_key"], "last_step": {"$lt": step}},
+        {"_id": user_id, "encrypted_key": stored["encrypted_key"], "last_step": {"$lt": step}},
         {
             # Encrypted again, to migrate to the newest key.
-            "$set": {"last_step": step, "sealed_key": _encrypt(key, user_id)},
+            "$set": {"last_step": step, "encrypted_key": _encrypt(key, user_id)},
             "$unset": _NO_TRIES,
         },
     )
@@ -166,8 +166,8 @@ def _consume_recovery_code(user_id: ObjectId, text: str) -> bool:
 
 def encrypted_keys() -> Iterator[tuple[str, Callable[[], bool]]]:
     """Yield each stored TOTP key, and a function that encrypts it anew: False if it changed."""
-    for document in collection("second_factors").find({}, {"sealed_key": 1, "pending_key": 1}):
-        for name in {"sealed_key", "pending_key"} & document.keys():
+    for document in collection("second_factors").find({}, {"encrypted_key": 1, "pending_key": 1}):
+        for name in {"encrypted_key", "pending_key"} & document.keys():
             yield document[name], partial(_reencrypt, document["_id"], name, document[name])
 
 

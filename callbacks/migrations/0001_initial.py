@@ -46,7 +46,7 @@ class Migration(migrations.Migration):
             name='CallbackSecret',
             fields=[
                 ('id', django_mongodb_backend.fields.ObjectIdAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('sealed', models.CharField(max_length=300)),
+                ('encrypted', models.CharField(max_length=300)),
                 ('created_at', models.DateTimeField()),
                 ('until', models.DateTimeField(blank=True, null=True)),
             ],

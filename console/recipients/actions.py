@@ -41,7 +41,7 @@ from ..widgets.reauthentication import require_reauthentication
 from .page import recipient_page, recipient_url
 
 Action = Callable[[Any, HttpRequest, str], HttpResponseBase]
-EXCLUDED_FIELDS = frozenset({"sealed", "claim", "data"})
+EXCLUDED_FIELDS = frozenset({"encrypted_content", "claim", "data"})
 """Fields of a notification that hold secrets or no data on the recipient."""
 
 

@@ -558,7 +558,7 @@ def _lift_and_resend(
 def correctable_channels(document: Document) -> list[Channel]:
     """Return the channels that failed or were suppressed, and whose address staff can correct."""
     # A code or a link for one person must not be sent to another address.
-    is_sensitive = "sealed" in document or document["content"].get("is_masked", False)
+    is_sensitive = "encrypted_content" in document or document["content"].get("is_masked", False)
     if is_sensitive or not document["is_active"] or removal.is_content_removed(document):
         return []
     return [

@@ -162,7 +162,7 @@ CALLBACK_DUE = {"callback_due_at": {"$exists": True}}
 IN_INBOX = {"inbox_at": {"$exists": True}}
 SNOOZED = {"snoozed_until": {"$exists": True}}
 IN_DIGEST = {"delivery.digest_id": {"$exists": True}}
-HAS_SECRET_EXPIRY = {"sealed_until": {"$exists": True}}
+HAS_SECRET_EXPIRY = {"encrypted_until": {"$exists": True}}
 SCHEDULED_LOCAL = {**OPEN_WORK, "scheduled_local": {"$exists": True}}
 FROM_BROADCAST = {"broadcast_id": {"$exists": True}}
 
@@ -191,10 +191,10 @@ class Notification(models.Model):
     channels = choices_field(Channel)
     content = EmbeddedModelField(Content)
     data = models.JSONField(default=dict, blank=True)
-    sealed = models.TextField(null=True, blank=True, editable=False)
+    encrypted_content = models.TextField(null=True, blank=True, editable=False)
     """Encrypted values that content and data mask; missing once they are not needed any more."""
-    sealed_until = optional_datetime()
-    """When to remove ``sealed`` if only the inbox still needs it."""
+    encrypted_until = optional_datetime()
+    """When to remove ``encrypted_content`` if only the inbox still needs it."""
 
     delivery = EmbeddedModelArrayField(Delivery, default=list)
     digest_id = ObjectIdField(null=True, blank=True)
@@ -339,7 +339,7 @@ class Notification(models.Model):
                 *("broadcast_id", "status", "_id"), name="ntf_broadcast", partial=FROM_BROADCAST
             ),
             MongoIndex("user_id", name="ntf_own_clock", partial=SCHEDULED_LOCAL),
-            MongoIndex("sealed_until", name="ntf_sealed", partial=HAS_SECRET_EXPIRY),
+            MongoIndex("encrypted_until", name="ntf_encrypted", partial=HAS_SECRET_EXPIRY),
             MongoIndex("callback_due_at", name="ntf_callback", partial=CALLBACK_DUE),
             MongoIndex("delivery.digest_id", "_id", name="ntf_digest", partial=IN_DIGEST),
             MongoIndex("purge_at", name="ntf_purge", expire_after_seconds=0),

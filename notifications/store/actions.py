@@ -116,7 +116,12 @@ def reopen(
             "$and": [
                 {"$or": [{"expires_at": None}, {"expires_at": {"$gt": now}}]},
                 # The sensitive data was destroyed: only masked content would be sent.
-                {"$or": [{"content.is_masked": {"$ne": True}}, {"sealed": {"$exists": True}}]},
+                {
+                    "$or": [
+                        {"content.is_masked": {"$ne": True}},
+                        {"encrypted_content": {"$exists": True}},
+                    ]
+                },
                 # The content was removed by retention.
                 {"content_removed_at": None},
             ],

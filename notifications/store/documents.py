@@ -344,7 +344,7 @@ def delivery_record(
         recipient=recipient_of(document),
         content=content_of(document),
         data=document["data"],
-        encrypted_content=document.get("sealed"),
+        encrypted_content=document.get("encrypted_content"),
         accepted_targets=tuple(delivery["accepted_targets"]),
         expires_at=document.get("expires_at"),
         purge_at=document.get("purge_at"),

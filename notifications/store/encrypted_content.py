@@ -1,4 +1,4 @@
-"""Encrypts the sensitive content of a notification, in its field ``sealed``.
+"""Encrypts the sensitive content of a notification, in its field ``encrypted_content``.
 
 It is kept while a delivery is open, and for a day from when the inbox got the notification, or
 until the notification expires.
@@ -48,13 +48,13 @@ def decrypt(
 
 def secret_in(document: Document) -> SensitiveContent | None:
     """Return the sensitive content in a notification's document, as :func:`decrypt` does."""
-    content, encrypted = content_of(document), document.get("sealed")
+    content, encrypted = content_of(document), document.get("encrypted_content")
     return decrypt(notification_id=document["_id"], content=content, encrypted=encrypted)
 
 
 def is_secret_expired(document: Document) -> bool:
     """Return whether a notification's sensitive content was destroyed."""
-    return bool(document["content"].get("is_masked")) and "sealed" not in document
+    return bool(document["content"].get("is_masked")) and "encrypted_content" not in document
 
 
 def encrypted_fields(
@@ -71,9 +71,9 @@ def encrypted_fields(
     is_open = not OPEN.isdisjoint(statuses)
     if not is_open and inbox_at is None:
         return {}
-    stored: dict[str, Any] = {"sealed": encrypt(secret, notification_id=notification_id)}
+    stored: dict[str, Any] = {"encrypted_content": encrypt(secret, notification_id=notification_id)}
     if inbox_at is not None and not is_open:
-        stored["sealed_until"] = _inbox_end(inbox_at, expires_at)
+        stored["encrypted_until"] = _inbox_end(inbox_at, expires_at)
     return stored
 
 
@@ -85,21 +85,27 @@ def is_shown_in_inbox(document: Document, *, now: datetime) -> bool:
 
 def purge_secrets(*, now: datetime) -> int:
     """Destroy sensitive content that the inbox no longer shows. Return how many."""
-    over = {"sealed_until": {"$lte": now}}
-    gone = {"$unset": {"sealed": "", "sealed_until": ""}, "$set": {"updated_at": now}}
+    over = {"encrypted_until": {"$lte": now}}
+    gone = {"$unset": {"encrypted_content": "", "encrypted_until": ""}, "$set": {"updated_at": now}}
     return notifications().update_many(over, gone).modified_count
 
 
 def encrypted_contents() -> Iterator[tuple[str, Callable[[], bool]]]:
     """Yield each stored secret, and a function that encrypts it anew: False if it changed."""
-    for document in notifications().find({"sealed": {"$exists": True}}, {"sealed": 1}):
-        yield document["sealed"], partial(_reencrypt, document["_id"], document["sealed"])
+    for document in notifications().find(
+        {"encrypted_content": {"$exists": True}}, {"encrypted_content": 1}
+    ):
+        yield (
+            document["encrypted_content"],
+            partial(_reencrypt, document["_id"], document["encrypted_content"]),
+        )
 
 
 def _reencrypt(notification_id: ObjectId, stored: str) -> bool:
     changed = encryption.reencrypt(stored, associated_data=_associated_data(notification_id))
     result = notifications().update_one(
-        {"_id": notification_id, "sealed": stored}, {"$set": {"sealed": changed}}
+        {"_id": notification_id, "encrypted_content": stored},
+        {"$set": {"encrypted_content": changed}},
     )
     return result.modified_count == 1
 

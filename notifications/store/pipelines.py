@@ -257,18 +257,18 @@ def _inbox_since() -> Expression:
 
 def _secret_fields(now: datetime) -> dict[str, Expression]:
     """Return the encrypted content, kept while a channel is open or the inbox shows it."""
-    # Once no channel is open, ``sealed_until`` is when the inbox stops showing the content.
+    # Once no channel is open, ``encrypted_until`` is when the inbox stops showing the content.
     since, is_open = _inbox_since(), _has_status(*OPEN)
     last = {"$min": ["$expires_at", {"$add": [since, INBOX_SECRET_LIFETIME // MILLISECOND]}]}
     # Null sorts before all times.
     shown_until = {"$cond": [{"$eq": [since, None]}, None, last]}
     is_shown = {"$gt": [shown_until, now]}
-    is_encrypted = {"$ne": [{"$type": "$sealed"}, "missing"]}
+    is_encrypted = {"$ne": [{"$type": "$encrypted_content"}, "missing"]}
     needed = {"$and": [is_encrypted, {"$or": [is_open, is_shown]}]}
     only_shown = {"$and": [is_encrypted, {"$not": [is_open]}, is_shown]}
     return {
-        "sealed": {"$cond": [needed, "$sealed", "$$REMOVE"]},
-        "sealed_until": {"$cond": [only_shown, shown_until, "$$REMOVE"]},
+        "encrypted_content": {"$cond": [needed, "$encrypted_content", "$$REMOVE"]},
+        "encrypted_until": {"$cond": [only_shown, shown_until, "$$REMOVE"]},
     }
 
 

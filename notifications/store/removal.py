@@ -153,7 +153,7 @@ def _erasure_pipeline(now: datetime) -> Pipeline:
 
 def _without_content(fields: Mapping[str, Expression]) -> Pipeline:
     own = {**_without_reasons(), "data": {"$literal": {}}, **fields}
-    return [{"$set": own}, {"$unset": ["error", "sealed", "sealed_until"]}]
+    return [{"$set": own}, {"$unset": ["error", "encrypted_content", "encrypted_until"]}]
 
 
 def _without_reasons() -> dict[str, Expression]:

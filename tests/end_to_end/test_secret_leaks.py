@@ -190,17 +190,17 @@ def test_code_is_only_in_the_request_and_the_recipients_inbox(
 
     # Where it is not.
     assert documents_containing(SECRET) == []
-    encrypted = {str(one["_id"]) for one in stored() if "sealed" in one}
+    encrypted = {str(one["_id"]) for one in stored() if "encrypted_content" in one}
     assert encrypted == {waiting, ids[0]}, "what is to be sent, and what is in an inbox"
     assert keys_with(broker, SECRET) == []
     assert not [answer for answer in answers(app, [*ids, waiting]) if SECRET in answer]
     console = signed_in(make_staff("maria", superuser=True))
     assert not [url for url, page in pages(console, [*ids, waiting]) if SECRET in page]
 
-    # Once it has ended it is gone, sealed or not.
+    # Once it has ended it is gone, encrypted or not.
     app.post(f"/notifications/{waiting}/cancel")
     encrypted_content.purge_secrets(now=utc_now() + timedelta(days=1))
-    assert not [one for one in stored() if {"sealed", "sealed_until"} & one.keys()]
+    assert not [one for one in stored() if {"encrypted_content", "encrypted_until"} & one.keys()]
     assert SECRET not in str(ada.get().json())
     for one in ids:
         again = app.post(f"/notifications/{one}/resend")

@@ -70,4 +70,4 @@ def test_value_of_an_unlisted_key_is_reported(
     settings.FIELD_ENCRYPTION_KEYS = NEW
     with pytest.raises(CommandError, match="3 values can't be decrypted"):
         reencrypt()
-    assert encryption.key_id_of(read(stored[1])["sealed"]) == "old"
+    assert encryption.key_id_of(read(stored[1])["encrypted_content"]) == "old"

@@ -144,7 +144,7 @@ def test_destroyed_code_is_masked(app: App, ada: InboxUser) -> None:
     app.notify(
         type="mfa_code", user_id="ada", data={"code": "271828"}, channels=["in_app"], recipient=...
     )
-    collection("notifications").update_one({}, {"$unset": {"sealed": ""}})
+    collection("notifications").update_one({}, {"$unset": {"encrypted_content": ""}})
     (item,) = ada.get().json()["results"]
     assert "271828" not in str(item)
 

@@ -207,7 +207,7 @@ def test_login_encrypts_the_key_with_the_newest_key(ana: StaffUser, phone: pyotp
         assert second_factor.check(ana.pk, phone.at(later(3)), now=later(3)) is CodeResult.RIGHT
     stored = collection("second_factors").find_one()
     assert stored is not None
-    assert stored["sealed_key"].startswith("v1.newer.")
+    assert stored["encrypted_key"].startswith("v1.newer.")
 
 
 @pytest.mark.usefixtures("phone")

@@ -49,7 +49,7 @@ def has_secret(notification_id: ObjectId) -> bool:
     """Return whether the encrypted secret exists. Checks that none is stored unencrypted."""
     document = factories.read(notification_id)
     assert CANARY not in str(document)
-    return "sealed" in document
+    return "encrypted_content" in document
 
 
 def deliver(notification_id: ObjectId, *, at: datetime = NOON, channel: Channel = EMAIL) -> None:
@@ -58,10 +58,10 @@ def deliver(notification_id: ObjectId, *, at: datetime = NOON, channel: Channel 
 
 def test_secret_is_stored_encrypted_for_its_notification_only() -> None:
     one, other = accepted_with_secret(), accepted_with_secret()
-    assert one["sealed"].startswith("v1.tests.")
+    assert one["encrypted_content"].startswith("v1.tests.")
     assert encrypted_content.secret_in(factories.read(one["_id"])) == SECRET
     with pytest.raises(DecryptionError):
-        encrypted_content.secret_in({**other, "sealed": one["sealed"]})
+        encrypted_content.secret_in({**other, "encrypted_content": one["encrypted_content"]})
 
 
 def test_decrypted_secret_is_sent(fcm: ScriptedProvider) -> None:
@@ -102,7 +102,7 @@ def test_cancelling_and_expiring_destroy_the_secret(fcm: ScriptedProvider) -> No
 
 def test_secret_of_a_suppressed_notification_is_not_stored() -> None:
     suppressed = NewDelivery(channel=EMAIL, status=S.SUPPRESSED)
-    assert "sealed" not in accepted_with_secret(deliveries=(suppressed,))
+    assert "encrypted_content" not in accepted_with_secret(deliveries=(suppressed,))
 
 
 def test_erasure_destroys_the_secret() -> None:
@@ -128,25 +128,25 @@ def shown(document: Document, *, at: datetime) -> bool:
 def test_inbox_shows_a_secret_for_a_time(expires_after: timedelta | None, end: timedelta) -> None:
     expires_at = None if expires_after is None else NOON + expires_after
     document = accepted_with_secret(IN_APP, expires_at=expires_at)
-    assert document["sealed_until"] == NOON + end
+    assert document["encrypted_until"] == NOON + end
     assert shown(document, at=NOON + end - SECOND)
     assert not shown(document, at=NOON + end)
     assert encrypted_content.purge_secrets(now=NOON + end - SECOND) == 0
     assert has_secret(document["_id"])
     assert encrypted_content.purge_secrets(now=NOON + end) == 1
     left = factories.read(document["_id"])
-    assert not {"sealed", "sealed_until"} & left.keys()
+    assert not {"encrypted_content", "encrypted_until"} & left.keys()
     assert not shown(left, at=NOON)
 
 
 def test_secret_is_kept_while_another_channel_is_open() -> None:
     document = accepted_with_secret(IN_APP, EMAIL, expires_at=NOON + MINUTE)
-    assert "sealed_until" not in document
+    assert "encrypted_until" not in document
     assert shown(document, at=NOON)
     assert encrypted_content.purge_secrets(now=NOON + INBOX_SECRET_LIFETIME) == 0
     attempt_ = factories.start(factories.claim(document["_id"]))
     leases.settle([factories.settlement(attempt_, S.SENT)], now=NOON)
-    assert factories.read(document["_id"])["sealed_until"] == NOON + MINUTE
+    assert factories.read(document["_id"])["encrypted_until"] == NOON + MINUTE
 
 
 def test_secret_past_its_inbox_time_is_destroyed_on_settling() -> None:
@@ -167,7 +167,7 @@ def test_reading_keeps_the_secret() -> None:
 def test_resend_takes_the_secret_along(broker: Any) -> None:
     document = accepted_with_secret(EMAIL, WHATSAPP)
     resent = actions.resend(notification_id=document["_id"], channels=[EMAIL], now=NOON)
-    assert resent["sealed"] != document["sealed"]
+    assert resent["encrypted_content"] != document["encrypted_content"]
     assert encrypted_content.secret_in(resent) == SECRET
 
 
@@ -205,7 +205,9 @@ def test_delivery_without_its_key_is_deferred(fcm: ScriptedProvider) -> None:
 
 def test_delivery_without_its_secret_fails(fcm: ScriptedProvider) -> None:
     document = accepted_with_secret()
-    collection("notifications").update_one({"_id": document["_id"]}, {"$unset": {"sealed": ""}})
+    collection("notifications").update_one(
+        {"_id": document["_id"]}, {"$unset": {"encrypted_content": ""}}
+    )
     deliver(document["_id"])
     delivery = factories.delivery(factories.read(document["_id"]))
     assert (delivery["status"], delivery["failure_code"]) == (S.FAILED, "render_failed")

@@ -210,7 +210,7 @@ OTHER_INDEXES: Mapping[str, str] = {
     "ntf_snoozed": "snoozed notifications of an inbox, the next to come back first",
     "ntf_snooze_due": "snoozed notifications whose time has come",
     "ntf_own_clock": "notifications scheduled on the recipient's clock",
-    "ntf_sealed": "encrypted values to destroy when their time in the inbox ends",
+    "ntf_encrypted": "encrypted values to destroy when their time in the inbox ends",
     "ntf_broadcast": "a broadcast's notifications by status, counted by the index alone",
     "brc_created": "broadcasts, newest first",
     "brc_client_created": "a client's broadcasts, newest first",
