@@ -137,7 +137,7 @@ class DeviceAdmin(EnableDisableAdmin):
             "last_seen_display",
             "last_accepted",
             "last_receipt",
-            "suspicions",
+            "token_rejections",
         ),
         section("Preferences", "preferences", "quiet_hours"),
         section("App", "device_model", "os_version", "app_version", "language", "timezone"),

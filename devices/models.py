@@ -96,7 +96,7 @@ class Device(models.Model):
     """The device with the token that followed. It counts while it is the same user's."""
     replaces = ArrayField(models.CharField(max_length=64), null=True, blank=True)
     """The devices with the tokens before, the latest first: they are the same installation."""
-    suspicions = models.IntegerField(default=0)
+    token_rejections = models.IntegerField(default=0)
     """Rejections in a row as malformed or another sender's token; three deactivate."""
     suspected_at = optional_datetime()
     """When the last such send began."""

@@ -92,14 +92,14 @@ def record_suspect_result(
     if reason is DeactivationReason.SENDER_MISMATCH:
         match["last_accepted_at"] = None
     match["suspected_at"] = {"$not": {"$gte": evidence.at}}
-    is_over_limit = {"$gte": ["$suspicions", MAX_TOKEN_REJECTIONS]}
+    is_over_limit = {"$gte": ["$token_rejections", MAX_TOKEN_REJECTIONS]}
     deactivation: dict[str, Expression] = {
         "deactivated_at": now,
         "deactivation_reason": reason.value,
         "deactivation_evidence": {"$literal": _document(evidence)},
     }
     counted = {
-        "suspicions": {"$add": [{"$ifNull": ["$suspicions", 0]}, 1]},
+        "token_rejections": {"$add": [{"$ifNull": ["$token_rejections", 0]}, 1]},
         "suspected_at": evidence.at,
         "updated_at": now,
     }
@@ -135,7 +135,7 @@ def reactivate(*, device_id: str, now: datetime) -> bool:
     """Reactivate a device and reset its rejections. Return False if it is active or unknown."""
     # Results of sends that began before ``now`` don't deactivate it again.
     change = {
-        "$set": {"is_active": True, "suspicions": 0, "updated_at": now},
+        "$set": {"is_active": True, "token_rejections": 0, "updated_at": now},
         "$max": {"proven_at": now},
         "$unset": dict.fromkeys((*DEACTIVATION_FIELDS, "suspected_at", "replaced_by"), ""),
     }
@@ -166,7 +166,7 @@ def _success_pipeline(
         "last_accepted_at": _latest("$last_accepted_at", "$__proof.accepted"),
         "last_receipt_at": _latest("$last_receipt_at", "$__proof.receipt"),
         "proven_at": _latest("$proven_at", "$__proof.accepted", "$__proof.receipt"),
-        "suspicions": {"$cond": [clears_suspect_results, 0, "$suspicions"]},
+        "token_rejections": {"$cond": [clears_suspect_results, 0, "$token_rejections"]},
         "is_active": {"$or": ["$is_active", "$__refuted"]},
     }
     for name in DEACTIVATION_FIELDS:

@@ -71,7 +71,7 @@ class Migration(migrations.Migration):
                 ('deactivation_evidence', django_mongodb_backend.fields.EmbeddedModelField(blank=True, embedded_model=devices.models.DeactivationEvidence, null=True)),
                 ('replaced_by', models.CharField(blank=True, max_length=64, null=True)),
                 ('replaces', django_mongodb_backend.fields.ArrayField(base_field=models.CharField(max_length=64), blank=True, null=True)),
-                ('suspicions', models.IntegerField(default=0)),
+                ('token_rejections', models.IntegerField(default=0)),
                 ('suspected_at', models.DateTimeField(blank=True, null=True)),
                 ('last_accepted_at', models.DateTimeField(blank=True, null=True)),
                 ('last_receipt_at', models.DateTimeField(blank=True, null=True)),

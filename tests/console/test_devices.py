@@ -217,7 +217,7 @@ def _device(n: int, now: Any) -> dict[str, Any]:
         "device_token": f"token-{n}",
         "platform": list(Platform)[n % 3].value,
         "is_active": True,
-        "suspicions": 0,
+        "token_rejections": 0,
         **dict.fromkeys(("created_at", "updated_at", "last_seen"), at),
     } | (inactive if n % 5 == 0 else {})
 

@@ -51,7 +51,7 @@ def _device(user: int, n: int) -> dict[str, Any]:
         "device_token": token,
         "platform": list(Platform)[user % 3].value,
         "is_active": True,
-        "suspicions": 0,
+        "token_rejections": 0,
         "proven_at": seen,
         "created_at": seen,
         "updated_at": seen,

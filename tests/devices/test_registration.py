@@ -67,7 +67,7 @@ def test_device_is_stored_as_registered() -> None:
         "platform": "android",
         **DESCRIPTION,
         "is_active": True,
-        "suspicions": 0,
+        "token_rejections": 0,
         "proven_at": NOON,
         "created_at": NOON,
         "updated_at": NOON,
@@ -134,7 +134,7 @@ def test_registration_reactivates_and_clears_failures() -> None:
         status.record_suspect_result(device_ids=[ID], evidence=evidence, now=evidence.at)
     deactivate()
     document = register(at=LATER + timedelta(hours=1))
-    assert (document["is_active"], document["suspicions"]) == (True, 0)
+    assert (document["is_active"], document["token_rejections"]) == (True, 0)
     assert document.keys().isdisjoint({*status.DEACTIVATION_FIELDS, "suspected_at"})
 
 
@@ -292,7 +292,7 @@ def test_concurrent_suspect_results_count_once() -> None:
     )
     assert sum(counted) == 1
     (document,) = everything()
-    assert (document["suspicions"], document["is_active"]) == (1, True)
+    assert (document["token_rejections"], document["is_active"]) == (1, True)
 
 
 def test_concurrent_successes_keep_the_latest() -> None:
@@ -351,4 +351,4 @@ def test_suspect_result_with_a_lost_answer_counts_once() -> None:
         status.record_suspect_result(device_ids=[one], evidence=evidence, now=LATER)
     assert status.record_suspect_result(device_ids=[one], evidence=evidence, now=LATER) == 0
     (document,) = everything()
-    assert document["suspicions"] == 1
+    assert document["token_rejections"] == 1

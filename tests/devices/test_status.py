@@ -193,7 +193,12 @@ def test_results_in_any_order_give_the_same_device(order: tuple[str, ...]) -> No
     EVENTS["registered at 0"]()
     for name in order:
         EVENTS[name]()
-    expected = {"is_active": True, "deactivation_reason": None, "suspicions": 0, "proven_at": at(5)}
+    expected = {
+        "is_active": True,
+        "deactivation_reason": None,
+        "token_rejections": 0,
+        "proven_at": at(5),
+    }
     assert {name: device().get(name) for name in expected} == expected
 
 
@@ -216,7 +221,7 @@ def test_operator_reactivation_clears_failures() -> None:
     refuse(began=5)
     assert status.reactivate(device_id=ID, now=at(7))
     document = device()
-    assert (document["is_active"], document["suspicions"]) == (True, 0)
+    assert (document["is_active"], document["token_rejections"]) == (True, 0)
     assert document.keys().isdisjoint({*status.DEACTIVATION_FIELDS, "suspected_at"})
     assert not status.reactivate(device_id=ID, now=at(8))
 
@@ -243,7 +248,7 @@ def test_three_suspect_results_in_a_row_deactivate() -> None:
     register()
     for minute in range(1, MAX_TOKEN_REJECTIONS):
         assert suspect(began=minute) == 1
-        assert (device()["is_active"], device()["suspicions"]) == (True, minute)
+        assert (device()["is_active"], device()["token_rejections"]) == (True, minute)
     assert "deactivated_at" not in device()
     assert suspect(began=MAX_TOKEN_REJECTIONS) == 1
     document = device()
@@ -258,9 +263,9 @@ def test_acceptance_resets_suspect_results() -> None:
     suspect(began=1)
     suspect(began=2)
     accept(answered=3)
-    assert device()["suspicions"] == 0
+    assert device()["token_rejections"] == 0
     suspect(began=4)
-    assert (device()["is_active"], device()["suspicions"]) == (True, 1)
+    assert (device()["is_active"], device()["token_rejections"]) == (True, 1)
 
 
 @pytest.mark.parametrize("proof", ["earlier acceptance", "receipt"])
@@ -271,7 +276,7 @@ def test_acceptance_before_or_receipt_does_not_reset_suspect_results(proof: str)
         accept(answered=4)
     else:
         status.record_success(accepted={}, receipts={ID: at(6)})
-    assert device()["suspicions"] == 1
+    assert device()["token_rejections"] == 1
 
 
 def test_simultaneous_or_earlier_suspect_results_count_once() -> None:
@@ -279,13 +284,13 @@ def test_simultaneous_or_earlier_suspect_results_count_once() -> None:
     assert suspect(began=5) == 1
     assert suspect(began=5) == 0
     assert suspect(began=4) == 0
-    assert device()["suspicions"] == 1
+    assert device()["token_rejections"] == 1
 
 
 def test_suspect_result_before_the_registration_is_ignored() -> None:
     register(minute=5)
     assert suspect(began=5) == 0
-    assert device()["suspicions"] == 0
+    assert device()["token_rejections"] == 0
 
 
 def mismatch(*, began: float) -> int:
@@ -311,4 +316,4 @@ def test_accepted_token_ignores_sender_mismatches() -> None:
     register()
     accept(answered=0.5)
     assert [mismatch(began=minute) for minute in range(1, 9)] == [0] * 8
-    assert (device()["is_active"], device()["suspicions"]) == (True, 0)
+    assert (device()["is_active"], device()["token_rejections"]) == (True, 0)

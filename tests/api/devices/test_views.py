@@ -255,7 +255,7 @@ BAD_FIELDS: list[tuple[dict[str, Any], str, str]] = [
     ({"os_version": "o" * 41}, "/os_version", "out_of_range"),
     ({"language": "p" * 36}, "/language", "out_of_range"),
     ({"is_active": True}, "/is_active", "unknown_field"),
-    ({"suspicions": 0}, "/suspicions", "unknown_field"),
+    ({"token_rejections": 0}, "/token_rejections", "unknown_field"),
 ]
 
 
