@@ -1,4 +1,4 @@
-"""Stores devices' last reported presence in Valkey, as ``device:<id>:state``. It may be lost."""
+"""Stores devices' last reported presence in Valkey, as ``device:<id>:presence``. It may be lost."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -55,7 +55,7 @@ def read(device_ids: Iterable[str]) -> Mapping[str, Presence]:
 
 
 def _key(device_id: str) -> str:
-    return f"device:{device_id}:state"
+    return f"device:{device_id}:presence"
 
 
 def _parse_presence(stored: Mapping[bytes, bytes]) -> Presence | None:

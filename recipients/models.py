@@ -127,7 +127,7 @@ class TopicMember(models.Model):
         return f"{self.topic}: {self.user_id}"
 
 
-class Conversation(models.Model):
+class ServiceWindow(models.Model):
     """A WhatsApp service window, which a recipient's message opened."""
 
     phone = models.CharField(primary_key=True, db_column="_id", max_length=16)
@@ -136,9 +136,9 @@ class Conversation(models.Model):
     expires_at = models.DateTimeField()
 
     class Meta:
-        db_table = "conversations"
+        db_table = "service_windows"
         ordering = ("phone",)
-        indexes = (MongoIndex("expires_at", name="cnv_expires", expire_after_seconds=0),)
+        indexes = (MongoIndex("expires_at", name="win_expires", expire_after_seconds=0),)
 
     def __str__(self) -> str:
         return f"since {self.last_inbound_at:%Y-%m-%d %H:%M}"
@@ -165,7 +165,7 @@ class WhatsAppIdentity(models.Model):
         return f"until {self.expires_at:%Y-%m-%d}"
 
 
-class Suspicion(models.Model):
+class SoftBounces(models.Model):
     """The soft bounces of an address in a row."""
 
     id = models.CharField(primary_key=True, db_column="_id", max_length=300)
@@ -175,5 +175,5 @@ class Suspicion(models.Model):
     expires_at = models.DateTimeField()
 
     class Meta:
-        db_table = "suspicions"
-        indexes = (MongoIndex("expires_at", name="sus_expires", expire_after_seconds=0),)
+        db_table = "soft_bounces"
+        indexes = (MongoIndex("expires_at", name="sob_expires", expire_after_seconds=0),)

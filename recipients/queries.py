@@ -138,7 +138,7 @@ def load_snapshot(
         of_addresses["suppressions"] = _suppressions_filter(keys)
         if with_soft_bounces:
             suspects = sorted(address_key(*pair) for pair in keys)
-            of_addresses["suspicions"] = {"_id": {"$in": suspects}}
+            of_addresses["soft_bounces"] = {"_id": {"$in": suspects}}
     found: Mapping[str, Iterable[Document]]
     if len(ids) > 1 or len(keys) > FEW_ADDRESSES:
         registered = _registered(_read_recipients(ids))
@@ -152,7 +152,7 @@ def load_snapshot(
         wanted |= of_addresses
         found = cache.find_in_several(wanted) if wanted else {}
         registered = _registered(found.get("recipients", ()))
-    suspected = {one["_id"] for one in found.get("suspicions", ())}
+    suspected = {one["_id"] for one in found.get("soft_bounces", ())}
     return RecipientSnapshot(
         registered=registered,
         suppressed=_suppressed(keys, found.get("suppressions", ()), now=now),

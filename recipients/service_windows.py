@@ -36,7 +36,7 @@ def open_windows(phones: Iterable[str], *, now: datetime) -> frozenset[str]:
     if not keys:
         return frozenset()
     recent = {"$gt": now - WINDOW + MARGIN}
-    found = collection("conversations").find(
+    found = collection("service_windows").find(
         {"_id": {"$in": sorted({*keys.values()})}, "last_inbound_at": recent}, {"_id": 1}
     )
     is_open = {document["_id"] for document in found}
@@ -47,7 +47,7 @@ def delete(phones: Iterable[str]) -> None:
     """Delete the windows of these numbers. Idempotent. Raises PyMongoError."""
     keys = sorted({fold_phone(phone) for phone in phones})
     if keys:
-        collection("conversations").delete_many({"_id": {"$in": keys}})
+        collection("service_windows").delete_many({"_id": {"$in": keys}})
 
 
 def close(refused: Iterable[tuple[str, datetime]]) -> None:
@@ -56,14 +56,14 @@ def close(refused: Iterable[tuple[str, datetime]]) -> None:
     Idempotent. Raises PyMongoError.
     """
     for phone, at in refused:
-        collection("conversations").delete_one(
+        collection("service_windows").delete_one(
             {"_id": fold_phone(phone), "last_inbound_at": {"$lte": at}}
         )
 
 
 def last_inbound(phone: str) -> datetime | None:
     """Return when a number last wrote on WhatsApp, or None if unknown or no longer stored."""
-    found = collection("conversations").find_one({"_id": fold_phone(phone)})
+    found = collection("service_windows").find_one({"_id": fold_phone(phone)})
     return found["last_inbound_at"] if found else None
 
 
@@ -78,7 +78,8 @@ def _advance(latest: Mapping[str, datetime]) -> int:
         {"$set": {"last_inbound_at": later}},
         {"$set": {"expires_at": {"$add": ["$last_inbound_at", retention]}}},
     ]
-    return collection("conversations").update_many({"_id": {"$in": phones}}, pipeline).matched_count
+    windows = collection("service_windows")
+    return windows.update_many({"_id": {"$in": phones}}, pipeline).matched_count
 
 
 def _add_missing(latest: Mapping[str, datetime]) -> None:
@@ -87,7 +88,7 @@ def _add_missing(latest: Mapping[str, datetime]) -> None:
         for phone, at in latest.items()
     ]
     try:
-        collection("conversations").insert_many(documents, ordered=False)
+        collection("service_windows").insert_many(documents, ordered=False)
     except BulkWriteError as error:
         if not is_duplicate(error):
             raise

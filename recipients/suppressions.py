@@ -36,7 +36,7 @@ PERSONAL_REASONS = frozenset(SuppressionReason) - {SuppressionReason.HARD_BOUNCE
 
 def record_soft_bounce(*, channel: str, address: str, event: str, now: datetime) -> int:
     """Count a soft bounce, once per ``event``. Return how many in a row. Raises PyMongoError."""
-    stored = collection("suspicions").find_one_and_update(
+    stored = collection("soft_bounces").find_one_and_update(
         {"_id": address_key(channel, address)},
         {"$addToSet": {"events": event}, "$set": {"expires_at": now + SOFT_BOUNCE_TTL}},
         upsert=True,
@@ -47,14 +47,14 @@ def record_soft_bounce(*, channel: str, address: str, event: str, now: datetime)
 
 def clear_soft_bounces(*, channel: str, address: str) -> None:
     """Reset the soft bounces of an address after a delivery. Raises PyMongoError."""
-    collection("suspicions").delete_one({"_id": address_key(channel, address)})
+    collection("soft_bounces").delete_one({"_id": address_key(channel, address)})
 
 
 def with_soft_bounces(keys: Collection[str]) -> set[str]:
     """Return which of these addresses have soft bounces, by address key. Raises PyMongoError."""
     if not keys:
         return set()
-    found = collection("suspicions").find({"_id": {"$in": sorted(set(keys))}}, {"_id": 1})
+    found = collection("soft_bounces").find({"_id": {"$in": sorted(set(keys))}}, {"_id": 1})
     return {document["_id"] for document in found}
 
 

@@ -28,16 +28,16 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
-            name='Conversation',
+            name='ServiceWindow',
             fields=[
                 ('phone', models.CharField(db_column='_id', max_length=16, primary_key=True, serialize=False)),
                 ('last_inbound_at', models.DateTimeField()),
                 ('expires_at', models.DateTimeField()),
             ],
             options={
-                'db_table': 'conversations',
+                'db_table': 'service_windows',
                 'ordering': ('phone',),
-                'indexes': [notifyproject.db.indexes.MongoIndex('expires_at', expire_after_seconds=0, name='cnv_expires')],
+                'indexes': [notifyproject.db.indexes.MongoIndex('expires_at', expire_after_seconds=0, name='win_expires')],
             },
         ),
         migrations.CreateModel(
@@ -84,15 +84,15 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
-            name='Suspicion',
+            name='SoftBounces',
             fields=[
                 ('id', models.CharField(db_column='_id', max_length=300, primary_key=True, serialize=False)),
                 ('events', django_mongodb_backend.fields.ArrayField(base_field=models.CharField(max_length=200), default=list)),
                 ('expires_at', models.DateTimeField()),
             ],
             options={
-                'db_table': 'suspicions',
-                'indexes': [notifyproject.db.indexes.MongoIndex('expires_at', expire_after_seconds=0, name='sus_expires')],
+                'db_table': 'soft_bounces',
+                'indexes': [notifyproject.db.indexes.MongoIndex('expires_at', expire_after_seconds=0, name='sob_expires')],
             },
         ),
         migrations.CreateModel(

@@ -87,7 +87,7 @@ def test_live_data_covers_every_collection(world: World) -> None:
     assert filled >= {
         *("notifications", "delivery_attempts", "broadcasts", "digests", "recipients"),
         "topic_members",
-        *("devices", "suppressions", "suspicions", "conversations", "notification_types"),
+        *("devices", "suppressions", "soft_bounces", "service_windows", "notification_types"),
         *("template_versions", "callbacks", "callback_messages", "api_clients"),
         *("idempotency_keys", "inbox_visits", "inbox_revocations", "django_admin_log"),
     }

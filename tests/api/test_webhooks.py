@@ -288,7 +288,7 @@ def test_log_holds_no_number_and_no_text(caplog: pytest.LogCaptureFixture) -> No
     assert "diagnosis" not in caplog.text
 
 
-@pytest.mark.parametrize("name", ["webhook_log", "notifications", "conversations"])
+@pytest.mark.parametrize("name", ["webhook_log", "notifications", "service_windows"])
 def test_store_failure_answers_503_and_retry_applies(name: str) -> None:
     document = sent()
     raw = webhook(change(about(document, "delivered"), messages=[now_written()]))
@@ -316,7 +316,7 @@ def test_whatsapp_signature_of_another_secret_is_refused() -> None:
     raw = webhook(change(about(document, "delivered"), messages=[now_written()]))
     refused(post(raw, headers=signed(raw, secret="another")))
     assert delivery(document)["status"] == "sent"
-    assert collection("conversations").count_documents({}) == 0
+    assert collection("service_windows").count_documents({}) == 0
 
 
 @pytest.mark.parametrize(

@@ -120,7 +120,7 @@ def test_other_errors_affect_no_reputation(outcome: Outcome) -> None:
     apply(result(outcome, phone), result(outcome, channel=EMAIL), result(outcome, channel=WHATSAPP))
     assert stored_device(phone) == before
     assert collection("suppressions").count_documents({}) == 0
-    assert collection("suspicions").count_documents({}) == 0
+    assert collection("soft_bounces").count_documents({}) == 0
 
 
 @pytest.mark.parametrize("code", ["SENDER_ID_MISMATCH", "INVALID_ARGUMENT"])

@@ -16,7 +16,7 @@ from tests.support.fakes.valkey_faults import Silent, unresponsive
 
 pytestmark = pytest.mark.usefixtures("valkey_anew")
 ID, OTHER = device_id("token"), device_id("other")
-KEY = f"device:{ID}:state"
+KEY = f"device:{ID}:presence"
 ONLINE = Presence(online=True, app_foreground=False, notification_enabled=True, last_active=NOON)
 
 

@@ -150,6 +150,6 @@ def test_repeated_receipts_in_any_order_end_the_same(
         "early_receipts": 0,
         "suppressions": story.suppressions,
     }
-    strikes = [len(one["events"]) for one in collection("suspicions").find()]
+    strikes = [len(one["events"]) for one in collection("soft_bounces").find()]
     assert strikes == [1] * story.soft_bounces
     assert len(received(story.address)) == 1

@@ -55,7 +55,7 @@ def sandboxed(provider: Sandbox, settings: Any) -> Any:
 
 def stored() -> Mapping[str, int]:
     """Return the counts of suppressions and soft bounces."""
-    names = ("suppressions", "suspicions")
+    names = ("suppressions", "soft_bounces")
     return {name: collection(name).count_documents({}) for name in names}
 
 

@@ -116,7 +116,7 @@ def test_receipt_reveals_a_number_without_whatsapp(app: App, write: Write) -> No
     assert delivery["failure_code"] == "reported_failed"
     assert "131026" in delivery["failure_reason"]
     assert collection("suppressions").count_documents({}) == 0
-    until(lambda: collection("suspicions").count_documents({}) == 1)
+    until(lambda: collection("soft_bounces").count_documents({}) == 1)
 
 
 @pytest.mark.usefixtures("quick_retries")
@@ -127,7 +127,7 @@ def test_wrong_credentials_count_neither_attempt_nor_soft_bounce(
     settings.WHATSAPP_TOKEN = "EAAexpired"
     (delivery,) = when(app, notify(app, max_retries=0), "retrying")["delivery"]
     assert delivery["failure_code"] == "channel_unavailable"
-    assert collection("suspicions").count_documents({}) == 0
+    assert collection("soft_bounces").count_documents({}) == 0
 
 
 def test_inbound_text_is_not_stored(app: App, write: Write) -> None:

@@ -329,7 +329,7 @@ class TestEffects:
         for _ in range(4):
             call([event(**fields), of({"_id": notification_id}, **fields)])
         assert collection("suppressions").count_documents({}) == 0
-        assert collection("suspicions").count_documents({}) == 0
+        assert collection("soft_bounces").count_documents({}) == 0
         assert status_of(notification_id) == "failed"
 
     def test_event_about_one_address_touches_no_other(self) -> None:

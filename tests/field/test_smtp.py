@@ -476,7 +476,7 @@ class TestSent:
                 at = NOON + timedelta(minutes=minutes)
                 dispatch(one, at=at)
                 assert state(one) == ("pending", "channel_unavailable")
-            assert collection("suspicions").count_documents({}) == 0
+            assert collection("soft_bounces").count_documents({}) == 0
             assert collection("suppressions").count_documents({}) == 0
             server.replies = {}
             dispatch(one, at=NOON + timedelta(hours=2))
@@ -521,7 +521,7 @@ class TestSent:
             for one in ids:
                 dispatch(one)
             assert [state(one)[0] for one in ids] == ["failed"] * 5 + ["pending"] * 35
-            assert collection("suspicions").count_documents({}) == 0
+            assert collection("soft_bounces").count_documents({}) == 0
             server.replies = {}
             for minutes in (2, 4):
                 dispatch(*ids, at=NOON + timedelta(minutes=minutes))
@@ -539,7 +539,7 @@ class TestSent:
                 beside = [mail(f"{n}@example.com") for n in range(others) if line == "250 OK"]
                 dispatch(mail("Full@example.com"), *beside)
             assert collection("suppressions").count_documents({}) == 0
-            (left,) = collection("suspicions").find()
+            (left,) = collection("soft_bounces").find()
             assert len(left["events"]) == 1
 
     @pytest.mark.parametrize("count", [1, 12])
@@ -549,7 +549,7 @@ class TestSent:
         with mail_server(MailServer()) as (smtp, _):
             monkeypatch.setattr(pipeline, "providers_for", lambda _channel, **_: (smtp,))
             ids = [mail(f"{n}@example.com") for n in range(count)]
-            with plans("suspicions") as commands:
+            with plans("soft_bounces") as commands:
                 dispatch(*ids)
             assert {state(one) for one in ids} == {("sent", None)}
             assert commands == []

@@ -565,7 +565,7 @@ def test_odd_user_id_is_nobody(odd: Any) -> None:
     entries = collection("webhook_log").find({})
     assert [one["unreadable_count"] for one in entries] == [1, 1], "staff see that it had no effect"
     assert collection("suppressions").count_documents({}) == 0
-    assert collection("conversations").count_documents({}) == 0
+    assert collection("service_windows").count_documents({}) == 0
 
 
 @pytest.mark.parametrize(
@@ -935,7 +935,7 @@ def test_repeated_message_opens_one_window() -> None:
     """As in https://github.com/Neurotech-HQ/heyoo/issues/84."""
     raw = webhook(change(messages=[now_written()]))
     assert [post(raw).status_code for _ in range(5)] == [200] * 5
-    assert collection("conversations").count_documents({}) == 1
+    assert collection("service_windows").count_documents({}) == 1
 
 
 def test_our_messages_do_not_extend_the_window() -> None:

@@ -51,7 +51,7 @@ def render(existing: Callable[[str], Mapping[str, Mapping[str, Any]]]) -> str:
     collections = {
         *(required.collection for required in REQUIRED),
         *("metrics_due", "incidents", "webhook_log", "provider_events", "recipients"),
-        *("suppressions", "topic_members", "conversations", "suspicions", "early_receipts"),
+        *("suppressions", "topic_members", "service_windows", "soft_bounces", "early_receipts"),
         *("whatsapp_identities", "muted_problems"),
         *("api_clients", "limit_uses", "inbox_visits", "inbox_revocations", "login_failures"),
         *("oidc_sessions", "oidc_logouts", "digests"),

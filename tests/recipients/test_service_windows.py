@@ -8,7 +8,7 @@ from pymongo.errors import PyMongoError
 
 from domain.addresses import fold_phone
 from recipients import service_windows
-from recipients.models import Conversation
+from recipients.models import ServiceWindow
 from recipients.service_windows import MARGIN, RETENTION, WINDOW, open_windows, record_inbound
 from tests.support.factories.notifications import NOON
 from tests.support.fakes.mongo_failpoints import CUT, LOST_ANSWER, Trouble, fail_commands
@@ -28,7 +28,7 @@ def find_open(*phones: str, at: datetime = NOON + MINUTE) -> frozenset[str]:
 
 
 def last_inbound_of(phone: str = ADA) -> datetime:
-    return Conversation.objects.get(pk=phone).last_inbound_at
+    return ServiceWindow.objects.get(pk=phone).last_inbound_at
 
 
 def test_inbound_message_opens_the_window() -> None:
@@ -50,7 +50,7 @@ def test_window_is_open_for_a_day_less_a_minute(age: timedelta, is_open: bool) -
 
 
 def test_no_phones_make_no_query() -> None:
-    with plans("conversations") as found:
+    with plans("service_windows") as found:
         assert find_open() == frozenset()
         record()
     assert found == []
@@ -58,7 +58,7 @@ def test_no_phones_make_no_query() -> None:
 
 def test_batch_is_one_read_by_ids() -> None:
     record(*[f"+4477009{number:05}" for number in range(2_000)])
-    with plans("conversations") as found:
+    with plans("service_windows") as found:
         known = find_open(*[f"+4477009{number:05}" for number in range(1_950, 2_050)])
     (plan,) = found
     assert len(known) == 50
@@ -68,7 +68,7 @@ def test_batch_is_one_read_by_ids() -> None:
 
 def test_inbound_record_expires_after_a_month() -> None:
     record(ADA)
-    one = Conversation.objects.get()
+    one = ServiceWindow.objects.get()
     assert (one.phone, one.last_inbound_at, one.expires_at) == (ADA, NOON, NOON + RETENTION)
 
 
@@ -76,7 +76,7 @@ def test_later_message_extends_the_window() -> None:
     record(ADA)
     record(ADA, at=NOON + MINUTE)
     assert last_inbound_of() == NOON + MINUTE
-    assert Conversation.objects.get().expires_at == NOON + MINUTE + RETENTION
+    assert ServiceWindow.objects.get().expires_at == NOON + MINUTE + RETENTION
 
 
 @pytest.mark.parametrize("earlier", [MINUTE, WINDOW, timedelta(days=7)])
@@ -102,14 +102,14 @@ def test_future_message_counts_as_now() -> None:
 def test_repeated_recording_changes_nothing() -> None:
     for _ in range(3):
         record(ADA, BOB)
-    assert Conversation.objects.count() == 2
+    assert ServiceWindow.objects.count() == 2
     assert find_open(ADA, BOB) == {ADA, BOB}
 
 
 def test_known_numbers_are_one_write_by_ids() -> None:
     phones = [f"+4477009{number:05}" for number in range(200)]
     record(*phones)
-    with plans("conversations") as found:
+    with plans("service_windows") as found:
         record(*phones[:100], at=NOON + MINUTE)
     (plan,) = found
     assert plan.is_by_id
@@ -138,7 +138,7 @@ def test_older_whatsapp_spelling_is_the_same_number(dialled: str, reported: str)
     record(reported)
     assert find_open(dialled, reported) == {dialled, reported}
     record(dialled, at=NOON + MINUTE)
-    assert Conversation.objects.count() == 1
+    assert ServiceWindow.objects.count() == 1
 
 
 @pytest.mark.parametrize(
@@ -174,15 +174,15 @@ def test_concurrent_recordings_keep_the_latest() -> None:
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(lambda at: record(ADA, BOB, at=at), times[::-1]))
     assert (last_inbound_of(ADA), last_inbound_of(BOB)) == (times[-1], times[-1])
-    assert Conversation.objects.count() == 2
+    assert ServiceWindow.objects.count() == 2
 
 
 @pytest.mark.parametrize(
     ("command", "failure"), [("update", CUT), ("insert", CUT), ("insert", LOST_ANSWER)]
 )
 def test_failed_recording_raises_and_can_be_repeated(command: str, failure: Trouble) -> None:
-    with fail_commands(command, "conversations", failure, times=2), pytest.raises(PyMongoError):
+    with fail_commands(command, "service_windows", failure, times=2), pytest.raises(PyMongoError):
         record(ADA)
     record(ADA)
     assert last_inbound_of() == NOON
-    assert Conversation.objects.count() == 1
+    assert ServiceWindow.objects.count() == 1

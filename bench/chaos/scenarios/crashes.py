@@ -72,7 +72,7 @@ class CrashRun:
             json={"from": PHONE, "text": "Hello"},
             timeout=10,
         )
-        windows = self.installation.database["conversations"]
+        windows = self.installation.database["service_windows"]
         wait_until(lambda: windows.count_documents({}), timeout=30, what="no inbound message")
 
     def body(self, channel: str, **fields: Any) -> Body:

@@ -446,7 +446,7 @@ def test_heartbeat_is_shown_and_expires_after_an_hour(app: App, broker: redis.Re
     state = answer.json()["state"]
     assert {name: state[name] for name in PRESENCE} == PRESENCE
     assert state["last_active"]
-    assert 0 < broker.ttl(f"device:{ID}:state") <= 3600
+    assert 0 < broker.ttl(f"device:{ID}:presence") <= 3600
     assert app.get(ONE).json()["state"] == state
     (listed,) = app.get("/devices", user_id="ada").json()["results"]
     assert listed["state"] == state

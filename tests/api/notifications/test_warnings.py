@@ -67,7 +67,7 @@ def test_own_texts_fill_the_template_of_a_type_without_texts(app: App, type_name
 def test_other_channels_have_no_warning_and_read_no_window(app: App, channels: list[str]) -> None:
     factories.device("token-a")
     recipient = {"email": "ada@example.com", "phone": PHONE}
-    with plans("conversations") as reads:
+    with plans("service_windows") as reads:
         assert warnings(app, channels=channels, recipient=recipient, user_id="ada") == []
     assert reads == []
 
