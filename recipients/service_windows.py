@@ -78,8 +78,8 @@ def _advance(latest: Mapping[str, datetime]) -> int:
         {"$set": {"last_inbound_at": later}},
         {"$set": {"expires_at": {"$add": ["$last_inbound_at", retention]}}},
     ]
-    windows = collection("service_windows")
-    return windows.update_many({"_id": {"$in": phones}}, pipeline).matched_count
+    result = collection("service_windows").update_many({"_id": {"$in": phones}}, pipeline)
+    return result.matched_count
 
 
 def _add_missing(latest: Mapping[str, datetime]) -> None:
