@@ -19,6 +19,8 @@ from tests.support.source import ROOT
 
 NOT_LINKED = {"clients/web/README.md"}
 """Pages that no other page needs to link."""
+EXAMPLES = {"providers/paperboy.py"}
+"""Files that a page tells to create."""
 PAGES = sorted(
     str(path.relative_to(ROOT))
     for path in [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("clients/*/README.md")]
@@ -92,6 +94,24 @@ def test_every_page_is_reached_from_the_readme() -> None:
         reached |= border
         border = {file for page in border for file, _ in links(page)} & set(PAGES) - reached
     assert set(PAGES) - reached == NOT_LINKED
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_named_files_exist(page: str) -> None:
+    named = set(re.findall(r"`([a-z][\w/.-]*/[\w.-]+\.[a-z]+)`", text(page)))
+    ours = {file for file in named if (ROOT / file.partition("/")[0]).is_dir()}
+    assert {file for file in ours - EXAMPLES if not (ROOT / file).exists()} == set()
+
+
+def test_changelog_says_nothing_twice() -> None:
+    """A merge that keeps the lines of both sides can bring back those that one side moved."""
+    entries = re.split(r"\n(?=- |#)", text("CHANGELOG.md"))
+    sentences = Counter(
+        sentence
+        for entry in entries
+        for sentence in re.split(r"(?<=[.;]) ", " ".join(entry.removeprefix("- ").split()))
+    )
+    assert [sentence for sentence, times in sentences.items() if times > 1] == []
 
 
 def rows_of(page: str) -> Iterator[tuple[int, str]]:
