@@ -12,6 +12,7 @@ from domain.plans import FIRST_STEP, how_reached
 from domain.states import Channel, DeliveryStatus, Priority
 from domain.time import QuietHours
 from domain.wait_reasons import describe_hold
+from domain.zones import first_known
 from notifications.catalog import types
 from notifications.store.documents import ClaimedDelivery, NotSent
 from notifications.store.leases import LEASES
@@ -114,7 +115,7 @@ def parse_quiet_hours(
     """
     if not stored or not stored["enabled"]:
         return None
-    zone = stored.get("timezone") or own_zone or notification_zone or "UTC"
+    zone = first_known(stored.get("timezone"), own_zone, notification_zone)
     return QuietHours.parse(start=stored["start"], end=stored["end"], zone=zone)
 
 
@@ -178,7 +179,9 @@ def _with_current_zone(
     """Return a delivery that names the registry's zone, if another was taken at acceptance."""
     zone = registered.timezone if registered else None
     known = claimed.recipient
-    if zone in (None, known.timezone) or "timezone" in known.given:
+    if zone is None or zone == known.timezone or "timezone" in known.given:
+        return claimed
+    if first_known(zone) != zone:
         return claimed
     return replace(claimed, moved_to=zone)
 

@@ -53,6 +53,14 @@ def find_zone_name(text: str) -> str | None:
     return found
 
 
+def first_known(*names: str | None) -> str:
+    """Return the first of these IANA names that this version's time zone data has, or ``UTC``.
+
+    Stored names were checked, but the version that stored them can have newer data.
+    """
+    return next((name for name in names if name in zone_names()), "UTC")
+
+
 def explain_unknown(text: str) -> str:
     """Return why a text names no time zone, as a sentence."""
     given = text.strip()

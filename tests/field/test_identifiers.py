@@ -179,8 +179,8 @@ def test_escaped_slash_is_no_delimiter(app: App, raw: str, status: int) -> None:
     assert answer.status_code == status, answer.content
 
 
-@pytest.mark.parametrize("user_id", ["tenant/42", "..", ".", "a//b/", "x/../y", " ada "])
-def test_stored_identifier_of_an_earlier_release_can_be_erased_in_the_console(
+@pytest.mark.parametrize("user_id", ["tenant/42", "a//b/", "x/../y", " ada "])
+def test_stored_identifier_that_the_api_refuses_can_be_erased_in_the_console(
     app: App, console: Client, user_id: str
 ) -> None:
     register(RecipientProfile(user_id=user_id, email="old@example.com"), now=utc_now())

@@ -26,6 +26,7 @@ from domain.states import Channel
 from notifyproject.db.collections import collection
 from notifyproject.platform import smtp as smtp_client
 from notifyproject.platform.event_loop import run
+from notifyproject.settings.base import ehlo_name
 from notifyproject.settings.environment import read
 from notifyproject.setup.provider_checks import try_smtp
 from providers.mail_replies import Reply, Step, Subject
@@ -602,7 +603,7 @@ def test_server_is_greeted_with_a_domain_or_an_address(
     ],
 )
 def test_name_of_the_greeting_is_the_public_one(values: dict[str, str], name: str) -> None:
-    assert read(values).ehlo_name == name
+    assert ehlo_name(read(values)) == name
 
 
 @pytest.mark.parametrize(

@@ -149,9 +149,7 @@ def sent(app: App, *channels: Channel, **fields: Any) -> str:
     for channel in channels:
         if channel is not Channel.IN_APP:
             begun = factories.start(factories.claim(document["_id"], channel=channel))
-            factories.store.settle(
-                [factories.settlement(begun, DeliveryStatus.SENT)], now=utc_now()
-            )
+            leases.settle([factories.settlement(begun, DeliveryStatus.SENT)], now=utc_now())
     return str(document["_id"])
 
 

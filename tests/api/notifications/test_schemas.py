@@ -12,6 +12,7 @@ from api.notifications.schemas import attempt_view, notification_view, redacted
 from domain.states import Channel, DeliveryStatus, NotificationStatus
 from domain.time import utc_now
 from notifications.catalog.types import MASK
+from notifications.store import leases
 from privacy import content_removal
 from tests.support.clients.api import App
 from tests.support.clients.inbox import InboxUser, delivered, token
@@ -240,7 +241,7 @@ def test_inbox_item_outlives_content_removal(app: App) -> None:
     document = delivered(app, **both)
     begun = factories.start(factories.claim(document["_id"]), at=LONG_AGO)
     settlement = factories.settlement(begun, DeliveryStatus.SENT, at=LONG_AGO)
-    factories.store.settle([settlement], now=LONG_AGO)
+    leases.settle([settlement], now=LONG_AGO)
     person = InboxUser(app=app, token=token(app))
     before = person.get().json()
     assert content_removal.remove_expired_content(now=utc_now()).notifications == 1

@@ -77,7 +77,6 @@ def pending(**fields: Any) -> dict[str, Any]:
         ("created", [pending(status="sent"), pending(step=2)], "Held: later step"),
         ("processing", [pending(status="sending")], "Sending"),
         ("processing", [pending(status="sending"), pending(status="unknown")], "Unknown"),
-        ("cancelled", [pending(status="suppressed")], "Suppressed"),
         ("cancelled", [pending(status="suppressed"), pending(status="cancelled")], "Cancelled"),
         ("partially_delivered", [], "Partially delivered"),
     ],

@@ -282,21 +282,23 @@ def test_read_all_marks_what_came_after_an_interrupted_one(monkeypatch: pytest.M
 
 
 def test_counts_of_concurrent_reads_have_the_order_of_their_times() -> None:
-    inbox = Inbox(CLIENT, "grace")
+    grace = Inbox(CLIENT, "grace")
     ids = [accepted(channels=(IN_APP,), user_id="grace")["_id"] for _ in range(30)]
     is_done = threading.Event()
 
     def count() -> list[FeedCounts]:
         found = []
         while not is_done.is_set():
-            found.append(feed.counts(inbox))
-        return [*found, feed.counts(inbox)]
+            found.append(feed.counts(grace))
+        return [*found, feed.counts(grace)]
 
     with ThreadPoolExecutor(4) as threads:
         counting = [threads.submit(count) for _ in range(3)]
-        for one in ids:
-            inbox.mark_read(inbox=inbox, notification_id=one, now=LATER)
-        is_done.set()
+        try:
+            for notification_id in ids:
+                inbox.mark_read(inbox=grace, notification_id=notification_id, now=LATER)
+        finally:
+            is_done.set()
         seen = [counts for future in counting for counts in future.result()]
     in_order = [counts.unread for counts in sorted(seen, key=lambda counts: counts.as_of)]
     assert in_order == sorted(in_order, reverse=True)
