@@ -17,6 +17,7 @@ from notifyproject.db.paging import Cursor, Page
 from notifyproject.platform import broker
 
 from . import subscriptions
+from .documents import CALLBACK_MESSAGES, CallbackMessageDocument
 from .endpoints import EndpointResponse
 from .events import CallbackState, CallbackStatus, Event, EventType, encode_event
 from .models import MAX_HISTORY
@@ -33,7 +34,7 @@ def send_wakeup(client_id: ObjectId, *, at: datetime | None = None, now: datetim
 Document = Mapping[str, Any]
 LEASE = timedelta(seconds=90)
 """Lease of a message or endpoint, longer than the slowest round."""
-LEASES = Leases(collection="callback_messages", length=LEASE)
+LEASES = Leases(collection=CALLBACK_MESSAGES, length=LEASE)
 MESSAGE_RETENTION = timedelta(days=30)
 NEWEST_FIRST = (("created_at", -1), ("_id", -1))
 DISABLED_REASON = "The callback endpoint is disabled."
@@ -190,10 +191,10 @@ def replay(*, message_id: str, client_id: ObjectId | None, now: datetime) -> Doc
 
 def page(
     *, client_id: ObjectId, status: CallbackStatus | None, limit: int, cursor: Cursor | None
-) -> Page:
+) -> Page[CallbackMessageDocument]:
     """Return a page of a client's messages, newest first. Raises PyMongoError."""
     match = {"client_id": client_id} | ({} if status is None else {"status": status.value})
-    return paging.page("callback_messages", match, order=NEWEST_FIRST, limit=limit, cursor=cursor)
+    return paging.page(CALLBACK_MESSAGES, match, order=NEWEST_FIRST, limit=limit, cursor=cursor)
 
 
 def _message_document(event: Event, callback: Document, now: datetime) -> dict[str, Any]:

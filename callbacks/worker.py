@@ -21,13 +21,14 @@ from notifyproject.platform.egress import Deadline
 from notifyproject.platform.encryption import DecryptionError
 
 from . import audit, endpoints, outbox, retry, signing, subscriptions
+from .documents import CALLBACKS, CallbackDocument
 from .endpoints import Endpoint, EndpointResponse
 from .events import CallbackState
 from .outbox import LEASE, ClaimedMessage
 from .retry import AttemptOutcome, EndpointHealth
 
 Document = Mapping[str, Any]
-LEASES = Leases(collection="callbacks", length=LEASE)
+LEASES = Leases(collection=CALLBACKS, length=LEASE)
 _UNSTORED_FIELDS = frozenset({"is_gone", "paused_until"})
 _STORED_FIELDS = tuple(
     one.name for one in fields(EndpointHealth) if one.name not in _UNSTORED_FIELDS
@@ -38,7 +39,7 @@ _STORED_FIELDS = tuple(
 class EndpointLease:
     """An endpoint leased to this worker."""
 
-    claim: Claim
+    claim: Claim[CallbackDocument]
     url: str
     secrets: tuple[Document, ...]
     health: EndpointHealth
@@ -57,7 +58,7 @@ def acquire_lease(client_id: ObjectId, *, now: datetime) -> EndpointLease | None
     if claim is None:
         return None
     document = claim.document
-    health_fields = {name: document.get(name) for name in _STORED_FIELDS}
+    health_fields: dict[str, Any] = {name: document.get(name) for name in _STORED_FIELDS}
     return EndpointLease(
         claim=claim,
         url=document["url"],

@@ -9,6 +9,7 @@ from notifyproject.db import paging
 from notifyproject.db.collections import collection
 from notifyproject.db.paging import Cursor, Page
 
+from .documents import DEVICES, DeviceDocument
 from .models import Document, Platform
 from .preferences import Preferences, from_document
 
@@ -138,10 +139,10 @@ def current(device_id: str) -> Document | None:
     return None if document is None else _follow({device_id: document}, None).get(device_id)
 
 
-def page(*, user_id: str, limit: int, cursor: Cursor | None = None) -> Page:
+def page(*, user_id: str, limit: int, cursor: Cursor | None = None) -> Page[DeviceDocument]:
     """Return up to ``limit`` devices of a user, newest first, from a cursor on."""
     return paging.page(
-        "devices",
+        DEVICES,
         {"user_id": user_id, "is_active": ACTIVE_OR_INACTIVE},
         order=NEWEST_FIRST,
         limit=limit,

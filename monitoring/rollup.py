@@ -19,6 +19,7 @@ from notifyproject.db.collections import collection
 from notifyproject.db.leases import Claim
 
 from . import metrics, rollup_state
+from .documents import RollupStateDocument
 from .models import Interval
 from .rollup_counts import count_minutes, minute_of
 from .rollup_state import ChangedMinute, LeaseLostError
@@ -194,7 +195,7 @@ def _leased(now: datetime, clock: Clock) -> Iterator["_Lease | None"]:
 class _Lease:
     """The roll-up's lease, which each write of metrics renews."""
 
-    claim: Claim
+    claim: Claim[RollupStateDocument]
     clock: Clock
 
     def recount(self, minutes: Sequence[datetime], now: datetime) -> None:

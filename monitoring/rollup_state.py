@@ -11,6 +11,7 @@ from notifyproject.db.leases import Claim, Leases
 from notifyproject.platform import process
 
 from . import metrics
+from .documents import ROLLUP_STATE, RollupStateDocument
 from .models import Interval
 
 RECENT = timedelta(minutes=10)
@@ -20,7 +21,7 @@ RECOUNT_AGE_DIVISOR = 12
 MAX_RECOUNT_AGE = timedelta(days=3)
 """Older minutes aren't recounted, since receipts hardly ever arrive later."""
 MAX_MINUTES = 600
-LEASES = Leases(collection="rollup_state", length=timedelta(minutes=5))
+LEASES = Leases(collection=ROLLUP_STATE, length=timedelta(minutes=5))
 STATE = "rollup"
 
 
@@ -70,20 +71,20 @@ def remove_counted(counted: Sequence[ChangedMinute]) -> None:
         collection("metrics_due").bulk_write(writes, ordered=False)
 
 
-def acquire_lease(*, now: datetime) -> Claim | None:
+def acquire_lease(*, now: datetime) -> Claim[RollupStateDocument] | None:
     """Acquire the roll-up's lease. Return None if another worker has it."""
     first = {"$setOnInsert": {"changes_until": None}}
     collection("rollup_state").update_one({"_id": STATE}, first, upsert=True)
     return LEASES.claim_one({"_id": STATE}, worker=process.worker_name(), now=now)
 
 
-def renew_lease(claim: Claim, *, now: datetime) -> None:
+def renew_lease(claim: Claim[RollupStateDocument], *, now: datetime) -> None:
     """Renew the lease during a long roll-up. Raises LeaseLostError."""
     if claim.renew(now=now) is None:
         raise LeaseLostError
 
 
-def record(claim: Claim, **times: datetime) -> None:
+def record(claim: Claim[RollupStateDocument], **times: datetime) -> None:
     """Store ``changes_until``, or at the end ``counted_at``. Raises LeaseLostError."""
     if claim.write({"$set": times}) is None:
         raise LeaseLostError

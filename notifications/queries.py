@@ -18,6 +18,8 @@ from domain.states import (
     NotificationStatus,
     Phase,
 )
+from notifications.documents.notification import NOTIFICATIONS, NotificationDocument
+from notifications.documents.policies import DIGESTS, DigestDocument
 from notifications.store.documents import AttemptReference, Document
 from notifications.store.inbox import MATCH_SENT
 from notifyproject.db import paging
@@ -186,10 +188,10 @@ def page(
     ordering: Ordering = Ordering.NEWEST,
     limit: int,
     cursor: Cursor | None = None,
-) -> Page:
+) -> Page[NotificationDocument]:
     """Return up to ``limit`` notifications in this order, from a cursor on."""
     return paging.page(
-        "notifications",
+        NOTIFICATIONS,
         filters.match(ordering),
         order=ordering.order,
         limit=limit,
@@ -293,9 +295,11 @@ def digest(digest_id: ObjectId, *, client_id: ObjectId | None = None) -> Documen
     return collection("digests").find_one(wanted)
 
 
-def digest_page(match: dict[str, Any], *, limit: int, cursor: Cursor | None = None) -> Page:
+def digest_page(
+    match: dict[str, Any], *, limit: int, cursor: Cursor | None = None
+) -> Page[DigestDocument]:
     """Return up to ``limit`` digests, newest first. Raises PyMongoError."""
-    return paging.page("digests", match, order=DIGESTS_NEWEST, limit=limit, cursor=cursor)
+    return paging.page(DIGESTS, match, order=DIGESTS_NEWEST, limit=limit, cursor=cursor)
 
 
 def open_digests_of(user_id: str, *, limit: int) -> list[Document]:

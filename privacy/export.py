@@ -9,6 +9,7 @@ from bson import ObjectId
 
 from devices import queries as devices
 from domain.addresses import EMAIL, WHATSAPP
+from notifications.documents.notification import NOTIFICATIONS
 from notifications.store.documents import Document
 from notifyproject.db import paging
 from notifyproject.db.collections import collection
@@ -55,7 +56,7 @@ def export(
     match: dict[str, Any] = {"user_id": user_id}
     if client_id is not None:
         match["client_id"] = client_id
-    page = paging.page("notifications", match, order=NEWEST_FIRST, limit=limit, cursor=cursor)
+    page = paging.page(NOTIFICATIONS, match, order=NEWEST_FIRST, limit=limit, cursor=cursor)
     ids = [document["_id"] for document in page.documents]
     people = whatsapp_identities.identifiers_of([phone] if phone else ())
     names = people[phone] if phone else ()

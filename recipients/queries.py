@@ -13,6 +13,7 @@ from notifyproject.db.collections import Document, collection, find_few, find_in
 from notifyproject.db.paging import Cursor, Page
 from notifyproject.platform import cache
 
+from .documents import RECIPIENTS, SUPPRESSIONS, RecipientDocument, SuppressionDocument
 from .models import SuppressionReason
 from .preferences import NO_PREFERENCE, Preference, preference_for
 from .suppressions import is_active, is_category_blocked, suppression_keys
@@ -139,7 +140,7 @@ def load_snapshot(
         if with_soft_bounces:
             suspects = sorted(address_key(*pair) for pair in keys)
             of_addresses["soft_bounces"] = {"_id": {"$in": suspects}}
-    found: Mapping[str, Iterable[Document]]
+    found: Mapping[str, Iterable[Mapping[str, Any]]]
     if len(ids) > 1 or len(keys) > FEW_ADDRESSES:
         registered = _registered(_read_recipients(ids))
         if with_soft_bounces and keys:
@@ -165,7 +166,7 @@ def find_registered(user_ids: Iterable[str]) -> dict[str, RegisteredRecipient]:
     return _registered(_read_recipients(sorted(set(user_ids))))
 
 
-def _registered(documents: Iterable[Document]) -> dict[str, RegisteredRecipient]:
+def _registered(documents: Iterable[Mapping[str, Any]]) -> dict[str, RegisteredRecipient]:
     return {document["_id"]: _recipient(document) for document in documents}
 
 
@@ -173,12 +174,12 @@ def _recipients_filter(ids: Sequence[str]) -> Document:
     return {"_id": {"$in": ids}, "is_active": True}
 
 
-def _read_recipients(ids: Sequence[str]) -> Iterable[Document]:
+def _read_recipients(ids: Sequence[str]) -> Iterable[RecipientDocument]:
     if not ids:
         return []
     if len(ids) == 1:
-        return find_few("recipients", _recipients_filter(ids), limit=1)
-    return collection("recipients").find(_recipients_filter(ids))
+        return find_few(RECIPIENTS, _recipients_filter(ids), limit=1)
+    return RECIPIENTS().find(_recipients_filter(ids))
 
 
 def page(
@@ -187,14 +188,14 @@ def page(
     phone: str | None = None,
     limit: int,
     cursor: Cursor | None = None,
-) -> Page:
+) -> Page[RecipientDocument]:
     """Return up to ``limit`` active recipients with these addresses, by user ID."""
     match: dict[str, Any] = {"is_active": True}
     if email is not None:
         match["email"] = email
     if phone is not None:
         match["phone"] = phone
-    return paging.page("recipients", match, order=BY_USER_ID, limit=limit, cursor=cursor)
+    return paging.page(RECIPIENTS, match, order=BY_USER_ID, limit=limit, cursor=cursor)
 
 
 def next_user_ids(*, after: str | None = None, limit: int) -> list[str]:
@@ -203,7 +204,7 @@ def next_user_ids(*, after: str | None = None, limit: int) -> list[str]:
     match: dict[str, Any] = {"is_active": True}
     if after is not None:
         match["_id"] = {"$gt": after}
-    found = collection("recipients").find(match, {"_id": 1}, batch_size=limit)
+    found = RECIPIENTS().find(match, {"_id": 1}, batch_size=limit)
     return [document["_id"] for document in found.sort("_id", 1).limit(limit)]
 
 
@@ -234,13 +235,13 @@ def _suppressions_filter(keys: Mapping[Address, Sequence[str]]) -> Document:
     return {"key": {"$in": sorted({key for some in keys.values() for key in some})}}
 
 
-def _read_suppressions(keys: Mapping[Address, Sequence[str]]) -> Iterable[Document]:
+def _read_suppressions(keys: Mapping[Address, Sequence[str]]) -> Iterable[SuppressionDocument]:
     if not keys:
         return []
     wanted = _suppressions_filter(keys)
     if len(keys) <= FEW_ADDRESSES:
-        return find_few("suppressions", wanted, limit=_max_suppressions(keys))
-    return collection("suppressions").find(wanted)
+        return find_few(SUPPRESSIONS, wanted, limit=_max_suppressions(keys))
+    return SUPPRESSIONS().find(wanted)
 
 
 def _max_suppressions(keys: Mapping[Address, Sequence[str]]) -> int:
@@ -248,10 +249,10 @@ def _max_suppressions(keys: Mapping[Address, Sequence[str]]) -> int:
 
 
 def _suppressed(
-    keys: Mapping[Address, Sequence[str]], documents: Iterable[Document], *, now: datetime
+    keys: Mapping[Address, Sequence[str]], documents: Iterable[Mapping[str, Any]], *, now: datetime
 ) -> dict[Address, ActiveSuppression]:
     # Of several suppressions the strictest applies: one that isn't for marketing only.
-    by_key: dict[str, list[Document]] = {}
+    by_key: dict[str, list[Mapping[str, Any]]] = {}
     for document in documents:
         if is_active(document, now=now):
             by_key.setdefault(document["key"], []).append(document)

@@ -20,6 +20,7 @@ from notifyproject.db.paging import Cursor, Page
 from notifyproject.platform import encryption
 
 from . import whatsapp_identities
+from .documents import SUPPRESSIONS, SuppressionDocument
 from .models import SuppressionReason
 
 MAX_SOFT_BOUNCES = 3
@@ -239,7 +240,7 @@ def page(
     reason: SuppressionReason | None = None,
     limit: int,
     cursor: Cursor | None = None,
-) -> Page:
+) -> Page[SuppressionDocument]:
     """Return up to ``limit`` suppressions, newest first. Raises PyMongoError."""
     match: dict[str, Any] = {}
     if channel is not None or reason is not None:
@@ -247,7 +248,7 @@ def page(
         match["channel"] = channel if channel is not None else {"$in": list(ADDRESS_CHANNELS)}
         known = [one.value for one in SuppressionReason]
         match["reason"] = reason.value if reason is not None else {"$in": known}
-    return paging.page("suppressions", match, order=NEWEST_FIRST, limit=limit, cursor=cursor)
+    return paging.page(SUPPRESSIONS, match, order=NEWEST_FIRST, limit=limit, cursor=cursor)
 
 
 def anonymise(addresses: Iterable[tuple[str, str]]) -> int:

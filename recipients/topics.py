@@ -11,6 +11,8 @@ from notifyproject.db import paging
 from notifyproject.db.collections import collection
 from notifyproject.db.paging import Cursor, Document, Page
 
+from .documents import TOPIC_MEMBERS, TopicMemberDocument
+
 TOPIC = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}", re.ASCII)
 BATCH = 1_000
 MAX_TOPICS = 10_000  # Most memberships of one recipient that are returned
@@ -48,11 +50,9 @@ def leave_all(user_id: str) -> int:
     return collection("topic_members").delete_many({"user_id": user_id}).deleted_count
 
 
-def members(*, topic: str, limit: int, cursor: Cursor | None = None) -> Page:
+def members(*, topic: str, limit: int, cursor: Cursor | None = None) -> Page[TopicMemberDocument]:
     """Return up to ``limit`` members of a topic, in the order of user IDs. Raises PyMongoError."""
-    return paging.page(
-        "topic_members", {"topic": topic}, order=KEY_ORDER, limit=limit, cursor=cursor
-    )
+    return paging.page(TOPIC_MEMBERS, {"topic": topic}, order=KEY_ORDER, limit=limit, cursor=cursor)
 
 
 def names(*, after: str | None = None, limit: int) -> list[str]:

@@ -96,7 +96,7 @@ def parse_cursor(query: QueryDict, *, list_name: str) -> Cursor | None:
         raise INVALID_CURSOR.error(errors=[problem]) from None
 
 
-def page_links(page: Page, *, list_name: str, order: Order) -> dict[str, str | None]:
+def page_links(page: Page[Any], *, list_name: str, order: Order) -> dict[str, str | None]:
     """Return the cursors ``next`` and ``previous`` of a page."""
     edge = page.scanned_to
     first, last = (page.documents[0], page.documents[-1]) if page.documents else (edge, edge)

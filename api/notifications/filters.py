@@ -114,7 +114,7 @@ def _parse_ordering(query: QueryDict, problems: ProblemCollector) -> Ordering:
     return ordering
 
 
-def cursors(page: Page, request: ListRequest) -> dict[str, str | None]:
+def cursors(page: Page[Any], request: ListRequest) -> dict[str, str | None]:
     """Return the cursors ``next`` and ``previous`` of a page."""
     return paging.page_links(page, list_name=request.list_name, order=request.ordering.order)
 

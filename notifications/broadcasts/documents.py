@@ -9,6 +9,7 @@ import msgspec
 from bson import ObjectId
 
 from domain.states import AudienceKind, BroadcastStatus, Priority
+from notifications.documents.broadcasts import BroadcastDocument
 from notifyproject.db.leases import Claim
 
 from ..intake.requests import Caller, NotificationRequest
@@ -34,7 +35,7 @@ class BroadcastLease:
     """A worker's lease on a broadcast."""
 
     id: ObjectId
-    claim: Claim
+    claim: Claim[BroadcastDocument]
     status: BroadcastStatus
     caller: Caller
     request: NotificationRequest
@@ -111,7 +112,7 @@ def new_document(
     return {name: value for name, value in fields.items() if value is not None}
 
 
-def lease_from(claim: Claim) -> BroadcastLease:
+def lease_from(claim: Claim[BroadcastDocument]) -> BroadcastLease:
     """Return the lease on a claimed broadcast."""
     document = claim.document
     is_cancelling = document["status"] == BroadcastStatus.CANCELLING

@@ -12,6 +12,7 @@ from pymongo import ReturnDocument
 from pymongo.errors import PyMongoError
 
 from domain.states import BroadcastStatus, NotificationStatus
+from notifications.documents.broadcasts import BROADCASTS, BroadcastDocument
 from notifyproject.db import paging
 from notifyproject.db.collections import collection
 from notifyproject.db.leases import Leases
@@ -65,7 +66,7 @@ B = BroadcastStatus
 ACTIVE = (B.SCHEDULED.value, B.RUNNING.value, B.CANCELLING.value)
 """Statuses in which a worker has something to do."""
 RUNNING = {"status": B.RUNNING.value}
-LEASES = Leases(collection="broadcasts", length=timedelta(seconds=60), max_claims=5)
+LEASES = Leases(collection=BROADCASTS, length=timedelta(seconds=60), max_claims=5)
 """A page takes about 1 s. A worker that needs a minute loses the lease. After five leases in a row
 without a page, the broadcast fails."""
 CLOCK_TOLERANCE = timedelta(seconds=1)
@@ -202,10 +203,12 @@ def get(broadcast_id: ObjectId, *, client_id: ObjectId | None = None) -> Documen
     return collection("broadcasts").find_one(query, WITHOUT_USER_IDS)
 
 
-def page(*, client_id: ObjectId, limit: int, cursor: Cursor | None = None) -> Page:
+def page(
+    *, client_id: ObjectId, limit: int, cursor: Cursor | None = None
+) -> Page[BroadcastDocument]:
     """Return up to ``limit`` of a client's broadcasts, newest first. Raises PyMongoError."""
     return paging.page(
-        "broadcasts",
+        BROADCASTS,
         {"client_id": client_id},
         order=NEWEST_FIRST,
         limit=limit,

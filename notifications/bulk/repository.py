@@ -11,6 +11,7 @@ from bson import ObjectId
 from pymongo import ReturnDocument
 
 from domain.states import ACTIVE_BULK_STAGES, BULK_TRANSITIONS, BulkAction, BulkStage
+from notifications.documents.bulk import OPERATIONS, BulkOperationDocument
 from notifyproject.db.collections import collection
 from notifyproject.db.leases import Claim, Leases, unclaimed
 
@@ -20,7 +21,7 @@ from . import results
 from .operation import ActedOn, Operation, Position, Selection, dump_filter, operation_of
 from .results import DeliveryOutcome
 
-LEASES = Leases(collection="operations", length=timedelta(seconds=60), max_claims=3)
+LEASES = Leases(collection=OPERATIONS, length=timedelta(seconds=60), max_claims=3)
 PREVIEW_LIFETIME = timedelta(days=1)
 """An older preview can't be started, since too much may have changed."""
 PREVIEW_RETENTION = timedelta(days=30)
@@ -35,7 +36,7 @@ class OperationLease:
     """A worker's lease on an operation."""
 
     operation: Operation
-    claim: Claim
+    claim: Claim[BulkOperationDocument]
 
     @property
     def same_stage(self) -> dict[str, str]:

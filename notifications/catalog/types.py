@@ -13,6 +13,7 @@ from domain.plans import Plan
 from domain.retry import UnknownPolicy
 from domain.states import Category, Channel, Priority
 from domain.time import utc_now
+from notifications.documents.catalog import NOTIFICATION_TYPES, NotificationTypeDocument
 from notifyproject.db import paging
 from notifyproject.db.collections import collection
 from notifyproject.db.paging import Cursor, Page
@@ -167,9 +168,9 @@ def read_type(slug: str) -> Mapping[str, Any] | None:
     return collection("notification_types").find_one({"_id": slug})
 
 
-def page(*, limit: int, cursor: Cursor | None = None) -> Page:
+def page(*, limit: int, cursor: Cursor | None = None) -> Page[NotificationTypeDocument]:
     """Return up to ``limit`` types by slug, including disabled types. Raises PyMongoError."""
-    return paging.page("notification_types", {}, order=BY_SLUG, limit=limit, cursor=cursor)
+    return paging.page(NOTIFICATION_TYPES, {}, order=BY_SLUG, limit=limit, cursor=cursor)
 
 
 def stored_slug(name: str) -> str:

@@ -8,6 +8,7 @@ from functools import partial
 from bson import ObjectId
 
 from domain import time
+from notifications.documents.notification import NotificationDocument
 from notifications.store import inbox as store_inbox
 from notifications.store import steps
 from notifications.store.documents import Document
@@ -125,7 +126,7 @@ def mark_all_read(*, inbox: Inbox, now: datetime) -> AllRead:
     return AllRead(count, is_complete=is_complete)
 
 
-def open_feed(*, inbox: Inbox, limit: int, unread: bool) -> Page:
+def open_feed(*, inbox: Inbox, limit: int, unread: bool) -> Page[NotificationDocument]:
     """Return the first page of an inbox and mark the inbox as seen."""
     # Seen is everything delivered up to the newest of the page, so that later arrivals stay unseen.
     page = feed.page(inbox, limit=limit, unread=unread)

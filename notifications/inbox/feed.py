@@ -8,6 +8,7 @@ from typing import Any
 
 from bson import ObjectId, Timestamp
 
+from notifications.documents.notification import NOTIFICATIONS, NotificationDocument
 from notifications.store.documents import Document
 from notifications.store.inbox import Inbox
 from notifyproject.db import paging
@@ -44,7 +45,7 @@ def page(
     archived: bool = False,
     wanted: Mapping[str, str] = NO_FILTER,
     cursor: Cursor | None = None,
-) -> Page:
+) -> Page[NotificationDocument]:
     """Return up to ``limit`` notifications, archived or not, from a cursor on.
 
     ``wanted`` are values of fields, such as the type, that the notifications have. They are not in
@@ -62,7 +63,7 @@ def snoozed_page(
     limit: int,
     wanted: Mapping[str, str] = NO_FILTER,
     cursor: Cursor | None = None,
-) -> Page:
+) -> Page[NotificationDocument]:
     """Return up to ``limit`` snoozed notifications from a cursor on, the next due first."""
     return _page(
         inbox.match_snoozed(),
@@ -76,11 +77,11 @@ def snoozed_page(
 
 def _page(
     match: Mapping[str, Any], wanted: Mapping[str, str], *, index: str, **options: Any
-) -> Page:
+) -> Page[NotificationDocument]:
     if not wanted:
-        return paging.page("notifications", match, index=index, **options)
+        return paging.page(NOTIFICATIONS, match, index=index, **options)
     return paging.scanned_page(
-        "notifications", match, wanted, index=index, scan=MAX_SCANNED, **options
+        NOTIFICATIONS, match, wanted, index=index, scan=MAX_SCANNED, **options
     )
 
 

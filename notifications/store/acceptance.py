@@ -6,13 +6,14 @@ from dataclasses import asdict, dataclass, fields
 from datetime import datetime
 from functools import lru_cache
 from operator import attrgetter
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from bson import ObjectId
 from pymongo.errors import BulkWriteError, DuplicateKeyError
 
 from domain.content import Content, Recipient
 from domain.states import OPEN, SUCCEEDED, Channel, DeliveryStatus, overall_status
+from notifications.documents.notification import NotificationDocument
 from notifyproject.db.collections import is_duplicate
 
 from . import encrypted_content
@@ -73,7 +74,7 @@ def accept(new: Sequence[NewNotification], *, now: datetime) -> list[Accepted | 
 
 
 def _resolve_conflicts(
-    documents: Sequence[dict[str, Any]], error: BulkWriteError
+    documents: Sequence[NotificationDocument], error: BulkWriteError
 ) -> list[Accepted | DuplicateEntity]:
     """Tell repeated notifications from duplicates. Raises ``error`` if it has another cause."""
     if not is_duplicate(error):
@@ -122,7 +123,7 @@ class _NewState(NamedTuple):
     is_waiting: bool
 
 
-def _document(new: NewNotification, now: datetime) -> dict[str, Any]:
+def _document(new: NewNotification, now: datetime) -> NotificationDocument:
     deliveries = [_delivery(new, one, now) for one in new.deliveries]
     states = tuple([(d["status"], d.get("next_attempt_at", now) > now) for d in deliveries])
     has_event = any(d["status"] != DeliveryStatus.PENDING for d in deliveries)
@@ -177,7 +178,8 @@ def _document(new: NewNotification, now: datetime) -> dict[str, Any]:
         "created_at": new.created_at,
         "updated_at": now,
     }
-    return {name: value for name, value in document.items() if value is not None}
+    stored = {name: value for name, value in document.items() if value is not None}
+    return cast("NotificationDocument", stored)
 
 
 def _purge_at(new: NewNotification, deliveries: Sequence[Mapping[str, Any]]) -> datetime | None:

@@ -2,13 +2,15 @@
 
 import time
 from collections.abc import Callable
-from functools import partial
 from typing import ParamSpec, TypeVar
 
 import structlog
 from pymongo.errors import PyMongoError
 
-from notifyproject.db.collections import collection, is_transient
+from notifications.documents.notification import NOTIFICATIONS
+from notifications.documents.policies import DIGESTS, LIMIT_USES
+from notifications.documents.records import DELIVERY_ATTEMPTS, INBOX_VISITS, PROVIDER_EVENTS
+from notifyproject.db.collections import is_transient
 
 log = structlog.get_logger(__name__)
 MAX_RETRY_SECONDS = 30.0  # Time for which a worker repeats a write: well within its lease
@@ -17,12 +19,12 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-notifications = partial(collection, "notifications")
-attempts = partial(collection, "delivery_attempts")
-events = partial(collection, "provider_events")  # Applied receipts
-digests = partial(collection, "digests")
-limit_uses = partial(collection, "limit_uses")  # Counters of limits
-visits = partial(collection, "inbox_visits")  # Until when each inbox was seen
+notifications = NOTIFICATIONS
+attempts = DELIVERY_ATTEMPTS
+events = PROVIDER_EVENTS  # Applied receipts
+digests = DIGESTS
+limit_uses = LIMIT_USES  # Counters of limits
+visits = INBOX_VISITS  # Until when each inbox was seen
 
 
 def retry_transient(write: Callable[P, R], *args: P.args, **options: P.kwargs) -> R:

@@ -21,7 +21,7 @@ from domain.content import Content
 from domain.digests import CLOSE_GRACE, MAX_SLIDES, DigestOutcome, DigestStatus
 from domain.errors import FailureCode
 from domain.states import Channel, DeliveryStatus, Priority
-from notifyproject.db.collections import is_duplicate
+from notifyproject.db.collections import collection, is_duplicate
 from notifyproject.db.leases import Leases
 
 from .actions import cancelled_changes
@@ -31,7 +31,7 @@ from .pipelines import Computed, Expression, error_entry, row_of, update
 
 S, D = DeliveryStatus, DigestStatus
 LEASES = Leases(
-    collection="digests", length=timedelta(seconds=90), max_claims=2, max_length_factor=20
+    collection=digests, length=timedelta(seconds=90), max_claims=2, max_length_factor=20
 )
 """Each further lease of a digest is 90 seconds longer, up to half an hour. If a close took longer
 than every lease, others would lease the digest again without end. After two leases without a
@@ -245,7 +245,7 @@ def count_closed(*, since: datetime) -> dict[DigestOutcome, tuple[int, int]]:
         {"$match": {"purge_at": {"$gte": since + DIGEST_RETENTION}}},
         {"$group": {"_id": "$outcome", "digests": {"$sum": 1}, "members": {"$sum": "$count"}}},
     ]
-    found = digests().aggregate(pipeline, hint="dig_purge")
+    found = collection(digests.name).aggregate(pipeline, hint="dig_purge")
     return {DigestOutcome(one["_id"]): (one["digests"], one["members"]) for one in found}
 
 
@@ -319,8 +319,9 @@ def _select_members(
     for document in found:
         for delivery in document["delivery"]:
             digest_id = delivery.get("digest_id")
-            is_member = digest_id in epochs and delivery["status"] == S.PENDING
-            if is_member and delivery.get("digest_epoch") == epochs[digest_id]:
+            if digest_id is None or digest_id not in epochs or delivery["status"] != S.PENDING:
+                continue
+            if delivery.get("digest_epoch") == epochs[digest_id]:
                 member = delivery_record(document, delivery, token="", lease_until=now)
                 selected.setdefault(digest_id, []).append(member)
     for members in selected.values():

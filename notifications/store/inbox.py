@@ -16,6 +16,7 @@ from pymongo import ReturnDocument
 from pymongo.cursor import Cursor
 
 from domain.states import SUCCEEDED, Channel, DeliveryStatus
+from notifications.documents.notification import NotificationDocument
 
 from .collections import notifications, visits
 from .documents import Document
@@ -209,7 +210,9 @@ def save_read_position(*, inbox: Inbox, before: datetime | None, now: datetime) 
     visits().update_one({"_id": inbox.key}, change, upsert=True)
 
 
-def _newest_first(query: Mapping[str, Any], fields: Mapping[str, int]) -> Cursor[dict[str, Any]]:
+def _newest_first(
+    query: Mapping[str, Any], fields: Mapping[str, int]
+) -> Cursor[NotificationDocument]:
     found = notifications().find(query, fields)
     return found.sort([("created_at", -1), ("_id", -1)]).hint(FEED_INDEX)
 

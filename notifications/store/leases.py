@@ -34,7 +34,7 @@ from .steps import match_unreached
 S = DeliveryStatus
 UNSENT_ENDS = frozenset({S.EXPIRED, S.SUPPRESSED, S.CANCELLED})
 LEASE = timedelta(seconds=90)  # Longer than the slowest batch: four rounds of requests of 15 s each
-LEASES = Leases(collection="notifications", length=LEASE, max_claims=3)
+LEASES = Leases(collection=notifications, length=LEASE, max_claims=3)
 """After three claims without a send, a delivery counts as a poison message."""
 NOT_ATTEMPTED = "Not sent: the lease or lifetime ended first."
 A = AttemptStatus
@@ -44,7 +44,7 @@ _ATTEMPT_STATUSES = {S.SENT: A.SENT, S.DELIVERED: A.SENT, S.UNKNOWN: A.UNKNOWN}
 def _log_started(started: Sequence[ClaimedDelivery]) -> None:
     """Log the attempts of deliveries with devices; the delivery itself records other attempts."""
     # A device's receipt may come before the settlement, and names the attempt of the device.
-    documents = [
+    documents: list[Any] = [
         {
             "_id": one.reference_to(device_id),
             **_attempt_fields(one),
@@ -83,7 +83,7 @@ def _attempt_fields(one: ClaimedDelivery) -> dict[str, Any]:
 
 def _log_ended(ended: Mapping[str, tuple[ClaimedDelivery, dict[str, Any]]]) -> None:
     """Log how attempts ended: the delivery and the result of each, by the attempt's reference."""
-    new = {
+    new: dict[str, Any] = {
         key: {"_id": key, **_attempt_fields(one), **result}
         for key, (one, result) in ended.items()
         if not one.device_ids

@@ -1,9 +1,10 @@
 """pymongo collections on the ORM's connection pool."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC
 from functools import lru_cache, partial
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 from bson import Timestamp
 from bson.codec_options import CodecOptions
@@ -22,6 +23,7 @@ from pymongo.read_concern import ReadConcern
 
 Document = dict[str, Any]
 T = TypeVar("T")
+D = TypeVar("D", bound=Mapping[str, Any])
 
 DUPLICATE_KEY = 11_000
 """MongoDB's error code of a violated unique index."""
@@ -36,7 +38,19 @@ MAX_FEW = 100
 MAJORITY = WriteConcern(w="majority", j=True)
 
 
-def database() -> Database[Document]:
+@dataclass(frozen=True, slots=True)
+class Documents(Generic[D]):
+    """A collection, and the type of its documents."""
+
+    name: str
+    document: type[D]
+
+    def __call__(self) -> Collection[D]:
+        """Return the collection of :func:`database`."""
+        return database()[self.name]
+
+
+def database() -> Database[Any]:
     """Return the default database with aware datetimes and majority writes."""
     connection = connections["default"]
     connection.ensure_connection()
@@ -44,7 +58,7 @@ def database() -> Database[Document]:
 
 
 @lru_cache(maxsize=4)
-def _database(client: MongoClient[Document], name: str) -> Database[Document]:
+def _database(client: MongoClient[Document], name: str) -> Database[Any]:
     return client.get_database(
         name,
         codec_options=CODEC,
@@ -54,15 +68,20 @@ def _database(client: MongoClient[Document], name: str) -> Database[Document]:
 
 
 def collection(name: str) -> Collection[Document]:
-    """Return a collection of :func:`database` by name."""
+    """Return a collection by name, for results of pipelines and documents of any type."""
     return database()[name]
 
 
-def find_few(name: str, wanted: Mapping[str, Any], *, limit: int) -> list[Document]:
+def find_few(documents: Documents[D], wanted: Mapping[str, Any], *, limit: int) -> list[D]:
     """Return up to ``limit`` documents, which fit into one response.
 
     The bare command uses two thirds of the CPU time of a find with its cursor.
     """
+    found: list[D] = _single_batch(documents.name, wanted, limit)
+    return found
+
+
+def _single_batch(name: str, wanted: Mapping[str, Any], limit: int) -> list[Any]:
     try:
         reply = database().command(
             "find", name, filter=wanted, limit=limit, singleBatch=True, codec_options=CODEC
@@ -70,7 +89,7 @@ def find_few(name: str, wanted: Mapping[str, Any], *, limit: int) -> list[Docume
     except AutoReconnect:
         # While a primary is elected, the driver retries a find but not a command.
         return list(collection(name).find(wanted).limit(limit))
-    return reply["cursor"]["firstBatch"]
+    return list(reply["cursor"]["firstBatch"])
 
 
 def find_in_several(
@@ -83,7 +102,7 @@ def find_in_several(
     """
     (first, match), *others = wanted.items()
     if not others:
-        return {first: find_few(first, match, limit=limit)}
+        return {first: _single_batch(first, match, limit)}
     pipeline: list[dict[str, Any]] = [{"$match": match}, _tagged(first)]
     for name, match in others:
         pipeline.append(

@@ -10,11 +10,11 @@ import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, Generic
 
 from pymongo import ReturnDocument
 
-from .collections import Document, collection
+from .collections import D, Documents
 
 Filter = Mapping[str, Any]
 Update = Mapping[str, Mapping[str, Any]]
@@ -44,10 +44,10 @@ def held_with(token: str) -> dict[str, Any]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Leases:
+class Leases(Generic[D]):
     """The leases on the documents of one collection."""
 
-    collection: str
+    collection: Documents[D]
     length: timedelta
     """Longer than the slowest work between two renewals."""
     max_claims: int | None = None
@@ -72,13 +72,13 @@ class Leases:
         changes: Mapping[str, Any] | None = None,
         worker: str | None = None,
         now: datetime,
-    ) -> "Claim | None":
+    ) -> "Claim[D] | None":
         """Claim the document that a filter matches. Return None if it is leased, or none matches.
 
         ``changes`` are expressions, which may name the new claim. Raises PyMongoError.
         """
         token = new_token()
-        before = collection(self.collection).find_one_and_update(
+        before = self.collection().find_one_and_update(
             {"$and": [wanted, unclaimed(now=now)]},
             self._claiming(token, changes, worker=worker, now=now),
         )
@@ -103,14 +103,14 @@ class Leases:
         changes: Mapping[str, Any] | None = None,
         worker: str | None = None,
         now: datetime,
-    ) -> tuple[str, list[Document]]:
+    ) -> tuple[str, list[D]]:
         """Claim those documents that a filter matches and nobody leases, all with one token.
 
         Concurrent callers get different ones. ``changes`` as in :meth:`claim_one`.
         """
         token = new_token()
         among = {"_id": {"$in": list(ids)}}
-        documents = collection(self.collection)
+        documents = self.collection()
         claimed = documents.update_many(
             {"$and": [among, wanted, unclaimed(now=now)]},
             self._claiming(token, changes, worker=worker, now=now),
@@ -125,7 +125,7 @@ class Leases:
     def release(self, token: str, ids: Sequence[Any]) -> int:
         """Release documents that are claimed with a token. Return how many still were."""
         wanted = {"_id": {"$in": list(ids)}, **held_with(token)}
-        return collection(self.collection).update_many(wanted, self.releasing({})).matched_count
+        return self.collection().update_many(wanted, self.releasing({})).matched_count
 
     def releasing(self, change: Update) -> dict[str, Any]:
         """Return an update that also releases the document."""
@@ -153,10 +153,10 @@ class Leases:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Claim:
+class Claim(Generic[D]):
     """One holder's claim on one document."""
 
-    leases: Leases
+    leases: Leases[D]
     id: Any
     token: str
     until: datetime
@@ -164,7 +164,7 @@ class Claim:
     """Claims in a row without progress, with this one."""
     is_takeover: bool
     """The previous holder didn't release it: its last work may not be recorded."""
-    document: Document
+    document: D
     """As it was before the claim."""
 
     @property
@@ -172,18 +172,18 @@ class Claim:
         """Whether too many claims in a row made no progress, so that the holder gives up."""
         return self.leases.is_exhausted(self.claim_count)
 
-    def write(self, change: Update, *, where: Filter | None = None) -> Document | None:
+    def write(self, change: Update, *, where: Filter | None = None) -> D | None:
         """Change the document. Return it, or None if the lease was lost. Raises PyMongoError.
 
         ``where`` is a further condition, whose mismatch also returns None.
         """
-        return collection(self.leases.collection).find_one_and_update(
+        return self.leases.collection().find_one_and_update(
             self._held(where), change, return_document=ReturnDocument.AFTER
         )
 
     def renew(
         self, change: Update | None = None, *, where: Filter | None = None, now: datetime
-    ) -> "tuple[Claim, Document] | None":
+    ) -> "tuple[Claim[D], D] | None":
         """Record progress, and lease the document for longer. Returns None as :meth:`write`."""
         changed = change or {}
         fields = {**changed.get("$set", {}), **self.leases.renewal(now=now)}
@@ -195,7 +195,7 @@ class Claim:
 
     def release(self, change: Update | None = None, *, where: Filter | None = None) -> bool:
         """Change the document and release it. Return False if the lease was lost."""
-        changed = collection(self.leases.collection).update_one(
+        changed = self.leases.collection().update_one(
             self._held(where), self.leases.releasing(change or {})
         )
         return changed.matched_count > 0

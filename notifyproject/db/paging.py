@@ -3,12 +3,12 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Generic
 
 from bson import ObjectId
 from django.core import signing
 
-from .collections import collection
+from .collections import D, Documents, collection
 
 Document = Mapping[str, Any]
 Order = Sequence[tuple[str, int]]
@@ -21,10 +21,10 @@ class InvalidCursorError(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class Page(Generic[D]):
     """Part of a list, and whether there is more on either side."""
 
-    documents: Sequence[Document]
+    documents: Sequence[D]
     has_next: bool
     has_previous: bool
     is_backwards: bool = False
@@ -78,7 +78,7 @@ def decode_cursor(text: str, *, list_name: str) -> Cursor:
 
 
 def page(
-    name: str,
+    documents: Documents[D],
     match: Mapping[str, Any],
     *,
     order: Order,
@@ -86,7 +86,7 @@ def page(
     cursor: Cursor | None = None,
     fields: Mapping[str, int] | None = None,
     index: str | None = None,
-) -> Page:
+) -> Page[D]:
     """Return up to ``limit`` documents of a collection from a cursor on. Raises PyMongoError."""
     if cursor is not None:
         # Combined by $and, because ``match`` may bound the order's first field, too.
@@ -94,9 +94,9 @@ def page(
         match = {"$and": [match, beyond]} if match else beyond
     backwards = cursor is not None and cursor.backwards
     fetch_limit = limit + 1
-    read = collection(name).find(match, fields, batch_size=fetch_limit, hint=index)
+    read = documents().find(match, fields, batch_size=fetch_limit, hint=index)
     ordered = read.sort(reversed_order(order) if backwards else list(order))
-    found: list[Document] = list(ordered.limit(fetch_limit))
+    found: list[D] = list(ordered.limit(fetch_limit))
     has_more = len(found) > limit
     found = found[:limit]
     if backwards:
@@ -105,7 +105,7 @@ def page(
 
 
 def scanned_page(
-    name: str,
+    documents: Documents[D],
     match: Mapping[str, Any],
     wanted: Mapping[str, Any],
     *,
@@ -114,7 +114,7 @@ def scanned_page(
     scan: int,
     index: str,
     cursor: Cursor | None = None,
-) -> Page:
+) -> Page[D]:
     """Return a page of the documents with ``wanted`` fields, which ``index`` doesn't have.
 
     ``order`` has two fields.
@@ -131,13 +131,13 @@ def scanned_page(
         after = _after(cursor.values, directed)
     # The position is read first, from the index alone: what comes and goes between the two reads
     # moves neither an omitted nor a repeated document into the next page.
-    edge = _position(name, match, after, directed, skip=scan - 1, index=index)
+    edge = _position(documents.name, match, after, directed, skip=scan - 1, index=index)
     if edge is not None:
         within = _up_to([edge[field] for field, _ in order], directed)
         match = {"$and": [match, within]}
     match = {"$and": [match, after]} if after else match
-    found: list[Document] = list(
-        collection(name)
+    found: list[D] = list(
+        documents()
         .find({"$and": [match, wanted]}, batch_size=limit + 1, hint=index)
         .sort(directed)
         .limit(limit + 1)

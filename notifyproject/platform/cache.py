@@ -18,7 +18,7 @@ from weakref import WeakSet
 
 from bson import ObjectId
 
-from ..db.collections import Document, collection, find_few
+from ..db.collections import Document, Documents, find_few
 from ..db.collections import find_in_several as find_documents
 
 MAX_AGE = 1.0
@@ -26,7 +26,8 @@ MAX_AGE = 1.0
 MAX_LOADED = 30.0
 """Seconds after which a value is reloaded, even if its version is the same. A shell, a restored
 backup, or a process that died may have changed the value without a new version."""
-_VERSIONS, _VERSIONS_ID = "cache_versions", "all"
+_VERSIONS = Documents("cache_versions", dict[str, ObjectId | str])
+_VERSIONS_ID = "all"
 
 T = TypeVar("T")
 
@@ -65,7 +66,7 @@ class SharedCache(Generic[T]):
     def invalidate(self) -> None:
         """Make every process reload the value. Call after each write; repeat on PyMongoError."""
         self.clear()
-        collection("cache_versions").update_one(
+        _VERSIONS().update_one(
             {"_id": _VERSIONS_ID}, {"$set": {self._name: ObjectId()}}, upsert=True
         )
         compare_at_next_read()
@@ -146,8 +147,8 @@ def find_in_several(wanted: Mapping[str, Mapping[str, Any]]) -> dict[str, list[D
     if _thread.relied_on is None:
         return find_documents(wanted)
     began = _versions.begin()
-    found = find_documents({**wanted, _VERSIONS: {"_id": _VERSIONS_ID}})
-    (versions,) = found.pop(_VERSIONS) or [{}]
+    found = find_documents({**wanted, _VERSIONS.name: {"_id": _VERSIONS_ID}})
+    (versions,) = found.pop(_VERSIONS.name) or [{}]
     relied_on, _thread.relied_on = _thread.relied_on, None
     _versions.end(began, versions)
     _thread.is_compared = True

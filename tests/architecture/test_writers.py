@@ -26,6 +26,14 @@ ORM_WRITES = frozenset(
     }
 )
 OURS = frozenset({"notifications", "delivery_attempts"})
+HANDLES = {
+    ast.unparse(node.targets[0]): ast.literal_eval(node.value.args[0])
+    for path in files(*SERVICE)
+    for node in ast.walk(tree(path))
+    if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call)
+    if ast.unparse(node.value.func) == "Documents"
+}
+"""Names of handles of collections, and the collections' names."""
 NAMED = {
     ("access/clients/registry.py", "clients"): "api_clients",
     ("notifications/intake/acceptance.py", "keys"): "idempotency_keys",
@@ -51,7 +59,9 @@ def collection_of(path: Path, node: ast.expr) -> str | None:
     if isinstance(node, ast.Name):
         return NAMED.get((str(path), node.id))
     key: ast.expr | None = None
-    if isinstance(node, ast.Call) and ast.unparse(node.func) == "collection" and node.args:
+    if isinstance(node, ast.Call) and not node.args:
+        return HANDLES.get(ast.unparse(node.func))
+    if isinstance(node, ast.Call) and ast.unparse(node.func) == "collection":
         key = node.args[0]
     if isinstance(node, ast.Subscript):
         key = node.slice
@@ -76,7 +86,7 @@ def test_only_the_store_writes_to_its_collections() -> None:
 
 def test_only_the_store_declares_leases_on_its_collections() -> None:
     declared = {
-        ast.literal_eval(keyword.value)
+        HANDLES[ast.unparse(keyword.value)]
         for path in OTHER_FILES
         for node in ast.walk(tree(path))
         if isinstance(node, ast.Call) and ast.unparse(node.func) == "Leases"

@@ -25,7 +25,7 @@ from notifications.store import digests as store_digests
 from notifications.store import leases as store_leases
 from notifications.store.digests import Opening, Seal, Window
 from notifications.store.leases import LEASES
-from notifyproject.db.collections import collection
+from notifyproject.db.collections import Documents, collection
 from notifyproject.db.leases import Leases, is_leased, is_unclaimed, unclaimed
 from tests.support.factories import broadcasts as broadcast_factory
 from tests.support.factories import bulk
@@ -38,6 +38,7 @@ HOUR = timedelta(hours=1)
 START = NOON + HOUR
 """All work of this file is due by then."""
 TRIES = 6
+FORMS = Documents("lease_forms", dict)
 EMAIL = Channel.EMAIL
 PAGE = Path(__file__).parents[3] / "docs" / "decisions" / "0049-leases.md"
 
@@ -46,7 +47,7 @@ PAGE = Path(__file__).parents[3] / "docs" / "decisions" / "0049-leases.md"
 class User:
     """What has leases, and how a worker of it claims, renews, and ends its work."""
 
-    leases: Leases
+    leases: Leases[Any]
     create: Callable[[], Any]
     claim: Callable[[Any, datetime], Any]
     """Returns what the holder has, or a false value."""
@@ -219,7 +220,7 @@ def user(request: pytest.FixtureRequest) -> User:
 
 
 def stored(user: User) -> list[Mapping[str, Any]]:
-    return list(collection(user.leases.collection).find().sort("_id", 1))
+    return list(user.leases.collection().find().sort("_id", 1))
 
 
 def test_one_of_many_workers_gets_the_lease(user: User) -> None:
@@ -278,7 +279,7 @@ def test_work_without_a_count_is_taken_over_each_time(name: str) -> None:
 @pytest.mark.parametrize("left", [None, -MILLISECOND, timedelta(0), MILLISECOND])
 def test_the_filter_the_expression_and_the_check_agree(left: timedelta | None) -> None:
     claim = {} if left is None else {"claim": {"token": "t", "lease_until": NOON + left}}
-    found = collection("lease_forms")
+    found = FORMS()
     found.insert_one({"_id": "one", **claim})
     is_free = left is None or left <= timedelta(0)
     assert (found.count_documents(unclaimed(now=NOON)) == 1) is is_free
@@ -289,11 +290,11 @@ def test_the_filter_the_expression_and_the_check_agree(left: timedelta | None) -
 
 
 def test_worker_name_is_stored_literally() -> None:
-    leases = Leases(collection="lease_forms", length=HOUR, max_claims=1, max_length_factor=2)
-    collection("lease_forms").insert_one({"_id": "one"})
+    leases = Leases(collection=FORMS, length=HOUR, max_claims=1, max_length_factor=2)
+    FORMS().insert_one({"_id": "one"})
     held = leases.claim_one({"_id": "one"}, worker="$$ROOT", now=NOON)
-    document = collection("lease_forms").find_one({"_id": "one"}) or {}
-    collection("lease_forms").drop()
+    document = FORMS().find_one({"_id": "one"}) or {}
+    FORMS().drop()
     assert held is not None
     assert document["claim"] == {"token": held.token, "lease_until": held.until, "worker": "$$ROOT"}
 
@@ -301,8 +302,8 @@ def test_worker_name_is_stored_literally() -> None:
 def test_page_lists_all_users() -> None:
     rows = [line for line in PAGE.read_text().splitlines() if line.startswith("| `")]
     listed = {row.split("`")[1]: row for row in rows}
-    assert set(listed) == {user.leases.collection for user in USERS.values()}
+    assert set(listed) == {user.leases.collection.name for user in USERS.values()}
     for user in USERS.values():
-        row = listed[user.leases.collection]
+        row = listed[user.leases.collection.name]
         assert f"{user.leases.length.total_seconds():.0f} s" in row
         assert (f"{user.leases.max_claims} claims" in row) is (user.leases.max_claims is not None)

@@ -1,0 +1,1 @@
+"""The types of stored documents: a module for each of :mod:`notifications.models`."""

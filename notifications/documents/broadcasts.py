@@ -1,0 +1,47 @@
+"""Documents of :mod:`notifications.models.broadcasts`, which describes their fields."""
+
+from datetime import datetime
+from typing import Any, NotRequired, TypedDict
+
+from bson import ObjectId
+
+from notifications.documents.notification import ClaimDocument
+from notifyproject.db.collections import Documents
+
+
+class BroadcastDocument(TypedDict):
+    """A stored :class:`~notifications.models.broadcasts.Broadcast`."""
+
+    _id: ObjectId
+    client_id: ObjectId
+    request_id: NotRequired[str]
+    is_test: bool
+    type: str
+    priority: str
+    request: Any
+    audience: str
+    topic: NotRequired[str]
+    user_ids: NotRequired[list[str]]
+    audience_size: NotRequired[int]
+    scheduled_at: NotRequired[datetime]
+    expires_at: NotRequired[datetime]
+    status: str
+    due_at: NotRequired[datetime]
+    claim: NotRequired[ClaimDocument]
+    claim_count: int
+    cursor: NotRequired[str]
+    is_waiting: bool
+    accepted: int
+    skipped: dict[str, Any]
+    rejected: dict[str, Any]
+    withdrawn: int
+    failure_code: NotRequired[str]
+    failure_reason: NotRequired[str]
+    started_at: NotRequired[datetime]
+    finished_at: NotRequired[datetime]
+    purge_at: NotRequired[datetime]
+    created_at: datetime
+    updated_at: datetime
+
+
+BROADCASTS = Documents("broadcasts", BroadcastDocument)

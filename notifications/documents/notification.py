@@ -1,0 +1,175 @@
+"""Documents of :mod:`notifications.models.notification`, which describes their fields."""
+
+from datetime import datetime
+from typing import Any, NotRequired, TypedDict
+
+from bson import ObjectId
+
+from notifyproject.db.collections import Documents
+
+
+class RecipientCopyDocument(TypedDict):
+    """A stored :class:`~notifications.models.notification.RecipientCopy`."""
+
+    device_ids: list[str]
+    email: NotRequired[str]
+    phone: NotRequired[str]
+    name: NotRequired[str]
+    locale: NotRequired[str]
+    timezone: NotRequired[str]
+    given: NotRequired[list[str]]
+
+
+class AttachmentDocument(TypedDict):
+    """A stored :class:`~notifications.models.notification.Attachment`."""
+
+    url: str
+    filename: str
+    content_type: str
+
+
+class ContentDocument(TypedDict):
+    """A stored :class:`~notifications.models.notification.Content`."""
+
+    subject: NotRequired[str]
+    body: NotRequired[str]
+    template_id: NotRequired[str]
+    template_version: NotRequired[int]
+    is_masked: bool
+    image_url: NotRequired[str]
+    deep_link: NotRequired[str]
+    payload: NotRequired[Any]
+    reply_to: NotRequired[str]
+    attachments: list[AttachmentDocument]
+    has_own_subject: bool
+    event_at: NotRequired[datetime]
+    push: NotRequired[Any]
+
+
+class ClaimDocument(TypedDict):
+    """A stored :class:`~notifications.models.notification.Claim`."""
+
+    token: str
+    lease_until: datetime
+    worker: str
+
+
+class HoldDocument(TypedDict):
+    """A stored :class:`~notifications.models.notification.Hold`."""
+
+    reason: str
+    provider: str
+    since: datetime
+    detail: NotRequired[str]
+
+
+class DeliveryDocument(TypedDict):
+    """A stored :class:`~notifications.models.notification.Delivery`."""
+
+    channel: str
+    status: str
+    attempt_count: int
+    uncounted_attempts: int
+    earlier_attempts: NotRequired[int]
+    max_attempts: int
+    claim_count: int
+    step: NotRequired[int]
+    skip_if_late: NotRequired[int]
+    digest_id: NotRequired[ObjectId]
+    digest_epoch: NotRequired[int]
+    skips_digest: NotRequired[bool]
+    carried_by: NotRequired[ObjectId]
+    merged_at: NotRequired[datetime]
+    first_due_at: datetime
+    next_attempt_at: NotRequired[datetime]
+    last_attempt_at: NotRequired[datetime]
+    claim: NotRequired[ClaimDocument]
+    provider: NotRequired[str]
+    provider_message_id: NotRequired[str]
+    failure_code: NotRequired[str]
+    failure_reason: NotRequired[str]
+    held_reason: NotRequired[str]
+    holds: NotRequired[list[HoldDocument]]
+    ready_at: NotRequired[datetime]
+    ended_at: NotRequired[datetime]
+    accepted_targets: list[str]
+    ambiguous_targets: list[str]
+    ambiguous_provider: NotRequired[str]
+    failed_over_from: NotRequired[str]
+    sent_at: NotRequired[datetime]
+    delivered_at: NotRequired[datetime]
+    read_at: NotRequired[datetime]
+    failed_at: NotRequired[datetime]
+
+
+class ErrorRecordDocument(TypedDict):
+    """A stored :class:`~notifications.models.notification.ErrorRecord`."""
+
+    timestamp: datetime
+    channel: str
+    code: str
+    error: str
+
+
+class NotificationDocument(TypedDict):
+    """A stored :class:`~notifications.models.notification.Notification`."""
+
+    _id: ObjectId
+    client_id: ObjectId
+    external_id: NotRequired[str]
+    source: NotRequired[str]
+    idempotency_key: NotRequired[str]
+    request_id: NotRequired[str]
+    traceparent: NotRequired[str]
+    is_test: bool
+    broadcast_id: NotRequired[ObjectId]
+    user_id: NotRequired[str]
+    recipient: RecipientCopyDocument
+    type: str
+    category: str
+    priority: str
+    entity_id: NotRequired[str]
+    channels: list[str]
+    content: ContentDocument
+    data: dict[str, Any]
+    encrypted_content: NotRequired[str]
+    encrypted_until: NotRequired[datetime]
+    delivery: list[DeliveryDocument]
+    digest_id: NotRequired[ObjectId]
+    ignores_limits: NotRequired[bool]
+    plan_until: NotRequired[str]
+    acted_at: NotRequired[datetime]
+    action: NotRequired[str]
+    status: str
+    due_at: NotRequired[datetime]
+    scheduled_at: NotRequired[datetime]
+    scheduled_local: NotRequired[str]
+    expires_at: NotRequired[datetime]
+    ttl_seconds: NotRequired[int]
+    purge_at: NotRequired[datetime]
+    error: NotRequired[str]
+    error_history: list[ErrorRecordDocument]
+    inbox_at: NotRequired[datetime]
+    is_read: bool
+    read_at: NotRequired[datetime]
+    marked_read_at: NotRequired[datetime]
+    unread_at: NotRequired[datetime]
+    is_archived: bool
+    archived_at: NotRequired[datetime]
+    snoozed_until: NotRequired[datetime]
+    resurfaced_at: NotRequired[datetime]
+    is_active: bool
+    deleted_at: NotRequired[datetime]
+    erased_at: NotRequired[datetime]
+    content_removed_at: NotRequired[datetime]
+    callback_revision: NotRequired[int]
+    callback_due_at: NotRequired[datetime]
+    resent_from: NotRequired[ObjectId]
+    resent_as: list[ObjectId]
+    sent_at: NotRequired[datetime]
+    failed_at: NotRequired[datetime]
+    created_at: datetime
+    updated_at: datetime
+
+
+NOTIFICATIONS = Documents("notifications", NotificationDocument)

@@ -1,0 +1,107 @@
+"""Documents of :mod:`notifications.models.records`, which describes their fields."""
+
+from datetime import datetime
+from typing import Any, NotRequired, TypedDict
+
+from bson import ObjectId
+
+from notifyproject.db.collections import Documents
+
+
+class DeliveryAttemptDocument(TypedDict):
+    """A stored :class:`~notifications.models.records.DeliveryAttempt`."""
+
+    _id: str
+    notification_id: ObjectId
+    channel: str
+    device_id: NotRequired[str]
+    platform: NotRequired[str]
+    attempt_number: int
+    status: str
+    provider: NotRequired[str]
+    provider_message_id: NotRequired[str]
+    platform_response: NotRequired[Any]
+    error_code: NotRequired[str]
+    error_message: NotRequired[str]
+    worker: NotRequired[str]
+    attempted_at: datetime
+    finished_at: NotRequired[datetime]
+    duration_ms: NotRequired[int]
+    delivered_at: NotRequired[datetime]
+    opened_at: NotRequired[datetime]
+    purge_at: NotRequired[datetime]
+
+
+class IdempotencyKeyDocument(TypedDict):
+    """A stored :class:`~notifications.models.records.IdempotencyKey`."""
+
+    _id: str
+    fingerprint: str
+    notification_ids: list[ObjectId]
+    refusals: NotRequired[Any]
+    broadcast_id: NotRequired[ObjectId]
+    created_at: datetime
+    stored_at: NotRequired[datetime]
+    expires_at: datetime
+
+
+class ProviderEventDocument(TypedDict):
+    """A stored :class:`~notifications.models.records.ProviderEvent`."""
+
+    _id: str
+    notification_id: NotRequired[ObjectId]
+    channel: NotRequired[str]
+    kind: NotRequired[str]
+    at: NotRequired[datetime]
+    reason: NotRequired[str]
+    expires_at: datetime
+
+
+class HeartbeatDocument(TypedDict):
+    """A stored :class:`~notifications.models.records.Heartbeat`."""
+
+    _id: str
+    at: datetime
+
+
+class EarlyReceiptDocument(TypedDict):
+    """A stored :class:`~notifications.models.records.EarlyReceipt`."""
+
+    _id: str
+    provider: str
+    receipt: Any
+    expires_at: datetime
+
+
+class InboxVisitDocument(TypedDict):
+    """A stored :class:`~notifications.models.records.InboxVisit`."""
+
+    _id: str
+    seen_until: datetime
+    read_before: NotRequired[datetime]
+    read_at: NotRequired[datetime]
+
+
+class WebhookLogDocument(TypedDict):
+    """A stored :class:`~notifications.models.records.WebhookLog`."""
+
+    _id: ObjectId
+    provider: str
+    received_at: datetime
+    body: str
+    search_keys: list[str]
+    event_count: int
+    applied_count: int
+    unmatched_count: int
+    unreadable_count: int
+    processed_at: NotRequired[datetime]
+    purge_at: NotRequired[datetime]
+
+
+DELIVERY_ATTEMPTS = Documents("delivery_attempts", DeliveryAttemptDocument)
+IDEMPOTENCY_KEYS = Documents("idempotency_keys", IdempotencyKeyDocument)
+PROVIDER_EVENTS = Documents("provider_events", ProviderEventDocument)
+HEARTBEATS = Documents("heartbeats", HeartbeatDocument)
+EARLY_RECEIPTS = Documents("early_receipts", EarlyReceiptDocument)
+INBOX_VISITS = Documents("inbox_visits", InboxVisitDocument)
+WEBHOOK_LOG = Documents("webhook_log", WebhookLogDocument)
