@@ -3,6 +3,9 @@
 import re
 from pathlib import Path
 
+from django.apps import apps
+from django_mongodb_backend.models import EmbeddedModel
+
 from delivery.sweeper import SWEEP_SECONDS
 from notifications.store.leases import LEASE, LEASES
 from notifyproject.platform import clock_check
@@ -23,6 +26,18 @@ def test_every_named_path_exists() -> None:
 def test_every_service_package_has_a_row() -> None:
     lines = re.findall(r"^\| `(\w+)/` \|", PAGE, re.MULTILINE)
     assert sorted(lines) == sorted((*SERVICE, "sandbox"))
+
+
+def test_every_collection_is_in_one_row() -> None:
+    section = PAGE.partition("## Processes and collections")[2].partition("\n## ")[0]
+    cells = re.findall(r"^\| (`.+?) \|", section, re.MULTILINE)
+    listed = [name for cell in cells for name in re.findall(r"`(\w+)`", cell)]
+    tables = {
+        model._meta.db_table
+        for model in apps.get_models()
+        if model.__module__.split(".")[0] in SERVICE and not issubclass(model, EmbeddedModel)
+    }
+    assert sorted(listed) == sorted({*tables, "cache_versions"})
 
 
 def test_numbers_match_the_code() -> None:
