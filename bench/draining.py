@@ -1,4 +1,4 @@
-"""S1 and S8: the rate at which due mail is sent, over HTTP and SMTP, and a worker's memory."""
+"""S1 and S8: the rate at which due mail is sent, and a worker's memory; the size of sent mail."""
 
 import os
 import time
@@ -10,17 +10,15 @@ from typing import Any
 
 from domain.states import Priority
 from domain.time import utc_now
-from notifyproject.db.collections import collection
+from notifyproject.db.collections import collection, database
 
-from . import mail, post_office
+from . import latency, mail, post_office
 from .environment import Bench, run_program, run_workers
 from .figures import Figure, Measure, Progress, at_least, at_most, compare, run_rounds
-from .load.sink import Limits, LoadSink
 from .processes import cpu_seconds, resident_megabytes, wait_until
 
 WARM_UP = 200
 TIMEOUT = 900.0
-CLAIM_PROCESSES = 4
 PROCESSES = os.cpu_count() or 1
 """Worker processes: one for each core, because a Python process uses one core."""
 FLOOR_WINDOW = 512
@@ -53,12 +51,7 @@ Run = Callable[[], DrainResult]
 
 
 def measure_drain(
-    bench: Bench,
-    *,
-    count: int,
-    rounds: int,
-    latencies: Sequence[int],
-    log_progress: Progress,
+    bench: Bench, *, count: int, rounds: int, latencies: Sequence[int], log_progress: Progress
 ) -> Iterator[Figure]:
     """Measure S1 with a provider that answers after each of some latencies, in milliseconds."""
     options: dict[str, Any] = {"count": count, "rounds": rounds, "log_progress": log_progress}
@@ -75,7 +68,10 @@ def _measure_at_once(
     """Measure S1: the rate of sending over SendGrid's API and over SMTP, and its CPU time."""
 
     def check_with_nginx(run: Run) -> DrainResult:
-        result, posted = _count_requests(bench, run)
+        before = bench.http.request_count()
+        result = run()
+        # The first count was a request, too.
+        posted = bench.http.request_count() - before - 1
         if posted != count + WARM_UP:
             raise RuntimeError(f"{posted} requests for {count + WARM_UP} mails")
         return result
@@ -92,27 +88,22 @@ def _measure_at_once(
         "peer, SMTP": partial(peer, backend=post_office.SMTP),
     }
     results = run_rounds(runs, rounds=rounds, log_progress=log_progress)
-    rate = {name: [one.rate for one in drained] for name, drained in results.items()}
-    cpu = {name: [one.cpu for one in drained] for name, drained in results.items()}
-    yield compare(
-        ours=rate["ours"],
-        floor=rate["floor"],
-        peer=rate["peer"],
-        key="S1",
-        label=f"drain {count:,} emails by SendGrid's API",
-        unit="/s",
-        goals=(at_least(0.7, Measure.FLOOR), at_least(1.0, Measure.PEER)),
-        note=f"{PROCESSES} worker processes, one for each core; floor and peer are one each, "
-        "beside mongod and nginx; peer: post_office with the lightest HTTP backend there is",
+    rate = {name: [result.rate for result in drained] for name, drained in results.items()}
+    cpu = {name: [result.cpu for result in drained] for name, drained in results.items()}
+    baselines = {"floor": rate["floor"], "peer": rate["peer"]}
+    goals = (at_least(0.7, Measure.FLOOR), at_least(1.0, Measure.PEER))
+    label = f"drain {count:,} emails by SendGrid's API"
+    note = (
+        f"{PROCESSES} worker processes, one for each core; floor and peer are one each, beside "
+        "mongod and nginx; peer: post_office with the lightest HTTP backend there is"
     )
     yield compare(
-        ours=rate["ours, one process"],
-        floor=rate["floor"],
-        peer=rate["peer"],
-        key="S1 one process",
-        label="… by one worker process",
-        unit="/s",
-        note="Python uses one core",
+        ours=rate["ours"], **baselines, key="S1", label=label, unit="/s", goals=goals, note=note
+    )
+    label, note = "… by one worker process", "Python uses one core"
+    one_process = rate["ours, one process"]
+    yield compare(
+        ours=one_process, **baselines, key="S1 one process", label=label, unit="/s", note=note
     )
     yield compare(
         ours=rate["ours, SMTP"],
@@ -139,26 +130,28 @@ def _measure_with_latency(
     bench: Bench, *, count: int, rounds: int, milliseconds: int, log_progress: Progress
 ) -> Iterator[Figure]:
     """Measure S1 with a provider that answers after some milliseconds, and at once."""
-    limits = Limits(latencies=((0, milliseconds / 1000),))
-    sink = LoadSink(folder=bench.fresh_folder("load-sink"), limits=limits)
-    url = {"SENDGRID_URL": sink.url}
-    service = partial(drain_with_service, bench, count=count, provider="sendgrid")
-    floor = partial(drain_with_floor, bench, count=count, window=FLOOR_WINDOW, sink=sink.url)
-    # The peer has five requests in flight, so that it takes minutes for all.
-    peer = partial(drain_with_post_office, bench, count=max(count // 10, 1), environment=url)
-    runs: dict[str, Run] = {
-        "ours": partial(service, environment=url),
-        "ours, at once": service,
-        "floor": floor,
-        "peer": partial(peer, backend=post_office.SENDGRID),
-    }
-    with sink.running():
+    with latency.run_sink(bench.fresh_folder("sink"), seconds=milliseconds / 1000) as url:
+        service = partial(drain_with_service, bench, count=count, provider="sendgrid")
+        variables = {"SENDGRID_URL": url}
+        # The peer has five requests in flight, so that it takes minutes for all.
+        peer_count = max(count // 10, 1)
+        runs: dict[str, Run] = {
+            "ours": partial(service, environment=variables),
+            "ours, at once": service,
+            "floor": partial(drain_with_floor, bench, count=count, window=FLOOR_WINDOW, sink=url),
+            "peer": partial(
+                drain_with_post_office,
+                bench,
+                count=peer_count,
+                backend=post_office.SENDGRID,
+                environment=variables,
+            ),
+        }
         results = run_rounds(runs, rounds=rounds, log_progress=log_progress)
-    rate = {name: [one.rate for one in drained] for name, drained in results.items()}
+    rate = {name: [result.rate for result in drained] for name, drained in results.items()}
+    at_once = rate.pop("ours, at once")
     yield compare(
-        ours=rate["ours"],
-        floor=rate["floor"],
-        peer=rate["peer"],
+        **rate,
         key=f"S1 {milliseconds} ms",
         label=f"drain {count:,} emails, answered after {milliseconds} ms",
         unit="/s",
@@ -169,7 +162,7 @@ def _measure_with_latency(
         key=f"S1 {milliseconds} ms share",
         label="… as a share of its own rate if answered at once",
         unit="",
-        ours=median(rate["ours"]) / median(rate["ours, at once"]),
+        ours=median(rate["ours"]) / median(at_once),
         goals=(at_least(0.8),),
     )
 
@@ -180,12 +173,11 @@ def drain_with_service(
     count: int,
     provider: str,
     processes: int = PROCESSES,
-    is_checked: bool = True,
     environment: Mapping[str, str] | None = None,
 ) -> DrainResult:
     """Send due emails with worker processes of the service.
 
-    If ``is_checked``, raises RuntimeError unless the first attempt sent each email.
+    Raises RuntimeError unless the first attempt sent each email.
     """
     variables = {"EMAIL_PROVIDER": provider, **(environment or {})}
     with run_workers(bench, processes=processes, environment=variables) as workers:
@@ -197,13 +189,16 @@ def drain_with_service(
         drain_due(attempts=WARM_UP + count)
         seconds = time.perf_counter() - began
         cpu = cpu_seconds(*pids) - cpu
-    if is_checked and (count_missed := _count_not_sent_once()):
+    sent = {"delivery.status": "sent", "delivery.attempt_count": 1}
+    stored = collection("notifications")
+    surplus = _count_attempts() - stored.estimated_document_count()
+    if count_missed := stored.count_documents({"$nor": [sent]}) + abs(surplus):
         raise RuntimeError(f"{count_missed} of {count} mails were not sent at the first try")
     return DrainResult.from_totals(count, seconds=seconds, cpu_seconds=cpu)
 
 
 def drain_due(*, attempts: int) -> None:
-    """Sweep, and wait until there are so many attempts in all and every mail is final."""
+    """Sweep, and wait until there are ``attempts`` attempts in all and every mail is final."""
     from delivery import sweeper
 
     sweeper.sweep(now=utc_now())
@@ -233,42 +228,12 @@ def drain_with_post_office(
 def is_all_final() -> bool:
     """Return whether every notification is final."""
     # With the priorities, MongoDB finds an open one in the index, whatever is stored.
-    is_open = {"priority": {"$in": [one.value for one in Priority]}, "due_at": {"$exists": True}}
+    is_open = {"priority": {"$in": [*map(str, Priority)]}, "due_at": {"$exists": True}}
     return collection("notifications").find_one(is_open, {"_id": 1}) is None
-
-
-def measure_claims(bench: Bench, *, count: int, log_progress: Progress) -> Iterator[Figure]:
-    """Send with four worker processes, and count the mails that were not sent exactly once."""
-    drain = partial(drain_with_service, bench, count=count, provider="sendgrid", is_checked=False)
-    result, posted = _count_requests(bench, partial(drain, processes=CLAIM_PROCESSES))
-    surplus = posted - WARM_UP - count
-    log_progress(f"{result}; requests beyond one for each: {surplus}")
-    yield Figure(
-        key="claims",
-        label=f"{count:,} emails by four workers: not sent exactly once",
-        unit="",
-        ours=abs(surplus) + _count_not_sent_once(),
-        goals=(at_most(0),),
-        note="what the provider got beyond one for each, what is not sent, and further attempts",
-    )
-
-
-def _count_not_sent_once() -> int:
-    sent = {"delivery.status": "sent", "delivery.attempt_count": 1}
-    stored = collection("notifications")
-    unsent = stored.count_documents({"$nor": [sent]})
-    return unsent + abs(_count_attempts() - stored.estimated_document_count())
 
 
 def _count_attempts() -> int:
     return int(collection("delivery_attempts").estimated_document_count())
-
-
-def _count_requests(bench: Bench, run: Run) -> tuple[DrainResult, int]:
-    before = bench.http.request_count()
-    result = run()
-    # The first count was a request, too.
-    return result, bench.http.request_count() - before - 1
 
 
 def measure_memory(
@@ -309,3 +274,20 @@ def measure_memory(
         goals=(at_most(5),),
         note="the last quarter of the time against the second",
     )
+
+
+def measure_sizes(bench: Bench, *, count: int, log_progress: Progress) -> Iterator[Figure]:
+    """Measure the size of a million sent mails, their attempts, and the indexes of both."""
+    drain_with_service(bench, count=count, provider="sendgrid")
+    log_progress(f"{count:,} mails are sent")
+    database().client.admin.command("fsync")
+    for name in ("notifications", "delivery_attempts"):
+        found = database().command("collStats", name)
+        for field, text in (("storageSize", "documents"), ("totalIndexSize", "indexes")):
+            yield Figure(
+                key=f"sizes {name[:4]} {text[:3]}",
+                label=f"{text} of {found['count']:,} {name}, for each million",
+                unit="MB",
+                ours=found[field] / found["count"],
+                note=f"{len(found['indexSizes'])} indexes; a fresh collection, on disk",
+            )

@@ -1,252 +1,323 @@
-"""The files of the service that one notification passes through, in order.
+"""What one email passes from its POST to its settlement: functions and names, step by step.
 
-Four flows run in this process: a POST to its stored document, a due email to its recorded attempt,
-a provider's webhook to its delivery, and the failed list to a resend. Each runs twice with
-different notifications, and the second run is traced, as templates and types are then cached.
+The sources are read, nothing is run: no server is needed, and no dependency but Python. A step has
+the functions that its entry can reach before the entries of other steps, through every call and
+every function that is passed on, in each thread. What only errors, other channels, or rarer
+features reach counts, too. Of these, those are listed that take or return the email in one of its
+forms. Calls of objects are followed by the annotations.
 """
 
 import ast
-import json
-import re
-import sys
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
-from functools import cache
 from pathlib import Path
-from types import CodeType, FrameType
-from typing import Any
 
-from domain.errors import FailureCode
-from domain.states import Channel
-from domain.states import DeliveryStatus as Status
-from domain.time import utc_now
-from notifyproject.db.collections import collection
-from notifyproject.settings.environment import BASE_DIR
-
-from . import mail, notification_histories
-from .environment import Bench
-from .figures import Figure, at_most
-
+ROOT = Path(__file__).parents[1]
 PACKAGES = (
-    *("access", "api", "tasks", "callbacks", "console", "delivery", "devices"),
-    *("domain", "monitoring", "notifications", "notifyproject", "privacy", "providers"),
-    "recipients",
+    *("access", "api", "callbacks", "console", "delivery", "devices", "domain", "monitoring"),
+    *("notifications", "notifyproject", "privacy", "providers", "recipients", "tasks"),
 )
-MIN_STATEMENTS = 3
-"""Files whose functions all execute fewer statements do not count: helpers and guards."""
-VOCABULARY = (
-    *("domain/", "notifyproject/", "providers/contract.py", "providers/http.py"),
-    *("notifications/models/", "notifications/store/documents.py"),
+VOCABULARY = ("domain.", "notifyproject.")
+"""Values, states, and infrastructure, whose functions do not count."""
+STEPS: Mapping[str, str] = {
+    "POST": "api.notifications.views.create_notification",
+    "prepare": "notifications.intake.preparation.prepare",
+    "store": "notifications.store.acceptance.accept",
+    "enqueue": "notifications.queueing.fair_queue.enqueue_wakeups",
+    "wake-up": "tasks.tasks.handle_wakeup",
+    "claim": "notifications.store.leases.claim",
+    "check": "delivery.eligibility.filter_eligible",
+    "resolve targets": "delivery.targets.resolve_targets",
+    "render": "delivery.rendering.render_batch",
+    "send loop": "delivery.send_loop.SendLoop.run",
+    "route": "delivery.routing.choose_routes",
+    "start": "notifications.store.leases.start",
+    "send": "delivery.sending.InFlight.submit",
+    "record answers": "delivery.settlement.record_answers",
+    "settle": "notifications.store.leases.settle",
+}
+"""The entry of each step, in the order of an email."""
+FORMS = (
+    "notifications.intake.requests.NotificationRequest",
+    "notifications.intake.preparation.Prepared",
+    "notifications.store.documents.NewNotification",
+    "notifications.store.acceptance.Accepted",
+    "notifications.intake.acceptance.Acceptance",
+    "notifications.store.documents.ClaimedDelivery",
+    "delivery.sending.PreparedDelivery",
+    "providers.contract.SendRequest",
+    "providers.contract.SendResult",
+    "delivery.results.TargetResult",
+    "notifications.store.documents.Settlement",
 )
-"""Values, states, and infrastructure, which do not count."""
-Run = Callable[[int], None]
-"""A function that runs a flow; its argument is 0 in the first run, 1 in the traced run."""
+"""The names of one email on its way, in their order."""
+IMPLEMENTATIONS = {
+    "providers.contract.Provider": "providers.sendgrid.provider.SendGrid",
+    "providers.contract.BatchProvider": "providers.sendgrid.provider.SendGrid",
+}
+CALLER, LOOP, POOL = "calling thread", "event loop", "thread pool"
+THREADS = {"event_loop.run": LOOP, "event_loop.call": LOOP, "event_loop.run_blocking": POOL}
+"""Where the arguments of these functions run."""
 
 
 @dataclass(frozen=True)
-class Flow:
-    """A flow through the service, and the maximum number of its files."""
+class Module:
+    """A module: what its names mean, as dotted names, and its functions and classes."""
 
     name: str
-    run: Run
-    heading: str
-    """The section of docs/architecture.md that names the flow's main files."""
-    max_files: int
+    names: Mapping[str, str]
+    functions: Mapping[str, "Function"]
+    classes: Mapping[str, ast.ClassDef]
 
 
-@dataclass(slots=True)
-class Trace:
-    """The executed lines, by file and function, in the order of the first call."""
+@dataclass(frozen=True)
+class Function:
+    """A function or method, by its dotted name."""
 
-    entered: dict[str, dict[CodeType, set[int]]] = field(default_factory=dict)
-
-    def call(self, frame: FrameType, _event: str, _argument: object) -> Any:
-        """Record a call and its lines; a trace function for ``sys.settrace``."""
-        code = frame.f_code
-        file = _relative(code.co_filename)
-        if file is None or code.co_name == "<module>":
-            return None
-        lines = self.entered.setdefault(file, {}).setdefault(code, set())
-
-        def line(frame: FrameType, event: str, _argument: object) -> Any:
-            if event == "line":
-                lines.add(frame.f_lineno)
-            return line
-
-        return line
-
-    def counted_files(self) -> list[str]:
-        """Return the files that count: those outside VOCABULARY with MIN_STATEMENTS executed."""
-        return [
-            file
-            for file, functions in self.entered.items()
-            if not file.startswith(VOCABULARY)
-            and max(len(run & _statements(file)) for run in functions.values()) >= MIN_STATEMENTS
-        ]
+    name: str
+    module: str
+    node: ast.FunctionDef | ast.AsyncFunctionDef
+    owner: str = ""
+    """The dotted name of the class of a method."""
 
 
-def measure_paths(bench: Bench, *, log_progress: Callable[[str], None]) -> Iterator[Figure]:
-    """Run each flow, log its files, and yield a figure with their number."""
-    for number, flow in enumerate(_flows(bench), start=1):
-        flow.run(0)
-        with _traced() as trace:
-            flow.run(1)
-        counted = trace.counted_files()
-        spine_files = _spine_files(flow.heading)
-        log_progress(f"{flow.name}: {len(counted)} files, {len(trace.entered)} with vocabulary")
-        for file in trace.entered:
-            mark = "*" if file in spine_files else " " if file in counted else "-"
-            log_progress(f"  {mark} {file}")
-        yield Figure(
-            key=f"path {number}",
-            label=f"files entered: {flow.name}",
-            unit="",
-            ours=len(counted),
-            goals=(at_most(flow.max_files),),
-            note="* the spine that docs/architecture.md names; - vocabulary and one-line helpers",
-        )
-    _check_statuses()
+@dataclass
+class Step:
+    """The functions of a step: the threads of each, and the forms in which it has the email."""
+
+    name: str
+    threads: dict[str, set[str]] = field(default_factory=dict)
+    forms: dict[str, list[str]] = field(default_factory=dict)
+    """Of the functions with a form only."""
+
+    def __str__(self) -> str:
+        names = [one for one in FORMS if any(one in some for some in self.forms.values())]
+        head = f"{self.name}: {len(self.forms)} functions have the email, of {len(self.threads)}"
+        lines = [f"{head}; as {', '.join(map(_last, names)) or 'a document'}"]
+        for name, forms in self.forms.items():
+            thread = ", ".join(sorted(self.threads[name]))
+            lines.append(f"    {name} ({thread}): {', '.join(map(_last, forms))}")
+        return "\n".join(lines)
 
 
-def _flows(bench: Bench) -> Iterator[Flow]:
-    from django.conf import settings
+class Sources:
+    """The functions and classes of the service's packages, by dotted name."""
 
-    from notifyproject.platform import process
+    def __init__(self) -> None:
+        self.modules = {
+            module.name: module
+            for package in PACKAGES
+            for path in sorted((ROOT / package).rglob("*.py"))
+            if "migrations" not in path.parts
+            for module in [_read_module(path)]
+        }
+        self.functions = {
+            f.name: f for module in self.modules.values() for f in module.functions.values()
+        }
 
-    process.preload()
-    settings.ALLOWED_HOSTS = ["*"]
-    settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
-    out, receipt, resend = "One email, out", "A receipt, back in", "A resend, from the console"
-    yield Flow("POST to stored document", _post(), out, 25)
-    yield Flow("due email to recorded attempt", _send(), out, 25)
-    yield Flow("webhook to delivery", _receipt(bench, now=utc_now()), receipt, 12)
-    yield Flow("failed list, confirmed, to resend", _resend(now=utc_now()), resend, 18)
+    def full_name(self, module: str, dotted: str) -> str:
+        """Return what a name means in a module, through re-exports; empty if unknown."""
+        first, _, rest = dotted.partition(".")
+        known = self.modules[module].names.get(first, "")
+        found = f"{known}.{rest}" if rest and known else known
+        for _ in range(3):
+            owner, _, name = found.rpartition(".")
+            if owner in self.modules and found not in self.functions:
+                found = self.modules[owner].names.get(name, found)
+        return found
 
+    def class_of(self, dotted: str) -> tuple[str, ast.ClassDef] | None:
+        """Return a class with the name of its module."""
+        dotted = IMPLEMENTATIONS.get(dotted, dotted)
+        owner, _, name = dotted.rpartition(".")
+        found = self.modules[owner].classes.get(name) if owner in self.modules else None
+        return (owner, found) if found is not None else None
 
-def _post() -> Run:
-    from django.test import Client
+    def types_in(self, module: str, annotation: ast.expr | None) -> list[str]:
+        """Return the service's classes that an annotation names, the innermost last."""
+        if isinstance(annotation, ast.Constant) and isinstance(annotation.value, str):
+            annotation = ast.parse(annotation.value, mode="eval").body
+        nodes = ast.walk(annotation) if annotation is not None else ()
+        texts = (ast.unparse(n) for n in nodes if isinstance(n, ast.Name | ast.Attribute))
+        found = (self.full_name(module, text) for text in texts)
+        return [one for one in found if self.class_of(one)]
 
-    from access.clients import registry
-    from access.models import Scope
+    def forms_of(self, function: Function) -> list[str]:
+        """Return the forms of the email that a function takes or returns."""
+        given = function.node.args
+        annotations = [one.annotation for one in (*given.args, *given.kwonlyargs)]
+        annotations.append(function.node.returns)
+        found = {k for one in annotations for k in self.types_in(function.module, one)}
+        return [one for one in FORMS if one in found or one == function.owner]
 
-    client_id = registry.create_client(name="path", scopes=list(Scope), now=utc_now())
-    key = registry.issue_key(client_id=client_id, now=utc_now()).text
-    client = Client()
-
-    def run(number: int) -> None:
-        headers = {"Authorization": f"Bearer {key}", "Idempotency-Key": f"path-{number}"}
-        body, kind = json.dumps(mail.request_body(number)), "application/json"
-        answer = client.post("/api/v1/notifications", body, content_type=kind, headers=headers)
-        _expect(answer, 202)
-
-    return run
-
-
-def _send() -> Run:
-    from tasks import tasks
-
-    ids = [str(one["_id"]) for one in collection("notifications").find().sort("_id")]
-    return lambda number: tasks.handle_wakeup.run([ids[number]], "email", "normal")
-
-
-def _receipt(bench: Bench, *, now: datetime) -> Run:
-    from django.conf import settings
-    from django.test import Client
-
-    from providers import registry
-    from sandbox import credentials
-    from sandbox.providers.sendgrid import events
-
-    sent = collection("delivery_attempts").find({"status": "sent"}).sort("_id")
-    attempts = [attempt["provider_message_id"] for attempt in sent]
-    private_key = credentials.load_webhook_key(bench.folder)
-    settings.SENDGRID_WEBHOOK_PUBLIC_KEY = credentials.public_key_text(private_key)
-    registry.clear()
-    webhooks = events.SignedWebhooks(private_key=private_key)
-    client = Client()
-
-    def run(number: int) -> None:
-        event = events.payload(
-            "delivered", address=mail.address(number), message_id=attempts[number], args={}
-        )
-        webhooks.stamp(event, now=now)
-        body = webhooks.encode([event])
-        headers = webhooks.headers(body, now=now)
-        content_type = headers.pop("Content-Type")
-        answer = client.post("/webhooks/sendgrid", body, content_type=content_type, headers=headers)
-        _expect(answer, 200, 204)
-
-    return run
-
-
-def _resend(*, now: datetime) -> Run:
-    from django.contrib.auth import get_user_model
-    from django.test import Client
-    from django.urls import reverse
-
-    delivery = notification_histories.DeliveryHistory(
-        channel=Channel.EMAIL, final_status=Status.FAILED, code=FailureCode.PROVIDER_ERROR
-    )
-    history = notification_histories.NotificationHistory(share=1, deliveries=(delivery,))
-    failed = [str(notification_histories.seed(history, now=now)[0]["_id"]) for _ in range(2)]
-    client = Client()
-    client.force_login(get_user_model().objects.create_superuser("path", password="path"))
-    url = reverse("admin:notifications_failednotification_changelist")
-
-    def run(number: int) -> None:
-        confirmed = {"action": "resend_selected", "confirmed": "yes", "channels": ["email"]}
-        _expect(client.post(url, {**confirmed, "_selected_action": failed[number]}), 302)
-
-    return run
+    def member(self, owner: str, name: str) -> tuple[str, list[str]]:
+        """Return a method of a class, and the classes of a field's or property's annotation."""
+        found = self.class_of(owner)
+        if found is None:
+            return "", []
+        module, node = found
+        if method := self.functions.get(f"{module}.{node.name}.{name}"):
+            return method.name, self.types_in(module, method.node.returns)
+        for one in node.body:
+            if isinstance(one, ast.AnnAssign) and ast.unparse(one.target) == name:
+                return "", self.types_in(module, one.annotation)
+        made = self.functions.get(f"{module}.{node.name}.__init__")
+        if made is not None:
+            variables = Reader(self, made).variables
+            if f"self.{name}" in variables:
+                return "", variables[f"self.{name}"]
+        bases = (self.full_name(module, ast.unparse(base)) for base in node.bases)
+        return next(filter(any, (self.member(base, name) for base in bases)), ("", []))
 
 
-def _check_statuses() -> None:
-    documents = collection("notifications").find().sort("_id")
-    statuses = [document["delivery"][0]["status"] for document in documents]
-    delivered, failed = [Status.DELIVERED] * 2, [Status.FAILED] * 2
-    if statuses != [*delivered, *failed, Status.PENDING, Status.PENDING]:
-        raise RuntimeError(f"the deliveries ended as {statuses}")
+class Reader:
+    """Reads one function: the functions that it calls or passes on, by what is annotated."""
+
+    def __init__(self, sources: Sources, function: Function) -> None:
+        self.sources, self.function = sources, function
+        self.variables: dict[str, list[str]] = {}
+        arguments = function.node.args
+        for one in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs):
+            self.variables[one.arg] = sources.types_in(function.module, one.annotation)
+        if function.owner:
+            self.variables["self"] = self.variables["cls"] = [function.owner]
+        # Twice, since a comprehension's variable stands behind its use.
+        for _ in range(2):
+            for node in ast.walk(function.node):
+                self._assign(node)
+
+    def references(self) -> Iterator[tuple[str, str]]:
+        """Yield each referenced function, and the thread to which it is passed, or nothing."""
+        passed: dict[int, str] = {}
+        for node in ast.walk(self.function.node):
+            if isinstance(node, ast.Call):
+                text = ast.unparse(node.func)
+                thread = next((THREADS[one] for one in THREADS if text.endswith(one)), "")
+                inner = (one for argument in node.args for one in ast.walk(argument))
+                passed |= {id(one): thread for one in inner if thread}
+        for node in ast.walk(self.function.node):
+            if isinstance(node, ast.Name | ast.Attribute):
+                yield from ((name, passed.get(id(node), "")) for name in self._functions(node))
+
+    def _functions(self, node: ast.expr) -> list[str]:
+        name = self.sources.full_name(self.function.module, ast.unparse(node))
+        if name in self.sources.functions:
+            return [name]
+        if self.sources.class_of(name):
+            return [self.sources.member(name, part)[0] for part in ("__init__", "__post_init__")]
+        if isinstance(node, ast.Attribute):
+            return [self.sources.member(one, node.attr)[0] for one in self._types(node.value)]
+        return []
+
+    def _types(self, node: ast.expr) -> list[str]:
+        """Return the classes of an expression, or of the items of a container."""
+        text = ast.unparse(node)
+        if text in self.variables:
+            return self.variables[text]
+        name = self.sources.full_name(self.function.module, text)
+        if self.sources.class_of(name):
+            return [name]
+        if isinstance(node, ast.Call):
+            found = self.sources.functions.get(
+                self.sources.full_name(self.function.module, ast.unparse(node.func))
+            )
+            if found is not None:
+                return self.sources.types_in(found.module, found.node.returns)
+            return self._types(node.func)
+        if isinstance(node, ast.Attribute):
+            members = [self.sources.member(one, node.attr) for one in self._types(node.value)]
+            return [kind for _, kinds in members for kind in kinds]
+        inner = {ast.Subscript: "value", ast.Await: "value", ast.Starred: "value"}.get(type(node))
+        return self._types(getattr(node, inner)) if inner else []
+
+    def _assign(self, node: ast.AST) -> None:
+        pairs: list[tuple[ast.expr, ast.expr]] = []
+        if isinstance(node, ast.Assign):
+            pairs = [(target, node.value) for target in node.targets]
+        elif isinstance(node, ast.AnnAssign):
+            kinds = self.sources.types_in(self.function.module, node.annotation)
+            self.variables[ast.unparse(node.target)] = kinds
+        elif isinstance(node, ast.For | ast.AsyncFor | ast.comprehension):
+            pairs = [(node.target, node.iter)]
+        elif isinstance(node, ast.NamedExpr):
+            pairs = [(node.target, node.value)]
+        elif isinstance(node, ast.withitem) and node.optional_vars is not None:
+            pairs = [(node.optional_vars, node.context_expr)]
+        for target, value in pairs:
+            targets = target.elts if isinstance(target, ast.Tuple) else [target]
+            for one in targets:
+                if kinds := self._types(value):
+                    self.variables[ast.unparse(one)] = kinds
 
 
-def _expect(answer: Any, *statuses: int) -> None:
-    if answer.status_code not in statuses:
-        path = answer.request["PATH_INFO"]
-        raise RuntimeError(f"{path}: {answer.status_code} {answer.content!r:.300}")
+def steps_of_an_email() -> list[Step]:
+    """Return the steps of an email in their order."""
+    sources = Sources()
+    return [_read_step(sources, name, entry) for name, entry in STEPS.items()]
 
 
-@contextmanager
-def _traced() -> Iterator[Trace]:
-    """Trace the calls of this thread, and of threads that start during the block."""
-    trace = Trace()
-    threading.settrace(trace.call)
-    sys.settrace(trace.call)
-    try:
-        yield trace
-    finally:
-        sys.settrace(None)
-        threading.settrace(None)
+def _read_step(sources: Sources, name: str, entry: str) -> Step:
+    step, entries = Step(name), frozenset(STEPS.values())
+    waiting = [(entry, CALLER)]
+    while waiting:
+        current, thread = waiting.pop()
+        function = sources.functions[current]
+        thread = LOOP if isinstance(function.node, ast.AsyncFunctionDef) else thread
+        if thread in step.threads.setdefault(current, set()):
+            continue
+        step.threads[current].add(thread)
+        if forms := sources.forms_of(function):
+            step.forms[current] = forms
+        for reached, other_thread in Reader(sources, function).references():
+            if reached and reached not in entries and not reached.startswith(VOCABULARY):
+                waiting.append((reached, other_thread or thread))
+    return step
 
 
-@cache
-def _relative(filename: str) -> str | None:
-    path = Path(filename)
-    if not path.is_relative_to(BASE_DIR):
-        return None
-    relative = path.relative_to(BASE_DIR)
-    return str(relative) if relative.parts[0] in PACKAGES else None
+def report() -> str:
+    """Return the steps as text, and their sums."""
+    steps = steps_of_an_email()
+    functions: dict[str, set[str]] = {}
+    for step in steps:
+        for name, threads in step.threads.items():
+            functions.setdefault(name, set()).update(threads)
+    forms = {name for step in steps for name in step.forms}
+    counts = [
+        f"{sum(thread in threads for threads in functions.values())} in the {thread}"
+        for thread in (CALLER, LOOP, POOL)
+    ]
+    total = f"{len(forms)} functions have the email, of {len(functions)}: {', '.join(counts)}"
+    return "\n".join([*map(str, steps), f"In all: {total}. The email has {len(FORMS)} names."])
 
 
-@cache
-def _statements(file: str) -> frozenset[int]:
-    tree = ast.parse((BASE_DIR / file).read_text())
-    return frozenset(node.lineno for node in ast.walk(tree) if isinstance(node, ast.stmt))
+def _last(name: str) -> str:
+    return name.rpartition(".")[2]
 
 
-@cache
-def _spine_files(heading: str) -> frozenset[str]:
-    page = (BASE_DIR / "docs/architecture.md").read_text()
-    section = re.search(rf"^## {re.escape(heading)}$(.*?)(?=^## |\Z)", page, re.M | re.S)
-    return frozenset(re.findall(r"`([\w/]+\.py)`", section[1])) if section else frozenset()
+def _read_module(path: Path) -> Module:
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+    package = ".".join(parts[:-1])
+    tree = ast.parse(path.read_text())
+    names: dict[str, str] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            tops = {one.name.partition(".")[0] for one in node.names if not one.asname}
+            names |= {top: top for top in tops}
+            names |= {one.asname: one.name for one in node.names if one.asname}
+        elif isinstance(node, ast.ImportFrom):
+            above = package.split(".")[: len(package.split(".")) - node.level + 1]
+            source = ".".join([*above, node.module or ""]).strip(".") if node.level else node.module
+            names |= {one.asname or one.name: f"{source}.{one.name}" for one in node.names}
+    functions, classes = {}, {}
+    for node in tree.body:
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            functions[node.name] = Function(f"{name}.{node.name}", name, node)
+        elif isinstance(node, ast.ClassDef):
+            classes[node.name] = node
+            for one in node.body:
+                if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef):
+                    full, owner = f"{name}.{node.name}.{one.name}", f"{name}.{node.name}"
+                    functions[f"{node.name}.{one.name}"] = Function(full, name, one, owner)
+    names |= {one: f"{name}.{one}" for one in (*functions, *classes) if "." not in one}
+    return Module(name, names, functions, classes)

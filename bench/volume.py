@@ -11,7 +11,6 @@ from typing import Any
 
 from bson import ObjectId
 
-from delivery.runtime import SendingRuntime
 from domain.states import Channel, Priority
 from domain.time import utc_now
 from notifyproject.db.collections import collection, database
@@ -48,6 +47,7 @@ def due_mails(count: int) -> CopySpec:
 def sent_mails(count: int) -> CopySpec:
     """Return the copies of a sent mail."""
     from delivery import pipeline
+    from delivery.runtime import SendingRuntime
 
     document = _accepted(mail.new_notification(1, at=_now()))
     pipeline.dispatch(SendingRuntime(), [document["_id"]], channel=Channel.EMAIL)

@@ -30,9 +30,9 @@ COUNTED = 10_001
 def many(_database: None, django_db_blocker: Any) -> Iterator[dict[str, Any]]:
     """Store many documents in all collections of the console; return a notification."""
     with django_db_blocker.unblock():
-        documents = console_data.insert_console_data(now=utc_now())
+        middle = console_data.insert_console_data(now=utc_now())
         conftest.written.names.clear()
-        yield documents[MANY // 2]
+        yield middle
         console_data.remove_console_data()
 
 

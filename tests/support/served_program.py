@@ -8,8 +8,8 @@ from pathlib import Path
 
 import urllib3
 
-from bench.load.slow_clients import TargetServer
 from notifyproject.stack.servers import HOST
+from tests.support.clients.slow import TargetServer
 from tests.support.waiting import LIMIT
 
 LARGE = "/static/drf_spectacular_sidecar/swagger-ui-dist/swagger-ui-bundle.js"

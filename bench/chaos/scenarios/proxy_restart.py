@@ -10,11 +10,11 @@ from pathlib import Path
 
 from ...cluster import Cluster
 from ...cluster.plan import EDGE, PROXY_PORT
-from ...load.stream_clients import StreamLog, issue_tokens, read_file, subject, user
 from ...processes import Program, wait_until
 from ..findings import Findings, at_most, scenario
 from ..installation import SCOPES
 from ..load import in_app_body
+from ..stream_clients import StreamLog, issue_tokens, read_file, subject, user
 from .hosts import ALL, Fault, cluster, finish
 
 OPEN_SECONDS = 120.0
@@ -64,7 +64,7 @@ def reading(running: Cluster, count: int) -> Iterator[Readers]:
     program = Program(
         name="readers",
         command=[
-            *(sys.executable, "-m", "bench.load.stream_clients"),
+            *(sys.executable, "-m", "bench.chaos.stream_clients"),
             *(EDGE.address, str(PROXY_PORT), str(tokens), str(log_file)),
         ],
         environment=running.environment,

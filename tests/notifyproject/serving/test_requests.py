@@ -5,10 +5,10 @@ import socket
 
 import pytest
 
-from bench.load.slow_clients import Kind, SlowClients
 from notifyproject.serving.connection import MAX_BODY, MAX_HEAD
 from tests.support.clients.api import App, request
 from tests.support.clients.raw_http import Answers, get, post
+from tests.support.clients.slow import Kind, SlowClients
 from tests.support.served_program import Serve, Served
 from tests.support.waiting import LIMIT
 

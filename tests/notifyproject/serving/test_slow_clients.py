@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 import urllib3
 
-from bench.load.slow_clients import Kind, SlowClients
 from tests.support.clients.api import App, request
 from tests.support.clients.raw_http import Answers, get, post
+from tests.support.clients.slow import Kind, SlowClients
 from tests.support.served_program import LARGE, Serve, Served
 from tests.support.waiting import LIMIT, lag
 

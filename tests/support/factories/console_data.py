@@ -1,7 +1,7 @@
-"""Enough varied documents for a collection scan to be visible."""
+"""Varied documents of the console: enough for a scan to be visible, or a million for S6."""
 
 import random
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -12,45 +12,37 @@ from notifyproject.db.collections import collection
 from recipients.suppressions import suppression_keys
 from tests.support.factories import notifications as factories
 
-MANY = 12_000
+MANY, BATCH = 12_000, 2_000
 CLIENTS = [ObjectId("a" * 24), ObjectId("b" * 24)]
 TYPES = ["payment_confirmed", "order_shipped", "mfa_code"]
 
 
-def insert_console_data(*, now: datetime) -> list[dict[str, Any]]:
+def insert_console_data(*, now: datetime, count: int = MANY) -> dict[str, Any]:
+    """Store this many documents in each collection. Return a notification of the middle."""
     models = [
         *(factories.settled(status, at=now) for status in _SETTLED),
         factories.accepted(created_at=now),
         factories.accepted(created_at=now, channels=(Channel.EMAIL, Channel.IN_APP)),
     ]
     attempts = list(collection("delivery_attempts").find())
-    documents = [_vary(models, n, now) for n in range(MANY)]
-    collection("notifications").insert_many(documents)
-    collection("delivery_attempts").insert_many(
-        [_vary_attempt(attempts, n, document) for n, document in enumerate(documents)]
-    )
-    for name, some in _others(now).items():
-        collection(name).insert_many(some)
-    return documents
+    middle: dict[str, Any] = {}
+    for start in range(0, count, BATCH):
+        numbers = range(start, min(start + BATCH, count))
+        documents = [_vary(models, n, now, count=count) for n in numbers]
+        collection("notifications").insert_many(documents)
+        collection("delivery_attempts").insert_many(
+            [_vary_attempt(attempts, n, one) for n, one in zip(numbers, documents, strict=True)]
+        )
+        for name, make in OTHERS.items():
+            collection(name).insert_many([make(n, now) for n in numbers])
+        if count // 2 in numbers:
+            middle = documents[count // 2 - start]
+    return middle
 
 
 def remove_console_data() -> None:
     for name in ("notifications", "delivery_attempts", *OTHERS):
         collection(name).delete_many({})
-
-
-OTHERS = ("webhook_log", "recipients", "django_admin_log", "suppressions")
-
-
-def _others(now: datetime) -> Mapping[str, list[dict[str, Any]]]:
-    calls = [
-        {"provider": "sendgrid", "received_at": now, "body": "[]", "search_keys": [f"call-{n}"]}
-        for n in range(MANY)
-    ]
-    people = [_recipient(n, now) for n in range(MANY)]
-    entries = [_entry(now) for _ in range(MANY)]
-    suppressions = [_suppression(n, now) for n in range(MANY)]
-    return dict(zip(OTHERS, (calls, people, entries, suppressions), strict=True))
 
 
 _SETTLED = (
@@ -60,9 +52,9 @@ _SETTLED = (
 _CHANCE = random.Random(3)
 
 
-def _vary(models: list[Any], n: int, now: datetime) -> dict[str, Any]:
+def _vary(models: list[Any], n: int, now: datetime, *, count: int) -> dict[str, Any]:
     """Return a copy of one of the model documents, up to 20 days old."""
-    at = now - timedelta(minutes=n * 20 * 24 * 60 / MANY)
+    at = now - timedelta(minutes=n * 20 * 24 * 60 / count)
     document = dict(_CHANCE.choice(models))
     document |= {
         "_id": ObjectId(ObjectId.from_datetime(at).binary[:4] + n.to_bytes(8, "big")),
@@ -91,6 +83,11 @@ def _vary_attempt(attempts: list[Any], n: int, document: dict[str, Any]) -> dict
     }
 
 
+def _call(n: int, now: datetime) -> dict[str, Any]:
+    call = {"provider": "sendgrid", "received_at": now, "body": "[]"}
+    return {**call, "search_keys": [f"call-{n}"]}
+
+
 def _recipient(n: int, now: datetime) -> dict[str, Any]:
     return {
         "_id": f"user-{n:05d}",
@@ -117,9 +114,18 @@ def _suppression(n: int, now: datetime) -> dict[str, Any]:
     }
 
 
-def _entry(now: datetime) -> dict[str, Any]:
+def _entry(_n: int, now: datetime) -> dict[str, Any]:
     return {"action_time": now, "user_id": ObjectId(), "object_repr": "x", "action_flag": 2} | {
         "content_type_id": None,
         "change_message": "",
         "object_id": "x",
     }
+
+
+OTHERS: Mapping[str, Callable[[int, datetime], dict[str, Any]]] = {
+    "webhook_log": _call,
+    "recipients": _recipient,
+    "django_admin_log": _entry,
+    "suppressions": _suppression,
+}
+"""What makes a document of the other collections, of its number and the time."""

@@ -1,7 +1,7 @@
 """Clients of inbox streams: one asyncio process that reconnects as browsers do.
 
-``python -m bench.load.stream_clients HOST PORT TOKENS LOG`` opens a stream for each line of TOKENS,
-and logs each opening, end, and event.
+``python -m bench.chaos.stream_clients HOST PORT TOKENS LOG`` opens a stream for each line of
+TOKENS, and logs each opening, end, and event.
 """
 
 import asyncio
@@ -40,11 +40,8 @@ class StreamLog:
     """Streams that are open now."""
     opened: list[float] = field(default_factory=list)
     """Unix times of all openings."""
-    waits: list[tuple[float, float]] = field(default_factory=list)
-    """For each event: when it was sent, in Unix time, and the seconds until its arrival."""
     received: set[int] = field(default_factory=set)
     """Numbers of the events received."""
-    refusals: list[str] = field(default_factory=list)
 
 
 def read_log(lines: Iterable[str]) -> StreamLog:
@@ -56,13 +53,9 @@ def read_log(lines: Iterable[str]) -> StreamLog:
             log.opened.append(float(at))
         elif kind == "end":
             log.open_count -= 1
-        elif kind == "refused":
-            log.refusals.append(" ".join(rest))
-        elif (number := int(rest[0])) not in log.received:
+        elif kind == "event":
             # After a reconnection, a stream repeats its last events.
-            sent_at = int(rest[1]) / 1000
-            log.waits.append((sent_at, float(at) - sent_at))
-            log.received.add(number)
+            log.received.add(int(rest[0]))
     return log
 
 
