@@ -44,7 +44,7 @@ def signing_secrets(
 
 
 def encrypted_secrets() -> Iterator[tuple[str, Callable[[], bool]]]:
-    """Yield each stored secret, and a function that encrypts it anew: False if it changed."""
+    """Yield each stored secret, and a function that re-encrypts it: False if it changed."""
     for document in collection("callbacks").find({}, {"secrets.encrypted": 1}):
         for one in document["secrets"]:
             yield one["encrypted"], partial(_reencrypt, document["_id"], one["encrypted"])

@@ -37,7 +37,7 @@ WINDOW, BUCKET = timedelta(minutes=1), timedelta(seconds=10)
 MIN_FAILURES, MIN_PERCENT = 20, 50
 """A circuit opens at this many failures in the window, if they are this share of all results."""
 MIN_RECIPIENTS = 5
-"""So many different recipients must be concerned before an error answer counts for the account."""
+"""Different recipients that errors must concern before they count against the account."""
 EVIDENCE_TTL = timedelta(hours=1)
 """A refusal of uncertain reach is forgotten after this time."""
 MAX_REFUSED = 2_000

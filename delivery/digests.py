@@ -150,7 +150,7 @@ def confirm_joined(joined: Sequence[NotSent], *, now: datetime) -> None:
         ]
         digests.leave_digests(late, now=now)
     except PyMongoError as error:
-        # They are looked at again after RECHECK.
+        # They are rechecked after RECHECK.
         log.warning("digests_not_confirmed", reason=type(error).__name__, deliveries=len(pairs))
 
 

@@ -111,7 +111,7 @@ def apply_reputation(
         status.record_success(accepted=last_success)
     if clears_soft_bounces(provider):
         _clear_soft_bounces(sent)
-    # Last: if it fails, the next send tells it again.
+    # Last: if it fails, the next send reports it again.
     others = {
         own: result.outcome.other_address
         for delivery, result in sent

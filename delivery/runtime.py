@@ -17,7 +17,7 @@ class SendingRuntime:
     """The state of a sending process that no other process sees, and that ends with it.
 
     Each process makes one and passes it to the worker's functions, for all of its threads. What
-    processes share is in MongoDB and Valkey. A new one costs nothing but time: windows grow anew.
+    processes share is in MongoDB and Valkey. A new one costs nothing but time: windows grow again.
     """
 
     windows: SendWindows = field(default_factory=SendWindows)

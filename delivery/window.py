@@ -54,7 +54,7 @@ SHARE_AFTER: Mapping[FailureCode, float] = {
     FailureCode.TIMEOUT: 0.5,
     FailureCode.CONNECTION_FAILED: 0.5,
 }
-"""Share of the window that is left after a slowdown. A rate limit tells the limit at no cost, so
+"""Share of the window that is left after a slowdown. A rate limit shows the limit at no cost, so
 that the window stays close to it; an overloaded provider needs more relief."""
 
 

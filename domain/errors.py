@@ -23,7 +23,7 @@ class FailureCode(StrEnum):
     OUTCOME_UNKNOWN = "outcome_unknown"
     """No receipt arrived in time, and the type's policy forbids a retry."""
 
-    # Held until an operator or the provider mends the cause.
+    # Held until an operator or the provider fixes the cause.
     CHANNEL_UNAVAILABLE = "channel_unavailable"
     """Not sent: no provider, bad credentials or configuration, or a used-up quota."""
     DECRYPTION_FAILED = "decryption_failed"

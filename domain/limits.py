@@ -18,7 +18,7 @@ _UNITS = (("day", 86_400), ("hour", 3_600), ("minute", 60), ("second", 1))
 
 
 class Overflow(StrEnum):
-    """What becomes of a delivery beyond the limit."""
+    """What happens to a delivery beyond the limit."""
 
     LATER = "later"  # It waits until the limit allows it; beyond MAX_WAITING, it is suppressed
     DIGEST = "digest"  # It waits for its type's digest; without one, as with LATER

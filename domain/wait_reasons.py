@@ -114,7 +114,7 @@ def find_waits(deliveries: Iterable[Any], *, now: datetime) -> list[Wait]:
 def _wait_of(delivery: Any, now: datetime) -> Wait:
     reason, until = wait_reason(delivery, now=now), field(delivery, "next_attempt_at")
     if reason is W.DIGEST:
-        # The delivery is looked at again only if its digest has missed it.
+        # The delivery is rechecked only if its digest has missed it.
         until = max(until - RECHECK, now)
     limit = None
     if reason is W.OVER_LIMIT and (found := _LIMIT.search(field(delivery, "failure_reason") or "")):

@@ -361,7 +361,7 @@ def parse_channels(
 ) -> list[Channel]:
     """Return the channels with these names. Add problems at ``pointer``.
 
-    ``takes_all``: ``all`` alone would be possible, which the caller has looked for.
+    ``takes_all``: ``all`` alone would be possible, which the caller has ruled out.
     """
     channels: list[Channel] = []
     for index, name in enumerate(names):

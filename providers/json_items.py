@@ -1,4 +1,4 @@
-"""Reads the items of a webhook one by one, so that an odd one costs no other its effect."""
+"""Reads the items of a webhook one by one, so that an invalid one doesn't stop the others."""
 
 import math
 import re

@@ -77,7 +77,7 @@ MAX_CONCURRENT_MAILS = 4
 
 CALENDAR = "text/calendar"
 MAX_CALENDAR_HEAD = 4096
-"""Bytes of a calendar in which its method is looked for; it stands before the events."""
+"""Bytes of a calendar in which its method is searched for: it comes before the events."""
 _METHOD = re.compile(rb"^METHOD:([A-Za-z-]{1,20})[ \t]*\r?$", re.MULTILINE | re.IGNORECASE)
 
 

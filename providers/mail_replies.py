@@ -210,7 +210,7 @@ WORDS: Sequence[tuple[Subject, re.Pattern[str]]] = (
         ),
     ),
 )
-"""The first that matches counts, so the account's words are looked for before these."""
+"""The first that matches counts, so the account's words come before these."""
 
 
 def _codes() -> Mapping[str, Subject]:
@@ -249,7 +249,7 @@ _BLOCK_LIST = re.compile(r"spamhaus|spamcop|sorbs|barracuda|abusix|rbl|dnsbl|blo
 MAX_WORDS = 2_000
 """Characters of a reply whose words count."""
 BEGINNING = 300
-"""Characters of a reply in which a code is looked for that doesn't begin a line."""
+"""Characters of a reply that are searched for a code that doesn't begin a line."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,7 +8,7 @@ REVEAL_ADDRESSES = "notifications.reveal_addresses"
 """The permission to reveal the addresses of one notification or recipient, with an audit entry."""
 
 CORRECT_ADDRESS = "notifications.correct_address"
-"""The permission to enter another address for a notification, as its recipient told it."""
+"""The permission to enter another address for a notification, as its recipient gave it."""
 
 _EMAIL = re.compile(r"[^\s<>\"'(),:;@\\]+@[^\s<>\"'(),:;@\\]+")
 # With a plus and separators; or, as providers write them, ten or more digits in a row.

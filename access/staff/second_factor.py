@@ -165,7 +165,7 @@ def _consume_recovery_code(user_id: ObjectId, text: str) -> bool:
 
 
 def encrypted_keys() -> Iterator[tuple[str, Callable[[], bool]]]:
-    """Yield each stored TOTP key, and a function that encrypts it anew: False if it changed."""
+    """Yield each stored TOTP key, and a function that re-encrypts it: False if it changed."""
     for document in collection("second_factors").find({}, {"encrypted_key": 1, "pending_key": 1}):
         for name in {"encrypted_key", "pending_key"} & document.keys():
             yield document[name], partial(_reencrypt, document["_id"], name, document[name])

@@ -44,7 +44,7 @@ class ClientView(APIView):
     """
 
     checks_address = True
-    """The address and the client's limit are looked at in one round trip."""
+    """The address and the client's limit are checked in one round trip."""
     scopes: Mapping[str, Scope]
     relies_on_copies: Collection[str] = ()
     without_query: Collection[str] = ()
@@ -118,7 +118,7 @@ class ClientView(APIView):
     def permission_denied(
         self, request: Any, message: str | None = None, code: str | None = None
     ) -> NoReturn:
-        """Fail. REST framework tells an unauthenticated request, which HasScope does here."""
+        """Fail. REST framework detects an unauthenticated request, which HasScope does here."""
         raise PermissionDenied(message, code)
 
     def initial(self, request: Any, *args: Any, **kwargs: Any) -> None:

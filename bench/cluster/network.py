@@ -77,7 +77,7 @@ class Network:
         """Cut the cable of a host: packets to it and from it are lost, without an error."""
         self._inside(INTERNET, "link", "set", host.name, "down")
 
-    def mend(self, host: Host) -> None:
+    def repair(self, host: Host) -> None:
         """Connect a host again."""
         self._inside(INTERNET, "link", "set", host.name, "up")
 

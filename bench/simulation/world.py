@@ -14,8 +14,8 @@ END = datetime(2031, 4, 8, tzinfo=UTC)
 Europe's on March 30, and Australia's and Chile's back on April 6. MongoDB removes documents whose
 time has passed, so that the year is in the future."""
 BUSY_EVERY, BUSY_FACTOR = 11, 20
-"""One person in so many gets so many times as much as the others. With 11, there are some in each
-of the 40 time zones."""
+"""One person in this many gets this many times as much as the others. With 11, there are some in
+each of the 40 time zones."""
 CAMPAIGN_SHARE = 0.02
 """Share of the people who get a daily campaign."""
 MAX_POSTS_AT_ONCE = 1_000

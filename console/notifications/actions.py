@@ -396,7 +396,7 @@ def _run(action: StaffAction, request: HttpRequest, ids: Sequence[ObjectId]) -> 
 
 
 def _sendable(request: HttpRequest, ids: Sequence[ObjectId]) -> list[ObjectId]:
-    """Return the notifications of which something is sent, and tell what holds the others."""
+    """Return the notifications of which something is sent, and report what holds the others."""
     now = utc_now()
     documents = queries.get_many(ids)
     obstacles = find_obstacles(documents, now=now)

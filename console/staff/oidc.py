@@ -51,7 +51,7 @@ EXPLANATIONS = {
     Refusal.ROLE_MISSING: "Your group is mapped to a role that doesn't exist. An operator creates "
     "the roles with manage.py create_roles.",
     Refusal.UNCHECKABLE: "The provider gives the console no way to check your groups later. An "
-    "operator can mend that: see the guide to sign-in.",
+    "operator can fix that: see the guide to sign-in.",
     Refusal.INACTIVE: "Your account in this console is deactivated. Ask an administrator.",
     Refusal.SUBJECT: "You signed in at the provider as another person.",
     Refusal.AUTH_TIME: "The provider didn't ask for your credentials again, so your identity isn't "

@@ -131,7 +131,7 @@ def _is_blank(form: _Part) -> bool:
 
 
 class StructureField(forms.Field):
-    """An object as inputs; None if all are empty. With ``rows``, a list of up to so many."""
+    """An object as inputs; None if all are empty. With ``rows``, a list of up to that number."""
 
     widget: StructureWidget
 

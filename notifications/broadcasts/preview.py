@@ -18,7 +18,7 @@ from .documents import PageResult, audience_of, request_of
 from .requests import BroadcastRequest
 
 SAMPLE = 1_000
-"""Recipients that are looked at. The standard error of a share is at most 1.6 %."""
+"""Recipients in the sample. The standard error of a share is at most 1.6 %."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

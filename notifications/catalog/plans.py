@@ -36,7 +36,7 @@ class StepRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
             Meta(
                 ge=1,
                 le=MAX_AFTER_SECONDS,
-                description="The step expires if it can't begin within so many seconds, for "
+                description="The step expires if it can't begin within this many seconds, for "
                 "example because of quiet hours; null: it is sent however late.",
             ),
         ]

@@ -333,7 +333,7 @@ class _Reader:
         runs = self._extend(runs, first.translate(_CONTROL), None)
         if others:
             self._end(runs)
-            # Only what a secret decides about is looked at within a text.
+            # Within a text, only what a secret decides about is checked.
             words = others[:-1] if by else ()
             self._count(len(words))
             for word in words:

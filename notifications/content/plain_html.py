@@ -321,7 +321,7 @@ def _check_sheet(css: str) -> str:
         raise NotPlainError(_UNREADABLE)
     for rule in _AT_RULE.finditer(css):
         if rule[1].lower() not in _AT_RULES:
-            why = ", since fonts that are loaded tell which characters are shown"
+            why = ", since fonts that are loaded reveal which characters are shown"
             raise NotPlainError(f"remove @{rule[1][:40]} from the CSS of this part{why}")
     _check_functions(css)
     by_siblings = ""

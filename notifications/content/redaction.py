@@ -17,7 +17,7 @@ from ..catalog.types import MASK, TypeConfig
 
 MIN_SECRET_LENGTH = 4  # Shorter values are masked by name only: they occur in other texts by chance
 MAX_SECRETS = 100
-"""Sensitive values that are looked for in other texts. With more, every text and number counts as
+"""Sensitive values that are searched for in other texts. With more, every text and number counts as
 one: the search would take time by the product of both."""
 MIN_PARTIAL_LENGTH = 3  # Characters of a value at the end of a truncated text that are masked too
 WITHHELD = "[not kept: it may repeat a secret]"

@@ -93,7 +93,7 @@ def resurface_due(*, now: datetime) -> int:
 
 @dataclass(frozen=True, slots=True)
 class AllRead:
-    """How many notifications were marked as read, and whether all were looked at."""
+    """How many notifications were marked as read, and whether that is all."""
 
     count: int
     is_complete: bool
@@ -102,7 +102,7 @@ class AllRead:
 def mark_all_read(*, inbox: Inbox, now: datetime) -> AllRead:
     """Mark all notifications sent to a recipient as read, at most MAX_READ at once.
 
-    A call looks at the newest part of what is unread, and goes on where the last call ended. So
+    A call reads the newest part of what is unread, and continues where the last call ended. So
     repeated calls reach everything, however much lies before it that wasn't sent.
     """
     count, before, is_complete = 0, None, False

@@ -32,7 +32,7 @@ class FeedCounts:
     """Counts of an inbox, each at most 10,000."""
 
     unread: int
-    unseen: int  # Unread notifications delivered after the owner's last look at the feed
+    unseen: int  # Unread notifications delivered after the owner's last visit to the feed
     as_of: Timestamp = field(compare=False)
     """The cluster time at which they were counted, which orders counts of any processes."""
 

@@ -61,7 +61,7 @@ def apply_inbound(contents: WebhookContents, *, provider: str, now: datetime) ->
 def _learn(identities: Sequence[Identity], now: datetime) -> None:
     """Remember the numbers of user IDs; of a status without a number, that of its message.
 
-    Receipts of test messages tell nothing: the sandbox's user IDs are not people's.
+    Receipts of test messages say nothing about a person: the sandbox's user IDs are not people's.
     """
     references = {one.user_id: one.reference for one in identities if one.reference is not None}
     parsed = {user: AttemptReference.parse(text) for user, text in references.items()}

@@ -40,7 +40,7 @@ def process_webhook(
 ) -> Applied:
     """Store a verified webhook and apply its receipts. Idempotent, as providers may repeat it.
 
-    ``contents`` has what a webhook of WhatsApp tells besides them.
+    ``contents`` has what a webhook of WhatsApp contains besides them.
     """
     entry = {
         "provider": provider,

@@ -4,7 +4,7 @@ Membership is on the member: its delivery names the digest. A lease that closes 
 epoch, a fencing token that grows with each lease: it selects the members by writing its epoch to
 them, and then seals the digest. Only members with the epoch of the seal are part of the carrier, so
 that a frozen worker neither adds to a digest nor takes from it. A member that was stored too late
-is looked at again after ``RECHECK``, and joins another digest.
+is rechecked after ``RECHECK``, and joins another digest.
 """
 
 import random

@@ -91,7 +91,7 @@ def purge_secrets(*, now: datetime) -> int:
 
 
 def encrypted_contents() -> Iterator[tuple[str, Callable[[], bool]]]:
-    """Yield each stored secret, and a function that encrypts it anew: False if it changed."""
+    """Yield each stored secret, and a function that re-encrypts it: False if it changed."""
     for document in notifications().find(
         {"encrypted_content": {"$exists": True}}, {"encrypted_content": 1}
     ):

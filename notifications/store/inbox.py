@@ -50,9 +50,9 @@ NOT_ALL_READ: Mapping[str, Any] = {
 }
 FEED_INDEX = "ntf_user_feed"
 MAX_UNREAD_SCANNED = 20_000
-"""Unread notifications among which those that were sent are looked for at once."""
+"""Unread notifications among which one request searches for those that were sent."""
 READ_POSITION_KEPT = timedelta(minutes=10)
-"""How long marking everything as read continues where it ended. Later, it begins anew."""
+"""How long marking everything as read continues where it ended. Later, it begins again."""
 
 
 @dataclass(frozen=True, slots=True)

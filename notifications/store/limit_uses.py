@@ -53,7 +53,7 @@ _random = random.SystemRandom()
 
 
 class RefusalKind(StrEnum):
-    """What becomes of a delivery that a limit refuses."""
+    """What happens to a delivery that a limit refuses."""
 
     WAITS = "waits"
     DIGEST = "digest"  # It goes into its type's digest

@@ -7,7 +7,7 @@ docs/decisions/0016-sensitive-variables.md.
 
 A token is deterministic: the same text for the same bytes. Its key is derived from ``SECRET_KEY``.
 
-A keyed digest (HMAC-SHA256) tells whether two values are equal. Its key is derived from one of
+A keyed digest (HMAC-SHA256) shows whether two values are equal. Its key is derived from one of
 ``FIELD_ENCRYPTION_KEYS``. Without the key, nobody finds a value, such as six digits, by trying all.
 """
 

@@ -43,7 +43,11 @@ class Refusal:
         return head.encode() + body
 
 
-_FAILED = (500, "internal_error", "The service failed. The request id tells why.")
+_FAILED = (
+    500,
+    "internal_error",
+    "The service failed. Its log has the reason under the request ID.",
+)
 _MALFORMED = (400, "malformed_request", "This is not a well-formed HTTP/1.1 request.")
 _TOO_SLOW = "The request did not come in time: send its head and its body faster."
 _TOO_MANY_HEADERS = "A header is too long, or there are too many."

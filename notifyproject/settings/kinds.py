@@ -122,7 +122,7 @@ def token(*, min_length: int, is_issued: bool = False, start_length: int = 0) ->
 
 
 def keys(*, min_length: int) -> Kind[Mapping[str, bytes]]:
-    """Return the kind of a list of secret keys, each ``id:base64``, of so many bytes."""
+    """Return the kind of a list of secret keys, each ``id:base64`` with ``min_length`` bytes."""
     return Kind(
         expected="id:base64, separated by commas",
         convert=_keys,

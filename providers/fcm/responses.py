@@ -64,7 +64,7 @@ class Refusal:
     apns: str | None = None
     """The reason of Apple's push service, such as ``BadDeviceToken``."""
     quota: QuotaOwner | None = None
-    """None if the response doesn't tell."""
+    """None if the response doesn't say."""
     pause: float | None = None
     """Seconds that the response asks to wait."""
 
@@ -399,7 +399,7 @@ RULES: tuple[FcmRule, ...] = (
         "Firebase or Apple rejected the device token",
         name="INVALID_ARGUMENT",
         apns={None},
-        # Of a wrong field, Google tells the name.
+        # Google names a wrong field.
         text=r"\A(?:request contains an )?invalid argument\.?\Z",
         action=RecipientAction.SUSPECT,
     ),

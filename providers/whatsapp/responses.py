@@ -209,7 +209,7 @@ def classify_response(response: http.Response, *, now: datetime) -> ProviderErro
             action=RecipientAction.SUSPECT,
             response=provider_response,
             retry_after=pause,
-            # Nothing tells that it concerns others.
+            # Nothing says that it concerns others.
             reach=Reach.RECIPIENT,
         )
     rules = STATUS_RULES if code is not None else (*STATUS_RULES, *NO_CODE_RULES)
@@ -219,7 +219,7 @@ def classify_response(response: http.Response, *, now: datetime) -> ProviderErro
 def explain(rule: CodeRule, error: Mapping[str, Any]) -> str:
     """Return a rule's reason with the error's code, and Meta's details if the rule is vague.
 
-    Only the details tell which parameter or image it is. Other rules say it all.
+    Only the details say which parameter or image it is. Other rules say it all.
     """
     reason = append_code(rule.reason, error.get("code"))
     is_vague = rule.kind is Kind.PERMANENT and rule.code is None

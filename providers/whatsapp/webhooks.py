@@ -56,7 +56,7 @@ _PUNCTUATION = re.compile(r"[\W_]+")
 _REFERENCE = re.compile(rf"[!-~]{{1,{MAX_ID_LENGTH}}}", re.ASCII)
 _DIGITS = re.compile(r"[1-9]\d{6,14}", re.ASCII)
 _USER_ID = re.compile(r"[A-Z]{2}\.(?:ENT\.)?[A-Za-z0-9]{1,128}", re.ASCII)
-"""Meta's ID of a person for one business, of whom it may not tell the number."""
+"""Meta's ID of a person for one business, whose number it may leave out."""
 _ID = re.compile(rf"[!-~]{{1,{MAX_ID_LENGTH}}}", re.ASCII)
 Item = Mapping[str, Any]
 
@@ -66,7 +66,7 @@ class InboundMessage:
     """A message that a recipient sent to us."""
 
     phone: str | None = field(default=None, repr=False)
-    """The sender's number in E.164; never logged. None if Meta tells the user ID alone."""
+    """The sender's number in E.164; never logged. None if Meta gives the user ID alone."""
     user_id: str | None = field(default=None, repr=False)
     """Meta's ID of the sender, such as ``GB.13491208655302741918``."""
     at: datetime
@@ -77,7 +77,7 @@ class MarketingPreference:
     """A recipient's opt-out from WhatsApp marketing, or opt-in to it."""
 
     phone: str | None = field(default=None, repr=False)
-    """The recipient's number in E.164; never logged. None if Meta tells the user ID alone."""
+    """The recipient's number in E.164; never logged. None if Meta gives the user ID alone."""
     user_id: str | None = field(default=None, repr=False)
     is_wanted: bool
     at: datetime
@@ -88,7 +88,7 @@ class ClosedWindow:
     """A service window that WhatsApp says is closed: it refused a text."""
 
     phone: str | None = field(default=None, repr=False)
-    """The recipient's number in E.164; never logged. None if Meta tells the user ID alone."""
+    """The recipient's number in E.164; never logged. None if Meta gives the user ID alone."""
     user_id: str | None = field(default=None, repr=False)
     at: datetime
 
@@ -113,7 +113,7 @@ class IdentityChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WebhookContents:
-    """What a webhook tells. An item that can't be read is counted and costs no other its effect."""
+    """What a webhook contains. An item that can't be read is counted, and others take effect."""
 
     receipts: tuple[Receipt, ...]
     messages: tuple[InboundMessage, ...]
@@ -194,7 +194,7 @@ class _Reader:
     def _read_change(self, change: Item) -> None:
         name, value = change.get("field"), change.get("value")
         if name not in (MESSAGES_FIELD, PREFERENCES_FIELD, USER_IDS_FIELD):
-            # A webhook of another kind is none of ours, but a change without a name is odd.
+            # A webhook of another kind is none of ours, but a change without a name is invalid.
             self.unreadable_count += not isinstance(name, str)
             return
         if not isinstance(value, dict):

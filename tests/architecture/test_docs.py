@@ -20,7 +20,7 @@ from tests.support.source import ROOT
 NOT_LINKED = {"clients/web/README.md"}
 """Pages that no other page needs to link."""
 EXAMPLES = {"providers/paperboy.py"}
-"""Files that a page tells to create."""
+"""Files that a page asks its reader to create."""
 PAGES = sorted(
     str(path.relative_to(ROOT))
     for path in [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("clients/*/README.md")]

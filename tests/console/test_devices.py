@@ -233,7 +233,7 @@ READS = {
     "?q=user-7": 13,
     "?q=nothing-like-it": 0,
 }
-"""What a list may read of so many devices."""
+"""Documents that a list may read of these devices."""
 
 
 def test_list_uses_an_index(console: Client, many: None) -> None:

@@ -296,7 +296,7 @@ OTHER_FORMS = [
     ("+543415551234", "+5493415551230"),
     ("+2290195123456", "+22995123450"),
 ]
-"""The numbers after the first differ in a digit, so that no rule folds them: WhatsApp tells it."""
+"""The numbers after the first differ in a digit, so that no rule folds them: WhatsApp says it."""
 
 
 def opt(value: str, phone: str, at: int) -> None:

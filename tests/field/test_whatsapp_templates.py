@@ -1,4 +1,4 @@
-"""Values in WhatsApp's approved templates, looked at before the send.
+"""Values in WhatsApp's approved templates, checked before the send.
 
 Documents: Meta's references of template components (1,024 characters of a body) and authentication
 templates (15 of a code), and of error 131008. Reports:

@@ -198,7 +198,7 @@ class InboxStreamApp:
         return [] if await self._run_blocking(partial(follower.is_token_valid, now)) else None
 
     async def _wait(self, wakeup: asyncio.Event, seconds: float, *, until: datetime) -> None:
-        """Wait for a wake-up: at most so long, and not beyond the token's expiry."""
+        """Wait for a wake-up, at most ``seconds``, and not beyond the token's expiry."""
         with suppress(TimeoutError):
             async with asyncio.timeout(min(seconds, self._seconds_until(until))):
                 await wakeup.wait()

@@ -22,7 +22,7 @@ RECIPIENTS = ("user", "user", "user", "reset", "flaky", "timeout", "truncated", 
 @scenario(
     4,
     injects="kill -9 of beat for 10 min, a sweeper beside it from the fourth on",
-    shows="P5; readiness tells within 180 s",
+    shows="P5; readiness reports it within 180 s",
     full={"red": 180, "away": 420, "every": 20},
     short={"red": 180, "away": 60, "every": 20},
 )

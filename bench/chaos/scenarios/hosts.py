@@ -35,7 +35,7 @@ def cluster(*, scopes: Sequence[str] = SCOPES) -> Iterator[Cluster]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fault:
-    """A fault, and the time from which requests should be accepted until it is looked at."""
+    """A fault, and the time from which requests should be accepted until the check."""
 
     name: str
     since: datetime
@@ -100,7 +100,7 @@ def _lose(running: Cluster, name: str, host: Host, *, away: float, between: floa
     since = datetime.now(UTC)
     running.network.cut(host)
     running.supervise(away)
-    running.network.mend(host)
+    running.network.repair(host)
     if host is EDGE:
         # Nothing can be accepted while the only proxy is away.
         since = datetime.now(UTC)

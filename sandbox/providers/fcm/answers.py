@@ -108,13 +108,13 @@ def apns_error(status: int, reason: str) -> dict[str, Any]:
 
 
 def quota_failure(subject: str, description: str) -> dict[str, Any]:
-    """Return the error detail ``QuotaFailure``, which tells whose quota is used up."""
+    """Return the error detail ``QuotaFailure``, which says whose quota is used up."""
     violation = {"subject": subject, "description": description}
     return {"@type": f"{_GOOGLE}/google.rpc.QuotaFailure", "violations": [violation]}
 
 
 def retry_info(seconds: int) -> dict[str, Any]:
-    """Return the error detail ``RetryInfo``, which tells when to send again."""
+    """Return the error detail ``RetryInfo``, which says when to send again."""
     return {"@type": f"{_GOOGLE}/google.rpc.RetryInfo", "retryDelay": f"{seconds}s"}
 
 

@@ -18,7 +18,9 @@ OUTCOMES = Outcomes(
         refused("ratelimit", 429, "429 QUOTA_EXCEEDED with Retry-After in seconds."),
         refused("ratelimit-date", 429, "The same 429 with Retry-After as a date."),
         refused(
-            "ratelimit-bare", 429, "429 QUOTA_EXCEEDED that tells neither a time nor whose quota."
+            "ratelimit-bare",
+            429,
+            "429 QUOTA_EXCEEDED that has neither a time nor whose quota it is.",
         ),
         refused(RETRY_INFO, 429, "429 QUOTA_EXCEEDED with the time in the body: RetryInfo."),
         refused("ratelimit-device", 429, "429 QUOTA_EXCEEDED: the device got too many messages."),
@@ -26,14 +28,14 @@ OUTCOMES = Outcomes(
         refused(
             "ratelimit-once",
             429,
-            "The same 429 once for a token, then accepted; then it begins anew.",
+            "The same 429 once for a token, then accepted; then from the start.",
             initial_failures=1,
         ),
         refused("third-party-auth", 401, "401 THIRD_PARTY_AUTH_ERROR: APNs refuses the key."),
         refused("bad-device-token", 400, "400 INVALID_ARGUMENT: APNs says BadDeviceToken."),
         refused("not-for-topic", 400, "400 INVALID_ARGUMENT: APNs says DeviceTokenNotForTopic."),
         refused("not-registered", 404, "404 NotRegistered without FCM's error code."),
-        refused("forbidden", 403, "403 that tells no reason."),
+        refused("forbidden", 403, "403 without a reason."),
         refused(
             EXPIRED_TOKEN,
             401,
@@ -51,7 +53,7 @@ OUTCOMES = Outcomes(
         refused(
             "flaky",
             500,
-            "500 twice for the same token, then accepted; then it begins anew.",
+            "500 twice for the same token, then accepted; then from the start.",
             initial_failures=2,
         ),
         refused(

@@ -50,7 +50,7 @@ class Fcm(Provider):
     outcomes = OUTCOMES
     recipient_pattern = "{}-…"
     addressing = (
-        "The beginning of a registration token, or of a topic, chooses what becomes of the "
+        "The beginning of a registration token, or of a topic, chooses the outcome of the "
         "message: the token is the name itself, or the name, a -, _ or :, and anything more."
     )
 

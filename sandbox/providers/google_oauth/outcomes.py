@@ -26,7 +26,7 @@ OUTCOMES = Outcomes(
         ),
         refused("account-deleted", 400, "400 invalid_grant: there is no such account."),
         refused("server-error", 500, "500 internal_failure."),
-        refused("flaky", 500, "500 twice, then granted; then it begins anew.", initial_failures=2),
+        refused("flaky", 500, "500 twice, then granted; then from the start.", initial_failures=2),
         refused("unavailable", 503, "503."),
         *network_faults.fault_outcomes(200),
         network_faults.BAD_GATEWAY,

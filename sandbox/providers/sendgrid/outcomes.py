@@ -91,7 +91,7 @@ OUTCOMES = Outcomes(
         refused(
             "ratelimit-once",
             429,
-            "The same 429 once for an address, then accepted; then it begins anew.",
+            "The same 429 once for an address, then accepted; then from the start.",
             initial_failures=1,
         ),
         refused("ratelimit-long", 429, "429 with Retry-After: 120."),
@@ -102,7 +102,7 @@ OUTCOMES = Outcomes(
         refused(
             "flaky",
             500,
-            "500 twice for the same address, then accepted; then it begins anew.",
+            "500 twice for the same address, then accepted; then from the start.",
             initial_failures=2,
         ),
         refused(

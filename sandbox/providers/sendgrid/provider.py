@@ -51,7 +51,7 @@ class SendGrid(Provider):
     outcomes = OUTCOMES
     recipient_pattern = "{}@"
     addressing = (
-        "The part of an address before the @ chooses what becomes of the message, at any domain. "
+        "The part of an address before the @ chooses the outcome of the message, at any domain. "
         "What follows a plus sign is left out: bounce+1@example.com bounces too."
     )
     event_kinds = frozenset(events.DETAILS)

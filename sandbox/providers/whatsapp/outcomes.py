@@ -82,7 +82,7 @@ _SPECIAL = {
         refused(
             "ratelimit-once",
             429,
-            "The same 429 once for a number, then accepted; then it begins anew.",
+            "The same 429 once for a number, then accepted; then from the start.",
             initial_failures=1,
         ),
         refused(
@@ -93,7 +93,7 @@ _SPECIAL = {
         refused(
             "flaky",
             500,
-            "500 with 131000 twice for a number, then accepted; then it begins anew.",
+            "500 with 131000 twice for a number, then accepted; then from the start.",
             initial_failures=2,
         ),
         refused(

@@ -57,7 +57,7 @@ class WhatsApp(Provider):
     max_body = 1024 * 1024
     outcomes = OUTCOMES
     addressing = (
-        "The last six digits of a phone number choose what becomes of the message: 900 and three "
+        "The last six digits of a phone number choose the outcome of the message: 900 and three "
         "more. +44 7700 900000 to 900999 belong to nobody."
     )
     event_kinds = events.KINDS

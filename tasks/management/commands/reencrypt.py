@@ -49,6 +49,6 @@ class Command(BaseCommand):
                         unreadable += 1
                 by_key[key_id] += 1
             counts = ", ".join(f"{count} under {key}" for key, count in sorted(by_key.items()))
-            self.stdout.write(f"{name}: {counts or 'none'}; {changed} encrypted anew")
+            self.stdout.write(f"{name}: {counts or 'none'}; {changed} re-encrypted")
         if unreadable:
             raise CommandError(f"{unreadable} values can't be decrypted: a key isn't listed.")

@@ -23,7 +23,7 @@ POLL_SECONDS = 0.2
 DELIVERY_SECONDS = 1.0
 """Seconds between sweeps while this process sends deliveries itself."""
 ROLLUP_SECONDS = 10.0
-"""Seconds that the roll-up may take between two sweeps, and likewise content removal."""
+"""Seconds that the roll-up may take between two sweeps, and content removal too."""
 
 
 class Command(BaseCommand):

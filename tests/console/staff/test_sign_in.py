@@ -282,7 +282,7 @@ def guess(times: int, name: str = "maria", *, address: str = USUAL_IP) -> list[i
 @pytest.mark.usefixtures("maria")
 def test_fifth_wrong_password_locks_the_account_at_its_address() -> None:
     assert guess(5) == [200] * 4 + [429]
-    assert sign_in() == 429, "the right one is not even looked at"
+    assert sign_in() == 429, "the right one is not even checked"
     assert sign_in("MARIA ") == 429
     assert sign_in(address=OTHER_IP) == 302, "its owner is let in from anywhere else"
 

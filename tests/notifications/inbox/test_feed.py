@@ -246,7 +246,7 @@ def test_mark_all_read_reads_only_unread_notifications(monkeypatch: pytest.Monke
 def test_read_all_reaches_what_lies_behind_notifications_that_were_not_sent(
     monkeypatch: pytest.MonkeyPatch, sent_after: int
 ) -> None:
-    """Each call looks at a limited number, and says that it isn't complete before the last one."""
+    """Each call reads a limited number, and says that it isn't complete before the last one."""
     monkeypatch.setattr(inbox, "MAX_UNREAD_SCANNED", 50)
     whole = {"user_id": "ada", "client_id": CLIENT}
     newest = [("created_at", -1), ("_id", -1)]

@@ -1,4 +1,4 @@
-"""Which texts in a queue are messages, and what becomes of the others."""
+"""Which texts in a queue are messages, and what happens to the others."""
 
 import json
 from typing import Any

@@ -78,7 +78,7 @@ def finish(clock: Time, operation: Operation) -> Operation:
     for _ in range(100):
         if stored(operation).stage is not BulkStage.RUNNING:
             break
-        # Longer than the interval in which a trial is looked at again.
+        # Longer than the interval in which a trial is rechecked.
         clock.at += timedelta(seconds=3)
         runner.run(operation.id, clock=clock)
     return stored(operation)

@@ -67,7 +67,7 @@ def maria() -> StaffUser:
 
 @pytest.fixture
 def pages_of_three(backlog_anew: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Use small pages for broadcasts, and measure the backlog anew."""
+    """Use small pages for broadcasts, and measure the backlog again."""
     monkeypatch.setattr(runner, "PAGE_SIZE", 3)
     yield
     process.clear_shutdown()

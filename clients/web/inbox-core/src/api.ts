@@ -91,7 +91,7 @@ export class Api {
     private readonly fetcher: typeof fetch,
   ) {}
 
-  /** A page of a filter may be empty with more behind it, because the service reads so many items for one. */
+  /** A page of a filter may be empty with more behind it, because the service reads a limited number of items for one. */
   async list(options: { limit: number; cursor?: string | null; filter: Filter; view: View }): Promise<Page> {
     const query = new URLSearchParams({ limit: String(options.limit), ...options.filter });
     if (options.view !== "inbox") query.set(options.view, "true");
