@@ -107,7 +107,8 @@ class CallbackMessage(models.Model):
             MongoIndex("-created_at", "-_id", name="cbm_created"),
             MongoIndex("notification_id", name="cbm_notification", sparse=True),
             MongoIndex(
-                *("client_id", "next_try_at"),
+                "client_id",
+                "next_try_at",
                 name="cbm_due",
                 partial={"next_try_at": {"$exists": True}},
             ),

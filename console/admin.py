@@ -10,18 +10,29 @@ from django.contrib import admin
 from .staff.sign_in import SignInForm
 
 PAGES = (
-    *("alerts", "api_clients", "audit_log", "broadcasts.list", "bulk.list", "callbacks.endpoints"),
-    *("callbacks.messages", "devices", "digests", "failures", "limits", "notifications.attempts"),
-    *(
-        "notifications.list",
-        "periodic_tasks",
-        "providers",
-        "recipients.list",
-        "retention",
-        "scheduled_and_held",
-        "staff.accounts",
-    ),
-    *("suppressions", "types.page", "webhook_log", "workers"),
+    "alerts",
+    "api_clients",
+    "audit_log",
+    "broadcasts.list",
+    "bulk.list",
+    "callbacks.endpoints",
+    "callbacks.messages",
+    "devices",
+    "digests",
+    "failures",
+    "limits",
+    "notifications.attempts",
+    "notifications.list",
+    "periodic_tasks",
+    "providers",
+    "recipients.list",
+    "retention",
+    "scheduled_and_held",
+    "staff.accounts",
+    "suppressions",
+    "types.page",
+    "webhook_log",
+    "workers",
 )
 """Modules that register a page."""
 

@@ -80,7 +80,8 @@ def _state_condition(value: str) -> dict[str, Any]:
 StateFilter = choice_filter(
     "state",
     (
-        *((ACTIVE, "Active"), (INACTIVE, "Inactive")),
+        (ACTIVE, "Active"),
+        (INACTIVE, "Inactive"),
         *((reason.value, label) for reason, label in REASON_LABELS.items()),
     ),
     condition=_state_condition,

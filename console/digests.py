@@ -110,8 +110,14 @@ class DigestAdmin(ReadOnlyAdmin):
     """The digests, newest first."""
 
     list_display = (
-        *("opened", "digest", "recipient", "channel_display", "members"),
-        *("status_display", "closes", "carrier"),
+        "opened",
+        "digest",
+        "recipient",
+        "channel_display",
+        "members",
+        "status_display",
+        "closes",
+        "carrier",
     )
     list_display_links = ("opened", "digest")
     list_filter = (StatusFilter, TypeFilter, ChannelFilter, OpenedFilter)

@@ -45,8 +45,14 @@ _OVERFLOW_NOTES = {
     Overflow.DROP: "never sent",
 }
 FIELDS = (
-    *("name", "types", "categories", "channels", "max"),
-    *("period_seconds", "min_gap_seconds", "overflow"),
+    "name",
+    "types",
+    "categories",
+    "channels",
+    "max",
+    "period_seconds",
+    "min_gap_seconds",
+    "overflow",
 )
 
 

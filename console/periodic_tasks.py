@@ -116,8 +116,12 @@ class PeriodicTaskAdmin(SingleDeletionAdmin):
 
     form = ThemedPeriodicTaskForm
     list_display = (
-        *("name_and_reason", "task_name", "schedule_text"),
-        *("last_ran", "run_count", "active"),
+        "name_and_reason",
+        "task_name",
+        "schedule_text",
+        "last_ran",
+        "run_count",
+        "active",
     )
     search_fields = ("name", "task")
     search_help_text = "Part of a name or of a task"

@@ -42,8 +42,14 @@ NEVER_NORMAL = frozenset({F.INTERNAL_ERROR, F.QUARANTINED, F.DECRYPTION_FAILED})
 """Causes of which a single failure is a problem."""
 PROVIDER_CAUSES = frozenset(
     {
-        *(F.CHANNEL_UNAVAILABLE, F.PROVIDER_ERROR, F.CONNECTION_FAILED, F.TIMEOUT),
-        *(F.CONNECTION_LOST, F.RATE_LIMITED, F.OUTCOME_UNKNOWN, F.EXPIRED),
+        F.CHANNEL_UNAVAILABLE,
+        F.PROVIDER_ERROR,
+        F.CONNECTION_FAILED,
+        F.TIMEOUT,
+        F.CONNECTION_LOST,
+        F.RATE_LIMITED,
+        F.OUTCOME_UNKNOWN,
+        F.EXPIRED,
     }
 )
 """Causes that an outage of a provider explains."""

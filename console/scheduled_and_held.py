@@ -123,7 +123,9 @@ class WaitingNotificationAdmin(SecondaryListAdmin):
             (
                 CHANNELS[wait.channel],
                 wait_text(
-                    *(wait.reason, wait.channel, wait.until),
+                    wait.reason,
+                    wait.channel,
+                    wait.until,
                     goal=row.plan_until,
                     limit=wait.limit,
                     pauses=row.pauses,

@@ -49,8 +49,13 @@ SOURCE_LABELS = {
     "one-click": "Recipient",
 }
 DISPLAYED_FIELDS = (
-    *("address_display", "channel", "reason", "marketing_only"),
-    *("source", "created_at", "expires_at"),
+    "address_display",
+    "channel",
+    "reason",
+    "marketing_only",
+    "source",
+    "created_at",
+    "expires_at",
 )
 MAX_REASON = 200
 ERASED_LABEL = "Erased"

@@ -162,10 +162,7 @@ def _waits_for_skipped_devices(
     """Return the waits for devices left out, most urgent first, within the maximum deferral."""
     waits = (
         (now if not_attempted else None, FailureCode.PROVIDER_ERROR, NO_TIME, None),
-        (
-            *(blocked_until, FailureCode.CHANNEL_UNAVAILABLE),
-            *(PLATFORM_BLOCKED, WaitReason.CIRCUIT_OPEN),
-        ),
+        (blocked_until, FailureCode.CHANNEL_UNAVAILABLE, PLATFORM_BLOCKED, WaitReason.CIRCUIT_OPEN),
         (quiet_hours_end, FailureCode.QUIET_HOURS, IN_QUIET_HOURS, None),
     )
     return [

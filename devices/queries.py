@@ -21,8 +21,16 @@ ACTIVE_OR_INACTIVE = {"$in": [True, False]}
 """Matches active and inactive devices. Naming both lets an index sort by creation."""
 _LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
 _PROJECTION = (
-    *("user_id", "device_token", "platform", "notification_preferences"),
-    *("language", "timezone", "last_seen", "is_active", "replaced_by", "replaces"),
+    "user_id",
+    "device_token",
+    "platform",
+    "notification_preferences",
+    "language",
+    "timezone",
+    "last_seen",
+    "is_active",
+    "replaced_by",
+    "replaces",
 )
 _MAX_STEPS = 5
 """Successors that are followed. A rotation points earlier devices to the newest: one is usual."""

@@ -9,9 +9,19 @@ import idna
 PRIVATE_DOMAINS = frozenset(
     {
         # Reserved by RFC 6761, 6762, 8375, and 9476, and by ICANN.
-        *("localhost", "local", "arpa", "alt", "internal"),
+        "localhost",
+        "local",
+        "arpa",
+        "alt",
+        "internal",
         # Of Kubernetes, Linux, routers, and companies.
-        *("svc", "localdomain", "lan", "home", "corp", "intranet", "private"),
+        "svc",
+        "localdomain",
+        "lan",
+        "home",
+        "corp",
+        "intranet",
+        "private",
     }
 )
 """Last labels of names that aren't of the public Internet. No registry delegates them."""

@@ -30,12 +30,29 @@ BATCH = 1_000
 Row = Mapping[str, Any]
 Key = tuple[datetime, Metric, tuple[tuple[str, str], ...]]
 _GROUP_FIELDS = (
-    *("minute", "channel", "type", "client", "provider", "outcome"),
-    *("is_last", "status", "code", "bucket", "request_bucket"),
+    "minute",
+    "channel",
+    "type",
+    "client",
+    "provider",
+    "outcome",
+    "is_last",
+    "status",
+    "code",
+    "bucket",
+    "request_bucket",
 )
 _DEVICE_FIELDS = (
-    *("minute", "channel", "type", "client", "provider"),
-    *("platform", "outcome", "code", "is_delivered", "is_opened"),
+    "minute",
+    "channel",
+    "type",
+    "client",
+    "provider",
+    "platform",
+    "outcome",
+    "code",
+    "is_delivered",
+    "is_opened",
 )
 _SHARED = _GROUP_FIELDS.index("outcome")
 """Number of the first fields, which both kinds of rows share."""
@@ -224,8 +241,13 @@ def _attempts(since: datetime, until: datetime) -> Iterable[Row]:
 
 def _deliveries(ids: set[ObjectId]) -> dict[tuple[ObjectId, str], tuple[Row, Row]]:
     names = (
-        *("channel", "status", "attempt_count", "failure_code"),
-        *("sent_at", "first_due_at", "ready_at"),
+        "channel",
+        "status",
+        "attempt_count",
+        "failure_code",
+        "sent_at",
+        "first_due_at",
+        "ready_at",
     )
     found = collection("notifications").find(
         {"_id": {"$in": list(ids)}},
@@ -244,8 +266,11 @@ def _device_results(attempt: Row) -> Iterator[tuple[Any, ...]]:
     for one in attempt["devices"]:
         if one["status"] != A.EXPIRED:
             yield (
-                *(one.get("platform"), one["status"], one.get("error_code")),
-                *("delivered_at" in one, "opened_at" in one),
+                one.get("platform"),
+                one["status"],
+                one.get("error_code"),
+                "delivered_at" in one,
+                "opened_at" in one,
             )
 
 

@@ -33,9 +33,27 @@ _LOCAL_PART_LENGTH = 64
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 FORBIDDEN_SCHEMES = frozenset(
     {
-        *("javascript", "data", "vbscript", "livescript", "file", "ftp", "about", "blob"),
-        *("filesystem", "view-source", "jar", "resource", "res", "mhtml", "content", "intent"),
-        *("chrome", "chrome-extension", "moz-extension", "feed", "wyciwyg"),
+        "javascript",
+        "data",
+        "vbscript",
+        "livescript",
+        "file",
+        "ftp",
+        "about",
+        "blob",
+        "filesystem",
+        "view-source",
+        "jar",
+        "resource",
+        "res",
+        "mhtml",
+        "content",
+        "intent",
+        "chrome",
+        "chrome-extension",
+        "moz-extension",
+        "feed",
+        "wyciwyg",
     }
 )
 """Schemes that run code, access local data, or wrap another URL, such as one of these."""

@@ -44,7 +44,13 @@ TIME_FILTERS = (*CREATED_FILTERS, *SCHEDULED_FILTERS)
 FLAGS = ("unread", "is_active")
 NAMES = frozenset(
     {
-        *(*TEXT_FILTERS, *CHOICES, *STATUSES, *TIME_FILTERS, *FLAGS, "ordering", FIELDS.name),
+        *TEXT_FILTERS,
+        *CHOICES,
+        *STATUSES,
+        *TIME_FILTERS,
+        *FLAGS,
+        "ordering",
+        FIELDS.name,
         *paging.PARAMETER_NAMES,
     }
 )

@@ -56,8 +56,17 @@ is left of a minute's requests. On 429 and 503, wait for the seconds in `Retry-A
 last page."""
 """Appended to the description in the settings."""
 RESOURCES = (
-    *("notifications", "broadcasts", "recipients", "devices", "topics", "inbox", "digests"),
-    *("callbacks", "suppressions", "limits", "types"),
+    "notifications",
+    "broadcasts",
+    "recipients",
+    "devices",
+    "topics",
+    "inbox",
+    "digests",
+    "callbacks",
+    "suppressions",
+    "limits",
+    "types",
 )
 """The first segments of the paths, in the order of the document."""
 STREAM = "text/event-stream"

@@ -103,7 +103,9 @@ def run_action(
             consequences=(
                 format_html(
                     "<strong>{}</strong> to {}. {}.",
-                    *(type_name, audience.lower(), summarize(document)),
+                    type_name,
+                    audience.lower(),
+                    summarize(document),
                 ),
                 action.consequence,
             ),

@@ -50,8 +50,19 @@ RISK_ACTIONS = frozenset({BulkAction.RETRY, BulkAction.RESEND})
 REFRESH_SECONDS = 1  # Between refreshes during the operation
 OPEN_REFRESH_SECONDS = 3  # Between refreshes after the operation, while deliveries are open
 CSV_COLUMNS = (
-    *("notification_id", "user_id", "recipient", "channel", "resend_risk", "risk_reason"),
-    *("outcome", "reason", "detail", "result", "failure_code", "new_notification_id", "at"),
+    "notification_id",
+    "user_id",
+    "recipient",
+    "channel",
+    "resend_risk",
+    "risk_reason",
+    "outcome",
+    "reason",
+    "detail",
+    "result",
+    "failure_code",
+    "new_notification_id",
+    "at",
 )
 """``result`` is the status that the delivery has now."""
 CSV_BATCH = 500

@@ -39,8 +39,12 @@ CHANNEL_OPTIONS = tuple((channel.value, label) for channel, label in CHANNELS.it
 CAUSE_OPTIONS = tuple((code.value, code_label(code)) for code in FailureCode)
 _NO_FAILURES = frozenset(
     {
-        *(FailureCode.QUIET_HOURS, FailureCode.OVER_LIMIT, FailureCode.IN_DIGEST),
-        *(FailureCode.NOT_NEEDED, FailureCode.CANCELLED, FailureCode.SUPPRESSED),
+        FailureCode.QUIET_HOURS,
+        FailureCode.OVER_LIMIT,
+        FailureCode.IN_DIGEST,
+        FailureCode.NOT_NEEDED,
+        FailureCode.CANCELLED,
+        FailureCode.SUPPRESSED,
         FailureCode.OPTED_OUT,
     }
 )

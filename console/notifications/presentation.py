@@ -159,7 +159,8 @@ def channel_rows(
     for delivery in problems_first(document["delivery"]):
         channel = Channel(delivery["channel"])
         row = _row(
-            *(delivery, risks[channel]),
+            delivery,
+            risks[channel],
             goal=document.get("plan_until"),
             pauses=pauses,
             unmasked=unmasked,

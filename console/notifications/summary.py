@@ -19,8 +19,17 @@ from ..widgets.waits import Pauses, wait_text
 S = DeliveryStatus
 Delivery = Mapping[str, Any]
 _SUMMARY_ORDER = (
-    *(S.FAILED, S.UNKNOWN, S.SENDING, S.PENDING, S.EXPIRED),
-    *(S.SUPPRESSED, S.CANCELLED, S.MERGED, S.SENT, S.DELIVERED, S.READ),
+    S.FAILED,
+    S.UNKNOWN,
+    S.SENDING,
+    S.PENDING,
+    S.EXPIRED,
+    S.SUPPRESSED,
+    S.CANCELLED,
+    S.MERGED,
+    S.SENT,
+    S.DELIVERED,
+    S.READ,
 )
 """Order of the deliveries: problems first."""
 

@@ -456,7 +456,9 @@ def _next_steps(document: Document, history: History, *, now: datetime) -> Itera
     statuses = {one["channel"]: one["status"] for one in document["delivery"]}
     for wait in find_waits(document["delivery"], now=now):
         text = wait_text(
-            *(wait.reason, wait.channel, wait.until),
+            wait.reason,
+            wait.channel,
+            wait.until,
             goal=document.get("plan_until"),
             limit=wait.limit,
             pauses=history.pauses,

@@ -33,8 +33,14 @@ class NotificationTypeAdmin(ConsoleAdmin):
 
     form = NotificationTypeForm
     list_display = (
-        *("name", "slug", "category", "priority", "channels_display", "max_attempts"),
-        *("template", "active"),
+        "name",
+        "slug",
+        "category",
+        "priority",
+        "channels_display",
+        "max_attempts",
+        "template",
+        "active",
     )
     active = active_column()
     change_form_outer_before_template = "console/types/templates.html"

@@ -15,8 +15,13 @@ from .names import client_names, staff_names
 AUDIT_LINES = 50
 EMAIL_POLICY = "; ".join(
     (
-        *("sandbox", "default-src 'none'", "style-src 'unsafe-inline'", "img-src https: data:"),
-        *("base-uri 'none'", "form-action 'none'", "frame-ancestors 'self'"),
+        "sandbox",
+        "default-src 'none'",
+        "style-src 'unsafe-inline'",
+        "img-src https: data:",
+        "base-uri 'none'",
+        "form-action 'none'",
+        "frame-ancestors 'self'",
     )
 )
 """For an email in a frame: it may load images, and runs nothing."""

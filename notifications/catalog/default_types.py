@@ -50,7 +50,9 @@ DEFAULT_TYPES = (
         name="Transactional",
         description="A message the recipient requested; subject and body come from the request.",
         approved_templates=_whatsapp(
-            *("transactional_message", "subject", "body"),
+            "transactional_message",
+            "subject",
+            "body",
             en="📨 We have a message for you about *{{1}}*:\n\n{{2}}\n\n"
             "You receive it because of your account with us.",
             pt="📨 Temos uma mensagem para si sobre *{{1}}*:\n\n{{2}}\n\n"
@@ -65,7 +67,9 @@ DEFAULT_TYPES = (
         priority=Priority.LOW,
         on_unknown=UnknownPolicy.FAIL,
         approved_templates=_whatsapp(
-            *("marketing_message", "subject", "body"),
+            "marketing_message",
+            "subject",
+            "body",
             en="💌 News for you: *{{1}}*\n\n{{2}}\n\n"
             "You receive it because you agreed to hear from us.",
             pt="💌 Novidades para si: *{{1}}*\n\n{{2}}\n\n"
@@ -80,7 +84,9 @@ DEFAULT_TYPES = (
         priority=Priority.HIGH,
         channels=(EMAIL, IN_APP),
         approved_templates=_whatsapp(
-            *("alert_message", "subject", "body"),
+            "alert_message",
+            "subject",
+            "body",
             en="⚠️ Please note: *{{1}}*\n\n{{2}}\n\n"
             "You receive it because it concerns your account.",
             pt="⚠️ Tome nota, por favor: *{{1}}*\n\n{{2}}\n\n"
@@ -96,7 +102,8 @@ DEFAULT_TYPES = (
         channels=(EMAIL, PUSH, IN_APP),
         example_data={"order": "12345"},
         approved_templates=_whatsapp(
-            *("order_on_its_way", "order"),
+            "order_on_its_way",
+            "order",
             en="📦 Your order *{{1}}* has left our warehouse and is on its way to you. "
             "Thank you for your purchase.",
             pt="📦 A sua encomenda *{{1}}* já saiu do nosso armazém e vai a caminho. "
@@ -111,7 +118,10 @@ DEFAULT_TYPES = (
         max_retries=REDUCED_MAX_RETRIES,
         example_data={"order_id": 1001, "video_title": "Sunrise", "amount": "49.90"},
         approved_templates=_whatsapp(
-            *("payment_confirmed", "amount", "video_title", "order_id"),
+            "payment_confirmed",
+            "amount",
+            "video_title",
+            "order_id",
             en="✅ Your payment of *{{1}}* for “{{2}}” has arrived, for order {{3}}. Thank you.",
             pt="✅ Recebemos o seu pagamento de *{{1}}*, referente a «{{2}}», da encomenda {{3}}. "
             "Obrigado.",
@@ -124,7 +134,10 @@ DEFAULT_TYPES = (
         max_retries=REDUCED_MAX_RETRIES,
         example_data={"order_id": 1001, "video_title": "Sunrise", "amount": "49.90"},
         approved_templates=_whatsapp(
-            *("new_sale", "video_title", "amount", "order_id"),
+            "new_sale",
+            "video_title",
+            "amount",
+            "order_id",
             en="🎉 “{{1}}” was just sold for *{{2}}*. The number of the order is {{3}}. Well done.",
             pt="🎉 Foi vendido «{{1}}», no valor de *{{2}}*. O número da encomenda é {{3}}. "
             "Parabéns.",
@@ -139,7 +152,8 @@ DEFAULT_TYPES = (
         example_data={"video_title": "Sunrise", "release_date": "2026-12-24T18:00:00Z"},
         # Without the date, since a parameter can't be formatted in the recipient's time zone.
         approved_templates=_whatsapp(
-            *("video_release_schedule", "video_title"),
+            "video_release_schedule",
+            "video_title",
             en="🎬 The release of *{{1}}* is near. We look forward to seeing you there.",
             pt="🎬 A estreia de *{{1}}* está próxima. Contamos consigo.",
         ),
@@ -188,7 +202,8 @@ DEFAULT_TYPES = (
         channels=(EMAIL, IN_APP),
         example_data={"applicant": "Ada Lovelace"},
         approved_templates=_whatsapp(
-            *("kyc_submitted", "applicant"),
+            "kyc_submitted",
+            "applicant",
             en="🪪 Identity documents of *{{1}}* have been submitted. Please review them.",
             pt="🪪 Foram enviados os documentos de identificação de *{{1}}*. "
             "Verifique-os, por favor.",
@@ -214,7 +229,8 @@ DEFAULT_TYPES = (
         max_retries=REDUCED_MAX_RETRIES,
         example_data={"reason": "The photo is blurred."},
         approved_templates=_whatsapp(
-            *("kyc_rejected", "reason"),
+            "kyc_rejected",
+            "reason",
             en="We could not accept your documents, for this reason:\n\n_{{1}}_\n\n"
             "Please submit them again.",
             pt="Não pudemos aceitar os seus documentos, pelo seguinte motivo:\n\n_{{1}}_\n\n"
@@ -236,7 +252,8 @@ DEFAULT_TYPES = (
         },
         # Without times, since a parameter can't be formatted in the recipient's time zone.
         approved_templates=_whatsapp(
-            *("contest_reminder", "contest_name"),
+            "contest_reminder",
+            "contest_name",
             en="⏰ A reminder: the contest *{{1}}* starts soon. Good luck!",
             pt="⏰ Um lembrete: a competição *{{1}}* começa em breve. Boa sorte!",
         ),
@@ -250,7 +267,8 @@ DEFAULT_TYPES = (
         ttl_seconds=3_600,
         example_data={"contest_name": "Codeforces Round #900 (Div. 2)"},
         approved_templates=_whatsapp(
-            *("contest_starting", "contest_name"),
+            "contest_starting",
+            "contest_name",
             en="🏁 The contest *{{1}}* is starting now. Good luck!",
             pt="🏁 A competição *{{1}}* começa agora. Boa sorte!",
         ),
@@ -264,7 +282,9 @@ DEFAULT_TYPES = (
         ttl_seconds=3_600,
         example_data={"contest_name": "Codeforces Round #900 (Div. 2)", "minutes_left": 15},
         approved_templates=_whatsapp(
-            *("contest_ending", "contest_name", "minutes_left"),
+            "contest_ending",
+            "contest_name",
+            "minutes_left",
             en="⏳ The contest *{{1}}* is about to end. Minutes left: {{2}}. "
             "Submit what you have while there is time.",
             pt="⏳ A competição *{{1}}* está a terminar. Minutos que faltam: {{2}}. "

@@ -216,8 +216,14 @@ def removed_secrets(before: Mapping[str, Any] | None, request: TypeRequest) -> l
 
 
 _ROUTING = (
-    *("category", "channels", "plan", "fallback_channel", "fallback_after_seconds"),
-    *("ttl_seconds", "notify_before_seconds", "approved_templates"),
+    "category",
+    "channels",
+    "plan",
+    "fallback_channel",
+    "fallback_after_seconds",
+    "ttl_seconds",
+    "notify_before_seconds",
+    "approved_templates",
 )
 """Fields that decide whether, where, and how late a message arrives."""
 

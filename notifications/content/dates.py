@@ -19,8 +19,18 @@ MAX_DATE_LENGTH = 100  # Characters of a text parsed as a date, and of a date fo
 MAX_WIDTH = 100  # Characters of a directive's field
 _DAY_NAMES = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 _MONTH_NAMES = (
-    *("January", "February", "March", "April", "May", "June"),
-    *("July", "August", "September", "October", "November", "December"),
+    "January",
+    "February",
+    "March",
+    "April",
+    "May",
+    "June",
+    "July",
+    "August",
+    "September",
+    "October",
+    "November",
+    "December",
 )
 _MONTHS = [name[:3].lower() for name in _MONTH_NAMES]
 _MONTH = (

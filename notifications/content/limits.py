@@ -176,8 +176,15 @@ _SHALLOW_FILTERS = frozenset({"size", "first", "last"})
 
 
 _FILTER_ERRORS = (
-    *(ArithmeticError, AttributeError, LookupError, OSError, TypeError, ValueError),
-    *(FilterError, FilterValueError, LiquidValueError),
+    ArithmeticError,
+    AttributeError,
+    LookupError,
+    OSError,
+    TypeError,
+    ValueError,
+    FilterError,
+    FilterValueError,
+    LiquidValueError,
 )
 """Exceptions that a Liquid filter raises for an unsupported value."""
 

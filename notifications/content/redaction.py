@@ -164,8 +164,13 @@ def _encodings_of(secret: str) -> Iterable[str]:
     # Widest first: masking a shorter form inside a wider one would leave the rest.
     return dict.fromkeys(
         [
-            *(json.dumps(secret)[1:-1], in_json.replace("/", "\\/"), in_json),
-            *(html.escape(secret), quote(secret, safe=""), quote(secret), secret),
+            json.dumps(secret)[1:-1],
+            in_json.replace("/", "\\/"),
+            in_json,
+            html.escape(secret),
+            quote(secret, safe=""),
+            quote(secret),
+            secret,
         ]
     )
 

@@ -7,8 +7,11 @@ _INVISIBLE = dict.fromkeys(
     [
         *range(0x202A, 0x202F),  # bidirectional embeddings and overrides
         *range(0x2066, 0x206A),  # bidirectional isolates
-        *(0x200E, 0x200F, 0x061C),  # bidirectional marks
-        *(0x200B, 0xFEFF),  # zero-width spaces
+        0x200E,
+        0x200F,
+        0x061C,  # bidirectional marks
+        0x200B,
+        0xFEFF,  # zero-width spaces
         *range(0x2060, 0x2065),  # word joiner, invisible operators
     ]
 )

@@ -273,7 +273,12 @@ class Notification(models.Model):
         # What each is for: docs/reference/indexes.md. Every write pays for each.
         indexes = (
             MongoIndex(
-                *("user_id", "-created_at", "-_id", "client_id", "is_active", "is_read"),
+                "user_id",
+                "-created_at",
+                "-_id",
+                "client_id",
+                "is_active",
+                "is_read",
                 name="ntf_user_feed",
             ),
             MongoIndex("type", "-created_at", "-_id", name="ntf_type_created"),
@@ -283,7 +288,10 @@ class Notification(models.Model):
             MongoIndex("updated_at", name="ntf_updated"),
             MongoIndex("client_id", "-created_at", "-_id", name="ntf_client_created"),
             MongoIndex(
-                *("delivery.channel", "delivery.status", "-created_at", "-_id"),
+                "delivery.channel",
+                "delivery.status",
+                "-created_at",
+                "-_id",
                 name="ntf_delivery_status",
             ),
             MongoIndex("recipient.email", "-created_at", name="ntf_email", partial=EMAIL),
@@ -292,51 +300,69 @@ class Notification(models.Model):
             MongoIndex("status", "scheduled_at", name="ntf_status_scheduled", partial=SCHEDULED),
             MongoIndex("scheduled_at", name="ntf_scheduled", partial=SCHEDULED),
             MongoIndex(
-                *("client_id", "status", "scheduled_at", "_id"),
+                "client_id",
+                "status",
+                "scheduled_at",
+                "_id",
                 name="ntf_client_scheduled",
                 partial=SCHEDULED,
             ),
             MongoIndex("expires_at", name="ntf_expires", sparse=True),
+            MongoIndex("external_id", "-created_at", "-_id", name="ntf_external", partial=EXTERNAL),
             MongoIndex(
-                *("external_id", "-created_at", "-_id"), name="ntf_external", partial=EXTERNAL
-            ),
-            MongoIndex(
-                *("client_id", "source", "-created_at", "-_id"), name="ntf_source", partial=SOURCE
+                "client_id", "source", "-created_at", "-_id", name="ntf_source", partial=SOURCE
             ),
             MongoIndex("idempotency_key", name="ntf_idempotency_key", sparse=True),
             MongoIndex("delivery.provider_message_id", name="ntf_provider_message", sparse=True),
             MongoIndex(
-                *("is_active", "-created_at", "-_id"),
+                "is_active",
+                "-created_at",
+                "-_id",
                 name="ntf_inactive",
                 partial={"is_active": False},
             ),
             MongoIndex("priority", "due_at", "_id", name="ntf_due", partial=OPEN_WORK),
             MongoIndex(
-                *("priority", "client_id", "delivery.channel", "delivery.next_attempt_at"),
+                "priority",
+                "client_id",
+                "delivery.channel",
+                "delivery.next_attempt_at",
                 name="ntf_fair_queue",
                 partial=OPEN_WORK,
             ),
             MongoIndex("-failed_at", "-_id", name="ntf_failed", partial=HAS_FAILED),
             MongoIndex(
-                *("user_id", "type", "entity_id", "client_id", "is_test"),
+                "user_id",
+                "type",
+                "entity_id",
+                "client_id",
+                "is_test",
                 name="ntf_once_per_entity_client",
                 unique=True,
                 partial={**ENTITY, "user_id": {"$exists": True}, "resent_from": None},
             ),
             MongoIndex(
-                *("user_id", "client_id", "is_active", "is_archived", "is_read"),
-                *("-inbox_at", "-_id"),
+                "user_id",
+                "client_id",
+                "is_active",
+                "is_archived",
+                "is_read",
+                "-inbox_at",
+                "-_id",
                 name="ntf_inbox",
                 partial=IN_INBOX,
             ),
             MongoIndex(
-                *("user_id", "client_id", "snoozed_until", "_id"),
+                "user_id",
+                "client_id",
+                "snoozed_until",
+                "_id",
                 name="ntf_snoozed",
                 partial=SNOOZED,
             ),
             MongoIndex("snoozed_until", name="ntf_snooze_due", partial=SNOOZED),
             MongoIndex(
-                *("broadcast_id", "status", "_id"), name="ntf_broadcast", partial=FROM_BROADCAST
+                "broadcast_id", "status", "_id", name="ntf_broadcast", partial=FROM_BROADCAST
             ),
             MongoIndex("user_id", name="ntf_own_clock", partial=SCHEDULED_LOCAL),
             MongoIndex("encrypted_until", name="ntf_encrypted", partial=HAS_SECRET_EXPIRY),

@@ -165,7 +165,9 @@ class Digest(models.Model):
             MongoIndex("-opened_at", "-_id", name="dig_opened"),
             MongoIndex("client_id", "-opened_at", "-_id", name="dig_client"),
             MongoIndex(
-                *("user_id", "-opened_at", "-_id"),
+                "user_id",
+                "-opened_at",
+                "-_id",
                 name="dig_user",
                 partial={"user_id": {"$exists": True}},
             ),

@@ -114,7 +114,10 @@ def _enqueue_due(queue: FairQueue, ids: Sequence[ObjectId], *, now: datetime) ->
             _ENQUEUE_SCRIPT,
             keys=[queue.name, queue.key("count"), *(queue.key(one.slot) for one in tokens)],
             args=[
-                *(len(ids), BURST_WINDOW, BURST, TOKEN_LIFETIME),
+                len(ids),
+                BURST_WINDOW,
+                BURST,
+                TOKEN_LIFETIME,
                 *(part for pull in pulls for part in pull),
                 *wakeups,
             ],

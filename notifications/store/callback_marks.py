@@ -15,8 +15,18 @@ from .collections import notifications
 from .documents import Document
 
 _FIELDS = (
-    *("client_id", "external_id", "entity_id", "type", "is_test", "status"),
-    *("delivery", "created_at", "updated_at", "callback_revision", "action", "acted_at"),
+    "client_id",
+    "external_id",
+    "entity_id",
+    "type",
+    "is_test",
+    "status",
+    "delivery",
+    "created_at",
+    "updated_at",
+    "callback_revision",
+    "action",
+    "acted_at",
 )
 
 

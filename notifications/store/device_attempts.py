@@ -18,8 +18,14 @@ PERMANENT_FAILURES = frozenset({F.INVALID_RECIPIENT, F.REJECTED, F.TOO_LARGE, F.
 ATTEMPTED = frozenset({AttemptStatus.SENT, AttemptStatus.FAILED, AttemptStatus.UNKNOWN})
 """Statuses of completed attempts. Others say nothing about a device."""
 ATTEMPT_FIELDS = (
-    *("notification_id", "device_id", "attempt_number", "status", "attempted_at"),
-    *("finished_at", "error_code", "error_message"),
+    "notification_id",
+    "device_id",
+    "attempt_number",
+    "status",
+    "attempted_at",
+    "finished_at",
+    "error_code",
+    "error_message",
 )
 
 

@@ -31,7 +31,12 @@ ERASED_RECIPIENT: dict[str, Any] = {"device_ids": []}
 ERASABLE_FIELDS = ("created_at", "client_id", "recipient.email", "recipient.phone")
 INBOX_CONTENT_FIELDS = (
     *TEMPLATE_FIELDS,
-    *("subject", "body", "is_masked", "image_url", "deep_link", "payload"),
+    "subject",
+    "body",
+    "is_masked",
+    "image_url",
+    "deep_link",
+    "payload",
 )
 """Content fields that stay while the inbox still shows the notification."""
 ANONYMOUS_FIELDS = ("locale", "timezone", "given")

@@ -149,7 +149,8 @@ class Snapshot:
         at = {} if self._at is None else {"atClusterTime": self._at}
         run = partial(
             database().command,
-            *("aggregate", name),
+            "aggregate",
+            name,
             pipeline=list(pipeline),
             cursor={},
             readConcern={"level": "snapshot", **at},

@@ -15,7 +15,11 @@ from .indexes import EXTERNAL_INDEXES
 from .schema import DatabaseSchemaEditor
 
 OPTIONS = (
-    *("key", "unique", "sparse", "expireAfterSeconds", "partialFilterExpression"),
+    "key",
+    "unique",
+    "sparse",
+    "expireAfterSeconds",
+    "partialFilterExpression",
     "default_language",
 )
 ID_INDEX = "_id_"

@@ -26,7 +26,17 @@ from .webhooks import WebhookContents
 MAX_TEXT_LENGTH = 4096
 MAX_CAPTION_LENGTH = 1024
 OTHER_IMAGES = (
-    *(".webp", ".gif", ".svg", ".avif", ".heic", ".heif", ".jxl", ".bmp", ".tif", ".tiff", ".ico"),
+    ".webp",
+    ".gif",
+    ".svg",
+    ".avif",
+    ".heic",
+    ".heif",
+    ".jxl",
+    ".bmp",
+    ".tif",
+    ".tiff",
+    ".ico",
     ".apng",
 )
 """Endings of images that WhatsApp doesn't show: it takes JPEG and PNG."""

@@ -30,8 +30,18 @@ PREFERENCE_VALUES = {"stop": False, "resume": True}
 MARKETING_CATEGORY = "marketing_messages"
 OPT_OUT_WORDS = frozenset(
     {
-        *("stop", "stop all", "stopall", "stop promotions", "unsubscribe", "opt out", "optout"),
-        *("arret", "arrêt", "parar", "parar promoções", "sair"),
+        "stop",
+        "stop all",
+        "stopall",
+        "stop promotions",
+        "unsubscribe",
+        "opt out",
+        "optout",
+        "arret",
+        "arrêt",
+        "parar",
+        "parar promoções",
+        "sair",
     }
 )
 """What a person writes or taps to opt out of marketing, as a whole message: Meta's button *Stop
@@ -405,13 +415,16 @@ def redact_webhook(raw: bytes) -> str:
 
 
 _MESSAGE_KEYS = (
-    *("id", "from", "from_user_id", "from_parent_user_id", "group_id", "timestamp", "type"),
+    "id",
+    "from",
+    "from_user_id",
+    "from_parent_user_id",
+    "group_id",
+    "timestamp",
+    "type",
     "system",
 )
-_SYSTEM_KEYS = (
-    *("type", "customer", "wa_id", "new_wa_id", "user_id", "parent_user_id"),
-    "marketing",
-)
+_SYSTEM_KEYS = ("type", "customer", "wa_id", "new_wa_id", "user_id", "parent_user_id", "marketing")
 _UPDATE_KEYS = ("wa_id", "user_id", "parent_user_id", "timestamp")
 _PREFERENCE_KEYS = ("wa_id", "user_id", "category", "value", "timestamp")
 _PUBLIC_ITEMS: Mapping[str, Mapping[str, Sequence[str] | None]] = {

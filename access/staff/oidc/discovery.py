@@ -81,7 +81,9 @@ class Provider:
         if metadata.issuer != self.issuer:
             raise RefusedError(Refusal.ISSUER, "the metadata is another issuer's")
         urls = (
-            *(metadata.authorization_endpoint, metadata.token_endpoint, metadata.jwks_uri),
+            metadata.authorization_endpoint,
+            metadata.token_endpoint,
+            metadata.jwks_uri,
             *([metadata.userinfo_endpoint] if metadata.userinfo_endpoint else []),
         )
         if not all(http.is_allowed(url, issuer=self.issuer) for url in urls):

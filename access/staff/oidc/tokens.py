@@ -12,10 +12,7 @@ from .discovery import Provider
 from .errors import Refusal, RefusedError
 
 ALGORITHMS = frozenset(
-    {
-        *("RS256", "RS384", "RS512", "PS256", "PS384", "PS512"),
-        *("ES256", "ES384", "ES512", "EdDSA"),
-    }
+    {"RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"}
 )
 """Asymmetric only: neither ``none`` nor a secret that the client knows, too."""
 LEEWAY = timedelta(seconds=30)

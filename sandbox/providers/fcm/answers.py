@@ -60,7 +60,9 @@ _SIMPLE: Mapping[str, tuple[int, str, str, str]] = {
     "server-error": (500, "INTERNAL", "INTERNAL", "Internal error encountered."),
     "unavailable": (503, "UNAVAILABLE", "UNAVAILABLE", "The service is currently unavailable."),
     "ratelimit-bare": (
-        *(429, "RESOURCE_EXHAUSTED", "QUOTA_EXCEEDED"),
+        429,
+        "RESOURCE_EXHAUSTED",
+        "QUOTA_EXCEEDED",
         "Resource has been exhausted (e.g. check quota).",
     ),
 }

@@ -21,12 +21,14 @@ OUTCOMES = Outcomes(
         _accepted(
             "bounce",
             "Accepted, then a hard bounce: 550 5.1.1, the mailbox does not exist.",
-            *(PROCESSED, Step("bounce")),
+            PROCESSED,
+            Step("bounce"),
         ),
         _accepted(
             "blocked",
             "Accepted, then a bounce of type blocked: the receiving server refused for now.",
-            *(PROCESSED, Step("blocked")),
+            PROCESSED,
+            Step("blocked"),
         ),
         _accepted(
             "soft-bounce",
@@ -53,34 +55,41 @@ OUTCOMES = Outcomes(
         _accepted(
             "bounce-by-mail",
             "Accepted and delivered, then a bounce by mail: an event without any ID of ours.",
-            *(*DEFAULT_STEPS, Step("bounce-by-mail", multiple=2)),
+            *DEFAULT_STEPS,
+            Step("bounce-by-mail", multiple=2),
         ),
         _accepted(
             "full",
             "Accepted, then a bounce: 552 5.2.2, the mailbox is full.",
-            *(PROCESSED, Step("full")),
+            PROCESSED,
+            Step("full"),
         ),
         _accepted(
             "refused-sender",
             "Accepted, then a bounce that is about the sending server: it is on a blocklist.",
-            *(PROCESSED, Step("refused-sender")),
+            PROCESSED,
+            Step("refused-sender"),
         ),
         _accepted(
             "beside-others",
             "Accepted and delivered; beside it come an event of another application and one that "
             "can't be read.",
             PROCESSED,
-            *(Step("foreign"), Step("unreadable"), Step("delivered")),
+            Step("foreign"),
+            Step("unreadable"),
+            Step("delivered"),
         ),
         _accepted(
             "spam",
             "Accepted and delivered, then reported as spam.",
-            *(*DEFAULT_STEPS, Step("spamreport", multiple=2)),
+            *DEFAULT_STEPS,
+            Step("spamreport", multiple=2),
         ),
         _accepted(
             "unsubscribed",
             "Accepted and delivered, then the recipient unsubscribes.",
-            *(*DEFAULT_STEPS, Step("unsubscribe", multiple=2)),
+            *DEFAULT_STEPS,
+            Step("unsubscribe", multiple=2),
         ),
         _accepted(
             "no-events", "Accepted, and never an event: for tests that send the events themselves."
@@ -109,7 +118,9 @@ OUTCOMES = Outcomes(
             "server-error",
             500,
             "500, until the address is let through.",
-            *("servererror", "server_error", "error"),
+            "servererror",
+            "server_error",
+            "error",
         ),
         refused("unavailable", 503, "503."),
         refused("huge", 500, "500 with a body of ten megabytes."),

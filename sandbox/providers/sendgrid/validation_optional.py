@@ -20,9 +20,18 @@ _INVITATION = re.compile(r"text/calendar; ?method=[A-Za-z]+", re.ASCII)
 AT_LEAST_ONE = "at least one character in length."
 RESERVED_HEADERS = frozenset(
     {
-        *("x-sg-id", "x-sg-eid", "received", "dkim-signature"),
-        *("content-type", "content-transfer-encoding"),
-        *("to", "from", "subject", "reply-to", "cc", "bcc"),
+        "x-sg-id",
+        "x-sg-eid",
+        "received",
+        "dkim-signature",
+        "content-type",
+        "content-transfer-encoding",
+        "to",
+        "from",
+        "subject",
+        "reply-to",
+        "cc",
+        "bcc",
     }
 )
 """In any case of letters."""

@@ -100,7 +100,9 @@ _SPECIAL = {
             "server-error",
             500,
             "500 with 131000, until the number is let through.",
-            *("servererror", "server_error", "error"),
+            "servererror",
+            "server_error",
+            "error",
         ),
     )
 }
