@@ -11,6 +11,8 @@ from domain.hosts import is_loopback
 from .clients.inbox_tokens import MIN_KEY_BYTES
 from .staff.permissions import ROLE_NAMES
 
+OIDC_SETTINGS = ("OIDC_CLIENT_ID", "OIDC_CLIENT_SECRET", "OIDC_GROUP_ROLES")
+
 
 def check_inbox_signing_key(**_: Any) -> list[checks.CheckMessage]:
     """Check that the inbox signing key is long enough and not shared."""
@@ -23,9 +25,6 @@ def check_inbox_signing_key(**_: Any) -> list[checks.CheckMessage]:
         hint = "Use separate keys: they're rotated independently."
         return [checks.Error("INBOX_SIGNING_KEY is the SECRET_KEY.", hint=hint, id="access.E002")]
     return []
-
-
-OIDC_SETTINGS = ("OIDC_CLIENT_ID", "OIDC_CLIENT_SECRET", "OIDC_GROUP_ROLES")
 
 
 def check_oidc(**_: Any) -> list[checks.CheckMessage]:

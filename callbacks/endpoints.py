@@ -25,6 +25,24 @@ _NAME = re.compile(
     r"(?=.{1,253}\Z)([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)*[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?",
     re.ASCII,
 )
+CONNECT_TIMEOUT = 5.0
+TOTAL_TIMEOUT = 15.0
+MAX_RESPONSE_BYTES = 64 * 1024
+CHUNK = 8 * 1024
+USER_AGENT = "notifyproject-callbacks"
+SUCCESS = range(200, 300)
+REDIRECTS = range(300, 400)
+_ANY_HEADER = zlib.MAX_WBITS + 32
+"""Detects the header of gzip and zlib."""
+_REASONS: Sequence[tuple[type[Exception], str]] = (
+    (egress.NotPublicError, "The host is not on the public Internet."),
+    (TimeoutError, "Timed out."),
+    (socket.gaierror, "DNS lookup failed."),
+    (ssl.SSLCertVerificationError, "Invalid TLS certificate."),
+    (ssl.SSLError, "TLS connection failed."),
+    (ConnectionRefusedError, "Connection refused."),
+)
+"""Reasons by exception class; the first match applies."""
 
 
 class InvalidUrlError(ValueError):
@@ -91,15 +109,6 @@ def _check_host(host: str) -> None:
         return
     if not egress.is_public(address):
         raise InvalidUrlError("not_public", "Expected a host on the public Internet.")
-
-
-CONNECT_TIMEOUT = 5.0
-TOTAL_TIMEOUT = 15.0
-MAX_RESPONSE_BYTES = 64 * 1024
-CHUNK = 8 * 1024
-USER_AGENT = "notifyproject-callbacks"
-SUCCESS = range(200, 300)
-REDIRECTS = range(300, 400)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -183,19 +192,6 @@ def _decompress(content: bytes, encoding: str) -> bytes:
                 return content
         case _:
             return b""
-
-
-_ANY_HEADER = zlib.MAX_WBITS + 32
-"""Detects the header of gzip and zlib."""
-_REASONS: Sequence[tuple[type[Exception], str]] = (
-    (egress.NotPublicError, "The host is not on the public Internet."),
-    (TimeoutError, "Timed out."),
-    (socket.gaierror, "DNS lookup failed."),
-    (ssl.SSLCertVerificationError, "Invalid TLS certificate."),
-    (ssl.SSLError, "TLS connection failed."),
-    (ConnectionRefusedError, "Connection refused."),
-)
-"""Reasons by exception class; the first match applies."""
 
 
 def _failure_reason(error: Exception, deadline: egress.Deadline) -> str:

@@ -9,6 +9,34 @@ from domain.time import truncate_to_milliseconds
 
 from .events import DisabledReason
 
+DELAYS = (
+    timedelta(seconds=5),
+    timedelta(minutes=1),
+    timedelta(minutes=10),
+    timedelta(hours=1),
+    timedelta(hours=3),
+    timedelta(hours=8),
+    timedelta(hours=11),
+)
+"""Delay before each retry: eight attempts within about a day."""
+MAX_ATTEMPTS = len(DELAYS) + 1
+JITTER = 0.2
+"""Largest share by which jitter changes a delay, so that retries after an outage spread out."""
+MAX_RETRY_AFTER = timedelta(hours=12)
+GONE = HTTPStatus.GONE
+BUSY = frozenset({HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE})
+"""Their Retry-After concerns the endpoint, and not the message alone (RFC 6585, RFC 9110)."""
+MAX_ENDPOINT_PAUSE = timedelta(hours=1)
+"""Longest pause of an endpoint after one answer. The message itself waits up to MAX_RETRY_AFTER."""
+FAILURES_TO_OPEN = 5
+"""Failures in a row, across messages, that open the endpoint's circuit."""
+MIN_CIRCUIT_OPEN = timedelta(seconds=30)
+"""How long the circuit stays open at first. Each further failure doubles the time."""
+MAX_CIRCUIT_OPEN = timedelta(minutes=10)
+MAX_DOUBLINGS = 10
+DISABLED_AFTER = timedelta(days=5)
+"""An endpoint that has only failed for this long is disabled."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EndpointHealth:
@@ -59,35 +87,6 @@ class EndpointHealth:
         if self.failing_since and now - self.failing_since >= DISABLED_AFTER:
             return DisabledReason.FAILING
         return None
-
-
-DELAYS = (
-    timedelta(seconds=5),
-    timedelta(minutes=1),
-    timedelta(minutes=10),
-    timedelta(hours=1),
-    timedelta(hours=3),
-    timedelta(hours=8),
-    timedelta(hours=11),
-)
-"""Delay before each retry: eight attempts within about a day."""
-MAX_ATTEMPTS = len(DELAYS) + 1
-JITTER = 0.2
-"""Largest share by which jitter changes a delay, so that retries after an outage spread out."""
-MAX_RETRY_AFTER = timedelta(hours=12)
-GONE = HTTPStatus.GONE
-BUSY = frozenset({HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE})
-"""Their Retry-After concerns the endpoint, and not the message alone (RFC 6585, RFC 9110)."""
-MAX_ENDPOINT_PAUSE = timedelta(hours=1)
-"""Longest pause of an endpoint after one answer. The message itself waits up to MAX_RETRY_AFTER."""
-FAILURES_TO_OPEN = 5
-"""Failures in a row, across messages, that open the endpoint's circuit."""
-MIN_CIRCUIT_OPEN = timedelta(seconds=30)
-"""How long the circuit stays open at first. Each further failure doubles the time."""
-MAX_CIRCUIT_OPEN = timedelta(minutes=10)
-MAX_DOUBLINGS = 10
-DISABLED_AFTER = timedelta(days=5)
-"""An endpoint that has only failed for this long is disabled."""
 
 
 class AttemptOutcome(StrEnum):

@@ -22,6 +22,8 @@ SECRET_OVERLAP = timedelta(hours=24)
 """How long a replaced secret still signs, beside the new one."""
 MAX_SECRETS = 5
 """Maximum of secrets that sign at the same time. It limits rotations within SECRET_OVERLAP."""
+_ACTIVE = {"state": CallbackState.ACTIVE.value, "failures": 0}
+_FAILURE_FIELDS = ("failing_since", "open_until", "disabled_at", "disabled_reason", "last_error")
 
 
 def encrypt_secret(secret: str, *, client_id: ObjectId, now: datetime) -> dict[str, Any]:
@@ -82,8 +84,6 @@ _subscribers: SharedCache[AbstractSet[ObjectId]] = SharedCache(
     lambda: frozenset(one["_id"] for one in collection("callbacks").find({}, {"_id": 1})),
 )
 Document = Mapping[str, Any]
-_ACTIVE = {"state": CallbackState.ACTIVE.value, "failures": 0}
-_FAILURE_FIELDS = ("failing_since", "open_until", "disabled_at", "disabled_reason", "last_error")
 
 
 class NoCallbackError(LookupError):

@@ -61,6 +61,11 @@ StateFilter = choice_filter(
     (("open", "Open"), ("resolved", "Resolved")),
     condition=lambda value: {"is_open": value == "open"},
 )
+_PAGES_OF_KINDS = {
+    AlertKind.SWEEP_OVERDUE: ("Show the workers", "admin:notifications_heartbeat_changelist"),
+    AlertKind.CALLBACK_DISABLED: ("Show the endpoints", "admin:callbacks_callback_changelist"),
+    AlertKind.KEY_EXPIRING: ("Show the API clients", "admin:access_apiclient_changelist"),
+}
 
 
 class AlertRuleForm(forms.ModelForm):
@@ -123,13 +128,6 @@ def _bounded(number: int, lowest: int, highest: int) -> int:
     if not lowest <= number <= highest:
         raise forms.ValidationError(f"Expected {lowest} to {highest}.")
     return number
-
-
-_PAGES_OF_KINDS = {
-    AlertKind.SWEEP_OVERDUE: ("Show the workers", "admin:notifications_heartbeat_changelist"),
-    AlertKind.CALLBACK_DISABLED: ("Show the endpoints", "admin:callbacks_callback_changelist"),
-    AlertKind.KEY_EXPIRING: ("Show the API clients", "admin:access_apiclient_changelist"),
-}
 
 
 @dataclass(frozen=True, slots=True)

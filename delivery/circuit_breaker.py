@@ -91,6 +91,8 @@ _RULES = json.dumps(
         "listing_window": LISTING_WINDOW // _MILLISECOND,
     }
 )
+ACCOUNT, RATE = "account", "rate"
+"""Scopes of evidence against an account: its circuit, and its rate. A platform's is its name."""
 
 
 class State(StrEnum):
@@ -145,8 +147,6 @@ class Blocked:
 
 
 Permission = Allowed | Probe | Blocked
-ACCOUNT, RATE = "account", "rate"
-"""Scopes of evidence against an account: its circuit, and its rate. A platform's is its name."""
 Recipients = Collection[str]
 """Recipients by :func:`recipient_key`."""
 

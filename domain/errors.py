@@ -3,6 +3,11 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
+NO_DEVICE = "No device registered."
+"""Reason of a suppressed push without a device. A retry needs a registered device."""
+MUTED_BY_DEVICES = "Muted by device preferences."
+"""Reason of a suppressed push that the preferences of the devices refuse."""
+
 
 class FailureCode(StrEnum):
     """Why a delivery failed or is held. All providers share these codes."""
@@ -63,10 +68,6 @@ class FailureCode(StrEnum):
     """Another channel delivered in time."""
 
 
-NO_DEVICE = "No device registered."
-"""Reason of a suppressed push without a device. A retry needs a registered device."""
-MUTED_BY_DEVICES = "Muted by device preferences."
-"""Reason of a suppressed push that the preferences of the devices refuse."""
 UNREACHED = frozenset({FailureCode.NO_ADDRESS, FailureCode.SUPPRESSED, FailureCode.OPTED_OUT})
 """Codes of suppressed deliveries that a retry can send once the recipient can be reached."""
 RECEIPT_FAILURES = frozenset(

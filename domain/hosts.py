@@ -25,6 +25,7 @@ PRIVATE_DOMAINS = frozenset(
     }
 )
 """Last labels of names that aren't of the public Internet. No registry delegates them."""
+_PUBLIC_NAME = re.compile(r"(?:[a-z0-9-]{1,63}\.)+[a-z][a-z0-9-]*", re.ASCII)
 
 
 def is_loopback(host: str) -> bool:
@@ -39,9 +40,6 @@ def is_private_name(name: str) -> bool:
     """Return whether a host name, in lower case, is of a local network."""
     plain = name.removesuffix(".")
     return "." not in plain or plain.rpartition(".")[2] in PRIVATE_DOMAINS
-
-
-_PUBLIC_NAME = re.compile(r"(?:[a-z0-9-]{1,63}\.)+[a-z][a-z0-9-]*", re.ASCII)
 
 
 def public_name(url: str) -> str:

@@ -77,6 +77,8 @@ _RIGHT_TO_LEFT = frozenset(
 _NEAR_REGION, _LIKELY_REGION, _OTHER_REGION, _OTHER_SCRIPT = 100, 101, 102, 200
 _OTHER_LANGUAGE = 1_000
 """Ranks behind the tag and its parents: ``es-AR`` for ``es-MX``, ``en-US`` for ``en-ZA``."""
+_SHORTEST_WORD = 2
+"""Characters of a word. A single one begins an extension."""
 
 
 class _Tag(NamedTuple):
@@ -214,10 +216,6 @@ def _short_codes() -> frozenset[str]:
     """Return the languages of two letters, withdrawn ones included."""
     names = {*get_global("likely_subtags"), *get_global("language_aliases")}
     return frozenset(name for name in names if len(name) == _SHORTEST_WORD)
-
-
-_SHORTEST_WORD = 2
-"""Characters of a word. A single one begins an extension."""
 
 
 @cache

@@ -9,6 +9,11 @@ from functools import lru_cache
 
 from email_validator import validate_email
 
+_QUOTED = r'"(?:[^"\\]|\\.)*"'
+_NAME_AND_ADDRESS = re.compile(r"(.*?)\s*<\s*([^<>\s]+)\s*>")
+_OTHER_ADDRESS = re.compile(r"\S@\S+\s*[,;]|<[^<>]*@")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mailbox:
@@ -28,12 +33,6 @@ class Mailbox:
     def domain(self) -> str:
         """The address's domain."""
         return self.address.rpartition("@")[2]
-
-
-_QUOTED = r'"(?:[^"\\]|\\.)*"'
-_NAME_AND_ADDRESS = re.compile(r"(.*?)\s*<\s*([^<>\s]+)\s*>")
-_OTHER_ADDRESS = re.compile(r"\S@\S+\s*[,;]|<[^<>]*@")
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
 
 @lru_cache(maxsize=100)

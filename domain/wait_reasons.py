@@ -13,6 +13,9 @@ from .plans import FIRST_STEP
 from .states import OPEN, Channel, DeliveryStatus
 
 S = DeliveryStatus
+_LIMIT = re.compile(r"\(limit ([^()]{1,64})\)")
+"""The name of the limit in a delivery's failure reason."""
+_SENTENCE_AND_CODE = re.compile(r"(.+)\. \(([^()]+)\)")
 
 
 class WaitReason(StrEnum):
@@ -34,9 +37,6 @@ class WaitReason(StrEnum):
 
 
 W = WaitReason
-_LIMIT = re.compile(r"\(limit ([^()]{1,64})\)")
-"""The name of the limit in a delivery's failure reason."""
-_SENTENCE_AND_CODE = re.compile(r"(.+)\. \(([^()]+)\)")
 HELD = frozenset(W) - {W.SCHEDULE, W.RETRY, W.RECEIPT, W.WORKER}
 """Reasons of held deliveries: all but the send time, a retry, a receipt, and work in progress."""
 _REASON_BY_CODE: Mapping[str, WaitReason] = {

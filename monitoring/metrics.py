@@ -16,6 +16,24 @@ from .models import Interval
 BOUNDS = (0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 900.0, 3_600.0, 14_400.0)
 """Inclusive upper bounds of the histogram buckets in seconds. A last bucket has no bound."""
 BUCKETS = len(BOUNDS) + 1
+INDEX = "met_span"
+INTERVAL_LENGTH = {
+    Interval.MINUTE: timedelta(minutes=1),
+    Interval.HOUR: timedelta(hours=1),
+    Interval.DAY: timedelta(days=1),
+}
+RETENTION = {Interval.MINUTE: timedelta(days=4), Interval.HOUR: timedelta(days=100)}
+"""How long metrics are kept; daily metrics have no expiry."""
+MIN_RETENTION = timedelta(hours=1)
+"""Rebuilt metrics of an old period stay at least this long, so that they can be summed up."""
+SOURCE_INTERVAL = {Interval.HOUR: Interval.MINUTE, Interval.DAY: Interval.HOUR}
+BATCH = 1_000
+NONE = "none"
+"""The value of a dimension that a delivery or device lacks."""
+OTHER = "other"
+"""The value that stands for all values of a dimension beyond its limit."""
+MAX_CLIENTS = 200
+"""Maximum of API clients with metrics of their own. The oldest have them, the rest share OTHER."""
 
 
 def empty_histogram() -> list[int]:
@@ -42,20 +60,6 @@ def quantile(counts: Sequence[int], share: float) -> float | None:
             return lower + (BOUNDS[index] - lower) * (target - passed) / count
         passed += count
     return BOUNDS[-1]
-
-
-INDEX = "met_span"
-INTERVAL_LENGTH = {
-    Interval.MINUTE: timedelta(minutes=1),
-    Interval.HOUR: timedelta(hours=1),
-    Interval.DAY: timedelta(days=1),
-}
-RETENTION = {Interval.MINUTE: timedelta(days=4), Interval.HOUR: timedelta(days=100)}
-"""How long metrics are kept; daily metrics have no expiry."""
-MIN_RETENTION = timedelta(hours=1)
-"""Rebuilt metrics of an old period stay at least this long, so that they can be summed up."""
-SOURCE_INTERVAL = {Interval.HOUR: Interval.MINUTE, Interval.DAY: Interval.HOUR}
-BATCH = 1_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -237,11 +241,3 @@ class Metric(StrEnum):
     DEVICE_DELIVERED = "device_delivered"
     DEVICE_OPENED = "device_opened"
     DEVICE_FAILED = "device_failed"
-
-
-NONE = "none"
-"""The value of a dimension that a delivery or device lacks."""
-OTHER = "other"
-"""The value that stands for all values of a dimension beyond its limit."""
-MAX_CLIENTS = 200
-"""Maximum of API clients with metrics of their own. The oldest have them, the rest share OTHER."""

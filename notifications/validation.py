@@ -74,6 +74,8 @@ _MAX_INT, _MIN_INT = 2**63 - 1, -(2**63)
 ALIASES = {"in-app": Channel.IN_APP}
 ALL: Final = "all"
 """Selects every channel that can reach the recipient, also as the only element of a list."""
+MIN_FUZZY = 4
+"""Characters of a name that is compared loosely: of shorter ones, too many are alike."""
 
 
 def enum_of(values: Iterable[str]) -> Meta:
@@ -330,10 +332,6 @@ def pointer_token(key: str) -> str:
     """Return a key as a token of a JSON Pointer, truncated if long."""
     escaped = key[:MAX_KEY_LENGTH].replace("~", "~0").replace("/", "~1")
     return escaped.encode(errors="replace").decode()
-
-
-MIN_FUZZY = 4
-"""Characters of a name that is compared loosely: of shorter ones, too many are alike."""
 
 
 def suggest(name: str, *names: str, inner: Iterable[str] = ()) -> str:

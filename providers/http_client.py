@@ -43,6 +43,12 @@ _TLS_ERRORS = frozenset(
     }
 )
 _URL_ERRORS = frozenset({pycurl.E_URL_MALFORMAT, pycurl.E_UNSUPPORTED_PROTOCOL})
+MAX_CONNECTIONS = 4_096
+"""Connections that a process keeps open: no fewer than requests in flight to all providers."""
+UNCHECKED_SECONDS = 1.5
+"""Seconds for which libcurl reuses a connection unchecked; it checks after one second (8.23)."""
+CLOSE_INTERVAL = 1.0
+"""Seconds between checks of whether a discarded pool may be closed."""
 
 
 def new_handle() -> pycurl.Curl:
@@ -179,12 +185,6 @@ def _unsent_error(code: int) -> ProviderError:
     else:
         reason = "The provider refused the connection."
     return TransientError(reason, code=FailureCode.CONNECTION_FAILED)
-
-
-MAX_CONNECTIONS = 4_096
-"""Connections that a process keeps open: no fewer than requests in flight to all providers."""
-UNCHECKED_SECONDS = 1.5
-"""Seconds for which libcurl reuses a connection unchecked; it checks after one second (8.23)."""
 
 
 async def send(request: Request) -> Response:
@@ -362,8 +362,6 @@ class _ConnectionPool:
             self._handles.popleft()[1].close()
 
 
-CLOSE_INTERVAL = 1.0
-"""Seconds between checks of whether a discarded pool may be closed."""
 _pools: WeakKeyDictionary[asyncio.AbstractEventLoop, _ConnectionPool] = WeakKeyDictionary()
 
 

@@ -28,6 +28,20 @@ from notifyproject.platform.egress import Connection, Deadline, NotPublicError, 
 from .contract import Message
 from .http import CONNECT_TIMEOUT
 
+ATTACHMENT_UNAVAILABLE = FailureCode.ATTACHMENT_UNAVAILABLE
+FETCH_TIMEOUT = 10.0
+"""Maximum seconds for all attachments of an email. Two thirds of the send's timeout if less."""
+MAX_CONCURRENT_MAILS = 4
+"""Limit per process, because an email with 10 MB of attachments takes 50 MB of memory."""
+CALENDAR = "text/calendar"
+MAX_CALENDAR_HEAD = 4096
+"""Bytes of a calendar in which its method is searched for: it comes before the events."""
+_METHOD = re.compile(rb"^METHOD:([A-Za-z-]{1,20})[ \t]*\r?$", re.MULTILINE | re.IGNORECASE)
+CHUNK = 64 * 1024
+RETRYABLE_STATUSES = frozenset({408, 425, 429})
+FIRST_SERVER_ERROR = 500
+REQUEST_HEADERS = {"User-Agent": "notifyproject", "Accept": "*/*", "Connection": "close"}
+
 
 def ascii_email(address: str) -> str:
     """Return an email address with an ASCII domain. Raises ValueError if it is invalid.
@@ -66,19 +80,6 @@ def reply_to(message: Message, *, default: str | None) -> tuple[str, str] | None
         return None
     mailbox = parse_mailbox(default)
     return mailbox.name, mailbox.address
-
-
-ATTACHMENT_UNAVAILABLE = FailureCode.ATTACHMENT_UNAVAILABLE
-FETCH_TIMEOUT = 10.0
-"""Maximum seconds for all attachments of an email. Two thirds of the send's timeout if less."""
-MAX_CONCURRENT_MAILS = 4
-"""Limit per process, because an email with 10 MB of attachments takes 50 MB of memory."""
-
-
-CALENDAR = "text/calendar"
-MAX_CALENDAR_HEAD = 4096
-"""Bytes of a calendar in which its method is searched for: it comes before the events."""
-_METHOD = re.compile(rb"^METHOD:([A-Za-z-]{1,20})[ \t]*\r?$", re.MULTILINE | re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -161,12 +162,6 @@ def _fetch_attachment(
 def _attachment_slots(_process_id: int) -> threading.BoundedSemaphore:
     """Return the semaphore that limits concurrent emails with attachments in this process."""
     return threading.BoundedSemaphore(MAX_CONCURRENT_MAILS)
-
-
-CHUNK = 64 * 1024
-RETRYABLE_STATUSES = frozenset({408, 425, 429})
-FIRST_SERVER_ERROR = 500
-REQUEST_HEADERS = {"User-Agent": "notifyproject", "Accept": "*/*", "Connection": "close"}
 
 
 class DownloadError(TransientError):

@@ -10,6 +10,24 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+_NEAR = r"[^.;]{0,60}?"
+"""A gap within one sentence."""
+_LIMIT = r"(?:exceed\w*|reached|limit\w*|quotas?|max(?:imum)?|allot\w*)"
+_PERIOD = r"(?:hour(?:ly|s)?|da(?:y|ily)|minutes?|month(?:ly)?|today|24 ?h)"
+ADDRESS_CODES = frozenset({"1.0", "2.0"})
+"""In a reply to RCPT they speak of the recipient; later they may speak of any address."""
+LOGIN_CODES = (530, 534, 535, 538)
+NO_MAIL_FOR_DOMAIN = 556
+_ENHANCED = re.compile(r"(?m)^\W{0,3}([45]\.\d{1,3}\.\d{1,3})(?![\d.]*\d)", re.ASCII)
+_LATER_ENHANCED = r"(?<![\d.])({}\.\d{{1,3}}\.\d{{1,3}})(?![\d.]*\d)"
+_ADDRESS = re.compile(r"<?[^\s<>]*@[^\s<>]*>?")
+_LINK = re.compile(r"https?://\S+")
+_BLOCK_LIST = re.compile(r"spamhaus|spamcop|sorbs|barracuda|abusix|rbl|dnsbl|block|black|blist")
+MAX_WORDS = 2_000
+"""Characters of a reply whose words count."""
+BEGINNING = 300
+"""Characters of a reply that are searched for a code that doesn't begin a line."""
+
 
 class Step(StrEnum):
     """The part of an SMTP dialogue that a reply answers."""
@@ -48,8 +66,6 @@ def _any(*patterns: str) -> re.Pattern[str]:
     return re.compile("|".join(patterns))
 
 
-_NEAR = r"[^.;]{0,60}?"
-"""A gap within one sentence."""
 WORDS_FIRST: Sequence[tuple[Subject, re.Pattern[str]]] = (
     (
         Subject.RECIPIENT_RULE,
@@ -97,8 +113,6 @@ WORDS_FIRST: Sequence[tuple[Subject, re.Pattern[str]]] = (
     ),
 )
 """Words that mean something else than the words of the account which they contain."""
-_LIMIT = r"(?:exceed\w*|reached|limit\w*|quotas?|max(?:imum)?|allot\w*)"
-_PERIOD = r"(?:hour(?:ly|s)?|da(?:y|ily)|minutes?|month(?:ly)?|today|24 ?h)"
 WORDS_OF_THE_ACCOUNT = _any(
     # Limits.
     rf"\b{_LIMIT}\b{_NEAR}\b{_PERIOD}\b",
@@ -253,19 +267,6 @@ def _codes() -> Mapping[str, Subject]:
 CODE_SUBJECTS = _codes()
 """What an enhanced status code speaks of, by its last two numbers. Microsoft's are of its page of
 error codes. A code that isn't here, such as most of X.3, X.4, X.5, and X.7, names no subject."""
-ADDRESS_CODES = frozenset({"1.0", "2.0"})
-"""In a reply to RCPT they speak of the recipient; later they may speak of any address."""
-LOGIN_CODES = (530, 534, 535, 538)
-NO_MAIL_FOR_DOMAIN = 556
-_ENHANCED = re.compile(r"(?m)^\W{0,3}([45]\.\d{1,3}\.\d{1,3})(?![\d.]*\d)", re.ASCII)
-_LATER_ENHANCED = r"(?<![\d.])({}\.\d{{1,3}}\.\d{{1,3}})(?![\d.]*\d)"
-_ADDRESS = re.compile(r"<?[^\s<>]*@[^\s<>]*>?")
-_LINK = re.compile(r"https?://\S+")
-_BLOCK_LIST = re.compile(r"spamhaus|spamcop|sorbs|barracuda|abusix|rbl|dnsbl|block|black|blist")
-MAX_WORDS = 2_000
-"""Characters of a reply whose words count."""
-BEGINNING = 300
-"""Characters of a reply that are searched for a code that doesn't begin a line."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

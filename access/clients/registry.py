@@ -26,6 +26,7 @@ USE_RECORD_INTERVAL = timedelta(minutes=1)
 INCLUDED_IN = {Scope.RECIPIENTS_READ: (Scope.RECIPIENTS_WRITE,)}
 """The scopes, besides admin, that include a scope."""
 _PREFIX_ALPHABET = "abcdefghijklmnopqrstuvwxyz0123456789"
+SYSTEM_CLIENT = "this service"
 
 
 class TooManyKeysError(ValueError):
@@ -218,9 +219,6 @@ def hash_secret(secret: str) -> str:
 
 def _public_part(prefix: str, is_test: bool) -> str:
     return f"ntf_test_{prefix}" if is_test else f"ntf_{prefix}"
-
-
-SYSTEM_CLIENT = "this service"
 
 
 def system_client_id(*, now: datetime) -> ObjectId:

@@ -29,6 +29,7 @@ MAX_TRIES, TRY_WINDOW = 5, timedelta(minutes=15)
 RECOVERY_CODES = 10
 _RECOVERY_BYTES = 10
 Document = Mapping[str, Any]
+_NO_TRIES = {"tries": "", "tries_until": ""}
 
 
 class CodeResult(StrEnum):
@@ -120,9 +121,6 @@ def renew_recovery_codes(user_id: ObjectId) -> list[str]:
 def remove(user_id: ObjectId) -> bool:
     """Remove a user's second factor, for example after a lost phone. Return whether it existed."""
     return collection("second_factors").delete_one({"_id": user_id}).deleted_count == 1
-
-
-_NO_TRIES = {"tries": "", "tries_until": ""}
 
 
 def _consume_try(user_id: ObjectId, now: datetime) -> bool:

@@ -30,6 +30,7 @@ _EXAMPLE_BODY = {
     "timestamp": EXAMPLE_TIME,
     "data": {"notification_id": EXAMPLE_ID, "channel": "email", "status": "delivered"},
 }
+EVENTS = sorted(event.value for event in SUBSCRIBABLE)
 
 
 class CallbackView(msgspec.Struct, kw_only=True, frozen=True):
@@ -115,9 +116,6 @@ def delivery_view(document: Mapping[str, Any]) -> CallbackDeliveryView:
         body=json.loads(document["body"]),
         history=document.get("history", []),
     )
-
-
-EVENTS = sorted(event.value for event in SUBSCRIBABLE)
 
 
 class CallbackRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

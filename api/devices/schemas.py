@@ -34,6 +34,13 @@ from ..http.fields import (
 from ..http.paging import PageView
 from ..http.query import one_of
 
+MAX_CATEGORIES = 100
+IS_ACTIVE_DESCRIPTION = "False, such as when its user signs out: no more push. True: push again."
+PLATFORMS = {name: one for one in Platform for name in (one.value, one.value.upper())}
+_ONE_LINE_FIELDS = ("app_version", "device_model", "os_version")
+_SLUG = re.compile(r"[a-z0-9_]{1,64}", re.ASCII)
+TOKEN_FORM = f"{MIN_LENGTH} to {MAX_LENGTH:,} letters, digits, and _ : -"
+
 
 class DeviceQuietHoursView(msgspec.Struct, kw_only=True, frozen=True):
     """A device's quiet hours."""
@@ -122,14 +129,8 @@ def device_view(
     )
 
 
-MAX_CATEGORIES = 100
-IS_ACTIVE_DESCRIPTION = "False, such as when its user signs out: no more push. True: push again."
-PLATFORMS = {name: one for one in Platform for name in (one.value, one.value.upper())}
-_ONE_LINE_FIELDS = ("app_version", "device_model", "os_version")
-_SLUG = re.compile(r"[a-z0-9_]{1,64}", re.ASCII)
 Text40 = Annotated[str, Meta(max_length=40)]
 Text120 = Annotated[str, Meta(max_length=120)]
-TOKEN_FORM = f"{MIN_LENGTH} to {MAX_LENGTH:,} letters, digits, and _ : -"
 Token = Annotated[
     str,
     Meta(

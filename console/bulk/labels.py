@@ -18,6 +18,28 @@ from ..texts.labels import code_label
 from ..widgets.formats import count_of, duration, timestamp
 
 S = DeliveryStatus
+STAGES: Mapping[BulkStage, tuple[str, str]] = {
+    BulkStage.PREVIEWING: ("Previewing", "info"),
+    BulkStage.READY: ("Ready", "warning"),
+    BulkStage.RUNNING: ("Running", "info"),
+    BulkStage.PAUSED: ("Paused", "warning"),
+    BulkStage.CANCELLED: ("Cancelled", "calm"),
+    BulkStage.COMPLETED: ("Completed", "success"),
+}
+RISK_MEANINGS: Mapping[RiskKind, str] = {
+    RiskKind.SAFE: "Not delivered, and no known cause for another failure.",
+    RiskKind.MAY_DUPLICATE: "The recipient might have it: this might be a duplicate.",
+    RiskKind.WILL_FAIL_AGAIN: "Fails the same way while the cause exists.",
+    RiskKind.EXPIRED: "Too late. A resend gets a new expiry; a retry is rejected.",
+    RiskKind.SUPPRESSED: "Opted out, or the address is suppressed: always skipped.",
+}
+REASON_LABELS: Mapping[str, str] = {
+    "changed": "changed since preview",
+    "gone": "deleted",
+    "refused": "rejected",
+    **{kind.value: f"skipped: {code_label(kind).lower()}" for kind in RiskKind},
+    RiskKind.WILL_FAIL_AGAIN.value: "skipped: won't help",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,28 +86,6 @@ ACTIONS: Mapping[BulkAction, ActionLabels] = {
         consequence="Makes pending deliveries due now.",
         permission="notifications.reschedule_notification",
     ),
-}
-STAGES: Mapping[BulkStage, tuple[str, str]] = {
-    BulkStage.PREVIEWING: ("Previewing", "info"),
-    BulkStage.READY: ("Ready", "warning"),
-    BulkStage.RUNNING: ("Running", "info"),
-    BulkStage.PAUSED: ("Paused", "warning"),
-    BulkStage.CANCELLED: ("Cancelled", "calm"),
-    BulkStage.COMPLETED: ("Completed", "success"),
-}
-RISK_MEANINGS: Mapping[RiskKind, str] = {
-    RiskKind.SAFE: "Not delivered, and no known cause for another failure.",
-    RiskKind.MAY_DUPLICATE: "The recipient might have it: this might be a duplicate.",
-    RiskKind.WILL_FAIL_AGAIN: "Fails the same way while the cause exists.",
-    RiskKind.EXPIRED: "Too late. A resend gets a new expiry; a retry is rejected.",
-    RiskKind.SUPPRESSED: "Opted out, or the address is suppressed: always skipped.",
-}
-REASON_LABELS: Mapping[str, str] = {
-    "changed": "changed since preview",
-    "gone": "deleted",
-    "refused": "rejected",
-    **{kind.value: f"skipped: {code_label(kind).lower()}" for kind in RiskKind},
-    RiskKind.WILL_FAIL_AGAIN.value: "skipped: won't help",
 }
 
 

@@ -7,6 +7,7 @@ from enum import StrEnum
 from domain.errors import FailureCode
 
 F = FailureCode
+_DUPLICATE = "The recipient might have it. A retry or resend might send a duplicate."
 
 
 class Step(StrEnum):
@@ -28,7 +29,6 @@ class Explanation:
     step: Step | None = None  # What the advice asks for, besides removing the cause
 
 
-_DUPLICATE = "The recipient might have it. A retry or resend might send a duplicate."
 EXPLANATIONS: Mapping[FailureCode, Explanation] = {
     F.RATE_LIMITED: Explanation(
         "rate limited by the provider",

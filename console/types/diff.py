@@ -11,6 +11,7 @@ from .preview import language_name
 from .version_form import LABELS
 
 CONTEXT = 2  # Unchanged lines shown around a change
+TOP_HUNKS = ("@@ -0", "@@ -1 ", "@@ -1,")
 
 
 class LineChange(StrEnum):
@@ -39,7 +40,6 @@ class Change:
     lines: Sequence[Line]
 
 
-TOP_HUNKS = ("@@ -0", "@@ -1 ", "@@ -1,")
 _LINE_CHANGES = {
     " ": LineChange.KEPT,
     "+": LineChange.ADDED,

@@ -57,6 +57,7 @@ UNKNOWN_LABELS = {
 
 WEAKEN = "notifications.weaken_notificationtype"
 NOT_ALLOWED = "The type is critical or sensitive: changing this needs the permission to weaken it."
+_NOUNS = {"plan": "step", "digest": "", "actions": "action", "approved_templates": "template"}
 
 
 class JsonTextField(forms.JSONField):
@@ -299,9 +300,6 @@ def _form_error(problem: FieldProblem, given: Mapping[str, Any]) -> tuple[str, s
         return field, f"{problem.detail.rstrip('.')}: {value}."
     where = f"{_place(field, rest)}: " if rest else ""
     return field or "slug", f"{where}{problem.detail}"
-
-
-_NOUNS = {"plan": "step", "digest": "", "actions": "action", "approved_templates": "template"}
 
 
 def _place(field: str, path: str) -> str:

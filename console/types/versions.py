@@ -46,6 +46,14 @@ WHATSAPP_STATUS = {
     NOT_SUBMITTED: ("Not submitted", "warning"),
 }
 """Label and color by Meta's status. Any other status is shown unchanged."""
+TYPE = "admin:notifications_notificationtype_change"
+NEW = "admin:notifications_notificationtype_new_version"
+PUBLISH = "admin:notifications_notificationtype_publish"
+TEST = "admin:notifications_notificationtype_try"
+EMAIL = "admin:notifications_notificationtype_email"
+MAX_VERSIONS = 50  # Maximum versions on the type's page
+DIGEST_PREVIEW = "digest"
+"""The parameter that shows the preview of a digest instead of one message."""
 
 
 def test_channels(request: HttpRequest) -> list[tuple[str, str, str]]:
@@ -92,16 +100,6 @@ def test_view(request: HttpRequest, slug: str, number: int, admin: Any) -> HttpR
     )
     show_test_sent(request, notification_id)
     return version_page
-
-
-TYPE = "admin:notifications_notificationtype_change"
-NEW = "admin:notifications_notificationtype_new_version"
-PUBLISH = "admin:notifications_notificationtype_publish"
-TEST = "admin:notifications_notificationtype_try"
-EMAIL = "admin:notifications_notificationtype_email"
-MAX_VERSIONS = 50  # Maximum versions on the type's page
-DIGEST_PREVIEW = "digest"
-"""The parameter that shows the preview of a digest instead of one message."""
 
 
 def urls(admin: Any) -> list[URLPattern]:

@@ -8,6 +8,17 @@ from domain.errors import FailureCode
 from domain.states import OPEN, SUCCEEDED, Channel, DeliveryStatus
 
 F = FailureCode
+_MAY_DUPLICATE_REASON = "The provider may have accepted it: might be a duplicate."
+_ADDRESS_FAILURES = frozenset(
+    {F.BOUNCED, F.INVALID_RECIPIENT, F.NO_ADDRESS, F.DROPPED, F.SUPPRESSED, F.OPTED_OUT}
+)
+"""Failures of an address, which say nothing about another one."""
+_UNREACHABLE_REASONS: Mapping[Channel, str] = {
+    Channel.EMAIL: "No usable email address.",
+    Channel.WHATSAPP: "No usable phone number.",
+    Channel.PUSH: "No active device that hasn't rejected it.",
+    Channel.IN_APP: "The recipient has no inbox.",
+}
 
 
 class RiskKind(StrEnum):
@@ -56,7 +67,6 @@ class ResendRisk:
 
 
 R = RiskKind
-_MAY_DUPLICATE_REASON = "The provider may have accepted it: might be a duplicate."
 _RISK_BY_FAILURE: Mapping[FailureCode, tuple[RiskKind, str]] = {
     F.RATE_LIMITED: (R.SAFE, "Rate limited by the provider; nothing was sent."),
     F.RECIPIENT_RATE_LIMITED: (R.SAFE, "The provider limited messages to this recipient."),
@@ -94,16 +104,6 @@ _RISK_BY_FAILURE: Mapping[FailureCode, tuple[RiskKind, str]] = {
     F.EXPIRED: (R.EXPIRED, "It expired before sending. A resend gets a new expiry."),
 }
 """Risk of a resend by failure code, if no other fact decides."""
-_ADDRESS_FAILURES = frozenset(
-    {F.BOUNCED, F.INVALID_RECIPIENT, F.NO_ADDRESS, F.DROPPED, F.SUPPRESSED, F.OPTED_OUT}
-)
-"""Failures of an address, which say nothing about another one."""
-_UNREACHABLE_REASONS: Mapping[Channel, str] = {
-    Channel.EMAIL: "No usable email address.",
-    Channel.WHATSAPP: "No usable phone number.",
-    Channel.PUSH: "No active device that hasn't rejected it.",
-    Channel.IN_APP: "The recipient has no inbox.",
-}
 
 
 def assess_risk(facts: DeliveryFacts) -> ResendRisk:

@@ -47,6 +47,17 @@ _LOCALE = re.compile(r"[A-Za-z]{2,3}(?:-[A-Za-z0-9]{2,8})*", re.ASCII)
 _PLACEHOLDER = re.compile(r"\{\{\s*(\w+)\s*\}\}")
 _META_NAME = re.compile(r"[a-z0-9_]{1,512}", re.ASCII)
 _META_LANGUAGE = re.compile(r"[a-z]{2,3}(?:_[A-Za-z0-9]{2,4})?", re.ASCII)
+_ROUTING = (
+    "category",
+    "channels",
+    "plan",
+    "fallback_channel",
+    "fallback_after_seconds",
+    "ttl_seconds",
+    "notify_before_seconds",
+    "approved_templates",
+)
+"""Fields that decide whether, where, and how late a message arrives."""
 
 
 class WhatsAppTemplateRequest(
@@ -213,19 +224,6 @@ def removed_secrets(before: Mapping[str, Any] | None, request: TypeRequest) -> l
     """Return the sensitive variables of a stored type that a request makes readable."""
     stored = before["sensitive_variables"] if before is not None else ()
     return [name for name in stored if name not in request.sensitive_variables]
-
-
-_ROUTING = (
-    "category",
-    "channels",
-    "plan",
-    "fallback_channel",
-    "fallback_after_seconds",
-    "ttl_seconds",
-    "notify_before_seconds",
-    "approved_templates",
-)
-"""Fields that decide whether, where, and how late a message arrives."""
 
 
 def weakened_fields(before: Mapping[str, Any] | None, fields: Mapping[str, Any]) -> list[str]:

@@ -77,6 +77,21 @@ _OFFSETS = {"est": -5, "edt": -4, "cst": -6, "cdt": -5, "mst": -7, "mdt": -6, "p
 _NOON, _MIDNIGHT, _SIXTY = 12, (24, 0, 0), 60
 _FIRST_YEAR_OF_1900 = 69
 """Of years in two digits beside the name of a month, as POSIX reads them."""
+_DIRECTIVE = re.compile(r"%([-0^#_]*)(:{0,3})(\d*)([EO]?)([A-Za-z%+])", re.ASCII)
+_COMPOSED = {
+    "c": "%a %b %e %H:%M:%S %Y",
+    "D": "%m/%d/%y",
+    "x": "%m/%d/%y",
+    "F": "%Y-%m-%d",
+    "T": "%H:%M:%S",
+    "X": "%H:%M:%S",
+    "R": "%H:%M",
+    "r": "%I:%M:%S %p",
+    "v": "%e-%^b-%Y",
+    "+": "%a %b %e %H:%M:%S %Z %Y",
+}
+_LOWERED = frozenset("pZ")
+"""Directives of which ``#`` makes small letters."""
 
 
 def read_date(value: Any) -> datetime | None:
@@ -216,7 +231,6 @@ def _zone_name(when: datetime) -> str:
     return when.tzname() or ""
 
 
-_DIRECTIVE = re.compile(r"%([-0^#_]*)(:{0,3})(\d*)([EO]?)([A-Za-z%+])", re.ASCII)
 _NUMBERS: Mapping[str, tuple[int, str, Callable[[datetime], int]]] = {
     "Y": (4, "0", lambda at: at.year),
     "C": (2, "0", lambda at: at.year // 100),
@@ -242,18 +256,6 @@ _NUMBERS: Mapping[str, tuple[int, str, Callable[[datetime], int]]] = {
     "Q": (1, "0", lambda at: int(_aware(at).timestamp() * 1_000 // 1)),
 }
 """Directives of numbers: their digits, what they are padded with, and the number."""
-_COMPOSED = {
-    "c": "%a %b %e %H:%M:%S %Y",
-    "D": "%m/%d/%y",
-    "x": "%m/%d/%y",
-    "F": "%Y-%m-%d",
-    "T": "%H:%M:%S",
-    "X": "%H:%M:%S",
-    "R": "%H:%M",
-    "r": "%I:%M:%S %p",
-    "v": "%e-%^b-%Y",
-    "+": "%a %b %e %H:%M:%S %Z %Y",
-}
 _WORDS: Mapping[str, Callable[[datetime], str]] = {
     "A": lambda at: _DAY_NAMES[at.weekday()],
     "a": lambda at: _DAY_NAMES[at.weekday()][:3],
@@ -267,8 +269,6 @@ _WORDS: Mapping[str, Callable[[datetime], str]] = {
     "t": lambda _at: "\t",
     "%": lambda _at: "%",
 }
-_LOWERED = frozenset("pZ")
-"""Directives of which ``#`` makes small letters."""
 
 
 def write_date(when: datetime, pattern: str) -> str:

@@ -44,6 +44,22 @@ _RESERVED_NAMES = frozenset({"first", "last", "size", "now", "today", "partial"}
 """Names that Liquid resolves without a variable of this name."""
 RAW_HTML_FILTER = "safe"
 """Inserts text into HTML unescaped. Only for the layout, which receives HTML made here."""
+MAX_LOOP_ITERATIONS = 1_000
+_TOO_DEEP = "Blocks or expressions are nested too deeply."
+_REASONS: Mapping[type[Exception], str] = {
+    LoopIterationLimitError: f"Over {MAX_LOOP_ITERATIONS:,} loop iterations.",
+    OutputStreamLimitError: f"The text is over {MAX_OUTPUT // 1024} KB long.",
+    LocalNamespaceLimitError: "The template's own variables take too much memory.",
+    ContextDepthError: _TOO_DEEP,
+    RecursionError: _TOO_DEEP,
+}
+MAX_QUOTED = 80
+"""Characters of an output or a tag that an error shows."""
+MAX_CACHED_TEXTS = 512
+MAX_CACHED_CHARACTERS = 4 * 1024 * 1024
+_CLOCK_VARIABLES = frozenset({"now", "today"})
+_LIQUID_PROPERTIES = frozenset({"first", "last", "size"})
+_MISSING = ""  # Cache key of a missing variable; no value has this representation
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,9 +219,6 @@ def check_source(source: str) -> list[Piece]:
         raise TemplateError(fault.code, str(fault), line=line) from fault
 
 
-MAX_LOOP_ITERATIONS = 1_000
-
-
 class _LimitedEnvironment(Environment):
     context_depth_limit = 10
     loop_iteration_limit = MAX_LOOP_ITERATIONS
@@ -299,18 +312,6 @@ def line_at(source: str, index: int) -> int:
     return source.count("\n", 0, index) + 1
 
 
-_TOO_DEEP = "Blocks or expressions are nested too deeply."
-_REASONS: Mapping[type[Exception], str] = {
-    LoopIterationLimitError: f"Over {MAX_LOOP_ITERATIONS:,} loop iterations.",
-    OutputStreamLimitError: f"The text is over {MAX_OUTPUT // 1024} KB long.",
-    LocalNamespaceLimitError: "The template's own variables take too much memory.",
-    ContextDepthError: _TOO_DEEP,
-    RecursionError: _TOO_DEEP,
-}
-MAX_QUOTED = 80
-"""Characters of an output or a tag that an error shows."""
-
-
 def _to_template_error(error: Exception) -> TemplateError:
     reason = _REASONS.get(type(error)) or _describe(error)
     return TemplateError("template_failed", reason, line=line_of(error))
@@ -337,11 +338,6 @@ def _piece_at(source: str, index: int) -> str:
     return source[start:end]
 
 
-MAX_CACHED_TEXTS = 512
-MAX_CACHED_CHARACTERS = 4 * 1024 * 1024
-_CLOCK_VARIABLES = frozenset({"now", "today"})
-_LIQUID_PROPERTIES = frozenset({"first", "last", "size"})
-_MISSING = ""  # Cache key of a missing variable; no value has this representation
 Paths = Sequence[tuple[str, ...]]
 
 

@@ -27,6 +27,15 @@ from .numbers import NUMBER_FILTERS
 from .values import flat, text_of
 
 MAX_SEPARATOR = 100  # Characters of a separator of split
+_MISSING = object()
+_BLOCK = re.compile(r"<(script|style|!--)", re.IGNORECASE | re.ASCII)
+_BLOCK_ENDS = {
+    "script": re.compile("</script>", re.IGNORECASE | re.ASCII),
+    "style": re.compile("</style>", re.IGNORECASE | re.ASCII),
+    "!--": re.compile("-->"),
+}
+_ESCAPABLE = re.compile(r"[<>\"']|&(?!(?:[a-zA-Z]{1,32}|#\d{1,7}|#[xX][0-9a-fA-F]{1,6});)")
+_ENTITIES = {"<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#39;", "&": "&amp;"}
 
 
 def pluralize(value: Any, one: str, many: str) -> str:
@@ -139,9 +148,6 @@ def _property(item: Any, key: object) -> object:
         raise FilterArgumentError(f"can't read property '{key}'", token=None) from error
 
 
-_MISSING = object()
-
-
 def _hashable(value: Any) -> Hashable:
     """Return a key that only equal values have. In Ruby, 1, 1.0, and true differ."""
     if isinstance(value, dict):
@@ -173,14 +179,6 @@ def strip_html(val: str, *, environment: Environment) -> str:
         return val
     stripped = _without_tags(_without_blocks(val))
     return Markup(stripped) if environment.autoescape and isinstance(val, Markup) else stripped
-
-
-_BLOCK = re.compile(r"<(script|style|!--)", re.IGNORECASE | re.ASCII)
-_BLOCK_ENDS = {
-    "script": re.compile("</script>", re.IGNORECASE | re.ASCII),
-    "style": re.compile("</style>", re.IGNORECASE | re.ASCII),
-    "!--": re.compile("-->"),
-}
 
 
 def _without_blocks(text: str) -> str:
@@ -260,10 +258,6 @@ def escape_once(val: str, *, environment: Environment) -> str:
     """Escape a text for HTML. Entities in it are kept."""
     escaped = _ESCAPABLE.sub(lambda found: _ENTITIES[found[0]], val)
     return Markup(escaped) if environment.autoescape else escaped
-
-
-_ESCAPABLE = re.compile(r"[<>\"']|&(?!(?:[a-zA-Z]{1,32}|#\d{1,7}|#[xX][0-9a-fA-F]{1,6});)")
-_ENTITIES = {"<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#39;", "&": "&amp;"}
 
 
 @sequence_filter

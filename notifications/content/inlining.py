@@ -26,6 +26,19 @@ _NOT_LINE_END = re.compile(r"[^\n]")
 # Private-use characters around the index of a piece of Liquid.
 _PLACEHOLDER = "\ue000{}\ue001"
 _PLACEHOLDER_PATTERN = re.compile(r"<!--\ue000(\d+)\ue001-->|\ue000(\d+)\ue001")
+log = structlog.get_logger(__name__)
+_CELLS = frozenset(["caption", "td", "th"])
+_TABLE_PARTS = frozenset(["col", "colgroup", "tbody", "tfoot", "thead", "tr"]) | _CELLS
+_BETWEEN_CELLS = _TABLE_PARTS | {"form", "input", "script", "style", "table"}
+"""Elements that a parser leaves in a table outside of its cells."""
+_DOCUMENT_PARTS = frozenset(["body", "frameset", "head", "html"])
+_STYLE_SHEET_LINK = re.compile(r"\brel\s*=\s*[\"']?[^\"'>]*\bstylesheet\b", re.IGNORECASE)
+_BETWEEN = "between the cells of a table moves in front of the table: put it into a cell."
+_TEXT = re.compile(r"[^ \t\n\f\r]")
+_PREFORMATTED = frozenset(["listing", "pre", "textarea"])
+"""Elements of which a parser drops a line end at the start, which isn't written again."""
+TIMEOUT_SECONDS = 20.0  # Time limit of the process on a busy machine; its CPU limit is far lower
+_PROGRAM = Path(__file__).with_name("inliner.py")
 
 
 def inline_layout(source: str) -> str:
@@ -95,14 +108,6 @@ def find_misplaced_liquid(source: str) -> int | None:
     return None
 
 
-_CELLS = frozenset(["caption", "td", "th"])
-_TABLE_PARTS = frozenset(["col", "colgroup", "tbody", "tfoot", "thead", "tr"]) | _CELLS
-_BETWEEN_CELLS = _TABLE_PARTS | {"form", "input", "script", "style", "table"}
-"""Elements that a parser leaves in a table outside of its cells."""
-_DOCUMENT_PARTS = frozenset(["body", "frameset", "head", "html"])
-_STYLE_SHEET_LINK = re.compile(r"\brel\s*=\s*[\"']?[^\"'>]*\bstylesheet\b", re.IGNORECASE)
-
-
 def find_lost(source: str) -> tuple[str, int] | None:
     """Return why a parser drops or moves a piece of HTML, and its index, or None.
 
@@ -130,9 +135,6 @@ def find_lost(source: str) -> tuple[str, int] | None:
     return _find_text(blanked, end, len(blanked), cells)
 
 
-_BETWEEN = "between the cells of a table moves in front of the table: put it into a cell."
-
-
 def _blank(source: str, piece: Piece) -> str:
     """Return blanks in place of Liquid, and letters in place of an output, which is text."""
     text = source[piece.start : piece.end]
@@ -144,9 +146,6 @@ def _find_text(html: str, start: int, end: int, cells: list[bool]) -> tuple[str,
         return None
     found = _TEXT.search(html, start, end)
     return (f"Text {_BETWEEN}", found.start()) if found else None
-
-
-_TEXT = re.compile(r"[^ \t\n\f\r]")
 
 
 def _reason_of_loss(name: str, tag: str) -> str | None:
@@ -221,19 +220,10 @@ def _prepare_tokens(html: str, pieces: Sequence[Piece], hidden: list[str]) -> st
     return "".join([*texts, commented(html[end:])])
 
 
-_PREFORMATTED = frozenset(["listing", "pre", "textarea"])
-"""Elements of which a parser drops a line end at the start, which isn't written again."""
-
-
 def _keep_first_line(html: str, token: markup.Token) -> str:
     tag, content = html[token.start : token.tag_end], html[token.tag_end : token.end]
     begins = html.startswith(("\n", "\r\n"), token.tag_end)
     return f"{tag}\n{content}" if begins else f"{tag}{content}"
-
-
-log = structlog.get_logger(__name__)
-TIMEOUT_SECONDS = 20.0  # Time limit of the process on a busy machine; its CPU limit is far lower
-_PROGRAM = Path(__file__).with_name("inliner.py")
 
 
 def dry_run(fragments: Sequence[str], *, css: str) -> tuple[Sequence[str], str | None]:

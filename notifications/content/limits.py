@@ -54,6 +54,24 @@ MAX_VALUE = 256 * 1024  # Characters of a filter's result, in all its items
 MAX_ITEMS = 10_000  # Items of a range, or of a list that a filter returns
 MAX_BITS = 1_024  # Bits of a number that a filter returns
 CHARACTERS_PER_UNIT = 32  # Characters read or written for one unit
+UNITS_PER_CALL = 2
+ITEMS_PER_UNIT = 4  # List items read for one unit
+_SHORT = 32
+_SHALLOW_FILTERS = frozenset({"size", "first", "last"})
+"""Filters that don't read the items of a list or object."""
+_FILTER_ERRORS = (
+    ArithmeticError,
+    AttributeError,
+    LookupError,
+    OSError,
+    TypeError,
+    ValueError,
+    FilterError,
+    FilterValueError,
+    LiquidValueError,
+)
+"""Exceptions that a Liquid filter raises for an unsupported value."""
+_ABSENT = object()
 
 
 class WorkLimitError(ResourceLimitError):
@@ -166,27 +184,6 @@ def render(bound: BoundTemplate, variables: Mapping[str, Any], budget: Budget) -
     buffer = ChargedIO(bound.env.output_stream_limit or MAX_VALUE, budget)
     bound.render_with_context(context, buffer)
     return buffer.getvalue()
-
-
-UNITS_PER_CALL = 2
-ITEMS_PER_UNIT = 4  # List items read for one unit
-_SHORT = 32
-_SHALLOW_FILTERS = frozenset({"size", "first", "last"})
-"""Filters that don't read the items of a list or object."""
-
-
-_FILTER_ERRORS = (
-    ArithmeticError,
-    AttributeError,
-    LookupError,
-    OSError,
-    TypeError,
-    ValueError,
-    FilterError,
-    FilterValueError,
-    LiquidValueError,
-)
-"""Exceptions that a Liquid filter raises for an unsupported value."""
 
 
 def _cost_of_date(value: object = None, pattern: object = None, *_others: object) -> int:
@@ -368,9 +365,6 @@ class _Path(Path):
         # Without the values of segments: they may be secrets.
         name = str(Path(self.token, self.path[: _count_to_absent(segments, context)]))
         return context.env.undefined(name, hint=f"{name} is undefined", token=self.token)
-
-
-_ABSENT = object()
 
 
 def _count_to_absent(segments: list[Any], context: RenderContext) -> int:

@@ -11,6 +11,38 @@ from html import unescape
 
 from .markup import MAX_NESTING
 
+_OTHER_ATTRIBUTES = re.compile(r"(?:aria|data)-[a-z-]+|mc:[a-z]+")
+_OFFICE = re.compile(r"[ovwx]:[a-z]+|xml", re.IGNORECASE)
+"""Elements that only Outlook reads, in its conditional comments."""
+_NAME = re.compile(r"<(/?)([A-Za-z][A-Za-z0-9:-]*+)")
+_ATTRIBUTE = re.compile(
+    r"[ \t\r\n/]++(?:([^\s=>/\"'<\x00]++)"
+    r"(?:[ \t\r\n]*+=[ \t\r\n]*+(?:\"([^\"]*+)(\"?)|'([^']*+)('?)|([^\s\"'<>`=]++)))?+)?"
+)
+_END = re.compile(r"[ \t\r\n/]*+>")
+_COMMENT = re.compile(r"<!--(?:-?>|[\s\S]*?--!?>)")
+_REFERENCE = re.compile(r"&#?\w++;", re.ASCII)
+"""A character written by its number or name, as a whole."""
+_CONDITION = re.compile(r"<!\[(?:if\b[^<>\]]*+|endif)\]>", re.IGNORECASE)
+_CONDITIONS = re.compile(r"(?:<!)?\[(?:if\b[^<>\]]*+|endif)\]>?+(?:<!(?:--)?\s*\Z)?", re.IGNORECASE)
+"""What begins or ends a condition, without its text, also as HTML's own comments contain it."""
+_ENDS_CONDITION = re.compile(r"endif\](?:--)?>\Z", re.IGNORECASE)
+"""A comment without it begins what other mail clients show, too."""
+_STYLE_END = re.compile(r"</style\s*+>", re.IGNORECASE)
+_CSS_TOKEN = re.compile(r"/\*(?:[^*]|\*(?!/))*+(?:\*/)?+|\"[^\"\\\n]*+\"?+|'[^'\\\n]*+'?+")
+_CSS_OPEN = re.compile(r"/\*|[\"'\\]")
+_CSS_FUNCTION = re.compile(r"(?<![\w-])([\w-]*+)\(")
+_AT_RULE = re.compile(r"@([\w-]*+)")
+_UNREADABLE = "remove backslashes and open quotation marks and comments from the CSS"
+_SEPARATOR = re.compile(r"[};]")
+_SELECTOR = re.compile(
+    r"(?:[\w\s.,#>*+~%\[\]=^$|\"-]|:not\([\w.#\[\]=^$*~\"-]*+\)|:nth-(?:child|of-type)\([\w+ -]*+\)"
+    r"|:(?:first|last|only)-(?:child|of-type)\b"
+    r"|:{1,2}(?:active|after|before|first-letter|focus|hover|link|root|visited)\b)*+"
+)
+_BY_SIBLINGS = re.compile(r"\+|~(?!=)|-(?:child|of-type)\b")
+"""What in a selector depends on which other elements there are."""
+
 
 def _names(names: str) -> frozenset[str]:
     return frozenset(names.split())
@@ -49,45 +81,14 @@ _ATTRIBUTES = _names(
     "rowspan scope size span src srcset start style summary target title type valign value vspace "
     "width xml:lang"
 )
-_OTHER_ATTRIBUTES = re.compile(r"(?:aria|data)-[a-z-]+|mc:[a-z]+")
-_OFFICE = re.compile(r"[ovwx]:[a-z]+|xml", re.IGNORECASE)
-"""Elements that only Outlook reads, in its conditional comments."""
 
-_NAME = re.compile(r"<(/?)([A-Za-z][A-Za-z0-9:-]*+)")
-_ATTRIBUTE = re.compile(
-    r"[ \t\r\n/]++(?:([^\s=>/\"'<\x00]++)"
-    r"(?:[ \t\r\n]*+=[ \t\r\n]*+(?:\"([^\"]*+)(\"?)|'([^']*+)('?)|([^\s\"'<>`=]++)))?+)?"
-)
-_END = re.compile(r"[ \t\r\n/]*+>")
-_COMMENT = re.compile(r"<!--(?:-?>|[\s\S]*?--!?>)")
-_REFERENCE = re.compile(r"&#?\w++;", re.ASCII)
-"""A character written by its number or name, as a whole."""
-_CONDITION = re.compile(r"<!\[(?:if\b[^<>\]]*+|endif)\]>", re.IGNORECASE)
-_CONDITIONS = re.compile(r"(?:<!)?\[(?:if\b[^<>\]]*+|endif)\]>?+(?:<!(?:--)?\s*\Z)?", re.IGNORECASE)
-"""What begins or ends a condition, without its text, also as HTML's own comments contain it."""
-_ENDS_CONDITION = re.compile(r"endif\](?:--)?>\Z", re.IGNORECASE)
-"""A comment without it begins what other mail clients show, too."""
-_STYLE_END = re.compile(r"</style\s*+>", re.IGNORECASE)
-_CSS_TOKEN = re.compile(r"/\*(?:[^*]|\*(?!/))*+(?:\*/)?+|\"[^\"\\\n]*+\"?+|'[^'\\\n]*+'?+")
-_CSS_OPEN = re.compile(r"/\*|[\"'\\]")
-_CSS_FUNCTION = re.compile(r"(?<![\w-])([\w-]*+)\(")
 _CSS_FUNCTIONS = _names(
     "rgb rgba hsl hsla calc min max clamp var env cubic-bezier linear-gradient radial-gradient "
     "rotate scale translate translatex translatey repeat minmax not format and or alpha"
 )
-_AT_RULE = re.compile(r"@([\w-]*+)")
 _AT_RULES = _names(
     "charset keyframes media supports viewport -moz-keyframes -ms-viewport -webkit-keyframes"
 )
-_UNREADABLE = "remove backslashes and open quotation marks and comments from the CSS"
-_SEPARATOR = re.compile(r"[};]")
-_SELECTOR = re.compile(
-    r"(?:[\w\s.,#>*+~%\[\]=^$|\"-]|:not\([\w.#\[\]=^$*~\"-]*+\)|:nth-(?:child|of-type)\([\w+ -]*+\)"
-    r"|:(?:first|last|only)-(?:child|of-type)\b"
-    r"|:{1,2}(?:active|after|before|first-letter|focus|hover|link|root|visited)\b)*+"
-)
-_BY_SIBLINGS = re.compile(r"\+|~(?!=)|-(?:child|of-type)\b")
-"""What in a selector depends on which other elements there are."""
 
 
 class NotPlainError(ValueError):

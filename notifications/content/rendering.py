@@ -33,6 +33,19 @@ from .text import (
     without_blank_lines,
 )
 
+log = structlog.get_logger(__name__)
+PUSH_TITLE_LENGTH = 100
+PUSH_BODY_LENGTH = 500
+"""What phones show at most of an expanded notification, far below the 4 KB push limit."""
+PREHEADER_LENGTH = 120
+CHANNEL_PARTS: Mapping[Channel, Sequence[Part]] = {
+    Channel.EMAIL: (Part.EMAIL_HTML,),
+    Channel.PUSH: (Part.PUSH_TITLE, Part.PUSH),
+    Channel.WHATSAPP: (Part.WHATSAPP,),
+    Channel.IN_APP: (),
+}
+"""Parts that a channel may have besides subject and body."""
+
 
 def choose_whatsapp_template(
     candidates: Sequence[WhatsAppTemplate],
@@ -81,20 +94,6 @@ def _find_nearest(
     by_locale = {one.locale: one for one in candidates}
     nearest = find_nearest(locale, by_locale)
     return by_locale[nearest[0]] if nearest else next(iter(candidates), None)
-
-
-log = structlog.get_logger(__name__)
-PUSH_TITLE_LENGTH = 100
-PUSH_BODY_LENGTH = 500
-"""What phones show at most of an expanded notification, far below the 4 KB push limit."""
-PREHEADER_LENGTH = 120
-CHANNEL_PARTS: Mapping[Channel, Sequence[Part]] = {
-    Channel.EMAIL: (Part.EMAIL_HTML,),
-    Channel.PUSH: (Part.PUSH_TITLE, Part.PUSH),
-    Channel.WHATSAPP: (Part.WHATSAPP,),
-    Channel.IN_APP: (),
-}
-"""Parts that a channel may have besides subject and body."""
 
 
 def exists(name: str, *, version: int = templates.SHIPPED_VERSION) -> bool:

@@ -27,6 +27,16 @@ DEFAULT_LANGUAGE = "default"  # Names a template's own language
 TEMPLATE_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}", re.ASCII)
 STORED_LANGUAGE = re.compile(r"[a-z]{2,3}(-[A-Z][a-z]{3})?(-([A-Z]{2}|[0-9]{3}))?", re.ASCII)
 """A language code of a stored text: ``pt``, ``pt-BR``, ``zh-Hant-TW``."""
+LAYOUT = "_layout"
+LAYOUT_WORDS_FILE = "words.json"
+SHIPPED_VERSION = 0
+MAX_INSERT_ATTEMPTS = 100
+"""Attempts to insert under the next number. Each conflict means that another version exists."""
+MAX_CACHED_VERSIONS = 512  # Versions cached in a process; a stored version never changes
+MAX_CACHED_TEMPLATES = 2_048
+"""Parsed parts cached in a process: parsing takes 20 µs, and 220 µs with CSS inlining."""
+PARSING_LOCKS = 64
+"""Parts that different threads may parse at the same time."""
 
 
 class Part(StrEnum):
@@ -54,10 +64,6 @@ def language_chain(locale: str | None, available: Iterable[str]) -> tuple[str, .
     """Return the available languages to search, the nearest first, and the template's own."""
     others = [language for language in available if language != DEFAULT_LANGUAGE]
     return (*find_nearest(locale, others), DEFAULT_LANGUAGE)
-
-
-LAYOUT = "_layout"
-LAYOUT_WORDS_FILE = "words.json"
 
 
 @lru_cache(maxsize=4096)
@@ -109,10 +115,6 @@ def _folder(name: str, language: str) -> Path:
     return folder if language == DEFAULT_LANGUAGE else folder / language
 
 
-SHIPPED_VERSION = 0
-MAX_INSERT_ATTEMPTS = 100
-"""Attempts to insert under the next number. Each conflict means that another version exists."""
-MAX_CACHED_VERSIONS = 512  # Versions cached in a process; a stored version never changes
 Parts = Mapping[str, Mapping[str, str]]  # Texts by language and part
 
 
@@ -220,10 +222,6 @@ def _parse_version(document: Document) -> Version:
         created_by=document["created_by"],
         published_at=document.get("published_at"),
     )
-
-
-MAX_CACHED_TEMPLATES = 2_048
-"""Parsed parts cached in a process: parsing takes 20 µs, and 220 µs with CSS inlining."""
 
 
 def find_template(name: str, version: int, part: Part, locale: str | None) -> Template | None:
@@ -357,8 +355,6 @@ def _find_parsed(source: str, part: Part, is_turned: bool) -> Template:
     return _parsed_parts.get(source, part, is_turned=is_turned)
 
 
-PARSING_LOCKS = 64
-"""Parts that different threads may parse at the same time."""
 _parsed_parts = _ParsedParts()
 
 

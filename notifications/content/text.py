@@ -27,6 +27,9 @@ _FLAG_LETTERS = re.compile("[\U0001f1e6-\U0001f1ff]+\\Z")
 _TAGS = re.compile("[\U000e0020-\U000e007f]")
 """Invisible characters that make one flag of another, such as Scotland's."""
 ELLIPSIS = "\u2026"
+_BLANKS = re.compile(r"^ |  +", re.MULTILINE)
+TAB_WIDTH = 4
+_NO_BREAK_SPACE = "\u00a0"
 
 
 def clean_line(text: str) -> str:
@@ -70,11 +73,6 @@ def _is_within_character(text: str, at: int) -> bool:
 def paragraphs(text: str) -> list[list[str]]:
     """Return the paragraphs of a text as lists of lines."""
     return [paragraph.split("\n") for paragraph in _BLANK_LINES.split(text)]
-
-
-_BLANKS = re.compile(r"^ |  +", re.MULTILINE)
-TAB_WIDTH = 4
-_NO_BREAK_SPACE = "\u00a0"
 
 
 def show_blanks(line: str) -> str:

@@ -40,6 +40,16 @@ from .requests import AttachmentRequest, NotificationRequest
 
 ATTACHMENTS_POINTER = "/content/attachments"
 _INVALID_FILENAME = re.compile(r'[/\\:*?"<>|;]|^\.|\.$')
+S = DeliveryStatus
+EXAMPLE_DEVICE_ID = "f" * 64  # A device id of the usual length; every push contains one
+MAX_FRAME_BYTES = 512  # Upper bound of a push's fixed part: field names and ids
+MAX_TEXT_BYTES = 4 * (rendering.PUSH_TITLE_LENGTH + rendering.PUSH_BODY_LENGTH)
+"""Upper bound of a push's title and text, which are truncated."""
+MAX_BODY_BYTES = 100 * 1024
+MAX_MISSING = 20  # Missing variables of a template that are reported, each by another rendering
+MAX_COMPARED = 100  # Given variables that are compared with a missing one
+_PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}", re.ASCII)
+MAX_DERIVED_SUBJECT_LENGTH = 78  # A subject derived from the body is truncated to one email line
 
 
 def check_attachments(
@@ -89,13 +99,6 @@ def _check_url(url: str, pointer: str, problems: ProblemCollector) -> None:
         problems.add(pointer, "host_not_allowed", "Host not allowed.")
 
 
-S = DeliveryStatus
-EXAMPLE_DEVICE_ID = "f" * 64  # A device id of the usual length; every push contains one
-MAX_FRAME_BYTES = 512  # Upper bound of a push's fixed part: field names and ids
-MAX_TEXT_BYTES = 4 * (rendering.PUSH_TITLE_LENGTH + rendering.PUSH_BODY_LENGTH)
-"""Upper bound of a push's title and text, which are truncated."""
-
-
 def check_push_size(
     content: Content,
     deliveries: Sequence[NewDelivery],
@@ -142,13 +145,6 @@ def check_push_size(
         if error.code is FailureCode.TOO_LARGE:
             pointer = "/content/payload" if content.payload else "/content"
             problems.add(pointer, "too_long", "The push exceeds 4 KB: texts, links, and payload.")
-
-
-MAX_BODY_BYTES = 100 * 1024
-MAX_MISSING = 20  # Missing variables of a template that are reported, each by another rendering
-MAX_COMPARED = 100  # Given variables that are compared with a missing one
-_PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}", re.ASCII)
-MAX_DERIVED_SUBJECT_LENGTH = 78  # A subject derived from the body is truncated to one email line
 
 
 def compose_content(

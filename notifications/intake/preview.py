@@ -21,6 +21,9 @@ from .requests import Caller, ContentRequest, NotificationRecipientRequest, Noti
 from .warnings import AcceptanceWarning, find_clipped, find_limits_reached, find_warnings
 
 CHANNEL_NOT_CHOSEN = "Not one of this notification's channels."
+TEST_TYPE = "transactional"
+TEST_SUBJECT = "Test message"
+TEST_BODY = "This is a test of our notification service. You don't need to do anything."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,11 +144,6 @@ def _render(channel: Channel, notification: NewNotification) -> Message:
     return rendering.render_message(
         channel=channel, content=content, data=data, recipient=notification.recipient
     )
-
-
-TEST_TYPE = "transactional"
-TEST_SUBJECT = "Test message"
-TEST_BODY = "This is a test of our notification service. You don't need to do anything."
 
 
 def send_test(*, channel: Channel, address: str, now: datetime) -> ObjectId:

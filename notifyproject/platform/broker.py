@@ -39,6 +39,8 @@ _ID, _TAG, _ETA, _SHOWN, _BODY = b"@id", b"@tag", b'"@eta"', b'"@shown"', b'"@bo
 _OPTIONS = dict.fromkeys(("callbacks", "errbacks", "chain", "chord"))
 PERSISTENT = 2
 """Delivery mode of the messages. The transport keeps all in Valkey, whatever their mode."""
+_ONE_TRY = {"max_retries": 1, "interval_start": 0, "interval_step": 0}
+"""Without these limits, kombu retries an unreachable broker for six seconds."""
 
 
 def publish(
@@ -213,10 +215,6 @@ def _is_up() -> bool:
         return False
     _health.record_answer()
     return True
-
-
-_ONE_TRY = {"max_retries": 1, "interval_start": 0, "interval_step": 0}
-"""Without these limits, kombu retries an unreachable broker for six seconds."""
 
 
 @cache

@@ -25,6 +25,10 @@ FOREIGN_LOGGERS = ("django", "celery.app.trace")
 _ADDRESS = re.compile(
     r"(?<![\w.+'%-])[\w.+'%-]+(?:@|%40)[\w-]+(?:\.[\w-]+)+|(?<!\w)\+[1-9]\d{6,14}(?!\d)"
 )
+# json.dumps would create an encoder for each line.
+_ENCODER = json.JSONEncoder(default=repr)
+# The only list, because loggers keep the first. Tests insert processors into it.
+_PROCESSORS = [*SHARED_PROCESSORS, structlog.stdlib.ProcessorFormatter.wrap_for_formatter]
 
 
 def redact_addresses(
@@ -36,10 +40,6 @@ def redact_addresses(
         if isinstance(event.get(name), str):
             event[name] = _ADDRESS.sub("[address]", event[name])
     return event
-
-
-# json.dumps would create an encoder for each line.
-_ENCODER = json.JSONEncoder(default=repr)
 
 
 Lines = list[tuple[logging.LogRecord, str]]
@@ -153,10 +153,6 @@ def logging_config(*, level: str, form: str) -> dict[str, Any]:
             "opentelemetry.exporter": {"level": "CRITICAL"},
         },
     }
-
-
-# The only list, because loggers keep the first. Tests insert processors into it.
-_PROCESSORS = [*SHARED_PROCESSORS, structlog.stdlib.ProcessorFormatter.wrap_for_formatter]
 
 
 def configure(config: dict[str, Any]) -> None:

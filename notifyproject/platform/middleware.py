@@ -14,6 +14,36 @@ HEADER = "X-Request-Id"
 DATABASE_SECONDS = 12
 """Limit after which the response is 503 with Retry-After. Electing a primary takes less."""
 _VALID_REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{8,64}", re.ASCII)
+API_CONTENT_POLICY = (
+    "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+"""For API responses: a browser that shows one runs and loads nothing."""
+PAGE_CONTENT_POLICY = "; ".join(
+    (
+        "default-src 'self'",
+        "script-src 'self'",
+        "style-src 'self' 'nonce-{nonce}'",
+        "img-src 'self' data:",
+        "font-src 'self' data:",
+        "connect-src 'self'",
+        "object-src 'none'",
+        "base-uri 'self'",
+        "form-action 'self'",
+        "frame-ancestors 'none'",
+    )
+)
+"""For the console and the API documentation: resources of this origin, no inline script, and no
+framing. The nonce is ``request.csp_nonce``, for the ``style`` elements of a page."""
+PAGE_PATHS = ("/admin/", "/api/docs")
+NO_STORE_PATHS = ("/admin/", "/api/v1/", "/webhooks/", "/u/")
+SECURITY_HEADERS = MappingProxyType(
+    {
+        "X-Content-Type-Options": "nosniff",
+        "X-Frame-Options": "DENY",
+        "Referrer-Policy": "same-origin",
+        "Cross-Origin-Opener-Policy": "same-origin",
+    }
+)
 
 
 def request_id(given: str) -> str:
@@ -45,38 +75,6 @@ class DeadlineMiddleware(_Middleware):
         """Handle the request."""
         with pymongo.timeout(DATABASE_SECONDS):
             return self.get_response(request)
-
-
-API_CONTENT_POLICY = (
-    "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
-)
-"""For API responses: a browser that shows one runs and loads nothing."""
-PAGE_CONTENT_POLICY = "; ".join(
-    (
-        "default-src 'self'",
-        "script-src 'self'",
-        "style-src 'self' 'nonce-{nonce}'",
-        "img-src 'self' data:",
-        "font-src 'self' data:",
-        "connect-src 'self'",
-        "object-src 'none'",
-        "base-uri 'self'",
-        "form-action 'self'",
-        "frame-ancestors 'none'",
-    )
-)
-"""For the console and the API documentation: resources of this origin, no inline script, and no
-framing. The nonce is ``request.csp_nonce``, for the ``style`` elements of a page."""
-PAGE_PATHS = ("/admin/", "/api/docs")
-NO_STORE_PATHS = ("/admin/", "/api/v1/", "/webhooks/", "/u/")
-SECURITY_HEADERS = MappingProxyType(
-    {
-        "X-Content-Type-Options": "nosniff",
-        "X-Frame-Options": "DENY",
-        "Referrer-Policy": "same-origin",
-        "Cross-Origin-Opener-Policy": "same-origin",
-    }
-)
 
 
 class SecurityHeadersMiddleware(_Middleware):

@@ -8,6 +8,16 @@ from gunicorn.http import errors
 
 from .connection import MAX_BODY, BodyTooLargeError
 
+_FAILED = (
+    500,
+    "internal_error",
+    "The service failed. Its log has the reason under the request ID.",
+)
+_MALFORMED = (400, "malformed_request", "This is not a well-formed HTTP/1.1 request.")
+_TOO_SLOW = "The request did not come in time: send its head and its body faster."
+_TOO_MANY_HEADERS = "A header is too long, or there are too many."
+_TRANSFER_CODING = "Transfer-Encoding may only say chunked."
+
 
 class ClientTooSlowError(Exception):
     """A request was not complete before its deadline."""
@@ -43,15 +53,6 @@ class Refusal:
         return head.encode() + body
 
 
-_FAILED = (
-    500,
-    "internal_error",
-    "The service failed. Its log has the reason under the request ID.",
-)
-_MALFORMED = (400, "malformed_request", "This is not a well-formed HTTP/1.1 request.")
-_TOO_SLOW = "The request did not come in time: send its head and its body faster."
-_TOO_MANY_HEADERS = "A header is too long, or there are too many."
-_TRANSFER_CODING = "Transfer-Encoding may only say chunked."
 _REFUSALS: tuple[tuple[type[BaseException], int, str, str], ...] = (
     # Errors in the response. gunicorn derives them from the errors of a request.
     (errors.InvalidResponseHeader, *_FAILED),

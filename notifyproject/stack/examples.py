@@ -21,6 +21,8 @@ WEBHOOK_SECONDS = 1.0
 TIMEOUT_SECONDS = 110.0
 """The slowest example has two retries, after 15 and 30 seconds, with jitter of a fifth."""
 _RELATIVE = re.compile(r"now\+(\d+)h")
+SOURCE = "examples"
+"""The source of the examples. Home raises no alert about their failures."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,10 +41,6 @@ class Example:
     """Limits to define before, by name."""
     types: Mapping[str, Any] = field(default_factory=dict)
     """Types to define before, by slug: the ``definition``, and the ``parts`` of a template."""
-
-
-SOURCE = "examples"
-"""The source of the examples. Home raises no alert about their failures."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

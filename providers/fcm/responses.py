@@ -38,6 +38,50 @@ _CODES_BY_TEXT: Mapping[str, re.Pattern[str]] = {
 """Texts of errors that lack their code."""
 FCM_CODES = frozenset({"UNREGISTERED", "QUOTA_EXCEEDED", MISMATCH, THIRD_PARTY})
 """FCM's codes that no status name of Google equals."""
+RECENT_SUCCESS_PERIOD = timedelta(hours=1)
+"""If FCM accepted a message within this time, a mismatch is the device's."""
+ANY_ERROR, CLIENT_ERROR = range(400, 600), range(400, 500)
+QUOTA_PAUSE = 60.0
+"""Seconds; Google's recommendation for a quota error without Retry-After."""
+MAX_CODE = 100
+APNS_DEVICE_REASONS = frozenset(
+    {"BadDeviceToken", "DeviceTokenNotForTopic", "ExpiredToken", "Unregistered"}
+)
+"""Apple's reasons against a device token: invalid, of another app or environment, or expired."""
+APNS_KEY_REASONS = frozenset(
+    {
+        "BadCertificate",
+        "BadCertificateEnvironment",
+        "BadEnvironmentKeyInToken",
+        "BadEnvironmentKeyIdInToken",
+        "BadTopic",
+        "ExpiredProviderToken",
+        "Forbidden",
+        "InvalidProviderToken",
+        "MissingProviderToken",
+        "MissingTopic",
+        "TooManyProviderTokenUpdates",
+        "TopicDisallowed",
+        "TopicMismatch",
+        "UnrelatedKeyIdInToken",
+    }
+)
+"""Apple's reasons against the key, the certificate, or the app's bundle ID in Firebase."""
+APNS_SERVER_REASONS = frozenset(
+    {"IdleTimeout", "InternalServerError", "ServiceUnavailable", "Shutdown"}
+)
+ACCOUNT_REASONS = frozenset(
+    {
+        "ACCESS_TOKEN_SCOPE_INSUFFICIENT",
+        "BILLING_DISABLED",
+        "CONSUMER_INVALID",
+        "CONSUMER_SUSPENDED",
+        "IAM_PERMISSION_DENIED",
+        "SERVICE_DISABLED",
+    }
+)
+"""Google's reasons against the project or its service account."""
+ACCOUNT_TEXT = r"permission '|has not been used in project|caller does not have permission"
 
 
 class QuotaOwner(StrEnum):
@@ -142,10 +186,6 @@ def _fields(details: Sequence[Mapping[str, Any]]) -> Iterator[str]:
                 yield name
 
 
-RECENT_SUCCESS_PERIOD = timedelta(hours=1)
-"""If FCM accepted a message within this time, a mismatch is the device's."""
-
-
 class SenderHistory:
     """When FCM last accepted a message of one account from this process. Thread-safe."""
 
@@ -163,52 +203,6 @@ class SenderHistory:
         with self._lock:
             at = self._accepted_at
         return at is not None and now - at <= RECENT_SUCCESS_PERIOD
-
-
-ANY_ERROR, CLIENT_ERROR = range(400, 600), range(400, 500)
-QUOTA_PAUSE = 60.0
-"""Seconds; Google's recommendation for a quota error without Retry-After."""
-MAX_CODE = 100
-
-
-APNS_DEVICE_REASONS = frozenset(
-    {"BadDeviceToken", "DeviceTokenNotForTopic", "ExpiredToken", "Unregistered"}
-)
-"""Apple's reasons against a device token: invalid, of another app or environment, or expired."""
-APNS_KEY_REASONS = frozenset(
-    {
-        "BadCertificate",
-        "BadCertificateEnvironment",
-        "BadEnvironmentKeyInToken",
-        "BadEnvironmentKeyIdInToken",
-        "BadTopic",
-        "ExpiredProviderToken",
-        "Forbidden",
-        "InvalidProviderToken",
-        "MissingProviderToken",
-        "MissingTopic",
-        "TooManyProviderTokenUpdates",
-        "TopicDisallowed",
-        "TopicMismatch",
-        "UnrelatedKeyIdInToken",
-    }
-)
-"""Apple's reasons against the key, the certificate, or the app's bundle ID in Firebase."""
-APNS_SERVER_REASONS = frozenset(
-    {"IdleTimeout", "InternalServerError", "ServiceUnavailable", "Shutdown"}
-)
-ACCOUNT_REASONS = frozenset(
-    {
-        "ACCESS_TOKEN_SCOPE_INSUFFICIENT",
-        "BILLING_DISABLED",
-        "CONSUMER_INVALID",
-        "CONSUMER_SUSPENDED",
-        "IAM_PERMISSION_DENIED",
-        "SERVICE_DISABLED",
-    }
-)
-"""Google's reasons against the project or its service account."""
-ACCOUNT_TEXT = r"permission '|has not been used in project|caller does not have permission"
 
 
 @dataclass(frozen=True, slots=True)

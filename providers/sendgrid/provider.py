@@ -69,6 +69,41 @@ from . import webhooks
 MAX_REQUESTS = 100
 """Maximum requests per batch. Two invalid addresses among a thousand need about 40 requests."""
 Outcome = SendResult | ProviderError
+_SPECIALS = frozenset('()<>[]:;@\\,"')
+"""Characters of RFC 5322 that a name has in quotes only, without the full stop of initials."""
+ACCEPTED = 202
+BAD_REQUEST = 400
+MAX_RECIPIENTS = 1_000
+MIN_REQUEST_SECONDS = 2.0
+"""Seconds that must be left for another request of a batch."""
+MAX_ID_LENGTH = 200
+"""Longer IDs and field names are cut. SendGrid's are shorter."""
+RESPONSE_RULES: Sequence[ResponseRule] = (
+    # domain/retry.py has the delay until its retry.
+    ResponseRule((429,), Kind.TRANSIENT, "Rate limited by SendGrid.", FailureCode.RATE_LIMITED),
+    ResponseRule((408,), Kind.TRANSIENT, "SendGrid did not receive the whole request in time."),
+    ResponseRule(
+        (*range(300, 400), 401, 402, 403, 404, 405, 407, 415),
+        Kind.UNAVAILABLE,
+        "SendGrid rejected the configured account or URL.",
+    ),
+    ResponseRule(
+        (400,),
+        Kind.UNAVAILABLE,
+        "SendGrid rejected the configured sender.",
+        field=r"from\b.*",
+    ),
+    ResponseRule(
+        (400,),
+        Kind.INVALID_RECIPIENT,
+        "SendGrid rejected the recipient's address.",
+        field=r"personalizations\.\d+\.to(\.\d+(\.email)?)?",
+    ),
+    ResponseRule(
+        (413,), Kind.PERMANENT, "The message exceeds SendGrid's size limit.", FailureCode.TOO_LARGE
+    ),
+    ResponseRule((400,), Kind.PERMANENT, "SendGrid rejected the message."),
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,10 +191,6 @@ def personalization(request: SendRequest, *, tag: SubstitutionTag | None) -> dic
     return fields
 
 
-_SPECIALS = frozenset('()<>[]:;@\\,"')
-"""Characters of RFC 5322 that a name has in quotes only, without the full stop of initials."""
-
-
 def _recipient_name(name: str | None) -> str | None:
     """Return a name that SendGrid takes as one: it reads names of recipients as a header has them.
 
@@ -170,41 +201,6 @@ def _recipient_name(name: str | None) -> str | None:
 
 def _address(name: str | None, address: str) -> dict[str, str]:
     return {"name": name, "email": address} if name else {"email": address}
-
-
-ACCEPTED = 202
-BAD_REQUEST = 400
-MAX_RECIPIENTS = 1_000
-MIN_REQUEST_SECONDS = 2.0
-"""Seconds that must be left for another request of a batch."""
-MAX_ID_LENGTH = 200
-"""Longer IDs and field names are cut. SendGrid's are shorter."""
-RESPONSE_RULES: Sequence[ResponseRule] = (
-    # domain/retry.py has the delay until its retry.
-    ResponseRule((429,), Kind.TRANSIENT, "Rate limited by SendGrid.", FailureCode.RATE_LIMITED),
-    ResponseRule((408,), Kind.TRANSIENT, "SendGrid did not receive the whole request in time."),
-    ResponseRule(
-        (*range(300, 400), 401, 402, 403, 404, 405, 407, 415),
-        Kind.UNAVAILABLE,
-        "SendGrid rejected the configured account or URL.",
-    ),
-    ResponseRule(
-        (400,),
-        Kind.UNAVAILABLE,
-        "SendGrid rejected the configured sender.",
-        field=r"from\b.*",
-    ),
-    ResponseRule(
-        (400,),
-        Kind.INVALID_RECIPIENT,
-        "SendGrid rejected the recipient's address.",
-        field=r"personalizations\.\d+\.to(\.\d+(\.email)?)?",
-    ),
-    ResponseRule(
-        (413,), Kind.PERMANENT, "The message exceeds SendGrid's size limit.", FailureCode.TOO_LARGE
-    ),
-    ResponseRule((400,), Kind.PERMANENT, "SendGrid rejected the message."),
-)
 
 
 @dataclass(frozen=True, kw_only=True)

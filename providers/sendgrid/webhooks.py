@@ -74,6 +74,13 @@ OTHER_TYPES = frozenset({"blocked", "expired"})
 MAX_TEXT = 200
 """Characters of an ID or a name. SendGrid's are shorter."""
 MAX_ADDRESS = 320
+_CLASSIFICATIONS = {name.lower(): effect for name, effect in CLASSIFICATIONS.items()}
+_DROP_REASONS = {name.lower(): effect for name, effect in DROP_REASONS.items()}
+_STATUS = re.compile(r"\s*([45]\d\d)\b[ -]?")
+PERMANENT_FAILURE = 550
+_SERVER = re.compile(r"filter|recvd|geopod|ismtpd", re.IGNORECASE)
+_IN_BRACKETS = re.compile(r"<([^<>]*)>\s*\Z")
+_LIST = re.compile("[,;<>]")
 
 
 def verify(headers: Mapping[str, str], raw: bytes, *, public_key: str, now: datetime) -> None:
@@ -164,12 +171,6 @@ def _read_event(item: bytes) -> Receipt | None:
     )
 
 
-_CLASSIFICATIONS = {name.lower(): effect for name, effect in CLASSIFICATIONS.items()}
-_DROP_REASONS = {name.lower(): effect for name, effect in DROP_REASONS.items()}
-_STATUS = re.compile(r"\s*([45]\d\d)\b[ -]?")
-PERMANENT_FAILURE = 550
-
-
 def _bounce_effect(event: Mapping[str, Any], reason: str) -> AddressEffect | None:
     """Return what a bounce says about the address, None if it is not about the address."""
     if (read_text(event, "type", limit=MAX_TEXT) or "").lower() in OTHER_TYPES:
@@ -201,13 +202,6 @@ def _message_ids(text: str) -> Iterator[str]:
     for count in (server, *(n for n in range(len(parts), 0, -1) if n != server)):
         if joined := ".".join(parts[:count]):
             yield joined
-
-
-_SERVER = re.compile(r"filter|recvd|geopod|ismtpd", re.IGNORECASE)
-
-
-_IN_BRACKETS = re.compile(r"<([^<>]*)>\s*\Z")
-_LIST = re.compile("[,;<>]")
 
 
 def _address(value: Any) -> str | None:

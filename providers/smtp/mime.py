@@ -33,6 +33,12 @@ _ADDRESS = re.compile(r"[!-~]+@[!-~]+")
 _TOKEN = re.compile(r"[A-Za-z0-9!#$&^_.+-]+")
 
 Header = tuple[str, str]
+_CLUSTER = re.compile(
+    # A character with what is joined to it: marks, variation selectors, skin tones, joiners.
+    "[^\u200d](?:[\u0300-\u036f\u064b-\u065f\u20d0-\u20ff\ufe00-\ufe0f\U0001f3fb-\U0001f3ff]"
+    "|\u200d[^\u200d]|\u200d$)*|\u200d",
+    re.DOTALL,
+)
 
 
 def text_header(name: str, text: str) -> Header:
@@ -124,14 +130,6 @@ def _escaped(character: str) -> str:
 
 def _base64_text(text: str) -> str:
     return base64.b64encode(text.encode()).decode("ascii")
-
-
-_CLUSTER = re.compile(
-    # A character with what is joined to it: marks, variation selectors, skin tones, joiners.
-    "[^\u200d](?:[\u0300-\u036f\u064b-\u065f\u20d0-\u20ff\ufe00-\ufe0f\U0001f3fb-\U0001f3ff]"
-    "|\u200d[^\u200d]|\u200d$)*|\u200d",
-    re.DOTALL,
-)
 
 
 def _text_part(subtype: str, text: str) -> bytes:

@@ -39,6 +39,22 @@ from .connection import Connection
 from .mime import address_header, build_message, text_header
 from .replies import ERROR_REPLIES, TEMPORARY, classify_reply
 
+SERVICE_CLOSING = 421
+"""Reply to any command from a server that closes the connection."""
+OUT_OF_STEP = frozenset({500, 502, 503})
+"""Replies of a server that takes a command for one of an earlier email."""
+TLS_OF_ANOTHER_KIND = frozenset({"WRONG_VERSION_NUMBER", "UNKNOWN_PROTOCOL", "HTTP_REQUEST"})
+"""OpenSSL's reasons if the server answers without TLS."""
+MAX_TLS_PROBLEM = 120
+"""Characters of OpenSSL's text about a certificate."""
+STEPS: Mapping[type[Exception], Step] = {
+    smtplib.SMTPAuthenticationError: Step.LOGIN,
+    smtplib.SMTPSenderRefused: Step.SENDER,
+    smtplib.SMTPRecipientsRefused: Step.RECIPIENT,
+    smtplib.SMTPDataError: Step.MESSAGE,
+}
+"""The step that a server refused, by smtplib's error. Any other error is the connection's."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mail:
@@ -75,23 +91,6 @@ def build_mail(
         headers.append(address_header("Reply-To", *reply_address))
     raw = build_message(headers, text=message.text, html=message.html, files=files)
     return Mail(message_id=message_id, sender=mailbox.address, recipient=recipient, raw=raw)
-
-
-SERVICE_CLOSING = 421
-"""Reply to any command from a server that closes the connection."""
-OUT_OF_STEP = frozenset({500, 502, 503})
-"""Replies of a server that takes a command for one of an earlier email."""
-TLS_OF_ANOTHER_KIND = frozenset({"WRONG_VERSION_NUMBER", "UNKNOWN_PROTOCOL", "HTTP_REQUEST"})
-"""OpenSSL's reasons if the server answers without TLS."""
-MAX_TLS_PROBLEM = 120
-"""Characters of OpenSSL's text about a certificate."""
-STEPS: Mapping[type[Exception], Step] = {
-    smtplib.SMTPAuthenticationError: Step.LOGIN,
-    smtplib.SMTPSenderRefused: Step.SENDER,
-    smtplib.SMTPRecipientsRefused: Step.RECIPIENT,
-    smtplib.SMTPDataError: Step.MESSAGE,
-}
-"""The step that a server refused, by smtplib's error. Any other error is the connection's."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -20,6 +20,7 @@ MAILBOX_BUSY = 450
 ERROR_REPLIES = range(400, 600)
 """Codes of a rejection. Any other unexpected code is invalid."""
 TEMPORARY, PERMANENT = range(400, 500), range(500, 600)
+_LATER = (Step.RECIPIENT, Step.MESSAGE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +46,6 @@ class ReplyRule:
         )
 
 
-_LATER = (Step.RECIPIENT, Step.MESSAGE)
 RULES: tuple[ReplyRule, ...] = (
     ReplyRule(
         "4yz to the login",

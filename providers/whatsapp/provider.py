@@ -45,6 +45,10 @@ _DIGITS = re.compile(r"[1-9]\d{6,14}", re.ASCII)
 _LINK = re.compile(r"https?://[^\s/]")
 # WhatsApp rejects line breaks, tabs, and over four spaces in a row in template parameters.
 _GAPS = re.compile(r"\s*[\n\r\t\v\f\u0085\u2028\u2029]\s*| {5,}")
+MIN_SECOND_REQUEST_SECONDS = 1.0
+"""Seconds that must be left for a second request: a request cut off by a timeout is ambiguous."""
+ACCEPTED_STATUS = "accepted"
+"""The status of a message that WhatsApp sends at once. It holds others for review."""
 
 
 def text_message(request: SendRequest) -> Body:
@@ -103,12 +107,6 @@ def _text_with_link(message: Message) -> str:
     if not link or not link.startswith("https://") or has_link(message.text, link):
         return message.text
     return f"{message.text}\n\n{link}" if message.text else link
-
-
-MIN_SECOND_REQUEST_SECONDS = 1.0
-"""Seconds that must be left for a second request: a request cut off by a timeout is ambiguous."""
-ACCEPTED_STATUS = "accepted"
-"""The status of a message that WhatsApp sends at once. It holds others for review."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -17,26 +17,6 @@ MAX_ID_LENGTH = 200
 """Longer IDs are cut. WhatsApp's are shorter."""
 MAX_CODE = 10**7
 TEMPLATE_CODES = range(132_000, 133_000)
-
-
-@dataclass(frozen=True, slots=True)
-class CodeRule:
-    """A rule that classifies responses by their error codes."""
-
-    codes: Sequence[int]
-    kind: Kind
-    reason: str
-    code: FailureCode | None = None
-    _: KW_ONLY
-    subcode: int | None = None
-    words: Sequence[str] = ()
-    """Words of Meta's message that stand for the subcode, which newer versions leave out."""
-    action: RecipientAction = RecipientAction.SUSPECT
-    receipt_kind: ReceiptKind = ReceiptKind.FAILED
-    reach: Reach | None = None
-    """None: that of ``kind``."""
-
-
 _UNAVAILABLE: Mapping[Sequence[int], str] = {
     (0, 102, 190): "The access token is invalid, expired, or revoked.",
     (3, 10, 131005): "The access token lacks a WhatsApp permission.",
@@ -74,6 +54,52 @@ _PERMANENT: Mapping[Sequence[int], str] = {
     (132015, 132016): "WhatsApp paused or disabled the template for low quality.",
     TEMPLATE_CODES: "The parameters don't match the template.",
 }
+STATUS_RULES: Sequence[ResponseRule] = (
+    ResponseRule(
+        (429,),
+        Kind.TRANSIENT,
+        "Rate limited by WhatsApp.",
+        FailureCode.RATE_LIMITED,
+        reach=Reach.UNCERTAIN,
+    ),
+    ResponseRule((408,), Kind.TRANSIENT, "WhatsApp did not receive the whole request in time."),
+    ResponseRule(
+        (401, 403),
+        Kind.UNAVAILABLE,
+        "WhatsApp refused the recipient, or the account.",
+        reach=Reach.UNCERTAIN,
+    ),
+    ResponseRule(
+        (*range(300, 400), 407),
+        Kind.UNAVAILABLE,
+        "WhatsApp, or a proxy before it, rejected the configured account or URL.",
+    ),
+)
+"""For a response without a known code."""
+NO_CODE_RULES: Sequence[ResponseRule] = (
+    ResponseRule((404, 405), Kind.UNAVAILABLE, "No Cloud API at the configured URL."),
+)
+"""For a response without an error code, which doesn't come from the Graph API."""
+
+
+@dataclass(frozen=True, slots=True)
+class CodeRule:
+    """A rule that classifies responses by their error codes."""
+
+    codes: Sequence[int]
+    kind: Kind
+    reason: str
+    code: FailureCode | None = None
+    _: KW_ONLY
+    subcode: int | None = None
+    words: Sequence[str] = ()
+    """Words of Meta's message that stand for the subcode, which newer versions leave out."""
+    action: RecipientAction = RecipientAction.SUSPECT
+    receipt_kind: ReceiptKind = ReceiptKind.FAILED
+    reach: Reach | None = None
+    """None: that of ``kind``."""
+
+
 CODE_RULES: Sequence[CodeRule] = (
     CodeRule(
         (4, 17, 32, 341, 613, *range(80_000, 80_015), 130429),
@@ -136,32 +162,6 @@ CODE_RULES: Sequence[CodeRule] = (
     ),
     *(CodeRule(codes, Kind.PERMANENT, reason) for codes, reason in _PERMANENT.items()),
 )
-STATUS_RULES: Sequence[ResponseRule] = (
-    ResponseRule(
-        (429,),
-        Kind.TRANSIENT,
-        "Rate limited by WhatsApp.",
-        FailureCode.RATE_LIMITED,
-        reach=Reach.UNCERTAIN,
-    ),
-    ResponseRule((408,), Kind.TRANSIENT, "WhatsApp did not receive the whole request in time."),
-    ResponseRule(
-        (401, 403),
-        Kind.UNAVAILABLE,
-        "WhatsApp refused the recipient, or the account.",
-        reach=Reach.UNCERTAIN,
-    ),
-    ResponseRule(
-        (*range(300, 400), 407),
-        Kind.UNAVAILABLE,
-        "WhatsApp, or a proxy before it, rejected the configured account or URL.",
-    ),
-)
-"""For a response without a known code."""
-NO_CODE_RULES: Sequence[ResponseRule] = (
-    ResponseRule((404, 405), Kind.UNAVAILABLE, "No Cloud API at the configured URL."),
-)
-"""For a response without an error code, which doesn't come from the Graph API."""
 
 
 def rule_for(code: int, subcode: int | None = None, *, message: str = "") -> CodeRule | None:

@@ -69,6 +69,25 @@ _USER_ID = re.compile(r"[A-Z]{2}\.(?:ENT\.)?[A-Za-z0-9]{1,128}", re.ASCII)
 """Meta's ID of a person for one business, whose number it may leave out."""
 _ID = re.compile(rf"[!-~]{{1,{MAX_ID_LENGTH}}}", re.ASCII)
 Item = Mapping[str, Any]
+_MESSAGE_KEYS = (
+    "id",
+    "from",
+    "from_user_id",
+    "from_parent_user_id",
+    "group_id",
+    "timestamp",
+    "type",
+    "system",
+)
+_SYSTEM_KEYS = ("type", "customer", "wa_id", "new_wa_id", "user_id", "parent_user_id", "marketing")
+_UPDATE_KEYS = ("wa_id", "user_id", "parent_user_id", "timestamp")
+_PREFERENCE_KEYS = ("wa_id", "user_id", "category", "value", "timestamp")
+_PUBLIC_ITEMS: Mapping[str, Mapping[str, Sequence[str] | None]] = {
+    MESSAGES_FIELD: {"contacts": ("wa_id", "user_id"), "statuses": None, "messages": _MESSAGE_KEYS},
+    PREFERENCES_FIELD: {"contacts": ("wa_id", "user_id"), "user_preferences": _PREFERENCE_KEYS},
+    USER_IDS_FIELD: {"contacts": ("wa_id", "user_id"), "user_id_update": _UPDATE_KEYS},
+}
+"""By field: lists with the keys that are stored; None: all of them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -412,27 +431,6 @@ def redact_webhook(raw: bytes) -> str:
     ]
     entry: Any = entries if isinstance(webhook.get("entry"), list) else entries[0]
     return json.dumps({"object": OBJECT, "entry": entry}, separators=(",", ":"))
-
-
-_MESSAGE_KEYS = (
-    "id",
-    "from",
-    "from_user_id",
-    "from_parent_user_id",
-    "group_id",
-    "timestamp",
-    "type",
-    "system",
-)
-_SYSTEM_KEYS = ("type", "customer", "wa_id", "new_wa_id", "user_id", "parent_user_id", "marketing")
-_UPDATE_KEYS = ("wa_id", "user_id", "parent_user_id", "timestamp")
-_PREFERENCE_KEYS = ("wa_id", "user_id", "category", "value", "timestamp")
-_PUBLIC_ITEMS: Mapping[str, Mapping[str, Sequence[str] | None]] = {
-    MESSAGES_FIELD: {"contacts": ("wa_id", "user_id"), "statuses": None, "messages": _MESSAGE_KEYS},
-    PREFERENCES_FIELD: {"contacts": ("wa_id", "user_id"), "user_preferences": _PREFERENCE_KEYS},
-    USER_IDS_FIELD: {"contacts": ("wa_id", "user_id"), "user_id_update": _UPDATE_KEYS},
-}
-"""By field: lists with the keys that are stored; None: all of them."""
 
 
 def _redact_change(change: Item) -> dict[str, Any]:

@@ -47,6 +47,11 @@ T = TypeVar("T")
 SHUTDOWN_TIMEOUT = 1.0  # Seconds for streams to end at shutdown
 THREADS = 8  # Concurrent polls of MongoDB; each takes a few milliseconds
 _EVENT_ID = re.compile(r"[0-9a-f]{24}", re.ASCII)
+STREAM_HEADERS = {
+    "Content-Type": "text/event-stream; charset=utf-8",
+    # Keeps nginx from buffering events.
+    "X-Accel-Buffering": "no",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -216,13 +221,6 @@ class InboxStreamApp:
             round(self._timing.retry_to * 1000),
         )
         return f"retry: {shortest + secrets.randbelow(longest - shortest + 1)}\n\n".encode()
-
-
-STREAM_HEADERS = {
-    "Content-Type": "text/event-stream; charset=utf-8",
-    # Keeps nginx from buffering events.
-    "X-Accel-Buffering": "no",
-}
 
 
 def _token_user(connection: StreamConnection, *, now: datetime) -> InboxUser:

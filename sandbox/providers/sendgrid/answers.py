@@ -25,6 +25,10 @@ _JSON_TYPES = {
     dict: "object",
     type(None): "null",
 }
+BAD_ADDRESS = "Does not contain a valid address."
+HUGE_BODY_BYTES = 10_000_000
+"""The body size of the outcome ``huge``, which a client should not read completely."""
+RETRY_AFTER = {"ratelimit-long": "120", "ratelimit-odd": "soon"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,12 +57,8 @@ def help_url(anchor: str) -> str:
     return f"{ERRORS_PAGE}#{anchor}"
 
 
-BAD_ADDRESS = "Does not contain a valid address."
 TOO_LARGE = Problem("The JSON payload you have included in your request is too large.")
 UNAUTHORISED = Problem("The provided authorization grant is invalid, expired, or revoked")
-HUGE_BODY_BYTES = 10_000_000
-"""The body size of the outcome ``huge``, which a client should not read completely."""
-RETRY_AFTER = {"ratelimit-long": "120", "ratelimit-odd": "soon"}
 
 PROBLEMS = {
     400: Problem(

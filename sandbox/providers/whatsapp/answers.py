@@ -20,6 +20,14 @@ JSON = {"Content-Type": "application/json; charset=UTF-8"}
 OLD_SUBCODE = 2494010
 """The subcode in every WhatsApp error of versions before 16."""
 LAST_WITH_SUBCODE = 15
+LOWEST_ERROR_STATUS = HTTPStatus.MULTIPLE_CHOICES
+TOKEN_PREFIX = "EAA"
+_UNKNOWN: Mapping[str, Any] = {
+    "message": "(#139999) Something nobody has heard of",
+    "type": "OAuthException",
+    "code": 139999,
+    "error_data": {"messaging_product": "whatsapp", "details": "New in this version."},
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +41,6 @@ class GraphError:
     kind: str = "OAuthException"
 
 
-LOWEST_ERROR_STATUS = HTTPStatus.MULTIPLE_CHOICES
-TOKEN_PREFIX = "EAA"
 EXPIRED = GraphError(
     190,
     subcode=463,
@@ -54,12 +60,6 @@ REFUSED_TOKENS: Mapping[str, GraphError] = {
     "EAAnoscope": GraphError(10, 403, "(#10) Application does not have permission for this action"),
 }
 """Refused access tokens. All others that begin with ``EAA`` are accepted."""
-_UNKNOWN: Mapping[str, Any] = {
-    "message": "(#139999) Something nobody has heard of",
-    "type": "OAuthException",
-    "code": 139999,
-    "error_data": {"messaging_product": "whatsapp", "details": "New in this version."},
-}
 _UNREADABLE = GraphError(190, 401, "Invalid OAuth access token - Cannot parse access token")
 _MISSING = GraphError(0, 401, "AuthException")
 

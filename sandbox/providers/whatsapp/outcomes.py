@@ -106,6 +106,36 @@ _SPECIAL = {
         ),
     )
 }
+MAGIC_PREFIX = "900"
+OUTCOME_BY_SUFFIX: Mapping[str, str] = {
+    "001": "delivered",
+    "002": "read",
+    "003": "sent",
+    "004": "no-events",
+    "005": "disordered",
+    "006": "failed",
+    "007": "failed-at-once",
+    "149": "chosen-not",
+    "147": WINDOW_CLOSED_LATER,
+    "107": HELD,
+    "190": "expired-token",
+    "408": "timeout",
+    "409": "timeout-lost",
+    "410": "reset",
+    "411": "truncated",
+    "412": "dripping",
+    "413": "slow",
+    "414": "empty",
+    "415": "not-json",
+    "416": "no-code",
+    "417": "unknown-code",
+    "403": UNKNOWN_REFUSAL,
+    "012": USER_NAME,
+    "011": ODD,
+    "502": "bad-gateway",
+    "302": "redirect",
+    **{suffix: name for name, (_, suffix) in _ERRORS.items()},
+}
 
 
 def _error(name: str, code: int) -> Outcome:
@@ -167,37 +197,6 @@ OUTCOMES = Outcomes(
     ),
     default="delivered",
 )
-
-MAGIC_PREFIX = "900"
-OUTCOME_BY_SUFFIX: Mapping[str, str] = {
-    "001": "delivered",
-    "002": "read",
-    "003": "sent",
-    "004": "no-events",
-    "005": "disordered",
-    "006": "failed",
-    "007": "failed-at-once",
-    "149": "chosen-not",
-    "147": WINDOW_CLOSED_LATER,
-    "107": HELD,
-    "190": "expired-token",
-    "408": "timeout",
-    "409": "timeout-lost",
-    "410": "reset",
-    "411": "truncated",
-    "412": "dripping",
-    "413": "slow",
-    "414": "empty",
-    "415": "not-json",
-    "416": "no-code",
-    "417": "unknown-code",
-    "403": UNKNOWN_REFUSAL,
-    "012": USER_NAME,
-    "011": ODD,
-    "502": "bad-gateway",
-    "302": "redirect",
-    **{suffix: name for name, (_, suffix) in _ERRORS.items()},
-}
 
 
 def magic(number: str) -> str:
