@@ -17,6 +17,7 @@ from notifyproject.db.collections import collection
 from recipients import topics
 from tests.support.clients.api import Answer, App, new_app, pages, pointers
 from tests.support.factories.broadcasts import recipients, run_to_completion
+from tests.support.tables import each_case
 
 PATH = "/broadcasts"
 CONTENT = {"subject": "Spring", "body": "It is spring."}
@@ -289,8 +290,8 @@ def test_audience_has_exactly_one_kind(app: App, audience: Any, problems: dict[s
     assert collection("broadcasts").count_documents({}) == 0
 
 
-@pytest.mark.parametrize(
-    ("fields", "problems"),
+@each_case(
+    "fields, problems",
     [
         ({"type": "nope"}, {"/type": "unknown_type"}),
         ({"type": "mfa_code", "data": {"code": "1", "expires_in": 5}}, {"/type": "critical_type"}),

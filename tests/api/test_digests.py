@@ -16,6 +16,7 @@ from notifications.catalog import types
 from notifyproject.db.collections import collection
 from tests.support.clients.api import Answer, App, new_app, pages, pointers
 from tests.support.factories.digests import opened
+from tests.support.tables import each_case
 
 DIGEST = {"window": {"minutes": 30}}
 COMMENT = {"name": "Comment", "category": "transactional", "channels": ["email", "in_app"]}
@@ -143,8 +144,8 @@ def test_digest_of_a_type_is_stored_with_its_defaults(app: App) -> None:
     assert define(app, None).json()["digest"] is None
 
 
-@pytest.mark.parametrize(
-    ("digest", "fields", "expected"),
+@each_case(
+    "digest, fields, expected",
     [
         (DIGEST, {"priority": "critical"}, {"/digest": "critical_type"}),
         (DIGEST, {"sensitive_variables": ["code"]}, {"/digest": "sensitive_type"}),

@@ -15,6 +15,7 @@ from recipients.models import SuppressionReason
 from recipients.queries import find_suppressed
 from tests.support.clients.unsubscribe import ADA, actions, heading, link
 from tests.support.factories import notifications as factories
+from tests.support.tables import each_case
 
 pytestmark = pytest.mark.usefixtures("db")
 PAIR = ("email", ADA)
@@ -199,8 +200,8 @@ def test_responses_are_translated(http: Client, step: str) -> None:
     assert "subscrição" in heading(page)
 
 
-@pytest.mark.parametrize("method", ["get", "head", "post"])
-@pytest.mark.parametrize("token", ["x", "A" * 80, "A" * 3_000, "%00", "%C3%A9", "a.b"])
+@each_case("method", ["get", "head", "post"])
+@each_case("token", ["x", "A" * 80, "A" * 3_000, "%00", "%C3%A9", "a.b"])
 def test_invalid_link_is_not_found(http: Client, method: str, token: str) -> None:
     for path in (f"/u/{token}", f"/u/{token}/undo"):
         answer = getattr(http, method)(path, headers={"Accept-Language": "pt"})

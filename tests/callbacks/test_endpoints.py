@@ -11,6 +11,7 @@ from callbacks.endpoints import Endpoint, EndpointResponse, InvalidUrlError
 from notifyproject.platform import egress
 from tests.support.fakes import socket_server
 from tests.support.fakes.file_server import certificate, encrypted
+from tests.support.tables import each_case
 from tests.support.waiting import LIMIT, ending, lag
 
 SHORT = 0.3
@@ -191,8 +192,8 @@ def test_endpoint_with_an_invalid_certificate_gets_nothing(
     assert handler.requests == []
 
 
-@pytest.mark.parametrize(
-    ("url", "target"),
+@each_case(
+    "url, target",
     [
         (
             "https://shop.example.com/hooks?app=1",
@@ -221,8 +222,8 @@ def test_host_header_has_a_non_default_port() -> None:
         assert endpoints.parse_url(url, allow_loopback=False).authority == authority
 
 
-@pytest.mark.parametrize(
-    ("url", "code"),
+@each_case(
+    "url, code",
     [
         *(("", "invalid_url"), ("shop.example.com/x", "invalid_url"), ("https://", "invalid_url")),
         ("https://[::1", "invalid_url"),

@@ -7,6 +7,7 @@ import pytest
 from callbacks import retry
 from callbacks.events import DisabledReason
 from callbacks.retry import AttemptOutcome, Decision, EndpointHealth
+from tests.support.tables import each_case
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 SECOND, MINUTE, HOUR = timedelta(seconds=1), timedelta(minutes=1), timedelta(hours=1)
@@ -25,13 +26,13 @@ def test_status_from_200_to_299_is_delivered(status: int) -> None:
     assert decided(status) == Decision(AttemptOutcome.DELIVERED)
 
 
-@pytest.mark.parametrize("status", [None, 100, 301, 302, 307, 400, 401, 404, 429, 500, 503])
+@each_case("status", [None, 100, 301, 302, 307, 400, 401, 404, 429, 500, 503])
 def test_other_status_is_retried(status: int | None) -> None:
     assert decided(status).outcome is AttemptOutcome.RETRY
 
 
-@pytest.mark.parametrize(
-    ("tries", "wait"),
+@each_case(
+    "tries, wait",
     [
         *((1, 5 * SECOND), (2, 1 * MINUTE), (3, 10 * MINUTE), (4, 1 * HOUR), (5, 3 * HOUR)),
         *((6, 8 * HOUR), (7, 11 * HOUR)),
@@ -55,8 +56,8 @@ def test_retry_after_extends_the_delay_up_to_a_limit() -> None:
     assert decided(503, pause=timedelta(days=9)).at == NOW + 12 * HOUR
 
 
-@pytest.mark.parametrize(
-    ("failures", "open_for"),
+@each_case(
+    "failures, open_for",
     [
         *((0, None), (4, None), (5, 30 * SECOND), (6, 1 * MINUTE), (7, 2 * MINUTE)),
         *((9, 8 * MINUTE), (10, 10 * MINUTE), (1_000_000, 10 * MINUTE)),

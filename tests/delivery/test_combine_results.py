@@ -37,6 +37,7 @@ from tests.support.fakes.provider import (
     timeout,
     unreachable,
 )
+from tests.support.tables import each_case
 
 S = DeliveryStatus
 SECOND = timedelta(seconds=1)
@@ -55,8 +56,8 @@ def busy_provider(**details: Any) -> TransientError:
     return TransientError("busy", **{"code": FailureCode.PROVIDER_ERROR, **details})
 
 
-@pytest.mark.parametrize(
-    ("result", "status", "next_attempt_at", "code"),
+@each_case(
+    "result, status, next_attempt_at, code",
     [
         (SendResult(provider_id="sg-1", response=ProviderResponse(status=202)), S.SENT, None, None),
         (SendResult(provider_id=None, response=ProviderResponse(status=202)), S.SENT, None, None),
@@ -98,11 +99,6 @@ def busy_provider(**details: Any) -> TransientError:
             ProviderUnavailableError("no credit", retry_after=120),
             *(S.PENDING, NOON + 2 * MINUTE + MAX_REFUSED_DELAY, FailureCode.CHANNEL_UNAVAILABLE),
         ),
-    ],
-    ids=[
-        *("accepted", "accepted without an id", "delivered", "busy", "rate limited"),
-        *("not connected", "silent", "cut off", "rejected", "too large", "no such mailbox"),
-        *("unavailable", "unavailable for a time"),
     ],
 )
 def test_provider_result_determines_the_settlement(

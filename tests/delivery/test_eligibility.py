@@ -14,6 +14,7 @@ from notifications.store.documents import NotSent
 from recipients.queries import Refusal
 from tests.support.factories.notifications import FIXED_NOON as NOON
 from tests.support.factories.notifications import claimed_delivery as claimed
+from tests.support.tables import each_case
 
 S = DeliveryStatus
 MIDNIGHT = datetime(2026, 11, 22, tzinfo=UTC)
@@ -79,8 +80,8 @@ def test_channel_without_a_provider_fails(fields: dict[str, Any], reason: str) -
     assert check(has_provider=True, **fields) is None
 
 
-@pytest.mark.parametrize(
-    ("channel", "recipient", "is_sent"),
+@each_case(
+    "channel, recipient, is_sent",
     [
         (Channel.EMAIL, Recipient(email="ada@example.com"), True),
         (Channel.EMAIL, Recipient(phone="+351912345678"), False),
@@ -104,8 +105,8 @@ def test_refused_delivery_has_the_code_and_the_reason(code: FailureCode) -> None
     assert (*outcome(not_sent), not_sent.reason) == (S.SUPPRESSED, code, "Muted.")
 
 
-@pytest.mark.parametrize("priority", [Priority.HIGH, Priority.NORMAL, Priority.LOW])
-@pytest.mark.parametrize("channel", [Channel.EMAIL, Channel.PUSH, Channel.WHATSAPP])
+@each_case("priority", [Priority.HIGH, Priority.NORMAL, Priority.LOW])
+@each_case("channel", [Channel.EMAIL, Channel.PUSH, Channel.WHATSAPP])
 def test_quiet_hours_defer_until_they_end(priority: Priority, channel: Channel) -> None:
     not_sent = ended(now=MIDNIGHT, quiet=NIGHT, priority=priority, channel=channel)
     assert outcome(not_sent) == (S.PENDING, FailureCode.QUIET_HOURS)
@@ -156,8 +157,8 @@ ALL: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize(
-    ("without", "code"),
+@each_case(
+    "without, code",
     [
         ([], FailureCode.EXPIRED),
         (["expires_at"], FailureCode.QUARANTINED),

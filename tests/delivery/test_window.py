@@ -13,6 +13,7 @@ from delivery.window import INITIAL_SIZE, STARTED_AHEAD, SendWindow
 from tests.support.factories.notifications import FIXED_NOON as NOON
 from tests.support.fakes import provider as scripted
 from tests.support.fakes.provider import Outcome
+from tests.support.tables import each_case
 from tests.support.threads import at_once
 from tests.support.waiting import LIMIT, until
 
@@ -208,8 +209,8 @@ def test_threads_never_have_more_in_flight_than_the_size(full: SendWindow) -> No
     assert full.taken == 0
 
 
-@pytest.mark.parametrize(
-    ("outcome", "seconds"),
+@each_case(
+    "outcome, seconds",
     [
         (scripted.channel_unavailable(), 0.5),
         (scripted.rate_limited(retry_after=60), 0.5),

@@ -8,6 +8,7 @@ import pytest
 from delivery import eligibility
 from devices.preferences import NO_PREFERENCES, Preferences, allows, from_document
 from domain.states import Category, Priority
+from tests.support.tables import each_case
 
 QUIET = {"enabled": True, "start": "22:00", "end": "07:00", "timezone": None}
 
@@ -41,8 +42,8 @@ def test_disabled_device_gets_nothing(priority: Priority) -> None:
     assert not allowed(off, priority=priority)
 
 
-@pytest.mark.parametrize(
-    ("categories", "expected"),
+@each_case(
+    "categories, expected",
     [
         ({"marketing": False}, False),
         ({"marketing": True}, True),
@@ -58,8 +59,8 @@ def test_type_preference_overrides_the_category(
     assert allowed(Preferences(categories=categories)) is expected
 
 
-@pytest.mark.parametrize("name", ["mfa_code", "transactional"])
-@pytest.mark.parametrize("priority", list(Priority))
+@each_case("name", ["mfa_code", "transactional"])
+@each_case("priority", list(Priority))
 def test_locked_type_passes_every_preference_but_a_device_without_push(
     name: str, priority: Priority
 ) -> None:

@@ -9,6 +9,7 @@ from devices.preferences import NO_PREFERENCES
 from devices.queries import PushTarget
 from devices.registration import Registration
 from devices.tokens import MAX_LENGTH, MIN_LENGTH, device_id, is_device_id, is_token, mask_token
+from tests.support.tables import each_case
 
 TOKEN = "dGhpcyBpcyBh:APA91bHun4MxP5egoKMwt2KZFBaFUH-1RYqx"
 
@@ -18,7 +19,7 @@ def test_token_of_firebase_is_a_token(token: str) -> None:
     assert is_token(token)
 
 
-@pytest.mark.parametrize(
+@each_case(
     "token",
     [
         *("", " ", "abc", "a token", "token1\n", "token1\x00", "tok\u00e9n1", "\u202etoken1"),
@@ -34,7 +35,7 @@ def test_device_id_is_the_hash_of_the_token() -> None:
     assert is_device_id(device_id(TOKEN))
 
 
-@pytest.mark.parametrize("text", ["", "x", "A" * 64, "a" * 63, "a" * 65, "a" * 64 + "\n", "g" * 64])
+@each_case("text", ["", "x", "A" * 64, "a" * 63, "a" * 65, "a" * 64 + "\n", "g" * 64])
 def test_malformed_device_id_is_refused(text: str) -> None:
     assert not is_device_id(text)
 

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from domain.content import attachment_host
 from notifications.store.documents import content_of
+from tests.support.tables import each_case
 
 
 @pytest.mark.parametrize(
@@ -23,7 +24,7 @@ def test_host_is_parsed(url: str) -> None:
     assert attachment_host(url) == "files.example.com"
 
 
-@pytest.mark.parametrize(
+@each_case(
     "url",
     [
         *(

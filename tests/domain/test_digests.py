@@ -3,8 +3,6 @@
 from datetime import UTC, datetime, time, timedelta
 from zoneinfo import ZoneInfo
 
-import pytest
-
 from domain.digests import (
     Every,
     Schedule,
@@ -14,6 +12,7 @@ from domain.digests import (
     scheduled_id,
     window_end,
 )
+from tests.support.tables import each_case
 
 LISBON = ZoneInfo("Europe/Lisbon")
 
@@ -26,8 +25,8 @@ def daily(clock: str, *days: int) -> Schedule:
     return Schedule(every=Every.DAY, at=time.fromisoformat(clock), days=frozenset(days))
 
 
-@pytest.mark.parametrize(
-    ("schedule", "now", "expected"),
+@each_case(
+    "schedule, now, expected",
     [
         (daily("18:00"), "2026-12-01T17:59:59", "2026-12-01T18:00"),
         (daily("18:00"), "2026-12-01T18:00", "2026-12-02T18:00"),

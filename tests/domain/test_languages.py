@@ -2,13 +2,12 @@
 
 from collections.abc import Sequence
 
-import pytest
-
 from domain.languages import find_nearest, is_right_to_left, normalize_language
+from tests.support.tables import each_case
 
 
-@pytest.mark.parametrize(
-    ("given", "usual"),
+@each_case(
+    "given, usual",
     [
         *(("pt", "pt"), ("PT", "pt"), ("pt_br", "pt-BR"), ("PT-br", "pt-BR")),
         *(("pt_Latn_BR", "pt-Latn-BR"), ("ZH-hant-tw", "zh-Hant-TW"), ("es_419", "es-419")),
@@ -23,8 +22,8 @@ def test_tag_gets_its_usual_form(given: str, usual: str) -> None:
     assert normalize_language(given) == usual
 
 
-@pytest.mark.parametrize(
-    ("wanted", "available", "found"),
+@each_case(
+    "wanted, available, found",
     [
         ("pt-BR", ["pt", "pt-BR"], ["pt-BR", "pt"]),
         ("pt", ["pt-BR"], ["pt-BR"]),

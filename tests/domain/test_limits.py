@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from domain.limits import Counter, Limit, Overflow, describe_period, next_allowed, plan
 from domain.states import Category, Channel
+from tests.support.tables import each_case
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 HOUR = timedelta(hours=1)
@@ -19,8 +20,8 @@ def limit(**fields: Any) -> Limit:
     return Limit(name="daily", channels=frozenset({Channel.EMAIL}), **given)
 
 
-@pytest.mark.parametrize(
-    ("taken", "fields", "expected"),
+@each_case(
+    "taken, fields, expected",
     [
         ((), {}, 0),
         ((-2, -1), {}, 0),
@@ -72,8 +73,8 @@ def test_slot_is_free_and_no_earlier_one_is(minutes: list[int], maximum: int, ga
     assert not any(is_free(NOON + timedelta(minutes=one)) for one in range(waited))
 
 
-@pytest.mark.parametrize(
-    ("fields", "expected"),
+@each_case(
+    "fields, expected",
     [
         ({}, True),
         ({"types": frozenset({"news"})}, True),

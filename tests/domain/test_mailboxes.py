@@ -3,12 +3,13 @@
 import pytest
 
 from domain.mailboxes import parse_mailbox
+from tests.support.tables import each_case
 
 ADDRESS = "shop@example.com"
 
 
-@pytest.mark.parametrize(
-    ("text", "name"),
+@each_case(
+    "text, name",
     [
         (ADDRESS, ""),
         (f"<{ADDRESS}>", ""),
@@ -44,7 +45,7 @@ def test_domain_is_encoded_as_in_mail(domain: str, ascii_domain: str) -> None:
     assert parse_mailbox(f"Shop <info@{domain}>").address == f"info@{ascii_domain}"
 
 
-@pytest.mark.parametrize(
+@each_case(
     "text",
     [
         *("", "Shop", "shop@", "@example.com", "shop@localhost", "Shop shop@example.com"),

@@ -2,10 +2,9 @@
 
 from datetime import timedelta
 
-import pytest
-
 from domain.plans import Plan, Step, Until, how_reached, may_reach
 from domain.states import Channel, DeliveryStatus
+from tests.support.tables import each_case
 
 EMAIL, PUSH, WHATSAPP, IN_APP = Channel
 S, U = DeliveryStatus, Until
@@ -17,8 +16,8 @@ def test_channel_that_no_step_names_is_in_the_first() -> None:
     assert [plan.step_of(one) for one in (PUSH, EMAIL, WHATSAPP)] == [1, 2, 1]
 
 
-@pytest.mark.parametrize(
-    ("statuses", "delivered", "read"),
+@each_case(
+    "statuses, delivered, read",
     [
         ({PUSH: S.SENT}, None, None),
         ({PUSH: S.UNKNOWN}, None, None),

@@ -34,6 +34,7 @@ from domain.retry import (
 from domain.states import Priority
 from tests.support.factories.notifications import FIXED_NOON as NOON
 from tests.support.factories.notifications import retry_state
+from tests.support.tables import each_case
 
 BUSY = TransientError("busy", code=FailureCode.PROVIDER_ERROR)
 SILENT = TransientError("silent", code=FailureCode.TIMEOUT, is_ambiguous=True)
@@ -94,8 +95,8 @@ def test_more_attempts_never_wait_less(priority: Priority, attempts: int, jitter
     assert delay(priority=priority, counted_attempts=attempts + 1, jitter=jitter) >= wait
 
 
-@pytest.mark.parametrize(
-    ("retry_after", "wait"),
+@each_case(
+    "retry_after, wait",
     [(None, 300), (0.0, 300), (1.0, 300), (299.0, 300), (301.0, 301), (7200.0, 7200)],
 )
 def test_delay_is_at_least_retry_after(retry_after: float | None, wait: int) -> None:
@@ -202,8 +203,8 @@ def test_unknown_outcome_awaits_a_receipt_after_the_last_attempt() -> None:
     assert decision == AwaitReceipt(NOON + 5 * MINUTE)
 
 
-@pytest.mark.parametrize(
-    ("uncounted", "wait"),
+@each_case(
+    "uncounted, wait",
     [(0, 30), (1, 60), (2, 120), (3, 240), (4, 480), (5, 900), (6, 900), (500, 900)],
 )
 def test_outage_is_retried_at_growing_delays(uncounted: int, wait: int) -> None:
@@ -264,9 +265,7 @@ def test_rate_limit_uses_no_attempt() -> None:
     assert after(TOO_FAST, attempt_count=1, max_attempts=1) == RetryUncounted(NOON + SECOND)
 
 
-@pytest.mark.parametrize(
-    ("uncounted", "wait"), [(0, 1), (1, 2), (4, 16), (9, 512), (10, 900), (500, 900)]
-)
+@each_case("uncounted, wait", [(0, 1), (1, 2), (4, 16), (9, 512), (10, 900), (500, 900)])
 def test_rate_limit_is_retried_at_growing_delays(uncounted: int, wait: int) -> None:
     decision = after(TOO_FAST, attempt_count=uncounted + 1, uncounted_attempts=uncounted)
     assert decision == RetryUncounted(NOON + wait * SECOND)
@@ -296,8 +295,8 @@ def test_rate_limit_is_given_up_at_the_expiry() -> None:
     assert isinstance(after(TOO_FAST, expires_at=NOON + 2 * SECOND), RetryUncounted)
 
 
-@pytest.mark.parametrize(
-    ("policy", "past", "decision"),
+@each_case(
+    "policy, past, decision",
     [
         (UnknownPolicy.RETRY, {}, RetryAt(NOON)),
         (UnknownPolicy.FAIL, {}, GiveUp(FailureCode.OUTCOME_UNKNOWN)),
@@ -306,10 +305,6 @@ def test_rate_limit_is_given_up_at_the_expiry() -> None:
         (UnknownPolicy.RETRY, {"expires_at": NOON}, GiveUp(FailureCode.OUTCOME_UNKNOWN)),
         (UnknownPolicy.RETRY, {"expires_at": NOON + SECOND}, RetryAt(NOON)),
         (UnknownPolicy.FAIL, {"expires_at": NOON}, GiveUp(FailureCode.OUTCOME_UNKNOWN)),
-    ],
-    ids=[
-        *("retry", "fail", "no attempt left"),
-        *("one uncounted attempt", "too late", "in time", "too late anyway"),
     ],
 )
 def test_policy_decides_without_a_receipt(

@@ -19,6 +19,7 @@ from domain.states import (
     Phase,
     overall_status,
 )
+from tests.support.tables import each_case
 
 S, N = DeliveryStatus, NotificationStatus
 
@@ -75,7 +76,7 @@ def expected(states: Sequence[State]) -> NotificationStatus:
     return next(status for status, holds in rules if holds)
 
 
-@pytest.mark.parametrize("states", UP_TO_THREE, ids=lambda states: " ".join(map(str, states)))
+@each_case("states", UP_TO_THREE)
 def test_overall_status_follows_the_deliveries(states: Sequence[State]) -> None:
     assert overall_status(states) is expected(states)
 
@@ -116,14 +117,14 @@ def test_status_has_one_predecessor(status: DeliveryStatus, before: DeliveryStat
     assert [one for one in S if status in TRANSITIONS[one]] == [before]
 
 
-@pytest.mark.parametrize("before", [S.SENT, S.DELIVERED, S.READ])
-@pytest.mark.parametrize("after", [S.PENDING, S.SENDING, S.UNKNOWN])
+@each_case("before", [S.SENT, S.DELIVERED, S.READ])
+@each_case("after", [S.PENDING, S.SENDING, S.UNKNOWN])
 def test_sent_delivery_is_never_sent_again(before: DeliveryStatus, after: DeliveryStatus) -> None:
     assert after not in TRANSITIONS[before]
 
 
-@pytest.mark.parametrize("status", sorted(OPEN))
-@pytest.mark.parametrize("reported", [S.SENT, S.DELIVERED, S.READ, S.FAILED])
+@each_case("status", sorted(OPEN))
+@each_case("reported", [S.SENT, S.DELIVERED, S.READ, S.FAILED])
 def test_receipt_can_precede_the_settlement(
     status: DeliveryStatus, reported: DeliveryStatus
 ) -> None:
@@ -161,7 +162,7 @@ def steps() -> dict[str, str]:
     return {before.strip(): after.strip() for before, after in rows}
 
 
-@pytest.mark.parametrize("status", list(DeliveryStatus))
+@each_case("status", list(DeliveryStatus))
 def test_page_lists_every_transition(status: DeliveryStatus) -> None:
     after = steps()[status]
     written = set() if after == NOWHERE else set(after.split(", "))
@@ -175,6 +176,6 @@ def test_diagram_has_only_listed_transitions() -> None:
         assert DeliveryStatus(after) in TRANSITIONS[DeliveryStatus(before)]
 
 
-@pytest.mark.parametrize("status", list(NotificationStatus))
+@each_case("status", list(NotificationStatus))
 def test_page_explains_every_overall_status(status: NotificationStatus) -> None:
     assert re.search(rf"^\| {status.value} \|", PAGE, re.MULTILINE)

@@ -28,6 +28,7 @@ from domain.time import (
 )
 from domain.zones import zone_names
 from tests.support.factories.notifications import FIXED_NOON as NOON
+from tests.support.tables import each_case
 
 SECOND, MILLISECOND = timedelta(seconds=1), timedelta(milliseconds=1)
 ARABIC = {ord(str(n)): 0x0660 + n for n in range(10)}
@@ -50,8 +51,8 @@ def code_of(call: Callable[..., Any], *arguments: Any, **keywords: Any) -> str:
     return problem.value.code
 
 
-@pytest.mark.parametrize(
-    ("text", "instant"),
+@each_case(
+    "text, instant",
     [
         ("2026-12-01T09:00:00Z", datetime(2026, 12, 1, 9, tzinfo=UTC)),
         ("2026-12-01t09:00:00z", datetime(2026, 12, 1, 9, tzinfo=UTC)),
@@ -85,7 +86,7 @@ def test_timestamp_without_offset_is_naive(text: str) -> None:
     assert problem.value.code == "naive_datetime"
 
 
-@pytest.mark.parametrize(
+@each_case(
     "text",
     [
         *("", " ", "now", "tomorrow", "null", "0", "1764579600", "1764579600000"),
@@ -150,7 +151,7 @@ def test_zone_is_parsed(name: str) -> None:
     assert parse_zone(name).key == name
 
 
-@pytest.mark.parametrize(
+@each_case(
     "name",
     [
         *("", " ", "Mars/Olympus", "Europe", "CEST", "+01:30", "UTC+15", "Local"),
@@ -163,15 +164,14 @@ def test_unknown_or_path_like_zone_is_refused(name: str) -> None:
     assert code_of(parse_zone, name) == "unknown_timezone"
 
 
-@pytest.mark.parametrize(
-    ("asked", "send_at"),
+@each_case(
+    "asked, send_at",
     [
         *((asked, NOON) for asked in (None, NOON, NOON - SECOND, NOON - PAST_TOLERANCE)),
         (NOON + MILLISECOND, NOON + MILLISECOND),
         (NOON + timedelta(days=30), NOON + timedelta(days=30)),
         (NOON + MAX_AHEAD, NOON + MAX_AHEAD),
     ],
-    ids=["no time", "now", "just past", "5 minutes past", "soon", "in a month", "in a year"],
 )
 def test_send_time_is_the_requested_time_or_now(asked: datetime | None, send_at: datetime) -> None:
     assert resolve_send_at(requested=asked, now=NOON) == send_at
@@ -202,8 +202,8 @@ def test_send_time_is_never_before_now_or_the_requested_time(asked: datetime) ->
     assert send_at == max(NOON, instant)
 
 
-@pytest.mark.parametrize(
-    ("ttl", "expires_at", "expected"),
+@each_case(
+    "ttl, expires_at, expected",
     [
         (None, None, None),
         (1, None, NOON + SECOND),
@@ -219,7 +219,7 @@ def test_expiry_is_the_ttl_or_the_given_time(
     assert resolve_expiry(send_at=NOON, ttl_seconds=ttl, expires_at=expires_at) == expected
 
 
-@pytest.mark.parametrize("ttl", [0, -1, -3600, 2_592_001, 2**31, 2**63 - 1, -(2**63)])
+@each_case("ttl", [0, -1, -3600, 2_592_001, 2**31, 2**63 - 1, -(2**63)])
 def test_ttl_out_of_range_is_refused(ttl: int) -> None:
     assert code_of(resolve_expiry, send_at=NOON, ttl_seconds=ttl, expires_at=None) == "invalid_ttl"
 
@@ -238,8 +238,8 @@ def resolved(local: str, zone: str) -> ResolvedTime:
     return resolve_local(parse_local(local), ZoneInfo(zone))
 
 
-@pytest.mark.parametrize(
-    ("local", "zone", "instant"),
+@each_case(
+    "local, zone, instant",
     [
         ("2026-12-01T09:00", "UTC", "2026-12-01T09:00"),
         ("2026-12-01T09:00", "Europe/Lisbon", "2026-12-01T09:00"),
@@ -254,8 +254,8 @@ def test_local_time_is_resolved(local: str, zone: str, instant: str) -> None:
     assert resolved(local, zone) == ResolvedTime(at(instant), is_adjusted=False)
 
 
-@pytest.mark.parametrize(
-    ("local", "zone", "instant"),
+@each_case(
+    "local, zone, instant",
     [
         ("2026-03-29T01:00", "Europe/London", "2026-03-29T01:00"),
         ("2026-03-29T01:30", "Europe/London", "2026-03-29T01:00"),
@@ -287,8 +287,8 @@ def test_edges_of_a_gap_exist(local: str, zone: str) -> None:
     assert not resolved(local, zone).is_adjusted
 
 
-@pytest.mark.parametrize(
-    ("local", "zone", "instant"),
+@each_case(
+    "local, zone, instant",
     [
         ("2026-10-25T01:00", "Europe/London", "2026-10-25T00:00"),
         ("2026-10-25T01:30", "Europe/London", "2026-10-25T00:30"),
@@ -317,7 +317,7 @@ def test_every_local_time_in_every_zone_is_resolved(local: datetime, zone: ZoneI
         assert found.at.astimezone(zone).fold == 0, "the first of two"
 
 
-@pytest.mark.parametrize(
+@each_case(
     "text",
     [
         *("", "09:00", "2026-12-01", "2026-12-01T9:00", "2026-12-01 09:00", "2026-12-01T09:00Z"),
@@ -334,8 +334,8 @@ def quiet(start: str, end: str, zone: str = "UTC") -> QuietHours:
     return QuietHours.parse(start=start, end=end, zone=zone)
 
 
-@pytest.mark.parametrize(
-    ("start", "end", "now", "until"),
+@each_case(
+    "start, end, now, until",
     [
         ("22:00", "07:00", "2026-11-21T21:59:59.999", None),
         ("22:00", "07:00", "2026-11-21T22:00", "2026-11-22T07:00"),
@@ -395,8 +395,8 @@ def test_skipped_start_is_the_next_instant() -> None:
     assert night.until(at("2026-03-29T01:00")) == at("2026-03-29T06:00")
 
 
-@pytest.mark.parametrize(
-    ("now", "until"),
+@each_case(
+    "now, until",
     [
         ("2026-10-24T22:00", "2026-10-25T00:30"),
         ("2026-10-25T00:29:59", "2026-10-25T00:30"),
@@ -405,7 +405,6 @@ def test_skipped_start_is_the_next_instant() -> None:
         ("2026-10-25T01:29:59", "2026-10-25T01:30"),
         ("2026-10-25T01:30", None),
     ],
-    ids=["before", "first pass", "first end", "clock set back", "second pass", "second end"],
 )
 def test_repeated_end_ends_twice(now: str, until: str | None) -> None:
     night = quiet("22:00", "01:30", LONDON)
@@ -458,7 +457,7 @@ def test_equal_start_and_end_are_refused(moment: str) -> None:
     assert code_of(quiet, moment, moment) == "empty_quiet_hours"
 
 
-@pytest.mark.parametrize(
+@each_case(
     "text",
     [
         *("", "24:00", "7:00", "07:60", "07:00:00", "7am", "0700", "-1:00", " 07:00", "07:00\n"),

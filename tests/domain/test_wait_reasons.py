@@ -1,12 +1,11 @@
 """Texts of waits and holds."""
 
-import pytest
-
 from domain.wait_reasons import as_clause
+from tests.support.tables import each_case
 
 
-@pytest.mark.parametrize(
-    ("detail", "clause"),
+@each_case(
+    "detail, clause",
     [
         ("Provider error. (500)", "Provider error, 500"),
         ("Too many requests. (429).", "Too many requests, 429"),

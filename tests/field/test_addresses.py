@@ -9,9 +9,10 @@ from domain.media_types import guess_media_type, parse_media_type
 from notifications.validation import InvalidAddressError, normalize_email, normalize_phone
 from providers.sendgrid.provider import _attachment_type
 from tests.support.clients.api import App, pointers
+from tests.support.tables import each_case
 
 
-@pytest.mark.parametrize(
+@each_case(
     "text",
     [
         *(
@@ -45,8 +46,8 @@ def test_number_that_whatsapp_reports_is_taken(number: str, stored: str) -> None
     assert normalize_phone(number) == stored
 
 
-@pytest.mark.parametrize(
-    ("text", "detail"),
+@each_case(
+    "text, detail",
     [
         ("ada\u200b@example.com", "; character 4 is U+200B (zero width space)."),
         ("ada@exa\u200dmple.com", "; character 8 is U+200D (zero width joiner)."),
@@ -180,8 +181,8 @@ def test_parameters_of_a_media_type_are_kept(
     assert dict(parsed["content-type"].params) == dict(kind.parameters)
 
 
-@pytest.mark.parametrize(
-    ("filename", "kind"),
+@each_case(
+    "filename, kind",
     [
         ("invite.ics", "text/calendar; charset=utf-8"),
         ("Vertrag.DOCX", "application/vnd.openxmlformats-officedocument.wordprocessingml.document"),

@@ -5,12 +5,11 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-
 from notifications.catalog.default_types import DEFAULT_TYPES
 from notifications.content import exposure
 from notifications.content.engine import HTML_ENVIRONMENT, TEXT_ENVIRONMENT
 from notifications.content.linting import lint_template
+from tests.support.tables import each_case
 
 CODE_TYPE = next(one for one in DEFAULT_TYPES if one.slug == "mfa_code")
 DATA = {
@@ -32,7 +31,7 @@ WRITTEN = re.findall(
 """The part, who writes so, what an author is told to change, and the source."""
 
 
-@pytest.mark.parametrize(("part", "address", "told", "source"), WRITTEN)
+@each_case("part, address, told, source", WRITTEN)
 def test_message_with_a_code_is_accepted_or_says_what_to_change(
     part: str, address: str, told: str, source: str
 ) -> None:

@@ -11,6 +11,7 @@ from api.notifications.schemas import attempt_view, notification_view
 from domain.states import PHASES, NotificationStatus, Phase
 from tests.api.notifications.test_schemas import delivery, document
 from tests.support.factories.notifications import FIXED_NOON as NOON
+from tests.support.tables import each_case
 
 MINUTE = timedelta(minutes=1)
 EMAIL_SENT = delivery(status="sent", attempt_count=1, last_attempt_at=NOON)
@@ -81,8 +82,8 @@ def test_phase_is_one_of_four_words_and_agrees_with_the_flags(status: Notificati
 AT = {"delivered_at": NOON + MINUTE}
 
 
-@pytest.mark.parametrize(
-    ("status", "times", "shown"),
+@each_case(
+    "status, times, shown",
     [
         ("sent", {}, "sent"),
         ("sent", AT, "delivered"),

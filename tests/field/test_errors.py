@@ -15,6 +15,7 @@ from api.notifications.bulk_body import read_items
 from notifications.intake.requests import NotificationRequest
 from notifications.validation import InvalidRequestError
 from tests.support.clients.api import App, pointers, request
+from tests.support.tables import each_case
 
 ADA = {"email": "ada@example.com"}
 
@@ -26,8 +27,8 @@ def hint(name: str, *, inside: str = "", value: Any = 1) -> str:
     return error.detail.removeprefix("Unknown field.").strip()
 
 
-@pytest.mark.parametrize(
-    ("name", "meant"),
+@each_case(
+    "name, meant",
     [
         *[("title", "content.subject"), ("message", "content.body"), ("text", "content.body")],
         *[("contestId", "entity_id"), ("metadata_json", "data"), ("userId", "user_id")],
@@ -43,8 +44,8 @@ def test_field_of_another_vocabulary_is_recognized(name: str, meant: str) -> Non
     assert hint(name) == f"Did you mean `{meant}`?"
 
 
-@pytest.mark.parametrize(
-    ("inside", "name", "detail"),
+@each_case(
+    "inside, name, detail",
     [
         ("content", "title", "Did you mean `subject`?"),
         ("content", "message", "Did you mean `body`?"),
@@ -61,8 +62,8 @@ def test_field_at_the_wrong_place_is_recognized(inside: str, name: str, detail: 
     assert hint(name, inside=inside) == detail
 
 
-@pytest.mark.parametrize(
-    ("name", "detail"),
+@each_case(
+    "name, detail",
     [
         ("idempotency_key", "Send it in the header `Idempotency-Key`."),
         ("idempotencyKey", "Send it in the header `Idempotency-Key`."),

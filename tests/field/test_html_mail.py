@@ -13,6 +13,7 @@ from notifications.content.linting import lint_template
 from notifications.content.templates import DEFAULT_LANGUAGE, Part
 from providers.contract import Message
 from tests.support.factories.notifications import write_template
+from tests.support.tables import each_case
 
 NBSP = "\u00a0"
 PLAIN_PARAGRAPH = re.compile(r"<p style=[^>]*>(.*?)</p>", re.DOTALL)
@@ -70,7 +71,7 @@ def test_conditions_of_outlook_are_kept(templates: Path, html: str) -> None:
         assert shown.count(mark) >= html.count(mark)
 
 
-@pytest.mark.parametrize("name", ["tr", "td", "th", "tbody", "caption", "col"])
+@each_case("name", ["tr", "td", "th", "tbody", "caption", "col"])
 def test_part_of_a_table_without_one_is_refused(name: str) -> None:
     assert faults(f"<p>x</p>\n<{name}>x</{name}>") == [
         ("misplaced", 2, f"<{name}> outside of a table is lost: put a <table> around it.")
@@ -109,8 +110,8 @@ def test_style_sheet_for_print_is_not_inlined(templates: Path) -> None:
     assert "top: 0" in style
 
 
-@pytest.mark.parametrize(
-    ("locale", "text", "is_turned"),
+@each_case(
+    "locale, text, is_turned",
     [
         *(
             ("ar", "مرحبا بالعالم. رقم 123.", True),
@@ -154,8 +155,8 @@ def test_template_in_a_language_from_right_to_left_is_turned(templates: Path) ->
     assert "border-left: 4px" in templated(templates, html)
 
 
-@pytest.mark.parametrize(
-    ("line", "shown"),
+@each_case(
+    "line, shown",
     [
         ("  /dev/sda1    93%", f"{NBSP} /dev/sda1{NBSP * 3} 93%"),
         ("\tat com.example.Foo", f"{NBSP * 3} at com.example.Foo"),
@@ -181,8 +182,8 @@ def test_columns_stay_columns(line: str, shown: str) -> None:
 LINK = "https://example.com/orders/1"
 
 
-@pytest.mark.parametrize(
-    ("text", "has"),
+@each_case(
+    "text, has",
     [
         *((f"see {LINK}2345", False), (f"see {LINK}/items", False), (f"see {LINK}?a=1", False)),
         *((f"{LINK}.", True), (f"({LINK})", True), (f"<{LINK}>", True), (f"at {LINK}, then", True)),
@@ -211,8 +212,8 @@ DOCUMENT = """<!doctype html>
 <body style="background:#eee"><p>Hi</p></body></html>"""
 
 
-@pytest.mark.parametrize(
-    ("html", "line", "reason"),
+@each_case(
+    "html, line, reason",
     [
         # What MJML exports. https://github.com/mjmlio/mjml/issues/723
         (DOCUMENT, 2, "<html> is lost"),
@@ -244,7 +245,7 @@ def test_html_that_would_be_lost_or_moved_is_refused(html: str, line: int, reaso
     assert reason in faults[0].reason
 
 
-@pytest.mark.parametrize(
+@each_case(
     "html",
     [
         "<table><caption>c</caption><colgroup><col></colgroup><tr><td>{{ name }}</td></tr></table>",
@@ -260,8 +261,8 @@ def test_html_that_stays_in_its_place_is_accepted(html: str) -> None:
     assert inlining.find_lost(html) is None
 
 
-@pytest.mark.parametrize(
-    ("html", "kept"),
+@each_case(
+    "html, kept",
     [
         *(("<pre>\n\n a</pre>", "<pre>\n\n a</pre>"), ("<pre>\na</pre>", "<pre>\na</pre>")),
         *(("<pre>a\n\n</pre>", "<pre>a\n\n</pre>"), ("<pre>{{ x }}</pre>", "<pre>{{ x }}</pre>")),

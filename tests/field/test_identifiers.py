@@ -17,6 +17,7 @@ from notifyproject.db.collections import collection
 from recipients.registration import RecipientProfile, register
 from tests.support.clients.api import Answer, App, pointers, request
 from tests.support.factories import notifications as factories
+from tests.support.tables import each_case
 
 REFUSED = {
     "tenant/42": "slash",
@@ -39,14 +40,14 @@ VALID = [
 ]
 
 
-@pytest.mark.parametrize(("text", "code"), [*REFUSED.items(), ("a\ud800", "lone_surrogate")])
+@each_case("text, code", [*REFUSED.items(), ("a\ud800", "lone_surrogate")])
 def test_rule_refuses(text: str, code: str) -> None:
     fault = find_identifier_fault(text)
     assert fault is not None
     assert fault.code == code
 
 
-@pytest.mark.parametrize("text", VALID)
+@each_case("text", VALID)
 def test_rule_accepts(text: str) -> None:
     assert find_identifier_fault(text) is None
 

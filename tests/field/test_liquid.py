@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from notifications.content.engine import HTML_ENVIRONMENT, Template, TemplateError
+from tests.support.tables import each_case
 
 X50 = "x" * 50
 DATA: dict[str, Any] = {
@@ -108,7 +109,7 @@ OTHERS = [
 ]
 
 
-@pytest.mark.parametrize(("source", "text"), TRUNCATE + DATE + OTHERS)
+@each_case("source, text", TRUNCATE + DATE + OTHERS)
 def test_filter_does_what_shopify_says(source: str, text: str) -> None:
     assert Template(source).render(DATA) == text
 
@@ -126,8 +127,8 @@ def test_filtered_text_is_escaped_once_in_html(source: str, shown: str) -> None:
     assert Template(source, environment=HTML_ENVIRONMENT).render(DATA) == shown
 
 
-@pytest.mark.parametrize(
-    ("source", "reason"),
+@each_case(
+    "source, reason",
     [
         ("a\n{{ 5 | divided_by: 0 }}", r"filter or comparison 'divided_by'.*\{\{ 5 \| divided_by"),
         ("a\n{{ code | slice }}", r"'slice' can't take this value: \{\{ code \| slice \}\}"),
@@ -187,7 +188,7 @@ REPORTED = [
 ]
 
 
-@pytest.mark.parametrize(("source", "text"), REPORTED)
+@each_case("source, text", REPORTED)
 def test_template_writes_what_its_author_meant(source: str, text: str) -> None:
     assert Template(source).render(T) == text
 
@@ -220,7 +221,7 @@ NUMBERS = [
 ]
 
 
-@pytest.mark.parametrize(("expression", "text"), NUMBERS)
+@each_case("expression, text", NUMBERS)
 def test_text_is_a_number_as_far_as_liquid_reads_it(expression: str, text: str) -> None:
     data = {**DATA, "big": 1e16, "small": 1e-5, "half": 0.5, "1e15": "x"}
     assert Template(f"{{{{ {expression} }}}}").render(data) == text
@@ -257,14 +258,14 @@ NO_DATES = [
 ]
 
 
-@pytest.mark.parametrize(("given", "start"), READ)
+@each_case("given, start", READ)
 def test_date_is_read_as_ruby_reads_it(given: str, start: str) -> None:
     """https://github.com/bkiers/Liqp/pull/312, https://github.com/akoumjian/datefinder/issues/120"""
     source = "{{ when | date: '%Y-%m-%dT%H:%M' }}"
     assert Template(source).render({"when": given}).startswith(start)
 
 
-@pytest.mark.parametrize("given", NO_DATES)
+@each_case("given", NO_DATES)
 def test_text_that_is_no_certain_date_is_unchanged(given: str) -> None:
     """https://github.com/andrewplummer/Sugar/issues/347"""
     assert Template("{{ when | date: '%d %B %Y' }}").render({"when": given}) == given
@@ -298,7 +299,7 @@ DIRECTIVES = {
 }
 
 
-@pytest.mark.parametrize(("pattern", "text"), DIRECTIVES.items())
+@each_case("pattern, text", DIRECTIVES.items())
 def test_directive_writes_what_ruby_writes(pattern: str, text: str) -> None:
     when = "2026-02-01T09:05:06.089012+02:00"
     assert Template("{{ when | date: pattern }}").render({"when": when, "pattern": pattern}) == text
@@ -307,7 +308,7 @@ def test_directive_writes_what_ruby_writes(pattern: str, text: str) -> None:
 BLANK = ["null", "no", "empty_text", "spaces", "none_left", "no_keys", "missing"]
 
 
-@pytest.mark.parametrize("name", [*BLANK, "yes", "zero", "text", "one"])
+@each_case("name", [*BLANK, "yes", "zero", "text", "one"])
 def test_null_and_false_are_blank(name: str) -> None:
     """https://github.com/jg-rp/liquid/issues/3, https://github.com/Shopify/liquid/issues/642"""
     data = {
@@ -347,14 +348,14 @@ NOTHING = [
 ]
 
 
-@pytest.mark.parametrize(("expression", "text"), NOTHING)
+@each_case("expression, text", NOTHING)
 def test_filter_takes_what_data_may_be(expression: str, text: str) -> None:
     data = {**DATA, "no": False, "pair": ["a", None, 1.0], "mixed_numbers": [1, 1.0, True, 1]}
     assert Template(f"{{{{ {expression} }}}}").render(data) == text
 
 
-@pytest.mark.parametrize(
-    ("expression", "name"),
+@each_case(
+    "expression, name",
     [
         *(("list[5]", "list[5]"), ("map['x y']", "map['x y']"), ("map['x'] | upcase", "map.x")),
         *(("gone.a.b", "gone"), ("map.a.b.c", "map.a.b"), ("list[-9]", "list[-9]")),

@@ -19,6 +19,7 @@ from providers.smtp.provider import build_mail
 from tests.support.factories.notifications import outbound
 from tests.support.fakes.smtp_server import MailServer, mail_server
 from tests.support.providers import sendgrid
+from tests.support.tables import each_case
 from tests.support.waiting import LIMIT
 
 SENDER = "Notifications <notifications@example.com>"
@@ -111,8 +112,8 @@ def check_lines(raw: bytes) -> None:
         assert not re.fullmatch(rb"(?:From|To|Reply-To): *", line)
 
 
-@pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
-@pytest.mark.parametrize("html", [False, True])
+@each_case("text", TEXTS.values())
+@each_case("html", [False, True])
 def test_any_text_arrives_unchanged_in_seven_bits(text: str, html: bool) -> None:
     raw = built(text=text, html=f"<p>{text}</p>" if html else None)
     check_lines(raw)
@@ -136,7 +137,7 @@ def test_any_text_arrives_unchanged_in_seven_bits(text: str, html: bool) -> None
     assert {part.get_content_charset() for part in parts} == {"utf-8"}
 
 
-@pytest.mark.parametrize("name", NAMES.values(), ids=NAMES)
+@each_case("name", NAMES.values())
 def test_any_name_is_made_of_short_words(name: str) -> None:
     raw = built(recipient_name=name, default_reply_to=f"{name} <a@example.com>", subject=name)
     check_lines(raw)
@@ -148,7 +149,7 @@ def test_any_name_is_made_of_short_words(name: str) -> None:
     assert (shown or value) == (name or "ada@example.com")
 
 
-@pytest.mark.parametrize(
+@each_case(
     "subject",
     [
         *NAMES.values(),
@@ -191,7 +192,7 @@ def test_line_break_in_a_header_is_refused(subject: str) -> None:
         address_header("To", subject, "ada@example.com")
 
 
-@pytest.mark.parametrize(
+@each_case(
     "address", ["", "a", "a@b\r\nRCPT TO:<e@x>", "a b@c", "<a@b>", "a@b,c@d", "\u00e9@x.example"]
 )
 def test_address_that_is_none_is_refused(address: str) -> None:
@@ -199,8 +200,8 @@ def test_address_that_is_none_is_refused(address: str) -> None:
         address_header("To", "Ada", address)
 
 
-@pytest.mark.parametrize(
-    ("configured", "name"),
+@each_case(
+    "configured, name",
     [
         ("Shop <shop@example.com>", "Shop"),
         ("shop@example.com", ""),
@@ -232,8 +233,8 @@ def test_both_providers_say_that_the_mail_is_automatic() -> None:
     assert one["headers"]["Auto-Submitted"] == "auto-generated"
 
 
-@pytest.mark.parametrize(
-    ("content_type", "filename", "content", "expected"),
+@each_case(
+    "content_type, filename, content, expected",
     [
         # RFC 6047, 2.4: without its method, no client offers to accept an invitation.
         ("text/calendar; method=REQUEST", "a.ics", "Ol\u00e1", ("REQUEST", "utf-8")),
@@ -291,7 +292,7 @@ class TestStrictServer:
         assert running.connections == 0
 
 
-@pytest.mark.parametrize(
+@each_case(
     "filename",
     [
         "Rechnung.pdf",

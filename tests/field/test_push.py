@@ -41,6 +41,7 @@ from tests.support.factories import notifications as factories
 from tests.support.factories.notifications import FIXED_NOON
 from tests.support.providers.fcm import push
 from tests.support.providers.fcm_schema import built, check
+from tests.support.tables import each_case
 
 LOUD = [Priority.CRITICAL, Priority.HIGH, Priority.NORMAL]
 PAYLOADS: list[dict[str, Any] | None] = [
@@ -56,8 +57,8 @@ def body(priority: Priority = Priority.NORMAL, **fields: Any) -> Any:
     return check(built(push(message=message, priority=priority), now=FIXED_NOON))
 
 
-@pytest.mark.parametrize("priority", LOUD)
-@pytest.mark.parametrize("payload", PAYLOADS)
+@each_case("priority", LOUD)
+@each_case("payload", PAYLOADS)
 def test_iphone_plays_a_sound(priority: Priority, payload: dict[str, Any] | None) -> None:
     aps = body(priority, payload=payload)["apns"]["payload"]["aps"]
     assert aps == {"sound": "default"}
@@ -78,9 +79,9 @@ def test_every_visible_push_plays_a_sound(fields: dict[str, Any]) -> None:
     assert found["android"]["notification"]["default_sound"] is True
 
 
-@pytest.mark.parametrize("priority", Priority)
-@pytest.mark.parametrize(
-    ("options", "aps", "android"),
+@each_case("priority", Priority)
+@each_case(
+    "options, aps, android",
     [
         (PushOptions(sound="alarm.caf"), {"sound": "alarm.caf"}, {"sound": "alarm"}),
         (PushOptions(sound="default"), {"sound": "default"}, {"default_sound": True}),
@@ -136,7 +137,7 @@ def test_data_reaches_an_app_in_the_background_without_a_sound(priority: Priorit
     assert found["apns"]["payload"]["aps"] == {"content-available": 1}
 
 
-@pytest.mark.parametrize(
+@each_case(
     "fields",
     [
         {"payload": {"sync": True}},
@@ -168,8 +169,8 @@ def test_visible_push_is_an_alert() -> None:
         assert body(**fields)["apns"]["headers"]["apns-push-type"] == "alert"
 
 
-@pytest.mark.parametrize(
-    ("link", "expected"),
+@each_case(
+    "link, expected",
     [
         ("https://google.com", "https://google.com"),
         ("HTTPS://shop.example/A", "https://shop.example/A"),
@@ -197,8 +198,8 @@ def fcm_error(code: str) -> dict[str, Any]:
     return {"@type": FCM_ERROR, "errorCode": code}
 
 
-@pytest.mark.parametrize(
-    ("status", "error", "kind"),
+@each_case(
+    "status, error, kind",
     [
         # https://github.com/rails/action_push_native/pull/141
         (
@@ -307,8 +308,8 @@ def answered(status: int, error: Any, **headers: str) -> ProviderError:
     )
 
 
-@pytest.mark.parametrize(
-    ("status", "name"),
+@each_case(
+    "status, name",
     [
         (408, None),
         (409, "ABORTED"),
@@ -326,8 +327,8 @@ def test_request_that_was_given_up_is_repeated(status: int, name: str | None) ->
     assert not found.is_ambiguous
 
 
-@pytest.mark.parametrize(
-    ("delay", "headers", "pause"),
+@each_case(
+    "delay, headers, pause",
     [
         ("120s", {}, 120),
         ("0.5s", {}, 0.5),
@@ -504,16 +505,14 @@ def test_service_account_is_read_as_environments_pass_it(
     assert provider_checks.read_service_account(source)["private_key"] == found.private_key
 
 
-@pytest.mark.parametrize(
-    "source", ["[]", "7", "{", '{"private_key": 7}', "/nowhere", "a\0b", "'{'"]
-)
+@each_case("source", ["[]", "7", "{", '{"private_key": 7}', "/nowhere", "a\0b", "'{'"])
 def test_what_is_no_service_account_is_refused(source: str) -> None:
     with pytest.raises(credentials.InvalidCredentialsError):
         credentials.read_service_account(source)
 
 
-@pytest.mark.parametrize(
-    ("other", "missing"),
+@each_case(
+    "other, missing",
     [
         # https://github.com/beste/firebase-php/issues/374: google-services.json.
         ({"project_info": {"project_id": "x"}, "client": []}, ["client_email", "private_key"]),
@@ -542,7 +541,7 @@ def test_other_file_than_a_service_account_is_told(
         assert "s3cret" not in text
 
 
-@pytest.mark.parametrize(
+@each_case(
     "text",
     [
         *("MessageTooBig", "iOS message is too big", "APNs payload is too large"),

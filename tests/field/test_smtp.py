@@ -36,6 +36,7 @@ from tests.support.factories.notifications import NOON, accepted, outbound
 from tests.support.fakes import socket_server
 from tests.support.fakes.smtp_server import QUESTIONS, MailServer, mail_server, refusal
 from tests.support.mongo.query_plans import plans
+from tests.support.tables import each_case
 from tests.support.waiting import LIMIT
 
 F = FailureCode
@@ -282,8 +283,8 @@ def touches_nobody_else(error: ProviderError) -> bool:
     return error.reach is Reach.RECIPIENT
 
 
-@pytest.mark.parametrize("step", LATER)
-@pytest.mark.parametrize(("line", "code"), OF_THE_ACCOUNT.items())
+@each_case("step", LATER)
+@each_case("line, code", OF_THE_ACCOUNT.items())
 def test_reply_about_the_account_is_held(line: str, code: str, step: Step) -> None:
     error = classified(line, step)
     assert isinstance(error, ProviderUnavailableError)
@@ -293,16 +294,16 @@ def test_reply_about_the_account_is_held(line: str, code: str, step: Step) -> No
     assert error.reach is Reach.UNCERTAIN
 
 
-@pytest.mark.parametrize("line", [one for one in OF_THE_ACCOUNT if one.startswith("5")])
-@pytest.mark.parametrize("step", [Step.CONNECTION, Step.LOGIN, Step.SENDER])
+@each_case("line", [one for one in OF_THE_ACCOUNT if one.startswith("5")])
+@each_case("step", [Step.CONNECTION, Step.LOGIN, Step.SENDER])
 def test_reply_before_a_recipient_was_named_is_about_the_account(line: str, step: Step) -> None:
     error = classified(line, step)
     assert isinstance(error, ProviderUnavailableError)
     assert error.reach is Reach.ACCOUNT
 
 
-@pytest.mark.parametrize("step", LATER)
-@pytest.mark.parametrize(("line", "code"), OF_THE_RECIPIENT.items())
+@each_case("step", LATER)
+@each_case("line, code", OF_THE_RECIPIENT.items())
 def test_reply_about_the_recipient_is_a_soft_bounce(line: str, code: str, step: Step) -> None:
     error = classified(line, step)
     assert isinstance(error, InvalidRecipientError)
@@ -312,8 +313,8 @@ def test_reply_about_the_recipient_is_a_soft_bounce(line: str, code: str, step: 
     assert touches_nobody_else(error)
 
 
-@pytest.mark.parametrize("step", LATER)
-@pytest.mark.parametrize("line", UNCLEAR)
+@each_case("step", LATER)
+@each_case("line", UNCLEAR)
 def test_unclear_reply_is_no_soft_bounce(line: str, step: Step) -> None:
     error = classified(line, step)
     assert type(error) is PermanentError
@@ -321,8 +322,8 @@ def test_unclear_reply_is_no_soft_bounce(line: str, step: Step) -> None:
     assert error.reach is Reach.UNCERTAIN
 
 
-@pytest.mark.parametrize("step", LATER)
-@pytest.mark.parametrize(("line", "code"), OF_THE_MESSAGE.items())
+@each_case("step", LATER)
+@each_case("line, code", OF_THE_MESSAGE.items())
 def test_reply_about_the_message_ends_it_alone(line: str, code: FailureCode, step: Step) -> None:
     error = classified(line, step)
     assert type(error) is PermanentError
@@ -334,8 +335,8 @@ def test_invalid_address_in_the_message_is_not_the_recipient() -> None:
     assert type(classified("554 5.7.1 [x] invalid address in header", MESSAGE)) is PermanentError
 
 
-@pytest.mark.parametrize(
-    ("line", "code"),
+@each_case(
+    "line, code",
     [
         ("450 4.2.1 The user you are trying to contact is receiving mail too quickly", "limited"),
         ("550 5.2.1 The user is receiving mail at a rate that prevents additional", "limited"),
@@ -366,7 +367,7 @@ def test_temporary_reply_about_the_recipient_says_nothing_of_the_server(
     assert touches_nobody_else(error)
 
 
-@pytest.mark.parametrize(
+@each_case(
     "line",
     [
         *("451 4.3.0 Local error", "452 4.3.1 Full", "421 4.7.0 Later"),
@@ -378,7 +379,7 @@ def test_temporary_reply_about_the_recipient_says_nothing_of_the_server(
         "452-4.5.3 Domain policy size per transaction exceeded, please try again",
     ],
 )
-@pytest.mark.parametrize("step", [*LATER, Step.SENDER, Step.CONNECTION])
+@each_case("step", [*LATER, Step.SENDER, Step.CONNECTION])
 def test_temporary_reply_of_the_server_is_retried(line: str, step: Step) -> None:
     error = classified(line, step)
     assert isinstance(error, TransientError)
@@ -400,8 +401,8 @@ def test_every_reply_has_a_class() -> None:
             assert isinstance(classified(f"{status} What", step), ProviderError)
 
 
-@pytest.mark.parametrize(
-    ("text", "code"),
+@each_case(
+    "text, code",
     [
         ("5.1.1 No", "5.1.1"),
         ("#5.1.1 No", "5.1.1"),
@@ -584,8 +585,8 @@ def test_server_is_greeted_with_a_domain_or_an_address(
     assert name == greeting
 
 
-@pytest.mark.parametrize(
-    ("values", "name"),
+@each_case(
+    "values, name",
     [
         ({"PUBLIC_URL": "https://notify.example.com/"}, "notify.example.com"),
         ({"PUBLIC_URL": "https://Notify.Example.com:8443"}, "notify.example.com"),
@@ -693,8 +694,8 @@ def test_login_goes_on_without_md5(monkeypatch: pytest.MonkeyPatch) -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("reply", "reason"),
+@each_case(
+    "reply, reason",
     [
         ("454 4.7.0 Temporary authentication failure: Connection lost to server", "can't check"),
         ("421 4.3.0 Temporary System Problem. Try again later, hang up", "can't check"),

@@ -18,12 +18,13 @@ from notifications.content.reminders import data_at, event_variables
 from notifications.validation import parse_language
 from tests.support.factories.notifications import write_template
 from tests.support.source import ROOT
+from tests.support.tables import each_case
 
 NORTHERN_WINTER = datetime(2026, 12, 15, 9, tzinfo=UTC)
 
 
-@pytest.mark.parametrize(
-    ("zone", "hours"),
+@each_case(
+    "zone, hours",
     [
         # IANA 2026b: British Columbia stays on summer time.
         ("America/Vancouver", -7),
@@ -110,8 +111,8 @@ REMAINING = [
 ]
 
 
-@pytest.mark.parametrize(("before", "shown"), REMAINING)
-@pytest.mark.parametrize("channel", [Channel.EMAIL, Channel.PUSH, Channel.WHATSAPP, Channel.IN_APP])
+@each_case("before, shown", REMAINING)
+@each_case("channel", [Channel.EMAIL, Channel.PUSH, Channel.WHATSAPP, Channel.IN_APP])
 def test_time_until_an_event_is_that_of_the_send(
     channel: Channel, before: timedelta, shown: str
 ) -> None:
@@ -138,9 +139,9 @@ def test_time_until_an_event_is_that_of_the_send(
     assert "2 hours" not in f"{message.text}{message.html}" or shown == "2 hours"
 
 
-@pytest.mark.parametrize("channel", [Channel.EMAIL, Channel.PUSH, Channel.WHATSAPP, Channel.IN_APP])
-@pytest.mark.parametrize("event_at", [START, None])
-@pytest.mark.parametrize("own", [None, "Do not forget"])
+@each_case("channel", [Channel.EMAIL, Channel.PUSH, Channel.WHATSAPP, Channel.IN_APP])
+@each_case("event_at", [START, None])
+@each_case("own", [None, "Do not forget"])
 def test_time_is_that_of_the_zone_where_the_recipient_is_now(
     channel: Channel, event_at: datetime | None, own: str | None
 ) -> None:
@@ -206,8 +207,8 @@ def test_own_subject_and_own_hours_of_a_reminder_are_kept() -> None:
         assert f"starts in {word}" in message.text
 
 
-@pytest.mark.parametrize(
-    ("given", "usual"),
+@each_case(
+    "given, usual",
     [
         # Java and .NET write three letters; https://github.com/mozilla/i18n-abide/issues/17
         *(("en-USA", "en-US"), ("pt_BRA", "pt-BR"), ("es-MEX", "es-MX"), ("nb-NOR", "nb-NO")),
@@ -237,8 +238,8 @@ def test_tag_of_another_system_keeps_language_script_and_region(given: str, usua
     assert parse_language(given) == usual
 
 
-@pytest.mark.parametrize(
-    ("locale", "texts", "found"),
+@each_case(
+    "locale, texts, found",
     [
         # CLDR's languageMatching.json: languages next to each other, in the same script
         *(("nb", ["nn", "en"], "nn"), ("nn-NO", ["nb"], "nb"), ("no", ["da"], "da")),
@@ -291,13 +292,13 @@ ZONES = {
 }
 
 
-@pytest.mark.parametrize(("given", "name"), ZONES.items())
+@each_case("given, name", ZONES.items())
 def test_zone_is_found_by_any_name_that_means_one(given: str, name: str) -> None:
     assert parse_zone(given).key == name
 
 
-@pytest.mark.parametrize(
-    ("given", "reason"),
+@each_case(
+    "given, reason",
     [
         *(("GMT+05:30", "offset"), ("+15:00", "offset"), ("UTC+2:30", "offset")),
         *(("PST", "several meanings"), ("IST", "several meanings"), ("BST", "several meanings")),

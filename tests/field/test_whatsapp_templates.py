@@ -15,6 +15,7 @@ from notifications.content import rendering
 from notifications.content.text import ELLIPSIS
 from notifications.content.whatsapp import MAX_BODY_LENGTH, PLACEHOLDER
 from providers.contract import WhatsAppTemplateMessage
+from tests.support.tables import each_case
 
 BODY = "Note: {{1}}. See {{2}} for more."
 FIXED = len("Note: . See  for more.")
@@ -48,7 +49,7 @@ def body_length(one: WhatsAppTemplate, found: WhatsAppTemplateMessage) -> int:
     return len(PLACEHOLDER.sub(lambda place: found.parameters[int(place[1]) - 1], one.body or ""))
 
 
-@pytest.mark.parametrize(
+@each_case(
     "blank",
     [
         *(None, "", " ", "   ", "\n", "\t\r\n", "\u200b", "\u200b\u200b ", "\ufeff", "\u2060"),
@@ -58,7 +59,7 @@ def body_length(one: WhatsAppTemplate, found: WhatsAppTemplateMessage) -> int:
         ["", "\u200b"],
     ],
 )
-@pytest.mark.parametrize("name", ["note", "link"])
+@each_case("name", ["note", "link"])
 def test_value_without_a_visible_character_is_missing(blank: Any, name: str) -> None:
     data = {"note": "Paid", "link": LINK} | {name: blank}
     assert problem_of(template(), **data) == f"No value for {name}."
@@ -69,8 +70,8 @@ def test_all_missing_values_are_named() -> None:
     assert problem_of(template()) == "No value for note, link."
 
 
-@pytest.mark.parametrize(
-    ("value", "text"),
+@each_case(
+    "value, text",
     [
         *((0, "0"), (False, "false"), (True, "true"), (1.5, "1.5"), ("0", "0"), ("-", "-")),
         *(([1, "a", None], "1a"), ("No.\n12\t 345", "No. 12 345"), (" a\u200bb ", "ab")),
@@ -92,8 +93,8 @@ def test_value_is_one_line_as_a_text_has_it(value: Any, text: str) -> None:
 WORDS = "Your parcel waits at the shop. " * 60
 
 
-@pytest.mark.parametrize("length", [900, 980, 1_000, 1_024, 1_100, 1_800])
-@pytest.mark.parametrize("link", [LINK, "ABC-123", "See the shop", "www.example.com/" + "a" * 80])
+@each_case("length", [900, 980, 1_000, 1_024, 1_100, 1_800])
+@each_case("link", [LINK, "ABC-123", "See the shop", "www.example.com/" + "a" * 80])
 def test_long_text_is_cut_and_the_rest_is_whole(length: int, link: str) -> None:
     text = WORDS[:length].strip()
     found = chosen(template(), note=text, link=link)
@@ -109,7 +110,7 @@ def test_long_text_is_cut_and_the_rest_is_whole(length: int, link: str) -> None:
         assert body_length(template(), found) > MAX_BODY_LENGTH - 20, "no more than is necessary"
 
 
-@pytest.mark.parametrize(
+@each_case(
     "whole",
     [
         "https://shop.example.com/?token=" + "a" * 1_100,
@@ -118,7 +119,7 @@ def test_long_text_is_cut_and_the_rest_is_whole(length: int, link: str) -> None:
         "a" * 1_100,
     ],
 )
-@pytest.mark.parametrize("note", ["Paid", WORDS[:900]])
+@each_case("note", ["Paid", WORDS[:900]])
 def test_link_or_code_is_never_cut(whole: str, note: str) -> None:
     problem = problem_of(template(), note=note, link=whole)
     assert problem == "With these values the body has more than 1,024 characters."

@@ -19,10 +19,11 @@ from notifications.validation import (
     normalize_email,
     normalize_phone,
 )
+from tests.support.tables import each_case
 
 
-@pytest.mark.parametrize(
-    ("text", "normal"),
+@each_case(
+    "text, normal",
     [
         ("ada@example.com", "ada@example.com"),
         ("Ada.Lovelace+tag@Example.COM", "Ada.Lovelace+tag@example.com"),
@@ -38,7 +39,7 @@ def test_email_is_normalized(text: str, normal: str) -> None:
     assert normalize_email(text) == normal
 
 
-@pytest.mark.parametrize(
+@each_case(
     "text",
     [
         *("", " ", "ada", "@example.com", "ada@", "ada@@example.com", "ada@example", "ada@.com"),
@@ -100,7 +101,7 @@ def test_domain_check_equals_the_full_check(local_part: str, domain: str) -> Non
         assert normalize_email(text) == expected
 
 
-@pytest.mark.parametrize(
+@each_case(
     "number",
     [
         *("+351912345678", "+14155552671", "+442071838750"),
@@ -111,7 +112,7 @@ def test_e164_number_is_accepted_unchanged(number: str) -> None:
     assert normalize_phone(number) == number
 
 
-@pytest.mark.parametrize(
+@each_case(
     "number",
     [
         *("", "+", "351912345678", "00351912345678", "+0351912345678", "+351 912 345 678"),
@@ -140,14 +141,14 @@ def test_any_text_is_a_number_or_refused(text: str) -> None:
     assert number[1:].isdigit()
 
 
-@pytest.mark.parametrize(
+@each_case(
     "text", ["a\nb", "a\rb", "a\tb", "a\x00b", "a\x1bb", "a\x7fb", "a\x85b", "a\u2028b", "a\u2029b"]
 )
 def test_line_breaks_are_control_characters(text: str) -> None:
     assert has_control_characters(text)
 
 
-@pytest.mark.parametrize(
+@each_case(
     "text",
     ["", "Ada Lovelace", "caf\u00e9", "\U0001f469\u200d\U0001f469\u200d\U0001f467", "$x", "\u202e"],
 )
@@ -188,7 +189,7 @@ FORBIDDEN = [
 ]
 
 
-@pytest.mark.parametrize(
+@each_case(
     "url",
     [
         *("https://example.com", "https://example.com/", "https://example.com:8443/a/b?c=d&e#f"),
@@ -205,7 +206,7 @@ def test_public_https_url_is_accepted_unchanged(url: str) -> None:
     assert check_deep_link(url) == url
 
 
-@pytest.mark.parametrize(
+@each_case(
     "url",
     [
         *(f"https://{host}{port}/x.png" for port in ("", ":8443") for host in PRIVATE_HOSTS),
@@ -213,7 +214,7 @@ def test_public_https_url_is_accepted_unchanged(url: str) -> None:
         *FORBIDDEN,
     ],
 )
-@pytest.mark.parametrize("check", [check_image_url, check_deep_link])
+@each_case("check", [check_image_url, check_deep_link])
 def test_private_host_malformed_url_or_dangerous_scheme_is_refused(
     url: str, check: Callable[[str], str]
 ) -> None:
@@ -221,7 +222,7 @@ def test_private_host_malformed_url_or_dangerous_scheme_is_refused(
         check(url)
 
 
-@pytest.mark.parametrize(
+@each_case(
     "host",
     [
         *("printer.local.", "metadata.google.internal.", "nas.lan."),
@@ -236,7 +237,7 @@ def test_other_spelling_of_a_private_host_is_refused(host: str) -> None:
         check_image_url(f"https://{host}/x.png")
 
 
-@pytest.mark.parametrize(
+@each_case(
     "link",
     [
         *(f"https://example.com/a{c}b" for c in "\x7f\x80\x9f\u2028\u2029\u00a0"),
@@ -254,7 +255,7 @@ def test_control_character_private_http_url_or_invalid_scheme_is_refused(link: s
         check_deep_link(link)
 
 
-@pytest.mark.parametrize(
+@each_case(
     "link",
     [
         *("app://orders/12345", "myapp:home", "com.example.app://x", "app+beta://x?y#z"),

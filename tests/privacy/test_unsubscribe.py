@@ -16,6 +16,7 @@ from notifyproject.platform.encryption import encrypt_token
 from privacy import unsubscribe
 from privacy.unsubscribe import MAX_TOKEN_LENGTH, UnknownLinkError, parse_link, unsubscribe_url
 from tests.support.factories.notifications import claimed_delivery as claimed
+from tests.support.tables import each_case
 
 ID = ObjectId("a" * 24)
 ADA = "ada@example.com"
@@ -34,7 +35,7 @@ def test_marketing_email_has_a_link_with_address_and_test_flag(is_test: bool) ->
     assert (found.address, found.is_test) == (ADA, is_test)
 
 
-@pytest.mark.parametrize(
+@each_case(
     "fields",
     [
         *({"category": Category.TRANSACTIONAL}, {"category": Category.ALERT}),
@@ -104,7 +105,7 @@ def test_parsed_link_hides_the_address_in_its_repr() -> None:
     assert "ada@" not in repr(parse_link(token()))
 
 
-@pytest.mark.parametrize(
+@each_case(
     "text",
     [
         *("", "a", "abc", "A" * 22, "A" * 100, "A" * (MAX_TOKEN_LENGTH + 1), "%%%%", "a/b", "="),

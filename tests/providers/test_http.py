@@ -6,13 +6,14 @@ from typing import Any
 import pytest
 
 from providers import http, http_client
+from tests.support.tables import each_case
 from tests.support.waiting import computing
 
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 
 
-@pytest.mark.parametrize(
-    ("value", "pause"),
+@each_case(
+    "value, pause",
     [
         ("0", 0.0),
         ("1", 1.0),
@@ -52,8 +53,8 @@ def test_pause_is_at_most_a_day(seconds: float, pause: float | None) -> None:
     assert http.clamp_pause(seconds) == pause
 
 
-@pytest.mark.parametrize(
-    ("text", "redacted"),
+@each_case(
+    "text, redacted",
     [
         ("mailbox ada@example.com is full", "mailbox [address] is full"),
         ("<ada@example.com>: unknown", "<[address]>: unknown"),
@@ -75,7 +76,7 @@ def test_addresses_and_numbers_are_redacted(text: str, redacted: str) -> None:
     assert http.redact(text) == redacted
 
 
-@pytest.mark.parametrize(
+@each_case(
     "text",
     ["x", "1", '"', '"a', "1   ", "1    ", "@", "a@", "%40", "+1", "+", "550 5.", "a%4", "("],
 )
@@ -108,8 +109,8 @@ def test_retry_after_date_is_relative_to_the_given_time() -> None:
     assert http.retry_after_seconds({}, now=NOW) is None
 
 
-@pytest.mark.parametrize(
-    ("body", "decoded"),
+@each_case(
+    "body, decoded",
     [
         (b'{"code": 1}', {"code": 1}),
         (b'{"code": 1, "text": "\\ud83d"}', {"code": 1, "text": "?"}),

@@ -17,6 +17,7 @@ from providers import http, http_client
 from providers.http import Request, Response
 from tests.support.fakes import socket_server
 from tests.support.fork import become_child
+from tests.support.tables import each_case
 from tests.support.threads import at_once
 from tests.support.waiting import LIMIT, SHORT, ending, lag, until
 
@@ -484,7 +485,7 @@ def drip(text: bytes) -> socket_server.Handler:
     return socket_server.answering(*[text[i : i + 1] for i in range(len(text))], pause=PAUSE)
 
 
-@pytest.mark.parametrize(
+@each_case(
     "handler",
     [
         socket_server.stopping(),
@@ -497,11 +498,6 @@ def drip(text: bytes) -> socket_server.Handler:
             b"HTTP/1.1 202 OK\r\nContent-Length: 90\r\n\r\n", *[b"x"] * 90, pause=PAUSE
         ),
         socket_server.answering(*[b"HTTP/1.1 100 Continue\r\n\r\n"] * 40, pause=PAUSE),
-    ],
-    ids=[
-        *("never answers", "stops in the status line", "stops in the headers"),
-        *("stops in the body", "drips headers", "drips everything", "drips a body"),
-        "says wait again and again",
     ],
 )
 def test_deadline_is_kept_and_ambiguous(handler: socket_server.Handler) -> None:
@@ -529,7 +525,7 @@ def close_after_reading(connection: socket.socket) -> None:
     socket_server.read_request(connection)
 
 
-@pytest.mark.parametrize(
+@each_case(
     "handler",
     [
         socket_server.resetting,
@@ -548,11 +544,6 @@ def close_after_reading(connection: socket.socket) -> None:
         socket_server.answering(socket_server.response(202, b"x" * (http_client.MAX_BODY + 1))),
         socket_server.answering(b"HTTP/1.1 202 OK\r\n\r\n" + b"x" * 10_000_000),
         socket_server.answering(socket_server.response(202, b"not gzip", "Content-Encoding: gzip")),
-    ],
-    ids=[
-        *("reset", "hung up", "truncated", "truncated chunk", "broken chunk", "not HTTP"),
-        *("no status", "endless header", "endless headers", "over 64 KB", "endless body"),
-        "broken encoding",
     ],
 )
 def test_broken_answer_is_ambiguous(handler: socket_server.Handler) -> None:

@@ -15,6 +15,7 @@ from notifyproject.platform.egress import addresses_of, is_public
 from providers.mail import DownloadError
 from tests.support.fakes import socket_server
 from tests.support.fakes.file_server import HOST, Files, certificate, files_at, get, read_head
+from tests.support.tables import each_case
 from tests.support.waiting import ending, lag
 
 Serve = Callable[[socket_server.Handler], AbstractContextManager[socket_server.SocketServer]]
@@ -285,7 +286,7 @@ def test_unresolved_name_is_temporary(monkeypatch: pytest.MonkeyPatch) -> None:
         addresses_of(HOST, 443)
 
 
-@pytest.mark.parametrize(
+@each_case(
     "url",
     [
         *("http://files.example.com/x", "https://files.example.com:8443/x", "https://a@b.com/x"),
@@ -298,7 +299,7 @@ def test_invalid_url_is_not_looked_up(url: str) -> None:
         get(url)
 
 
-@pytest.mark.parametrize(
+@each_case(
     "address",
     [
         *("0.0.0.0", "10.0.0.1", "100.64.0.1", "127.0.0.1", "169.254.169.254", "172.16.0.1"),

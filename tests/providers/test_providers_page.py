@@ -29,6 +29,7 @@ from providers.whatsapp.responses import CodeRule
 from recipients.suppressions import MAX_SOFT_BOUNCES
 from tests.providers.contract.cases import EXPECTED, UNREACHED, Case
 from tests.providers.contract.providers import SUBJECTS
+from tests.support.tables import each_case
 
 ANY_STATUS = range(1000)
 FIELDS: Mapping[tuple[str, str | None], str] = {
@@ -242,7 +243,7 @@ def section(heading: str) -> str:
     return found[1]
 
 
-@pytest.mark.parametrize("heading", tables())
+@each_case("heading", tables())
 def test_table_matches_the_code(heading: str) -> None:
     rows = [line for line in section(heading).splitlines(keepends=True) if line.startswith("|")]
     assert "".join(rows) == tables()[heading]

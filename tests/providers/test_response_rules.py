@@ -13,6 +13,7 @@ from domain.errors import (
     TransientError,
 )
 from providers.response_rules import ResponseKind, ResponseRule, classify
+from tests.support.tables import each_case
 
 TABLE = [
     ResponseRule(
@@ -40,8 +41,8 @@ def error(status: int, *fields: str, retry_after: float | None = None) -> Provid
     )
 
 
-@pytest.mark.parametrize(
-    ("status", "fields", "kind", "code"),
+@each_case(
+    "status, fields, kind, code",
     [
         (400, ["to.email"], InvalidRecipientError, FailureCode.INVALID_RECIPIENT),
         (400, ["subject", "to.email"], InvalidRecipientError, FailureCode.INVALID_RECIPIENT),
@@ -66,7 +67,7 @@ def test_first_matching_rule_decides(
     assert found.code is code
 
 
-@pytest.mark.parametrize("status", [200, 204, 100, 304 - 204, 600, 999])
+@each_case("status", [200, 204, 100, 304 - 204, 600, 999])
 def test_undocumented_answer_is_ambiguous(status: int) -> None:
     found = error(status)
     assert isinstance(found, TransientError)

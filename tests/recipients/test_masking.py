@@ -1,10 +1,11 @@
 import pytest
 
 from recipients.masking import mask_address, mask_text
+from tests.support.tables import each_case
 
 
-@pytest.mark.parametrize(
-    ("address", "masked"),
+@each_case(
+    "address, masked",
     [
         *(("ada@example.com", "a***@example.com"), ("a@b.example", "a***@b.example")),
         *(("@example.com", "***"), ("+351912345678", "+351******678"), ("+1234567", "+123*567")),

@@ -3,17 +3,16 @@
 from datetime import timedelta
 from typing import Any
 
-import pytest
-
 from recipients.preferences import NO_PREFERENCE, Preference, preference_for
+from tests.support.tables import each_case
 
 
 def preference(**preferences: Any) -> Preference:
     return preference_for(preferences, type_slug="system_alert", category="alert")
 
 
-@pytest.mark.parametrize(
-    ("preferences", "expected"),
+@each_case(
+    "preferences, expected",
     [
         ({}, NO_PREFERENCE),
         ({"alert": {"muted": True}}, Preference(muted=True)),

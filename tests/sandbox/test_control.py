@@ -9,6 +9,7 @@ import pytest
 from tests.support.clients.sandbox import Box, Receiver, mail
 from tests.support.providers.sandbox_fcm import FCMClient
 from tests.support.providers.sandbox_whatsapp import WhatsAppClient
+from tests.support.tables import each_case
 from tests.support.waiting import until
 
 
@@ -168,8 +169,8 @@ def test_script_ends_after_its_number_of_messages(box: Box) -> None:
     assert box.refused("GET", "/behaviours/ada@example.com").status == 404
 
 
-@pytest.mark.parametrize(
-    ("call", "body", "status", "words"),
+@each_case(
+    "call, body, status, words",
     [
         ("PUT /behaviours/*", {"outcome": "explode"}, 400, "There are: delivered, bounce"),
         ("PUT /behaviours/*", {"outcome": "error", "times": 0}, 400, "times must be 1"),

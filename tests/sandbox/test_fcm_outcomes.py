@@ -14,6 +14,7 @@ from pyfcm.errors import FCMNotRegisteredError, FCMSenderIdMismatchError, Invali
 from sandbox import exchange
 from tests.support.clients.sandbox import QUICK, Box
 from tests.support.providers.sandbox_fcm import FCMClient, details, error, push, violations
+from tests.support.tables import each_case
 
 
 @pytest.fixture
@@ -21,8 +22,8 @@ def pushes(box: Box) -> FCMClient:
     return FCMClient(box=box)
 
 
-@pytest.mark.parametrize(
-    ("token", "code", "status", "fcm_code"),
+@each_case(
+    "token, code, status, fcm_code",
     [
         ("unregistered-1", 404, "NOT_FOUND", "UNREGISTERED"),
         ("unregistered", 404, "NOT_FOUND", "UNREGISTERED"),

@@ -8,6 +8,7 @@ from sandbox import credentials
 from sandbox.log import REQUESTS_FILE, read_records
 from tests.support.clients.sandbox import Box
 from tests.support.providers.sandbox_fcm import FCMClient, details, error, push, violations
+from tests.support.tables import each_case
 
 LIMIT = 4 * 1024 * 1024
 
@@ -97,8 +98,8 @@ def test_body_over_four_megabytes_is_refused(pushes: FCMClient) -> None:
     assert message == f"Request payload size exceeds the limit: {LIMIT} bytes."
 
 
-@pytest.mark.parametrize(
-    ("changes", "field", "words"),
+@each_case(
+    "changes, field, words",
     [
         ({"data": {"n": 5}}, "message.data[0].value", "(TYPE_STRING), 5"),
         ({"data": {"a": "x", "b": True}}, "message.data[1].value", "(TYPE_STRING), true"),
@@ -157,8 +158,8 @@ def test_body_that_is_no_object_is_refused(pushes: FCMClient, body: Any) -> None
     assert "Root element must be a message." in error(pushes.post(body))["message"]
 
 
-@pytest.mark.parametrize(
-    ("changes", "field"),
+@each_case(
+    "changes, field",
     [
         ({"token": None}, "message"),
         ({"token": ""}, "message"),
@@ -200,7 +201,7 @@ def test_invalid_message_is_refused_with_an_fcm_error(
     assert not pushes.box.requests()[0]["accepted"]
 
 
-@pytest.mark.parametrize(
+@each_case(
     "changes",
     [
         {"data": {"x": "x" * 4000}, "notification": None},

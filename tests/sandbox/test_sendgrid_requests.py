@@ -10,6 +10,7 @@ import pytest
 import urllib3
 
 from tests.support.clients.sandbox import Box, mail
+from tests.support.tables import each_case
 
 LIMIT = 30 * 1024 * 1024
 
@@ -80,8 +81,8 @@ def test_body_that_is_no_object_is_refused(box: Box, body: Any) -> None:
     assert errors(box.send(body))[0]["field"] == "(root)"
 
 
-@pytest.mark.parametrize(
-    ("changes", "field"),
+@each_case(
+    "changes, field",
     [
         ({"personalizations": None}, "personalizations"),
         ({"personalizations": []}, "personalizations"),
@@ -160,7 +161,7 @@ def test_invalid_mail_is_refused_with_its_field(
     assert field in recorded["reason"]
 
 
-@pytest.mark.parametrize(
+@each_case(
     "address",
     [
         *("", "ada", "@example.com", "ada@example", "ada@@example.com", "ada@exa mple.com"),
@@ -281,8 +282,8 @@ def test_valid_attachments_are_accepted(box: Box, attachments: Any) -> None:
     assert said(box, attachments=attachments) == []
 
 
-@pytest.mark.parametrize(
-    ("change", "field", "words"),
+@each_case(
+    "change, field, words",
     [
         ({"content": ""}, "content", "at least one character"),
         ({"content": None}, "content", "at least one character"),

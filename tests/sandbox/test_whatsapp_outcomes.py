@@ -15,6 +15,7 @@ from tests.support.providers.sandbox_whatsapp import (
     text,
     wait_for,
 )
+from tests.support.tables import each_case
 from tests.support.waiting import ending, until
 
 
@@ -114,7 +115,7 @@ REFUSALS = [
 ]
 
 
-@pytest.mark.parametrize(("last", "status", "code"), REFUSALS)
+@each_case("last, status, code", REFUSALS)
 def test_refusal_has_its_status_and_code(
     chats: WhatsAppClient, last: str, status: int, code: int | None
 ) -> None:

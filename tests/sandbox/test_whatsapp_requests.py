@@ -16,6 +16,7 @@ from tests.support.providers.sandbox_whatsapp import (
     message,
     text,
 )
+from tests.support.tables import each_case
 
 OWN = "+15550100000"
 
@@ -114,8 +115,8 @@ def test_body_that_is_no_object_is_refused(chats: WhatsAppClient, body: Any) -> 
     assert error(chats.post(body))["code"] == 100
 
 
-@pytest.mark.parametrize(
-    ("changes", "code", "words"),
+@each_case(
+    "changes, code, words",
     [
         ({"messaging_product": None}, 100, "messaging_product is required"),
         ({"messaging_product": "sms"}, 100, "messaging_product is required"),
@@ -157,8 +158,8 @@ def test_invalid_message_is_refused_with_its_code_and_details(
     assert recorded["reason"].startswith(f"({code}) ")
 
 
-@pytest.mark.parametrize(
-    ("content", "code", "words"),
+@each_case(
+    "content, code, words",
     [
         (None, 131008, "'interactive' is mandatory"),
         ({}, 131009, "interactive['type']"),

@@ -18,6 +18,7 @@ from tests.support.providers.sandbox_whatsapp import (
     template,
     words,
 )
+from tests.support.tables import each_case
 
 
 def worded(text: str, *, example: Any = None) -> dict[str, Any]:
@@ -58,8 +59,8 @@ def test_new_account_has_hello_world(chats: WhatsAppClient) -> None:
     assert chats.box.control("GET", "/messages")["results"][0]["subject"] == "Hello World"
 
 
-@pytest.mark.parametrize(
-    ("changes", "status", "code", "words_"),
+@each_case(
+    "changes, status, code, words_",
     [
         ({"name": "other"}, 404, 132001, "template name (other) does not exist in en"),
         (
@@ -188,8 +189,8 @@ def test_graph_api_creates_lists_and_deletes_templates(chats: WhatsAppClient) ->
     assert error(chats.graph("DELETE", f"{path}?name=order_shipped"))["code"] == 100
 
 
-@pytest.mark.parametrize(
-    ("changes", "words_"),
+@each_case(
+    "changes, words_",
     [
         ({}, "Content in This Language Already Exists"),
         ({"name": "Order Shipped"}, "Param name"),

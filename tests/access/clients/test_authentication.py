@@ -14,6 +14,7 @@ from access.clients.authentication import HasScope, OwnsInbox, SafeWrite
 from access.clients.inbox_tokens import InboxUser
 from access.clients.registry import Client
 from access.models import Scope
+from tests.support.tables import each_case
 
 WRITES = ("POST", "PUT", "PATCH", "DELETE")
 
@@ -46,8 +47,8 @@ def is_allowed(view: APIView, method: str, user: Any) -> bool:
     return permission.has_permission(SimpleNamespace(user=user, method=method), view)
 
 
-@pytest.mark.parametrize("make", [client, inbox_user])
-@pytest.mark.parametrize("method", WRITES)
+@each_case("make", [client, inbox_user])
+@each_case("method", WRITES)
 def test_undeclared_write_is_refused_to_test_keys(make: Any, method: str) -> None:
     with pytest.raises(authentication.TestKeyError):
         is_allowed(Undeclared(), method, make(is_test=True))

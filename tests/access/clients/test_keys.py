@@ -17,6 +17,7 @@ from access.models import APIClient, Scope
 from notifyproject.db.collections import collection
 from tests.support.factories.notifications import NOON
 from tests.support.mongo.query_plans import plans
+from tests.support.tables import each_case
 
 pytestmark = pytest.mark.usefixtures("db")
 READ, WRITE, ADMIN = Scope.NOTIFICATIONS_READ, Scope.NOTIFICATIONS_WRITE, Scope.ADMIN
@@ -83,7 +84,7 @@ def test_wrong_secret_is_rejected() -> None:
     assert not is_accepted(forged)
 
 
-@pytest.mark.parametrize(
+@each_case(
     "change",
     [
         *(lambda text: "", lambda text: text[:-1], lambda text: text + "x"),

@@ -18,6 +18,7 @@ from notifyproject.stack.servers import free_port
 from tests.support.clients.api import Answer, App, pages, pointers
 from tests.support.fakes.mongo_failpoints import fail_commands
 from tests.support.mongo.query_plans import plans
+from tests.support.tables import each_case
 
 pytestmark = pytest.mark.usefixtures("valkey_anew")
 TOKEN = "dGhpcyBpcyBh:APA91bHun4MxP5egoKMwt2KZFBaFUH-1RYqx"
@@ -259,7 +260,7 @@ BAD_FIELDS: list[tuple[dict[str, Any], str, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("fields", "pointer", "code"), BAD_FIELDS)
+@each_case("fields, pointer, code", BAD_FIELDS)
 def test_invalid_registration_is_refused(
     app: App, fields: dict[str, Any], pointer: str, code: str
 ) -> None:
@@ -357,7 +358,7 @@ BAD_PREFERENCES: list[tuple[Any, str, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("preferences", "pointer", "code"), BAD_PREFERENCES)
+@each_case("preferences, pointer, code", BAD_PREFERENCES)
 def test_invalid_preferences_are_refused(
     app: App, preferences: Any, pointer: str, code: str
 ) -> None:

@@ -12,6 +12,7 @@ from notifications.catalog.definitions import TypeRequest
 from notifications.intake.requests import NotificationRequest
 from notifications.validation import MAX_PROBLEMS
 from tests.support.clients.api import App, pointers
+from tests.support.tables import each_case
 from tests.support.waiting import computing
 
 
@@ -50,8 +51,8 @@ def test_every_invalid_field_is_reported_at_every_level() -> None:
     }
 
 
-@pytest.mark.parametrize(
-    ("name", "suggestion"),
+@each_case(
+    "name, suggestion",
     [
         *[(name, "user_id") for name in ("user", "userId", "userid", "user-id", "User_ID")],
         *[("email", "recipient.email"), ("subject", "content.subject"), ("prio", "priority")],

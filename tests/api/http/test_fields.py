@@ -8,12 +8,13 @@ import pytest
 from domain.time import utc_now
 from tests.support.clients.api import App, pointers, request
 from tests.support.factories.requests import next_clock_change
+from tests.support.tables import each_case
 
 CONTROL, URL = "control_characters", "invalid_url"
 
 
-@pytest.mark.parametrize(
-    ("fields", "pointer", "code"),
+@each_case(
+    "fields, pointer, code",
     [
         ({"content": {"subject": "a\r\nB: b", "body": "x"}}, "/content/subject", CONTROL),
         ({"recipient": {"name": "A\r\nBcc: x"}}, "/recipient/name", CONTROL),

@@ -7,6 +7,7 @@ from django.test import Client as DjangoClient
 
 from notifyproject.platform import middleware
 from tests.support.clients.api import App
+from tests.support.tables import each_case
 
 API_PATHS = [
     *("/healthz", "/readyz", "/api/schema", "/api/v1/notifications"),
@@ -17,7 +18,7 @@ PAGES = ["/admin/", "/admin/login/", "/admin/nowhere/", "/api/docs"]
 PRIVATE = ["/api/v1/notifications", "/api/v1/inbox", "/webhooks/sendgrid", "/admin/login/"]
 
 
-@pytest.mark.parametrize("path", [*API_PATHS, *PAGES, "/u/nonsense", "/static/admin/css/base.css"])
+@each_case("path", [*API_PATHS, *PAGES, "/u/nonsense", "/static/admin/css/base.css"])
 def test_every_response_has_security_headers(app: App, path: str) -> None:
     answer = app.http.get(path)
     answer.close()

@@ -25,6 +25,7 @@ from api.http.problems import (
 from notifications.intake.requests import AlreadyNotifiedError, KeyReusedError
 from notifications.validation import FieldProblem, InvalidRequestError
 from notifyproject.settings.environment import BASE_DIR
+from tests.support.tables import each_case
 
 
 def answered(error: Exception) -> Any:
@@ -32,8 +33,8 @@ def answered(error: Exception) -> Any:
     return exception_handler(error, {"request": Request(request)})
 
 
-@pytest.mark.parametrize(
-    ("error", "status", "code"),
+@each_case(
+    "error, status, code",
     [
         (
             InvalidRequestError([FieldProblem("/type", "unknown_type", "None.")]),
@@ -57,7 +58,6 @@ def answered(error: Exception) -> Any:
         (exceptions.ParseError("canary"), 400, "bad_request"),
         (RuntimeError("canary"), 500, "internal_error"),
     ],
-    ids=lambda value: type(value).__name__ if isinstance(value, Exception) else None,
 )
 def test_every_error_becomes_a_problem_without_values(
     error: Exception, status: int, code: str

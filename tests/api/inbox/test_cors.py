@@ -8,6 +8,7 @@ from django.core.exceptions import ImproperlyConfigured
 from notifyproject.settings.environment import read
 from tests.support.clients.api import App
 from tests.support.clients.inbox import InboxUser
+from tests.support.tables import each_case
 
 PAGE = "https://app.example.com"
 OTHER_ORIGINS = [
@@ -84,9 +85,7 @@ def test_origins_are_parsed() -> None:
     assert listed == {PAGE, "http://localhost:3000"}
 
 
-@pytest.mark.parametrize(
-    "text", ["*", "app.example.com", f"{PAGE}/", "https://*.example.com", "null", "ws://x"]
-)
+@each_case("text", ["*", "app.example.com", f"{PAGE}/", "https://*.example.com", "null", "ws://x"])
 def test_invalid_origin_stops_the_startup(text: str) -> None:
     with pytest.raises(ImproperlyConfigured, match="INBOX_ORIGINS"):
         read({"INBOX_ORIGINS": text})

@@ -14,6 +14,7 @@ from api.notifications import bulk_body
 from api.notifications.bulk_body import read_items
 from notifications.intake.requests import NotificationRequest
 from notifications.validation import InvalidRequestError
+from tests.support.tables import each_case
 
 PLAIN = {"type": "transactional", "user_id": "ada", "data": {"order": 1}}
 
@@ -46,8 +47,8 @@ def read_in_bulk(item: Any) -> Any:
     return read.problems if isinstance(read, InvalidRequestError) else read
 
 
-@pytest.mark.parametrize(
-    ("raw", "status", "code"),
+@each_case(
+    "raw, status, code",
     [
         (b"{", 400, "malformed_json"),
         (b'{"notifications": [{}]} x', 400, "malformed_json"),
@@ -59,14 +60,13 @@ def read_in_bulk(item: Any) -> Any:
         (b"[" * 100_000, 400, "too_deep"),
         *((raw, 422, "validation_failed") for raw in (b"[]", b"null", b'"text"')),
     ],
-    ids=lambda value: str(value)[:30],
 )
 def test_non_object_is_refused(raw: bytes, status: int, code: str) -> None:
     assert refused(raw)[:2] == (status, code)
 
 
-@pytest.mark.parametrize(
-    ("value", "pointers"),
+@each_case(
+    "value, pointers",
     [
         ({}, {"/notifications": "required"}),
         ({"notifications": []}, {"/notifications": "out_of_range"}),
@@ -77,13 +77,12 @@ def test_non_object_is_refused(raw: bytes, status: int, code: str) -> None:
         ({"notifications": [{}], "dry": 1}, {"/dry": "unknown_field"}),
         ({"items": [{}]}, {"/items": "unknown_field", "/notifications": "required"}),
     ],
-    ids=lambda value: str(value)[:30],
 )
 def test_body_has_one_to_a_thousand_items(value: Any, pointers: dict[str, str]) -> None:
     assert refused(json.dumps(value).encode()) == (422, "validation_failed", pointers)
 
 
-@pytest.mark.parametrize(
+@each_case(
     "raw",
     [
         b'{"notifications": [{"type": "a"}], "notifications": [{"type": "b"}]}',
@@ -99,8 +98,8 @@ def test_duplicate_key_is_found_at_any_level(raw: bytes) -> None:
     assert refused(raw)[:2] == (400, "duplicate_key")
 
 
-@pytest.mark.parametrize("text", [":", '":', "a:b:c", '"a": 1, "a": 2', "\\u003a", "é:"])
-@pytest.mark.parametrize("ensure_ascii", [True, False])
+@each_case("text", [":", '":', "a:b:c", '"a": 1, "a": 2', "\\u003a", "é:"])
+@each_case("ensure_ascii", [True, False])
 def test_colon_in_a_text_is_no_property(text: str, *, ensure_ascii: bool) -> None:
     item = {**PLAIN, "data": {"a": text, text: "a"}}
     raw = json.dumps({"notifications": [item]}, ensure_ascii=ensure_ascii).encode()
@@ -123,13 +122,13 @@ def test_many_brackets_are_not_depth() -> None:
     assert isinstance(read_items(body(wide)).requests[0], NotificationRequest)
 
 
-@pytest.mark.parametrize("item", [5, None, True, "text", [], [PLAIN], 1.5])
+@each_case("item", [5, None, True, "text", [], [PLAIN], 1.5])
 def test_non_object_item_is_a_wrong_type(item: Any) -> None:
     (problem,) = read_in_bulk(item)
     assert (problem.pointer, problem.code) == ("", "wrong_type")
 
 
-@pytest.mark.parametrize(
+@each_case(
     "fields",
     [
         *({"type": 5}, {"type": "x" * 65}, {"type": "a\x00b"}, {"user_id": {"$gt": ""}}),
@@ -149,7 +148,6 @@ def test_non_object_item_is_a_wrong_type(item: Any) -> None:
         *({"recipient": {"email": 5}}, {"recipient": {"mail": "x"}}, {"channels": "email"}),
         {"scheduled_local": {"at": "2026-12-01T09:00"}},
     ],
-    ids=lambda value: str(value)[:40],
 )
 def test_item_is_read_like_a_single_request(fields: dict[str, Any]) -> None:
     item = {**PLAIN, **fields}

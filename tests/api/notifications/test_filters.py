@@ -23,6 +23,7 @@ from api.notifications.filters import (
 from domain.states import Channel, DeliveryStatus
 from notifications.queries import Filter, Ordering
 from notifyproject.db.paging import MAX_PAGE, Cursor, Page, _salt
+from tests.support.tables import each_case
 
 CLIENT = ObjectId("c" * 24)
 ID = ObjectId("a" * 24)
@@ -58,8 +59,8 @@ def test_default_list_has_twenty_of_the_client() -> None:
     assert parse() == ListRequest(filters=Filter(client_id=CLIENT), limit=20)
 
 
-@pytest.mark.parametrize(
-    ("query", "fields"),
+@each_case(
+    "query, fields",
     [
         ("user_id=ada", {"user_id": "ada"}),
         ("user_id=%24ne", {"user_id": "$ne"}),
@@ -81,15 +82,15 @@ def test_filter_is_parsed(query: str, fields: dict[str, Any]) -> None:
     assert parse(query).filters == Filter(client_id=CLIENT, **fields)
 
 
-@pytest.mark.parametrize(
-    ("name", "word"), [(name, member.value) for name, words in CHOICES.items() for member in words]
+@each_case(
+    "name, word", [(name, member.value) for name, words in CHOICES.items() for member in words]
 )
 def test_every_choice_is_a_filter(name: str, word: str) -> None:
     assert getattr(parse(f"{name}={word}").filters, name) == word
 
 
-@pytest.mark.parametrize(
-    ("name", "word"),
+@each_case(
+    "name, word",
     [(name, member.value) for name, (_, words) in STATUSES.items() for member in words],
 )
 def test_every_status_is_a_filter(name: str, word: str) -> None:
@@ -116,8 +117,8 @@ def test_several_delivery_statuses_are_a_filter() -> None:
     assert match["delivery"] == {"$elemMatch": {"channel": ANY_CHANNEL, "status": statuses}}
 
 
-@pytest.mark.parametrize(
-    ("query", "ordering"),
+@each_case(
+    "query, ordering",
     [
         ("", "-created_at"),
         *((f"ordering={one}", one) for one in Ordering),
@@ -191,8 +192,8 @@ def test_filter_fixed_by_the_path_is_no_parameter() -> None:
     assert problem.value.code == "unknown_parameter"
 
 
-@pytest.mark.parametrize(
-    ("query", "place"),
+@each_case(
+    "query, place",
     [
         *[(f"{name}=nope", (f"/{name}", "unknown_value")) for name in (*CHOICES, *STATUSES)],
         *[(f"{name}=", (f"/{name}", "unknown_value")) for name in (*CHOICES, *STATUSES)],
@@ -221,7 +222,7 @@ def test_all_problems_are_reported_at_once() -> None:
     }
 
 
-@pytest.mark.parametrize(
+@each_case(
     "cursor",
     [
         *("", "x", "eyJhIjoxfQ", "a:b:c", "null", "../..", "$gt", "x" * 500),
@@ -271,8 +272,8 @@ def test_cursor_is_short_ascii() -> None:
     assert cursor.isascii()
 
 
-@pytest.mark.parametrize(
-    ("query", "match"),
+@each_case(
+    "query, match",
     [
         ("", {}),
         ("user_id=ada", {"user_id": "ada"}),

@@ -18,6 +18,7 @@ from tests.support.clients.api import App
 from tests.support.clients.inbox import InboxUser, delivered, token
 from tests.support.factories import notifications as factories
 from tests.support.factories.notifications import FIXED_NOON as NOON
+from tests.support.tables import each_case
 
 pytestmark = pytest.mark.usefixtures("shipped_types")
 ID = ObjectId("a" * 24)
@@ -102,7 +103,7 @@ def test_derived_fields_follow_the_deliveries(
     assert {name: view[name] for name in derived} == derived
 
 
-@pytest.mark.parametrize("status", list(NotificationStatus))
+@each_case("status", list(NotificationStatus))
 def test_derived_flags_follow_the_status(status: NotificationStatus) -> None:
     view = shown(status=status.value)
     was_sent = status in ("sent", "delivered", "partially_delivered")

@@ -8,6 +8,7 @@ import pytest
 from domain.time import utc_now
 from notifyproject.db.collections import collection
 from tests.support.clients.api import Answer, App, pointers
+from tests.support.tables import each_case
 
 PATH = "/recipients/ada/preferences"
 HOURS = {"enabled": True, "start": "22:00", "end": "07:00", "timezone": "Europe/Lisbon"}
@@ -169,7 +170,7 @@ BAD = [
 ]
 
 
-@pytest.mark.parametrize(("body", "pointer", "code"), BAD)
+@each_case("body, pointer, code", BAD)
 def test_invalid_preferences_change_nothing(ada: App, body: Any, pointer: str, code: str) -> None:
     set_preferences(ada, marketing={"muted": True})
     before = ada.get(PATH).json()

@@ -9,6 +9,7 @@ from notifyproject.db.collections import collection
 from recipients import registration
 from tests.support.clients.api import Answer, App, new_app, pages, pointers
 from tests.support.factories.notifications import NOON
+from tests.support.tables import each_case
 
 ADA = {
     "email": "ada@example.com",
@@ -124,7 +125,7 @@ BAD_FIELDS: list[tuple[dict[str, Any], str, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("fields", "pointer", "code"), BAD_FIELDS)
+@each_case("fields, pointer, code", BAD_FIELDS)
 def test_invalid_field_is_refused_with_its_pointer(
     app: App, fields: dict[str, Any], pointer: str, code: str
 ) -> None:

@@ -14,6 +14,7 @@ from notifications.catalog.plans import fallback_plan
 from notifyproject.db.collections import collection
 from tests.support.clients.api import App, new_app, pages, pointers
 from tests.support.mongo.query_plans import plans
+from tests.support.tables import each_case
 
 PATH = "/types/parcel_lost"
 W = {"locale": "pt", "name": "lost", "language": "pt_PT"}
@@ -171,8 +172,8 @@ def test_invalid_slug_is_refused(app: App, slug: str) -> None:
     assert app.put(f"/types/{'a' * 65}", MINIMAL).status_code == 404
 
 
-@pytest.mark.parametrize(
-    ("fields", "pointer", "code"),
+@each_case(
+    "fields, pointer, code",
     [
         ({"name": ""}, "/name", "out_of_range"),
         ({"name": "  "}, "/name", "blank"),

@@ -2,11 +2,10 @@
 
 from typing import Any
 
-import pytest
-
 from domain.errors import FailureCode
 from domain.states import Channel, DeliveryStatus
 from notifications.actions.risk import DeliveryFacts, RiskKind, assess_risk
+from tests.support.tables import each_case
 
 S, F = DeliveryStatus, FailureCode
 SAFE, WILL_FAIL_AGAIN = RiskKind.SAFE, RiskKind.WILL_FAIL_AGAIN
@@ -21,8 +20,8 @@ def risk_of(status: DeliveryStatus, code: str | None = None, **known: Any) -> Ri
     return found.kind
 
 
-@pytest.mark.parametrize(
-    ("code", "expected"),
+@each_case(
+    "code, expected",
     [
         # Nothing was sent, or the cause is gone: a suppression lifted, a device back.
         *((code, SAFE) for code in (F.RATE_LIMITED, F.RECIPIENT_RATE_LIMITED, F.PROVIDER_ERROR)),
@@ -46,8 +45,8 @@ def test_risk_of_a_failure_depends_on_its_code(code: str | None, expected: RiskK
     assert risk_of(S.FAILED, code) is expected
 
 
-@pytest.mark.parametrize(
-    ("status", "code", "expected"),
+@each_case(
+    "status, code, expected",
     [
         *((status, None, MAY_DUPLICATE) for status in (S.PENDING, S.SENDING, S.UNKNOWN)),
         *((status, None, MAY_DUPLICATE) for status in (S.SENT, S.DELIVERED, S.READ)),
@@ -67,14 +66,14 @@ def test_risk_of_other_states_depends_on_the_status(
     assert risk_of(status, code) is expected
 
 
-@pytest.mark.parametrize("code", FailureCode)
+@each_case("code", FailureCode)
 def test_each_code_has_its_own_reason(code: FailureCode) -> None:
     facts = DeliveryFacts(channel=Channel.EMAIL, status=S.FAILED, code=code.value)
     assert assess_risk(facts).reason != "Unknown failure code."
 
 
-@pytest.mark.parametrize(
-    ("known", "expected"),
+@each_case(
+    "known, expected",
     [
         ({"suppression_reason": COMPLAINT}, SUPPRESSED),
         (

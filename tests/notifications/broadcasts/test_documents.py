@@ -13,6 +13,7 @@ from notifications.broadcasts import repository
 from notifications.broadcasts.documents import Audience, new_document, request_of
 from notifications.broadcasts.fan_out import notification_id
 from notifications.intake.requests import Caller, ContentRequest, NotificationRequest
+from tests.support.tables import each_case
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 NAMED = Audience(kind=AudienceKind.USER_IDS, user_ids=["ada", "bob", "eve"])
@@ -83,7 +84,7 @@ def test_broadcast_runs_at_once_unless_scheduled(ahead: timedelta, status: str) 
     assert (fields["status"], fields["due_at"]) == (status, NOON + ahead)
 
 
-@pytest.mark.parametrize("status", BroadcastStatus)
+@each_case("status", BroadcastStatus)
 def test_each_status_has_a_summary(status: BroadcastStatus) -> None:
     document = {**new(), "status": status.value, "scheduled_at": NOON, "accepted": 1_200}
     assert summarize(document)

@@ -12,6 +12,7 @@ from notifications.catalog.default_types import DEFAULT_TYPES
 from notifications.catalog.definitions import TypeRequest, WhatsAppTemplateRequest
 from notifications.models import NotificationType
 from notifications.validation import ChannelNames, InvalidRequestError
+from tests.support.tables import each_case
 
 FORM_FIELDS = set(TypeRequest.__struct_fields__)
 FIELDS = FORM_FIELDS - {"confirm_not_sensitive"}
@@ -29,7 +30,7 @@ def test_console_form_has_the_same_fields() -> None:
     assert set(NotificationTypeForm.base_fields) == FORM_FIELDS | {"slug", "plan_until"}
 
 
-@pytest.mark.parametrize("default", DEFAULT_TYPES, ids=lambda default: default.slug)
+@each_case("default", DEFAULT_TYPES)
 def test_shipped_types_are_valid(default: Any) -> None:
     shipped = {name: getattr(default, name) for name in FIELDS if hasattr(default, name)}
     lists = {name: list(shipped[name]) for name in ("channels", "sensitive_variables")}
@@ -72,8 +73,8 @@ def test_each_channel_can_be_the_fallback_of_another(channel: str) -> None:
     assert problems_of(fallback_channel=channel) == {}
 
 
-@pytest.mark.parametrize(
-    ("channels", "fallback", "code"),
+@each_case(
+    "channels, fallback, code",
     [
         (["email", "in_app"], "whatsapp", "not_a_channel"),
         (["email"], "email", "no_other_channel"),
@@ -114,8 +115,8 @@ def test_valid_whatsapp_template_is_stored(one: dict[str, Any]) -> None:
     assert problems_of(templates=[one]) == {}
 
 
-@pytest.mark.parametrize(
-    ("one", "field", "code"),
+@each_case(
+    "one, field, code",
     [
         ({"locale": ""}, "locale", "invalid_locale"),
         ({"locale": "pt_PT"}, "locale", "invalid_locale"),
@@ -147,8 +148,8 @@ def nested(levels: int) -> dict[str, Any]:
     return {"a": value}
 
 
-@pytest.mark.parametrize(
-    ("data", "pointer", "code"),
+@each_case(
+    "data, pointer, code",
     [
         (nested(10), "/example_data", "too_deep"),
         (nested(100_000), "/example_data", "too_deep"),
@@ -175,8 +176,8 @@ def test_sensitive_variables_are_limited() -> None:
     assert problems_of(sensitive_variables=many) == {"/sensitive_variables": "too_many"}
 
 
-@pytest.mark.parametrize(
-    ("one", "problem"),
+@each_case(
+    "one, problem",
     [
         ({"body": "Parcel {{1}} is lost."}, {}),
         ({"body": "Parcel {{parcel}} is lost."}, {"body": "wrong_placeholders"}),

@@ -3,12 +3,12 @@
 from typing import Any
 
 import msgspec
-import pytest
 
 from domain.plans import Until
 from domain.states import Channel
 from notifications.catalog.plans import PlanRequest, parse_plan, plan_of, stored_plan
 from notifications.validation import ProblemCollector
+from tests.support.tables import each_case
 
 GOOD = {
     "until": "read",
@@ -44,8 +44,8 @@ def test_fallback_channel_is_a_plan_of_two_steps() -> None:
     assert plan_of({"fallback_channel": None, "plan": None}) is None
 
 
-@pytest.mark.parametrize(
-    ("changes", "expected"),
+@each_case(
+    "changes, expected",
     [
         ({}, {}),
         ({"until": "opened"}, {"/plan/until": "unknown_value"}),

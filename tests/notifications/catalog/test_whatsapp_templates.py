@@ -22,6 +22,7 @@ from sandbox.config import Config
 from sandbox.providers.whatsapp.templates import APPROVED
 from sandbox.server import Sandbox, run_in_thread
 from tests.support.clients.sandbox import QUICK
+from tests.support.tables import each_case
 from tests.support.waiting import LIMIT
 
 TYPE_PAGE = "/admin/notifications/notificationtype/payment_confirmed/change/"
@@ -104,8 +105,8 @@ def test_sandbox_has_approved_the_built_in_templates() -> None:
     assert approved == built_in_submissions()
 
 
-@pytest.mark.parametrize(
-    ("value", "example"),
+@each_case(
+    "value, example",
     [
         *(("\ncustomer \n1234", "customer 1234"), ("a\t b" + " " * 9 + "c", "a b c")),
         *(("", "order_id"), (" \n", "order_id"), (["A", "B"], "AB"), (7, "7")),

@@ -12,6 +12,7 @@ from liquid.exceptions import FilterArgumentError
 from notifications.content import engine
 from notifications.content.engine import RenderCache, Template, TemplateError
 from notifications.content.filters import in_zone, pluralize
+from tests.support.tables import each_case
 
 
 @pytest.mark.parametrize("value", [1, 1.0, "1", "1.0", " 1 "])
@@ -19,15 +20,13 @@ def test_singular_is_used_for_one(value: Any) -> None:
     assert pluralize(value, "hour", "hours") == "hour"
 
 
-@pytest.mark.parametrize(
-    "value", [0, 2, -1, 1.5, "0", "2", "some", "", None, True, [], {}, 10**400]
-)
+@each_case("value", [0, 2, -1, 1.5, "0", "2", "some", "", None, True, [], {}, 10**400])
 def test_plural_is_used_for_other_values(value: Any) -> None:
     assert pluralize(value, "hour", "hours") == "hours"
 
 
-@pytest.mark.parametrize(
-    ("value", "zone", "shown"),
+@each_case(
+    "value, zone, shown",
     [
         ("2026-07-01T14:35:00Z", "UTC", "2026-07-01 14:35"),
         ("2026-07-01T14:35:00Z", "Europe/Lisbon", "2026-07-01 15:35"),
@@ -48,8 +47,8 @@ def test_same_instant_differs_by_zone() -> None:
         assert template.render({"t": "2026-07-01T14:35:00Z", "zone": zone}) == shown
 
 
-@pytest.mark.parametrize(
-    ("value", "zone"),
+@each_case(
+    "value, zone",
     [
         *((value, "UTC") for value in ("soon", "", None, True, [], {}, 10**30, "9999")),
         *(
@@ -95,8 +94,8 @@ def test_same_values_render_once() -> None:
     assert rendered(GREETING, {"name": "a"}, {"name": "a", "id": 2}, {"name": "b"}) == (texts, 2)
 
 
-@pytest.mark.parametrize(
-    ("source", "first_", "other"),
+@each_case(
+    "source, first_, other",
     [
         ("{{ x | append: '!' }}", {"x": 1}, {"x": "1"}),
         ("{{ x | append: '!' }}", {"x": 1}, {"x": True}),

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from notifications.content import exposure
 from notifications.content.engine import HTML_ENVIRONMENT, TEXT_ENVIRONMENT
 from notifications.content.linting import EXAMPLE_RECIPIENT, TemplateFault, lint_template
+from tests.support.tables import each_case
 
 EXAMPLE: dict[str, Any] = {
     "code": "482913",
@@ -423,25 +424,25 @@ HTML = [
 ]
 
 
-@pytest.mark.parametrize("source", [*STATE, *(one.format("{{ code }}") for one in LINKS)])
+@each_case("source", [*STATE, *(one.format("{{ code }}") for one in LINKS)])
 def test_secret_in_a_text_that_may_be_a_link_is_refused(source: str) -> None:
     for one in guarded(source):
         assert is_refused(one), one
 
 
-@pytest.mark.parametrize("source", [one.replace("C", "code contains '4'") for one in DECIDED[:-2]])
+@each_case("source", [one.replace("C", "code contains '4'") for one in DECIDED[:-2]])
 def test_link_decided_by_a_secret_is_refused(source: str) -> None:
     for one in guarded(f"{{% assign c = code %}}{source}"):
         assert is_refused(one), one
 
 
-@pytest.mark.parametrize("source", HTML)
+@each_case("source", HTML)
 def test_request_of_html_is_refused(source: str) -> None:
     for one in guarded(source):
         assert is_refused(one, "email_html"), one
 
 
-@pytest.mark.parametrize("making", [*SHOWABLE, *OPAQUE])
+@each_case("making", [*SHOWABLE, *OPAQUE])
 def test_what_is_computed_from_a_secret_is_secret(making: str) -> None:
     for link in (*LINKS[::9], *LINKS[-3:]):
         source = f"{making} {link.format(SHOWN)}"
@@ -452,7 +453,7 @@ def test_what_is_computed_from_a_secret_is_secret(making: str) -> None:
         assert is_refused(source), source
 
 
-@pytest.mark.parametrize("making", OPAQUE)
+@each_case("making", OPAQUE)
 def test_what_may_be_any_text_is_refused_where_it_is_shown(making: str) -> None:
     assert is_refused(f"{making}Your code: {{{{ c }}}}.")
 
@@ -503,7 +504,7 @@ FLOWS = [
 ]
 
 
-@pytest.mark.parametrize(("flow", "name"), FLOWS)
+@each_case("flow, name", FLOWS)
 def test_secret_in_text_is_accepted(flow: str, name: str) -> None:
     for text in HARMLESS:
         source = text.format(C=flow, D=name)
@@ -511,8 +512,8 @@ def test_secret_in_text_is_accepted(flow: str, name: str) -> None:
         assert not is_refused(f"<table><tr><td>{source}</td></tr></table>", "email_html"), source
 
 
-@pytest.mark.parametrize(
-    ("part", "source"),
+@each_case(
+    "part, source",
     [
         *(
             ("body", f"{making}Your code: {{{{ c }}}}. See https://a.example/")

@@ -11,6 +11,7 @@ from liquid.exceptions import LiquidError
 from notifications.content import engine, templates
 from notifications.content.engine import HTML_ENVIRONMENT, MAX_OUTPUT, TEXT_ENVIRONMENT
 from tests.support.factories.notifications import SHIPPED
+from tests.support.tables import each_case
 
 RECIPIENT = {"name": "Ada <3", "locale": "pt", "timezone": "Europe/Lisbon"}
 
@@ -34,8 +35,8 @@ def rendered(
         return None
 
 
-@pytest.mark.parametrize(
-    ("source", "text"),
+@each_case(
+    "source, text",
     [
         ("Hello.", "Hello."),
         ("Hello {{ name }}.", "Hello Ada & Co."),
@@ -71,7 +72,7 @@ def test_values_are_escaped_in_html() -> None:
     assert filled(source, variables, HTML_ENVIRONMENT) == "<p>&lt;script&gt;&#34;&#39;&amp; 3</p>"
 
 
-@pytest.mark.parametrize(
+@each_case(
     "source",
     [
         *("{{ name | upcase }}", "{{ 'text' }}", "{{ items[0] }}", "{{ items.size }}"),
@@ -86,10 +87,9 @@ def test_complex_template_is_left_to_liquid(source: str) -> None:
     assert engine.compile_fast_path(TEXT_ENVIRONMENT.from_string(source)) is None
 
 
-@pytest.mark.parametrize(
+@each_case(
     "value",
     [None, True, False, 1.5, [1, 2], {"a": 1}, "two\r\nlines", "x" * MAX_OUTPUT],
-    ids=lambda value: str(value)[:10],
 )
 def test_complex_value_is_left_to_liquid(value: Any) -> None:
     assert filled("{{ name }}", {"name": value}) is None
@@ -134,7 +134,7 @@ def test_equals_liquid(source: str, variables: dict[str, Any], environment: Envi
     assert text is None or text == rendered(source, variables, environment)
 
 
-@pytest.mark.parametrize("slug", sorted(SHIPPED))
+@each_case("slug", sorted(SHIPPED))
 def test_shipped_texts_equal_liquid(slug: str) -> None:
     data = {"order": "<1>", "amount": "49.90", "video_title": "Sun & rise", "order_id": 1001}
     variables = {**data, "recipient": RECIPIENT}

@@ -6,6 +6,7 @@ from notifications.content import inlining, templates
 from notifications.content.engine import HTML_ENVIRONMENT, LAYOUT_ENVIRONMENT, Template
 from notifications.content.source import find_liquid
 from notifications.content.templates import Part
+from tests.support.tables import each_case
 
 CSS = "p { margin: 0; } .quiet { color: gray; } td { padding: 1px; }"
 
@@ -58,8 +59,8 @@ def test_value_in_an_attribute_is_escaped() -> None:
     assert '" onclick' not in shown
 
 
-@pytest.mark.parametrize(
-    ("source", "index"),
+@each_case(
+    "source, index",
     [
         ('<a href="{{ url }}">x</a>', None),
         ("<a title='{% if a > 1 %}x{% endif %}'>x</a>", None),

@@ -10,6 +10,7 @@ from notifications.content import inlining
 from notifications.content.engine import HTML_ENVIRONMENT, Template, TemplateError
 from notifications.content.linting import TemplateFault, lint_template
 from tests.support import hostile_templates as hostile
+from tests.support.tables import each_case
 from tests.support.waiting import computing
 
 
@@ -22,7 +23,7 @@ def faults(part: str, source: str) -> list[TemplateFault]:
     )
 
 
-@pytest.mark.parametrize("name", hostile.LIQUID)
+@each_case("name", hostile.LIQUID)
 def test_expensive_liquid_is_refused(name: str) -> None:
     (fault,) = faults("body", hostile.LIQUID[name])
     assert fault.code in ("template_failed", "too_complex", "syntax")
@@ -30,7 +31,7 @@ def test_expensive_liquid_is_refused(name: str) -> None:
     assert fault.reason
 
 
-@pytest.mark.parametrize("name", hostile.HTML)
+@each_case("name", hostile.HTML)
 def test_expensive_html_is_refused(name: str) -> None:
     (fault,) = faults("email_html", hostile.HTML[name])
     assert (fault.code, fault.part) == ("too_complex", "email_html")
@@ -44,19 +45,19 @@ def test_deeply_nested_html_is_refused_with_its_line() -> None:
     assert fault.reason == "HTML nesting exceeds 200 levels; every element needs its end tag."
 
 
-@pytest.mark.parametrize("name", hostile.HARMLESS)
+@each_case("name", hostile.HARMLESS)
 def test_harmless_html_is_accepted(name: str) -> None:
     assert {fault.code for fault in faults("email_html", hostile.HARMLESS[name])} <= {"blank"}
 
 
-@pytest.mark.parametrize("name", hostile.HTML)
+@each_case("name", hostile.HTML)
 def test_stored_expensive_html_fails_to_render(name: str) -> None:
     with pytest.raises(TemplateError):
         inlining.inline_fragment(hostile.HTML[name], css="p { margin: 0; }")
 
 
-@pytest.mark.parametrize(
-    ("source", "data"),
+@each_case(
+    "source, data",
     [
         ("{% for i in items %}{{ i | upcase }}{% endfor %}", {"items": ["x" * 2_000] * 900}),
         ("{% for i in (1..900) %}{{ a }}{% endfor %}", {"a": [[[""] * 20] * 4] * 4}),
@@ -77,7 +78,7 @@ def test_stored_expensive_html_fails_to_render(name: str) -> None:
         ("{% if a %}" + "{{ a }}" * 300 + "{% endif %}", {"a": "&" * 60_000}),
     ],
 )
-@pytest.mark.parametrize("environment", [None, HTML_ENVIRONMENT])
+@each_case("environment", [None, HTML_ENVIRONMENT])
 def test_expensive_data_is_refused(source: str, data: Mapping[str, Any], environment: Any) -> None:
     template = Template(source, **({} if environment is None else {"environment": environment}))
     with pytest.raises(TemplateError, match=r"work|characters|entries|bits|KB|can't"):
@@ -103,8 +104,8 @@ def test_deeply_nested_data_fails_to_render(source: str) -> None:
         Template(source).render({"a": nested(100_000)})
 
 
-@pytest.mark.parametrize(
-    ("source", "text"),
+@each_case(
+    "source, text",
     [
         ("{{ 'a-b' | replace: '-', '+' }}{{ 'ab' | replace: '', '-' }}", "a+b-a-b-"),
         ("{{ items | join: ', ' }} {{ items | join }}", "b, a, b b a b"),

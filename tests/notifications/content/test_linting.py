@@ -7,6 +7,7 @@ import pytest
 from notifications.content.linting import MAX_LANGUAGES, TemplateFault, lint_template
 from notifications.content.source import MAX_SOURCE
 from notifications.content.templates import Part
+from tests.support.tables import each_case
 from tests.support.waiting import computing
 
 EXAMPLE = {"order": "12345", "items": [{"name": "Tea"}], "shop": {"city": "Porto"}, "code": "1"}
@@ -39,8 +40,8 @@ def test_valid_template_has_no_faults() -> None:
     assert faults({"default": good, "pt": good, "pt-BR": {"body": "Oi"}}) == []
 
 
-@pytest.mark.parametrize(
-    ("source", "line", "reason"),
+@each_case(
+    "source, line, reason",
     [
         ("a\n{% nope %}", 2, "Unexpected tag 'nope'."),
         ("a\nb {% endif %}", 2, "Unexpected tag 'endif'."),
@@ -68,8 +69,8 @@ def test_unknown_filter_is_named(part: str) -> None:
     assert fault_of("{% if order == 'x' %}{{ order | shout }}{% endif %}")[0] == "unknown_filter"
 
 
-@pytest.mark.parametrize(
-    ("source", "variable"),
+@each_case(
+    "source, variable",
     [
         ("{{ parcel }}", "parcel"),
         ("{% if parcel %}x{% endif %}y", "parcel"),
@@ -168,7 +169,7 @@ def test_template_without_parts_is_refused(parts: dict[str, dict[str, str]]) -> 
     assert [f.code for f in faults(parts)] == ["required"]
 
 
-@pytest.mark.parametrize(
+@each_case(
     "language",
     ["PT", "pt_BR", "pt-br", "portuguese", "p", "", "../pt", "pt/..", "zh-hant", "Default"],
 )
@@ -177,7 +178,7 @@ def test_invalid_language_is_refused(language: str) -> None:
     assert [(f.code, f.language) for f in found] == [("invalid_locale", language)]
 
 
-@pytest.mark.parametrize("language", ["pt", "pt-BR", "zh-Hant", "zh-Hant-TW", "es-419", "fil"])
+@each_case("language", ["pt", "pt-BR", "zh-Hant", "zh-Hant-TW", "es-419", "fil"])
 def test_valid_languages_are_accepted(language: str) -> None:
     assert faults({"default": {"subject": "S", "body": "B"}, language: {"body": "B"}}) == []
 
@@ -202,8 +203,8 @@ URLS = [
 ]
 
 
-@pytest.mark.parametrize("part", ["body", "email_html", "push", "whatsapp"])
-@pytest.mark.parametrize("source", URLS)
+@each_case("part", ["body", "email_html", "push", "whatsapp"])
+@each_case("source", URLS)
 def test_sensitive_variable_in_a_url_is_a_fault(source: str, part: str) -> None:
     parts = {"default": {"subject": "S", "body": "B", part: f"Hello\n{source}"}}
     (fault,) = faults(parts, base="https://example.com/?c=")
@@ -212,7 +213,7 @@ def test_sensitive_variable_in_a_url_is_a_fault(source: str, part: str) -> None:
     assert fault.line in (2, None)
 
 
-@pytest.mark.parametrize(
+@each_case(
     "html",
     [
         *(
@@ -232,8 +233,8 @@ def test_sensitive_variable_in_an_html_attribute_is_a_fault(html: str) -> None:
     assert fault.line in (2, None)
 
 
-@pytest.mark.parametrize(
-    ("part", "source"),
+@each_case(
+    "part, source",
     [
         ("body", "Code:{{ code }}. See https://example.com/ {{ code }} www.example.com"),
         ("body", "https://example.com/{{ order }} ({{ code }})"),

@@ -4,12 +4,13 @@ import pytest
 
 from notifications.content import markup
 from notifications.content.markup import MAX_NESTING, MAX_TAGS
+from tests.support.tables import each_case
 
 MANY = MAX_NESTING + 50
 
 
-@pytest.mark.parametrize(
-    ("html", "found"),
+@each_case(
+    "html, found",
     [
         ("a <b>c</b> d", ["<b>", "</b>"]),
         ("1 < 2 <3 </ >", ["</ >"]),
@@ -34,7 +35,7 @@ def test_tags_follow_the_html_standard(html: str, found: list[str]) -> None:
     assert spans == found
 
 
-@pytest.mark.parametrize(
+@each_case(
     "html",
     [
         *("<p>x</p>" * MANY, "<p>x" * (MANY // 2) + "<br><img src='x'><hr/>" * MANY),
@@ -66,7 +67,7 @@ def test_first_element_that_is_too_deep_is_reported(html: str, index: int) -> No
     assert excess.index == index
 
 
-@pytest.mark.parametrize(
+@each_case(
     "piece",
     [
         *("<div><table><tr><td></div>", "<p><b></p>", "<b><p></b>", "<div><!-- </div> -->"),

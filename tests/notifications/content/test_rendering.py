@@ -24,6 +24,7 @@ from notifications.content.rendering import (
 from providers.contract import Message
 from tests.support.factories.notifications import MORE_THAN_TEXT
 from tests.support.factories.notifications import write_template as write
+from tests.support.tables import each_case
 
 ADA = Recipient(email="ada@example.com", name="Ada")
 TEMPLATED = [default for default in DEFAULT_TYPES if exists(default.slug)]
@@ -47,7 +48,7 @@ def test_only_types_with_inline_content_have_no_template() -> None:
     assert without == {"transactional", "marketing", "alert"}
 
 
-@pytest.mark.parametrize("default", TEMPLATED, ids=lambda default: default.slug)
+@each_case("default", TEMPLATED)
 def test_example_values_are_shown(default: DefaultType) -> None:
     texts = "".join(render_text(name=default.slug, data=default.example_data, recipient=ADA))
     for name, value in default.example_data.items():
@@ -56,7 +57,7 @@ def test_example_values_are_shown(default: DefaultType) -> None:
             assert shown in texts
 
 
-@pytest.mark.parametrize("default", TEMPLATED, ids=lambda default: default.slug)
+@each_case("default", TEMPLATED)
 def test_shipped_templates_name_missing_variables(default: DefaultType) -> None:
     optional = {"expires_in", "minutes_until_start"}
     for name in default.example_data.keys() - optional:
@@ -67,7 +68,7 @@ def test_shipped_templates_name_missing_variables(default: DefaultType) -> None:
         assert problem.value.variable == name
 
 
-@pytest.mark.parametrize("default", TEMPLATED, ids=lambda default: default.slug)
+@each_case("default", TEMPLATED)
 def test_secrets_of_shipped_types_are_in_their_examples(default: DefaultType) -> None:
     assert set(default.sensitive_variables) <= default.example_data.keys()
 
@@ -83,7 +84,7 @@ def test_shipped_template_renders_or_raises_a_template_error(value: Any) -> None
             render_text(name=name, data=data, recipient=ADA)
 
 
-@pytest.mark.parametrize(
+@each_case(
     "name",
     [
         *("", ".", "..", "nope", "_layout", "MFA_CODE", "mfa_code/", "mfa_code/../mfa_code"),
@@ -378,8 +379,8 @@ BRAZILIAN = WhatsAppTemplate(locale="pt-BR", name="shipped", language="pt_BR", p
 ALL = (ENGLISH, PORTUGUESE, BRAZILIAN)
 
 
-@pytest.mark.parametrize(
-    ("locale", "language"),
+@each_case(
+    "locale, language",
     [
         ("en", "en"),
         ("en-GB", "en"),

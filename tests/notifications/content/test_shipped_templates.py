@@ -4,8 +4,6 @@ import re
 from itertools import product
 from typing import Any
 
-import pytest
-
 from domain.content import Content, Recipient
 from domain.states import Channel
 from notifications.catalog.default_types import DEFAULT_TYPES, DefaultType
@@ -13,6 +11,7 @@ from notifications.content import linting, templates
 from notifications.content.rendering import exists, render_message, render_text
 from notifications.content.templates import DEFAULT_LANGUAGE, Part
 from providers.contract import Message
+from tests.support.tables import each_case
 
 TEMPLATED = [default for default in DEFAULT_TYPES if exists(default.slug)]
 BY_SLUG = {default.slug: default for default in DEFAULT_TYPES}
@@ -30,7 +29,7 @@ def rendered(
     return render_message(channel=channel, content=content, data=known, recipient=recipient)
 
 
-@pytest.mark.parametrize("default", TEMPLATED, ids=lambda default: default.slug)
+@each_case("default", TEMPLATED)
 def test_templates_have_every_part_in_both_languages(default: DefaultType) -> None:
     parts = templates.shipped_texts(default.slug)
     assert set(parts) == set(LANGUAGES)
@@ -44,8 +43,8 @@ def test_templates_have_every_part_in_both_languages(default: DefaultType) -> No
     assert faults == []
 
 
-@pytest.mark.parametrize("channel", Channel)
-@pytest.mark.parametrize("default", TEMPLATED, ids=lambda default: default.slug)
+@each_case("channel", Channel)
+@each_case("default", TEMPLATED)
 def test_every_channel_has_english_and_portuguese(default: DefaultType, channel: Channel) -> None:
     english = rendered(default.slug, channel)
     portuguese = rendered(default.slug, channel, locale="pt-BR")
@@ -62,7 +61,7 @@ def test_every_channel_has_english_and_portuguese(default: DefaultType, channel:
         assert '<html lang="pt"' in str(portuguese.html)
 
 
-@pytest.mark.parametrize("default", TEMPLATED, ids=lambda default: default.slug)
+@each_case("default", TEMPLATED)
 def test_html_shows_the_values_of_the_text(default: DefaultType) -> None:
     for locale in ("en", "pt"):
         message = rendered(default.slug, Channel.EMAIL, locale=locale)
@@ -71,23 +70,23 @@ def test_html_shows_the_values_of_the_text(default: DefaultType) -> None:
                 assert str(value) in str(message.html), name
 
 
-@pytest.mark.parametrize("slug", ["mfa_code", "user_activation", "forgot_password"])
-@pytest.mark.parametrize("channel", Channel)
+@each_case("slug", ["mfa_code", "user_activation", "forgot_password"])
+@each_case("channel", Channel)
 def test_code_is_on_every_channel(slug: str, channel: Channel) -> None:
     for locale in ("en", "pt"):
         message = rendered(slug, channel, locale=locale)
         assert "123456" in f"{message.subject} {message.text}"
 
 
-@pytest.mark.parametrize(
-    ("slug", "variable", "english", "portuguese"),
+@each_case(
+    "slug, variable, english, portuguese",
     [
         ("contest_reminder", "hours_until_start", "hour", "hora"),
         ("contest_ending", "minutes_left", "minute", "minuto"),
         ("mfa_code", "expires_in", "minute", "minuto"),
     ],
 )
-@pytest.mark.parametrize("form", [int, str, float])
+@each_case("form", [int, str, float])
 def test_numbers_have_singular_and_plural(
     slug: str, variable: str, english: str, portuguese: str, form: type
 ) -> None:

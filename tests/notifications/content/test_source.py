@@ -9,6 +9,7 @@ from liquid.token import TOKEN_OUTPUT, TOKEN_TAG
 
 from notifications.content.engine import HTML_ENVIRONMENT, Template, TemplateError
 from notifications.content.source import MAX_SOURCE, Kind, SourceError, find_liquid
+from tests.support.tables import each_case
 from tests.support.waiting import computing
 
 TOKENS = [
@@ -47,8 +48,8 @@ def test_liquid_is_where_the_lexer_finds_it(source: str) -> None:
     assert tags == [one.start for one in pieces if one.kind is Kind.TAG and one.name not in BLOCKS]
 
 
-@pytest.mark.parametrize(
-    ("source", "reason"),
+@each_case(
+    "source, reason",
     [
         ("a{{ b", "Expected '}}', found end of file."),
         ("a{% b", "Expected '%}', found end of file."),
@@ -79,8 +80,8 @@ OPENINGS = (
 )
 
 
-@pytest.mark.parametrize("opening", OPENINGS)
-@pytest.mark.parametrize("block", ["raw", "doc", "comment", ""])
+@each_case("opening", OPENINGS)
+@each_case("block", ["raw", "doc", "comment", ""])
 def test_every_source_is_read_in_linear_time(block: str, opening: str) -> None:
     """A raw block of 62 KB of openings occupied a process for a minute."""
     inside = opening * ((MAX_SOURCE - 100) // len(opening))

@@ -1,6 +1,5 @@
 """Cleaning and truncation of rendered text."""
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -11,10 +10,11 @@ from notifications.content.text import (
     without_blank_lines,
     without_invisible,
 )
+from tests.support.tables import each_case
 
 
-@pytest.mark.parametrize(
-    ("text", "clean"),
+@each_case(
+    "text, clean",
     [
         ("  two \n words\t\r\n", "two words"),
         ("\u202eHello\u202c", "Hello"),
@@ -39,8 +39,8 @@ def test_cleaning_is_idempotent(text: str) -> None:
     assert without_invisible(line) == line
 
 
-@pytest.mark.parametrize(
-    ("text", "limit", "short"),
+@each_case(
+    "text, limit, short",
     [
         ("", 5, ""),
         ("fits", 4, "fits"),

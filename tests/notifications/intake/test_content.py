@@ -23,6 +23,7 @@ from providers.fcm.messages import MAX_PAYLOAD, build_payload
 from tests.support.factories.notifications import FIXED_NOON as NOON
 from tests.support.factories.notifications import outbound, write_template
 from tests.support.factories.requests import PAID, composed, prepared
+from tests.support.tables import each_case
 
 pytestmark = pytest.mark.usefixtures("shipped_types")
 
@@ -291,8 +292,8 @@ def test_attachments_need_an_allowed_host(settings: Any) -> None:
     assert composed()[1] == []
 
 
-@pytest.mark.parametrize(
-    ("url", "code"),
+@each_case(
+    "url, code",
     [
         *[
             (url, "invalid_url")
@@ -324,7 +325,7 @@ def test_host_comparison_ignores_case() -> None:
     assert accepted(url="https://FILES.Example.com/a").url == "https://FILES.Example.com/a"
 
 
-@pytest.mark.parametrize(
+@each_case(
     "name",
     [
         *("../etc/passwd", "a/b.pdf", "a\\b.pdf", "C:a.pdf", ".bashrc", "a.pdf.", ".", ".."),
@@ -364,7 +365,7 @@ def test_given_content_type_is_used(given: str) -> None:
     assert accepted(content_type=given).content_type == given.lower()
 
 
-@pytest.mark.parametrize(
+@each_case(
     "given",
     [
         *("pdf", "text/", "/csv", "text/csv; charset", "text/csv\r\nX: y", "te xt/csv"),
@@ -387,7 +388,7 @@ def test_all_attachments_are_checked() -> None:
     ]
 
 
-@pytest.mark.parametrize(
+@each_case(
     "content",
     [
         {"attachments": [{"url": URL, "filename": "7.pdf"}] * (MAX_ATTACHMENTS + 1)},

@@ -17,6 +17,7 @@ from recipients.queries import ActiveSuppression, RegisteredRecipient
 from tests.support.factories.notifications import FIXED_NOON as NOON
 from tests.support.factories.notifications import SHIPPED, request
 from tests.support.factories.requests import ADA, CALLER, ID, prepared, problems
+from tests.support.tables import each_case
 
 pytestmark = pytest.mark.usefixtures("shipped_types")
 
@@ -39,7 +40,7 @@ def test_defaults_come_from_type_recipient_and_client() -> None:
     assert new.max_attempts == 4
 
 
-@pytest.mark.parametrize("slug", sorted(SHIPPED))
+@each_case("slug", sorted(SHIPPED))
 def test_shipped_types_supply_defaults(slug: str) -> None:
     kind = SHIPPED[slug]
     new = prepared(type=slug).notification

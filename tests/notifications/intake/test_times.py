@@ -9,6 +9,7 @@ from notifications.intake.requests import LocalTime
 from recipients.queries import RegisteredRecipient
 from tests.support.factories.notifications import FIXED_NOON as NOON
 from tests.support.factories.requests import prepared, problems
+from tests.support.tables import each_case
 
 pytestmark = pytest.mark.usefixtures("shipped_types")
 
@@ -38,8 +39,8 @@ def test_scheduled_at_is_the_send_time(scheduled_at: str, send_at: datetime) -> 
     assert new.created_at == NOON
 
 
-@pytest.mark.parametrize(
-    ("fields", "problem"),
+@each_case(
+    "fields, problem",
     [
         ({"scheduled_at": "tomorrow"}, ("/scheduled_at", "invalid_datetime")),
         ({"scheduled_at": "2026-12-01T09:00:00"}, ("/scheduled_at", "naive_datetime")),

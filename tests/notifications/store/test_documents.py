@@ -9,6 +9,7 @@ from domain.content import Content, Recipient
 from domain.states import Channel
 from notifications.store.documents import AttemptReference, content_of, recipient_of
 from tests.support.factories.notifications import claimed_delivery as claimed
+from tests.support.tables import each_case
 
 ID = ObjectId("65f0c0ffee65f0c0ffee65f0")
 
@@ -31,7 +32,7 @@ def test_reference_names_notification_channel_attempt_and_device() -> None:
     assert AttemptReference.parse(text) == AttemptReference(ID, Channel.PUSH, 3, device_id)
 
 
-@pytest.mark.parametrize(
+@each_case(
     "text",
     [
         *("", ".", "..", "x", f"{ID}", f"{ID}.email", f"{ID}.email.", f"{ID}.email.1.2"),

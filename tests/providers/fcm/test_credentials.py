@@ -27,6 +27,7 @@ from tests.support.factories.notifications import FIXED_NOON
 from tests.support.fakes import socket_server
 from tests.support.fork import become_child
 from tests.support.providers.fcm import TOKENS, Project, now, push
+from tests.support.tables import each_case
 from tests.support.threads import at_once
 from tests.support.waiting import LIMIT, ending, until
 
@@ -138,7 +139,7 @@ def test_invalid_file_makes_fcm_unavailable(
     assert unavailable(project.fcm(credentials=str(file))).reason.startswith(reason)
 
 
-@pytest.mark.parametrize("source", ["", "  \n", "a\x00b", "/", "{", '{"client_email": "\ud800"}'])
+@each_case("source", ["", "  \n", "a\x00b", "/", "{", '{"client_email": "\ud800"}'])
 def test_invalid_source_is_refused(source: str) -> None:
     with pytest.raises(InvalidCredentialsError):
         read_service_account(source)

@@ -14,6 +14,7 @@ from providers.fcm.messages import MAX_PAYLOAD
 from tests.support.factories.notifications import FIXED_NOON
 from tests.support.providers.fcm import THREAD, Project, push
 from tests.support.providers.fcm_schema import check, schemas
+from tests.support.tables import each_case
 from tests.support.waiting import LIMIT
 
 
@@ -256,7 +257,7 @@ def test_unencodable_message_is_not_sent(project: Project, message: Message) -> 
     assert project.requests() == []
 
 
-@pytest.mark.parametrize(
+@each_case(
     "message",
     [
         {"tokens": "x"},

@@ -25,6 +25,7 @@ from providers.http import Response
 from tests.support.factories.notifications import FIXED_NOON
 from tests.support.fakes import socket_server
 from tests.support.providers.fcm import TOKENS, Project, push
+from tests.support.tables import each_case
 from tests.support.waiting import LIMIT, SHORT, ending, lag
 
 
@@ -194,8 +195,8 @@ def refusal(
 INVALID, MISMATCH, UNKNOWN = "INVALID_ARGUMENT", "SENDER_ID_MISMATCH", "UNREGISTERED"
 
 
-@pytest.mark.parametrize(
-    ("status", "body", "kind", "code"),
+@each_case(
+    "status, body, kind, code",
     [
         (302, b"", ProviderUnavailableError, FailureCode.CHANNEL_UNAVAILABLE),
         (307, b"", ProviderUnavailableError, FailureCode.CHANNEL_UNAVAILABLE),
@@ -284,8 +285,8 @@ def test_overload_without_time_has_no_pause(project: Project) -> None:
         assert error.retry_after == pause
 
 
-@pytest.mark.parametrize(
-    ("status", "body"),
+@each_case(
+    "status, body",
     [
         *((200, body) for body in (b"", b"[]", b"null", b"{}", b"<html>", b'{"name": ""}')),
         *((200, body) for body in (b'{"name": 7}', b'{"name": null}', b"\xff", b"[" * 10_000)),
@@ -298,7 +299,7 @@ def test_undocumented_success_is_ambiguous(project: Project, status: int, body: 
     assert error.is_ambiguous
 
 
-@pytest.mark.parametrize(
+@each_case(
     "body",
     [
         *(b"[]", b'{"error": null}', b'{"error": []}', b'{"error": "no"}', b'{"error": {}}'),
@@ -451,8 +452,8 @@ def error_info(**metadata: str) -> dict[str, Any]:
     return {"@type": f"{GOOGLE}.ErrorInfo", "reason": "RATE_LIMIT_EXCEEDED", "metadata": metadata}
 
 
-@pytest.mark.parametrize(
-    ("text", "details", "owner"),
+@each_case(
+    "text, details, owner",
     [
         # https://github.com/firebase/firebase-admin-go/issues/719
         (PER_MINUTE.format("123"), [error_info(quota_limit="SendsPerMinutePerProject")], "project"),
@@ -500,8 +501,8 @@ def build(status: int, body: Any) -> ProviderError:
     )
 
 
-@pytest.mark.parametrize(
-    ("reason", "kind"),
+@each_case(
+    "reason, kind",
     [
         *((one, InvalidRecipientError) for one in ("BadDeviceToken", "DeviceTokenNotForTopic")),
         *((one, InvalidRecipientError) for one in ("ExpiredToken", "Unregistered")),
@@ -513,7 +514,7 @@ def build(status: int, body: Any) -> ProviderError:
         *((one, TransientError) for one in ("InternalServerError", "Shutdown")),
     ],
 )
-@pytest.mark.parametrize("text", ["", "Request contains an invalid argument."])
+@each_case("text", ["", "Request contains an invalid argument."])
 def test_refusal_of_apple_is_about_the_device_or_the_message(
     reason: str, kind: type[ProviderError], text: str
 ) -> None:
@@ -574,8 +575,8 @@ def test_code_is_found_in_the_status_or_the_text(
     assert error.reach is not Reach.ACCOUNT, "one device stops no other"
 
 
-@pytest.mark.parametrize(
-    ("text", "kind"),
+@each_case(
+    "text, kind",
     [
         ("Request contains an invalid argument.", InvalidRecipientError),
         ("Invalid argument.", InvalidRecipientError),
@@ -600,8 +601,8 @@ def test_unregistered_device_without_a_code_has_a_soft_bounce(text: str) -> None
     assert (error.action, error.reach) == (RecipientAction.SUSPECT, Reach.RECIPIENT)
 
 
-@pytest.mark.parametrize(
-    ("status", "error", "reach"),
+@each_case(
+    "status, error, reach",
     [
         (404, {"status": "NOT_FOUND", "message": "Requested entity was not found."}, "uncertain"),
         (404, None, "account"),

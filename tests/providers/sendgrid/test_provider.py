@@ -25,6 +25,7 @@ from tests.support.factories.notifications import FIXED_NOON, outbound
 from tests.support.fakes import socket_server
 from tests.support.providers import sendgrid
 from tests.support.providers.sendgrid import account
+from tests.support.tables import each_case
 from tests.support.waiting import LIMIT
 
 
@@ -56,7 +57,7 @@ def test_body_without_html_or_name() -> None:
     assert [part["type"] for part in body["content"]] == ["text/plain"]
 
 
-@pytest.mark.parametrize(
+@each_case(
     "text",
     [
         *("<script>alert(1)</script> & \"quotes\" 'too'", "👩‍👩‍👧 caf\u00e9 e\u0301 مرحبا"),
@@ -104,10 +105,10 @@ def test_unencodable_mail_is_not_sent(fields: dict[str, Any]) -> None:
     assert error.value.code is FailureCode.RENDER_FAILED
 
 
-@pytest.mark.parametrize("name", [None, "Ada"])
-@pytest.mark.parametrize("html", [None, "<p>Paid</p>"])
-@pytest.mark.parametrize("tag", [None, SubstitutionTag("-tag-")])
-@pytest.mark.parametrize("url", [None, "https://n.example.com/u/abc"])
+@each_case("name", [None, "Ada"])
+@each_case("html", [None, "<p>Paid</p>"])
+@each_case("tag", [None, SubstitutionTag("-tag-")])
+@each_case("url", [None, "https://n.example.com/u/abc"])
 def test_body_equals_that_of_sendgrids_library(
     name: str | None, html: str | None, tag: SubstitutionTag | None, url: str | None
 ) -> None:
@@ -164,8 +165,8 @@ def refusal(answer: bytes, *, timeout: float = LIMIT) -> ProviderError:
     return error.value
 
 
-@pytest.mark.parametrize(
-    ("status", "body", "kind", "code"),
+@each_case(
+    "status, body, kind, code",
     [
         (429, b"", TransientError, FailureCode.RATE_LIMITED),
         (408, b"", TransientError, FailureCode.PROVIDER_ERROR),
@@ -220,7 +221,7 @@ def test_other_personalization_error_is_not_about_the_address() -> None:
         assert type(refusal(answer)) is PermanentError
 
 
-@pytest.mark.parametrize("status", [200, 201, 203, 204 + 1, 206, 299])
+@each_case("status", [200, 201, 203, 204 + 1, 206, 299])
 def test_undocumented_success_is_ambiguous(status: int) -> None:
     error = refusal(socket_server.response(status, b"{}"))
     assert isinstance(error, TransientError)
@@ -248,7 +249,7 @@ def test_bad_address_is_suspect() -> None:
     assert error.action is RecipientAction.SUSPECT
 
 
-@pytest.mark.parametrize(
+@each_case(
     "body",
     [
         *(b"[]", b"null", b'"x"', b"7", b"{}", b'{"errors": null}', b'{"errors": {}}'),
@@ -281,8 +282,8 @@ def test_response_excerpt_is_redacted() -> None:
     assert "may not get this" in error.response.excerpt
 
 
-@pytest.mark.parametrize(
-    ("headers", "pause"),
+@each_case(
+    "headers, pause",
     [
         ([f"X-RateLimit-Reset: {EPOCH + 30}"], 30.0),
         ([f"X-RateLimit-Reset: {EPOCH + 30}", "Retry-After: 5"], 30.0),

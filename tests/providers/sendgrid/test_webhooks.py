@@ -17,6 +17,7 @@ from providers.sendgrid.provider import SendGrid
 from providers.sendgrid.webhooks import REPLAY_WINDOW, SIGNATURE_HEADER, TIMESTAMP_HEADER
 from tests.support.factories.notifications import FIXED_NOON
 from tests.support.providers import sendgrid
+from tests.support.tables import each_case
 
 KEY = ec.generate_private_key(ec.SECP256R1())
 OTHER_KEY = ec.generate_private_key(ec.SECP256R1())
@@ -88,7 +89,7 @@ def test_webhook_needs_a_public_key() -> None:
 EMPTY_SIGNATURE = base64.b64encode(b"\x30\x06\x02\x01\x00\x02\x01\x00").decode()
 
 
-@pytest.mark.parametrize(
+@each_case(
     "headers",
     [
         signed(b"[]", key=OTHER_KEY),
@@ -117,7 +118,7 @@ def test_random_signature_is_refused(signature: str) -> None:
         )
 
 
-@pytest.mark.parametrize(
+@each_case(
     "timestamp",
     [
         *("", "now", "0", "-1", "1763726400000", "17637264", "1763726400.5", " 1763726400"),
@@ -130,7 +131,7 @@ def test_malformed_timestamp_is_refused(timestamp: str) -> None:
         account().parse_receipts(signed(raw, timestamp=timestamp), raw)
 
 
-@pytest.mark.parametrize(
+@each_case(
     "public_key",
     ["x", "AAAA", "not base64!", "\u00e9", base64.b64encode(b"x" * 91).decode(), public(OTHER_KEY)],
 )
@@ -150,8 +151,8 @@ def test_non_utf8_body_is_refused() -> None:
         account().parse_receipts(signed(raw), raw)
 
 
-@pytest.mark.parametrize(
-    ("fields", "kind"),
+@each_case(
+    "fields, kind",
     [
         ({"event": "processed"}, K.QUEUED),
         ({"event": "deferred"}, K.DEFERRED),

@@ -40,6 +40,7 @@ from tests.support.providers.whatsapp import (
     refused,
     whatsapp_message,
 )
+from tests.support.tables import each_case
 from tests.support.waiting import LIMIT
 
 LINK = "https://shop.example/orders/1001"
@@ -122,16 +123,14 @@ def test_text_too_long_for_a_caption_is_sent_without_image(length: int, kind: st
 OTHER_IMAGES = ["a.webp", "a.gif", "A.WEBP", "a.svg?v=2", "x/a.avif#1", "a.heic", "a.bmp", "a.tiff"]
 
 
-@pytest.mark.parametrize("name", OTHER_IMAGES)
+@each_case("name", OTHER_IMAGES)
 def test_image_that_whatsapp_cannot_show_is_left_out(name: str) -> None:
     """As in https://github.com/chatwoot/chatwoot/issues/12260: accepted, and failed later."""
     message = sent(whatsapp_message("Shipped.", image_url=f"https://cdn.example.com/{name}"))
     assert (message["type"], message["text"]["body"]) == ("text", "Shipped.")
 
 
-@pytest.mark.parametrize(
-    "name", ["a.jpg", "a.JPEG", "a.png", "a", "a.php?f=b.webp", "webp", "a.jfif"]
-)
+@each_case("name", ["a.jpg", "a.JPEG", "a.png", "a", "a.php?f=b.webp", "webp", "a.jfif"])
 def test_other_image_is_sent(name: str) -> None:
     url = f"https://cdn.example.com/{name}"
     assert sent(whatsapp_message("Shipped.", image_url=url))["image"]["link"] == url
@@ -201,8 +200,8 @@ def test_authentication_template_has_the_code_in_body_and_button() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("value", "passed_on"),
+@each_case(
+    "value, passed_on",
     [
         ("line one\nline two", "line one line two"),
         ("a \r\n\r\n\t b", "a b"),
@@ -387,17 +386,13 @@ def refusal(raw: bytes) -> ProviderError:
     return error
 
 
-@pytest.mark.parametrize(
-    ("code", "kind"), [(code, kind) for kind, codes in TABLE.items() for code in codes]
-)
+@each_case("code, kind", [(code, kind) for kind, codes in TABLE.items() for code in codes])
 def test_code_has_its_class(code: int, kind: ResponseKind) -> None:
     rule = rule_for(code)
     assert rule.kind is kind
 
 
-@pytest.mark.parametrize(
-    ("code", "kind"), [(code, kind) for kind, codes in TABLE.items() for code in codes[:6]]
-)
+@each_case("code, kind", [(code, kind) for kind, codes in TABLE.items() for code in codes[:6]])
 def test_code_decides_with_any_status(code: int, kind: ResponseKind) -> None:
     for status in (400, 429, 500, 200):
         error = refusal(refused(code, status=status))
@@ -452,8 +447,8 @@ def test_rule_reasons_are_sentences() -> None:
     assert all("@" not in rule.reason and "{" not in rule.reason for rule in CODE_RULES)
 
 
-@pytest.mark.parametrize(
-    ("code", "details", "told"),
+@each_case(
+    "code, details, told",
     [
         (132000, "body: number of params (1)", "template. (132000): body: number of params (1)"),
         (132001, "order does not exist in en_US", "(132001): order does not exist in en_US"),
@@ -470,13 +465,13 @@ def test_reason_of_a_vague_code_has_its_details(code: int, details: Any, told: s
     assert "Wait" not in error.reason
 
 
-@pytest.mark.parametrize("code", [131051 + 3, 139999, 5, 300, 199, 131999, 133000])
+@each_case("code", [131051 + 3, 139999, 5, 300, 199, 131999, 133000])
 def test_unknown_code_has_no_rule(code: int) -> None:
     assert rule_for(code) is None
 
 
-@pytest.mark.parametrize(
-    ("code", "ours"),
+@each_case(
+    "code, ours",
     [
         *((code, F.RATE_LIMITED) for code in (4, 80007, 130429)),
         (131056, F.RECIPIENT_RATE_LIMITED),
@@ -525,8 +520,8 @@ def test_retry_after_is_passed_on(header: str, pause: float | None) -> None:
         assert error.retry_after == pause
 
 
-@pytest.mark.parametrize(
-    ("raw", "kind"),
+@each_case(
+    "raw, kind",
     [
         (answer({"error": {"message": "An error"}}, 400), PermanentError),
         (refused(139999), PermanentError),
@@ -562,7 +557,7 @@ def test_status_decides_without_a_known_code(raw: bytes, kind: type[ProviderErro
     assert not getattr(error, "is_ambiguous", False)
 
 
-@pytest.mark.parametrize(
+@each_case(
     "raw",
     [
         answer({}),

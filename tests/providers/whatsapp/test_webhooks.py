@@ -40,6 +40,7 @@ from tests.support.providers.whatsapp import (
     webhook,
     written,
 )
+from tests.support.tables import each_case
 
 K = ReceiptKind
 
@@ -61,7 +62,7 @@ def test_foreign_signature_is_refused(secret: str, used: str) -> None:
         number(app_secret=secret).parse_receipts(signed(raw, secret=used), raw)
 
 
-@pytest.mark.parametrize(
+@each_case(
     "signature",
     [
         *(None, "", " ", "sha256", "sha256=", "sha1=" + "0" * 40, "é" * 64, "sha256=" + "é" * 64),
@@ -93,7 +94,7 @@ def test_handshake_with_the_token_returns_the_challenge() -> None:
     assert handshake() == "1158201444"
 
 
-@pytest.mark.parametrize(
+@each_case(
     "query",
     [
         *({"verify_token": token} for token in ("", "verify", "verify-token ", "é", "\ud800")),
@@ -137,7 +138,7 @@ def test_status_has_its_kind(name: str, kind: ReceiptKind) -> None:
     assert receipt.kind is kind
 
 
-@pytest.mark.parametrize("name", ["deleted", "warning", "played", "pending", "", "DELIVERED"])
+@each_case("name", ["deleted", "warning", "played", "pending", "", "DELIVERED"])
 def test_unknown_status_is_ignored(name: str) -> None:
     assert [r.event_id for r in received(status(name), status("read"))] == ["wamid.1:read"]
 
@@ -224,7 +225,7 @@ def test_other_changes_are_ignored(subject: str) -> None:
     assert number().parse_receipts(signed(raw), raw) == []
 
 
-@pytest.mark.parametrize(
+@each_case(
     "raw",
     [
         *(b"", b"{}", b"null", b"[]", b'"x"', b"{", b"\xff", b"7", b'{"object": 7, "entry": []}'),
@@ -260,7 +261,7 @@ def test_repr_hides_the_number() -> None:
     assert PHONE not in repr(inbound(written()))
 
 
-@pytest.mark.parametrize("kind", ["text", "image", "button", "interactive", "reaction", "new-kind"])
+@each_case("kind", ["text", "image", "button", "interactive", "reaction", "new-kind"])
 def test_any_message_type_is_inbound(kind: str) -> None:
     assert len(inbound(written(type=kind))) == 1
 
@@ -270,7 +271,7 @@ def test_system_messages_are_ignored(kind: str) -> None:
     assert inbound(written(type=kind)) == []
 
 
-@pytest.mark.parametrize("sender", [..., None, "", "GB.", "++447700900999", "12", 7])
+@each_case("sender", [..., None, "", "GB.", "++447700900999", "12", 7])
 def test_sender_without_number_or_user_id_is_skipped(sender: Any) -> None:
     assert inbound(written(**{"from": sender}), written()) == [
         InboundMessage(phone=PHONE, at=FIXED_NOON)
@@ -350,7 +351,7 @@ def test_preferences_are_sorted_by_time() -> None:
     assert found[1].at == FIXED_NOON + timedelta(minutes=1)
 
 
-@pytest.mark.parametrize(
+@each_case(
     "other",
     [
         preference("interested"),
