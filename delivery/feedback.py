@@ -400,7 +400,7 @@ def record_attempts(
     if not tracing.is_on():
         return
     for settlement, some in zip(settlements, results, strict=True):
-        claimed, provider = settlement.claimed, settlement.answer.provider
+        claimed, provider = settlement.claimed, settlement.provider
         if (parent := claimed.traceparent) is not None:
             is_successful = settlement.status in (S.SENT, S.DELIVERED)
             _record_span(

@@ -1,15 +1,16 @@
 """Combines the results of an attempt, one for each target, into one settlement. Pure."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from domain import retry
 from domain.errors import FailureCode, ProviderError, TransientError
 from domain.states import AttemptStatus, DeliveryStatus
 from domain.wait_reasons import WaitReason
-from notifications.store.documents import ClaimedDelivery, ProviderAnswer, Settlement, TargetAttempt
+from notifications.store.documents import ClaimedDelivery, Settlement, TargetAttempt
 from notifications.store.leases import NOT_ATTEMPTED
 from providers.contract import SendResult
 
@@ -108,7 +109,9 @@ def combine_results(
         status=S.DELIVERED if is_sent and is_delivered else next_state.status,
         finished_at=now,
         duration_ms=max(r.duration_ms for r in results),
-        answer=_provider_answer(provider, main_result.outcome),
+        provider=provider,
+        provider_message_id=_message_id(main_result.outcome),
+        response=_response(main_result.outcome),
         next_attempt_at=next_state.at,
         uncounted=next_state.uncounted,
         code=code,
@@ -120,14 +123,13 @@ def combine_results(
         and next_state.at == now
         and any(f.error.code in NOT_ACCEPTED for f in failures),
         target_attempts=(
-            *(_target_attempt(r, provider, failures) for r in results if r.device_id is not None),
+            *(_target_attempt(r, failures) for r in results if r.device_id is not None),
             *(
                 TargetAttempt(
                     device_id=device,
                     status=AttemptStatus.EXPIRED,
                     finished_at=now,
                     duration_ms=0,
-                    answer=ProviderAnswer(provider=provider),
                     reason=NOT_ATTEMPTED,
                 )
                 for device in not_attempted
@@ -258,9 +260,7 @@ def _reason(failures: Sequence[_Failure]) -> str:
     )
 
 
-def _target_attempt(
-    result: TargetResult, provider: str, failures: Sequence[_Failure]
-) -> TargetAttempt:
+def _target_attempt(result: TargetResult, failures: Sequence[_Failure]) -> TargetAttempt:
     failure = next((f for f in failures if f.result is result), None)
     status = AttemptStatus.SENT
     if failure is not None:
@@ -271,16 +271,19 @@ def _target_attempt(
         status=status,
         finished_at=result.finished_at,
         duration_ms=result.duration_ms,
-        answer=_provider_answer(provider, result.outcome),
+        provider_message_id=_message_id(result.outcome),
+        response=_response(result.outcome),
         code=failure.error.code if failure else None,
         reason=failure.error.reason if failure else None,
     )
 
 
-def _provider_answer(provider: str, outcome: SendResult | ProviderError) -> ProviderAnswer:
-    message_id = outcome.provider_id if isinstance(outcome, SendResult) else None
-    response = None
-    if (answer := outcome.response) is not None:
-        fields = {"status": answer.status, "code": answer.code, "body": answer.excerpt or None}
-        response = {name: value for name, value in fields.items() if value is not None}
-    return ProviderAnswer(provider=provider, message_id=message_id, response=response)
+def _message_id(outcome: SendResult | ProviderError) -> str | None:
+    return outcome.provider_id if isinstance(outcome, SendResult) else None
+
+
+def _response(outcome: SendResult | ProviderError) -> Mapping[str, Any] | None:
+    if (answer := outcome.response) is None:
+        return None
+    fields = {"status": answer.status, "code": answer.code, "body": answer.excerpt or None}
+    return {name: value for name, value in fields.items() if value is not None}

@@ -249,15 +249,6 @@ class LimitUse:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ProviderAnswer:
-    """What a provider responded to one attempt, for the attempt's record."""
-
-    provider: str
-    message_id: str | None = None
-    response: Mapping[str, Any] | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class TargetAttempt:
     """Result of an attempt at one device."""
 
@@ -265,7 +256,8 @@ class TargetAttempt:
     status: AttemptStatus
     finished_at: datetime
     duration_ms: int
-    answer: ProviderAnswer
+    provider_message_id: str | None = None
+    response: Mapping[str, Any] | None = None
     code: FailureCode | None = None
     reason: str | None = None
 
@@ -281,7 +273,9 @@ class Settlement:
     status: DeliveryStatus
     finished_at: datetime
     duration_ms: int
-    answer: ProviderAnswer
+    provider: str
+    provider_message_id: str | None = None
+    response: Mapping[str, Any] | None = None
     next_attempt_at: datetime | None = None
     uncounted: bool = False
     code: FailureCode | None = None

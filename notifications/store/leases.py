@@ -119,8 +119,8 @@ def _outcomes(s: Settlement) -> list[tuple[str, dict[str, Any]]]:
 def _record(one: Settlement | TargetAttempt, status: AttemptStatus) -> dict[str, Any]:
     fields = {
         "status": status.value,
-        "provider_message_id": one.answer.message_id,
-        "platform_response": one.answer.response,
+        "provider_message_id": one.provider_message_id,
+        "platform_response": one.response,
         "error_code": one.code.value if one.code else None,
         "error_message": one.reason[:ERROR_LENGTH] if one.reason else None,
         "finished_at": one.finished_at,
@@ -317,17 +317,17 @@ def _outcome(s: Settlement, now: datetime) -> dict[str, Any]:
         "status": s.status.value,
         "claim": None,
         "next_attempt_at": s.next_attempt_at,
-        "provider": s.answer.provider,
-        "provider_message_id": s.answer.message_id,
+        "provider": s.provider,
+        "provider_message_id": s.provider_message_id,
     }
     if s.accepted_targets:
         changes["accepted_targets"] = list(s.accepted_targets)
     if s.ambiguous_targets or s.claimed.ambiguous_targets:
         changes["ambiguous_targets"] = list(s.ambiguous_targets)
     if s.ambiguous_targets or s.status is S.UNKNOWN:
-        changes["ambiguous_provider"] = s.answer.provider
+        changes["ambiguous_provider"] = s.provider
     if s.fails_over or s.claimed.failed_over_from:
-        changes["failed_over_from"] = s.answer.provider if s.fails_over else None
+        changes["failed_over_from"] = s.provider if s.fails_over else None
     if s.status in SUCCEEDED:
         changes["sent_at"] = s.finished_at
         return changes | ({"delivered_at": s.finished_at} if s.status is S.DELIVERED else {})
@@ -339,7 +339,7 @@ def _outcome(s: Settlement, now: datetime) -> dict[str, Any]:
             s.claimed,
             Hold(
                 reason=WaitReason.PROVIDER_UNAVAILABLE,
-                provider=s.answer.provider,
+                provider=s.provider,
                 since=now,
                 detail=s.reason or "",
             ),

@@ -150,15 +150,15 @@ def test_provider_response_is_recorded(
     answer: ProviderResponse | None, kept: Mapping[str, object] | None
 ) -> None:
     settlement = settle_one(busy_provider(response=answer))
-    assert settlement.answer.provider == "sendgrid"
-    assert settlement.answer.response == kept
-    assert settlement.answer.message_id is None
+    assert settlement.provider == "sendgrid"
+    assert settlement.response == kept
+    assert settlement.provider_message_id is None
     assert settlement.reason == "busy"
 
 
 def test_provider_message_id_is_recorded() -> None:
     result = SendResult(provider_id="sg-1", response=ProviderResponse(status=202))
-    assert settle_one(result).answer.message_id == "sg-1"
+    assert settle_one(result).provider_message_id == "sg-1"
 
 
 HOUR = timedelta(hours=1)

@@ -224,4 +224,4 @@ def test_unsuccessful_settlement_has_code_and_reason(case: Case) -> None:
     settlement = case.settlement()
     explained = isinstance(settlement.code, FailureCode) and bool(settlement.reason)
     assert explained is (settlement.status not in SUCCEEDED)
-    assert settlement.answer.provider == "p"
+    assert settlement.provider == "p"

@@ -1,9 +1,11 @@
 """The pipeline with the real store: claim, deferral, sending, and settlement."""
 
+import sys
 import threading
 from collections import Counter
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, time, timedelta
+from types import FrameType
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -24,7 +26,7 @@ from notifications.store import acceptance, leases, recovery
 from notifications.store.acceptance import Accepted
 from notifications.store.leases import LEASE
 from notifyproject.db.collections import collection
-from notifyproject.platform import process
+from notifyproject.platform import event_loop, process
 from providers.contract import NotAttemptedError, SendRequest
 from recipients.models import PersonalQuietHours
 from recipients.models import Recipient as Person
@@ -65,6 +67,35 @@ def test_due_delivery_is_sent_and_settled(fcm: ScriptedProvider) -> None:
     assert (report.claimed, report.counts, report.wakeups) == (1, {"sent": 1}, [])
     assert outcome(notification_id) == ("sent", None)
     assert [o.recipient for o in fcm.seen] == ["ada@example.com"]
+
+
+def test_a_mail_on_its_way_is_in_five_records(fcm: ScriptedProvider) -> None:
+    """A push has a sixth: the attempt at each device."""
+    made: Counter[str] = Counter()
+
+    def count(frame: FrameType, event: str, _: object) -> None:
+        if event == "call" and frame.f_code.co_name == "__init__":
+            kind = type(next(iter(frame.f_locals.values()), None))
+            if kind.__module__.startswith(("delivery.", "notifications.store.", "providers.")):
+                made[kind.__name__] += 1
+
+    ids = many(20)
+    event_loop.call(lambda: sys.setprofile(count))
+    sys.setprofile(count)
+    try:
+        assert dispatch(*ids).counts == {"sent": 20}
+    finally:
+        sys.setprofile(None)
+        event_loop.call(lambda: sys.setprofile(None))
+    of_each = {name for name, number in made.items() if number >= len(ids)}
+    parts = {"AttemptReference", "SendTarget", "RenderedMessage", "Message", "_NextState"}
+    assert of_each - parts == {
+        "ClaimedDelivery",
+        "PreparedDelivery",
+        "SendRequest",
+        "TargetResult",
+        "Settlement",
+    }
 
 
 def test_repeated_id_is_sent_once(fcm: ScriptedProvider) -> None:

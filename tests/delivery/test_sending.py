@@ -119,7 +119,7 @@ def test_internal_error_affects_only_its_delivery_and_has_its_own_code() -> None
     settlements = send_all(ScriptedProvider(fail), *started)
     assert [s.status for s in settlements] == [S.SENT, S.UNKNOWN, S.SENT]
     assert settlements[1].code is FailureCode.INTERNAL_ERROR
-    assert settlements[1].answer.response is None
+    assert settlements[1].response is None
 
 
 @pytest.mark.usefixtures("one_at_a_time")

@@ -14,7 +14,7 @@ from domain.content import Recipient
 from domain.errors import FailureCode
 from domain.states import AttemptStatus, Category, Channel, DeliveryStatus, Priority
 from notifications.store import actions, leases, removal
-from notifications.store.documents import ClaimedDelivery, ProviderAnswer, TargetAttempt
+from notifications.store.documents import ClaimedDelivery, TargetAttempt
 from recipients import service_windows
 from tests.support.factories import notifications as factories
 from tests.support.factories.notifications import NOON, device, settlement
@@ -186,7 +186,6 @@ def attempt(
             status=ENDS[result][0],
             finished_at=at,
             duration_ms=1,
-            answer=ProviderAnswer(provider="fcm"),
             code=ENDS[result][1],
             reason=f"It was {result}.",
         )

@@ -19,7 +19,6 @@ from domain.states import DeliveryStatus
 from domain.time import utc_now
 from notifications.receipts import processor, webhook_log
 from notifications.store import leases
-from notifications.store.documents import ProviderAnswer
 from notifyproject.db.collections import collection
 from providers.contract import AddressEffect, InvalidSignatureError, ReceiptKind
 from providers.json_items import split_array
@@ -77,8 +76,7 @@ def of(document: Any, kind: str, **fields: Any) -> dict[str, Any]:
 
 def sent_to(address: str, *, message_id: str = "sg-1", is_test: bool = False) -> ObjectId:
     one = started(recipient=Recipient(email=address), is_test=is_test)
-    answer = ProviderAnswer(provider="sendgrid", message_id=message_id)
-    leases.settle([settlement(one, S.SENT, answer=answer)], now=NOON)
+    leases.settle([settlement(one, S.SENT, provider_message_id=message_id)], now=NOON)
     return one.notification_id
 
 

@@ -16,7 +16,7 @@ from devices.tokens import device_id
 from domain.states import Channel, DeliveryStatus
 from domain.time import utc_now
 from notifications.store import leases
-from notifications.store.documents import ClaimedDelivery, ProviderAnswer
+from notifications.store.documents import ClaimedDelivery
 from notifyproject.db.collections import collection
 from tests.support.clients.api import Answer, App, new_app, pointers
 from tests.support.factories import notifications as factories
@@ -44,8 +44,8 @@ def settle(
 ) -> None:
     """Settle a push. If sent, all devices accepted it, unless ``accepted`` lists them."""
     targets = one.device_ids if accepted is None and status is S.SENT else accepted or ()
-    answer = ProviderAnswer(provider="fcm", response={"status": 200})
-    outcome = settlement(one, status, answer=answer, accepted_targets=tuple(targets))
+    answer = {"provider": "fcm", "provider_message_id": None, "response": {"status": 200}}
+    outcome = settlement(one, status, **answer, accepted_targets=tuple(targets))
     leases.settle([outcome], now=NOON)
 
 

@@ -15,7 +15,7 @@ from domain.states import Category, Channel, DeliveryStatus, Priority
 from domain.time import utc_now
 from monitoring import failure_groups
 from notifications.store import leases
-from notifications.store.documents import NotSent, ProviderAnswer
+from notifications.store.documents import NotSent
 from tests.support.clients.console import listed
 from tests.support.factories import notifications as factories
 
@@ -156,8 +156,7 @@ def test_failures_are_grouped_by_provider(console: Client) -> None:
     now = utc_now()
     for provider in ("sendgrid", "smtp", "smtp"):
         one = factories.start(factories.claimed(at=now, created_at=now), at=now, provider=provider)
-        answer = ProviderAnswer(provider=provider, message_id=None, response={"status": 503})
-        leases.settle([factories.settlement(one, S.FAILED, at=now, answer=answer)], now=now)
+        leases.settle([factories.settlement(one, S.FAILED, at=now, provider=provider)], now=now)
     rows = console.get(FAILED).context["cl"].groups
     assert [(r.provider, r.count) for r in rows] == [("Mail server", "2"), ("SendGrid", "1")]
     assert len(listed(console, FAILED + rows[0].url)) == 2

@@ -14,7 +14,6 @@ from domain.states import Channel, DeliveryStatus
 from domain.time import utc_now
 from notifications.catalog.types import MASK
 from notifications.store import leases, removal
-from notifications.store.documents import ProviderAnswer
 from notifyproject.db.collections import collection
 from recipients.models import SuppressionReason
 from tests.support.clients.console import listed, make_staff, signed_in
@@ -132,11 +131,9 @@ def test_page_masks_addresses_for_support(console: Client, support: Client) -> N
     one = factories.started(
         at=now, created_at=now, data={"to": "ada@example.com", "count": 3, "list": ["b@c.example"]}
     )
-    answer = ProviderAnswer(
-        provider="sendgrid", response={"status": 400, "excerpt": "no such user ada@example.com"}
-    )
+    response = {"status": 400, "excerpt": "no such user ada@example.com"}
     outcome = factories.settlement(
-        *(one, S.FAILED), at=now, answer=answer, reason="ada@example.com is wrong"
+        *(one, S.FAILED), at=now, response=response, reason="ada@example.com is wrong"
     )
     leases.settle([outcome], now=now)
     document = factories.read(one.notification_id)

@@ -14,7 +14,7 @@ from notifications.actions import actions
 from notifications.actions.assessment import assess_risks
 from notifications.actions.risk import RiskKind
 from notifications.store import leases, removal
-from notifications.store.documents import NotSent, ProviderAnswer
+from notifications.store.documents import NotSent
 from notifyproject.db.collections import collection
 from recipients import service_windows
 from recipients.models import SuppressionReason
@@ -184,8 +184,7 @@ def test_whatsapp_is_safe_once_the_service_window_is_open(settings: Any) -> None
 
 def test_each_channel_has_its_own_risk() -> None:
     one = factories.started(channels=(Channel.EMAIL, Channel.IN_APP))
-    answer = ProviderAnswer(provider="sendgrid", message_id=None, response={"status": 400})
-    settled = factories.settlement(one, S.FAILED, code=F.REJECTED, answer=answer)
+    settled = factories.settlement(one, S.FAILED, code=F.REJECTED, response={"status": 400})
     leases.settle([settled], now=NOON)
     found = assess_risks([factories.read(one.notification_id)], now=LATER)
     assert {channel: one.kind for (_, channel), one in found.items()} == {

@@ -10,7 +10,7 @@ from delivery import sweeper
 from domain.states import Channel, DeliveryStatus
 from notifications.receipts import processor
 from notifications.store import leases
-from notifications.store.documents import Document, ProviderAnswer
+from notifications.store.documents import Document
 from notifyproject.db.collections import collection
 from providers.contract import Receipt, ReceiptKind
 from tests.support.factories.notifications import NOON, delivery, read, settlement, started
@@ -41,8 +41,8 @@ def apply(*events: Receipt, after: timedelta = SECOND) -> processor.Applied:
 
 def sent_as(provider_id: str) -> Document:
     one = started(channel=Channel.WHATSAPP)
-    answer = ProviderAnswer(provider="whatsapp", message_id=provider_id)
-    leases.settle([settlement(one, S.SENT, answer=answer)], now=NOON)
+    answer = settlement(one, S.SENT, provider="whatsapp", provider_message_id=provider_id)
+    leases.settle([answer], now=NOON)
     return read(one.notification_id)
 
 
@@ -56,8 +56,8 @@ def test_receipt_is_matched_by_the_provider_message_id() -> None:
 def test_early_receipt_is_applied_later(apply_early: Callable[..., object]) -> None:
     one = started(channel=Channel.WHATSAPP)
     assert apply(event()).unmatched == 1
-    answer = ProviderAnswer(provider="whatsapp", message_id="wamid-1")
-    leases.settle([settlement(one, S.SENT, answer=answer)], now=NOON)
+    answer = settlement(one, S.SENT, provider="whatsapp", provider_message_id="wamid-1")
+    leases.settle([answer], now=NOON)
     assert apply_early(now=NOON + MINUTE)
     assert delivery(read(one.notification_id), Channel.WHATSAPP)["status"] == "delivered"
     assert collection(EARLY).count_documents({}) == 0

@@ -11,7 +11,7 @@ from domain.errors import FailureCode
 from domain.retry import UNKNOWN_WAIT, GiveUp, RetryAt
 from domain.states import AttemptStatus, Channel, DeliveryStatus, Priority
 from notifications.store import acceptance, leases, recovery
-from notifications.store.documents import ClaimedDelivery, ProviderAnswer, Settlement, TargetAttempt
+from notifications.store.documents import ClaimedDelivery, Settlement, TargetAttempt
 from notifications.store.leases import LEASE
 from notifyproject.db.collections import collection
 from tests.support.factories import notifications as factories
@@ -288,7 +288,6 @@ def pushed(**outcomes: AttemptStatus) -> Settlement:
             status=status,
             finished_at=NOON + SECOND,
             duration_ms=1,
-            answer=ProviderAnswer(provider="fcm"),
             code=None if status is SENT else FailureCode.PROVIDER_ERROR,
         )
         for device_id, status in outcomes.items()

@@ -10,7 +10,7 @@ from domain.errors import FailureCode
 from domain.states import Channel, DeliveryStatus
 from domain.wait_reasons import Hold, WaitReason
 from notifications.store import leases, recovery
-from notifications.store.documents import ClaimedDelivery, NotSent, ProviderAnswer
+from notifications.store.documents import ClaimedDelivery, NotSent
 from notifications.store.pipelines import ERROR_HISTORY_LENGTH, ERROR_LENGTH
 from tests.support.factories import notifications as factories
 from tests.support.factories.notifications import (
@@ -207,8 +207,8 @@ def test_error_history_keeps_the_last_errors() -> None:
 @pytest.mark.parametrize("text", ["$$ROOT", "$delivery", "$", "$$d.claim.token", "{{ x }}"])
 def test_texts_are_stored_literally(text: str) -> None:
     one = started()
-    answer = ProviderAnswer(provider=text, message_id=text, response={"body": text})
-    leases.settle([settlement(one, S.FAILED, reason=text, answer=answer)], now=NOON)
+    answer = {"provider": text, "provider_message_id": text, "response": {"body": text}}
+    leases.settle([settlement(one, S.FAILED, reason=text, **answer)], now=NOON)
     document = read(one.notification_id)
     failed = delivery(document)
     assert failed["failure_reason"] == failed["provider"] == failed["provider_message_id"] == text

@@ -19,7 +19,6 @@ from notifications.catalog import types
 from notifications.intake.idempotency import record_id
 from notifications.intake.requests import Caller
 from notifications.store import leases
-from notifications.store.documents import ProviderAnswer
 from notifications.store.inbox import Inbox
 from notifyproject.db.collections import collection
 from recipients import service_windows, suppressions
@@ -125,9 +124,12 @@ def _pushed(app: App, device: str, *, is_test: bool) -> ObjectId:
     push = Channel.PUSH
     one = factories.claimed(channel=push, client_id=app.id, user_id="ada", is_test=is_test)
     begun = factories.start(replace(one, device_ids=(device,)), provider="fcm")
-    answer = ProviderAnswer(provider="fcm", response={"status": 200})
     outcome = factories.settlement(
-        begun, DeliveryStatus.SENT, answer=answer, accepted_targets=(device,)
+        begun,
+        DeliveryStatus.SENT,
+        provider="fcm",
+        provider_message_id=None,
+        accepted_targets=(device,),
     )
     leases.settle([outcome], now=factories.NOON)
     return one.notification_id

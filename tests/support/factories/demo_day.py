@@ -18,7 +18,6 @@ from notifications.store.documents import (
     AttemptReference,
     ClaimedDelivery,
     NewNotification,
-    ProviderAnswer,
     Settlement,
 )
 from notifications.store.receipts import DeliveryReceipt
@@ -156,11 +155,9 @@ def _end(
         S.FAILED if code else S.SENT,
         at=one.first_due_at + timedelta(milliseconds=300 + took),
         duration_ms=took,
-        answer=ProviderAnswer(
-            provider=PROVIDERS[one.channel],
-            message_id=None if code else f"{one.notification_id}-{one.channel}",
-            response={"status": status},
-        ),
+        provider=PROVIDERS[one.channel],
+        provider_message_id=None if code else f"{one.notification_id}-{one.channel}",
+        response={"status": status},
         code=code,
         reason=reason,
     )
@@ -172,8 +169,8 @@ def _arrive(end: Settlement, *, at: datetime) -> None:
         reference=AttemptReference(one.notification_id, one.channel, one.attempt_count),
         status=S.DELIVERED,
         at=at,
-        provider=end.answer.provider,
-        provider_message_id=end.answer.message_id,
+        provider=end.provider,
+        provider_message_id=end.provider_message_id,
         code=None,
         reason="",
     )

@@ -28,7 +28,6 @@ from notifications.store.documents import (
     Document,
     NewDelivery,
     NewNotification,
-    ProviderAnswer,
     Settlement,
 )
 from notifications.store.receipts import DeliveryReceipt
@@ -132,11 +131,9 @@ def settlement(
         status=status,
         finished_at=at,
         duration_ms=12,
-        answer=ProviderAnswer(
-            provider="sendgrid",
-            message_id="sg-1" if status is S.SENT else None,
-            response={"status": 202 if status is S.SENT else 503},
-        ),
+        provider="sendgrid",
+        provider_message_id="sg-1" if status is S.SENT else None,
+        response={"status": 202 if status is S.SENT else 503},
         next_attempt_at=at + timedelta(minutes=5) if status in (S.PENDING, S.UNKNOWN) else None,
         code=None if status is S.SENT else FailureCode.PROVIDER_ERROR,
         reason=None if status is S.SENT else "The provider had a problem of its own. (503)",
