@@ -7,13 +7,12 @@ from typing import Any
 from bson import ObjectId
 from pymongo import ReturnDocument
 
-from domain.errors import UNREACHED, FailureCode
+from domain.errors import UNREACHED
 from domain.states import Channel, DeliveryStatus
 
 from .collections import notifications
 from .documents import Document
-from .pipelines import Computed, Expression, update
-from .receipts import sent_changes
+from .pipelines import Computed, Expression, cancelled_changes, is_cancellable, update
 
 S = DeliveryStatus
 MIN_RETENTION_AFTER_REOPEN = timedelta(days=14)
@@ -48,31 +47,6 @@ def cancel_pending(*, ids: Sequence[ObjectId], reason: str, now: datetime) -> in
     )
     wanted = {"_id": {"$in": list(ids)}, "delivery": {"$elemMatch": MATCH_CANCELLABLE}}
     return notifications().update_many(wanted, pipeline).modified_count
-
-
-def is_cancellable() -> Expression:
-    """Return whether a delivery is pending, and not part of a digest that is being sent."""
-    is_unselected = {"$eq": [{"$ifNull": ["$$d.digest_epoch", None]}, None]}
-    return {"$and": [{"$eq": ["$$d.status", S.PENDING.value]}, is_unselected]}
-
-
-def cancelled_changes(reason: str, *, now: datetime) -> dict[str, Any]:
-    """Return the changes that cancel a delivery. A push that reached a device becomes sent."""
-    reached = sent_changes(Channel.PUSH, now)
-    return {
-        "status": _if_reached(reached["status"].expression, S.CANCELLED.value),
-        "sent_at": _if_reached(reached["sent_at"].expression, "$$d.sent_at"),
-        "claim": None,
-        "next_attempt_at": None,
-        "failure_code": _if_reached(None, FailureCode.CANCELLED.value),
-        "failure_reason": _if_reached(None, {"$literal": reason}),
-        "ended_at": _if_reached(None, now),
-    }
-
-
-def _if_reached(reached: Expression, unreached: Expression) -> Computed:
-    is_reached = {"$gt": [{"$size": "$$d.accepted_targets"}, 0]}
-    return Computed({"$cond": [is_reached, reached, unreached]})
 
 
 def reopen(

@@ -24,10 +24,9 @@ from domain.states import Channel, DeliveryStatus, Priority
 from notifyproject.db.collections import collection, is_duplicate
 from notifyproject.db.leases import Leases
 
-from .actions import cancelled_changes
 from .collections import digests, notifications, retry_transient
 from .documents import ClaimedDelivery, Document, delivery_record
-from .pipelines import Computed, Expression, error_entry, row_of, update
+from .pipelines import Computed, Expression, cancelled_changes, error_entry, row_of, update
 
 S, D = DeliveryStatus, DigestStatus
 LEASES = Leases(

@@ -30,7 +30,6 @@ from domain.wait_reasons import Hold, WaitReason
 
 Document = Mapping[str, Any]
 S = DeliveryStatus
-HOLD_DETAIL_LENGTH, MAX_HOLDS = 200, 10
 _REFERENCE = re.compile(r"([0-9a-f]{24})\.([a-z_]+)\.(\d{1,6})(?:\.([0-9a-f]{64}))?", re.ASCII)
 
 
@@ -307,13 +306,6 @@ class NotSent:
     """The outage that holds it from now on."""
 
 
-def claimed_from(document: Document, token: str) -> ClaimedDelivery:
-    """Return the delivery in a notification's document that is claimed with this token."""
-    delivery = next(d for d in document["delivery"] if (d.get("claim") or {}).get("token") == token)
-    lease_until = delivery["claim"]["lease_until"]
-    return delivery_record(document, delivery, token=token, lease_until=lease_until)
-
-
 def delivery_record(
     document: Document, delivery: Document, *, token: str, lease_until: datetime
 ) -> ClaimedDelivery:
@@ -379,22 +371,6 @@ def holds_of(delivery: Mapping[str, Any]) -> tuple[Hold, ...]:
         )
         for one in delivery.get("holds") or ()
     )
-
-
-def with_hold(claimed: ClaimedDelivery, hold: Hold) -> dict[str, Any]:
-    """Return the change that adds an outage to those that have held a delivery."""
-    if hold.is_same(claimed.hold):
-        return {}
-    stored = [
-        {
-            "reason": one.reason.value,
-            "provider": one.provider,
-            "since": one.since,
-            "detail": one.detail[:HOLD_DETAIL_LENGTH],
-        }
-        for one in (*claimed.holds, hold)[-MAX_HOLDS:]
-    ]
-    return {"holds": stored}
 
 
 def current_hold(delivery: Mapping[str, Any]) -> Hold | None:

@@ -18,7 +18,14 @@ from notifyproject.platform import crash_points
 from notifyproject.platform.crash_points import Boundary
 
 from .collections import attempts, notifications, retry_transient
-from .documents import ClaimedDelivery, NotSent, Settlement, TargetAttempt, claimed_from, with_hold
+from .documents import (
+    ClaimedDelivery,
+    Document,
+    NotSent,
+    Settlement,
+    TargetAttempt,
+    delivery_record,
+)
 from .pipelines import (
     ERROR_LENGTH,
     Computed,
@@ -27,8 +34,9 @@ from .pipelines import (
     row_of,
     transition,
     update_each,
+    with_device_receipts,
+    with_hold,
 )
-from .receipts import with_device_receipts
 from .steps import match_unreached
 
 S = DeliveryStatus
@@ -166,7 +174,14 @@ def claim(
     if not result.matched_count:
         return []
     claimed = collection.find({**wanted, "delivery.claim.token": token})
-    return [claimed_from(document, token) for document in claimed]
+    return [_claimed_from(document, token) for document in claimed]
+
+
+def _claimed_from(document: Document, token: str) -> ClaimedDelivery:
+    """Return the delivery in a notification's document that is claimed with this token."""
+    delivery = next(d for d in document["delivery"] if (d.get("claim") or {}).get("token") == token)
+    lease_until = delivery["claim"]["lease_until"]
+    return delivery_record(document, delivery, token=token, lease_until=lease_until)
 
 
 def poison_candidates(

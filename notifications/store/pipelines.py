@@ -9,17 +9,22 @@ from bson import ObjectId
 
 from domain.errors import FailureCode
 from domain.states import OPEN, SUCCEEDED, Channel, DeliveryStatus, NotificationStatus
+from domain.wait_reasons import Hold
+
+from .documents import ClaimedDelivery
 
 Expression = Any
 Pipeline = list[dict[str, Any]]
 ERROR_HISTORY_LENGTH = 20
 ERROR_LENGTH = 500  # Longer error messages are truncated
+HOLD_DETAIL_LENGTH, MAX_HOLDS = 200, 10
 INBOX_SECRET_LIFETIME = timedelta(days=1)
 """How long the inbox shows sensitive content, if the notification doesn't expire earlier."""
 OPEN_RETENTION = timedelta(days=7)
 """A notification is kept this long after an open delivery is due, whatever its retention. MongoDB
 deletes it at ``purge_at``, and a limit or a plan may hold it for months."""
 MILLISECOND = timedelta(milliseconds=1)
+_HAS_DEVICE_RECEIPT: Expression = {"$gt": ["$$d.delivered_at", None]}
 S = DeliveryStatus
 
 
@@ -97,6 +102,92 @@ def error_entry(
         "code": code.value,
         "error": (reason or "")[:ERROR_LENGTH],
     }
+
+
+def is_cancellable() -> Expression:
+    """Return whether a delivery is pending, and not part of a digest that is being sent."""
+    is_unselected = {"$eq": [{"$ifNull": ["$$d.digest_epoch", None]}, None]}
+    return {"$and": [{"$eq": ["$$d.status", S.PENDING.value]}, is_unselected]}
+
+
+def cancelled_changes(reason: str, *, now: datetime) -> dict[str, Any]:
+    """Return the changes that cancel a delivery. A push that reached a device becomes sent."""
+    reached = sent_changes(Channel.PUSH, now)
+    return {
+        "status": _if_reached(reached["status"].expression, S.CANCELLED.value),
+        "sent_at": _if_reached(reached["sent_at"].expression, "$$d.sent_at"),
+        "claim": None,
+        "next_attempt_at": None,
+        "failure_code": _if_reached(None, FailureCode.CANCELLED.value),
+        "failure_reason": _if_reached(None, {"$literal": reason}),
+        "ended_at": _if_reached(None, now),
+    }
+
+
+def _if_reached(reached: Expression, unreached: Expression) -> Computed:
+    is_reached = {"$gt": [{"$size": "$$d.accepted_targets"}, 0]}
+    return Computed({"$cond": [is_reached, reached, unreached]})
+
+
+def with_device_receipts(changes: str) -> Expression:
+    """Return ``changes`` of a push, a field path, merged with the recorded device receipts."""
+    # A device with a receipt counts as accepted. If no device is retried, the receipts decide the
+    # state of the push, regardless of the other devices.
+    is_over = {"$ne": [f"{changes}.status", S.PENDING.value]}
+    reported = {
+        "status": status_from_devices(f"{changes}.status"),
+        "sent_at": {"$min": [f"{changes}.sent_at", "$$d.delivered_at"]},
+        **dict.fromkeys(("next_attempt_at", "failure_code", "failure_reason", "failed_at")),
+    }
+    targets = {"$ifNull": [f"{changes}.accepted_targets", []]}
+    return {
+        "$mergeObjects": [
+            changes,
+            {"accepted_targets": list_union("accepted_targets", targets)},
+            {"$cond": [{"$and": [is_over, _HAS_DEVICE_RECEIPT]}, reported, {}]},
+        ]
+    }
+
+
+def sent_changes(channel: str, at: datetime) -> dict[str, Any]:
+    """Return the changes of a sent delivery. Device receipts may raise the status of a push."""
+    if channel != Channel.PUSH:
+        return {"status": S.SENT.value, "sent_at": at}
+    return {
+        "status": Computed(status_from_devices(S.SENT.value)),
+        "sent_at": Computed({"$min": [at, "$$d.delivered_at"]}),
+    }
+
+
+def list_union(name: str, more: Expression) -> Expression:
+    """Return an expression for a delivery's list followed by the new elements of ``more``."""
+    new = {"$not": [{"$in": ["$$one", f"$$d.{name}"]}]}
+    return {
+        "$concatArrays": [f"$$d.{name}", {"$filter": {"input": more, "as": "one", "cond": new}}]
+    }
+
+
+def status_from_devices(otherwise: Expression) -> Expression:
+    """Return the status of a push by the receipts of its devices; without any, ``otherwise``."""
+    is_read = {"$gt": ["$$d.read_at", None]}
+    reported = {"$cond": [is_read, S.READ.value, S.DELIVERED.value]}
+    return {"$cond": [_HAS_DEVICE_RECEIPT, reported, otherwise]}
+
+
+def with_hold(claimed: ClaimedDelivery, hold: Hold) -> dict[str, Any]:
+    """Return the change that adds an outage to those that have held a delivery."""
+    if hold.is_same(claimed.hold):
+        return {}
+    stored = [
+        {
+            "reason": one.reason.value,
+            "provider": one.provider,
+            "since": one.since,
+            "detail": one.detail[:HOLD_DETAIL_LENGTH],
+        }
+        for one in (*claimed.holds, hold)[-MAX_HOLDS:]
+    ]
+    return {"holds": stored}
 
 
 def row_of(ids: Sequence[Any], rows: Sequence[Mapping[str, Any]]) -> Expression:

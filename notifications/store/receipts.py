@@ -16,7 +16,9 @@ from .pipelines import (
     Pipeline,
     error_entry,
     in_statuses,
+    list_union,
     of_channel,
+    status_from_devices,
     update,
 )
 
@@ -32,7 +34,6 @@ STILL_OPEN = (S.PENDING, S.SENDING)
 """In these states, a push may still have other devices to reach than the reporting one."""
 _SANDBOX: Expression = {"$cond": ["$is_test", "$$d.provider", None]}
 """The stored provider of a test delivery, since the sandbox reports as a real provider."""
-_HAS_DEVICE_RECEIPT: Expression = {"$gt": ["$$d.delivered_at", None]}
 _REPORTED_CODES = sorted(code.value for code in RECEIPT_FAILURES)
 _DEFAULT_CODE = FailureCode.REPORTED_FAILED
 
@@ -93,50 +94,6 @@ def apply_receipt(receipt: DeliveryReceipt, *, now: datetime) -> bool:
     return result.modified_count == 1
 
 
-def with_device_receipts(changes: str) -> Expression:
-    """Return ``changes`` of a push, a field path, merged with the recorded device receipts."""
-    # A device with a receipt counts as accepted. If no device is retried, the receipts decide the
-    # state of the push, regardless of the other devices.
-    is_over = {"$ne": [f"{changes}.status", S.PENDING.value]}
-    reported = {
-        "status": _status_from_devices(f"{changes}.status"),
-        "sent_at": {"$min": [f"{changes}.sent_at", "$$d.delivered_at"]},
-        **dict.fromkeys(("next_attempt_at", "failure_code", "failure_reason", "failed_at")),
-    }
-    targets = {"$ifNull": [f"{changes}.accepted_targets", []]}
-    return {
-        "$mergeObjects": [
-            changes,
-            {"accepted_targets": list_union("accepted_targets", targets)},
-            {"$cond": [{"$and": [is_over, _HAS_DEVICE_RECEIPT]}, reported, {}]},
-        ]
-    }
-
-
-def sent_changes(channel: str, at: datetime) -> dict[str, Any]:
-    """Return the changes of a sent delivery. Device receipts may raise the status of a push."""
-    if channel != Channel.PUSH:
-        return {"status": S.SENT.value, "sent_at": at}
-    return {
-        "status": Computed(_status_from_devices(S.SENT.value)),
-        "sent_at": Computed({"$min": [at, "$$d.delivered_at"]}),
-    }
-
-
-def list_union(name: str, more: Expression) -> Expression:
-    """Return an expression for a delivery's list followed by the new elements of ``more``."""
-    new = {"$not": [{"$in": ["$$one", f"$$d.{name}"]}]}
-    return {
-        "$concatArrays": [f"$$d.{name}", {"$filter": {"input": more, "as": "one", "cond": new}}]
-    }
-
-
-def _status_from_devices(otherwise: Expression) -> Expression:
-    is_read = {"$gt": ["$$d.read_at", None]}
-    reported = {"$cond": [is_read, S.READ.value, S.DELIVERED.value]}
-    return {"$cond": [_HAS_DEVICE_RECEIPT, reported, otherwise]}
-
-
 def _is_new_information(receipt: DeliveryReceipt, device_id: str) -> dict[str, Any]:
     unknown: list[Expression] = [{"accepted_targets": {"$ne": device_id}}, {"delivered_at": None}]
     if receipt.status is S.READ:
@@ -165,7 +122,7 @@ def _changes_with_notes(receipt: DeliveryReceipt) -> dict[str, Any]:
         "delivered_at": Computed({"$max": [sent_at, earliest]}),
     }
     if receipt.status is S.DELIVERED:
-        changes["status"] = Computed(_status_from_devices(receipt.status.value))
+        changes["status"] = Computed(status_from_devices(receipt.status.value))
     return changes
 
 

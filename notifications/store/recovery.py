@@ -19,8 +19,15 @@ from notifyproject.platform.crash_points import Boundary
 
 from .collections import attempts, notifications
 from .documents import AttemptReference, Document
-from .pipelines import Computed, claimed_with, error_entry, in_statuses, update
-from .receipts import list_union, sent_changes
+from .pipelines import (
+    Computed,
+    claimed_with,
+    error_entry,
+    in_statuses,
+    list_union,
+    sent_changes,
+    update,
+)
 
 S = DeliveryStatus
 FIELDS = ("delivery", "type", "priority", "expires_at", "purge_at")

@@ -14,12 +14,18 @@ from pymongo import ReturnDocument, UpdateMany
 
 from domain.states import Channel, DeliveryStatus
 
-from .actions import cancelled_changes, is_cancellable
 from .collections import attempts, events, notifications, visits
 from .digests import erase_digests
 from .documents import Document
 from .inbox import Inbox
-from .pipelines import MILLISECOND, Expression, Pipeline, update
+from .pipelines import (
+    MILLISECOND,
+    Expression,
+    Pipeline,
+    cancelled_changes,
+    is_cancellable,
+    update,
+)
 
 S = DeliveryStatus
 NEWEST_FIRST = (("created_at", -1), ("_id", -1))
