@@ -9,11 +9,9 @@ import random
 import signal
 import threading
 import time
-import tomllib
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +20,7 @@ from celery.worker import state
 from django.conf import settings
 from pymongo.errors import PyMongoError
 
+from notifyproject import __version__
 from notifyproject.db.collections import collection
 
 from . import broker, clock_check, heartbeat, process
@@ -117,16 +116,6 @@ def _watch(limits: WorkerLimits, queues: Collection[str], threads: int) -> None:
             os._exit(1)
 
 
-@cache
-def _version() -> str:
-    """Return the project's version, empty if its description isn't installed beside it."""
-    try:
-        project = tomllib.loads((Path(settings.BASE_DIR) / "pyproject.toml").read_text())
-    except OSError:
-        return ""
-    return str(project["project"]["version"])
-
-
 def _keep_reporting(queues: Collection[str]) -> None:
     started_at = datetime.now(UTC)
     while not process.is_shutting_down():
@@ -141,7 +130,7 @@ def _report(queues: Collection[str], started_at: datetime) -> None:
         "at": now,
         "started_at": started_at,
         "queues": sorted(queues),
-        "version": _version(),
+        "version": __version__,
     }
     try:
         collection("heartbeats").update_one(

@@ -2,11 +2,13 @@
 
 import os
 import subprocess
+import tomllib
 from pathlib import Path
 
 import pytest
 from uv import find_uv_bin
 
+from notifyproject import __version__
 from tests.support.source import ROOT
 
 EXPORTS = {
@@ -33,6 +35,11 @@ def uv(*words: str, environment: dict[str, str]) -> str:
     )
     assert result.returncode == 0, f"run `make lock`: {result.stderr}"
     return result.stdout
+
+
+def test_version_in_the_image_is_the_projects() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert __version__ == project["version"]
 
 
 def test_lock_is_of_the_listed_dependencies(environment: dict[str, str]) -> None:
