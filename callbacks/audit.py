@@ -10,6 +10,7 @@ from .models import Callback, CallbackMessage
 DISABLED_MESSAGES = {
     DisabledReason.GONE: "Disabled: the receiver responded 410 (Gone).",
     DisabledReason.FAILING: "Disabled: no request succeeded for five days.",
+    DisabledReason.STUCK: "Disabled: five workers in a row ended while they called it.",
 }
 """By reason for which the service disables an endpoint."""
 

@@ -36,6 +36,7 @@ class CallbackDocument(TypedDict):
     secrets: list[CallbackSecretDocument]
     backfill_from: NotRequired[datetime]
     claim: NotRequired[WorkLeaseDocument]
+    claim_count: NotRequired[int]
     failures: int
     failing_since: NotRequired[datetime]
     open_until: NotRequired[datetime]
@@ -68,6 +69,7 @@ class CallbackMessageDocument(TypedDict):
     tries: int
     next_try_at: NotRequired[datetime]
     claim: NotRequired[WorkLeaseDocument]
+    claim_count: NotRequired[int]
     history: list[CallbackTryDocument]
     error: NotRequired[str]
     replayed_at: NotRequired[datetime]

@@ -22,6 +22,8 @@ class DisabledReason(StrEnum):
 
     GONE = "gone"
     FAILING = "failing"
+    STUCK = "stuck"
+    """Workers ended while they called it."""
     BY_OPERATOR = "by_operator"
 
 

@@ -46,6 +46,7 @@ class Callback(models.Model):
     """Start of a pending backfill: events of notifications accepted since then; decision 15."""
     claim = EmbeddedModelField(WorkLease, null=True, blank=True)
     """One worker at a time calls an endpoint."""
+    claim_count = models.IntegerField(default=0)
     failures = models.IntegerField(default=0)
     failing_since = optional_datetime()
     open_until = optional_datetime()
@@ -88,6 +89,7 @@ class CallbackMessage(models.Model):
     """Attempts since it was stored or replayed."""
     next_try_at = optional_datetime()
     claim = EmbeddedModelField(WorkLease, null=True, blank=True)
+    claim_count = models.IntegerField(default=0)
     history = EmbeddedModelArrayField(CallbackTry, default=list, blank=True)
     error = optional_text(200)
     replayed_at = optional_datetime()

@@ -3,8 +3,10 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from itertools import takewhile
 from typing import Any
 
+import structlog
 from bson import ObjectId
 from pymongo import ReturnDocument
 from pymongo.errors import BulkWriteError
@@ -23,6 +25,7 @@ from .events import CallbackState, CallbackStatus, Event, EventType, encode_even
 from .models import MAX_HISTORY
 from .retry import AttemptOutcome, Decision
 
+log = structlog.get_logger(__name__)
 CALL_TASK = "notifications.call_back"
 
 
@@ -34,11 +37,13 @@ def send_wakeup(client_id: ObjectId, *, at: datetime | None = None, now: datetim
 Document = Mapping[str, Any]
 LEASE = timedelta(seconds=90)
 """Lease of a message or endpoint, longer than the slowest round."""
-LEASES = Leases(collection=CALLBACK_MESSAGES, length=LEASE)
+LEASES = Leases(collection=CALLBACK_MESSAGES, length=LEASE, max_claims=3)
+"""After three claims without a result, a message counts as one that ends its worker."""
 MESSAGE_RETENTION = timedelta(days=30)
 NEWEST_FIRST = (("created_at", -1), ("_id", -1))
 DISABLED_REASON = "The callback endpoint is disabled."
 REMOVED_REASON = "The callback endpoint was removed."
+QUARANTINED_REASON = "Three workers in a row ended while they sent it."
 S = CallbackStatus
 
 
@@ -78,11 +83,20 @@ def store_messages(events: Sequence[Event], *, now: datetime) -> list[ObjectId]:
 
 
 def claim(*, client_id: ObjectId, limit: int, now: datetime) -> list[ClaimedMessage]:
-    """Claim a client's due messages, oldest first. Concurrent callers get different messages."""
+    """Claim a client's due messages, oldest first. Concurrent callers get different messages.
+
+    One whose last claim had no result may have ended its worker, so it is claimed alone. After too
+    many such claims, it fails.
+    """
     due = {"client_id": client_id, "next_try_at": {"$lte": now}}
-    found = collection("callback_messages").find({**due, **unclaimed(now=now)}, {"_id": 1})
+    wanted = {**due, **unclaimed(now=now)}
+    found = collection("callback_messages").find(wanted, {"claim_count": 1})
     oldest = found.hint("cbm_due").sort("next_try_at", 1).limit(limit)
-    ids = [document["_id"] for document in oldest]
+    counts = {document["_id"]: document.get("claim_count", 0) for document in oldest}
+    if exhausted := [one for one, count in counts.items() if LEASES.is_exhausted(count + 1)]:
+        _quarantine(exhausted, wanted)
+    claimable = [one for one in counts if one not in exhausted]
+    ids = list(takewhile(lambda one: counts[one] == 0, claimable)) or claimable[:1]
     if not ids:
         return []
     token, claimed = LEASES.claim_many(ids, due, now=now)
@@ -90,6 +104,22 @@ def claim(*, client_id: ObjectId, limit: int, now: datetime) -> list[ClaimedMess
         ClaimedMessage(id=d["_id"], token=token, body=d["body"].encode(), tries=d["tries"])
         for d in sorted(claimed, key=lambda d: d["next_try_at"])
     ]
+
+
+def _quarantine(ids: Sequence[str], wanted: Mapping[str, Any]) -> None:
+    collection("callback_messages").update_many(
+        {"_id": {"$in": list(ids)}, **wanted, "claim_count": {"$gte": LEASES.max_claims}},
+        _failing(QUARANTINED_REASON),
+    )
+    for message_id in ids:
+        log.error("callback_quarantined", message_id=message_id)
+
+
+def _failing(reason: str) -> dict[str, Any]:
+    return {
+        "$set": {"status": S.FAILED.value, "error": reason, "claim_count": 0},
+        "$unset": {"next_try_at": "", "claim": ""},
+    }
 
 
 def settle(
@@ -142,11 +172,7 @@ def next_due_at(client_id: ObjectId) -> datetime | None:
 def fail_pending(*, client_id: ObjectId, reason: str) -> int:
     """Fail a client's pending messages and return their number."""
     result = collection("callback_messages").update_many(
-        {"client_id": client_id, "next_try_at": {"$exists": True}},
-        {
-            "$set": {"status": S.FAILED.value, "error": reason},
-            "$unset": {"next_try_at": "", "claim": ""},
-        },
+        {"client_id": client_id, "next_try_at": {"$exists": True}}, _failing(reason)
     )
     return result.modified_count
 

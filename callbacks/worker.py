@@ -23,12 +23,14 @@ from notifyproject.platform.encryption import DecryptionError
 from . import audit, endpoints, outbox, retry, signing, subscriptions
 from .documents import CALLBACKS, CallbackDocument
 from .endpoints import Endpoint, EndpointResponse
-from .events import CallbackState
+from .events import CallbackState, DisabledReason
 from .outbox import LEASE, ClaimedMessage
 from .retry import AttemptOutcome, EndpointHealth
 
+log = structlog.get_logger(__name__)
 Document = Mapping[str, Any]
-LEASES = Leases(collection=CALLBACKS, length=LEASE)
+LEASES = Leases(collection=CALLBACKS, length=LEASE, max_claims=5)
+"""More than a message has: one that ends its workers fails before its endpoint is disabled."""
 _UNSTORED_FIELDS = frozenset({"is_gone", "paused_until"})
 _STORED_FIELDS = tuple(
     one.name for one in fields(EndpointHealth) if one.name not in _UNSTORED_FIELDS
@@ -51,7 +53,10 @@ class EndpointLease:
 
 
 def acquire_lease(client_id: ObjectId, *, now: datetime) -> EndpointLease | None:
-    """Acquire an endpoint's lease. None if it is leased or disabled, or its circuit is open."""
+    """Acquire an endpoint's lease. None if it is leased or disabled, or its circuit is open.
+
+    It is disabled if too many workers in a row ended while they held its lease.
+    """
     is_closed = {"$or": [{"open_until": None}, {"open_until": {"$lte": now}}]}
     wanted = {"_id": client_id, "state": CallbackState.ACTIVE.value, **is_closed}
     claim = LEASES.claim_one(wanted, now=now)
@@ -59,12 +64,27 @@ def acquire_lease(client_id: ObjectId, *, now: datetime) -> EndpointLease | None
         return None
     document = claim.document
     health_fields: dict[str, Any] = {name: document.get(name) for name in _STORED_FIELDS}
-    return EndpointLease(
+    lease = EndpointLease(
         claim=claim,
         url=document["url"],
         secrets=tuple(document["secrets"]),
         health=EndpointHealth(**{**health_fields, "failures": document.get("failures", 0)}),
     )
+    if claim.is_exhausted:
+        claim.release()
+        _disable(lease, DisabledReason.STUCK, now=now)
+        return None
+    return lease
+
+
+def _disable(lease: EndpointLease, reason: DisabledReason, *, now: datetime) -> None:
+    """Disable an endpoint and fail its messages, unless its URL changed meanwhile."""
+    client_id = lease.client_id
+    if subscriptions.disable(client_id=client_id, reason=reason, now=now, url=lease.url):
+        log.warning("callback_disabled", client_id=str(client_id), reason=reason.value)
+        # The service itself has no user, so the client's ID is recorded as the actor.
+        audit.record(client_id, audit.DISABLED_MESSAGES[reason], by=client_id)
+        outbox.fail_pending(client_id=client_id, reason=outbox.DISABLED_REASON)
 
 
 def release_lease(lease: EndpointLease, health: EndpointHealth, *, now: datetime) -> bool:
@@ -80,7 +100,6 @@ def release_lease(lease: EndpointLease, health: EndpointHealth, *, now: datetime
     return lease.claim.release(change, where={"url": lease.url}) or lease.claim.release()
 
 
-log = structlog.get_logger(__name__)
 BATCH_SIZE = 20
 MAX_CONCURRENT_REQUESTS = 4
 MAX_ROUND_SECONDS = 20.0
@@ -174,13 +193,8 @@ def _send_round(lease: EndpointLease, clock: Clock, is_shutting_down: ShutdownCh
     finally:
         release_lease(lease, health, now=clock())
     reason = health.disable_reason(now=clock())
-    if reason is not None and subscriptions.disable(
-        client_id=lease.client_id, reason=reason, now=clock(), url=lease.url
-    ):
-        log.warning("callback_disabled", client_id=str(lease.client_id), reason=reason.value)
-        # The service itself has no user, so the client's ID is recorded as the actor.
-        audit.record(lease.client_id, audit.DISABLED_MESSAGES[reason], by=lease.client_id)
-        outbox.fail_pending(client_id=lease.client_id, reason=outbox.DISABLED_REASON)
+    if reason is not None:
+        _disable(lease, reason, now=clock())
     return request_count
 
 

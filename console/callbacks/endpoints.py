@@ -24,17 +24,26 @@ from ..widgets.formats import timestamp
 from ..widgets.lists import ReadOnlyAdmin, section
 from ..widgets.names import client_names
 
-REASON_LABELS: Mapping[DisabledReason, str] = {
-    DisabledReason.GONE: "Disabled: 410 Gone",
-    DisabledReason.FAILING: "Disabled: 5 days of failures",
-    DisabledReason.BY_OPERATOR: "Disabled by staff",
-}
 _ENABLING = "The client enables it by registering the endpoint again, or staff enable it here."
-MEANINGS: Mapping[DisabledReason, str] = {
-    DisabledReason.GONE: f"The endpoint responded with 410 Gone. {_ENABLING}",
-    DisabledReason.FAILING: f"All deliveries failed for five days. {_ENABLING}",
-    DisabledReason.BY_OPERATOR: "Staff disabled it. The client can't enable it.",
+REASONS: Mapping[DisabledReason, tuple[str, str]] = {
+    DisabledReason.GONE: (
+        "Disabled: 410 Gone",
+        f"The endpoint responded with 410 Gone. {_ENABLING}",
+    ),
+    DisabledReason.FAILING: (
+        "Disabled: 5 days of failures",
+        f"All deliveries failed for five days. {_ENABLING}",
+    ),
+    DisabledReason.STUCK: (
+        "Disabled: workers ended",
+        f"Five workers in a row ended while they called it: see their logs. {_ENABLING}",
+    ),
+    DisabledReason.BY_OPERATOR: (
+        "Disabled by staff",
+        "Staff disabled it. The client can't enable it.",
+    ),
 }
+"""The label and the explanation of a disabled endpoint."""
 
 
 class ClientOwnedAdmin(ReadOnlyAdmin):
@@ -119,7 +128,8 @@ class CallbackAdmin(ClientOwnedAdmin, EnableDisableAdmin):
     def status(self, row: Any) -> SafeString:
         """Return the state as a chip."""
         if row.state != CallbackState.ACTIVE:
-            return chip(REASON_LABELS[DisabledReason(row.disabled_reason)], "danger")
+            label, _ = REASONS[DisabledReason(row.disabled_reason)]
+            return chip(label, "danger")
         if not row.failures:
             return chip("Active", "success")
         return chip("Degraded", "danger" if row.failures >= FAILURES_TO_OPEN else "warning")
@@ -128,7 +138,7 @@ class CallbackAdmin(ClientOwnedAdmin, EnableDisableAdmin):
     def meaning(self, row: Any) -> SafeString | str:
         """Return the meaning of the state and, if disabled, how to enable the endpoint."""
         if row.state != CallbackState.ACTIVE:
-            meaning = MEANINGS[DisabledReason(row.disabled_reason)]
+            _, meaning = REASONS[DisabledReason(row.disabled_reason)]
             return format_html("Disabled since {}. {}", timestamp(row.disabled_at), meaning)
         if row.failing_since:
             return "Failed deliveries are retried for a day, and can then be replayed."

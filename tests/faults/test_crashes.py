@@ -13,9 +13,12 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.contrib.admin.models import LogEntry
 from django.db import connection
 
 from bench.chaos.boundaries import Trigger, cases_of
+from callbacks import outbox, subscriptions
+from callbacks.events import DisabledReason, Event, EventType
 from delivery import pipeline, sweeper
 from delivery.runtime import SendingRuntime
 from domain.content import Recipient
@@ -32,6 +35,8 @@ from tests.support.clients.api import new_app, request
 from tests.support.clients.sandbox import copies
 from tests.support.factories import broadcasts
 from tests.support.factories import notifications as factories
+from tests.support.factories.notifications import CLIENT, NOON
+from tests.support.fakes.callback_receiver import called_back, receiving
 from tests.support.mongo.written_collections import written
 from tests.support.subprocess import environment
 
@@ -124,6 +129,51 @@ def test_crashed_broadcast_reaches_everyone_once(die: Die) -> None:
         broadcasts.run_to_completion(one, at=now + LEASE)
         assert broadcasts.notified_users(one) == names, boundary
         assert broadcasts.read(one)["accepted"] == len(names), boundary
+
+
+def test_callback_that_kills_each_worker_fails_and_the_others_arrive(die: Die) -> None:
+    with receiving() as receiver:
+        called_back(receiver.url)
+        events = [
+            Event(
+                id=name, client_id=CLIENT, type=EventType.DELIVERY_SENT, at=NOON, data={"n": name}
+            )
+            for name in ("evt_before", "evt_lethal", "evt_after")
+        ]
+        outbox.store_messages(events, now=NOON)
+        at, killed = NOON, 0
+        while outbox.next_due_at(CLIENT) is not None:
+            job = {"id": str(CLIENT), "now": at.isoformat(), "kills": "evt_lethal"}
+            killed += die("call_back", Boundary.SETTLED, **job) == signal.SIGKILL
+            at += LEASE + SECOND
+        assert receiver.ids().count("evt_lethal") == killed == 3
+    stored = {one["_id"]: one for one in collection("callback_messages").find()}
+    assert {name: one["status"] for name, one in stored.items()} == {
+        "evt_before": "delivered",
+        "evt_lethal": "failed",
+        "evt_after": "delivered",
+    }
+    assert stored["evt_lethal"]["error"] == outbox.QUARANTINED_REASON
+    assert subscriptions.get(CLIENT)["state"] == "active"
+
+
+def test_endpoint_that_kills_each_worker_is_disabled(die: Die) -> None:
+    with receiving() as receiver:
+        called_back(receiver.url)
+        events = [
+            Event(id=f"evt_{n}", client_id=CLIENT, type=EventType.DELIVERY_SENT, at=NOON, data={})
+            for n in range(9)
+        ]
+        outbox.store_messages(events, now=NOON)
+        at, killed = NOON, 0
+        while subscriptions.get(CLIENT)["state"] == "active":
+            job = {"id": str(CLIENT), "now": at.isoformat(), "kills": "{"}
+            killed += die("call_back", Boundary.SETTLED, **job) == signal.SIGKILL
+            at += LEASE + SECOND
+    assert killed == 5
+    assert subscriptions.get(CLIENT)["disabled_reason"] == DisabledReason.STUCK
+    assert collection("callback_messages").count_documents({"status": "failed"}) == len(events)
+    assert "workers in a row" in LogEntry.objects.get().change_message
 
 
 @pytest.mark.parametrize("boundary", [boundary for boundary, _ in cases_of(Trigger.POST)])

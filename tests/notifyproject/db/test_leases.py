@@ -138,6 +138,18 @@ def _claim_message(one: str, at: datetime) -> Any:
     return claims[0] if claims else None
 
 
+def _quarantine_message(one: str, at: datetime) -> str:
+    assert not _claim_message(one, at)
+    document = collection("callback_messages").find_one({"_id": one}) or {}
+    return f"{document['status']}: {document['error']}"
+
+
+def _disable_endpoint(one: ObjectId, at: datetime) -> str:
+    assert not worker.acquire_lease(one, now=at)
+    document = collection("callbacks").find_one({"_id": one}) or {}
+    return f"{document['state']}: {document['disabled_reason']}"
+
+
 def _settle(held: Any, at: datetime) -> object:
     response = worker.EndpointResponse(status=204, duration_ms=1, error=None, excerpt=None)
     return outbox.settle(held, response, Decision(AttemptOutcome.DELIVERED), at=at)
@@ -196,12 +208,16 @@ USERS = {
         create=_subscribe,
         claim=lambda one, at: worker.acquire_lease(one, now=at),
         finish=lambda held, at: worker.release_lease(held, held.health, now=at),
+        give_up=_disable_endpoint,
+        gives_up="disabled: stuck",
     ),
     "callback messages": User(
         leases=outbox.LEASES,
         create=_record_message,
         claim=_claim_message,
         finish=_settle,
+        give_up=_quarantine_message,
+        gives_up="failed: Three workers in a row ended while they sent it.",
     ),
     "roll-up": User(
         leases=rollup_state.LEASES,
