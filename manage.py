@@ -13,7 +13,7 @@ if __name__ == "__main__":
 
     if sys.argv[1:2] == ["setup"]:
         # Before any setting exists.
-        from notifyproject.setup import wizard
+        from wizard import wizard
 
         sys.exit(wizard.main(sys.argv[2:], environ=os.environ))
 

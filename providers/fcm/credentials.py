@@ -156,7 +156,7 @@ class TokenCache:
 
     async def _run_fetch(self) -> AccessToken | ProviderUnavailableError:
         try:
-            token = await _fetch_token(self._source, clock=self._clock)
+            token = await fetch_token(self._source, clock=self._clock)
         except Exception as error:
             if isinstance(error, ProviderUnavailableError):
                 failure = error
@@ -179,8 +179,13 @@ def shared_token_cache(source: str, *, clock: Callable[[], datetime]) -> TokenCa
     return _shared.get(key) or _shared.setdefault(key, TokenCache(source, clock=clock))
 
 
-async def _fetch_token(source: str, *, clock: Callable[[], datetime]) -> AccessToken:
-    """Fetch a token, with a fresh read of the account: its key may have changed."""
+async def fetch_token(
+    source: str, *, clock: Callable[[], datetime], timeout: float | None = None
+) -> AccessToken:
+    """Fetch a token, with a fresh read of the account: its key may have changed.
+
+    ``timeout`` is in seconds, by default FETCH_TIMEOUT. Raises ProviderUnavailableError.
+    """
     now = clock()
     try:
         account = read_service_account(source)
@@ -191,7 +196,7 @@ async def _fetch_token(source: str, *, clock: Callable[[], datetime]) -> AccessT
                 url=account.token_uri,
                 body=urlencode(form).encode(),
                 headers=_HEADERS,
-                timeout=FETCH_TIMEOUT,
+                timeout=timeout or FETCH_TIMEOUT,
             )
         )
     except InvalidCredentialsError as error:

@@ -30,7 +30,6 @@ from domain.states import Channel, Priority
 from notifications.content.rendering import render_message
 from notifications.store.documents import content_of
 from notifyproject.settings.environment import read
-from notifyproject.setup import provider_checks
 from providers.contract import Message
 from providers.fcm import credentials
 from providers.fcm.credentials import refusal_error
@@ -502,7 +501,6 @@ def test_service_account_is_read_as_environments_pass_it(
     found = credentials.read_service_account(source)
     assert found.client_email == expected.client_email
     assert found.assertion(now=FIXED_NOON) == expected.assertion(now=FIXED_NOON)
-    assert provider_checks.read_service_account(source)["private_key"] == found.private_key
 
 
 @each_case("source", ["[]", "7", "{", '{"private_key": 7}', "/nowhere", "a\0b", "'{'"])
@@ -534,11 +532,8 @@ def test_other_file_than_a_service_account_is_told(
     source = json.dumps(other)
     with pytest.raises(credentials.InvalidCredentialsError) as error:
         credentials.read_service_account(source)
-    with pytest.raises(provider_checks.RejectedError) as rejection:
-        provider_checks.read_service_account(source)
-    for text in (str(error.value), str(rejection.value)):
-        assert all(f"no {name}" in text for name in missing)
-        assert "s3cret" not in text
+    assert all(f"no {name}" in str(error.value) for name in missing)
+    assert "s3cret" not in str(error.value)
 
 
 @each_case(

@@ -28,7 +28,6 @@ from notifyproject.platform import smtp as smtp_client
 from notifyproject.platform.event_loop import run
 from notifyproject.settings.base import ehlo_name
 from notifyproject.settings.environment import read
-from notifyproject.setup.provider_checks import try_smtp
 from providers.mail_replies import Reply, Step, Subject
 from providers.smtp.replies import PERMANENT, TEMPORARY, classify_reply
 from tests.support.factories import notifications as factories
@@ -38,6 +37,7 @@ from tests.support.fakes.smtp_server import QUESTIONS, MailServer, mail_server, 
 from tests.support.mongo.query_plans import plans
 from tests.support.tables import each_case
 from tests.support.waiting import LIMIT
+from wizard.provider_checks import try_smtp
 
 F = FailureCode
 RECIPIENT, MESSAGE = Step.RECIPIENT, Step.MESSAGE

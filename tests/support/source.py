@@ -11,7 +11,7 @@ ROOT = Path(settings.BASE_DIR)
 SERVICE = (
     *("access", "api", "tasks", "callbacks", "console", "delivery"),
     *("devices", "domain", "monitoring", "notifications", "notifyproject", "privacy"),
-    *("providers", "recipients"),
+    *("providers", "recipients", "wizard"),
 )
 EVERYTHING = (*SERVICE, "bench", "sandbox", "tests")
 

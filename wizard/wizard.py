@@ -15,11 +15,13 @@ from typing import TextIO
 from django.core.exceptions import ImproperlyConfigured
 
 from domain.mailboxes import parse_mailbox
+from notifyproject.platform import service_account
+from notifyproject.settings import environment, safety
+from notifyproject.settings.declarations import Variable, variables
+from notifyproject.settings.kinds import split_list
+from notifyproject.settings.variables import URLS, VARIABLES, Compose, Environment
+from providers.fcm import credentials
 
-from ..settings import environment, safety
-from ..settings.declarations import Variable, variables
-from ..settings.kinds import split_list
-from ..settings.variables import URLS, VARIABLES, Compose, Environment
 from . import provider_checks
 
 Ask = Callable[[str], str]
@@ -215,8 +217,12 @@ def _add_keys(values: dict[str, str]) -> None:
         known = values.get("WHATSAPP_VERIFY_TOKEN")
         values["WHATSAPP_VERIFY_TOKEN"] = known or secrets.token_hex(16)
     if source := values.get("FCM_CREDENTIALS"):
+        try:
+            credentials.read_service_account(source)
+        except credentials.InvalidCredentialsError as error:
+            raise SetupError(f"FCM_CREDENTIALS: {error}") from error
         # The text in one line, because containers don't have the file.
-        values["FCM_CREDENTIALS"] = json.dumps(provider_checks.read_service_account(source))
+        values["FCM_CREDENTIALS"] = json.dumps(service_account.read(source))
 
 
 def _validate(values: Mapping[str, str]) -> Environment:

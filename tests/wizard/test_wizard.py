@@ -16,13 +16,13 @@ from notifyproject.checks import check_allowed_hosts, check_secrets
 from notifyproject.settings.base import configure
 from notifyproject.settings.environment import BASE_DIR, read
 from notifyproject.settings.variables import Environment
-from notifyproject.setup import provider_checks, wizard
 from notifyproject.stack.servers import free_port
 from sandbox.config import Config
 from sandbox.server import Sandbox, run_in_thread
 from tests.support.fakes.smtp_server import MailServer
 from tests.support.fakes.socket_server import serving, unreading
 from tests.support.waiting import LIMIT
+from wizard import provider_checks, wizard
 
 GENERAL = {"PUBLIC_URL": "https://notify.example.com", "EMAIL_FROM": "Shop <shop@example.com>"}
 
@@ -89,8 +89,8 @@ def test_offline_writes_values_that_no_provider_was_asked_about(tmp_path: Path) 
     assert problem is None
     assert "sendgrid wasn't tried." in out
     assert wizard.read_file(path)["SENDGRID_API_KEY"] == "SG.new"
-    wrong = given | {"SMTP_PORT": "x"}
-    assert "SMTP_PORT" in str(run(path, wrong, "--offline", "--replace")[0])
+    for name, text in (("SMTP_PORT", "x"), ("FCM_CREDENTIALS", "{}")):
+        assert name in str(run(path, given | {name: text}, "--offline", "--replace")[0])
 
 
 def test_existing_file_is_kept_without_a_yes_and_its_keys_with_one(tmp_path: Path) -> None:
