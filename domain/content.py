@@ -8,6 +8,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from .states import Channel
+from .stored import known_fields, record_of
 
 MAX_ATTACHMENTS = 10
 MAX_ATTACHMENT_BYTES = 10 * 1024 * 1024
@@ -132,7 +133,8 @@ class SensitiveContent:
 
     def unmask(self, content: Content) -> Content:
         """Return ``content`` with the original values restored."""
-        original = dict(self.content)
+        original = known_fields(Content, self.content)
         if "attachments" in original:
-            original["attachments"] = tuple(Attachment(**one) for one in original["attachments"])
+            attachments = (record_of(Attachment, one) for one in original["attachments"])
+            original["attachments"] = tuple(attachments)
         return replace(content, **original)

@@ -9,6 +9,7 @@ import msgspec
 from bson import ObjectId
 
 from domain.states import AudienceKind, BroadcastStatus, Priority
+from domain.stored import struct_of
 from notifications.documents.broadcasts import BroadcastDocument
 from notifyproject.db.leases import Claim
 
@@ -143,4 +144,4 @@ def audience_of(document: Document) -> Audience:
 
 def request_of(document: Document) -> NotificationRequest:
     """Return the request that a broadcast makes for each recipient."""
-    return msgspec.convert(document["request"], NotificationRequest)
+    return struct_of(NotificationRequest, document["request"])

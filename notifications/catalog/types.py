@@ -12,6 +12,7 @@ from domain.digests import Digest
 from domain.plans import Plan
 from domain.retry import UnknownPolicy
 from domain.states import Category, Channel, Priority
+from domain.stored import record_of
 from domain.time import utc_now
 from notifications.documents.catalog import NOTIFICATION_TYPES, NotificationTypeDocument
 from notifyproject.db import paging
@@ -285,11 +286,11 @@ def _parse_type(document: Mapping[str, Any]) -> TypeConfig:
         plan=plan_of(document),
         digest=digest_of(document),
         actions=tuple(
-            Action(**{**stored, "style": ActionStyle(stored["style"])})
+            record_of(Action, {**stored, "style": ActionStyle(stored["style"])})
             for stored in document.get("actions") or ()
         ),
         whatsapp_templates=tuple(
-            WhatsAppTemplate(**{**stored, "parameters": tuple(stored["parameters"])})
+            record_of(WhatsAppTemplate, {**stored, "parameters": tuple(stored["parameters"])})
             for stored in document.get("approved_templates") or ()
         ),
         template_version=document.get("template_version") or 0,

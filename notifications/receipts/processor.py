@@ -12,6 +12,7 @@ from pymongo.errors import BulkWriteError, PyMongoError
 from domain.addresses import address_key
 from domain.errors import FailureCode
 from domain.states import Channel, DeliveryStatus
+from domain.stored import known_fields
 from notifications.store import receipts as store_receipts
 from notifications.store import steps
 from notifications.store.documents import AttemptReference
@@ -213,8 +214,7 @@ def _stored(receipt: Receipt) -> dict[str, Any]:
 
 
 def _restore(stored: Mapping[str, Any]) -> Receipt:
-    # Another version may have stored it, with other fields.
-    known = {name: value for name, value in stored.items() if name in Receipt.__slots__}
+    known = known_fields(Receipt, stored)
     effect = AddressEffect(known["effect"]) if known.get("effect") else None
     other_ids = tuple(known.get("other_ids") or ())
     kind = ReceiptKind(known["kind"])

@@ -26,6 +26,7 @@ from domain.states import (
     DeliveryStatus,
     Priority,
 )
+from domain.stored import record_of
 from domain.wait_reasons import Hold, WaitReason
 
 Document = Mapping[str, Any]
@@ -405,18 +406,19 @@ def _channel_status(delivery: Document) -> DeliveryStatus:
 def recipient_of(document: Mapping[str, Any]) -> Recipient:
     """Return the recipient stored in a notification's document."""
     stored = document["recipient"]
-    return Recipient(
-        **{
+    return record_of(
+        Recipient,
+        {
             **stored,
             "device_ids": tuple(stored.get("device_ids", ())),
             "given": tuple(stored.get("given", ())),
-        }
+        },
     )
 
 
 def content_of(document: Mapping[str, Any]) -> Content:
     """Return the content stored in a notification's document."""
     stored = document["content"]
-    attachments = tuple(Attachment(**one) for one in stored.get("attachments", ()))
-    push = PushOptions(**stored["push"]) if stored.get("push") else None
-    return Content(**{**stored, "attachments": attachments, "push": push})
+    attachments = tuple(record_of(Attachment, one) for one in stored.get("attachments", ()))
+    push = record_of(PushOptions, stored["push"]) if stored.get("push") else None
+    return record_of(Content, {**stored, "attachments": attachments, "push": push})

@@ -38,7 +38,8 @@ def decrypt(
         if content.is_masked:
             raise SecretExpiredError("Its sensitive data was destroyed.")
         return None
-    data, given, values, has_inline_content = msgspec.json.decode(
+    # A newer version may append others.
+    data, given, values, has_inline_content, *_ = msgspec.json.decode(
         encryption.decrypt(encrypted, associated_data=_associated_data(notification_id))
     )
     return SensitiveContent(

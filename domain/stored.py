@@ -1,0 +1,61 @@
+"""Makes values of what is stored, which a newer version of the service may have written.
+
+Both versions work on one database during an upgrade: docs/guides/upgrade.md. A field that this
+version doesn't know is left out.
+"""
+
+from collections.abc import Mapping
+from dataclasses import fields
+from functools import cache
+from typing import Any, TypeVar
+
+import msgspec
+from msgspec import inspect
+
+T = TypeVar("T")
+
+
+def record_of(kind: type[T], stored: Mapping[str, Any]) -> T:
+    """Return a dataclass of stored fields."""
+    try:
+        return kind(**stored)
+    except TypeError:
+        return kind(**known_fields(kind, stored))
+
+
+def known_fields(kind: type, stored: Mapping[str, Any]) -> dict[str, Any]:
+    """Return those stored fields that a dataclass has."""
+    return {name: value for name, value in stored.items() if name in _names(kind)}
+
+
+@cache
+def _names(kind: Any) -> frozenset[str]:
+    return frozenset(one.name for one in fields(kind))
+
+
+def struct_of(kind: type[T], stored: Any) -> T:
+    """Return a structure of stored fields. Raises msgspec.ValidationError."""
+    try:
+        return msgspec.convert(stored, kind)
+    except msgspec.ValidationError:
+        return msgspec.convert(_known(stored, inspect.type_info(kind)), kind)
+
+
+def _known(stored: Any, kind: inspect.Type) -> Any:
+    """Return a stored value without the fields that no structure at its place has."""
+    if isinstance(kind, inspect.Metadata):
+        return _known(stored, kind.type)
+    if isinstance(kind, inspect.UnionType):
+        # A union has at most one type for objects, and one for arrays.
+        shape = inspect.StructType if isinstance(stored, dict) else inspect.CollectionType
+        return next((_known(stored, one) for one in _types(kind) if isinstance(one, shape)), stored)
+    if isinstance(kind, inspect.StructType) and isinstance(stored, dict):
+        known = {one.encode_name: one.type for one in kind.fields}
+        return {name: _known(stored[name], known[name]) for name in stored.keys() & known.keys()}
+    if isinstance(kind, inspect.CollectionType) and isinstance(stored, list):
+        return [_known(one, kind.item_type) for one in stored]
+    return stored
+
+
+def _types(kind: inspect.UnionType) -> list[inspect.Type]:
+    return [one.type if isinstance(one, inspect.Metadata) else one for one in kind.types]
