@@ -157,7 +157,7 @@ def settle(
 def release(messages: Sequence[ClaimedMessage]) -> None:
     """Release messages that weren't attempted."""
     for token in {message.token for message in messages}:
-        LEASES.release(token, [one.id for one in messages if one.token == token])
+        LEASES.release(token, [message.id for message in messages if message.token == token])
 
 
 def next_due_at(client_id: ObjectId) -> datetime | None:

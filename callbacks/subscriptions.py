@@ -39,17 +39,17 @@ def signing_secrets(
 ) -> list[str]:
     """Decrypt and return the secrets that haven't expired, newest first. Raises DecryptionError."""
     return [
-        decrypt(one["encrypted"], associated_data=_associated_data(client_id)).decode()
-        for one in secrets
-        if one.get("until") is None or one["until"] > now
+        decrypt(secret["encrypted"], associated_data=_associated_data(client_id)).decode()
+        for secret in secrets
+        if secret.get("until") is None or secret["until"] > now
     ]
 
 
 def encrypted_secrets() -> Iterator[tuple[str, Callable[[], bool]]]:
     """Yield each stored secret, and a function that re-encrypts it: False if it changed."""
     for document in collection("callbacks").find({}, {"secrets.encrypted": 1}):
-        for one in document["secrets"]:
-            yield one["encrypted"], partial(_reencrypt, document["_id"], one["encrypted"])
+        for secret in document["secrets"]:
+            yield secret["encrypted"], partial(_reencrypt, document["_id"], secret["encrypted"])
 
 
 def _reencrypt(client_id: ObjectId, stored: str) -> bool:
@@ -81,7 +81,7 @@ def invalidate_subscribers() -> None:
 
 _subscribers: SharedCache[AbstractSet[ObjectId]] = SharedCache(
     "callbacks",
-    lambda: frozenset(one["_id"] for one in collection("callbacks").find({}, {"_id": 1})),
+    lambda: frozenset(callback["_id"] for callback in collection("callbacks").find({}, {"_id": 1})),
 )
 Document = Mapping[str, Any]
 

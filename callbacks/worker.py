@@ -33,7 +33,7 @@ LEASES = Leases(collection=CALLBACKS, length=LEASE, max_claims=5)
 """More than a message has: one that ends its workers fails before its endpoint is disabled."""
 _UNSTORED_FIELDS = frozenset({"is_gone", "paused_until"})
 _STORED_FIELDS = tuple(
-    one.name for one in fields(EndpointHealth) if one.name not in _UNSTORED_FIELDS
+    field.name for field in fields(EndpointHealth) if field.name not in _UNSTORED_FIELDS
 )
 
 
@@ -92,7 +92,7 @@ def release_lease(lease: EndpointLease, health: EndpointHealth, *, now: datetime
     changes = {name: getattr(health, name) for name in _STORED_FIELDS}
     if health.failures != lease.health.failures or not health.is_failing:
         circuit = retry.circuit_open_until(failures=health.failures, now=now)
-        open_until = [one for one in (circuit, health.paused_until) if one is not None]
+        open_until = [until for until in (circuit, health.paused_until) if until is not None]
         changes["open_until"] = max(open_until, default=None)
     set_fields = {name: value for name, value in changes.items() if value is not None}
     unset_fields = {name: "" for name, value in changes.items() if value is None}
@@ -189,7 +189,7 @@ def _send_round(lease: EndpointLease, clock: Clock, is_shutting_down: ShutdownCh
             tried_ids.add(message.id)
             health = _settle(message, started_at, response, health, clock())
             request_count += 1
-        outbox.release([one for one in messages if one.id not in tried_ids])
+        outbox.release([message for message in messages if message.id not in tried_ids])
     finally:
         release_lease(lease, health, now=clock())
     reason = health.disable_reason(now=clock())
@@ -221,7 +221,7 @@ def _send_messages(
             for response in responses:
                 failures = 0 if response.error is None else failures + 1
             is_gone = any(response.status == retry.GONE for response in responses)
-            is_paused = any(_pause_of(one, clock()) is not None for one in responses)
+            is_paused = any(_pause_of(response, clock()) is not None for response in responses)
             is_over = deadline.is_expired or is_gone or is_paused
             if is_over or failures >= retry.FAILURES_TO_OPEN:
                 return

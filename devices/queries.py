@@ -67,7 +67,7 @@ class PushTargets:
         # A named device that another recipient owns by now is left out.
         if not device_ids:
             return self.by_user.get(user_id, ()) if user_id is not None else ()
-        selected = (self.by_device.get(one) for one in device_ids)
+        selected = (self.by_device.get(device_id) for device_id in device_ids)
         found = {t.device_id: t for t in selected if t is not None and user_id in (None, t.user_id)}
         return tuple(found.values())
 
@@ -87,22 +87,28 @@ def find_push_targets(
     match = conditions[0] if len(conditions) == 1 else {"$or": conditions}
     found = list(collection("devices").find(match, _PROJECTION, batch_size=READ_BATCH_SIZE))
     by_user: dict[str, tuple[PushTarget, ...]] = {}
-    owned = {one["_id"]: one for one in found if one["is_active"] and one["user_id"] in users}
+    owned = {
+        device["_id"]: device
+        for device in found
+        if device["is_active"] and device["user_id"] in users
+    }
     # Between two writes of a rotation both devices are active. The new one alone gets the push, or
     # nobody once its user has signed out of it.
-    latest = {one["_id"]: one for one in _follow(owned, _PROJECTION).values()}
+    latest = {device["_id"]: device for device in _follow(owned, _PROJECTION).values()}
     newest_first = sorted(
-        (one for one in latest.values() if one["is_active"]),
-        key=lambda one: (one.get("last_seen") or _LONG_AGO, one["_id"]),
+        (device for device in latest.values() if device["is_active"]),
+        key=lambda device: (device.get("last_seen") or _LONG_AGO, device["_id"]),
         reverse=True,
     )
     for document in newest_first:
         user_targets = by_user.get(document["user_id"], ())
         if len(user_targets) < MAX_TARGETS:
             by_user[document["user_id"]] = (*user_targets, _build_target(document))
-    current = _follow({one["_id"]: one for one in found if one["_id"] in named}, _PROJECTION)
-    active = {name: one for name, one in current.items() if one["is_active"]}
-    by_device = {name: _build_target(one) for name, one in active.items()}
+    current = _follow(
+        {device["_id"]: device for device in found if device["_id"] in named}, _PROJECTION
+    )
+    active = {name: device for name, device in current.items() if device["is_active"]}
+    by_device = {name: _build_target(device) for name, device in active.items()}
     return PushTargets(by_user=by_user, by_device=by_device)
 
 
@@ -180,9 +186,9 @@ def _follow(found: Mapping[str, Document], fields: Sequence[str] | None) -> dict
     devices, rotating = dict(found), set[str]()
     for _ in range(_MAX_STEPS):
         successors = {
-            name: one["replaced_by"]
-            for name, one in devices.items()
-            if _has_moved(one) and name not in rotating
+            name: device["replaced_by"]
+            for name, device in devices.items()
+            if _has_moved(device) and name not in rotating
         }
         if not successors:
             break
@@ -197,7 +203,11 @@ def _follow(found: Mapping[str, Document], fields: Sequence[str] | None) -> dict
                 del devices[name]
             else:
                 devices[name] = successor
-    return {name: one for name, one in devices.items() if name in rotating or not _has_moved(one)}
+    return {
+        name: device
+        for name, device in devices.items()
+        if name in rotating or not _has_moved(device)
+    }
 
 
 def _has_moved(document: Document) -> bool:

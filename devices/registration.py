@@ -144,7 +144,9 @@ def _store_successor(old: Document, known: Document | None, *, token: str, now: 
     new_id, earlier = id_of(token), [old["_id"], *(old.get("replaces") or [])]
     if known is not None:
         earlier += known.get("replaces") or []
-    replaces = [one for one in dict.fromkeys(earlier) if one != new_id][:MAX_EARLIER]
+    replaces = [earlier_id for earlier_id in dict.fromkeys(earlier) if earlier_id != new_id][
+        :MAX_EARLIER
+    ]
     copied = ["user_id", "platform", *DESCRIPTIVE_FIELDS, "notification_preferences"]
     if not _inherits_activity(old):
         copied += DEACTIVATION_FIELDS

@@ -126,7 +126,10 @@ def record_success(
     ids = sorted({*accepted, *receipts})
     if not ids:
         return 0
-    rows = [{"accepted": accepted.get(one), "receipt": receipts.get(one)} for one in ids]
+    rows = [
+        {"accepted": accepted.get(device_id), "receipt": receipts.get(device_id)}
+        for device_id in ids
+    ]
     pipeline = _success_pipeline(ids, rows)
     return collection("devices").update_many({"_id": {"$in": ids}}, pipeline).modified_count
 

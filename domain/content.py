@@ -135,6 +135,8 @@ class SensitiveContent:
         """Return ``content`` with the original values restored."""
         original = known_fields(Content, self.content)
         if "attachments" in original:
-            attachments = (record_of(Attachment, one) for one in original["attachments"])
+            attachments = (
+                record_of(Attachment, attachment) for attachment in original["attachments"]
+            )
             original["attachments"] = tuple(attachments)
         return replace(content, **original)

@@ -136,7 +136,7 @@ def _find_nearest(locale: str, available: tuple[str, ...]) -> tuple[str, ...]:
     if wanted is None:
         return ()
     ranked = [(rank, name) for name in available if (rank := _rank(wanted, name)) is not None]
-    return tuple(name for _, name in sorted(ranked, key=lambda one: one[0]))
+    return tuple(name for _, name in sorted(ranked, key=lambda pair: pair[0]))
 
 
 def _rank(wanted: _Tag, name: str) -> int | None:
@@ -144,8 +144,10 @@ def _rank(wanted: _Tag, name: str) -> int | None:
     if found is None:
         return None
     also = _ALSO_READ.get(wanted.language, ())
-    for number, one in enumerate([wanted, *(wanted._replace(language=other) for other in also)]):
-        if (rank := _rank_within(one, found, name)) is not None:
+    for number, candidate in enumerate(
+        [wanted, *(wanted._replace(language=other) for other in also)]
+    ):
+        if (rank := _rank_within(candidate, found, name)) is not None:
             return number * _OTHER_LANGUAGE + rank
     return None
 

@@ -143,7 +143,7 @@ class Counter:
 
     def before(self, order: tuple[datetime, str]) -> list[LineEntry]:
         """Return the deliveries that come before one in this order, and take a slot."""
-        return [one for one in self.line if one.order < order and one.is_counted]
+        return [place for place in self.line if place.order < order and place.is_counted]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -159,14 +159,18 @@ class Plan:
     @property
     def is_dropped(self) -> bool:
         """Whether a limit suppresses it."""
-        return any(one.limit.overflow is Overflow.DROP for one in self.refusing)
+        return any(refusal.limit.overflow is Overflow.DROP for refusal in self.refusing)
 
     def is_line_full(self, delivery_id: str) -> bool:
         """Return whether as many others wait for a limit that refuses it as may wait."""
         return any(
-            sum(1 for one in counter.line if one.is_refused and one.delivery_id != delivery_id)
+            sum(
+                1 for place in counter.line if place.is_refused and place.delivery_id != delivery_id
+            )
             >= MAX_WAITING
-            and not any(one.is_refused and one.delivery_id == delivery_id for one in counter.line)
+            and not any(
+                place.is_refused and place.delivery_id == delivery_id for place in counter.line
+            )
             for counter in self.refusing
         )
 
@@ -180,23 +184,25 @@ def plan(counters: Sequence[Counter], *, delivery_id: str, due_at: datetime, now
     order = due_at, delivery_id
     taken = [
         [
-            *one.other_uses(delivery_id, now=now),
-            *(max(other.until, now) for other in one.before(order)),
+            *counter.other_uses(delivery_id, now=now),
+            *(max(other.until, now) for other in counter.before(order)),
         ]
-        for one in counters
+        for counter in counters
     ]
     at, refusing, decisive = now, [], None
-    if never := [one for one in counters if one.limit.maximum < 1]:
+    if never := [counter for counter in counters if counter.limit.maximum < 1]:
         # It waits a period at a time, until the limit is another one.
-        longest = max(never, key=lambda one: one.limit.period)
+        longest = max(never, key=lambda counter: counter.limit.period)
         return Plan(at=now + longest.limit.period, refusing=never, decisive=longest)
     while True:
         times = [
-            next_allowed(one.limit, taken=own, not_before=at)
-            for one, own in zip(counters, taken, strict=True)
+            next_allowed(counter.limit, taken=own, not_before=at)
+            for counter, own in zip(counters, taken, strict=True)
         ]
         if at == now:
-            refusing = [one for one, next_at in zip(counters, times, strict=True) if next_at > now]
+            refusing = [
+                counter for counter, next_at in zip(counters, times, strict=True) if next_at > now
+            ]
         latest = max(times, default=at)
         if latest == at:
             return Plan(at=at, refusing=refusing, decisive=decisive)

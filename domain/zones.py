@@ -29,7 +29,7 @@ def _by_key() -> dict[str, str]:
     names = {
         **get_global("windows_zone_mapping"),
         **dict.fromkeys(_UTC, "UTC"),
-        **{one: one for one in zone_names()},
+        **{name: name for name in zone_names()},
     }
     return {_key(name): zone for name, zone in names.items()}
 

@@ -65,7 +65,9 @@ def erase(
     )
     device_count, count, is_complete = 0, 0, False
     while found := devices.page(user_id=user_id, limit=devices.MAX_PAGE).documents:
-        device_count += sum(devices_registration.remove(device_id=one["_id"]) for one in found)
+        device_count += sum(
+            devices_registration.remove(device_id=device["_id"]) for device in found
+        )
     topic_count = topics.leave_all(user_id)
     limit_uses.erase_counters(user_id=user_id)
     # Before the notifications: a worker that closes a digest meanwhile erases its carrier itself.
@@ -73,7 +75,7 @@ def erase(
     for batch in _batches(user_id, addresses):
         # Addresses come first: once the notifications are erased, nothing refers to them.
         # Those of the registration come last, since an identity leads to their other forms.
-        named = {pair for one in batch for pair in _addresses(one.email, one.phone)}
+        named = {pair for person in batch for pair in _addresses(person.email, person.phone)}
         _erase_addresses(_all_forms(named.difference(addresses)))
         count += removal.erase(batch, user_id=user_id, now=now)
         if timer() >= until:
@@ -107,7 +109,7 @@ def _all_forms(pairs: Iterable[tuple[Channel, str]]) -> list[tuple[Channel, str]
     given = list(pairs)
     phones = [address for channel, address in given if channel is Channel.WHATSAPP]
     found = whatsapp_identities.identifiers_of(phones)
-    others = [(Channel.WHATSAPP, one) for every in found.values() for one in every]
+    others = [(Channel.WHATSAPP, name) for every in found.values() for name in every]
     return list(dict.fromkeys((*given, *others)))
 
 

@@ -61,16 +61,16 @@ def export(
     people = whatsapp_identities.identifiers_of([phone] if phone else ())
     names = people[phone] if phone else ()
     addresses = [(EMAIL, email)] if email else []
-    addresses += [(WHATSAPP, one) for one in names]
+    addresses += [(WHATSAPP, name) for name in names]
     attempts = collection("delivery_attempts").find({"notification_id": {"$in": ids}})
     return Export(
         recipient=recipient,
         devices=devices.page(user_id=user_id, limit=devices.MAX_PAGE).documents,
-        topics=[one["topic"] for one in topics.memberships_of(user_id)],
+        topics=[membership["topic"] for membership in topics.memberships_of(user_id)],
         suppressions=[
-            one
+            suppression
             for channel, address in addresses
-            for one in suppressions.find_by_address(channel=channel, address=address)
+            for suppression in suppressions.find_by_address(channel=channel, address=address)
         ],
         whatsapp_ids=names[1:],
         last_inbound_at=service_windows.last_inbound(phone) if phone else None,

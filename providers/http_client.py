@@ -126,7 +126,7 @@ class Transfer:
         if code == pycurl.E_OK or is_refusal:
             # The body of a rejection may be incomplete, because its status suffices.
             body = b"".join(self._body_parts)[:MAX_BODY]
-            lines = (one.decode("latin-1").partition(":") for one in self._header_lines)
+            lines = (line.decode("latin-1").partition(":") for line in self._header_lines)
             headers = {name.strip().lower(): text.strip() for name, colon, text in lines if colon}
             return Response(status=status, headers=headers, body=body)
         if not self._may_have_sent and not self._handle.getinfo(pycurl.REQUEST_SIZE):

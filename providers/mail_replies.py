@@ -292,7 +292,7 @@ class Reply:
         """What the reply speaks of: by clear words, by its code, and by other words."""
         text = _ADDRESS.sub(" ", self.text[:MAX_WORDS]).lower()
         # A page of help names other cases too, unless it is of a list of blocked servers.
-        text = _LINK.sub(lambda one: one[0] if _BLOCK_LIST.search(one[0]) else " ", text)
+        text = _LINK.sub(lambda link: link[0] if _BLOCK_LIST.search(link[0]) else " ", text)
         words = " ".join((str(self.status), *text.split()))
         for subject, pattern in WORDS_FIRST:
             if pattern.search(words):

@@ -118,7 +118,9 @@ def _factories(channel: Channel, *, test: bool) -> list[Callable[[], Provider]]:
     if channel is Channel.EMAIL:
         mail_factories: dict[str, Callable[[], Provider]] = {"sendgrid": sendgrid, "smtp": smtp}
         names = settings.EMAIL_PROVIDERS
-        return [mail_factories[one] for one in names if one != "sendgrid" or settings.SENDGRID_URL]
+        return [
+            mail_factories[name] for name in names if name != "sendgrid" or settings.SENDGRID_URL
+        ]
     if channel is Channel.PUSH:
         return [fcm] if settings.FCM_CREDENTIALS else []
     return [whatsapp] if settings.WHATSAPP_TOKEN else []

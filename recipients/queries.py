@@ -153,7 +153,7 @@ def load_snapshot(
         wanted |= of_addresses
         found = cache.find_in_several(wanted) if wanted else {}
         registered = _registered(found.get("recipients", ()))
-    suspected = {one["_id"] for one in found.get("soft_bounces", ())}
+    suspected = {bounce["_id"] for bounce in found.get("soft_bounces", ())}
     return RecipientSnapshot(
         registered=registered,
         suppressed=_suppressed(keys, found.get("suppressions", ()), now=now),
@@ -216,7 +216,9 @@ def sample_user_ids(*, limit: int) -> list[str]:
         {"$match": {"is_active": True}},
         {"$project": {"_id": 1}},
     ]
-    return list({one["_id"]: None for one in collection("recipients").aggregate(pipeline)})
+    return list(
+        {recipient["_id"]: None for recipient in collection("recipients").aggregate(pipeline)}
+    )
 
 
 def find_suppressed(
@@ -259,14 +261,19 @@ def _suppressed(
     if not by_key:
         return {}
     reasons = {
-        pair: [one for key in some for one in by_key.get(key, ())] for pair, some in keys.items()
+        pair: [document for key in some for document in by_key.get(key, ())]
+        for pair, some in keys.items()
     }
     return {pair: _strictest(found) for pair, found in reasons.items() if found}
 
 
 def _strictest(reasons: Iterable[Mapping[str, Any]]) -> ActiveSuppression:
     first = min(
-        reasons, key=lambda one: (one["marketing_only"], STRICTEST_FIRST.index(one["reason"]))
+        reasons,
+        key=lambda suppression: (
+            suppression["marketing_only"],
+            STRICTEST_FIRST.index(suppression["reason"]),
+        ),
     )
     return ActiveSuppression(reason=first["reason"], marketing_only=first["marketing_only"])
 

@@ -50,7 +50,7 @@ class Registration:
 def name_words(text: str) -> list[str]:
     """Return the words of a name without case and accents, at most ``MAX_NAME_WORDS``."""
     plain = unicodedata.normalize("NFKD", text.casefold())
-    letters = "".join(one for one in plain if not unicodedata.combining(one))
+    letters = "".join(character for character in plain if not unicodedata.combining(character))
     return list(dict.fromkeys(_WORD.findall(letters)))[:MAX_NAME_WORDS]
 
 

@@ -186,7 +186,7 @@ def lift(
     others = _other_identifiers(channel, address, wanted)
     for reason in wanted:
         every = (address, *others) if reason in PERSONAL_REASONS else (address,)
-        ids = [one for name in every for one in _possible_ids(channel, name, reason)]
+        ids = [possible for name in every for possible in _possible_ids(channel, name, reason)]
         match = {"_id": {"$in": ids}, **guard}
         if collection("suppressions").delete_many(match).deleted_count:
             lifted.append(reason)
@@ -213,7 +213,7 @@ def lift_one(suppression_id: str) -> bool:
 
 def remove_all(*, channel: str, addresses: Iterable[str]) -> None:
     """Delete the suppressions of exactly these addresses. Idempotent. Raises PyMongoError."""
-    if keys := [key for one in addresses for key in suppression_keys(channel, one)]:
+    if keys := [key for address in addresses for key in suppression_keys(channel, address)]:
         collection("suppressions").delete_many({"key": {"$in": keys}})
 
 
@@ -221,7 +221,9 @@ def find_by_address(*, channel: str, address: str) -> list[Document]:
     """Return an address's suppressions, expired ones too, newest first. Raises PyMongoError."""
     keys = suppression_keys(channel, address)
     found = collection("suppressions").find({"key": {"$in": keys}})
-    return sorted(found, key=lambda one: (one["created_at"], one["_id"]), reverse=True)
+    return sorted(
+        found, key=lambda suppression: (suppression["created_at"], suppression["_id"]), reverse=True
+    )
 
 
 def is_active(suppression: Document, *, now: datetime) -> bool:
@@ -246,7 +248,7 @@ def page(
     if channel is not None or reason is not None:
         # Both fields are always filtered, so that one index serves each filter alone.
         match["channel"] = channel if channel is not None else {"$in": list(ADDRESS_CHANNELS)}
-        known = [one.value for one in SuppressionReason]
+        known = [known_reason.value for known_reason in SuppressionReason]
         match["reason"] = reason.value if reason is not None else {"$in": known}
     return paging.page(SUPPRESSIONS, match, order=NEWEST_FIRST, limit=limit, cursor=cursor)
 

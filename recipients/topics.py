@@ -41,8 +41,8 @@ def join(*, topic: str, user_id: str, now: datetime) -> Document:
 
 def leave(*, topic: str, user_id: str) -> bool:
     """End a membership. Return False if there was none."""
-    one = {"_id": member_id(topic, user_id)}
-    return collection("topic_members").delete_one(one).deleted_count > 0
+    member = {"_id": member_id(topic, user_id)}
+    return collection("topic_members").delete_one(member).deleted_count > 0
 
 
 def leave_all(user_id: str) -> int:
@@ -69,14 +69,16 @@ def names(*, after: str | None = None, limit: int) -> list[str]:
         {"$limit": limit},
     ]
     found = collection("topic_members").aggregate(pipeline, hint="tpm_topic")
-    return [one["_id"] for one in found]
+    return [topic["_id"] for topic in found]
 
 
 def next_members(topic: str, *, after: str | None = None, limit: int = BATCH) -> list[str]:
     """Return up to ``limit`` user IDs of a topic's members, in order, after ``after``."""
     # A member who joins meanwhile before that position is omitted; none is returned twice.
     cursor = Cursor((member_id(topic, after),)) if after is not None else None
-    return [one["user_id"] for one in members(topic=topic, limit=limit, cursor=cursor).documents]
+    return [
+        member["user_id"] for member in members(topic=topic, limit=limit, cursor=cursor).documents
+    ]
 
 
 def sample_members(topic: str, *, among: int, limit: int) -> list[str]:
@@ -88,7 +90,7 @@ def sample_members(topic: str, *, among: int, limit: int) -> list[str]:
         {"$sample": {"size": limit}},
         {"$project": {"user_id": 1}},
     ]
-    return [one["user_id"] for one in collection("topic_members").aggregate(pipeline)]
+    return [member["user_id"] for member in collection("topic_members").aggregate(pipeline)]
 
 
 def memberships_of(user_id: str) -> list[Document]:

@@ -27,7 +27,7 @@ def identifiers_of(identifiers: Iterable[str]) -> Mapping[str, tuple[str, ...]]:
     A user ID or number in E.164 comes first, normalized, and then what is nearest to it. One read
     for people without another identifier. Raises PyMongoError.
     """
-    given = {one: fold_phone(one) for one in identifiers}
+    given = {identifier: fold_phone(identifier) for identifier in identifiers}
     links: dict[str, set[str]] = {}
     known: set[str] = set()
     unread = {*given.values()}
@@ -41,7 +41,7 @@ def identifiers_of(identifiers: Iterable[str]) -> Mapping[str, tuple[str, ...]]:
             links.setdefault(found["_id"], set()).add(found["phone"])
             links.setdefault(found["phone"], set()).add(found["_id"])
         unread = links.keys() - known
-    return {one: _reach(key, links) for one, key in given.items()}
+    return {identifier: _reach(key, links) for identifier, key in given.items()}
 
 
 def numbers_of(identifiers: Iterable[str]) -> Mapping[str, tuple[str, ...]]:
@@ -50,7 +50,7 @@ def numbers_of(identifiers: Iterable[str]) -> Mapping[str, tuple[str, ...]]:
     A number is its own. A user ID may have none. Raises PyMongoError.
     """
     found = identifiers_of(identifiers)
-    return {one: tuple(filter(is_number, every)) for one, every in found.items()}
+    return {identifier: tuple(filter(is_number, every)) for identifier, every in found.items()}
 
 
 def outdated(phones: Mapping[str, str], *, now: datetime) -> dict[str, tuple[str, str | None]]:
@@ -58,17 +58,17 @@ def outdated(phones: Mapping[str, str], *, now: datetime) -> dict[str, tuple[str
 
     With each comes the number that is stored, if any. All are normalized. Raises PyMongoError.
     """
-    normal = {fold_phone(one): fold_phone(phone) for one, phone in phones.items()}
-    pairs = {one: phone for one, phone in normal.items() if one != phone}
+    normal = {fold_phone(identifier): fold_phone(phone) for identifier, phone in phones.items()}
+    pairs = {identifier: phone for identifier, phone in normal.items() if identifier != phone}
     if not pairs:
         return {}
     found = [*collection("whatsapp_identities").find({"_id": {"$in": sorted(pairs)}})]
-    stored = {one["_id"]: one["phone"] for one in found}
-    fresh = {one["_id"] for one in found if one["expires_at"] > now + RETENTION / 2}
+    stored = {link["_id"]: link["phone"] for link in found}
+    fresh = {link["_id"] for link in found if link["expires_at"] > now + RETENTION / 2}
     return {
-        one: (phone, stored.get(one))
-        for one, phone in pairs.items()
-        if one not in fresh or stored[one] != phone
+        identifier: (phone, stored.get(identifier))
+        for identifier, phone in pairs.items()
+        if identifier not in fresh or stored[identifier] != phone
     }
 
 
@@ -80,13 +80,13 @@ def remember(identifier: str, phone: str, *, expires_at: datetime) -> None:
 
 def delete(identifiers: Iterable[str]) -> None:
     """Forget these identifiers, and those that lead to them. Idempotent. Raises PyMongoError."""
-    if keys := sorted({fold_phone(one) for one in identifiers}):
+    if keys := sorted({fold_phone(identifier) for identifier in identifiers}):
         match = {"$or": [{"phone": {"$in": keys}}, {"_id": {"$in": keys}}]}
         collection("whatsapp_identities").delete_many(match)
 
 
 def _reach(start: str, links: Mapping[str, set[str]]) -> tuple[str, ...]:
     found = [start]
-    for one in found:
-        found += sorted(links.get(one, set()).difference(found))
+    for identifier in found:
+        found += sorted(links.get(identifier, set()).difference(found))
     return tuple(found)

@@ -22,15 +22,15 @@ def learn(phones: Mapping[str, str], *, now: datetime) -> int:
     half forgotten. Idempotent. Raises PyMongoError.
     """
     changed = whatsapp_identities.outdated(phones, now=now)
-    for one, (phone, previous) in sorted(changed.items()):
-        if previous and previous != phone and not is_number(one):
+    for identifier, (phone, previous) in sorted(changed.items()):
+        if previous and previous != phone and not is_number(identifier):
             carry_over([(previous, phone)], now=now)
         # The link is written first, and an opt-out reads the links last: it stands at both forms
         # if it arrives now. The link counts as outdated until all is joined, so that a crash in
         # between loses nothing.
-        whatsapp_identities.remember(one, phone, expires_at=now + RETENTION / 2)
+        whatsapp_identities.remember(identifier, phone, expires_at=now + RETENTION / 2)
         _join(phone, now)
-        whatsapp_identities.remember(one, phone, expires_at=now + RETENTION)
+        whatsapp_identities.remember(identifier, phone, expires_at=now + RETENTION)
     return len(changed)
 
 
@@ -47,10 +47,12 @@ def carry_over(changes: Iterable[tuple[str, str]], *, now: datetime) -> None:
 
 def _join(phone: str, now: datetime) -> None:
     known = whatsapp_identities.identifiers_of([phone])[phone]
-    numbers = [one for one in known if is_number(one)]
-    users = [one for one in known if not is_number(one)]
-    if times := [at for one in known if (at := service_windows.last_inbound(one)) is not None]:
-        service_windows.record_inbound([(one, max(times)) for one in numbers], now=now)
+    numbers = [identifier for identifier in known if is_number(identifier)]
+    users = [identifier for identifier in known if not is_number(identifier)]
+    if times := [
+        at for identifier in known if (at := service_windows.last_inbound(identifier)) is not None
+    ]:
+        service_windows.record_inbound([(number, max(times)) for number in numbers], now=now)
     _copy(known, phone, reasons=PERSONAL_REASONS, now=now)
     # Nothing is sent to a user ID, so its number's records are enough. The number got them first.
     service_windows.delete(users)
@@ -60,8 +62,8 @@ def _join(phone: str, now: datetime) -> None:
 def _copy(
     sources: Iterable[str], address: str, *, reasons: Iterable[SuppressionReason], now: datetime
 ) -> None:
-    for one in sources:
-        for found in suppressions.find_by_address(channel=WHATSAPP, address=one):
+    for source in sources:
+        for found in suppressions.find_by_address(channel=WHATSAPP, address=source):
             if found["reason"] in reasons and suppressions.is_active(found, now=now):
                 suppressions.suppress(
                     channel=WHATSAPP,

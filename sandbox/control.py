@@ -43,7 +43,7 @@ class Control:
 
     def routes(self) -> list[web.RouteDef]:
         """Return the routes of the control API."""
-        one = PREFIX + "/behaviours/{match}"
+        path = PREFIX + "/behaviours/{match}"
         return [
             web.get(f"{PREFIX}/requests", _with_errors(self.list_requests)),
             web.get(f"{PREFIX}/messages", _with_errors(self.list_messages)),
@@ -51,9 +51,9 @@ class Control:
             web.get(f"{PREFIX}/counters", _with_errors(self.get_counters)),
             web.get(f"{PREFIX}/behaviours", _with_errors(self.list_behaviours)),
             web.delete(f"{PREFIX}/behaviours", _with_errors(self.delete_behaviours)),
-            web.get(one, _with_errors(self.get_behaviour)),
-            web.put(one, _with_errors(self.put_behaviour)),
-            web.delete(one, _with_errors(self.delete_behaviour)),
+            web.get(path, _with_errors(self.get_behaviour)),
+            web.put(path, _with_errors(self.put_behaviour)),
+            web.delete(path, _with_errors(self.delete_behaviour)),
             web.post(f"{PREFIX}/events", _with_errors(self.send_event)),
             web.post(f"{PREFIX}/{{provider}}/written", _with_errors(self.send_inbound_message)),
             web.post(f"{PREFIX}/reset", _with_errors(self.reset)),
@@ -63,15 +63,19 @@ class Control:
     async def list_requests(self, request: web.Request) -> web.Response:
         """List requests, newest first, with their original bodies."""
         parameters = read_query(request, *FILTERS, "limit", "accepted")
-        records = [one.record for one in self._find(parameters)]
+        records = [exchange.record for exchange in self._find(parameters)]
         names = Record.__dataclass_fields__
-        return _list_response([{name: getattr(one, name) for name in names} for one in records])
+        return _list_response(
+            [{name: getattr(record, name) for name in names} for record in records]
+        )
 
     async def list_messages(self, request: web.Request) -> web.Response:
         """List accepted messages, newest first, with their events."""
         parameters = read_query(request, *FILTERS, "limit")
         found = self._find({**parameters, "accepted": "true"})
-        return _list_response([self._message(one, parameters.get("recipient")) for one in found])
+        return _list_response(
+            [self._message(exchange, parameters.get("recipient")) for exchange in found]
+        )
 
     async def list_copies(self, request: web.Request) -> web.Response:
         """List each reference and recipient with the number of accepted requests."""
@@ -92,7 +96,7 @@ class Control:
 
     async def list_behaviours(self, _request: web.Request) -> web.Response:
         """List all scripts."""
-        return _list_response([asdict(one) for one in self.behaviours.scripts.values()])
+        return _list_response([asdict(script) for script in self.behaviours.scripts.values()])
 
     async def delete_behaviours(self, _request: web.Request) -> web.Response:
         """Remove all scripts."""
@@ -202,7 +206,7 @@ class Control:
         """Return a message as ``recipient`` sees it, or as its first recipient does."""
         record = exchange.record
         provider = self.providers[record.provider]
-        everybody = [canonical(one) for one in record.recipients]
+        everybody = [canonical(recipient) for recipient in record.recipients]
         requested = canonical(recipient) if recipient else ""
         to = everybody.index(requested) if requested in everybody else 0
         displayed = provider.display(record, to=to)
@@ -217,7 +221,7 @@ class Control:
             "text": displayed.text,
             "html": displayed.html,
             "headers": dict(displayed.facts),
-            "attachments": [asdict(one) for one in displayed.attachments],
+            "attachments": [asdict(attachment) for attachment in displayed.attachments],
             "reference": record.references[0] if record.references else None,
             "references": list(record.references),
             "message_id": record.message_id,

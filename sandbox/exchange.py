@@ -86,8 +86,8 @@ class ProviderRoute:
             return
         counts = self.recent_requests.counts
         own_counts = counts.of_provider(self.provider.name)
-        for known, one in ((self.connections, counts), (self._own_connections, own_counts)):
-            one.connections += transport not in known
+        for known, counters in ((self.connections, counts), (self._own_connections, own_counts)):
+            counters.connections += transport not in known
             known.add(transport)
 
     async def _read_body(self, request: web.Request) -> bytes | None:

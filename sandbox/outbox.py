@@ -90,7 +90,8 @@ class Outbox:
             "list",
             etag=etag,
             rows=[
-                pages.row(one, self._provider(one), copies=len(self._copies(one))) for one in listed
+                pages.row(exchange, self._provider(exchange), copies=len(self._copies(exchange)))
+                for exchange in listed
             ],
             words=view.search,
             shown=view.shown,
@@ -230,7 +231,7 @@ class Outbox:
     def _is_let_through(self, exchange: Exchange) -> bool:
         ordinary = self._provider(exchange).outcomes.default.name
         scripts = [*map(self.behaviours.scripts.get, map(canonical, exchange.record.recipients))]
-        return bool(scripts) and all(one and one.outcome == ordinary for one in scripts)
+        return bool(scripts) and all(script and script.outcome == ordinary for script in scripts)
 
     def _exchange(self, request: web.Request) -> Exchange | None:
         return self.recent_requests.get(int(request.match_info["id"]))

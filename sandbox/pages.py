@@ -68,11 +68,11 @@ class View:
                 "label": label,
                 "links": [
                     {
-                        "label": "WhatsApp" if one == Channel.WHATSAPP else one.capitalize(),
-                        "href": replace(self, **{name: one}).link(),
-                        "current": one == getattr(self, name),
+                        "label": "WhatsApp" if choice == Channel.WHATSAPP else choice.capitalize(),
+                        "href": replace(self, **{name: choice}).link(),
+                        "current": choice == getattr(self, name),
                     }
-                    for one in choices
+                    for choice in choices
                 ],
             }
             for label, name, choices in rows
@@ -121,7 +121,9 @@ def chips(exchange: Exchange, *, copies: int) -> list[dict[str, str]]:
         found.append(_chip(record.outcome, PLAIN, "Nothing was sent."))
     elif record.outcome in ("truncated", "dripping", "slow"):
         found.append(_chip(record.outcome, WARN, "The answer was spoiled on purpose."))
-    latest = {one.kind: one for one in exchange.events if one.state is not EventState.PLANNED}
+    latest = {
+        event.kind: event for event in exchange.events if event.state is not EventState.PLANNED
+    }
     for kind, event in latest.items():
         tone, is_pending = TONES.get(kind, PLAIN), event.state != EventState.SENT
         found.append(_chip(kind, tone, _state_text(event), pending=is_pending))
@@ -154,8 +156,8 @@ def message(
         "text": displayed.text,
         "heading": displayed.title,
         "attachments": [
-            {"name": one.name, "kind": one.kind, "size": _size(one.size)}
-            for one in displayed.attachments
+            {"name": attachment.name, "kind": attachment.kind, "size": _size(attachment.size)}
+            for attachment in displayed.attachments
         ],
         "image": displayed.image,
         "link": displayed.link,

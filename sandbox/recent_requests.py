@@ -102,9 +102,9 @@ class RecentRequests:
     def add(self, record: Record, provider: Provider) -> None:
         """Add and count a request; evict the oldest."""
         counts = self.counts
-        for one in (counts, counts.of_provider(record.provider)):
-            one.requests += 1
-            one.accepted += record.accepted
+        for counters in (counts, counts.of_provider(record.provider)):
+            counters.requests += 1
+            counters.accepted += record.accepted
         counts.outcomes[record.outcome] = counts.outcomes.get(record.outcome, 0) + 1
         counts.duplicates += self.restore(record, provider)
 

@@ -55,10 +55,12 @@ async def serve(config: Config) -> AsyncIterator[Sandbox]:
             )
             for name, (webhook_format, url) in webhooks.items()
         }
-        for one in webhook_senders.values():
-            stack.push_async_callback(one.close)
+        for sender in webhook_senders.values():
+            stack.push_async_callback(sender.close)
         shutdown = asyncio.Event()
-        app = web.Application(client_max_size=max(one.max_body for one in providers.values()))
+        app = web.Application(
+            client_max_size=max(provider.max_body for provider in providers.values())
+        )
         ids, connections = itertools.count(last_id + 1), WeakSet[asyncio.Transport]()
         for name, provider in providers.items():
             route = ProviderRoute(

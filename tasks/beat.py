@@ -38,7 +38,9 @@ class HeartbeatScheduler(DatabaseScheduler):
         now = utc_now()
         # The model has the last run of an entry and of its successors.
         latest = now + clock_check.MAX_OFFSET
-        ahead = [one for one in (self._schedule or {}).values() if one.model.last_run_at > latest]
+        ahead = [
+            entry for entry in (self._schedule or {}).values() if entry.model.last_run_at > latest
+        ]
         for entry in ahead:
             entry.last_run_at = entry.model.last_run_at = now
         if ahead:

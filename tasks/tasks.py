@@ -30,7 +30,7 @@ def handle_wakeup(ids: list[str], channel: str, priority: str) -> None:
     """Send the deliveries of these notifications that are due."""
     delivery_worker.handle_wakeup(
         runtime,
-        [ObjectId(one) for one in ids],
+        [ObjectId(text) for text in ids],
         channel=Channel(channel),
         priority=Priority(priority),
     )

@@ -132,7 +132,7 @@ def _valid_issuer(user: InboxUser, now: datetime) -> Mapping[str, Any] | None:
             }
         },
     ]
-    found = {one["_id"]: one for one in collection("api_clients").aggregate(stages)}
+    found = {client["_id"]: client for client in collection("api_clients").aggregate(stages)}
     client: Mapping[str, Any] | None = found.get(user.client_id)
     if client is None or not {Scope.INBOX_ISSUE, Scope.ADMIN} & set(client["scopes"]):
         return None

@@ -67,7 +67,7 @@ def _leads_to_sign_in(response: HttpResponse) -> bool:
 def remove_expired(*, now: datetime) -> int:
     """Remove sessions that have ended, up to MAX_REMOVED. Return how many."""
     ended = collection("django_session").find({"expire_date": {"$lt": now}}, {"_id": 1})
-    ids = [one["_id"] for one in ended.limit(MAX_REMOVED)]
+    ids = [session["_id"] for session in ended.limit(MAX_REMOVED)]
     if not ids:
         return 0
     return collection("django_session").delete_many({"_id": {"$in": ids}}).deleted_count

@@ -117,12 +117,14 @@ def read_refusal(response: http.Response) -> Refusal:
     """Return what is readable of an error response."""
     error = http.as_object(http.decode_object(response.body).get("error"))
     found = error.get("details")
-    details = [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []
+    details = (
+        [detail for detail in found if isinstance(detail, dict)] if isinstance(found, list) else []
+    )
     text = _text(error.get("message")) or ""
     name = _text(error.get("status"))
     code = (_detail(details, _FCM_ERROR, "errorCode") or "").upper() or None
     if code is None:
-        by_text = (one for one, pattern in _CODES_BY_TEXT.items() if pattern.search(text))
+        by_text = (code for code, pattern in _CODES_BY_TEXT.items() if pattern.search(text))
         code = name if name in FCM_CODES else next(by_text, None)
     return Refusal(
         status=response.status,
@@ -154,15 +156,15 @@ def _quota_owner(details: Sequence[Mapping[str, Any]], text: str) -> QuotaOwner 
     texts = [text]
     for detail in details:
         violations = detail.get("violations") if _has_type(detail, _QUOTA_FAILURE) else None
-        for one in violations if isinstance(violations, list) else ():
-            violation = http.as_object(one)
+        for item in violations if isinstance(violations, list) else ():
+            violation = http.as_object(item)
             subject = _text(violation.get("subject")) or ""
             texts += [re.split("[:/]", subject)[0], _text(violation.get("description")) or ""]
         if _has_type(detail, _ERROR_INFO):
             metadata = http.as_object(detail.get("metadata"))
             texts += [_text(metadata.get("quota_limit")) or ""]
     # As in SendsPerMinutePerProject and DEVICE_MESSAGE_RATE_EXCEEDED.
-    words = (_WORD_LIMIT.sub(" ", _PROJECT_NAME.sub("", one)) for one in texts)
+    words = (_WORD_LIMIT.sub(" ", _PROJECT_NAME.sub("", text)) for text in texts)
     if any(map(_OF_DEVICE.search, words)):
         return QuotaOwner.DEVICE
     return QuotaOwner.PROJECT if any(map(_OF_PROJECT.search, texts)) else None
@@ -180,8 +182,8 @@ def _has_type(detail: Mapping[str, Any], kind: str) -> bool:
 def _fields(details: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     for detail in details:
         violations = detail.get("fieldViolations") if _has_type(detail, _BAD_REQUEST) else None
-        for one in violations if isinstance(violations, list) else ():
-            name = http.as_object(one).get("field")
+        for item in violations if isinstance(violations, list) else ():
+            name = http.as_object(item).get("field")
             if isinstance(name, str):
                 yield name
 
@@ -546,7 +548,7 @@ def classify_response(
         code=rule.failure_code,
         action=rule.action or RecipientAction.SUSPECT,
         response=provider_response,
-        retry_after=next((one for one in pauses if one is not None), None),
+        retry_after=next((pause for pause in pauses if pause is not None), None),
         scope=platform if rule.is_platform_only else None,
         reach=rule.reach,
     )

@@ -348,7 +348,7 @@ class SendGrid:
         self, body: bytes, requests: Sequence[SendRequest], deadline: Deadline
     ) -> RequestResult:
         timeout, now = _time_left(deadline), self.clock()
-        if timeout <= 0 or any(is_expired(one, now=now) for one in requests):
+        if timeout <= 0 or any(is_expired(request, now=now) for request in requests):
             return RequestResult(outcome=NotAttemptedError())
         try:
             response = await http_client.send(

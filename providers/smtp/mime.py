@@ -102,7 +102,9 @@ def _plain_lines(text: str) -> Iterator[str]:
 
 def _words(text: str, *, indent: int, limit: int = MAX_WORD) -> Iterator[str]:
     """Yield encoded words of at most ``limit`` characters; the first is behind ``indent`` ones."""
-    kind, encode = min(("q", _quoted), ("b", _base64_text), key=lambda one: len(one[1](text)))
+    kind, encode = min(
+        ("q", _quoted), ("b", _base64_text), key=lambda encoding: len(encoding[1](text))
+    )
     room = min(limit, MAX_LINE - indent) - len(f"=?utf-8?{kind}??=")
     word = ""
     for cluster in _CLUSTER.findall(text):
@@ -120,7 +122,12 @@ def _words(text: str, *, indent: int, limit: int = MAX_WORD) -> Iterator[str]:
 
 def _quoted(text: str) -> str:
     return "".join(
-        "_" if one == " " else one if one in _SAFE_IN_WORD else _escaped(one) for one in text
+        "_"
+        if character == " "
+        else character
+        if character in _SAFE_IN_WORD
+        else _escaped(character)
+        for character in text
     )
 
 

@@ -190,7 +190,7 @@ def parse_webhook(raw: bytes, *, phone_number_id: str) -> WebhookContents:
     return WebhookContents(
         receipts=tuple(reader.receipts),
         messages=tuple(reader.messages),
-        preferences=tuple(sorted(reader.preferences, key=lambda one: one.at)),
+        preferences=tuple(sorted(reader.preferences, key=lambda preference: preference.at)),
         closed_windows=tuple(reader.closed_windows),
         identities=tuple(dict.fromkeys(reader.identities)),
         changes=tuple(dict.fromkeys(reader.changes)),
@@ -253,9 +253,9 @@ class _Reader:
         if not isinstance(found, list):
             self.unreadable_count += not (is_optional and found is None)
             return
-        for one in found:
-            if isinstance(one, dict):
-                yield one
+        for item in found:
+            if isinstance(item, dict):
+                yield item
             else:
                 self.unreadable_count += 1
 
@@ -327,11 +327,11 @@ class _Reader:
 
     def _read_update(self, update: Item) -> None:
         ids = [http.as_object(update.get(name)) for name in ("user_id", "parent_user_id")]
-        current = [_user_id(one, "current") for one in ids]
+        current = [_user_id(user, "current") for user in ids]
         if not any(current):
             raise UnreadableItemError("an update names the new user ID")
         # Its number may be the earlier one, so it isn't learned.
-        previous = [_phone(update, "wa_id"), *(_user_id(one, "previous") for one in ids)]
+        previous = [_phone(update, "wa_id"), *(_user_id(user, "previous") for user in ids)]
         self._replace(previous, current)
 
     def _replace(self, earlier: Sequence[str | None], current: Sequence[str | None]) -> None:
@@ -408,8 +408,8 @@ def _as_words(text: str) -> str:
 
 def _error(errors: Any) -> tuple[int, Item] | None:
     """Return the first error that has a code, with the code."""
-    for one in errors if isinstance(errors, list) else ():
-        error = http.as_object(one)
+    for item in errors if isinstance(errors, list) else ():
+        error = http.as_object(item)
         code = error.get("code")
         text = str(code) if isinstance(code, int | str) and not isinstance(code, bool) else ""
         if text.isascii() and text.isdigit() and int(text[:9]) < MAX_CODE:
@@ -451,7 +451,7 @@ def _redact_change(change: Item) -> dict[str, Any]:
 def _redact_items(found: Any, redact: Callable[[Item], dict[str, Any]]) -> Any:
     if not isinstance(found, list):
         return _json_type(found)
-    return [redact(one) if isinstance(one, dict) else _json_type(one) for one in found]
+    return [redact(item) if isinstance(item, dict) else _json_type(item) for item in found]
 
 
 def _as_list(found: Any) -> list[Any]:

@@ -88,7 +88,7 @@ class Command(BaseCommand):
             if options["new_key"]:
                 raise CommandError(f"Unknown client: {name}.")
         names = options["scopes"]
-        scopes = list(Scope) if ALL_SCOPES in names else [Scope(one) for one in names]
+        scopes = list(Scope) if ALL_SCOPES in names else [Scope(name) for name in names]
         try:
             return registry.create_client(
                 name=name, scopes=scopes, is_test=options["test"], now=now

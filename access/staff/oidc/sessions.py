@@ -138,8 +138,8 @@ def end_by_provider(logout: Logout) -> int:
         named.append({"provider_session": logout.session_id})
     if logout.subject is not None:
         # A session without the provider's ID ends with any session of the person.
-        one = {"provider_session": None} if logout.session_id is not None else {}
-        named.append({"subject": logout.subject, **one})
+        condition = {"provider_session": None} if logout.session_id is not None else {}
+        named.append({"subject": logout.subject, **condition})
     wanted = {"issuer": settings.OIDC_ISSUER, "$or": named}
     ended = list(collection("oidc_sessions").find(wanted, {"user_id": 1}))
     ids = [session["_id"] for session in ended]

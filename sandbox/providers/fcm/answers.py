@@ -48,7 +48,7 @@ class Refusal:
     @property
     def reason(self) -> str:
         """FCM's error code, if any, and the message."""
-        codes = [one["errorCode"] for one in self.details if "errorCode" in one]
+        codes = [detail["errorCode"] for detail in self.details if "errorCode" in detail]
         return ": ".join([*codes, self.message])
 
 
@@ -87,8 +87,11 @@ def bad_request(violations: Sequence[Violation]) -> dict[str, Any]:
     return {
         "@type": f"{_GOOGLE}/google.rpc.BadRequest",
         "fieldViolations": [
-            {**({"field": one.field} if one.field else {}), "description": one.description}
-            for one in violations
+            {
+                **({"field": violation.field} if violation.field else {}),
+                "description": violation.description,
+            }
+            for violation in violations
         ],
     }
 
@@ -127,8 +130,8 @@ def _from_apns(name: str, status: int, reason: str, code: str = "INVALID_ARGUMEN
 
 
 _APNS: Mapping[str, Refusal] = {
-    one.outcome: one
-    for one in (
+    answer.outcome: answer
+    for answer in (
         _from_apns("bad-device-token", 400, "BadDeviceToken"),
         _from_apns("not-for-topic", 400, "DeviceTokenNotForTopic"),
         _from_apns("third-party-auth", 403, "InvalidProviderToken", code="THIRD_PARTY_AUTH_ERROR"),
@@ -150,7 +153,7 @@ _TARGET_QUOTAS: Mapping[str, Refusal] = {
 
 def wrong_shape(violations: Sequence[Violation]) -> Refusal:
     """Return the 400 for unknown fields or wrong types."""
-    text = "\n".join(one.description for one in violations)
+    text = "\n".join(violation.description for violation in violations)
     return Refusal("invalid-request", 400, "INVALID_ARGUMENT", text, [bad_request(violations)])
 
 

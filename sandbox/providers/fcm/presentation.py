@@ -28,7 +28,7 @@ def references(message: Mapping[str, Any]) -> tuple[str, ...]:
         _get(message, "apns", "headers", "apns-collapse-id"),
         _get(message, "webpush", "notification", "tag"),
     ]
-    return tuple(dict.fromkeys(one for one in found if isinstance(one, str) and one))
+    return tuple(dict.fromkeys(name for name in found if isinstance(name, str) and name))
 
 
 def title(message: Mapping[str, Any]) -> str | None:

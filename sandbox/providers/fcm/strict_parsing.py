@@ -58,7 +58,7 @@ class _Reader:
                 found = self._add_violation(path, f"{PACKAGE}.{name}", value, default={})
             case ListType(of):
                 listed = enumerate(value if isinstance(value, list) else [value])
-                found = [self._value(one, of, path=f"{path}[{n}]") for n, one in listed]
+                found = [self._value(item, of, path=f"{path}[{n}]") for n, item in listed]
             case EnumType(_, values) if isinstance(value, str) and value.upper() in values:
                 found = value.upper()
             case EnumType(name):
@@ -73,10 +73,10 @@ class _Reader:
     def _string_map(self, value: Any, *, path: str) -> Any:
         if not isinstance(value, dict):
             return self._add_violation(path, ScalarType.STRING_MAP.value, value, default={})
-        for number, one in enumerate(value.values()):
-            if not isinstance(one, str):
-                self._add_violation(f"{path}[{number}].value", ScalarType.STRING.value, one)
-        return {name: one for name, one in value.items() if isinstance(one, str)}
+        for number, item in enumerate(value.values()):
+            if not isinstance(item, str):
+                self._add_violation(f"{path}[{number}].value", ScalarType.STRING.value, item)
+        return {name: item for name, item in value.items() if isinstance(item, str)}
 
     def _add_violation(self, path: str, kind: str, value: Any, *, default: Any = None) -> Any:
         text = f"Invalid value at '{path}' ({kind}), {msgspec.json.encode(value).decode()}"

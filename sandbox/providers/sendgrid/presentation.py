@@ -11,11 +11,11 @@ from .validation import HTML, PLAIN
 
 def addressees(body: Any) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """Yield the address and personalization of each recipient. The body may be invalid."""
-    for one in dicts(body, "personalizations"):
+    for personalization in dicts(body, "personalizations"):
         for name in ("to", "cc", "bcc"):
-            for person in dicts(one, name):
+            for person in dicts(personalization, name):
                 if isinstance(person.get("email"), str):
-                    yield person["email"], one
+                    yield person["email"], personalization
 
 
 def recipients(body: Any) -> Iterator[tuple[str, Mapping[str, Any]]]:
@@ -47,7 +47,7 @@ def display(record: Record, *, to: int) -> DisplayedMessage:
         text=_substitute(parts.get(PLAIN, ""), tags),
         html=_substitute(parts.get(HTML, ""), tags),
         facts=tuple(_headers(body, own, tags)),
-        attachments=tuple(_attachment(one) for one in body.get("attachments") or []),
+        attachments=tuple(_attachment(attachment) for attachment in body.get("attachments") or []),
     )
 
 
@@ -72,8 +72,8 @@ def _person(person: Mapping[str, Any]) -> str:
     return f"{name} <{email}>" if name else email
 
 
-def _attachment(one: Mapping[str, Any]) -> Attachment:
-    content = str(one["content"])
+def _attachment(attachment: Mapping[str, Any]) -> Attachment:
+    content = str(attachment["content"])
     # In base64, four characters encode three bytes.
     size = len(content) // 4 * 3 - content.count("=")
-    return Attachment(name=one["filename"], kind=one.get("type") or "", size=size)
+    return Attachment(name=attachment["filename"], kind=attachment.get("type") or "", size=size)

@@ -75,7 +75,7 @@ class SendGrid(Provider):
             raise ValueError("SendGrid's events have no code.")
         recipients = presentation.recipients(record.json())
         address = requested.recipient.lower() if requested.recipient else None
-        chosen = [one for one in recipients if address in (None, one[0].lower())]
+        chosen = [recipient for recipient in recipients if address in (None, recipient[0].lower())]
         if not chosen or record.message_id is None:
             raise ValueError("The message has no such recipient.")
         email, args = chosen[0]
@@ -205,7 +205,7 @@ def _log_fields(body: Any) -> dict[str, Any]:
     references = (args.get("reference") for _, args in recipients)
     parts = [body, *presentation.dicts(body, "personalizations")] if isinstance(body, dict) else []
     subjects = (part.get("subject") for part in parts)
-    titles = (one[:MAX_TITLE_LENGTH] for one in subjects if isinstance(one, str))
+    titles = (subject[:MAX_TITLE_LENGTH] for subject in subjects if isinstance(subject, str))
     return {
         "title": next(titles, None),
         "recipients": tuple(address for address, _ in recipients),

@@ -50,15 +50,22 @@ def _personalizations(body: Mapping[str, Any]) -> Iterator[Problem]:
             f"request. You have provided {len(listed)} personalizations. Please consider "
             "splitting this into multiple requests and resending your request."
         )
-    elif sum(_count(one) for one in listed if isinstance(one, dict)) > MAX_RECIPIENTS:
+    elif (
+        sum(
+            _count(personalization)
+            for personalization in listed
+            if isinstance(personalization, dict)
+        )
+        > MAX_RECIPIENTS
+    ):
         message = "There is a limit of 1000 total recipients (to + cc + bcc) per request."
     if message:
         yield Problem(message, field, help_url("-Personalizations-Errors"))
         return
     shared = body.get("custom_args")
-    for number, one in enumerate(listed):
+    for number, personalization in enumerate(listed):
         yield from _personalization(
-            one, f"{field}.{number}", shared=shared if isinstance(shared, dict) else {}
+            personalization, f"{field}.{number}", shared=shared if isinstance(shared, dict) else {}
         )
 
 
@@ -67,11 +74,13 @@ def _count(personalization: Mapping[str, Any]) -> int:
     return sum(len(people) for people in lists if isinstance(people, list))
 
 
-def _personalization(one: Any, field: str, *, shared: Mapping[str, Any]) -> Iterator[Problem]:
-    if not isinstance(one, dict):
-        yield wrong_type(field, "object", one)
+def _personalization(
+    personalization: Any, field: str, *, shared: Mapping[str, Any]
+) -> Iterator[Problem]:
+    if not isinstance(personalization, dict):
+        yield wrong_type(field, "object", personalization)
         return
-    if not one.get("to"):
+    if not personalization.get("to"):
         yield Problem(
             "The to array is required for all personalization objects, and must have at "
             "least one email object with a valid email address.",
@@ -80,17 +89,19 @@ def _personalization(one: Any, field: str, *, shared: Mapping[str, Any]) -> Iter
         )
     seen: set[str] = set()
     for name in ("to", "cc", "bcc"):
-        people = one.get(name) or []
+        people = personalization.get(name) or []
         if not isinstance(people, list):
             yield wrong_type(f"{field}.{name}", "array", people)
             continue
         for number, person in enumerate(people):
             yield from _person(person, f"{field}.{name}.{number}", f"personalizations.{name}")
             yield from _duplicate(person, seen, f"{field}.{name}")
-    yield from validation_optional.headers(one.get("headers"), f"{field}.headers")
-    yield from validation_optional.substitutions(one.get("substitutions"), f"{field}.substitutions")
+    yield from validation_optional.headers(personalization.get("headers"), f"{field}.headers")
+    yield from validation_optional.substitutions(
+        personalization.get("substitutions"), f"{field}.substitutions"
+    )
     yield from validation_optional.custom_args(
-        one.get("custom_args"), f"{field}.custom_args", shared=shared
+        personalization.get("custom_args"), f"{field}.custom_args", shared=shared
     )
 
 
@@ -150,7 +161,10 @@ def _each_has_subject(body: Mapping[str, Any]) -> bool:
     listed = body.get("personalizations")
     if not isinstance(listed, list) or not listed:
         return False
-    subjects = [one.get("subject") if isinstance(one, dict) else None for one in listed]
+    subjects = [
+        personalization.get("subject") if isinstance(personalization, dict) else None
+        for personalization in listed
+    ]
     return all(isinstance(subject, str) and subject for subject in subjects)
 
 

@@ -44,17 +44,17 @@ def attachments(listed: Any) -> Iterator[Problem]:
     if not isinstance(listed, list):
         yield wrong_type("attachments", "array", listed)
         return
-    for number, one in enumerate(listed):
+    for number, attachment in enumerate(listed):
         field = f"attachments.{number}"
-        if isinstance(one, dict):
-            for part, message in (*_file_problems(one), *_kind_problems(one)):
+        if isinstance(attachment, dict):
+            for part, message in (*_file_problems(attachment), *_kind_problems(attachment)):
                 yield Problem(message, f"{field}.{part}", help_url(f"message.attachments.{part}"))
         else:
-            yield wrong_type(field, "object", one)
+            yield wrong_type(field, "object", attachment)
 
 
-def _file_problems(one: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    content, filename = one.get("content"), one.get("filename")
+def _file_problems(attachment: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    content, filename = attachment.get("content"), attachment.get("filename")
     if not isinstance(content, str) or not content:
         yield "content", f"The attachment content must be a string {AT_LEAST_ONE}"
     elif not _is_base64(content):
@@ -67,8 +67,11 @@ def _file_problems(one: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         yield "filename", "The filename of your attachment can't contain CRLF characters."
 
 
-def _kind_problems(one: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    kind, disposition = one.get("type", "text/plain"), one.get("disposition", "attachment")
+def _kind_problems(attachment: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    kind, disposition = (
+        attachment.get("type", "text/plain"),
+        attachment.get("disposition", "attachment"),
+    )
     if not isinstance(kind, str) or not kind:
         yield "type", f"The attachment type must be a string and {AT_LEAST_ONE}"
     elif (";" in kind and not _INVITATION.fullmatch(kind)) or _has_line_break(kind):
@@ -76,7 +79,7 @@ def _kind_problems(one: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     if disposition not in DISPOSITIONS:
         message = 'The disposition of your attachment can be either "inline" or "attachment".'
         yield "disposition", f"{message} You provided {disposition}."
-    content_id = one.get("content_id", "")
+    content_id = attachment.get("content_id", "")
     if not isinstance(content_id, str):
         message = "The content ID of your attachment must be a string."
         yield "content_id", f"{message} You provided {content_id}."
@@ -113,7 +116,7 @@ def substitutions(given: Any, field: str) -> Iterator[Problem]:
     if given is None:
         return
     anchor = help_url("message.personalizations.substitutions")
-    if not isinstance(given, dict) or not all(isinstance(one, str) for one in given.values()):
+    if not isinstance(given, dict) or not all(isinstance(value, str) for value in given.values()):
         message = (
             "The substitution values must be an object of key/value pairs, where the values are "
             "all strings."
@@ -134,25 +137,26 @@ def categories(listed: Any) -> Iterator[Problem]:
     if listed is None:
         return
     field, anchor = "categories", help_url("message.categories")
-    if not isinstance(listed, list) or not all(isinstance(one, str) for one in listed):
+    if not isinstance(listed, list) or not all(isinstance(category, str) for category in listed):
         yield Problem("Categories must be an array of strings.", field, anchor)
         return
     if len(listed) > MAX_CATEGORIES:
         text = f"There is a limit of {MAX_CATEGORIES} categories for each email that is sent."
         yield Problem(f"{text} You provided {len(listed)} categories.", field, anchor)
-    for number, one in enumerate(listed):
-        if message := _category_problem(one, before=listed[:number]):
+    for number, category in enumerate(listed):
+        if message := _category_problem(category, before=listed[:number]):
             yield Problem(message, f"{field}.{number}", anchor)
 
 
-def _category_problem(one: str, *, before: list[str]) -> str:
-    if not one.isascii():
+def _category_problem(category: str, *, before: list[str]) -> str:
+    if not category.isascii():
         return "Categories can not contain non-ASCII characters."
-    if len(one) > MAX_CATEGORY:
+    if len(category) > MAX_CATEGORY:
         text = f"Each category must not be longer than {MAX_CATEGORY} characters."
-        return f"{text} {one} exceeds this limit."
-    if one in before:
-        return f"The categories must be a unique list, and you have included {one} more than once."
+        return f"{text} {category} exceeds this limit."
+    if category in before:
+        text = "The categories must be a unique list, and you have included"
+        return f"{text} {category} more than once."
     return ""
 
 

@@ -146,7 +146,7 @@ class SignedWebhooks:
                 "phone_number_id": account.phone_number_id,
             },
         }
-        changes = [{"value": {**common, **one}, "field": "messages"} for one in payloads]
+        changes = [{"value": {**common, **payload}, "field": "messages"} for payload in payloads]
         entry = {"id": account.business_account_id, "changes": changes}
         body = {"object": "whatsapp_business_account", "entry": [entry]}
         return json.dumps(body, separators=(",", ":")).replace("/", "\\/").encode()

@@ -40,7 +40,7 @@ def _buttons(action: Mapping[str, Any]) -> Iterator[Fault]:
     if not isinstance(buttons, list) or not 1 <= len(buttons) <= MAX_BUTTONS:
         yield Fault(131009, "Invalid buttons count. Min allowed buttons: 1, Max allowed buttons: 3")
         return
-    replies = [one.get("reply") if isinstance(one, dict) else None for one in buttons]
+    replies = [button.get("reply") if isinstance(button, dict) else None for button in buttons]
     for number, reply in enumerate(replies):
         place = f"interactive['action']['buttons'][{number}]['reply']"
         yield from _text(reply, "id", f"{place}['id']", BUTTON_ID)
@@ -91,7 +91,7 @@ _ACTIONS = {"button": _buttons, "list": _list, "cta_url": _link}
 
 
 def _duplicate_ids(replies: list[Any]) -> Iterator[Fault]:
-    ids = [one.get("id") for one in replies if isinstance(one, dict)]
+    ids = [reply.get("id") for reply in replies if isinstance(reply, dict)]
     if len(set(map(str, ids))) < len(ids):
         yield Fault(131009, "Duplicated ids in the reply buttons or rows")
 

@@ -75,8 +75,8 @@ FAILURES: Mapping[str, int] = {
 }
 
 _SPECIAL = {
-    one.name: one
-    for one in (
+    outcome.name: outcome
+    for outcome in (
         refused("ratelimit", 429, "429 with 130429 and Retry-After."),
         refused("ratelimit-400", 400, "The same error as a 400 without Retry-After."),
         refused(

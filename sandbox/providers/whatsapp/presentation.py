@@ -86,8 +86,8 @@ def _from_template(content: Mapping[str, Any], templates: Templates) -> dict[str
 def _interactive(content: Mapping[str, Any]) -> dict[str, Any]:
     header, action = content.get("header") or {}, content["action"]
     media = header.get(header.get("type", "")) if header.get("type") in MEDIA else None
-    buttons = [one["reply"]["title"] for one in action.get("buttons", ())]
-    rows = [row["title"] for one in action.get("sections", ()) for row in one["rows"]]
+    buttons = [button["reply"]["title"] for button in action.get("buttons", ())]
+    rows = [row["title"] for section in action.get("sections", ()) for row in section["rows"]]
     link = action.get("parameters", {})
     return {
         "title": header.get("text", ""),

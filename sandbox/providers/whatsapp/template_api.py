@@ -56,14 +56,14 @@ def _list(
     start = int(after)
     end = start + int(limit)
     found = [
-        msgspec.to_builtins(one)
-        for one in templates.all(name=query.get("name"))
-        if query.get("status") in (None, one.status)
+        msgspec.to_builtins(template)
+        for template in templates.all(name=query.get("name"))
+        if query.get("status") in (None, template.status)
     ]
     fields = query.get("fields", "").split(",") if query.get("fields") else None
     rows = [
-        {name: one[name] for name in one if fields is None or name in {*fields, "id"}}
-        for one in found[start:end]
+        {name: template[name] for name in template if fields is None or name in {*fields, "id"}}
+        for template in found[start:end]
     ]
     paging: dict[str, Any] = {"cursors": {"before": str(start), "after": str(end)}}
     if end < len(found):
@@ -112,7 +112,7 @@ def _text_problem(template: Template) -> GraphError | None:
     body = template.component("BODY") or Component(type="BODY")
     text = body.text.strip()
     if template.category == AUTHENTICATION:
-        is_code = [str(one.get("type")).upper() for one in template.buttons] == ["OTP"]
+        is_code = [str(button.get("type")).upper() for button in template.buttons] == ["OTP"]
         wrong = "An authentication template has a fixed text and one OTP button."
         return _invalid(wrong) if text or not is_code else None
     if not text:
@@ -127,10 +127,10 @@ def _text_problem(template: Template) -> GraphError | None:
 def _has_examples(template: Template, body: Component) -> bool:
     if template.parameter_format == "NAMED":
         named = body.example.get("body_text_named_params") or []
-        return {one.get("param_name") for one in named} == set(body.variables)
+        return {example.get("param_name") for example in named} == set(body.variables)
     examples = body.example.get("body_text") or [[]]
     return len(examples[0]) == len(body.variables) and all(
-        isinstance(one, str) and _EXAMPLE.fullmatch(one) for one in examples[0]
+        isinstance(example, str) and _EXAMPLE.fullmatch(example) for example in examples[0]
     )
 
 

@@ -44,10 +44,10 @@ def _shape(given: Mapping[str, Any]) -> Iterator[Fault]:
         yield Fault(100, "Param template['components'] must be a list of components.")
 
 
-def _is_component(one: Any) -> bool:
-    if not isinstance(one, dict) or not isinstance(one.get("type"), str):
+def _is_component(component: Any) -> bool:
+    if not isinstance(component, dict) or not isinstance(component.get("type"), str):
         return False
-    given, index = one.get("parameters", []), str(one.get("index", 0))
+    given, index = component.get("parameters", []), str(component.get("index", 0))
     return (
         isinstance(given, list)
         and all(isinstance(parameter, dict) for parameter in given)

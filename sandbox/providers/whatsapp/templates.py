@@ -53,7 +53,9 @@ class Template(msgspec.Struct, kw_only=True):
 
     def component(self, kind: str) -> Component | None:
         """Return the component of a type, such as ``BODY``; None if there is none."""
-        return next((one for one in self.components if one.type.upper() == kind), None)
+        return next(
+            (component for component in self.components if component.type.upper() == kind), None
+        )
 
     @property
     def buttons(self) -> list[dict[str, Any]]:
@@ -114,7 +116,7 @@ class Templates:
 
     def all(self, *, name: str | None = None) -> list[Template]:
         """Return all templates, or those with this name in all languages."""
-        return [one for one in self._known.values() if name in (None, one.name)]
+        return [template for template in self._known.values() if name in (None, template.name)]
 
     def _put(self, template: Template) -> Template:
         new_id = str(10**14 + secrets.randbelow(9 * 10**14))
@@ -151,8 +153,8 @@ def fill(template: Template, message: Mapping[str, Any]) -> FilledTemplate:
 
 def _text(component: Component, given: Sequence[Any]) -> str:
     values = {
-        one.get("parameter_name") or str(number): _value(one)
-        for number, one in enumerate(given, start=1)
+        parameter.get("parameter_name") or str(number): _value(parameter)
+        for number, parameter in enumerate(given, start=1)
     }
     return _VARIABLE.sub(lambda found: values.get(found[1], found[0]), component.text)
 

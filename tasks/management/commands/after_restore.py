@@ -67,10 +67,10 @@ class Command(BaseCommand):
         if options["dry_run"]:
             given_up = recovery.count_due_before(stopped_at)
         else:
-            for one in broadcasts:
-                control.pause(one["_id"], now=now)
-            for one in operations:
-                bulk.pause(one["_id"], now=now)
+            for stored in broadcasts:
+                control.pause(stored["_id"], now=now)
+            for stored in operations:
+                bulk.pause(stored["_id"], now=now)
             while recovery.expire_leases(now=now):
                 continue
             given_up = recovery.give_up_due_before(stopped_at, now=now)
